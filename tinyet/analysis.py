@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program costs on a board, before anything is built: every layer, its kernel, its bytes, its source line."""
+"""The cost of a program on a board, before anything is built: every layer, its kernel, its bytes, its source line."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CandidateAnalysis:
 
     @property
     def flash_bytes(self) -> int:
-        """As far as it is stated, all code counted."""
+        """Estimated flash, all code counted."""
         return self.constant_bytes + (self.code_bytes or 0) + (self.shared_bytes or 0)
 
 

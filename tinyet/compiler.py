@@ -171,8 +171,8 @@ def cost_on(
     channels_last: bool = False,
     float_io: bool = False,
 ) -> Callable[[ExportedProgram], Cost]:
-    """What `quantization.sensitivity` asks for: a function that compiles a quantized program for the board and says how
-    many bytes it takes. Raises ModelError for a program that cannot be compiled."""
+    """The cost function of `quantization.sensitivity`: it compiles a quantized program for the board and returns its
+    bytes. Raises ModelError for a program that cannot be compiled."""
     from tinyet.quantization.lowering import lower_program
     from tinyet.quantization.sensitivity import Cost
 

@@ -62,7 +62,7 @@ class Step:
         return "" if self.node.origin is None else self.node.origin.source
 
     def __str__(self) -> str:
-        """As every report names a layer: its name, and its line."""
+        """The layer in every report: its name, and its line."""
         return place_of(self.name, self.line)
 
 
@@ -130,7 +130,7 @@ class Deployment:
         return kept + sum(step.call.state_bytes for step in self.steps)
 
     def origin_of(self, number: int) -> str:
-        """What a layer's or an event's number stands for: its name, its line, and its operator."""
+        """The layer or event behind a number: its name, its line, and its operator."""
         if number < len(self.steps):
             step = self.steps[number]
             return f"layer {number}, {step}: {step.node.op}"
@@ -183,7 +183,7 @@ class Deployment:
 
     @property
     def operand_bytes(self) -> int:
-        """Those of `constant_bytes` that kernels take as they take activations, by the same pointers."""
+        """The bytes of `constant_bytes` that kernels read as activations, by the same pointers."""
         return sum(array.bytes for array in self.arrays if not array.rom)
 
     def arrays_of(self, step: Step) -> tuple[StoredArray, ...]:

@@ -59,17 +59,17 @@ class Program:
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """What a caller gives; states are not among them."""
+        """The inputs of a caller; states are not among them."""
         return self.graph.user_inputs
 
     @property
     def outputs(self) -> tuple[Tensor, ...]:
-        """What a caller gets; states are not among them."""
+        """The outputs for a caller; states are not among them."""
         return self.graph.user_outputs
 
     @property
     def states(self) -> tuple[State, ...]:
-        """What is kept from run to run."""
+        """The values kept from run to run."""
         return self.graph.states
 
     @cached_property

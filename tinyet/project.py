@@ -271,7 +271,7 @@ class Project:
 
     @property
     def delegates(self) -> tuple[Delegate, ...]:
-        """Who was asked for kernels, in this order. Raises UsageError when one of them is not here."""
+        """The delegates that were asked, in this order. Raises UsageError when one of them is not here."""
         names = self.manifest.get("delegates")
         return delegates_named([str(n) for n in names]) if isinstance(names, list) else DEFAULT
 
@@ -298,14 +298,14 @@ class Project:
 
     @property
     def objective(self) -> Objective:
-        """What the kernels were chosen for at first."""
+        """The first objective of the choice of kernels."""
         return objective_of(
             self._board, self.optimize, self.limits, pins=self.pins, input_rows=self.input_rows
         )
 
     @property
     def optimize(self) -> str:
-        """As it was given to `generate`."""
+        """The objective given to `generate`."""
         return str(self.manifest.get("optimize", "balanced"))
 
     @property
@@ -404,7 +404,7 @@ class Project:
 
     @property
     def stack(self) -> StackUse:
-        """What the application takes of the stack at most. Raises ProjectError when it has not been built."""
+        """The stack bound of the application. Raises ProjectError when it has not been built."""
         return stack_of(self.elf(self.board.name), self.name)
 
     @property

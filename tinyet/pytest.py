@@ -548,7 +548,7 @@ def _marked(item: pytest.Item) -> dict[str, Any]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """What tinyet says in place of a traceback; a skip where a tool is missing."""
+    """tinyet's message in place of a traceback; a skip where a tool is missing."""
     error = call.excinfo.value if call.excinfo is not None else None
     if isinstance(error, TinyetError) and "tinyet_devices" in getattr(item, "fixturenames", ()):
         assert call.excinfo is not None
@@ -564,7 +564,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """What was measured: a line a test."""
+    """The measurements: a line a test."""
     rows: list[tuple[str, ...]] = []
     for reports in terminalreporter.stats.values():
         for report in reports:

@@ -79,7 +79,7 @@ class PartResult:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Where device and host first disagree: sample, layer, tensor and index, with both values as they are stored.
+    """The first difference between device and host: sample, layer, tensor and index, with both values as stored.
 
     count: elements that differ. rows: where the layer is computed by rows, the first and the last of those that it had
     just computed, which are what is compared; None where the whole value is.
@@ -134,7 +134,7 @@ class Counted:
 
 @dataclass(frozen=True, eq=False)
 class ValidationResult(Counted):
-    """What `validate` measured.
+    """The measurements of `validate`.
 
     outputs: a list of arrays a sample, as the device gave them. made_up: there was no data, and the one sample is a
     pattern; no layer has an SQNR then, because that of a pattern means nothing. count: mean per inference, in
@@ -186,7 +186,7 @@ class ValidationResult(Counted):
 
     @property
     def data_note(self) -> str | None:
-        """What the data cannot tell, and how to give some that can; None where it tells all."""
+        """The limits of the data, and the way to get better data; None where it has none."""
         if self.made_up:
             return f"{MADE_UP}: no accuracy and no SQNR; {GIVE_DATA}"
         return f"no accuracy, because the data has no labels; {GIVE_DATA}" if self.accuracy is None else None

@@ -138,7 +138,7 @@ class _Environment(jinja2.Environment):
         self.filters["verbatim"] = _filter(str)
 
     def _finalized(self, value: object) -> object:
-        """What a `{{ … }}` prints. Raises InternalError for text that could mean something."""
+        """The text that `{{ … }}` prints. Raises InternalError for text that could have a meaning in the language."""
         match value:
             case _Written() | jinja2.Undefined():  # the latter: `x if y` without an else
                 return value

@@ -36,7 +36,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Flash:
-    """How long the flash lets the core wait at the board's clock; for estimates of cycles.
+    """Wait states of the flash at the board's clock, for cycle estimates.
 
     wait_states: cycles that a read takes longer than one of RAM. line_bytes: what one read brings. code_lines,
     data_lines: how many such lines are kept, for instructions and for data. prefetch: the line behind the one that is
@@ -65,7 +65,7 @@ class Uart:
 
 @dataclass(frozen=True)
 class Qemu:
-    """How QEMU runs the board.
+    """The QEMU machine of the board and its options.
 
     serial:     index of the UART among QEMU's serial ports.
     counter_hz: ticks of the board's counter a second of QEMU's virtual time. It is the emulated machine's own
@@ -80,7 +80,7 @@ class Qemu:
 
 @dataclass(frozen=True)
 class Renode:
-    """How Renode runs the board: its platform and script are `renode/<board>.repl` and `.resc`.
+    """The Renode platform and script of the board: `renode/<board>.repl` and `.resc`.
 
     counter_hz: ticks of the counter a second of virtual time, as the platform says (systickFrequency).
     mips:       instructions in a microsecond of virtual time, as the script says (PerformanceInMips).
@@ -112,7 +112,7 @@ class Arduino:
 
     @property
     def core(self) -> str:
-        """What the Boards Manager installs: package:architecture."""
+        """The core's package in the Boards Manager: package:architecture."""
         return ":".join(self.fqbn.split(":")[:2])
 
 

@@ -61,7 +61,8 @@ FPUS: Mapping[tuple[str, bool], str] = {
 
 @dataclass(frozen=True)
 class Toolchain:
-    """How a firmware without an operating system is compiled for a family, or for a core of its own compiler.
+    """The tools that compile a firmware without an operating system for a family, or for a core with its own
+    compiler.
 
     prefix:        of the tools' names, as in arm-none-eabi-gcc.
     library_flags: that choose the C library, for compiling (where its headers are) and for linking.
@@ -89,7 +90,7 @@ TOOLCHAINS: Mapping[str, Toolchain] = {
 
 @dataclass(frozen=True)
 class Target:
-    """What code generation looks at: the core, the optional features it has, and the chip where GCC wants it."""
+    """The target of code generation: the core, its optional features, and the chip where GCC needs it."""
 
     cpu: str
     features: frozenset[str]

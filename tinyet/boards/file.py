@@ -268,7 +268,7 @@ def board_of(values: Mapping[str, Any], path: Path, text: str) -> Board:
 
 
 def _lines(text: str) -> dict[str, int]:
-    """Where each key stands, as far as simple ways of writing TOML tell: dotted key -> line, from 1."""
+    """Line of each key, from 1, as far as simple TOML shows it: dotted key -> line."""
     found: dict[str, int] = {}
     table = ""
     for number, line in enumerate(text.splitlines(), 1):
@@ -333,7 +333,8 @@ def _dotted(key: tuple[int | str, ...]) -> str:
 def _contradictions(
     values: Mapping[str, Any], right: Mapping[tuple[type[_Table], str], Any]
 ) -> Iterator[str]:
-    """What is wrong between keys: `values` tells which tables there are, `right` what is right on its own."""
+    """Contradictions between keys: `values` has the tables of the file, `right` the values that are valid on their
+    own."""
     for one, other in (("uart", "counter"), ("counter", "uart")):
         if other in values and one not in values:
             yield f"{one} is missing: a bare-metal board has uart and counter"

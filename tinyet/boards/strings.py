@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each string of a board file may hold.
+"""The rules for each string of a board file.
 
 A board file comes from anyone, and its strings go to compilers, build systems and emulators, some of which would run
 what they are told to. So a string is one of a list, or has a form in which none of them finds a command.
@@ -132,7 +132,7 @@ def _overlay(value: str) -> str | None:
 
 
 def memory_complaint(name: str) -> str | None:
-    """What is wrong with the name of a memory, or None."""
+    """The error in a memory's name, or None."""
     if not _NAME.fullmatch(name):
         return f"memory.{shown(name)} must be lower-case letters, digits and _, at most 48"
     return (
@@ -143,7 +143,7 @@ def memory_complaint(name: str) -> str | None:
 
 
 def board_complaint(name: str) -> str | None:
-    """What is wrong with a board file's name (without .toml), or None."""
+    """The error in a board file's name (without .toml), or None."""
     if not _NAME.fullmatch(name):
         return f"the file's name {shown(f'{name}.toml')} must be lower-case letters, digits and _, then .toml"
     return f"the file's name cannot be {name}.toml: projects use that name" if name in _TAKEN else None

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a deployment takes of a board's memories, and whether it fits."""
+"""The memory that a deployment needs on a board, and whether it fits."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose flash is whose: code by kernel and by layer, each function once, as it is stated and as the linker has it."""
+"""Flash by owner: code by kernel and by layer, each function once, as estimated and as linked."""
 
 from __future__ import annotations
 

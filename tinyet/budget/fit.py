@@ -40,8 +40,9 @@ class Contributor:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a deployment must keep to, in bytes. max_ram, max_flash: the board's own where None. stack: of it for
-    everything but an inference; None: what is usual. bare: the firmware is tinyet's own, not one of a framework."""
+    """The limits of a deployment, in bytes. max_ram, max_flash: None for the board's own. stack: the bytes reserved
+    for everything but an inference; None for the usual amount. bare: the firmware is tinyet's own, not a framework's.
+    """
 
     max_ram: int | None = None
     max_flash: int | None = None
@@ -79,8 +80,8 @@ def objective_of(
     pins: Mapping[str, str] | None = None,
     input_rows: bool = False,
 ) -> Objective:
-    """What kernels are chosen for on a board at first: within its memories, or the given limits where these are
-    tighter, less what a firmware has around a model, as far as that has been measured, and the stack of its callers.
+    """The first objective for a board: its memories, or the given limits where these are tighter, less the measured
+    size of the rest of the firmware and the stack of its callers.
 
     Raises UsageError for an `optimize` that there is not.
     """
@@ -276,7 +277,7 @@ def check_fit(deployment: Deployment, board: Board, limits: Limits = NO_LIMITS) 
 
 
 def said_of(flash: Flash) -> str:
-    """What flash is stated to be, and how much it may be."""
+    """The sentence about estimated flash and its upper bound."""
     parts = [f"constants {flash.constants}"]
     parts += [f"code {flash.code}"] if flash.code else []
     parts += [f"around the model {flash.around}"] if flash.around is not None else []
@@ -286,7 +287,7 @@ def said_of(flash: Flash) -> str:
 
 
 def stack_said(stack: PlannedStack) -> str:
-    """What is counted of the stack."""
+    """The sentence about the counted stack."""
     if stack.inference is None:
         return f"{stack.total} bytes, as the board reserves: what an inference takes is known after the build"
     return f"an inference {stack.inference} + its callers {stack.caller} = {stack.total} bytes"
@@ -301,8 +302,8 @@ def _tighter(limit: int | None, available: int, board: Board) -> tuple[int, str]
 
 @dataclass(frozen=True)
 class Use:
-    """What a built application takes of one memory, and its symbols, largest first. Of RAM with its stack: the bound,
-    or what is reserved where there is none."""
+    """The use of one memory by a built application, with its symbols, largest first. For RAM the stack is included:
+    its bound, or the reserved size where there is no bound."""
 
     kind: str
     bytes: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is computed by rows, where its rows lie, and what that costs."""
+"""The layers computed by rows, the place of their rows, and their cost."""
 
 from __future__ import annotations
 

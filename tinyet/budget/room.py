@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much flash and stack a deployment takes, known before anything is built.
+"""Estimated flash and stack of a deployment, before anything is built.
 
 Constants and functions of the library are known to the byte. Functions that are made for layers are known as well as
 their kernels state their code; how far the compiler's may be from that has been learned, and is counted beside it.
@@ -84,8 +84,7 @@ class PlannedStack:
 
 @dataclass(frozen=True)
 class Room:
-    """What a deployment takes of a board's memories. static: bytes of RAM that a firmware has beside its model, as far
-    as they are known."""
+    """The memory that a deployment needs on a board. static: the known bytes of RAM beside the model."""
 
     flash: Flash
     stack: PlannedStack
@@ -196,7 +195,7 @@ def _stack(step: Step, core: Core) -> int | None:
 
 
 def _library(step: Step, core: Core) -> Mapping[str, int] | None:
-    """What is linked for a layer beside what is made for it; None where nobody knows."""
+    """Linked library code of a layer, beside code printed for it; None where it was not measured."""
     symbol = step.call.symbol
     names = [] if isinstance(symbol, Definition) else [symbol]
     names += [step.call.init.symbol] if step.call.init is not None else []
@@ -206,7 +205,7 @@ def _library(step: Step, core: Core) -> Mapping[str, int] | None:
 
 
 def _kind(tensor: Tensor) -> str:
-    """As main() prints the numbers of an output."""
+    """The number format in which main() prints an output."""
     if tensor.type.quant is not None:
         return "quantized"
     return "real" if tensor.dtype is DType.FLOAT32 else "whole"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the linker made of each kernel on a core, and of what a firmware has around a model on a board.
+"""Measured sizes: each kernel after linking on a core, and the rest of a firmware on a board.
 
 The tables in `linked/` are written by `benchmarks/linked.py` and come with the toolchain that they were measured with.
 They are all that is known before a build: the same whether there is a compiler on this machine or not.
@@ -52,7 +52,7 @@ class Core:
 
     @functools.cached_property
     def largest(self) -> Made:
-        """What no measured kernel exceeds, for the code of those that nobody has measured."""
+        """An upper bound over all measured kernels, for kernels without a measurement."""
         found = self.made.values()
         return Made(
             max((made.stack for made in found), default=0),
@@ -63,7 +63,7 @@ class Core:
 
 @dataclass(frozen=True)
 class Around:
-    """What a firmware with the generated main() has beside its model.
+    """The size of a firmware with the generated main(), without its model.
 
     ram: bytes of static data. functions: bytes by name, of every firmware; reals: of those that print real numbers.
     first, more: bytes of main.c for the first output and for each further one, by the kind of its numbers: "quantized",
@@ -99,7 +99,7 @@ def core_table(name: str) -> Core | None:
 
 
 def support_of(board: Board) -> str:
-    """What a bare-metal board's firmware is made of beside the model: its core, UART and counter."""
+    """The sources of a bare-metal board's firmware beside the model: core, UART and counter."""
     driver = "" if board.uart is None else board.uart.driver
     return " ".join([board.cpu, *sorted(board.target.features), driver, board.counter or ""])
 
@@ -111,6 +111,5 @@ def _supports() -> Mapping[str, Around]:
 
 
 def around_table(board: Board) -> Around | None:
-    """What a board's own firmware has around a model; None for what a framework builds, or where it was not
-    measured."""
+    """The measured size of a board's own firmware without a model; None for frameworks and unmeasured boards."""
     return _supports().get(support_of(board)) if board.bare_metal else None

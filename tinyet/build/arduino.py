@@ -31,7 +31,7 @@ def install_command() -> str:
 
 
 def elf_path(project_dir: Path, *, harness: bool) -> Path:
-    """Where the firmware is when built: the sketch that runs the model, or the harness.
+    """Path of the built firmware: the sketch that runs the model, or the harness.
 
     Raises ProjectError when the manifest names no sketch.
     """

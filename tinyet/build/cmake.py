@@ -18,12 +18,12 @@ _SECONDS = 600.0
 
 
 def build_dir(project_dir: Path, board: Board) -> Path:
-    """Where the project is built for its board: a directory for each family of cores."""
+    """Build directory of the project for its board: one for each family of cores."""
     return project_dir / f"build-{board.target.family}"
 
 
 def elf_path(project_dir: Path, board: Board, program: str) -> Path:
-    """Where the firmware of a program of the project (`<model>_app`, `<model>_harness`) is when built."""
+    """Path of the built firmware of one program of the project (`<model>_app`, `<model>_harness`)."""
     return build_dir(project_dir, board) / f"{program}.elf"
 
 
@@ -93,7 +93,7 @@ def build(
 
 
 def _compiler_of(directory: Path) -> str | None:
-    """What a directory has been built with; None where nothing tells."""
+    """The compiler of an existing build directory; None where it cannot be told."""
     cache = directory / "CMakeCache.txt"
     found = re.search(
         r"^TINYET_COMPILER:\w+=(.*)$",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where Renode is: the one place that looks, for what runs it and for what reports it."""
+"""The one place that looks for Renode, both to run it and to report it."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ def check_renode(place: Path) -> None:
 
 
 def hint() -> str:
-    """How to get Renode, and how to say where it is."""
+    """Instructions to install Renode, or to point to it."""
     return f"{RENODE_RUN}, or get it from https://renode.io; or set {VARIABLE} to its executable"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a firmware image costs: bytes of flash and RAM by section and by symbol, read from the ELF file."""
+"""The cost of a firmware image: bytes of flash and RAM by section and by symbol, read from the ELF file."""
 
 from __future__ import annotations
 

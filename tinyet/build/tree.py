@@ -39,7 +39,8 @@ _MOST_JOURNAL_BYTES = 1 << 22
 
 @dataclass(frozen=True)
 class Written:
-    """What became of the project: relative paths, sorted. `kept` are the user's changed files, left alone."""
+    """The result of writing a project: relative paths, sorted. `kept` lists files that the user changed; they were
+    left alone."""
 
     written: tuple[str, ...]
     kept: tuple[str, ...]
@@ -236,7 +237,8 @@ def _replace(directory: Path, new: Mapping[str, bytes], removed: list[str]) -> N
 
 @dataclass(frozen=True)
 class _Journal:
-    """What an update does. forward: or it is undone. new, removed: paths; found: of each what was there before."""
+    """The journal of an update. forward: complete it, else undo it. new, removed: paths; found: the earlier state of
+    each."""
 
     forward: bool
     new: tuple[str, ...]
@@ -320,7 +322,7 @@ def _check_untouched(directory: Path, journal: _Journal) -> None:
 
 
 def _state(place: Path) -> str:
-    """What is at a place, by its digest; empty for nothing."""
+    """Digest of the file at a path; empty where there is none."""
     if not os.path.lexists(place):
         return ""
     return "no file" if place.is_symlink() or not place.is_file() else _digest(place.read_bytes())

@@ -24,7 +24,7 @@ _BUILDS: Mapping[str, tuple[str, ...]] = {"build": (), "build-harness": ("-DEXTR
 
 
 def elf_path(project_dir: Path, *, harness: bool) -> Path:
-    """Where the firmware is when built: the application, or the harness."""
+    """Path of the built firmware: the application, or the harness."""
     return project_dir / ("build-harness" if harness else "build") / "zephyr" / "zephyr.elf"
 
 

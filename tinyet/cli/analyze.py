@@ -180,7 +180,7 @@ def _show(analysis: Analysis, board: Board) -> None:
 
 
 def _bound_said(analysis: Analysis) -> str:
-    """How small the arena could be, and of what that is said."""
+    """The lower bound of the arena, and its meaning."""
     if analysis.arena_bytes == analysis.arena_least:
         return "optimal: the inputs or an output alone take as much"
     if analysis.arena_optimal:
@@ -194,7 +194,7 @@ def _bound_said(analysis: Analysis) -> str:
 
 
 def _streams(analysis: Analysis) -> None:
-    """What is computed by rows, and what that costs."""
+    """The layers computed by rows, and their cost."""
     if analysis.whole_arena_bytes is None:
         return
     ui.say(f"\ncomputed by rows, or the arena would be {ui.size(analysis.whole_arena_bytes)}:")
@@ -271,7 +271,7 @@ def _numbers(indices: Sequence[int]) -> str:
 
 
 def _kernels(analysis: Analysis) -> None:
-    """What there was to choose from, where there was a choice."""
+    """The candidate kernels, where there was a choice."""
     if len(analysis.kernel_front) > 1:
         ui.table(
             [("", "text"), ("flash", "number"), (f"instructions ({analysis.optimize})", "number")],

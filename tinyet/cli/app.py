@@ -126,7 +126,7 @@ def _show_traceback(error: BaseException, settings: Settings) -> None:
 
 
 def _as_usage_error(error: Exception) -> UsageError | None:
-    """What typer says of a wrong command line, in our form; None for another exception.
+    """An error of typer's in our form; None for another exception.
 
     typer brings its own copy of click since 0.26, so the classes are known by what they have.
     """

@@ -56,7 +56,7 @@ def _show_all(found: Sequence[Board]) -> None:
 
 
 def _show_one(one: Board) -> None:
-    """All that a board file says, and what follows from it."""
+    """Show all of a board file, and the facts derived from it."""
     memories = [one.flash, one.ram, *([one.vectors] if one.vectors else []), *one.extra_memories]
     pairs = [
         (

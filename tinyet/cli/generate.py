@@ -145,7 +145,7 @@ def generate(
 
 
 def _without_labels(model: str, data: Data | None) -> str:
-    """What is said where a project gets no labelled data, by where the model came from."""
+    """The note for a project without labelled data, by the origin of the model."""
     if data is not None:
         return "no accuracy will be known: the samples have no labels, one class index each"
     source = "the model's file has no evaluation()"

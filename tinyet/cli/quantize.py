@@ -89,7 +89,7 @@ class _Task:
         return Workbench(program, self.kept, self.make, yardstick)
 
     def compile(self, choice: Choice | None, progress: ui.Advance) -> Program:
-        """As `--auto` chose, else as it was given."""
+        """Compile with the settings that `--auto` chose, else as given."""
         settings = self.settings if choice is None else choice.settings
         quantizer = self.make(settings.observer) if choice is None else choice.found.quantizer
         return compile_model(
@@ -214,7 +214,7 @@ def quantize(
 
 
 def _command(model: str, flags: ModelFlags) -> list[str]:
-    """What was given that is neither types nor free, to be said again with a remedy."""
+    """The arguments to repeat beside a remedy: all but types and free settings."""
     return [
         *("tinyet", "quantize", model),
         *(() if flags.calibration is None else ("--calibration", str(flags.calibration))),
@@ -235,7 +235,7 @@ def _check(
     json: str | None,
     save_evaluation: Path | None,
 ) -> None:
-    """What is quickly found to be wrong with the command line."""
+    """Early checks of the command line."""
     kind = kind_of(model)
     if kind not in (".py", ".pt2"):
         what = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `tinyet quantize` says: first, in words, whether the model is healthy and what to do; then the figures."""
+"""The report of `tinyet quantize`: first, in words, whether the model is healthy and what to do; then the figures."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _why_ill(quality: Quality) -> str:
 
 
 def _with(diagnosis: Diagnosis) -> str:
-    """What the figures of layers and exceptions have in them beside what was given."""
+    """The settings that the figures of layers and exceptions include, beside the given ones."""
     remedy = diagnosis.remedy
     return "" if remedy is None or diagnosis.healed else f" with {_settings(remedy.settings)}"
 
@@ -255,7 +255,7 @@ def _signed(value: int | None) -> str:
 
 
 def _show_exceptions(diagnosis: Diagnosis) -> None:
-    """Those that are worth their bytes, and those that cannot be compiled, with the reason."""
+    """Show the exceptions that are worth their bytes, and those that cannot be compiled, with the reason."""
     tried = (*diagnosis.sensitivity.exceptions, *diagnosis.whole)
     refused = [entry for entry in tried if entry.refused]
     shown: list[Exception_] = [*diagnosis.exceptions[:MOST_EXCEPTIONS], *refused[:MOST_EXCEPTIONS]]

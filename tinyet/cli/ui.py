@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command line shows: results on standard output; errors, notes and progress on standard error.
+"""Output of the command line: results on standard output; errors, notes and progress on standard error.
 
 Progress is for a person at a terminal only. rich leaves colours out where there is no terminal or NO_COLOR
 is set.
@@ -69,7 +69,7 @@ def warn(title: str, lines: Sequence[str]) -> None:
 
 
 def notes(lines: Sequence[str]) -> None:
-    """What a person should know of a compiled model, shortened when it is much."""
+    """Notes about a compiled model, shortened where there are many."""
     shown = [*lines[:MOST_NOTES]]
     if len(lines) > MOST_NOTES:
         shown.append(f"… and {len(lines) - MOST_NOTES} more: `tinyet analyze` lists every layer")
@@ -111,7 +111,7 @@ def size(value: int | None) -> str:
 
 
 def stack_rows(stack: StackUse, ram: int | None) -> list[tuple[str, str]]:
-    """What a firmware takes of the stack at most, as facts. ram: bytes of static data."""
+    """The stack bound of a firmware as table rows. ram: bytes of static data."""
     inference, firmware = stack.inference, stack.firmware
     rows = [("stack of an inference", inference.said or f"at most {size(inference.bytes)}")]
     room = "" if stack.reserved is None else f" of the {number(stack.reserved)} reserved"
@@ -212,7 +212,7 @@ Advance = Callable[[int, int | None], None]
 
 
 class _Count(MofNCompleteColumn):
-    """How many of how many; nothing as long as nothing is counted."""
+    """A progress count; nothing while nothing is counted."""
 
     def render(self, task: Task) -> Text:
         return super().render(task) if task.completed or task.total is not None else Text()

@@ -23,7 +23,7 @@ from tinyet.opset import Op, along
 from tinyet.opset.custom import CallSite, CustomAttrs, site_of
 
 OutputQuant = Literal["own", "same"] | tuple[float, int]
-"""How an int8 result is quantized: by its own observed range, as the first input, or with a (scale, zero point)."""
+"""The quantization of an int8 result: its own observed range, that of the first input, or a (scale, zero point)."""
 
 
 MAX_INPUTS = 64

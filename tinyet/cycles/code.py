@@ -22,7 +22,7 @@ _CODE, _OTHERS = "$t", ("$d", "$a")
 
 @dataclass(frozen=True)
 class Function:
-    """Where a function lies: [start, end)."""
+    """The address range of a function: [start, end)."""
 
     start: int
     end: int

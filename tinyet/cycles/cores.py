@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many cycles instructions take, core by core, as far as their makers say so: data, each with its source."""
+"""Cycles of instructions, core by core, from the manufacturers' documents: data, each with its source."""
 
 from __future__ import annotations
 

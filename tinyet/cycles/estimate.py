@@ -19,7 +19,7 @@ EMPTY_LAYERS = 8
 
 @dataclass(frozen=True)
 class Work:
-    """What was executed, and the cycles it is estimated to take; counts are of instructions, whatever they move.
+    """Executed instructions and their estimated cycles. Counts are of instructions, whatever they move.
 
     wait_cycles: of the flash, part of `cycles`. multiplies: those with an addition, too; divides: square roots, too.
     """
@@ -44,7 +44,7 @@ class Work:
         return Work(*(round(factor * value) for value in dataclasses.astuple(self)))
 
     def at_least_zero(self) -> Work:
-        """What is left where more was taken off than there was: a call next to other code pairs its loads otherwise."""
+        """The remainder, not below zero: a call beside other code pairs its loads differently."""
         return Work(*(max(0, value) for value in dataclasses.astuple(self)))
 
     def _with(self, other: Work, apply: Callable[[int, int], int]) -> Work:

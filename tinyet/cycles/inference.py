@@ -28,7 +28,7 @@ _STAND_INS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class CycleModel:
-    """What an estimate for a board is made with.
+    """The model of an estimate for one board.
 
     machine: the board that QEMU emulates for it, the board itself where QEMU has it. plugin: for that QEMU.
     """
@@ -89,7 +89,7 @@ def cycle_model(board: Board, where: Path) -> CycleModel:
 
 
 def flash_sentence(flash: Flash | None) -> str:
-    """What is assumed of a board's flash."""
+    """The assumption about a board's flash, as a sentence."""
     if flash is None:
         return "the board's file does not say how long its flash lets the core wait: not at all"
     if flash.wait_states == 0:

@@ -39,8 +39,8 @@ class Block:
 
 @dataclass
 class Segment:
-    """What a layer executed. code_reads: lines of the flash that were read for instructions, next_reads: those of them
-    that lie right behind the line before, data_reads: lines for data; 0 where nobody asked for them."""
+    """The execution profile of a layer. code_reads: flash lines read for instructions, next_reads: those of them
+    directly behind the previous line, data_reads: lines read for data; 0 where not requested."""
 
     blocks: list[Block] = field(default_factory=list)
     code_reads: int = 0

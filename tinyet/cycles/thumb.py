@@ -91,7 +91,7 @@ def decode(first: int, second: int = 0) -> Instruction:
 
 
 def it_length(first: int) -> int:
-    """How many instructions an IT instruction makes conditional; 0 for any other halfword."""
+    """Number of instructions that an IT instruction makes conditional; 0 for any other halfword."""
     if first & 0xFF00 != 0xBF00 or first & 0xF == 0:
         return 0
     mask = first & 0xF

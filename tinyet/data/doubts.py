@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is doubtful about data: too little of it, nothing but one value, or another kind of values than the other data.
+"""Warnings about data: too little of it, a single value only, or other values than the rest of the data.
 
 Every doubt is a sentence with the numbers and what to do. The thresholds are wide: ordinary data, of which a part was
 set aside to evaluate with, stays far below them, and a wrong unit (0 … 255 against 0 … 1, metres against millimetres)
@@ -90,7 +90,7 @@ def values_of(array: Array) -> Values:
 
 
 def doubts_of_calibration(columns: Sequence[Values], names: Sequence[str]) -> list[str]:
-    """What is doubtful about calibration data by itself. columns: one an input; names: of the inputs."""
+    """Warnings about calibration data by itself. columns: one an input; names: of the inputs."""
     count = max((column.samples for column in columns), default=0)
     found = doubts_of_sameness(columns, names, "calibration")
     if 0 < count < FEW_SAMPLES:
@@ -143,7 +143,7 @@ def doubts_between(
 
 @dataclass(frozen=True)
 class Fit:
-    """How the real values of one input fit its calibrated range.
+    """The fit of one input's real values to its calibrated range.
 
     range: what the input's integers stand for. outside: the share of the values that is clipped.
     """
@@ -155,8 +155,8 @@ class Fit:
 
 
 def fits_of(tensors: Sequence[Tensor], arrays: Sequence[Array]) -> list[Fit]:
-    """How stacked samples, one array an input, fit the inputs. Those that are not quantized are left out, and integers,
-    which are taken as they are."""
+    """The fit of stacked samples, one array an input, to the inputs. Inputs that are not quantized are left out, and
+    integers, which are taken as they are."""
     found = []
     for tensor, array in zip(tensors, arrays, strict=True):
         quant = tensor.type.quant

@@ -32,7 +32,7 @@ from tinyet.ops.where import Where
 
 _WHOLE = (DType.INT8, DType.INT16, DType.INT32, DType.UINT8)
 _MOVERS = (Cast, Concat, Copy, Expand, Flip, Pad, Permute, Reshape, Slice, Unfold)
-"""What gives indices on as they are. What computes with them (a clamp, say) gives others."""
+"""Operators that pass indices on unchanged. Operators that compute with them (a clamp, say) give others."""
 
 Numbered = list[npt.NDArray[np.int32]]
 """For each element of a value which element of the caller's inputs it is, all counted through from 1, and 0 for none;
@@ -55,7 +55,7 @@ def _numbered_inputs(graph: Graph) -> dict[Tensor, Numbered]:
 
 
 def _moved(node: Node, numbered: Mapping[Tensor, Numbered]) -> Numbered:
-    """What an operator that only moves elements makes of numbered ones; nothing for any other."""
+    """The result of an operator that only moves elements, applied to numbered ones; nothing for any other operator."""
     if len(node.outputs) != 1 or node.output.dtype not in _WHOLE:
         return []
     inputs = [numbered.get(t, [np.zeros(t.shape, np.int32)]) for t in node.inputs if t is not None]
@@ -105,7 +105,7 @@ def refuse_indices(graph: Graph, arrays: Sequence[Array]) -> None:
 
 
 def _outside(tensor: Tensor, node: Node, rows: int, read: npt.NDArray[Any]) -> list[str]:
-    """What is wrong with the elements of an input that a table reads."""
+    """The error in the elements of an input that a table reads."""
     bad = (read < 0) | (read >= rows)
     if not bad.any():
         return []

@@ -53,8 +53,8 @@ def array_of(value: Any) -> Array:
 
 
 def as_arrays(given: Sequence[object], what: str = "input") -> list[Array]:
-    """What a user gave for each input as an array: one already, a tensor (on whatever device, trained or not), or
-    lists of numbers. Raises DataError that lists what is none."""
+    """The user's value for each input as an array: an array, a tensor (on any device, trained or not), or lists of
+    numbers. Raises DataError that lists all other values."""
     arrays, problems = [], []
     for index, value in enumerate(given):
         label = what if len(given) == 1 else f"{what} {index}"

@@ -60,7 +60,7 @@ def watch(batches: Iterable[Any]) -> Watched:
 def doubts_of(
     inputs: Sequence[Tensor], outputs: Sequence[Tensor], calibration: Watched | None, evaluation: Data | None
 ) -> list[str]:
-    """All that is doubtful about a model's data. inputs, outputs: the program's. calibration: after it was used."""
+    """All warnings about a model's data. inputs, outputs: the program's. calibration: after its use."""
     names = [tensor.name for tensor in inputs]
     seen = [] if calibration is None else calibration.columns
     found = doubts_of_calibration(seen, names) if seen else []

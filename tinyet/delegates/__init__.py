@@ -18,13 +18,13 @@ from tinyet.errors import UsageError
 from tinyet.errors.arguments import described
 
 DELEGATES: tuple[Delegate, ...] = (CORTEX_M, CMSIS_NN, PORTABLE)
-"""All that come with tinyet."""
+"""The delegates of tinyet itself."""
 
 DEFAULT: tuple[Delegate, ...] = (CORTEX_M, PORTABLE)
-"""Who is asked when the user names nobody, in this order."""
+"""The delegates that are asked where the user names none, in this order."""
 
 Delegates = str | Delegate | Sequence[str | Delegate]
-"""Who is asked for kernels, in this order, each by its name or as the object."""
+"""Delegates to ask for kernels, in this order, each by name or as an object."""
 
 ENTRY_POINTS = "tinyet.delegates"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a delegate is: a library of kernels, or somebody who takes whole regions of the graph, or both.
+"""A delegate: a library of kernels, or a backend that takes whole regions of the graph, or both.
 
 A kernel library is asked node by node and refuses with a reason. A region delegate is asked once: it *claims* groups of
 nodes, each of which becomes one node, and *preprocesses* each into a payload: C that is opaque to everybody else.
@@ -73,7 +73,7 @@ def own_files(headers: Sequence[str], sources: Sequence[str]) -> Mapping[str, st
 
 @dataclass(frozen=True)
 class Partition:
-    """What a region delegate takes.
+    """The regions that a delegate takes.
 
     regions: groups of nodes; each becomes one call. No path may leave a group and come back to it (`regions_of` in
     partition.py makes such groups). refusals: why it did not take a node, for every other one.
@@ -85,7 +85,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Payload:
-    """What a region became: one call, whose InputArg and OutputArg count the region graph's inputs and outputs.
+    """The result of a region: one call, whose InputArg and OutputArg count the region graph's inputs and outputs.
 
     headers, sources: files by the names that the delegate's `files` knows. texts: further C files, {name: text}.
     """

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs a model's harness, and how the host talks to it: this machine, QEMU, Renode, a board on a serial port."""
+"""Running a model's harness and talking to it: on this machine, in QEMU or Renode, on a board at a serial port."""

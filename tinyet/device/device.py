@@ -160,13 +160,13 @@ class Device:
 
     @property
     def count_unit(self) -> CountUnit:
-        """What the counts of `run` are. Instructions of an emulator are no cycles."""
+        """The unit of the counts of `run`. Instructions of an emulator are not cycles."""
         if self._info.counter_kind is protocol.CounterKind.NANOSECONDS:
             return "nanoseconds"
         return "cycles" if self._ticks_per_instruction is None else "instructions"
 
     def info(self) -> Info:
-        """What the harness says of its model."""
+        """The harness's description of its model."""
         return self._info
 
     def run(

@@ -41,7 +41,7 @@ class Link(Protocol):
         """Connect anew to a device that was gone and comes back, as a board does that is reset. Whether it did."""
 
     def last_words(self) -> str:
-        """What the process behind the link printed before it ended; empty when there is none."""
+        """The output of the process behind the link before it ended; empty for none."""
 
 
 def _seconds_left(deadline: float) -> float:

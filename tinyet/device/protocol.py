@@ -189,14 +189,14 @@ class RawCount:
 
 @dataclass(frozen=True)
 class Slot:
-    """Where an input or an output lies in the arena; bytes."""
+    """The place of an input or output in the arena, in bytes."""
 
     offset: int
     bytes: int
 
 
 class CounterKind(enum.IntEnum):
-    """What a tick of the board's counter is."""
+    """The unit of the board's counter."""
 
     CORE_CLOCK = 1
     NANOSECONDS = 2
@@ -204,7 +204,7 @@ class CounterKind(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Info:
-    """What the harness says of the model and of itself.
+    """The harness's description of the model and of itself.
 
     inputs, outputs: those of states are the last.
     counter_hz: of real hardware; an emulator's figure is in the board's description.
@@ -431,7 +431,7 @@ class Fault:
 
     @property
     def cause(self) -> str:
-        """What the fault status registers say, in words."""
+        """The fault status registers in words."""
         if "mcause" in self.registers:
             return self._riscv_cause
         if "exccause" in self.registers:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a generated project says about its model."""
+"""The facts about a model that its generated project states."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class TensorFacts:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What a project says about its model.
+    """The facts about a model that a project states.
 
     name:    a C identifier: prefix of the functions; `macro` is the prefix of the macros.
     hash:    64 hexadecimal digits, of the program.

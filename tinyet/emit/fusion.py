@@ -25,7 +25,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Order:
-    """What a stream does, as numbers of its cases, in parts that repeat."""
+    """The order of a stream's cases, by number, in repeating parts."""
 
     codes: tuple[int, ...]
     parts: tuple[Part, ...]
@@ -118,8 +118,8 @@ def part_lines(found: Order) -> tuple[str, ...]:
 
 
 class RowPointers:
-    """What points at the rows of a stream's tensors: at slots of windows; and variables that go on with every strip
-    where a tensor is whole.
+    """Pointers to the rows of a stream's tensors: to slots of windows, and variables that advance with every strip of
+    a whole tensor.
 
     names: of the tensors. variables: declarations of what goes on, and of where the windows of the pile begin; starts:
     what sets them before the first row.
@@ -170,19 +170,19 @@ class RowPointers:
         return f"{name} {'-' if count < 0 else '+'} {abs(count)}" if count else name
 
     def read(self, run: Run, index: int) -> str:
-        """What a strip of a layer reads of an input."""
+        """The input rows of a strip of a layer."""
         moving = self._moving.get((run.node, index))
         return moving or self._at(run.node.input(index), dict(run.reads)[index])
 
     def written(self, run: Run) -> str:
-        """Where a strip of a layer goes."""
+        """The destination of a layer's strip."""
         if self.fusion_group.rules[run.node].reduces:
             return self.names[run.node.outputs[0]]
         moving = self._moving.get((run.node, _OUTPUT))
         return moving or self._new(run.node.outputs[0], run.writes, self.fusion_group.rules[run.node].out)
 
     def _new(self, tensor: Tensor, place: Place, rows: int) -> str:
-        """Where rows go: in the pile, to the end of a window that has been made longer."""
+        """The destination of new rows: in the pile, at the end of a window that has just grown."""
         if not self.fusion_group.rows[tensor].stacked:
             return self._at(tensor, place)
         through = "(void *)" if tensor.dtype.bytes > 1 else ""
@@ -199,7 +199,7 @@ class RowPointers:
         )
 
     def behind(self, run: Run) -> list[str]:
-        """What follows a strip: variables go on."""
+        """The updates after a strip: variables advance."""
         rule = self.fusion_group.rules[run.node]
         lines = []
         for (node, index), variable in self._moving.items():
@@ -210,7 +210,7 @@ class RowPointers:
         return lines
 
     def move(self, action: Move | Shift) -> str:
-        """What makes room, or takes it back."""
+        """The move that makes room or takes it back."""
         if isinstance(action, Shift):
             verb, by = ("open", action.by) if action.by > 0 else ("close", -action.by)
             number, last = self._number[action.tensor], len(self.fusion_group.stacked_buffers)
@@ -237,7 +237,7 @@ class RowPointers:
         return not (rows.window or rows.stacked or computed)
 
     def take(self, action: Take) -> str:
-        """Where the caller's row goes."""
+        """The destination of the caller's row."""
         return self._new(action.tensor, action.target, 1)
 
 
@@ -245,7 +245,7 @@ _OUTPUT = -1
 
 
 def _starts(fusion_group: FusionGroup) -> dict[tuple[Node, int], Place]:
-    """Where each layer begins to read each input, and to write."""
+    """The first read position of each input of each layer, and its first write position."""
     found: dict[tuple[Node, int], Place] = {}
     for action in fusion_group.actions:
         if isinstance(action, Run):
@@ -256,8 +256,8 @@ def _starts(fusion_group: FusionGroup) -> dict[tuple[Node, int], Place]:
 
 @dataclass(frozen=True)
 class Case:
-    """What is done at once: a strip of a layer, rows around an image or rows from the caller, and what moves for it.
-    Strips of one layer differ in where windows hold their rows."""
+    """One case of a stream: a strip of a layer, rows around an image or rows from the caller, with the moves that it
+    needs. Strips of one layer differ in the slots of their rows."""
 
     ahead: tuple[Shift, ...]
     action: Run | Fill | Take

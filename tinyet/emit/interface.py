@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model shows of its arena: inputs, outputs and states, as the templates print them."""
+"""The public part of a model's arena, as the templates print it: inputs, outputs and states."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class KeptView:
 
 @dataclass(frozen=True)
 class StatesView:
-    """What tells that memory holds this model's states.
+    """The mark that shows that memory holds this model's states.
 
     mark: offset in the arena of the word that says that they are set; is_set: that word, of this program and of where
     it has its states. saved: the first word of states that have been saved, of this program wherever it has its states;

@@ -185,8 +185,8 @@ def model_files(
 
 @dataclass(frozen=True)
 class Symbols:
-    """What `model_files` calls what it defines: functions that were made for calls; and of each step the arrays, and
-    maybe parameters, that no step before it needs."""
+    """Names of the definitions in `model_files`: the functions printed for calls, and for each step the arrays and
+    parameters that no earlier step needs."""
 
     functions: Mapping[Definition, str]
     constants: Mapping[Step, tuple[str, ...]]
@@ -241,7 +241,7 @@ def _kernel_files(deployment: Deployment) -> dict[str, str]:
 
 
 def _rows_headers(deployment: Deployment) -> list[str]:
-    """What streams need beside their layers' kernels."""
+    """Headers of streams, beside those of their layers' kernels."""
     return ["tinyet_line_buffers.h"] if deployment.plan.fusion_groups else []
 
 
@@ -450,12 +450,12 @@ class _Code:
 
 
 def _notes(step: Step) -> tuple[str, ...]:
-    """Where a layer comes from."""
+    """The origin of a layer, as comment lines."""
     return tuple(dict.fromkeys(str(o) for o in step.node.origins if o.module or o.file or o.text))
 
 
 def _title(step: Step) -> str:
-    """What a step computes: operator, shapes, cost. The lines below it say where it comes from."""
+    """The heading of a step: operator, shapes, cost. The lines below it give its origin."""
     node = step.node
     sources = " + ".join(
         "x".join(map(str, t.shape)) for t in node.inputs if t is not None and not t.is_constant

@@ -92,7 +92,7 @@ class Pointers:
         return [t for t in inputs if not t.is_constant]
 
     def _lineage(self, tensor: Tensor) -> list[Tensor]:
-        """What was written to a tensor's bytes, and what each view of it is called, up to the tensor."""
+        """Names of a tensor's bytes: the written values and views, up to the tensor."""
         base = self._base(tensor)
         return [tensor] if base is None else [*self._lineage(base), tensor]
 

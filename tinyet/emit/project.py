@@ -22,7 +22,7 @@ __all__ = ["KINDS", "Kind", "ModelFacts", "Options", "TensorFacts", "check_kind"
 
 @dataclass(frozen=True)
 class Options:
-    """What a project must be built and checked with again, as it was given to `generate`.
+    """The options of `generate` that a later build or check of the project needs again.
 
     delegates: names, in the order in which they are asked. max_ram, max_flash: limits in bytes, or None. stack: bytes
     for everything but an inference, or None; reserved: of the whole stack, 0 for the board's own. optimize: what

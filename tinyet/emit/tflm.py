@@ -83,8 +83,8 @@ def _view(tensor: Tensor, graph: Graph) -> _TensorView:
 
 
 def _bytes_quant(tensor: Tensor, graph: Graph) -> QuantParams | None:
-    """What the bytes of a uint8 tensor stand for, where a table makes int8 of them, or them of int8, with the same real
-    numbers: the same scale, and a zero point higher by 128. None for other bytes."""
+    """The quantization that the bytes of a uint8 tensor represent, where a table converts them to or from int8: the
+    same scale, and a zero point higher by 128. None for other bytes."""
     if tensor.dtype is not DType.UINT8:
         return None
     for node in graph.nodes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the public functions are given: one check for each kind of argument, in the same words everywhere.
+"""Checks of public functions' arguments: one for each kind, with the same words everywhere.
 
 Each gives the value in the form that is worked with, or raises UsageError with what was given instead and what to give.
 """
@@ -22,7 +22,7 @@ _PLACES = ("host", "qemu", "renode")
 
 
 def described(value: object) -> str:
-    """What a value is, in a few words: `the string 'x.pt'`, `a list of 3`, `the class Linear`, `a Tensor`."""
+    """A value in a few words: `the string 'x.pt'`, `a list of 3`, `the class Linear`, `a Tensor`."""
     if value is None:
         return "None"
     if isinstance(value, type):
@@ -86,7 +86,7 @@ def instance_given(value: object, kind: type[T], what: str, hint: str) -> T:
 
 
 def place_given(value: object) -> str:
-    """Where to run: `host`, `qemu`, `renode` or `serial:PORT`."""
+    """The place to run: `host`, `qemu`, `renode` or `serial:PORT`."""
     if isinstance(value, str) and (value in _PLACES or (value.startswith("serial:") and value != "serial:")):
         return value
     what = repr(value) if isinstance(value, str) else described(value)
@@ -103,13 +103,13 @@ def runtime_given(value: object) -> None:
 
 
 EDGES = ("exact", "continue")
-"""What is in the place of padding in time: see over_time.stream."""
+"""The treatment of padding in time: see over_time.stream."""
 
 
 @dataclass(frozen=True)
 class OverTime:
-    """How a network over a window is to take frames. axis: of all inputs that which is time, or for each its own, None
-    where it has none; negative ones count from the end. hop, edges: see over_time.stream."""
+    """The time axis of a network over a window. axis: of all inputs, or one for each, None where an input has none;
+    negative ones count from the end. hop, edges: see over_time.stream."""
 
     axis: int | tuple[int | None, ...] | None
     hop: int | None = None

@@ -90,7 +90,7 @@ def _draft(place: Path) -> tuple[Path, BinaryIO]:
 
 
 def _prefix(place: Path) -> str:
-    """How the names of a place's drafts begin: short, however long its own name is."""
+    """The prefix of the names of a place's drafts: short, however long its own name is."""
     return f".tinyet-{hashlib.sha256(place.name.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}-"
 
 

@@ -90,7 +90,7 @@ class Table:
         return self._at + offset if offset else 0
 
     def _target(self, slot: int) -> int:
-        """What a field's offset leads to, or 0."""
+        """The target of a field's offset, or 0."""
         at = self._field(slot)
         return at + self._buffer.uint(at) if at else 0
 

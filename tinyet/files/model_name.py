@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model may be called. Its name is that of files, of functions and macros, of a library, of targets of a build:
-there must be nothing that is called so already, on any system and in any of their tools.
+"""The rule for a model's name. It names files, functions, macros, a library and build targets, so it must not clash
+with any name of a system or of its tools.
 
 C's keywords are no obstacle: the name is always a part of an identifier, or a file's name.
 """
@@ -129,7 +129,7 @@ _TAKEN = (
 
 
 def interface(name: str, inputs: int, outputs: int, states: int = 0) -> frozenset[str]:
-    """What the model called `name` declares for others."""
+    """The declarations of the model `name` in its public header."""
     words = ["arena", "run", "init", "push_rows", "restart_rows", "quantize_row", "image", "advance"]
     words += ["reset", "mark", "sum", "save_state", "restore_state", *(f"state_{i}" for i in range(states))]
     words += [f"{verb}input_{i}" for i in range(inputs) for verb in ("", "set_")]

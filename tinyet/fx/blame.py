@@ -115,8 +115,8 @@ def frame_of_exception(error: BaseException) -> Frame | None:
 
 
 def layer_of_exception(error: BaseException, model: nn.Module) -> str:
-    """Where in the model, when no line of the user's is known: the deepest of its modules that the exception passed, as
-    `2.0 (Linear of the Sequential)`, or the line at which the model's own forward() begins."""
+    """The place in the model where no line of the user's is known: the deepest of its modules that the exception
+    passed, as `2.0 (Linear of the Sequential)`, or the line at which the model's own forward() begins."""
     names = {module: name for name, module in model.named_modules()}
     owners = [frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__)]
     passed = [owner for owner in owners if isinstance(owner, nn.Module) and owner in names]

@@ -124,7 +124,7 @@ def _masks_taken_as_they_are() -> Iterator[None]:
 
 
 def _capture_error(error: Exception, module: nn.Module) -> ModelError:
-    """What torch.export refused of the module, in terms of the user's own line."""
+    """The refusal of torch.export, in terms of the user's own line."""
     frame = frame_of_exception(error)
     where = str(frame) if frame else None
     text = str(error)

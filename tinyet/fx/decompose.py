@@ -40,7 +40,7 @@ REFUSED_WHOLE: frozenset[str] = frozenset(
     cross_entropy_loss nll_loss_nd rrelu embedding_bag
     """.split()  # noqa: SIM905
 )
-"""What cannot be lowered either way, so that it is refused once and by the name that its user gave it, not part by
+"""Operators that cannot be lowered either way, so that they are refused once and by their user's name, not part by
 part."""
 
 

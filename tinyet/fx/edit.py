@@ -31,7 +31,7 @@ def bind(node: fx.Node) -> dict[str, Any]:
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """As torch calls it: float16."""
+    """The dtype in torch's words: float16."""
     return str(dtype).removeprefix("torch.")
 
 

@@ -50,7 +50,7 @@ class Example:
 
     @property
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What forward() takes: (arguments, arguments by name)."""
+        """The arguments of forward(): (arguments, arguments by name)."""
         rest = iter(self.tensors)
         leaves = [next(rest) if isinstance(leaf, torch.Tensor) else leaf for leaf in self._leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self._spec)
@@ -61,7 +61,7 @@ class Example:
         return replace(self, tensors=tuple(tensors))
 
     def run(self, module: nn.Module) -> Any:
-        """What the module makes of copies of the tensors."""
+        """The module's result for copies of the tensors."""
         args, kwargs = self.copied().arguments
         return module(*args, **kwargs)
 
@@ -105,7 +105,7 @@ class _Batches:
 
 
 def example_of(inputs: object) -> Example:
-    """What was given as example inputs. Raises ModelError that says what cannot be one."""
+    """The given example inputs. Raises ModelError that names an invalid one."""
     if isinstance(inputs, Example):
         return inputs
     if isinstance(inputs, torch.Tensor):
@@ -130,7 +130,7 @@ def example_of(inputs: object) -> Example:
 
 
 def _instead(leaf: object, leaves: Sequence[object]) -> str:
-    """What to give instead of what is no tensor."""
+    """A substitute for a value that is no tensor."""
     if leaves and all(type(size) is int for size in leaves):
         return f"give a tensor of that shape: torch.zeros({', '.join(map(str, leaves))})"
     if isinstance(leaf, (int, float)):
@@ -141,7 +141,7 @@ def _instead(leaf: object, leaves: Sequence[object]) -> str:
 
 
 def _paths(arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> list[str]:
-    """What errors call the leaves: example input 1, example input 0['mask'], example input 'mask'."""
+    """Names of the leaves in errors: example input 1, example input 0['mask'], example input 'mask'."""
     paths = []
     for path, _ in pytree.tree_flatten_with_path(arguments)[0]:
         _, first, *inner = path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a module holds: remembered before it is run, compared afterwards, and put back.
+"""A snapshot of a module: taken before it runs, compared afterwards, and restored.
 
 Everything that can be reached from the module through attributes, lists, dicts, sets and objects of the user's own
 classes: tensors and numpy arrays by their values, all else by identity.
@@ -26,7 +26,7 @@ _MOST = 100_000
 """Containers and tensors that are looked at."""
 
 _LATE = 1_000_000
-"""What a counter is set to, to see whether anything depends on it. Calls that are counted off mostly divide it."""
+"""A large counter value that shows whether anything depends on it. Most periods divide it."""
 
 _DICTS_OF_A_MODULE = ("_parameters", "_buffers", "_modules")
 
@@ -189,7 +189,7 @@ _Entry = _Dict | _Sequence | _Values
 
 
 class Held:
-    """What a module holds, as it is now."""
+    """A snapshot of a module."""
 
     def __init__(self, module: nn.Module) -> None:
         self._entries: list[_Entry] = []
@@ -199,7 +199,7 @@ class Held:
         self._look(module, "")
 
     def changes(self) -> list[Change]:
-        """What is otherwise now."""
+        """The differences from the snapshot."""
         return [change for entry in self._entries for change in entry.changes()]
 
     def restore(self) -> None:
@@ -261,7 +261,7 @@ def _is_users_object(value: object) -> bool:
 
 @contextmanager
 def left_as_found(module: nn.Module) -> Iterator[None]:
-    """What the module holds is, at the end, what it held at the start, also when an error is raised."""
+    """Restore the module's content at the end, also when an error is raised."""
     held = Held(module)
     try:
         yield

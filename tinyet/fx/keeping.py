@@ -133,7 +133,7 @@ def put_back(module: fx.GraphModule, kept: Kept) -> None:
 
 
 def _base(value: Any) -> Any:
-    """What the value is a view of, by however many steps; else itself."""
+    """The value behind any number of views; else the value itself."""
     while isinstance(value.target, torch._ops.OpOverload) and value.target.is_view:
         value = value.args[0]
     return value
@@ -149,7 +149,7 @@ def _own(graph: fx.Graph, value: fx.Node) -> fx.Node:
 
 
 def _cloned(value: Any) -> Any:
-    """What the value is a clone of; else itself."""
+    """The value that a clone copies; else the value itself."""
     while value.op == "call_function" and value.target is aten.clone.default:
         value = value.args[0]
     return value

@@ -262,7 +262,7 @@ def _rows_of(call: _Call, parts: Sequence[fx.Node], rows: Int64) -> fx.Node:
 
 
 def _summed(call: _Call) -> fx.Node | None:
-    """What is added to elements: a layer of zeros with elements put into it for each that meets one already."""
+    """A sum of elements: a layer of zeros with elements put into it for each place that already has one."""
     x, added = call.sources
     if not isinstance(added, fx.Node):
         return None

@@ -52,7 +52,7 @@ def say(program: ExportedProgram, remarks: tuple[str, ...]) -> None:
 
 
 def said_of(program: ExportedProgram) -> tuple[str, ...]:
-    """What is to be told of a program that was captured."""
+    """The notes on a captured program."""
     return _SAID.get(program, ())
 
 

@@ -45,8 +45,9 @@ def _settle(module: nn.Module) -> None:
 
 
 def _value(module: nn.Module, name: str) -> torch.Tensor:
-    """What the parametrizations of one tensor give. torch's own, which sum (the norm of a weight), compute in float64,
-    so that the same bits come out on every processor; a user's may hold float32 tensors that nothing here can find."""
+    """The result of one tensor's parametrizations. torch's own, which sum (the norm of a weight), compute in float64,
+    so that the same bits come out on every processor; a user's may hold float32 tensors that nothing here can find.
+    """
     steps = module.parametrizations[name]  # type: ignore[index]
     wanted = getattr(module, name).dtype
     if all(type(step).__module__ == nn.utils.parametrizations.__name__ for step in steps):

@@ -105,7 +105,7 @@ def _is_loop(steps: Sequence[fx.Node]) -> bool:
 
 
 def _readers(value: fx.Node) -> set[fx.Node]:
-    """Who reads a value, with or without a batch dimension."""
+    """The readers of a value, with or without a batch dimension."""
     found: set[fx.Node] = set()
     for user in value.users:
         if user.target in _SQUEEZES:
@@ -143,7 +143,8 @@ def _gather(module: fx.GraphModule, steps: Sequence[fx.Node]) -> None:
 
 
 def _sequence(graph: fx.Graph, before: fx.Node, inputs: Sequence[fx.Node]) -> fx.Node:
-    """Of what is read at each step, (N, I): (N, T, I); where that is there as such, no copy of it."""
+    """The sequence of the steps' inputs, (N, I) each: (N, T, I); the existing tensor where there is one, without a
+    copy."""
     found = [_taken(node) for node in inputs]
     source, axis, start = found[0]
     if source is not None and all(
@@ -161,7 +162,7 @@ def _sequence(graph: fx.Graph, before: fx.Node, inputs: Sequence[fx.Node]) -> fx
 
 
 def _taken(node: fx.Node) -> tuple[fx.Node | None, int, int]:
-    """What a step's input is taken of, the axis of the steps, and its number; None where it is no such."""
+    """The source of a step's input, the axis of the steps, and its number; None where it is not such an input."""
     args: Any = node.args
     unbatched = node.target is aten.unsqueeze.default and args[1] == 0
     inner = args[0] if unbatched else node

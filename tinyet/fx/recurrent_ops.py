@@ -100,7 +100,7 @@ def rnn(
 
 
 def _shapes(x: torch.Tensor, *states: torch.Tensor) -> list[torch.Tensor]:
-    """What stands for y and the last states, of what stands for x and the first ones."""
+    """Placeholders for y and the last states, from those for x and the first states."""
     y = x.new_empty((*x.shape[:2], states[0].shape[1]))
     return [y, *(torch.empty_like(state) for state in states)]
 

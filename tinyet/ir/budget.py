@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reading one model may cost, asked for before anything is allocated.
+"""The cost limits of reading one model, charged before anything is allocated.
 
 A few bytes of a file can ask for constants of gigabytes (a shape to fill, a size to resize to) and for hours of
 arithmetic on constants. Whoever makes a constant, computes with constants or adds a value to the graph while a model is
@@ -23,13 +23,13 @@ MAX_FOLDED_MACS = 1 << 22
 """Multiply-accumulates in computing with constants."""
 
 _TIMES = 8
-"""How often what the file brings along may be held and computed with: widened, transposed, dequantized."""
+"""Factor of the file's own constants that may be held and computed: widened, transposed, dequantized."""
 
 _HINT = "compute it before the model is exported, or leave it to the application"
 
 
 class Budget:
-    """What one import may still spend. given: bytes of constants that the model's file has itself.
+    """The remaining budget of one import. given: bytes of constants in the model's file itself.
 
     is_spent: whether something was refused; nothing more is to be tried then.
     """

@@ -164,7 +164,7 @@ class Node:
 
     @property
     def origin(self) -> Origin | None:
-        """Where the node's own operator comes from, not what was folded into it; None when nothing is known."""
+        """The origin of the node's own operator, without nodes folded into it; None where unknown."""
         stem = re.sub(r"\dd$", "", self.op)  # conv1d is a conv2d, too
         named = [origin for origin in self.origins if origin.module] or self.origins
         return next((origin for origin in named if stem in origin.aten), named[0] if named else None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How large values and graphs may be, and which types a value can have.
+"""Limits on the sizes of values and graphs, and the types that a value can have.
 
 The limits lie far beyond what a microcontroller holds. They keep every size, offset and product of sizes that is
 computed ahead of time, printed into C or allocated on the host within 32 bits and within what a desktop has, whoever
@@ -42,7 +42,7 @@ SMALLEST_SCALE = 2.0**-126
 
 
 def shape_complaint(shape: tuple[int, ...], most: int = MAX_ELEMENTS) -> str | None:
-    """What is wrong with a shape of at most so many elements, or None."""
+    """The error in a shape of at most `most` elements, or None."""
     if len(shape) > MAX_DIMS:
         return f"it has {len(shape)} dimensions, at most {MAX_DIMS}"
     if any(size < 1 for size in shape):
@@ -53,7 +53,7 @@ def shape_complaint(shape: tuple[int, ...], most: int = MAX_ELEMENTS) -> str | N
 
 
 def type_complaint(type_: TensorType, most: int = MAX_ELEMENTS) -> str | None:
-    """What no value of at most so many elements can have for a type, or None: shape, and quantization that does not
+    """The error in a value's type, or None: a shape with more than `most` elements, or a quantization that does not
     suit dtype or shape."""
     complaint = shape_complaint(type_.shape, most)
     quant = type_.quant

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is worked out of a node once, and asked for by whoever weighs kernels for it."""
+"""Memoization of facts about a node that several kernels ask for."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a graph well formed."""
+"""The rules of a well-formed graph."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls do to the arena, as the checker of a memory plan sees it."""
+"""Accesses of calls to the arena, as the checker of a memory plan sees them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Access:
-    """What one call does to the arena.
+    """The accesses of one call to the arena.
 
     scratch: (offset, bytes, align) of its scratch memory, or None.
     overwrites: (read tensor, written tensor) pairs that the kernel allows to have the same address.

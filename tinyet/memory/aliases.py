@@ -83,7 +83,7 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """What it takes to separate two blocks again."""
+    """The changes that separate two blocks again."""
 
     kept: _Block
     root: Tensor
@@ -229,7 +229,7 @@ class AliasSets:
             self._start[tensor] += shift
 
     def keep(self) -> None:
-        """What has changed stays."""
+        """Keep the changes."""
         self._undo.clear()
 
     def undo(self) -> None:

@@ -203,7 +203,7 @@ def improve(
 
 
 def _steps(count: int, moments: int, width: int, placed: int) -> int:
-    """What it takes to place so many of `count` buffers in a beam, in steps of the exact search."""
+    """The cost of placing that many of `count` buffers in a beam, in steps of the exact search."""
     return placed * (_OVERHEAD + width * (count + moments + _CALLS)) // _CELLS + 1
 
 
@@ -215,9 +215,9 @@ def _affordable(count: int, moments: int, steps: int) -> int:
 _CELLS = 46
 """Buffers and sections, one placement each, that take as long as one step of the exact search."""
 _CALLS = 50
-"""What else a placement takes, in such cells."""
+"""Other cost of a placement, in such cells."""
 _OVERHEAD = 2500
-"""What a buffer more takes, however many the placements, in such cells."""
+"""The cost of a further buffer, however many the placements, in such cells."""
 _LEAST_WIDTH = 4
 _VARIANTS = (
     Variant(32, 4, 6, ("pressure", "span", "area")),

@@ -81,6 +81,19 @@ def block_of(aliases: AliasSets, root: Tensor, moments: Moments) -> packing.Buff
     return packing.Buffer(root.name, aliases.size(root), first, last, aliases.strictest(root))
 
 
+def moments_of(graph: Graph, tensors: Sequence[Tensor], calls: Sequence[Node]) -> Moments:
+    """The moments of a graph's tensors for this order of the calls."""
+    written = dict.fromkeys(graph.inputs, -1)
+    used = dict.fromkeys(tensors, -1)
+    for position, node in enumerate(calls):
+        for tensor in node.outputs:
+            written[tensor] = used[tensor] = position
+        for tensor in variables_of(node):
+            used[tensor] = max(used[tensor], position)
+    used.update(dict.fromkeys(graph.outputs, len(calls)))
+    return Moments(written, used)
+
+
 def lifetimes(candidate: CandidatePlan, order: Sequence[Node], moments: Moments) -> dict[Tensor, Lifetime]:
     """From the call that completes a value to the last one that reads its bytes under any name."""
     complete, used = moments.written, moments.used

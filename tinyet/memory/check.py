@@ -39,7 +39,7 @@ class _Run:
 
 
 NOTHING, UNKNOWN = -1, -2
-"""What memory holds in the beginning; what a part of an alias holds that has no source."""
+"""Contents of memory at the start, and of a part of an alias without a source."""
 
 
 def _cut(runs: Sequence[_Run], start: int, size: int) -> list[_Run]:
@@ -74,7 +74,7 @@ def _differing(have: Sequence[_Run], want: Sequence[_Run]) -> tuple[int, int]:
 
 
 def _behind(run: _Run, size: int, more: Iterator[_Run]) -> _Run | None:
-    """What follows the first `size` bytes of a run."""
+    """The rest of a run behind its first `size` bytes."""
     if size == run.bytes:
         return next(more, None)
     return replace(run, bytes=run.bytes - size, start=run.start + size)
@@ -99,7 +99,7 @@ class _Arena:
         return max(bisect_right(self.starts, start) - 1, 0), bisect_left(self.starts, end)
 
     def cut(self, start: int, size: int) -> list[_Run]:
-        """What the bytes from `start` to `start + size` hold."""
+        """The contents of the bytes from `start` to `start + size`."""
         first, last = self._runs_in(start, start + size)
         return _cut(self.runs[first:last], start - self.starts[first], size)
 
@@ -223,7 +223,7 @@ def _meet(a: Span, b: Span) -> bool:
 
 
 def _ruined(read: Span, write: Span, access_order: AccessOrder) -> str:
-    """What goes wrong when a call takes these steps; empty when in none of them it may write where it has yet to read.
+    """The conflicts of a call with these steps; empty where it never writes to bytes that it has yet to read.
 
     At each step, as addresses: what it may have written when the step ends, and what it may read from then on.
     """
@@ -431,7 +431,7 @@ def check_plan(
 def _access_orders(
     node: Node, variables: Sequence[tuple[int, Tensor]], access_order: AccessOrders
 ) -> dict[tuple[str, str], list[AccessOrder]]:
-    """What the kernel says of each input, for those of which it says something wherever they are used."""
+    """The kernel's sweeps of its inputs, where it states one for every use."""
     said: dict[tuple[str, str], list[AccessOrder | None]] = {}
     for index, tensor in variables:
         said.setdefault((tensor.name, node.output.name), []).append(access_order(node, index))
@@ -467,7 +467,7 @@ def _numbered(span: Span) -> Iterator[tuple[tuple[int, int], int]]:
 
 
 def _aliases(node: Node, span: Callable[[Tensor], Span], op: Op) -> list[Alias]:
-    """What the plan says an elided node's outputs consist of, tried out on the node's reference."""
+    """The parts of an elided node's outputs according to the plan, tried out on the node's reference."""
     sources = [t for t in dict.fromkeys(node.inputs) if t is not None and not t.is_constant]
     # What lies where: (offset, bytes, tensor, its byte there); of two at one place either will do.
     lying = sorted(

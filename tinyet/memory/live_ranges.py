@@ -46,8 +46,8 @@ def live_range(name: str, at: Bytes, low: Bytes, high: Bytes, size: int, align: 
 
 
 def gap(a: LiveRange, b: LiveRange) -> int | None:
-    """How many bytes behind the beginning of `a` that of `b` has to be at least, if it is to lie behind it; may be
-    negative. None where the two are never alive together."""
+    """The least distance in bytes of `b`'s beginning behind `a`'s, if `b` is to lie behind `a`; may be negative. None
+    where the two are never alive together."""
     first, end = max(a.at[0], b.at[0]), min(a.at[-1], b.at[-1])
     moments = np.union1d(a.at, b.at)
     moments = moments[(moments >= first) & (moments < end)]

@@ -39,7 +39,7 @@ DEFAULT_BUDGET = 450_000
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where each buffer stands.
+    """The place of each buffer.
 
     `offsets` maps buffer name to byte offset. `peak` is the end of the highest buffer in bytes.
     `lower_bound` is the largest sum of bytes alive together (with gaps, what of it they leave), or what

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What memory planning decides: plain records, read by the emitter, the reports and the checker alike."""
+"""Decisions of memory planning: plain records, read by the emitter, the reports and the checker alike."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class MemoryPlan:
         return next((found for found in self.fusion_groups if node in found.rules), None)
 
     def runs(self, node: Node) -> int:
-        """How often a call is made: once, or for each of its strips."""
+        """Number of calls: one, or one for each strip."""
         found = self.fusion_group(node)
         return 1 if found is None else found.runs(node)
 
@@ -142,7 +142,7 @@ class MemoryPlan:
         return self.window(tensor) if taken else None
 
     def form(self, tensor: Tensor) -> str:
-        """How a tensor lies, for people; empty for row-major without gaps."""
+        """The layout of a tensor in words; empty for row-major without gaps."""
         window = self.window(tensor)
         if window is not None:
             return f"{window.slots} of {window.tensor.shape[1]} rows at a time"

@@ -15,7 +15,6 @@ from tinyet.memory.aliases import NEVER, AliasSets, nothing_owned_twice
 from tinyet.memory.candidate_plan import (
     CandidatePlan,
     FusionRefusedError,
-    Moments,
     block_of,
     lifetimes,
     order_of,
@@ -234,8 +233,8 @@ class _Planner:
     def apart(
         self, candidate: CandidatePlan, placement: packing.Placement, budget: int
     ) -> tuple[CandidatePlan, packing.Placement]:
-        """Where what lies partly over something keeps the arena from being as small as what is alive: calls do not work
-        in place, the largest first, of which that makes it smaller.
+        """Where partial overlaps keep the arena above the live bytes: calls do not work in place, the largest first,
+        of which that makes it smaller.
 
         An output that begins before its input leaves room only below itself, and in place it cannot go elsewhere. Two
         places for it need more at its own call, and may need less around it.
@@ -278,7 +277,7 @@ class _Planner:
             timeline=timeline,
             bound=live.bound,
             fullest=live.fullest,
-            used=self.moments(calls).used,
+            used=moments_of(self.graph, self.tensors, calls).used,
         )
 
     def share(self, copied: frozenset[Node]) -> tuple[AliasSets, frozenset[Node], dict[Tensor, Group]]:
@@ -379,8 +378,8 @@ class _Planner:
     def overlaps(
         self, aliases: AliasSets, number: Mapping[Tensor, int], access_schedule: AccessSchedule | None
     ) -> tuple[tuple[int, int, int], ...]:
-        """What the order may count on: tensors alone in their blocks that can lie partly over each other, the pair that
-        saves the most bytes first."""
+        """Overlaps that the order may count on: tensors alone in their blocks that can lie partly over each other,
+        the pair that saves the most bytes first."""
         if access_schedule is None or len(access_schedule.written) != 1:
             return ()
         (output,) = access_schedule.written
@@ -467,7 +466,7 @@ class _Planner:
         Changes the layout. Returns (input index, output index) per node that works in place; the buffers: one a block,
         in the order of `aliases.roots()`, then the others; and how many bytes are alive.
         """
-        moments = self.moments(calls)
+        moments = moments_of(self.graph, self.tensors, calls)
         aliases.set_moments(moments.written, moments.used)
         taken: dict[Node, tuple[int, int]] = {}
         blocks = {root: block_of(aliases, root, moments) for root in aliases.roots()}
@@ -504,21 +503,10 @@ class _Planner:
                 break
         return taken, [*(blocks[root] for root in aliases.roots()), *self.other_buffers(calls)], live
 
-    def moments(self, calls: Sequence[Node]) -> Moments:
-        written = dict.fromkeys(self.graph.inputs, -1)
-        used = dict.fromkeys(self.tensors, -1)
-        for position, node in enumerate(calls):
-            for tensor in node.outputs:
-                written[tensor] = used[tensor] = position
-            for tensor in variables_of(node):
-                used[tensor] = max(used[tensor], position)
-        used.update(dict.fromkeys(self.graph.outputs, len(calls)))
-        return Moments(written, used)
-
     # ------------------------------------------------------------ offsets
 
     def other_buffers(self, calls: Sequence[Node]) -> list[packing.Buffer]:
-        """What no tensor is in: the states' mark, and one a call that has scratch memory."""
+        """Buffers without tensors: the states' mark, and one a call that has scratch memory."""
         return self.states.mark(len(calls)) + [
             packing.Buffer(scratch_name(node), size, position, position, self.scratch_align)
             for position, node in enumerate(calls)
@@ -545,7 +533,7 @@ class _Planner:
         return found
 
     def inner_buffer(self, candidate: CandidatePlan, inner: LiveRange) -> packing.Buffer:
-        """Of what a stream works in."""
+        """The buffer that a stream works in."""
         position = next(
             p
             for p, node in enumerate(candidate.calls)
@@ -591,7 +579,7 @@ class _Planner:
                 )
                 for t, at, pixel_stride in map(candidate.lying, self.tensors)
             },
-            lifetimes=lifetimes(candidate, order, self.moments(candidate.calls)),
+            lifetimes=lifetimes(candidate, order, moments_of(self.graph, self.tensors, candidate.calls)),
             scratch={
                 n: placement.offsets[scratch_name(n)]
                 for n in candidate.calls

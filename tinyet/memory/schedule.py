@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from tinyet.errors import InternalError
 
 DEFAULT_BUDGET = 100_000
-"""How often the exact search may look at a step: about half a second of Python."""
+"""Step limit of the exact search: about half a second of Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class _Graph:
         return max(peak, live)
 
     def lower_bound(self) -> int:
-        """What some step needs in any order: the blocks it touches, less the most that can lie over others."""
+        """A lower bound of any order's peak: the blocks of a step, less the most that can lie over others."""
         bound = max(self.entry, sum(self.sizes[block] for block in self.outputs))
         for number, step in enumerate(self.steps):
             need = step.scratch + sum(self.sizes[block] for block in self.touched[number])

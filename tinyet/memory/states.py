@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where states lie: a state's value and what it is in the next run are one place, which belongs to nothing else. In the
-arena is a word, too, that says whether they are set."""
+"""The places of states: a state's value and its next value share one place, which belongs to nothing else. In the
+arena is also a word that says whether they are set."""
 
 from __future__ import annotations
 

@@ -66,8 +66,8 @@ class AccessSchedule:
         return int(sum((b.high - b.low for b in self.inner), np.zeros(len(self), np.int64)).max())
 
     def saved(self, source: Tensor) -> int:
-        """How many bytes less than both have, the only output and an input of `needed` need that lie partly over each
-        other, the input the last to die."""
+        """Saved bytes where the only output and an input of `needed` lie partly over each other, the input the last
+        to die."""
         ((output, written),) = self.written.items()
         return max(int((self.needed[source] - written).min()) + output.type.bytes, 0)
 

@@ -33,7 +33,7 @@ class View:
 
 
 def views(node: Node, op: Op) -> tuple[View, ...] | None:
-    """How the outputs are made of runs of the inputs' bytes, or None when a kernel has to compute them.
+    """The outputs as runs of the inputs' bytes, or None where a kernel has to compute them.
 
     Two forms are known: each output is one run of the single input, or the single output is all inputs back
     to back. A copy, which is there to have bytes of its own, is of neither form; nor is a node that reads a

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tinyet is at: said by whoever begins a stage of the work, heard by whoever shows it. Without a listener, as when
-tinyet is used from Python, nothing happens."""
+"""Stages of tinyet's work: each stage announces itself, and a listener shows it. Without a listener, as when tinyet
+is used from Python, nothing happens."""
 
 from __future__ import annotations
 

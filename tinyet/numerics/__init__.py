@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How numbers round: integers by one rule, float functions by one order of operations."""
+"""Rounding of numbers: integers by one rule, float functions by one order of operations."""
 
 from __future__ import annotations
 

@@ -106,8 +106,8 @@ def requantize(acc: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLi
 
 
 Rounding = Literal["twice", "even"]
-"""How an exact sum becomes an output: `twice`, by `requantize` (or `requantize_64`), the specification of LiteRT; or
-`even`, by `requantize_even`, as the integer operators of ONNX Runtime round."""
+"""Rounding of an exact sum to an output: `twice`, by `requantize` (or `requantize_64`), the specification of LiteRT;
+or `even`, by `requantize_even`, as the integer operators of ONNX Runtime round."""
 
 LayerRounding = Literal["twice", "even", "short"]
 """Of a convolution: `short` is of int16 values whose sums have 32 bits, and are rounded as those of int8."""
@@ -117,9 +117,9 @@ ElementRounding = Literal["twice", "even", "even_u8"]
 is another result for int8 and, with values and zero points larger by 128, for uint8 (`even_u8`)."""
 
 QuantizeRounding = Literal["away", "even", "even_sum", "even_sum_u8"]
-"""How a real number becomes an int8. `away`: halves away from zero, then the zero point; the specification of LiteRT.
-`even`: halves to even, then the zero point; ONNX's QuantizeLinear. `even_sum`, and of uint8 `even_sum_u8`: the zero
-point is added in float32, and the sum rounded to even; inside ONNX Runtime's integer operators."""
+"""Rounding of a real number to an int8. `away`: halves away from zero, then the zero point; the specification of
+LiteRT. `even`: halves to even, then the zero point; ONNX's QuantizeLinear. `even_sum`, and of uint8 `even_sum_u8`:
+the zero point is added in float32, and the sum rounded to even; inside ONNX Runtime's integer operators."""
 
 
 def nearest_even(values: npt.ArrayLike) -> Int64:

@@ -207,7 +207,7 @@ def fold(node: Node, inputs: Sequence[Array | None], budget: Budget) -> tuple[Ar
 
 
 def charge(node: Node, budget: Budget) -> None:
-    """What folding a node takes of a budget. Raises RefusedError where it has not as much."""
+    """Charge the folding of a node to a budget. Raises RefusedError where the budget is too small."""
     budget.fold_node(node, op_of(node).macs(node))
 
 
@@ -242,7 +242,7 @@ def check_limits(graph: Graph) -> None:
 
 
 def whole_problems(graph: Graph) -> list[str]:
-    """What `check_whole` finds."""
+    """The problems that `check_whole` raises."""
     found = problems_of(graph, _rule_complaints)
     found += [f"output {t.name}: {text}" for t in graph.outputs if (text := tensor_complaint(t))]
     found += [f"input {t.name}: {text}" for t in graph.inputs if (text := tensor_complaint(t))]

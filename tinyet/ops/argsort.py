@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the greatest or the least elements along an axis are, in their order. Of equal ones the first comes first; a
-NaN counts as greater than any number."""
+"""Positions of the greatest or least elements along an axis, in order. Of equal ones the first comes first; a NaN
+counts as greater than any number."""
 
 from __future__ import annotations
 

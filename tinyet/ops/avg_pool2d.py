@@ -53,7 +53,7 @@ class AvgPool2d(Pool):
 
     @property
     def fixed_divisor(self) -> int | None:
-        """What every window is divided by, or None where that is its number of taps in the image."""
+        """The divisor of every window, or None where it is the number of taps in the image."""
         if self.divisor is not None:
             return self.divisor
         return self.kernel_h * self.kernel_w if self.count_include_pad else None
@@ -72,7 +72,7 @@ def attrs_of(node: Node) -> AvgPool2d:
 
 
 def tap_counts(out: int, size: int, kernel: int, stride: int, dilation: int, before: int) -> Int64:
-    """How many taps of each window lie inside the image, along one dimension: int64 (out,)."""
+    """Number of taps of each window inside the image, along one dimension: int64 (out,)."""
     at = np.arange(out, dtype=np.int64) * stride - before  # of the first tap
     first = np.maximum(-(at // dilation), 0)
     behind = np.minimum((size - 1 - at) // dilation + 1, kernel)
@@ -168,8 +168,7 @@ INTEGER_HEADERS = (*HEADERS, "tinyet_average.h")
 
 
 def rows(node: Node) -> TileMap | None:
-    """Where padding does not count, a window in it has another divisor. A window that is the whole image comes of all
-    of its rows."""
+    """A window in uncounted padding has another divisor. A window over the whole image needs all of its rows."""
     attrs, x = attrs_of(node), node.input(0)
     if attrs.is_whole(x.shape) and x.dtype is not DType.FLOAT32:
         count = attrs.kernel_h * attrs.kernel_w
@@ -180,7 +179,7 @@ def rows(node: Node) -> TileMap | None:
 
 
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    """Where padding does not count, nothing can stand for it."""
+    """Uncounted padding has no fill value."""
     attrs = attrs_of(node)
     fill = None if attrs.fixed_divisor is None else zero_of(node.input(0).type)
     return window_steps(node, attrs, attrs.kernel_h, attrs.kernel_w, axes, fill)

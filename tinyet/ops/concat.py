@@ -97,7 +97,7 @@ def widths_of(node: Node) -> tuple[int, list[int]]:
 
 @dataclass(frozen=True)
 class Part:
-    """What an input gives to a row of the output: `width` bytes from byte `offset` on."""
+    """An input's part of an output row: `width` bytes from byte `offset` on."""
 
     index: int
     offset: int

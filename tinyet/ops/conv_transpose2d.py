@@ -102,7 +102,7 @@ def reach(out: int, size: int, tap: int, stride: int, dilation: int, before: int
 
 
 def reached(out: int, size: int, tap: int, stride: int, dilation: int, before: int) -> int:
-    """How many output coordinates a tap reaches from within the input: those that `reach` finds."""
+    """Number of output coordinates that a tap reaches from within the input, as `reach` finds them."""
     first = max(-((tap * dilation - before) // stride), 0)
     last = min((out - 1 + before - tap * dilation) // stride, size - 1)
     return max(last - first + 1, 0)

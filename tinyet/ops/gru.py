@@ -133,7 +133,7 @@ def reference_integer(node: Node, x: Array, h: Array) -> tuple[Array, ...]:
 
 
 def float_biases(node: Node) -> tuple[Float32, Float32]:
-    """What the sums over x and over h begin with, (3 H,) each; those of r and z are one sum, of x."""
+    """Initial values of the sums over x and over h, (3 H,) each; those of r and z are one sum, of x."""
     of_x, of_h = (recurrent.float_bias(node, i, GATES * sizes_of(node).units) for i in (B_IH, B_HH))
     rz = 2 * sizes_of(node).units
     of_x[:rz], of_h[:rz] = of_x[:rz] + of_h[:rz], 0

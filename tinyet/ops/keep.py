@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a state is in the next run: the same values, where the state lies."""
+"""A state's value for the next run: the same values, at the state's place."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _STORED = 63
 """Bits of the stored multiplier: those of the factor, and some behind."""
 _SPARE = _STORED - _MANTISSA
 _SHIFTS = range(1, 63)
-"""What the kernel shifts by, behind the lowest word of the product."""
+"""The shifts of the kernel, behind the lowest word of the product."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class LinearOnce(Attrs):
 
 
 def bounds_of_sums(node: Node) -> Int64:
-    """What no sum of an output exceeds, (N,)."""
+    """Upper bounds of the absolute sums of the outputs, (N,)."""
     x = node.input(0).type
     low, high = x.dtype.range
     largest = max(abs(low - x.zero_point), abs(high - x.zero_point))

@@ -104,7 +104,7 @@ def log_softmax_s8(x: Array, scale: float) -> Array:
 
 
 def near_count(table: Differences) -> int:
-    """How many of the differences 0, -1 … -255 are not beyond FARTHEST."""
+    """Number of the differences 0, -1 … -255 that are not beyond FARTHEST."""
     diff = -np.arange(256, dtype=np.int64)
     live = diff >= table.smallest
     return int(np.count_nonzero(live & (table.q5(np.where(live, diff, 0)) >= FARTHEST)))

@@ -38,7 +38,7 @@ CELL_POWERS = range(-15, -8)
 """Exponents of the scale that an int16 cell may have."""
 
 PROJECTED = TensorType((), DType.INT8, QuantParams.per_tensor(2.0**-7, 0))
-"""What is projected."""
+"""The type of the projected values."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def check(node: Node) -> str | None:
 
 
 def hidden_type(node: Node) -> TensorType:
-    """Of what the output gate lets through: the state, or what is projected to become it."""
+    """The type behind the output gate: the state, or the input of the projection to it."""
     return node.input(H).type if node.optional_input(W_HR) is None else PROJECTED
 
 
@@ -169,7 +169,7 @@ def output_factor(node: Node) -> Multiplier:
 
 
 def cell_bounds(node: Node) -> tuple[int, int]:
-    """What an int16 cell is kept within: as LiteRT and TFLM, to the integer below."""
+    """Bounds of an int16 cell: as in LiteRT and TFLM, rounded down to an integer."""
     clip = attrs_of(node).cell_clip
     if clip is None:
         return DType.INT16.range

@@ -44,7 +44,7 @@ def check(node: Node) -> str | None:
 
 
 def even_terms(node: Node) -> tuple[int, int]:
-    """What is added before a value is rounded to even, and what after that."""
+    """The addends before and after rounding a value to even."""
     assert isinstance(node.attrs, Quantize)
     zero_point, above = node.output.type.zero_point, above_int8(node)
     return (0, zero_point) if node.attrs.rounding == "even" else (zero_point + above, -above)

@@ -11,7 +11,7 @@ from tinyet.ir import Array, Attrs, Graph, Node, Origin, Shape
 from tinyet.opset import DelegateName, Op
 
 MAX_VALUES = 4096
-"""That go into a region."""
+"""Most values in a region."""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class Resize(Attrs):
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Where output samples lie along one dimension: lower + weight / one, with upper the sample after lower.
+    """Positions of output samples along one dimension: lower + weight / one, with upper the sample after lower.
 
     lower, upper: int64 (out,). weight of `upper`: (out,), int64 in 1/1024 (integer form) or float32.
     """

@@ -31,8 +31,8 @@ X, H, W_IH, W_HH, BIAS = range(5)
 STATES = (X, H)
 RELU_BITS = 7
 RELU_S16_BITS = 2
-"""What relu is of in int16 are units of 2**2 steps of the state: sums over x and over h may be greater than both
-together."""
+"""In int16, relu takes units of 2**2 steps of the state: sums over x and over h may together exceed the range of one.
+"""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def reference_f32(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ..
 
 
 def rectified(x: Float32) -> Float32:
-    """What is not above 0 is 0, but NaN stays."""
+    """Values not above 0 become 0; NaN stays."""
     return np.asarray(np.where(x < 0, np.float32(0), x), np.float32)
 
 

@@ -46,7 +46,7 @@ LITERT_S8 = OUT_SCALE, OUT_ZERO_POINT
 LITERT_S16 = 2.0**-15, 0
 LITERT_S8_S16 = 2.0**-16, -32768
 SCALE_TOLERANCE = 1e-3
-"""How far the scale of int16 beside int8 may be from that, relatively: files have 1/65535, too."""
+"""Relative tolerance of the scale of int16 beside int8: files have 1/65535, too."""
 LEAST_OUT_SCALE_S8 = 2.0**-30
 """Its inverse is a multiplier just not."""
 

@@ -159,7 +159,7 @@ def output_factor(node: Node) -> Multiplier:
 
 
 def feature_bias(node: Node) -> Int64:
-    """What the zero point of x adds to the sum of each filter, (F,)."""
+    """The contribution of x's zero point to the sum of each filter, (F,)."""
     sums = node.input(W_FEATURE).array.astype(np.int64).sum(axis=1)
     return np.asarray(-node.input(X).type.zero_point * sums, np.int64)
 

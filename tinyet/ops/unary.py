@@ -67,7 +67,7 @@ def check(node: Node) -> str | None:
 
 
 def quantization_s16(node: Node) -> unary_s16.Form:
-    """What decides the int16 form."""
+    """The quantization of the int16 form."""
     attrs = attrs_of(node)
     return unary_s16.Form(
         attrs.function,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator is and what a kernel is: the records that everything else is written against."""
+"""Operators and kernels: the records that everything else is written against."""
 
 from __future__ import annotations
 

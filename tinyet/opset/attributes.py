@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator's attributes can be: numbers, truth values, words of an enumeration (Literal), graphs, and tuples of
-these.
+"""The types of an operator's attributes: numbers, truth values, words of an enumeration (Literal), graphs, and tuples
+of these.
 
 There is no free text among them: `schema` refuses an operator that declares some. So whatever is made of an attribute
 on the way to C is a number or one of a few words that stand in this package's own source, and never what somebody
@@ -91,7 +91,7 @@ def read(kind: type[Attrs], values: object, graphs: Mapping[int, Graph]) -> Attr
 
 
 def attribute_complaints(attrs: Attrs) -> list[str]:
-    """What is wrong with the values of attributes, each by its declared type."""
+    """The errors in the values of attributes, each by its declared type."""
     values = ((name, getattr(attrs, name), hint) for name, hint in schema(type(attrs)).items())
     return [text for name, value, hint in values if (text := _complaint(name, value, hint))]
 

@@ -169,7 +169,7 @@ class Call:
 
     @property
     def kernel(self) -> str:
-        """What reports call the function."""
+        """The function's name in reports."""
         return self.symbol.kernel if isinstance(self.symbol, Definition) else self.symbol
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel costs for a node, stated before it is chosen: instructions, code, constants, scratch.
+"""The cost of a kernel for a node, stated before the choice: instructions, code, constants, scratch.
 
 A kernel says what its cost grows with (`CostModel`: so many taps, so many outputs, …); how much each of these is on
 a core is measured, and stands in `measured/<cpu>.json` with the toolchain that it was measured with. Constants and
@@ -114,7 +114,7 @@ def core_of(target: Target) -> str:
 
 @functools.cache
 def measured(core: str) -> Measured | None:
-    """What was measured on a core; None where nothing was."""
+    """The rates measured on a core; None for an unmeasured core."""
     path = MEASURED / f"{core}.json"
     if not path.is_file():
         return None

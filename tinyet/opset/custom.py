@@ -21,7 +21,7 @@ Argument = int | float | bool | Array
 
 @dataclass(frozen=True)
 class CustomAttrs(Attrs):
-    """What the call in PyTorch had beside tensors, by name: numbers, and lists of them. One subclass an operator."""
+    """The non-tensor arguments of the PyTorch call, by name: numbers and lists of numbers. One subclass an operator."""
 
     opaque: ClassVar[bool] = True
     pointwise: ClassVar[bool] = False
@@ -42,7 +42,7 @@ class Value:
 
     @property
     def type(self) -> TensorType:
-        """As tinyet.numerics wants it."""
+        """The dtype as tinyet.numerics names it."""
         return TensorType(self.shape, self.dtype, self.quant)
 
     @property

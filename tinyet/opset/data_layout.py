@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the values of a tensor lie in memory, where they do not lie row-major without gaps."""
+"""The layout of a tensor's values in memory, where it is not row-major without gaps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NO_LAYOUTS: Mapping[Tensor, DataLayout] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Layouts:
-    """How the values of a node's first input and of its output lie in the arena; by default row-major without gaps.
+    """The layout of a node's first input and of its output in the arena; by default row-major without gaps.
 
     input, output: bytes from one pixel, all values of the last axis, to the next, where other tensors' values lie
     between them; 0 where nothing does. reads, writes: the layout of the first input, and of the output, where that is

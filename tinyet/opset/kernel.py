@@ -24,7 +24,7 @@ def accept_all(node: Node, target: Target) -> str | None:
 
 @dataclass(frozen=True)
 class LayoutSupport:
-    """What a kernel does for a node whose output, or first input, is not row-major without gaps.
+    """A kernel's call for a node whose output, or first input, is not row-major without gaps.
 
     lower: as the kernel's own; with scratch memory of the same size where only pitches differ. takes: whether it can
     lower a node so; asked of the input and of the output, each by itself. data_layouts: that `takes` is asked for.

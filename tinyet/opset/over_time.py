@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an operator works where one axis of its tensors is time: which steps of its inputs a step of its output needs."""
+"""An operator's rule where one axis of its tensors is time: the steps of its inputs that a step of its output needs."""
 
 from __future__ import annotations
 

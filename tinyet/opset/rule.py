@@ -25,7 +25,7 @@ QUANTIZED = (DType.INT8, DType.INT16)
 
 
 def complaints(op: Op, node: Node) -> list[str]:
-    """All that is wrong with a node, as far as the one lets the other be looked at."""
+    """All errors in a node, as far as one lets the others be checked."""
     found = attributes.attribute_complaints(node.attrs) + _wiring(op, node)
     for tensor in dict.fromkeys(t for t in (*node.inputs, *node.outputs) if t is not None):
         complaint = tensor_complaint(tensor)
@@ -62,7 +62,7 @@ def _wiring(op: Op, node: Node) -> list[str]:
 
 
 def tensor_complaint(tensor: Tensor) -> str | None:
-    """What no tensor can be, or None."""
+    """The error in a tensor, or None."""
     most = MAX_CONSTANT_ELEMENTS if tensor.is_constant else MAX_ELEMENTS
     complaint = type_complaint(tensor.type, most)
     if complaint is not None:

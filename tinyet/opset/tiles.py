@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an operator is computed a few rows at a time: which rows of its inputs some rows of its output need."""
+"""An operator's rule for a few rows at a time: the rows of its inputs that some rows of its output need."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _BY_SUFFIX: dict[str, Callable[[Path, Program, Runs], tuple[str, list[list[Array
 
 @dataclass(frozen=True)
 class Agreement:
-    """How a runtime's answers compare with ours.
+    """Agreement of a runtime's answers with ours.
 
     runtime: its name and version, and how it was run where that decides. differing: runs in which an integer differs.
     ulps: the largest difference of float outputs, in units in the last place of the output's largest value; None
@@ -59,7 +59,7 @@ class Agreement:
 
 
 def compare(path: str | Path, program: Program, inputs: Runs, outputs: Runs) -> Agreement:
-    """What the runtime of a model's file says to the inputs, beside the outputs that we have for them.
+    """Run the original runtime on the inputs, and compare its answers with the given outputs.
 
     inputs, outputs: as the program takes and gives them, integers as such. Raises UsageError for a file of a kind that
     has no runtime here, ToolchainError where the runtime is not installed or fails, ModelError for a model that takes

@@ -105,7 +105,7 @@ def _frames(graph: Graph, axes: Sequence[int | None]) -> int:
 
 
 class _Answers:
-    """What a network's answers are made of: padding, too?"""
+    """The sources of a network's answers, padding included or not."""
 
     def __init__(self, found: Trace, frames: int, hop: int) -> None:
         self.trace, self.frames, self.hop = found, frames, hop
@@ -145,8 +145,8 @@ class _Answers:
         ]
 
     def _since_the_reset(self, schedule: Schedule) -> tuple[int, set[tuple[Node, Tensor]]]:
-        """How many frames since the reset it takes until each answer is that of all of them; and where padding is that
-        such answers are made of.
+        """Number of frames after a reset until each answer equals that of all frames; and the padding in such
+        answers.
 
         The network over fewer frames than the window may read padding where that over the window has steps. Then a
         state must stand for it, too; if none can, the answer is not yet whole.

@@ -116,7 +116,7 @@ class Builder:
         return dataclasses.replace(tensor.type, shape=shape)
 
     def _carried(self, first: Tensor, last: Tensor) -> Tensor:
-        """What an operator carries from step to step, as the run before left it."""
+        """The state that an operator carries from step to step, as the previous run left it."""
         return Tensor(self.names.fresh(f"{last.name}_past"), first.type)
 
     # ------------------------------------------------------------ what is read again
@@ -138,7 +138,7 @@ class Builder:
                 self.windows[tensor, None] = self.windows.get((tensor, fill), self._fresh(tensor))
 
     def _origins(self, tensor: Tensor) -> tuple[Origin, ...]:
-        """Of what only moves the steps of a tensor."""
+        """The origins of operators that only move a tensor's steps."""
         producer = self.trace.graph.producer(tensor)
         return () if producer is None else without_keys(producer.origins)
 

@@ -21,7 +21,7 @@ ALWAYS = -(1 << 40)
 
 @dataclass(frozen=True)
 class Head:
-    """Where steps become an answer: a node, or an output of the graph that is steps (node None).
+    """A place where steps become an answer: a node, or an output of the graph that is steps (node None).
 
     spans: which steps it reads of which tensors.
     tail: it counts them from the end, so that it is the same for a longer window.

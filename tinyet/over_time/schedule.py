@@ -62,7 +62,7 @@ class Schedule:
         return self.newest[tensor] - self.new[tensor] + 1, self.newest[tensor]
 
     def spans_of(self, node: Node) -> dict[Tensor, Span]:
-        """What a node reads in a run."""
+        """The input spans that a node reads in a run."""
         rule, x = self.trace.rules[node], node.input(self.trace.rules[node].inputs[0])
         if node.outputs[0] in self.trace.axis:
             first, last = self.fresh(node.outputs[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where time is in a network over a window: the axis of each tensor, and how often a step of it comes."""
+"""The time axis of each tensor of a network over a window, and the rate of its steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinyet.opset import TimeRule
 
 @dataclass
 class Trace:
-    """What is known of a graph whose inputs have time along some axis.
+    """The known facts about a graph whose inputs have time along some axis.
 
     axis:     of each tensor that is a sequence of steps.
     stride:   frames of input from one of its steps to the next.

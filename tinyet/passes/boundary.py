@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What crosses the boundary: integer inputs and outputs where the model is quantized, a copy where nothing
-computes one."""
+"""The boundary of the graph: integer inputs and outputs where the model is quantized, a copy where nothing computes
+one."""
 
 from __future__ import annotations
 

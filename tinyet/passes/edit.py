@@ -37,7 +37,7 @@ class Edit:
         return tuple(sorted(self._consumers.get(tensor, ()), key=self._key.__getitem__))
 
     def key(self, node: Node) -> Key | None:
-        """Where the node stands; None when it is no longer there."""
+        """The node's position; None where it is no longer there."""
         return self._key.get(node)
 
     def replace(self, replacements: Mapping[Node, Sequence[Node]]) -> None:

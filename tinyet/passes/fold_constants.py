@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What depends on constants alone is computed now, by the operators' own references.
+"""Constant folding: nodes that depend on constants alone are computed now, by the operators' own references.
 
 An output of the graph is computed all the same: a Copy of the constant stays, since only a computed value has a place
 in the arena.
@@ -66,7 +66,7 @@ class FoldConstants:
 
 
 def _affordable(node: Node, budget: Budget) -> bool:
-    """What takes more than reading a model may cost is computed where the model runs, as any other node."""
+    """Whether folding fits the import budget; a node that does not fit is computed on the device, as any other."""
     try:
         charge(node, budget)
     except RefusedError:

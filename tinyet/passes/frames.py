@@ -58,13 +58,13 @@ POINTWISE: tuple[type[Attrs], ...] = (Cast, Clamp, Copy, Dequantize, Quantize, R
 
 
 def canonical(layout: Layout, shape: Shape) -> Layout:
-    """What the bytes depend on: the order of the axes that are not of size 1."""
+    """The part of a layout that the bytes depend on: the order of the axes that are not of size 1."""
     return tuple(axis for axis in layout if shape[axis] != 1)
 
 
 @dataclass(frozen=True)
 class Port:
-    """Where a tensor's axes lie in the frame: axes[i] are those that frame axis i stands for.
+    """The places of a tensor's axes in the frame: axes[i] are those that frame axis i stands for.
 
     ones: a frame axis without any stands for an axis of size 1 that broadcasting adds.
     """

@@ -21,7 +21,7 @@ _TIME = 1
 """The axis of the steps in what a recurrent layer reads and gives."""
 
 _MOVERS = (Concat, Permute, Requantize, Reshape)
-"""What may stand between a layer and a slice of what it gives, and works on each step alone."""
+"""Operators that may stand between a layer and a slice of its output, because they treat each step alone."""
 
 
 def last_steps(graph: Graph) -> Graph:

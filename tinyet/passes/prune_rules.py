@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How channels pass through each operator, and what an operator is without some of them.
+"""The flow of channels through each operator, and the operator without some of them.
 
 A *channel* is one index of one axis of a tensor, which may be any axis and is followed through permutes and
 reshapes. An operator *links* channels of its inputs with channels of its output: they can only be removed
@@ -72,7 +72,7 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """What a node does with channels.
+    """The flow of channels through a node.
 
     axis: the output's channel axis. sums: input 0 is summed over its channels, each times a constant weight.
     fixed: channels of the output that must stay. Inputs that have a channel axis, but neither links nor the sum, must

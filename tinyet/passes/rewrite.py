@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the passes share: replacing nodes, looking upstream, names that are free, origins that survive."""
+"""Shared parts of the passes: replacing nodes, looking upstream, free names, surviving origins."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ scale) may be applied before them as well as after, with the same result."""
 
 
 class Lookup(Protocol):
-    """What a Graph and an Edit of one both answer."""
+    """The queries that both a Graph and an Edit of one answer."""
 
     @property
     def outputs(self) -> Container[Tensor]: ...

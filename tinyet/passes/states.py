@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What states are stored as: integers where they are read as integers; and written where they lie."""
+"""Storage of states: integers where they are read as integers; written at their own place."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is computed of each byte of an image until it is quantized becomes one table.
+"""Table lookups for operators on single bytes of an image, up to their quantization.
 
 A byte has 256 values, so the table holds exactly what the operators between Cast and Quantize give, rounding and all,
 for each index of an axis where they treat its indices unlike (a mean and a deviation for each channel).

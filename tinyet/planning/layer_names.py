@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the layers of a model are called: after the paths of the user's modules, in every report and in the C."""
+"""Names of a model's layers: after the paths of the user's modules, in every report and in the C."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def identifier(text: str) -> str:
 
 
 def kind(node: Node) -> str:
-    """What computes the node, in a word: its operator, or the delegate that took the region."""
+    """The kind of a node in a word: its operator, or the delegate that took the region."""
     return node.attrs.delegate if isinstance(node.attrs, Region) else node.op
 
 
@@ -82,8 +82,8 @@ def layer_names(nodes: Sequence[Node]) -> tuple[str, ...]:
 
 
 def names_of(graph: Graph, calls: Sequence[Node]) -> dict[Node, str]:
-    """What layers are called. Their order in the graph says it, not that of the calls, which depends on the kernels: a
-    layer has one name whatever computes it."""
+    """Names of the layers. They follow the order of the graph, not that of the calls, which depends on the kernels:
+    so a layer has one name whichever kernel computes it."""
     computed = set(calls)
     ordered = [node for node in graph.nodes if node in computed]
     return dict(zip(ordered, layer_names(ordered), strict=True))

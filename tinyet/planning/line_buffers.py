@@ -26,14 +26,14 @@ class _LineBuffer:
 
     @property
     def bytes(self) -> int:
-        """That it takes of the pile."""
+        """Bytes in the pile."""
         return (self.next - self.oldest) * row_bytes(self.state.tensor)
 
     def slot(self, row: int) -> int:
         return row - (self.state.top if self.state.whole else self.oldest)
 
     def note(self, moment: int) -> None:
-        """What there is at an action."""
+        """Note the blocks that are alive at an action."""
         if self.next > self.oldest:
             self.held.append((moment, self.slot(self.oldest), self.slot(self.next)))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the quantizer knows about each ATen operator: which values share parameters, which are fixed, which
-are observed."""
+"""The quantizer's knowledge of each ATen operator: which values share parameters, which are fixed, which are
+observed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LAYERS: frozenset[object] = frozenset(WEIGHTED) | RECURRENT
 """Layers with weights."""
 
 DYNAMIC: frozenset[object] = frozenset({aten.conv1d.default, aten.conv2d.default, aten.linear.default})
-"""What can quantize its input at run time."""
+"""Operators that can quantize their input at run time."""
 
 BINARY: frozenset[object] = frozenset({
     aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor,
@@ -57,7 +57,7 @@ SELECTING: frozenset[object] = frozenset({
     aten.select.int, aten.clone.default, aten.split.Tensor, aten.split_with_sizes.default, aten.chunk.default,
     aten.unbind.int, operator.getitem,
 })  # fmt: skip
-"""What a clamp behind it passes on its way into the operator before it (`passes.rewrite.MONOTONE`)."""
+"""Operators that a clamp behind them passes on its way to the operator before them (`passes.rewrite.MONOTONE`)."""
 
 SAME_AS_INPUT: frozenset[object] = CLAMPS | {
     aten.max_pool1d.default, aten.max_pool2d.default, aten.avg_pool1d.default, aten.avg_pool2d.default,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a layer is quantized: the type of its activations and weights, and how their ranges are found.
+"""The quantization of a layer: the type of its activations and weights, and the search for their ranges.
 
 A `QuantConfig` is given to `TinyetQuantizer`: for all, or for named modules, types of modules, operators.
 """

@@ -59,7 +59,7 @@ class Equalized:
 class _Pair:
     first: fx.Node
     last: fx.Node
-    """What the second layer reads: the result of the last step between them."""
+    """The input of the second layer: the result of the last step between them."""
     second: fx.Node
     repeat: int
     """Columns of the second layer's weight for each channel of the first: more than 1 behind a flatten."""
@@ -75,8 +75,8 @@ def _argument(node: fx.Node, index: int, default: Any) -> Any:
 
 
 def _commutes(node: fx.Node) -> int | None:
-    """How many values of the result's second dimension stand for one channel of the input; None when the node
-    does not commute with a factor a channel."""
+    """Number of values in the result's second dimension for one channel of the input; None when the node does not
+    commute with a factor a channel."""
     if node.op != "call_function":
         return None
     if node.target in _HOMOGENEOUS:

@@ -228,7 +228,7 @@ def _axis(reader: fx.Node) -> tuple[int, ...] | None:
 
 
 def _masked(found: _Found, reader: fx.Node) -> torch.Tensor | None:
-    """Where the reader sees nothing of the value, bool; None where a minimum would not be the same.
+    """Elements of the value that the reader ignores, bool; None where a minimum would not be the same.
 
     A row that is masked wholly by sums is, to softmax, the row without the mask: all are moved alike.
     """
@@ -287,8 +287,8 @@ def _smallest(x: torch.Tensor) -> torch.Tensor:
 
 
 def sight_of(reader: fx.Node, bits: int) -> Sight | None:
-    """What a softmax or its kind sees of its input, or what takes the greatest along one axis behind a mask; None for
-    other readers. bits: of the integers that the reader gives."""
+    """The part of its input that a softmax or its kind sees, or an argmax along one axis behind a mask; None for
+    other readers. bits: of the reader's integers."""
     if reader.target not in SOFTMAX | _GREATEST:
         return None
     value, axes = reader.args[0], _axis(reader)

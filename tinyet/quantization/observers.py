@@ -65,7 +65,7 @@ def _factors(first: int, last: int) -> torch.Tensor:
 
 @contextmanager
 def _float64_by_default() -> Iterator[None]:
-    """What torchao's observer makes of numbers and integers inside is float64, not float32."""
+    """torchao's observer keeps its numbers and integers in float64, not float32, within this context."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
@@ -279,7 +279,8 @@ class Known(NamedTuple):
     slack: float = 0.5
 
     def shown(self, x: torch.Tensor, observer: torch.nn.Module) -> torch.Tensor:
-        """What of a result counts for its range: what a mask makes of a log_softmax is as small as can be, no more."""
+        """The part of a result that counts for its range: a mask's effect on a log_softmax is as small as can be, no
+        more."""
         lowest = (int(observer.quant_min) - self.zero_point) * self.scale  # type: ignore[arg-type]
         return torch.where(x <= MASKED, lowest, x.detach())
 
@@ -365,12 +366,12 @@ def weight_observer(name: str) -> Any:
 
 
 def activation_fake_quantize() -> Any:
-    """What trains in an activation observer's place: a moving average of the range."""
+    """The training counterpart of an activation observer: a moving average of the range."""
     return FakeQuantize.with_args(observer=MovingAverageMinMaxObserver, eps=SMALLEST_SCALE)
 
 
 def weight_fake_quantize(observer: Any) -> Any:
-    """What trains in a weight observer's place: the same observer, asked at every step."""
+    """The training counterpart of a weight observer: the same observer, asked at every step."""
     return WeightPerChannelFakeQuantize.with_args(observer=observer)
 
 

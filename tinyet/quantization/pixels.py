@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model makes of bytes (a camera's pixels) before its first layer, and the scale that holds it exactly.
+"""The preprocessing of bytes (a camera's pixels) before a model's first layer, and the scale that holds it exactly.
 
 factor * byte + offset, whatever additions and multiplications that takes, has 256 values, known before any data is
 seen. So it is not observed: where its zero is one of the bytes, the integers are byte - 128, and nothing is rounded at
@@ -35,7 +35,7 @@ class Pixels:
 
     @property
     def values(self) -> torch.Tensor:
-        """All that it can be, float64 (channels, 256)."""
+        """All its possible values, float64 (channels, 256)."""
         factor, offset = torch.broadcast_tensors(self.factor, self.offset)
         values: torch.Tensor = factor.reshape(-1, 1) * _BYTES + offset.reshape(-1, 1)
         return values

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How good the integers that ship are: the host reference's outputs against the float model's, and whether that is
+"""The quality of the integers that ship: the host reference's outputs against the float model's, and whether that is
 enough.
 
 Nothing here is a simulation: a quantized program is imported and goes through all passes, and its graph is evaluated
@@ -159,8 +159,8 @@ class Quality:
         return self.enough
 
     def gain_over(self, base: Quality) -> float:
-        """How many dB less noise the outputs have than in `base`: of those that are not good enough there, or else of
-        all, the one that gains least."""
+        """Gain in dB of the outputs over `base`: of the outputs that are not good enough there, or else of all, the
+        smallest gain."""
         if not self.outputs:
             return _gain(_decibels(1.0, 1.0 - self.equal), _decibels(1.0, 1.0 - base.equal))
         pairs = list(zip(self.outputs, base.outputs, strict=True))

@@ -308,7 +308,7 @@ def _saturated(prepared: Prepared) -> tuple[Note, ...]:
 
 
 def _check_observers(graph_module: fx.GraphModule) -> None:
-    """That every range has a scale. Raises QuantizationError with all values that have none, at the first one."""
+    """Check that every range has a scale. Raises QuantizationError with all values that have none, at the first one."""
     observers = dict(graph_module.named_modules())
     bad: dict[str, str | None] = {}
     for node in graph_module.graph.nodes:

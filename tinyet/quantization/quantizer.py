@@ -321,7 +321,7 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
             _set(node, {source: self._edge(source, config)}, output)
 
     def _annotate_pixels(self, node: fx.Node, pixels: Pixels) -> None:
-        """What is made of bytes has parameters that are known, and what it is made with on the way has none."""
+        """Values made of bytes have known parameters; intermediate values have none."""
         config = self.config_of(node)
         if config is None or config.dynamic:
             return
@@ -405,7 +405,7 @@ _Place = fx.Node | tuple[fx.Node, fx.Node]
 
 
 def _owner(node: fx.Node) -> tuple[_Place, QuantizationSpecBase | None]:
-    """Where the parameters of the node's value are decided, through all that it shares with, and by which spec."""
+    """The node that owns the parameters of the value, through all sharing, and the spec that decides them."""
     place: _Place = node
     spec = _output_spec(node)
     while isinstance(spec, SharedQuantizationSpec):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How recurrent layers are quantized, as LiteRT's integer LSTM is, and TFLM's in int16: the state like the output, the
-weights with a scale for each gate, and the cell in int16 with a scale that is a power of two."""
+"""The quantization of recurrent layers, as in LiteRT's integer LSTM, and TFLM's in int16: the state like the output,
+the weights with a scale for each gate, and the cell in int16 with a scale that is a power of two."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def matrices(node: fx.Node) -> dict[int, fx.Node]:
 def specs(
     node: fx.Node, x: QuantizationSpecBase, config: QuantConfig
 ) -> tuple[dict[fx.Node, QuantizationSpecBase], dict[fx.Node, QuantizationSpecBase]]:
-    """Of what the layer reads, and of its results. x: of the input."""
+    """The specs of the layer's operands, and of its results. x: of the input."""
     source, h = node.args[0], node.args[_H]
     assert isinstance(source, fx.Node)
     assert isinstance(h, fx.Node)
@@ -169,7 +169,7 @@ def specs(
 
 
 def ways_to_cells(graph: fx.Graph) -> set[fx.Node]:
-    """What moves values to where they are cells before the first step, and to nowhere else."""
+    """Operators that only move values to the initial cells."""
     found: set[fx.Node] = set()
     for node in reversed(graph.nodes):
         if node.target in SAME_AS_INPUT and node.users:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may heal a quantized model, in the order in which it is worth trying: first what costs nothing on the device.
+"""Remedies for a quantized model, in the order in which they are worth trying: first those that cost nothing on the
+device.
 
 Equalized layers, corrected biases and other observers change numbers, not types: no byte, no instruction more. Each is
 measured by quantizing anew, one calibration each. Only what they leave is for exceptions, which cost bytes.
@@ -41,7 +42,7 @@ from tinyet.quantization.sensitivity import (
 
 OBSERVERS = ("histogram", "minmax", "mse", "percentile")
 WORTH_DB = 1.0
-"""What brings less is not worth telling: so much differs from one calibration sample to the next."""
+"""The least gain worth reporting: so much differs from one calibration sample to the next."""
 CULPRIT_DB = 6.0
 """Layers that leave so much more than the worst, when quantized alone, are not at fault beside it: a quarter of its
 noise."""
@@ -55,7 +56,7 @@ Phase = Callable[[str, int, int | None], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """What may be chosen at no cost on the device. observer: None for the configuration's own."""
+    """Settings that cost nothing on the device. observer: None for the configuration's own."""
 
     equalize: bool = False
     correct_bias: bool = False
@@ -63,7 +64,7 @@ class Settings:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """As `tinyet quantize` takes them."""
+        """The settings as options of `tinyet quantize`."""
         return (
             *(("--equalize",) if self.equalize else ()),
             *(("--correct-bias",) if self.correct_bias else ()),
@@ -142,7 +143,7 @@ class Workbench:
 
 
 def _alternatives(bench: Workbench, given: Settings, observers: Sequence[str]) -> list[Settings]:
-    """All that is tried by itself; the first ones change layers, the others the observer."""
+    """All settings that are tried by themselves; the first ones change layers, the others the observer."""
     equalizing = (False, True) if bench.equalizes else (given.equalize,)
     layers = [
         replace(given, equalize=first, correct_bias=second)
@@ -214,7 +215,7 @@ class Diagnosis:
 
     @property
     def exceptions(self) -> tuple[Exception_, ...]:
-        """Those that are worth their bytes, the ones that bring most first; all layers at once last."""
+        """The exceptions that are worth their bytes, those that bring most first; all layers at once last."""
         tried = (*self.sensitivity.exceptions, *self.whole)
         return tuple(entry for entry in tried if not entry.refused and entry.gain_db >= WORTH_DB)
 
@@ -239,8 +240,8 @@ class Diagnosis:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What to give to `tinyet quantize` in place of the settings that were given; empty where the model is healthy
-        or nothing helps."""
+        """The options of `tinyet quantize` to use in place of the given settings; empty where the model is healthy or
+        nothing helps."""
         advised = self.advised
         if self.remedy is None and advised is None:
             return ()
@@ -343,9 +344,8 @@ def _whole(
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What keeps a wanted accuracy. base_accuracy: with the settings that were given. free: what was tried at no cost,
-    with its accuracy. found: with the settings that were chosen, and the exceptions on top of them; graph: that ships
-    then."""
+    """The settings that keep a wanted accuracy. base_accuracy: with the given settings. free: trials at no cost, with
+    their accuracy. found: the chosen settings, and the exceptions on top of them; graph: the one that ships then."""
 
     settings: Settings
     base_accuracy: float

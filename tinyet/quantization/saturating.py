@@ -17,12 +17,12 @@ with quiet():
     from torchao.quantization.pt2e.fake_quantize import FakeQuantize, FakeQuantizeBase
 
 BEYOND = 1e9
-"""What stands for infinity in the constants of masks: of infinities, torch's fake quantizers make any integer."""
+"""The substitute for infinity in the constants of masks: of infinities, torch's fake quantizers make any integer."""
 
 
 @dataclass(frozen=True)
 class Sight:
-    """What the reader of a value sees of it.
+    """The part of a value that its reader sees.
 
     axis: along which it goes, negative. size: elements along it. far: a value this far below the greatest of its row
     counts as `margin` below it; -infinity, and what is -BEYOND or less, always does.
@@ -50,7 +50,7 @@ def log_softmax_sight(axis: int, size: int) -> Sight:
 
 
 def greatest_sight(axis: int, size: int) -> Sight:
-    """For what takes the greatest of a row. Of finite values, it may be any."""
+    """The sight of an operator that takes the greatest of a row. Of finite values, it may be any."""
     return Sight(axis, size, math.inf, 0.0)
 
 

@@ -40,7 +40,7 @@ Progress = Callable[[int, int | None], None]
 
 
 def exceptions_for(config: QuantConfig | None) -> dict[str, QuantConfig | None]:
-    """What a layer with this configuration may have instead: more bits."""
+    """The alternatives of a layer with this configuration: more bits."""
     more: dict[str, QuantConfig | None] = {"int16": int16_config(), "float": None}
     if config is not None and config.weight.quant_max < 127:
         return {"int8": int8_config(), **more}
@@ -84,7 +84,7 @@ class LayerSensitivity:
 
 @dataclass(frozen=True)
 class Exception_:  # noqa: N801 - Exception is Python's
-    """What another configuration of one layer would change in the quantized model.
+    """The effect of another configuration of one layer on the quantized model.
 
     config: the configuration's name (`make_config`). output_sqnr_db: SQNR of the model's worst output with it, None
     where it is refused; gain_db: how much more its worst output has. flash_bytes, arena_bytes: what it costs more
@@ -153,7 +153,7 @@ class Sensitivity:
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """What all measurements share."""
+    """The shared data of all measurements."""
 
     program: ExportedProgram
     batches: list[Any]
@@ -347,7 +347,7 @@ def judge_exception(
     base_cost: Cost | None,
     cost: Costing | None,
 ) -> Exception_:
-    """What an exception brings that `quantized` has and the model of `base` has not."""
+    """Compare the exception's model `quantized` with that of `base`."""
     try:
         quality = yardstick.quality(shipped(quantized))
         spent = None if cost is None else cost(quantized)

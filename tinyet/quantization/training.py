@@ -76,7 +76,7 @@ class Training:
         self.running.reset()
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """What an optimizer takes: weights and biases, batch norms folded into them."""
+        """The parameters for an optimizer: weights and biases, batch norms folded into them."""
         yield from self.large.module.parameters()
 
     def freeze_ranges(self, frozen: bool = True) -> None:

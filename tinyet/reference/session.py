@@ -11,8 +11,8 @@ from tinyet.reference.evaluate import evaluate
 
 
 class States(Mapping[str, Array]):
-    """What a graph keeps, by name: arrays of the states' own dtypes. They are read-only; to set one, put another in its
-    place: `states["h"] = array`."""
+    """The states of a graph, by name: arrays of the states' own dtypes. They are read-only; to set one, replace it:
+    `states["h"] = array`."""
 
     def __init__(self, graph: Graph) -> None:
         self._tensors = {state.name: state.value for state in graph.states}

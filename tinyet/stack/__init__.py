@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How deep a firmware's stack can grow: a bound from the compiler's figures, the machine code and the call graph."""
+"""An upper bound of a firmware's stack, from the compiler's figures, the machine code and the call graph."""

@@ -75,7 +75,7 @@ class _Walk:
         return self.body
 
     def _targets(self) -> Sequence[int]:
-        """Where in the function a jump may lead whose target is computed."""
+        """Possible targets of a computed jump inside the function."""
         if not self.machine.code_alone:
             return self.image.words_between(self.function.start, self.function.end)
         found, at = [], self.function.start
@@ -167,7 +167,7 @@ class _Walk:
         return None
 
     def _flow(self, at: int, operation: Operation, depth: int, facts: Facts) -> bool:
-        """Where an instruction leads; whether also behind it."""
+        """Targets of an instruction, and whether control also continues behind it."""
         target = operation.target
         known = facts.get(operation.register)
         match operation.flow:
@@ -231,5 +231,5 @@ def _facts(operation: Operation, facts: Facts) -> Facts:
 
 
 def body_of(image: Image, machine: Machine, function: Function) -> Body:
-    """What a function takes of the stack by itself, and what it calls."""
+    """The stack of a function by itself, and its calls."""
     return _Walk(image, machine, function).walk()

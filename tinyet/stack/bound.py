@@ -168,14 +168,14 @@ class Stack:
         return self._bodies[address]
 
     def _calls(self, address: int) -> list[Call]:
-        """What a function calls, by name and by pointer."""
+        """The calls of a function, by name and by pointer."""
         body = self._body(address)
         pointers = self._known(self.image.functions[address].name) or ()
         by_pointer = [Call(depth, target) for depth in body.by_pointer for target in pointers]
         return [*body.calls, *by_pointer]
 
     def _known(self, name: str) -> list[int] | None:
-        """Where the pointers of a function lead; None where nobody knows."""
+        """Targets of a function's pointers; None where they are unknown."""
         names = KNOWN_POINTERS.get(plain_name(name))
         if names is None:
             return None

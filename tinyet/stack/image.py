@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a firmware's ELF file holds for a bound of its stack: functions, code, and what the compiler says of frames.
+"""The parts of a firmware's ELF file that a stack bound needs: functions, code, and the compiler's frame information.
 
 The compiler's own figure of a frame is the call frame information in the debug information (`.debug_frame`): how far
 the stack pointer is below where it was at the function's entry, for each of its instructions. It is in the linked
@@ -52,7 +52,7 @@ MACHINES: Mapping[str, Machine] = {
 
 @dataclass(frozen=True)
 class Function:
-    """Where a function lies: [start, end)."""
+    """The address range of a function: [start, end)."""
 
     name: str
     start: int
@@ -131,7 +131,7 @@ class Image:
         return value & (-1 if self.machine is None else self.machine.address_bits)
 
     def _until(self, start: int) -> int:
-        """Where a function of unknown size ends: at the next one, or with its section."""
+        """The end of a function of unknown size: the next function, or the end of its section."""
         following = self.starts[bisect.bisect_right(self.starts, start) :][:1]
         ends = [part.start + len(part.data) for part in self._parts if start - part.start < len(part.data)]
         return min([*following, *(end for end in ends if end > start)], default=start)
@@ -154,7 +154,7 @@ class Image:
         return [address for address in addresses if address in self.functions]
 
     def words(self, name: str) -> list[int]:
-        """What an object holds, or what is between `<name>_start` and `<name>_end`; nothing where neither is there."""
+        """The words of an object, or those between `<name>_start` and `<name>_end`; none where neither exists."""
         start, size = self._objects.get(name, (0, 0))
         if f"{name}_start" in self._objects and f"{name}_end" in self._objects:
             start = self._objects[f"{name}_start"][0]

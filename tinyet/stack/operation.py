@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one instruction does to the stack pointer and to the flow of control, on any core."""
+"""The effect of one instruction on the stack pointer and on control flow, on any core."""
 
 from __future__ import annotations
 

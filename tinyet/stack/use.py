@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a built firmware takes of the stack: a model's inference alone, and the whole program."""
+"""Stack use of a built firmware: a model's inference alone, and the whole program."""
 
 from __future__ import annotations
 

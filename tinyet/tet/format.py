@@ -36,7 +36,7 @@ DIGEST_BYTES = 32
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-    """What a .tet file holds."""
+    """The contents of a .tet file."""
 
     tinyet: str
     name: str
@@ -219,7 +219,7 @@ MAX_SHOWN = 20
 
 
 class _NonsenseError(Exception):
-    """What is wrong with a file's records; the first MAX_SHOWN of it."""
+    """The errors in a file's records; the first MAX_SHOWN of them."""
 
     def __init__(self, problems: Sequence[str], hint: str | None = None) -> None:
         super().__init__()
@@ -345,7 +345,7 @@ class _Loader:
         return graph
 
     def _indices(self, node: NodeRecord, count: int) -> list[str]:
-        """What is wrong with the numbers of a node."""
+        """The errors in the numbers of a node."""
         problems = [f"there is no tensor {i}" for i in node.inputs if not -1 <= i < count]
         problems += [f"there is no tensor {i}" for i in node.outputs if not 0 <= i < count]
         return problems + [f"there is no origin {i}" for i in node.origins if not 0 <= i < len(self.origins)]

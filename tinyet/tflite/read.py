@@ -23,7 +23,7 @@ _MAX_PARTS = 1 << 16
 """Tensors of a subgraph, operators, dimensions: what else a corrupt file could ask for without end."""
 
 _SHARED = 4
-"""How often the parts of a file may be shared by others: writers may let equal vectors lie in one place."""
+"""Number of times that the parts of a file may be shared: writers may store equal vectors once."""
 
 # Bits of an element, for the types that constants can have.
 BITS = {
@@ -90,7 +90,7 @@ def _model(data: bytes) -> Model:
 
 
 def _buffer(table: Table) -> bytes | None:
-    """What a tensor's constant is; None for the empty buffer of what is computed."""
+    """The constant of a tensor; None for the empty buffer of a computed one."""
     if table.number(1, kind="Q") > 1:
         raise ValueError("its constants stand behind the flatbuffer, as in files of 2 GB and more")
     return table.raw(0) or None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in a .tflite file, as plain records."""
+"""The contents of a .tflite file, as plain records."""
 
 from __future__ import annotations
 

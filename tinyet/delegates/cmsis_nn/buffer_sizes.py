@@ -59,7 +59,7 @@ def convolve_1_x_n_s8(
 
 
 def right_excess(in_w: int, out_w: int, kernel_w: int, stride_w: int) -> int:
-    """What is left of the total padding of a row when both sides have the same; C's remainder."""
+    """The rest of a row's total padding when both sides have the same; C's remainder."""
     total = (out_w - 1) * stride_w + kernel_w - in_w
     return total % 2 if total >= 0 else -(-total % 2)
 

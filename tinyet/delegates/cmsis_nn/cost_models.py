@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the instructions of CMSIS-NN's functions grow with. One claim serves plain, DSP and vector code, and all types
-of activations and weights: what one of them does not have costs nothing there."""
+"""Instruction counts of CMSIS-NN's functions. One model serves plain, DSP and vector code, and all types of
+activations and weights: an absent part costs nothing."""
 
 from __future__ import annotations
 

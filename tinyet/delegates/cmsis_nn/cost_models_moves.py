@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the instructions of CMSIS-NN's functions grow with that move values, or multiply them with other values."""
+"""Instruction counts of CMSIS-NN's functions that move values or multiply them with other values."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def refuse_any(node: Node, _target: Target) -> str | None:
 
 
 def refuse_single(node: Node, target: Target) -> str | None:
-    """What both of the faster functions want."""
+    """Requirements of both faster functions."""
     a = attrs_of(node)
     reason = refuse_any(node, target)
     if reason is not None:

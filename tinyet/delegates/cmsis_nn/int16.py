@@ -119,7 +119,7 @@ def lower_per_tensor(node: Node, target: Target) -> Call:
 
 
 def lower_per_channel(node: Node, target: Target) -> Call:
-    """As a 1x1 convolution of one row of pixels."""
+    """A 1x1 convolution of one row of pixels."""
     out_count, depth = node.input(1).shape
     low, high = clamp_range(clamp_of(node), node.output.type)
     scratch = buffer_sizes.convolve_s16(code_of(target), depth)

@@ -17,7 +17,7 @@ from tinyet.errors import InternalError
 
 FOLDER = "cmsis_nn"
 HEADER = f"{FOLDER}/cmsis_nn.h"
-"""What the generated model includes."""
+"""The header that the generated model includes."""
 BUILD_HEADER = "build_options.h"
 
 _HEADER_TEXT = """\

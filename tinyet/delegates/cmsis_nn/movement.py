@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What moves values only: padding, transposition, and concatenation where it has to copy."""
+"""Kernels that only move values: padding, transposition, and concatenation where it has to copy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the CMSIS-NN sources come from, and the proof that they are the pinned release.
+"""The origin of the CMSIS-NN sources, and the proof that they are the pinned release.
 
 `$TINYET_CMSIS_NN`, else tinyet's cache, else the release archive, which is downloaded into the cache once. The bytes of
 GitHub's archives are not guaranteed to stay the same, so it is the content that is checked: a SHA-256 over the sorted

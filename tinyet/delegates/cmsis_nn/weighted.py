@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the layers with constant weights share: the library's structs, their constants, and what it cannot take."""
+"""Shared parts of the layers with constant weights: the library's structs, their constants, and its limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_PIXELS = 32767
 """Sizes and positions are int16 in some of the library's loops."""
 
 MOST_SUM = 2**30
-"""What a sum times its power of two must stay below: see build_options.h in library.py."""
+"""Upper limit of a sum times its power of two: see build_options.h in library.py."""
 
 SUM_REASON = "sums, rescaled to the output, could leave 31 bits"
 
@@ -168,7 +168,7 @@ CONVOLUTION_ARGUMENTS = (
 
 
 def upscaled_arguments(upscale: str = "/* not upscaled */ NULL") -> list[str]:
-    """Those of arm_convolve_s8, which can put zeros between the pixels of its input."""
+    """Arguments of arm_convolve_s8, which can put zeros between the pixels of its input."""
     return [*CONVOLUTION_ARGUMENTS[:9], upscale, *CONVOLUTION_ARGUMENTS[9:]]
 
 

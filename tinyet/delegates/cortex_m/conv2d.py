@@ -207,7 +207,7 @@ def block_cost(g: Geometry, taps: int) -> int:
 
 
 def unroll_of(taps: int, taps_of_lane: int = 1) -> int:
-    """How many of them are multiplied in straight code."""
+    """Number of taps multiplied in straight code."""
     return taps if taps <= STRAIGHT_TAPS else largest_divisor(taps, LOOP_TAPS, taps_of_lane)
 
 
@@ -323,7 +323,7 @@ def takes_pitch(node: Node, layouts: Layouts) -> bool:
 
 
 def walk(node: Node) -> Walk:
-    """As `geometry` has it."""
+    """The walk as `geometry` has it."""
     g = geometry(node)
     return pixel_walk(node) if g.pointwise and g.inside else window_walk(node)
 

@@ -21,7 +21,7 @@ from tinyet.opset import CostModel
 
 
 def form_name(r: Rounding) -> str:
-    """As the parts are called."""
+    """The name of the form in the parts' names."""
     return r.form.name.lower().replace("_", " ")
 
 
@@ -54,7 +54,7 @@ def widened(parts: Parts, channels: int, times: int) -> None:
 
 
 def blocks_of_four(size: int) -> list[int]:
-    """Where each four of `size` values in a row begin: the last overlap those before."""
+    """The first of each four of `size` values in a row: the last four overlap those before."""
     return sorted({min(start, size - 4) for start in range(0, size, 4)})
 
 

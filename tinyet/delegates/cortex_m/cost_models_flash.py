@@ -25,7 +25,7 @@ def stored(
 
 
 def tile_starts(out: int, tile: int) -> Int64:
-    """Where each tile begins along one axis: the last overlaps those before."""
+    """The first position of each tile along one axis: the last overlaps those before."""
     return np.minimum(np.arange(0, out, tile), out - tile)
 
 

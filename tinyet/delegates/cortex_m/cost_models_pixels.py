@@ -22,7 +22,7 @@ def widening_turn(quads: int) -> int:
 
 
 def seen(g: Geometry) -> Parts:
-    """What the kernel sees of all pixels, two of them at a time."""
+    """The pixels that the kernel reads, two at a time."""
     rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
     y, x = np.divmod(np.arange(g.out_h * g.out_w), g.out_w)

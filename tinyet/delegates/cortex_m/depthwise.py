@@ -255,8 +255,8 @@ def refuse(node: Node, target: Target) -> str | None:
 
 
 def cheapest(node: Node, *, three: bool, wide: bool = False) -> Geometry:
-    """Of what the kernel takes, for a node that was not refused; where the image gets smaller, by strips if that takes
-    hardly longer: the output may then lie over the input."""
+    """The cheapest form of the kernel, for a node that was not refused; where the image shrinks, by strips if that
+    takes hardly longer: the output may then lie over the input."""
     taken = [g for g in geometries(node, three=three, wide=wide) if not three or g.refuse() is None]
     best = min(taken, key=lambda g: g.instructions)
     _, _, out_w, out_c = node.output.shape

@@ -70,7 +70,7 @@ def refuse_any(node: Node, target: Target) -> str | None:
 
 
 def cheapest(node: Node, *, three: bool) -> Geometry:
-    """Of what the kernel takes, for a node that was not refused."""
+    """The cheapest form of the kernel, for a node that was not refused."""
     return min(geometries(node, three=three), key=lambda g: g.instructions)
 
 

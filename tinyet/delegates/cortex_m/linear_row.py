@@ -26,12 +26,12 @@ MOST_BEFORE = 8
 """-128 << 8 fits int16."""
 
 LEAST_LEFT, MOST_LEFT = 2, 8
-"""What SMLAW may shift to the right by, so that both powers of two fit their byte."""
+"""Right shifts of SMLAW, so that both powers of two fit their byte."""
 
 
 @dataclass(frozen=True)
 class Paired:
-    """What is multiplied and shifted; arrays are int64, one element a channel, as many as `count` rounded up to four.
+    """The factors and shifts; arrays are int64, one element a channel, as many as `count` rounded up to four.
 
     weights: (channels, depth rounded up to eight); shift: the right shift e of numerics.requantize, made positive;
     exponent: the part of it that all channels share.

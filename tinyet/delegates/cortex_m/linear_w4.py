@@ -26,7 +26,7 @@ HEADERS = ("tinyet_dsp.h", "tinyet_linear_steps_dsp.h", "tinyet_linear_w4_dsp.h"
 PLACES = np.array([1, 16, 256, 4096])
 """Of the four digits of a lane."""
 DIGIT = np.array([8, 8, 8, 0])
-"""What is added to each weight."""
+"""The offset of each weight."""
 
 
 def rounding_of(node: Node) -> Rounding:
@@ -57,7 +57,7 @@ def block(part: Int64, bias: Int64) -> Int64:
     lanes = (digits * PLACES[:, None]).sum(axis=1)  # (groups, inputs)
 
     def constant(low: Int64) -> Int64:
-        """What Winograd's products of two neighbouring weights add up to."""
+        """The sum of Winograd's products of two neighbouring weights."""
         return np.asarray((low[:, 0::2] * low[:, 1::2]).sum(axis=1), np.int64)
 
     a, b, c, d = padded_channels(bias, 4).reshape(-1, 4).T

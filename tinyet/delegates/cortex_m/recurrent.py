@@ -24,7 +24,7 @@ PartsOf = Callable[[Node], Sequence[Part]]
 
 
 def part_constants(name: str, matrix: Part) -> tuple[Constant, Constant]:
-    """As tinyet_dsp_gate reads them."""
+    """The constants in the layout of tinyet_dsp_gate."""
     blocks, bias = part_blocks(matrix)
     rows = blocks.astype(np.int64)  # (gates, fours of rows, fours of inputs, row, input)
     a, b = rows[..., [0, 2], :], rows[..., [1, 3], :]
@@ -59,7 +59,7 @@ def refuse_part(matrix: Part) -> str | None:
 
 
 def sixteens_constants(name: str, matrix: Part) -> tuple[Constant, Constant]:
-    """As tinyet_mve_gate_sums reads them."""
+    """The constants in the layout of tinyet_mve_gate_sums."""
     weights, bias = part_rows(matrix)
     fours = weights.reshape(-1, 4, weights.shape[2])
     whole = fours.shape[2] // 16 * 16

@@ -16,7 +16,7 @@ from tinyet.opset import AccessOrder, Call, Constant, CostModel, Kernel, Pointer
 
 HEADERS = ("tinyet_resize_dsp.h",)
 ONE = {"tinyet_resize_bilinear_s8_q4_dsp": 16, "tinyet_resize_bilinear_s8_q10_dsp": 1024}
-"""What the weights of two samples add up to, by the kernels' names."""
+"""The sum of the weights of two samples, by the kernels' names."""
 COLUMN_BYTES = {16: 8, 1024: 16}
 """Scratch of a column of the input, by that sum."""
 

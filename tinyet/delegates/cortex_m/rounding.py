@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the sums of a layer become its outputs in the fewest instructions, proved equal to numerics.requantize.
+"""Conversion of a layer's sums to its outputs in the fewest instructions, proved equal to numerics.requantize.
 
 With high_mul(a, m) = floor((a * m + 2**30) / 2**31), with
 round_shift(x, e) = floor((x + 2**(e-1) - [x < 0]) / 2**e) for e >= 1, and with

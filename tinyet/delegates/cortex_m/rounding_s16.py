@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sums of int16 inputs and int8 weights become int16 outputs in the fewest instructions, proved equal to
+"""Conversion of sums of int16 inputs and int8 weights to int16 outputs in the fewest instructions, proved equal to
 numerics.requantize_64.
 
 That is floor((acc * m + 2**(t - 1)) / 2**t), with m the multiplier shortened to 15 bits and t = 15 - shift. With one

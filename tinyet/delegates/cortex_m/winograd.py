@@ -192,7 +192,7 @@ def scratch_bytes(transform: Transform, g: Geometry) -> int:
 
 
 def starts(transform: Transform, weights: Int64, r: Rounding) -> Int64:
-    """What the sums of each position begin with, (out_c, positions).
+    """Initial values of the sums at each position, (out_c, positions).
 
     The bias is at position (1, 1), which is in every output once. What is added to inputs is taken away: the lift of
     lower halves, and the 128 that make int8 unsigned.

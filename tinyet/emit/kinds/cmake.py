@@ -92,7 +92,7 @@ def _public_headers(headers: Sequence[str], model_sources: Mapping[str, str]) ->
 
 
 def _presets(board: Board) -> str:
-    """What `cmake --preset` knows: this machine as `host`, and the board where there is a toolchain file for it."""
+    """The presets of `cmake --preset`: this machine as `host`, and the board where it has a toolchain file."""
     presets: list[dict[str, object]] = [
         {"name": "host", "displayName": "This machine", "binaryDir": "${sourceDir}/build"}
     ]

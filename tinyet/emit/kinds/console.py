@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a generated application prints of its outputs, told beforehand: the Python twin of project/common/main.c.j2."""
+"""The expected console output of a generated application: the Python counterpart of project/common/main.c.j2."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _element(tensor: TensorFacts, value: float) -> str:
 
 
 def _value(tensor: TensorFacts, value: float) -> str:
-    """As a real number, where the output stands for one."""
+    """The value as a real number, where the output represents one."""
     if tensor.scale is None or tensor.zero_point is None:
         return _element(tensor, value)
     return real(np.float32(np.float32(value - tensor.zero_point) * np.float32(tensor.scale)))

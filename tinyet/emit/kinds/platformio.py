@@ -116,7 +116,8 @@ def _arduino_files(context: Mapping[str, object], application: str, harness: str
 
 
 def _library_flags(board: Board) -> str:
-    """How the model is compiled. A float multiply and add round twice everywhere; the rest depends on who compiles.
+    """Compiler flags of the model. A float multiply and add must round twice everywhere; the rest depends on the
+    compiler.
 
     No warning stops a user's build: his compiler may know some that ours did not.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every kind of project gives, and the parts that several kinds have in common."""
+"""The interface of every project kind, and the parts that several kinds share."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
 
 
 def platformio_files(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> dict[str, str]:
-    """What a PlatformIO project with `framework = zephyr` has beside platformio.ini, the model's library
+    """The files of a PlatformIO project with `framework = zephyr` beside platformio.ini, the model's library
     lib/<name>/ and its README: relative POSIX path -> text.
 
     PlatformIO configures Zephyr from the directory zephyr/ and compiles src/ and lib/ itself. The harness
@@ -163,7 +163,7 @@ def _context(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) 
 
 
 def console_regexes(facts: ModelFacts) -> list[str]:
-    """What the application's console shows, line by line in this order, as regular expressions.
+    """Regular expressions for the application's console output, line by line, in order.
 
     Twister searches for them in lines that it may have stripped; `$` keeps 1 from standing for 12.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rows work with: the file's tensors by index, constants, calls, notes."""
+"""The state of an export: the file's tensors by index, constants, calls, notes."""
 
 from __future__ import annotations
 

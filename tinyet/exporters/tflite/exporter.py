@@ -25,7 +25,7 @@ ROWS: Mapping[type[Attrs], Row] = {
 """Which row takes which operator: the one list of what is taken."""
 
 SIGNATURE = "serving_default"
-"""What converters call the one signature of a model."""
+"""The name that converters give to the single signature of a model."""
 
 
 def export_graph(graph: Graph, runtime: Runtime = "litert") -> tuple[Model, tuple[Note, ...]]:

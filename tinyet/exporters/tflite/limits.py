@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the runtimes' kernels take: element types and dimensions, where these are fewer than ours.
+"""The limits of the runtimes' kernels: element types and dimensions, where these are fewer than ours.
 
 From the kernels' own checks (tensorflow/lite/kernels, tflite-micro's tensorflow/lite/micro/kernels); the tests run what
 is not refused here.
@@ -60,7 +60,7 @@ VERSIONS: Mapping[str, int] = {"BROADCAST_TO": 2}
 
 
 def complaint(runtime: Runtime, code: str, type_: str, rank: int) -> str | None:
-    """What a runtime says to an operator whose first input has this element type and rank; None where it takes it."""
+    """The runtime's objection to an operator with this element type and rank of its first input; None for none."""
     limit = LIMITS[runtime].get(code, Limit())
     if limit.types and type_ not in limit.types:
         return f"has no {code} of {type_}"

@@ -61,7 +61,7 @@ def gathered(ctx: Context, x: int, indices: Array, axis: int, out: int | None = 
 
 
 def same_before(size: int, reach: int, stride: int) -> int:
-    """What SAME puts before an image; reach: pixels that a window spans."""
+    """Padding of SAME before an image; reach: pixels that a window spans."""
     return max((math.ceil(size / stride) - 1) * stride + reach - size, 0) // 2
 
 
@@ -91,5 +91,5 @@ def windowed(
 
 
 def lowest(tensor: Tensor) -> float:
-    """What never is the greatest of a window."""
+    """A value that is never the greatest of a window."""
     return -math.inf if tensor.dtype is DType.FLOAT32 else tensor.dtype.range[0]

@@ -36,7 +36,7 @@ BOTH: tuple[Runtime, ...] = ("litert", "tflm")
 LITERT: tuple[Runtime, ...] = ("litert",)
 
 _FIXED = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}
-"""What LiteRT insists on of the output."""
+"""The output quantization that LiteRT requires."""
 
 _FUNCTIONS: dict[FunctionName, tuple[str, tuple[Runtime, ...]]] = {
     "sigmoid": ("LOGISTIC", LITERT),
@@ -87,8 +87,8 @@ def _takes_hard_swish(x: TensorType, out: TensorType) -> bool:
 
 
 def results_of(attrs: Attrs, x: TensorType, out: TensorType) -> Array | None:
-    """What an operator of one int8 input gives for every value, (256,) in the order of every_int8; None where it does
-    not take these types."""
+    """Results of an operator with one int8 input for every value, (256,) in the order of every_int8; None where it
+    does not take these types."""
     shape = (256,)
     given = Tensor("x", TensorType(shape, x.dtype, x.quant))
     node = Node(attrs, (given,), (Tensor("y", TensorType(shape, out.dtype, out.quant)),))

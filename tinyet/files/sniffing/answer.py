@@ -56,12 +56,12 @@ _KINDS = "MODEL is file.py, file.py:factory, a .pt2 saved by torch.export.save, 
 
 
 def foreign_error(path: Path) -> UsageError:
-    """What to say of a file that is no .py, .pt2 or .tet: what it is, found out without running anything of it."""
+    """The error for a file that is no .py, .pt2 or .tet: its format, found without running anything of it."""
     return foreign_of(path) or UsageError(f"{path} is no kind of model that tinyet knows", hint=_KINDS)
 
 
 def foreign_of(path: Path) -> UsageError | None:
-    """What to say of a file of another tool; None for one that is not known."""
+    """The error for a file of another tool; None for an unknown one."""
     try:
         with open_regular(path) as file:
             return _answer(path, file)
@@ -170,7 +170,7 @@ def _of_saved(path: Path, saved: Saved, *, safetensors: bool = False) -> UsageEr
 
 
 def _prefix(weights: Sequence[Weight]) -> str:
-    """What DataParallel, Lightning and torch.compile put in front of every name."""
+    """The prefix of every name from DataParallel, Lightning and torch.compile."""
     for prefix in ("module.", "model.", "net.", "_orig_mod."):
         if all(weight.name.startswith(prefix) for weight in weights):
             return prefix

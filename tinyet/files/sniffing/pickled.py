@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pickle would make, without making it: names stay names, calls stay calls."""
+"""The content of a pickle, without executing it: names stay names, calls stay calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Named:
 
 @dataclass(eq=False)
 class Made:
-    """What the pickle would make by a call (`maker` with `args`), or a container (`maker` "dict", "list", "set").
+    """An object that the pickle would make by a call (`maker` with `args`), or a container (`maker` "dict", "list",
+    "set").
 
     pairs: what it holds by key. values: what it holds without. state: what its attributes are set to.
     """
@@ -41,13 +42,13 @@ class Made:
         return self.maker.path if isinstance(self.maker, Named) else text_of(self.maker)
 
     def get(self, key: str) -> object:
-        """What it holds under a key; None where there is nothing."""
+        """The value of a key; None where there is none."""
         return next((value for name, value in self.pairs if isinstance(name, str) and name == key), None)
 
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """What lies outside of the pickle, by the description that it is found by."""
+    """An object stored outside the pickle, by the description that leads to it."""
 
     description: object
 
@@ -80,7 +81,7 @@ class _Machine:
         return taken
 
     def container(self) -> Made:
-        """What lies on top, to put something into."""
+        """The object on top of the stack, to be filled."""
         value = self.stack[-1]
         # What is put into anything else is of no interest: it is lost.
         return value if isinstance(value, Made) else Made("unknown")
@@ -224,7 +225,7 @@ _ACTIONS: dict[str, Callable[[_Machine, object], None]] = {
 
 
 def pickled(data: bytes, count: int = 1) -> list[object]:
-    """What the first `count` pickles of `data` would make. Raises ValueError for what is no pickle."""
+    """The first `count` objects of the pickle stream `data`. Raises ValueError where it is no pickle."""
     if len(data) > MOST_BYTES:
         raise ValueError(f"the pickle has {len(data):,} bytes")
     stream, found = io.BytesIO(data), []

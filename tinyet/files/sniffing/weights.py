@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lies in a file of torch.save or of safetensors: which kind of thing, and the names and shapes of its weights."""
+"""The content of a file of torch.save or of safetensors: its kind, and the names and shapes of its weights."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class Saved:
-    """What a file holds.
+    """The content of a file.
 
     key: under which entry of a checkpoint the weights are; empty for weights alone. others: the checkpoint's other
     entries. owner: the class of a module that was pickled whole; empty for weights. lightning: PyTorch Lightning wrote
@@ -52,7 +52,7 @@ class Saved:
 
 
 def of_archive(archive: zipfile.ZipFile) -> Saved:
-    """What torch.save put into an archive. Raises ValueError where it cannot be told."""
+    """The content of an archive of torch.save. Raises ValueError where it cannot be told."""
     return _saved(_root(archive))
 
 
@@ -72,7 +72,8 @@ def of_torchscript(archive: zipfile.ZipFile) -> tuple[Weight, ...]:
 
 
 def of_legacy(file: BinaryIO) -> Saved:
-    """What torch.save wrote before its files were archives. Raises ValueError where it cannot be told."""
+    """The content of a file of torch.save from before its files were archives. Raises ValueError where it cannot be
+    told."""
     return _saved(pickled(file.read(MOST_BYTES), _LEGACY_PICKLES)[-1])
 
 

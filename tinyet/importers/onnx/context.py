@@ -268,7 +268,7 @@ class Context:
     def to_scale(
         self, value: Value, to: Scale, name: str = "", rounding: QuantizeRounding = "even"
     ) -> Integers:
-        """What a QuantizeLinear gives; `rounding` of what was computed in float32."""
+        """The result of a QuantizeLinear; `rounding` of values computed in float32."""
         quant, unsigned = to.per_tensor(), to.dtype == "uint8"
         if isinstance(value, Numbers):
             data = (to.quantized(np.asarray(value.real)).astype(np.int64) - to.shift).astype(np.int8)
@@ -285,7 +285,7 @@ class Context:
         )
 
     def meaning(self, value: Integers, scale: Scale) -> Bytes:
-        """What a DequantizeLinear gives; another scale than the integers were made with is another meaning of them."""
+        """The result of a DequantizeLinear; another scale than that of the integers gives them another meaning."""
         quant = scale.per_tensor()
         tensor = value.tensor
         if (scale.dtype == "uint8") is not value.unsigned:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a graph computes of constants and of shapes is known when it is read: Shape, Gather, Concat, Cast … of them.
+"""Constant folding of constants and shapes at import: Shape, Gather, Concat, Cast …
 
 The arithmetic is that of the `onnx` package's own reference implementation, one node at a time, and only of operators
 in a list, within the import's budget.

@@ -173,12 +173,12 @@ def is_known(op: str, table: Mapping[str, object]) -> bool:
 
 
 def unsupported(op: str) -> RefusedError:
-    """What is said of an operator that has no row."""
+    """The message for an operator without a row."""
     return RefusedError("is not supported", advice(op), shape=False)
 
 
 def advice(op: str) -> str:
-    """What to do about an operator that has no row."""
+    """The advice for an operator without a row."""
     if "." in op:
         return "export it as ONNX's own operators; functions: onnx.inliner.inline_local_functions"
     if op.startswith(("DynamicQuantize", "ConvInteger", "MatMulInteger")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ONNX Runtime computes, where it is installed: to compare with.
+"""ONNX Runtime's answers, where it is installed: for comparison.
 
 Its answers depend on how far it optimizes. By default it makes integer operators of what lies between DequantizeLinear
 and QuantizeLinear; those are the bits that the importer follows.

@@ -25,7 +25,7 @@ _PLAIN = {
     "QLinearSoftmax": ("Softmax", 1),
     "QLinearMatMul": ("MatMul", 2),
 }
-"""What it stands for, and its operands: each with scale and zero point, then those of the result."""
+"""The plain operator and its operands: each with scale and zero point, then those of the result."""
 
 TAKEN = frozenset({*_PLAIN, "QLinearConv", "QGemm", "QLinearConcat"})
 

@@ -51,7 +51,7 @@ class OnnxNode:
 
     @property
     def title(self) -> str:
-        """As errors call it."""
+        """The node's name in errors."""
         return f"{self.op}, node {self.index}" + (f" ({shown(self.name, 80)})" if self.name else "")
 
     def origin(self, file: str) -> Origin:
@@ -297,8 +297,8 @@ def _attribute(attribute: Any, where: str, problems: list[ModelError]) -> Any:
 
 @functools.cache
 def _most_inputs(op: str) -> int:
-    """How many inputs an operator of ONNX has in the newest version that the `onnx` package knows; any number for one
-    that it does not know."""
+    """Number of inputs of an ONNX operator in the newest version that the `onnx` package knows; any number for an
+    unknown one."""
     from onnx import defs
 
     return int(defs.get_schema(op).max_input) if defs.has(op) else 1 << 31

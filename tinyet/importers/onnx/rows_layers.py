@@ -319,7 +319,7 @@ def conv_transpose(ctx: Context) -> Value:
 
 
 def name_of(ctx: Context, position: int, role: str) -> str:
-    """What a constant is called: as the file does, or after its layer."""
+    """The name of a constant: the file's, or one after its layer."""
     value = ctx.value(position)
     given = value.name if isinstance(value, Numbers) else ""
     return given or f"{ctx.node.name or ctx.node.outputs[0]}_{role}"

@@ -37,7 +37,7 @@ def moved(value: Value, tensor: Tensor) -> Value:
 
 
 def tensor_of(ctx: Context, value: Value) -> Tensor:
-    """What is moved."""
+    """The tensor that is moved."""
     if isinstance(value, (Bytes, Integers)):
         return value.tensor
     return value if isinstance(value, Tensor) else ctx.real(value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many elements a node makes of constants, known before it is computed."""
+"""Number of elements that a node makes of constants, known before it is computed."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def _first_line(error: Exception) -> str:
 
 @dataclass(frozen=True)
 class _Walk:
-    """What each node is converted with. fake: where tensors have shapes and types, and no memory."""
+    """The state of the conversion of each node. fake: tensors have shapes and types there, and no memory."""
 
     module: OnnxModule
     model: OnnxModel

@@ -110,7 +110,7 @@ def pads_of(
 
 
 def torch_pads(before: Sequence[int], after: Sequence[int]) -> list[int]:
-    """As F.pad wants them: the last dimension first."""
+    """Padding in the order of F.pad: the last dimension first."""
     return [n for pair in zip(reversed(before), reversed(after), strict=True) for n in pair]
 
 

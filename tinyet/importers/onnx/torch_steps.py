@@ -26,7 +26,8 @@ OF_INTEGERS = frozenset(
     Transpose Unsqueeze Where
     """.split()  # noqa: SIM905
 )
-"""What ONNX defines for integers, too, and torch computes of them. Tensors without memory do not know torch's types."""
+"""Operators that ONNX also defines for integers, and torch computes for them. Tensors without memory do not know
+torch's types."""
 
 
 class Step(nn.Module):
@@ -43,7 +44,7 @@ class Step(nn.Module):
 
 
 class Build:
-    """What a row is given: the node's inputs, constants apart from computed ones."""
+    """The arguments of a row: the node's inputs, constants apart from computed ones."""
 
     def __init__(
         self, node: OnnxNode, step: Step, given: Sequence[torch.Tensor | Array | None], budget: Budget

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands for an ONNX value while a quantized graph is read: constants, integers, integers with what they mean."""
+"""The values of ONNX while a quantized graph is read: constants, integers, integers with their scale."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Scale:
 
     @property
     def shift(self) -> int:
-        """What is taken off the integers of the file for those of the graph: uint8 is kept as int8."""
+        """The difference of the file's integers and the graph's: uint8 is kept as int8."""
         return 128 if self.dtype == "uint8" else 0
 
     def per_tensor(self) -> QuantParams:
@@ -126,7 +126,7 @@ Value = Tensor | Integers | Bytes | Numbers
 
 
 def plain_reals(quant: QuantParams) -> Float32:
-    """What each int8 stands for, as DequantizeLinear computes it."""
+    """The real number of each int8, as DequantizeLinear computes it."""
     steps = (EVERY - quant.one_zero_point).astype(np.float32)
     return np.asarray(steps * np.float32(quant.one_scale), np.float32)
 

@@ -65,7 +65,7 @@ def piece(ctx: Context, x: Tensor, axis: int, start: int, stop: int, step: int =
 
 
 def common_shape(*values: Tensor) -> Shape:
-    """What several values broadcast to. Raises RefusedError where they do not."""
+    """The shape that several values broadcast to. Raises RefusedError where they do not."""
     return broadcast(*(value.shape for value in values))
 
 

@@ -44,8 +44,8 @@ _NUMBER = 16
 
 @dataclass(eq=False)
 class Variable:
-    """What a resource holds. initial: what the subgraph that runs once gives it. value: what it holds where the rows
-    are; None before anybody reads or writes it."""
+    """The content of a resource. initial: its value from the subgraph that runs once. value: its value at the current
+    row; None before its first access."""
 
     initial: Constant | None = None
     value: Tensor | None = None
@@ -53,8 +53,8 @@ class Variable:
 
 @dataclass(eq=False)
 class Collected:
-    """What all subgraphs together become. run: runs the rows of all operators of a subgraph that another one calls;
-    raises RefusedError. variables: by their shared names."""
+    """The collected result of all subgraphs. run: runs the rows of all operators of a subgraph that another one
+    calls; raises RefusedError. variables: by their shared names."""
 
     model: Model
     file: str
@@ -129,7 +129,7 @@ class Context:
         return found
 
     def parameter_name(self, role: str) -> str:
-        """What a weight of the operator at hand is called, after its layer: `block.conv` → block_conv_weight."""
+        """The name of a weight of the current operator, after its layer: `block.conv` → block_conv_weight."""
         steps = self.origin.module.split(".")[-2:] if self.origin.module else [self.op.code.lower()]
         return "_".join([*steps, role])
 
@@ -325,7 +325,7 @@ class Context:
         self.keep_constant(self.out_index(position), Constant(info.name, data, quant_of(info)))
 
     def keep_constant(self, index: int, constant: Constant) -> None:
-        """What a tensor of the file is, by its index, is a constant."""
+        """Declare the file's tensor of this index a constant."""
         self._constants[index] = constant
 
     def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
@@ -359,13 +359,13 @@ class Context:
         return value
 
     def keep(self, position: int, value: Tensor) -> None:
-        """What the state behind an input is in the next run; operators that follow read it, too."""
+        """Set the next value of the state behind an input; operators that follow read it, too."""
         index = self._index(position)
         self.replace_state(self.values[index], value)
         self.values[index] = value
 
     def replace_state(self, before: Tensor, value: Tensor) -> None:
-        """What was to be a state in the next run is another value."""
+        """Replace the next value of a state."""
         self.all.states[:] = [
             State(s.value, value, s.initial) if s.next is before else s for s in self.all.states
         ]

@@ -13,7 +13,7 @@ from tinyet.custom import Scalar
 from tinyet.errors import RefusedError
 
 DAMAGED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError, struct.error)
-"""What the reader of flexbuffers raises of damaged ones; of a name that is not there, LookupError."""
+"""Exceptions of the flexbuffer reader for damaged ones; LookupError for a missing name."""
 
 _INT32 = -(2**31), 2**31 - 1
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators make of nothing but constants is a constant: shapes and positions are computed in the file."""
+"""Constant folding at import: operators on constants alone, such as shapes and positions computed in the file."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tinyet.ops import fold
 
 
 def fold_operator(ctx: Context, first: int) -> None:
-    """Where the operator at hand, whose nodes are those from `first` on, has constant inputs alone, its outputs are
-    computed by the operators' own references, and the nodes are not kept."""
+    """Where the current operator, whose nodes are those from `first` on, has constant inputs alone, compute its
+    outputs by the operators' own references, and drop the nodes."""
     positions = [position for position in range(len(ctx.op.inputs)) if ctx.has(position)]
     if not positions or any(ctx.find_constant(position) is None for position in positions):
         return

@@ -165,8 +165,8 @@ def add_n(ctx: Context) -> None:
 
 
 def _sum_of_bytes(ctx: Context, parts: list[Tensor], out: TensorType) -> Tensor:
-    """As int16, whose additions are exact where all scales agree; the last one rescales. Raises RefusedError where that
-    gives other bits than the original, whose sums are shifted left by five bits more."""
+    """The sum in int16, whose additions are exact where all scales agree; the last one rescales. Raises RefusedError
+    where that gives other bits than the original, whose sums are shifted left by five bits more."""
     scale = parts[0].type.scale
     factor = quantize_multiplier(2 * scale / (2.0**20 * out.scale))
     own = quantize_multiplier(2 * scale / (2.0**15 * out.scale))

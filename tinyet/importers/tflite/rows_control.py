@@ -33,7 +33,7 @@ def _given(ctx: Context, first: int) -> list[Given]:
 
 
 def _call(ctx: Context, number: int, given: Sequence[Given]) -> list[Given]:
-    """What the subgraph of this number makes of the values."""
+    """The results of the subgraph of this number for the values."""
     if ctx.depth >= _DEEPEST:
         raise RefusedError("calls subgraphs within subgraphs without end")
     ctx.all.calls += 1
@@ -58,7 +58,7 @@ def _call(ctx: Context, number: int, given: Sequence[Given]) -> list[Given]:
 
 
 def _known(nodes: Sequence[Node], budget: Budget) -> dict[Tensor, Constant]:
-    """What these nodes make of constants alone: counters of loops, above all."""
+    """The results of these nodes on constants alone: loop counters, above all."""
     found: dict[Tensor, Constant] = {}
     for node in nodes:
         given = [t if t is None or t.is_constant else found.get(t) for t in node.inputs]

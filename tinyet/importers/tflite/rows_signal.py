@@ -78,7 +78,7 @@ def last(x: Tensor) -> tuple[Shape, int]:
 
 
 def state_type(x: Tensor, shape: Shape) -> TensorType:
-    """Of what is kept of the values of x."""
+    """The type of the state of x's values."""
     return TensorType(shape, x.dtype, x.type.quant)
 
 

@@ -72,7 +72,7 @@ def pad(ctx: Context) -> None:
 
 
 def mirror_pad(ctx: Context) -> None:
-    """What is before and behind an edge turned over, with the edge (symmetric) or without (reflect)."""
+    """Mirrored padding at both ends, with the edge (symmetric) or without (reflect)."""
     ctx.expect_inputs(2)
     mode, x = ctx.options(MirrorPadOptions).mode, ctx.x(0)
     if mode not in (REFLECT, SYMMETRIC):

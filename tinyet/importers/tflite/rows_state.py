@@ -30,7 +30,7 @@ def _name(ctx: Context) -> str:
 
 
 def _value(ctx: Context, name: str, type_: TensorType) -> Tensor:
-    """What the variable holds here; a state begins where nobody has read or written it before."""
+    """The current value of the variable; a state begins where nobody has read or written it before."""
     variable = ctx.all.variables[name]
     if variable.value is None:
         data = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the file's tensors are in the graph: types, and the arrays of constants.
+"""The file's tensors in the graph: types, and the arrays of constants.
 
 uint8 that is quantized becomes int8, 128 less, with a zero point of 128 less: the same real numbers. int64, and truth
 values, are int32 in the graph. float16 and bfloat16 constants become float32, which holds them.
@@ -31,7 +31,7 @@ COMPUTED = {
     "int64": DType.INT32,
     "bool": DType.INT32,
 }
-"""What a value that is computed is in the graph."""
+"""Types of computed values in the graph."""
 
 _NUMPY = {
     "float32": "<f4",

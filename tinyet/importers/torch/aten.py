@@ -133,7 +133,7 @@ ADVICE = {
 
 
 def advice(name: str) -> str:
-    """What to do about an operator that has no row; `name` as in aten.topk.default."""
+    """The advice for an operator without a row; `name` as in aten.topk.default."""
     parts = name.split(".")
     return ADVICE.get(
         parts[1] if len(parts) > 1 else name, "write it with supported operators, or keep it out of the model"

@@ -23,7 +23,7 @@ from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.linear import Linear
 
 _RANGES = {(torch.int8, -128, 127), (torch.uint8, 0, 255)}
-"""What both names the same 256 numbers: uint8 has zero point and numbers 128 higher."""
+"""Pairs of ranges for the same 256 numbers: uint8 has zero point and numbers 128 higher."""
 
 
 def choose_qparams(ctx: Context, a: Args) -> Value:

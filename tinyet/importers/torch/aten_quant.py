@@ -202,7 +202,7 @@ def _affine_range(a: Args, dtype: torch.dtype) -> tuple[int, int]:
 
 
 def static_params(node: fx.Node) -> tuple[DType, QuantParams] | None:
-    """What a node quantizes to, if it does so per tensor, over the whole of its type, and to numbers known here."""
+    """The parameters of a node that quantizes per tensor, over its whole type, and with known numbers."""
     return _params_in(node) if node.target is _decomposed.quantize_per_tensor.default else None
 
 

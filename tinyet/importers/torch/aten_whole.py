@@ -206,4 +206,4 @@ WHOLE_ROWS: dict[object, Row] = {
     **dict.fromkeys((aten.amin.default, aten.min.default), _reduction("minimum")),
     aten.cumsum.default: running_sum,
 }  # fmt: skip
-"""What the operators do where their result is whole numbers."""
+"""The operators' rows where their result is whole numbers."""

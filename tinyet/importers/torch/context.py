@@ -76,8 +76,8 @@ class Constant:
 
 @dataclass(frozen=True, eq=False)
 class StandIn(Tensor):
-    """What the readers of a refused node are given, so that they can be looked at as well. It has the right shape;
-    whatever else it lacks is no fault of its readers: what reads arguments takes it for anything.
+    """The placeholder that the readers of a refused node get, so that they can be checked as well. It has the right
+    shape; a lack of anything else is no fault of its readers: argument readers accept it for anything.
 
     has_type: it stands for a tensor of a type that a graph has; else (complex, a Python number) nothing can read it.
     """
@@ -159,7 +159,7 @@ class Context:
 
     @property
     def origin(self) -> Origin:
-        """Where the fx node at hand comes from."""
+        """The origin of the current fx node."""
         return self._origins[0]
 
     @property
@@ -176,8 +176,7 @@ class Context:
         return unused(c_identifier([wanted]), self._names)
 
     def parameter_name(self, role: str) -> str:
-        """What a weight of the module at hand is called: `blocks.0.conv` and "weight" →
-        blocks_0_conv_weight."""
+        """The name of a weight of the current module: `blocks.0.conv` and "weight" → blocks_0_conv_weight."""
         return f"{self._origins[0].module or self.node.name}_{role}"
 
     # ------------------------------------------------------------ reading arguments

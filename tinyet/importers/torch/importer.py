@@ -143,7 +143,7 @@ def _inputs(
 
 
 def _stand_in(node: fx.Node) -> Value:
-    """What stands for the results of a node that was refused."""
+    """The placeholder for the results of a refused node."""
 
     def one(value: object) -> StandIn | None:
         if not isinstance(value, torch.Tensor):
@@ -229,7 +229,7 @@ def _outputs(
 def _states(
     ctx: Context, program: ExportedProgram, kept: Mapping[str, fx.Node], complaints: _Complaints
 ) -> list[State]:
-    """What the program keeps, in the order in which it writes it."""
+    """The program's states, in the order in which it writes them."""
     constants = _constants(program)
     entries = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     states: list[State] = []

@@ -85,7 +85,8 @@ def _no_program(path: Path, why: str) -> ModelError:
 
 
 def _entries(archive: zipfile.ZipFile, size: int) -> dict[str, bytes]:
-    """What the archive holds, without the folder around it all. Raises BadZipFile for what torch would not write."""
+    """The entries of the archive, without the folder around them. Raises BadZipFile for anything that torch would not
+    write."""
     infos = archive.infolist()
     if not infos or len(infos) > _MOST_ENTRIES:
         raise zipfile.BadZipFile(f"the archive has {len(infos)} entries")

@@ -43,7 +43,7 @@ Batches = Callable[[], Iterable[Any]]
 
 @dataclass(frozen=True)
 class ModelSource:
-    """What a MODEL argument names. The functions are None when the source has none.
+    """The source that a MODEL argument names. The functions are None when the source has none.
 
     name: of the factory, or else of the file, as a C identifier.
     module: the nn.Module, None for a saved program.

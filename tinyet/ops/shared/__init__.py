@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several operators have in common."""
+"""Parts that several operators have in common."""

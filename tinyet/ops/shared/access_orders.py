@@ -122,8 +122,8 @@ class Walk:
 
 
 def starts(size: int, out: int, stride: int, pad: int) -> Int64:
-    """Where the windows of `out` outputs begin along one dimension, (out,). With a dilation maybe later: that is not
-    looked at."""
+    """First positions of the windows of `out` outputs along one dimension, (out,). Dilation is ignored, so a window
+    may begin later."""
     return np.asarray(np.clip(np.arange(out, dtype=np.int64) * stride - pad, 0, size), np.int64)
 
 

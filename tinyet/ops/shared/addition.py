@@ -46,7 +46,7 @@ class Scaling:
 
     @property
     def ratios(self) -> tuple[float, float]:
-        """What a and b are multiplied by, in reals."""
+        """The real factors of a and b."""
         a, b, out = self.scales
         return a / out, self.sign * b / out
 
@@ -94,8 +94,8 @@ def affine_form(s: Scaling) -> affine.Affine | None:
 
 @dataclass(frozen=True)
 class EvenScaling:
-    """What decides a sum that is rounded to even: scales and zero points (a, b, out), bounds, and what values are
-    larger by in the type that is computed with."""
+    """The parameters of a sum that is rounded to even: scales and zero points (a, b, out), bounds, and the offset of
+    values in the computed type."""
 
     scales: tuple[float, float, float]
     zero_points: tuple[int, int, int]

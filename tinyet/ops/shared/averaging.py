@@ -20,7 +20,7 @@ from tinyet.opset import Constant
 
 @dataclass(frozen=True)
 class Division:
-    """How the C kernel (tinyet_average.h) rounds the sum of a window's taps:
+    """Rounding of the sum of a window's taps in the C kernel (tinyet_average.h):
 
         t = start + sum;  u = t + offset - (1 if even and t < 0);  average = (u * multiplier >> shift) - bias
 

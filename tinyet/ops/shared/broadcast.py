@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operators of two broadcasting operands share: shapes, type rules, loops, and folding of constant
+"""Shared parts of the operators with two broadcasting operands: shapes, type rules, loops, and folding of constant
 operands."""
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def clamp_of(node: Node) -> tuple[float, float]:
 
 
 def clamp_complaint(node: Node) -> str | None:
-    """What is wrong with the bounds, or None."""
+    """The error in the bounds, or None."""
     low, high = clamp_of(node)
     return None if low <= high else f"an empty range from {low} to {high}"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the conversions between float32 and integers share: their C functions, one for each integer type."""
+"""Shared parts of the conversions between float32 and integers: their C functions, one for each integer type."""
 
 from __future__ import annotations
 

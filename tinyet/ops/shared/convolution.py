@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What two-dimensional convolutions share, whether their input is quantized or becomes so at run time: attributes,
-shapes, exact sums, packed weights."""
+"""Shared parts of two-dimensional convolutions, with quantized or dynamically quantized input: attributes, shapes,
+exact sums, packed weights."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
 
 
 def channels_of_group(node: Node, group: int) -> tuple[slice, slice]:
-    """Where a group's channels lie in the input and in the output."""
+    """Channels of a group in the input and in the output."""
     group_c, group_out = node.input(1).shape[3], node.input(1).shape[0] // attrs_of(node).groups
     ins = slice(group * group_c, (group + 1) * group_c)
     return ins, slice(group * group_out, (group + 1) * group_out)

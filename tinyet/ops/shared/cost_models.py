@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the instructions of the portable int8 kernels grow with, loop by loop as their C files have them."""
+"""Instruction counts of the portable int8 kernels, loop by loop as in their C files."""
 
 from __future__ import annotations
 

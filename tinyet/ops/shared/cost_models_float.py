@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the instructions of the float kernels with weights grow with. Where floats are computed in software, an
-operation takes as many instructions as its values ask for: of random ones the average is stated."""
+"""Instruction counts of the float kernels with weights. In software floating point, the count of an operation depends
+on its values: the average over random values is used."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the instructions of recurrent layers grow with, loop by loop as their C files have them."""
+"""Instruction counts of recurrent layers, loop by loop as in their C files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SizesOf = Callable[[Node], Sizes]
 
 
 def steps(s: Sizes) -> Parts:
-    """What is done once a call, a sequence, a step, a unit of a step, and eight of them."""
+    """Iterations of a call, a sequence, a step, a unit of a step, and of eight units."""
     count = s.batch * s.steps
     units = {"unit": count * s.units, "eight units": count * -(-s.units // 8)}
     return {"call": 1, "sequence": s.batch, "step": count, **units}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What claims are made of: how often each part of a loop runs, by the part's name."""
+"""Iteration counts of each part of a loop, by the part's name, for the kernels' costs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What layers that quantize their input at run time share: float32 in and out, int8 products between.
+"""Shared parts of layers that quantize their input at run time: float32 in and out, int8 products between.
 
 Every step is float32, in the order of firmware/src/tinyet_dynamic_quantize.c:
 
@@ -49,7 +49,7 @@ Floats = npt.NDArray[np.float32]
 
 
 Rule = Literal["torch", "symmetric", "asymmetric"]
-"""How x becomes integers: the last two are LiteRT's."""
+"""The quantization of x at run time: the last two are LiteRT's."""
 
 
 @runtime_checkable

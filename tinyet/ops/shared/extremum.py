@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators that select the greatest or the least value share: of two operands, or over axes.
+"""Shared parts of the operators that select the greatest or least value: of two operands, or over axes.
 
 In float a NaN is selected wherever there is one; of equals (0 and -0) the later operand, or the first element.
 """

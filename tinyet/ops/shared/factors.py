@@ -90,7 +90,7 @@ def even_factors(node: Node) -> npt.NDArray[np.float32]:
 
 
 def rescaled_even(node: Node, sums: Int64, factor: npt.NDArray[np.float32] | np.float32) -> Array:
-    """As `rescaled`, by a factor in float32 and to even."""
+    """Like `rescaled`, by a factor in float32 and rounded to even."""
     out = node.output.type
     values = requantize_even(sums, factor) + out.zero_point
     return saturated(values, out.dtype, clamp_range(clamp_of(node), out))

@@ -34,7 +34,7 @@ MAX_STAGES = 10
 
 
 def length_complaint(length: int) -> str | None:
-    """What is wrong with a number of real values, or None."""
+    """The error in a number of real values, or None."""
     if not 4 <= length <= MAX_LENGTH or length % 2 != 0:
         return f"a transform of {length} values: an even number from 4 to {MAX_LENGTH} is needed"
     if math.prod(stages(length // 2)) != length // 2:
@@ -71,7 +71,7 @@ def joined(parts: Sequence[Complex]) -> Complex:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How the elements of a type are computed with."""
+    """The arithmetic of an element type."""
 
     dtype: DType
 

@@ -73,7 +73,7 @@ def one_over_one_plus(x: Int64) -> Int64:
 
 @dataclass(frozen=True)
 class Differences:
-    """How a difference from the maximum, 0 … -255, becomes Q5.26; those below `smallest` count as nothing."""
+    """The conversion of a difference from the maximum, 0 … -255, to Q5.26; those below `smallest` count as nothing."""
 
     factor: Multiplier
     smallest: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fully connected layers share, whether their input is quantized or becomes so at run time."""
+"""Shared parts of fully connected layers, with quantized or dynamically quantized input."""
 
 from __future__ import annotations
 

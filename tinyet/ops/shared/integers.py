@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the integer forms of operators share: which types activations have, and their type rule.
+"""Shared parts of the integer forms of operators: the types of activations, and their type rule.
 
 int8 is affine, with any zero point. int16 is symmetric: its zero point is 0, as LiteRT and CMSIS-NN demand. Conversions
 take others, which TFLM has behind a softmax of int8.
@@ -20,7 +20,7 @@ INTEGERS = (DType.INT8, DType.INT16)
 
 
 def check_activations(*tensors: Tensor) -> str | None:
-    """What is wrong with the types of quantized activations; each may have an integer type of its own."""
+    """The error in the types of quantized activations; each may have an integer type of its own."""
     for tensor in tensors:
         complaint = check_quantized(tensor)
         if complaint is not None:

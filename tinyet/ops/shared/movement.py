@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators that only move elements share: their type rule, and the loops of one strided copy.
+"""Shared parts of the operators that only move elements: their type rule, and the loops of one strided copy.
 
 Permute, Slice, Expand, Flip and Unfold are the same copy with different strides. Here it is reduced ahead of time to
 the fewest loops, so that one C function an element size (`tinyet_strided_copy_x8`, `_b16`, `_b32`) serves all of them.
@@ -21,7 +21,7 @@ from tinyet.ops.shared.counting import Parts, copied
 from tinyet.opset import AccessOrder, AccessOrders, Call, CostModel, Kernel, Struct, library_call
 
 MOVABLE = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.UINT32, DType.FLOAT32)
-"""What a tensor can be at run time."""
+"""The types of run-time tensors."""
 
 MAX_LOOPS = 6
 """Loops of the C kernel (TINYET_STRIDED_COPY_LOOPS); more than this after merging is refused."""

@@ -11,7 +11,7 @@ from tinyet.ops.shared.integers import magnitudes
 
 
 def requantize_form(weights: Array, bias: Int64, shift: Int64) -> Int64:
-    """How tinyet_requantize_form shifts each channel, int64: -1 - shift where its cheap form is exact.
+    """Shifts of tinyet_requantize_form for each channel, int64: -1 - shift where its cheap form is exact.
 
     It is for right shifts of 1 … 31 and sums below 2**30; elsewhere shift - 31, which is always negative.
     weights: (channels, …); bias: the whole constant part of the sum.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pools share: the attributes of a window of a given size, and the shapes of their kernels."""
+"""Shared parts of pools: the attributes of a window of a given size, and the shapes of their kernels."""
 
 from __future__ import annotations
 

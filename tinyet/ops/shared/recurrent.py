@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What recurrent layers share: shapes, order of steps, type rule, and the integers that a gate is made of.
+"""Shared parts of recurrent layers: shapes, order of steps, type rule, and the integers of a gate.
 
 A layer's gates are sums over its input and over its state before. In integers each of the two sums is requantized to
 Q3.12 by itself, the first saturated to int16, and so is what they add up to, as in LiteRT's integer LSTM.
@@ -299,7 +299,7 @@ def part(
 
 
 def parts_complaint(parts: Callable[[], Sequence[Part]]) -> str | None:
-    """What is wrong with the numbers that gates are made of, or None."""
+    """The error in the numbers of a gate, or None."""
     try:
         made = parts()
     except QuantizationError as error:
@@ -362,7 +362,7 @@ def part_blocks(matrix: Part) -> tuple[Array, Int64]:
 
 
 def part_constants(name: str, matrix: Part) -> tuple[Constant, Constant]:
-    """As tinyet_gate_sums reads them."""
+    """The constants in the layout of tinyet_gate_sums."""
     blocks, bias = part_blocks(matrix)
     return (
         Constant(f"{name}_weights", blocks, "four inputs of four rows of a gate in turn"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operators that reduce over axes share: shapes, the loops of the C kernels, and their order."""
+"""Shared parts of the operators that reduce over axes: shapes, the loops of the C kernels, and their order."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check(node: Node) -> str | None:
 
 
 def check_selecting(node: Node) -> str | None:
-    """As `check`, for an operator that picks one of the values: one quantization."""
+    """Like `check`, for an operator that picks one of the values: one quantization."""
     if node.input(0).type.quant != node.output.type.quant:
         return f"{node.op} selects values, so input and output must be quantized alike"
     return check(node)

@@ -88,7 +88,7 @@ def refuse_table(node: Node, target: Target) -> str | None:
 
 
 def wide_kernels_of(lower: Lower) -> tuple[Kernel, ...]:
-    """Those from and to int32."""
+    """The kernels from and to int32."""
     headers, sources = ("tinyet_quantize.h",), ("tinyet_requantize_s32.c",)
     alone = "there is no other kernel to weigh it against"
     signatures = ("s32_s8", "s32_s16", "s8_s32", "s16_s32")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators on signals share: their type rule.
+"""Shared parts of operators on signals: their type rule.
 
 They are TFLM's (the `signal` library of tensorflow/tflite-micro), which work on integers as they are, whatever these
 stand for: the scale of an int16 tensor says nothing to them. It is kept, because int16 is quantized everywhere; where
@@ -27,8 +27,8 @@ ALONE = "there is no other kernel to weigh it against"
 def check_types(
     node: Node, inputs: Sequence[DType], outputs: Sequence[DType], constants: Sequence[int] = ()
 ) -> str | None:
-    """That inputs and outputs are of these types, an int16 one quantized with the zero point 0 unless it is a
-    constant, and that the inputs `constants` are constants of one dimension."""
+    """Check that inputs and outputs have these types, that an int16 one is quantized with the zero point 0 unless it
+    is a constant, and that the inputs `constants` are constants of one dimension."""
     tensors = [node.input(index) for index in range(len(inputs))]
     for tensor, wanted in zip((*tensors, *node.outputs), (*inputs, *outputs), strict=True):
         if tensor.dtype is not wanted:
@@ -42,7 +42,7 @@ def check_types(
 
 
 def check_moved(node: Node, *indices: int) -> str | None:
-    """That inputs of these numbers, and all outputs of their type, have one quantization."""
+    """Check that the inputs of these numbers and all outputs of their type have one quantization."""
     first = node.input(indices[0])
     moved = [node.input(index) for index in indices]
     moved += [t for t in node.outputs if t.dtype is first.dtype]
@@ -52,7 +52,7 @@ def check_moved(node: Node, *indices: int) -> str | None:
 
 
 def check_range(name: str, value: int, low: int, high: int) -> str | None:
-    """That an attribute lies in low … high."""
+    """Check that an attribute lies in low … high."""
     return None if low <= value <= high else f"{name} is {value}, must be {low} to {high}"
 
 
@@ -66,7 +66,7 @@ def expect_vector(node: Node, index: int, count: int | None = None) -> int:
 
 
 def frames_of(shape: Shape) -> tuple[int, int]:
-    """How many rows there are, and how long they are."""
+    """Number of rows, and their length."""
     return math.prod(shape[:-1]), shape[-1]
 
 
@@ -77,6 +77,6 @@ def words(x: Array | None) -> Words:
 
 
 def bits(x: Words) -> Words:
-    """How many bits each number has: the place of the highest one that is set, from 1; 0 of 0. Numbers of 32 bits."""
+    """Number of bits of each number: the place of the highest set bit, from 1; 0 for 0. Numbers of 32 bits."""
     # float64 is exact for these.
     return np.asarray(np.frexp(x.astype(np.float64))[1], np.uint64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What softmax and its logarithm share: an axis, LiteRT's limits on int8, and the table of exponentials.
+"""Shared parts of softmax and its logarithm: an axis, LiteRT's limits on int8, and the table of exponentials.
 
 In int8 the exponential of a difference from the maximum takes at most 256 values, so the kernels look it up.
 """

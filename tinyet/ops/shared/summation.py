@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Sum and Mean share: exact sums that are requantized, float sums in order, and their C functions."""
+"""Shared parts of Sum and Mean: exact sums that are requantized, float sums in order, and their C functions."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ FunctionName = Literal[
     "tanh",
     "threshold",
 ]
-"""What Unary computes; C functions are called after these."""
+"""The functions that Unary computes; C functions have the same names."""
 
 Float64 = npt.NDArray[np.float64]
 Exact = Callable[[Float64, float, float], Float64]

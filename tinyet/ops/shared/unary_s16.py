@@ -87,7 +87,7 @@ def slopes(form: Form) -> tuple[Slope, Slope]:
 
 
 def scaling(form: Form) -> tuple[int, int] | None:
-    """How sigmoid and tanh scale their argument, or None where LiteRT's formula does not hold."""
+    """The scaling of the argument of sigmoid and tanh, or None where LiteRT's formula does not hold."""
     if form.out != table_s16.OUT_SCALE or form.function not in ("sigmoid", "tanh"):
         return None
     return table_s16.argument_scaling(form.x, (-12, -11) if form.function == "tanh" else (-12,))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What layers with constant weights (input 1) and a bias (input 2) share: type rule, rounding, constants of kernels.
+"""Shared parts of layers with constant weights (input 1) and a bias (input 2): type rule, rounding, constants of
+kernels.
 
 int8 is LiteRT's per-channel rule, int16 is in weighted_s16.py. The C structs are those of tinyet_conv2d.h.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What layers with int16 activations and int8 weights ("16x8") share: type rule, rounding, constants of kernels.
+"""Shared parts of layers with int16 activations and int8 weights ("16x8"): type rule, rounding, constants of kernels.
 
 LiteRT's rule: zero points are 0, the bias is int64 at scale(x) * scale(weights), sums are exact, and each is
 rescaled by numerics.requantize_64. Kernels add up in 32 bits as far as the weights, which are known, allow. Where a
@@ -77,8 +77,8 @@ def fits_32(weights: Array) -> bool:
 
 
 def block_pairs(weights: Array) -> int:
-    """How many pairs of products a sum of 32 bits holds: all of them where the weights prove it, else 254, which
-    holds for any weights. weights: (channels, …)."""
+    """Number of product pairs that fit a 32-bit sum: all of them where the weights prove it, else 254, which holds
+    for any weights. weights: (channels, …)."""
     return (weights[0].size + 1) // 2 if fits_32(weights) else 254
 
 

@@ -120,7 +120,7 @@ def image_fields(node: Node) -> dict[str, int]:
 
 
 def window_fields(attrs: Window) -> dict[str, int]:
-    """How a window moves; padding behind the image shows in the sizes."""
+    """Strides and padding of a window; padding behind the image follows from the sizes."""
     return {
         "stride_h": attrs.stride_h,
         "stride_w": attrs.stride_w,
@@ -134,7 +134,7 @@ def window_fields(attrs: Window) -> dict[str, int]:
 def window_steps(
     node: Node, attrs: Window, kernel_h: int, kernel_w: int, axes: TimeAxes, fill: float | None
 ) -> TimeRule | str:
-    """Where height or width is time. fill: what the padding reads as."""
+    """The window over time, where height or width is time. fill: the value of the padding."""
     axis = axes[0]
     if axis == 1:
         plain: Window = replace(attrs, pad_top=0, pad_bottom=0)
