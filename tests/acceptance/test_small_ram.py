@@ -43,7 +43,7 @@ def check(program: Program, image: torch.Tensor, project: Project) -> None:
     whole = deploy(
         program.graph,
         project.board.target,
-        objective=Objective(ram=RAM - project.board.stack_bytes, whole=True),
+        objective=Objective(ram=RAM - project.board.stack_bytes, untiled=True),
     )
     assert whole.plan.arena_bytes > RAM
 

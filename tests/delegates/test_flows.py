@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tinyet.analysis import analyze
 from torch import nn
 
 import tinyet
 from tests.delegates.toy import ADD_MUL, SINE
 from tinyet import delegates
-from tinyet.analysis import analyze
 from tinyet.boards import load_board
 from tinyet.delegates import CORTEX_M, PORTABLE, Delegate, register_delegate
 from tinyet.device.device import DeviceFault, ModelFailed
@@ -171,7 +171,7 @@ def test_a_fault_names_the_line_inside(tmp_path: Path) -> None:
 @pytest.mark.parametrize("on", PLACES)
 def test_a_whole_module(on: str, tmp_path: Path) -> None:
     x = torch.linspace(-3, 3, 7)[None]
-    part = tinyet.lowering(Sine(), (x,), SINE, board=BOARD)
+    part = tinyet.lower(Sine(), (x,), SINE, board=BOARD)
     torch.testing.assert_close(part(x).double(), torch.sin(x.double()), atol=1.2e-7, rtol=0)
     program = tinyet.compile(part, (x,), name="sine")
     result = run(tinyet.generate(program, BOARD, tmp_path / "p"), on, x.numpy())
@@ -182,16 +182,16 @@ def test_a_whole_module(on: str, tmp_path: Path) -> None:
 
 def test_a_delegate_must_take_the_whole_module() -> None:
     with pytest.raises(UnsupportedOp, match="z = z - x") as caught:
-        tinyet.lowering(Chain(), pair(0, 6), ADD_MUL, board=BOARD)
+        tinyet.lower(Chain(), pair(0, 6), ADD_MUL, board=BOARD)
     assert "z = z / y" in str(caught.value)
     with pytest.raises(UnsupportedOp, match=r"sine/toy_sin: only sin|sine has no kernel"):
-        tinyet.lowering(Chain(), pair(0, 6), SINE, board=BOARD)
+        tinyet.lower(Chain(), pair(0, 6), SINE, board=BOARD)
 
 
 def test_a_target_that_the_delegate_has_not() -> None:
     x = torch.randn(1, 4)
     with pytest.raises(UnsupportedOp, match="cortex-m3 has no DSP"):
-        tinyet.lowering(nn.Linear(4, 4).eval(), (x,), CORTEX_M, calibration=[x] * 4, board="mps2_an385")
+        tinyet.lower(nn.Linear(4, 4).eval(), (x,), CORTEX_M, calibration=[x] * 4, board="mps2_an385")
 
 
 # ---------------------------------------------------------------- a lowered module in another
@@ -223,7 +223,7 @@ class Parent(nn.Module):
 def test_composed_inside_a_larger_module(on: str, tmp_path: Path, fuser: Delegate) -> None:
     register_delegate(fuser)
     torch.manual_seed(0)
-    part = tinyet.lowering(
+    part = tinyet.lower(
         Elementwise(), pair(0, 8), fuser, calibration=[pair(i, 8) for i in range(64)], board=BOARD
     )
     eager = part(*pair(3, 8))
@@ -261,7 +261,7 @@ def test_a_kernel_library_composed(tmp_path: Path) -> None:
     """Weights once, though the module is called twice; nobody else computes what is in it."""
     torch.manual_seed(1)
     x = torch.randn(1, 16)
-    part = tinyet.lowering(nn.Linear(16, 16).eval(), (x,), PORTABLE, calibration=[torch.randn(1, 16)] * 8)
+    part = tinyet.lower(nn.Linear(16, 16).eval(), (x,), PORTABLE, calibration=[torch.randn(1, 16)] * 8)
     twice = nn.Sequential(part, nn.ReLU(), part)
     program = tinyet.compile(twice, (x,), calibration=[torch.randn(1, 16) for _ in range(8)], name="twice")
     project = tinyet.generate(program, BOARD, tmp_path / "p")
@@ -276,7 +276,7 @@ def test_a_kernel_library_composed(tmp_path: Path) -> None:
 
 def test_pinned_layers_fall_back_to_nobody(tmp_path: Path) -> None:
     x = torch.randn(1, 16)
-    part = tinyet.lowering(nn.Softmax(dim=-1), (x,), CORTEX_M, calibration=[torch.randn(1, 16)] * 8)
+    part = tinyet.lower(nn.Softmax(dim=-1), (x,), CORTEX_M, calibration=[torch.randn(1, 16)] * 8)
     program = tinyet.compile(part, (x,), name="soft")
     with pytest.raises(
         UnsupportedOp, match=r"softmax[\s\S]*cortex_m/tinyet_softmax_s8_dsp: only an output scale"
@@ -287,7 +287,7 @@ def test_pinned_layers_fall_back_to_nobody(tmp_path: Path) -> None:
 
 def test_a_lowered_module_survives_pickling(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.linspace(-1, 1, 4)[None]
-    data = pickle.dumps(tinyet.lowering(Sine(), (x,), SINE))
+    data = pickle.dumps(tinyet.lower(Sine(), (x,), SINE))
     monkeypatch.setattr(lowered_module, "_GRAPHS", {})
     again = pickle.loads(data)
     torch.testing.assert_close(again(x).double(), torch.sin(x.double()), atol=1.2e-7, rtol=0)
@@ -295,7 +295,7 @@ def test_a_lowered_module_survives_pickling(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_wrong_shapes_and_lost_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.zeros(1, 4)
-    part = tinyet.lowering(Sine(), (x,), SINE)
+    part = tinyet.lower(Sine(), (x,), SINE)
     with pytest.raises(DataError, match=r"takes tensors of shapes \[\(1, 4\)\], got \[\(2, 4\)\]"):
         part(torch.zeros(2, 4))
     exported = torch.export.export(part, (x,))

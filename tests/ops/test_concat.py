@@ -54,7 +54,7 @@ def test_sweep_through_the_largest_input(widths: tuple[int, ...], first: int, di
     said = [access_order(node, index) for index in range(len(widths))]
     assert parts_of(node)[0].index == first
     assert [index for index, each in enumerate(said) if each is not None] == [first]
-    assert [each.distance for each in said if each is not None] == [distance]
+    assert [each.dependence_distance for each in said if each is not None] == [distance]
 
 
 def test_nothing_is_said_of_one_input_and_of_constants() -> None:

@@ -127,7 +127,7 @@ def test_host(name: str) -> None:
     @given(lists(name))
     def run(cases: list[Case]) -> None:
         found = [attempt for case in cases for attempt in attempts(case, ops.op_of(case.node).kernels)]
-        near.extend(shared.dependence_distance for attempt in found for shared in attempt.placement.shared)
+        near.extend(shared.distance for attempt in found for shared in attempt.placement.shared)
         assert_kernels(cases)
 
     run()

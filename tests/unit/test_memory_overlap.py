@@ -17,7 +17,7 @@ from tinyet.ir import Graph, Node
 from tinyet.memory import MemoryPlan, check_plan, plan_memory
 from tinyet.memory.accesses import Access, Span
 from tinyet.memory.check import check_accesses
-from tinyet.memory.live_ranges import LiveRange, extent, gap, gaps, most_alive
+from tinyet.memory.live_ranges import LiveRange, gap, gaps, live_range, most_alive
 from tinyet.memory.offsets import Buffer, lower_bound
 from tinyet.memory.timeline import access_schedule
 from tinyet.opset import AccessOrder, AccessOrders
@@ -208,8 +208,8 @@ def test_the_check_and_the_gap_agree_with_bytes(seed: int) -> None:
     assert found is not None
     at = np.arange(len(found) + 1)
     low, high = np.zeros(len(found), np.int64), np.full(len(found), size)
-    result = extent("y", at, low, found.written[node.output], out)
-    source = extent("x", at, found.needed[node.input(0)], high, size)
+    result = live_range("y", at, low, found.written[node.output], out)
+    source = live_range("x", at, found.needed[node.input(0)], high, size)
     over, under = gap(result, source), gap(source, result)
     for where in range(-out - 1, size + 2):
         right = all(
@@ -239,7 +239,7 @@ def drawn_extents(random: np.random.Generator, count: int, align: int) -> list[L
         low, high = (random.integers(0, size + 1, len(at) - 1) for _ in range(2))
         if random.random() < 0.4:
             low, high = np.zeros(len(at) - 1, np.int64), np.full(len(at) - 1, size)
-        found.append(extent(f"b{number}", at, low, high, size, align if random.random() < 0.5 else 1))
+        found.append(live_range(f"b{number}", at, low, high, size, align if random.random() < 0.5 else 1))
     return found
 
 

@@ -27,7 +27,7 @@ from tinyet.ops.clamp import Clamp
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.max_pool2d import MaxPool2d
-from tinyet.opset import strip
+from tinyet.opset import tile_node
 from tinyet.planning.fusion import fused
 from tinyet.planning.objective import Objective, Optimize
 from tinyet.reference import evaluate
@@ -265,7 +265,7 @@ class Machine:
                     self.sum_up(node, first=done[node] == 1, last=done[node] == found.runs(node))
                 case Run(node, reads, place):
                     rule = found.rules[node]
-                    small = strip(node, rule)
+                    small = tile_node(node, rule)
                     where = dict(reads)
                     inputs: list[Array | None] = []
                     for index, part in enumerate(small.inputs):

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.test_memory_storage import Builder, Clamp, execute, plan_of
 from tinyet.ir import Attrs, DType, Graph, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.memory import Storage
-from tinyet.memory.views import moves
+from tinyet.memory.views import views
 from tinyet.ops import op_of as product_op
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.amax import Amax
@@ -216,4 +216,4 @@ def test_an_extremum_is_never_taken_for_a_slice(kind: type[Amin] | type[Amax], d
     for count in range(2, 40):
         x, y = Tensor("x", TensorType((count,), dtype, quant)), Tensor("y", TensorType((), dtype, quant))
         node = Node(kind((0,), False), (x,), (y,))
-        assert moves(node, product_op(node)) is None, count
+        assert views(node, product_op(node)) is None, count

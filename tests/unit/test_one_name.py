@@ -44,8 +44,8 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "compile": tinyet.compile,
     "diagnose": tinyet.diagnose,
     "generate": tinyet.generate,
-    "analyze": tinyet.analysis,
-    "lower": tinyet.lowering,
+    "analyze": tinyet.analyze,
+    "lower": tinyet.lower,
     "from_tflite": tinyet.from_tflite,
     "from_onnx": tinyet.from_onnx,
     "export_tflite": tinyet.export_tflite,
@@ -103,7 +103,7 @@ COMMANDS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "generate": (tinyet.open, tinyet.generate),
     "compile": (tinyet.open,),
     "export": (tinyet.open, tinyet.export_tflite),
-    "analyze": (tinyet.open, tinyet.analysis),
+    "analyze": (tinyet.open, tinyet.analyze),
     "quantize": (tinyet.compile, tinyet.diagnose),
     "validate": (Project.validate,),
     "build": (Project.build,),
@@ -224,7 +224,7 @@ def keys_are_attributes(record: Mapping[str, object], made: object) -> None:
 
 
 def test_reports_say_what_attributes_say() -> None:
-    found = tinyet.analysis(small.program(), "microbit")
+    found = tinyet.analyze(small.program(), "microbit")
     record: Any = found.to_json()
     keys_are_attributes(record, found)
     for part in (

@@ -203,7 +203,7 @@ def test_what_streams_are_and_cost() -> None:
         (w.tensor.name, w.slots, w.tensor.shape[1], w.bytes) for w in fusion_group.windows
     }
     assert said["moved_bytes"] == sum(fusion_group.moved) > 0
-    whole = deploy(program.graph, BOARD.target, objective=Objective("size", whole=True))
+    whole = deploy(program.graph, BOARD.target, objective=Objective("size", untiled=True))
     assert analysis.whole_arena_bytes == whole.plan.arena_bytes > analysis.arena_bytes
     costs = [variant.cost for variant in deployment.decision.chosen.values()]
     assert said["instructions"] > sum(cost.instructions for cost in costs if cost is not None)

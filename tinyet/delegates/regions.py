@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from tinyet.delegates.delegate import Claims
+from tinyet.delegates.delegate import Partition
 from tinyet.ir import Graph, Node
 
 
 def regions_of(
     graph: Graph, free: Collection[Node], refuse: Callable[[Node], str | None], *, at_least: int = 1
-) -> Claims:
+) -> Partition:
     """The usual partitioner: connected groups, as large as can be, of free nodes that `refuse` gives None for.
 
     Groups can be computed one after the other: none needs a value that depends on its own outputs. Those with fewer
@@ -37,7 +37,7 @@ def regions_of(
     small = [group for group in ordered if len(group) < at_least]
     for group in small:
         refusals.update(dict.fromkeys(group, f"a group of {len(group)}, fewer than {at_least}"))
-    return Claims(tuple(group for group in ordered if len(group) >= at_least), refusals)
+    return Partition(tuple(group for group in ordered if len(group) >= at_least), refusals)
 
 
 def _acyclic(graph: Graph, groups: Mapping[Node, int]) -> bool:

@@ -17,6 +17,7 @@ from tinyet.memory.candidate_plan import (
     FusionRefusedError,
     block_of,
     lifetimes,
+    moments_of,
     order_of,
     variables_of,
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tinyet.ir import Tensor
-from tinyet.memory.tile_records import Action, Fill, Move, Place, Rows, Run, Shift, Take, row_bytes
+from tinyet.memory.tile_records import Action, Fill, Move, Place, RowBuffer, Run, Shift, Take, row_bytes
 from tinyet.opset.access_order import Bytes
 from tinyet.planning.tile_schedule import Padding, State, TakenRow, Tile, TileSchedule
 
@@ -37,7 +37,7 @@ class _LineBuffer:
         if self.next > self.oldest:
             self.held.append((moment, self.slot(self.oldest), self.slot(self.next)))
 
-    def rows(self, moments: int) -> Rows:
+    def rows(self, moments: int) -> RowBuffer:
         first, behind = (np.zeros(moments, np.int64) for _ in range(2))
         for moment, low, high in self.held:
             first[moment], behind[moment] = low, high
@@ -46,7 +46,7 @@ class _LineBuffer:
         if state.whole:
             above, below = -state.top, max(self.next - state.height, 0)
             slots = above + state.height + below
-        return Rows(state.tensor, slots, not state.whole, self.stacked, above, below, first, behind)
+        return RowBuffer(state.tensor, slots, not state.whole, self.stacked, above, below, first, behind)
 
 
 class LineBuffers:
@@ -140,7 +140,7 @@ class LineBuffers:
         for window in self.windows.values():
             window.note(moment)
 
-    def rows(self) -> dict[Tensor, Rows]:
+    def rows(self) -> dict[Tensor, RowBuffer]:
         return {tensor: window.rows(len(self.actions)) for tensor, window in self.windows.items()}
 
     def heights(self) -> Bytes:

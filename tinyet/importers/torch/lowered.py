@@ -54,7 +54,7 @@ def graph_of(key: str) -> Graph:
 
 
 class LoweredModule(nn.Module):
-    """A module that is compiled already, for one delegate. `tinyet.lowering` makes it.
+    """A module that is compiled already, for one delegate. `tinyet.lower` makes it.
 
     Its inputs and outputs are torch's: float32 tensors where the compiled graph is quantized, with the shapes it was
     compiled for. It computes exactly what the firmware will.
