@@ -50,7 +50,7 @@ from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.opset import Definition, Kernel, complaints, cost
-from tinyet.opset.cost import MEASURED, Terms
+from tinyet.opset.cost import MEASURED, Features
 from tinyet.program import Program
 from tinyet.project import generate
 
@@ -334,7 +334,7 @@ def nonnegative(matrix: Floats, wanted: Floats) -> Floats:
     return x
 
 
-def fitted(nodes: Sequence[Node], terms: Terms, wanted: Sequence[float]) -> dict[str, float]:
+def fitted(nodes: Sequence[Node], terms: Features, wanted: Sequence[float]) -> dict[str, float]:
     """Rates of the parts, for the least sum of squares of relative errors."""
     counted = [terms(node) for node in nodes]
     names = sorted({name for parts in counted for name, count in parts.items() if count})

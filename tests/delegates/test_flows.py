@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tinyet.analysis import analyze
 from torch import nn
 
 import tinyet
 from tests.delegates.toy import ADD_MUL, SINE
 from tinyet import delegates
+from tinyet.analysis import analyze
 from tinyet.boards import load_board
 from tinyet.delegates import CORTEX_M, PORTABLE, Delegate, register_delegate
 from tinyet.device.device import DeviceFault, ModelFailed
