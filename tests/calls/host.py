@@ -26,6 +26,7 @@ from tests.calls.table import FunctionTable, function_table
 from tests.ops.cases import SANITIZERS, WARNINGS
 from tests.ops.objects import compiled_object, directory, run
 from tinyet import assets
+from tinyet.assets import kernel_sources
 from tinyet.delegates import CORTEX_M, PORTABLE
 from tinyet.device import calls
 from tinyet.device.calls import Result
@@ -42,11 +43,11 @@ def library_headers() -> list[str]:
     return sorted({header for kernel in kernels for header in kernel.headers})
 
 
-def library_sources() -> list[Path]:
-    """The C files of all library kernels."""
+def library_sources(folder: Path) -> list[Path]:
+    """The C files of all library kernels, written into the folder."""
     kernels = [k for d in (PORTABLE, CORTEX_M) for found in d.kernels.values() for k in found]
     names = sorted({source for kernel in kernels for source in kernel.sources})
-    return [assets.path("firmware") / "src" / name for name in names]
+    return kernel_sources.write(folder, names)
 
 
 @functools.cache
@@ -99,7 +100,7 @@ def library_server() -> Path:
         if not complaints.exists():
             text = ""
             try:
-                build(folder, library_sources(), library_table())
+                build(folder, library_sources(folder / "kernels"), library_table())
             except AssertionError as error:
                 text = str(error)
             complaints.write_text(text, encoding="utf-8")

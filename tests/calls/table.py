@@ -49,7 +49,7 @@ class StructType:
 
     ctype: str
     fields: tuple[str, ...]
-    arrays: frozenset[str]
+    arrays: tuple[str, ...]
 
     @property
     def numbers(self) -> int:
@@ -153,14 +153,14 @@ def _member(parameter: str) -> str | None:
 
 def _struct_type(ctype: str, body: str) -> StructType:
     fields: list[str] = []
-    arrays: set[str] = set()
+    arrays: list[str] = []
     for declaration in body.split(";"):
         for part in declaration.split(",") if declaration.strip() else ():
             name, bracket, _ = part.partition("[")
             words = re.findall(r"\w+", name)
             fields.append(words[-1])
-            arrays |= {words[-1]} if bracket else set()
-    return StructType(ctype, tuple(fields), frozenset(arrays))
+            arrays += [words[-1]] if bracket else []
+    return StructType(ctype, tuple(fields), tuple(arrays))
 
 
 # ---------------------------------------------------------------- structs as bytes

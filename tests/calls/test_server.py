@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from tests.calls.exact import Attempt, assert_right, attempts
 from tests.calls.host import Process, build, library, library_table
 from tests.calls.table import Field, Layout, function_table, struct_bytes
 from tests.ops.cases import HOST, Case, tensor
-from tinyet import assets
+from tinyet.assets import kernel_sources
 from tinyet.device import calls
 from tinyet.device.calls import Address, Invocation, Kind, Memory, Request
 from tinyet.errors import EmulatorError, InternalError
@@ -44,7 +43,8 @@ def clip_attempts() -> list[Attempt]:
 @pytest.fixture(scope="module")
 def mutated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Process]]:
     """Servers of the kernel as it is, and with a part of it replaced."""
-    text = (assets.path("firmware") / "src" / f"{SYMBOL}.c").read_text(encoding="utf-8")
+    text = kernel_sources.text(f"{SYMBOL}.c")
+    assert text is not None
     element = "(int8_t)tinyet_clamp(*input++, low, high)"
     changes = {
         "as it is": (element, element),
@@ -200,9 +200,8 @@ def test_answers_that_are_none() -> None:
 
 def test_every_library_kernel_is_in_the_table() -> None:
     """But those whose C is made for each call; their sources hold no function of the table."""
-    firmware = assets.path("firmware") / "src"
-    sources = [path.stem for path in sorted(Path(firmware).glob("*.c"))]
-    missing = {name for name in sources if name not in library_table().numbers}
-    for name in missing:
-        text = (firmware / f"{name}.c").read_text(encoding="utf-8")
-        assert name not in re.findall(r"(?m)^void (tinyet_\w+)\(", text), name
+    for source in kernel_sources.names():
+        name, text = source.removesuffix(".c"), kernel_sources.text(source)
+        assert text is not None
+        if name not in library_table().numbers:
+            assert name not in re.findall(r"(?m)^void (tinyet_\w+)\(", text), name

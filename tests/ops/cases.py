@@ -140,7 +140,7 @@ def arenas_of_any_size() -> Iterator[None]:
     side searching takes as long as the compiler."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layouts, "plan_memory", partial(plan_memory, search_budget=0, order_budget=0))
-        patch.setattr(search, "_ROUNDS", 1)
+        patch.setattr(search, "_MOST_ASSIGNMENTS", 1)
         yield
 
 
