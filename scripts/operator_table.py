@@ -169,7 +169,7 @@ def import_rows() -> list[tuple[str, ...]]:
 
 def tflite_rows() -> list[tuple[str, ...]]:
     """The builtin operators of .tflite files by the file that has their rows."""
-    from tinyet.importers.tflite.rows import BUILTIN
+    from tinyet.importers.tflite.handlers import BUILTIN
 
     found: dict[str, list[str]] = {}
     for code, row in sorted(BUILTIN.items()):

@@ -256,7 +256,7 @@ class Analysis:
             if self.ram_bytes is None or self.stack is None
             else self.stack.with_data(self.ram_bytes),
             "stack": None if self.stack is None else self.stack.to_json(),
-            "streams": [
+            "fusion_groups": [
                 {**vars(one), "layers": list(one.layers), "windows": [vars(window) for window in one.windows]}
                 for one in self.fusion_groups
             ],

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tinyet.cycles.estimate import CycleEstimate, Work
 from tinyet.data import Samples, predicted, prepare_inputs
-from tinyet.data.doubts import doubts_of_fit, doubts_of_labels, fits_of
+from tinyet.data.warnings import doubts_of_fit, doubts_of_labels, fits_of
 from tinyet.deployment import Deployment, Step
 from tinyet.device.device import Device, DeviceFault, ModelFailed, RunResult
 from tinyet.device.protocol import Info
@@ -31,7 +31,7 @@ from tinyet.messages.stages import stage
 from tinyet.oracles import Agreement, compare
 from tinyet.program import Program
 from tinyet.reference import Session
-from tinyet.reference.twin import Comparison, float_inputs
+from tinyet.reference.float_reference import Comparison, float_inputs
 from tinyet.stack.bound import Bound
 
 Progress = Callable[[int, int], None]

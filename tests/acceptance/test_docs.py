@@ -158,7 +158,7 @@ def test_every_field_of_analyze_is_documented() -> None:
     assert kernels == list(report["kernels"][0])
     assert [list(c) for c in report["peak"]] == [["bytes", "text"]] * len(report["peak"])
     by_rows: Any = analyze(residual(DType.INT8), load_board("mps2_an386"), optimize="size").to_json()
-    assert streams == list(by_rows["streams"][0])
+    assert streams == list(by_rows["fusion_groups"][0])
 
 
 @pytest.mark.parametrize("unit", ["instructions", "cycles", "nanoseconds"])

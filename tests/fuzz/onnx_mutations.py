@@ -11,7 +11,7 @@ import numpy as np
 
 from tests.importers.onnx_models import helper, onnx
 from tinyet.importers.onnx.fold import FOLDED
-from tinyet.importers.onnx.rows import TABLE
+from tinyet.importers.onnx.handlers import TABLE
 
 NUMBERS = (
     0,

@@ -27,11 +27,11 @@ from tests.fuzz.tflite_seeds import seeds
 from tinyet.boards import load_board
 from tinyet.emit.kinds import Kind
 from tinyet.emit.project import project_files
-from tinyet.importers.onnx import rows as onnx_rows
+from tinyet.importers.onnx import handlers as onnx_rows
 from tinyet.importers.onnx.fold import FOLDED
 from tinyet.importers.onnx.importer import import_model
 from tinyet.importers.onnx.read import read_model
-from tinyet.importers.tflite.rows import BUILTIN, CUSTOMS
+from tinyet.importers.tflite.handlers import BUILTIN, CUSTOMS
 from tinyet.opening.files import from_tflite
 from tinyet.tflite.write import write_model
 
@@ -76,7 +76,7 @@ def test_every_tflite_operator_has_a_seed(tmp_path: Path) -> None:
 
 def test_every_onnx_operator_has_a_seed() -> None:
     pytest.importorskip("torch")
-    from tinyet.importers.onnx import torch_rows
+    from tinyet.importers.onnx import torch_handlers
     from tinyet.importers.onnx.to_torch import to_torch
 
     for proto in quantized_seeds():
@@ -84,7 +84,7 @@ def test_every_onnx_operator_has_a_seed() -> None:
     for proto in float_seeds():
         to_torch(read_model(proto.SerializeToString(), "seed", "seed"))
     used = {layer.op for layer in LAYERS} | {"QuantizeLinear", "DequantizeLinear"}
-    assert {*onnx_rows.TABLE, *torch_rows.TABLE} - used == set(), (
+    assert {*onnx_rows.TABLE, *torch_handlers.TABLE} - used == set(), (
         "add them to LAYERS of tests/fuzz/onnx_seeds.py"
     )
     assert FOLDED - {layer.op for layer in FOLDS} == set(), "add them to FOLDS of tests/fuzz/onnx_seeds.py"

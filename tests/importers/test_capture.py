@@ -17,8 +17,8 @@ from torch import nn
 from tests.torch_helpers import Lambda, line_of, ops, run
 from tinyet.errors import DynamicShape, ModelError
 from tinyet.fx.capture import capture, lower
+from tinyet.fx.log_filter import quiet
 from tinyet.fx.origins import origin_of
-from tinyet.fx.quiet import quiet
 
 IMAGE = torch.randn(1, 3, 12, 12, generator=torch.Generator().manual_seed(1))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every row of the ATen table computes what torch computes, by the operators' references."""
+"""Every handler of the ATen table computes what torch computes, by the operators' references."""
 
 from __future__ import annotations
 

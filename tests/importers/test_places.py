@@ -18,7 +18,7 @@ from tests.torch_helpers import Lambda
 from tinyet.compiler import float_layers
 from tinyet.errors import UnsupportedOp
 from tinyet.fx.capture import capture
-from tinyet.fx.places import arranged
+from tinyet.fx.known_indices import arranged
 from tinyet.importers.torch.importer import import_program
 from tinyet.reference import run_graph
 
@@ -30,7 +30,7 @@ def tensor(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=SEED)
 
 
-ROWS, CUBE, SQUARE, PART = tensor(2, 8), tensor(2, 3, 4), tensor(4, 4), tensor(2, 3)
+HANDLERS, CUBE, SQUARE, PART = tensor(2, 8), tensor(2, 3, 4), tensor(4, 4), tensor(2, 3)
 PLACES = torch.tensor([[4, 0, 7], [1, 1, 5]])
 TWO = torch.tensor([1, -3])
 THREE = torch.tensor([1, 4, 6])
@@ -75,7 +75,7 @@ def test_copies_of_views() -> None:
             aten.lift_fresh_copy(x),
         )
 
-    same(lambda x, y: tuple(each * 2 for each in copies(x, y)), ROWS, CUBE)
+    same(lambda x, y: tuple(each * 2 for each in copies(x, y)), HANDLERS, CUBE)
 
 
 def put(x: torch.Tensor, part: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
@@ -108,7 +108,7 @@ def test_constant_places() -> None:
             torch.diagonal_scatter(x, part[:, 0]),
             x.slice_scatter(part, 1, 0, 6, 2),
         ),
-        ROWS,
+        HANDLERS,
         CUBE,
         PART,
     )
@@ -144,7 +144,7 @@ def test_computed_places() -> None:
             x.scatter(1, i, 7.0),
             x.scatter_add(1, i, part),
         ),
-        ROWS,
+        HANDLERS,
         CUBE,
         places,
         few,
@@ -184,7 +184,7 @@ def test_orders() -> None:
             y.median(),
             *x.kthvalue(3, 1, keepdim=True),
         ),
-        ROWS,
+        HANDLERS,
         CUBE,
     )
     assert set(operators) <= {"argsort", "gather", "slice", "reshape"}
@@ -249,7 +249,7 @@ def test_in_integers() -> None:
 )
 def test_more_computed_places_are_refused(function: Any, name: str) -> None:
     with pytest.raises(UnsupportedOp, match=f"aten.{name}"):
-        import_program(capture(Lambda(function), (ROWS, PLACES)), name="m")
+        import_program(capture(Lambda(function), (HANDLERS, PLACES)), name="m")
 
 
 @drawing.quick

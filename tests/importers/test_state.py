@@ -13,7 +13,7 @@ from torch import nn
 from tests.torch_helpers import line_of, run
 from tinyet.errors import ModelError
 from tinyet.fx.capture import capture
-from tinyet.fx.held import Held
+from tinyet.fx.module_snapshot import Held
 from tinyet.fx.state import refuse_state
 
 X = torch.randn(1, 4, generator=torch.Generator().manual_seed(5))

@@ -25,7 +25,7 @@ from torch import fx
 from torch.export import ExportedProgram
 
 from tinyet.fx.edit import get_constant
-from tinyet.fx.quiet import quiet
+from tinyet.fx.log_filter import quiet
 from tinyet.quantization import annotate as rules
 
 with quiet():

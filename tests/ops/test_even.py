@@ -36,7 +36,7 @@ from tinyet.ops.requantize import Requantize
 from tinyet.ops.softmax import Softmax
 from tinyet.opset import signature
 from tinyet.passes.fold_requantize import fold_requantize
-from tinyet.passes.lone_pixels import lone_pixels
+from tinyet.passes.pointwise_to_linear import lone_pixels
 
 NODES = {
     "conv2d": conv2d_nodes(DType.INT8),

@@ -12,7 +12,7 @@ from tinyet.ops.concat import Concat
 from tinyet.ops.gru import Gru
 from tinyet.ops.shared.recurrent import Recurrent
 from tinyet.ops.slice import Slice
-from tinyet.passes.last_steps import last_steps
+from tinyet.passes.dead_time_steps import last_steps
 from tinyet.passes.merge_reshapes import merge_reshapes
 
 STEPS = 6

@@ -35,8 +35,8 @@ from tinyet.ops.reshape import Reshape
 from tinyet.ops.slice import Slice
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sum import Sum
-from tinyet.passes.frames import axis_groups
 from tinyet.passes.layout_apply import optimize_layout
+from tinyet.passes.layout_domains import axis_groups
 
 RELU = Clamp(0.0, math.inf)
 

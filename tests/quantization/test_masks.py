@@ -21,7 +21,7 @@ from tinyet.quantization.config import QuantConfig, int8_config, int16_config
 from tinyet.quantization.observers import MASKED
 from tinyet.quantization.quantize import calibrate, prepare
 from tinyet.quantization.quantizer import TinyetQuantizer
-from tinyet.quantization.saturating import BEYOND, log_softmax_sight, seen_by, softmax_sight
+from tinyet.quantization.saturation import BEYOND, log_softmax_sight, seen_by, softmax_sight
 from tinyet.quantization.training import prepare_training
 
 SIZE = 6

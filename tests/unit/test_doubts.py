@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from tinyet.data import make_samples
-from tinyet.data.doubts import (
+from tinyet.data.warnings import (
     Values,
     doubts_between,
     doubts_of_calibration,

@@ -231,9 +231,9 @@ def test_reports_say_what_attributes_say() -> None:
         "layers",
         "functions",
         "kernels",
-        "frontier",
+        "kernel_front",
         "plans",
-        "streams",
+        "fusion_groups",
         "peak",
         "largest_constants",
     ):

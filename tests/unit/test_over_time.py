@@ -21,7 +21,7 @@ from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.pad import Pad
 from tinyet.ops.slice import Slice
 from tinyet.over_time import Streaming, stream
-from tinyet.passes.lone_pixels import lone_pixels
+from tinyet.passes.pointwise_to_linear import lone_pixels
 from tinyet.program import Program, from_bytes
 from tinyet.reference import Session, run_graph
 

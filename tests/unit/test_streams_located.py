@@ -197,7 +197,7 @@ def test_what_streams_are_and_cost() -> None:
     (fusion_group,) = deployment.plan.fusion_groups
     analysis = analyze_deployment(program, deployment, BOARD)
     report: Any = analysis.to_json()
-    (said,) = report["streams"]
+    (said,) = report["fusion_groups"]
     assert said["layers"] == [step.index for step in deployment.steps if step.node in fusion_group.rules]
     assert {(w["value"], w["rows"], w["of"], w["bytes"]) for w in said["windows"]} == {
         (w.tensor.name, w.slots, w.tensor.shape[1], w.bytes) for w in fusion_group.windows
@@ -209,7 +209,7 @@ def test_what_streams_are_and_cost() -> None:
     assert said["instructions"] > sum(cost.instructions for cost in costs if cost is not None)
     assert 0 < said["whole_instructions"] < said["instructions"]
     assert [layer.runs for layer in analysis.layers] == [step.runs for step in deployment.steps]
-    assert analyze_deployment(program, whole, BOARD).to_json()["streams"] == []
+    assert analyze_deployment(program, whole, BOARD).to_json()["fusion_groups"] == []
 
 
 def test_the_order_of_the_calls_is_that_of_the_runs(spoilt: Spoilt) -> None:

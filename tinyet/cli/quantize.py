@@ -19,13 +19,13 @@ from tinyet.cli.quantize_report import record_of, show_choice, show_diagnosis
 from tinyet.compiler import DEFAULT_BOARD, cost_on
 from tinyet.compiler import compile as compile_model
 from tinyet.data import Data
-from tinyet.data.doubts import doubts_of_labels
+from tinyet.data.warnings import doubts_of_labels
 from tinyet.data.watched import Watched, doubts_of, watch
 from tinyet.errors import DataError, UsageError
 from tinyet.files.model_name import check_name
 from tinyet.ir import Graph
 from tinyet.opening import Opened, kind_of, warnings_of
-from tinyet.opening.source import calibration_of, call_users, evaluation_of, labels_of, load_model, name_of
+from tinyet.opening.loader import calibration_of, call_users, evaluation_of, labels_of, load_model, name_of
 from tinyet.program import Program
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinyet.data import Data, array_of
-from tinyet.data.doubts import (
+from tinyet.data.warnings import (
     Values,
     doubts_between,
     doubts_of_calibration,

@@ -152,7 +152,7 @@ def bullet_list(items: Sequence[str]) -> str:
 
 
 class RefusedError(Exception):
-    """A refusal by an importer's row; the importer collects all of them.
+    """A refusal by an importer's handler; the importer collects all of them.
 
     shape: the operator is known, but not with these shapes, types or attributes.
     """

@@ -24,7 +24,19 @@ from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from tinyet.errors import DynamicShape, ModelError, bullet_list
-from tinyet.fx.blame import (
+from tinyet.fx.decompose import decompose
+from tinyet.fx.examples import Example, Inputs, check_inputs, example_of
+from tinyet.fx.known_indices import settle_places
+from tinyet.fx.log_filter import quiet
+from tinyet.fx.module_snapshot import left_as_found
+from tinyet.fx.mutable_buffers import put_back, take_out
+from tinyet.fx.normalize import normalize
+from tinyet.fx.origins import is_stamped, origin_of, stamp
+from tinyet.fx.precision import in_float32, refuse_others, say
+from tinyet.fx.prune import with_plain_weights
+from tinyet.fx.recurrent import keep_recurrent
+from tinyet.fx.recurrent_loops import gather_loops
+from tinyet.fx.source_locations import (
     directory_of,
     frame_of_exception,
     layer_of_exception,
@@ -32,18 +44,6 @@ from tinyet.fx.blame import (
     place_of_forward,
     users_frames_recorded,
 )
-from tinyet.fx.decompose import decompose
-from tinyet.fx.examples import Example, Inputs, check_inputs, example_of
-from tinyet.fx.held import left_as_found
-from tinyet.fx.keeping import put_back, take_out
-from tinyet.fx.normalize import normalize
-from tinyet.fx.origins import is_stamped, origin_of, stamp
-from tinyet.fx.places import settle_places
-from tinyet.fx.precision import in_float32, refuse_others, say
-from tinyet.fx.prune import with_plain_weights
-from tinyet.fx.quiet import quiet
-from tinyet.fx.recurrent import keep_recurrent
-from tinyet.fx.recurrent_loops import gather_loops
 from tinyet.fx.state import refuse_state
 from tinyet.messages.stages import stage
 from tinyet.messages.text import shown

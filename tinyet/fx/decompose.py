@@ -11,7 +11,7 @@ import torch
 from torch._export import utils
 from torch.export import ExportedProgram
 
-from tinyet.fx.spelled import SPELLED
+from tinyet.fx.expansions import SPELLED
 
 KEPT_WHOLE: frozenset[str] = frozenset(
     """

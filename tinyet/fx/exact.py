@@ -16,7 +16,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from tinyet.fx.quiet import quiet
+from tinyet.fx.log_filter import quiet
 from tinyet.fx.recurrent_ops import RECURRENT
 
 with quiet():

@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import fx
 
-from tinyet.fx.blame import frame_of_stack_trace, portable_path
+from tinyet.fx.source_locations import frame_of_stack_trace, portable_path
 from tinyet.ir import Origin
 
 _KEY = "tinyet"

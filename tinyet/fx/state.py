@@ -19,9 +19,9 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tinyet.errors import ModelError, bullet_list
-from tinyet.fx.blame import Frame, frame_at
 from tinyet.fx.examples import Example, example_of
-from tinyet.fx.held import Change, Held, equal
+from tinyet.fx.module_snapshot import Change, Held, equal
+from tinyet.fx.source_locations import Frame, frame_at
 
 HINT = (
     'hold it in a buffer, which is kept from run to run: self.register_buffer("h", torch.zeros(…)) in __init__(), '

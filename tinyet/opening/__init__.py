@@ -30,8 +30,8 @@ from tinyet.importers.onnx.read import read_file as read_onnx
 from tinyet.ir import DType, Note
 from tinyet.messages.stages import stage
 from tinyet.opening.files import from_onnx, from_tflite
+from tinyet.opening.loader import calibration_of, call_users, evaluation_of, labels_of, load_model, name_of
 from tinyet.opening.options import ModelOptions
-from tinyet.opening.source import calibration_of, call_users, evaluation_of, labels_of, load_model, name_of
 from tinyet.program import Program, load
 from tinyet.project import Project, open_project
 from tinyet.tflite import Runtime

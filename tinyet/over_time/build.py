@@ -18,8 +18,8 @@ from tinyet.ops.slice import Slice
 from tinyet.over_time.schedule import Read, Schedule
 from tinyet.passes.boundary import copied_outputs
 from tinyet.passes.dead_code import eliminate_dead_code
-from tinyet.passes.lone_pixels import lone_pixels, without_keys
 from tinyet.passes.merge_reshapes import merge_reshapes
+from tinyet.passes.pointwise_to_linear import lone_pixels, without_keys
 from tinyet.passes.rewrite import Names
 from tinyet.passes.states import keep_states
 from tinyet.reference import evaluate

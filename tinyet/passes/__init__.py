@@ -13,12 +13,12 @@ from tinyet.passes import fold_constants
 from tinyet.passes.boundary import copied_outputs, integer_boundary
 from tinyet.passes.common_subexpressions import share_common_subexpressions
 from tinyet.passes.dead_code import eliminate_dead_code
+from tinyet.passes.dead_time_steps import last_steps
 from tinyet.passes.fold_batch_norm import fold_batch_norm
 from tinyet.passes.fold_pad import fold_pad
 from tinyet.passes.fold_requantize import fold_requantize
 from tinyet.passes.fuse_clamp import fuse_clamp
 from tinyet.passes.keep_integers import keep_integers
-from tinyet.passes.last_steps import last_steps
 from tinyet.passes.layout_apply import optimize_layout
 from tinyet.passes.lower_qdq import lower_qdq
 from tinyet.passes.merge_reshapes import merge_reshapes

@@ -24,7 +24,7 @@ from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.linear import Linear
 from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
-from tinyet.passes.frames import POINTWISE, Frame, Label, Layout, canonical, frame_of
+from tinyet.passes.layout_domains import POINTWISE, Frame, Label, Layout, canonical, frame_of
 
 Labels = Mapping[Node, Label]
 

@@ -12,8 +12,8 @@ from tinyet.errors import InternalError
 from tinyet.ir import Array, Graph, Node, Origin, Shape, Tensor, TensorType
 from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
-from tinyet.passes.frames import Label, Layout, canonical
 from tinyet.passes.layout import Labels, Problem, Use, choose_labels
+from tinyet.passes.layout_domains import Label, Layout, canonical
 from tinyet.passes.merge_reshapes import merge_reshapes
 from tinyet.passes.rewrite import Names, all_origins
 

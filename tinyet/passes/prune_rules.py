@@ -47,7 +47,7 @@ from tinyet.ops.slice import Slice
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.opset.custom import CustomAttrs
-from tinyet.passes.frames import POINTWISE
+from tinyet.passes.layout_domains import POINTWISE
 
 Index = npt.NDArray[np.intp]
 """Channels of a tensor, ascending."""

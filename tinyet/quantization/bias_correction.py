@@ -21,9 +21,9 @@ from tinyet.fx.capture import example_inputs_of, re_export
 from tinyet.fx.edit import add_constant, drop_unused, get_constant
 from tinyet.fx.exact import Exact, call, widen
 from tinyet.fx.examples import Inputs
-from tinyet.fx.keeping import Running, put_back, take_out
+from tinyet.fx.log_filter import quiet
+from tinyet.fx.mutable_buffers import Running, put_back, take_out
 from tinyet.fx.origins import origin_of
-from tinyet.fx.quiet import quiet
 from tinyet.quantization.annotate import WEIGHTED
 from tinyet.quantization.threads import one_thread
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from tinyet.errors import QuantizationError
-from tinyet.fx.quiet import quiet
+from tinyet.fx.log_filter import quiet
 from tinyet.quantization import observers
 
 with quiet():

@@ -29,8 +29,8 @@ from tinyet.fx.capture import example_inputs_of, re_export
 from tinyet.fx.edit import add_constant, drop_unused, get_constant
 from tinyet.fx.exact import Exact
 from tinyet.fx.examples import Inputs
-from tinyet.fx.keeping import Running, put_back, take_out
-from tinyet.fx.quiet import quiet
+from tinyet.fx.log_filter import quiet
+from tinyet.fx.mutable_buffers import Running, put_back, take_out
 from tinyet.quantization.threads import one_thread
 
 aten = torch.ops.aten

@@ -12,12 +12,12 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from tinyet.errors import QuantizationError, UsageError
+from tinyet.fx.argument_checks import check_model
 from tinyet.fx.capture import capture, example_inputs_of, lower
 from tinyet.fx.examples import example_of
-from tinyet.fx.given import check_model
+from tinyet.fx.log_filter import quiet
 from tinyet.fx.origins import origin_of
 from tinyet.fx.precision import said_of
-from tinyet.fx.quiet import quiet
 from tinyet.importers.torch.importer import import_program
 from tinyet.ir import Graph, Note
 from tinyet.quantization.quantize import Progress, is_quantized, needs_calibration, quantize_fully

@@ -28,7 +28,7 @@ from tinyet.fx.origins import origin_of, stamp_node
 from tinyet.ir import Origin
 from tinyet.quantization import annotate as rules
 from tinyet.quantization.observers import MASKED
-from tinyet.quantization.saturating import BEYOND, Sight, greatest_sight, log_softmax_sight, softmax_sight
+from tinyet.quantization.saturation import BEYOND, Sight, greatest_sight, log_softmax_sight, softmax_sight
 
 aten = torch.ops.aten
 

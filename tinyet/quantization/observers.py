@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tinyet.errors import QuantizationError
-from tinyet.fx.quiet import quiet
+from tinyet.fx.log_filter import quiet
 from tinyet.ir.limits import SMALLEST_SCALE
 
 with quiet():

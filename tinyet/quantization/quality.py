@@ -33,7 +33,7 @@ from tinyet.data import predicted, prepare_inputs
 from tinyet.errors import QuantizationError
 from tinyet.fx.exact import Exact
 from tinyet.fx.examples import Inputs
-from tinyet.fx.keeping import Running, take_out, written_buffers
+from tinyet.fx.mutable_buffers import Running, take_out, written_buffers
 from tinyet.ir import Array, Graph
 from tinyet.numerics import dequantize
 from tinyet.quantization.lowering import lower_program

@@ -17,24 +17,22 @@ from torch.export import ExportedProgram
 
 from tinyet.errors import QuantizationError
 from tinyet.errors.arguments import described, instance_given
-from tinyet.fx.blame import frame_of_exception, message_of
 from tinyet.fx.capture import example_inputs_of, re_export
 from tinyet.fx.edit import drop_unused, get_constant
 from tinyet.fx.exact import Exact
 from tinyet.fx.examples import Inputs
-from tinyet.fx.keeping import Kept, Running, put_back, take_out
+from tinyet.fx.log_filter import quiet
+from tinyet.fx.mutable_buffers import Kept, Running, put_back, take_out
 from tinyet.fx.origins import op_name, origin_of, stamp
-from tinyet.fx.quiet import quiet
+from tinyet.fx.source_locations import frame_of_exception, message_of
 from tinyet.ir import Note
 from tinyet.messages.stages import stage
 from tinyet.quantization.batches import iterable_of
 from tinyet.quantization.bias_correction import correct_bias as correct_biases
 from tinyet.quantization.equalize import Equalized
 from tinyet.quantization.equalize import equalize as equalize_layers
-from tinyet.quantization.narrowing import narrow_masks
-from tinyet.quantization.quantizer import TinyetQuantizer
-from tinyet.quantization.settling import settle
-from tinyet.quantization.sharing import (
+from tinyet.quantization.qparam_finalization import settle
+from tinyet.quantization.qparam_sharing import (
     extremes_of,
     observer_of,
     range_of,
@@ -42,6 +40,8 @@ from tinyet.quantization.sharing import (
     share_kept,
     share_with_inputs,
 )
+from tinyet.quantization.quantizer import TinyetQuantizer
+from tinyet.quantization.range_clipping import narrow_masks
 from tinyet.quantization.threads import one_thread
 
 with quiet():

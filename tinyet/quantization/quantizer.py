@@ -21,15 +21,15 @@ from torch import fx
 from tinyet.custom import CustomOp, registered
 from tinyet.errors import QuantizationError, bullet_list
 from tinyet.fx.edit import get_constant
+from tinyet.fx.log_filter import quiet
 from tinyet.fx.origins import module_stack, origin_of
-from tinyet.fx.quiet import quiet
 from tinyet.fx.recurrent_ops import RECURRENT
 from tinyet.quantization import annotate as rules
 from tinyet.quantization import recurrent
 from tinyet.quantization.config import KnownRangeSpec, QuantConfig, int8_config
 from tinyet.quantization.masks import sight_of, sink_masks
 from tinyet.quantization.pixels import Pixels, parameters_of, pixels_of
-from tinyet.quantization.saturating import saturating
+from tinyet.quantization.saturation import saturating
 
 with quiet():
     from torchao.quantization.pt2e.quantizer.quantizer import (

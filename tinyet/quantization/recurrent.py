@@ -14,7 +14,7 @@ import torch
 from torch import fx
 
 from tinyet.fx.edit import add_call
-from tinyet.fx.quiet import quiet
+from tinyet.fx.log_filter import quiet
 from tinyet.fx.recurrent_ops import C_N, CELLS, GRU, H_N, LSTM, RECURRENT, RNN, Y
 from tinyet.ops.lstm import CELL_POWERS
 from tinyet.quantization.annotate import SAME_AS_INPUT

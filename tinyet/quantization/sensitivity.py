@@ -21,9 +21,9 @@ from tinyet.errors import QuantizationError, TinyetError
 from tinyet.fx.capture import example_inputs_of
 from tinyet.fx.exact import Exact
 from tinyet.fx.examples import Inputs
-from tinyet.fx.keeping import Running, take_out
+from tinyet.fx.log_filter import quiet
+from tinyet.fx.mutable_buffers import Running, take_out
 from tinyet.fx.origins import module_stack, origin_of
-from tinyet.fx.quiet import quiet
 from tinyet.fx.recurrent_ops import RECURRENT
 from tinyet.quantization.annotate import LAYERS
 from tinyet.quantization.config import QuantConfig, int8_config, int16_config

@@ -26,13 +26,13 @@ from torch.export import ExportedProgram
 
 from tinyet.errors import QuantizationError, UsageError
 from tinyet.errors.arguments import whole_given
+from tinyet.fx.argument_checks import check_model
 from tinyet.fx.capture import capture
 from tinyet.fx.examples import example_of
-from tinyet.fx.given import check_model
-from tinyet.fx.keeping import Running
-from tinyet.fx.quiet import quiet
-from tinyet.quantization.narrowing import narrow_masks
+from tinyet.fx.log_filter import quiet
+from tinyet.fx.mutable_buffers import Running
 from tinyet.quantization.quantize import Prepared, convert, prepare
+from tinyet.quantization.range_clipping import narrow_masks
 
 with quiet():
     from torchao.quantization.pt2e.fake_quantize import disable_observer, enable_observer

@@ -16,7 +16,7 @@ from tests.importers.tflite.originals import assert_same, installed
 from tests.tflite_files import Writer
 from tinyet import from_tflite
 from tinyet.errors import TinyetError
-from tinyet.importers.tflite.rows import row_of
+from tinyet.importers.tflite.handlers import handler_of
 from tinyet.tflite import Operator, Runtime, enumerations
 from tinyet.tflite.options import (
     CLASSES,
@@ -69,7 +69,7 @@ def test_every_option_is_read_or_means_nothing() -> None:
     for kind, of in CLASSES.items():
         if kind in NO_ROWS:
             assert NO_ROWS[kind] in enumerations.BUILTINS
-            assert row_of(Operator(NO_ROWS[kind], (), ())) is None
+            assert handler_of(Operator(NO_ROWS[kind], (), ())) is None
             continue
         for each in fields(of):
             read = kind in text and re.search(rf"\.{each.name}\b", text) is not None

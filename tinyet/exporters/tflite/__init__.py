@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph as a .tflite file: one row an operator, bits equal to the runtime's own kernels, or a refusal."""
+"""A graph as a .tflite file: one handler for each operator, bits equal to the runtime's own kernels, or a refusal."""
 
 from __future__ import annotations
 

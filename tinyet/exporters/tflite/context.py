@@ -13,7 +13,7 @@ from tinyet.ir import Array, DType, Node, Note, QuantParams, Shape, Tensor, Tens
 from tinyet.tflite import Operator, Quantization, Runtime, TensorInfo
 from tinyet.tflite.options import Options
 
-Row = Callable[["Context"], None]
+Handler = Callable[["Context"], None]
 """Writes operators that compute every output of the node at hand."""
 
 

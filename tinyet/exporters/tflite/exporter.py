@@ -6,20 +6,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinyet.errors import UnsupportedOp, bullet_list
-from tinyet.exporters.tflite import rows_elementwise, rows_functions, rows_images, rows_layers, rows_shape
-from tinyet.exporters.tflite.context import Context, RefusedError, Row
+from tinyet.exporters.tflite import (
+    handlers_elementwise,
+    handlers_functions,
+    handlers_images,
+    handlers_layers,
+    handlers_shape,
+)
+from tinyet.exporters.tflite.context import Context, Handler, RefusedError
 from tinyet.exporters.tflite.variables import keep, write_states
 from tinyet.ir import Attrs, Graph, Note, Tensor
 from tinyet.ops.keep import Keep
 from tinyet.ops.shared.factors import is_even, is_short
 from tinyet.tflite import Model, Runtime, Signature, Subgraph
 
-ROWS: Mapping[type[Attrs], Row] = {
-    **rows_layers.ROWS,
-    **rows_images.ROWS,
-    **rows_shape.ROWS,
-    **rows_functions.ROWS,
-    **rows_elementwise.ROWS,
+HANDLERS: Mapping[type[Attrs], Handler] = {
+    **handlers_layers.HANDLERS,
+    **handlers_images.HANDLERS,
+    **handlers_shape.HANDLERS,
+    **handlers_functions.HANDLERS,
+    **handlers_elementwise.HANDLERS,
     Keep: keep,
 }
 """Which row takes which operator: the one list of what is taken."""
@@ -41,7 +47,7 @@ def export_graph(graph: Graph, runtime: Runtime = "litert") -> tuple[Model, tupl
     found: dict[str, None] = {}
     for node in graph.nodes:
         ctx.enter(node)
-        row = ROWS.get(type(node.attrs))
+        row = HANDLERS.get(type(node.attrs))
         try:
             if row is None:
                 raise RefusedError("there is no operator with its bits")

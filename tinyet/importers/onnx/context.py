@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rows work with: values by name, the node at hand, emission."""
+"""The context of the handlers: values by name, the current node, emission."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tinyet.ops.quantize import Quantize
 from tinyet.ops.reshape import Reshape
 from tinyet.opset.rule import complaints
 
-Row = Callable[["Context"], Value | Sequence[Value]]
+Handler = Callable[["Context"], Value | Sequence[Value]]
 """The value of the node at hand, or those of its outputs."""
 
 

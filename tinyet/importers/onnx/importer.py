@@ -17,9 +17,9 @@ import numpy as np
 from tinyet.errors import Complaints, RefusedError
 from tinyet.importers.onnx.context import Context
 from tinyet.importers.onnx.fold import FOLDED, constant_of, filled, folded
+from tinyet.importers.onnx.handlers import TABLE
 from tinyet.importers.onnx.qoperator import as_qdq
 from tinyet.importers.onnx.read import OnnxModel, OnnxNode, OnnxValue
-from tinyet.importers.onnx.rows import TABLE
 from tinyet.importers.onnx.values import Bytes, Integers, Numbers, Scale, Value, shape_of
 from tinyet.ir import ITSELF, Array, DType, Graph, Note, Tensor, TensorType
 from tinyet.ops.copy import Copy
@@ -116,7 +116,7 @@ def _flip(ctx: Context, x: Tensor, kind: TensorType) -> Tensor:
 
 
 def _walk(ctx: Context, complaints: Complaints) -> None:
-    """The rows over all nodes that an output depends on. What reads a refused input, or the results of a
+    """The handlers over all nodes that an output depends on. What reads a refused input, or the results of a
     refused node, is only asked whether there is such an operator."""
     refused = {value.name for value in ctx.model.inputs if value.name not in ctx.values}
     used = _used(ctx.model)
@@ -128,14 +128,14 @@ def _walk(ctx: Context, complaints: Complaints) -> None:
             refused |= set(node.outputs)
             if not is_known(node.op, TABLE):
                 complaints.add(node.title, unsupported(node.op))
-        elif not complaints.attempt(node.title, partial(_run_row, ctx, node)):
+        elif not complaints.attempt(node.title, partial(_run_handler, ctx, node)):
             refused |= set(node.outputs)
             if ctx.budget.is_spent:
                 break
     ctx.enter(None)
 
 
-def _run_row(ctx: Context, node: OnnxNode) -> None:
+def _run_handler(ctx: Context, node: OnnxNode) -> None:
     results = _results(ctx, node)
     given = [n for n in node.outputs if n]
     for title, value in zip(given, results, strict=False):
@@ -160,25 +160,25 @@ def _results(ctx: Context, node: OnnxNode) -> Sequence[Value]:
             Numbers(x, None, n)
             for x, n in zip(folded(node, numbers, ctx.model.opset, ctx.budget), node.outputs, strict=False)
         ]
-    row = TABLE.get(node.op)
-    if row is None:
+    handler = TABLE.get(node.op)
+    if handler is None:
         raise unsupported(node.op)
-    result = row(ctx)
+    result = handler(ctx)
     return list(result) if isinstance(result, (list, tuple)) else [result]  # type: ignore[list-item]
 
 
 def is_known(op: str, table: Mapping[str, object]) -> bool:
-    """Whether there is a way to take an operator: a row of the table, or a rule for constants."""
+    """Whether there is a way to take an operator: a handler of the table, or a rule for constants."""
     return op in table or op in FOLDED or op in ("Constant", "Shape", "ConstantOfShape")
 
 
 def unsupported(op: str) -> RefusedError:
-    """The message for an operator without a row."""
+    """The message for an operator without a handler."""
     return RefusedError("is not supported", advice(op), shape=False)
 
 
 def advice(op: str) -> str:
-    """The advice for an operator without a row."""
+    """The advice for an operator without a handler."""
     if "." in op:
         return "export it as ONNX's own operators; functions: onnx.inliner.inline_local_functions"
     if op.startswith(("DynamicQuantize", "ConvInteger", "MatMulInteger")):

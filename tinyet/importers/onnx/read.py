@@ -277,7 +277,7 @@ def _node(node: Any, index: int, where: str, problems: list[ModelError]) -> Onnx
 
 
 def _attribute(attribute: Any, where: str, problems: list[ModelError]) -> Any:
-    """Numbers, texts, lists of these, arrays; None for what no row looks at (graphs, types)."""
+    """Numbers, texts, lists of these, arrays; None for what no handler looks at (graphs, types)."""
     from onnx import AttributeProto, helper
 
     if attribute.type == AttributeProto.TENSOR:

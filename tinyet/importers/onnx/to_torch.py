@@ -24,7 +24,7 @@ from tinyet.errors import Complaints, ModelError, RefusedError, TinyetError
 from tinyet.importers.onnx.fold import FOLDED, constant_of, filled, folded
 from tinyet.importers.onnx.importer import is_known, unsupported
 from tinyet.importers.onnx.read import OnnxModel, OnnxNode, OnnxValue
-from tinyet.importers.onnx.torch_rows import TABLE
+from tinyet.importers.onnx.torch_handlers import TABLE
 from tinyet.importers.onnx.torch_steps import OF_INTEGERS, Build, Function, Step
 from tinyet.ir import Array, Origin
 from tinyet.ir.budget import Budget
@@ -181,8 +181,8 @@ class _Walk:
         arrays = [x for x in given if x is None or isinstance(x, np.ndarray)]
         if node.op in FOLDED and given and len(arrays) == len(given):
             return folded(node, arrays, self.model.opset, self.budget)
-        row = self.table.get(node.op)
-        if row is None:
+        handler = self.table.get(node.op)
+        if handler is None:
             raise unsupported(node.op)
         step = Step(node)
         computed = [(n, x) for n, x in zip(node.inputs, given, strict=True) if isinstance(x, torch.Tensor)]
@@ -191,7 +191,7 @@ class _Walk:
             raise RefusedError(
                 f"computes with {str(whole).removeprefix('torch.')} values", "cast them to float"
             )
-        results = self._results(step, row, given, [x for _, x in computed])
+        results = self._results(step, handler, given, [x for _, x in computed])
         for x in results:
             if x.numel() == 0:
                 raise RefusedError("makes an empty tensor")
@@ -203,12 +203,12 @@ class _Walk:
     def _results(
         self,
         step: Step,
-        row: Callable[[Build], Function],
+        handler: Callable[[Build], Function],
         given: Sequence[torch.Tensor | Array | None],
         computed: Sequence[torch.Tensor],
     ) -> Sequence[torch.Tensor]:
         try:
-            step.function = row(Build(step.node, step, given, self.budget))
+            step.function = handler(Build(step.node, step, given, self.budget))
             with torch.no_grad(), _unlogged(), self.fake:
                 result = step(*computed)
         except (RefusedError, TinyetError):

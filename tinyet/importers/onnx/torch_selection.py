@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of operators that choose or overwrite elements by constants, as the older exporter of torch writes them for
+"""Handlers of operators that choose or overwrite elements by constants, as the older exporter of torch writes them for
 masks and for assignments to slices."""
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Step(nn.Module):
 
 
 class Build:
-    """The arguments of a row: the node's inputs, constants apart from computed ones."""
+    """The arguments of a handler: the node's inputs, constants apart from computed ones."""
 
     def __init__(
         self, node: OnnxNode, step: Step, given: Sequence[torch.Tensor | Array | None], budget: Budget

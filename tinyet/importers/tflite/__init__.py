@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a .tflite file to the graph: one row an operator, the bits of the original kernels."""
+"""From a .tflite file to the graph: one handler for each operator, the bits of the original kernels."""

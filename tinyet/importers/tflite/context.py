@@ -33,7 +33,7 @@ from tinyet.opset.rule import complaints
 from tinyet.tflite import Model, Operator, Runtime, Subgraph, TensorInfo
 from tinyet.tflite.options import Options
 
-Row = Callable[["Context"], None]
+Handler = Callable[["Context"], None]
 """Gives every output of the operator at hand a value: by `emit`, or by `alias`."""
 
 O = TypeVar("O", bound=Options)  # noqa: E741

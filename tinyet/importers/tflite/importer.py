@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model → Graph: the rows run over all operators, all complaints said at once.
+"""Model → Graph: the handlers run over all operators, all complaints said at once.
 
 The graph is in the integers of the file from the start. What is uint8 at the border stays so there.
 """
@@ -11,10 +11,10 @@ from functools import partial
 import numpy as np
 
 from tinyet.errors import Complaints, ModelError, RefusedError, UnsupportedShape
-from tinyet.importers.tflite.context import Collected, Context, Row
+from tinyet.importers.tflite.context import Collected, Context, Handler
 from tinyet.importers.tflite.folding import fold_operator
+from tinyet.importers.tflite.handlers import handler_of
 from tinyet.importers.tflite.names import plain
-from tinyet.importers.tflite.rows import row_of
 from tinyet.importers.tflite.values import quant_of, type_of
 from tinyet.ir import Array, DType, Graph, Note, Tensor, TensorType
 from tinyet.ops import check_whole
@@ -73,21 +73,21 @@ def run_rows(ctx: Context, complaints: Complaints) -> None:
         title = op.custom or op.code
         label = ctx.subgraph.tensors[op.outputs[0]].name if op.outputs else ""
         where = f"{title}, operator {number}" + (f" ({label.split(';')[0]})" if label else "")
-        row = row_of(op)
-        if row is None:
+        handler = handler_of(op)
+        if handler is None:
             complaints.add(where, RefusedError("is not supported", shape=False))
-        if row is None or refused & set(op.inputs):
+        if handler is None or refused & set(op.inputs):
             refused |= set(op.outputs)
-        elif not complaints.attempt(where, partial(_run_row, ctx, row)):
+        elif not complaints.attempt(where, partial(_run_handler, ctx, handler)):
             refused |= set(op.outputs)
             if ctx.all.budget.is_spent:
                 return
 
 
-def _run_row(ctx: Context, row: Row) -> None:
+def _run_handler(ctx: Context, handler: Handler) -> None:
     first = len(ctx.all.nodes)
     ctx.expect_new_outputs()
-    row(ctx)
+    handler(ctx)
     fold_operator(ctx, first)
 
 
@@ -95,12 +95,15 @@ def run_inside(ctx: Context) -> None:
     """All operators of a subgraph that another one calls. Raises RefusedError for the first that is refused."""
     for number, op in enumerate(ctx.subgraph.operators):
         ctx.enter(number)
-        row, where = row_of(op), f"calls {ctx.subgraph.name or 'a subgraph'}, whose {op.custom or op.code}"
-        if row is None:
+        handler, where = (
+            handler_of(op),
+            f"calls {ctx.subgraph.name or 'a subgraph'}, whose {op.custom or op.code}",
+        )
+        if handler is None:
             raise RefusedError(f"{where} is not supported", shape=False)
         try:
             ctx.expect_new_outputs()
-            row(ctx)
+            handler(ctx)
         except RefusedError as error:
             raise RefusedError(f"{where} {error.reason}", error.hint, shape=error.shape) from error
 

@@ -9,22 +9,22 @@ import operator
 import torch
 
 from tinyet.errors import RefusedError
-from tinyet.importers.torch.aten_math import MATH_ROWS
+from tinyet.importers.torch.aten_math import MATH_HANDLERS
 from tinyet.importers.torch.aten_quant import quant_rows
-from tinyet.importers.torch.aten_recurrent import RECURRENT_ROWS
-from tinyet.importers.torch.aten_shape import SHAPE_ROWS, getitem
-from tinyet.importers.torch.aten_truth import TRUTH_ROWS
-from tinyet.importers.torch.aten_whole import WHOLE_ROWS
-from tinyet.importers.torch.aten_window import WINDOW_ROWS
-from tinyet.importers.torch.context import Args, Context, Row, Value
-from tinyet.importers.torch.lowered import LOWERED_ROWS
+from tinyet.importers.torch.aten_recurrent import RECURRENT_HANDLERS
+from tinyet.importers.torch.aten_shape import SHAPE_HANDLERS, getitem
+from tinyet.importers.torch.aten_truth import TRUTH_HANDLERS
+from tinyet.importers.torch.aten_whole import WHOLE_HANDLERS
+from tinyet.importers.torch.aten_window import WINDOW_HANDLERS
+from tinyet.importers.torch.context import Args, Context, Handler, Value
+from tinyet.importers.torch.lowered import LOWERED_HANDLERS
 
 
-def _by_kind(name: str, integers: Row, truths: Row | None, floats: Row | None) -> Row:
-    """The row of an operator that is one thing on whole numbers and another, or nothing, on floats; truth values are
-    whole numbers where it says nothing else of them."""
+def _by_kind(name: str, integers: Handler, truths: Handler | None, floats: Handler | None) -> Handler:
+    """The handler of an operator that is one thing on whole numbers and another, or nothing, on floats; truth values
+    are whole numbers where it says nothing else of them."""
 
-    def row(ctx: Context, a: Args) -> Value:
+    def handler(ctx: Context, a: Args) -> Value:
         value = ctx.node.meta["val"]
         if isinstance(value, torch.Tensor) and not (value.is_floating_point() or value.is_complex()):
             return (truths or integers if value.dtype is torch.bool else integers)(ctx, a)
@@ -32,22 +32,22 @@ def _by_kind(name: str, integers: Row, truths: Row | None, floats: Row | None) -
             raise RefusedError("is not supported", advice(name), shape=False)
         return floats(ctx, a)
 
-    return row
+    return handler
 
 
-_ROWS: dict[object, Row] = {
+_HANDLERS: dict[object, Handler] = {
     operator.getitem: getitem,
-    **WINDOW_ROWS,
-    **MATH_ROWS,
-    **SHAPE_ROWS,
-    **TRUTH_ROWS,
-    **RECURRENT_ROWS,
+    **WINDOW_HANDLERS,
+    **MATH_HANDLERS,
+    **SHAPE_HANDLERS,
+    **TRUTH_HANDLERS,
+    **RECURRENT_HANDLERS,
     **quant_rows(),
-    **LOWERED_ROWS,
+    **LOWERED_HANDLERS,
 }
-TABLE: dict[object, Row] = _ROWS | {
-    target: _by_kind(str(target), row, TRUTH_ROWS.get(target), _ROWS.get(target))
-    for target, row in WHOLE_ROWS.items()
+TABLE: dict[object, Handler] = _HANDLERS | {
+    target: _by_kind(str(target), handler, TRUTH_HANDLERS.get(target), _HANDLERS.get(target))
+    for target, handler in WHOLE_HANDLERS.items()
 }
 
 _SLICES_3D = "work on slices of the volume with the 2-d operator, and add or stack the results"
@@ -133,7 +133,7 @@ ADVICE = {
 
 
 def advice(name: str) -> str:
-    """The advice for an operator without a row; `name` as in aten.topk.default."""
+    """The advice for an operator without a handler; `name` as in aten.topk.default."""
     parts = name.split(".")
     return ADVICE.get(
         parts[1] if len(parts) > 1 else name, "write it with supported operators, or keep it out of the model"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The row of the operators that users register (tinyet.custom_op)."""
+"""The handler of the operators that users register (tinyet.custom_op)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import torch
 
 from tinyet.custom import CustomOp, Params, Scalar, registered
 from tinyet.errors import RefusedError, TinyetError, UnsupportedShape
-from tinyet.fx.blame import message_of
-from tinyet.importers.torch.context import Args, Context, Row, Value, dtype_of
+from tinyet.fx.source_locations import message_of
+from tinyet.importers.torch.context import Args, Context, Handler, Value, dtype_of
 from tinyet.ir import Array, DType, Node, Tensor, TensorType
 
 
-def custom_row(target: object) -> Row | None:
-    """The row of a registered operator; None for any other target."""
+def custom_handler(target: object) -> Handler | None:
+    """The handler of a registered operator; None for any other target."""
     found = registered(target)
     return None if found is None else partial(_row, found)
 

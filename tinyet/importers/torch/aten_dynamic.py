@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ATen rows of values that are quantized at run time, by their own range.
+"""ATen handlers of values that are quantized at run time, by their own range.
 
 torch computes a scale and a zero point while the model runs (`choose_qparams`), quantizes with them and dequantizes;
 here the three are one value (`Dynamic`), and the linear layer or convolution that reads it becomes one operator with

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ATen rows of arithmetic: products, element by element, reductions, normalisations."""
+"""ATen handlers of arithmetic: products, element by element, reductions, normalisations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from tinyet.errors import RefusedError
 from tinyet.importers.torch.aten_dynamic import source_of, weighted
 from tinyet.importers.torch.aten_where import where
-from tinyet.importers.torch.context import Args, Constant, Context, Dynamic, Row, Value, axes_of, axis_of
+from tinyet.importers.torch.context import Args, Constant, Context, Dynamic, Handler, Value, axes_of, axis_of
 from tinyet.ir import Attrs, DType, Tensor
 from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
@@ -127,7 +127,7 @@ def _operand(ctx: Context, argument: object) -> Tensor:
     return ctx.real(argument)
 
 
-def _binary(attrs: Callable[[], Attrs]) -> Row:
+def _binary(attrs: Callable[[], Attrs]) -> Handler:
     """Two operands; `alpha`, where the operator has it, scales the second."""
 
     def row(ctx: Context, a: Args) -> Value:
@@ -162,7 +162,7 @@ def clamp_to_tensors(ctx: Context, a: Args) -> Value:
     return x
 
 
-def _clamp(low: object, high: object) -> Row:
+def _clamp(low: object, high: object) -> Handler:
     """A clamp between two arguments (named by strings) or numbers."""
 
     def row(ctx: Context, a: Args) -> Value:
@@ -176,7 +176,7 @@ def _call(ctx: Context, function: FunctionName, x: Tensor, alpha: float = 0.0, b
     return ctx.emit(Unary(function, float(alpha), float(beta)), [x], x.shape)
 
 
-def _unary(function: FunctionName, alpha: str = "", beta: str = "") -> Row:
+def _unary(function: FunctionName, alpha: str = "", beta: str = "") -> Handler:
     """One of Unary's functions; alpha and beta name the ATen arguments that become its parameters."""
 
     def row(ctx: Context, a: Args) -> Value:
@@ -210,7 +210,7 @@ def log_sigmoid(ctx: Context, a: Args) -> Value:
     return _call(ctx, "neg", _call(ctx, "softplus", negative, 1.0, 20.0))
 
 
-def _log(base: float) -> Row:
+def _log(base: float) -> Handler:
     def row(ctx: Context, a: Args) -> Value:
         return _scaled(ctx, _call(ctx, "log", ctx.real(a["self"])), 1 / math.log(base))
 
@@ -241,7 +241,7 @@ def _reduce(
     return ctx.emit(make(axes, keep), [x], _reduced(x.shape, axes, keep)) if axes else x
 
 
-def _reduction(make: type[Mean] | type[Sum] | type[Amax] | type[Amin]) -> Row:
+def _reduction(make: type[Mean] | type[Sum] | type[Amax] | type[Amin]) -> Handler:
     def row(ctx: Context, a: Args) -> Value:
         return _reduce(ctx, make, ctx.real(a["self"]), a.get("dim"), bool(a.get("keepdim")))
 
@@ -276,7 +276,7 @@ def top(ctx: Context, a: Args) -> Value:
     return None, ctx.emit(ArgSort(axis, a["k"], a["largest"]), [x], shape, DType.INT32)
 
 
-def _extreme_along(make: type[Amax] | type[Amin]) -> Row:
+def _extreme_along(make: type[Amax] | type[Amin]) -> Handler:
     """max.dim and min.dim: values and their indices."""
 
     def row(ctx: Context, a: Args) -> Value:
@@ -326,7 +326,7 @@ def deviation(ctx: Context, a: Args) -> Value:
 # ---------------------------------------------------------------- normalisations
 
 
-def _softmax(make: type[Softmax] | type[LogSoftmax]) -> Row:
+def _softmax(make: type[Softmax] | type[LogSoftmax]) -> Handler:
     def row(ctx: Context, a: Args) -> Value:
         x = ctx.real(a["self"])
         return ctx.emit(make(axis_of(a["dim"], len(x.shape))), [x], x.shape)
@@ -411,7 +411,7 @@ def instance_norm(ctx: Context, a: Args) -> Value:
     return _grouped_norm(ctx, a, x, x.shape[1])
 
 
-MATH_ROWS: dict[object, Row] = {
+MATH_HANDLERS: dict[object, Handler] = {
     aten.linear.default: linear,
     aten.matmul.default: matmul,
     aten.mm.default: matmul,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of quantize and dequantize operators, of any quantizer that works with torch's PT2E flow.
+"""Handlers of quantize and dequantize operators, of any quantizer that works with torch's PT2E flow.
 
 What becomes of them: activations Quantize and Dequantize nodes of int8 or int16; constants int8 data that stand for
 their real values; int32 and int16 constants (biases of some quantizers) float32 values. uint8 becomes int8 by
@@ -19,9 +19,9 @@ from torch import fx
 
 from tinyet.errors import RefusedError
 from tinyet.fx.edit import bind
-from tinyet.fx.quiet import quiet
+from tinyet.fx.log_filter import quiet
 from tinyet.importers.torch import aten_dynamic
-from tinyet.importers.torch.context import Args, Constant, Context, Row, Value
+from tinyet.importers.torch.context import Args, Constant, Context, Handler, Value
 from tinyet.ir import DType, QuantParams
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.dequantize import Dequantize
@@ -241,11 +241,11 @@ def dequantize_affine(ctx: Context, a: Args) -> Value:
     return _dequantize(ctx, a["input"], quant, low, high, dtype)
 
 
-def quant_rows() -> dict[object, Row]:
+def quant_rows() -> dict[object, Handler]:
     """The rows. torchao registers its operators when it is imported, so that is done first."""
     with quiet():
         import torchao.quantization.pt2e.quantize_pt2e  # noqa: F401
-    rows: dict[object, Row] = {
+    rows: dict[object, Handler] = {
         _decomposed.choose_qparams.tensor: aten_dynamic.choose_qparams,
         _decomposed.quantize_per_tensor.default: quantize_per_tensor,
         _decomposed.quantize_per_tensor.tensor: quantize_per_tensor,

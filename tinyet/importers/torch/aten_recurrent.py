@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of recurrent layers, which `recurrent` has made one call a layer and direction."""
+"""Handlers of recurrent layers, which `recurrent` has made one call a layer and direction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import fx
 from tinyet.errors import RefusedError
 from tinyet.fx.recurrent_ops import GRU, LSTM, RNN
 from tinyet.importers.torch.aten_quant import dequantized_from
-from tinyet.importers.torch.context import Args, Constant, Context, Row, Value
+from tinyet.importers.torch.context import Args, Constant, Context, Handler, Value
 from tinyet.ir import Attrs, DType, Tensor, TensorType
 from tinyet.ops.gru import Gru
 from tinyet.ops.lstm import Lstm
@@ -83,7 +83,7 @@ def in_training(_ctx: Context, _a: Args) -> Value:
 
 
 aten = torch.ops.aten
-RECURRENT_ROWS: dict[object, Row] = {
+RECURRENT_HANDLERS: dict[object, Handler] = {
     LSTM: lstm, GRU: gru, RNN: rnn,
     **dict.fromkeys(
         (aten.lstm.input, aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input), in_training

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ATen rows of operators that move values: views, permutations, slices, concatenations, padding, look-ups."""
+"""ATen handlers of operators that move values: views, permutations, slices, concatenations, padding, look-ups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tinyet.importers.torch.context import (
     Constant,
     Context,
     Dynamic,
-    Row,
+    Handler,
     StandIn,
     Value,
     axis_of,
@@ -410,7 +410,7 @@ def _wrapped(ctx: Context, x: Tensor, amounts: Sequence[int]) -> Tensor:
     return x
 
 
-def _pad(mode: PadMode) -> Row:
+def _pad(mode: PadMode) -> Handler:
     def row(ctx: Context, a: Args) -> Value:
         amounts = a["pad"] if "pad" in a else a["padding"]
         return _padded(ctx, ctx.tensor(a["self"]), amounts, mode, a.get("value") or 0.0)
@@ -446,7 +446,7 @@ _IDENTITIES = (
     aten._to_copy.default, aten.lift_fresh_copy.default, aten.to.dtype, aten.to.dtype_layout,
 )  # fmt: skip
 
-SHAPE_ROWS: dict[object, Row] = {
+SHAPE_HANDLERS: dict[object, Handler] = {
     **dict.fromkeys(_VIEWS, view),
     **dict.fromkeys(_IDENTITIES, identity),
     aten.dropout.default: dropout,

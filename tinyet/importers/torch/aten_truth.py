@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ATen rows of truth values: comparisons, logic, and the choices that are made by them while the model runs.
+"""ATen handlers of truth values: comparisons, logic, and the choices that are made by them while the model runs.
 
 The IR has no type for truth values: they are int32, 0 or 1.
 """
@@ -13,7 +13,7 @@ import torch
 from torch import fx
 
 from tinyet.errors import RefusedError
-from tinyet.importers.torch.context import Args, Constant, Context, Row, Value, axes_of
+from tinyet.importers.torch.context import Args, Constant, Context, Handler, Value, axes_of
 from tinyet.ir import Attrs, DType, Tensor
 from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin
@@ -81,23 +81,23 @@ def _not_zero(ctx: Context, x: Tensor) -> Tensor:
     return elementwise(ctx, Compare("not_equal"), [x, zero])
 
 
-def _compare(relation: Relation, *, swapped: bool = False) -> Row:
-    def row(ctx: Context, a: Args) -> Value:
+def _compare(relation: Relation, *, swapped: bool = False) -> Handler:
+    def handler(ctx: Context, a: Args) -> Value:
         pair = (a["other"], a["self"]) if swapped else (a["self"], a["other"])
         integers = all(_is_whole(argument) for argument in pair)
         operands = [whole(ctx, x) if integers else ctx.as_float(x) for x in pair]
         return elementwise(ctx, Compare(relation), operands)
 
-    return row
+    return handler
 
 
-def _logic(make: Callable[[Context, Tensor, Tensor], Tensor]) -> Row:
+def _logic(make: Callable[[Context, Tensor, Tensor], Tensor]) -> Handler:
     """Of two truth values."""
 
-    def row(ctx: Context, a: Args) -> Value:
+    def handler(ctx: Context, a: Args) -> Value:
         return make(ctx, truth(ctx, a["self"]), truth(ctx, a["other"]))
 
-    return row
+    return handler
 
 
 def _and(ctx: Context, a: Tensor, b: Tensor) -> Tensor:
@@ -121,10 +121,10 @@ def isnan(ctx: Context, a: Args) -> Value:
     return elementwise(ctx, Compare("not_equal"), [x, x])
 
 
-def _quantified(make: type[Amax] | type[Amin]) -> Row:
+def _quantified(make: type[Amax] | type[Amin]) -> Handler:
     """any: the largest of the truth values; all: the smallest."""
 
-    def row(ctx: Context, a: Args) -> Value:
+    def handler(ctx: Context, a: Args) -> Value:
         x = truth(ctx, a["self"])
         axes = axes_of(a.get("dim"), len(x.shape))
         if not axes:
@@ -132,7 +132,7 @@ def _quantified(make: type[Amax] | type[Amin]) -> Row:
         real = ctx.emit(Cast(), [x], x.shape, name=f"{ctx.node.name}_float")
         return _not_zero(ctx, ctx.emit(make(axes, bool(a.get("keepdim"))), [real], ctx.shape))
 
-    return row
+    return handler
 
 
 def choose(ctx: Context, condition: object, a: object, b: object) -> Tensor:
@@ -154,7 +154,7 @@ def converted(ctx: Context, argument: object, to: torch.dtype) -> Tensor | None:
     return None
 
 
-TRUTH_ROWS: dict[object, Row] = {
+TRUTH_HANDLERS: dict[object, Handler] = {
     **dict.fromkeys((aten.eq.Tensor, aten.eq.Scalar), _compare("equal")),
     **dict.fromkeys((aten.ne.Tensor, aten.ne.Scalar), _compare("not_equal")),
     **dict.fromkeys((aten.gt.Tensor, aten.gt.Scalar), _compare("greater")),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ATen rows of arithmetic with whole numbers, for operators whose result torch has as integers.
+"""ATen handlers of arithmetic with whole numbers, for operators whose result torch has as integers.
 
 The IR has them as int32, int64 too: what leaves 32 bits wraps, and so does what comes out. A division by 0, at which
 torch raises, gives 0.
@@ -14,7 +14,7 @@ import torch
 
 from tinyet.errors import RefusedError
 from tinyet.importers.torch.aten_truth import elementwise, whole
-from tinyet.importers.torch.context import Args, Constant, Context, Row, Value, axes_of, axis_of
+from tinyet.importers.torch.context import Args, Constant, Context, Handler, Value, axes_of, axis_of
 from tinyet.ir import Tensor
 from tinyet.ops.compare import Compare
 from tinyet.ops.concat import Concat
@@ -43,17 +43,17 @@ def _operand(ctx: Context, argument: object) -> Tensor:
     return _number(ctx, argument) if isinstance(argument, (int, float)) else whole(ctx, argument)
 
 
-def _binary(function: PairFunction) -> Row:
+def _binary(function: PairFunction) -> Handler:
     """Two operands; `alpha`, where the operator has it, multiplies the second."""
 
-    def row(ctx: Context, a: Args) -> Value:
+    def handler(ctx: Context, a: Args) -> Value:
         first, second = _operand(ctx, a["self"]), _operand(ctx, a["other"])
         if (a.get("alpha") or 1) != 1:
             second = _pair(ctx, "mul", second, _number(ctx, a["alpha"]))
         either = function == "add" and ctx.node.meta["val"].dtype is torch.bool
         return _pair(ctx, "bit_or" if either else function, first, second)
 
-    return row
+    return handler
 
 
 def rsub(ctx: Context, a: Args) -> Value:
@@ -143,14 +143,14 @@ def _folded(ctx: Context, function: PairFunction, x: Tensor, axis: int) -> Tenso
     return x
 
 
-def _reduction(function: PairFunction) -> Row:
-    def row(ctx: Context, a: Args) -> Value:
+def _reduction(function: PairFunction) -> Handler:
+    def handler(ctx: Context, a: Args) -> Value:
         x = whole(ctx, a["self"])
         for axis in axes_of(a.get("dim"), len(x.shape)):
             x = _folded(ctx, function, x, axis)
         return ctx.reshape(x, ctx.shape)
 
-    return row
+    return handler
 
 
 def running_sum(ctx: Context, a: Args) -> Value:
@@ -167,7 +167,7 @@ def running_sum(ctx: Context, a: Args) -> Value:
     return x
 
 
-WHOLE_ROWS: dict[object, Row] = {
+WHOLE_HANDLERS: dict[object, Handler] = {
     **dict.fromkeys((aten.add.Tensor, aten.add.Scalar), _binary("add")),
     **dict.fromkeys((aten.sub.Tensor, aten.sub.Scalar), _binary("sub")),
     **dict.fromkeys((aten.rsub.Tensor, aten.rsub.Scalar), rsub),
@@ -206,4 +206,4 @@ WHOLE_ROWS: dict[object, Row] = {
     **dict.fromkeys((aten.amin.default, aten.min.default), _reduction("minimum")),
     aten.cumsum.default: running_sum,
 }  # fmt: skip
-"""The operators' rows where their result is whole numbers."""
+"""The operators' handlers where their result is whole numbers."""

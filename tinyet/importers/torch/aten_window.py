@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ATen rows of operators on images and sequences: convolutions, pools, resizing. The IR has them NHWC.
+"""ATen handlers of operators on images and sequences: convolutions, pools, resizing. The IR has them NHWC.
 
 Each is wrapped in permutes, which the layout pass cancels. A sequence (N, C, L) is an image of height 1.
 """
@@ -14,7 +14,7 @@ import torch
 
 from tinyet.errors import RefusedError
 from tinyet.importers.torch.aten_dynamic import source_of, weighted
-from tinyet.importers.torch.context import Args, Constant, Context, Row, Value, pair
+from tinyet.importers.torch.context import Args, Constant, Context, Handler, Value, pair
 from tinyet.ir import QuantParams, Tensor
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.avg_pool2d import AvgPool2d
@@ -93,7 +93,7 @@ def _bias(ctx: Context, argument: object) -> Tensor | None:
     return None if bias is None else ctx.hold(Constant(ctx.parameter_name("bias"), bias.real()))
 
 
-def _convolution(spatial: int) -> Row:
+def _convolution(spatial: int) -> Handler:
     def row(ctx: Context, a: Args) -> Value:
         weight = _weight(ctx, a["weight"], 0)
         if spatial == 1:
@@ -128,7 +128,7 @@ def transposed_weight(weight: Constant, groups: int) -> Constant:
     return replace(weight, data=data, quant=quant)
 
 
-def _transposed_convolution(spatial: int) -> Row:
+def _transposed_convolution(spatial: int) -> Handler:
     def row(ctx: Context, a: Args) -> Value:
         groups = a["groups"]
         given = ctx.optional_constant(a["weight"], "weight")
@@ -170,7 +170,7 @@ def _pooled(ctx: Context, attrs: MaxPool2d | AvgPool2d, x: Tensor, out_h: int, o
     return ctx.emit(attrs, [x], (x.shape[0], out_h, out_w, x.shape[3]))
 
 
-def _max_pool(spatial: int, *, with_indices: bool = False) -> Row:
+def _max_pool(spatial: int, *, with_indices: bool = False) -> Handler:
     def row(ctx: Context, a: Args) -> Value:
         x, restore = to_image(ctx, ctx.real(a["self"]), spatial)
         kernel_h, kernel_w = _hw(a["kernel_size"], spatial, 1)
@@ -192,7 +192,7 @@ def _max_pool(spatial: int, *, with_indices: bool = False) -> Row:
     return row
 
 
-def _avg_pool(spatial: int) -> Row:
+def _avg_pool(spatial: int) -> Handler:
     def row(ctx: Context, a: Args) -> Value:
         x, restore = to_image(ctx, ctx.real(a["self"]), spatial)
         kernel_h, kernel_w = _hw(a["kernel_size"], spatial, 1)
@@ -222,7 +222,7 @@ def _even(x: Tensor, out_h: int, out_w: int) -> bool:
     return x.shape[1] % out_h == 0 and x.shape[2] % out_w == 0
 
 
-def _adaptive_avg_pool(spatial: int) -> Row:
+def _adaptive_avg_pool(spatial: int) -> Handler:
     def row(ctx: Context, a: Args) -> Value:
         x, restore = to_image(ctx, ctx.real(a["self"]), spatial)
         out_h, out_w = _hw(a["output_size"], spatial, 1)
@@ -243,7 +243,7 @@ def _adaptive_avg_pool(spatial: int) -> Row:
     return row
 
 
-def _adaptive_max_pool(spatial: int) -> Row:
+def _adaptive_max_pool(spatial: int) -> Handler:
     def row(ctx: Context, a: Args) -> Value:
         x, restore = to_image(ctx, ctx.real(a["self"]), spatial)
         out_h, out_w = _hw(a["output_size"], spatial, 1)
@@ -272,7 +272,7 @@ def _ratio(size: int, out: int, factor: float | None, align_corners: bool) -> fl
     return float(np.float32(size) / np.float32(out))
 
 
-def _resize(spatial: int, mode: ResizeMode, *, half_pixel: bool) -> Row:
+def _resize(spatial: int, mode: ResizeMode, *, half_pixel: bool) -> Handler:
     def row(ctx: Context, a: Args) -> Value:
         x, restore = to_image(ctx, ctx.real(a["input"] if "input" in a else a["self"]), spatial)
         sizes = ctx.shape[-spatial:]
@@ -301,7 +301,7 @@ def _factors(a: Args, spatial: int) -> Sequence[float | None]:
     return [a.get("scales_h"), a.get("scales_w")]
 
 
-WINDOW_ROWS: dict[object, Row] = {
+WINDOW_HANDLERS: dict[object, Handler] = {
     aten.conv1d.default: _convolution(1),
     aten.conv2d.default: _convolution(2),
     aten.conv_transpose1d.default: _transposed_convolution(1),

@@ -100,7 +100,7 @@ class Dynamic:
 
 Value = Tensor | Constant | Dynamic | tuple[Any, ...]
 Args = Mapping[str, Any]
-Row = Callable[["Context", Args], Value]
+Handler = Callable[["Context", Args], Value]
 
 
 def dtype_of(value: torch.Tensor) -> DType:

@@ -21,10 +21,10 @@ from torch.export.graph_signature import InputKind, OutputKind
 from tinyet.errors import ModelError, RefusedError, UnsupportedOp, UnsupportedShape, bullet_list
 from tinyet.fx.capture import lower
 from tinyet.fx.edit import bind, dtype_name
-from tinyet.fx.keeping import written_buffers
+from tinyet.fx.mutable_buffers import written_buffers
 from tinyet.fx.origins import is_stamped, op_name, origin_of, origins_of
 from tinyet.importers.torch.aten import TABLE, advice
-from tinyet.importers.torch.aten_custom import custom_row
+from tinyet.importers.torch.aten_custom import custom_handler
 from tinyet.importers.torch.aten_truth import is_true
 from tinyet.importers.torch.context import Constant, Context, StandIn, Value, dtype_of, shape_of, type_of
 from tinyet.ir import Array, DType, Graph, State, Tensor, TensorType, constant
@@ -181,22 +181,22 @@ def _used(program: ExportedProgram, kept: Mapping[str, fx.Node]) -> set[fx.Node]
 def _walk(
     ctx: Context, program: ExportedProgram, kept: Mapping[str, fx.Node], complaints: _Complaints
 ) -> None:
-    """Run the rows over all computing nodes whose results are used."""
+    """Run the handlers over all computing nodes whose results are used."""
     used = _used(program, kept)
     for node in program.graph.nodes:
         if node.op != "call_function" or node not in used:
             continue
         ctx.enter(node)
-        row = TABLE.get(node.target) or custom_row(node.target)
+        handler = TABLE.get(node.target) or custom_handler(node.target)
         ctx.values[node] = _stand_in(node)
         if _reads_what_cannot_be(ctx, node):
             continue
-        if row is None:
+        if handler is None:
             name = op_name(node)
             complaints.add(node, "is not supported", advice(name), shape=False)
             continue
         try:
-            ctx.values[node] = row(ctx, bind(node))
+            ctx.values[node] = handler(ctx, bind(node))
         except RefusedError as refused:
             complaints.add(node, refused.reason, refused.hint, shape=refused.shape)
         except UnsupportedShape as error:

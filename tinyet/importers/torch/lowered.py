@@ -16,7 +16,7 @@ from torch import nn
 
 from tinyet import numerics, ops
 from tinyet.errors import DataError, ModelError, RefusedError
-from tinyet.importers.torch.context import Args, Context, Row, Value
+from tinyet.importers.torch.context import Args, Context, Handler, Value
 from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType, to_text
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.quantize import Quantize
@@ -157,4 +157,4 @@ def _lowered_row(ctx: Context, a: Args) -> Value:
     )
 
 
-LOWERED_ROWS: dict[object, Row] = {torch.ops.tinyet.lowered.default: _lowered_row}
+LOWERED_HANDLERS: dict[object, Handler] = {torch.ops.tinyet.lowered.default: _lowered_row}

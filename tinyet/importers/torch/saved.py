@@ -28,11 +28,11 @@ from torch.export.pt2_archive._package import PT2ArchiveWriter
 from tinyet.custom import registered
 from tinyet.errors import DynamicShape, ModelError, bullet_list
 from tinyet.files.reading import read_bounded
-from tinyet.fx.blame import message_of
 from tinyet.fx.capture import STATIC_HINT
 from tinyet.fx.examples import EXAMPLE_HINT
+from tinyet.fx.log_filter import quiet
 from tinyet.fx.origins import handle_only
-from tinyet.fx.quiet import quiet
+from tinyet.fx.source_locations import message_of
 from tinyet.messages.text import shown
 
 _MOST_BYTES = 1 << 28

@@ -29,11 +29,11 @@ from torch.export import ExportedProgram
 
 from tinyet.errors import ModelError, TinyetError, UsageError
 from tinyet.errors.arguments import OverTime
-from tinyet.fx.blame import frame_of_exception, message_of, shown_path
+from tinyet.fx.argument_checks import check_model
 from tinyet.fx.capture import capture, example_inputs_of, lower
 from tinyet.fx.examples import Inputs, example_of
-from tinyet.fx.given import check_model
-from tinyet.fx.quiet import quiet
+from tinyet.fx.log_filter import quiet
+from tinyet.fx.source_locations import frame_of_exception, message_of, shown_path
 from tinyet.importers.torch.saved import load_saved
 from tinyet.importers.torch.streamed import Streamed
 from tinyet.messages.stages import stage

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Handlers of operators that move, select and join values, and of those that change their type.
+
+What is moved keeps its meaning: the integers behind a DequantizeLinear are moved as they are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tinyet.errors import RefusedError
+from tinyet.importers.onnx.context import Context
+from tinyet.importers.onnx.handlers_layers import in_float
+from tinyet.importers.onnx.values import Bytes, Integers, Numbers, Value, axes_of, axis_of, shape_of
+from tinyet.ir import DType, Tensor
+from tinyet.ops.amax import Amax
+from tinyet.ops.amin import Amin
+from tinyet.ops.argmax import ArgMax
+from tinyet.ops.cast import Cast
+from tinyet.ops.concat import Concat
+from tinyet.ops.expand import Expand
+from tinyet.ops.pad import Pad
+from tinyet.ops.resize import Resize
+from tinyet.ops.slice import Slice
+from tinyet.ops.sum import Sum
+
+
+def moved(value: Value, tensor: Tensor) -> Value:
+    """The value whose integers, or numbers, are now in `tensor`."""
+    if isinstance(value, Bytes):
+        return value.of(tensor)
+    return Integers(tensor, value.unsigned) if isinstance(value, Integers) else tensor
+
+
+def tensor_of(ctx: Context, value: Value) -> Tensor:
+    """The tensor that is moved."""
+    if isinstance(value, (Bytes, Integers)):
+        return value.tensor
+    return value if isinstance(value, Tensor) else ctx.real(value)
+
+
+def identity(ctx: Context) -> Value:
+    return ctx.value(0)
+
+
+def dropout(ctx: Context) -> Value:
+    if ctx.has(2) and np.any(ctx.constant(2, "training mode").data):
+        raise RefusedError("is in training mode", "export in eval mode")
+    if len(ctx.node.outputs) > 1 and ctx.readers.get(ctx.node.outputs[1]):
+        raise RefusedError("gives its mask", "leave its second output away")
+    return ctx.value(0)
+
+
+def reshape_to(ctx: Context, shape: Sequence[int]) -> Value:
+    x = ctx.value(0)
+    if math.prod(shape) != math.prod(shape_of(x)) or any(n < 1 for n in shape):
+        raise RefusedError(f"makes {tuple(shape)} of {shape_of(x)}")
+    return moved(x, ctx.reshape(tensor_of(ctx, x), shape))
+
+
+def reshape(ctx: Context) -> Value:
+    old, wanted = shape_of(ctx.value(0)), ctx.integers(1, "shape")
+    if ctx.attribute("allowzero", 0) == 0:
+        wanted = [old[i] if n == 0 and i < len(old) else n for i, n in enumerate(wanted)]
+    if wanted.count(-1) > 1 or any(n < -1 for n in wanted):
+        raise RefusedError(f"makes the shape {wanted}")
+    rest = math.prod(n for n in wanted if n != -1)
+    size = math.prod(old) // rest if rest else 0
+    return reshape_to(ctx, [size if n == -1 else n for n in wanted])
+
+
+def flatten(ctx: Context) -> Value:
+    shape = shape_of(ctx.value(0))
+    axis = ctx.attribute("axis", 1)
+    axis = axis if axis == len(shape) else axis_of(axis, len(shape))
+    return reshape_to(ctx, [math.prod(shape[:axis]), math.prod(shape[axis:])])
+
+
+def squeeze(ctx: Context) -> Value:
+    shape = shape_of(ctx.value(0))
+    axes = axes_of(ctx.integers(1, "axes", [a for a, n in enumerate(shape) if n == 1]), len(shape))
+    if any(shape[a] != 1 for a in axes):
+        raise RefusedError(f"takes axes {axes} off {shape}")
+    return reshape_to(ctx, [n for a, n in enumerate(shape) if a not in axes])
+
+
+def unsqueeze(ctx: Context) -> Value:
+    shape = list(shape_of(ctx.value(0)))
+    given = ctx.integers(1, "axes")
+    for axis in axes_of(given, len(shape) + len(given)):
+        shape.insert(axis, 1)
+    return reshape_to(ctx, shape)
+
+
+def transpose(ctx: Context) -> Value:
+    x = ctx.value(0)
+    rank = len(shape_of(x))
+    order = ctx.attribute("perm", list(range(rank))[::-1])
+    if sorted(order) != list(range(rank)):
+        raise RefusedError(f"has perm {order} for {rank} dimensions")
+    return moved(x, ctx.permute(tensor_of(ctx, x), order))
+
+
+def slice_(ctx: Context) -> Value:
+    x = ctx.value(0)
+    shape = shape_of(x)
+    starts, stops = ctx.integers(1, "starts"), ctx.integers(2, "ends")
+    axes = ctx.integers(3, "axes", range(len(starts)))
+    steps = ctx.integers(4, "steps", [1] * len(starts))
+    if not len(starts) == len(stops) == len(axes) == len(steps):
+        raise RefusedError("has starts, ends, axes and steps of different lengths")
+    tensor = tensor_of(ctx, x)
+    for start, stop, axis, step in zip(starts, stops, axes, steps, strict=True):
+        if step < 1:
+            raise RefusedError(f"goes backwards (step {step})")
+        place = axis_of(axis, len(shape))
+        low, high, _ = slice(start, stop, step).indices(shape[place])
+        if low >= high:
+            raise RefusedError("leaves nothing")
+        if (low, high, step) != (0, tensor.shape[place], 1):
+            tensor = ctx.emit(Slice(place, low, high, step), [tensor])
+    return moved(x, tensor)
+
+
+def split(ctx: Context) -> Sequence[Value]:
+    x = ctx.value(0)
+    shape, count = shape_of(x), len(ctx.node.outputs)
+    axis = axis_of(ctx.attribute("axis", 0), len(shape))
+    each = -(-shape[axis] // count)
+    even = [min(each, shape[axis] - k * each) for k in range(count)]
+    sizes = ctx.integers(1, "split", even)
+    if len(sizes) != count or sum(sizes) != shape[axis] or min(sizes) < 1:
+        raise RefusedError(f"splits {shape[axis]} into {sizes}")
+    tensor, parts, at = tensor_of(ctx, x), [], 0
+    for name, size in zip(ctx.node.outputs, sizes, strict=True):
+        if name:
+            parts.append(moved(x, ctx.emit(Slice(axis, at, at + size), [tensor], name=name)))
+        at += size
+    return parts
+
+
+def gather(ctx: Context) -> Value:
+    """Of constant indices that follow each other at equal distances, or one."""
+    x = ctx.value(0)
+    shape, indices = shape_of(x), ctx.constant(1, "indices")
+    axis = axis_of(ctx.attribute("axis", 0), len(shape))
+    chosen = [axis_of(i, shape[axis]) for i in indices.integers()]
+    steps = {b - a for a, b in itertools.pairwise(chosen)} or {1}
+    if len(steps) != 1 or min(steps) < 1 or len(indices.shape) > 1 or not chosen:
+        raise RefusedError("gathers indices that do not follow each other", "take slices")
+    tensor = ctx.emit(Slice(axis, chosen[0], chosen[-1] + 1, min(steps)), [tensor_of(ctx, x)])
+    if not indices.shape:
+        tensor = ctx.reshape(tensor, [*tensor.shape[:axis], *tensor.shape[axis + 1 :]])
+    return moved(x, tensor)
+
+
+def concat(ctx: Context) -> Value:
+    values = [ctx.value(i) for i in range(len(ctx.node.inputs))]
+    if not values:
+        raise RefusedError("joins nothing")
+    axis = axis_of(ctx.attribute("axis", 0), len(shape_of(values[0])))
+    target = ctx.target()
+    quantized = [isinstance(v, Bytes) or (isinstance(v, Numbers) and v.scale is not None) for v in values]
+    if target is not None and all(quantized):
+        parts = [ctx.to_scale(v, target).tensor for v in values]
+        joined = ctx.emit(Concat(axis), parts) if len(parts) > 1 else parts[0]
+        return ctx.meaning(Integers(joined, target.dtype == "uint8"), target)
+    if all(isinstance(v, Integers) for v in values):
+        tensors = [v.tensor for v in values if isinstance(v, Integers)]
+        return moved(values[0], ctx.emit(Concat(axis), tensors))
+    return ctx.emit(Concat(axis), [ctx.real(v) for v in values])
+
+
+def pad(ctx: Context) -> Value:
+    x = ctx.value(0)
+    rank = len(shape_of(x))
+    mode = {"constant": "constant", "reflect": "reflect", "edge": "replicate"}.get(
+        ctx.attribute("mode", "constant")
+    )
+    given = ctx.integers(1, "pads")
+    axes = [axis_of(a, rank) for a in ctx.integers(3, "axes", range(rank))]
+    fill = ctx.constant(2, "value") if ctx.has(2) else None
+    if mode is None or len(given) != 2 * len(axes) or (fill is not None and fill.data.size != 1):
+        raise RefusedError(f"pads by {given}, in the mode {ctx.attribute('mode', 'constant')[:40]!r}")
+    value = 0.0 if fill is None else float(np.asarray(fill.real).reshape(-1)[0])
+    pads = [(0, 0)] * rank
+    for axis, before, after in zip(axes, given[: len(axes)], given[len(axes) :], strict=True):
+        pads[axis] = before, after
+    if isinstance(x, Bytes) and x.is_plain and (value == 0.0 or mode != "constant"):
+        return x.of(ctx.emit(Pad(tuple(pads), mode, 0.0), [x.tensor]))  # type: ignore[arg-type]
+    return ctx.emit(Pad(tuple(pads), mode, value), [ctx.real(x)])  # type: ignore[arg-type]
+
+
+def expand(ctx: Context) -> Value:
+    x = ctx.value(0)
+    try:
+        shape = np.broadcast_shapes(shape_of(x), tuple(ctx.integers(1, "shape")))
+    except ValueError:
+        raise RefusedError(f"makes {ctx.integers(1, 'shape')} of {shape_of(x)}") from None
+    return x if shape == shape_of(x) else moved(x, ctx.emit(Expand(tuple(shape)), [tensor_of(ctx, x)]))
+
+
+def resize(ctx: Context) -> Value:
+    """Height and width, to the nearest by whole factors: pixels are repeated."""
+    x = ctx.value(0)
+    shape = shape_of(x)
+    mode, where = (
+        ctx.attribute("mode", "nearest"),
+        ctx.attribute("coordinate_transformation_mode", "half_pixel"),
+    )
+    if ctx.has(3):
+        sizes = ctx.integers(3, "sizes")
+    else:
+        scales = np.asarray(ctx.constant(2, "scales").real, np.float64).reshape(-1)
+        if scales.size != len(shape) or not np.isfinite(scales).all() or scales.max() > 65536:
+            raise RefusedError(f"has {scales.size} scales for {len(shape)} dimensions")
+        sizes = [math.floor(n * s) for n, s in zip(shape, scales, strict=True)]
+    if len(shape) != 4 or len(sizes) != 4 or tuple(sizes[:2]) != tuple(shape[:2]) or min(sizes) < 1:
+        raise RefusedError(f"makes {tuple(sizes)} of {shape}", "resize height and width of images")
+    if mode != "nearest" or any(n % m for n, m in zip(sizes[2:], shape[2:], strict=True)):
+        raise RefusedError(f"resizes by {mode[:40]!r} to {sizes[2:]}", "nearest, by whole factors")
+    if where not in ("asymmetric", "half_pixel", "pytorch_half_pixel"):
+        raise RefusedError(f"has the coordinates {where[:40]!r}")
+    factors = [n // m for n, m in zip(sizes[2:], shape[2:], strict=True)]
+    rounding = ctx.attribute("nearest_mode", "round_prefer_floor")
+    if where == "asymmetric" and rounding != "floor" and max(factors) > 1:
+        raise RefusedError(f"has the nearest mode {rounding[:40]!r}", "floor")
+    attrs = Resize(sizes[2], sizes[3], "nearest", False, False, 1 / factors[0], 1 / factors[1])
+    return moved(x, ctx.from_image(ctx.emit(attrs, [ctx.image(tensor_of(ctx, x))]), 4))
+
+
+def depth_to_space(ctx: Context) -> Value:
+    x, block = ctx.value(0), ctx.attribute("blocksize", 0)
+    shape = shape_of(x)
+    if len(shape) != 4 or block < 1 or shape[1] % (block * block):
+        raise RefusedError(f"has blocks of {block} over {shape}")
+    n, c, h, w = shape
+    each = c // (block * block)
+    tensor = tensor_of(ctx, x)
+    if ctx.attribute("mode", "DCR") == "DCR":
+        tensor = ctx.permute(ctx.reshape(tensor, (n, block, block, each, h, w)), (0, 3, 4, 1, 5, 2))
+    else:
+        tensor = ctx.permute(ctx.reshape(tensor, (n, each, block, block, h, w)), (0, 1, 4, 2, 5, 3))
+    return moved(x, ctx.reshape(tensor, (n, each, h * block, w * block)))
+
+
+def space_to_depth(ctx: Context) -> Value:
+    x, block = ctx.value(0), ctx.attribute("blocksize", 0)
+    shape = shape_of(x)
+    if len(shape) != 4 or block < 1 or shape[2] % block or shape[3] % block:
+        raise RefusedError(f"has blocks of {block} over {shape}")
+    n, c, h, w = shape
+    tensor = ctx.reshape(tensor_of(ctx, x), (n, c, h // block, block, w // block, block))
+    tensor = ctx.permute(tensor, (0, 3, 5, 1, 2, 4))
+    return moved(x, ctx.reshape(tensor, (n, c * block * block, h // block, w // block)))
+
+
+def reduced(ctx: Context) -> Value:
+    """ReduceMax and ReduceMin, of integers, too; ReduceSum in float32."""
+    x = ctx.value(0)
+    rank = len(shape_of(x))
+    given = ctx.integers(1, "axes") if ctx.has(1) else ctx.attribute("axes", [])
+    if not given and ctx.attribute("noop_with_empty_axes", 0):
+        return x
+    axes, keep = axes_of(given or range(rank), rank), bool(ctx.attribute("keepdims", 1))
+    kind = {"ReduceMax": Amax, "ReduceMin": Amin, "ReduceSum": Sum}[ctx.node.op]
+    if isinstance(x, Bytes) and x.is_plain and kind is not Sum:
+        return x.of(ctx.emit(kind(axes, keep), [x.tensor]))
+    if kind is Sum:
+        in_float(ctx)
+    return ctx.emit(kind(axes, keep), [ctx.real(x)])
+
+
+def argmax(ctx: Context) -> Value:
+    x = ctx.value(0)
+    axis = axis_of(ctx.attribute("axis", 0), len(shape_of(x)))
+    if ctx.attribute("select_last_index", 0):
+        raise RefusedError("takes the last of several", "leave select_last_index away")
+    keep = bool(ctx.attribute("keepdims", 1))
+    source = x.tensor if isinstance(x, Bytes) and x.is_plain else ctx.real(x)
+    return ctx.emit(ArgMax(axis, keep), [source], dtype=DType.INT32)
+
+
+def cast(ctx: Context) -> Value:
+    """To float32, or to what it is."""
+    x, to = ctx.value(0), ctx.attribute("to", 0)
+    if isinstance(x, Bytes) or (isinstance(x, Tensor) and x.dtype is DType.FLOAT32):
+        if to in (1, 10, 11):
+            return x
+    elif isinstance(x, Tensor) and to in (6, 7) and x.dtype is DType.INT32:
+        return x
+    elif isinstance(x, Tensor) and to in (1, 10, 11) and x.dtype in (DType.INT32, DType.UINT8):
+        return ctx.emit(Cast(), [x], dtype=DType.FLOAT32)
+    raise RefusedError(f"casts to type {to}")
