@@ -4,10 +4,10 @@
 
 #include "branches_kernels.h"
 #include "tinyet_concat.h"
-#include "tinyet_fixed_point.h"
-#include "tinyet_linear.h"
-#include "tinyet_int16x2.h"
 #include "tinyet_dot_1x4.h"
+#include "tinyet_fixed_point.h"
+#include "tinyet_int16x2.h"
+#include "tinyet_linear.h"
 #include "tinyet_softmax.h"
 
 /* ---- weights and tables: 1150 bytes ---- */

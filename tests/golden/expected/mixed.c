@@ -4,11 +4,11 @@
 
 #include "mixed_kernels.h"
 #include "tinyet_conv2d.h"
+#include "tinyet_dot_1x4.h"
+#include "tinyet_int16x2.h"
 #include "tinyet_linear.h"
 #include "tinyet_math.h"
-#include "tinyet_int16x2.h"
 #include "tinyet_quantize.h"
-#include "tinyet_dot_1x4.h"
 #include "tinyet_softmax.h"
 #include "tinyet_window.h"
 

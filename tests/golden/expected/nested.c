@@ -3,10 +3,10 @@
 #include "nested.h"
 
 #include "nested_kernels.h"
-#include "tinyet_dsp.h"
+#include "tinyet_conv2d_2x2_dsp.h"
 #include "tinyet_conv2d_dsp.h"
 #include "tinyet_conv2d_k8_dsp.h"
-#include "tinyet_conv2d_2x2_dsp.h"
+#include "tinyet_dsp.h"
 #include "tinyet_elementwise_dsp.h"
 #include "tinyet_linear_dsp.h"
 #include "tinyet_pool_dsp.h"

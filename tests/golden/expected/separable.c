@@ -5,11 +5,11 @@
 #include "separable_kernels.h"
 #include "tinyet_conv2d.h"
 #include "tinyet_depthwise.h"
-#include "tinyet_dot_2x2.h"
-#include "tinyet_linear.h"
-#include "tinyet_int16x2.h"
-#include "tinyet_im2col.h"
 #include "tinyet_dot_1x4.h"
+#include "tinyet_dot_2x2.h"
+#include "tinyet_im2col.h"
+#include "tinyet_int16x2.h"
+#include "tinyet_linear.h"
 #include "tinyet_window.h"
 
 /* ---- weights and tables: 661 bytes ---- */
