@@ -32,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import costs
 from benchmarks import kernels as layers
 from tinyet import assets, ops
+from tinyet.assets import kernel_sources
 from tinyet.boards import Board, all_boards, load_board
 from tinyet.boards.linker import linker_script
 from tinyet.budget.code import plain_name
@@ -99,18 +100,19 @@ def sizes_of(elf: Path) -> dict[str, int]:
 # ---------------------------------------------------------------- the library
 
 
-def library_sources(board: Board) -> list[Path]:
-    """The C files of all kernels of tinyet's own that run on a board."""
+def library_sources(board: Board) -> list[str]:
+    """The names of the C files of all kernels of tinyet's own that run on a board."""
     homes = [home for home in (PORTABLE, CORTEX_M) if home.supports(board.target) is None]
     kernels = [kernel for home in homes for found in home.kernels.values() for kernel in found]
     names = {name for kernel in kernels for name in own_files(kernel.headers, kernel.sources)}
-    return sorted(assets.path("firmware") / "src" / name for name in names if name.endswith(".c"))
+    return sorted(name for name in names if name.endswith(".c"))
 
 
 def library(board: Board, folder: Path) -> tuple[dict[str, int], dict[str, dict[str, Any]]]:
     """(bytes of every function and constant, {function: what is linked for it, and its stack})."""
     firmware = assets.path("firmware")
-    sources = library_sources(board)
+    names = library_sources(board)
+    sources = kernel_sources.write(folder / "src", names)
     main, script = folder / "main.c", folder / "linker.ld"
     main.write_text(NOTHING, encoding="utf-8")
     script.write_text(linker_script(roomy(board)), encoding="utf-8")
@@ -137,9 +139,7 @@ def library(board: Board, folder: Path) -> tuple[dict[str, int], dict[str, dict[
         return sizes, stack
 
     empty, _ = linked("")
-    functions = sorted(
-        {n for path in sources for n in definitions("\n".join(own_files([], [path.name]).values()))}
-    )
+    functions = sorted({n for name in names for n in definitions("\n".join(own_files([], [name]).values()))})
     sizes: dict[str, int] = {}
     found: dict[str, dict[str, Any]] = {}
     with ThreadPoolExecutor(2) as pool:
@@ -264,7 +264,7 @@ def built(board: Board, core: Core, inputs: int, outputs: Sequence[str]) -> Buil
         project.build()
         elf, deployment = project.elf(board.name), project.deployment
         size, sizes = measure(elf), sizes_of(elf)
-    kernels = {f"{path.name}:" for path in library_sources(board)}
+    kernels = {f"{name}:" for name in library_sources(board)}
     own = {
         name
         for name in sizes

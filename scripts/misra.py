@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tinyet import assets
+from tinyet.assets import kernel_sources
 
 # As on a Cortex-M: int of 32 bits, pointers likewise, and what the compiler defines there.
 _FLAGS = (
@@ -36,17 +37,17 @@ _FLAGS = (
     *("-DTINYET_CLOCK_HZ=25000000u", "-DTINYET_UART_BASE=0x40004000", "-DTINYET_UART_BAUD=115200u"),
     "--max-configs=1",
 )
-_FOLDERS = ("src", "harness", "platform")
 # For other machines than a Cortex-M, whose registers and headers it does not have.
 _ELSEWHERE = re.compile(r"_(posix|zephyr\w*|riscv|xtensa|picolibc|lx106|ccount|ns16550)\.c$")
 
 Finding = tuple[str, int, str]
 
 
-def firmware_sources() -> list[Path]:
-    """The C files that a Cortex-M firmware is made of."""
-    firmware = assets.path("firmware")
-    files = [path for folder in _FOLDERS for path in sorted((firmware / folder).glob("*.c"))]
+def firmware_sources(into: Path) -> list[Path]:
+    """The C files that a Cortex-M firmware is made of; the kernels' are put into a directory."""
+    files = kernel_sources.write(into, kernel_sources.names())
+    for folder in ("harness", "platform"):
+        files += sorted((assets.path("firmware") / folder).glob("*.c"))
     return [path for path in files if not _ELSEWHERE.search(path.name)]
 
 
@@ -81,11 +82,12 @@ def main() -> int:
     parser.add_argument("--lines", metavar="RULE", help="show each finding of one rule")
     parser.add_argument("--model", metavar="DIR", type=Path, help="the C files of a generated model, too")
     chosen = parser.parse_args()
-    sources, places = firmware_sources(), []
-    if chosen.model is not None:
-        sources += sorted(chosen.model.glob("*.c"))
-        places.append(chosen.model)
-    table = by_rule(check(sources, places))
+    with tempfile.TemporaryDirectory(prefix="tinyet-misra-") as scratch:
+        sources, places = firmware_sources(Path(scratch)), []
+        if chosen.model is not None:
+            sources += sorted(chosen.model.glob("*.c"))
+            places.append(chosen.model)
+        table = by_rule(check(sources, places))
     if chosen.lines:
         lines = [f"{file}:{line}" for file, line, _ in table.get(chosen.lines, [])]
     else:

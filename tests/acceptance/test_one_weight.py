@@ -31,7 +31,8 @@ def test_the_page_names_every_station() -> None:
 def test_a_name_exists_in_its_file(path: str, name: str) -> None:
     text = (ROOT / path).read_text(encoding="utf-8")
     in_python, in_c = rf"^(def|class) {name}\b|^{name}\b.*=", rf"^\w.*\b{name}\(|^#define KERNEL {name}$"
-    definition = in_python if path.endswith(".py") else in_c
+    in_table = rf"^\[\w+\.kernels\.{name}\]$|^{name} = "
+    definition = {".py": in_python, ".toml": in_table}.get(Path(path).suffix, in_c)
     assert re.search(definition, text, re.MULTILINE), f"{path} does not define {name}"
 
 

@@ -24,6 +24,7 @@ from tests.ops.test_even import rounded_otherwise
 from tests.ops.test_int4 import int4
 from tests.ops.test_unary import every_function
 from tinyet import assets
+from tinyet.assets import kernel_sources
 from tinyet.boards import load_board
 from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment
@@ -212,16 +213,16 @@ def test_operands_lie_in_ram() -> None:
 
 
 @pytest.mark.parametrize("level", ["-O1", "-O2", "-Os"])
-def test_kernels_are_clean(level: str) -> None:
+def test_kernels_are_clean(level: str, tmp_path: Path) -> None:
     """No warning of -Wconversion either: what int's 16 bits would cut off is cast or wide enough."""
     if shutil.which("avr-gcc") is None:
         pytest.skip("avr-gcc is not installed")
-    firmware = assets.path("firmware")
     # Those of the portable kernels: others are for cores that have their instructions.
     names = {source for op in OPS for kernel in op.kernels for source in kernel.sources}
-    sources = [str(firmware / "src" / name) for name in sorted(names)]
+    sources = map(str, kernel_sources.write(tmp_path, sorted(names)))
+    include = assets.path("firmware") / "include"
     flags = [flag for flag in FLAGS if not flag.startswith("-O")]
-    command = ["avr-gcc", f"-mmcu={UNO}", *flags, level, "-fsyntax-only", "-I", str(firmware / "include")]
+    command = ["avr-gcc", f"-mmcu={UNO}", *flags, level, "-fsyntax-only", "-I", str(include)]
     done = subprocess.run([*command, *sources], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
 

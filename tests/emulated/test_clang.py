@@ -20,6 +20,7 @@ from tests.emulated.test_riscv import drawn, drawn_of
 from tests.ops.cases import Case, assert_exact
 from tests.ops.emulated import require_emulator, run_emulated
 from tinyet import assets
+from tinyet.assets import kernel_sources
 from tinyet.boards import load_board
 from tinyet.build import clang, cmake
 from tinyet.build.process import run
@@ -131,9 +132,9 @@ def test_floats_are_not_computed_in_helium_vectors(compiler: str, tmp_path: Path
         if compiler == "gcc"
         else clang.command(board, compiler)
     )
-    firmware = assets.path("firmware")
-    for name in ("unary_f32", "linear_f32", "layer_norm_f32", "resize_bilinear_f32"):
-        source, out = firmware / "src" / f"tinyet_{name}.c", tmp_path / f"{name}.s"
-        flags = ["-std=c11", "-O3", "-ffp-contract=off", f"-I{firmware / 'include'}"]
+    names = ("unary_f32", "linear_f32", "layer_norm_f32", "resize_bilinear_f32")
+    flags = ["-std=c11", "-O3", "-ffp-contract=off", f"-I{assets.path('firmware') / 'include'}"]
+    for source in kernel_sources.write(tmp_path, [f"tinyet_{name}.c" for name in names]):
+        out = source.with_suffix(".s")
         run([*words, *flags, "-S", source, "-o", out], timeout=60, what="compiling for a test")
         assert not re.findall(r"^\tv(?!mov)\S*\.f32\S*\s+q.*", out.read_text(), re.MULTILINE)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tinyet import assets
+from tinyet.assets import kernel_sources
 from tinyet.boards import load_board
 from tinyet.build import clang
 
@@ -42,7 +43,7 @@ LANGUAGES = {
         *itertools.product(["nrf51_dk", "mps3_an547"], ["clang"]),
     ],
 )
-def test_clean(board: str, compiler: str) -> None:
+def test_clean(board: str, compiler: str, tmp_path: Path) -> None:
     prefix = ""
     machine: list[str | Path] = []
     if compiler == "clang":
@@ -55,9 +56,9 @@ def test_clean(board: str, compiler: str) -> None:
         prefix, machine = toolchain.prefix, [*load_board(board).machine_flags, *toolchain.library_flags]
     if shutil.which(prefix + compiler) is None:
         pytest.skip(f"{prefix}{compiler} is not installed")
-    firmware = assets.path("firmware")
-    sources = [str(path) for path in sorted((firmware / "src").glob("*.c"))]
-    command = [prefix + compiler, *LANGUAGES[compiler], *machine, *FLAGS, "-I", str(firmware / "include")]
+    sources = map(str, kernel_sources.write(tmp_path, kernel_sources.names()))
+    include = assets.path("firmware") / "include"
+    command = [prefix + compiler, *LANGUAGES[compiler], *machine, *FLAGS, "-I", str(include)]
     done = subprocess.run([*command, "-fsyntax-only", *sources], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
 

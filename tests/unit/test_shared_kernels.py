@@ -16,6 +16,7 @@ import tinyet
 from tests import small
 from tests.ops.objects import compiled_object
 from tinyet import assets
+from tinyet.assets import kernel_sources
 from tinyet.data import pattern_inputs
 from tinyet.emit import model as emitter
 from tinyet.emit.kernels import definitions, shareable
@@ -147,12 +148,9 @@ def test_models_for_different_runtimes_do_not_compile_together(tmp_path: Path) -
 
 def test_what_a_source_defines_is_what_the_compiler_finds_in_it(tmp_path: Path) -> None:
     """Of every kernel, and of C as others write it."""
-    firmware = assets.path("firmware")
-    files = {
-        path.name: path.read_text(encoding="utf-8")
-        for folder in ("include", "src")
-        for path in Path(firmware, folder).iterdir()
-    }
+    headers = (assets.path("firmware") / "include").iterdir()
+    files = {path.name: path.read_text(encoding="utf-8") for path in headers}
+    files |= {name: kernel_sources.text(name) or "" for name in kernel_sources.names()}
     files["strange.c"] = """
 #include "tinyet_common.h"
 #define NAMED hidden

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tinyet import assets
+from tinyet.assets import kernel_sources
 from tinyet.boards.cpus import CPUS, Target
 from tinyet.errors import InternalError, UsageError
 from tinyet.ir import Attrs, Graph, Node
@@ -36,8 +37,11 @@ def files_of(*directories: Path) -> Files:
 
     What they include is found and taken along; raises UsageError for a file that is nowhere.
     """
-    firmware = assets.path("firmware")
-    places = (*directories, firmware / "include", firmware / "src")
+    places = (*directories, assets.path("firmware") / "include")
+
+    def text_of(name: str) -> str | None:
+        path = next((place / name for place in places if (place / name).is_file()), None)
+        return kernel_sources.text(name) if path is None else path.read_text(encoding="utf-8")
 
     def files(headers: Sequence[str], sources: Sequence[str]) -> Mapping[str, str]:
         found: dict[str, str] = {}
@@ -46,13 +50,12 @@ def files_of(*directories: Path) -> Files:
             name = todo.pop(0)
             if name in found:
                 continue
-            path = next((place / name for place in places if (place / name).is_file()), None)
-            if path is None:
-                raise UsageError(
-                    f"a kernel needs the file {name}, which is in none of {', '.join(map(str, places))}"
-                )
-            found[name] = path.read_text(encoding="utf-8")
-            todo += [n for n in included(found[name]) if any((place / n).is_file() for place in places)]
+            text = text_of(name)
+            if text is None:
+                everywhere = ", ".join(map(str, (*places, kernel_sources.directory())))
+                raise UsageError(f"a kernel needs the file {name}, which is in none of {everywhere}")
+            found[name] = text
+            todo += [n for n in included(text) if text_of(n) is not None]
         return found
 
     return files

@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "tinyet_depthwise.h"
-#include "tinyet_pairs.h"
-
-#define REQUANTIZE tinyet_requantize_form
-#define KERNEL tinyet_depthwise_s8
-#include "tinyet_depthwise_s8_body.h"

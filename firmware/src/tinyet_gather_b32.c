@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "tinyet_gather.h"
-
-typedef uint32_t __attribute__((may_alias)) element;
-#define KERNEL tinyet_gather_b32
-#include "tinyet_gather_body.h"

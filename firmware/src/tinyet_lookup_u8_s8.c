@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "tinyet_bytes.h"
-
-typedef uint8_t source;
-typedef int8_t element;
-#define KERNEL tinyet_lookup_u8_s8
-#define PARAMS tinyet_lookup_u8_s8_params
-#include "tinyet_lookup_body.h"
