@@ -15,14 +15,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tinyet.boards import Memory, all_boards  # noqa: E402 - a script finds the package beside it
-from tinyet.emit.kinds import kinds_for  # noqa: E402
+from tinyet.emit.kinds import KINDS, kinds_for  # noqa: E402
 
 PLACE = ROOT / "docs" / "boards.md"
 
 _HEAD = ("name", "board", "core", "ISA", "flash", "RAM", "kinds", "emulators")
 _HEADING = "## The boards\n\n"
-# What every board has, and the text under the table says so.
-_EVERYWHERE = ("cmake", "model")
 
 
 def _size(memory: Memory) -> str:
@@ -32,11 +30,13 @@ def _size(memory: Memory) -> str:
 def table() -> str:
     """The table in Markdown."""
     rows: list[tuple[str, ...]] = [_HEAD, ("---",) * len(_HEAD)]
+    # The text under the table has what every board can have.
+    everywhere = set(KINDS).intersection(*(kinds_for(board) for board in all_boards()))
     for board in all_boards():
         core = (
             f"{board.cpu} ({' '.join(sorted(board.target.features))})" if board.target.features else board.cpu
         )
-        kinds = ", ".join(kind for kind in kinds_for(board) if kind not in _EVERYWHERE)
+        kinds = ", ".join(kind for kind in kinds_for(board) if kind not in everywhere)
         rows.append(
             (
                 f"`{board.name}`",

@@ -22,8 +22,9 @@ sys.path.insert(0, str(ROOT))
 
 from tests.golden.programs import separable  # noqa: E402 - a script finds the packages beside it
 from tinyet.boards import board_names, load_board  # noqa: E402
+from tinyet.build.builders import BUILDERS  # noqa: E402
 from tinyet.cli import ui  # noqa: E402
-from tinyet.emit.kinds import KINDS, Kind, kinds_for  # noqa: E402
+from tinyet.emit.kinds import Kind, kinds_for  # noqa: E402
 from tinyet.errors import TinyetError  # noqa: E402
 from tinyet.project import generate  # noqa: E402
 
@@ -51,16 +52,13 @@ def main() -> int:
     parser.add_argument(
         "--board", choices=board_names(), action="append", help="only this one; may be repeated"
     )
-    parser.add_argument(
-        "--kind", choices=[k for k in KINDS if k != "model"], action="append", help="likewise"
-    )
+    parser.add_argument("--kind", choices=list(BUILDERS), action="append", help="likewise")
     chosen = parser.parse_args()
     rows: list[tuple[str, str, str, str]] = []
     failures: list[str] = []
     for name in chosen.board or board_names():
         for kind in kinds_for(load_board(name)):
-            # The C alone has no build.
-            if kind == "model" or (chosen.kind and kind not in chosen.kind):
+            if kind not in (chosen.kind or BUILDERS):
                 continue
             with tempfile.TemporaryDirectory(prefix="tinyet-boards-") as directory:
                 result, text = build(name, kind, Path(directory) / name)

@@ -36,7 +36,7 @@ from tinyet.data import Data, predicted, prepare_inputs
 from tinyet.delegates import Delegate, Delegates, delegates_named
 from tinyet.deployment import Deployment
 from tinyet.device.device import Device, open_device
-from tinyet.emit.kinds import KINDS, maker
+from tinyet.emit.kinds import PROJECT_KINDS, kinds_for
 from tinyet.ending import ended_by_signals
 from tinyet.errors import DataError, MissingTool, TinyetError, UsageError, bullet_list
 from tinyet.ir import Array
@@ -228,7 +228,7 @@ class TinyetDevices:
         else:
             assert model is not None
             program, evaluation = self._source(model)
-        kind = next(k for k in KINDS if k != "model" and maker(k).refusal(board) is None)
+        kind = next(k for k in kinds_for(board) if PROJECT_KINDS[k].application)
         if delegates is None and own is not None:
             delegates = own.delegates
         return generate(program, name, out, project=kind, delegates=delegates, evaluation=evaluation)

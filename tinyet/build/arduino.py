@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from tinyet.boards import Board
+from tinyet.build.builder import HARNESS, Builder, OnOutput
 from tinyet.build.manifest import MANIFEST
 from tinyet.build.process import run
 from tinyet.build.tree import read_manifest
@@ -82,3 +83,14 @@ def _sketch(project_dir: Path, *, harness: bool) -> Path:
         )
     run = project_dir / found[0]
     return run.parents[1] / Path(_HARNESS).stem / _HARNESS if harness else run
+
+
+def _build(project_dir: Path, board: Board, _compiler: str, on_output: OnOutput) -> None:
+    build(project_dir, board, on_output=on_output)
+
+
+def _elf(project_dir: Path, _board: Board, _model: str, env: str) -> Path:
+    return elf_path(project_dir, harness=env == HARNESS)
+
+
+BUILDER = Builder(_build, _elf, ("arduino-cli",), framework_harness=lambda _board: HARNESS)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tinyet.boards import Board
 from tinyet.build import clang
+from tinyet.build.builder import HARNESS, Builder, OnOutput
 from tinyet.build.process import find_tool, run
 from tinyet.errors import ProjectError, ToolchainError
 
@@ -100,3 +101,21 @@ def _compiler_of(directory: Path) -> str | None:
         re.MULTILINE,
     )
     return found[1] if found else None
+
+
+def _build(project_dir: Path, board: Board, compiler: str, on_output: OnOutput) -> None:
+    build(project_dir, board, compiler=compiler, on_output=on_output)
+
+
+def _elf(project_dir: Path, board: Board, model: str, env: str) -> Path:
+    return elf_path(project_dir, board, f"{model}_{'harness' if env == HARNESS else 'app'}")
+
+
+BUILDER = Builder(
+    _build,
+    _elf,
+    ("cmake", "arm-none-eabi-gcc", "newlib", "qemu-system-arm"),
+    emulated=True,
+    chooses=True,
+    check_directory=check_directory,
+)

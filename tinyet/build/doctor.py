@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tinyet import assets
 from tinyet.build import arduino, find_renode
+from tinyet.build.builders import BUILDERS
 from tinyet.build.process import install_command
 
 # A tool that does not tell its version within this many seconds does not work.
@@ -56,13 +57,9 @@ _ARM = ("arm-none-eabi-gcc", "firmware for Cortex-M in CMake projects, and witho
 
 _CAPTURE = ("torch", "torchao")
 
-# What each kind of project insists on: the road from a model to a firmware that has been built and, where an emulator
-# runs it, validated. Everything else serves one option or one sort of board.
+# What each kind of project insists on. Everything else serves one option or one sort of board.
 NEEDED: Mapping[str, tuple[str, ...]] = {
-    "platformio": (*_CAPTURE, "platformio", "scons", "arm-none-eabi-gcc", "newlib", "qemu-system-arm"),
-    "cmake": (*_CAPTURE, "cmake", "arm-none-eabi-gcc", "newlib", "qemu-system-arm"),
-    "arduino": (*_CAPTURE, "arduino-cli"),
-    "zephyr": (*_CAPTURE, "west", "cmake", "ninja", "dtc", "Zephyr", "Zephyr SDK"),
+    kind: (*_CAPTURE, *builder.tools) for kind, builder in BUILDERS.items()
 }
 
 

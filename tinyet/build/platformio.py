@@ -27,6 +27,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tinyet import assets
+from tinyet.boards import Board
+from tinyet.build.builder import HARNESS, Builder, OnOutput
 from tinyet.build.process import find_tool, install_command, run
 from tinyet.errors import ProjectError, ToolchainError, bullet_list
 
@@ -92,7 +94,7 @@ def build(project_dir: Path, env: str, *, on_output: Callable[[str], None] | Non
         what=f"building {project_dir.name} [env:{env}] with PlatformIO",
         on_output=on_output,
     )
-    elf = project_dir / ".pio" / "build" / env / "firmware.elf"
+    elf = elf_path(project_dir, env)
     if not elf.is_file():
         raise ToolchainError(
             what="PlatformIO reported success and wrote no firmware",
@@ -100,6 +102,11 @@ def build(project_dir: Path, env: str, *, on_output: Callable[[str], None] | Non
             hint="set no build_dir in platformio.ini or user.ini",
         )
     return elf
+
+
+def elf_path(project_dir: Path, env: str) -> Path:
+    """Where the firmware of an environment is when built."""
+    return project_dir / ".pio" / "build" / env / "firmware.elf"
 
 
 def environment(core: Path) -> dict[str, str]:
@@ -273,3 +280,30 @@ def _registry_answers() -> bool:
     thread.start()
     thread.join(_REGISTRY_TIMEOUT)
     return answered.is_set()
+
+
+def _build(project_dir: Path, board: Board, _compiler: str, on_output: OnOutput) -> None:
+    for env in (board.name, HARNESS):
+        build(project_dir, env, on_output=on_output)
+
+
+def _elf(project_dir: Path, _board: Board, _model: str, env: str) -> Path:
+    return elf_path(project_dir, env)
+
+
+def _framework_harness(board: Board) -> str | None:
+    """Where a board has a framework and is bare-metal, too, `harness` is the bare-metal one."""
+    if board.platformio is None or not board.platformio.framework:
+        return None
+    if not board.bare_metal:
+        return HARNESS
+    return "arduino_harness" if board.platformio.framework == "arduino" else None
+
+
+BUILDER = Builder(
+    _build,
+    _elf,
+    ("platformio", "scons", "arm-none-eabi-gcc", "newlib", "qemu-system-arm"),
+    emulated=True,
+    framework_harness=_framework_harness,
+)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tinyet.boards import Board
+from tinyet.build import cmake
+from tinyet.build.builder import HARNESS, Builder, OnOutput
 from tinyet.build.process import run
 from tinyet.errors import InternalError, ToolchainError, bullet_list
 
@@ -82,3 +84,20 @@ def _fetch(workspace: Path) -> list[str]:
         f"cd {workspace} && west update && west zephyr-export && west packages pip --install",
         "west sdk install",
     ]
+
+
+def _build(project_dir: Path, board: Board, _compiler: str, on_output: OnOutput) -> None:
+    build(project_dir, board, on_output=on_output)
+
+
+def _elf(project_dir: Path, _board: Board, _model: str, env: str) -> Path:
+    return elf_path(project_dir, harness=env == HARNESS)
+
+
+BUILDER = Builder(
+    _build,
+    _elf,
+    ("west", "cmake", "ninja", "dtc", "Zephyr", "Zephyr SDK"),
+    framework_harness=lambda _board: HARNESS,
+    check_directory=cmake.check_directory,
+)

@@ -37,7 +37,8 @@ from tinyet.cli.options import (
 )
 from tinyet.data import Data, read_data
 from tinyet.delegates.decide import check_optimize
-from tinyet.emit.project import KINDS, check_kind, check_library
+from tinyet.emit.kinds import MODEL_ONLY, PROJECT_KINDS
+from tinyet.emit.project import check_kind, check_library
 from tinyet.errors import UsageError
 from tinyet.project import Project
 from tinyet.project import generate as generate_project
@@ -47,7 +48,7 @@ def generate(
     model: Model,
     board: BoardOption,
     project: Annotated[
-        str, typer.Option(help=", ".join(kind for kind in KINDS if kind != "model"))
+        str, typer.Option(help=", ".join(kind for kind, made in PROJECT_KINDS.items() if made.application))
     ] = "platformio",
     model_only: Annotated[
         bool, typer.Option("--model-only", help="write just the C of model and kernels, no project")
@@ -108,13 +109,14 @@ def generate(
     """Write a C project for a board from a model."""
     # What is quickly found to be wrong is told before the minutes that calibration may take.
     target = load_board(board)
-    kind = check_kind("model" if model_only else project, target)
+    kind = check_kind(MODEL_ONLY if model_only else project, target)
+    application = PROJECT_KINDS[kind].application
     check_library(kind, library_version, homepage, archive=archive)
     delegates, pins = delegates_of(delegate, require_delegate), pins_of(pin)
     check_optimize(optimize)
     if out is not None:
         _check_out(out)
-    if kind == "model" and evaluation is not None:
+    if evaluation is not None and not application:
         raise UsageError(
             "the C files alone keep no samples", "--evaluation", "leave it away, or --model-only"
         )
@@ -150,7 +152,7 @@ def generate(
             stack=stack,
             pins=pins,
             input_rows=input_rows,
-            evaluation=None if kind == "model" else data,
+            evaluation=data if application else None,
             library_version=library_version,
             homepage=homepage,
             archive=archive,
@@ -159,7 +161,7 @@ def generate(
     if save is not None:
         with ui.stages("encoding the program"):
             compiled.program.save(save)
-    unlabelled = kind != "model" and (data is None or data.labels is None)
+    unlabelled = application and (data is None or data.labels is None)
     ui.notes([*compiled.warnings, *([_without_labels(model, data)] if unlabelled else [])])
     _show(made)
 
@@ -186,7 +188,7 @@ def _check_out(directory: Path) -> None:
 
 def _show(project: Project) -> None:
     facts = project.manifest
-    if facts["kind"] == "model":
+    if not PROJECT_KINDS[str(facts["kind"])].application:
         ui.say(
             f"{project.path}: {project.name} for {project.board.name}, {facts['layers']} layers, "
             f"arena {ui.size(int(str(facts['arena_bytes'])))}"

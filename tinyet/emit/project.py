@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from tinyet.boards import Board, all_boards
 from tinyet.emit.facts import ModelFacts, TensorFacts
-from tinyet.emit.kinds import KINDS, Kind, kinds_for, maker
+from tinyet.emit.kinds import KINDS, PROJECT_KINDS, Kind, kinds_for
 from tinyet.errors import UsageError
 from tinyet.version import __version__
 
@@ -47,8 +47,6 @@ class Options:
 
 NO_OPTIONS = Options()
 
-_BARE_METAL = ("cmake", "platformio")
-_WITH_LIBRARY = ("arduino", "cmake", "platformio")
 _NUMBER = r"(0|[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])"
 _VERSION = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}", re.ASCII)
 # Of what addresses may hold, the characters that mean nothing in any file that the address goes into.
@@ -57,37 +55,38 @@ _HOMEPAGE = re.compile(r"https?://[\w.\-]+(:\d+)?(/[\w.~/?#@!&*+,=%:\-]*)?", re.
 
 def check_kind(kind: str, board: Board) -> Kind:
     """Return a kind of project by its name. Raises UsageError: it is unknown, or the board cannot have it."""
-    for known in KINDS:
-        if kind == known:
-            reason = maker(known).refusal(board)
-            if reason is None:
-                return known
-            boards = [other.name for other in all_boards() if known in kinds_for(other)]
-            raise UsageError(
-                what=f"there can be no {kind} project for the board {board.name}: {reason}",
-                where="--project",
-                hint=f"kinds for {board.name}: {', '.join(kinds_for(board))}\nboards for {kind}: {', '.join(boards)}",
-            )
-    raise UsageError(
-        what=f"there is no project kind {kind!r}", where="--project", hint=f"one of {', '.join(KINDS)}"
-    )
+    known = PROJECT_KINDS.get(kind)
+    if known is None:
+        raise UsageError(
+            what=f"there is no project kind {kind!r}", where="--project", hint=f"one of {', '.join(KINDS)}"
+        )
+    reason = known.refusal(board)
+    if reason is not None:
+        boards = [other.name for other in all_boards() if kind in kinds_for(other)]
+        raise UsageError(
+            what=f"there can be no {kind} project for the board {board.name}: {reason}",
+            where="--project",
+            hint=f"kinds for {board.name}: {', '.join(kinds_for(board))}\nboards for {kind}: {', '.join(boards)}",
+        )
+    return known.name
 
 
 def is_bare(kind: str, board: Board) -> bool:
     """Whether a project's application is started by tinyet's own code, not by a framework's."""
-    framework = kind == "platformio" and board.platformio is not None and board.platformio.framework
-    return board.bare_metal and kind in _BARE_METAL and not framework
+    return kind in PROJECT_KINDS and PROJECT_KINDS[kind].bare(board)
 
 
 def check_library(kind: Kind, version: str | None, homepage: str | None, *, archive: bool) -> None:
     """Raise UsageError for what a library of this kind of project cannot be given."""
-    if kind not in _WITH_LIBRARY and (version is not None or homepage is not None):
+    chosen = PROJECT_KINDS[kind]
+    if not chosen.library and (version is not None or homepage is not None):
+        others = sorted(name for name, other in PROJECT_KINDS.items() if other.library)
         raise UsageError(
             f"a {kind} project holds no library that has a version or a home page",
             "--library-version" if version is not None else "--homepage",
-            f"leave it away; kinds that have one: {', '.join(_WITH_LIBRARY)}",
+            f"leave it away; kinds that have one: {', '.join(others)}",
         )
-    if archive and kind != "arduino":
+    if archive and chosen.archive is None:
         raise UsageError(
             "a .zip file is written of Arduino libraries only", "--zip", "--project arduino, or leave it away"
         )
@@ -113,7 +112,7 @@ def project_files(
     model_sources: file name -> text of `<name>.h`, `<name>.c` and every kernel source and header they need.
     Raises UsageError for an unknown kind, or a board that cannot have it.
     """
-    tree = maker(check_kind(kind, board)).tree(board, facts, model_sources)
+    tree = PROJECT_KINDS[check_kind(kind, board)].tree(board, facts, model_sources)
     manifest: dict[str, object] = {
         "tinyet": __version__,
         "kind": kind,

@@ -1,43 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of projects. A new kind is a module with `refusal` and `tree`, and a row here."""
+"""The kinds of projects. A new kind is a module with a `KIND`, and a row here; in `build/`, a module that builds it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Mapping
+from typing import get_args
 
 from tinyet.boards import Board
-from tinyet.emit.facts import ModelFacts
 from tinyet.emit.kinds import arduino, cmake, model_only, platformio, zephyr
-from tinyet.emit.kinds.tree import Tree
+from tinyet.emit.kinds.kind import Kind, ProjectKind
 
-Kind = Literal["platformio", "cmake", "arduino", "zephyr", "model"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+__all__ = ["KINDS", "MODEL_ONLY", "PROJECT_KINDS", "Kind", "ProjectKind", "kinds_for"]
 
-
-@dataclass(frozen=True)
-class KindOf:
-    """refusal: why a board cannot have such a project, or None. tree: the project's files."""
-
-    refusal: Callable[[Board], str | None]
-    tree: Callable[[Board, ModelFacts, Mapping[str, str]], Tree]
-
-
-_MAKERS: Mapping[Kind, KindOf] = {
-    "platformio": KindOf(platformio.refusal, platformio.tree),
-    "cmake": KindOf(cmake.refusal, cmake.tree),
-    "zephyr": KindOf(zephyr.refusal, zephyr.tree),
-    "arduino": KindOf(arduino.refusal, arduino.tree),
-    "model": KindOf(model_only.refusal, model_only.tree),
+PROJECT_KINDS: Mapping[str, ProjectKind] = {
+    module.KIND.name: module.KIND for module in (platformio, cmake, arduino, zephyr, model_only)
 }
-
-
-def maker(kind: Kind) -> KindOf:
-    """What makes projects of a kind."""
-    return _MAKERS[kind]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+MODEL_ONLY = model_only.KIND.name
 
 
 def kinds_for(board: Board) -> tuple[Kind, ...]:
     """The kinds of projects that a board can have."""
-    return tuple(kind for kind in KINDS if _MAKERS[kind].refusal(board) is None)
+    return tuple(kind for kind in KINDS if PROJECT_KINDS[kind].refusal(board) is None)

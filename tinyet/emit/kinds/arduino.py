@@ -22,6 +22,7 @@ from tinyet.boards import Board
 from tinyet.delegates import PORTABLE
 from tinyet.delegates.delegate import own_files
 from tinyet.emit.facts import ModelFacts
+from tinyet.emit.kinds.kind import ProjectKind
 from tinyet.emit.kinds.tree import (
     TFLM_COMMON,
     Tree,
@@ -118,3 +119,18 @@ def _with(name: str, value: str, source: str) -> str:
     """A C file with a macro that elsewhere is a flag of the compiler's."""
     licence, rest = source.split("\n", 1)
     return f"{licence}\n#define {name} {value} /* added by tinyet */\n{rest}"
+
+
+KIND = ProjectKind(
+    "arduino",
+    (
+        "`arduino`",
+        "the Arduino IDE, arduino-cli: a library to install from its ZIP",
+        "boards with an Arduino core",
+        "[arduino.md](arduino.md)",
+    ),
+    refusal,
+    tree,
+    library=True,
+    archive=library_name,
+)

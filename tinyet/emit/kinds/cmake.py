@@ -22,6 +22,7 @@ from tinyet.assets.templating import render
 from tinyet.boards import Board
 from tinyet.boards.cpus import CLANG_LINK_FLAGS
 from tinyet.emit.facts import ModelFacts
+from tinyet.emit.kinds.kind import ProjectKind
 from tinyet.emit.kinds.tree import (
     Tree,
     basename,
@@ -118,3 +119,18 @@ def _presets(board: Board) -> str:
         "buildPresets": [{"name": preset["name"], "configurePreset": preset["name"]} for preset in presets],
     }
     return json.dumps(values, indent=2) + "\n"
+
+
+KIND = ProjectKind(
+    "cmake",
+    (
+        "`cmake`",
+        "CMake: a static library with a package, for this machine and the board",
+        "your own build",
+        "[generated-code.md](generated-code.md)",
+    ),
+    refusal,
+    tree,
+    bare=lambda board: board.bare_metal,
+    library=True,
+)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from tinyet.boards import Board
 from tinyet.emit.facts import ModelFacts
+from tinyet.emit.kinds.kind import ProjectKind
 from tinyet.emit.kinds.tree import Tree
 
 
@@ -18,3 +19,12 @@ def refusal(_board: Board) -> str | None:
 def tree(_board: Board, _facts: ModelFacts, model_sources: Mapping[str, str]) -> Tree:
     """The model's files, beside each other."""
     return Tree(dict(model_sources), "", "", ())
+
+
+KIND = ProjectKind(
+    "model",
+    ("`--model-only`", "your compiler", "just the C", "[generated-code.md](generated-code.md)"),
+    refusal,
+    tree,
+    application=False,
+)

@@ -22,6 +22,7 @@ from tinyet.assets.templating import render
 from tinyet.boards import Board
 from tinyet.emit.facts import ModelFacts
 from tinyet.emit.kinds import zephyr
+from tinyet.emit.kinds.kind import ProjectKind
 from tinyet.emit.kinds.tree import (
     Tree,
     basename,
@@ -149,3 +150,18 @@ def _board_json(board: Board) -> str:
         "upload": {"maximum_size": board.flash.bytes, "maximum_ram_size": board.ram.bytes},
     }
     return json.dumps(text, indent=2) + "\n"
+
+
+KIND = ProjectKind(
+    "platformio",
+    (
+        "`platformio` (the default)",
+        "PlatformIO, in VS Code or on the command line",
+        "emulated boards: bare metal, offline; real boards: the framework that the board file names",
+        "README.md in the project",
+    ),
+    refusal,
+    tree,
+    bare=lambda board: board.bare_metal and not (board.platformio is not None and board.platformio.framework),
+    library=True,
+)
