@@ -20,6 +20,7 @@ from tests import small, tiny_model
 from tests.golden import programs
 from tinyet import assets
 from tinyet.boards import load_board
+from tinyet.build.builder import HARNESS
 from tinyet.build.process import run
 from tinyet.build.tree import write_project
 from tinyet.data import make_samples, pattern_inputs
@@ -31,7 +32,7 @@ from tinyet.emit.kinds.zephyr import platformio_files
 from tinyet.emit.project import project_files
 from tinyet.errors import ToolchainError
 from tinyet.program import Program
-from tinyet.project import HARNESS, Project, generate
+from tinyet.project import Project, generate
 from tinyet.validate import ValidationResult, validate
 
 for _module in ("kconfiglib", "devicetree", "pykwalify", "yaml"):

@@ -24,11 +24,12 @@ from tests.golden_files import Golden
 from tests.whole_project import fix_version, whole
 from tinyet import assets
 from tinyet.boards import Arduino, Board, all_boards, load_board
+from tinyet.build.builder import HARNESS
 from tinyet.data import Data
 from tinyet.emit.kinds.arduino import library_name
 from tinyet.emit.project import Kind, project_files
 from tinyet.errors import ProjectError, ToolchainError, UsageError
-from tinyet.project import HARNESS, Project, generate
+from tinyet.project import Project, generate
 
 _FOLDERS = ("src", "examples", "extras")
 _CATEGORIES = (
