@@ -51,6 +51,7 @@ format: setup
 docs: setup
 	$(BIN)/python scripts/operator_table.py
 	$(BIN)/python scripts/board_table.py
+	$(BIN)/python scripts/figures.py
 
 clean:
 	rm -rf build .pytest_cache .mypy_cache .ruff_cache

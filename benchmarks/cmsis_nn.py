@@ -2,7 +2,7 @@
 """The delegate cmsis_nn on DS-CNN and ResNet8 of MLPerf Tiny: exactness, and instructions beside those of TFLM with
 CMSIS-NN.
 
-    python benchmarks/cmsis_nn.py [ds_cnn|resnet8 ...] [--board mps2_an386 ...] [--samples N]
+    python benchmarks/cmsis_nn.py [ds_cnn|resnet8 ...] [--board mps2_an386 ...] [--samples N] [--results NAME]
 
 Needs what benchmarks/mlperf_tiny.py needs, and CMSIS-NN. The exit status is 1 where a result is not bit-exact, or where
 the strongest build of TFLM with CMSIS-NN in the baselines takes fewer instructions.
@@ -11,24 +11,15 @@ the strongest build of TFLM with CMSIS-NN in the baselines takes fewer instructi
 import argparse
 import sys
 
-from mlperf_tiny import DEFAULT_SAMPLES, load_baselines, load_models, run
+from mlperf_tiny import DEFAULT_SAMPLES, load_models, run, strongest
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import record
 from tinyet.boards import load_board
 from tinyet.delegates import CMSIS_NN
 
 BOARDS = ("mps2_an386", "mps3_an547")
-
-
-def strongest(model: str, cpu: str) -> tuple[str, int] | None:
-    """The build of TFLM with CMSIS-NN that executes the fewest instructions: (name, instructions)."""
-    found = [
-        (int(str(figures["instructions"])), build)
-        for build, figures in load_baselines(model, cpu).items()
-        if build.startswith("tflm_cmsis_nn") and "instructions" in figures
-    ]
-    return min(found)[::-1] if found else None
 
 
 def main() -> int:
@@ -38,6 +29,7 @@ def main() -> int:
     parser.add_argument("models", nargs="*", choices=[*DEFAULT_SAMPLES, []], default=[])
     parser.add_argument("--board", action="append")
     parser.add_argument("--samples", type=int, default=20)
+    record.add_option(parser)
     options = parser.parse_args()
     models, console = load_models(), Console(width=150)
     table = Table(title="tinyet with the delegate cmsis_nn beside TFLM with CMSIS-NN: executed instructions")
@@ -45,11 +37,13 @@ def main() -> int:
         table.add_column(
             title, justify="right" if title in ("arena", "instructions", "TFLM + CMSIS-NN") else "left"
         )
-    passed = True
+    passed, rows = True, []
     for name in options.models or list(DEFAULT_SAMPLES):
         for board in options.board or BOARDS:
-            result = run(models, name, board, options.samples, console, (CMSIS_NN,))
-            count, best = result.instructions or 0, strongest(name, load_board(board).cpu)
+            result, figures = run(models, name, board, options.samples, console, (CMSIS_NN,))
+            rows.append(figures)
+            count, theirs = result.instructions or 0, strongest(name, load_board(board).cpu)
+            best = None if theirs is None else (theirs[0], int(str(theirs[1]["instructions"])))
             passed = passed and result.bit_exact and (best is None or count <= best[1])
             table.add_row(
                 name,
@@ -61,6 +55,7 @@ def main() -> int:
                 best[0] if best else "",
             )
     console.print(table)
+    record.write(options.results, rows)
     return 0 if passed else 1
 
 

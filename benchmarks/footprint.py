@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tinyet says of a model's flash and RAM before anything is built, beside what the linker says afterwards.
 
-    python benchmarks/footprint.py
+    python benchmarks/footprint.py [--results NAME]
 
 Ten networks on three boards. The linker's figures are the sizes of the symbols of the built firmware: const arrays,
 kernel parameters, arena and state. `folded`: bytes of small arrays, counted as linked, that the compiler has turned
@@ -10,6 +10,7 @@ into instructions. Code has no figure before the build, so it stands apart. Ends
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 import tempfile
@@ -20,7 +21,10 @@ from pathlib import Path
 import torch
 from torch import nn
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import tinyet
+from benchmarks import record
 from tinyet.boards import load_board
 from tinyet.build.size import measure
 from tinyet.deployment import deploy
@@ -129,8 +133,14 @@ def linked(program: tinyet.Program, board: str) -> tuple[Footprint, int, int]:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    record.add_option(parser)
+    options = parser.parse_args()
     torch.manual_seed(0)
     wrong = 0
+    rows = []
     columns = ("constants", "parameters", "arena", "state")
     print(
         f"{'network':18} {'board':13}",
@@ -143,6 +153,8 @@ def main() -> int:
         for board in BOARDS:
             before, (after, folded, rest) = said(program, board), linked(program, board)
             wrong += before != after
+            sizes = dict(zip(columns, before.row, strict=True))
+            rows.append({"network": name, "board": board, **sizes, "folded": folded, "code": rest})
             cells = [
                 f"{a} = {b}" if a == b else f"{a} ≠ {b}" for a, b in zip(before.row, after.row, strict=True)
             ]
@@ -153,6 +165,7 @@ def main() -> int:
                 flush=True,
             )
     print(f"{wrong} of {len(BOARDS) * 10} differ")
+    record.write(options.results, rows)
     return 1 if wrong else 0
 
 

@@ -3,7 +3,7 @@
 layers of other kinds, and of operators that work element by element, pool or resize.
 
     python benchmarks/kernels.py [ds_cnn|resnet8|depthwise|elementwise ...] [--board mps2_an386] [--optimize speed]
-                                 [--kernel SYMBOL ...]
+                                 [--kernel SYMBOL ...] [--results NAME]
 
 Weights and inputs are random; every output is compared with the operator's reference. Counts are executed
 instructions in QEMU, not cycles. --kernel computes every layer by it that it takes; flash is what the kernel says it
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks import record
 from tinyet import ops
 from tinyet.boards import Board, load_board
 from tinyet.build.gcc import build_firmware
@@ -260,7 +264,8 @@ def pinned(graph: Graph, board: Board, symbols: Sequence[str]) -> dict[str, str]
     return found
 
 
-def report(name: str, board: Board, optimize: Optimize, symbols: Sequence[str]) -> None:
+def report(name: str, board: Board, optimize: Optimize, symbols: Sequence[str]) -> list[dict[str, object]]:
+    """Print a row for each layer; the same rows as data."""
     graph = side_by_side(LAYERS[name])
     rng = np.random.default_rng(1)
     arrays: list[Array] = [rng.integers(-128, 128, t.shape).astype(np.int8) for t in graph.inputs]
@@ -273,6 +278,7 @@ def report(name: str, board: Board, optimize: Optimize, symbols: Sequence[str]) 
     print(f"{'layer':36} {'kernel':32} portable cortex_m  ratio    each     now scratch  flash")
     theirs = {step.node: n for step, n in zip(portable.deployment.steps, portable.counts, strict=True)}
     total = [0, 0]
+    rows: list[dict[str, object]] = []
     by_index = sorted(
         zip(ours.deployment.steps, ours.counts, strict=True), key=lambda s: graph.nodes.index(s[0].node)
     )
@@ -284,6 +290,21 @@ def report(name: str, board: Board, optimize: Optimize, symbols: Sequence[str]) 
         before = theirs[node]
         total = [total[0] + before, total[1] + count]
         cost = ours.deployment.decision.chosen[node].cost
+        rows.append(
+            {
+                "op": node.op,
+                "name": node.output.name,
+                "sizes": sizes,
+                "window": kernel,
+                "kernel": step.call.kernel,
+                "times": times,
+                "instructions": count,
+                "portable": before,
+                "scratch_bytes": step.call.scratch_bytes,
+                "constant_bytes": None if cost is None else cost.constants,
+                "code_bytes": None if cost is None else cost.code,
+            }
+        )
         flash = f"{cost.constants + cost.code:6}" if cost is not None else " " * 6
         print(
             f"{node.op + ' ' + kernel + ' ' + sizes:36} {step.call.kernel.removeprefix('tinyet_'):32} "
@@ -293,6 +314,7 @@ def report(name: str, board: Board, optimize: Optimize, symbols: Sequence[str]) 
     print(f"{'sum':69} {total[0]:8} {total[1]:8} {total[0] / total[1]:6.2f}")
     print(f"stack {ours.stack} bytes (portable {portable.stack})")
     print(f"firmware {ours.flash} bytes of flash (portable {portable.flash})\n")
+    return rows
 
 
 def main() -> None:
@@ -303,10 +325,11 @@ def main() -> None:
     parser.add_argument("--board", default="mps2_an386")
     parser.add_argument("--optimize", choices=OPTIMIZE, default="balanced")
     parser.add_argument("--kernel", action="append", default=[], metavar="SYMBOL")
+    record.add_option(parser)
     args = parser.parse_args()
     board = load_board(args.board)
-    for name in args.models:
-        report(name, board, check_optimize(args.optimize), args.kernel)
+    optimize = check_optimize(args.optimize)
+    record.write(args.results, {name: report(name, board, optimize, args.kernel) for name in args.models})
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """What networks take of RAM, and what that costs: layer by layer as they were, with outputs over the inputs they are
 computed from, by rows, and with their input by rows.
 
-    python benchmarks/memory.py [NETWORK ...] [--board mps2_an386] [--way WAY] [--json FILE]
+    python benchmarks/memory.py [NETWORK ...] [--board mps2_an386] [--way WAY] [--json FILE] [--results NAME]
 
 Networks are those of benchmarks/nets.py that have images, with random weights, and ds_cnn and resnet8 as
 benchmarks/mlperf_tiny.py has them; all take their images with the channels last, as a camera gives them. One firmware
@@ -35,6 +35,7 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tinyet
+from benchmarks import record
 from benchmarks.programs import program_of, show
 from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
@@ -249,6 +250,7 @@ def main() -> int:
     parser.add_argument("--board", default="mps2_an386")
     parser.add_argument("--way", action="append", choices=[way.name for way in WAYS])
     parser.add_argument("--json", type=Path)
+    record.add_option(parser)
     options = parser.parse_args()
     unknown = sorted(set(options.networks) - set(NETWORKS))
     if unknown:
@@ -264,6 +266,7 @@ def main() -> int:
         good = good and well_done
     if options.json is not None:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
+    record.write(options.results, [asdict(row) for row in rows])
     return 0 if good else 1
 
 

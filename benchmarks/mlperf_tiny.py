@@ -3,7 +3,7 @@
 instructions.
 
     python benchmarks/mlperf_tiny.py [ds_cnn|resnet8 ...] [--board mps2_an386] [--optimize speed] [--samples N]
-                                     [--json FILE]
+                                     [--json FILE] [--results NAME]
 
 Needs the trained models and their data: TINYET_MLPERF_DIR (default ../shared/mlperf_tiny), with a `models.py` that has
 ds_cnn(), resnet8(), keyword_test() and cifar10(split). Baselines of TFLM with CMSIS-NN are read from TINYET_BASELINES
@@ -24,11 +24,16 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import tinyet
+from benchmarks import record
 from tinyet.boards import load_board
 from tinyet.delegates import DEFAULT, Delegate
 from tinyet.delegates.decide import OPTIMIZE, Optimize, check_optimize
 from tinyet.validate import ValidationResult
+
+Figures = dict[str, object]
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_SAMPLES = {"ds_cnn": 1000, "resnet8": 200}
@@ -56,6 +61,16 @@ def load_baselines(model: str, cpu: str) -> dict[str, dict[str, object]]:
     return json.loads(place.read_text(encoding="utf-8"))["models"].get(model, {}).get(cpu, {})
 
 
+def strongest(model: str, cpu: str) -> tuple[str, dict[str, object]] | None:
+    """The build of TFLM with CMSIS-NN that executes the fewest instructions: (name, figures)."""
+    found = [
+        (int(str(figures["instructions"])), build, figures)
+        for build, figures in load_baselines(model, cpu).items()
+        if build.startswith("tflm_cmsis_nn") and "instructions" in figures
+    ]
+    return min(found, key=lambda entry: entry[:2])[1:] if found else None
+
+
 def data_of(models: ModuleType, name: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """(calibration, test inputs, labels, which test samples count for accuracy)."""
     if name == "ds_cnn":
@@ -78,7 +93,8 @@ def run(
     console: Console,
     delegates: Sequence[Delegate] = DEFAULT,
     optimize: Optimize = "balanced",
-) -> ValidationResult:
+) -> tuple[ValidationResult, Figures]:
+    """What the board computed, and the figures of it that documents show."""
     network = getattr(models, name)()
     calibration, x, labels, counted = data_of(models, name)
     program = tinyet.compile(network, (x[:1],), calibration=calibration.split(10), name=name)
@@ -94,6 +110,7 @@ def run(
         )
         project.build()
         result = project.validate(x.numpy(), labels=labels.numpy(), on="qemu")
+        stated = project.deployment.decision.figures.instructions
     with torch.no_grad():
         exact = network(x).argmax(-1)
     device = torch.tensor([int(o[0].argmax()) for o in result.outputs])
@@ -102,7 +119,28 @@ def run(
     board = load_board(board_name)
     baselines = load_baselines(name, board.cpu)
     report(console, name, board.title, result, share, wanted, baselines)
-    return result
+    theirs = strongest(name, board.cpu)
+    figures: Figures = {
+        "network": name,
+        "board": board_name,
+        "optimize": optimize,
+        "delegates": [delegate.name for delegate in delegates],
+        "samples": result.samples,
+        "mismatches": result.mismatches,
+        "counted": int(counted.sum()),
+        "accuracy_float": wanted,
+        "accuracy": share,
+        "instructions": result.instructions,
+        "stated": stated,
+        "arena_bytes": result.arena_bytes,
+        "ram_bytes": result.ram_bytes,
+        "stack_bytes": result.stack_bytes,
+        "flash_bytes": result.flash_bytes,
+        "tflm": None
+        if theirs is None
+        else {"build": theirs[0], **{key: theirs[1][key] for key in ("instructions", "arena_bytes")}},
+    }
+    return result, figures
 
 
 def report(
@@ -173,18 +211,22 @@ def main() -> int:
     parser.add_argument("--optimize", choices=OPTIMIZE, default="balanced")
     parser.add_argument("--samples", type=int, default=None)
     parser.add_argument("--json", type=Path, default=None)
+    record.add_option(parser)
     options = parser.parse_args()
     models = load_models()
     console = Console(width=150)
-    results = {}
+    found: dict[str, dict[str, object]] = {}
+    rows: list[Figures] = []
     for name in options.models or list(DEFAULT_SAMPLES):
         samples = options.samples or DEFAULT_SAMPLES[name]
         optimize = check_optimize(options.optimize)
-        result = run(models, name, options.board, samples, console, optimize=optimize)
-        results[name] = result.to_json()
+        result, figures = run(models, name, options.board, samples, console, optimize=optimize)
+        found[name] = result.to_json()
+        rows.append(figures)
     if options.json is not None:
-        options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    return 0 if all(r["bit_exact"] for r in results.values()) else 1
+        options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    record.write(options.results, rows)
+    return 0 if all(r["bit_exact"] for r in found.values()) else 1
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How near small networks of unusual ranges stay to their float models in int8, beside plain PT2E.
 
-    python benchmarks/networks.py [--only TEXT] [--worse] [--json FILE]
+    python benchmarks/networks.py [--only TEXT] [--worse] [--json FILE] [--results NAME]
 
 Each network of `tests/networks` is quantized twice with the same calibration data, by `tinyet.compile` and by torchao's
 own flow with every value observed by itself (`tests/networks/plain.py` says how exactly), and judged by the same
@@ -22,6 +22,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.record import add_option, write
 from tests.networks.measure import WORSE_DB, Result, measure
 from tests.networks.suite import NETWORKS
 from tinyet.errors import TinyetError
@@ -34,6 +35,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="networks whose name or theme holds this")
     parser.add_argument("--worse", action="store_true", help="show only those that fail")
     parser.add_argument("--json", type=Path, default=None)
+    add_option(parser)
     options = parser.parse_args()
     torch.set_num_threads(1)
     console = Console(width=110)
@@ -70,11 +72,12 @@ def main() -> int:
         least = min(results, key=lambda result: result.difference)
         mean = sum(result.difference for result in results) / len(results)
         console.print(f"worst {least.difference:+.1f} dB ({least.network.name}), mean {mean:+.1f} dB")
+    rows = [
+        {"name": r.network.name, "theme": r.network.theme, "plain_db": r.plain_db, "ours_db": r.ours_db}
+        for r in results
+    ]
+    write(options.results, rows)
     if options.json is not None:
-        rows = [
-            {"name": r.network.name, "theme": r.network.theme, "plain_db": r.plain_db, "ours_db": r.ours_db}
-            for r in results
-        ]
         options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     return 1 if worse or failed else 0
 

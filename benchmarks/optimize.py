@@ -3,7 +3,7 @@
 fastest.
 
     python benchmarks/optimize.py [NETWORK ...] [--board mps2_an386] [--optimize speed] [--layers] [--frontier]
-                                  [--json FILE]
+                                  [--json FILE] [--results NAME]
 
 Networks are those of benchmarks/nets.py, with random weights, and ds_cnn and resnet8 as benchmarks/mlperf_tiny.py has
 them. One firmware for each network and objective, run in QEMU on two samples, every layer bit for bit beside the
@@ -28,6 +28,7 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tinyet
+from benchmarks import record
 from benchmarks.nets import NETWORKS
 from benchmarks.programs import TRAINED, program_of, show
 from tinyet.boards import load_board
@@ -102,6 +103,7 @@ def main() -> int:
     parser.add_argument("--layers", action="store_true")
     parser.add_argument("--frontier", action="store_true")
     parser.add_argument("--json", type=Path)
+    record.add_option(parser)
     options = parser.parse_args()
     unknown = sorted(set(options.networks) - {*TRAINED, *NETWORKS})
     if unknown:
@@ -146,6 +148,7 @@ def main() -> int:
         show(console, f"{name} on {options.board}", columns, of_network, 2)
     if options.json is not None:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
+    record.write(options.results, [asdict(row) for row in rows])
     return 0 if all(row.bit_exact for row in rows) else 1
 
 

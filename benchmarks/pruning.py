@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What pruning is worth on a board: the same pruned network, compiled with and without removing its channels.
 
-    python benchmarks/pruning.py [--share 0.5] [--board mps2_an386] [--samples N]
+    python benchmarks/pruning.py [--share 0.5] [--board mps2_an386] [--samples N] [--results NAME]
 
 The network is ResNet8 (CIFAR-10) of MLPerf Tiny with a share of the filters of each layer set to zero by their L1 norm,
 with their biases; layers whose results are added lose the same filters. It is not trained again, so its accuracy
@@ -22,6 +22,7 @@ from torch import nn
 from torch.nn.utils import prune
 
 import tinyet
+from benchmarks import record
 from tinyet.passes.prune_channels import macs_of, weight_bytes
 from tinyet.validate import ValidationResult
 
@@ -61,6 +62,7 @@ def main() -> int:
     parser.add_argument("--share", type=float, default=0.5)
     parser.add_argument("--board", default="mps2_an386")
     parser.add_argument("--samples", type=int, default=3)
+    record.add_option(parser)
     options = parser.parse_args()
     models = load_models()
     network = pruned_resnet8(models.resnet8(), options.share)
@@ -72,7 +74,7 @@ def main() -> int:
     )
     for title in ("channels", "MACs", "weight bytes", "flash", "arena", "instructions", "bit-exact"):
         table.add_column(title, justify="left" if title == "channels" else "right")
-    outputs = []
+    outputs, rows = [], []
     for title, removed in (("kept as zeros", False), ("removed", True)):
         program = tinyet.compile(
             network, (x[:1],), calibration=calibration[:100].split(1), name="resnet8", prune=removed
@@ -80,13 +82,22 @@ def main() -> int:
         result = run(program, options.board, x[: options.samples])
         outputs.append([output[0].tobytes() for output in result.outputs])
         graph = program.graph
-        table.add_row(
-            title, f"{macs_of(graph.nodes):,}", f"{weight_bytes(graph):,}", f"{result.flash_bytes:,}",
-            f"{result.arena_bytes:,}", f"{result.instructions:,}", str(result.bit_exact),
-        )  # fmt: skip
+        row = {
+            "channels": title,
+            "macs": macs_of(graph.nodes),
+            "weight_bytes": weight_bytes(graph),
+            "flash_bytes": result.flash_bytes,
+            "arena_bytes": result.arena_bytes,
+            "instructions": result.instructions,
+            "bit_exact": result.bit_exact,
+        }
+        rows.append(row)
+        numbers = list(row.values())[1:-1]
+        table.add_row(title, *(f"{number:,}" for number in numbers), str(result.bit_exact))
     console.print(table)
     for note in program.notes:
         console.print(str(note), soft_wrap=True)
+    record.write(options.results, rows)
     same = outputs[0] == outputs[1]
     console.print(f"both programs give the same bits: {same}")
     return 0 if same else 1

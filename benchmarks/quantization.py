@@ -2,6 +2,7 @@
 """What each way to quantize costs and keeps: DS-CNN (keywords) and ResNet8 (CIFAR-10) of MLPerf Tiny.
 
     python benchmarks/quantization.py [ds_cnn|resnet8|digits ...] [--samples N] [--exact N] [--search] [--json FILE]
+                                       [--results NAME]
 
 Accuracy and mean squared error (of the class probabilities, against the float model) are those of the compiled program
 over all samples, by the host reference (`Program.run`): of the integers that ship, not of a simulation of them in
@@ -34,6 +35,7 @@ from mlperf_tiny import data_of, load_models
 from torch.export import ExportedProgram
 
 import tinyet
+from benchmarks.record import add_option, write
 from tinyet import TinyetQuantizer, dynamic_config, int4_config, int8_config, int16_config
 from tinyet.compiler import cost_on
 from tinyet.importers.torch.capture import capture
@@ -187,6 +189,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="variants whose name holds this")
     parser.add_argument("--search", action="store_true")
     parser.add_argument("--json", type=Path, default=None)
+    add_option(parser)
     options = parser.parse_args()
     torch.set_num_threads(1)
     console = Console(width=130)
@@ -195,6 +198,7 @@ def main() -> int:
         rows = hard_case() if name == "digits" else rows_of(load_models(), name, options, console)
         show(console, name, rows)
         results[name] = [vars(row) for row in rows]
+    write(options.results, results)
     if options.json is not None:
         options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     exact = [row["exact"] for rows in results.values() for row in rows if row["exact"] is not None]

@@ -2,6 +2,7 @@
 """What a run costs when it takes the newest frames only, beside one that takes the whole window.
 
     python benchmarks/streaming.py [--board mps2_an386] [--frames 1000] [--only NAME] [--json FILE]
+                                   [--results NAME]
 
 Each network is quantized over its window and compiled for the board twice: as it is, and streaming. The streaming
 firmware then runs frame after frame on the emulated board, and each of its answers is compared with that of the
@@ -30,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tinyet
 from benchmarks.programs import show
+from benchmarks.record import add_option, write
 from tests.streamed import harness
 from tinyet.boards import Board, load_board
 from tinyet.deployment import deploy
@@ -221,6 +223,7 @@ def main() -> int:
     parser.add_argument("--frames", type=int, default=1000)
     parser.add_argument("--only", default="", help="networks whose name holds this")
     parser.add_argument("--json", type=Path, default=None)
+    add_option(parser)
     options = parser.parse_args()
     board = load_board(options.board)
     results = []
@@ -250,6 +253,7 @@ def main() -> int:
     show(Console(width=120), f"instructions of a run and bytes of RAM on {board.name}", columns, rows, 1)
     if options.json is not None:
         options.json.write_text(json.dumps([vars(r) for r in results], indent=2) + "\n", encoding="utf-8")
+    write(options.results, [vars(r) for r in results])
     return 1 if any(r.differ for r in results) else 0
 
 

@@ -2,6 +2,7 @@
 """Every .tflite file of a folder: taken or refused, its bits beside TFLM's and LiteRT's, and what it costs on a board.
 
     python benchmarks/tflite.py [FOLDER] [--only TEXT ...] [--runs N] [--host] [--json FILE]
+                                [--results NAME]
 
 FOLDER is TINYET_TFLITE_DIR by default: a copy of the files that tensorflow/tflite-micro and mlcommons/tiny carry, say.
 Inputs are drawn from all integers of their type (floats: from a normal distribution), the same for all. A runtime's
@@ -24,7 +25,10 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import tinyet
+from benchmarks import record
 from tinyet.errors import TinyetError
 from tinyet.ir import Array, DType, Tensor
 from tinyet.oracles import compare_runs
@@ -112,6 +116,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--host", action="store_true")
     parser.add_argument("--json", type=Path)
+    record.add_option(parser)
     arguments = parser.parse_args()
     if arguments.folder is None:
         sys.exit("which folder of .tflite files? Give it, or set TINYET_TFLITE_DIR")
@@ -133,6 +138,7 @@ def main() -> None:
         print(f"{short:44}{found['tflm']:>10}{found['litert']:>10}{figures}", flush=True)
     taken = [found for found in table.values() if "refused" not in found]
     print(f"{len(taken)} of {len(table)} files taken")
+    record.write(arguments.results, table)
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """int16 activations and int4 weights beside int8: instructions a product of layers of each kind, and the ratios.
 
-    python benchmarks/widths.py [--board mps2_an386]
+    python benchmarks/widths.py [--board mps2_an386] [--results NAME]
 
 Twice: by kernels whose weights lie in flash as they are (int4 two to a byte), and by the fastest of all that the
 delegate cortex_m has. Weights and inputs are random; every output is compared with the operator's reference. Counts are
@@ -20,6 +20,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import kernels as layers
+from benchmarks import record
 from benchmarks.cost_grids import of_type
 from tinyet.boards import Board, load_board
 from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
@@ -70,18 +71,18 @@ def measured(board: Board, delegate: Delegate) -> dict[str, list[tuple[str, floa
     ]
     run = layers.run(graph, arrays, board, [delegate, PORTABLE], Objective("speed"))
     found = {
-        step.node: (step.call.kernel.removeprefix("tinyet_"), count / step.macs)
+        step.node: (step.call.kernel, count / step.macs)
         for step, count in zip(run.deployment.steps, run.counts, strict=True)
     }
     own = iter(graph.nodes)
     return {name: [found[next(own)] for _ in TYPES] for name in LAYERS}
 
 
-def report(board: Board, delegate: Delegate) -> None:
-    for name, ((kernel, base), *others) in measured(board, delegate).items():
-        print(f"{name:34} {kernel:26} {base:6.3f}")
+def report(found: dict[str, list[tuple[str, float]]]) -> None:
+    for name, ((kernel, base), *others) in found.items():
+        print(f"{name:34} {kernel:33} {base:6.3f}")
         for title, (other, count) in zip(list(TYPES.values())[1:], others, strict=True):
-            print(f"{title:>34} {other:26} {count:6.3f} {count / base:6.2f}")
+            print(f"{title:>34} {other:33} {count:6.3f} {count / base:6.2f}")
 
 
 def main() -> None:
@@ -89,10 +90,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--board", default="mps2_an386")
-    board = load_board(parser.parse_args().board)
+    record.add_option(parser)
+    options = parser.parse_args()
+    board = load_board(options.board)
+    found = {}
     for title, delegate in (("weights as they are", compact(CORTEX_M)), ("the fastest", CORTEX_M)):
         print(f"{title}, on {board.name}: instructions a product, and of int8's")
-        report(board, delegate)
+        found[title] = measured(board, delegate)
+        report(found[title])
+    record.write(options.results, found)
 
 
 if __name__ == "__main__":

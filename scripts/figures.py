@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what benchmarks have measured into the documents, from `benchmarks/results/`.
+
+    python scripts/figures.py            # write
+    python scripts/figures.py --check    # exit status 1 where a page is not what the results give
+
+A page says where a figure belongs: `<!-- figures: NAME -->`, and `<!-- end -->` behind it, around a table or within a
+sentence. NAME is a function of FIGURES below, which gives the text. To measure anew, run the command that the result's
+file has, then this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+MARKED = re.compile(r"(<!-- figures: (\w+) -->)(.*?)(<!-- end -->)", re.DOTALL)
+
+NETWORKS = {"ds_cnn": "DS-CNN", "resnet8": "ResNet8"}
+"""What documents call the networks of benchmarks."""
+
+
+@cache
+def result(name: str) -> Any:
+    """The figures of a result."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["figures"]
+
+
+def table(heads: Sequence[str], right: int, rows: Iterable[Sequence[object]]) -> str:
+    """In Markdown, between empty lines. right: from this column on, numbers, which stand at the right."""
+    lines = [f"| {' | '.join(heads)} |".replace("|  |", "| |")]
+    lines.append("|" + "".join("---|" if i < right else "--:|" for i in range(len(heads))))
+    lines += [f"| {' | '.join(map(_cell, row))} |".replace("|  |", "| |") for row in rows]
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def _cell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+# ---------------------------------------------------------------- DS-CNN and ResNet8
+
+
+def networks_measured() -> str:
+    """The README's table: what runs on the board, how right, and what it takes."""
+    found = {row["network"]: row for row in result("mlperf_tiny")}
+    ways = {(row["network"], row["way"]): row for row in result("memory_trained")}
+    names = ("ds_cnn", "resnet8")
+    rows = [found[name] for name in names]
+    by_rows = [ways[name, "rows, overlap"] for name in names]
+    costs = [
+        by_row["instructions"] / ways[name, "whole layers"]["instructions"] - 1
+        for name, by_row in zip(names, by_rows, strict=True)
+    ]
+    more = " and ".join(f"{cost * 100:.0f}" for cost in costs)
+    lines = [
+        (
+            "samples run on the board, bit-exact",
+            *(f"{row['samples'] - row['mismatches']} of {row['samples']}" for row in rows),
+        ),
+        (
+            "accuracy, float model / int8 on the board",
+            *(
+                f"{row['accuracy_float'] * 100:.2f} % / {row['accuracy'] * 100:.2f} %, "
+                f"of {row['counted']} samples not used for calibration"
+                for row in rows
+            ),
+        ),
+        ("instructions per inference", *(row["instructions"] for row in rows)),
+        (
+            "for comparison: TFLM with CMSIS-NN, its strongest bit-exact build",
+            *(row["tflm"]["instructions"] for row in rows),
+        ),
+        (
+            f"arena; with layers [by rows](docs/memory.md) where RAM is short, for {more} % more instructions",
+            *(
+                f"{row['arena_bytes']:,} bytes; {by_row['arena']:,}"
+                for row, by_row in zip(rows, by_rows, strict=True)
+            ),
+        ),
+        ("static RAM / stack", *(f"{row['ram_bytes']:,} / {row['stack_bytes']:,} bytes" for row in rows)),
+        ("flash, code and weights", *(f"{row['flash_bytes']:,} bytes" for row in rows)),
+    ]
+    return table(("", "DS-CNN (keywords)", "ResNet8 (images)"), 3, lines)
+
+
+CORES = {"mps2_an386": "Cortex-M4", "mps3_an547": "Cortex-M55"}
+
+
+def delegate_cmsis_nn() -> str:
+    """Instructions with CMSIS-NN, TFLM's with the same library in brackets."""
+    found = {(row["network"], row["board"]): row for row in result("cmsis_nn")}
+    rows = [
+        (
+            CORES[board] + (", Helium" if board == "mps3_an547" else ""),
+            *(
+                f"{row['instructions']:,} ({row['tflm']['instructions']:,})"
+                for row in (found[name, board] for name in ("ds_cnn", "resnet8"))
+            ),
+        )
+        for board in CORES
+    ]
+    return table(("instructions per inference", "DS-CNN", "ResNet8"), 3, rows)
+
+
+def delegate_cmsis_nn_arenas() -> str:
+    """The same with arenas."""
+    rows = [
+        (
+            NETWORKS[row["network"]],
+            CORES[row["board"]],
+            row["instructions"],
+            row["arena_bytes"],
+            row["tflm"]["instructions"],
+            row["tflm"]["arena_bytes"],
+        )
+        for row in result("cmsis_nn")
+    ]
+    heads = ("model", "core", "tinyet with cmsis_nn", "arena", "TFLM with CMSIS-NN", "arena")
+    return table(heads, 2, rows)
+
+
+def delegate_cmsis_nn_helium() -> str:
+    """Instructions of DS-CNN and ResNet8 on the M55; within a sentence."""
+    counts = [row["instructions"] for row in result("cmsis_nn") if row["board"] == "mps3_an547"]
+    return " and ".join(f"{count:,}" for count in counts)
+
+
+def pruning() -> str:
+    """The same pruned network with its channels, and without."""
+    columns = ("macs", "weight_bytes", "flash_bytes", "arena_bytes", "instructions")
+    rows = [(row["channels"], *(row[column] for column in columns)) for row in result("pruning")]
+    return table(("channels", "MACs", "weight bytes", "flash", "arena", "instructions"), 1, rows)
+
+
+def against_cmsis_nn() -> str:
+    """How many times as many instructions DS-CNN takes with CMSIS-NN's kernels; within a sentence."""
+    *layers, whole = result("against_cmsis_nn")["ds_cnn"]
+    first, *others = [row for row in layers if row["op"] == "conv2d"]
+    depthwise = [row for row in others if "depthwise" in row["kernel"]]
+    pointwise = [row for row in others if row not in depthwise]
+
+    def ratio(*rows: dict[str, Any]) -> str:
+        return f"{sum(row['other'] for row in rows) / sum(row['instructions'] for row in rows):.2f}"
+
+    return (
+        f"{ratio(whole)} times as many instructions on mps2_an386: the first layer {ratio(first)}, "
+        f"depthwise ones {ratio(*depthwise)}, pointwise ones {ratio(*pointwise)}"
+    )
+
+
+# ---------------------------------------------------------------- single layers
+
+
+ELEMENTWISE = (
+    "a + b, of one shape",
+    "a + b, b of each channel",
+    "a + b, b of each pixel",
+    "a * b, of one shape",
+    "a * b, b of each channel (squeeze and excite)",
+    "a * b, b of each pixel",
+    "maximum, minimum",
+    "clamp in one scale, maximum with a scalar",
+    "requantization; sum and product with a scalar (portable: a table of 256 bytes besides)",
+    "a lone batch norm",
+    "bilinear, twice as large",
+    "bilinear, twice as large, aligned corners",
+    "mean of an image",
+    "softmax of rows of 32",
+)
+"""What documents call the nodes of benchmarks/kernels.py elementwise, in its order."""
+
+
+def elementwise() -> str:
+    """Instructions a value, by the kernels for DSP and by the portable ones."""
+    rows = [
+        (
+            label,
+            f"`{row['kernel']}`",
+            f"{row['instructions'] / row['times']:.1f}",
+            f"{row['portable'] / row['times']:.1f}",
+        )
+        for label, row in zip(ELEMENTWISE, result("elementwise")["elementwise"], strict=True)
+    ]
+    return table(("operator", "kernel", "now", "portable"), 2, rows)
+
+
+def widths() -> str:
+    """int16 activations and int4 weights beside int8: instructions a product, and how many times int8's."""
+    rows = []
+    for name, found in result("widths")["weights as they are"].items():
+        (_, base), *others = found
+        label = (
+            re.sub(r"(?<=\d)x(?=\d)", "×", name).replace("->", "→").replace("linear ", "fully connected, ")
+        )
+        cells = [cell for _, count in others for cell in (f"{count:.2f}", f"{count / base:.2f}")]
+        rows.append((label, f"{base:.2f}", *cells))
+    return table(("layer", "int8", "int16 activations", "", "int4 weights", ""), 1, rows)
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    function.__name__: function
+    for function in (
+        networks_measured,
+        delegate_cmsis_nn,
+        delegate_cmsis_nn_arenas,
+        delegate_cmsis_nn_helium,
+        pruning,
+        against_cmsis_nn,
+        elementwise,
+        widths,
+    )
+}
+
+
+def pages() -> list[Path]:
+    """The documents that hold figures."""
+    found = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [path for path in found if MARKED.search(path.read_text(encoding="utf-8"))]
+
+
+def text(path: Path) -> str:
+    """A page as it should be. Raises KeyError for a figure that FIGURES does not have."""
+    return MARKED.sub(lambda m: m[1] + FIGURES[m[2]]() + m[4], path.read_text(encoding="utf-8"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check = parser.parse_args().check
+    stale = [path for path in pages() if path.read_text(encoding="utf-8") != text(path)]
+    for path in stale:
+        sys.stdout.write(f"{path.relative_to(ROOT)}\n")
+        if not check:
+            path.write_text(text(path), encoding="utf-8")
+    return int(check and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
