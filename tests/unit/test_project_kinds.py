@@ -15,7 +15,11 @@ from tinyet.emit.kinds import KINDS, PROJECT_KINDS
 PACKAGE = Path(tinyet.__file__).parent
 DOCS = PACKAGE.parent / "docs"
 # Names of frameworks, which board files say, are words of these.
-OWN = {*(f"build/{kind}.py" for kind in KINDS), *(f"emit/kinds/{kind}.py" for kind in KINDS), "boards/file.py"}
+OWN = {
+    *(f"build/{kind}.py" for kind in KINDS),
+    *(f"emit/kinds/{kind}.py" for kind in KINDS),
+    "boards/file.py",
+}
 
 
 def compared(path: Path) -> set[str]:
