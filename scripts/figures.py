@@ -206,6 +206,16 @@ def widths() -> str:
     return table(("layer", "int8", "int16 activations", "", "int4 weights", ""), 1, rows)
 
 
+# ---------------------------------------------------------------- sizes
+
+
+def footprint() -> str:
+    """Bytes that are said before a build and found by the linker, which are the same."""
+    columns = ("network", "board", "constants", "parameters", "arena", "state", "folded", "code")
+    rows = [[row[column] for column in columns] for row in result("footprint")]
+    return table((*columns[:-1], "code and harness"), 2, rows)
+
+
 FIGURES: dict[str, Callable[[], str]] = {
     function.__name__: function
     for function in (
@@ -217,6 +227,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         against_cmsis_nn,
         elementwise,
         widths,
+        footprint,
     )
 }
 
