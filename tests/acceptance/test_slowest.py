@@ -82,7 +82,7 @@ class Compiler:
 def test_an_object_is_made_anew_when_anything_in_it_is_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(objects, "_directory", lambda: tmp_path)
+    monkeypatch.setattr(objects, "directory", lambda: tmp_path)
     compiler = Compiler()
     once = objects.stored(compiler)
 

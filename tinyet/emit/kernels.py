@@ -23,8 +23,11 @@ _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
 _RENAMED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([A-Za-z_]\w*)[ \t]*$", re.MULTILINE)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^)\n]*)\)((?:[^\n]*\\\n)*[^\n]*)", re.MULTILINE)
 _CALL = re.compile(r"^(\w+)\(([^\n]*)\)[ \t]*;?[ \t]*$", re.MULTILINE)
-# What stands before the braces of a function, or before the value of a variable, behind the last ; or }.
-_DEFINITION = re.compile(r"([^;{}=]*[\s*])(\w+)\s*(?:\([^;{}=]*\)\s*\{\}|(?:\[[^\]]*\]\s*)?=)")
+# The text before the braces of a function, or before the value of a variable, from the last ; or } on. Tried from every
+# character instead, long declarations would take the square of their length.
+_DEFINITION = re.compile(
+    r"(?:\A|(?<=[;{}=]))([^;{}=]*[\s*])(\w+)\s*(?:\([^;{}=]*\)\s*\{\}|(?:\[[^\]]*\]\s*)?=)"
+)
 _NOT_EXTERNAL = re.compile(r"static|inline|extern|typedef", re.IGNORECASE)
 _OPENING = re.compile(r"\A\s*/\*.*?\*/[ \t]*\n", re.DOTALL)
 

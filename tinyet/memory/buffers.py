@@ -170,10 +170,16 @@ def _cheapest_path(sizes: Sequence[int], gaps: Sequence[Sequence[int]]) -> int:
     """
     members = range(len(sizes))
     if len(sizes) > _EXACT_PATH:
-        left, best = list(members), 0
+        left, best = set(members), 0
+        # Of each member the others, the farthest first: the last of them that is left is as near as any.
+        others = [sorted((j for j in members if j != i), key=lambda j: -gaps[i][j]) for i in members]
         while left:
+            nearest = {}
+            for i in left:
+                while others[i] and others[i][-1] not in left:
+                    others[i].pop()
+                nearest[i] = gaps[i][others[i][-1]] if others[i] else sizes[i]
             # Each but the last is followed by one that is as near as any.
-            nearest = {i: min((gaps[i][j] for j in left if j != i), default=sizes[i]) for i in left}
             best = max(best, sum(nearest.values()) + min(sizes[i] - nearest[i] for i in left))
             left.remove(min(left, key=lambda i: (nearest[i], i)))
         return best
