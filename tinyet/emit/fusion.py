@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams as C: a loop over what is done, one case for each layer's strip, in an order that Python has found out."""
+"""Fusion groups as C: a loop over what is done, one case for each layer's strip, in an order that Python has found
+out."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Order:
-    """The order of a stream's cases, by number, in repeating parts."""
+    """The order of a fusion group's cases, by number, in repeating parts."""
 
     codes: tuple[int, ...]
     parts: tuple[Part, ...]
@@ -88,7 +89,7 @@ class CaseView:
 
 @dataclass(frozen=True)
 class StreamView:
-    """A stream as the template prints it. notes: its layers. pointers: declarations before the loop.
+    """A fusion group as the template prints it. notes: its layers. pointers: declarations before the loop.
     kept: declarations of what goes on with the rows; starts: what it is at first. taken: what is taken from the caller
     row by row, or nothing. ahead: it comes before the one that takes rows."""
 
@@ -118,8 +119,8 @@ def part_lines(found: Order) -> tuple[str, ...]:
 
 
 class RowPointers:
-    """Pointers to the rows of a stream's tensors: to slots of windows, and variables that advance with every strip of
-    a whole tensor.
+    """Pointers to the rows of a fusion group's tensors: to slots of windows, and variables that advance with every
+    strip of a whole tensor.
 
     names: of the tensors. variables: declarations of what goes on, and of where the windows of the pile begin; starts:
     what sets them before the first row.
@@ -231,7 +232,8 @@ class RowPointers:
         return f"{function}({at}, {action.value}, {action.rows * row_bytes(action.tensor)}u);"
 
     def fills_around(self, action: Fill) -> bool:
-        """Whether it sets rows around a whole tensor that the stream reads: its own pointer is one to constants."""
+        """Whether it sets rows around a whole tensor that the fusion group reads: its own pointer is one to
+        constants."""
         rows = self.fusion_group.rows[action.tensor]
         computed = any(action.tensor in node.outputs for node in self.fusion_group.nodes)
         return not (rows.window or rows.stacked or computed)
@@ -256,8 +258,8 @@ def _starts(fusion_group: FusionGroup) -> dict[tuple[Node, int], Place]:
 
 @dataclass(frozen=True)
 class Case:
-    """One case of a stream: a strip of a layer, rows around an image or rows from the caller, with the moves that it
-    needs. Strips of one layer differ in the slots of their rows."""
+    """One case of a fusion group: a strip of a layer, rows around an image or rows from the caller, with the moves
+    that it needs. Strips of one layer differ in the slots of their rows."""
 
     ahead: tuple[Shift, ...]
     action: Run | Fill | Take
@@ -265,7 +267,7 @@ class Case:
 
 
 def cases(fusion_group: FusionGroup) -> list[Case]:
-    """All of a stream, in order."""
+    """All of a fusion group, in order."""
     found: list[Case] = []
     ahead: list[Shift] = []
     for action in fusion_group.actions:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a stream can be halted to look at what it has computed, and which rows are there then."""
+"""Where a fusion group can be halted to look at what it has computed, and which rows are there then."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Breakpoint:
     """Right behind a run of a layer, before anything moves.
 
     runs: how often the layer has run by then. made: the rows that this run has computed. places: of all rows that
-    layers of the stream have computed and that are still there.
+    layers of the fusion group have computed and that are still there.
     """
 
     node: Node
@@ -29,7 +29,7 @@ class Breakpoint:
 
 
 def breakpoints(fusion_group: FusionGroup) -> list[Breakpoint]:
-    """All of a stream, in the order of its runs."""
+    """All of a fusion group, in the order of its runs."""
     found: list[Breakpoint] = []
     done = dict.fromkeys(fusion_group.nodes, 0)
     slots: dict[Row, int] = {}

@@ -18,7 +18,7 @@ from tinyet.memory.timeline import Timeline
 
 
 class FusionRefusedError(Exception):
-    """A stream that cannot be planned: around one of its whole tensors there is no room."""
+    """A fusion group that cannot be planned: around one of its whole tensors there is no room."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ class CandidatePlan:
     used: dict[Tensor, int]
 
     def lying(self, tensor: Tensor) -> tuple[Tensor, int, int]:
-        """A tensor, the byte of a woven pixel at which its own begins, and the pixels' pitch; 0 for all others."""
+        """A tensor, its first byte in the group's pixel, and the pixel stride; 0 for all
+        others."""
         group = self.strided.get(tensor)
         return (tensor, 0, 0) if group is None else (tensor, group.at[tensor], group.pixel_stride)
 

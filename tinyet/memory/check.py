@@ -431,7 +431,7 @@ def check_plan(
 def _access_orders(
     node: Node, variables: Sequence[tuple[int, Tensor]], access_order: AccessOrders
 ) -> dict[tuple[str, str], list[AccessOrder]]:
-    """The kernel's sweeps of its inputs, where it states one for every use."""
+    """The kernel's access orders of its inputs, where it states one for every use."""
     said: dict[tuple[str, str], list[AccessOrder | None]] = {}
     for index, tensor in variables:
         said.setdefault((tensor.name, node.output.name), []).append(access_order(node, index))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stream does to the arena, action by action: for the checker, which believes nothing of it but the rules of its
-operators. Each row is a value of its own, and those around an image are."""
+"""What a fusion group does to the arena, action by action: for the checker, which believes nothing of it but the
+rules of its operators. Each row is a value of its own, and those around an image are."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _left(tensor: Tensor, strips: int) -> str:
 
 
 def tile_aliases(fusion_group: FusionGroup) -> list[Alias]:
-    """Whole tensors that streams read are rows, and those that they make are made of them."""
+    """Whole tensors that fusion groups read are rows, and those that they make are made of them."""
     made = {t for node in fusion_group.nodes for t in node.outputs}
     found = []
     for tensor, rows in fusion_group.rows.items():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Concatenations of channels that need no copy: their parts lie pixel by pixel among each other.
 
-Tensors woven into one another are a group: pixel p of each lies `pixel_stride` bytes behind its pixel p - 1, and
+Tensors that share one strided block are a group: pixel p of each lies `pixel_stride` bytes behind its pixel p - 1, and
 the tensors differ in where in a pixel they begin. Who writes or reads a part of it has to be able to leave the rest
 of a pixel out.
 """

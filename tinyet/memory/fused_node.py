@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stream as one call, for what plans calls: the graph with a node for each stream, what such a node does to memory,
-and the plan back in its layers."""
+"""A fusion group as one call, for what plans calls: the graph with a node for each fusion group, what such a node
+does to memory, and the plan back in its layers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tinyet.opset.access_order import Bytes
 
 @dataclass(frozen=True, eq=False)
 class Border:
-    """What a stream has directly above or below a whole tensor, as a tensor of bytes: rows that it sets to what
+    """What a fusion group has directly above or below a whole tensor, as a tensor of bytes: rows that it sets to what
     surrounds the image, or the pile.
 
     start: its first byte, counted from that of the tensor.
@@ -34,11 +34,11 @@ class Border:
 
 @dataclass(frozen=True, eq=False)
 class FusedNode(Attrs):
-    """inputs: all that the layers of a stream read and do not compute; outputs: what is whole of what they compute, and
-    the borders of whole tensors.
+    """inputs: all that the layers of a fusion group read and do not compute; outputs: what is whole of what they
+    compute, and the borders of whole tensors.
 
-    kept: inputs that are whole until the last row: of a stream that takes rows, all states, because the image that it
-    takes may be dropped at any row, and is not to have left a trace.
+    kept: inputs that are whole until the last row: of a fusion group that takes rows, all states, because the image
+    that it takes may be dropped at any row, and is not to have left a trace.
     """
 
     name: ClassVar[str] = "stream"
@@ -48,12 +48,12 @@ class FusedNode(Attrs):
 
 
 def borders_of(node: Node) -> tuple[Border, ...]:
-    """Of a stream's node; of all others none."""
+    """Of a fusion group's node; of all others none."""
     return node.attrs.borders if isinstance(node.attrs, FusedNode) else ()
 
 
 def fusion_group_of(node: Node) -> FusionGroup | None:
-    """What a node stands for, where it is a stream."""
+    """What a node stands for, where it is a fusion group."""
     return node.attrs.fusion_group if isinstance(node.attrs, FusedNode) else None
 
 
@@ -66,16 +66,16 @@ def _reference(node: Node, _inputs: object) -> tuple[()]:
 
 
 OP = Op(FusedNode, "layers that are computed by rows", _shapes, _reference, ())
-"""What the planner is told of a stream: it moves nothing, and replaces nothing."""
+"""What the planner is told of a fusion group: it moves nothing, and replaces nothing."""
 
 
 def with_fused_nodes(
     graph: Graph, fusion_groups: Sequence[FusionGroup], scratch: Mapping[Node, int], scratch_align: int
 ) -> Graph:
-    """The graph with a node for each stream, as soon as its inputs are there; without what comes from the caller.
+    """The graph with a node for each fusion group, as soon as its inputs are there; without what comes from the caller.
 
-    scratch: bytes of the layers' scratch memory. Raises InternalError where streams wait for each other, or for what
-    they compute themselves.
+    scratch: bytes of the layers' scratch memory. Raises InternalError where fusion groups wait for each other, or for
+    what they compute themselves.
     """
     nodes: dict[Node, Node] = {}
     for found in fusion_groups:
@@ -119,7 +119,8 @@ def _fused_node(
 
 
 def stacked_heights(fusion_group: FusionGroup, scratch: Mapping[Node, int], align: int) -> Bytes:
-    """Bytes of a stream's pile at each action, on top of it the scratch memory of its layers, but for what lasts."""
+    """Bytes of a fusion group's pile at each action, on top of it the scratch memory of its layers, but for what
+    lasts."""
     area = [
         scratch.get(action.node, 0)
         if isinstance(action, Run) and not fusion_group.rules[action.node].reduces
@@ -150,7 +151,7 @@ def _borders(fusion_group: FusionGroup, rows: RowBuffer, highest: int) -> list[B
 def access_schedule_of(
     node: Node, scratch: Mapping[Node, int], align: int, scratch_align: int
 ) -> AccessSchedule | None:
-    """What a stream's node does at each of its actions; None for all other nodes.
+    """What a fusion group's node does at each of its actions; None for all other nodes.
 
     scratch: bytes of the layers' scratch memory.
     """
@@ -227,8 +228,8 @@ def rows_name(tensor: Tensor) -> str:
 
 
 def scratch_name(node: Node) -> str:
-    """Of the buffer that is a call's scratch memory. No tensor's name holds a space, so this cannot be one. A stream's
-    first output may be that of a layer in it, which has scratch memory of its own."""
+    """Of the buffer that is a call's scratch memory. No tensor's name holds a space, so this cannot be one. A fusion
+    group's first output may be that of a layer in it, which has scratch memory of its own."""
     of = "scratch of" if fusion_group_of(node) is None else "what is in the stream of"
     return f"{of} {node.outputs[0].name}"
 
@@ -240,9 +241,9 @@ def with_layers(
     scratch: Mapping[Node, int],
     scratch_align: int,
 ) -> MemoryPlan:
-    """The plan of a contracted graph, with the layers of each stream in place of its node.
+    """The plan of a contracted graph, with the layers of each fusion group in place of its node.
 
-    offsets: of the buffers that streams work in, by their names. scratch: bytes of the layers' scratch memory.
+    offsets: of the buffers that fusion groups work in, by their names. scratch: bytes of the layers' scratch memory.
     """
     starts: list[int] = []  # the number of each call, or of its first layer
     calls: list[Node] = []

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers computed row by row, one with another, so that the values between them are never there as a whole.
 
-A stream runs some calls that follow each other in a loop: whenever a layer has the rows that its next rows need, it
-computes these, the last layer first, so that no row waits longer than it must. Values between its layers live in
-windows: rows that lie one after another, the oldest at the start; when nobody needs that any more, the others move
-there. So each layer finds its rows where it found the last ones, without gaps, and any kernel can compute a strip: it
-is a layer of few rows. Nothing is computed twice.
+A fusion group runs some calls that follow each other in a loop: whenever a layer has the rows that its next rows
+need, it computes these, the last layer first, so that no row waits longer than it must. Values between its layers
+live in windows: rows that lie one after another, the oldest at the start; when nobody needs that any more, the others
+move there. So each layer finds its rows where it found the last ones, without gaps, and any kernel can compute a
+strip: it is a layer of few rows. Nothing is computed twice.
 
 Windows have places of their own, or are in a pile, one directly behind the other: it takes no more than the rows that
 are there at a time, and moves more.

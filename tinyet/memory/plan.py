@@ -63,7 +63,8 @@ class MemoryPlan:
     overwrites:  for a call that works in place, (input index, output index): both have the same address.
     overlaps:    for a call whose only output lies partly over inputs that it is the last to read, as its kernel says it
                  may (`opset.AccessOrder`), these inputs' indices.
-    alive:       bytes alive at the worst step of each call, and while layers of streams compute: from the moment before
+    alive:       bytes alive at the worst step of each call, and while layers of fusion groups compute: from the
+    moment before
         the first to that after the last.
     storage:     every tensor that is not a constant.
     lifetimes:   per tensor, from the call that completes it to the last that reads its bytes, under any name.
@@ -119,7 +120,7 @@ class MemoryPlan:
         return tensor.type.bytes if found is None else found.size(tensor)
 
     def fusion_group(self, node: Node) -> FusionGroup | None:
-        """The stream that a call is a layer of; None for all others."""
+        """The fusion group that a call is a layer of; None for all others."""
         return next((found for found in self.fusion_groups if node in found.rules), None)
 
     def runs(self, node: Node) -> int:
@@ -128,7 +129,7 @@ class MemoryPlan:
         return 1 if found is None else found.runs(node)
 
     def row_offset(self, rows: RowBuffer, place: Place) -> int:
-        """Byte offset in the arena of a row of a stream's tensor."""
+        """Byte offset in the arena of a row of a fusion group's tensor."""
         return self.offset(rows.tensor) + place.start + (place.slot - rows.above) * rows.row_bytes
 
     def window(self, tensor: Tensor) -> RowBuffer | None:

@@ -304,7 +304,7 @@ class _Planner:
             aliases.spread(first, group.bytes)
             for tensor in others:
                 aliases.spread(tensor, group.bytes)
-                # Who owns which byte of a pixel is for the weaving to see to.
+                # Who owns which byte of a pixel is for concat elision to see to.
                 aliases.join(first, 0, tensor, 0, lambda _old, _new: True)
         aliases.keep()
         apart = {t: group for group in strided.groups for t in group.at if group.apart(t)}
@@ -522,7 +522,7 @@ class _Planner:
         return packing.place(buffers, gaps=gaps(live_ranges), floor=most_alive(live_ranges), budget=budget)
 
     def live_ranges(self, candidate: CandidatePlan) -> list[LiveRange]:
-        """Of each buffer, those that streams work in among them."""
+        """Of each buffer, those that fusion groups work in among them."""
         buffers = [b for b in candidate.buffers if b.name not in self.of_fusion_groups]
         found = candidate.timeline.live_ranges(candidate.aliases, buffers)
         for position, node in enumerate(candidate.calls):
@@ -534,7 +534,7 @@ class _Planner:
         return found
 
     def inner_buffer(self, candidate: CandidatePlan, inner: LiveRange) -> packing.Buffer:
-        """The buffer that a stream works in."""
+        """The buffer that a fusion group works in."""
         position = next(
             p
             for p, node in enumerate(candidate.calls)
@@ -544,7 +544,7 @@ class _Planner:
         return packing.Buffer(inner.name, inner.bytes, position, position, inner.align)
 
     def alive(self, candidate: CandidatePlan) -> tuple[int, ...]:
-        """The most bytes alive before the first call, at each call or layer of a stream, and after the last."""
+        """The most bytes alive before the first call, at each call or layer of a fusion group, and after the last."""
         live_ranges, boundaries = self.live_ranges(candidate), candidate.timeline.boundaries
         whole = alive_between(live_ranges, boundaries)
         found = whole[:1]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stream does with rows, and where they lie: plain records, read by the planner, the checker and the emitter."""
+"""What a fusion group does with rows, and where they lie: plain records, read by the planner, the checker and the
+emitter."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ class Fill:
 
 @dataclass(frozen=True)
 class Take:
-    """The next row of the stream's first value comes from the caller."""
+    """The next row of the fusion group's first value comes from the caller."""
 
     tensor: Tensor
     target: Place
@@ -59,7 +60,7 @@ class Take:
 @dataclass(frozen=True, eq=False)
 class Taken:
     """The value whose rows come from the caller. input: the graph's; views: those of it, one of another, the last of
-    which is what a stream takes: the caller gives rows of that."""
+    which is what a fusion group takes: the caller gives rows of that."""
 
     input: Tensor
     views: tuple[Node, ...] = ()
@@ -90,8 +91,8 @@ Action = Run | Fill | Take | Move | Shift
 
 @dataclass(frozen=True, eq=False)
 class RowBuffer:
-    """How a tensor of a stream is there: as a window of `slots` rows, or whole, with room for `above` rows before its
-    first and `below` behind its last. At each action the slots from `first` up to `behind` are in use.
+    """How a tensor of a fusion group is there: as a window of `slots` rows, or whole, with room for `above` rows
+    before its first and `below` behind its last. At each action the slots from `first` up to `behind` are in use.
 
     stacked: the window is in the pile, and begins where the one below it ends.
     """

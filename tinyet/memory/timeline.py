@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which bytes of a block are alive while a call sweeps through its inputs and its output, step by step."""
+"""Which bytes of a block are alive while a call access orders through its inputs and its output, step by step."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class AccessSchedule:
 def access_schedule(node: Node, access_order: AccessOrders) -> AccessSchedule | None:
     """The steps of a node's call; None where its kernel promises nothing.
 
-    Raises InternalError where a sweep does not end with the whole output, or reads what the input does not have.
+    Raises InternalError where a access order does not end with the whole output, or reads what the input does not have.
     """
     if len(node.outputs) != 1:
         return None
@@ -185,7 +185,7 @@ def overlapping(
     for node, known in timeline.access_schedules.items():
         output = next(iter(known.written))
         if len(known.written) > 1 or known.inner:
-            continue  # a stream, whose layers each write rows
+            continue  # a fusion group, whose layers each write rows
         low, high = place(output)
         places = {t: place(t) for t in known.needed if aliases.root(t) is not aliases.root(output)}
         over = [node.inputs.index(t) for t, (start, end) in places.items() if start < high and low < end]

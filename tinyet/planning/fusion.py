@@ -23,7 +23,7 @@ def fused(
     on_output: bool = False,
     take: Taken | None = None,
 ) -> FusionGroup | None:
-    """The stream of calls that follow each other; None where they cannot be one.
+    """The fusion group of calls that follow each other; None where they cannot be one.
 
     rules: of each of the calls. stacked: line buffers lie one on another; on_output: the lowest on
     what is whole of the last layer's output. take: the value that they read of which the rows come from the caller.

@@ -168,7 +168,7 @@ def agreements_of(graph: Graph, chosen: Chosen, plan: MemoryPlan, target: Target
         reader = readers[0]
         data_layout = _common(writer, reader, tensor, chosen)
         if data_layout is None or any(plan.fusion_group(node) is not None for node in (writer, reader)):
-            continue  # what streams read and write are rows
+            continue  # what fusion groups read and write are rows
         candidates = {
             writer: _candidate(writer, chosen[writer], Layouts(writes=data_layout), target),
             reader: _candidate(reader, chosen[reader], Layouts(reads=data_layout), target),

@@ -219,7 +219,7 @@ class _PlanSearch:
     def fastest(
         self, front: Front[KernelSet], fusion_groups: Sequence[FusionGroup], flash: int | None
     ) -> KernelSet:
-        """The kernels with the least price of those within `flash`, beside what streams take to go on."""
+        """The kernels with the least price of those within `flash`, beside what fusion groups take to go on."""
         most = self.pricing.most - moving(fusion_groups)
         return select(
             front,
@@ -273,8 +273,8 @@ class _PlanSearch:
     def with_tiles(
         self, tiles: Mapping[Node, TileCandidates], fusion_groups: Sequence[FusionGroup]
     ) -> tuple[Candidates, Front[KernelSet], Figures]:
-        """The candidates of all nodes, those for tiles of nodes in streams; their front, and what its best takes but
-        for RAM."""
+        """The candidates of all nodes, those for tiles of nodes in fusion groups; their front, and what its best
+        takes but for RAM."""
         inside = {node for found in fusion_groups for node in found.nodes}
         candidates = {n: tiles[n].candidates if n in inside else c for n, c in self.candidates.items()}
         allowed = self.allowed_of(candidates)
@@ -294,7 +294,8 @@ class _PlanSearch:
         fusion_groups: Sequence[FusionGroup],
         front: Front[KernelSet],
     ) -> Iterator[Assignment]:
-        """The same streams with line buffers apart, stacked on the last layer's output, and stacked by themselves."""
+        """The same fusion groups with line buffers apart, stacked on the last layer's output, and stacked by
+        themselves."""
         for stacked, on_output in ((False, False), (True, True), (True, False)):
             some = search.with_stacks(fusion_groups, on_output=on_output) if stacked else fusion_groups
             try:
@@ -429,5 +430,5 @@ class _PlanSearch:
 
 
 def _flash_of(fusion_groups: Sequence[FusionGroup], chosen: Chosen) -> int:
-    """Bytes that streams take beside their kernels, where those state theirs."""
+    """Bytes that fusion groups take beside their kernels, where those state theirs."""
     return FLASH_A_LAYER * sum(chosen[n].cost is not None for s in fusion_groups for n in s.nodes)

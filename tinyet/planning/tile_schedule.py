@@ -48,7 +48,7 @@ class State:
     """Of a tensor while the rows go by; they are counted from the tensor's first, those above it are negative.
 
     top, end: the rows that are wanted at all. next: the first that is not there yet. whole: it is no window.
-    lasting: it is needed beyond the stream. fill: the value of what surrounds it.
+    lasting: it is needed beyond the fusion group. fill: the value of what surrounds it.
     """
 
     tensor: Tensor
@@ -103,7 +103,7 @@ class TileSchedule:
         return self.take is None or self.take in self.states
 
     def _waits_for_itself(self) -> bool:
-        """Whether something that the layers read is made of what they make, by nodes outside of the stream."""
+        """Whether something that the layers read is made of what they make, by nodes outside of the fusion group."""
         outside: dict[Tensor, None] = {}
         queue = list(self.made)
         while queue:

@@ -92,7 +92,7 @@ class _Segment:
 
 
 class TilingSearch:
-    """For streams that let a graph do with less memory than its untiled layers need.
+    """For fusion groups that let a graph do with less memory than its untiled layers need.
 
     plan: of the untiled layers, chosen: their candidates. taken: the value that has to come from the caller by rows.
     """
@@ -119,12 +119,12 @@ class TilingSearch:
 
     @property
     def most_alive(self) -> int:
-        """Bytes that are alive at once without streams; twice as many where windows of a tiny image may be larger than
-        the image."""
+        """Bytes that are alive at once without fusion groups; twice as many where windows of a tiny image may be
+        larger than the image."""
         return max(self.alive, default=0) * (2 if self.takes else 1)
 
     def smallest(self) -> list[FusionGroup]:
-        """Those with the smallest arena, by what is alive; none where streams do not make it smaller."""
+        """Those with the smallest arena, by what is alive; none where fusion groups do not make it smaller."""
         most = self.most_alive
         low = max((n for k, n in enumerate(self.alive) if self.calls[k] not in self.tiles), default=0)
         best: list[FusionGroup] = []
@@ -190,7 +190,7 @@ class TilingSearch:
         return found
 
     def segment(self, begin: int, end: int) -> _Segment | None:
-        """The calls from one up to another as a stream; None where they cannot be."""
+        """The calls from one up to another as a fusion group; None where they cannot be."""
         if (begin, end) not in self._known:
             self._known[begin, end] = self._segment(begin, end)
         return self._known[begin, end]
@@ -217,7 +217,7 @@ class TilingSearch:
         return _Segment(found, int(alive.max()) + around, cost)
 
     def with_stacks(self, fusion_groups: Sequence[FusionGroup], *, on_output: bool) -> list[FusionGroup]:
-        """The same streams with their line buffers stacked: less memory, for more that moves. on_output: on the
+        """The same fusion groups with their line buffers stacked: less memory, for more that moves. on_output: on the
         output of their last layers."""
         made = [
             fused(

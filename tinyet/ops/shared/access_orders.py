@@ -22,7 +22,7 @@ from tinyet.ops.shared.window import Window
 from tinyet.opset import AccessOrder, AccessOrders
 
 MOST_STEPS = 4096
-"""Of a sweep. Groups of a longer one are taken together, which asks for some more distance than is needed."""
+"""Of a access order. Groups of a longer one are taken together, which asks for some more distance than is needed."""
 
 Places = Callable[[Int64], Int64]
 """Bytes, by the numbers of groups."""
@@ -31,7 +31,7 @@ Places = Callable[[Int64], Int64]
 def in_groups(
     count: int, end: Places, first: Places, in_bytes: int, *, gathered: bool = False
 ) -> AccessOrder:
-    """The sweep of a loop that makes `count` groups.
+    """The access order of a loop that makes `count` groups.
 
     end: where the outputs of a group end; first: the first byte of the input that it, or one behind it, reads. Both
     ascend. gathered: a group reads all that it needs before it writes.
