@@ -72,7 +72,7 @@ class Way:
         with ExitStack() as stack:
             stack.enter_context(patch("tinyet.project.objective_of", lambda *_, **__: self.objective(ram)))
             if not self.overlap:
-                for promise, nothing in (("sweep", None), ("replaces", False)):
+                for promise, nothing in (("access_order", None), ("replaces", False)):
                     stack.enter_context(
                         patch.object(AccessOrderCache, promise, lambda *_, answer=nothing: answer)
                     )

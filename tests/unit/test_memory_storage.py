@@ -354,7 +354,7 @@ def test_every_plan_computes_its_graph(
     options: dict[str, Any] = {
         "may_stride": may_stride,
         "data_layouts": data_layouts,
-        "sweep": access_order,
+        "access_order": access_order,
         "replaces": replaces,
     }
     plan = plan_memory(graph, op_of, scratch, align=align, **options)

@@ -92,7 +92,7 @@ def test_planning(make: Callable[[int], Graph]) -> None:
     def access_order(node: Node, index: int) -> AccessOrder | None:
         return evenly(node, index) if node.op == "mix" else None
 
-    options: dict[str, Any] = {"search_budget": 2_000, "order_budget": 2_000, "sweep": access_order}
+    options: dict[str, Any] = {"search_budget": 2_000, "order_budget": 2_000, "access_order": access_order}
     few, many = (
         lines_of(functools.partial(plan_memory, make(steps), op_of, {}, **options)) for steps in (20, 40)
     )

@@ -55,7 +55,8 @@ _HOMEPAGE = re.compile(r"https?://[\w.\-]+(:\d+)?(/[\w.~/?#@!&*+,=%:\-]*)?", re.
 
 def check_kind(kind: str, board: Board) -> Kind:
     """Return a kind of project by its name. Raises UsageError: it is unknown, or the board cannot have it."""
-    known = PROJECT_KINDS.get(kind)
+    # By comparison: what a caller gives need not be hashable.
+    known = next((made for name, made in PROJECT_KINDS.items() if name == kind), None)
     if known is None:
         raise UsageError(
             what=f"there is no project kind {kind!r}", where="--kind", hint=f"one of {', '.join(KINDS)}"
