@@ -23,7 +23,7 @@ def tree(_board: Board, _facts: ModelFacts, model_sources: Mapping[str, str]) ->
 
 KIND = ProjectKind(
     "model",
-    ("`--model-only`", "your compiler", "just the C", "[generated-code.md](generated-code.md)"),
+    ("`--kind model`", "your compiler", "just the C", "[generated-code.md](generated-code.md)"),
     refusal,
     tree,
     application=False,
