@@ -26,7 +26,7 @@ from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files
 from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType
-from tinyet.memory import plan_memory
+from tinyet.memory import plan_memory, planner
 from tinyet.ops.keep import Keep
 from tinyet.planning import layouts, search
 
@@ -141,6 +141,7 @@ def arenas_of_any_size() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layouts, "plan_memory", partial(plan_memory, search_budget=0, order_budget=0))
         patch.setattr(search, "_MOST_ASSIGNMENTS", 1)
+        patch.setattr(planner, "_MOST_APART", 0)
         yield
 
 
