@@ -22,7 +22,7 @@ from tinyet.ops.shared.window import Window
 
 CLAMPS = ((-math.inf, math.inf), (0.0, math.inf), (0.0, 6.0), (-1.0, 1.0))
 
-called = settings(max_examples=200, deadline=None)
+called = settings(max_examples=120, deadline=None)
 """For tests that let the call server make calls: no compiler runs, so there are many examples, each of one case."""
 
 compiled = settings(max_examples=4, deadline=None)
