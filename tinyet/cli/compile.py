@@ -31,7 +31,7 @@ def compile_(
 
     All other commands take that, and need no torch then.
     """
-    if kind_of(model) == ".tet" and flags.streaming is None:
+    if kind_of(model) == ".tet" and flags.streaming is None and flags.hop is None:
         raise UsageError(
             "a .tet program is compiled already", model, f"tinyet generate {model} --board BOARD"
         )

@@ -64,7 +64,7 @@ class ModelOptions:
                 raise IdleOptions(
                     [name for name in ("hop", "edges") if name in self.given],
                     "nothing is to be streamed",
-                    hint="say by streaming which axis is time",
+                    hint="say which axis is time: streaming=AXIS, --streaming AXIS",
                 )
             return None
         if self.stateful:
