@@ -39,8 +39,8 @@ from benchmarks.record import add_option, write
 from tinyet import TinyetQuantizer, dynamic_config, int4_config, int8_config, int16_config
 from tinyet.compiler import cost_on
 from tinyet.fx.capture import capture
+from tinyet.quality.sensitivity import accuracy_of, search
 from tinyet.quantization.quantize import quantize_fully
-from tinyet.quantization.sensitivity import accuracy_of, search
 
 BOARD = "mps2_an386"
 CALIBRATION = 100

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from tinyet.project import Project as Project
     from tinyet.project import generate as generate
     from tinyet.project import open_project as open_project
+    from tinyet.quality.remedies import Diagnosis as Diagnosis
     from tinyet.quantization.config import QuantConfig as QuantConfig
     from tinyet.quantization.config import dynamic_config as dynamic_config
     from tinyet.quantization.config import int4_config as int4_config
     from tinyet.quantization.config import int8_config as int8_config
     from tinyet.quantization.config import int16_config as int16_config
     from tinyet.quantization.quantizer import TinyetQuantizer as TinyetQuantizer
-    from tinyet.quantization.remedies import Diagnosis as Diagnosis
     from tinyet.quantization.training import prepare_training as prepare_training
     from tinyet.to_files import export_tflite as export_tflite
     from tinyet.validation import ValidationResult as ValidationResult
@@ -53,7 +53,7 @@ _PUBLIC = {
     "Board": "tinyet.boards",
     "Data": "tinyet.data",
     "Delegate": "tinyet.delegates",
-    "Diagnosis": "tinyet.quantization.remedies",
+    "Diagnosis": "tinyet.quality.remedies",
     "Form": "tinyet.custom",
     "Program": "tinyet.program",
     "Project": "tinyet.project",

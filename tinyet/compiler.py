@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
 
+    from tinyet.quality.remedies import Diagnosis, Phase
+    from tinyet.quality.sensitivity import Cost
     from tinyet.quantization.lowering import Lowered
     from tinyet.quantization.quantizer import TinyetQuantizer
-    from tinyet.quantization.remedies import Diagnosis, Phase
-    from tinyet.quantization.sensitivity import Cost
 
 Dump = Callable[[str, str], None]
 """Receives (pass name, graph text) after each pass."""
@@ -173,8 +173,8 @@ def cost_on(
 ) -> Callable[[ExportedProgram], Cost]:
     """The cost function of `quantization.sensitivity`: it compiles a quantized program for the board and returns its
     bytes. Raises ModelError for a program that cannot be compiled."""
+    from tinyet.quality.sensitivity import Cost
     from tinyet.quantization.lowering import lower_program
-    from tinyet.quantization.sensitivity import Cost
 
     target = load_board(board).target
     chosen = delegates_or_default(delegates)
@@ -218,7 +218,7 @@ def diagnose(
     and a quantizer are given.
     """
     try:
-        from tinyet.quantization.remedies import diagnosis_of
+        from tinyet.quality.remedies import diagnosis_of
     except ImportError as error:
         raise _without_torch(error) from error
     if quantizer is not None and (config != "int8" or observer is not None):

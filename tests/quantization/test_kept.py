@@ -30,7 +30,7 @@ from tinyet.fx.capture import capture
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.requantize import Requantize
 from tinyet.program import Program
-from tinyet.quantization.quality import Yardstick
+from tinyet.quality.yardstick import Yardstick
 from tinyet.reference import Session
 
 CALIBRATION = frames(64)

@@ -19,10 +19,10 @@ from tinyet.fx.capture import capture
 from tinyet.ir import DType, Graph, Node
 from tinyet.ops.shared.recurrent import Recurrent
 from tinyet.program import Program
+from tinyet.quality.sensitivity import measure
 from tinyet.quantization.config import int4_config, int8_config, int16_config
 from tinyet.quantization.quantizer import TinyetQuantizer
 from tinyet.quantization.recurrent import CellObserver
-from tinyet.quantization.sensitivity import measure
 from tinyet.quantization.training import prepare_training
 
 STEPS = 12

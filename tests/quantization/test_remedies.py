@@ -17,11 +17,11 @@ from tests.torch_helpers import pieces
 from tinyet.compiler import cost_on
 from tinyet.fx.capture import capture
 from tinyet.ir import Graph
+from tinyet.quality.remedies import Diagnosis, Settings, Trial, Workbench, best_of, choose, diagnose
+from tinyet.quality.sensitivity import Exception_, Sensitivity, accuracy_of
+from tinyet.quality.yardstick import Accuracy, OutputQuality, Quality, Yardstick, compare, shipped
 from tinyet.quantization.config import int4_config, int8_config
-from tinyet.quantization.quality import Accuracy, OutputQuality, Quality, Yardstick, compare, shipped
 from tinyet.quantization.quantizer import TinyetQuantizer
-from tinyet.quantization.remedies import Diagnosis, Settings, Trial, Workbench, best_of, choose, diagnose
-from tinyet.quantization.sensitivity import Exception_, Sensitivity, accuracy_of
 
 _IMAGES = torch.randn(48, 3, 6, 6, generator=torch.Generator().manual_seed(1))
 _BOARD = "mps2_an386"

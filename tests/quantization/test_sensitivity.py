@@ -18,17 +18,10 @@ from tinyet.compiler import cost_on
 from tinyet.deployment import deploy
 from tinyet.errors import QuantizationError
 from tinyet.fx.capture import capture
+from tinyet.quality.sensitivity import Cost, Sensitivity, accuracy_of, exceptions_for, measure, search
 from tinyet.quantization.config import int4_config, int8_config, int16_config
 from tinyet.quantization.quantize import quantize
 from tinyet.quantization.quantizer import TinyetQuantizer
-from tinyet.quantization.sensitivity import (
-    Cost,
-    Sensitivity,
-    accuracy_of,
-    exceptions_for,
-    measure,
-    search,
-)
 
 IMAGES = torch.rand(48, 2, 6, 6, generator=torch.Generator().manual_seed(31))
 BOARD = "mps2_an386"

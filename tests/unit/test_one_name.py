@@ -260,8 +260,8 @@ def test_the_report_of_a_validation_says_what_attributes_say() -> None:
 
 @pytest.mark.skipif(not _TORCH, reason="torch is not installed")
 def test_the_report_of_a_quantization_says_what_attributes_say() -> None:
-    from tinyet.quantization.remedies import Settings
-    from tinyet.quantization.sensitivity import Exception_, LayerSensitivity, Sensitivity
+    from tinyet.quality.remedies import Settings
+    from tinyet.quality.sensitivity import Exception_, LayerSensitivity, Sensitivity
 
     layer = LayerSensitivity("a", "aten.conv2d.default", "net.py:1", 30.0, 31.0)
     exception = Exception_("a", "int16", 40.0, 10.0, 12, 4)

@@ -30,8 +30,8 @@ from tinyet.program import Program
 
 if TYPE_CHECKING:
     from tinyet.importers.torch.source import ModelSource
+    from tinyet.quality.remedies import Choice, Diagnosis, Settings, Workbench
     from tinyet.quantization.quantizer import TinyetQuantizer
-    from tinyet.quantization.remedies import Choice, Diagnosis, Settings, Workbench
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ class _Task:
 
     def bench(self, data: Data | None) -> Workbench:
         """data: to measure with, the calibration data for none."""
+        from tinyet.quality.remedies import Workbench
+        from tinyet.quality.sensitivity import calibration_samples
+        from tinyet.quality.yardstick import Yardstick
         from tinyet.quantization.batches import batches_of
-        from tinyet.quantization.quality import Yardstick
-        from tinyet.quantization.remedies import Workbench
-        from tinyet.quantization.sensitivity import calibration_samples
 
         program = self.source.program
         if data is None:
@@ -276,8 +276,8 @@ def _task(
     if flags.name is not None:
         check_name(flags.name, "--name")
     source = load_model(model)
+    from tinyet.quality.remedies import MORE_BITS, Settings, observers_to_try
     from tinyet.quantization.quantize import is_quantized, needs_calibration
-    from tinyet.quantization.remedies import MORE_BITS, Settings, observers_to_try
 
     if is_quantized(source.program):
         raise UsageError("the model is quantized already", model, f"tinyet compile {model} -o FILE.tet")
@@ -360,8 +360,8 @@ def _labelled(task: _Task, limit: int | None) -> Data:
 
 
 def _search(task: _Task, data: Data, accuracy: float | None, max_drop: float | None) -> Choice:
-    from tinyet.quantization.remedies import choose
-    from tinyet.quantization.sensitivity import accuracy_of
+    from tinyet.quality.remedies import choose
+    from tinyet.quality.sensitivity import accuracy_of
 
     bench = task.bench(data)
     labels = bench.yardstick.labels
@@ -381,7 +381,7 @@ def _search(task: _Task, data: Data, accuracy: float | None, max_drop: float | N
 
 
 def _diagnose(task: _Task, data: Data | None, worst: int | None) -> Diagnosis:
-    from tinyet.quantization.remedies import diagnose
+    from tinyet.quality.remedies import diagnose
 
     with ui.phases("measuring the quantized model") as progress:
         return diagnose(

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from tinyet.cli import ui
 
 if TYPE_CHECKING:
-    from tinyet.quantization.quality import Quality
-    from tinyet.quantization.remedies import Choice, Diagnosis, Settings, Trial
-    from tinyet.quantization.sensitivity import Exception_, Sensitivity
+    from tinyet.quality.remedies import Choice, Diagnosis, Settings, Trial
+    from tinyet.quality.sensitivity import Exception_, Sensitivity
+    from tinyet.quality.yardstick import Quality
 
 MOST_EXCEPTIONS = 12
 
@@ -109,7 +109,7 @@ def _accuracies(quality: Quality) -> str:
 
 
 def _signal(quality: Quality) -> str:
-    from tinyet.quantization.quality import ENOUGH_DB
+    from tinyet.quality.yardstick import ENOUGH_DB
 
     if quality.sqnr_db is None:
         return f"{ui.percent(quality.equal)} of the output's integers are the float model's"
@@ -124,7 +124,7 @@ def _why_healthy(quality: Quality) -> str:
 
 
 def _why_ill(quality: Quality) -> str:
-    from tinyet.quantization.quality import ALIKE, ENOUGH_DB, MOVING_DB
+    from tinyet.quality.yardstick import ALIKE, ENOUGH_DB, MOVING_DB
 
     said = []
     if quality.accuracy is not None and quality.accuracy.suffers:

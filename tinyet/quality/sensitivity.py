@@ -25,9 +25,9 @@ from tinyet.fx.log_filter import quiet
 from tinyet.fx.mutable_buffers import Running, take_out
 from tinyet.fx.origins import module_stack, origin_of
 from tinyet.fx.recurrent_ops import RECURRENT
+from tinyet.quality.yardstick import Quality, Yardstick, accuracy_on, compare, finite, or_infinite, shipped
 from tinyet.quantization.annotate import LAYERS
 from tinyet.quantization.config import QuantConfig, int8_config, int16_config
-from tinyet.quantization.quality import Quality, Yardstick, accuracy_on, compare, finite, or_infinite, shipped
 from tinyet.quantization.quantize import quantize, samples
 from tinyet.quantization.quantizer import TinyetQuantizer
 from tinyet.quantization.recurrent import has_int16_form

@@ -19,14 +19,7 @@ from torch.export import ExportedProgram
 from tinyet.data import Data
 from tinyet.fx.capture import example_inputs_of
 from tinyet.ir import Graph
-from tinyet.quantization.batches import batches_of
-from tinyet.quantization.config import USUAL_OBSERVERS, make_config
-from tinyet.quantization.equalize import equalize
-from tinyet.quantization.lowering import captured
-from tinyet.quantization.quality import Quality, Yardstick, finite, shipped
-from tinyet.quantization.quantize import quantize
-from tinyet.quantization.quantizer import TinyetQuantizer
-from tinyet.quantization.sensitivity import (
+from tinyet.quality.sensitivity import (
     Cost,
     Costing,
     Evaluation,
@@ -39,6 +32,13 @@ from tinyet.quantization.sensitivity import (
     measure,
     search,
 )
+from tinyet.quality.yardstick import Quality, Yardstick, finite, shipped
+from tinyet.quantization.batches import batches_of
+from tinyet.quantization.config import USUAL_OBSERVERS, make_config
+from tinyet.quantization.equalize import equalize
+from tinyet.quantization.lowering import captured
+from tinyet.quantization.quantize import quantize
+from tinyet.quantization.quantizer import TinyetQuantizer
 
 OBSERVERS = ("histogram", "minmax", "mse", "percentile")
 WORTH_DB = 1.0
