@@ -10,7 +10,8 @@
  *            of each pointer: block and offset where it is written; block and offset of what it points at
  *            of each call: number of the function, number of arguments; of each argument a block and an offset, or NO_BLOCK
  *            and 32 bits of a number
- *         -> i32 status, u32 calls that were made; of each block that is to be RETURNED its bytes
+ *         -> i32 status, u32 calls that were made, u32 bytes of stack of the one that took most (0: not known); of each
+ *            block that is to be RETURNED its bytes
  *   ERROR    -> u32 reason
  *
  * Calls are made in their order, up to the first whose status is not TINYET_OK. What a request does not fill holds a
@@ -44,6 +45,16 @@ enum {
 
 enum { MOST_BLOCKS = 96, MOST_ARGUMENTS = 32 };
 
+#define STACK_PATTERN 0xA55A3CC3u
+
+#if defined(__arm__)
+#define READ_STACK_POINTER "mov %0, sp"
+#elif defined(__riscv)
+#define READ_STACK_POINTER "mv %0, sp"
+#elif defined(__XTENSA_CALL0_ABI__)
+#define READ_STACK_POINTER "mov %0, a1"
+#endif
+
 typedef struct {
   uint8_t *memory;
   uint32_t bytes;
@@ -55,6 +66,7 @@ static uint32_t num_blocks;
 static uint32_t left;   /* bytes of the request that are still to be read */
 static bool over;       /* the stream has ended */
 static uint32_t reason; /* why the request is refused; 0: it is not */
+static uint32_t stack_bytes;
 
 static void get(void *bytes, uint32_t n) {
   if (n > left) {
@@ -149,6 +161,34 @@ static void get_pointers(uint32_t count) {
   }
 }
 
+/* Calls a function with the stack below this frame painted, and adds how far down the paint is gone. Nothing interrupts: a
+ * handler's frame is none of the call's. */
+__attribute__((noinline)) static tinyet_status run(const tinyet_callable *callable, const tinyet_call_argument *arguments) {
+#if defined(READ_STACK_POINTER)
+  volatile uint32_t *low = (volatile uint32_t *)(uintptr_t)tinyet_platform.stack_limit;
+  volatile uint32_t *top;
+#if defined(__arm__)
+  __asm volatile("cpsid i" ::: "memory");
+#endif
+  __asm volatile(READ_STACK_POINTER : "=r"(top));
+  for (volatile uint32_t *word = low; word < top; word++) {
+    *word = STACK_PATTERN;
+  }
+#endif
+  const tinyet_status status = callable->run(arguments);
+#if defined(READ_STACK_POINTER)
+  while (low < top && *low == STACK_PATTERN) {
+    low++;
+  }
+  const uint32_t bytes = (uint32_t)((uintptr_t)top - (uintptr_t)low);
+  stack_bytes = bytes > stack_bytes ? bytes : stack_bytes;
+#if defined(__arm__)
+  __asm volatile("cpsie i" ::: "memory");
+#endif
+#endif
+  return status;
+}
+
 /* Makes the next call of the request; the status is the call's. */
 static tinyet_status make_call(void) {
   tinyet_call_argument arguments[MOST_ARGUMENTS];
@@ -167,7 +207,7 @@ static tinyet_status make_call(void) {
       arguments[i].address = get_address(of, 0u);
     }
   }
-  return reason == 0u && !over ? tinyet_callables[function].run(arguments) : TINYET_OK;
+  return reason == 0u && !over ? run(&tinyet_callables[function], arguments) : TINYET_OK;
 }
 
 static void skip_rest(void) {
@@ -187,6 +227,7 @@ static void serve_calls(void) {
   get_pointers(wanted_pointers);
   tinyet_status status = TINYET_OK;
   uint32_t made = 0u;
+  stack_bytes = 0u;
   for (; made < wanted_calls && reason == 0u && status == TINYET_OK; made++) {
     status = make_call();
   }
@@ -203,8 +244,8 @@ static void serve_calls(void) {
   for (uint32_t i = 0u; i < num_blocks; i++) {
     bytes += (blocks[i].flags & RETURNED) != 0u ? blocks[i].bytes : 0u;
   }
-  const uint32_t numbers[] = {(uint32_t)status, made};
-  put_head(CALLS, numbers, 2u, bytes);
+  const uint32_t numbers[] = {(uint32_t)status, made, stack_bytes};
+  put_head(CALLS, numbers, 3u, bytes);
   for (uint32_t i = 0u; i < num_blocks; i++) {
     if ((blocks[i].flags & RETURNED) != 0u) {
       tinyet_platform_write(blocks[i].memory, blocks[i].bytes);

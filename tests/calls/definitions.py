@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.calls.host import FLAGS, Process, linked
+from tests.calls import board, host
+from tests.calls.board import Image
+from tests.calls.process import Process
 from tests.calls.table import Function, FunctionTable, function_of
 from tests.ops.cases import SANITIZERS, THIRD_PARTY, WARNINGS, write_files
 from tests.ops.objects import compiled_object
@@ -58,9 +60,22 @@ def kernel_files(kernels: Sequence[Kernel]) -> dict[str, str]:
     return found
 
 
+def renamed(calls: Sequence[Call], names: dict[Definition, str]) -> list[Call]:
+    """The calls by their functions' names in the server."""
+    return [
+        replace(call, symbol=names[call.symbol]) if isinstance(call.symbol, Definition) else call
+        for call in calls
+    ]
+
+
 @contextmanager
-def served(calls: Sequence[tuple[Kernel, Call]]) -> Iterator[tuple[Process, list[Call]]]:
-    """Within, a server of the calls' own functions runs; the calls by their names there."""
+def served(
+    calls: Sequence[tuple[Kernel, Call]], image: Image | None = None
+) -> Iterator[tuple[Process, list[Call]]]:
+    """Within, a server of the calls' own functions runs; the calls by their names there.
+
+    image: the board that it runs on, with its compiler; None for this machine, under sanitizers.
+    """
     kernels = [kernel for kernel, _ in calls]
     names = named([call for _, call in calls])
     table = table_of(names, kernels)
@@ -68,20 +83,21 @@ def served(calls: Sequence[tuple[Kernel, Call]]) -> Iterator[tuple[Process, list
         folder = Path(where)
         files = kernel_files(kernels)
         write_files(folder, files)
-        compiler = ["gcc", *FLAGS, *WARNINGS, *SANITIZERS, f"-I{folder}"]
-        objects = [
-            compiled_object([*compiler, *(THIRD_PARTY if "/" in name else ())], folder / name)
-            for name in files
-            if name.endswith(".c")
-        ]
-        process = Process(linked(folder, objects, table, compiler), table)
+        sources = [folder / name for name in files if name.endswith(".c")]
+        if image is None:
+            process = host.process(_built_here(folder, sources, table), table)
+        else:
+            process = board.process(image, board.build(image, folder, sources, table, folder), table)
         try:
-            yield (
-                process,
-                [
-                    replace(call, symbol=names[call.symbol]) if isinstance(call.symbol, Definition) else call
-                    for _, call in calls
-                ],
-            )
+            yield process, renamed([call for _, call in calls], names)
         finally:
             process.close()
+
+
+def _built_here(folder: Path, sources: Sequence[Path], table: FunctionTable) -> Path:
+    compiler = ["gcc", *host.FLAGS, *WARNINGS, *SANITIZERS, f"-I{folder}"]
+    objects = [
+        compiled_object([*compiler, *(THIRD_PARTY if source.parent != folder else ())], source)
+        for source in sources
+    ]
+    return host.linked(folder, objects, table, compiler)

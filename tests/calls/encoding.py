@@ -7,17 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tests.calls.table import FunctionTable, Layout, layouts_of, struct_bytes
-from tinyet.device.calls import Address, Argument, Invocation, Layouts, Memory, Request, Result
+from tinyet.device import calls
+from tinyet.device.calls import Address, Argument, Invocation, Memory, Request, Result
 from tinyet.errors import InternalError
-from tinyet.ir import Array, Node
+from tinyet.ir import Array, Node, Tensor
 from tinyet.opset import (
+    DENSE,
     Arg,
     Call,
     ConstantArg,
     EventArg,
     InputArg,
+    Layouts,
     LiteralArg,
     OutputArg,
     ParamsArg,
@@ -32,15 +36,17 @@ PATTERN = 0xA5
 
 @dataclass(frozen=True)
 class Server:
-    """What a request is made for: a table of functions, and how the server's compiler lays out their structs."""
+    """What a request is made for: a table of functions, and how the server's compiler lays out their structs.
+    memory_bytes: for all blocks together; 0 where each has memory of its own."""
 
     table: FunctionTable
     layouts: Mapping[str, Layout]
     pointer_bytes: int
+    memory_bytes: int
 
 
-def server_of(table: FunctionTable, told: Layouts) -> Server:
-    return Server(table, layouts_of(table, told), told.pointer_bytes)
+def server_of(table: FunctionTable, told: calls.Layouts) -> Server:
+    return Server(table, layouts_of(table, told), told.pointer_bytes, told.memory_bytes)
 
 
 @dataclass(frozen=True)
@@ -58,11 +64,13 @@ class Placement:
     """Where activations lie.
 
     shared: inputs that share memory with an output. shift: bytes before the first one of each block of activations, by
-    which addresses are odd; a multiple of what the widest type of the node needs.
+    which addresses are odd; a multiple of what the widest type of the node needs. layouts: how the first input and the
+    output lie; the call was lowered for them.
     """
 
     shared: tuple[Shared, ...] = ()
     shift: int = 0
+    layouts: Layouts = DENSE
 
 
 APART = Placement()
@@ -71,9 +79,31 @@ APART = Placement()
 
 @dataclass(frozen=True)
 class Span:
+    """Bytes of a block: runs of so many, one every `stride` bytes."""
+
     block: int
     offset: int
-    bytes: int
+    runs: int
+    run: int
+    stride: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + (self.runs - 1) * self.stride + self.run
+
+    @property
+    def places(self) -> npt.NDArray[np.intp]:
+        """Of each byte the index in the block."""
+        starts = self.offset + np.arange(self.runs)[:, None] * self.stride
+        return (starts + np.arange(self.run)).ravel()
+
+
+def span_of(block: int, offset: int, tensor: Tensor, pixel_stride: int) -> Span:
+    """Where a tensor lies: without gaps, or with a pixel every so many bytes."""
+    if pixel_stride == 0:
+        return Span(block, offset, 1, tensor.type.bytes, tensor.type.bytes)
+    pixel = tensor.shape[-1] * tensor.dtype.bytes
+    return Span(block, offset, tensor.type.bytes // pixel, pixel, pixel_stride)
 
 
 @dataclass(frozen=True)
@@ -94,7 +124,7 @@ class PreparedCall:
         back = self._returned(result)
         found = []
         for span, tensor in zip(self.outputs, self.node.outputs, strict=True):
-            data = back[span.block][span.offset : span.offset + span.bytes]
+            data = np.frombuffer(back[span.block], np.uint8)[span.places].tobytes()
             found.append(np.frombuffer(data, tensor.dtype.numpy).reshape(tensor.shape))
         return found
 
@@ -109,7 +139,7 @@ class PreparedCall:
             changed = np.frombuffer(before, np.uint8) != np.frombuffer(after, np.uint8)
             for span in self.outputs:
                 if span.block == number:
-                    changed[span.offset : span.offset + span.bytes] = False
+                    changed[span.places] = False
             if changed.any():
                 found.append(f"byte {int(changed.argmax())} of block {number} is not the call's to write")
         return found
@@ -163,17 +193,17 @@ class _Preparation:
                 free.add(self.others[kind].block)
         if self.call.params is not None:
             self._parameters(self.call.params)
-        calls = []
+        invocations = []
         if self.call.init is not None:
-            calls.append(self._invocation(self.call.init.symbol, self.call.init.args))
+            invocations.append(self._invocation(self.call.init.symbol, self.call.init.args))
         if not isinstance(self.call.symbol, str):
             raise InternalError(f"{self.call.kernel} is a function of its own, which no server has")
-        calls.append(self._invocation(self.call.symbol, self.call.args))
+        invocations.append(self._invocation(self.call.symbol, self.call.args))
         spans = (
-            Span(at.block, at.offset, tensor.type.bytes)
+            span_of(at.block, at.offset, tensor, placement.layouts.output)
             for at, tensor in zip(self.outputs, self.node.outputs, strict=True)
         )
-        request = Request(tuple(self.blocks), tuple(calls), tuple(self.pointers))
+        request = Request(tuple(self.blocks), tuple(invocations), tuple(self.pointers))
         return PreparedCall(self.node, request, tuple(spans), frozenset(free))
 
     def _add(self, memory: Memory, offset: int = 0) -> Address:
@@ -189,7 +219,7 @@ class _Preparation:
         """Outputs with the inputs that share their memory, then all that have their own."""
         shift, seen = placement.shift, dict[int, Address]()
         for index, output in enumerate(self.node.outputs):
-            size = output.type.bytes
+            size = span_of(0, 0, output, placement.layouts.output).end
             near = {s.input: s.distance for s in placement.shared if s.output == index}
             sizes = {i: len(self._raw(i)) for i in near}
             low = min([0, *near.values()])
@@ -205,7 +235,7 @@ class _Preparation:
             if tensor is None or i in self.inputs:
                 continue
             if id(tensor) not in seen:
-                raw = self._raw(i)
+                raw = self._raw(i) if i > 0 else self._spread(tensor, placement.layouts.input)
                 seen[id(tensor)] = (
                     self._filled(tensor.array)
                     if tensor.is_constant
@@ -214,6 +244,13 @@ class _Preparation:
                     )
                 )
             self.inputs[i] = seen[id(tensor)]
+
+    def _spread(self, tensor: Tensor, pixel_stride: int) -> bytes:
+        """The first input as it lies."""
+        span = span_of(0, 0, tensor, pixel_stride)
+        data = np.full(span.end, PATTERN, np.uint8)
+        data[span.places] = np.frombuffer(self._raw(0), np.uint8)
+        return data.tobytes()
 
     def _raw(self, index: int) -> bytes:
         array = self.arrays[index]

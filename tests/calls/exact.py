@@ -10,14 +10,15 @@ import numpy as np
 
 from tests.calls import definitions
 from tests.calls.encoding import APART, Placement, Shared, prepare
-from tests.calls.host import Process, library
+from tests.calls.host import library
+from tests.calls.process import Process
 from tests.ops.cases import HOST, Case, expected
 from tests.ops.overlapping import stated
 from tinyet import ops
 from tinyet.boards.cpus import Target
 from tinyet.delegates import Delegate
 from tinyet.ir import Array, Node, Tensor
-from tinyet.opset import Call, Definition, Kernel
+from tinyet.opset import DENSE, Call, Definition, Kernel, Layouts
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,26 @@ def placements(case: Case, kernel: Kernel) -> list[Placement]:
     return [*found, Placement(tuple(at_once.values()), width)] if len(at_once) > 1 else found
 
 
+def strided(case: Case, kernel: Kernel) -> Layouts:
+    """A layout with others' bytes between pixels, of the input, of the output or of both; DENSE where the kernel
+    takes none."""
+    support, node = kernel.layout_support, case.node
+    if support is None or len(node.outputs) != 1:
+        return DENSE
+    x, y = node.input(0), node.output
+
+    def stride(tensor: Tensor, gap: int) -> int:
+        """With a gap of so many values; 0 where the kernel takes none, or there is one pixel."""
+        pixel = tensor.shape[-1] * tensor.dtype.bytes if tensor.shape else 0
+        found = pixel + gap * tensor.dtype.bytes
+        return found if 0 < pixel < tensor.type.bytes and kernel.may_stride(node, tensor, found) else 0
+
+    number = x.type.count + y.type.count
+    of_x, of_y = stride(x, 1 + number % 5), stride(y, 5 - number % 5)
+    ways = [way for way in (Layouts(of_x, of_y), Layouts(of_x), Layouts(0, of_y)) if support.takes(node, way)]
+    return ways[number % len(ways)] if ways else DENSE
+
+
 def attempts(case: Case, kernels: Iterable[Kernel], target: Target = HOST) -> list[Attempt]:
     """Every kernel that takes the case, in every way that its memory may lie."""
     found = []
@@ -75,14 +96,21 @@ def attempts(case: Case, kernels: Iterable[Kernel], target: Target = HOST) -> li
         if kernel.why_not(case.node, target) is None:
             call = kernel.lower(case.node, target)
             found += [Attempt(case, kernel, call, placement) for placement in placements(case, kernel)]
+            if (layouts := strided(case, kernel)) != DENSE:
+                assert kernel.layout_support is not None
+                apart = kernel.layout_support.lower(case.node, target, layouts)
+                found.append(Attempt(case, kernel, apart, Placement(layouts=layouts)))
     return found
 
 
-def problems(attempt: Attempt, wanted: Sequence[Array], process: Process) -> list[str]:
-    """What is wrong with a kernel's outputs, or with what it wrote beside them; fails where it was stopped."""
+def problems(attempt: Attempt, wanted: Sequence[Array], process: Process) -> list[str] | None:
+    """What is wrong with a kernel's outputs, or with what it wrote beside them; None where the server's memory does not
+    hold the call. Fails where it was stopped."""
     prepared = prepare(
         process.server, attempt.call, attempt.case.node, arrays_of(attempt.case), attempt.placement
     )
+    if not process.takes(prepared):
+        return None
     result = process.run(prepared)
     if result.status != 0:
         return [f"status {result.status}"]
@@ -107,9 +135,18 @@ def described(attempt: Attempt) -> str:
     )
 
 
-def assert_right(found: Sequence[Attempt], process: Process) -> None:
-    """Fail unless each attempt gives the reference's outputs: integers bit for bit, floats equal (NaN equals NaN)."""
-    wanted: dict[int, tuple[Array, ...]] = {}
+Wanted = dict[int, tuple[Array, ...]]
+"""The reference's outputs, by the case's id."""
+
+
+def assert_right(found: Sequence[Attempt], process: Process, wanted: Wanted | None = None) -> int:
+    """Fail unless each attempt gives the reference's outputs: integers bit for bit, floats equal (NaN equals NaN).
+    Returns how many the server had memory for.
+
+    wanted: what the reference has said already; it is added to.
+    """
+    wanted = {} if wanted is None else wanted
+    made = 0
     for attempt in found:
         case = attempt.case
         if id(case) not in wanted:
@@ -119,6 +156,8 @@ def assert_right(found: Sequence[Attempt], process: Process) -> None:
         except AssertionError as error:
             raise AssertionError(f"{described(attempt)}\n{error}") from None
         assert not wrong, "\n".join([described(attempt), *wrong])
+        made += wrong is not None
+    return made
 
 
 def assert_kernels(

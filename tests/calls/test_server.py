@@ -12,7 +12,8 @@ import pytest
 
 from tests.calls.encoding import server_of
 from tests.calls.exact import Attempt, assert_right, attempts
-from tests.calls.host import Process, build, library, library_table
+from tests.calls.host import build, library, library_table, process
+from tests.calls.process import Process
 from tests.calls.table import Field, Layout, function_table, struct_bytes
 from tests.ops.cases import HOST, Case, tensor
 from tinyet.assets import kernel_sources
@@ -63,10 +64,10 @@ def mutated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, P
         source = folder / f"{SYMBOL}.c"
         assert old in text
         source.write_text(text.replace(old, new), encoding="utf-8")
-        processes[name] = Process(build(folder, [source], table), table)
+        processes[name] = process(build(folder, [source], table), table)
     yield processes
-    for process in processes.values():
-        process.close()
+    for each in processes.values():
+        each.close()
 
 
 def test_the_kernel_as_it_is(mutated: Mapping[str, Process]) -> None:
@@ -169,8 +170,8 @@ def asked(request: Request) -> calls.Result:
 
 
 def test_a_request() -> None:
-    assert asked(copied()) == calls.Result(0, 1, (b"\x02\x02\x03\x09",))
-    assert asked(Request((Memory(3, returned=True),), ())) == calls.Result(0, 0, (b"\xa5" * 3,))
+    assert asked(copied()) == calls.Result(0, 1, 0, (b"\x02\x02\x03\x09",))
+    assert asked(Request((Memory(3, returned=True),), ())) == calls.Result(0, 0, 0, (b"\xa5" * 3,))
 
 
 @pytest.mark.parametrize("changes", [{"function": 10**6}, {"offset": 5}, {"block": 3}, {"arguments": 2}])

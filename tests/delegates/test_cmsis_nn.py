@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels of the delegate cmsis_nn: as plain C under sanitizers, and as machine code of every kind of core."""
+"""The kernels of the delegate cmsis_nn, as plain C under sanitizers. As machine code:
+tests/emulated/test_own_functions.py."""
 
 from __future__ import annotations
 
@@ -8,15 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 from tests.calls.exact import assert_kernels
 from tests.delegates.cmsis_nodes import NODES, only
 from tests.ops import drawing
-from tests.ops.cases import Case, assert_exact, build_graph, placed_quickly
-from tests.ops.emulated import require_emulator
+from tests.ops.cases import Case
 from tinyet import assets
-from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CMSIS_NN, Delegate
 from tinyet.ir import DType, Node, QuantParams, Tensor, TensorType, constant
@@ -30,7 +28,6 @@ pytestmark = pytest.mark.skipif(
 
 DSP = Target("cortex-m4", frozenset({"dsp"}))
 MVE = Target("cortex-m55", frozenset({"dsp", "mve"}))
-BOARDS = ("nrf51_dk", "mps2_an386", "mps3_an547")
 
 ONLY_MVE = {"arm_convolve_1_x_n_s8", "arm_elementwise_mul_s16"}
 """Functions that the delegate does not take for DSP; int16 products it takes elsewhere, too."""
@@ -79,41 +76,6 @@ def test_host_with_the_constants_of_mve(function: str) -> None:
         mine = taken(cases, alone, MVE)
         assume(mine)
         assert_kernels(mine, alone, MVE)
-
-    run()
-
-
-INT8 = [name for name in NODES if not name.endswith(("s16", "s4"))]
-GROUPS = {
-    "convolutions": [name for name in INT8 if "convolve" in name or "depthwise" in name],
-    "products": [name for name in INT8 if "fully" in name or "matmul" in name or "transpose_conv" in name],
-    "others": [name for name in INT8 if not any(w in name for w in ("conv", "fully", "matmul"))],
-    "int16": [name for name in NODES if name.endswith("s16")],
-    "int4": [name for name in NODES if name.endswith("s4")],
-}
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize("board", BOARDS)
-@pytest.mark.parametrize("group", GROUPS)
-def test_emulated(group: str, board: str) -> None:
-    """The machine code, each node by the function that the delegate chooses for the core."""
-    require_emulator()
-    place = load_board(board)
-    target = place.target
-    # The M0's board has 32 KB of RAM, where all inputs and outputs lie at once beside stack and harness.
-    count = 2 if board == "nrf51_dk" else 6
-    room = place.ram.bytes - place.stack_bytes - 8192
-    strategies = [st.lists(NODES[name](), min_size=count, max_size=count) for name in GROUPS[group]]
-
-    @drawing.emulated
-    @given(st.tuples(*strategies))
-    def run(drawn: tuple[list[Case], ...]) -> None:
-        mine = [case for part in drawn for case in taken(part, CMSIS_NN, target)]
-        assume(mine)
-        deployment = placed_quickly(build_graph(mine), target, (CMSIS_NN,))
-        assume(deployment.plan.arena_bytes + deployment.state_bytes <= room)
-        assert_exact(mine, on=board, delegates=(CMSIS_NN,))
 
     run()
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels of cortex_m: as plain C under sanitizers, and as machine code on emulated M4, M7 and M33."""
+"""The kernels of cortex_m, as plain C under sanitizers. As machine code: in tests/emulated, functions of the library in
+test_operators.py, the others in test_own_functions.py."""
 
 from __future__ import annotations
 
@@ -29,7 +30,6 @@ from tests.delegates.elementwise_nodes import (
 from tests.delegates.recurrent_nodes import recurrent_nodes
 from tests.ops import drawing
 from tests.ops.cases import HOST_WITH_DSP, Case, assert_exact
-from tests.ops.emulated import require_emulator
 from tests.ops.test_conv2d import conv2d_nodes
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M, Delegate
@@ -383,9 +383,6 @@ GROUPS = [
     *(tuple(symbol for symbol, found in NODES.items() if found is nodes) for nodes in TOGETHER),
 ]
 
-CHOSEN = list(dict.fromkeys(nodes for symbol, nodes in NODES.items() if symbol not in ALONE))
-"""The strategies of the kernels that the delegate chooses by itself."""
-
 
 # ---------------------------------------------------------------- tests
 
@@ -447,46 +444,6 @@ def test_host_conv2d_like_portable() -> None:
     @given(drawing.many(conv2d_nodes(DType.INT8)))
     def run(cases: list[Case]) -> None:
         assert_exact(cases, delegates=(CORTEX_M,))
-
-    run()
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize(
-    ("nodes", "board"),
-    [
-        pytest.param(nodes, board, id=f"{nodes.__name__}-{board}")
-        for i, nodes in enumerate(CHOSEN)
-        for board in (BOARDS[0], BOARDS[1 + i % 2])
-    ],
-)
-def test_emulated(nodes: Callable[[], st.SearchStrategy[Case]], board: str) -> None:
-    """The instructions themselves."""
-    require_emulator()
-
-    @drawing.emulated
-    @given(drawing.many(nodes()))
-    def run(cases: list[Case]) -> None:
-        assert_exact(cases, on=board, delegates=(CORTEX_M,))
-
-    run()
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize(
-    ("symbol", "board"),
-    [(symbol, BOARDS[i % len(BOARDS)]) for i, symbol in enumerate(ALONE)],
-)
-def test_emulated_alone(symbol: str, board: str) -> None:
-    """The instructions of each kernel, whatever would be chosen."""
-    require_emulator()
-
-    @drawing.emulated
-    @given(drawing.many(NODES[symbol]()))
-    def run(cases: list[Case]) -> None:
-        taken = [case for case in cases if takes(only(symbol), case)]
-        assume(taken)
-        assert_exact(taken, on=board, delegates=(only(symbol),))
 
     run()
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels of cortex_m for int16 activations: as plain C under sanitizers, and as machine code on emulated cores."""
+"""The kernels of cortex_m for int16 activations, as plain C under sanitizers. As machine code:
+tests/emulated/test_own_functions.py."""
 
 from __future__ import annotations
 
@@ -13,8 +14,7 @@ from hypothesis import strategies as st
 from tests.calls.exact import assert_kernels
 from tests.delegates import test_cortex_m as s8
 from tests.ops import drawing
-from tests.ops.cases import HOST_WITH_DSP, Case, assert_exact
-from tests.ops.emulated import require_emulator
+from tests.ops.cases import HOST_WITH_DSP, Case
 from tinyet import ops
 from tinyet.delegates import CORTEX_M
 from tinyet.delegates.cortex_m import conv2d, conv2d_s16, rounding_s16
@@ -145,26 +145,6 @@ def test_host(symbol: str) -> None:
         taken = [case for case in cases if s8.takes(alone, case)]
         assume(taken)
         assert_kernels(taken, alone, HOST_WITH_DSP)
-
-    run()
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize(
-    ("symbol", "board"),
-    [(symbol, s8.BOARDS[i % len(s8.BOARDS)]) for i, symbol in enumerate(NODES)],
-)
-def test_emulated(symbol: str, board: str) -> None:
-    """The instructions of each kernel."""
-    require_emulator()
-    alone = s8.only(symbol)
-
-    @drawing.emulated
-    @given(drawing.many(NODES[symbol]()))
-    def run(cases: list[Case]) -> None:
-        taken = [case for case in cases if s8.takes(alone, case)]
-        assume(taken)
-        assert_exact(taken, on=board, delegates=(alone,))
 
     run()
 

@@ -7,13 +7,14 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 
+from tests.calls import board
+from tests.calls.emulated import calls_of, skip_missing
 from tests.calls.exact import assert_kernels
 from tests.delegates.recurrent_nodes import recurrent_nodes
 from tests.ops import drawing
-from tests.ops.cases import Case, assert_exact
-from tests.ops.emulated import require_emulator
+from tests.ops.cases import Case
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M, Delegate
 from tinyet.delegates.cortex_m.recurrent import DSP, GRU, LSTM, MVE, RNN, Family
@@ -45,27 +46,6 @@ def test_helium_on_host() -> None:
     @given(recurrent_nodes())
     def run(case: Case) -> None:
         assert_kernels([case], of(MVE), HELIUM)
-
-    run()
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize("family", [MVE, DSP], ids=lambda family: family.name)
-def test_emulated_on_m55(family: Family) -> None:
-    """The instructions themselves; gates' functions take eight values at a time there with either kernel."""
-    require_emulator("mps3_an547")
-    only = of(family)
-
-    @drawing.emulated
-    @given(drawing.many(recurrent_nodes()))
-    def run(cases: list[Case]) -> None:
-        taken = [
-            c
-            for c in cases
-            if any(k.why_not(c.node, HELIUM) is None for k in only.kernels[type(c.node.attrs)])
-        ]
-        assume(taken)
-        assert_exact(taken, on="mps3_an547", delegates=(only,))
 
     run()
 
@@ -109,12 +89,13 @@ def test_arguments_are_all() -> None:
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("board", ["mps2_an386", "mps3_an547"])
-def test_gates_on_the_device(board: str) -> None:
-    """Sigmoid and tanh by the instructions of cores with DSP and with Helium, of a sixteenth of int16's values, and by
-    pieces of a 32nd: all of them take minutes over the harness's link."""
-    require_emulator(board)
-    assert_exact([arguments(16), arguments(32, "tflm")], on=board, delegates=(CORTEX_M,))
+@pytest.mark.parametrize("pieces", ["", "tflm"])
+def test_gates_on_the_device(pieces: str) -> None:
+    """Sigmoid and tanh by the instructions of cores with DSP and with Helium, of all values of int16."""
+    images = (board.M4, board.M55)
+    skip_missing(images)
+    case = arguments(1, pieces) if pieces else arguments(1)
+    assert all(calls_of(case, CORTEX_M, images).values())
 
 
 # ---------------------------------------------------------------- refusals

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What kernels of cortex_m say that they read after they write: computed with the output as near as they allow it, and
-exactly over the input where they allow that."""
+exactly over the input where they allow that. Drawn calls are tested in all placements with the kernels themselves, here
+and on emulated boards. This file has large images, statements that are wrong, and what the statements are worth."""
 
 from __future__ import annotations
 
@@ -11,16 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.delegates import test_cortex_m as s8
 from tests.delegates import test_cortex_m_s16 as s16
 from tests.ops import drawing, overlapping
 from tests.ops.cases import HOST_WITH_DSP, Case, run_on_host
-from tests.ops.emulated import require_emulator, run_deployment
 from tests.ops.overlapping import Placed
-from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
 from tinyet.ir import DType
@@ -89,51 +88,6 @@ def strips(draw: st.DrawFn, dtype: DType, kernel: int) -> Case:
     return s16.with_int16(case, rng) if dtype is DType.INT16 else case
 
 
-GROUPS = [STATED[i::6] for i in range(6)]
-"""Kernels whose cases are compiled together."""
-
-
-def some(symbols: Sequence[str]) -> st.SearchStrategy[list[tuple[str, list[Case]]]]:
-    """Cases for each kernel."""
-    each = [st.tuples(st.just(s), st.lists(NODES[s](), min_size=8, max_size=8)) for s in symbols]
-    return st.tuples(*each).map(list)
-
-
-def compare(symbols: Sequence[str], target: Target, runner: overlapping.Runner) -> None:
-    """Each kernel's cases, in one model."""
-
-    @drawing.emulated
-    @given(some(symbols))
-    def run(drawn: list[tuple[str, list[Case]]]) -> None:
-        chosen = [p for symbol, cases in drawn for p in placed(symbol, cases, target)]
-        assume(chosen)
-        assert not overlapping.wrong(chosen, target, runner)
-
-    run()
-
-
-@pytest.mark.parametrize("symbols", GROUPS, ids=range(len(GROUPS)))
-def test_host(symbols: list[str]) -> None:
-    """Plain C in place of the instructions, under ASan and UBSan."""
-    compare(symbols, HOST_WITH_DSP, run_on_host)
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize(
-    ("symbols", "board"),
-    [(symbols, s8.BOARDS[i % len(s8.BOARDS)]) for i, symbols in enumerate(GROUPS)],
-    ids=range(len(GROUPS)),
-)
-def test_emulated(symbols: list[str], board: str) -> None:
-    """The instructions themselves."""
-    require_emulator()
-    compare(symbols, load_board(board).target, on(board))
-
-
-def on(board: str) -> overlapping.Runner:
-    return lambda deployment, raw: run_deployment(deployment, [[raw]], board)[0]
-
-
 REPLACING = list(dict.fromkeys(k.symbol for k in KERNELS if k.replaces is not None))
 
 
@@ -164,21 +118,6 @@ def test_strips_on_host(symbol: str) -> None:
     run()
     assert seen
     assert caught
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize(("symbol", "board"), zip(REPLACING, 2 * s8.BOARDS, strict=False))
-def test_strips_emulated(symbol: str, board: str) -> None:
-    require_emulator()
-    target = load_board(board).target
-
-    @drawing.emulated
-    @given(large(symbol))
-    def run(cases: list[Case]) -> None:
-        chosen = [*replaced(symbol, cases, target), *placed(symbol, cases, target)]
-        assert not overlapping.wrong(chosen, target, on(board))
-
-    run()
 
 
 def sides(pad: int) -> dict[str, Any]:

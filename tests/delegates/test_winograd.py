@@ -9,10 +9,12 @@ import re
 import numpy as np
 import pytest
 
-from tests.delegates.test_cortex_m import BOARDS, DSP, only
+from tests.calls import board
+from tests.calls.board import Image
+from tests.calls.emulated import assert_own, of_image, skip_missing
+from tests.delegates.test_cortex_m import DSP, only
 from tests.ops import drawing
 from tests.ops.cases import Case, assert_exact
-from tests.ops.emulated import require_emulator
 from tinyet import assets
 from tinyet.delegates.cortex_m import winograd
 from tinyet.delegates.cortex_m.rounding import Form, choose
@@ -142,12 +144,13 @@ def test_extremes(f: Transform) -> None:
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("board", BOARDS)
-@TRANSFORMS
-def test_extremes_emulated(f: Transform, board: str) -> None:
-    require_emulator()
-    deployment = assert_exact(extremes(f), on=board, delegates=(only(f.symbol),))
-    assert {step.choice.kernel.symbol for step in deployment.steps} == {f.symbol}
+@pytest.mark.parametrize("image", [board.M4, board.M7, board.M33], ids=str)
+def test_extremes_emulated(image: Image) -> None:
+    skip_missing([image])
+    found = [
+        attempt for f in (F2, F4) for case in extremes(f) for attempt in of_image(case, only(f.symbol), image)
+    ]
+    assert_own(found, image)
 
 
 def test_every_reason_to_refuse() -> None:

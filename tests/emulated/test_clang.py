@@ -1,34 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clang in GCC's place, on Cortex-M4 and Cortex-M55: every operator bit for bit, with the cores' own instructions and
-without a warning; a network through a CMake project. Trained networks are in tests/acceptance/test_cores.py."""
+"""Clang in GCC's place: a network through a CMake project, and what Clang must not do. Operators are tested in
+test_operators.py and test_own_functions.py by both compilers, trained networks in tests/acceptance/test_cores.py."""
 
 from __future__ import annotations
 
-import functools
 import re
 import shutil
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis.strategies import SearchStrategy
 
 import tinyet
 from tests import small
-from tests.delegates import cmsis_nodes, elementwise_nodes, test_cortex_m
-from tests.emulated.test_riscv import drawn, drawn_of
-from tests.ops.cases import Case, assert_exact
-from tests.ops.emulated import require_emulator, run_emulated
+from tests.ops.emulated import require_emulator
 from tinyet import assets
 from tinyet.assets import kernel_sources
 from tinyet.boards import load_board
 from tinyet.build import clang, cmake
 from tinyet.build.process import run
-from tinyet.delegates import CMSIS_NN, CORTEX_M, Delegate
-from tinyet.delegates.cortex_m import FOR_FLASH
 from tinyet.emit.project import Kind
 from tinyet.errors import ToolchainError, UsageError
-from tinyet.ops import OPS
 
 STRICT = ("-O2", "-g1", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
 
@@ -36,60 +27,6 @@ pytestmark = [
     pytest.mark.emulated,
     pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed"),
 ]
-
-
-# What each delegate has instructions of its own for.
-DSP = (
-    test_cortex_m.gemm_nodes,
-    test_cortex_m.depthwise_nodes,
-    test_cortex_m.any_depthwise_nodes,
-    test_cortex_m.linear_nodes,
-    test_cortex_m.row_nodes,
-    elementwise_nodes.elementwise_nodes,
-    elementwise_nodes.extremum_nodes,
-    elementwise_nodes.one_operand_nodes,
-    elementwise_nodes.batch_norm_nodes,
-    elementwise_nodes.bilinear_nodes,
-    elementwise_nodes.softmax_nodes,
-    test_cortex_m.pool_nodes,
-)
-HELIUM = (
-    cmsis_nodes.pointwise_nodes,
-    cmsis_nodes.wide_depthwise_nodes,
-    cmsis_nodes.sum_nodes,
-    cmsis_nodes.maximum_pool_nodes,
-    cmsis_nodes.softmax_nodes,
-)
-
-
-@pytest.mark.parametrize(
-    ("board", "delegate", "own"),
-    [("mps2_an386", CORTEX_M, DSP), ("mps3_an547", CMSIS_NN, HELIUM)],
-    ids=["cortex-m4", "cortex-m55"],
-)
-def test_operators(board: str, delegate: Delegate, own: Sequence[Callable[[], SearchStrategy[Case]]]) -> None:
-    require_emulator(board)
-    if delegate is CMSIS_NN and assets.cmsis_nn_dir() is None:
-        pytest.skip("CMSIS-NN is not on this machine")
-    cases = [case for op in OPS for case in drawn_of(op.name)[-2:]]
-    cases += [case for nodes in own for case in drawn(nodes())]
-    on = functools.partial(
-        run_emulated, board_name=board, delegates=(delegate,), compiler="clang", flags=STRICT
-    )
-    deployment = assert_exact(cases, on=on)
-    assert {step.choice.kernel.delegate for step in deployment.steps} == {"portable", delegate.name}
-
-
-@pytest.mark.parametrize("symbol", [kernel.symbol for kernel in FOR_FLASH])
-def test_kernels_for_flash(symbol: str) -> None:
-    """Their multiply loops take all registers."""
-    require_emulator("mps2_an386")
-    alone = test_cortex_m.only(symbol)
-    cases = drawn(test_cortex_m.NODES[symbol]().filter(lambda case: test_cortex_m.takes(alone, case)))
-    on = functools.partial(
-        run_emulated, board_name="mps2_an386", delegates=(alone,), compiler="clang", flags=STRICT
-    )
-    assert_exact(cases, on=on)
 
 
 def test_a_network_through_a_cmake_project(tmp_path: Path) -> None:

@@ -1,48 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every operator on an emulated Cortex-M4 and M0: cases drawn by the operator's own strategy, bit for bit."""
+"""Every library kernel on emulated cores, call by call. Generated models are in test_generated.py."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
-from tests.ops.cases import Case, assert_exact
-from tests.ops.emulated import require_emulator
+from tests.calls import board
+from tests.calls.emulated import EXAMPLES, check_library
+from tests.delegates import test_cortex_m
 from tests.ops.strategies import strategy_of
 from tinyet.ops import OPS
 
-# The smallest board has 32 KB of RAM; inputs and outputs of all cases are alive at the same time.
-ROOM = 9000
-
-
-def fitting(cases: list[Case]) -> list[Case]:
-    """As many of the cases, from the front, as the smallest board can hold."""
-    chosen: list[Case] = []
-    total = 0
-    for case in cases:
-        total += sum(t.type.bytes + 4 for t in (*case.node.inputs, *case.node.outputs) if t is not None)
-        if total > ROOM and chosen:
-            break
-        chosen.append(case)
-    return chosen
+MANY_KINDS = ("conv2d", "conv_transpose2d", "linear", "matmul", "unary")
+"""Operators with a kernel for each of many kinds of nodes."""
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("board", ["mps2_an386", "nrf51_dk"])
-@pytest.mark.parametrize("name", [op.name for op in OPS])
-def test_operator(name: str, board: str) -> None:
-    require_emulator()
+@pytest.mark.parametrize("name", [op.name for op in OPS if any(kernel.sources for kernel in op.kernels)])
+def test_portable(name: str) -> None:
+    check_library(strategy_of(name), examples=80 if name in MANY_KINDS else EXAMPLES)
 
-    @settings(
-        max_examples=2,
-        deadline=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-        database=None,
-    )
-    @given(st.lists(strategy_of(name), min_size=12, max_size=24))
-    def check(cases: list[Case]) -> None:
-        assert_exact(fitting(cases), on=board)
 
-    check()
+@pytest.mark.emulated
+@pytest.mark.parametrize(
+    "symbols",
+    [s for s in test_cortex_m.GROUPS if test_cortex_m.LIBRARY & {*s} and not s[0].endswith("_mve")],
+    ids=lambda symbols: symbols[0],
+)
+def test_dsp(symbols: tuple[str, ...]) -> None:
+    """The instructions themselves, also of kernels that would not be chosen."""
+    alone = test_cortex_m.only(*(test_cortex_m.LIBRARY & {*symbols}))
+    check_library(test_cortex_m.NODES[symbols[0]](), alone, board.DSP)

@@ -1,28 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RISC-V and Xtensa without an FPU: every operator on the emulated core, bit for bit, in int8, int16 and float32; a
-network through both kinds of project; the C library. The harness is tested in test_harness.py, as on other boards."""
+"""RISC-V and Xtensa without an FPU: float arithmetic, a network through both kinds of project, the C library.
+
+Operators are tested in test_operators.py and test_generated.py, the harness in test_harness.py, as on other boards.
+"""
 
 from __future__ import annotations
 
-import functools
 import shutil
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
 import tinyet
 from tests import small
-from tests.ops.cases import Case, assert_exact
 from tests.ops.emulated import require_emulator
-from tests.ops.strategies import strategy_of
-from tests.ops.test_conv2d import conv2d_nodes
-from tests.ops.test_conv_transpose2d import conv_transpose2d_nodes
-from tests.ops.test_linear import linear_nodes
-from tests.ops.test_matmul import matmul_nodes
 from tests.planned import check_planned
 from tinyet.boards import Board, load_board
 from tinyet.build.gcc import build_firmware
@@ -30,8 +23,6 @@ from tinyet.delegates import CMSIS_NN, CORTEX_M
 from tinyet.device import qemu
 from tinyet.emit.project import Kind
 from tinyet.errors import UnsupportedOp
-from tinyet.ir import DType
-from tinyet.ops import OPS
 
 RISCV = "riscv32_virt"
 BOARDS = (RISCV, "xtensa_lx60")
@@ -43,54 +34,6 @@ pytestmark = pytest.mark.emulated
 def board(request: pytest.FixtureRequest) -> Board:
     require_emulator(request.param)
     return load_board(request.param)
-
-
-def drawn(strategy: st.SearchStrategy[Case]) -> list[Case]:
-    """Some of a strategy's cases; hypothesis begins with the simplest."""
-    found: list[Case] = []
-
-    @settings(
-        max_examples=2,
-        deadline=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-        database=None,
-    )
-    @given(st.lists(strategy, min_size=4, max_size=4))
-    def collect(cases: list[Case]) -> None:
-        found.extend(cases[-3:])
-
-    collect()
-    return found
-
-
-@functools.cache
-def drawn_of(op: str) -> list[Case]:
-    """Some cases of an operator, of any types."""
-    return drawn(strategy_of(op))
-
-
-def has(case: Case, dtype: DType) -> bool:
-    return any(t is not None and t.dtype is dtype for t in (*case.node.inputs, *case.node.outputs))
-
-
-@pytest.mark.parametrize("dtype", [DType.INT8, DType.INT16, DType.FLOAT32])
-def test_operators(dtype: DType, board: Board) -> None:
-    """float32 here is libgcc's arithmetic in integers."""
-    layers = (
-        conv2d_nodes(dtype, "1x1"),
-        conv2d_nodes(dtype, "depthwise"),
-        conv2d_nodes(dtype, "any"),
-        conv_transpose2d_nodes(dtype),
-        linear_nodes(dtype),
-        matmul_nodes(dtype),
-    )
-    cases = [case for strategy in layers for case in drawn(strategy)[-2:]]
-    for op in OPS:
-        cases += [case for case in drawn_of(op.name) if has(case, dtype)][-2:]
-    kinds = {type(case.node.attrs) for case in cases}
-    assert len(kinds) > 15
-    assert_exact(cases, on=board.name)
 
 
 _ARITHMETIC = r"""

@@ -10,11 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.emulated.test_operators import fitting
 from tests.ops import bodies, drawing
-from tests.ops.cases import Case, assert_exact, tensor
-from tests.ops.emulated import require_emulator
-from tests.ops.strategies import strategy_of
+from tests.ops.cases import Case, tensor
 from tinyet import ops
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, QuantParams, constant
@@ -62,21 +59,6 @@ def dynamic_linear_nodes(
 
 
 test_host = bodies.host(dynamic_linear_nodes())
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize("board", ["nrf51_dk", "mps2_an386", "mps2_an505", "mps3_an547"])
-def test_emulated(board: str) -> None:
-    """Both dynamic operators, with software floats, with an FPU, with and without the DSP extension."""
-    require_emulator()
-    nodes = st.one_of(dynamic_linear_nodes(), strategy_of("dynamic_conv2d"))
-
-    @drawing.emulated
-    @given(st.lists(nodes, min_size=16, max_size=24))
-    def check(cases: list[Case]) -> None:
-        assert_exact(fitting(cases), on=board)
-
-    check()
 
 
 def torch_params(x: Array, eps: float) -> tuple[float, int]:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 
+from tests.calls.emulated import check_library
 from tests.ops import bodies
-from tests.ops.cases import Case, assert_exact
-from tests.ops.emulated import require_emulator
+from tests.ops.cases import Case
 from tests.ops.test_add import add_nodes
 from tests.ops.test_conv2d import conv2d_nodes
 from tests.ops.test_linear import linear_nodes
@@ -92,25 +92,10 @@ def test_host(name: str) -> None:
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("board", ["mps2_an386", "nrf51_dk"])
-def test_emulated(board: str) -> None:
-    """With a floating-point unit, and without."""
-    require_emulator()
-
-    @settings(
-        max_examples=1,
-        deadline=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-        database=None,
-    )
-    @given(st.tuples(*(st.lists(even_nodes(name), min_size=3, max_size=3) for name in NODES)))
-    def check(drawn: tuple[list[Case], ...]) -> None:
-        cases = [case for cases in drawn for case in cases]
-        small = [c for c in cases if sum(t.type.bytes for t in c.node.inputs if t is not None) < 800]
-        assert_exact(small, on=board)
-
-    check()
+@pytest.mark.parametrize("name", NODES)
+def test_emulated(name: str) -> None:
+    """With floating-point units, and without."""
+    check_library(even_nodes(name), examples=10)
 
 
 def test_halves_go_to_even() -> None:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.calls import board
+from tests.calls.emulated import calls_of, check_library, skip_missing
 from tests.calls.exact import assert_kernels
-from tests.emulated.test_operators import fitting
 from tests.ops import bodies, drawing
-from tests.ops.cases import HOST, Case, assert_exact, tensor
-from tests.ops.emulated import require_emulator
+from tests.ops.cases import HOST, Case, tensor
 from tests.ops.test_conv2d import KINDS, conv2d_nodes
 from tests.ops.test_linear import linear_nodes
 from tinyet import ops
@@ -82,21 +82,9 @@ test_linear_on_host = bodies.host(linear_nodes(DType.INT8).map(int4))
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("board", ["nrf51_dk", "mps2_an386", "mps2_an505", "mps3_an547"])
-def test_emulated(board: str) -> None:
+def test_emulated() -> None:
     """Without and with the DSP extension, which unpacks in another way; and on cores with Helium."""
-    require_emulator()
-
-    @drawing.emulated
-    @given(
-        st.lists(
-            st.one_of(conv2d_nodes(DType.INT8), linear_nodes(DType.INT8)).map(int4), min_size=24, max_size=32
-        )
-    )
-    def check(cases: list[Case]) -> None:
-        assert_exact(fitting(cases), on=board)
-
-    check()
+    check_library(st.one_of(conv2d_nodes(DType.INT8), linear_nodes(DType.INT8)).map(int4))
 
 
 def extreme(node: Node, fill: int) -> Case:
@@ -127,8 +115,9 @@ def test_widest_sums_on_host() -> None:
 
 @pytest.mark.emulated
 def test_widest_sums_with_dsp() -> None:
-    require_emulator()
-    assert_exact(widest_sums(), on="mps2_an386")
+    skip_missing([board.M4])
+    for case in widest_sums():
+        assert calls_of(case, None, [board.M4])[board.M4]
 
 
 def long_row(depth: int) -> Node:

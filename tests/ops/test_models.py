@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.calls.host import library_headers
+from tests.calls.host import library_table
 from tests.ops.cases import WARNINGS, Case, assert_exact
 from tests.ops.objects import run
 from tests.ops.strategies import strategy_of
@@ -34,6 +34,6 @@ def test_host(names: list[str]) -> None:
 
 def test_headers_are_cxx() -> None:
     """Sketches are C++, and may call kernels."""
-    headers = "".join(f'#include "{header}"\n' for header in library_headers())
+    headers = "".join(f'#include "{header}"\n' for header in library_table().headers)
     include = f"-I{assets.path('firmware') / 'include'}"
     run(["g++", "-x", "c++", "-std=c++17", *WARNINGS, include, "-fsyntax-only", "-"], headers.encode())

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from tests.calls.exact import assert_kernels, attempts
 from tests.ops import drawing, drawn, overlapping
 from tests.ops.cases import HOST, Case, run_on_host
-from tests.ops.emulated import require_emulator, run_deployment
 from tests.ops.overlapping import Placed
 from tests.ops.test_adaptive_avg_pool2d import adaptive_avg_pool2d_nodes
 from tests.ops.test_avg_pool2d import avg_pool2d_nodes
@@ -35,7 +34,6 @@ from tests.ops.test_permute import permute_nodes
 from tests.ops.test_resize import resize_nodes
 from tests.ops.test_slice import slice_nodes
 from tinyet import ops
-from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
 from tinyet.ir import Attrs, DType
 from tinyet.ops import OPS
@@ -51,8 +49,6 @@ from tinyet.ops.pad import Pad
 from tinyet.ops.resize import Resize
 from tinyet.ops.shared.window import Window
 from tinyet.ops.slice import Slice
-
-BOARDS = ("mps2_an385", "mps2_an386", "riscv32_virt")
 
 NODES = {
     "windows": (
@@ -132,22 +128,6 @@ def test_host(name: str) -> None:
 
     run()
     assert any(near)
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize("board", BOARDS)
-@pytest.mark.parametrize("name", NODES)
-def test_emulated(name: str, board: str) -> None:
-    require_emulator(board)
-    target = load_board(board).target
-
-    @drawing.emulated
-    @given(lists(name))
-    def run(cases: list[Case]) -> None:
-        chosen = placed(cases, target)
-        assert not overlapping.wrong(chosen, target, lambda d, raw: run_deployment(d, [[raw]], board)[0])
-
-    run()
 
 
 @st.composite

@@ -380,7 +380,11 @@ def test_everything_that_is_wrong_is_listed(tmp_path: Path, golden: Golden) -> N
         ('["dsp"]', '["dsp", 3]', "features.1 is 3: input should be a valid string"),
         ('["dsp"]', '"dsp"', "features must be a list of strings"),
         ('["dsp"]', '["fpu64"]', "contains 'fpu64', which no cortex-m33 has"),
-        ('cpu = "cortex-m33"', 'cpu = "xtensa-lx7"', "uart.driver is 'cmsdk', which is none of ns16550"),
+        (
+            'cpu = "cortex-m33"',
+            'cpu = "xtensa-lx7"',
+            "uart.driver is 'cmsdk', which is none of ns16550, semihosting",
+        ),
         ('cpu = "cortex-m33"', 'cpu = "rv32imc"', "counter.driver is 'systick', which is none of riscv"),
         ('cpu = "cortex-m33"', 'cpu = "avr5"', "mcu is missing: GCC wants it"),
         ('"cmsdk"', '"cmsdk"\ntx = "PA2"', "uart.tx is not known here"),

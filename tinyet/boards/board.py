@@ -10,6 +10,9 @@ from tinyet.boards.cpus import Target, Toolchain
 from tinyet.errors import BoardError
 
 DEFAULT_BAUD = 115_200
+SEMIHOSTING = "semihosting"
+"""The UART driver that is none: whoever holds the core, QEMU, carries blocks of bytes, and `base` is 0."""
+
 _STACK_GUARD_BYTES = 1 << 16
 _SMALLEST_REGION = 32
 # What drivers share.

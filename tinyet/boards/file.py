@@ -27,6 +27,7 @@ from pydantic import (
 
 from tinyet import assets
 from tinyet.boards.board import (
+    SEMIHOSTING,
     DEFAULT_BAUD,
     Arduino,
     Board,
@@ -64,7 +65,11 @@ if TYPE_CHECKING:
 
 # The drivers of bare-metal boards, by family: firmware/platform/tinyet_uart_<name>.c, tinyet_counter_<name>.c.
 _DRIVERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "uart": {"arm": ("cmsdk", "stm32f4", "stm32f7", "nrf51"), "riscv": ("ns16550",), "xtensa": ("ns16550",)},
+    "uart": {
+        "arm": ("cmsdk", "stm32f4", "stm32f7", "nrf51", SEMIHOSTING),
+        "riscv": ("ns16550", SEMIHOSTING),
+        "xtensa": ("ns16550", SEMIHOSTING),
+    },
     "counter": {"arm": ("systick", "nrf51"), "riscv": ("riscv",), "xtensa": ("ccount",)},
 }
 # Drivers whose pins are chosen by software: how the board file writes a pin, and an example.

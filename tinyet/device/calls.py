@@ -87,10 +87,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Result:
-    """status: of the last call that was made. returned: the blocks that the request wants back, in their order."""
+    """status: of the last call that was made. stack_bytes: of the call that took most; 0 where that is not known.
+    returned: the blocks that the request wants back, in their order."""
 
     status: int
     calls: int
+    stack_bytes: int
     returned: tuple[bytes, ...]
 
 
@@ -160,16 +162,16 @@ def unpack_layouts(kind: Kind, body: bytes) -> Layouts:
 
 def unpack_result(kind: Kind, body: bytes, blocks: Sequence[Memory]) -> Result:
     """blocks: of the request. Raises EmulatorError for another answer, or a damaged one."""
-    _expect(kind, Kind.CALLS, body, 8)
-    status, calls = struct.unpack_from("<iI", body)
-    found, at = [], 8
+    _expect(kind, Kind.CALLS, body, 12)
+    status, calls, stack_bytes = struct.unpack_from("<iII", body)
+    found, at = [], 12
     for block in blocks:
         if block.returned:
             found.append(body[at : at + block.bytes])
             at += block.bytes
     if at != len(body):
         raise EmulatorError(f"an answer of {len(body)} bytes, and {at} were asked for")
-    return Result(status, calls, tuple(found))
+    return Result(status, calls, stack_bytes, tuple(found))
 
 
 def _expect(kind: Kind, wanted: Kind, body: bytes, least: int) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tinyet.boards import Board, Qemu
+from tinyet.boards import SEMIHOSTING, Board, Qemu
 from tinyet.build import process
 from tinyet.build.size import check_elf
 from tinyet.device.child import Child
@@ -41,30 +41,35 @@ def ticks_per_instruction(board: Board) -> float:
     return _machine(board).counter_hz * (1 << _ICOUNT_SHIFT) / 1e9
 
 
+def command(board: Board, elf: Path, options: Sequence[str] = ()) -> list[str]:
+    """The words that start QEMU with the firmware, whose stream is QEMU's standard input and output. Raises EmulatorError,
+    ToolchainError."""
+    machine = _machine(board)
+    check_elf(elf)
+    tool = process.find_tool(str(board.toolchain.qemu), what=f"running {board.name} in QEMU")
+    stdio = ("-chardev", "stdio,id=uart,signal=off")
+    unused = tuple(word for _ in range(machine.serial) for word in ("-serial", "null"))
+    stream = (*stdio, *unused, "-serial", "chardev:uart")
+    if board.uart is not None and board.uart.driver == SEMIHOSTING:
+        # The firmware opens the standard streams of this process by itself.
+        stream = ("-semihosting-config", "enable=on,target=native", *unused, "-serial", "null")
+    return [
+        str(tool),
+        *("-M", machine.machine, *machine.args),
+        *("-display", "none", "-monitor", "none", "-net", "none"),
+        *options,
+        *stream,
+        *("-kernel", str(elf.resolve())),
+    ]
+
+
 def start(board: Board, elf: Path, plugin: Sequence[str] = ()) -> PipeLink:
     """Start QEMU with the firmware and return the link to its UART. Raises EmulatorError, ToolchainError.
 
     plugin: the path of a shared object and its arguments. Time is the host's then: a plugin that counts needs no
     counter, and QEMU would cut blocks of code where a timer is due.
     """
-    machine = _machine(board)
-    check_elf(elf)
-    tool = process.find_tool(str(board.toolchain.qemu), what=f"running {board.name} in QEMU")
     counted = ("-icount", f"shift={_ICOUNT_SHIFT},sleep=off,align=off")
     # In a list of arguments QEMU reads two commas as one that belongs to the argument.
     loaded = ("-plugin", "file=" + ",".join(word.replace(",", ",,") for word in plugin))
-    return PipeLink(
-        Child(
-            [
-                str(tool),
-                *("-M", machine.machine, *machine.args),
-                *("-display", "none", "-monitor", "none", "-net", "none"),
-                *(loaded if plugin else counted),
-                *("-chardev", "stdio,id=uart,signal=off"),
-                *(word for _ in range(machine.serial) for word in ("-serial", "null")),
-                *("-serial", "chardev:uart"),
-                *("-kernel", str(elf.resolve())),
-            ],
-            pipes=True,
-        )
-    )
+    return PipeLink(Child(command(board, elf, loaded if plugin else counted), pipes=True))

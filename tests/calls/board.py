@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Call servers of emulated boards: a firmware of all library kernels that the core can run, built once a session, an
+emulator a worker. Requests go by semihosting: a byte of an emulated UART takes two hundred times as long."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tests.calls import library as kernel_library
+from tests.calls.process import Process, built_once
+from tests.calls.table import FunctionTable
+from tinyet import assets
+from tinyet.boards import SEMIHOSTING, Board, load_board
+from tinyet.boards.cpus import Target
+from tinyet.build import clang
+from tinyet.build.gcc import build_firmware
+from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
+from tinyet.device import qemu
+
+STRICT = ("-O2", "-g1", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
+ANSWER_SECONDS = 30.0
+_CORE = ("harness/tinyet_call_server.c", "harness/call_main.c")
+
+
+@dataclass(frozen=True)
+class Image:
+    """A firmware that takes calls: for a board that QEMU has, by a compiler.
+
+    portable: the portable kernels are in it, not only those for the core's own instructions.
+    """
+
+    board_name: str
+    compiler: str = clang.GCC
+    portable: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.board_name}-{self.compiler}"
+
+    @functools.cached_property
+    def board(self) -> Board:
+        """The board, whose stream is the emulator's."""
+        found = load_board(self.board_name)
+        assert found.uart is not None
+        return replace(found, uart=replace(found.uart, driver=SEMIHOSTING))
+
+    @property
+    def target(self) -> Target:
+        return self.board.target
+
+    @property
+    def delegates(self) -> tuple[Delegate, ...]:
+        """The library's kernels that the core has instructions for."""
+        own = (CORTEX_M,) if "dsp" in self.target.features else ()
+        return (PORTABLE, *own) if self.portable else own
+
+    @property
+    def missing(self) -> list[str]:
+        """The tools that this machine does not have."""
+        toolchain = self.board.toolchain
+        tools = {toolchain.compiler, str(toolchain.qemu)}
+        tools |= set() if self.compiler == clang.GCC else {self.compiler}
+        return sorted(tool for tool in tools if shutil.which(tool) is None)
+
+
+M0, M4, M55 = Image("nrf51_dk"), Image("mps2_an386"), Image("mps3_an547")
+M4_CLANG, M55_CLANG = Image("mps2_an386", "clang"), Image("mps3_an547", "clang")
+M7, M33 = Image("mps2_an500", portable=False), Image("mps2_an505", portable=False)
+RISCV, XTENSA = Image("riscv32_virt"), Image("xtensa_lx60")
+
+EVERY = (M0, M4, M4_CLANG, M55, RISCV, XTENSA)
+"""With the portable kernels: one of each instruction set, and both compilers."""
+
+DSP = (M4, M4_CLANG, M7, M33, M55)
+
+
+def build(image: Image, folder: Path, kernels: Sequence[Path], table: FunctionTable, *include: Path) -> Path:
+    """Compile and link a server of these kernels into a folder; its path."""
+    firmware = assets.path("firmware")
+    source = folder / "table.c"
+    source.write_text(table.text, encoding="utf-8")
+    sources = [*(firmware / name for name in _CORE), source, *kernels]
+    return build_firmware(
+        image.board, sources, include, folder, harness=False, flags=STRICT, compiler=image.compiler
+    )
+
+
+def process(image: Image, elf: Path, table: FunctionTable) -> Process:
+    """A server in an emulator."""
+    # Clang aligns frames of vectors by computing on the stack pointer: those have no bound.
+    unbounded = image.compiler != clang.GCC
+    command = qemu.command(image.board, elf)
+    return Process(command, table, elf=elf, unbounded=unbounded, answer_seconds=ANSWER_SECONDS)
+
+
+@functools.cache
+def library(image: Image) -> Process:
+    """This worker's server of the library's kernels on the board."""
+    table = kernel_library.table(image.delegates)
+
+    def made(folder: Path) -> None:
+        build(image, folder, kernel_library.sources(image.delegates, folder / "kernels"), table)
+
+    return process(image, built_once(f"calls-{image}", made) / "firmware.elf", table)
