@@ -27,8 +27,8 @@ from pydantic import (
 
 from tinyet import assets
 from tinyet.boards.board import (
-    SEMIHOSTING,
     DEFAULT_BAUD,
+    SEMIHOSTING,
     Arduino,
     Board,
     Flash,

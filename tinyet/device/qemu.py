@@ -42,8 +42,10 @@ def ticks_per_instruction(board: Board) -> float:
 
 
 def command(board: Board, elf: Path, options: Sequence[str] = ()) -> list[str]:
-    """The words that start QEMU with the firmware, whose stream is QEMU's standard input and output. Raises EmulatorError,
-    ToolchainError."""
+    """The words that start QEMU with the firmware, whose stream is QEMU's standard input and output.
+
+    Raises EmulatorError, ToolchainError.
+    """
     machine = _machine(board)
     check_elf(elf)
     tool = process.find_tool(str(board.toolchain.qemu), what=f"running {board.name} in QEMU")
