@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a fusion group does to the arena, action by action: for the checker, which believes nothing of it but the
-rules of its operators. Each row is a value of its own, and those around an image are."""
+"""A fusion group's effect on the arena, action by action: for the checker, which trusts only the operators' rules.
+Each row is a value of its own, also padding rows."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def _row_bytes(tensor: Tensor) -> int:
 
 
 def _left(tensor: Tensor, strips: int) -> str:
-    """What so many strips of a layer that reduces leave for the next one."""
+    """The sums that so many tiles of a reducing layer leave for the next one."""
     return f"what {strips} strips make of {tensor.name}"
 
 
 def tile_aliases(fusion_group: FusionGroup) -> list[Alias]:
-    """Whole tensors that fusion groups read are rows, and those that they make are made of them."""
+    """Whole tensors that fusion groups read or write consist of rows."""
     made = {t for node in fusion_group.nodes for t in node.outputs}
     found = []
     for tensor, rows in fusion_group.rows.items():
@@ -55,9 +55,9 @@ def tile_steps(
     align: int,
     scratch_align: int,
 ) -> list[Access | Copy]:
-    """The actions in order. The n-th strip of a layer has to find the rows that its operator's rule says.
+    """The actions in order. The n-th tile of a layer has to find the rows that its operator's rule says.
 
-    Raises InternalError where a layer is not computed as a whole, or a row is set that stands for none.
+    Raises InternalError if a layer is not computed as a whole, or a row is set that is no padding.
     """
     done = dict.fromkeys(fusion_group.nodes, 0)
     made = {t for node in fusion_group.nodes for t in node.outputs}
