@@ -23,9 +23,9 @@ def _row_bytes(tensor: Tensor) -> int:
     return tensor.type.bytes // tensor.shape[1]
 
 
-def _left(tensor: Tensor, strips: int) -> str:
+def _left(tensor: Tensor, tiles: int) -> str:
     """The sums that so many tiles of a reducing layer leave for the next one."""
-    return f"what {strips} strips make of {tensor.name}"
+    return f"what {tiles} tiles make of {tensor.name}"
 
 
 def tile_aliases(fusion_group: FusionGroup) -> list[Alias]:
@@ -77,9 +77,9 @@ def tile_steps(
             for k in range(rows)
         ]
 
-    def left(node: Node, strips: int) -> Span:
+    def left(node: Node, tiles: int) -> Span:
         return Span(
-            _left(node.outputs[0], strips), plan.scratch.get(node, 0), scratch.get(node, 0), scratch_align
+            _left(node.outputs[0], tiles), plan.scratch.get(node, 0), scratch.get(node, 0), scratch_align
         )
 
     steps += [
@@ -121,10 +121,10 @@ def tile_steps(
                 if rule.reduces:
                     before, after = left(node, done[node]), left(node, done[node] + 1)
                     done[node] += 1
-                    complete = [span(output)] if done[node] == rule.strips(node) else []
+                    complete = [span(output)] if done[node] == rule.tiles(node) else []
                     steps.append(
                         Access(
-                            f"{node.op} {output.name}, strip {done[node]}",
+                            f"{node.op} {output.name}, tile {done[node]}",
                             tuple(dict.fromkeys((*read, before))),
                             (after, *complete),
                             overwrites=frozenset({(before.tensor, after.tensor)}),
@@ -155,6 +155,6 @@ def tile_steps(
     ):
         raise InternalError(f"not all rows of {fusion_group.taken.tensor.name} are taken", "memory planner")
     for node, count in done.items():
-        if count != fusion_group.rules[node].strips(node):
+        if count != fusion_group.rules[node].tiles(node):
             raise InternalError(f"{node.op} is computed {count} times by rows", "memory planner")
     return steps

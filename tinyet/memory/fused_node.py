@@ -141,7 +141,7 @@ def _borders(fusion_group: FusionGroup, rows: RowBuffer, highest: int) -> list[B
     for where, count, start in (
         ("above", rows.above * rows.row_bytes, -rows.above * rows.row_bytes),
         ("below", rows.below * rows.row_bytes, size),
-        ("pile on", max(stacked_buffers, 0), size),
+        ("stacked on", max(stacked_buffers, 0), size),
     ):
         if count:
             kind = TensorType((count,), DType.INT8)

@@ -114,4 +114,4 @@ class FusionGroup:
 
     def runs(self, node: Node) -> int:
         """How often a layer is called."""
-        return self.rules[node].strips(node) or 0
+        return self.rules[node].tiles(node) or 0

@@ -91,7 +91,7 @@ class TileSchedule:
         for node in self.nodes:
             rule = self.rules[node]
             whole = [t for i, t in enumerate(node.inputs) if t is not None and i not in rule.inputs]
-            if rule.strips(node) is None or any(t in self.made or t in self.readers for t in whole):
+            if rule.tiles(node) is None or any(t in self.made or t in self.readers for t in whole):
                 return False
         if not self.reduced.isdisjoint(self.readers):
             return False
@@ -141,7 +141,7 @@ class TileSchedule:
 
     def count(self, node: Node) -> int:
         """Tiles of a layer."""
-        return self.rules[node].strips(node) or 0
+        return self.rules[node].tiles(node) or 0
 
     # ------------------------------------------------------------ actions
 

@@ -62,5 +62,5 @@ def taken_input(graph: Graph, rules: Mapping[Node, TileMap]) -> Taken:
 
 def _pads(node: Node, rule: TileMap, image: Tensor) -> bool:
     """Whether tiles need rows above or below the image."""
-    strips = rule.strips(node) or 0
-    return rule.before > 0 or (strips - 1) * rule.stride + rule.window - rule.before > image.shape[1]
+    tiles = rule.tiles(node) or 0
+    return rule.before > 0 or (tiles - 1) * rule.stride + rule.window - rule.before > image.shape[1]

@@ -59,15 +59,15 @@ def tile_candidates_of(
     offer: the candidates of each node of a graph; none for a node that no kernel computes.
     """
     rules = {
-        node: rule for node in nodes if (rule := op_of(node).rows(node)) is not None and rule.strips(node)
+        node: rule for node in nodes if (rule := op_of(node).rows(node)) is not None and rule.tiles(node)
     }
     made = {node: tile_node(node, rule) for node, rule in rules.items()}
     inputs = (t for each in made.values() for t in each.inputs if t is not None and not t.is_constant)
     outputs = tuple(each.outputs[0] for each in made.values())
-    offered = offer(Graph("strips", tuple(dict.fromkeys(inputs)), outputs, tuple(made.values())))
+    offered = offer(Graph("tiles", tuple(dict.fromkeys(inputs)), outputs, tuple(made.values())))
     found = {}
     for node, rule in rules.items():
-        times = rule.strips(node) or 0
+        times = rule.tiles(node) or 0
         candidates = tuple(_repeated(c, times) for c in offered.get(made[node], ()) if not c.call.init)
         if candidates and all(c.call.state_bytes == 0 for c in candidates):
             found[node] = TileCandidates(rule, candidates)
