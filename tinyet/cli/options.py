@@ -202,9 +202,9 @@ JsonFile = Annotated[
 
 @dataclass(frozen=True)
 class ModelFlags:
-    """How a program is made of MODEL, as every command that takes one is told it. The names are those of
-    `opening.ModelOptions`; what has no form on a command line (quantizer, progress) is not among them, nor what is of a
-    board."""
+    """How a program is made of MODEL: the options of every command that takes one. The names are those of
+    `opening.ModelOptions`; arguments without a form on a command line (quantizer, progress) are not among them, nor
+    those of a board."""
 
     calibration: Annotated[
         Path | None,
@@ -289,7 +289,7 @@ class ModelFlags:
     ] = None
 
     def options(self, **more: Any) -> ModelOptions:
-        """The same as `opening.read` takes it; more: what a command knows besides."""
+        """The same in the form of `opening.read`; more: a command's further options."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         given |= {"labels": labels_in(self.labels), "runtime": runtime_of(self.runtime)}
         return ModelOptions(**{**given, **more})

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table: ATen overload → function that emits what it means in the IR. And advice for what is not in
-it."""
+"""The table: ATen overload → function that emits its meaning in the IR. And advice for missing overloads."""
 
 from __future__ import annotations
 
