@@ -47,7 +47,7 @@ def generate(
     kind: Annotated[
         str,
         typer.Option(
-            "--kind", help=f"of project: {', '.join(KINDS)}; model is the C of model and kernels alone"
+            "--kind", help=f"of project: {', '.join(KINDS)}; model is just the C of model and kernels"
         ),
     ] = "platformio",
     evaluation: Annotated[
