@@ -36,7 +36,7 @@ class Step:
 
     name: the layer's, made of its module's path; unique in the deployment (`layers.layer_names`).
     first_event: number of the call's first event; events count on where the layers' indices end.
-    runs: how often the call is made in an inference; where the layer is computed by rows, once for each strip of them.
+    runs: how often the call is made in an inference; where the layer is computed by rows, once for each tile.
     """
 
     index: int

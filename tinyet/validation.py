@@ -39,7 +39,7 @@ Progress = Callable[[int, int], None]
 # The float twin is slow in numpy and an error figure needs no thousand samples.
 DEFAULT_SQNR_SAMPLES = 32
 
-MADE_UP = "the sample is made up: it proves the bits and says nothing of accuracy"
+MADE_UP = "the sample is synthetic: it proves the bits and says nothing of accuracy"
 GIVE_DATA = (
     "--evaluation FILE.npz gives labelled data, here or to `tinyet generate`, which keeps it in the project"
 )

@@ -43,7 +43,7 @@ typedef struct {
 void tinyet_add_s16(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_add_s16_params *params);
 void tinyet_sub_s16(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_add_s16_params *params);
 
-/* The square of what is between the rescaled operands, rescaled; operands of int8 times 2^7. */
+/* The square of the difference of the rescaled operands, rescaled; operands of int8 times 2^7. */
 void tinyet_squared_difference_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_add_s8_params *params);
 void tinyet_squared_difference_s16(const int16_t *a, const int16_t *b, int16_t *output,
                                    const tinyet_add_s16_params *params);
@@ -67,7 +67,7 @@ typedef struct {
   tinyet_broadcast shape;
   int32_t a_zero_point, b_zero_point;
   float factor, out_zero_point;
-  int32_t above; /* what the output's zero point is larger by than in int8 */
+  int32_t above; /* the output's zero point less that of int8 */
   int32_t clamp_low, clamp_high;
 } tinyet_mul_s8_rne_params;
 

@@ -27,13 +27,13 @@ typedef struct {
   uint32_t arguments;
 } tinyet_callable;
 
-/* The table, which a generated C file defines, and what it was generated from, as a number. */
+/* The table, which a generated C file defines, and a number for its source. */
 extern const tinyet_callable tinyet_callables[];
 extern const uint32_t tinyet_num_callables;
 extern const uint32_t tinyet_callables_hash;
 
-/* Of each parameter struct how the compiler has laid it out: its bytes, then of each field the offset, the bytes, those of
- * one element, and what it is. */
+/* The compiler's layout of each parameter struct: its bytes, then for each field the offset, the bytes, those of one
+ * element, and its kind. */
 enum { TINYET_FIELD_OTHER = 0, TINYET_FIELD_REAL = 1 };
 extern const uint16_t tinyet_call_layouts[];
 extern const uint32_t tinyet_num_call_layouts;

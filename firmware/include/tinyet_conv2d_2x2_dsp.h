@@ -246,7 +246,7 @@ TINYET_DSP_INLINE uint32_t *tinyet_dsp_widen_two(uint32_t *to, const int8_t *a, 
   return to;
 }
 
-/* What lies in scratch behind the inputs: a kernel row of padding, and one for each pixel that an edge of the image cuts. */
+/* Scratch behind the inputs: a kernel row of padding, and one for each pixel that an edge of the image cuts. */
 typedef struct {
   int8_t *blank, *cut[2];
 } tinyet_dsp_edges;
@@ -286,7 +286,7 @@ typedef struct {
   int32_t top[2], left[2];
 } tinyet_dsp_places;
 
-/* What is being gathered: where it goes, and the last values of an odd number, that wait for those of the next row. */
+/* The values being gathered: their destination, and the last of an odd number, which wait for those of the next row. */
 typedef struct {
   uint32_t *to, odd[2];
   int32_t waits;

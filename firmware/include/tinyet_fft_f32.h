@@ -22,7 +22,7 @@ static inline fft_element fft_half(fft_element x) { return x * 0.5f; }
 static inline fft_element fft_half_sum(fft_element x, fft_element y) { return (x + y) * 0.5f; }
 static inline fft_element fft_half_difference(fft_element x, fft_element y) { return (x - y) * 0.5f; }
 
-/* What an inverse transform ends with: its division by how many real values there are. */
+/* The last step of an inverse transform: division by the number of real values. */
 static inline void fft_finish(fft_complex *x, int32_t count) {
   for (int32_t k = 0; k < count; k++) {
     x[k].r /= (float)(2 * count);

@@ -73,7 +73,7 @@ static inline int32_t tinyet_gate_saturate_left(int32_t x, const int32_t bits) {
 
 #if TINYET_GATE_DSP
 /* The upper word of a product, rounded: tinyet_gate_mul where one of the two is shifted to the left by 17, and less than
- * 2^14. What is not is less by 2^15 when shifted, and the other factor is added. */
+ * 2^14. A larger one is less by 2^15 when shifted, so the other factor is added. */
 static inline int32_t tinyet_gate_upper(int32_t a, int32_t b) {
 #if TINYET_HAS_SIMD32
   int32_t result;
@@ -165,7 +165,7 @@ static inline int32_t tinyet_gate_reciprocal(int32_t x) {
   const int32_t less = (int32_t)((((uint32_t)x & ~UINT32_C(1)) << 16) ^ UINT32_C(0x80000000)); /* (1 + x) / 2 - 1 */
   int32_t y = tinyet_gate_add_upper(23130 - 15420, less, -15420);
   int32_t one = INT32_C(1) << 30;
-  __asm__("" : "+r"(one)); /* in a register: GCC would subtract from a constant what it has shifted before */
+  __asm__("" : "+r"(one)); /* in a register: otherwise GCC shifts first, then subtracts from a constant */
 #define TINYET_GATE_NEWTON() \
   y += 4 * tinyet_gate_upper(y, one - TINYET_GATE_LEFT(tinyet_gate_add_upper(y, less, y)))
 #else

@@ -139,7 +139,7 @@ static inline int32_t tinyet_dsp_widen(const int8_t *values, int32_t count, uint
       :                                                                                            \
       : [gate] "r"(gate)                                                                           \
       : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "memory", "cc")
-/* Adds what the rows of a gate come to. apart: that is saturated before, too. */
+/* Adds the sums of a gate's rows. apart: they are saturated before, too. */
 TINYET_DSP_INLINE void tinyet_dsp_gate_rows(tinyet_dsp_gate *gate, const int32_t apart) {
   if (apart) {
     TINYET_DSP_GATE_ROWS(TINYET_DSP_GATE_APART);

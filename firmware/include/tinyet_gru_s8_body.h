@@ -9,7 +9,7 @@
 #include "tinyet_gates.h"
 #include "tinyet_gru.h"
 
-/* Adds to the first of the sums what the reset gate, the second, lets through of the last. */
+/* Adds the last sum, times the reset gate (the second), to the first. */
 static inline void tinyet_gru_candidates(int16_t *sums, int32_t rows, int32_t units) {
 #if TINYET_GATE_MVE
   for (int32_t i = 0; i < units; i += 8) {

@@ -34,7 +34,7 @@ typedef struct {
   int32_t signs;  /* 20 where negative sums are corrected: the bytes of code that do it; or 0 */
 } tinyet_dsp_row_head;
 
-/* What the loops have no registers for, in the order that they read it in. */
+/* Values that the loops have no registers for, in the order in which they are read. */
 typedef struct {
   int32_t offset;
   int32_t half; /* 64: what rounds the upper word of 256 * B * multiplier */

@@ -9,7 +9,7 @@
 
 enum { TINYET_DSP_STEPS = 6 };
 
-/* What the multiply loops begin with, in the order that they read it in, and leave behind. */
+/* The multiply loops' start values, in the order in which they are read, and results. */
 typedef struct {
   const uint32_t *inputs; /* pairs, four words a step */
   const int32_t *weights;
@@ -17,7 +17,7 @@ typedef struct {
   int32_t skipped;     /* bytes of straight code that the first turn leaves out */
   void *output;
   int32_t results[4];
-  const int32_t *surplus; /* what is to be taken from the sums at the start, where there is such a thing */
+  const int32_t *surplus; /* subtracted from the sums at the start, if there is any */
 } tinyet_dsp_row_sums;
 
 /* Steps that the first turn leaves out, of `steps` in all. */

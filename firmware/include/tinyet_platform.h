@@ -39,8 +39,7 @@ enum {
   TINYET_COUNTER_NANOSECONDS = 2,
 };
 
-/* What the harness keeps in the free RAM of each layer and each part of one: how long it took, in all of its runs, and how
- * many they were. */
+/* The harness's record, in free RAM, of each layer and each part of one: the time of all its runs, and their number. */
 typedef struct {
   uint64_t count;
   uint32_t runs;

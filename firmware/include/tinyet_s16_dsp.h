@@ -69,7 +69,7 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_round_s16(int32_t sum, int32_t multiplier, 
   return tinyet_dsp_clamp_s16(upper, rounding);
 }
 
-/* What a sum of products with M starts with, in 64 bits: what rounds its upper word. */
+/* The 64-bit start of a sum of products with M, which rounds its upper word. */
 TINYET_DSP_INLINE int64_t tinyet_dsp_half_s16(const tinyet_dsp_rounding_s16 rounding) {
   return INT64_C(1) << (31 + rounding.exponent);
 }

@@ -11,7 +11,7 @@
 #include "tinyet_dot_1x4.h"
 #include "tinyet_svdf.h"
 
-/* What a frame comes to in each filter, every `memory` elements from `newest` on. */
+/* A frame's result in each filter, every `memory` elements from `newest` on. */
 static void put_newest(const int8_t *x, STATE *newest, const PARAMS *params) {
   const tinyet_svdf_shape *const s = &params->shape;
   const int32_t blocks = s->inputs / 4, rest = s->inputs & 3;

@@ -171,7 +171,7 @@ public:
 
 class MicroErrorReporter : public ErrorReporter {};
 
-/* What the framework needs before anything is printed: on an Arduino the serial port, which gets four seconds. */
+/* Prepares the framework for printing: on an Arduino the serial port, which gets four seconds. */
 inline void InitializeTarget() {
 #ifdef ARDUINO
   Serial.begin(9600);
@@ -377,7 +377,7 @@ public:
   MicroInterpreter(const Model *model, const MicroOpResolver &, MicroAllocator *, MicroResourceVariables * = nullptr)
       : model_(model) {}
 
-  /* What the model needs before its first run; its states are what they are at first. */
+  /* Prepares the model for its first run, with its initial states. */
   TfLiteStatus AllocateTensors() {
     if (model_->tinyet_prepare != nullptr && model_->tinyet_prepare() != 0) {
       return kTfLiteError;

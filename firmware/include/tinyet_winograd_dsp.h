@@ -358,7 +358,7 @@ TINYET_DSP_INLINE void tinyet_dsp_winograd_gather(uint32_t *to, const int8_t *im
       if (s.in_c % 4 == 0 || channel + 4 <= s.in_c) {
         *at = tinyet_dsp_load(from);
       } else {
-        *at = (uint8_t)from[0]; /* what has no channel meets weights of zero */
+        *at = (uint8_t)from[0]; /* inputs without a channel meet weights of zero */
         *at |= s.in_c % 4 > 1 ? (uint32_t)(uint8_t)from[1] << 8 : 0;
         *at |= s.in_c % 4 > 2 ? (uint32_t)(uint8_t)from[2] << 16 : 0;
       }

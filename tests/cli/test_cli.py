@@ -272,7 +272,7 @@ def test_a_wrong_value_on_the_device_is_found(here: Path, project: Path) -> None
     source.write_text(text.replace(end, f"small_arena[SMALL_OUTPUT_0_OFFSET + 3u] ^= 1u; {end}"))
     ended = tinyet("validate", project, "--on", "host", "--json", "v.json")
     assert ended.status == 1
-    assert "NO, 0 of 1 made-up sample" in ended.out
+    assert "NO, 0 of 1 synthetic sample" in ended.out
     assert ended.err.startswith("mismatch: 1 of 1 samples differ from the host reference\n")
     assert "first layer that differs: 2 head (linear, " in ended.err
     assert "element [0, 3]: device " in ended.err
@@ -545,7 +545,7 @@ def test_labelled_data_goes_along_with_a_program(here: Path) -> None:
     assert "says nothing of accuracy" in without["data_note"]
     assert without["data_note"] in ended.err
     assert [layer["sqnr_db"] for layer in without["layers"]] == [None] * len(without["layers"])
-    assert "yes, 1 of 1 made-up sample" in ended.out
+    assert "yes, 1 of 1 synthetic sample" in ended.out
 
 
 def test_labelled_data_that_would_be_lost(here: Path) -> None:

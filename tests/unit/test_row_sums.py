@@ -123,7 +123,7 @@ def checked(graph: Graph, plan: MemoryPlan, deployment: Deployment) -> None:
     check_plan(graph, plan, ops.op_of, scratch, align=4, scratch_align=8)
 
 
-def without_the_last_strip(plan: MemoryPlan, step: Step) -> MemoryPlan:
+def without_the_last_tile(plan: MemoryPlan, step: Step) -> MemoryPlan:
     (fusion_group,) = plan.fusion_groups
     last = fusion_group.moments(step.node)[-1]
     actions = tuple(a for k, a in enumerate(fusion_group.actions) if k != last)
@@ -140,8 +140,8 @@ def over_what_lives(plan: MemoryPlan, step: Step) -> MemoryPlan:
 @pytest.mark.parametrize(
     ("spoil", "complaint"),
     [
-        (without_the_last_strip, "times by rows"),
-        (over_what_lives, "strips make of"),
+        (without_the_last_tile, "times by rows"),
+        (over_what_lives, "tiles make of"),
     ],
 )
 def test_plans_that_lose_sums_are_refused(

@@ -28,7 +28,7 @@ class StreamAnalysis:
     """Layers that are computed row by row, one with another.
 
     layers: by index. windows: of the values between them. added_macs: multiplications with rows around images, which
-    whole layers leave out. moved_bytes: of rows that move to make room. instructions: stated for all strips and moves;
+    whole layers leave out. moved_bytes: of rows that move to make room. instructions: stated for all tiles and moves;
     whole_instructions: for the same layers as a whole. None: a kernel does not state them.
     """
 
@@ -46,7 +46,7 @@ def streams_of(deployment: Deployment) -> tuple[StreamAnalysis, ...]:
     index = {step.node: step.index for step in deployment.steps}
     found = []
     for fusion_group in deployment.plan.fusion_groups:
-        strips = _stated(decision.chosen, fusion_group.nodes)
+        tiles = _stated(decision.chosen, fusion_group.nodes)
         whole = None if decision.untiled is None else _stated(decision.untiled.chosen, fusion_group.nodes)
         found.append(
             StreamAnalysis(
@@ -54,7 +54,7 @@ def streams_of(deployment: Deployment) -> tuple[StreamAnalysis, ...]:
                 windows=_windows(fusion_group),
                 added_macs=added_macs(fusion_group),
                 moved_bytes=sum(fusion_group.moved),
-                instructions=None if strips is None else strips + round(moved(fusion_group)),
+                instructions=None if tiles is None else tiles + round(moved(fusion_group)),
                 whole_instructions=whole,
             )
         )

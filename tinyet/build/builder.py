@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a kind of project is built, and where what it has built lies. What is in one: `emit/kinds/`."""
+"""How a kind of project is built, and the places of the results. Its content: `emit/kinds/`."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Builder:
     """The build of one kind of project.
 
     build: (project's directory, board, compiler, on_output): application and harness. Raises ToolchainError.
-    elf: (project's directory, board, model's name, environment) → where the firmware is when built.
-    tools: what it insists on beside the capture of a model, by the names of `doctor.checks`: up to a firmware that has
-    been built and, where an emulator runs it, validated.
+    elf: (project's directory, board, model's name, environment) → the place of the built firmware. tools: those it
+    requires beside the capture of a model, by the names of `doctor.checks`: up to a firmware that has been built and,
+    if an emulator runs it, validated.
     emulated: whether emulators run the harness that it builds for a bare-metal board; otherwise that is a framework's,
     and the same C files are compiled for the bare board.
-    framework_harness: the environment of the harness that a framework builds for the real board, or None.
-    chooses: whether the compiler may be chosen. check_directory: raises ProjectError for one in which it cannot build.
+    framework_harness: the environment of the harness that a framework builds for the real board, or None. chooses:
+    whether the compiler may be chosen. check_directory: raises ProjectError for a directory in which it cannot build.
     """
 
     build: Callable[[Path, Board, str, OnOutput], None]

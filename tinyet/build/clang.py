@@ -48,7 +48,7 @@ def _library_headers(board: Board) -> list[Path]:
     said = process.run(
         [gcc, *board.machine_flags, *board.toolchain.library_flags, "-E", "-Wp,-v", "-xc", os.devnull],
         timeout=_SECONDS,
-        # What is looked for in its answer is English.
+        # Its answer is searched for English words.
         env={**os.environ, "LC_ALL": "C"},
         what=f"asking {gcc} for the C library",
     ).stderr

@@ -28,7 +28,7 @@ def elf_path(project_dir: Path, board: Board, program: str) -> Path:
 
 
 def check_directory(project_dir: Path) -> None:
-    """Raise ProjectError for a directory in which CMake cannot build, whatever is in it."""
+    """Raise ProjectError for a directory in which CMake can never build."""
     path = project_dir.absolute()
     inside = "/".join(path.parts[1:])
     strange = sorted(set(re.findall(r"[\";:\\\x00-\x1f\x7f]|\$(?:ENV|CACHE)?[({<]", inside)))
@@ -76,7 +76,7 @@ def build(
     directory = build_dir(project_dir, board)
     options = [] if board.target.clang_flags is None else [f"-DTINYET_COMPILER={compiler}"]
     if _compiler_of(directory) not in (None, compiler):
-        # CMake keeps to the compiler that a directory has begun with.
+        # CMake keeps the compiler that a directory has begun with.
         if directory.is_symlink():
             raise ProjectError(
                 "another compiler built here before, and what it left lies behind a link, where tinyet removes nothing",

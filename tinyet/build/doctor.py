@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says what of the world outside tinyet is on this machine, what each thing is for, and how to get it."""
+"""Lists the tools outside tinyet that this machine has, their uses, and how to install them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _VERSION_TIMEOUT = 20.0
 class Check:
     """One thing that tinyet can use.
 
-    version:    what was found, None when it is missing (`ok` is then False).
-    needed_for: what does not work without it.
+    version: the one found, None when it is missing (`ok` is then False). needed_for: features that do not work
+    without it.
     install:    the one command that installs it here.
     """
 
@@ -41,7 +41,7 @@ class Check:
 
 _ZEPHYR_URL = "https://github.com/zephyrproject-rtos/zephyr"
 
-# name on PyPI -> what needs it, what installs it
+# name on PyPI -> features that need it, the command that installs it
 _TORCH = (
     ("torch", "capturing a PyTorch model", 'pip install "tinyet[torch]"'),
     ("torchao", "quantizing a PyTorch model", 'pip install "tinyet[torch]"'),
@@ -57,7 +57,7 @@ _ARM = ("arm-none-eabi-gcc", "firmware for Cortex-M in CMake projects, and witho
 
 _CAPTURE = ("torch", "torchao")
 
-# What each kind of project insists on. Everything else serves one option or one sort of board.
+# Tools that each kind of project requires. All others serve one option or one sort of board.
 NEEDED: Mapping[str, tuple[str, ...]] = {
     kind: (*_CAPTURE, *builder.tools) for kind, builder in BUILDERS.items()
 }
@@ -134,7 +134,7 @@ def _exported(package: str) -> Iterator[Path]:
 
 
 def _zephyr() -> Check:
-    """Zephyr's source: `$ZEPHYR_BASE`, or what `west zephyr-export` has noted."""
+    """Zephyr's source: `$ZEPHYR_BASE`, or the path that `west zephyr-export` has noted."""
     base = os.environ.get("ZEPHYR_BASE")
     places = (
         [Path(base)] if base else [place.parents[2] for place in _exported("Zephyr") if len(place.parts) > 3]
@@ -153,7 +153,7 @@ def _zephyr() -> Check:
 
 
 def _zephyr_sdk() -> Check:
-    """The SDK: `$ZEPHYR_SDK_INSTALL_DIR`, or what its set-up has noted."""
+    """The SDK: `$ZEPHYR_SDK_INSTALL_DIR`, or the path that its set-up has noted."""
     base = os.environ.get("ZEPHYR_SDK_INSTALL_DIR")
     places = [Path(base)] if base else [place.parent for place in _exported("Zephyr-sdk")]
     version = None
@@ -170,7 +170,7 @@ def _zephyr_sdk() -> Check:
 
 
 def _simavr() -> Check:
-    # It does not tell its version, and says what it can do with a status of failure.
+    # It does not tell its version, and prints its usage with a failure status.
     found = shutil.which("simavr") is not None
     version = "unknown" if found else None
     return Check("simavr", found, version, "running firmware for AVR", install_command("simavr"))
@@ -215,17 +215,17 @@ def _cmsis_nn() -> Check:
 
 
 def _version(name: str, option: str = "--version") -> str | None:
-    """Return the first number with dots in what `name --version` prints, or None when it does not work."""
+    """Return the first number with dots in the output of `name --version`, or None when it does not work."""
     answer = _output(name, option)
     if answer is None:
         return None
-    # What stands in parentheses is the packager's own number.
+    # The number in parentheses is the packager's own.
     match = re.search(r"\d+(?:\.\d+)+", re.sub(r"\(.*?\)", "", answer))
     return match.group() if match else "unknown"
 
 
 def _output(name: str, option: str) -> str | None:
-    """Return what a tool prints, or None when it is missing, fails or hangs."""
+    """Return a tool's output, or None when it is missing, fails or hangs."""
     tool = shutil.which(name)
     if tool is None:
         return None

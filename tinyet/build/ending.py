@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends a program that is told to end, as continuous integration does when it cancels a job, as an error would end it:
-what it has begun is undone, what it has started is ended, and its temporary folders are removed.
+"""Ends a program on a signal, as continuous integration sends it to cancel a job, like an error: its begun work is
+undone, its processes are ended, and its temporary folders are removed.
 
 The command line and the pytest plugin do so by themselves. A script of one's own:
 
@@ -9,7 +9,7 @@ The command line and the pytest plugin do so by themselves. A script of one's ow
     with ended_by_signals():
         project.validate(on="qemu")
 
-Emulators end with the process that started them without that, too, however it went.
+Emulators end with the process that started them without this, too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def _raise(number: int) -> None:
 
 
 class _Wait:
-    """Of the main thread: how many parts of the program are not to be disturbed, and what waits for their end."""
+    """In the main thread: the number of parts of the program that must not be disturbed, and the handling of a signal
+    that waits for their end."""
 
     parts = 0
     waiting: Callable[[], None] | None = None
@@ -43,8 +44,8 @@ class _Wait:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """A part of the program that is short, and after which somebody knows what there is to clean up: a signal that
-    comes meanwhile ends the program behind it."""
+    """A short part of the program after which the needed clean-up is known: a signal that comes meanwhile ends the
+    program after it."""
     if threading.current_thread() is not threading.main_thread():
         # Signals are handled in the main thread alone.
         yield
@@ -64,8 +65,8 @@ def ended_by_signals(end: Callable[[int], None] = _raise) -> Iterator[None]:
     """While this lasts, the first SIGTERM or SIGHUP raises Ended in the main thread; those that follow change nothing,
     so that the way out is not cut short.
 
-    end: called with the signal's number instead; it raises. A signal that somebody else handles or ignores stays
-    theirs, and in another than the main thread nothing is changed.
+    end: called with the signal's number instead; it raises. A signal that other code handles or ignores is left
+    alone, and outside the main thread nothing is changed.
     """
 
     def first(number: int, _frame: FrameType | None) -> None:

@@ -18,7 +18,8 @@ RENODE_RUN = f"renode-run install {RELEASE} --version-override {VERSION}"
 
 
 def find_renode() -> Path | None:
-    """Return Renode's executable: `$TINYET_RENODE`, `renode` on PATH, or what renode-run has installed."""
+    """Return Renode's executable: `$TINYET_RENODE`, `renode` on PATH, or the version that renode-run has
+    installed."""
     override = os.environ.get(VARIABLE)
     if override:
         named = shutil.which(override)

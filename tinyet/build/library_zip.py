@@ -44,7 +44,7 @@ def files_of(library: Path) -> dict[str, bytes]:
 def pack(name: str, files: Mapping[str, bytes]) -> bytes:
     """The archive of a library: one folder, called `name`, and in it the files, but for hidden ones.
 
-    files: relative POSIX path -> content. Nothing is compressed, since what compression gives depends on the machine's
+    files: relative POSIX path -> content. Nothing is compressed, because compressed bytes depend on the machine's
     zlib.
     """
     packed = io.BytesIO()

@@ -25,7 +25,7 @@ else:
     import fcntl
 
 LOCK = ".tinyet.lock"
-"""The file's name in the project. It is there while somebody works on the project, and tells who."""
+"""The file's name in the project. It is there while a process works on the project, and names the process."""
 
 # A build may have a framework to download; writing takes a moment.
 BUILD_PATIENCE = 3600.0
@@ -34,7 +34,7 @@ WRITE_PATIENCE = 10.0
 _POLL_SECONDS = 0.1
 # Neither through a link nor waiting for the other end of a pipe.
 _NOT_THROUGH = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-# On Windows nobody can read a locked part of a file; who holds the lock is told in front of it.
+# On Windows a locked part of a file cannot be read; the holder's name stands in front of it.
 _LOCKED_BYTE = 1 << 20
 
 
@@ -44,8 +44,8 @@ def project_lock(
 ) -> Iterator[None]:
     """Hold the lock of a project, which may be any directory.
 
-    task:     what is done meanwhile, for whoever waits, as in "building".
-    patience: seconds to wait for another holder. on_wait: called once with a line that says who that is.
+    task: the work meanwhile, shown to waiting processes, as in "building". patience: seconds to wait for another
+    holder. on_wait: called once with a line that names the holder.
 
     Not reentrant. Raises ProjectError when the other one has not ended by then, or the directory cannot be written to.
     """
@@ -64,7 +64,7 @@ def project_lock(
         handle.flush()
         yield
     finally:
-        # Whoever waits for this very file finds that it is gone from its place, and takes a new one.
+        # A process that waits for this very file finds that it is gone from its place, and takes a new one.
         with contextlib.suppress(OSError):
             path.unlink()
         handle.close()
@@ -77,7 +77,7 @@ def _acquire(path: Path, patience: float, on_wait: Callable[[str], None] | None)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NOT_THROUGH, 0o666)
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-            # Who holds the lock would be written into somebody else's file, or into no file at all.
+            # The holder's name would be written into a foreign file, or into no file at all.
             os.close(descriptor)
             raise OSError(errno.EINVAL, "it is no file of its own")
         handle = os.fdopen(descriptor, "r+", encoding="utf-8")

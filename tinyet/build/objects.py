@@ -14,7 +14,7 @@ _COMPILE_SECONDS = 300.0
 
 
 def compile_object(compiler: Sequence[str | Path], source: Path, out: Path, *, what: str) -> Path:
-    """Compile `source` to `out`, and return where the object is. Raises ToolchainError with the compiler's messages.
+    """Compile `source` to `out`, and return the object's path. Raises ToolchainError with the compiler's messages.
 
     compiler: with its flags. what: the task, for error messages.
     """

@@ -3,10 +3,10 @@
 
 PlatformIO needs two packages from its registry: SCons and a compiler. Either is done without when the
 machine has it already: SCons from PyPI (registered as PlatformIO's `tool-scons` by three small files in the
-core directory), and the board's compiler on PATH (the generated platform then leaves the toolchain package
-out). Only for Arm has the registry a compiler that fits. An environment with a framework (Arduino, Zephyr) needs
-the registry's platform for the board besides, which brings compiler and framework. What is missing is found out
-before `pio` starts, because offline it would wait a minute for the registry and then say nothing useful.
+core directory), and the board's compiler on PATH (the generated platform then leaves the toolchain package out). The
+registry has a suitable compiler only for Arm. An environment with a framework (Arduino, Zephyr) needs the registry's
+platform for the board besides, which brings compiler and framework. Missing parts are found before `pio` starts,
+because offline it would wait a minute for the registry and then print nothing useful.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _COMPILER_PACKAGES = {"arm-none-eabi-gcc": "toolchain-gccarmnoneeabi"}
 _SCONS_PACKAGE = "tool-scons"
 _INSTALL = 'pip install "tinyet[build]"'
 
-# What stands in PlatformIO's package directory instead of SCons: it runs the SCons of the running Python.
+# Replaces SCons in PlatformIO's package directory: it runs the SCons of the running Python.
 _SCONS_STARTER = """\
 import sys
 
@@ -70,8 +70,8 @@ def build(project_dir: Path, env: str, *, on_output: Callable[[str], None] | Non
 
     Builds of several projects may run side by side; in one project only the caller that holds its lock may build
     (`tree.building`): SCons's own database does not stand two. Raises ProjectError when the directory is not a
-    PlatformIO project, ToolchainError when something is missing (at once, with what installs it) or when the build
-    fails.
+    PlatformIO project, ToolchainError when something is missing (at once, with the command that installs it) or when
+    the build fails.
     """
     project_dir = project_dir.absolute()
     if not (project_dir / "platformio.ini").is_file():
@@ -152,9 +152,9 @@ def _have_platform(platform: str, directories: Sequence[Path]) -> bool:
 def prepare(core: Path, compiler: str | None = None, *, platform: str | None = None) -> None:
     """See to it that a build can start: PlatformIO, SCons and a compiler, each here or within reach.
 
-    compiler: that the project needs on PATH or as a package of PlatformIO's; None: the project's platform brings it.
-    platform: what must still be downloaded from the registry.
-    Raises ToolchainError that lists everything that is missing, without starting PlatformIO.
+    compiler: needed on PATH or as a package of PlatformIO's; None: the project's platform brings it. platform: still
+    to be downloaded from the registry. Raises ToolchainError that lists everything that is missing, without starting
+    PlatformIO.
     """
     if importlib.util.find_spec("platformio") is None:
         raise ToolchainError(
@@ -230,7 +230,7 @@ def _have_scons(packages: Path) -> bool:
 
 
 def _is_version(manifest: Path, number: str) -> bool:
-    """Return whether a package has the version `number`, whatever the last part of it."""
+    """Return whether a package has the version `number`, ignoring its last part."""
     try:
         version = str(json.loads(manifest.read_text(encoding="utf-8"))["version"])
     except (OSError, ValueError, KeyError):
@@ -251,7 +251,7 @@ def _register_scons(place: Path, number: str) -> None:
         "scons.py": _SCONS_STARTER,
     }
     place.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the package directory, not in it: PlatformIO reads whatever is in there.
+    # Beside the package directory, not in it: PlatformIO reads everything in there.
     staging = Path(tempfile.mkdtemp(prefix=f"{_SCONS_PACKAGE}-", dir=place.parent.parent))
     try:
         for name, text in files.items():

@@ -22,7 +22,7 @@ from typing import IO
 from tinyet.build.ending import undisturbed
 from tinyet.errors import MissingTool, ToolchainError
 
-# How much of a failed tool's output an error repeats.
+# Characters of a failed tool's output that an error repeats.
 _TAIL_LINES = 25
 _TAIL_CHARACTERS = 10_000
 
@@ -280,7 +280,7 @@ def tail(stdout: str, stderr: str) -> str:
 def _collect(
     stream: IO[str], lines: list[str], on_output: Callable[[str], None] | None, end: Callable[[], None]
 ) -> None:
-    """Read a stream to its end; the pipe must be drained even when nobody listens. One that has none is ended."""
+    """Read a stream to its end; the pipe must be drained even without a listener. An endless one is cut off."""
     characters = 0
     with stream:
         while line := stream.readline(_PIECE):

@@ -18,7 +18,7 @@ from tinyet.errors import ToolchainError
 
 Where = Literal["flash", "ram"]
 
-# What `sample.h` defines. GCC may put a number behind the name of something local.
+# Names that `sample.h` defines. GCC may put a number behind a local name.
 _SAMPLE = re.compile(r"_sample_\d+(\.\d+)?$")
 
 # The linker script of every board reserves the stack between these two addresses.
@@ -53,7 +53,7 @@ class Symbol:
 class Size:
     """The cost of an image in bytes.
 
-    `ram` is static data; `stack` is what the linker script reserves beside it.
+    `ram` is static data; `stack` is the linker script's reserve beside it.
     """
 
     flash: int

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a generated project to disk: all of it or nothing, and never over the user's own work.
 
-The manifest `tinyet.json` makes a directory a tinyet project. The writer adds to it the SHA-256 of each file
-it wrote, which is how it later knows what the user has changed.
+The manifest `tinyet.json` makes a directory a tinyet project. The writer adds to it the SHA-256 of each file it
+wrote, so that it later knows which files the user has changed.
 
-New files are first laid beside the old ones, in `.tinyet-update`. The journal there is what makes them the
-project's: a process that ends before it is written has changed nothing; one that ends after it leaves the rest to
-whoever comes next, and everybody who reads the manifest, writes or builds does that first.
+New files are first laid beside the old ones, in `.tinyet-update`. The journal there makes them part of the project: a
+process that ends before it is written has changed nothing; one that ends after it leaves the rest to the next
+process, and every process that reads the manifest, writes or builds does that first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tinyet.files.atomic import write_new
 from tinyet.files.reading import read_bounded
 
 _UPDATE = ".tinyet-update"
-# In _UPDATE: the new files, the old ones that made room for them, and what is to be done.
+# In _UPDATE: the new files, the old ones that made room for them, and the pending moves.
 _NEW, _OLD, _JOURNAL, _DRAFT = _PARTS = ("new", "old", "journal.json", "draft.json")
 _MOST_JOURNAL_BYTES = 1 << 22
 
@@ -82,7 +82,7 @@ def write_project(
     try:
         is_new = not directory.exists()
         if not is_new and not is_free(directory):
-            # Nobody's directory gets so much as a lock.
+            # A foreign directory does not even get a lock.
             read_manifest(directory)
         directory.mkdir(parents=True, exist_ok=True)
         try:
@@ -128,7 +128,7 @@ def building(directory: Path, *, on_wait: Callable[[str], None] | None = None) -
 def read_manifest(directory: Path) -> dict[str, Any]:
     """Return the manifest of a generated project; ProjectError when the directory is not one."""
     if (directory / _UPDATE / _JOURNAL).is_file():
-        # Whoever writes at this moment has removed it when the lock is free; else nobody writes any more.
+        # A process that writes at this moment has removed it when the lock is free; else no process writes any more.
         with project_lock(directory, "finishing an update", patience=WRITE_PATIENCE):
             _recover(directory)
     return manifest_file.read(directory)
@@ -188,7 +188,7 @@ def _update(
 
 
 def _packed(directory: Path, folder: str, new: Mapping[str, bytes], removed: Sequence[str]) -> bytes:
-    """The .zip file of a folder as it will be: what is there, without what is removed, and with what is new."""
+    """The .zip file of a folder as it will be: present files, without removed ones, and with new ones."""
     there = {f"{folder}/{path}": data for path, data in library_zip.files_of(directory / folder).items()}
     will_be = {path: data for path, data in {**there, **new}.items() if path not in removed}
     inside = f"{folder}/"
@@ -247,7 +247,7 @@ class _Journal:
 
 
 def _commit(update: Path, journal: _Journal) -> None:
-    """Write the journal, at once: from here on the update is going one way, whoever does it."""
+    """Write the journal, at once: from here on the update goes one way, in any process."""
     draft = update / _DRAFT
     draft.unlink(missing_ok=True)
     write_new(draft, _encode(json.dumps(vars(journal))))
@@ -255,7 +255,7 @@ def _commit(update: Path, journal: _Journal) -> None:
 
 
 def _recover(directory: Path, *, undo: bool = False) -> None:
-    """Finish what an update has begun, or undo it. Does nothing where there is none; what it does may be cut off, too.
+    """Finish a begun update, or undo it. Does nothing without one; it may be cut off, too.
 
     Raises ProjectError when the journal is not one that tinyet wrote, or the user has changed a file since.
     """
@@ -292,12 +292,12 @@ def _read_journal(directory: Path) -> _Journal:
     if not isinstance(new, list) or not isinstance(removed, list) or len(new) + len(removed) > MOST_FILES:
         raise _not_ours(place)
     paths = [*new, *removed]
-    # What was at each place is known, or nothing is moved there, in neither direction.
+    # Each place's former content is known, or nothing is moved there, in either direction.
     known = all(isinstance(path, str) and isinstance(found.get(path), str) for path in paths)
     if not known or not isinstance(read.get("forward"), bool):
         raise _not_ours(place)
     journal = _Journal(read["forward"], tuple(new), tuple(removed), found)
-    # Neither the files nor what waits for their places and is kept of them may be reached through a link.
+    # Neither the files nor their new and old versions may be reached through a link.
     for path in paths:
         ways = [f"{folder}{path}" for folder in ("", f"{_UPDATE}/{_NEW}/", f"{_UPDATE}/{_OLD}/")]
         if not is_inside(path) or any(_barrier(directory, way) for way in ways):
@@ -337,7 +337,7 @@ def _not_ours(place: Path) -> ProjectError:
 
 
 def _forward(directory: Path, new: tuple[str, ...], removed: tuple[str, ...]) -> None:
-    """Move each old file out of the way and each new one in, but for those where that has been done."""
+    """Move each old file out of the way and each new one in, except those already moved."""
     update = directory / _UPDATE
     for path in [*removed, *new]:
         place, fresh, backup = directory / path, update / _NEW / path, update / _OLD / path
@@ -351,13 +351,13 @@ def _forward(directory: Path, new: tuple[str, ...], removed: tuple[str, ...]) ->
             fresh.rename(place)
     for path in removed:
         _remove_empty((directory / path).parent, directory)
-    # It is done. What is left is of no use to anybody, and nothing to fail for.
+    # It is done. The rest is useless, and no reason to fail.
     (update / _JOURNAL).unlink()
     shutil.rmtree(update, ignore_errors=True)
 
 
 def _back(directory: Path, path: str, is_new: bool) -> None:
-    """Undo what `_forward` has done for a file."""
+    """Undo the moves of `_forward` for a file."""
     update = directory / _UPDATE
     place, fresh, backup = directory / path, update / _NEW / path, update / _OLD / path
     if is_new and not os.path.lexists(fresh) and os.path.lexists(place):

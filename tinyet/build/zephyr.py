@@ -19,7 +19,7 @@ from tinyet.errors import InternalError, ToolchainError, bullet_list
 # Seconds; a first build compiles Zephyr's kernel and drivers.
 _SECONDS = 1200.0
 
-# Directory of the project -> what is given to CMake.
+# Directory of the project -> arguments for CMake.
 _BUILDS: Mapping[str, tuple[str, ...]] = {"build": (), "build-harness": ("-DEXTRA_CONF_FILE=harness.conf",)}
 
 
@@ -32,7 +32,8 @@ def build(project_dir: Path, board: Board, *, on_output: Callable[[str], None] |
     """Build the application and the harness for the board.
 
     on_output: called with each line that the build prints, as it appears.
-    Raises ToolchainError when west or a workspace is missing (at once, with what installs it), or when a build fails.
+    Raises ToolchainError when west or a workspace is missing (at once, with the command that installs it), or when a
+    build fails.
     """
     if board.zephyr is None:
         raise InternalError(f"the board {board.name} has no name in Zephyr")

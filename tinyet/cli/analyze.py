@@ -166,7 +166,7 @@ def _show(analysis: Analysis, board: Board) -> None:
         calls = [(frame.bytes, frame.function) for frame in analysis.stack.needed.chain]
         ui.table([("bytes", "number"), ("deepest calls, from the first on", "name")], calls)
     _kernels(analysis)
-    # Among the portable kernels this is how the right one is found; of a delegate's it is worth knowing.
+    # Among the portable kernels refusals find the right one; a delegate's refusal is worth showing.
     refused = [
         f"{layer.label}: {reason}"
         for layer in analysis.layers

@@ -128,7 +128,7 @@ def _show_traceback(error: BaseException, settings: Settings) -> None:
 def _as_usage_error(error: Exception) -> UsageError | None:
     """An error of typer's in our form; None for another exception.
 
-    typer brings its own copy of click since 0.26, so the classes are known by what they have.
+    typer brings its own copy of click since 0.26, so the classes are known by their attributes.
     """
     context, text = getattr(error, "ctx", None), getattr(error, "format_message", None)
     if text is None or getattr(error, "exit_code", None) != 2:

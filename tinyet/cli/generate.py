@@ -47,7 +47,7 @@ def generate(
     kind: Annotated[
         str,
         typer.Option(
-            "--kind", help=f"of project: {', '.join(KINDS)}; model is the C of model and kernels alone"
+            "--kind", help=f"of project: {', '.join(KINDS)}; model is just the C of model and kernels"
         ),
     ] = "platformio",
     evaluation: Annotated[
@@ -93,7 +93,7 @@ def generate(
     flags: ModelFlags,
 ) -> None:
     """Write a C project for a board from a model."""
-    # What is quickly found to be wrong is told before the minutes that calibration may take.
+    # Errors that are quickly found are told before the minutes that calibration may take.
     target = load_board(board)
     wanted = check_kind(kind, target)
     application = PROJECT_KINDS[wanted].application

@@ -14,8 +14,7 @@ from tinyet.program import Program
 
 
 def obtain(model: str, options: ModelOptions) -> Opened:
-    """The program that MODEL names. Raises UsageError when there is no such file, and whatever is wrong with
-    the model."""
+    """The program that MODEL names. Raises UsageError when there is no such file, and the model's own errors."""
     with ui.stages("reading the model") as progress:
         try:
             return read(model, options.reporting(progress))

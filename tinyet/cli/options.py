@@ -110,7 +110,7 @@ DelegateNames = Annotated[
     typer.Option(
         "--delegates",
         metavar="NAMES",
-        help="who is asked for kernels, in this order, as in cmsis_nn,portable (see `tinyet delegates`)",
+        help="delegates to ask for kernels, in this order, as in cmsis_nn,portable (see `tinyet delegates`)",
     ),
 ]
 
@@ -120,8 +120,8 @@ Optimize = Annotated[
     typer.Option(
         "--optimize",
         metavar="FOR",
-        help="what kernels are chosen for: speed, size (up to ten percent of time for one of flash), or balanced, the "
-        "default; of a project its own",
+        help="aim of the choice of kernels: speed, size (up to ten percent of time for one of flash), or balanced, "
+        "the default; for a project its own",
     ),
 ]
 
@@ -148,7 +148,7 @@ CallerStack = Annotated[
         "--stack",
         parser=size_in_bytes,
         metavar="BYTES",
-        help="stack for who calls an inference and for interrupts, by default 1K; what an inference takes is added",
+        help="stack for callers of an inference and for interrupts, by default 1K; the inference's own is added",
     ),
 ]
 
@@ -158,7 +158,7 @@ Pins = Annotated[
     typer.Option(
         "--pin",
         metavar="LAYER=KERNEL",
-        help="the kernel of a layer, by the names that `analyze` has; again for others",
+        help="the kernel of a layer, by names as in `analyze`; may be repeated",
     ),
 ]
 
@@ -189,7 +189,7 @@ SaveEvaluation = Annotated[
     typer.Option(
         "--save-evaluation",
         metavar="NPZ",
-        help="write what the model's evaluation() gives, too, for `generate --evaluation`: a .tet holds no data",
+        help="write the model's evaluation() data, too, for `generate --evaluation`: a .tet holds no data",
     ),
 ]
 
@@ -202,9 +202,9 @@ JsonFile = Annotated[
 
 @dataclass(frozen=True)
 class ModelFlags:
-    """How a program is made of MODEL, as every command that takes one is told it. The names are those of
-    `opening.ModelOptions`; what has no form on a command line (quantizer, progress) is not among them, nor what is of a
-    board."""
+    """How a program is made of MODEL: the options of every command that takes one. The names are those of
+    `opening.ModelOptions`; arguments without a form on a command line (quantizer, progress) are not among them, nor
+    those of a board."""
 
     calibration: Annotated[
         Path | None,
@@ -232,16 +232,16 @@ class ModelFlags:
         bool, typer.Option("--float-io", help="float32 inputs and outputs around the integers")
     ] = False
     equalize: Annotated[bool, typer.Option("--equalize", help="balance channels between layers")] = False
-    correct_bias: Annotated[
-        bool, typer.Option("--correct-bias", help="let biases take back the mean error")
-    ] = False
+    correct_bias: Annotated[bool, typer.Option("--correct-bias", help="correct the mean error in biases")] = (
+        False
+    )
     prune: Annotated[
         bool,
-        typer.Option("--prune/--no-prune", help="remove channels that are constant or that nobody reads"),
+        typer.Option("--prune/--no-prune", help="remove channels that are constant or unread"),
     ] = True
     stateful: Annotated[
         bool,
-        typer.Option("--stateful", help="recurrent layers begin each run where the run before has stopped"),
+        typer.Option("--stateful", help="recurrent layers continue from the previous run"),
     ] = False
     strict: Annotated[bool, typer.Option("--strict", help="fail when a layer computes in float unasked")] = (
         False
@@ -251,7 +251,7 @@ class ModelFlags:
         typer.Option(
             "--runtime",
             metavar="NAME",
-            help="of a .tflite: whose arithmetic where they differ, tflm or litert",
+            help="of a .tflite: the arithmetic to follow, tflm or litert",
         ),
     ] = "tflm"
     signature: Annotated[
@@ -261,7 +261,8 @@ class ModelFlags:
     exact: Annotated[
         bool,
         typer.Option(
-            "--exact", help="of a quantized .onnx: refuse what may differ from ONNX Runtime by a last bit"
+            "--exact",
+            help="of a quantized .onnx: refuse nodes that may differ from ONNX Runtime by a last bit",
         ),
     ] = False
     streaming: Annotated[
@@ -289,7 +290,7 @@ class ModelFlags:
     ] = None
 
     def options(self, **more: Any) -> ModelOptions:
-        """The same as `opening.read` takes it; more: what a command knows besides."""
+        """The same in the form of `opening.read`; more: a command's further options."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         given |= {"labels": labels_in(self.labels), "runtime": runtime_of(self.runtime)}
         return ModelOptions(**{**given, **more})

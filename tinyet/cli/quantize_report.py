@@ -86,7 +86,7 @@ def show_diagnosis(diagnosis: Diagnosis, command: Sequence[str], types: Sequence
 
 
 def _db(value: float | None) -> str:
-    # Without the sum, what rounds to zero from below would keep its sign.
+    # Without the sum, a value that rounds to zero from below would keep its sign.
     return "–" if value is None else f"{round(value, 1) + 0.0:.1f}"
 
 

@@ -29,7 +29,7 @@ from tinyet.stack.use import StackUse
 
 # Of tables that go into a file or a pipe; a terminal has its own.
 WIDTH = 100
-# A column that is wrapped keeps this much.
+# A wrapped column keeps this width.
 _LEAST_WIDTH = 12
 
 Cell = str | int | float | None
@@ -49,7 +49,7 @@ def _console(*, stderr: bool = False) -> Console:
 
 
 def say(text: str = "", style: str = "") -> None:
-    """A line of the result. It is not wrapped: what is copied from it stays whole."""
+    """A line of the result. It is not wrapped, so that copied text stays whole."""
     _console().print(Text(printable_block(text), style), soft_wrap=True)
 
 
@@ -83,7 +83,7 @@ def show_error(error: TinyetError) -> None:
 
 
 def explain_bug(error: BaseException) -> TinyetError:
-    """An exception that nobody foresaw, as the block of a bug in tinyet."""
+    """An unexpected exception, as the block of a bug in tinyet."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name}" if frames else None
     return InternalError(
@@ -163,7 +163,7 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _narrow(widths: Sequence[int], kinds: Sequence[Kind], room: int) -> list[int]:
-    """Widths with those of texts made smaller, the widest first, as far as it takes and makes sense."""
+    """Widths with those of texts made smaller, the widest first, as far as needed and useful."""
     found = list(widths)
     wrapped = [index for index, kind in enumerate(kinds[: len(widths)]) if kind == "text"]
     while _total(found) > room and wrapped:
@@ -192,7 +192,7 @@ def _row(cells: Sequence[str], widths: Sequence[int], kinds: Sequence[Kind], sty
 
 
 def facts(title: str, pairs: Sequence[tuple[str, str]]) -> None:
-    """Print a block of names and what they are, below a title or an empty line."""
+    """Print a block of names and their values, below a title or an empty line."""
     say(title, "bold")
     shown = [(printable(name), printable_block(value)) for name, value in pairs]
     longest = [
@@ -219,7 +219,7 @@ class _Count(MofNCompleteColumn):
 
 
 def _terminal() -> Console | None:
-    """Standard error, when it is a terminal: what is shown for a moment would stay in a file."""
+    """Standard error, when it is a terminal: a momentary text would stay in a file."""
     return _console(stderr=True) if sys.stderr.isatty() else None
 
 
@@ -232,8 +232,8 @@ def counting(label: str) -> Iterator[Advance]:
 
 @contextmanager
 def stages(label: str) -> Iterator[Advance]:
-    """A bar that says what tinyet is at: `label` until the first stage begins (`messages/stages.py`). The function
-    counts within a stage."""
+    """A bar that names tinyet's current stage: `label` until the first stage begins (`messages/stages.py`). The
+    function counts within a stage."""
     with _bar(label) as (rename, advance), listening(rename):
         yield advance
 
@@ -263,7 +263,7 @@ def _bar(label: str) -> Iterator[tuple[Callable[[str], None], Advance]]:
         yield lambda _name: None, lambda _done, _total: None
         return
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), _Count(), TimeElapsedColumn())
-    # What the user's own code prints stays out of the bar; in a file it belongs where it was sent.
+    # The output of the user's own code stays out of the bar; in a file it belongs where it was sent.
     with Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty()) as progress:
         task = progress.add_task(printable(label), total=None)
 

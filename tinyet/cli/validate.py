@@ -56,7 +56,7 @@ def validate(
     """Prove that the device computes what the host does.
 
     Every sample is compared bit for bit; on a mismatch the first layer that differs is named, and the exit
-    status is 1. Without --evaluation the project's own data is run, or else one made-up sample, which says nothing
+    status is 1. Without --evaluation the project's own data is run, or else one synthetic sample, which says nothing
     of accuracy. --estimate needs QEMU, and a compiler for this machine. --oracle needs the runtime that the model was
     made for.
     """
@@ -126,7 +126,7 @@ def _show(result: ValidationResult) -> None:
         rows,
     )
     right = result.samples - result.mismatches
-    compared = "made-up sample" if result.made_up else "samples"
+    compared = "synthetic sample" if result.made_up else "samples"
     exact = f"{'yes' if result.bit_exact else 'NO'}, {right} of {result.samples} {compared}"
     pairs = [
         ("device = host reference", exact),

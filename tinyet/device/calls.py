@@ -19,7 +19,7 @@ _HEAD = struct.Struct("<3I")
 HEAD_BYTES = _HEAD.size
 _NO_BLOCK = 0xFFFFFFFF
 _FILLED, _RETURNED = 1, 2
-_MOST_BYTES = 1 << 28  # of an answer: what says more is noise
+_MOST_BYTES = 1 << 28  # of an answer: a larger one is noise
 
 
 class Kind(enum.IntEnum):
@@ -34,8 +34,8 @@ class Kind(enum.IntEnum):
 class Memory:
     """A block of memory that a request brings with it.
 
-    bytes: its size. data: what it holds at first; None for a pattern. returned: whether the answer holds it.
-    align: in bytes, of its first byte where all blocks lie in one memory.
+    bytes: its size. data: its initial content; None for a pattern. returned: whether the answer holds it. align: in
+    bytes, of its first byte if all blocks lie in one memory.
     """
 
     bytes: int
@@ -68,7 +68,7 @@ class Invocation:
 class Request:
     """Calls, made in their order up to the first that fails, and all their memory.
 
-    pointers: (where one is written, what it points at); the server knows how wide it is.
+    pointers: (the place of one, its target); the server knows its width.
     """
 
     blocks: tuple[Memory, ...]
@@ -98,10 +98,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Layouts:
-    """What a server is, and how its compiler lays out parameter structs.
+    """A server's properties, and its compiler's layout of parameter structs.
 
-    pointer_bytes: of an address. functions, hash: the number of functions, and of what table. memory_bytes: of all
-    blocks together; 0 where each has memory of its own. numbers: as the table's generator wrote them.
+    pointer_bytes: of an address. functions, hash: the number of functions, and their table's hash. memory_bytes: of
+    all blocks together; 0 if each has memory of its own. numbers: as the table's generator wrote them.
     """
 
     pointer_bytes: int
@@ -144,7 +144,7 @@ def _argument(argument: Argument) -> bytes:
 
 
 def answer_head(head: bytes) -> tuple[Kind, int]:
-    """The kind of an answer, and how many bytes follow its HEAD_BYTES. Raises EmulatorError for what is none."""
+    """The kind of an answer, and how many bytes follow its HEAD_BYTES. Raises EmulatorError for an invalid one."""
     magic, size, kind = _HEAD.unpack(head)
     if magic != _MAGIC or not 4 <= size <= _MOST_BYTES or kind not in list(Kind):
         raise EmulatorError(f"no answer of a call server: {head.hex()}")

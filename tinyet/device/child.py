@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emulators and harnesses as processes: what they say is bounded, and none outlives who started it.
+"""Emulators and harnesses as processes: their output is bounded, and none outlives its starter.
 
-A process that is killed cleans nothing up. So each child has a guard, a shell that waits at a pipe from here. Where the
-pipe ends before the guard was dismissed, this process is gone, however it went: the guard ends the child's group, and
-removes its directory.
+A process that is killed cleans nothing up. So each child has a guard, a shell that waits at a pipe from here. If the
+pipe ends before the guard was dismissed, this process is gone: the guard ends the child's group, and removes its
+directory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CHUNK = 65536
 END_SECONDS = 5.0
 _TAIL_BYTES = 4000
 
-# $1 is the child's group, $2 its directory. Whoever ends a group of processes need not mean the guard.
+# $1 is the child's group, $2 its directory. A signal to a group of processes need not be meant for the guard.
 _GUARD = 'trap \'\' HUP INT TERM; read -r line || { kill -KILL "-$1"; rm -rf -- "$2"; }'
 
 
@@ -31,8 +31,8 @@ class Child:
     """A process in a temporary directory of its own, which ends with it.
 
     Its standard input is a pipe, which stays open until the end. Its standard output is a pipe too with
-    `pipes`; without, it is read with its errors, as a log, of which the end is kept.
-    watched: lines of the log that `said` is asked for.
+    `pipes`; without, it is read with its errors, as a log whose end is kept. watched: lines of the log that `said` is
+    asked for.
     """
 
     def __init__(self, words: list[str], *, pipes: bool, watched: tuple[str, ...] = ()) -> None:
@@ -79,7 +79,7 @@ class Child:
             os.killpg(self.process.pid, number)
 
     def end(self) -> None:
-        """Kill the process and its children, keep the end of what it said, and remove its directory."""
+        """Kill the process and its children, keep the end of its output, and remove its directory."""
         self._kill()
         self._words = self._log.end() or self._words
         self._directory.cleanup()
@@ -133,7 +133,7 @@ class _Log:
         return line.encode() not in self._unseen
 
     def end(self) -> str:
-        """The end of what was said, once nobody says any more."""
+        """The end of the output, once it is complete."""
         self._thread.join(END_SECONDS)
         words = self._tail.decode("utf-8", "replace").strip()
         left_out = self._bytes - len(self._tail)

@@ -20,25 +20,25 @@ from tinyet.errors import EmulatorError, ToolchainError
 
 CountUnit = Literal["instructions", "cycles", "nanoseconds"]
 
-# A board that is still starting loses what it is sent: INFO is asked again, each time with twice the
-# patience, until this much time is over.
+# A board that is still starting loses requests: INFO is asked again, each time with twice the patience, until this
+# much time is over.
 _HELLO_SECONDS = 0.1
 _HELLO_TRIES_SECONDS = 20.0
-# A request that a bad line has damaged, or whose reply it has, is sent so many times in all: no request changes what a
-# later one gives.
+# A request is sent so many times in all if a bad line has damaged it or its reply: no request changes a later one's
+# result.
 _TRIES = 3
 # A board that was reset and answers again does so in this time; one whose port had gone with it, in that.
 _RESET_SECONDS = 1.0
 _RETURN_SECONDS = 10.0
-# The bytes of a reply follow each other: with no more of them for so long, a device stands still, whatever the patience
-# for the first of them.
+# The bytes of a reply follow each other: without more of them for so long, a device stands still, regardless of the
+# patience for the first.
 _LEAST_STILL_SECONDS = 1.0
 _INFO_BYTES = 400
 # A layer's count and, generously, those of its parts: for deadlines only.
 _COUNT_BYTES = 32
 _DEFAULT_TIMEOUT = 120.0
 _RAISE_STACK = "generate again with a larger --stack, or raise stack_bytes in the board file"
-# QEMU's words for a fault with nobody left to handle it.
+# QEMU's words for a fault that nothing can handle.
 _LOCKUP = "Lockup: can't escalate"
 
 
@@ -50,14 +50,13 @@ class RunResult:
     layer_counts: of each layer, in the device's `count_unit`, without the cost of counting: the sum of its runs,
                   where it is computed by rows; 0 where it did not run. Empty for an uninterrupted run.
     layer_runs:   how often each layer ran.
-    total:        of the whole run, likewise: the layers and what lies between them. 0 for an uninterrupted
-                  run.
+    total: of the whole run, likewise: the layers and the code between them. 0 for an uninterrupted run.
     stack_bytes:  the deepest the stack went below the harness's own frames; 0 where it cannot be measured.
                   The registers that an interrupt of the counter saves, up to 108 bytes, can be in it,
                   unless the run was uninterrupted.
     stopped:      the run ended after the layer that was asked for.
-    event_counts: of each part of a layer that a delegate tells apart, in the order of their numbers; what telling
-                  them apart costs is in them.
+    event_counts: of each part of a layer that a delegate tells apart, in the order of their numbers; they include the
+    cost of telling them apart.
     """
 
     outputs: tuple[bytes, ...]
@@ -113,8 +112,8 @@ class Device:
     timeout: seconds that a run may take, and without a byte in the midst of an answer. Sending and receiving have time
              of their own, by the number of bytes.
 
-    A device that is lost in mid-run, and answers again, was reset. It runs once more where that gives what the first
-    run would have given.
+    A device that is lost in mid-run, and answers again, was reset. It runs once more if that gives the first run's
+    result.
     """
 
     def __init__(
@@ -135,7 +134,7 @@ class Device:
         self._timeout = timeout
         self._decoder = protocol.Decoder()
         self._tag = 0
-        # Whether the states are what they are after a reset, for all that is known here.
+        # Whether the states are known to be those after a reset.
         self._afresh = False
         try:
             self._info = self._greet(_HELLO_TRIES_SECONDS)
@@ -179,8 +178,8 @@ class Device:
     ) -> RunResult:
         """Run the model once.
 
-        inputs:     bytes of each input, in the model's order, and then of each state; or without the states, which are
-                    then what the run before has left, or a reset.
+        inputs:     bytes of each input, in the model's order, and then of each state; or without the states, which
+        are then those of the previous run, or of a reset.
         stop_after: index of the last layer to run; the arena can then be read. None runs all.
         runs:       of that layer, which may run several times, after which to stop.
         uninterrupted: measure the stack exactly, and count nothing: the counter's interrupt is held back.
@@ -203,7 +202,7 @@ class Device:
         output_bytes = sum(slot.bytes for slot in info.outputs)
         request = protocol.pack_run(inputs, stop_after, runs, uninterrupted=uninterrupted, states_stay=stay)
         reply_bytes = output_bytes + _COUNT_BYTES * info.num_layers
-        # A second run would go on from where a first one, of which the reply was lost, has left the states.
+        # A second run would go on from the states that a first one, whose reply was lost, has left.
         tries = 1 if stay else _TRIES
         afresh, self._afresh = self._afresh, False
         try:
@@ -240,7 +239,7 @@ class Device:
         )
 
     def reset(self) -> None:
-        """Let the model's states be what they are before the first run."""
+        """Reset the model's states to those before the first run."""
         self._ask(Command.RESET, b"", reply_bytes=0)
         self._afresh = True
 
@@ -258,7 +257,7 @@ class Device:
         return reply
 
     def _meet_again(self, lost: EmulatorError, *, states_are_lost: bool) -> None:
-        """Find the same firmware behind the link again, or raise what is wrong: `lost`, where nobody answers."""
+        """Find the same firmware behind the link again, or raise an error: `lost`, without an answer."""
         deadline = time.monotonic() + _RETURN_SECONDS
         is_gone = isinstance(lost, _GoneError)
         found = None
@@ -320,7 +319,7 @@ class Device:
         data = protocol.encode(Frame(command, self._tag, payload))
         now = time.monotonic()
         sending = len(data) / self._bytes_per_second
-        # Escaping can double what is sent.
+        # Escaping can double the bytes.
         deadline = now + sending + 2.0 * reply_bytes / self._bytes_per_second + work_seconds
         still = now + sending + work_seconds
         heard = 0
@@ -331,7 +330,7 @@ class Device:
                 heard += len(piece)
                 still = time.monotonic() + max(work_seconds, _LEAST_STILL_SECONDS)
                 for frame in self._decoder.feed(piece):
-                    # A fault answers whatever was going on; other replies with another tag are late ones.
+                    # A fault answers any request; other replies with another tag are late ones.
                     if frame.command == Command.FAULT:
                         raise self._fault(frame.payload)
                     if frame.tag == self._tag:

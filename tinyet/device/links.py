@@ -13,7 +13,7 @@ from typing import IO, Protocol
 
 from tinyet.device.child import CHUNK, END_SECONDS, Child
 
-# Of what has arrived and nobody has read: a device may talk without end.
+# The most pieces that have arrived and are not read yet: a device may talk without end.
 _MOST_WAITING = 64
 _DRAIN_SECONDS = 0.02
 
@@ -29,10 +29,10 @@ class Link(Protocol):
         """Send all of `data`. Raises LinkClosed, or TimeoutError past the deadline."""
 
     def read(self, deadline: float) -> bytes:
-        """Return what has arrived, at least a byte. Raises LinkClosed, or TimeoutError past the deadline."""
+        """Return the bytes that have arrived, at least one. Raises LinkClosed, or TimeoutError past the deadline."""
 
     def rest(self) -> None:
-        """Nothing is asked until the next write: an emulator stops, which would spend a whole core on waiting."""
+        """Nothing is asked until the next write: an emulator, which would spend a whole core on waiting, stops."""
 
     def close(self) -> None:
         """End the connection, and the process behind it. May be called twice."""
@@ -79,7 +79,7 @@ class SocketLink:
         return data
 
     def rest(self) -> None:
-        # What is behind a socket may be many machines, with a life of their own.
+        # Behind a socket may be many machines, which are not stopped.
         return
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class PipeLink:
             thread.start()
 
     def _pump_out(self) -> None:
-        """Write what is in the outbox, until an empty piece or until nobody reads it."""
+        """Write the outbox, until an empty piece or until the reader is gone."""
         try:
             while data := self._outbox.get():
                 self._to.write(data)
@@ -123,7 +123,7 @@ class PipeLink:
             return
 
     def _pump_in(self) -> None:
-        """Put what arrives into the inbox; an empty piece is the end."""
+        """Put arriving bytes into the inbox; an empty piece is the end."""
         data = b"first"
         while data:
             data = os.read(self._from.fileno(), CHUNK)
@@ -151,7 +151,7 @@ class PipeLink:
     def close(self) -> None:
         self._outbox.put(b"")
         self.child.end()
-        # With the child gone, neither thread has anything left to wait for, but for room in the inbox.
+        # With the child gone, both threads wait only for room in the inbox.
         give_up = time.monotonic() + END_SECONDS
         for thread in self._threads:
             while thread.is_alive() and time.monotonic() < give_up:

@@ -17,7 +17,7 @@ from tinyet.errors import EmulatorError
 
 PROTOCOL = 4
 NO_LAYER = 0xFFFFFFFF
-# For the bytes of stack: nothing is left of it.
+# For the bytes of stack: none is left.
 STACK_OVERFLOW = 0xFFFFFFFF
 
 _END = b"\xc0"
@@ -28,7 +28,7 @@ _HEADER = struct.Struct("<BBI")
 _CRC = struct.Struct("<I")
 _TICKS_MASK = (1 << 48) - 1
 _EMPTY_LAYERS = 8
-# No frame is longer on the line, and no model has more of either: what says otherwise is noise.
+# No frame is longer on the line, and no model has more of either: anything larger is noise.
 _MOST_LINE_BYTES = 1 << 26
 _UNINTERRUPTED, _STATES_STAY = 1, 2  # in a RUN request
 _BESIDE_ARENA = 0xFFFFFFFF  # TINYET_BESIDE_ARENA: an input that the model takes by rows
@@ -58,8 +58,7 @@ class Reason(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Frame:
-    """One request or reply. `command` is a number, for what arrives may be one that this side does not
-    know."""
+    """One request or reply. `command` is a number, because a frame may hold one that this side does not know."""
 
     command: int
     tag: int
@@ -102,8 +101,8 @@ def _has_its_length(body: bytes) -> bool:
 
 
 class Decoder:
-    """Takes the stream in pieces of any size and gives the frames in it; what is between or damaged is
-    dropped."""
+    """Takes the stream in pieces of any size and gives the frames in it; bytes between frames, and damaged frames,
+    are dropped."""
 
     def __init__(self) -> None:
         self._pending: list[bytes] = []
@@ -112,7 +111,7 @@ class Decoder:
 
     def take_damaged(self, command: int, tag: int) -> bool:
         """Whether a damaged reply to this request has come since the last call: one whose first bytes, or whose length,
-        are those of a reply. Anything else, such as what another program prints on the line, is none."""
+        are those of a reply. Anything else, such as another program's output on the line, is none."""
         damaged, self._damaged = self._damaged, []
         heads = {bytes((kind, tag)) for kind in (command, Command.ERROR)}
         return any(body[:2] in heads or _has_its_length(body) for body in damaged)
@@ -309,7 +308,7 @@ def pack_run(
     stop_after:    index of the last layer to run; None runs all.
     runs:          of that layer, after which to stop.
     uninterrupted: hold the counter's interrupt back, for an exact stack measurement.
-    states_stay:   go on with the states that the run before has left.
+    states_stay:   go on with the states of the previous run.
     """
     last = NO_LAYER if stop_after is None else stop_after
     flags = _UNINTERRUPTED * uninterrupted | _STATES_STAY * states_stay
@@ -415,10 +414,10 @@ _EXCCAUSES = {
 class Fault:
     """A FAULT frame.
 
-    registers: of an Arm core r0 … r3, r12, lr, pc, xpsr as stacked by the core, absent after a stack overflow, and sp,
-        cfsr, hfsr, mmfar, bfar, exc_return; what the core has no register for is 0. Of a RISC-V core mcause, mtval,
-        mstatus, pc (mepc), lr (ra), sp, gp, tp, s0, a0 … a7. Of an Xtensa core exccause, excvaddr, ps, pc (EPC1),
-        lr (a0), sp (a1), a2 … a15.
+    registers: of an Arm core r0 … r3, r12, lr, pc, xpsr as stacked by the core, absent after a stack overflow, and
+        sp, cfsr, hfsr, mmfar, bfar, exc_return; registers that the core does not have are 0. Of a RISC-V core mcause,
+        mtval, mstatus, pc (mepc), lr (ra), sp, gp, tp, s0, a0 … a7. Of an Xtensa core exccause, excvaddr, ps, pc
+        (EPC1), lr (a0), sp (a1), a2 … a15.
     """
 
     layer: int | None
@@ -491,9 +490,9 @@ def unpack_fault(payload: bytes) -> Fault:
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of a run without what counting costs, in one unit (instructions, cycles or nanoseconds).
+    """Counts of a run without the cost of counting, in one unit (instructions, cycles or nanoseconds).
 
-    Only what telling layers apart costs is taken off: parts of layers (`events`) still hold about a hundred
+    Only the cost of telling layers apart is subtracted: parts of layers (`events`) still hold about a hundred
     instructions each time, and so do the layers they are in.
     """
 
@@ -503,11 +502,11 @@ class Counts:
 
 
 def net_counts(info: Info, run: RawRun, ticks_per_instruction: float | None) -> Counts:
-    """Take the cost of counting off a run's readings.
+    """Subtract the cost of counting from a run's readings.
 
-    ticks_per_instruction: of an emulator, where each instruction takes the same virtual time. The result is
-        then in instructions, those of the counter's interrupt taken off. None on real hardware: the result
-        is in ticks, and the interrupt's few cycles in 2^24 stay in it.
+    ticks_per_instruction: of an emulator, where each instruction takes the same virtual time. The result is then in
+        instructions, without those of the counter's interrupt. None on real hardware: the result is in ticks, and the
+        interrupt's few cycles in 2^24 stay in it.
     """
 
     def units(raw: RawCount) -> int:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a board in QEMU, with time that is a count of instructions.
 
-With `-icount shift=N` each instruction takes 2^N ns of QEMU's virtual time, whatever the host does
-meanwhile. The board's counter runs in that time, so the ticks between two readings give the number of
-instructions, exactly when an instruction lasts at least two ticks: reading cuts less than one tick off
-each end, and rounding finds the whole number. N = 9 makes it 8 ticks for the slowest counter here (16 MHz)
-and 86 for the fastest (168 MHz).
+With `-icount shift=N` each instruction takes 2^N ns of QEMU's virtual time, independent of the host. The board's
+counter runs in that time, so the ticks between two readings give the number of instructions, exactly when an
+instruction lasts at least two ticks: reading cuts less than one tick off each end, and rounding finds the whole
+number. N = 9 makes it 8 ticks for the slowest counter here (16 MHz) and 86 for the fastest (168 MHz).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tinyet.device.child import Child
 from tinyet.device.links import PipeLink
 from tinyet.errors import EmulatorError
 
-# What the emulated UART carries at the least, on a slow host. Virtual UARTs know no baud rate.
+# The emulated UART's least rate, on a slow host. Virtual UARTs know no baud rate.
 BYTES_PER_SECOND = 5000.0
 
 _ICOUNT_SHIFT = 9

@@ -27,7 +27,7 @@ _HARNESS_SCRIPT = "harness.resc"
 # It prints this as its last command: Renode drops the rest when a command fails,
 # and ends with status 0 either way.
 _MARKER = "tinyet: the machine is running"
-# With a script that fails, Renode waits for the next command: this one tells that the script is over either way.
+# After a failed script Renode waits for the next command: this one reports the script's end in either case.
 _END_MARKER = "tinyet: the script is over"
 _END_COMMAND = b"python \"print('tinyet: the script ' + 'is over')\"\n"
 _START_SECONDS = 60.0
@@ -94,7 +94,7 @@ def _connect(child: Child, port: int) -> socket.socket:
         child.process.stdin.flush()
     deadline = time.monotonic() + _START_SECONDS
     while True:
-        # The end of the script first: both may be said between two questions.
+        # The end of the script first: both may arrive between two questions.
         status = child.process.poll()
         is_over = child.said(_END_MARKER) or status is not None or time.monotonic() > deadline
         if child.said(_MARKER):

@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.05
 class SerialLink:
     """A link over a serial port of pyserial's.
 
-    open_port: opens it. failures: what that and the open port raise; expired: where the patience of a write ends.
+    open_port: opens it. failures: exceptions of opening and of the open port; expired: the one for a write's timeout.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class SerialLink:
         return LinkClosed(f"the serial port {self._name} is gone, as when a board is unplugged or reset")
 
     def rest(self) -> None:
-        # A board is what it is.
+        # A board is not stopped between requests.
         return
 
     def close(self) -> None:
-        # Of a port that is gone nothing is left to be closed.
+        # A port that is gone need not be closed.
         with contextlib.suppress(*self._failures):
             self._port.close()
 

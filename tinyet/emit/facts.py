@@ -71,10 +71,9 @@ class ModelFacts:
     hash:    64 hexadecimal digits, of the program.
     layers:  number of calls in `<name>_run`; events: of parts of calls that a trace tells apart.
     has_init: whether there is a `<name>_init`.
-    states: what survives from run to run, where it lies in the arena.
-    samples: one for each input, as its bytes lie in the arena; the application runs on them.
-    expected: what the reference makes of them, likewise for each output; empty where it was not asked.
-    library_version, homepage: of the library that the model becomes; they are its owner's, not tinyet's.
+    states: values that survive from run to run, with their places in the arena. samples: one for each input, as its
+    bytes lie in the arena; the application runs on them. expected: the reference's outputs for them, likewise; empty
+    if it was not asked. library_version, homepage: of the model's library; they are its owner's, not tinyet's.
     """
 
     name: str
@@ -115,8 +114,8 @@ def facts_of(
 ) -> ModelFacts:
     """The facts of a deployed model.
 
-    name: a C identifier. inputs: one sample, an array an input in its own dtype; expected: what the reference makes of
-    it, an array an output, or none.
+    name: a C identifier. inputs: one sample, an array an input in its own dtype; expected: the reference's result, an
+    array an output, or none.
     """
     return ModelFacts(
         name=name,

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fusion groups as C: a loop over what is done, one case for each layer's strip, in an order that Python has found
-out."""
+"""Fusion groups as C: a loop over actions, one case for each layer's tile, in the order that Python has found."""
 
 from __future__ import annotations
 
@@ -74,8 +73,8 @@ def _repeated(codes: Sequence[int], at: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class CaseView:
-    """A case as the template prints it. ahead: what comes first. layer: its number, and call, where it is a layer's
-    strip; lines: what follows. takes: where a row of the caller's goes."""
+    """A case as the template prints it. ahead: lines before. layer: its number, and call, if it is a layer's tile;
+    lines: lines after. takes: the place of a row of the caller's."""
 
     number: int
     title: str
@@ -90,8 +89,8 @@ class CaseView:
 @dataclass(frozen=True)
 class StreamView:
     """A fusion group as the template prints it. notes: its layers. pointers: declarations before the loop.
-    kept: declarations of what goes on with the rows; starts: what it is at first. taken: what is taken from the caller
-    row by row, or nothing. ahead: it comes before the one that takes rows."""
+    kept: declarations of variables that advance with the rows; starts: their initial values. taken: the value that
+    the caller gives row by row, or nothing. ahead: it comes before the one that takes rows."""
 
     title: str
     notes: tuple[str, ...]
@@ -120,10 +119,10 @@ def part_lines(found: Order) -> tuple[str, ...]:
 
 class RowPointers:
     """Pointers to the rows of a fusion group's tensors: to slots of windows, and variables that advance with every
-    strip of a whole tensor.
+    tile of a whole tensor.
 
-    names: of the tensors. variables: declarations of what goes on, and of where the windows of the pile begin; starts:
-    what sets them before the first row.
+    names: of the tensors. variables: declarations of variables that advance, and of the stacked windows' starts;
+    starts: statements that set them before the first row.
     """
 
     def __init__(
@@ -171,19 +170,19 @@ class RowPointers:
         return f"{name} {'-' if count < 0 else '+'} {abs(count)}" if count else name
 
     def read(self, run: Run, index: int) -> str:
-        """The input rows of a strip of a layer."""
+        """The input rows of a layer's tile."""
         moving = self._moving.get((run.node, index))
         return moving or self._at(run.node.input(index), dict(run.reads)[index])
 
     def written(self, run: Run) -> str:
-        """The destination of a layer's strip."""
+        """The destination of a layer's tile."""
         if self.fusion_group.rules[run.node].reduces:
             return self.names[run.node.outputs[0]]
         moving = self._moving.get((run.node, _OUTPUT))
         return moving or self._new(run.node.outputs[0], run.writes, self.fusion_group.rules[run.node].out)
 
     def _new(self, tensor: Tensor, place: Place, rows: int) -> str:
-        """The destination of new rows: in the pile, at the end of a window that has just grown."""
+        """The destination of new rows: for a stacked window, at the end to which it has just grown."""
         if not self.fusion_group.rows[tensor].stacked:
             return self._at(tensor, place)
         through = "(void *)" if tensor.dtype.bytes > 1 else ""
@@ -192,7 +191,7 @@ class RowPointers:
 
     @property
     def top(self) -> str:
-        """Scratch memory on top of the pile."""
+        """Scratch memory on top of the stacked buffers."""
         return (
             f"tinyet_line_buffer_top({self._window}[{len(self.fusion_group.stacked_buffers)}])"
             if self.fusion_group.stacked_buffers
@@ -200,7 +199,7 @@ class RowPointers:
         )
 
     def behind(self, run: Run) -> list[str]:
-        """The updates after a strip: variables advance."""
+        """The updates after a tile: variables advance."""
         rule = self.fusion_group.rules[run.node]
         lines = []
         for (node, index), variable in self._moving.items():
@@ -258,8 +257,8 @@ def _starts(fusion_group: FusionGroup) -> dict[tuple[Node, int], Place]:
 
 @dataclass(frozen=True)
 class Case:
-    """One case of a fusion group: a strip of a layer, rows around an image or rows from the caller, with the moves
-    that it needs. Strips of one layer differ in the slots of their rows."""
+    """One case of a fusion group: a tile of a layer, padding rows or rows from the caller, with the moves that it
+    needs. Tiles of one layer differ in the slots of their rows."""
 
     ahead: tuple[Shift, ...]
     action: Run | Fill | Take
@@ -284,8 +283,8 @@ def cases(fusion_group: FusionGroup) -> list[Case]:
 
 
 def _settled(fusion_group: FusionGroup, action: Run | Fill | Take) -> Run | Fill | Take:
-    """The action without the places that variables know: rows of whole tensors, and what is in the pile, but for the
-    rows of a window that are read."""
+    """The action without the places that variables know: rows of whole tensors, and stacked windows, except the rows
+    of a window that are read."""
     if not isinstance(action, Run):
         known = fusion_group.rows[action.tensor].stacked
         return replace(action, target=Place(0 if known else action.target.slot))

@@ -49,9 +49,9 @@ class KeptView:
 class StatesView:
     """The mark that shows that memory holds this model's states.
 
-    mark: offset in the arena of the word that says that they are set; is_set: that word, of this program and of where
-    it has its states. saved: the first word of states that have been saved, of this program wherever it has its states;
-    sum: what the sum of their bytes begins with. bytes: of all that is saved.
+    mark: offset in the arena of the word that says that they are set; is_set: that word, of this program and its
+    states' places. saved: the first word of saved states, of this program with its states at any place; sum: the
+    start value of the sum of their bytes. bytes: of everything that is saved.
     """
 
     mark: int

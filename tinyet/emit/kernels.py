@@ -3,8 +3,8 @@
 
 Each model comes with the C files of its kernels. Two models in one program bring many of them twice, maybe from
 different versions of tinyet, or of a file of the user's. So every function of such a file is a weak symbol, of which
-the linker takes one, and has in its name a digest of all the text that it is made of: what is merged is equal, and what
-is not equal has two names.
+the linker takes one, and has a digest of all its text in its name: merged functions are equal, and unequal ones have
+different names.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NOTE = "/* Added by tinyet: models of one program share kernels of the same tex
 def shareable(files: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """C files of kernels as several models of a program may have them, and {function: its symbol}.
 
-    files: path → text, of all sources and headers that lie beside a model. What is no source comes back as it is.
+    files: path → text, of all sources and headers that lie beside a model. Other files come back as they are.
     """
     sources = [path for path in sorted(files) if path.endswith(".c")]
     texts = {path: "\n".join(_closure(path, files)) for path in sources}
@@ -93,7 +93,7 @@ def _closure(path: str, files: Mapping[str, str]) -> Iterator[str]:
 
 @lru_cache(maxsize=512)
 def _code(text: str) -> tuple[str, frozenset[str]]:
-    """C without comments, texts and directives: what is at file scope, {} in place of blocks; the words in these."""
+    """C without comments, texts and directives: the text at file scope, {} in place of blocks; the words in these."""
     code = _NOT_CODE.sub(" ", text)
     macros = {name: (words.split(","), body) for name, words, body in _MACRO.findall(code)}
 
@@ -122,7 +122,7 @@ def _code(text: str) -> tuple[str, frozenset[str]]:
 
 
 def _marked(text: str, own: list[str], used: list[str], symbols: Mapping[str, str]) -> str:
-    """A source with the symbols of what it defines and of what it takes from other sources."""
+    """A source with the symbols that it defines and those that it takes from other sources."""
     if not own:
         return text
     lines = [_NOTE, *(f"#define {name} {symbols[name]}" for name in sorted([*own, *used]))]

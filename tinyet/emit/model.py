@@ -73,8 +73,8 @@ class CallView:
 
 @dataclass(frozen=True)
 class StepView:
-    """pointers: declarations of what the call is the first to use. ahead: the call comes before a stream that takes
-    rows, which is gone on with many times an image."""
+    """pointers: declarations of the values that the call is the first to use. ahead: the call comes before a fusion
+    group that takes rows, which is resumed many times an image."""
 
     index: int
     title: str
@@ -241,7 +241,7 @@ def _kernel_files(deployment: Deployment) -> dict[str, str]:
 
 
 def _rows_headers(deployment: Deployment) -> list[str]:
-    """Headers of streams, beside those of their layers' kernels."""
+    """Headers of fusion groups, beside those of their layers' kernels."""
     return ["tinyet_line_buffers.h"] if deployment.plan.fusion_groups else []
 
 
@@ -316,7 +316,7 @@ class _Code:
             return found, None
         text = struct(call.params, found.__getitem__)
         if self.parameters_in_rom:
-            # Equal ones are printed once; GCC would merge them, and warn of what it leaves of the second.
+            # Equal ones are printed once; GCC would merge them, and warn of the rest of the second.
             for known in self.parameters:
                 if (known.ctype, known.text) == (call.params.ctype, text):
                     return found, known
@@ -404,8 +404,8 @@ class _Code:
     def _call(
         self, step: Step, inputs: Mapping[int, str], outputs: Sequence[str], indent: str, scratch: str = ""
     ) -> CallView:
-        """inputs, outputs: what the call takes as those, where they are in the arena; scratch: as scratch memory, where
-        it has none of its own."""
+        """inputs, outputs: the call's pointers to them, for those in the arena; scratch: to scratch memory, if it has
+        none of its own."""
         call = step.call
         symbol = call.symbol if isinstance(call.symbol, str) else self.functions[call.symbol]
         return self._written(step, symbol, call.args, inputs, outputs, call.returns_status, indent, scratch)
@@ -484,7 +484,7 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
         if tensor in over:
             text += f", over {' and '.join(pointers.names[t] for t in over[tensor])} row by row"
         window = plan.window(tensor)
-        text += ", in the pile" if window is not None and window.stacked else ""
+        text += ", stacked" if window is not None and window.stacked else ""
         rows.append((life.first, ArenaRow(at, plan.extent(tensor), alive(life.first, life.last), text)))
     for fusion_group in plan.fusion_groups:
         if fusion_group.stacked_buffers:
@@ -492,7 +492,7 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
                 plan.lifetimes[fusion_group.nodes[0].outputs[0]],
                 plan.storage[fusion_group.stacked_buffers[0]].block,
             )
-            text = "pile: windows one behind the other, and scratch memory on top"
+            text = "stacked windows: one behind the other, and scratch memory on top"
             size, at = plan.blocks[block].bytes, plan.blocks[block].offset
             rows.append((life.first, ArenaRow(at, size, alive(life.first, life.last), text)))
     if plan.mark is not None:

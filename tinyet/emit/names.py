@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names in the generated C: made of the user's module paths and tensor names, each unique, and none that belongs to C,
-to its library, to an included header or to the model's own interface."""
+"""Names in the generated C: made of the user's module paths and tensor names, each unique, and different from the
+names of C, its library, included headers and the model's own interface."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _DECLARATOR = re.compile(r"\b(\w+)[ \t]*(?:\(|(?:\[[^]]*\][ \t]*)*[;=])")
 
 
 class Names:
-    """Gives each name once, and none of those that are reserved."""
+    """Gives each name once, and no reserved one."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._reserved = set(RESERVED).union(reserved)
@@ -76,9 +76,9 @@ class Names:
         self._reserved.update(*names)
 
     def unique(self, wanted: str, other: str = "value") -> str:
-        """A C identifier like `wanted`: as it is, with `_` behind it where it is reserved, or numbered.
+        """A C identifier like `wanted`: as it is, with `_` behind it if it is reserved, or numbered.
 
-        other: what takes its place where it has no letter, and stands before it where it begins with a digit.
+        other: replaces it if it has no letter, and precedes it if it begins with a digit.
         """
         name = identifier(wanted)
         if not name or name[0].isdigit():
@@ -99,7 +99,7 @@ class Names:
 
 
 def function_names(steps: Sequence[Step], layers: Sequence[str], names: Names) -> dict[Definition, str]:
-    """A name for each function that was made for calls: after the layer, or what its several layers have in common."""
+    """A name for each function that was made for calls: after the layer, or the common part of its several layers."""
     users: dict[Definition, list[Step]] = {}
     for step in steps:
         if isinstance(step.call.symbol, Definition):
@@ -118,8 +118,8 @@ def function_names(steps: Sequence[Step], layers: Sequence[str], names: Names) -
 
 
 def _work(node: Node) -> str:
-    """In a word, what a function that was made for a node computes: one for all inputs of a pixel at once is another
-    than one for each channel by itself."""
+    """The work of a function that was made for a node, in a word: one for all inputs of a pixel at once differs from
+    one for each channel by itself."""
     if isinstance(node.attrs, Conv2d) and node.attrs.groups == node.input(0).shape[3] > 1:
         return "depthwise"
     return kind(node)
@@ -133,6 +133,6 @@ def declared(header: str) -> frozenset[str]:
     for body in _ENUMERATORS.findall(code):
         found.update(re.findall(r"(?:^|,)\s*(\w+)", body))
     count = 1
-    while count:  # from the inside out; what is left stands at file scope
+    while count:  # from the inside out; the rest is at file scope
         code, count = _BLOCK.subn(";", code)
     return frozenset(found.union(_DECLARATOR.findall(code)))

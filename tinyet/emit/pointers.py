@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Typed pointers into the arena: what `run` calls its values, and the declarations that say where they lie."""
+"""Typed pointers into the arena: the names of values in `run`, and the declarations of their places."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Pointers:
         self.arena_used = False
         tensors = dict.fromkeys((*deployment.graph.inputs, *deployment.plan.storage))
         self.names = {tensor: names.unique(tensor.name) for tensor in tensors}
-        # The scratch memory of layers whose rows are in a pile is on top of that.
+        # The scratch memory of layers whose rows are in stacked buffers is on top of these.
         areas = deployment.plan.scratch
         steps = [s for s in deployment.steps if ScratchArg() in s.call.args and s.node in areas]
         offsets = {deployment.plan.scratch[s.node] for s in steps}
@@ -33,12 +33,12 @@ class Pointers:
         self._declared: set[Tensor | str] = set()
         self._computed = {t for s in deployment.steps for t in s.node.outputs}
         taken = [s.taken for s in deployment.plan.fusion_groups if s.taken is not None]
-        # What comes by rows is written here, under the one name that layers read.
+        # An input that comes by rows is written here, under the one name that layers read.
         self._computed |= {each.tensor for each in taken}
         self._given = {each.input for each in taken}
 
     def inputs_read(self) -> list[Tensor]:
-        """The model's inputs that a call reads, under their own names or as what lies in their bytes."""
+        """The model's inputs that a call reads, under their own names or through views of their bytes."""
         found = {
             t for step in self.deployment.steps for read in self._read(step) for t in self._lineage(read)
         }
@@ -70,7 +70,7 @@ class Pointers:
         return tuple(lines)
 
     def declare(self, tensor: Tensor) -> str:
-        """The declaration of a pointer to a tensor, of which there is one."""
+        """The only declaration of a pointer to a tensor."""
         self._declared.add(tensor)
         ctype, name = tensor.dtype.c, self.names[tensor]
         accessor = self._accessor(tensor)
@@ -83,7 +83,7 @@ class Pointers:
             return f"const {ctype} *const {name} = {there};"
         self.arena_used = True
         at, const = f"arena + {self._offset(tensor)}", "" if tensor in self._computed else "const "
-        # Of larger elements compilers want to hear that the alignment is meant.
+        # For larger elements the cast tells compilers that the alignment is intended.
         through = f"({const}void *)" if tensor.dtype.bytes > 1 else ""
         return f"{const}{ctype} *const {name} = ({const}{ctype} *){through}({at});"
 

@@ -25,10 +25,10 @@ class Options:
     """The options of `generate` that a later build or check of the project needs again.
 
     delegates: names, in the order in which they are asked. max_ram, max_flash: limits in bytes, or None. stack: bytes
-    for everything but an inference, or None; reserved: of the whole stack, 0 for the board's own. optimize: what
-    kernels are chosen for; pins: layer → kernel, where the user has chosen. operators: names of those that a file of
-    the user's registers. archive: the .zip file beside the library, or None. tflm_header: whether the model is there
-    under the names of TensorFlow Lite Micro, too.
+    for everything but an inference, or None; reserved: of the whole stack, 0 for the board's own. optimize: the aim
+    of the choice of kernels; pins: layer → kernel, if the user has chosen. operators: names of those that a file of
+    the user's registers. archive: the .zip file beside the library, or None. tflm_header: whether the model has the
+    names of TensorFlow Lite Micro, too.
     """
 
     delegates: tuple[str, ...] = ()
@@ -49,13 +49,13 @@ NO_OPTIONS = Options()
 
 _NUMBER = r"(0|[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])"
 _VERSION = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}", re.ASCII)
-# Of what addresses may hold, the characters that mean nothing in any file that the address goes into.
+# The characters of addresses that have no special meaning in any file that the address goes into.
 _HOMEPAGE = re.compile(r"https?://[\w.\-]+(:\d+)?(/[\w.~/?#@!&*+,=%:\-]*)?", re.ASCII)
 
 
 def check_kind(kind: str, board: Board) -> Kind:
     """Return a kind of project by its name. Raises UsageError: it is unknown, or the board cannot have it."""
-    # By comparison: what a caller gives need not be hashable.
+    # By comparison: a caller's value need not be hashable.
     known = next((made for name, made in PROJECT_KINDS.items() if name == kind), None)
     if known is None:
         raise UsageError(
@@ -78,7 +78,7 @@ def is_bare(kind: str, board: Board) -> bool:
 
 
 def check_library(kind: Kind, version: str | None, homepage: str | None, *, archive: bool) -> None:
-    """Raise UsageError for what a library of this kind of project cannot be given."""
+    """Raise UsageError for options that a library of this kind of project does not have."""
     chosen = PROJECT_KINDS[kind]
     if not chosen.library and (version is not None or homepage is not None):
         others = sorted(name for name, other in PROJECT_KINDS.items() if other.library)

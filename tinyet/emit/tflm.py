@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A C++ header that shows the model under the names of TensorFlow Lite Micro, for applications that were written for
-it. What they call is in firmware/include/tinyet_tflm.h, the same for all models; what is generated are the model's
-tensors and its functions.
+it. The interface is in firmware/include/tinyet_tflm.h, the same for all models; the model's tensors and functions are
+generated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TYPES = {
     DType.INT32: "kTfLiteInt32",
     DType.UINT32: "kTfLiteUInt32",
 }
-# uint8 and int8 of the same real numbers: entry i of a table that makes the one of the other.
+# uint8 and int8 of the same real numbers: entry i of a table that converts one to the other.
 _FLIPPED = (np.arange(256, dtype=np.uint8) ^ 0x80).tobytes()
 
 

@@ -11,9 +11,9 @@ from tinyet.opset import AccessOrder
 
 @dataclass(frozen=True)
 class Span:
-    """Bytes of the arena that hold a tensor; `align` is what its offset must be a multiple of.
+    """Bytes of the arena that hold a tensor; its offset must be a multiple of `align`.
 
-    run, pixel_stride: where its pixels lie apart, the bytes of each and from one to the next; both 0 where they do not.
+    run, pixel_stride: if its pixels lie apart, the bytes of each and from one to the next; otherwise both 0.
     """
 
     tensor: str
@@ -24,7 +24,7 @@ class Span:
     pixel_stride: int = 0
 
     def runs(self) -> list[tuple[int, int]]:
-        """(offset, bytes) of what lies without gaps, in order."""
+        """(offset, bytes) of each run without gaps, in order."""
         if not self.pixel_stride:
             return [(self.offset, self.bytes)]
         return [(self.offset + i * self.pixel_stride, self.run) for i in range(self.bytes // self.run)]

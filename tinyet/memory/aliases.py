@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors that share memory: blocks of tensors at fixed distances from each other.
 
-Blocks are joined one by one, and joins can be taken back. Either costs about as much as the smaller of the two
-blocks holds, so that joining a whole graph costs little more than the graph is long.
+Blocks are joined one by one, and joins can be taken back. Either costs about the size of the smaller block, so that
+joining a whole graph costs little more than the graph is long.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class _Block:
             yield self.pieces[i]
 
     def overlay(self, pieces: Sequence[Piece]) -> tuple[int, int, list[Piece]]:
-        """Lay what others do over the block's own pieces; returns what `restore` wants to know."""
-        # Those that only touch are included: equal neighbours become one piece.
+        """Merge the writers of other blocks into the block's own pieces; returns the record for `restore`."""
+        # Pieces that only touch are included: equal neighbours become one piece.
         first = bisect_left(self.pieces, pieces[0].start, key=_end)
         last = bisect_right(self.pieces, pieces[-1].end, key=_start)
         before = self.pieces[first:last]
@@ -99,7 +99,7 @@ class AliasSets:
     """Which tensors stand together, and how far apart. Every tensor begins alone in a block of its own."""
 
     def __init__(self, tensors: Sequence[Tensor], align: int, anywhere: Collection[Tensor] = ()) -> None:
-        """align: of every tensor, but for those that may begin `anywhere`."""
+        """align: of every tensor, except those that may begin `anywhere`."""
         self.align = align
         self.anywhere = frozenset(anywhere)
         self._number = {tensor: number for number, tensor in enumerate(tensors)}
@@ -116,7 +116,7 @@ class AliasSets:
     def alignment(self, tensor: Tensor) -> int:
         return tensor.dtype.bytes if tensor in self.anywhere else max(self.align, tensor.dtype.bytes)
 
-    # ------------------------------------------------------------ what there is
+    # ------------------------------------------------------------ queries
 
     def root(self, tensor: Tensor) -> Tensor:
         """The tensor that stands for the whole block."""
@@ -158,7 +158,7 @@ class AliasSets:
         return block.overlapping(start + block.low, end + block.low)
 
     def states(self, tensor: Tensor) -> list[Piece]:
-        """The tensor's block piece by piece, but for bytes that nobody writes."""
+        """The tensor's block piece by piece, without bytes that are never written."""
         block = self._block[tensor]
         return [piece.moved(-block.low) for piece in block.pieces if piece.written != NEVER]
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets of many buffers, by a beam: some tens of half-done placements that grow side by side.
 
-Like the exact search of sections it places the buffers from the bottom up, each as low as what is placed allows, but it
-never goes back: of all ways to place one buffer more it keeps those that look best. What counts is the waste: in each
-section, the lowest offset that anything unplaced there can still have, and the bytes that are still to be placed above
-it. The fuller a section gets in this way, the more it counts. With gaps a buffer counts as its smallest one: whatever
-the gaps are, a buffer that keeps to those from all that are placed before it is kept apart from them.
+Like the exact search of sections it places the buffers from the bottom up, each as low as the placed ones allow, but
+it never goes back: of all ways to place one buffer more it keeps the most promising. Waste counts: in each section,
+the lowest offset that an unplaced buffer can still have there, and the bytes that are still to be placed above it.
+The fuller a section gets, the more it counts. With gaps a buffer counts as its smallest one: a buffer that keeps its
+gaps from all placed before it is kept apart from them.
 
 All placements are rows of arrays, so that a step of the beam is a few operations of numpy on whole arrays.
 """
@@ -32,10 +32,10 @@ _SHARE = 20
 class Variant:
     """One way to run the beam.
 
-    width: placements that are kept at most. branches: buffers tried next in each of them, those with the lowest
-    offsets. squarings: a section that is full to a share x of the aim counts x, squared so many times. by: what
-    decides between buffers of equal offset, strongest first: "pressure" (most bytes alive together with it), "span",
-    "area". monotone: what is placed later is reckoned to stand higher in all sections.
+    width: the most placements kept. branches: buffers tried next in each of them, with the lowest offsets. squarings:
+    a section that is full to a share x of the aim counts x, squared so many times. by: the order between buffers of
+    equal offset, strongest first: "pressure" (most bytes alive together with it), "span", "area". monotone: later
+    buffers are assumed to stand higher in all sections.
     """
 
     width: int
@@ -67,7 +67,7 @@ class Beam:
         self.padded = np.array([align_up(max(gap, 0), unit) for gap in alone], np.int64)
         self.totals = (self.inside * self.padded).sum(1)
         # Sections in which a buffer is alive are two runs, maybe overlapping, of a power of two each. `runs`: such
-        # runs in order of (power, first section), `of`: the buffers that have them, and where those of each begin.
+        # runs in order of (power, first section), `of`: the buffers that have them, and the start of each run's.
         first = self.inside.argmax(0)
         powers = [int(n).bit_length() - 1 for n in self.inside.sum(0)]
         last = first + self.inside.sum(0) - 1
@@ -95,7 +95,7 @@ class Beam:
         rank = np.empty(self.count, np.int64)
         rank[order] = np.arange(self.count)
         rank = rank[:, None]
-        # A column for each placement, so that what is done to a row is done to all placements at once.
+        # A column for each placement, so that an operation on a row changes all placements at once.
         lowest = np.zeros((self.count, 1), np.int64)  # what is placed allows no lower offset
         floor = np.zeros((len(self.sections), 1), np.int64)
         left = self.totals[:, None].copy()

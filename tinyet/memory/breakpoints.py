@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a fusion group can be halted to look at what it has computed, and which rows are there then."""
+"""Where a fusion group can be halted to read its results, and which rows are there then."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def breakpoints(fusion_group: FusionGroup) -> list[Breakpoint]:
 
 
 def _without(slots: Mapping[Row, int], tensor: Tensor, gone: int) -> dict[Row, int]:
-    """What is left where a window forgets its oldest rows."""
+    """The remaining rows after a window drops its oldest ones."""
     moved = {row: slot - gone if row[0] is tensor else slot for row, slot in slots.items()}
     return {row: slot for row, slot in moved.items() if slot >= 0}
 
@@ -65,7 +65,7 @@ def _held(fusion_group: FusionGroup, tensor: Tensor, slot: int, moment: int) -> 
 
 
 def _start(fusion_group: FusionGroup, tensor: Tensor, moment: int) -> int:
-    """The first byte of a window in the pile; 0 of what has a place of its own."""
+    """The first byte of a stacked window; 0 for a window with a place of its own."""
     if tensor not in fusion_group.stacked_buffers:
         return 0
     below = (

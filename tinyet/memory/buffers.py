@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buffers, which of them are in each other's way and by how much, and how much memory that takes at least.
+"""Buffers, which of them conflict and by how much, and a lower bound of their memory.
 
 Two buffers alive at the same step are kept apart by a *gap*: either b starts at `gap(a, b)` bytes above the start of a
 or higher, or a starts at `gap(b, a)` above the start of b or higher. Whole buffers that exclude each other have gaps
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 Gaps = Mapping[tuple[str, str], int]
-"""(name of a, name of b) → bytes from the start of a to the lowest start of b above it. What is missing is a.bytes."""
+"""(name of a, name of b) → bytes from the start of a to the lowest start of b above it; by default a.bytes."""
 NO_GAPS: Gaps = MappingProxyType({})
 
 
@@ -67,7 +67,7 @@ def sections(buffers: Sequence[Buffer]) -> list[list[int]]:
 
 
 def interference(buffers: Sequence[Buffer], gaps: Gaps) -> list[list[Neighbor]]:
-    """For each buffer, those alive together with it that it must be kept apart from."""
+    """For each buffer, the buffers alive together with it from which it must be kept apart."""
     found: list[list[Neighbor]] = [[] for _ in buffers]
     alive: list[int] = []
     for i in sorted(range(len(buffers)), key=lambda i: buffers[i].first):
@@ -171,7 +171,7 @@ def _cheapest_path(sizes: Sequence[int], gaps: Sequence[Sequence[int]]) -> int:
     members = range(len(sizes))
     if len(sizes) > _EXACT_PATH:
         left, best = set(members), 0
-        # Of each member the others, the farthest first: the last of them that is left is as near as any.
+        # For each member the others, the farthest first: the last that remains is as near as any.
         others = [sorted((j for j in members if j != i), key=lambda j: -gaps[i][j]) for i in members]
         while left:
             nearest = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A candidate plan of memory: every decision but the offsets."""
+"""A candidate plan of memory: every decision except the offsets."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class FusionRefusedError(Exception):
 
 @dataclass(frozen=True)
 class Moments:
-    """Calls (-1: before the first, their number: after the last) at which a tensor's bytes are written by
-    whatever owns them, and at which each tensor is last used under its own name."""
+    """Calls (-1: before the first, their number: after the last) at which a tensor's bytes are written by their
+    owner, and at which each tensor is last used under its own name."""
 
     written: dict[Tensor, int]
     used: dict[Tensor, int]
@@ -37,7 +37,7 @@ class CandidatePlan:
     copied: frozenset[Node]  # moves that are computed although they need not be
     apart: frozenset[Node]  # calls that do not work in place although they could
     aliases: AliasSets
-    strided: dict[Tensor, Group]  # of the tensors whose pixels lie apart
+    strided: dict[Tensor, Group]  # tensors whose pixels lie apart
     elided: frozenset[Node]
     calls: tuple[Node, ...]
     overwrites: dict[Node, tuple[int, int]]
@@ -55,8 +55,8 @@ class CandidatePlan:
         return (tensor, 0, 0) if group is None else (tensor, group.at[tensor], group.pixel_stride)
 
     def matters(self, node: Node) -> bool:
-        """Is the block of the node's output alive whenever memory is at its fullest? If not, that moment
-        stays as full whatever becomes of the block."""
+        """Is the block of the node's output alive whenever memory is at its fullest? If not, that moment stays as
+        full without the block."""
         own = self.blocks[self.aliases.root(node.outputs[0])]
         return own.first <= self.fullest[0] and self.fullest[1] <= own.last
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """An independent proof that a memory plan is right.
 
-Nothing here comes from the planner but its records. The arena is simulated: each byte (in runs of neighbours) knows
-which byte of which tensor was last written there, and every read is compared with what it should find. That
-some nodes need no call is not believed either: their operator's reference is run on random values, and the
-result must be what the claimed bytes of its inputs hold.
+Only records come from the planner. The arena is simulated: each byte (in runs of neighbours) knows which byte of
+which tensor was last written there, and every read is compared with the expected bytes. For nodes without a call, the
+operator's reference is run on random values, and the result must equal the claimed bytes of its inputs.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ NOTHING, UNKNOWN = -1, -2
 
 
 def _cut(runs: Sequence[_Run], start: int, size: int) -> list[_Run]:
-    """Bytes `start` to `start + size` of what the runs hold one after another."""
+    """Bytes `start` to `start + size` of the runs' contents one after another."""
     found, at = [], 0
     for run in runs:
         low, high = max(start, at), min(start + size, at + run.bytes)
@@ -149,7 +148,7 @@ class _Arena:
         return f"byte {run.start} of {self.names[run.thing]}, written by {by}"
 
     def put(self, offset: int, runs: Sequence[_Run]) -> None:
-        """Let the runs be what is at an offset."""
+        """Put the runs at an offset."""
         end = offset + _count(runs)
         first, last = self._runs_in(offset, end)
         if last <= first:
@@ -170,14 +169,14 @@ class _Arena:
         if self.inside(label, span.tensor, span.offset, span.extent, span.align):
             content, written, at, end = self.content[span.tensor], list[_Run](), 0, span.offset
             for offset, size in span.runs():
-                written += self.cut(end, offset - end)  # what lies between pixels stays
+                written += self.cut(end, offset - end)  # bytes between pixels stay
                 written += _cut(content, at, size)
                 at, end = at + size, offset + size
             self.put(span.offset, written)
 
     def resolve(self, waiting: dict[str, list[Alias]], tensors: Iterable[str]) -> None:
-        """Give content to the aliases that waited for one of the tensors, which have theirs now, and to those that
-        waited for these; an alias waits for the first of its sources that has none."""
+        """Give content to the aliases that waited for one of the tensors, which now have content, and to aliases that
+        waited for these; an alias waits for its first source without content."""
         ready = list(tensors)
         while ready:
             for alias in waiting.pop(ready.pop(0), ()):
@@ -186,7 +185,7 @@ class _Arena:
                     ready.append(alias.tensor)
 
     def await_sources(self, alias: Alias, waiting: dict[str, list[Alias]]) -> bool:
-        """Whether all sources of an alias have content; it is put to those that wait for the first that has none."""
+        """Whether all sources of an alias have content; otherwise it waits for its first source without content."""
         missing = next((p.source for p in alias.pieces if p.source not in self.content), None)
         if missing is not None:
             waiting.setdefault(missing, []).append(alias)
@@ -225,7 +224,8 @@ def _meet(a: Span, b: Span) -> bool:
 def _ruined(read: Span, write: Span, access_order: AccessOrder) -> str:
     """The conflicts of a call with these steps; empty where it never writes to bytes that it has yet to read.
 
-    At each step, as addresses: what it may have written when the step ends, and what it may read from then on.
+    At each step, as addresses: the bytes that it may have written when the step ends, and those that it may read from
+    then on.
     """
     if int(access_order.written[-1]) != write.bytes:
         written = access_order.written[-1]
@@ -469,7 +469,7 @@ def _numbered(span: Span) -> Iterator[tuple[tuple[int, int], int]]:
 def _aliases(node: Node, span: Callable[[Tensor], Span], op: Op) -> list[Alias]:
     """The parts of an elided node's outputs according to the plan, tried out on the node's reference."""
     sources = [t for t in dict.fromkeys(node.inputs) if t is not None and not t.is_constant]
-    # What lies where: (offset, bytes, tensor, its byte there); of two at one place either will do.
+    # Contents: (offset, bytes, tensor, its byte there); of two at one place either is right.
     lying = sorted(
         (at, size, number, number_of_byte)
         for number, t in enumerate(sources)

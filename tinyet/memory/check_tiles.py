@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a fusion group does to the arena, action by action: for the checker, which believes nothing of it but the
-rules of its operators. Each row is a value of its own, and those around an image are."""
+"""A fusion group's effect on the arena, action by action: for the checker, which trusts only the operators' rules.
+Each row is a value of its own, also padding rows."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def _row_bytes(tensor: Tensor) -> int:
     return tensor.type.bytes // tensor.shape[1]
 
 
-def _left(tensor: Tensor, strips: int) -> str:
-    """What so many strips of a layer that reduces leave for the next one."""
-    return f"what {strips} strips make of {tensor.name}"
+def _left(tensor: Tensor, tiles: int) -> str:
+    """The sums that so many tiles of a reducing layer leave for the next one."""
+    return f"what {tiles} tiles make of {tensor.name}"
 
 
 def tile_aliases(fusion_group: FusionGroup) -> list[Alias]:
-    """Whole tensors that fusion groups read are rows, and those that they make are made of them."""
+    """Whole tensors that fusion groups read or write consist of rows."""
     made = {t for node in fusion_group.nodes for t in node.outputs}
     found = []
     for tensor, rows in fusion_group.rows.items():
@@ -55,9 +55,9 @@ def tile_steps(
     align: int,
     scratch_align: int,
 ) -> list[Access | Copy]:
-    """The actions in order. The n-th strip of a layer has to find the rows that its operator's rule says.
+    """The actions in order. The n-th tile of a layer has to find the rows that its operator's rule says.
 
-    Raises InternalError where a layer is not computed as a whole, or a row is set that stands for none.
+    Raises InternalError if a layer is not computed as a whole, or a row is set that is no padding.
     """
     done = dict.fromkeys(fusion_group.nodes, 0)
     made = {t for node in fusion_group.nodes for t in node.outputs}
@@ -77,9 +77,9 @@ def tile_steps(
             for k in range(rows)
         ]
 
-    def left(node: Node, strips: int) -> Span:
+    def left(node: Node, tiles: int) -> Span:
         return Span(
-            _left(node.outputs[0], strips), plan.scratch.get(node, 0), scratch.get(node, 0), scratch_align
+            _left(node.outputs[0], tiles), plan.scratch.get(node, 0), scratch.get(node, 0), scratch_align
         )
 
     steps += [
@@ -121,10 +121,10 @@ def tile_steps(
                 if rule.reduces:
                     before, after = left(node, done[node]), left(node, done[node] + 1)
                     done[node] += 1
-                    complete = [span(output)] if done[node] == rule.strips(node) else []
+                    complete = [span(output)] if done[node] == rule.tiles(node) else []
                     steps.append(
                         Access(
-                            f"{node.op} {output.name}, strip {done[node]}",
+                            f"{node.op} {output.name}, tile {done[node]}",
                             tuple(dict.fromkeys((*read, before))),
                             (after, *complete),
                             overwrites=frozenset({(before.tensor, after.tensor)}),
@@ -155,6 +155,6 @@ def tile_steps(
     ):
         raise InternalError(f"not all rows of {fusion_group.taken.tensor.name} are taken", "memory planner")
     for node, count in done.items():
-        if count != fusion_group.rules[node].strips(node):
+        if count != fusion_group.rules[node].tiles(node):
             raise InternalError(f"{node.op} is computed {count} times by rows", "memory planner")
     return steps

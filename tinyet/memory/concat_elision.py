@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Concatenations of channels that need no copy: their parts lie pixel by pixel among each other.
+"""Concatenations of channels that need no copy: their parts lie interleaved, pixel by pixel.
 
-Tensors that share one strided block are a group: pixel p of each lies `pixel_stride` bytes behind its pixel p - 1, and
-the tensors differ in where in a pixel they begin. Who writes or reads a part of it has to be able to leave the rest
-of a pixel out.
+Tensors that share one strided block are a group: pixel p of each lies `pixel_stride` bytes behind its pixel p - 1,
+and the tensors begin at different bytes of a pixel. Kernels that write or read a part must be able to skip the rest
+of a pixel.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class ConcatElision:
 
 
 def elide_concats(graph: Graph, may_stride: MayStride, copied: Collection[Node]) -> ConcatElision:
-    """Weave all concatenations that can be, but for those of `copied`, in the order of the graph.
+    """Elide all concatenations that can be, except those of `copied`, in the order of the graph.
 
-    One that would make kernels read or write what they cannot is left as it is, and so are those of whole runs of
-    bytes, which are no matter of pixels.
+    A concatenation whose strides some kernel does not support is left as it is, and so is one of whole runs of bytes,
+    which needs no strides.
     """
     groups: dict[Tensor, Group] = {}
     elided: set[Node] = set()
@@ -105,7 +105,7 @@ def _starts(node: Node) -> list[tuple[Tensor, int]]:
 
 
 def _possible(group: Group, graph: Graph, may_stride: MayStride, strided: Collection[Node]) -> bool:
-    """Does nobody write where another does, and can all who use a part of a pixel leave out the rest?"""
+    """Are all written bytes distinct, and can all users of a part of a pixel skip the rest?"""
     written = sorted((place, _width(t)) for t, place in group.at.items() if graph.producer(t) not in strided)
     if any(a + width > b for (a, width), (b, _) in itertools.pairwise(written)):
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placing buffers one after another, each as low as it goes: the order decides how good that is."""
+"""Placing buffers one after another, each as low as possible: the order decides the quality."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def greedy(
         lambda i: (-sum(group[r.other].bytes for r in interference[i]), -group[i].bytes),
         lambda i: (group[i].first, -group[i].bytes),
         lambda i: (-group[i].last, -group[i].bytes),
-        # By size, else as given: what the greedy planner of TensorFlow Lite Micro does.
+        # By size, else as given: like the greedy planner of TensorFlow Lite Micro.
         lambda i: (-group[i].bytes, given[i]),
     )
     best: list[int] = []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fusion group as one call, for what plans calls: the graph with a node for each fusion group, what such a node
-does to memory, and the plan back in its layers."""
+"""A fusion group as one call, for the planner of calls: the graph with a node for each fusion group, such a node's
+effect on memory, and the plan translated back to its layers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tinyet.opset.access_order import Bytes
 
 @dataclass(frozen=True, eq=False)
 class Border:
-    """What a fusion group has directly above or below a whole tensor, as a tensor of bytes: rows that it sets to what
-    surrounds the image, or the pile.
+    """Bytes that a fusion group has directly above or below a whole tensor, as a tensor: padding rows, or stacked
+    buffers.
 
     start: its first byte, counted from that of the tensor.
     """
@@ -34,11 +34,11 @@ class Border:
 
 @dataclass(frozen=True, eq=False)
 class FusedNode(Attrs):
-    """inputs: all that the layers of a fusion group read and do not compute; outputs: what is whole of what they
-    compute, and the borders of whole tensors.
+    """inputs: all values that the layers of a fusion group read and do not compute; outputs: the whole tensors that
+    they compute, and the borders of whole tensors.
 
-    kept: inputs that are whole until the last row: of a fusion group that takes rows, all states, because the image
-    that it takes may be dropped at any row, and is not to have left a trace.
+    kept: inputs that are whole until the last row: of a fusion group that takes rows, all states, because its image
+    may be dropped at any row and must not leave a trace.
     """
 
     name: ClassVar[str] = "stream"
@@ -53,7 +53,7 @@ def borders_of(node: Node) -> tuple[Border, ...]:
 
 
 def fusion_group_of(node: Node) -> FusionGroup | None:
-    """What a node stands for, where it is a fusion group."""
+    """The fusion group of a node, if it is one."""
     return node.attrs.fusion_group if isinstance(node.attrs, FusedNode) else None
 
 
@@ -66,16 +66,17 @@ def _reference(node: Node, _inputs: object) -> tuple[()]:
 
 
 OP = Op(FusedNode, "layers that are computed by rows", _shapes, _reference, ())
-"""What the planner is told of a fusion group: it moves nothing, and replaces nothing."""
+"""A fusion group's operator for the planner: it moves nothing, and replaces nothing."""
 
 
 def with_fused_nodes(
     graph: Graph, fusion_groups: Sequence[FusionGroup], scratch: Mapping[Node, int], scratch_align: int
 ) -> Graph:
-    """The graph with a node for each fusion group, as soon as its inputs are there; without what comes from the caller.
+    """The graph with a node for each fusion group, as soon as its inputs are there; without values that come from the
+    caller.
 
-    scratch: bytes of the layers' scratch memory. Raises InternalError where fusion groups wait for each other, or for
-    what they compute themselves.
+    scratch: bytes of the layers' scratch memory. Raises InternalError if fusion groups wait for each other, or for
+    their own results.
     """
     nodes: dict[Node, Node] = {}
     for found in fusion_groups:
@@ -108,7 +109,7 @@ def _fused_node(
     there = {
         *made,
         *([] if found.taken is None else [found.taken.tensor]),
-    }  # what comes by rows is in a window
+    }  # an input that comes by rows is in a window
     read = [t for node in found.nodes for t in node.inputs if t is not None and t not in there]
     whole = [t for t in made if t not in found.rows or not found.rows[t].window]
     origins = tuple(dict.fromkeys(o for node in found.nodes for o in node.origins))
@@ -119,8 +120,8 @@ def _fused_node(
 
 
 def stacked_heights(fusion_group: FusionGroup, scratch: Mapping[Node, int], align: int) -> Bytes:
-    """Bytes of a fusion group's pile at each action, on top of it the scratch memory of its layers, but for what
-    lasts."""
+    """Bytes of a fusion group's stacked buffers at each action, with its layers' scratch memory on top, except
+    scratch that lasts."""
     area = [
         scratch.get(action.node, 0)
         if isinstance(action, Run) and not fusion_group.rules[action.node].reduces
@@ -140,7 +141,7 @@ def _borders(fusion_group: FusionGroup, rows: RowBuffer, highest: int) -> list[B
     for where, count, start in (
         ("above", rows.above * rows.row_bytes, -rows.above * rows.row_bytes),
         ("below", rows.below * rows.row_bytes, size),
-        ("pile on", max(stacked_buffers, 0), size),
+        ("stacked on", max(stacked_buffers, 0), size),
     ):
         if count:
             kind = TensorType((count,), DType.INT8)
@@ -208,22 +209,23 @@ def access_schedule_of(
 
 
 def _apart(fusion_group: FusionGroup, node: Node) -> bool:
-    """Whether a layer's scratch memory has a place of its own: where it lasts, or there is no pile to be on top of."""
+    """Whether a layer's scratch memory has a place of its own: if it lasts, or if there are no stacked buffers below
+    it."""
     return fusion_group.rules[node].reduces or not fusion_group.stacked_buffers
 
 
 def _from_start(rows: RowBuffer) -> Bytes:
     """The first byte of a whole tensor and its borders that is still read at each action or later, counted from the
-    first of what is above."""
+    first of the border above."""
     held = rows.behind > rows.first
     ended = np.where(
         np.maximum.accumulate(held), rows.slots, 0
-    )  # of what is not there: no longer, or not yet
+    )  # for values that are no longer there, or not yet
     return np.maximum.accumulate(np.where(held, rows.first, ended) * rows.row_bytes)
 
 
 def rows_name(tensor: Tensor) -> str:
-    """Of the buffer that is a tensor's window, or the pile of which it is the lowest."""
+    """Of the buffer that is a tensor's window, or the stacked buffers whose lowest it is."""
     return f"rows of {tensor.name}"
 
 

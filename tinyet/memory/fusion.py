@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers computed row by row, one with another, so that the values between them are never there as a whole.
+"""Layers computed tile by tile, together, so that the values between them are never whole.
 
-A fusion group runs some calls that follow each other in a loop: whenever a layer has the rows that its next rows
-need, it computes these, the last layer first, so that no row waits longer than it must. Values between its layers
-live in windows: rows that lie one after another, the oldest at the start; when nobody needs that any more, the others
-move there. So each layer finds its rows where it found the last ones, without gaps, and any kernel can compute a
-strip: it is a layer of few rows. Nothing is computed twice.
+A fusion group runs some successive calls in a loop: whenever a layer has the rows that its next rows need, it
+computes these, the last layer first, so that no row waits longer than it must. Values between its layers live in
+windows: rows that lie one after another, the oldest at the start; when that is not needed any more, the others move
+there. So each layer finds its rows where it found the last ones, without gaps, and any kernel can compute a tile: it
+is a layer of few rows. Nothing is computed twice.
 
-Windows have places of their own, or are in a pile, one directly behind the other: it takes no more than the rows that
-are there at a time, and moves more.
+Windows have places of their own, or are stacked, one directly behind the other: they take no more than the rows that
+are there at a time, and move more.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class FusionGroup:
 
     @property
     def base(self) -> Tensor | None:
-        """The whole tensor beneath the pile, where one is."""
+        """The whole tensor beneath the stacked buffers, if there is one."""
         return (
             self.stacked_buffers[0]
             if self.stacked_buffers and not self.rows[self.stacked_buffers[0]].window
@@ -97,7 +97,7 @@ class FusionGroup:
 
     @property
     def kept_bytes(self) -> int:
-        """Static memory beside the arena, with pointers of 32 bits: what goes on from push to push of rows."""
+        """Static memory beside the arena, with pointers of 32 bits: the position from push to push of rows."""
         if self.taken is None:
             return 0
         places = sum(
@@ -109,9 +109,9 @@ class FusionGroup:
         return 4 * (_COUNTS + places + (len(self.stacked_buffers) + 1 if self.stacked_buffers else 0))
 
     def moments(self, node: Node) -> list[int]:
-        """The numbers of the actions that compute a layer's strips."""
+        """The numbers of the actions that compute a layer's tiles."""
         return [k for k, action in enumerate(self.actions) if isinstance(action, Run) and action.node is node]
 
     def runs(self, node: Node) -> int:
         """How often a layer is called."""
-        return self.rules[node].strips(node) or 0
+        return self.rules[node].tiles(node) or 0

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exact search for the offsets of buffers with gaps: which of two rivals is above the other, pair by pair.
 
-A decision "b is above a" says `offset[b] >= offset[a] + gap(a, b)`. The least offsets that fulfil what has been decided
-are the longest paths in the graph of decisions, rounded up to alignments; they are found by raising offsets until
-nothing changes. In the same way the greatest offsets within a capacity are found by lowering them from the top. A
-decision that leaves a buffer no offset between the two is taken back, and one whose opposite would is taken at once.
+A decision "b is above a" says `offset[b] >= offset[a] + gap(a, b)`. The least offsets that fulfil all decisions are
+the longest paths in the graph of decisions, rounded up to alignments; they are found by raising offsets until nothing
+changes. In the same way the greatest offsets within a capacity are found by lowering them from the top. A decision
+that leaves a buffer no offset between the two is taken back, and one whose opposite would is taken at once.
 
 The search is complete for gaps of any sign: a placement has, for each pair of rivals, one of the two decisions true. A
-node of the search whose least offsets keep all pairs apart is a placement. In any other there is a pair that they do
-not keep apart, and of its two decisions one holds in each placement that the node stands for; the node branches into
-these two. So no placement is lost, each branch decides one pair more, and there is an end. (An order of offsets, each
+node of the search whose least offsets keep all pairs apart is a placement. Any other node has a pair that they do not
+keep apart, and one of its two decisions holds in each placement that the node stands for; the node branches into
+these two. So no placement is lost, each branch decides one pair more, and the search ends. (An order of offsets, each
 buffer as low as those before it allow, would not do: with a gap below 0 a buffer may rest on one that starts higher.)
 """
 
@@ -33,7 +33,7 @@ class _Pair:
 
 @dataclass(slots=True)
 class _Node:
-    """least, greatest: offsets that each buffer can have by what has been decided. decided: for each pair 1 where b is
+    """least, greatest: offsets that each buffer can have under the decisions. decided: for each pair 1 where b is
     above, -1 where a is, 0 where neither has been said."""
 
     least: list[int]

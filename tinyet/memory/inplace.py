@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When an output may take the place of an input that dies, at its very address."""
+"""When an output may take the place of an input that dies, at its exact address."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tinyet.memory.aliases import NEVER, AliasSets, MayShare, Piece
 
 
 def replaces_at(position: int) -> MayShare:
-    """The rule for bytes shared in time: whatever is on the input's side is used for the last time before the output's
-    side is written at call `position` or later. At `position` itself it may still be read: what is then, and how, is
-    the question of `overwritten_exactly`."""
+    """The rule for bytes shared in time: all tensors on the input's side are used for the last time before the
+    output's side is written at call `position` or later. At `position` itself they may still be read:
+    `overwritten_exactly` decides this."""
 
     def rule(old: Piece, new: Piece) -> bool:
         return new.written == NEVER or old.used <= position <= new.written
@@ -23,10 +23,11 @@ def replaces_at(position: int) -> MayShare:
 def overwritten_exactly(
     aliases: AliasSets, source: Tensor, output: Tensor, now_used: Sequence[Tensor], readable: set[Tensor]
 ) -> bool:
-    """With `output` where `source` is, does its call overwrite nothing of what it uses itself, but for inputs that it
-    may overwrite exactly while it reads them?
+    """With `output` where `source` is, does its call overwrite none of the tensors that it uses, except inputs that
+    it may overwrite exactly while it reads them?
 
-    now_used: tensors that the call reads or writes and nobody uses later. readable: inputs that it may overwrite.
+    now_used: tensors that the call reads or writes and that are not used later. readable: inputs that it may
+    overwrite.
     """
     shift = aliases.start(output) - aliases.start(source)
     for tensor in now_used:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which bytes of a buffer are alive when, in moments finer than calls: what lets buffers lie partly over each other.
+"""The live bytes of a buffer, in moments finer than calls, so that buffers may lie partly over each other.
 
 A buffer that is written and read in order is alive from a first byte to a last that both move. Two buffers need not be
 apart by the whole size of the lower one, only by as much as, at any moment, the living bytes of one reach behind the
@@ -57,8 +57,8 @@ def gap(a: LiveRange, b: LiveRange) -> int | None:
 
 
 def _span(a: LiveRange, first: int, end: int) -> tuple[int, int] | None:
-    """Of the moments from `first` up to, not including, `end`, of which `a` has some: its first and its last living
-    byte, the latter not included. None where none lives."""
+    """For the moments from `first` up to, not including, `end`, some of which `a` has: its first and its last living
+    byte, the latter not included. None if no byte is alive."""
     some = slice(max(a.at.searchsorted(first, "right") - 1, 0), a.at.searchsorted(end))
     low, high = a.low[some], a.high[some]
     alive = low < high
@@ -66,19 +66,19 @@ def _span(a: LiveRange, first: int, end: int) -> tuple[int, int] | None:
 
 
 def gaps(live_ranges: Sequence[LiveRange]) -> dict[tuple[str, str], int]:
-    """For pairs (a, b) by name, `gap`, where it is not the size of a. What is never alive together has gaps that any
-    two offsets in an arena that holds all the buffers side by side keep."""
+    """For pairs (a, b) by name, `gap`, if it is not the size of a. Buffers that are never alive together have gaps
+    that any two offsets keep in an arena that holds all buffers side by side."""
     anywhere = -sum(align_up(each.bytes, each.align) for each in live_ranges)
     found: dict[tuple[str, str], int] = {}
     first, end = (np.array([each.at[k] for each in live_ranges]) for k in (0, -1))
     for number, a in enumerate(live_ranges):
         if a.steady:
             continue
-        # Most of what is alive beside it is so all the time: asked once.
+        # Most neighbours are alive all the time: asked once.
         spans: dict[tuple[int, int], tuple[int, int] | None] = {}
         for other in np.flatnonzero((first < a.at[-1]) & (end > a.at[0])).tolist():
             b = live_ranges[other]
-            # Of two that both change, the first to come sees to the pair.
+            # Of two that both change, the first handles the pair.
             if b is a or (not b.steady and other < number):
                 continue
             between: tuple[int | None, int | None]
@@ -97,8 +97,8 @@ def gaps(live_ranges: Sequence[LiveRange]) -> dict[tuple[str, str], int]:
 
 
 def most_alive(live_ranges: Sequence[LiveRange]) -> int:
-    """The largest number of bytes that are alive at one moment, alignment counted: no arena is smaller in which what is
-    alive together, from the first living byte of each buffer to its last, is apart.
+    """The largest number of bytes that are alive at one moment, alignment counted: no arena that keeps buffers alive
+    together apart, from the first living byte of each to its last, is smaller.
 
     For each alignment in use: of buffers aligned to it or more, the living bytes from the first aligned one on begin at
     multiples of it, so all but the highest fill whole multiples.
@@ -130,7 +130,7 @@ def _most_aligned(live_ranges: Sequence[LiveRange], align: int) -> int:
     moments, place = np.unique(np.concatenate([start, end]), return_inverse=True)
 
     def sums(of: Bytes) -> Bytes:
-        """At each moment, the sum of what is alive."""
+        """At each moment, the sum of live bytes."""
         return np.cumsum(np.bincount(place, np.concatenate([of, -of]), len(moments))).astype(np.int64)
 
     if not len(moments):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The largest number of bytes alive at once, kept up to date while buffers come and go.
 
-It is the figure of `offsets.lower_bound` without a look at every buffer: trees over the moments add to a range of
+It is the figure of `offsets.lower_bound` without visiting every buffer: trees over the moments add to a range of
 them, and know the largest sum, in a number of steps that grows with the logarithm of their count.
 """
 
@@ -32,13 +32,13 @@ class LiveBytes:
     """Buffers, each alive from its first moment to its last."""
 
     def __init__(self, buffers: Iterable[Buffer], moments: range) -> None:
-        """moments: those in which every lifetime lies, of buffers that come later, too."""
+        """moments: they contain every lifetime, also of buffers that come later."""
         self._moments = moments
         self._buffers: dict[Buffer, None] = {}
         self._savings: dict[int, Saving] = {}
         # (align, spare) → at each moment, the bytes alive with this alignment or a stricter one, padded to it, less
-        # `spare`. Only the topmost buffer need not fill up its padding; `spare` is how much that may be, so a tree
-        # says nothing of moments at which a buffer with more is alive: another tree does.
+        # `spare`. Only the topmost buffer need not fill up its padding; `spare` is the most that this may save, so a
+        # tree says nothing about moments at which a buffer with more is alive: another tree does.
         self._trees: dict[tuple[int, int], _MaxTree] = {}
         for buffer in buffers:
             self.add(buffer)
@@ -85,7 +85,7 @@ class LiveBytes:
             self.add(buffer)
 
     def save(self, moment: int, saving: Saving | None) -> Saving | None:
-        """Say what is saved at a moment, in place of what was, which is returned."""
+        """Replace a moment's saved bytes; returns the old ones."""
         before = self._savings.pop(moment, None)
         for (align, _), tree in self._trees.items():
             self._save(tree, align, before, 1)

@@ -2,7 +2,7 @@
 """Offsets of buffers with known lifetimes inside one arena: heuristics first, then an exact search.
 
 The problem is dynamic storage allocation: buffers are rectangles, as wide as their lifetime and as tall as
-their bytes, that may move only up and down; the height of the pile is the arena. It is NP-hard in general and
+their bytes, that may move only up and down; their total height is the arena. It is NP-hard in general and
 small in practice: a network that fits a microcontroller has some tens of tensors and few alive at once.
 
 Buffers may also lie partly over each other, by gaps (`tinyet/memory/buffers.py`).
@@ -42,9 +42,9 @@ class Placement:
     """The place of each buffer.
 
     `offsets` maps buffer name to byte offset. `peak` is the end of the highest buffer in bytes.
-    `lower_bound` is the largest sum of bytes alive together (with gaps, what of it they leave), or what
-    the caller has proved if that is more; no placement can be smaller. `optimal` says that no placement
-    has a smaller peak, either because the bound is met or because the search tried everything.
+    `lower_bound` is the largest sum of bytes alive together (less if gaps allow), or the caller's proved bound if
+    that is more; no placement can be smaller. `optimal` says that no placement has a smaller peak, either because the
+    bound is met or because the search tried everything.
     """
 
     offsets: dict[str, int]
@@ -63,10 +63,10 @@ def place(
 
     Args:
         buffers: any number, names distinct.
-        gaps: (name of a, name of b) → gap(a, b), at most a.bytes; what is missing is a.bytes, so that
-            without gaps none overlap. Less lets b, where it is the upper of the two, lie partly over a; 0 or
-            less lets it start at a's offset or so much lower. Where gap(a, b) + gap(b, a) <= 0 the two do
-            not conflict. Gaps of buffers that are never alive together say nothing.
+        gaps: (name of a, name of b) → gap(a, b), at most a.bytes, the default, so that without gaps none overlap.
+            Less lets b, if it is the upper of the two, lie partly over a; 0 or less lets it start at a's offset or so
+            much lower. Where gap(a, b) + gap(b, a) <= 0 the two do not conflict. Gaps of buffers that are never alive
+            together say nothing.
         floor: bytes that the caller has proved every placement to need; 0 without such a proof.
         budget: how many steps the searches may take, 0 for first fit only: a placement in each of several
             orders, among them that of the greedy planner of TensorFlow Lite Micro (by size).
@@ -79,7 +79,7 @@ def place(
     offsets = {b.name: 0 for b in buffers}
     bound = max(lower_bound(buffers, gaps), floor)
     # Groups of buffers that share no step do not see each other. The arena is as large as the worst group, so the
-    # others need only fit below it; those that look worst come first.
+    # others need only fit below it; the likely worst come first.
     position = {b.name: number for number, b in enumerate(buffers)}
     groups = [_Group(members, gaps, position, bound) for members in _independent(buffers)]
     groups.sort(key=lambda group: -group.peak)
@@ -88,8 +88,8 @@ def place(
         above = sum(other.peak > goal for other in groups[number:])
         if above and budget:
             budget -= group.improve(goal, budget // above)
-        # A group above the goal and not proved to need it leaves the whole unproved; a later, proved group
-        # that needs as much would settle the question again.
+        # A group above the goal and not proved to need it leaves the whole unproved; a later, proved group that needs
+        # as much would prove it again.
         if group.peak > goal:
             optimal = group.proved
             goal = group.peak
@@ -140,7 +140,7 @@ def _independent(buffers: Sequence[Buffer]) -> list[list[Buffer]]:
 
 
 _SMALL = 64
-"""Buffers up to which the exact search often settles the question sooner than a beam runs."""
+"""Number of buffers up to which the exact search often finishes sooner than a beam."""
 
 
 class _Group:
@@ -181,7 +181,7 @@ class _Group:
         return budget - left + self._settle(search, goal, left)
 
     def _settle(self, search: GapSearch | SectionSearch, goal: int, budget: int) -> int:
-        """Halve what lies between the best peak and the smallest one not yet tried, again and again."""
+        """Bisect between the best peak and the smallest one not yet tried."""
         left = budget
         floor = target = max(self._least, goal)
         while self.peak > floor and left > 0:

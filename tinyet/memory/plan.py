@@ -77,7 +77,7 @@ class MemoryPlan:
     order_optimal: no order of execution keeps fewer bytes alive at its worst moment (results over an input, wholly
                  or partly, counted only where input and output fill their blocks).
     given_order_bytes: bytes alive at the worst moment of the graph's own order, in the same terms.
-    fusion_groups:     calls that follow each other in `calls` and are computed by rows, one with another.
+    fusion_groups:     successive calls of `calls` that are computed by rows, together.
     mark:        offset in the arena of the word of `MARK_BYTES` that says whether the states are set; None where there
                  are none. It is a block like those of the states.
     """
@@ -101,7 +101,7 @@ class MemoryPlan:
     mark: int | None = None
 
     def offset(self, tensor: Tensor) -> int:
-        """Byte offset of a tensor in the arena, or of the pile that its window is in; raises InternalError for a
+        """Byte offset of a tensor in the arena, or of the stacked buffers with its window; raises InternalError for a
         constant or a stranger."""
         storage = self._storage(tensor)
         return self.blocks[storage.block].offset + storage.offset
@@ -111,7 +111,7 @@ class MemoryPlan:
         return self._storage(tensor).pixel_stride
 
     def data_layout(self, tensor: Tensor) -> DataLayout | None:
-        """How a tensor's values lie; None for row-major, with gaps or without."""
+        """The layout of a tensor's values; None for row-major, with gaps or without."""
         return self._storage(tensor).data_layout
 
     def size(self, tensor: Tensor) -> int:
@@ -124,7 +124,7 @@ class MemoryPlan:
         return next((found for found in self.fusion_groups if node in found.rules), None)
 
     def runs(self, node: Node) -> int:
-        """Number of calls: one, or one for each strip."""
+        """Number of calls: one, or one for each tile."""
         found = self.fusion_group(node)
         return 1 if found is None else found.runs(node)
 

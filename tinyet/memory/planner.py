@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of a graph: which tensors share bytes, in what order nodes run, where everything lies."""
+"""The memory of a graph: shared bytes, order of execution, addresses."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from tinyet.memory.views import View, views
 from tinyet.opset import NO_LAYOUTS, AccessOrders, DataLayout, Op
 
 _LOOKS_A_CALL = 30
-"""What a draft costs a call, measured in looks of the search for an order."""
+"""The cost of a draft for each call, in steps of the search for an order."""
 _TRIAL_BUDGET = 100_000
 """Looks that go into trials of copies that are not expected to help: about half a second."""
 _MOST_APART = 16
@@ -88,7 +88,7 @@ def plan_memory(
         output; one
             may lie partly over the other where that is safe.
         replaces: inputs of such calls over which the output may lie exactly, beside those of the operator.
-        fusion_groups: calls that are computed by rows, one with another; no node is in two.
+        fusion_groups: calls that are computed by rows, together; no node is in two.
         align: every tensor's offset is a multiple of this (a power of two), and of its element's size; of the latter
             alone where its pixels lie apart.
         scratch_align: the same for scratch memory.
@@ -234,8 +234,8 @@ class _Planner:
     def apart(
         self, candidate: CandidatePlan, placement: packing.Placement, budget: int
     ) -> tuple[CandidatePlan, packing.Placement]:
-        """Where partial overlaps keep the arena above the live bytes: calls do not work in place, the largest first,
-        of which that makes it smaller.
+        """If partial overlaps keep the arena above the live bytes: some calls do not work in place, the largest
+        first, if that makes the arena smaller.
 
         An output that begins before its input leaves room only below itself, and in place it cannot go elsewhere. Two
         places for it need more at its own call, and may need less around it.
@@ -282,7 +282,7 @@ class _Planner:
         )
 
     def share(self, copied: frozenset[Node]) -> tuple[AliasSets, frozenset[Node], dict[Tensor, Group]]:
-        """Views and windows: what needs no call because its bytes can lie where they are wanted."""
+        """Views and windows: nodes without a call, because their bytes can lie where they are wanted."""
         borders = [border.bytes for node in self.fusion_groups for border in borders_of(node)]
         aliases = AliasSets(self.tensors, self.align, borders)
         for node in self.fusion_groups:
@@ -304,7 +304,7 @@ class _Planner:
             aliases.spread(first, group.bytes)
             for tensor in others:
                 aliases.spread(tensor, group.bytes)
-                # Who owns which byte of a pixel is for concat elision to see to.
+                # Concat elision decides which tensor owns which byte of a pixel.
                 aliases.join(first, 0, tensor, 0, lambda _old, _new: True)
         aliases.keep()
         apart = {t: group for group in strided.groups for t in group.at if group.apart(t)}
@@ -400,7 +400,7 @@ class _Planner:
         found = {}
         for node in calls:
             if node in self.states.kept:
-                continue  # what its output lies over is the state itself
+                continue  # its output lies over the state itself
             if node not in self.known_schedules:
                 self.known_schedules[node] = self.fusion_groups.get(node) or access_schedule(
                     node, self.access_order
@@ -461,7 +461,7 @@ class _Planner:
         timeline: Timeline,
         apart: frozenset[Node],
     ) -> tuple[dict[Node, tuple[int, int]], list[packing.Buffer], LiveBytes]:
-        """Let outputs take the place of inputs that die, where that does not raise the memory in use, but for those of
+        """Let outputs take the place of inputs that die, if that does not raise the memory in use, except outputs of
         calls that are to be `apart`.
 
         Changes the layout. Returns (input index, output index) per node that works in place; the buffers: one a block,
@@ -489,7 +489,7 @@ class _Planner:
                 first, last = min(a.first, b.first), max(a.last, b.last)
                 both = packing.Buffer(root.name, aliases.size(root), first, last, aliases.strictest(root))
                 live.replace((a, b), both)
-                # What lay partly over another may now be in a block that lives on.
+                # A tensor that lay partly over another may now be in a block that lives on.
                 touched = {p for each in (a, b) for p in (each.first, each.last) if 0 <= p < len(calls)}
                 before = {p: live.save(p, timeline.saving(aliases, p, moments.used)) for p in touched}
                 if live.bound > bound:
@@ -522,7 +522,7 @@ class _Planner:
         return packing.place(buffers, gaps=gaps(live_ranges), floor=most_alive(live_ranges), budget=budget)
 
     def live_ranges(self, candidate: CandidatePlan) -> list[LiveRange]:
-        """Of each buffer, those that fusion groups work in among them."""
+        """Of each buffer, including the fusion groups' own."""
         buffers = [b for b in candidate.buffers if b.name not in self.of_fusion_groups]
         found = candidate.timeline.live_ranges(candidate.aliases, buffers)
         for position, node in enumerate(candidate.calls):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order of execution that needs the least memory at its worst step.
 
-What is alive between two steps depends on the set of steps already executed, not on their order. So the
+The live bytes between two steps depend on the set of steps already executed, not on their order. So the
 best order is a path through the sets that are closed under "needs", from the empty set to the full one,
-whose largest cost is smallest: Dijkstra's algorithm with the maximum in place of the sum. Networks are long
-and narrow, which keeps the number of such sets small. Where it is not small, the search stops after a fixed
-amount of work and a beam search answers, and the given order remains if nothing better was found.
+whose largest cost is smallest: Dijkstra's algorithm with the maximum in place of the sum. Networks are long and
+narrow, which keeps the number of such sets small. Otherwise the search stops after a fixed amount of work and a beam
+search answers, and the given order remains if nothing better was found.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def schedule(
 
 
 class _Graph:
-    """Bit masks of steps, and what a step costs after a set of steps."""
+    """Bit masks of steps, and the cost of a step after a set of steps."""
 
     def __init__(
         self, steps: Sequence[Step], sizes: Sequence[int], inputs: frozenset[int], outputs: frozenset[int]
@@ -114,7 +114,7 @@ class _Graph:
         self.steps = steps
         self.sizes = sizes
         self.outputs = outputs
-        self.runs = 0  # how often a step has been looked at: the measure of work
+        self.runs = 0  # number of visits of steps: the measure of work
         self.full = (1 << len(steps)) - 1
         self.needs = [sum(1 << needed for needed in set(step.after)) for step in steps]
         self.enables: list[list[int]] = [[] for _ in steps]
@@ -134,7 +134,7 @@ class _Graph:
             for block in step.writes:
                 self.writing[block] |= 1 << number
         self.start = sum(sizes[block] for block in range(len(sizes)) if self.alive(block, 0))
-        # What lies wholly over another comes first, because it saves the most.
+        # Tensors wholly over another come first, because they save the most.
         self.shared = [
             (*((r, w, sizes[w]) for r, w in step.overwrites if sizes[r] == sizes[w]), *step.overlaps)
             for step in steps
@@ -151,8 +151,7 @@ class _Graph:
         return sum(1 << number for number, needs in enumerate(self.needs) if not needs)
 
     def ready_after(self, done: int, ready: int, number: int) -> int:
-        """The steps that can run next when `number`, one of those that were `ready`, has made the set `done` what it
-        is."""
+        """The steps that can run after `number`, one of the steps that were `ready`, has completed the set `done`."""
         for other in self.enables[number]:
             if not self.needs[other] & ~done:
                 ready |= 1 << other
@@ -204,7 +203,7 @@ class _Graph:
         Running such a step at once costs nothing later: it frees at least as much and creates at most as
             much at any later moment, so each later set with it is no larger than the same set without it.
 
-        Returns the new set, its live bytes, what is ready then, and the steps in the order in which they ran.
+        Returns the new set, its live bytes, the steps that are ready then, and the executed steps in order.
         """
         ran: list[int] = []
         moved = True

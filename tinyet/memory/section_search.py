@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exact search for the offsets of buffers that never overlap while alive together.
 
-It places buffers in the order of their offsets, each as low as what is already placed allows. Every placement can be
+It places buffers in the order of their offsets, each as low as the placed ones allow. Every placement can be
 pushed down into one of that form, so the search is complete. It gives up after a fixed number of steps, never after a
 time, so the result depends on the input alone.
 """
@@ -16,7 +16,7 @@ from tinyet.memory.buffers import Buffer, align_up, sections
 
 @dataclass(slots=True)
 class _Frame:
-    """A node of the search: what has been decided, and which buffers to try next."""
+    """A node of the search: the decisions, and the buffers to try next."""
 
     unplaced: int  # bit i: buffer i has no offset yet
     floors: list[int]  # per section: everything unplaced there goes at or above this
@@ -29,10 +29,10 @@ class _Frame:
 class SectionSearch:
     """Depth-first search over placements in the order of offsets.
 
-    Three things keep it small. A section (a maximal set of buffers alive together) whose floor plus what it
-    still has to hold exceeds the capacity ends the branch. A buffer is not tried above a place where another
-    one, still unplaced, would fit beneath it: moving that one down loses nothing. And a state (unplaced set,
-    floors) that failed is not entered again, at this capacity or a smaller one.
+    Three things keep it small. A section (a maximal set of buffers alive together) whose floor plus its unplaced
+    bytes exceeds the capacity ends the branch. A buffer is not tried above a place where another one, still unplaced,
+    would fit beneath it: moving that one down loses nothing. And a state (unplaced set, floors) that failed is not
+    entered again, at this capacity or a smaller one.
     """
 
     def __init__(self, group: Sequence[Buffer]) -> None:
@@ -82,7 +82,7 @@ class SectionSearch:
                 for f in stack:
                     offsets[f.chosen[0]] = f.chosen[1]
                 return offsets, True, steps
-            # Whatever comes later stands at this offset or higher.
+            # All later buffers stand at this offset or higher.
             floors = [max(f, offset) for f in top.floors]
             left = list(top.left)
             for s in range(self.low[i], self.high[i] + 1):
@@ -103,7 +103,7 @@ class SectionSearch:
         if self.failed.get(key, -1) >= capacity:
             return None, 1
         reach = [-1] * len(floors)  # per section: the lowest offset that any unplaced buffer there can have
-        spare = [0] * len(floors)  # per section: what its topmost buffer may win back
+        spare = [0] * len(floors)  # per section: bytes that its topmost buffer may win back
         ready: list[tuple[int, int]] = []
         ceiling = capacity
         rest, i = unplaced, 0

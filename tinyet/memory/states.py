@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The places of states: a state's value and its next value share one place, which belongs to nothing else. In the
-arena is also a word that says whether they are set."""
+"""The places of states: a state's value and its next value share one place, which belongs to nothing else. A word in
+the arena says whether they are set."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tinyet.ops.keep import Keep
 class States:
     """The states of a graph. kept: for each Keep, its output and the state's value.
 
-    A value is there before the first call, like an input, and what a Keep writes after the last, like an output: the
+    A value is there before the first call, like an input, and a Keep's result after the last, like an output: the
     block that holds both is alive throughout.
     """
 
@@ -42,7 +42,7 @@ class States:
     def mark(self, calls: int) -> list[Buffer]:
         """The word that says whether the states are set, where there are states; it is alive as long as they are.
 
-        It is in the arena because they are: whoever keeps or loses the one keeps or loses the other.
+        It is in the arena because they are: both are kept or lost together.
         """
         return [Buffer(MARK, MARK_BYTES, -1, calls, MARK_BYTES)] if self._survive else []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a fusion group does with rows, and where they lie: plain records, read by the planner, the checker and the
+"""A fusion group's actions on rows, and the rows' places: plain records, read by the planner, the checker and the
 emitter."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tinyet.opset.access_order import Bytes
 @dataclass(frozen=True)
 class Place:
     """A row of a tensor: by its slot, counted from the first of a window or from the first row that there is room for
-    where the tensor is whole. start: of a window in a pile, its first byte there at this action."""
+    where the tensor is whole. start: of a stacked window, its first byte at this action."""
 
     slot: int
     start: int = 0
@@ -30,8 +30,8 @@ class Move:
 
 @dataclass(frozen=True)
 class Shift:
-    """In the pile, the `bytes` bytes from `start` on move by so many bytes: up, to make room at the end of a tensor's
-    window, or down, where its oldest rows are not needed any more."""
+    """Of the stacked buffers, the `bytes` bytes from `start` on move by so many bytes: up, to make room at the end of
+    a tensor's window, or down, if its oldest rows are not needed any more."""
 
     tensor: Tensor
     start: int
@@ -41,7 +41,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class Fill:
-    """Rows that stand for what is above or below the image are set to one value: `rows` of them."""
+    """Padding rows above or below the image are set to one value: `rows` of them."""
 
     tensor: Tensor
     target: Place
@@ -59,8 +59,8 @@ class Take:
 
 @dataclass(frozen=True, eq=False)
 class Taken:
-    """The value whose rows come from the caller. input: the graph's; views: those of it, one of another, the last of
-    which is what a fusion group takes: the caller gives rows of that."""
+    """The value whose rows come from the caller. input: the graph's; views: of it, one of another; a fusion group
+    takes the last one: the caller gives rows of that."""
 
     input: Tensor
     views: tuple[Node, ...] = ()
@@ -78,8 +78,8 @@ class Taken:
 
 @dataclass(frozen=True)
 class Run:
-    """A layer computes its next strip. reads: of each input that is read by rows, by number, the first of its rows;
-    writes: the same of the output, where that is made of rows."""
+    """A layer computes its next tile. reads: of each input that is read by rows, by number, the first of its rows;
+    writes: the same of the output, if it consists of rows."""
 
     node: Node
     reads: tuple[tuple[int, Place], ...]
@@ -91,10 +91,10 @@ Action = Run | Fill | Take | Move | Shift
 
 @dataclass(frozen=True, eq=False)
 class RowBuffer:
-    """How a tensor of a fusion group is there: as a window of `slots` rows, or whole, with room for `above` rows
+    """The form of a tensor of a fusion group: a window of `slots` rows, or whole, with room for `above` rows
     before its first and `below` behind its last. At each action the slots from `first` up to `behind` are in use.
 
-    stacked: the window is in the pile, and begins where the one below it ends.
+    stacked: the window begins where the one below it ends.
     """
 
     tensor: Tensor

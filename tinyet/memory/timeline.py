@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which bytes of a block are alive while a call access orders through its inputs and its output, step by step."""
+"""Which bytes of a block are alive while a call works through its inputs and its output, step by step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def no_access_order(_node: Node, _index: int) -> AccessOrder | None:
 
 
 def no_replacing(_node: Node, _index: int) -> bool:
-    """Of kernels that replace nothing but what the operator lets all of its kernels replace."""
+    """For kernels that replace only the inputs that the operator lets all of its kernels replace."""
     return False
 
 
@@ -47,9 +47,8 @@ class AccessSchedule:
     """A call's work in steps that are common to its inputs: when step k ends nothing is written from byte
     `written[t][k]` of output t on, and from step k on nothing is read before byte `needed[t][k]` of input t.
 
-    variables: the inputs that stand in the arena, each once. needed: of those that the kernel says something about; and
-        of outputs that it reads again, and nobody else.
-    inner: what the call works in, beside its scratch memory.
+    variables: the inputs that stand in the arena, each once. needed: of inputs that the kernel's access order covers;
+    and of outputs that only it reads again. inner: the call's working buffers, beside its scratch memory.
     """
 
     variables: tuple[Tensor, ...]
@@ -73,9 +72,10 @@ class AccessSchedule:
 
 
 def access_schedule(node: Node, access_order: AccessOrders) -> AccessSchedule | None:
-    """The steps of a node's call; None where its kernel promises nothing.
+    """The steps of a node's call; None if its kernel promises nothing.
 
-    Raises InternalError where a access order does not end with the whole output, or reads what the input does not have.
+    Raises InternalError if an access order does not end with the whole output, or reads bytes that the input does not
+    have.
     """
     if len(node.outputs) != 1:
         return None
@@ -102,8 +102,7 @@ def access_schedule(node: Node, access_order: AccessOrders) -> AccessSchedule | 
         tensor: np.minimum.reduce([s.needed[np.searchsorted(s.written, written)] for s in each])
         for tensor, each in swept.items()
     }
-    # When the call begins all inputs are there, whatever is read of them, and nothing is written: scratch memory lies
-    # over none of either.
+    # When the call begins all inputs are there as a whole, and nothing is written: scratch memory lies over neither.
     begun = {tensor: np.concatenate([[0], each]) for tensor, each in needed.items()}
     variables = tuple(dict.fromkeys((*found, *silent)))
     return AccessSchedule(variables, {node.output: np.concatenate([[0], written])}, begun)

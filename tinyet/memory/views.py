@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which nodes only rename bytes: a reshape, a slice without gaps, a concatenation of whole runs.
 
-An operator's record says that it moves values; its attributes say where to. Rather than repeat each
-operator's rule here, its numpy reference is run on values that tell elements apart, and the result is
-looked up in the inputs.
+An operator's record says that it moves values, and its attributes say where. To avoid a second copy of each
+operator's rule, its numpy reference is run on values that tell elements apart, and the result is looked up in the
+inputs.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _may_move(node: Node, inputs: Sequence[tuple[int, Tensor]]) -> bool:
 
 
 _SIGNALLING = np.uint32(0x7F800001).view(np.float32)
-"""No number; whatever computes with it changes its bits."""
+"""No number; any arithmetic with it changes its bits."""
 
 _Trial = tuple[dict[int, bytes], list[bytes]]
 
@@ -69,8 +69,8 @@ _Trial = tuple[dict[int, bytes], list[bytes]]
 def _trials(node: Node, op: Op) -> list[_Trial]:
     """Inputs and outputs of the reference, as bytes. Random values tell the elements apart; the same in reverse order
     of size expose a minimum or a maximum, which may well stand at the same place in each random trial; all-smallest
-    and all-largest ones expose a clamp, which moves only what lies within it; what is no number, and zeros of both
-    signs, expose arithmetic that only happens to give numbers back (x * 1 + x * 0)."""
+    and all-largest ones expose a clamp, which moves only values within it; NaNs, and zeros of both signs, expose
+    arithmetic that only happens to give numbers back (x * 1 + x * 0)."""
     dtype = node.outputs[0].dtype
     random = np.random.default_rng(0)
     drawn = [[None if t is None else _values(t, None, random) for t in node.inputs] for _ in range(3)]

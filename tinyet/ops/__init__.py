@@ -170,7 +170,7 @@ def op_of(node: Node) -> Op:
     return found
 
 
-# A region is no operator of its own: it holds others, and a delegate brings its kernel. What stands for a strip of an
+# A region is no operator of its own: it holds others, and a delegate brings its kernel. What stands for a tile of an
 # operator is in no program, and has no name there.
 _REGION = region.operator(op_of)
 _BY_ATTRS: dict[type[Attrs], Op] = {op.attrs: op for op in (*OPS, _REGION, row_sums.OP)}

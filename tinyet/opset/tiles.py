@@ -11,14 +11,14 @@ from tinyet.ir import Attrs, Node, Tensor
 
 @dataclass(frozen=True)
 class TileMap:
-    """Rows are axis 1 of tensors (1, rows, …). A strip `i` is rows `i * out` to `(i + 1) * out`, `out` not included, of
+    """Rows are axis 1 of tensors (1, rows, …). A tile `i` is rows `i * out` to `(i + 1) * out`, `out` not included, of
     the output; it needs the rows from `i * stride - before` on, `window` of them, of each input in `inputs`.
 
-    inputs: those that are read by rows; all others are the same for every strip.
-    attrs:  of the operator on a strip, which finds what is above and below the image among its rows.
+    inputs: those that are read by rows; all others are the same for every tile.
+    attrs:  of the operator on a tile, which finds what is above and below the image among its rows.
     fill:   the value of rows above and below the image, as it is stored; None where there are none.
 
-    With an `out` of 0 the output is not made of rows: it is there when the last strip is done, and what a strip leaves
+    With an `out` of 0 the output is not made of rows: it is there when the last tile is done, and what a tile leaves
     for the next one is in its scratch memory, which is zero before the first and nobody else's until after the last.
     """
 
@@ -32,16 +32,16 @@ class TileMap:
 
     @property
     def reduces(self) -> bool:
-        """Whether all strips together make the output, none a part of it."""
+        """Whether all tiles together make the output, none a part of it."""
         return self.out == 0
 
-    def strips(self, node: Node) -> int | None:
+    def tiles(self, node: Node) -> int | None:
         """Of a node that has this rule; None where they do not come out even."""
         first = node.input(self.inputs[0])
-        rows, of_strip = (
+        rows, of_tile = (
             (first.shape[1], self.stride) if self.reduces else (node.outputs[0].shape[1], self.out)
         )
-        return rows // of_strip if rows % of_strip == 0 else None
+        return rows // of_tile if rows % of_tile == 0 else None
 
 
 TileMaps = Callable[[Node], TileMap | None]
@@ -83,7 +83,7 @@ def _row_count(tensor: Tensor, output: Tensor) -> int:
 
 
 def tile_node(node: Node, rule: TileMap) -> Node:
-    """The node for one strip: a node like any other, of smaller tensors."""
+    """The node for one tile: a node like any other, of smaller tensors."""
     inputs = [
         _rows(tensor, rule.window) if tensor is not None and index in rule.inputs else tensor
         for index, tensor in enumerate(node.inputs)

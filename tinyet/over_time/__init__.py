@@ -42,9 +42,9 @@ def axes_of(
 class Streaming:
     """graph: takes `hop` frames a run, and gives the answer of the window that ends `lag` frames before the newest.
 
-    frames: of the window, as it was given. warm_up: frames from a reset to the first answer that is made of frames
-    alone; None where each answer is that of all frames since the reset. whole_from: frames from a reset to the first
-    answer from which on that is so. notes: all that, and what differs from the network over the window.
+    frames: of the window, as it was given. warm_up: frames from a reset to the first answer that depends on frames
+    alone; None if each answer is that of all frames since the reset. whole_from: frames from a reset to the first
+    such answer. notes: all of this, and the differences from the network over the window.
     """
 
     graph: Graph
@@ -62,8 +62,8 @@ def stream(
     """The graph over time. axes: of each input the axis that is time, or None; hop: frames a run takes, else the fewest
     that give each layer a whole number of steps.
 
-    edges: "exact" refuses networks whose answers are made of padding that a stream has not; with "continue" there are
-    frames in its place: the answers are those of the network without padding in time, over a longer window.
+    edges: "exact" refuses networks whose answers depend on padding that a stream does not have; with "continue" there
+    are frames in its place: the answers are those of the network without padding in time, over a longer window.
 
     Raises UsageError for a window of no frames and for a hop that does not fit, ModelError that lists all layers in
     the way.
@@ -180,7 +180,7 @@ class _Answers:
         return min(first for first, _ in read), max(last for _, last in read)
 
     def _problem(self, edge: Edge, schedule: Schedule) -> str | None:
-        """Why states cannot stand for what is read outside of the window, if they cannot."""
+        """Why states cannot replace the values read outside of the window, if they cannot."""
         rule, name = self.trace.rules[edge.node], edge.head.name
         sides = [f"{edge.before} before the first"] if edge.before else []
         sides += [f"{edge.after} behind the last"] if edge.after else []

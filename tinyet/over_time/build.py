@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graph that takes a few frames at a time: what it reads again of earlier ones is in states."""
+"""The graph that takes a few frames at a time: states hold the earlier values that it reads again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Builder:
     schedule: Schedule
     reads: list[Read]
     nodes: list[Node] = field(default_factory=list)
-    # What has no time, and the steps of a run.
+    # Values without time, and the steps of a run.
     values: dict[Tensor, Tensor] = field(default_factory=dict)
     windows: dict[tuple[Tensor, float | None], Stretch] = field(default_factory=dict)
     cuts: dict[tuple[Tensor, int, int], Tensor] = field(default_factory=dict)
@@ -119,10 +119,11 @@ class Builder:
         """The state that an operator carries from step to step, as the previous run left it."""
         return Tensor(self.names.fresh(f"{last.name}_past"), first.type)
 
-    # ------------------------------------------------------------ what is read again
+    # ------------------------------------------------------------ values that are read again
 
     def _made(self, tensor: Tensor, value: Tensor) -> None:
-        """A value is there. Of steps: with those of earlier runs in front of it, as far back as some node reads."""
+        """A value is there. A value of steps has those of earlier runs in front of it, as far back as some node
+        reads."""
         self.values[tensor] = value
         if tensor not in self.trace.axis:
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which steps of each tensor an answer is made of, and which of them are padding.
+"""The steps of each tensor that an answer depends on, and which of them are padding.
 
 Steps are counted from the first of the window: those before it have numbers below 0.
 """

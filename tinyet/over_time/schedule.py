@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When each step is computed: how many of each tensor a run makes, which is the newest, and how far back it is read.
+"""When each step is computed: the number of steps of each tensor in a run, the newest, and how far back it is read.
 
 Steps are counted as in the window whose answer the run gives.
 """
@@ -17,8 +17,8 @@ from tinyet.over_time.trace import Trace
 
 @dataclass(frozen=True)
 class Read:
-    """A node, or an output of the graph (node None), reads these steps in a run. fill: what those before the first of
-    the window are at first, where that matters."""
+    """A node, or an output of the graph (node None), reads these steps in a run. fill: the initial value of steps
+    before the window's first, if that matters."""
 
     node: Node | None
     tensor: Tensor
@@ -44,13 +44,13 @@ class Schedule:
         for node, rule in self.trace.rules.items():
             if node.outputs[0] in self.trace.axis:
                 reach = min(self.newest[node.input(index)] for index in rule.inputs)
-                if rule.carried:  # what it carries is behind the window's last step
+                if rule.carried:  # its state is behind the window's last step
                     reach = min(reach, self.trace.steps(node.outputs[0]) - 1)
                 self.newest[node.outputs[0]] = (reach - rule.first - rule.extent + 1) // rule.stride
 
     @property
     def runs(self) -> int:
-        """Until the first window is there, and what comes behind it."""
+        """Until the first window is there, and the steps behind it."""
         return -(-(self.frames + self.lag) // self.hop)
 
     def first(self, tensor: Tensor) -> int:
@@ -89,5 +89,5 @@ def new_steps(trace: Trace, hop: int) -> dict[Tensor, int]:
 
 
 def least_hop(trace: Trace) -> int:
-    """The fewest frames of which each layer makes a whole number of steps."""
+    """The fewest frames that give each layer a whole number of steps."""
     return math.lcm(*trace.stride.values())

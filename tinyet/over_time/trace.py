@@ -18,8 +18,8 @@ class Trace:
     axis:     of each tensor that is a sequence of steps.
     stride:   frames of input from one of its steps to the next.
     rules:    of each node that reads steps.
-    heads:    those of them that make values of the whole window; what is behind these is computed as it was.
-    refusals: the nodes that have no rule, and why.
+    heads: nodes that reduce the whole window to a value; layers behind them are computed as before. refusals: the
+    nodes that have no rule, and why.
     """
 
     graph: Graph

@@ -31,15 +31,14 @@ Rewrite = Callable[[Graph], Graph]
 Lowering = Callable[[Graph], tuple[Graph, tuple[Note, ...]]]
 
 PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
-    # First, so that all that follow find outputs that nodes compute; who folds or merges leaves such a copy.
+    # First, so that all later passes find outputs that nodes compute; a fold or merge leaves such a copy.
     ("copied_outputs", copied_outputs),
-    # What nobody reads must not keep others from seeing a single consumer.
+    # Unread nodes must not keep others from seeing a single consumer.
     ("dead_code", eliminate_dead_code),
     # Exported graphs compute masks, positions and reshaped parameters; later passes want to see constants.
     ("fold_constants", fold_constants.before_lowering),
     ("common_subexpressions", share_common_subexpressions),
-    # Permutes stand between convolutions and what wants to fuse with them; chains of reshapes hide what they
-    # do.
+    # Permutes stand between convolutions and operators that fuse with them; chains of reshapes hide their effect.
     ("merge_reshapes", merge_reshapes),
     ("layout", optimize_layout),
     # Before clamps: a ReLU behind a batch norm reaches the convolution only when the batch norm is in it.
@@ -53,8 +52,8 @@ PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
     # Moves Dequantize down and Quantize up, so that the next pass finds integers on both sides of more
     # operators.
     ("keep_integers", keep_integers),
-    # Behind keep_integers, which has moved each Quantize right behind what computes its value; before integers, of
-    # which a byte needs none but its own.
+    # Behind keep_integers, which has moved each Quantize right behind its value's producer; before integers, because
+    # a byte needs only its own.
     ("tabulate_bytes", tabulate_bytes),
     ("lower_qdq", lower_qdq),
     # The float forms of weights are dead now; those that float operators still read become constants.
@@ -64,24 +63,23 @@ PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
     ("widen_int4_integer", widen_int4),
     # Requantize nodes of one value to one scale must be one before its producer can write that scale.
     ("common_subexpressions_integer", share_common_subexpressions),
-    # What stood between Quantize and Dequantize until now: the same folds once more, on integers.
+    # Operators that stood between Quantize and Dequantize until now: the same folds once more, on integers.
     ("fold_requantize", fold_requantize),
     ("fuse_clamp_integer", fuse_clamp),
     ("fold_pad_integer", fold_pad),
-    # The integers are final, and what a layout costs depends on how many channels there are.
+    # The integers are final, and the cost of a layout depends on the number of channels.
     ("prune_channels", prune_channels),
-    # Only now are the bytes known that a Permute would move, and Linear weights are constants that can take
-    # one up.
+    # Only now are a Permute's moved bytes known, and Linear weights are constants that can absorb one.
     ("integer_boundary", integer_boundary),
     ("integer_states", integer_states),
     ("layout_integer", optimize_layout),
     ("merge_reshapes_integer", merge_reshapes),
-    # Behind all that moves permutes and changes of scale between a layer and who reads its last step.
+    # Behind all passes that move permutes and changes of scale between a layer and the readers of its last step.
     ("last_steps", last_steps),
     ("merge_reshapes_last", merge_reshapes),
     ("common_subexpressions_last", share_common_subexpressions),
     ("dead_code_last", eliminate_dead_code),
-    # The last state of a layer is no constant, and neither is then the first.
+    # The last state of a layer is no constant, so the first is none either.
     ("carry_on", carry_on),
     ("keep_states", keep_states),
 )
@@ -90,7 +88,7 @@ ONLY_OF_FLOATS = frozenset(
     # They make integers of floats, or fewer roundings of several.
     "fold_batch_norm lower_qdq fold_requantize integer_boundary integer_states".split()  # noqa: SIM905
 )
-"""Steps that change what is computed, if by a last bit: not for graphs whose integers are another tool's own."""
+"""Steps that change results, if only by a last bit: not for graphs whose integers are another tool's own."""
 
 
 def run(
@@ -102,14 +100,13 @@ def run(
     stateful: bool = False,
     dump: Callable[[str, str], None] | None = None,
 ) -> tuple[Graph, tuple[Note, ...]]:
-    """The graph after all passes, verified after each, and what they have to say to the user.
+    """The graph after all passes, verified after each, and their notes to the user.
 
-    exact: the graph's integers are final, so no step may change a bit of what it computes.
-    float_io: inputs and outputs stay float32 where the model is quantized. prune: remove channels that are constant
-    or that nobody reads. stateful: recurrent layers begin where the run before has stopped. dump: receives each pass's
-    numbered name and the graph's text after it. Raises InternalError, naming the pass, when one leaves an invalid
-    graph, UnsupportedShape for a model that is beyond what tinyet holds (ir/limits.py), and ModelError for one that
-    cannot be stateful.
+    exact: the graph's integers are final, so no step may change a bit of its results. float_io: inputs and outputs
+    stay float32 if the model is quantized. prune: remove channels that are constant or unread. stateful: recurrent
+    layers continue from the previous run. dump: receives each pass's numbered name and the graph's text after it.
+    Raises InternalError, naming the pass, when one leaves an invalid graph, UnsupportedShape for a model that is
+    beyond what tinyet holds (ir/limits.py), and ModelError for one that cannot be stateful.
     """
     notes: list[Note] = []
     check_limits(graph)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Averages that have a scale of their own: sums that are requantized once, instead of averages in the input's steps.
 
-The mean of many values has a smaller range than these, and is more exact than their steps.
+The mean of many values has a smaller range than the values, and is more exact than their steps.
 """
 
 from __future__ import annotations

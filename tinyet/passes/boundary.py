@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The boundary of the graph: integer inputs and outputs where the model is quantized, a copy where nothing computes
-one."""
+"""The boundary of the graph: integer inputs and outputs if the model is quantized, a copy if no node computes one."""
 
 from __future__ import annotations
 
@@ -14,7 +13,8 @@ from tinyet.passes.rewrite import Names
 def integer_boundary(graph: Graph) -> Graph:
     """An input that is only quantized becomes an integer input; an output that was just dequantized an integer output.
 
-    The integer tensors take over the names, so that people and float twin still find them. States are none of these.
+    The integer tensors take over the names, so that people and the float reference still find them. States do not
+    count.
     """
     inputs, outputs, nodes = list(graph.inputs), list(graph.outputs), list(graph.nodes)
     for i, tensor in enumerate(graph.user_inputs):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes whose results nobody reads."""
+"""Nodes whose results are not read."""
 
 from __future__ import annotations
 

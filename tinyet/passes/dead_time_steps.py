@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of recurrent layers, what nobody reads: the states behind all steps where only the last one counts, and steps."""
+"""Unread results of recurrent layers: the states of all steps if only the last one counts, and steps."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tinyet.passes.edit import Edit, settle
 from tinyet.passes.rewrite import Names, only_consumer
 
 _TIME = 1
-"""The axis of the steps in what a recurrent layer reads and gives."""
+"""The axis of the steps in a recurrent layer's input and output."""
 
 _MOVERS = (Concat, Permute, Requantize, Reshape)
 """Operators that may stand between a layer and a slice of its output, because they treat each step alone."""
 
 
 def last_steps(graph: Graph) -> Graph:
-    """A slice of what recurrent layers give is taken before it is moved or put together with others; one of the last
-    step is the last state. A layer computes no steps behind all that are read of it, and, where none is read but the
-    last state, gives no others."""
+    """A slice of a recurrent layer's output is taken before the output is moved or concatenated; a slice of the last
+    step is the last state. A layer computes no steps behind the last one read, and, if only the last state is read,
+    gives no others."""
     if not any(isinstance(node.attrs, Recurrent) for node in graph.nodes):
         return graph
     edit, names = Edit(graph), Names(graph)
@@ -57,7 +57,7 @@ def _last_state(edit: Edit, node: Node) -> bool:
 
 
 def _take_first(edit: Edit, node: Node, names: Names) -> bool:
-    """Slice(move(y)) → move(Slice(y)), where nobody else reads what is moved."""
+    """Slice(move(y)) → move(Slice(y)), if the moved value has no other reader."""
     above = edit.producer(node.input(0)) if isinstance(node.attrs, Slice) else None
     if above is None or not isinstance(node.attrs, Slice) or not isinstance(above.attrs, _MOVERS):
         return False
@@ -81,7 +81,7 @@ def _is_sequence(node: Node, tensor: Tensor) -> bool:
 
 
 def _is_of_recurrent(edit: Edit, tensor: Tensor) -> bool:
-    """Whether a value is what recurrent layers give, moved and put together, and on the way read by nobody else."""
+    """Whether a value is the output of recurrent layers, moved and concatenated, without other readers on the way."""
     node = edit.producer(tensor)
     if node is None or _is_sequence(node, tensor):
         return node is not None
@@ -91,7 +91,7 @@ def _is_of_recurrent(edit: Edit, tensor: Tensor) -> bool:
 
 
 def _axis_above(node: Node, axis: int) -> int | None:
-    """The axis of what a mover reads that is an axis of what it gives; None where there is no such."""
+    """The axis of a mover's input that corresponds to an axis of its output; None if there is none."""
     attrs = node.attrs
     if isinstance(attrs, Permute):
         return attrs.order[axis]
@@ -108,7 +108,7 @@ def _same_axis(shape: tuple[int, ...], axis: int, other: tuple[int, ...]) -> int
 
 
 def _shorten(edit: Edit, node: Node, names: Names) -> bool:
-    """A layer of which only slices of some steps are read computes none behind these."""
+    """A layer computes no steps behind the slices that are read of it."""
     attrs = node.attrs
     if not isinstance(attrs, Recurrent) or not attrs.sequence:
         return False

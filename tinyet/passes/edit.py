@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph while a pass changes it in many places: each change costs what it concerns, not the whole graph."""
+"""A graph while a pass changes it in many places: the cost of a change depends on its surroundings, not on the whole
+graph."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ Key = tuple[int, ...]
 
 
 class Edit:
-    """Answers what a Graph answers, and changes."""
+    """Has a Graph's queries, and changes."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self.outputs = list(graph.outputs)
-        # Tensors that have other producers, and such that have other readers, since `changed` was last asked.
+        # Tensors whose producers have changed, and tensors whose readers have, since `changed` was last asked.
         self._made: dict[Tensor, None] = {}
         self._read: dict[Tensor, None] = {}
         # Keys sort like the nodes; a node that becomes several passes its key on, one number longer.
@@ -74,8 +75,8 @@ class Edit:
 
     def changed(self, through: tuple[type[Attrs], ...] = ()) -> list[Node]:
         """The nodes for which there may be more to do than when this was last asked: new ones; producers of tensors
-        that others read now, and what is their only reader now; readers of tensors that others produce now. Readers of
-        what operators of the kinds `through` make of such a tensor count as its readers."""
+        whose readers have changed, and their only reader now; readers of tensors whose producers have changed.
+        Readers behind operators of the kinds `through` count as readers of such a tensor."""
         found: dict[Node, None] = {}
         for tensor in (*self._made, *self._read):
             if tensor in self._producer:
@@ -113,9 +114,9 @@ def settle(edit: Edit, *rounds: Sequence[Step], through: tuple[type[Attrs], ...]
     """Apply the steps until none has anything to do: always the first step that has, at the first node where one has,
     as if each search began anew at the top; steps of a later round only when nothing is left for the earlier ones.
 
-    A node is looked at again when a change comes near (`Edit.changed`). So what a step finds to do at a node may depend
-    on the producers of its inputs, on the readers of its outputs, on whether it is the only reader of an input, and, of
-    these, on what lies above it behind operators of the kinds `through`.
+    A node is visited again when a change comes near (`Edit.changed`). So a step's work at a node may depend on the
+    producers of its inputs, on the readers of its outputs, on whether it is the only reader of an input, and, for
+    these, on the nodes above it behind operators of the kinds `through`.
     """
     # The number only keeps nodes from being compared: no two that are there have one key.
     numbers = itertools.count()

@@ -20,7 +20,7 @@ from tinyet.ops.dequantize import Dequantize
 from tinyet.passes.rewrite import Names
 
 MAX_GROWTH = 4
-"""A result may be this many times larger than what it is computed from: int8 to float32 is 4."""
+"""A result may be this many times larger than its inputs: int8 to float32 is 4."""
 SMALL_BYTES = 256
 """A result of at most this size is always worth its flash."""
 
@@ -60,7 +60,7 @@ class FoldConstants:
         if isinstance(node.attrs, Dequantize) and not self.dequantize:
             return False
         size = sum(t.type.bytes for t in node.outputs)
-        # An int4 counts as the byte by which one is held: weights that stay float are folded whatever they were.
+        # An int4 counts as the byte that holds it: weights that stay float are folded from any type.
         held = sum(t.type.count * t.dtype.bytes for t in inputs)
         return size <= SMALL_BYTES or size <= MAX_GROWTH * held
 

@@ -40,8 +40,8 @@ def fold_pad(graph: Graph) -> Graph:
 
 
 def _behind(pad: Node, view: Node, node: Node) -> tuple[Node | None, tuple[Node, ...]]:
-    """(Pad, what it reads) of a Pad in front of a Reshape that only adds axes of one element, as that of a sequence
-    which becomes an image of one row does: the same behind it. (None, ()) for any other."""
+    """(Pad, its input) for a Pad in front of a Reshape that only adds axes of one element (a sequence that becomes an
+    image of one row): the same behind it. (None, ()) for any other."""
     attrs, wide = pad.attrs, view.output.shape
     if not isinstance(attrs, Pad) or attrs.mode != "constant":
         return None, ()
@@ -101,7 +101,7 @@ def _accepts(pad: Node, node: Node) -> Window | None:
     if isinstance(attrs, AvgPool2d) and fill == zero:
         if attrs.fixed_divisor is not None:
             return attrs
-        # The pad's pixels count. They may become padding that counts where there is no padding that does not.
+        # The pad's pixels count. They may become padding that counts if there is no padding that does not.
         own = attrs.pad_top, attrs.pad_bottom, attrs.pad_left, attrs.pad_right
         return dataclasses.replace(attrs, count_include_pad=True) if not any(own) else None
     if isinstance(attrs, MaxPool2d):

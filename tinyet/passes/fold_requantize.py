@@ -2,8 +2,8 @@
 """Changes of scale that cancel, or that the operator before them can make on its own.
 
 The folds that merge two roundings into one (a Requantize into the operator before it, two in a row, a
-Quantize of a Dequantize) change results in the last bit. They make them better, and the host reference runs
-the folded graph. What an intermediate scale would have saturated is still cut off there.
+Quantize of a Dequantize) change results in the last bit. They improve them, and the host reference runs the folded
+graph. Values that an intermediate scale would have saturated are still clamped.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ FREE_SCALE = (
 
 
 def fold_requantize(graph: Graph) -> Graph:
-    """Drop what changes nothing, and let producers write the scale that is asked for, as long as any can."""
+    """Drop nodes that change nothing, and let producers write the requested scale, as long as any can."""
     edit = Edit(graph)
     settle(edit, (_drop, _into_producer), through=(*MONOTONE, Dequantize))
     return edit.graph()
 
 
 def _drop(graph: Edit, node: Node) -> bool:
-    """Requantize to what is there disappears; Quantize of a Dequantize is a Requantize, or nothing."""
+    """Requantize to the same parameters disappears; Quantize of a Dequantize is a Requantize, or nothing."""
     source: Tensor | None = None
     if isinstance(node.attrs, Requantize):
         source = node.input(0)
@@ -118,7 +118,7 @@ def _saturating_as(producer: Node, type_: TensorType) -> Node | None:
     """The producer with a clamp where its own type saturates and `type_` would not; None if it has none."""
     if not isinstance(producer.attrs, FREE_SCALE) or producer.output.dtype is not type_.dtype:
         return None
-    if is_even(producer):  # one rounding instead of two is another answer than the one that was asked for
+    if is_even(producer):  # one rounding instead of two would change the requested answer
         return None
     limits, wanted = real_range(producer.output.type), real_range(type_)
     if limits[0] <= wanted[0] and limits[1] >= wanted[1]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ReLU and its kin become the clamp that the operator before them applies anyway."""
+"""ReLU and similar operators become the clamp that the operator before them applies anyway."""
 
 from __future__ import annotations
 

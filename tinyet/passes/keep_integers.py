@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that only move or select values work on the integers, not on the floats that these stand for."""
+"""Operators that only move or select values work on the integers, not on their float values."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _hoist_over_mover(graph: Edit, node: Node, names: Names) -> bool:
         or (producer is not None and isinstance(producer.attrs, Dequantize))
     ):
         return False
-    # Only where the value goes nowhere else: otherwise quantizing earlier would not free the float copy.
+    # Only if the value has no other reader: otherwise quantizing earlier would not free the float copy.
     if graph.consumers(x) != (node,) or x in graph.outputs:
         return False
     first = quantizers[0]
@@ -126,7 +126,7 @@ def _hoist_over_mover(graph: Edit, node: Node, names: Names) -> bool:
 
 
 def _replace(graph: Edit, node: Node, new: Sequence[Node], quantizers: Sequence[Node]) -> None:
-    """The new nodes, the last of which gives what the quantizers of the node's output gave, instead of all of these."""
+    """The new nodes; the last one replaces all quantizers of the node's output."""
     replacements: Mapping[Node, Sequence[Node]] = {node: new, **dict.fromkeys(quantizers, ())}
     graph.replace(replacements)
     for quantizer in quantizers:

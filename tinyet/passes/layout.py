@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order of dimensions of every value, chosen so that as few bytes as possible change their order.
 
-All Permutes are taken out. What remains is a question for each operator that can work in several orders
-(frames.py): which one? Operators that cannot choose, inputs and outputs of the graph give the orders from
-which all others follow. Where a value is then read in another order than it is written, a Permute goes in:
-once a value and order, and none where only dimensions of size 1 change places or where constant weights can
-take it up (layout_apply.py).
+All Permutes are removed. Each operator that can work in several orders (layout_domains.py) then gets one. Operators
+that cannot choose, inputs and outputs of the graph give the orders from which all others follow. If a value is then
+read in another order than it is written, a Permute is inserted: once a value and order, and none if only dimensions
+of size 1 change places or if constant weights can absorb it (layout_apply.py).
 
-The search tries, for each order that something fixed asks for, to spread it as far as it goes, and improves
-the result operator by operator; it starts from the graph as it is and takes what is strictly better, so it
-never makes it worse.
+For each order that a fixed operator requires, the search spreads it as far as possible, and improves the result
+operator by operator; it starts from the given graph and takes only strictly better results, so it never makes it
+worse.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ class Problem:
         for index, tensor in enumerate(self.graph.outputs):
             source, path = self.trace(tensor)
             uses.setdefault(source, []).append(Use(None, index, path.order, path.permutes))
-        # A constant has whatever order its reader wants.
+        # A constant has the order that its reader wants.
         return [Value(t, self.graph.producer(t), tuple(u)) for t, u in uses.items() if not t.is_constant]
 
     def trace(self, tensor: Tensor) -> tuple[Tensor, Use]:
@@ -198,7 +197,7 @@ def choose_labels(problem: Problem) -> dict[Node, Label]:
         for node, label in proposal.items():
             candidates[node][label] = None
     search = _Search(problem, labels, {node: tuple(found) for node, found in candidates.items()})
-    # At first anything may be better otherwise; after that, only what is near a change.
+    # At first any label may improve; after that, only labels near a change.
     improved = bool(proposals)
     if improved and not search.take_if_better(proposals[0], everywhere=True):
         search.improve(labels)
@@ -222,7 +221,8 @@ class _Search:
         self.number = {node: index for index, node in enumerate(labels)}
 
     def take_if_better(self, proposal: Mapping[Node, Label], *, everywhere: bool = False) -> bool:
-        """Relabel as proposed, improve what is around (or everything), and keep that if it costs less than before."""
+        """Relabel as proposed, improve the neighbours (or everything), and keep the result if it costs less than
+        before."""
         before = {node: self.labels[node] for node in proposal if self.labels[node] != proposal[node]}
         if not before:
             return False
@@ -252,8 +252,8 @@ class _Search:
                     yield other
 
     def improve(self, nodes: Iterable[Node]) -> dict[Node, Label]:
-        """Change single labels as long as that lowers the cost, starting with these nodes; returns what labels the
-        changed ones had."""
+        """Change single labels as long as that lowers the cost, starting with these nodes; returns the changed nodes'
+        old labels."""
         labels, changed = self.labels, dict[Node, Label]()
         choices = (node for node in nodes if len(self.candidates[node]) > 1)
         queue = deque(sorted(choices, key=self.number.__getitem__))
@@ -293,7 +293,7 @@ def _proposals(problem: Problem) -> list[dict[Node, Label]]:
             if use.node not in problem.frames and use.absorbed is None:
                 seeds[use.on_value(tuple(range(len(use.order))))] = None
         for seed in seeds:
-            # Where an order has come before it spreads as it did then.
+            # An order that has come before spreads as it did then.
             if (value, seed) in reached:
                 continue
             labels = _spread(problem, value, seed, reached)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operators may compute on tensors whose dimensions lie in another order, and what that does to them.
+"""Which operators may compute on tensors whose dimensions lie in another order, and how that changes them.
 
-A layout of a tensor is a tuple of its axes in the order in which they are stored: (0, 2, 3, 1) is what torch
-calls NCHW, stored as NHWC. An operator has a *frame*, a list of axes common to all of its tensors; a *label*
-is an order of the frame's axes, and gives a layout to each input and to the output.
+A layout of a tensor is a tuple of its axes in the order in which they are stored: (0, 2, 3, 1) is torch's NCHW,
+stored as NHWC. An operator has a *frame*, a list of axes common to all of its tensors; a *label* is an order of the
+frame's axes, and gives a layout to each input and to the output.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def canonical(layout: Layout, shape: Shape) -> Layout:
 
 @dataclass(frozen=True)
 class Port:
-    """The places of a tensor's axes in the frame: axes[i] are those that frame axis i stands for.
+    """The places of a tensor's axes in the frame: frame axis i stands for axes[i].
 
     ones: a frame axis without any stands for an axis of size 1 that broadcasting adds.
     """

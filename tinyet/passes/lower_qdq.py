@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Float operators between Dequantize and Quantize become integer operators.
 
-An operator whose inputs all come out of a Dequantize (or are constants that can be made integer) and whose
-outputs all go into one and the same Quantize is computed in integers; what is not, stays float. The pass takes
-the graph of any quantizer: it looks at the values, not at who put them there.
+An operator whose inputs all come out of a Dequantize (or are constants that can be made integer) and whose outputs
+all go into one and the same Quantize is computed in integers; others stay float. The pass takes the graph of any
+quantizer: it looks at the values, not at their origin.
 
-Operators that only move values are the business of keep_integers, which runs before.
+keep_integers, which runs before, handles operators that only move values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tinyet.passes.rewrite import Names, common_quantize
 
 MAX_AUTO_CONSTANT = (
     1 << 16
-)  # elements; a larger float constant is a weight that somebody chose not to quantize
+)  # elements; a larger float constant is a weight that was deliberately not quantized
 
 
 @dataclass
@@ -68,7 +68,7 @@ def lower_qdq(graph: Graph) -> tuple[Graph, tuple[Note, ...]]:
 
 
 def _lower_quantize(state: _Lowering, node: Node) -> None:
-    """Quantize of what is integer already: nothing when the parameters agree, else a Requantize."""
+    """Quantize of an integer value: nothing if the parameters agree, else a Requantize."""
     if node in state.absorbed:
         return
     source = state.integer.get(node.input(0))
@@ -136,7 +136,7 @@ def _try_integer(state: _Lowering, node: Node) -> str | None:
 
 
 def _carried(state: _Lowering, node: Node, index: int) -> Tensor | None:
-    """The integers of the input that is, before the first step, what an output is behind the last one."""
+    """The integers of the input that corresponds, before the first step, to an output after the last one."""
     carried = op_of(node).carried
     place = index - len(node.outputs) + len(carried)
     return state.integer.get(node.input(carried[place])) if carried else None
@@ -148,7 +148,7 @@ class _Form:
 
     constants: float constants are quantized here, by their own range; otherwise they are passed on as they are,
     for operators that want them in float. dtype: the type of such constants. wide: everything in int16, for an
-    operator whose values are partly int8: those are widened, which is exact, and int8 outputs narrowed behind it,
+    operator whose values are partly int8: these are widened, which is exact, and int8 outputs narrowed behind it,
     from a scale that holds their range, or from `unit_scale`, which some operators fix.
     """
 
@@ -177,7 +177,8 @@ def _forms(state: _Lowering, node: Node, outputs: Sequence[Tensor]) -> list[_For
     forms = [_Form(constants, dtype) for constants in (False, True)]
     if len(dtypes) > 1 and not op.same_scale and not op.carried:
         wide = [_Form(constants, dtype, True, unit) for unit in (False, True) for constants in (False, True)]
-        # What takes both types as they are (a Clamp) needs no more; for the others, the wide form has the reason.
+        # An operator that takes both types as they are (a Clamp) needs no more; for others, the wide form has the
+        # reason.
         forms = wide if op.check(_mixed(state, node, outputs)) is not None else forms
     return forms
 
@@ -223,8 +224,8 @@ def _build(state: _Lowering, node: Node, outputs: Sequence[Tensor], form: _Form)
 def _integer_inputs(
     state: _Lowering, node: Node, form: _Form, before: list[Node]
 ) -> list[Tensor | None] | None:
-    """The node's inputs in integers; None when one is a float that is no constant. What computes them, if
-    anything must, is appended to `before`."""
+    """The node's inputs in integers; None if one is a float that is no constant. Nodes that compute them are appended
+    to `before`."""
     op = op_of(node)
     weight = op.bias[1] if op.bias is not None else None
     biases = {bias: (of, source) for bias, of, source in _biases(op)}
@@ -252,7 +253,7 @@ def _integer_inputs(
 
 
 def _biases(op: Op) -> list[tuple[int, int, int]]:
-    """Indices of a bias, of its weights, and of what these are multiplied with."""
+    """Indices of a bias, of its weights, and of their factor."""
     return [
         *([] if op.bias is None else [(*op.bias, 0)]),
         *([] if op.state_bias is None else [op.state_bias]),

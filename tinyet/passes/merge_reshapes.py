@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reshapes and copies that say nothing."""
+"""Redundant reshapes and copies."""
 
 from __future__ import annotations
 

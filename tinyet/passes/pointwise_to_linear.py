@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions of one pixel, which is what a convolution over time makes of one frame."""
+"""Convolutions of one pixel, such as a convolution over time on one frame."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tinyet.passes.rewrite import Names
 
 
 def lone_pixels(graph: Graph) -> Graph:
-    """Exact, in float, too: a convolution of one group that makes one pixel of no padding becomes a Linear of what its
-    taps read, whose kernels do not compute pixels two or four at a time."""
+    """Exact, in float, too: a convolution of one group with one output pixel and no padding becomes a Linear of the
+    values that its taps read, whose kernels do not compute pixels two or four at a time."""
     names = Names(graph)
     nodes = [new for node in graph.nodes for new in (_as_linear(node, names) or (node,))]
     return graph.replace(nodes=nodes)
@@ -57,5 +57,5 @@ def _as_linear(node: Node, names: Names) -> tuple[Node, ...] | None:
 
 
 def without_keys(origins: tuple[Origin, ...]) -> tuple[Origin, ...]:
-    """Of nodes that only move values: they are not what the keys name."""
+    """For nodes that only move values: the keys do not name them."""
     return tuple(dataclasses.replace(origin, key="") for origin in origins)

@@ -2,9 +2,9 @@
 """Which channels of a graph can go without changing a bit of its outputs.
 
 Three steps. *Follow*: each value's channel axis, and the groups of channels that stay or go together, through the whole
-graph. *Know*: channels that hold one value everywhere, whatever the inputs are; that value is computed by the
-operators' own references. *Decide*: a group goes when whoever sums one of its channels does so with weights of zero,
-or knows the channel's value and can add its share to the bias instead.
+graph. *Know*: channels that hold one value everywhere, for all inputs; the operators' own references compute it.
+*Decide*: a group goes if every layer that sums one of its channels does so with weights of zero, or knows the
+channel's value and can add its share to the bias instead.
 
 Floats: a share must be zero, of either sign. Sums start from the bias, never from -0, so they never become -0, and
 adding a zero of either sign to them changes no bit. (A float value that is infinite or NaN times a weight of 0 is NaN:
@@ -41,7 +41,7 @@ class Known:
 
 
 class Channels:
-    """The channels of a graph: axes, flows, and the groups of what stays or goes together."""
+    """The channels of a graph: axes, flows, and the groups that stay or go together."""
 
     def __init__(self, graph: Graph) -> None:
         self.axes: dict[Tensor, int] = {}
@@ -128,7 +128,7 @@ def read_inputs(node: Node) -> Mask:
 
 
 def _absorbed(node: Node, flow: Flow, known: Mapping[Tensor, Known]) -> Mask:
-    """Channels multiplied by 0, which is constant whatever the other factor is."""
+    """Channels multiplied by 0, which is constant for any other factor."""
     result = np.zeros(node.output.shape[flow.axis], np.bool_)
     if isinstance(node.attrs, BatchNorm):
         if node.output.dtype is not DType.FLOAT32:
@@ -193,13 +193,13 @@ def _filled(
     return result
 
 
-# ---------------------------------------------------------------- what can go
+# ---------------------------------------------------------------- removable channels
 
 
 def removable(
     graph: Graph, found: Channels, known: Mapping[Tensor, Known]
 ) -> tuple[dict[Tensor, Index], dict[Node, Array]]:
-    """(channels that stay, of each value that loses some; what then is added to biases, for each node that sums)."""
+    """(remaining channels, of each value that loses some; terms added to biases, for each node that sums)."""
     stay: set[int] = set()
     for tensor in graph.outputs:
         if tensor in found.axes:

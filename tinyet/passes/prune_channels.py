@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Channels that are constant or that nobody reads are removed, with everything that only fed or read them.
+"""Channels that are constant or unread are removed, with everything that only fed or read them.
 
-Lossless: the outputs of the graph keep every bit, for every input (prune_analysis.py says what that means in float).
+Lossless: the outputs of the graph keep every bit, for every input (for float see prune_analysis.py).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tinyet.passes.rewrite import Names
 
 
 def prune_channels(graph: Graph) -> tuple[Graph, tuple[Note, ...]]:
-    """The graph without such channels, and what went. A graph with nothing to prune is returned as it is.
+    """The graph without such channels, and the removed ones. A graph with nothing to prune is returned as it is.
 
-    Inputs and outputs of the graph keep their shapes, and every value keeps one channel at least. What one round
-    removes can leave more that nobody reads, so it goes on until nothing is found.
+    Inputs and outputs of the graph keep their shapes, and every value keeps one channel at least. A round can leave
+    more unread channels, so rounds go on until nothing is found.
     """
     smaller, last = graph, None
     while smaller is not last and any(map(_begins, smaller.nodes)):
@@ -52,7 +52,7 @@ def _round(graph: Graph) -> Graph:
     names = Names(graph)
 
     def name(tensor: Tensor) -> str:
-        """Its own for a constant that only one node reads, and so nobody after that."""
+        """Its own for a constant that only one node reads, so that no other needs it."""
         return tensor.name if len(graph.consumers(tensor)) == 1 else names.fresh(tensor.name)
 
     cut = Cut(found.axes, kept, folds, name)

@@ -88,8 +88,8 @@ class Flow:
 class Cut:
     """The channels that stay, and the tensors that come of it.
 
-    kept: of each value that loses channels. folds: what is added to the bias of a node, for each of its output channels
-    before the cut. name: what a cut constant is called.
+    kept: of each value that loses channels. folds: the term added to the bias of a node, for each of its output
+    channels before the cut. name: of a cut constant.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Cut:
         return self._values[tensor]
 
     def part(self, tensor: Tensor, along: Mapping[int, Index | None], name: str | None = None) -> Tensor:
-        """A constant with some of the indices along some axes, its scales too. name: what it is called."""
+        """A constant with some of the indices along some axes, its scales too. name: the new one's."""
         taken = [(axis, index) for axis, index in along.items() if index is not None]
         if not taken:
             return tensor
@@ -143,7 +143,7 @@ class Cut:
         return self._parts[key]
 
     def bias(self, node: Node) -> Tensor | None:
-        """The bias of a weighted node, with what is folded into it, for the channels that stay."""
+        """The bias of a weighted node, with the folded terms, for the channels that stay."""
         bias, fold, name = node.optional_input(2), self._folds.get(node), None
         if fold is not None and fold.any():
             weights = node.input(1)

@@ -39,7 +39,7 @@ class Names:
     def __init__(self, graph: Graph) -> None:
         tensors = (t for node in graph.nodes for t in (*node.inputs, *node.outputs) if t is not None)
         self._taken = {t.name for t in (*graph.inputs, *graph.outputs, *tensors)}
-        # Of a name that was wanted before, the number up to which all are taken.
+        # For each name requested before, the number up to which all are taken.
         self._last: dict[str, int] = {}
 
     def fresh(self, wanted: str) -> str:

@@ -59,9 +59,9 @@ def _integers(graph: Graph, tensor: Tensor, kind: TensorType) -> tuple[Tensor, t
 
 
 def carry_on(graph: Graph) -> Graph:
-    """Operators that go from step to step, and are given nothing to begin with, begin where the run before has stopped.
+    """Operators that go from step to step without a given initial state continue from the previous run.
 
-    Raises ModelError that lists those that go backwards, and for a graph without any.
+    Raises ModelError that lists operators that go backwards, and for a graph without any.
     """
     backwards = [
         node.where or node.op
@@ -78,7 +78,7 @@ def carry_on(graph: Graph) -> Graph:
     nodes: list[Node] = []
     for node in graph.nodes:
         inputs, carried = list(node.inputs), op_of(node).carried
-        # An operator's last state stands behind the states of all its steps: it is what the later pair says.
+        # An operator's last state stands behind the states of all its steps: the later pair has it.
         last = dict(zip(carried[-len(node.outputs) :], node.outputs, strict=True)) if carried else {}
         for index, output in last.items():
             first = node.input(index)
@@ -103,8 +103,9 @@ def carry_on(graph: Graph) -> Graph:
 
 
 def keep_states(graph: Graph, op_of: Callable[[Node], Op] = op_of) -> Graph:
-    """A Keep for each state, which puts the next value where the present one lies. What is kept is copied before where
-    it may be another state's bytes, and so is a result that may be any state's: by then they may be written over."""
+    """A Keep for each state, which writes the next value over the present one. A kept value that may be another
+    state's bytes is copied before, and so is a result that may be any state's: these bytes may be overwritten by
+    then."""
     values = {state.value for state in graph.states}
     copies: list[Node] = []
     keeps: list[Node] = []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table lookups for operators on single bytes of an image, up to their quantization.
 
-A byte has 256 values, so the table holds exactly what the operators between Cast and Quantize give, rounding and all,
-for each index of an axis where they treat its indices unlike (a mean and a deviation for each channel).
+A byte has 256 values, so the table holds exactly the results of the operators between Cast and Quantize, including
+rounding, for each index of an axis whose indices they treat differently (a mean and a deviation for each channel).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _chain(graph: Graph, last: Node) -> list[Node] | None:
         chain.insert(0, producer)
     if chain[0].input(0).dtype is not DType.UINT8:  # a truth value, or an index
         return None
-    # An operand that is broadcast to more elements than the image has is no function of one byte each.
+    # An operand that broadcasts to more elements than the image has is no function of single bytes.
     return chain if all(node.output.shape == last.output.shape for node in chain) else None
 
 

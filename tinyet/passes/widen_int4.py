@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int4 weights become int8 where the operator that reads them has no portable kernel for them."""
+"""int4 weights become int8 if the operator that reads them has no portable kernel for them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Candidates: the kernels that could compute a node, each with its call and what it says that costs."""
+"""Candidates: the kernels that could compute a node, each with its call and its stated cost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ each that layers share is one more bit of the state of the search for choices of
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A kernel for a node, the call that it makes of it, and what it says that costs: None where it says nothing."""
+    """A kernel for a node, its call and its stated cost: None if it states none."""
 
     choice: Choice
     call: Call
@@ -58,8 +58,8 @@ def _candidate(node: Node, choice: Choice, target: Target) -> Candidate:
 
 
 def parts_of(candidate: Candidate, target: Target) -> dict[Hashable, int]:
-    """What a candidate takes of flash: constants, and code as far as it is stated. Equal functions, and equal arrays,
-    are there once in a firmware."""
+    """A candidate's flash: constants, and code as far as it is stated. Equal functions, and equal arrays, are
+    there once in a firmware."""
     call, cost = candidate.call, candidate.cost
     parts: dict[Hashable, int] = {}
     if cost is not None:
@@ -95,7 +95,7 @@ def front_of(candidates: Candidates, allowed: Allowed, target: Target) -> Front[
 
 
 def chosen_by(candidates: Candidates, allowed: Allowed, kernels: KernelSet) -> dict[Node, Candidate]:
-    """What a point of `front_of` stands for."""
+    """The choice that a point of `front_of` stands for."""
     pairs = zip(allowed.items(), kernels.picks, strict=True)
     return {node: candidates[node][indices[option]] for (node, indices), option in pairs}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was decided for a graph, and what there was to choose from."""
+"""The decision for a graph, and the choices that it was taken from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tinyet.planning.price import PlanPrice
 
 @dataclass(frozen=True, eq=False)
 class Untiled:
-    """What would be chosen if each layer were computed as a whole and RAM had no limit, and the arena of that."""
+    """The choice if each layer were computed as a whole and RAM had no limit, and its arena."""
 
     chosen: Chosen
     arena_bytes: int
@@ -22,13 +22,13 @@ class Untiled:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """What was chosen, and what there was to choose from.
+    """The chosen plan, and the choices that it was taken from.
 
     candidates: of every node, in the order of asking; chosen: the one that computes it. kernel_front: of the kernels
-    that memory allowed at each layer, within what the user has pinned; kernels: the point of it that was taken. plans:
-    those that were made and that no other of them dominates, the smallest in RAM first; figures: of the one that was
-    taken; price: by which it is compared with others for the same `optimize` and pins, whatever the limits. untiled:
-    where layers are computed by rows, what they would be otherwise.
+    that memory allowed at each layer, within what the user has pinned; kernels: the point of it that was
+    taken. plans: those that no other made plan dominates, the smallest in RAM first; figures: of the one that
+    was taken; price: by which it is compared with others for the same `optimize` and pins, under any limits.
+    untiled: if layers are computed by rows, the same without.
     """
 
     objective: Objective

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that follow each other, fused: computed tile by tile, one with another, with line buffers between them."""
+"""Successive calls, fused: computed tile by tile, together, with line buffers between them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def fused(
     on_output: bool = False,
     take: Taken | None = None,
 ) -> FusionGroup | None:
-    """The fusion group of calls that follow each other; None where they cannot be one.
+    """The fusion group of successive calls; None if they cannot be one.
 
-    rules: of each of the calls. stacked: line buffers lie one on another; on_output: the lowest on
-    what is whole of the last layer's output. take: the value that they read of which the rows come from the caller.
+    rules: of each of the calls. stacked: line buffers lie one on another; on_output: the lowest on the whole
+    part of the last layer's output. take: the value that they read whose rows come from the caller.
     """
     found = TileSchedule(graph, nodes, rules, None if take is None else take.tensor)
     if not found.possible() or not found.run():

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Pareto front of choices of kernels: of every node one option, flash against instructions, where options share
-parts of flash.
+"""The Pareto front of choices of kernels: one option for every node, flash against instructions, where
+options share parts of flash.
 
-A dynamic program over the nodes. Its state is which shared parts are there already and may be needed again; in each
-state are the partial solutions that no other dominates. Nodes that share parts are looked at one after another, so that
-few parts matter at a time; and a partial solution is given up, too, where one of another state takes no more flash even
-with all parts that it lacks. Nothing of that loses a point.
+A dynamic program over the nodes. Its state is the set of shared parts that are there already and may be
+needed again; in each state are the partial solutions that no other dominates. Nodes that share parts are
+visited one after another, so that few parts matter at a time; and a partial solution is dropped, too, if one
+of another state takes no more flash even with all parts that it lacks. None of this loses a point.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ and says so."""
 FEW_PARTIAL = 500
 """Partial solutions, so few that to carry them on is quicker than to compare states. No point depends on it."""
 STRONGEST = 12
-"""States, those with most partial solutions, that all others are compared with. No point depends on it: what is not
-found to be dominated is carried on."""
+"""States with most partial solutions, with which all others are compared. No point depends on it: a solution
+that is not found to be dominated is carried on."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """A way to compute one node, as the solver sees it. parts: bytes of flash by what they are; a part that several
+    """A way to compute one node, as the solver sees it. parts: bytes of flash by part; a part that several
     nodes need is there once."""
 
     instructions: int
@@ -126,32 +126,32 @@ def kernel_front(nodes: Sequence[Sequence[Option]]) -> Front[KernelSet]:
         history.append(partial)
     picks = [_traced(history, order, index) for index in range(len(partial.flash))]
     flash = np.array([problem.flash(pick) for pick in picks], np.int64)
-    # Of parts whose presence was forgotten some were counted too often.
+    # Some parts whose presence was forgotten were counted too often.
     kept = _best(flash, partial.instructions, partial.home)
     points = (KernelSet(Figures(int(partial.instructions[i]), int(flash[i]), 0), picks[i]) for i in kept)
     return Front(tuple(points), gap)
 
 
 def _best(flash: Int64, instructions: Int64, home: Int64) -> Int64:
-    """The indices of those that no other of the same state dominates, by state and ascending flash; of equal ones the
-    first."""
+    """The indices of solutions that no other of the same state dominates, by state and ascending flash; the
+    first of equal ones."""
     order = np.argsort(home * (flash.max() + 1) + flash, kind="stable")
     flash, instructions, home = flash[order], instructions[order], home[order]
-    # Of a later state all are less than those of the states before.
+    # All numbers of a later state are less than those of the states before.
     falling = instructions - home * (instructions.max() + 1)
     keep = np.ones(len(order), np.bool_)
     keep[1:] = falling[1:] < np.minimum.accumulate(falling)[:-1]
     order, flash, home = order[keep], flash[keep], home[keep]
-    # Of the same flash the last is the fastest.
+    # The last of those with the same flash is the fastest.
     last = np.append((flash[1:] != flash[:-1]) | (home[1:] != home[:-1]), True)
     return np.asarray(order[last], np.int64)
 
 
 def _undominated(partial: _Partial, sizes: Sequence[int]) -> _Partial:
-    """Without those that one of another state dominates even when all parts that it lacks are added to it."""
+    """Without solutions that one of another state dominates even with all parts added that it lacks."""
     there = np.array([[state >> bit & 1 for bit in range(len(sizes))] for state in partial.states], np.int64)
     strongest = np.argsort(-np.bincount(partial.home, minlength=len(there)), kind="stable")[:STRONGEST]
-    # Of each state by each of the strongest: bytes that this lacks of that's parts.
+    # For each state and each of the strongest: the bytes of the former's parts that the latter lacks.
     lacking = (there * np.array(sizes, np.int64)) @ (1 - there[strongest]).T
     flash, instructions, home = partial.flash, partial.instructions, partial.home
     left = np.arange(len(home))
@@ -165,11 +165,12 @@ def _undominated(partial: _Partial, sizes: Sequence[int]) -> _Partial:
 
 
 def _thinned(partial: _Partial) -> tuple[_Partial, int]:
-    """Of those of a state whose flash is within so many bytes the fastest, where there are too many; and the bytes."""
+    """If there are too many solutions, only the fastest of each state within so many bytes of flash; and
+    these bytes."""
     step, total = 0, 0
     while len(partial.flash) > MOST_PARTIAL:
         step = max(2 * step, 16)
-        # By ascending flash the last of a run is the fastest.
+        # With ascending flash the last of a run is the fastest.
         run = partial.flash // step
         fewer = partial.at(np.append((run[1:] != run[:-1]) | (partial.home[1:] != partial.home[:-1]), True))
         if step > 16 and len(fewer.flash) == len(partial.flash):
@@ -192,7 +193,7 @@ def _bits(mask: int) -> list[int]:
 
 @dataclass(frozen=True)
 class _Problem:
-    """The options of the nodes, but for those that another of the node dominates whatever the others are.
+    """The options of the nodes, except those that another option of the node always dominates.
 
     always: bytes that every choice has. sizes: bytes of the shared parts, by bit.
     """
@@ -268,7 +269,7 @@ class _Problem:
     def of(nodes: Sequence[Sequence[Option]]) -> _Problem:
         sizes = {part: size for node in nodes for option in node for part, size in option.parts.items()}
         sure = {part for node in nodes if node for part in set.intersection(*(set(o.parts) for o in node))}
-        # In the order of the options: which bit a part gets decides between equal points.
+        # In the order of the options: a part's bit decides between equal points.
         users = Counter(
             part
             for node in nodes

@@ -30,7 +30,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Choice:
-    """The kernel of a node, who brought it, and those that were asked before it."""
+    """The kernel of a node, its delegate, and the delegates that were asked before."""
 
     kernel: Kernel
     delegate: Delegate
@@ -39,9 +39,9 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """graph: as it was given, but for regions. candidates: for every node of it, in the order of asking.
+    """graph: as it was given, except for regions. candidates: for every node of it, in the order of asking.
 
-    pinned: nodes that the user has lowered to one delegate, which nobody else may compute; `deploy` sees to that.
+    pinned: nodes that the user has lowered to one delegate and no other may compute; `deploy` checks this.
     """
 
     graph: Graph
@@ -81,7 +81,7 @@ class _State:
         return Graph(name, part.inputs, part.outputs, part.nodes)
 
     def complain(self, node: Node, delegate: Delegate | None = None) -> None:
-        """Note that nobody takes a node; with a delegate: that it does not."""
+        """Note that no delegate takes a node; with a delegate: that this one does not."""
         reasons = [r for r in self.refusals.get(node, []) if delegate is None or r.delegate == delegate.name]
         text = "; ".join(map(str, reasons)) or (
             f"{delegate.name} has no kernel" if delegate else "it has no kernel"
@@ -92,9 +92,9 @@ class _State:
 def select_kernels(graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT) -> Selection:
     """The kernels for every node, in the delegates' order.
 
-    A region delegate claims groups of the nodes that those before it left; each group becomes one node. The portable
-    kernels, where the user does not name them, take the nodes that nobody else can compute, and no others.
-    Raises UnsupportedOp with every node that nobody takes, each with its source line and the reasons.
+    A region delegate claims groups of the nodes that those before it left; each group becomes one node. The
+    portable kernels, if the user does not name them, take only the nodes that no other delegate can compute.
+    Raises UnsupportedOp with every node that no delegate takes, each with its source line and the reasons.
     """
     state = _State(graph, target)
     _lowered_modules(state, delegates)
@@ -115,7 +115,8 @@ def select_kernels(graph: Graph, target: Target, delegates: Sequence[Delegate] =
 
 
 def _ask(state: _State, delegate: Delegate, *, last_resort: bool) -> None:
-    """Let a delegate offer its kernels: for all nodes but regions, or for those only that have none yet."""
+    """Let a delegate offer its kernels: for all nodes except regions, or only for those that have none
+    yet."""
     free = [node for node in state.graph.nodes if node not in state.candidates]
     reason = delegate.supports(state.target)
     if reason is not None:
@@ -127,8 +128,8 @@ def _ask(state: _State, delegate: Delegate, *, last_resort: bool) -> None:
         _claim(state, delegate, [node for node in free if node not in state.pinned])
     for node in state.graph.nodes:
         pinned = state.pinned.get(node)
-        # A pinned node has been offered to its delegate. The portable kernels may stand in where memory planning will
-        # find that there is nothing to compute.
+        # A pinned node has been offered to its delegate. The portable kernels may replace it if memory
+        # planning will find that there is nothing to compute.
         may_ask = pinned is None or (delegate is PORTABLE and pinned is not PORTABLE)
         settled = last_resort or pinned is not None or isinstance(node.attrs, Region)
         if may_ask and (node not in state.candidates or not settled):
@@ -169,7 +170,7 @@ def _claim(state: _State, delegate: Delegate, free: Sequence[Node]) -> None:
 
 
 def _region_kernel(state: _State, delegate: Delegate, node: Node) -> Kernel:
-    """What a region delegate made of a region, as a kernel."""
+    """A region delegate's payload for a region, as a kernel."""
     assert delegate.preprocess is not None
     assert isinstance(node.attrs, Region)
     payload = delegate.preprocess(state.under_own_name(node.attrs.graph), state.target)
@@ -187,7 +188,7 @@ def _region_kernel(state: _State, delegate: Delegate, node: Node) -> Kernel:
 def _lowered_modules(state: _State, given: Sequence[Delegate]) -> None:
     """Regions that are in the program already: modules that the user has lowered to a delegate.
 
-    A region delegate must take all of one; a kernel library gets its nodes, which nobody else may compute.
+    A region delegate must take all of one; a kernel library gets its nodes, which no other may compute.
     """
     regions = [node for node in state.graph.nodes if isinstance(node.attrs, Region)]
     by_name = {delegate.name: delegate for delegate in given}

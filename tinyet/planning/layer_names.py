@@ -48,11 +48,11 @@ def common_module(paths: Sequence[str]) -> str:
 
 
 def layer_names(nodes: Sequence[Node]) -> tuple[str, ...]:
-    """A name for each layer: `features.0` for what computes the module features.0.
+    """A name for each layer: `features.0` for the layer of the module features.0.
 
-    Where a module computes several things, the operator stands behind its path (`block.add`), but for those with
+    If a module computes several things, the operator stands behind its path (`block.add`), except for those with
     weights. A module that is called again has a number (`conv`, `conv_2`). Without a module it is operator and index.
-    Their identifiers are unique, too, so that those are the names in C.
+    Their identifiers are unique, too, so they are the names in C.
     """
     modules = [module_of(node) for node in nodes]
     weighted = [any(t is not None and t.is_constant for t in node.inputs) for node in nodes]

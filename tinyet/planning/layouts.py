@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How values lie between layers where not row-major: agreed on between who writes and who reads, when the whole is
+"""Layouts of values between layers that are not row-major: writers and readers agree on them, if the whole is
 cheaper."""
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from tinyet.opset import NO_LAYOUTS, AccessOrder, AccessOrders, DataLayout, Kern
 from tinyet.planning.candidates import Candidate, Chosen
 
 _MOST_AGREEMENTS = 24
-"""Agreements, those that save most instructions, that are tried one by one where there is no room for all: each is a
-plan of the memory or two."""
+"""Agreements, those that save most instructions, that are tried one by one if there is no room for all: each
+costs one or two plans of the memory."""
 
 
 class AccessOrderCache:
-    """What kernels say of the order in which they read and write, asked once each: some look at many ways of doing
-    their work to know."""
+    """The kernels' access orders, asked once each: some kernels compare many ways to do their work first."""
 
     def __init__(self) -> None:
         self._access_orders: dict[tuple[AccessOrders, Node, int], AccessOrder | None] = {}
         self._replaces: dict[tuple[Callable[[Node, int], bool], Node, int], bool] = {}
 
     def access_order(self, kernel: Kernel, node: Node, index: int) -> AccessOrder | None:
-        """What it reads of an input after it has written of its output; None where it promises nothing."""
+        """Which part of an input it still reads when it has written a part of its output; None if it promises
+        nothing."""
         if kernel.access_order is None:
             return None
         key = kernel.access_order, node, index
@@ -58,8 +58,8 @@ def planned(
     fusion_groups: Sequence[FusionGroup] = (),
     first: bool = False,
 ) -> MemoryPlan:
-    """The memory of a graph computed by these candidates, with the layouts of tensors, and calls by rows. first:
-    the addresses are the first ones that are found, not the best; what is alive is the same."""
+    """The memory of a graph computed by these candidates, with the layouts of tensors, and calls by rows.
+    first: the addresses are the first ones found, not the best; the live bytes are the same."""
     stage("planning memory")
     scratch = {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
 
@@ -87,7 +87,7 @@ def planned(
 
 @dataclass(frozen=True)
 class Agreement:
-    """A tensor in a layout. candidates: of who writes it and of who reads it. saved: instructions."""
+    """A tensor in a layout. candidates: of its writer and its readers. saved: instructions."""
 
     tensor: Tensor
     data_layout: DataLayout
@@ -109,8 +109,8 @@ def laid_out(
     target: Target,
     access_orders: AccessOrderCache,
 ) -> Iterator[tuple[dict[Node, Candidate], MemoryPlan]]:
-    """Ways for values to lie: row-major, and as agreed on where that saves instructions and the arena is not larger
-    than `most` bytes, in all places or in as many as there is room for, the best ones first.
+    """Layouts of all values: row-major, and as agreed on if that saves instructions and the arena is not
+    larger than `most` bytes, in all places or in as many as there is room for, the best ones first.
 
     Each with the candidates, those of layers whose tensors lie otherwise with calls for that, and the memory.
     """
@@ -153,7 +153,7 @@ def _with(
 
 
 def agreements_of(graph: Graph, chosen: Chosen, plan: MemoryPlan, target: Target) -> list[Agreement]:
-    """All that would save instructions, what saves most first."""
+    """All agreements that would save instructions, the best first."""
     found = []
     for writer in plan.calls:
         tensor = writer.outputs[0]
@@ -168,7 +168,7 @@ def agreements_of(graph: Graph, chosen: Chosen, plan: MemoryPlan, target: Target
         reader = readers[0]
         data_layout = _common(writer, reader, tensor, chosen)
         if data_layout is None or any(plan.fusion_group(node) is not None for node in (writer, reader)):
-            continue  # what fusion groups read and write are rows
+            continue  # fusion groups read and write rows
         candidates = {
             writer: _candidate(writer, chosen[writer], Layouts(writes=data_layout), target),
             reader: _candidate(reader, chosen[reader], Layouts(reads=data_layout), target),

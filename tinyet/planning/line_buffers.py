@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Line buffers: where the rows between fused layers lie, each buffer in a place of its own or one on another, and what
-moves there."""
+"""Line buffers: the places of the rows between fused layers, each buffer in a place of its own or stacked,
+and the moves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _LineBuffer:
 
     @property
     def bytes(self) -> int:
-        """Bytes in the pile."""
+        """Bytes in the stacked buffers."""
         return (self.next - self.oldest) * row_bytes(self.state.tensor)
 
     def slot(self, row: int) -> int:
@@ -52,9 +52,9 @@ class _LineBuffer:
 class LineBuffers:
     """The actions of a schedule, with a place for each row.
 
-    stacked: windows whose rows are whole words are in one pile, the last layer's lowest; what changes moves all that is
-    above it. Otherwise each has a place of its own, as large as it ever is. base: a whole tensor that lies beneath the
-    stacked_buffers: its rows that are not there yet leave their room to the windows.
+    stacked: windows whose rows are whole words are stacked, the last layer's lowest; a window that changes
+    moves all above it. Otherwise each has a place of its own, of its largest size. base: a whole tensor that
+    lies beneath the stacked buffers: its rows that are not there yet leave their room to the windows.
     """
 
     def __init__(self, schedule: TileSchedule, stacked: bool, base: Tensor | None) -> None:
@@ -98,7 +98,7 @@ class LineBuffers:
         return Place(window.slot(row), self._start(window) if window.stacked else 0)
 
     def _start(self, window: _LineBuffer) -> int:
-        """The first byte of a window in the pile."""
+        """The first byte of a stacked window."""
         return sum(each.bytes for each in self.stacked_buffers[: self.stacked_buffers.index(window)])
 
     def _write(self, tensor: Tensor, row: int, rows: int) -> Place:
@@ -130,7 +130,7 @@ class LineBuffers:
         window.oldest += gone
 
     def _top(self) -> int:
-        """Bytes of the pile."""
+        """Bytes of the stacked buffers."""
         return sum(window.bytes for window in self.stacked_buffers)
 
     def _act(self, action: Action) -> None:
@@ -144,5 +144,5 @@ class LineBuffers:
         return {tensor: window.rows(len(self.actions)) for tensor, window in self.windows.items()}
 
     def heights(self) -> Bytes:
-        """Bytes of the pile at each action."""
+        """Bytes of the stacked buffers at each action."""
         return np.array(self.piled_bytes, np.int64)

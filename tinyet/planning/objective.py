@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan is made for: what counts, and the limits of flash and RAM."""
+"""The objective of a plan: its price, and the limits of flash and RAM."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def check_optimize(wanted: str) -> Optimize:
 
 @dataclass(frozen=True)
 class Objective:
-    """What a choice is made for.
+    """The objective of a choice.
 
-    flash: the most bytes of constants and code of the model; ram: of its arena and state. None: as many as it takes.
+    flash: the most bytes of constants and code of the model; ram: of its arena and state. None: no limit.
     pins: kernels that the user has named for layers, by the layers' names. untiled: no layer is computed by rows.
     input_rows: the input comes row by row.
     """

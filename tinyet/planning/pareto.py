@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Pareto front over instructions, flash and RAM: what of several ways none other beats, and which of them to take.
+"""The Pareto front over instructions, flash and RAM: the ways that no other beats, and the choice of one of
+them.
 
 Choices of kernels and whole plans are points of such fronts. A choice of kernels has no RAM of its own: 0, until its
 memory is planned.
@@ -14,8 +15,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 @dataclass(frozen=True)
 class Figures:
-    """What a plan takes: instructions of an inference and bytes of flash, as far as they are stated; bytes of the arena
-    and of state."""
+    """The figures of a plan: instructions of an inference and bytes of flash, as far as they are stated;
+    bytes of the arena and of state."""
 
     instructions: int
     flash: int
@@ -27,7 +28,7 @@ class Figures:
 
 
 class Point(Protocol):
-    """What can be in a front."""
+    """A possible point of a front."""
 
     @property
     def figures(self) -> Figures: ...
@@ -48,8 +49,8 @@ class Front(Generic[P]):
         return iter(self.points)
 
     def with_point(self, new: P) -> Front[P]:
-        """The front with a point more, behind the others; without those that it dominates. The same front where one of
-        its points dominates the new one."""
+        """The front with a new last point; without points that it dominates. The same front if one of its
+        points dominates the new one."""
         if any(point.figures.dominates(new.figures) for point in self.points):
             return self
         kept = tuple(point for point in self.points if not new.figures.dominates(point.figures))
@@ -57,9 +58,9 @@ class Front(Generic[P]):
 
 
 def select(points: Iterable[P], excess: Callable[[Figures], int], price: Callable[[P], Any]) -> P:
-    """The point with the least price of those within limits; where none is, the one that exceeds them least.
+    """The point with the least price within the limits; if there is none, the one that exceeds them least.
 
-    excess: bytes of flash and RAM above the limits, 0 within them. Of equal points the first. Raises ValueError where
-    there are none.
+    excess: bytes of flash and RAM above the limits, 0 within them. Of equal points the first. Raises
+    ValueError without points.
     """
     return min(points, key=lambda point: (excess(point.figures), price(point)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes a plan, step by step: a tiling, kernels for it, and values and memory as they will be."""
+"""The steps to a plan: a tiling, its kernels, and the layouts and memory of its values."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tinyet.planning.pareto import Figures, Front
 
 @dataclass(frozen=True, eq=False)
 class Tiling:
-    """Which layers are computed by tiles, and the candidates of all; the same whatever limits there are.
+    """Which layers are computed by tiles, and the candidates of all; limits do not change it.
 
     fusion_groups: none where all layers are untiled. candidates: of every node; allowed: those that may be
-    compared. needs: for each node that needs a call the bytes that are alive at it if a candidate makes it, by that
-    one's index.
+    compared. needs: for each node that needs a call, the live bytes at it for each candidate, by the
+    candidate's index.
     """
 
     candidates: Candidates
@@ -54,8 +54,8 @@ class Tiling:
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """A kernel for every node, of those that a tiling allows: `kernels` is the point of `front` that was taken. first:
-    a first plan of their memory, which is the last one where nothing better can be."""
+    """A kernel for every node, of those that a tiling allows: `kernels` is the point of `front` that was
+    taken. first: a first plan of their memory, which is final if no better one is possible."""
 
     tiling: Tiling
     allowed: Allowed
@@ -71,8 +71,7 @@ class Assignment:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A plan as it would be printed: the candidates with their layouts, where everything lies, and what all of it
-    takes."""
+    """A plan as it would be printed: the candidates with their layouts, all addresses, and the figures."""
 
     assignment: Assignment
     chosen: Chosen
@@ -114,5 +113,5 @@ def own_bytes(
             saved = size
         elif found is not None and tensor in found.needed:
             saved = max(saved, found.saved(tensor))
-    # One block is that of both where the output is in place now.
+    # Both share one block if the output is in place now.
     return need + (0 if overwritten is None else size) - saved

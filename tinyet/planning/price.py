@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One number for instructions, flash and RAM: what points of a Pareto front are compared by."""
+"""One number for instructions, flash and RAM, by which points of a Pareto front are compared."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ of RAM."""
 
 
 class Price(NamedTuple):
-    """The least is the best. too_slow: for "balanced", more instructions than any saving is worth. own: logarithm of
-    the product by what is asked for; tie: by what "balanced" asks for, which decides between equal ones."""
+    """The least is the best. too_slow: for "balanced", more instructions than any saving is worth. own:
+    logarithm of the product by the chosen aim; tie: by the aim "balanced", which decides between equal
+    ones."""
 
     too_slow: bool
     own: float
@@ -52,10 +53,10 @@ def price(figures: Figures, optimize: Optimize, most: int) -> Price:
 
 @dataclass(frozen=True)
 class Pricing:
-    """The prices of all plans of a graph, whatever the limits.
+    """The prices of all plans of a graph, under any limits.
 
-    most: as for `price`. unstated: instructions that stand for layers whose kernels state none: else nothing would be
-    too much beside them. free: what untiled layers take without limits.
+    most: as for `price`. unstated: instructions that stand for layers whose kernels state none: otherwise no cost
+    would be too high beside them. free: the figures of untiled layers without limits.
     """
 
     optimize: Optimize
@@ -64,9 +65,9 @@ class Pricing:
     free: Figures
 
     def of(self, figures: Figures, *, tiled: bool) -> PlanPrice:
-        """But for "size", tiled layers are for those who limit RAM: it is worth none of what they cost by itself, and
-        they are never better than untiled ones without a limit, so that nobody need look at them where these have
-        room."""
+        """Except for "size", tiled layers are only for a limit of RAM: otherwise RAM is worth none of their
+        cost, and they are never better than untiled ones without a limit, so they need not be tried if these
+        have room."""
         if not tiled or self.optimize == "size":
             own = self._price(figures)
             return PlanPrice(own, False, own, figures.ram)

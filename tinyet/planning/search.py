@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for plans for one target: a kernel for every node, the memory that they need, and which of them work by
-tiles."""
+"""The search for plans for one target: a kernel for every node, the memory that they need, and the nodes that
+work by tiles."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ _MOST_ASSIGNMENTS = 12
 _LIMITS_A_HALVING = {"speed": 8, "balanced": 8, "size": 2}
 """Limits of the arena that are tried for tiled layers until half of it is left: each of eight is 8 % below the last."""
 _HALVINGS = 6
-"""How often half of the arena is asked for: down to a 64th."""
+"""How often the arena is halved: down to a 64th."""
 _MOST_BEYOND = 3
-"""Plans, those with fewest bytes alive, that are made where nothing has room."""
+"""Number of plans, those with fewest live bytes, that are made if nothing has room."""
 
 
 def decide(
@@ -69,18 +69,19 @@ def decide(
 ) -> tuple[Decision, MemoryPlan]:
     """A candidate for every node, and the memory plan, as the objective asks for them.
 
-    delegates: who may be asked for kernels of tiles; require: nobody else may compute any. Raises UsageError for a pin
+    delegates: may be asked for kernels of tiles; require: no other may compute any. Raises UsageError for a pin
     that no layer has.
     """
     return _PlanSearch(selection, target, delegates, objective, require=require).decide()
 
 
 class _PlanSearch:
-    """Makes plans, and takes of the Pareto front of instructions, flash and RAM the one that the objective asks for.
+    """Makes plans, and takes the one that the objective asks for from the Pareto front of instructions, flash and
+    RAM.
 
-    Which plans there are does not depend on the limits, only which of them are worth looking at: kernels of untiled
-    layers, with ever less memory at the calls that need most of it; and, where the best of those has no room, the same
-    of tiled layers, for ever smaller arenas. So a wider limit never leads to a worse plan.
+    Limits do not change the set of plans, only which of them are tried: kernels of untiled layers, with ever less
+    memory at the calls that need most of it; and, if the best of these has no room, the same of tiled layers, for
+    ever smaller arenas. So a wider limit never leads to a worse plan.
     """
 
     def __init__(
@@ -155,11 +156,11 @@ class _PlanSearch:
         )
         return decision, best.memory
 
-    # ------------------------------------------------------------ tilings, and kernels for them
+    # ------------------------------------------------------------ tilings and their kernels
 
     def wants_tiles(self, free: Assignment) -> bool:
-        """Whether tiled layers are worth a look: what untiled layers would be without a limit has no room, or RAM
-        counts as much as time."""
+        """Whether tiled layers are worth a try: untiled layers without a limit have no room, or RAM counts as
+        much as time."""
         if self.objective.input_rows:
             return True
         if self.objective.untiled:
@@ -193,8 +194,8 @@ class _PlanSearch:
         return {n: [self.pins[n]] if n in self.pins else comparable(c) for n, c in candidates.items()}
 
     def search(self, assignment: Assignment) -> None:
-        """Settle what is promising of a tiling: from the kernels that would be chosen without a limit, with ever less
-        memory at the calls that need the most."""
+        """Plan the promising choices of a tiling: from the kernels that would be chosen without a limit, with
+        ever less memory at the calls that need the most."""
         tiling, allowed, spare = assignment.tiling, assignment.tiling.allowed, self.objective.flash
         if spare is not None:
             spare -= _flash_of(tiling.fusion_groups, assignment.chosen)
@@ -208,7 +209,7 @@ class _PlanSearch:
             limit = max((needs[assignment.index(n)] for n, needs in tiling.choices.items()), default=0) - 1
             bound = self.ram(assignment.chosen, assignment.first, assignment.first.lower_bound)
             if self.over_ram(bound) > 0:
-                # Below the least of all kernels nothing comes, so nothing need be given up for it.
+                # No kernels take less than the least, so nothing need be given up for it.
                 limit = min(limit, max(self.room(assignment), tiling.least))
             fewer = tiling.within(limit)
             if fewer == allowed:
@@ -219,7 +220,7 @@ class _PlanSearch:
     def fastest(
         self, front: Front[KernelSet], fusion_groups: Sequence[FusionGroup], flash: int | None
     ) -> KernelSet:
-        """The kernels with the least price of those within `flash`, beside what fusion groups take to go on."""
+        """The kernels with the least price within `flash`, beside the fusion groups' own code."""
         most = self.pricing.most - moving(fusion_groups)
         return select(
             front,
@@ -236,7 +237,8 @@ class _PlanSearch:
         return Assignment(tiling, allowed, chosen, front, kernels, plan)
 
     def tilings(self, free: Assignment) -> Iterator[Assignment]:
-        """Tilings for ever smaller arenas: those that need hardly more than there is, until none is promising."""
+        """Tilings for ever smaller arenas: those that need hardly more than is available, until none is
+        promising."""
         stage("planning memory by rows")
         frugal = {n: self.candidates[n][indices[0]] for n, indices in free.tiling.within(0).items()}
         least = planned(self.graph, frugal, self.access_orders, first=True)
@@ -253,7 +255,7 @@ class _PlanSearch:
         for step in range(_HALVINGS * _LIMITS_A_HALVING[optimize]):
             limit = round(top / 2 ** (step / _LIMITS_A_HALVING[optimize])) - 1
             if room is not None and 4 * limit > 5 * room:
-                continue  # what is there in the end may be a little less than what was counted
+                continue  # the final plan may have a little less than was counted
             fusion_groups = search.fusion_groups(limit)
             if fusion_groups is None:
                 break
@@ -273,8 +275,8 @@ class _PlanSearch:
     def with_tiles(
         self, tiles: Mapping[Node, TileCandidates], fusion_groups: Sequence[FusionGroup]
     ) -> tuple[Candidates, Front[KernelSet], Figures]:
-        """The candidates of all nodes, those for tiles of nodes in fusion groups; their front, and what its best
-        takes but for RAM."""
+        """The candidates of all nodes, those for tiles of nodes in fusion groups; their front, and the
+        figures of its best without RAM."""
         inside = {node for found in fusion_groups for node in found.nodes}
         candidates = {n: tiles[n].candidates if n in inside else c for n, c in self.candidates.items()}
         allowed = self.allowed_of(candidates)
@@ -304,7 +306,7 @@ class _PlanSearch:
                 continue
 
     def tiles(self, calls: Sequence[Node]) -> dict[Node, TileCandidates]:
-        """What can be computed by tiles: by kernels alone, not by regions."""
+        """Nodes that can be computed by tiles: by kernels alone, not by regions."""
         nodes = [
             node
             for node in calls
@@ -322,11 +324,11 @@ class _PlanSearch:
 
         return tile_candidates_of(nodes, offer)
 
-    # ------------------------------------------------------------ plans, and what they take
+    # ------------------------------------------------------------ plans and their figures
 
     def settle(self, assignment: Assignment) -> None:
-        """Put what becomes of a choice of kernels into the front, with each layout of its values; unless it has no room
-        whatever its addresses are, or something better is there."""
+        """Put the plans of a choice of kernels into the front, with each layout of its values; unless it has
+        no room at any addresses, or a better plan is there."""
         agreements = agreements_of(self.graph, assignment.chosen, assignment.first, self.target)
         bound = self.ram(assignment.chosen, assignment.first, assignment.first.lower_bound)
         stated = self.figures(assignment.chosen, assignment.first)
@@ -342,7 +344,7 @@ class _PlanSearch:
         if memory.arena_bytes > memory.lower_bound:
             memory = planned(self.graph, assignment.chosen, self.access_orders, fusion_groups=fusion_groups)
         agreements = agreements_of(self.graph, assignment.chosen, memory, self.target)
-        # What is there is spent on speed only where that is all that is asked for.
+        # All available memory is spent on speed only if speed is the only aim.
         most: int | None = memory.arena_bytes
         if self.objective.optimize == "speed":
             most = None if self.objective.ram is None else max(self.room(assignment), memory.arena_bytes)
@@ -357,7 +359,8 @@ class _PlanSearch:
             self.front = self.front.with_point(plan)
 
     def best(self) -> Plan:
-        """What the objective asks for, of what has room; where nothing has, what takes the least beyond."""
+        """The best plan for the objective that has room; if none has, the one that exceeds the limits
+        least."""
         if not any(self.fits(plan) for plan in self.front):
 
             def least(assignment: Assignment) -> tuple[int, PlanPrice]:
@@ -370,10 +373,10 @@ class _PlanSearch:
         return select(self.front, self.objective.excess, self.price_of)
 
     def figures(self, chosen: Chosen, plan: MemoryPlan) -> Figures:
-        """What a plan takes, as far as it is stated."""
+        """A plan's figures, as far as they are stated."""
         parts = {part: size for c in chosen.values() for part, size in self.parts(c).items()}
         counts = sum(c.instructions for c in chosen.values())
-        # What states nothing is computed tile by tile all the same.
+        # Kernels that state nothing are tiled all the same.
         silent = sum(plan.runs(n) for s in plan.fusion_groups for n in s.nodes if chosen[n].cost is None)
         return Figures(
             counts + moving(plan.fusion_groups) + INSTRUCTIONS_AN_ACTION * silent,
@@ -409,7 +412,7 @@ class _PlanSearch:
         return self.objective.excess(plan.figures) == 0
 
     def least(self, assignment: Assignment) -> Figures:
-        """What kernels with less memory would take at least."""
+        """A lower bound for kernels with less memory."""
         stated = self.figures(assignment.chosen, assignment.first)
         agreements = agreements_of(self.graph, assignment.chosen, assignment.first, self.target)
         ram = self.ram(assignment.chosen, assignment.first, assignment.tiling.least)
@@ -430,5 +433,5 @@ class _PlanSearch:
 
 
 def _flash_of(fusion_groups: Sequence[FusionGroup], chosen: Chosen) -> int:
-    """Bytes that fusion groups take beside their kernels, where those state theirs."""
+    """Bytes that fusion groups take beside their kernels, if these state theirs."""
     return FLASH_A_LAYER * sum(chosen[n].cost is not None for s in fusion_groups for n in s.nodes)

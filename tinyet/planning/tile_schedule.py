@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In what order fused layers compute their rows, and until when each row is needed."""
+"""The order in which fused layers compute their rows, and until when each row is needed."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ Event = Tile | Padding | TakenRow
 
 @dataclass(eq=False)
 class State:
-    """Of a tensor while the rows go by; they are counted from the tensor's first, those above it are negative.
+    """A tensor's rows during the schedule; they are counted from the tensor's first, rows above it are negative.
 
-    top, end: the rows that are wanted at all. next: the first that is not there yet. whole: it is no window.
-    lasting: it is needed beyond the fusion group. fill: the value of what surrounds it.
+    top, end: the rows that are wanted at all. next: the first that is not there yet. whole: it is no window. lasting:
+    it is needed beyond the fusion group. fill: the value of its padding.
     """
 
     tensor: Tensor
@@ -82,16 +82,16 @@ class TileSchedule:
                 self.readers.setdefault(node.input(index), []).append((node, rules[node]))
         self.states: dict[Tensor, State] = {}
 
-    # ------------------------------------------------------------ what there is
+    # ------------------------------------------------------------ queries
 
     def possible(self) -> bool:
-        """Whether every layer divides into tiles, what is whole is there, and what surrounds an image is one value."""
+        """Whether every layer divides into tiles, whole tensors are there, and padding has one value."""
         if self._waits_for_itself():
             return False
         for node in self.nodes:
             rule = self.rules[node]
             whole = [t for i, t in enumerate(node.inputs) if t is not None and i not in rule.inputs]
-            if rule.strips(node) is None or any(t in self.made or t in self.readers for t in whole):
+            if rule.tiles(node) is None or any(t in self.made or t in self.readers for t in whole):
                 return False
         if not self.reduced.isdisjoint(self.readers):
             return False
@@ -103,7 +103,8 @@ class TileSchedule:
         return self.take is None or self.take in self.states
 
     def _waits_for_itself(self) -> bool:
-        """Whether something that the layers read is made of what they make, by nodes outside of the fusion group."""
+        """Whether the layers read a value that nodes outside of the fusion group compute from the layers'
+        results."""
         outside: dict[Tensor, None] = {}
         queue = list(self.made)
         while queue:
@@ -140,9 +141,9 @@ class TileSchedule:
 
     def count(self, node: Node) -> int:
         """Tiles of a layer."""
-        return self.rules[node].strips(node) or 0
+        return self.rules[node].tiles(node) or 0
 
-    # ------------------------------------------------------------ what happens
+    # ------------------------------------------------------------ actions
 
     def run(self) -> bool:
         """Until everything is computed; False where it comes to a halt."""

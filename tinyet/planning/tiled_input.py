@@ -20,8 +20,8 @@ _CHANNELS_LAST = (
 def taken_input(graph: Graph, rules: Mapping[Node, TileMap]) -> Taken:
     """The graph's input as its first layers read it.
 
-    rules: of the calls that can be computed by rows. Raises UsageError, listing all that is wrong, where rows cannot be
-    taken: there must be one input, and every layer that reads it must be one of those.
+    rules: of the calls that can be computed by rows. Raises UsageError, listing all obstacles, if rows cannot
+    be taken: there must be one input, and every layer that reads it must be one of these calls.
     """
     if len(graph.user_inputs) != 1:
         names = ", ".join(t.name for t in graph.user_inputs)
@@ -61,6 +61,6 @@ def taken_input(graph: Graph, rules: Mapping[Node, TileMap]) -> Taken:
 
 
 def _pads(node: Node, rule: TileMap, image: Tensor) -> bool:
-    """Whether strips need rows above or below the image."""
-    strips = rule.strips(node) or 0
-    return rule.before > 0 or (strips - 1) * rule.stride + rule.window - rule.before > image.shape[1]
+    """Whether tiles need rows above or below the image."""
+    tiles = rule.tiles(node) or 0
+    return rule.before > 0 or (tiles - 1) * rule.stride + rule.window - rule.before > image.shape[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which layers are fused and computed by tiles: as few as it takes for the arena to be as small as is asked."""
+"""Which layers are fused and computed by tiles: only as many as the requested arena needs."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from tinyet.planning.fusion import fused
 INSTRUCTIONS_A_BYTE = 0.4
 """Instructions to move a byte within a line buffer, on a core with 32 bits: memmove takes a word at a time."""
 INSTRUCTIONS_AN_ACTION = 25
-"""Instructions of the loop in the generated C (emit/fusion.py) to find out what is next, and to call it."""
+"""Instructions of the loop in the generated C (emit/fusion.py) to find the next action, and to call it."""
 FLASH_A_LAYER = 160
 """Bytes of that loop and of its table, a layer: 90 in DS-CNN, 200 in ResNet8."""
 
 _MOST_NEIGHBORS = 8
-"""Calls before, and calls behind, each one that needs too much that may be fused with it. What is tried grows with the
-square."""
+"""Number of calls before, and after, a call that needs too much that may be fused with it. The number of
+trials grows with the square."""
 _MOST_STEPS = 12
-"""Halvings of the span in which the smallest arena is looked for: it is found to 1/4096 of what untiled layers need."""
+"""Halvings of the span in which the smallest arena is searched: it is found to 1/4096 of the untiled layers'
+need."""
 
 
 @dataclass(frozen=True, eq=False)
 class TileCandidates:
-    """A layer by tiles. candidates: of the node for one tile, with what all tiles cost."""
+    """A layer by tiles. candidates: of the node for one tile, with the cost of all tiles."""
 
     rule: TileMap
     candidates: tuple[Candidate, ...]
@@ -53,20 +54,20 @@ class TileCandidates:
 def tile_candidates_of(
     nodes: Sequence[Node], offer: Callable[[Graph], Candidates]
 ) -> dict[Node, TileCandidates]:
-    """What can compute each node by tiles, of those that can be; a tile is one row, or the fewest there can be.
+    """The candidates of each node that can be tiled; a tile is one row, or the fewest possible.
 
-    offer: the candidates of each node of a graph; a node that nobody computes has none.
+    offer: the candidates of each node of a graph; none for a node that no kernel computes.
     """
     rules = {
-        node: rule for node in nodes if (rule := op_of(node).rows(node)) is not None and rule.strips(node)
+        node: rule for node in nodes if (rule := op_of(node).rows(node)) is not None and rule.tiles(node)
     }
     made = {node: tile_node(node, rule) for node, rule in rules.items()}
     inputs = (t for each in made.values() for t in each.inputs if t is not None and not t.is_constant)
     outputs = tuple(each.outputs[0] for each in made.values())
-    offered = offer(Graph("strips", tuple(dict.fromkeys(inputs)), outputs, tuple(made.values())))
+    offered = offer(Graph("tiles", tuple(dict.fromkeys(inputs)), outputs, tuple(made.values())))
     found = {}
     for node, rule in rules.items():
-        times = rule.strips(node) or 0
+        times = rule.tiles(node) or 0
         candidates = tuple(_repeated(c, times) for c in offered.get(made[node], ()) if not c.call.init)
         if candidates and all(c.call.state_bytes == 0 for c in candidates):
             found[node] = TileCandidates(rule, candidates)
@@ -83,8 +84,8 @@ def _repeated(candidate: Candidate, times: int) -> Candidate:
 
 @dataclass(frozen=True, eq=False)
 class _Segment:
-    """Calls that are fused. bytes: alive at its worst moment, with what lives on around it. cost: instructions
-    beyond those of the same layers as a whole."""
+    """Calls that are fused. bytes: alive at its worst moment, with the values that live on around it. cost:
+    instructions beyond those of the same layers as a whole."""
 
     fusion_group: FusionGroup
     bytes: int
@@ -124,7 +125,8 @@ class TilingSearch:
         return max(self.alive, default=0) * (2 if self.takes else 1)
 
     def smallest(self) -> list[FusionGroup]:
-        """Those with the smallest arena, by what is alive; none where fusion groups do not make it smaller."""
+        """The segments with the smallest arena, by live bytes; none if fusion groups do not make it
+        smaller."""
         most = self.most_alive
         low = max((n for k, n in enumerate(self.alive) if self.calls[k] not in self.tiles), default=0)
         best: list[FusionGroup] = []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An Arduino library: what the IDE installs from a .zip file, with sketches as its examples. It is a folder of its own
-in the project, so that what tinyet keeps beside it goes into nobody's sketchbook.
+"""An Arduino library, which the IDE installs from a .zip file, with sketches as its examples. It is a folder of its
+own in the project, so that tinyet's other files stay out of the sketchbook.
 
 <Name>/src/<Name>.h          what a sketch includes; <Name>Tflm.h: one that was written for TensorFlow Lite Micro
 <Name>/src/<name>/           the model and the kernels it uses
@@ -9,7 +9,7 @@ in the project, so that what tinyet keeps beside it goes into nobody's sketchboo
 
 The IDE compiles all of src/ and gives no flags of a library's own to the compiler. So the harness's sketch compiles
 the model's one C file again, with the trace hooks; the linker takes it in place of the library's, which stays in its
-archive. The kernels are the library's own objects, so that it is they that are proved.
+archive. The kernels are the library's own objects, so the proof covers them.
 """
 
 from __future__ import annotations

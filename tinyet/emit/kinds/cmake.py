@@ -7,8 +7,8 @@ harness/             the program that serves the model to a host
 platform/support/    what the programs run on: this machine, and startup code and drivers of a bare-metal board
 cmake/<board>.cmake  the toolchain file, for cores whose compiler stands by itself
 
-The library is for every board. The programs are for this machine and for bare-metal boards: what a program on another
-board starts from is its framework's matter.
+The library is for every board. The programs are for this machine and for bare-metal boards: on another board its
+framework starts a program.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kind of project is: all that generating one, and opening one, must know of it. How one is built: `build/`."""
+"""A kind of project: everything that generating and opening one must know. `build/` builds it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class ProjectKind:
     """One kind of project.
 
     refusal: why a board cannot have such a project, or None. tree: the project's files.
-    docs: its line in docs/projects.md: how it is asked for, what opens it, what it is for, where more is said.
-    bare: whether tinyet's own code starts the application on a board, not a framework's.
+    docs: its line in docs/projects.md: its option, the tool that opens it, its use, further reading. bare: whether
+    tinyet's own code starts the application on a board, not a framework's.
     application: whether there is one, and so a program, samples and a harness beside the C files.
     library: whether the model is a library that has a version and a home page.
     archive: model → the folder of the library, which can be written as a .zip file, too; None where it cannot.
-    tells_outputs: whether the files say what the sample's outputs are, which costs a run on the host.
+    tells_outputs: whether the files state the sample's outputs, which costs a run on the host.
     """
 
     name: Kind

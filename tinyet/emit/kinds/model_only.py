@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Just the C: the model and the kernels it uses, to be compiled by whatever build there is."""
+"""Just the C: the model and the kernels it uses, for any build."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from tinyet.emit.kinds.tree import (
     template_text,
 )
 
-# What a harness on Arduino's core has beside model_desc.c and tinyet_harness.c.
+# Files of a harness on Arduino's core beside model_desc.c and tinyet_harness.c.
 _ARDUINO_PLATFORM = ("platform/tinyet_arduino.cpp", "platform/tinyet_arduino.h")
 
 

@@ -15,7 +15,7 @@ from tinyet.emit.facts import ModelFacts
 from tinyet.errors import InternalError
 from tinyet.version import __version__
 
-# What a model's header for applications of TensorFlow Lite Micro includes.
+# The include of a model's header for applications of TensorFlow Lite Micro.
 TFLM_COMMON = "tinyet_tflm.h"
 # Width of the sample's lines: 16 bytes each.
 _BYTES_A_LINE = 16
@@ -52,7 +52,7 @@ def context_of(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]
         "input_lines": [tensor.description for tensor in facts.inputs],
         "output_lines": [tensor.description for tensor in facts.outputs],
         "sample_lines": [byte_lines(sample) for sample in facts.samples],
-        # Programs on this machine read the same sample; where only AVR reads it, it stays out of the RAM.
+        # Programs on this machine read the same sample; if only AVR reads it, it stays out of the RAM.
         "sample_in_progmem": False,
         "prints_reals": any(tensor.is_float or tensor.is_quantized for tensor in facts.outputs),
         "qemu": "" if board.qemu is None else qemu_command(board),
@@ -79,7 +79,7 @@ def support_files(directory: str, board: Board) -> dict[str, str]:
 
 
 def harness_files(directory: str, context: Mapping[str, object]) -> dict[str, str]:
-    """The firmware that serves the model to a host, and what it knows of the model (model_desc.c)."""
+    """The firmware that serves the model to a host, and its description of the model (model_desc.c)."""
     board = context["board"]
     assert isinstance(board, Board)
     files = {

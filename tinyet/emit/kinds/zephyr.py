@@ -150,7 +150,7 @@ def _context(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) 
     return context_of(board, facts, model_sources) | {
         "board_file": board_file(board.zephyr.board),
         "board_conf": board.zephyr.conf.splitlines(),
-        # Of other families, Zephyr's own board files say it all.
+        # For other families, Zephyr's own board files suffice.
         "fpu": board.target.family == "arm" and "fpu" in board.target.features,
         "harness_counts": max(facts.layers + facts.events, _LEAST_COUNTS),
         "harness_sources": sorted(
@@ -203,6 +203,6 @@ KIND = ProjectKind(
     ),
     refusal,
     tree,
-    # Zephyr's own test runner reads the console, so it is told what will be there.
+    # Zephyr's own test runner reads the console, so it gets the expected text.
     tells_outputs=True,
 )

@@ -53,7 +53,7 @@ class Context:
     # ------------------------------------------------------------ the node at hand
 
     def enter(self, node: OnnxNode | None) -> None:
-        """From here on, what is emitted comes from this node."""
+        """From here on, emitted nodes come from this node."""
         self._node = node
 
     @property
@@ -129,7 +129,7 @@ class Context:
                 self._reals[value] = made
         return self._reals[value]
 
-    # ------------------------------------------------------------ what reads the node at hand
+    # ------------------------------------------------------------ readers of the node at hand
 
     def quantizers(self, name: str) -> list[OnnxNode] | None:
         """The QuantizeLinear nodes of one and the same scale that alone read a value; None where others do."""

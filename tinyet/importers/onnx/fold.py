@@ -70,7 +70,7 @@ def folded(node: OnnxNode, inputs: Sequence[Array | None], opset: int, budget: B
     budget.hold(8 * count)
     try:
         arrays = _computed(node, inputs, opset)
-    # What the reference implementation says of sizes and types that do not fit: it raises whatever numpy does.
+    # The reference implementation's errors for sizes and types that do not fit: it raises numpy's.
     except Exception as error:
         raise RefusedError(
             f"cannot be computed of its constants: {type(error).__name__}: {str(error)[:100]}"

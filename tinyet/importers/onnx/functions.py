@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of float32 values, to the last bit as ONNX Runtime has them on processors with FMA where it has its own
-approximations (sigmoid, tanh), else as float64 has them, which is less than a float32's last bit away."""
+"""Functions of float32 values: equal to ONNX Runtime's on processors with FMA, bit for bit, for its own
+approximations (sigmoid, tanh), else float64's, which is less than a float32's last bit away."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operator → handler: what a quantized ONNX graph may hold."""
+"""Operator → handler: the operators that a quantized ONNX graph may hold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyet.importers.onnx.values import Integers, Numbers, Value
 
 
 def quantize(ctx: Context) -> Value:
-    """Constants are quantized here; a byte becomes another by a table; what was computed in float32 by Quantize."""
+    """Constants are quantized here; a byte becomes another by a table; a float32 result is quantized by Quantize."""
     value, scale = ctx.value(0), ctx.scale_of(ctx.node)
     if isinstance(value, Numbers):
         data = scale.quantized(value.real)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Handlers of operators that work element by element.
 
-What depends on one int8 alone is a table of its 256 values, made of what ONNX Runtime computes in float32. A sum or a
-product of two is ONNX Runtime's (QLinearAdd, QLinearMul), where the operators of the graph can give it for all 65,536
-pairs.
+A function of one int8 is a table of its 256 values, computed as ONNX Runtime does in float32. A sum or a product of
+two is ONNX Runtime's (QLinearAdd, QLinearMul), if the operators of the graph can give it for all 65,536 pairs.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def apply(ctx: Context, attrs: Attrs, function: Function) -> Value:
 
 
 def last_bits(ctx: Context) -> None:
-    """Said of what is computed in float32 of values that are no bytes, where each runtime has its own last bits."""
+    """The note on float32 results of values that are no bytes: each runtime has its own last bits."""
     ctx.inexact(
         f"{ctx.node.op} is computed in float32, by ONNX Runtime too, whose last bits are others",
         "put a QuantizeLinear and a DequantizeLinear before it: a function of one byte is a table",
@@ -220,7 +219,7 @@ def quantized_pair(ctx: Context, a: Value, b: Value, target: Scale) -> Value:
     unsigned = target.dtype == "uint8"
     quant = target.per_tensor()
     if math.prod(shape_of(a)) < math.prod(shape_of(b)):
-        a, b = b, a  # what is repeated is ONNX Runtime's second operand
+        a, b = b, a  # the repeated operand is ONNX Runtime's second
     x, y = (_integers(ctx, v) for v in (a, b))
     if {v.unsigned for v in (a, b) if isinstance(v, Bytes)} != {unsigned}:
         ctx.inexact("its operands and its result are not all signed, or all unsigned, bytes")
@@ -256,7 +255,7 @@ def _integers(ctx: Context, value: Value) -> Tensor:
 
 
 def _differing(node: Node, other: Node) -> int:
-    """Of all pairs of int8, those for which two nodes of the same operands have different results."""
+    """The pairs of int8 for which two nodes of the same operands have different results."""
     every = EVERY.astype(np.int8)
     grid = [every[:, None], every[None, :]]
     kinds = [

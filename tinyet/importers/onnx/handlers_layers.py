@@ -3,8 +3,8 @@
 
 Between a DequantizeLinear for each input and a QuantizeLinear, ONNX Runtime computes these in integers (QLinearConv,
 QGemm, QLinearMatMul, QLinearGlobalAveragePool): an exact sum, times a factor in float32, to nearest, halves to even.
-That is the rounding "even" of Conv2d, Linear and Mean, so the integers are the same. Elsewhere it computes in float32,
-and so does the graph.
+Conv2d, Linear and Mean have this rounding as "even", so the integers are the same. Elsewhere ONNX Runtime and the
+graph compute in float32.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from tinyet.ops.mean import Mean
 
 
 def target_of(ctx: Context) -> Scale | None:
-    """The scale of what alone quantizes the layer's result: at once, or behind a Relu or Clip, which ONNX Runtime
-    leaves away where the scale's range implies it."""
+    """The scale of the only quantizer of the layer's result: directly, or behind a Relu or Clip, which ONNX Runtime
+    drops if the scale's range implies it."""
     found = ctx.target()
     readers = ctx.readers.get(ctx.node.outputs[0], [])
     if found is not None or len(readers) != 1 or readers[0].op not in ("Relu", "Clip"):
@@ -115,7 +115,7 @@ def integer_weights(value: Value, axis: int) -> Weights | None:
 
 
 def weights_of(ctx: Context, x: Value, target: Scale | None) -> Value:
-    """Input 1 of a layer between bytes and a quantizer: what is in float32 there, ONNX Runtime makes int8 of."""
+    """Input 1 of a layer between bytes and a quantizer: ONNX Runtime converts float32 weights there to int8."""
     value = ctx.value(1)
     between = isinstance(x, Bytes) and x.is_plain and target is not None
     if not between or not isinstance(value, Numbers) or value.scale or value.data.dtype != np.float32:

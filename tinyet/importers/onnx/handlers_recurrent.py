@@ -52,7 +52,7 @@ def recurrent(ctx: Context) -> Sequence[Value]:
 
 
 def layer_of(ctx: Context) -> Layer:
-    """Raises RefusedError for what the graph's layers have not."""
+    """Raises RefusedError for features that the graph's layers do not have."""
     op, shape = ctx.node.op, shape_of(ctx.value(_X))
     refuse_variants(ctx)
     reversed_ = _DIRECTIONS.get(ctx.attribute("direction", "forward"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Handlers of operators that move, select and join values, and of those that change their type.
 
-What is moved keeps its meaning: the integers behind a DequantizeLinear are moved as they are.
+Moved values keep their meaning: the integers behind a DequantizeLinear are moved as they are.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 The rule is ONNX Runtime's: an operator whose inputs come from DequantizeLinear nodes and whose output goes into one
 QuantizeLinear is one operator of integers, where ONNX Runtime has one; the others compute in float32. The graph is in
-the integers of the file, but that uint8 activations are kept as int8, less 128.
+the integers of the file, except that uint8 activations are kept as int8, less 128.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def import_model(
 ) -> tuple[Graph, tuple[Note, ...]]:
     """The model as a Graph called `name`, and notes about it.
 
-    exact: refuse what may differ from ONNX Runtime by a last bit, instead of saying so in a note. float_io: inputs and
+    exact: refuse nodes that may differ from ONNX Runtime by a last bit, instead of noting them. float_io: inputs and
     outputs that the model has in float32 stay so; else they are the integers behind and before them.
 
     Raises UnsupportedOp (UnsupportedShape, when every operator is known but some arguments are not) with all complaints
@@ -74,7 +74,7 @@ def _inputs(ctx: Context, complaints: Complaints, float_io: bool) -> list[Tensor
 
 
 def _input(ctx: Context, value: OnnxValue, float_io: bool) -> tuple[Tensor, Value]:
-    """The graph's input, and what the nodes read."""
+    """The graph's input, and the value that the nodes read."""
     title = ctx.name(value.name)
     ctx.budget.run(math.prod(value.shape), 4 * math.prod(value.shape))
     if value.dtype in ("float32", "float64", "float16"):
@@ -116,8 +116,8 @@ def _flip(ctx: Context, x: Tensor, kind: TensorType) -> Tensor:
 
 
 def _walk(ctx: Context, complaints: Complaints) -> None:
-    """The handlers over all nodes that an output depends on. What reads a refused input, or the results of a
-    refused node, is only asked whether there is such an operator."""
+    """The handlers over all nodes that an output depends on. For nodes that read a refused input, or the results of a
+    refused node, only the operator's name is checked."""
     refused = {value.name for value in ctx.model.inputs if value.name not in ctx.values}
     used = _used(ctx.model)
     for node in ctx.model.nodes:
@@ -210,7 +210,7 @@ def _held(ctx: Context, value: Numbers, title: str) -> Tensor:
     """A constant that is an output: real numbers in float32, integers as they are."""
     if value.scale is not None or value.data.dtype.kind == "f":
         return ctx.real(value)
-    # The scale with which somebody may have made them is not told; so they stand for themselves.
+    # The file does not state their scale, so they are plain integers.
     as_it_is = ITSELF if value.data.dtype in (np.int8, np.int16) else None
     return ctx.held(title, value.data, as_it_is)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX Runtime's answers, where it is installed: for comparison.
+"""ONNX Runtime's answers, if it is installed: for comparison.
 
-Its answers depend on how far it optimizes. By default it makes integer operators of what lies between DequantizeLinear
-and QuantizeLinear; those are the bits that the importer follows.
+Its answers depend on its optimization level. By default it makes integer operators of the nodes between
+DequantizeLinear and QuantizeLinear; the importer follows these bits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def run_onnxruntime(
 
     One thread; level: how far it optimizes. int8 stays int8: on x86-64, ONNX Runtime makes uint8 of some int8
     activations, unless it is told not to (session.qdqisint8allowed), and then computes a sum or product of an int8 and
-    a uint8 in float32. Raises ToolchainError without the `onnxruntime` package, DataError for what it refuses.
+    a uint8 in float32. Raises ToolchainError without the `onnxruntime` package, DataError for models or samples that
+    it refuses.
     """
     try:
         import onnxruntime
@@ -52,9 +53,9 @@ def run_onnxruntime(
         found: list[Array] = session.run(None, dict(inputs))
         return found
 
-    # Processors without VNNI add pairs of products of uint8 and int8 in int16, which saturates, unless they are told to
-    # be precise; what is int8 throughout is exact, and has no kernel then. ONNX Runtime's own exceptions, and those of
-    # its bindings, have no common base.
+    # Processors without VNNI add pairs of products of uint8 and int8 in int16, which saturates, unless they are told
+    # to be precise; pure int8 is exact, and has no kernel then. ONNX Runtime's own exceptions, and those of its
+    # bindings, have no common base.
     try:
         return answer("1")
     except Exception:  # noqa: BLE001 - asked again, and what that raises is told

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The QOperator format: operators that bring the scales of their operands and of their result along. Each is read as
-what it stands for, DequantizeLinear nodes, an operator and a QuantizeLinear, of which ONNX Runtime makes the same
-kernels."""
+"""The QOperator format: operators that include the scales of their operands and of their result. Each is read as its
+meaning, DequantizeLinear nodes, an operator and a QuantizeLinear, for which ONNX Runtime has the same kernels."""
 
 from __future__ import annotations
 

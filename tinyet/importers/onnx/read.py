@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An ONNX file as records that are checked: sizes, types, and that each name is computed before it is read.
 
-The bytes are parsed by the `onnx` package; nothing else of the file is looked at, and no other file is opened.
+The `onnx` package parses the bytes; nothing else of the file is read, and no other file is opened.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class OnnxNode:
 
 @dataclass(frozen=True, eq=False)
 class OnnxModel:
-    """file: how debug handles call it. notes: what was decided in reading it."""
+    """file: its name in debug handles. notes: the reader's decisions."""
 
     file: str
     opset: int
@@ -155,7 +155,7 @@ _NOT_NETWORKS = {
     "ai.onnx.preview.training": ("a step of training, no inference", "export the model in eval mode"),
     "ai.onnx.training": ("a step of training, no inference", "export the model in eval mode"),
 }
-"""Domains of whole models of another kind: what they hold, and what to do."""
+"""Domains of whole models of another kind: their content, and a hint."""
 
 
 def _check_domains(graph: Any, where: str) -> None:
@@ -225,7 +225,7 @@ def _type_name(number: int) -> str:
 def _inputs(
     graph: Any, constants: Mapping[str, Array], where: str, notes: list[str], problems: list[ModelError]
 ) -> tuple[OnnxValue, ...]:
-    """The inputs that can be taken; what is against the others is added to the problems."""
+    """The inputs that can be taken; the reasons against the others are added to the problems."""
     found: list[OnnxValue] = []
     dynamic: list[str] = []
     for value in graph.input:
@@ -277,7 +277,7 @@ def _node(node: Any, index: int, where: str, problems: list[ModelError]) -> Onnx
 
 
 def _attribute(attribute: Any, where: str, problems: list[ModelError]) -> Any:
-    """Numbers, texts, lists of these, arrays; None for what no handler looks at (graphs, types)."""
+    """Numbers, texts, lists of these, arrays; None for attributes that no handler reads (graphs, types)."""
     from onnx import AttributeProto, helper
 
     if attribute.type == AttributeProto.TENSOR:

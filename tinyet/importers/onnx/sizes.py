@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Number of elements that a node makes of constants, known before it is computed."""
+"""Number of elements that a node computes from constants, known beforehand."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A float ONNX model as a torch module, for `tinyet.compile`: one submodule a node, called after the node.
+"""A float ONNX model as a torch module, for `tinyet.compile`: one submodule a node, named after the node.
 
-The nodes are run once while the module is built, on tensors without memory, so that all shapes are known; what depends
-on constants and shapes alone is computed then.
+The nodes are run once while the module is built, on tensors without memory, so that all shapes are known; nodes that
+depend on constants and shapes alone are computed then.
 """
 
 from __future__ import annotations
@@ -169,8 +169,8 @@ class _Walk:
     def convert(
         self, node: OnnxNode, given: Sequence[torch.Tensor | Array | None]
     ) -> Sequence[torch.Tensor | Array]:
-        """The node's results, of which only types and shapes are known where they are no constants; such a node becomes
-        a step."""
+        """The node's results; only types and shapes are known unless they are constants; such a node becomes a
+        step."""
         if node.op == "Constant":
             return [constant_of(node)]
         if node.op == "Shape" and given and given[0] is not None:
@@ -213,7 +213,7 @@ class _Walk:
                 result = step(*computed)
         except (RefusedError, TinyetError):
             raise
-        # What torch and numpy say of sizes and types that do not fit has no common base.
+        # Errors of torch and numpy for sizes and types that do not fit have no common base.
         except Exception as error:
             raise RefusedError(f"cannot be: {_first_line(error)}") from error
         return result if isinstance(result, tuple) else (result,)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operator → torch: what a float ONNX model may hold. Formulas are those of the ONNX operator documentation."""
+"""Operator → torch: the operators that a float ONNX model may hold. Formulas are those of the ONNX operator
+documentation."""
 
 from __future__ import annotations
 

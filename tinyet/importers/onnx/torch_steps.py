@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a handler of `torch_rows` is given, a node and its inputs, and what it makes: a step, a torch module."""
+"""The arguments of a handler of `torch_handlers`, a node and its inputs, and its result: a step, a torch module."""
 
 from __future__ import annotations
 

@@ -79,10 +79,10 @@ class Integers:
 
 @dataclass(frozen=True, eq=False)
 class Bytes:
-    """Integers, and which real number each of them stands for: what a DequantizeLinear gives, and functions of it.
+    """Integers, with the real number of each: the result of a DequantizeLinear, and functions of it.
 
-    reals: float32 (256,), in the order of EVERY. functions: what was computed since the DequantizeLinear, for those who
-    need the value in float32.
+    reals: float32 (256,), in the order of EVERY. functions: those applied since the DequantizeLinear, for readers
+    that need the value in float32.
     """
 
     tensor: Tensor
@@ -102,7 +102,7 @@ class Bytes:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """A constant; with `scale`, what a DequantizeLinear made of the integers in `data`."""
+    """A constant; with `scale`, the result of a DequantizeLinear on the integers in `data`."""
 
     data: Array
     scale: Scale | None = None

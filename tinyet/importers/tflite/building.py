@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that several rows take: pieces of values put together otherwise, tables of int8, values spread out."""
+"""Steps that several handlers share: pieces of values joined differently, tables of int8, values spread out."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def operand(ctx: Context, x: Tensor, shape: Shape) -> Tensor:
 
 
 def tabulated(ctx: Context, x: Tensor, values: Int64, type_: TensorType) -> Tensor:
-    """x, int8, by a table: `values` are what EVERY becomes, saturated here, in the integers of `type_`."""
+    """x, int8, by a table: `values` are the results for EVERY, saturated here, in the integers of `type_`."""
     bounded = np.clip(values, *type_.dtype.range).astype(type_.dtype.numpy)
     table = np.concatenate([bounded[128:], bounded[:128]]).reshape(1, 256)
     held = ctx.new_constant("table", table, type_.quant)
@@ -140,8 +140,8 @@ def relabelled(ctx: Context, x: Tensor, quant: QuantParams | None) -> Tensor:
 
 
 def finish(ctx: Context, x: Tensor, position: int = 0) -> None:
-    """x is what an output of the operator at hand is, its integers as they are. Raises RefusedError where the file
-    says otherwise."""
+    """x is an output of the operator at hand, its integers as they are. Raises RefusedError if the file says
+    otherwise."""
     out = ctx.out_type(position)
     if x.type.count != out.count or x.dtype is not out.dtype:
         raise RefusedError(f"gives {x.type}, the file says {out}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rows work with: values by the file's tensor indices, constants, states, emission."""
+"""The context of the handlers: values by the file's tensor indices, constants, states, emission."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Context:
     # ------------------------------------------------------------ the operator at hand
 
     def enter(self, number: int) -> None:
-        """From here on, what is emitted comes from the subgraph's operator of this index."""
+        """From here on, emitted nodes come from the subgraph's operator of this index."""
         self._number = number
 
     @property
@@ -216,7 +216,7 @@ class Context:
         return self.value(self._index(position))
 
     def value(self, index: int) -> Tensor:
-        """A tensor of the subgraph as a value of the graph; a constant becomes one. Raises RefusedError where nobody
+        """A tensor of the subgraph as a value of the graph; a constant becomes one. Raises RefusedError if no node
         computes it."""
         if index in self.values:
             return self.values[index]
@@ -299,11 +299,11 @@ class Context:
         return outputs
 
     def alias(self, tensor: Tensor, position: int = 0) -> None:
-        """A value that is there already is what an output of the operator at hand is."""
+        """A value that is there already is an output of the operator at hand."""
         self.values[self.out_index(position)] = tensor
 
     def given(self, index: int) -> Tensor | Constant:
-        """A tensor of the subgraph: a constant where it is one. Raises RefusedError where nobody computes it."""
+        """A tensor of the subgraph: a constant if it is one. Raises RefusedError if no node computes it."""
         if index in self.values and index not in self._constants:
             return self.values[index]
         found = self._constants.get(index)
@@ -348,13 +348,13 @@ class Context:
         return self.values[index]
 
     def begin_state(self, name: str, type_: TensorType, initial: Array | None = None) -> Tensor:
-        """A state of the graph, as a run finds it. initial: what it is at first, by default zero."""
+        """A state of the graph, as a run finds it. initial: its initial value, by default zero."""
         zero = type_.zero_point if type_.quant is not None else 0
         self.all.budget.run(type_.count, type_.bytes)
         data = self.filled(type_.shape, zero, type_.dtype) if initial is None else initial
         value = Tensor(self.all.names.fresh(name or "state"), type_)
         first = Tensor(self.all.names.fresh(f"{value.name}_initial"), type_, data)
-        # Until a row keeps something, it stays what it is.
+        # Until a handler keeps something, it keeps its value.
         self.all.states.append(State(value, value, first))
         return value
 

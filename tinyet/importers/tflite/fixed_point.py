@@ -20,7 +20,7 @@ _INTEGER_BITS = 4
 
 
 def _q4(x: Int64, scale: float) -> tuple[Int64, Int64]:
-    """(x as Q4.27, by how far it is beyond what that holds: -1, 0, 1). scale: of the input, in float64."""
+    """(x as Q4.27, on which side it is beyond that range: -1, 0, 1). scale: of the input, in float64."""
     fraction, shift = math.frexp(scale * 2.0 ** (31 - _INTEGER_BITS))
     multiplier = math.floor(fraction * 2.0**31 + 0.5)
     radius = math.floor((2**_INTEGER_BITS - 1) * 2.0 ** (31 - _INTEGER_BITS) / 2.0**shift)

@@ -22,7 +22,7 @@ def integers_of(data: bytes, names: Sequence[str]) -> dict[str, int]:
     """The whole numbers, and truth values as 0 and 1, of these names. Raises RefusedError that lists those that are
     missing, or are no int32.
 
-    Only what is asked for is read: maps within maps could stand for far more than the bytes that they take.
+    Only the requested names are read: maps within maps could stand for far more than the bytes that they take.
     """
     try:
         root = flexbuffers.GetRoot(data)

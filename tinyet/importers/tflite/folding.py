@@ -12,8 +12,8 @@ from tinyet.ops import fold
 
 
 def fold_operator(ctx: Context, first: int) -> None:
-    """Where the current operator, whose nodes are those from `first` on, has constant inputs alone, compute its
-    outputs by the operators' own references, and drop the nodes."""
+    """If the current operator, whose nodes begin at `first`, has only constant inputs, compute its outputs by the
+    operators' own references, and drop the nodes."""
     positions = [position for position in range(len(ctx.op.inputs)) if ctx.has(position)]
     if not positions or any(ctx.find_constant(position) is None for position in positions):
         return

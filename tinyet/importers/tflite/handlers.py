@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which handler takes which operator: the one list of what is taken."""
+"""Which handler takes which operator: the one list of supported operators."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CUSTOMS: Mapping[str, Handler] = {**handlers_signal.HANDLERS}
 
 
 def handler_of(op: Operator) -> Handler | None:
-    """The handler of an operator; None where it is not taken. Those of users come last."""
+    """The handler of an operator; None if it is not supported. Users' handlers come last."""
     if op.code != CUSTOM:
         return BUILTIN.get(op.code)
     return CUSTOMS.get(op.custom) or handlers_custom.custom_handler(op.custom)

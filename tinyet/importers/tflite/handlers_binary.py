@@ -58,7 +58,7 @@ def _both(ctx: Context) -> tuple[Tensor, Tensor]:
 
 
 def _whole(ctx: Context, function: PairFunction, bounds: tuple[float, float] = NO_CLAMP) -> bool:
-    """Whether both inputs are int32, and the output is now what the function makes of them, within bounds."""
+    """Whether both inputs are int32, and the output is now the function's result, within bounds."""
     a, b = _both(ctx)
     if a.dtype is not DType.INT32:
         return False

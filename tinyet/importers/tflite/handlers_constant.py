@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handlers whose results stand in the file before anything runs: shapes, ranks, ranges, zeros."""
+"""Handlers whose results are known from the file: shapes, ranks, ranges, zeros."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rank(ctx: Context) -> None:
 
 
 def zeros_like(ctx: Context) -> None:
-    """Zeros as they stand in memory, whatever the zero point."""
+    """Zeros as bytes in memory, for any zero point."""
     shape = ctx.out_info().shape
     _expect_count(ctx, math.prod(shape))
     _as_declared(ctx, np.zeros(shape))

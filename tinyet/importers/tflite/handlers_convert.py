@@ -75,7 +75,7 @@ def _scale_of(info: TensorInfo) -> float:
 
 
 def cast(ctx: Context) -> None:
-    """Numbers as they stand in memory, whatever scale the file gives them."""
+    """Numbers as they are in memory, for any scale in the file."""
     info = ctx.out_info()
     found = ctx.find_constant(0)
     if found is not None and info.type in _NUMPY:

@@ -35,7 +35,7 @@ from tinyet.tflite.options import (
 
 
 def same_pads(size: int, out: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
-    """(before, after) of TensorFlow's SAME padding: what is odd is behind."""
+    """(before, after) of TensorFlow's SAME padding: the odd one is behind."""
     total = max((out - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
     return total // 2, total - total // 2
 
@@ -75,8 +75,8 @@ def image_of(ctx: Context, position: int = 0) -> Tensor:
 
 
 def has_short_sums(ctx: Context, bias: int, bias_type: int = 0, image: int = 0) -> bool:
-    """Whether sums of int16 values have 32 bits, which a file asks for by an int32 bias or by `bias_type`: they are
-    rounded otherwise than those of 64. bias, image: positions of the inputs."""
+    """Whether sums of int16 values have 32 bits, which a file asks for by an int32 bias or by `bias_type`: their
+    rounding differs from that of 64. bias, image: positions of the inputs."""
     short = (
         ctx.info(bias).type == "int32" if ctx.has(bias) else TYPES[bias_type : bias_type + 1] == ("int32",)
     )
@@ -163,7 +163,7 @@ def conv2d(ctx: Context) -> None:
         clamp=bounds_of(options.fused_activation_function),
         rounding="short" if has_short_sums(ctx, 2, options.quantized_bias_type) else "twice",
     )
-    # LiteRT has no zero point where all of the weights have one scale.
+    # LiteRT has no zero point if all of the weights have one scale.
     _emit_convolution(ctx, attrs, x, weights, "symmetric" if len(_scales(weights)) == 1 else "asymmetric")
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Handlers of layers that remember: their variable tensors are states of the graph.
 
-Where an LSTM's output has another scale than its state, TFLM and LiteRT write the state's integers into the output,
-whatever its scale says.
+If an LSTM's output has another scale than its state, TFLM and LiteRT still write the state's integers into the
+output.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def svdf(ctx: Context) -> None:
         )
     before = ctx.state(4)
     bias = constant_bias(ctx, 3, DType.INT32)
-    # The integer kernels have no other bounds than those of int8, whatever the file says: a ReLU's is the zero point.
+    # The integer kernels have only the bounds of int8, and ignore the file's: a ReLU's is the zero point.
     floats = x.dtype is DType.FLOAT32
     attrs = Svdf(options.rank, bounds_of(options.fused_activation_function) if floats else NO_CLAMP)
     inputs = [x, before, ctx.hold(feature), ctx.hold(time), bias]
@@ -166,7 +166,7 @@ def _refuse_variants(
     options: UnidirectionalSequenceLSTMOptions | BidirectionalSequenceLSTMOptions,
     places: _Places,
 ) -> None:
-    """Raises RefusedError for what TFLM has not, either."""
+    """Raises RefusedError for features that TFLM does not have, either."""
     activation = ACTIVATIONS[options.fused_activation_function : options.fused_activation_function + 1]
     if tuple(activation) != ("tanh",):
         raise RefusedError(
@@ -228,8 +228,7 @@ def _stacked_bias(ctx: Context, units: int, x: DType, first: int) -> Tensor | No
 
 
 def _same_hidden(ctx: Context, state: TensorType) -> None:
-    """LiteRT has a scale of its own for what the output gate lets through. Raises RefusedError where that is not the
-    state's."""
+    """LiteRT has a scale of its own for the output gate's result. Raises RefusedError if it is not the state's."""
     indices = ctx.op.intermediates[_HIDDEN:]
     hidden = quant_of(ctx.subgraph.tensors[indices[0]]) if indices else None
     if hidden is not None and hidden != state.quant:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that make one value of several along axes, or running sums."""
+"""Handlers that reduce values along axes, or make running sums."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that move values, or give them another shape."""
+"""Handlers that move values, or give them another shape."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tinyet.tflite.options import (
 
 
 def reshape(ctx: Context) -> None:
-    """The output's shape stands in the file, whatever the operator is given to compute it from."""
+    """The output's shape is taken from the file, not from the operator's inputs."""
     finish(ctx, ctx.x(0))
 
 
@@ -54,7 +54,7 @@ def transpose(ctx: Context) -> None:
 
 
 def concatenation(ctx: Context) -> None:
-    """TFLM moves the integers as they are; LiteRT takes those of another scale to the output's before."""
+    """TFLM moves the integers as they are; LiteRT first converts integers of another scale to the output's."""
     options, out = ctx.options(ConcatenationOptions), ctx.out_type()
     if not ctx.op.inputs:
         raise RefusedError("has no inputs", shape=False)

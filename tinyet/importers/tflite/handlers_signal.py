@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Handlers of TFLM's custom operators on signals: the audio front end.
 
-What they keep from run to run are states of the graph. Where TFLM says by a truth value that an output is not there
-yet, the output is something all the same (see the operators).
+Values that they keep from run to run are states of the graph. If TFLM says by a truth value that an output is not
+ready, the output has a value all the same (see the operators).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def kept(ctx: Context, role: str, type_: TensorType, first: int = 0) -> Tensor:
 
 
 def emit_all(ctx: Context, attrs: Attrs, inputs: tuple[Tensor, ...], states: tuple[Tensor, ...] = ()) -> None:
-    """The node that gives all outputs of the operator at hand, and what its states are in the next run."""
+    """The node that gives all outputs of the operator at hand, and its states for the next run."""
     count = len(ctx.op.outputs)
     types = [ctx.out_type(position) for position in range(count)] + [state.type for state in states]
     names = [ctx.out_info(position).name for position in range(count)]

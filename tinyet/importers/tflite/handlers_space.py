@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that pad, resize, and move between space, depth and batch."""
+"""Handlers that pad, resize, and move between space, depth and batch."""
 
 from __future__ import annotations
 

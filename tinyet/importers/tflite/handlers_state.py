@@ -31,7 +31,7 @@ def _name(ctx: Context) -> str:
 
 
 def _value(ctx: Context, name: str, type_: TensorType) -> Tensor:
-    """The current value of the variable; a state begins where nobody has read or written it before."""
+    """The current value of the variable; its first access creates a state."""
     variable = ctx.all.variables[name]
     if variable.value is None:
         data = None
@@ -69,7 +69,7 @@ def assign_variable(ctx: Context) -> None:
 
 
 def call_once(ctx: Context) -> None:
-    """The subgraph gives variables what they hold before the first run."""
+    """The subgraph sets the variables' values before the first run."""
     inside = ctx.all.inside(ctx.options(CallOnceOptions).init_subgraph_index)
     if inside.subgraph is ctx.subgraph or ctx.once:
         raise RefusedError("calls itself")

@@ -66,7 +66,7 @@ def _squashed(
 
 
 def _of_float32(ctx: Context, x: Tensor, out: TensorType, values: np.ndarray) -> None:
-    """A table of what a function, computed in float32, gives: times 1 / scale, halves away from zero, zero point."""
+    """A table of a function's results, computed in float32: times 1 / scale, halves away from zero, zero point."""
     with np.errstate(all="ignore"):
         scaled = values.astype(np.float32) * (np.float32(1) / np.float32(out.scale))
     rounded = round_half_away(np.clip(np.nan_to_num(scaled), -1e6, 1e6)).astype(np.int64) + out.zero_point
@@ -112,7 +112,7 @@ def rsqrt(ctx: Context) -> None:
 
 
 def square_root(ctx: Context) -> None:
-    """TFLM has it in float32 only. LiteRT's int8 cuts off what is less than a step."""
+    """TFLM has it in float32 only. LiteRT's int8 cuts off fractions of a step."""
     x, out = _types(ctx, DType.INT8, DType.FLOAT32), ctx.out_type()
     if x.dtype is DType.FLOAT32:
         ctx.emit(Unary("sqrt"), [x])

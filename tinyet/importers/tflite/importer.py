@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model → Graph: the handlers run over all operators, all complaints said at once.
+"""Model → Graph: the handlers run over all operators; all errors are raised at once.
 
-The graph is in the integers of the file from the start. What is uint8 at the border stays so there.
+The graph is in the integers of the file from the start. uint8 inputs and outputs stay uint8.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def import_model(
 
 
 def run_rows(ctx: Context, complaints: Complaints) -> None:
-    """All operators of the subgraph, in the file's order. What reads the results of a refused one, or a refused input,
-    is only asked whether there is such an operator."""
+    """All operators of the subgraph, in the file's order. For operators that read the results of a refused one, or a
+    refused input, only the name is checked."""
     refused = {index for index in ctx.subgraph.inputs if index not in ctx.values}
     for number, op in enumerate(ctx.subgraph.operators):
         ctx.enter(number)

@@ -7,7 +7,7 @@ import re
 
 from tinyet.messages.text import c_identifier, unused
 
-# What TensorFlow wraps a model in; no layer of the user's.
+# TensorFlow's wrappers of a model; no layers of the user's.
 _WRAPPERS = re.compile(
     r"^(serving_default_|StatefulPartitionedCall[:_/]?|PartitionedCall[:_/]?|functional(_\d+)?(_1)?/)+"
 )
@@ -28,8 +28,8 @@ class Names:
 
 
 def plain(name: str) -> str:
-    """A tensor's name without what converters put around it: `serving_default_x:0` → `x`. Of several that were fused,
-    that of the layer with a bias or weights, or the first. (Weights that several layers share are among them, too.)"""
+    """A tensor's name without converters' additions: `serving_default_x:0` → `x`. For several fused layers, the name
+    of the one with a bias or weights, or the first. (Weights that several layers share are among them, too.)"""
     parts = [re.sub(r":\d+$", "", _WRAPPERS.sub("", part)) for part in name.split(";")]
     named = [part for part in parts if part.strip("0123456789_/")]
     layers = [part for part in named if part.endswith("/BiasAdd")]

@@ -67,7 +67,7 @@ class Constant:
 
 
 def quant_of(info: TensorInfo) -> QuantParams | None:
-    """The quantization in the graph's terms; None where there is none. Raises RefusedError for what cannot be one."""
+    """The quantization in the graph's terms; None if there is none. Raises RefusedError for an invalid one."""
     found = info.quantization
     if found is None:
         return None
@@ -133,7 +133,8 @@ def constant_of(info: TensorInfo, budget: Budget) -> Constant:
         raise RefusedError(f"tensor {info.name!r} holds {info.type} values", shape=False)
     data = np.frombuffer(raw, _NUMPY[info.type]).reshape(info.shape)
     data = np.ascontiguousarray(data.astype(data.dtype.newbyteorder("="))).reshape(info.shape)
-    # Biases and indices are integers that mean what the operator says, whatever scales converters wrote beside them.
+    # Biases and indices are integers whose meaning the operator defines; scales that converters wrote beside them are
+    # ignored.
     quant = quant_of(info) if info.type in ("int8", "uint8", "int16") else None
     if info.type in ("float16", "float64"):
         data = data.astype(np.float32)

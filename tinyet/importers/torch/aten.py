@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table: ATen overload → function that emits what it means in the IR. And advice for what is not in
-it."""
+"""The table: ATen overload → function that emits its meaning in the IR. And advice for missing overloads."""
 
 from __future__ import annotations
 
@@ -65,7 +64,7 @@ _ONE_HOT = "use a mask, torch.arange(n) == index.unsqueeze(-1), in torch.where o
 
 _SPECTRUM = (
     "multiply by constant matrices of cosines and sines (x @ cos, x @ sin), or compute the spectrum before the model, "
-    "in C: examples/keyword_spotting/mfcc.c does, bit for bit like its Python twin (docs/gallery.md)"
+    "in C: examples/keyword_spotting/mfcc.c does, bit for bit like its Python reference (docs/gallery.md)"
 )
 ADVICE = {
     "conv3d": _SLICES_3D,

@@ -56,7 +56,7 @@ def quantize(ctx: Context, a: Args) -> Value | None:
 
 
 def dequantize(ctx: Context, a: Args) -> Value | None:
-    """dequantize_per_tensor of what was quantized at run time; None for anything else."""
+    """dequantize_per_tensor of a value quantized at run time; None for anything else."""
     source = _of(ctx, a["input"])
     return None if source is None else replace(source, stage="real")
 
@@ -82,7 +82,7 @@ def weighted(
     if dynamic is None:
         return ctx.emit(attrs, [x, ctx.hold(weight), bias], shape)
     form: type[Attrs] = DynamicConv2d if isinstance(attrs, Conv2d) else DynamicLinear
-    # What integers are rounded by is nothing to sums that are made floats again.
+    # Sums that become floats again do not depend on the rounding of integers.
     shared = {name: value for name, value in asdict(attrs).items() if name != "rounding"}
     made = form(**shared, eps=dynamic.eps)  # type: ignore[call-arg]
     return ctx.emit(made, [x, _numbers(ctx, weight), bias], shape)

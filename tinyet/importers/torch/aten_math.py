@@ -267,7 +267,7 @@ def argmin(ctx: Context, a: Args) -> Value:
 
 
 def top(ctx: Context, a: Args) -> Value:
-    """topk: of its two results the places; the values are those that are there (`places`)."""
+    """topk: of its two results the places; the values are those at these places (`places`)."""
     x = ctx.tensor(a["self"])
     if not x.shape:
         raise RefusedError("orders a single number", "leave it out")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Handlers of quantize and dequantize operators, of any quantizer that works with torch's PT2E flow.
 
-What becomes of them: activations Quantize and Dequantize nodes of int8 or int16; constants int8 data that stand for
-their real values; int32 and int16 constants (biases of some quantizers) float32 values. uint8 becomes int8 by
-subtracting 128 from numbers and zero point alike. A range narrower than the dtype's (uint8 in 0..127, say)
-clamps the real value first, so that the saturation is the quantizer's own.
+For activations they become Quantize and Dequantize nodes of int8 or int16; for constants, int8 data with their real
+values; for int32 and int16 constants (biases of some quantizers), float32 values. uint8 becomes int8 by subtracting
+128 from numbers and zero point alike. A range narrower than the dtype's (uint8 in 0..127, say) clamps the real value
+first, so that the saturation is the quantizer's own.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def static_params(node: fx.Node) -> tuple[DType, QuantParams] | None:
 
 
 def dequantized_from(node: fx.Node) -> tuple[DType, QuantParams] | None:
-    """Likewise, what a node dequantizes."""
+    """Likewise, the value that a node dequantizes."""
     return _params_in(node) if node.target is _decomposed.dequantize_per_tensor.default else None
 
 

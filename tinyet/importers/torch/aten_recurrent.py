@@ -52,7 +52,7 @@ def _name(ctx: Context, role: str) -> str:
 def _emit(
     ctx: Context, attrs: Attrs, x: object, states: Sequence[Tensor], weights: Sequence[Tensor | None]
 ) -> Value:
-    """y, and the states behind the last step. What calibration sees beyond that is no result of a graph."""
+    """y, and the states behind the last step. Further values that calibration sees are no results of a graph."""
     name = ctx.node.name
     values = ctx.node.meta["val"]
     titles = [name, f"{name}_h", f"{name}_c"][: 1 + len(states)]

@@ -168,8 +168,7 @@ def select(ctx: Context, a: Args) -> Value:
 
 
 def split(ctx: Context, a: Args) -> Value:
-    """split, split_with_sizes, chunk: the sizes are those that torch has worked out. Parts nobody reads are
-    left out."""
+    """split, split_with_sizes, chunk: the sizes are those that torch has worked out. Unread parts are left out."""
     x = ctx.tensor(a["self"])
     axis = axis_of(a["dim"], len(x.shape))
     used = ctx.results_used()
@@ -295,7 +294,7 @@ def gather(ctx: Context, a: Args) -> Value:
     """The index may be smaller than x along the other axes; the rest of x is not read then."""
     x, places = ctx.tensor(a["self"]), ctx.tensor(a["index"])
     if len(x.shape) < 2:
-        # torch takes what has no dimensions for what has one.
+        # torch takes a tensor without dimensions for one of one dimension.
         return ctx.reshape(_gathered(ctx, ctx.reshape(x, (x.type.count,)), 0, places), ctx.shape)
     axis = axis_of(a["dim"], len(x.shape))
     for at, size in enumerate(places.shape):
@@ -304,7 +303,7 @@ def gather(ctx: Context, a: Args) -> Value:
 
 
 def index(ctx: Context, a: Args) -> Value:
-    """x[:, :, i] with whole numbers i along one axis; what has more of them `places` has put otherwise, or left."""
+    """x[:, :, i] with whole numbers i along one axis; `places` has rewritten, or left, those along several."""
     given = [(axis, part) for axis, part in enumerate(a["indices"]) if part is not None]
     axis, part = given[0]
     if len(given) > 1 or part.meta["val"].dtype not in (torch.int32, torch.int64):

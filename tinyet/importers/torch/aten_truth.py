@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ATen handlers of truth values: comparisons, logic, and the choices that are made by them while the model runs.
+"""ATen handlers of truth values: comparisons, logic, and choices by them while the model runs.
 
 The IR has no type for truth values: they are int32, 0 or 1.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ATen handler of `where`. With a constant condition it is a minimum and a maximum with constants, exact
-whatever the values.
+"""The ATen handler of `where`. With a constant condition it is a minimum and a maximum with constants, exact for all
+values.
 
 max(min(x, +inf where x is taken, else -inf), min(y, -inf where x is taken, else +inf)); for integers their least and
 greatest number take the place of the infinities.

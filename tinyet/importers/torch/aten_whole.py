@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ATen handlers of arithmetic with whole numbers, for operators whose result torch has as integers.
 
-The IR has them as int32, int64 too: what leaves 32 bits wraps, and so does what comes out. A division by 0, at which
+The IR has them as int32, int64 too: values that leave 32 bits wrap, and so do results. A division by 0, at which
 torch raises, gives 0.
 """
 
@@ -24,7 +24,7 @@ from tinyet.ops.slice import Slice
 aten = torch.ops.aten
 
 _MOST_FACTORS = 16
-"""Of a power; a greater one leaves 32 bits for whatever is not -1, 0 or 1."""
+"""The largest exponent; a greater one leaves 32 bits for every number except -1, 0 and 1."""
 
 
 def _pair(ctx: Context, function: PairFunction, a: Tensor, b: Tensor) -> Tensor:
@@ -134,7 +134,7 @@ def _joined(ctx: Context, parts: list[Tensor], axis: int) -> Tensor:
 
 
 def _folded(ctx: Context, function: PairFunction, x: Tensor, axis: int) -> Tensor:
-    """Half with half until one is left; exact in whatever order, since what wraps is modulo 2**32."""
+    """Half with half until one is left; exact in any order, because wrapping is modulo 2**32."""
     while (size := x.shape[axis]) > 1:
         half = size // 2
         halves = [_part(ctx, x, axis, start, start + half) for start in (0, half)]

@@ -30,7 +30,7 @@ Restore = Callable[[Tensor], Tensor]
 
 
 def to_image(ctx: Context, x: Tensor, spatial: int) -> tuple[Tensor, Restore]:
-    """x, torch's (N, C, …) or (C, …) with 1 or 2 spatial dimensions, as NHWC, and what brings a result
+    """x, torch's (N, C, …) or (C, …) with 1 or 2 spatial dimensions, as NHWC, and the function that brings a result
     back."""
     rank = len(x.shape)
     if rank not in (spatial + 1, spatial + 2):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rows of the ATen table work with: values by fx node, constants whose layout can still change,
-emission."""
+"""The context of the ATen handlers: values by fx node, constants whose layout can still change, emission."""
 
 from __future__ import annotations
 
@@ -89,8 +88,8 @@ class StandIn(Tensor):
 class Dynamic:
     """A value that the device quantizes by its own range.
 
-    x: the float value. eps: the smallest scale. stage: what of it this is: "parameters" (scale or zero point),
-    "integers" or "real" (what the integers stand for).
+    x: the float value. eps: the smallest scale. stage: which part of it: "parameters" (scale or zero point),
+    "integers" or "real" (their real values).
     """
 
     x: Tensor
@@ -148,7 +147,7 @@ class Context:
     # ------------------------------------------------------------ the node at hand
 
     def enter(self, node: fx.Node) -> None:
-        """From here on, what is emitted comes from this fx node."""
+        """From here on, emitted nodes come from this fx node."""
         self._node = node
         self._origins = (self.origins[node],)
 
@@ -222,7 +221,7 @@ class Context:
         )
 
     def as_int32(self, x: Tensor) -> Tensor:
-        """int8 or int16 that stand for themselves as int32; what else there is as it is."""
+        """Plain int8 or int16 values as int32; any other value as it is."""
         if x.dtype not in _SMALL or x.type.quant != ITSELF or isinstance(x, StandIn):
             return x
         return self.emit(Cast(), [x], x.shape, DType.INT32, name=f"{x.name}_int32")
@@ -303,7 +302,7 @@ class Context:
     ) -> None:
         """Append a node with outputs that the row has made itself, under names from `name`.
 
-        inside: origins of what is in it; the fx node at hand is named after them when it has a place in a file.
+        inside: origins of its nodes; the fx node at hand is named after them when it has a place in a file.
         """
         here = [o for o in self._origins if o.file or not inside]
         self.nodes.append(Node(attrs, tuple(inputs), tuple(outputs), (*inside, *here)))

@@ -34,8 +34,7 @@ from tinyet.ops.copy import Copy
 
 
 class _Complaints:
-    """Everything that is wrong with the program, in its order; what a line of the user's is refused for several times
-    is said once."""
+    """All errors of the program, in its order; equal refusals of one line of the user's are listed once."""
 
     def __init__(self) -> None:
         self._times: dict[tuple[str, str], int] = {}
@@ -166,7 +165,7 @@ def _reads_what_cannot_be(ctx: Context, node: fx.Node) -> bool:
 
 
 def _used(program: ExportedProgram, kept: Mapping[str, fx.Node]) -> set[fx.Node]:
-    """The nodes on which an output, or what is kept, depends. Export adds a getitem for every result of split and the
+    """The nodes on which an output, or a state, depends. Export adds a getitem for every result of split and the
     like."""
     used: set[fx.Node] = set()
     stack = [node for node in program.graph.nodes if node.op == "output"] + [*kept.values()]

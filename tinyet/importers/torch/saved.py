@@ -3,9 +3,9 @@
 
 torch.export.load unpickles sample inputs, tensor subclasses and objects, loads shared libraries, evaluates the
 expressions of symbolic shapes as Python, calls any function below `torch` that the graph names, and writes names of
-the file into Python source that it executes. So torch does not see the file. What is read here is the graph (JSON) and
-the raw bytes of weights; both are checked against what a static graph of ATen operators needs, everything else is
-refused or left out, and torch loads an archive that is written anew from what is left.
+the file into Python source that it executes. So torch does not see the file. Only the graph (JSON) and the raw bytes
+of weights are read here; both are checked against the needs of a static graph of ATen operators, everything else is
+refused or left out, and torch loads a new archive that is written from the rest.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _MOST_DEPTH = 60
 _MOST_COMPLAINTS = 20
 
 _MODEL = "models/model.json"
-# Folder of the payloads, its table in it, what their names begin with.
+# Folder of the payloads, its table in it, the prefix of their names.
 _WEIGHTS = ("data/weights/", "model_weights_config.json", "weight_")
 _CONSTANTS = ("data/constants/", "model_constants_config.json", "tensor_")
 
-# A name of Python's and of FX's; a path of such names. Neither holds what could end it in source text.
+# A name of Python's and of FX's; a path of such names. Neither has characters that could end it in source text.
 _NAME = re.compile(r"(?:[A-Za-z_]\w*)?", re.ASCII)
 _PATH = re.compile(r"(?:(?!__)\w+(?:\.(?!__)\w+)*)?", re.ASCII)
 _OPERATOR = re.compile(r"torch\.ops\.(\w+)\.(\w+)(?:\.(\w+))?", re.ASCII)
@@ -70,7 +70,7 @@ def load_saved(path: Path) -> ExportedProgram:
         copy = _Checked(entries).archive(path)
     except (OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
         raise _no_program(path, message_of(error)) from error
-    # What JSON, numbers of thousands of digits and deep nesting raise, and what is not where it should be.
+    # Errors of JSON, of numbers of thousands of digits, of deep nesting, and of missing parts.
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise _no_program(path, message_of(error)) from error
     try:
@@ -108,7 +108,7 @@ def _entries(archive: zipfile.ZipFile, size: int) -> dict[str, bytes]:
 class _Checked:
     """The parts of an archive that are read.
 
-    problems: what is refused. symbols: the values whose shapes are expressions.
+    problems: refusals. symbols: the values whose shapes are expressions.
     """
 
     entries: Mapping[str, bytes]
@@ -116,7 +116,7 @@ class _Checked:
     symbols: dict[str, None] = field(default_factory=dict)
 
     def archive(self, path: Path) -> io.BytesIO:
-        """An archive of nothing but what has been checked. Raises ModelError, and what a damaged file raises."""
+        """An archive of checked parts only. Raises ModelError, and a damaged file's errors."""
         self._names()
         graph = self._graph() if _MODEL in self.entries else None
         if graph is None and not self.problems:
@@ -190,10 +190,10 @@ class _Checked:
     # ------------------------------------------------------------ the graph
 
     def _graph(self) -> dict[str, Any]:
-        """The graph's JSON, cleaned of what is not needed; what is wrong with it is noted."""
+        """The graph's JSON, without unneeded parts; its errors are noted."""
         graph: dict[str, Any] = _json(self.entries[_MODEL])
         module = graph["graph_module"]
-        # Python that torch would evaluate, and ranges of symbols that a static graph has not.
+        # Python that torch would evaluate, and ranges of symbols, which a static graph does not have.
         graph |= {"guards_code": [], "range_constraints": {}}
         module |= {"metadata": {}, "treespec_namedtuple_fields": {}}
         self.symbols |= dict.fromkeys(_symbolic(module["graph"]))
@@ -216,7 +216,7 @@ class _Checked:
                 )
 
     def _check(self, value: Any, key: str, depth: int) -> None:
-        """Note what is wrong with a part of the graph; each node's metadata become those that are read."""
+        """Note the errors of a part of the graph; each node keeps only metadata that are read."""
         if depth > _MOST_DEPTH:
             raise ValueError("it is nested too deeply")
         if isinstance(value, dict):
@@ -229,7 +229,7 @@ class _Checked:
                     self._refuse(f"{name.removeprefix('as_')} {shown(inner, 80)}: an object or a function")
                 elif not _PATH.fullmatch(name):
                     self._refuse(f"{shown(name, 80)}: no name of a value")
-                elif name not in ("as_string", "as_strings"):  # those are printed as Python's own repr
+                elif name not in ("as_string", "as_strings"):  # these are printed as Python's own repr
                     self._check(inner, name, depth + 1)
         elif isinstance(value, list):
             for inner in value:
@@ -266,7 +266,7 @@ def _element_bytes(dtype: int) -> int:
 
 
 def _metadata(given: Mapping[str, str]) -> dict[str, str]:
-    """Of a node's metadata what the debug handles are made of."""
+    """The metadata of a node that debug handles need."""
     kept = {key: str(given[key])[:65536] for key in ("stack_trace", "nn_module_stack") if given.get(key)}
     custom = handle_only(json.loads(given["custom"])) if given.get("custom") else {}
     return kept | ({"custom": json.dumps(custom)} if custom else {})

@@ -47,7 +47,8 @@ class ModelSource:
 
     name: of the factory, or else of the file, as a C identifier.
     module: the nn.Module, None for a saved program.
-    over_time: what `tinyet.streaming` asked for, if the module comes from there; `program` is that over the window.
+    over_time: the request of `tinyet.streaming`, if the module comes from there; `program` is the one over the
+    window.
     program: captured, normalised (see `capture.capture`).
     """
 
@@ -151,7 +152,7 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
     example = example_of(inputs)
     optional = {n: getattr(namespace, n, None) for n in ("calibration", "evaluation", "quantizer", "labels")}
     names = optional["labels"]
-    if isinstance(names, (list, tuple)):  # other data of this name (a tensor) is the file's own affair
+    if isinstance(names, (list, tuple)):  # other data of this name (a tensor) is ignored
         optional["labels"] = lambda: names
     own = optional["calibration"]
     if callable(own) and not example.is_plain:
@@ -176,7 +177,7 @@ def _load_program(path: Path) -> ModelSource:
         lowered = lower(program)
     except TinyetError:
         raise
-    # The graph is a stranger's: what is wrong with it, torch says in many ways.
+    # The graph is a stranger's: torch reports its errors in many ways.
     except Exception as error:
         raise ModelError(f"the program cannot be run: {message_of(error)}", str(path)) from error
     return ModelSource(identifier(path.stem), path, None, lowered, example_inputs_of(lowered))

@@ -17,7 +17,7 @@ from tinyet.fx.examples import Example, example_of
 class Streamed(nn.Module):
     """In torch the network over the window, as it is: it is calibrated and tested on windows.
 
-    over_time: what `tinyet.compile` makes of it.
+    over_time: the form that `tinyet.compile` gives it.
     """
 
     model: nn.Module
@@ -50,7 +50,7 @@ def streaming(
     inputs, or one for each input, None where it has none. hop: frames of a run; by default the fewest that give each
     layer a whole number of steps. edges: "exact", or "continue" to have frames in the place of padding in time.
 
-    Raises UsageError for what is no module, for an axis that is none, and for other words.
+    Raises UsageError for an object that is no module, for an invalid axis, and for other words.
     """
     if not isinstance(model, nn.Module):
         raise UsageError(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over height and width, a strip of rows at a time: how Mean, Sum and average pooling of a whole image are
+"""Sums over height and width, a tile of rows at a time: how Mean, Sum and average pooling of a whole image are
 computed where the layers before them are computed by rows (`TileMap.reduces`). No program holds it.
 
-Its sums are exact, so that the last strip rounds what the whole operator would.
+Its sums are exact, so that the last tile rounds what the whole operator would.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from tinyet.opset import (
 class RowSums(Attrs):
     """input: x (1, H, W, C), int8 or int16; output: of the same type, a value for each channel.
 
-    strips: how many there are. finish: how the sum of each channel is rounded when the last is done. bias: what is
+    tiles: how many there are. finish: how the sum of each channel is rounded when the last is done. bias: what is
     added to it before.
     """
 
     name: ClassVar[str] = "row_sums"
-    strips: int
+    tiles: int
     bias: int
     finish: Multiplier | Division
 
@@ -67,20 +67,20 @@ def _infer(node: Node) -> tuple[Shape, ...]:
 
 
 def _reference(node: Node, _inputs: Sequence[Array | None]) -> tuple[Array, ...]:
-    raise InternalError("a strip of a sum has no value of its own", node.where)
+    raise InternalError("a tile of a sum has no value of its own", node.where)
 
 
 # ---------------------------------------------------------------- portable kernels
 
 
 def scratch_bytes(channels: int) -> int:
-    """An int32 for the strips that are done, and one for each channel's sum."""
+    """An int32 for the tiles that are done, and one for each channel's sum."""
     return 4 * (1 + channels)
 
 
 def shape_struct(node: Node) -> Struct:
     _, rows, columns, channels = node.input(0).shape
-    fields_ = {"tiles": attrs_of(node).strips, "pixels": rows * columns, "channels": channels}
+    fields_ = {"tiles": attrs_of(node).tiles, "pixels": rows * columns, "channels": channels}
     return Struct("tinyet_tiled_sum_shape", fields_)
 
 
@@ -117,7 +117,7 @@ def _call(name: str, node: Node, params: Struct, constants: Sequence[Constant] =
 
 
 def _work(node: Node) -> Mapping[str, int]:
-    """Four channels at a time, or one; of the outputs, which the last strip rounds, each strip's share."""
+    """Four channels at a time, or one; of the outputs, which the last tile rounds, each tile's share."""
     _, rows, columns, channels = node.input(0).shape
     quads, single = divmod(channels, 4)
     pixels = rows * columns
@@ -127,7 +127,7 @@ def _work(node: Node) -> Mapping[str, int]:
         "quads of pixels": quads * pixels,
         "values": single,
         "pixels": single * pixels,
-        "outputs": -(-channels // attrs_of(node).strips),
+        "outputs": -(-channels // attrs_of(node).tiles),
     }
 
 
@@ -144,7 +144,7 @@ KERNELS: tuple[Kernel, ...] = (
 
 OP = Op(
     attrs=RowSums,
-    summary="sums over height and width, a strip of rows at a time",
+    summary="sums over height and width, a tile of rows at a time",
     infer=_infer,
     reference=_reference,
     kernels=KERNELS,
