@@ -10,7 +10,7 @@ import typer
 
 from tinyet.boards import load_board
 from tinyet.cli import ui
-from tinyet.cli.model import keep_evaluation, obtain
+from tinyet.cli.model import keep_evaluation, obtain, show_answers
 from tinyet.cli.options import Model, ModelFlags, SaveEvaluation, takes_model
 from tinyet.errors import UsageError
 from tinyet.opening import kind_of
@@ -42,6 +42,7 @@ def compile_(
     if board is not None:
         load_board(board)
     compiled = obtain(model, flags.options(board=board))
+    show_answers(compiled.program, model)
     keep_evaluation(compiled, save_evaluation, model)
     with ui.stages("encoding the program"):
         compiled.program.save(out)

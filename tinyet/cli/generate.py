@@ -12,7 +12,7 @@ from tinyet.boards import load_board
 from tinyet.budget.fit import said_of, stack_said
 from tinyet.build.tree import is_free, read_manifest
 from tinyet.cli import ui
-from tinyet.cli.model import input_names, obtain
+from tinyet.cli.model import input_names, judged, obtain, show_answers
 from tinyet.cli.options import (
     BoardOption,
     CallerStack,
@@ -114,10 +114,12 @@ def generate(
     data = compiled.evaluation
     if evaluation is not None:
         data = read_data(evaluation, input_names(compiled.program))
+    program = judged(compiled.program, data)
+    show_answers(program, model)
     directory = out or Path("build") / (flags.name or compiled.program.name)
     with ui.stages("generating"):
         made = generate_project(
-            compiled.program,
+            program,
             target if board == target.name else board,
             directory,
             kind=wanted,
@@ -138,7 +140,7 @@ def generate(
         )
     if save is not None:
         with ui.stages("encoding the program"):
-            compiled.program.save(save)
+            program.save(save)
     unlabelled = application and (data is None or data.labels is None)
     ui.notes([*compiled.warnings, *([_without_labels(model, data)] if unlabelled else [])])
     _show(made)

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from tinyet.answers import Answers
 from tinyet.cli import ui
-from tinyet.data import encode_data
+from tinyet.data import Data, encode_data
 from tinyet.errors import IdleOptions, UsageError
-from tinyet.opening import ModelOptions, Opened, read
+from tinyet.opening import ModelOptions, Opened, look_closer, read
 from tinyet.program import Program
+from tinyet.quality.alarm import on_evaluation
 
 
 def obtain(model: str, options: ModelOptions) -> Opened:
@@ -43,6 +46,31 @@ def keep_evaluation(opened: Opened, out: Path | None, model: str) -> None:
     ui.write_file(out, encode_data(data, input_names(opened.program)))
     kept = f"{len(data.arrays[0])} samples{'' if data.labels is None else ' with labels'}"
     ui.notes([f"{out}: {kept}, for `tinyet generate --evaluation {out}`"])
+
+
+def judged(program: Program, data: Data | None) -> Program:
+    """The program with its answers to evaluation data, where nobody knows yet what they are like, or where decibels
+    alone say that they are bad."""
+    known = program.answers
+    if data is None or (known is not None and (known.healthy or known.source == "evaluation")):
+        return program
+    found = on_evaluation(program, data)
+    return program if found is None else replace(program, answers=found)
+
+
+def show_answers(program: Program, model: str) -> None:
+    """Say how far a program's answers are from the float model's: loudly where that is too far."""
+    if program.answers is not None:
+        tell_answers(program.answers, look_closer(model))
+
+
+def tell_answers(answers: Answers, advice: str) -> None:
+    """The same of a record; advice: how to look closer."""
+    if answers.healthy:
+        ui.say(f"answers: {answers.said}")
+    else:
+        title = f"the integers' answers are not the model's: {answers.said}"
+        ui.alarm(title, [*answers.lines, advice])
 
 
 def input_names(program: Program) -> Sequence[str]:

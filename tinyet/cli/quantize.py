@@ -13,11 +13,11 @@ import typer
 
 from tinyet.boards import load_board
 from tinyet.cli import ui
-from tinyet.cli.model import keep_evaluation
+from tinyet.cli.model import keep_evaluation, show_answers
 from tinyet.cli.options import JsonFile, MaxSamples, ModelFlags, SaveEvaluation, labels_in, takes_model
 from tinyet.cli.quantize_report import record_of, show_choice, show_diagnosis
 from tinyet.compiler import DEFAULT_BOARD, cost_on
-from tinyet.compiler import compile as compile_model
+from tinyet.compiler import compiled as compile_model
 from tinyet.data import Data
 from tinyet.data.warnings import doubts_of_labels
 from tinyet.data.watched import Watched, doubts_of, watch
@@ -105,6 +105,7 @@ class _Task:
             prune=self.flags.prune,
             labels=labels_in(self.flags.labels) or labels_of(self.source),
             progress=progress,
+            evaluation=lambda made: evaluation_of(self.source, made, self.flags.channels_last)[0],
         )
 
 
@@ -207,6 +208,8 @@ def quantize(
         show_diagnosis(diagnosis, _command(model, flags), types)
     if choice is not None:
         show_choice(choice)
+    if program is not None:
+        show_answers(program, model)
     ui.notes([*(() if program is None else warnings_of(program)), *remarks, *doubts])
     if out is not None and program is not None:
         ui.say(f"{out}: program {program.name}, {out.stat().st_size} bytes")

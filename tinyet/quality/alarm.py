@@ -9,7 +9,7 @@ to the first layers whose inputs still are: there it begins.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from tinyet.messages.stages import stage
 from tinyet.ops.log_softmax import LogSoftmax
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.softmax import Softmax
+from tinyet.ops.unary import Unary
 from tinyet.program import Program
 from tinyet.reference import Session
 from tinyet.reference.float_reference import Comparison, float_inputs
@@ -124,7 +125,7 @@ class Judge:
             rounded = _rounded(worst)
             beginning = Beginning(
                 node.where or node.outputs[0].name,
-                node.op,
+                node.attrs.function if isinstance(node.attrs, Unary) else node.op,
                 rounded.sqnr_db,
                 rounded.moving_db,
                 round(least, 2) if math.isfinite(least) else None,
@@ -217,12 +218,22 @@ def _chosen(program: Program, count: int) -> Sequence[int]:
 
 
 def measured(
-    program: Program, samples: Sequence[Sequence[Array]], evaluation: Data | None = None
+    program: Program,
+    samples: Sequence[Sequence[Array]],
+    evaluation: Callable[[Program], Data | None] | None = None,
 ) -> Program:
-    """The program with its answers to calibration samples. Where these are bad by decibels alone, labelled evaluation
-    data is asked, which knows better; where there are none, evaluation data is what is measured with."""
+    """The program with its answers to calibration samples. Where these are bad by decibels, the model's evaluation data
+    is asked for: labels know better, if there are any."""
     found = measure(program, samples, "calibration")
-    if evaluation is not None and (found is None or not found.healthy):
-        given = make_samples(program.inputs, evaluation.arrays, evaluation.labels).first(MOST_LABELLED)
-        found = measure(program, given.inputs, "evaluation", given.labels) or found
+    if found is not None and not found.healthy and evaluation is not None:
+        data = evaluation(program)
+        if data is not None:
+            found = on_evaluation(program, data) or found
     return program if found is None else replace(program, answers=found)
+
+
+def on_evaluation(program: Program, data: Data) -> Answers | None:
+    """The answers to evaluation data, with the accuracy of MOST_LABELLED samples where there are labels. Raises
+    DataError for data that does not fit."""
+    given = make_samples(program.inputs, data.arrays, data.labels).first(MOST_LABELLED)
+    return measure(program, given.inputs, "evaluation", given.labels)
