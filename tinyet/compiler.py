@@ -107,8 +107,8 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     stateful: recurrent layers that are given no first state begin each run where the run before has stopped; see
         docs/state.md. Calibration is as in torch: each sample begins with a first state of zero.
     labels: names of the classes, one for each element of the first output; the generated header has them.
-    strict: raise ModelError, listing them, when layers compute in float that the quantizer was not told to leave so, and
-        QuantizationError when the integers' answers are not the model's.
+    strict: raise ModelError, listing them, when layers compute in float that the quantizer was not told to leave so,
+        and QuantizationError when the integers' answers are not the model's.
     dump: receives the graph's text after each pass; or a directory, for a file a pass.
 
     A quantized program's answers to some of the calibration data are compared with the float model's: `Program.answers`
@@ -393,4 +393,6 @@ def require_answers(program: Program, hint: str | None = None) -> None:
     answers = program.answers
     if answers is not None and not answers.healthy:
         where = answers.begins[0].layer if answers.begins else None
-        raise QuantizationError(answers.warning, where, hint or "tinyet quantize MODEL --report finds what helps")
+        raise QuantizationError(
+            answers.warning, where, hint or "tinyet quantize MODEL --report finds what helps"
+        )

@@ -24,8 +24,9 @@ from tinyet.boards.cpus import CPUS
 from tinyet.cycles.estimate import CycleEstimate, Work
 from tinyet.emit.kinds import KINDS, kinds_for
 from tinyet.ir import DType
+from tinyet.mismatch.locate import Mismatch
 from tinyet.oracles import Agreement
-from tinyet.validation import LayerResult, Mismatch, ValidationResult
+from tinyet.validation import LayerResult, ValidationResult
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

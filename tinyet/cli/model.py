@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,6 +71,12 @@ def tell_answers(answers: Answers, advice: str) -> None:
     else:
         title = f"the integers' answers are not the model's: {answers.said}"
         ui.alarm(title, [*answers.lines, advice])
+
+
+def made_record(program: Program, facts: Mapping[str, object], notes: Sequence[str]) -> dict[str, object]:
+    """The documented, stable form of `--json` of the commands that make something of a program (docs/json.md)."""
+    answers = None if program.answers is None else program.answers.to_json()
+    return {"version": 1, **facts, "hash": program.hash, "answers": answers, "notes": list(notes)}
 
 
 def input_names(program: Program) -> Sequence[str]:

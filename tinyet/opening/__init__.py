@@ -91,8 +91,8 @@ def open(  # noqa: A001 - the public name is tinyet.open
         that is a word like `model`, its class; else its folder. A `.tet` has its own.
     quantizer, board, delegates, channels_last, float_io, equalize, correct_bias, prune, stateful, dump, progress: as
         for `tinyet.compile`. labels: names of the classes; by default those of the file.
-    strict: raise ModelError, listing them, when layers compute in float unasked, and QuantizationError when the integers'
-        answers are not the model's.
+    strict: raise ModelError, listing them, when layers compute in float unasked, and QuantizationError when the
+        integers' answers are not the model's.
     runtime, signature: of a `.tflite`, as for `tinyet.from_tflite`. exact: of a quantized `.onnx`, as for
         `tinyet.from_onnx`.
     streaming: the axis that is time, of all inputs, or one for each; the program takes the newest frames then. hop,

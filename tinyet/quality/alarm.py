@@ -9,7 +9,7 @@ to the first layers whose inputs still are: there it begins.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -39,10 +39,15 @@ MOST_LABELLED = 256
 
 @dataclass
 class Judge:
-    """Compares the values of a program with its float graph's, sample by sample. twin: that graph."""
+    """Compares the values of a program's graph with its float graph's, sample by sample.
 
-    program: Program
+    graph: of the program, or of its deployment. twin: the float graph. classifies: whether the first output names a
+    class.
+    """
+
+    graph: Graph
     twin: Graph
+    classifies: bool
     comparison: Comparison = field(init=False)
     samples: int = 0
     changed: int = 0
@@ -50,11 +55,13 @@ class Judge:
     named: list[tuple[int, int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.comparison = Comparison(self.program.graph, self.twin)
+        self.comparison = Comparison(self.graph, self.twin)
 
-    def add(self, values: dict[Tensor, Array], arrays: Sequence[Array], label: int | None = None) -> list[Array]:
+    def add(
+        self, values: Mapping[Tensor, Array], arrays: Sequence[Array], label: int | None = None
+    ) -> list[Array]:
         """One sample: the program's values for it, the user's arrays, its label. Returns the float outputs."""
-        graph = self.program.graph
+        graph = self.graph
         exact = self.comparison.add(values, float_inputs(graph.user_inputs, self.twin.user_inputs, arrays))
         found = [values[tensor] for tensor in graph.user_outputs]
         self.samples += 1
@@ -69,7 +76,7 @@ class Judge:
 
     def answers(self, source: Source) -> Answers | None:
         """What was found; None where no sample was added, or no output can be compared."""
-        outputs = [(t, self.comparison.quality(t)) for t in self.program.graph.user_outputs]
+        outputs = [(t, self.comparison.quality(t)) for t in self.graph.user_outputs]
         real = [(t.name, _rounded(quality)) for t, quality in outputs if quality is not None]
         if not self.samples or not (real or self.equal[1]):
             return None
@@ -80,14 +87,14 @@ class Judge:
             round(self.equal[0] / self.equal[1], 6) if self.equal[1] else 1.0,
             self._accuracy(),
         )
-        first = self.program.outputs[0]
+        first = self.graph.user_outputs[0]
         row = first.type.count > 1 and sum(size > 1 for size in first.shape) == 1
         found = Answers(
             source,
             quality,
             tuple(name for name, _ in real),
             self.changed if row or self.equal[1] else None,
-            bool(self.program.labels) or _names_classes(self.program.graph),
+            self.classifies,
         )
         return found if found.healthy else replace(found, begins=self._beginnings())
 
@@ -107,7 +114,7 @@ class Judge:
     def _beginnings(self) -> tuple[Beginning, ...]:
         """The layers that outputs which are not good enough are made of, whose inputs are good enough and whose own
         values are not. Where there is none, the one that loses most."""
-        quality, graph = self.comparison.quality, self.program.graph
+        quality, graph = self.comparison.quality, self.graph
         bad = [t for t in graph.user_outputs if (known := quality(t)) is not None and not known.enough]
         found = [
             Beginning(f"input {tensor.name}", "quantize", known.sqnr_db, known.moving_db, None)
@@ -148,7 +155,7 @@ def _rounded(quality: OutputQuality) -> OutputQuality:
     return OutputQuality(one(quality.sqnr_db), one(quality.moving_db))
 
 
-def _names_classes(graph: Graph) -> bool:
+def names_classes(graph: Graph) -> bool:
     """Whether the first output is probabilities, or an index."""
     output = graph.user_outputs[0]
     makers = {tensor: node for node in graph.nodes for tensor in node.outputs}
@@ -201,11 +208,12 @@ def measure(
     if twin is None or not samples:
         return None
     stage("comparing with the float model")
-    judge, session = Judge(program, twin), Session(program.graph)
+    classifies = bool(program.labels) or names_classes(program.graph)
+    judge, session = Judge(program.graph, twin, classifies), Session(program.graph)
     chosen = range(len(samples)) if labels is not None else _chosen(program, len(samples))
     for index in chosen:
         values = session.values(prepare_inputs(program.inputs, list(samples[index])))
-        judge.add(dict(values), samples[index], None if labels is None else labels[index])
+        judge.add(values, samples[index], None if labels is None else labels[index])
     return judge.answers(source)
 
 
@@ -224,16 +232,20 @@ def measured(
 ) -> Program:
     """The program with its answers to calibration samples. Where these are bad by decibels, the model's evaluation data
     is asked for: labels know better, if there are any."""
-    found = measure(program, samples, "calibration")
-    if found is not None and not found.healthy and evaluation is not None:
+    program = replace(program, answers=measure(program, samples, "calibration"))
+    if program.answers is not None and not program.answers.healthy and evaluation is not None:
         data = evaluation(program)
         if data is not None:
-            found = on_evaluation(program, data) or found
-    return program if found is None else replace(program, answers=found)
+            program = replace(program, answers=on_evaluation(program, data))
+    return program
 
 
 def on_evaluation(program: Program, data: Data) -> Answers | None:
-    """The answers to evaluation data, with the accuracy of MOST_LABELLED samples where there are labels. Raises
-    DataError for data that does not fit."""
+    """The answers to evaluation data, with the accuracy of MOST_LABELLED samples where there are labels. What they say
+    of where it begins in calibration data stays: there nothing is clipped. Raises DataError for data that does not
+    fit."""
     given = make_samples(program.inputs, data.arrays, data.labels).first(MOST_LABELLED)
-    return measure(program, given.inputs, "evaluation", given.labels)
+    known, found = program.answers, measure(program, given.inputs, "evaluation", given.labels)
+    if known is None or found is None or found.healthy or not known.begins:
+        return found
+    return replace(found, begins=known.begins)

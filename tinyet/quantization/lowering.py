@@ -33,8 +33,8 @@ with quiet():
 class Lowered:
     """graph: quantized where calibration was given, else as the program is. float_graph: its float twin,
     whose nodes have the same origin keys; None for a program that came quantized. notes: what a person should know of
-    the calibration. in_float: the keys of the origins of what the quantizer was told to leave in float. samples: some of
-    the calibration, each an array an input of the graph's."""
+    the calibration. in_float: the keys of the origins of what the quantizer was told to leave in float. samples: some
+    of the calibration, each an array an input of the graph's."""
 
     graph: Graph
     float_graph: Graph | None
