@@ -275,7 +275,7 @@ class TinyetDevice:
 
     @property
     def answers(self) -> Answers | None:
-        """How far the model's integers are from its float model, as it was measured when it was compiled, or by the last
+        """How far the model's integers are from its float model, as was measured when it was compiled, or by the last
         `validate`; None where nobody knows. `healthy` says whether that is near enough."""
         return self._answers or self.program.answers
 

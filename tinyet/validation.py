@@ -28,7 +28,7 @@ from tinyet.messages.stages import stage
 from tinyet.mismatch.locate import Mismatch, from_bytes, locate_mismatch, same
 from tinyet.oracles import Agreement, compare
 from tinyet.program import Program
-from tinyet.quality.alarm import Judge, names_classes
+from tinyet.quality.alarm import Judge, beginning_as_known, names_classes
 from tinyet.reference import Session
 from tinyet.stack.bound import Bound
 
@@ -335,7 +335,7 @@ def validate(
         ram_with_stack_bytes=None
         if sizes.ram_bytes is None or sizes.stack_bytes is None
         else sizes.ram_bytes + sizes.stack_bytes,
-        answers=None if twin is None else twin.answers("evaluation"),
+        answers=None if twin is None else beginning_as_known(program, twin.answers("evaluation")),
     )
 
 

@@ -245,7 +245,12 @@ def on_evaluation(program: Program, data: Data) -> Answers | None:
     of where it begins in calibration data stays: there nothing is clipped. Raises DataError for data that does not
     fit."""
     given = make_samples(program.inputs, data.arrays, data.labels).first(MOST_LABELLED)
-    known, found = program.answers, measure(program, given.inputs, "evaluation", given.labels)
+    return beginning_as_known(program, measure(program, given.inputs, "evaluation", given.labels))
+
+
+def beginning_as_known(program: Program, found: Answers | None) -> Answers | None:
+    """Answers to other data, which begin to go wrong where those of the program itself do, if these do."""
+    known = program.answers
     if known is None or found is None or found.healthy or not known.begins:
         return found
     return replace(found, begins=known.begins)

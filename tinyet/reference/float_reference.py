@@ -11,7 +11,7 @@ import numpy as np
 
 from tinyet.answers import OutputQuality, decibels
 from tinyet.ir import Array, DType, Graph, Node, Tensor
-from tinyet.numerics import dequantize
+from tinyet.numerics import Float64, dequantize
 from tinyet.reference.quickly import QuickSession
 
 
@@ -44,7 +44,7 @@ class Powers:
 
     signal: float = 0.0
     noise: float = 0.0
-    total: Array | float = 0.0
+    total: Float64 | float = 0.0
     samples: int = 0
 
     def add(self, exact: Array, found: Array) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tinyet import ops
 from tinyet.ir import Array, Attrs, DType, Graph, Node, Tensor
-from tinyet.numerics import float32
+from tinyet.numerics import Float64, float32
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.matmul import MatMul
@@ -24,31 +24,35 @@ from tinyet.reference.session import States
 Given = Sequence[Array | None]
 
 
-def _operands(inputs: Given) -> tuple[Array, Array, Array | float]:
+def _operands(inputs: Given) -> tuple[Float64, Float64, Float64]:
     """Left and right of a product, in float64, and a bias or 0."""
     left, right = inputs[0], inputs[1]
     assert left is not None
     assert right is not None
     bias = inputs[2] if len(inputs) > 2 else None
-    return left.astype(np.float64), right.astype(np.float64), 0.0 if bias is None else bias
+    return (
+        left.astype(np.float64),
+        right.astype(np.float64),
+        np.asarray(0.0 if bias is None else bias, np.float64),
+    )
 
 
-def _conv2d(node: Node, inputs: Given) -> Array:
+def _conv2d(node: Node, inputs: Given) -> Float64:
     x, weights, bias = _operands(inputs)
     return exact_sums(node, x, weights) + bias
 
 
-def _linear(node: Node, inputs: Given) -> Array:
+def _linear(node: Node, inputs: Given) -> Float64:
     x, weights, bias = _operands(inputs)
     return np.asarray(x.reshape(-1, weights.shape[1]) @ weights.T + bias).reshape(node.output.shape)
 
 
-def _matmul(_node: Node, inputs: Given) -> Array:
+def _matmul(_node: Node, inputs: Given) -> Float64:
     left, right, _ = _operands(inputs)
     return np.asarray(np.matmul(left, right))
 
 
-_SUMS: Mapping[type[Attrs], Callable[[Node, Given], Array]] = {
+_SUMS: Mapping[type[Attrs], Callable[[Node, Given], Float64]] = {
     Conv2d: _conv2d,
     Linear: _linear,
     MatMul: _matmul,
