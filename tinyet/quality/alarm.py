@@ -25,6 +25,7 @@ from tinyet.ops.reshape import Reshape
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.unary import Unary
 from tinyet.program import Program
+from tinyet.quality.ranges import Arguments
 from tinyet.reference import Session
 from tinyet.reference.float_reference import Comparison, float_inputs
 
@@ -49,6 +50,7 @@ class Judge:
     twin: Graph
     classifies: bool
     comparison: Comparison = field(init=False)
+    arguments: Arguments = field(init=False)
     samples: int = 0
     changed: int = 0
     equal: list[int] = field(default_factory=lambda: [0, 0])
@@ -56,6 +58,7 @@ class Judge:
 
     def __post_init__(self) -> None:
         self.comparison = Comparison(self.graph, self.twin)
+        self.arguments = Arguments(self.graph, self.twin)
 
     def add(
         self, values: Mapping[Tensor, Array], arrays: Sequence[Array], label: int | None = None
@@ -64,6 +67,7 @@ class Judge:
         graph = self.graph
         exact = self.comparison.add(values, float_inputs(graph.user_inputs, self.twin.user_inputs, arrays))
         found = [values[tensor] for tensor in graph.user_outputs]
+        self.arguments.add(values, self.comparison.exact)
         self.samples += 1
         self.changed += predicted(found[0]) != predicted(exact[0])
         for wanted, value in zip(exact, found, strict=True):
@@ -204,6 +208,14 @@ def measure(
     Of more than MOST_SAMPLES samples, some in equal steps are taken, unless there are labels; of a program with states
     the first, one sequence. Raises DataError for samples that do not fit.
     """
+    judge = _judged(program, samples, labels)
+    return None if judge is None else judge.answers(source)
+
+
+def _judged(
+    program: Program, samples: Sequence[Sequence[Array]], labels: Sequence[int] | None = None
+) -> Judge | None:
+    """A judge that has seen the samples, as `measure` takes them."""
     twin = program.float_graph
     if twin is None or not samples:
         return None
@@ -214,7 +226,7 @@ def measure(
     for index in chosen:
         values = session.values(prepare_inputs(program.inputs, list(samples[index])))
         judge.add(values, samples[index], None if labels is None else labels[index])
-    return judge.answers(source)
+    return judge
 
 
 def _chosen(program: Program, count: int) -> Sequence[int]:
@@ -230,9 +242,14 @@ def measured(
     samples: Sequence[Sequence[Array]],
     evaluation: Callable[[Program], Data | None] | None = None,
 ) -> Program:
-    """The program with its answers to calibration samples. Where these are bad by decibels, the model's evaluation data
+    """The program with its answers to calibration samples, and notes of what integers do there to functions that have
+    no value everywhere (`ranges.py`). Where answers are bad by decibels, the model's evaluation data
     is asked for: labels know better, if there are any."""
-    program = replace(program, answers=measure(program, samples, "calibration"))
+    judge = _judged(program, samples)
+    if judge is None:
+        return program
+    notes = (*program.notes, *judge.arguments.notes)
+    program = replace(program, answers=judge.answers("calibration"), notes=notes)
     if program.answers is not None and not program.answers.healthy and evaluation is not None:
         data = evaluation(program)
         if data is not None:

@@ -21,20 +21,30 @@ def pair_values(graph: Graph, twin: Graph) -> dict[Tensor, Tensor]:
     A fused node carries the names of all that it computes; the last one names its result. A value without a
     partner of the same shape is left out.
     """
-    by_key: dict[str, Node] = {}
+    by_key: dict[str, list[Node]] = {}
     for node in twin.nodes:
         for origin in node.origins:
-            by_key[origin.key] = node
+            by_key.setdefault(origin.key, []).append(node)
     pairs: dict[Tensor, Tensor] = {}
     for node in graph.nodes:
         for origin in reversed(node.origins):
-            partner = by_key.get(origin.key) if origin.key else None
+            partner = _same_of(node, by_key.get(origin.key, ())) if origin.key else None
             if partner is None or len(partner.outputs) != len(node.outputs):
                 continue
             if all(a.shape == b.shape for a, b in zip(node.outputs, partner.outputs, strict=True)):
                 pairs.update(zip(node.outputs, partner.outputs, strict=True))
                 break
     return pairs
+
+
+def _same_of(node: Node, candidates: Sequence[Node]) -> Node | None:
+    """Of the nodes that one call of the model became, the last that computes the same as `node`; else the last."""
+
+    def kind(each: Node) -> tuple[str, object]:
+        return each.op, getattr(each.attrs, "function", None)
+
+    same = [each for each in candidates if kind(each) == kind(node)]
+    return (same or list(candidates) or [None])[-1]
 
 
 @dataclass
@@ -77,7 +87,7 @@ class Powers:
 class Comparison:
     """Collects the integer graph's error against its float twin, sample by sample; the twin's states go along.
 
-    pairs: integer value → float value; inputs and outputs are among them.
+    pairs: integer value → float value; inputs and outputs are among them. exact: the twin's values of the last sample.
     """
 
     graph: Graph
@@ -85,6 +95,7 @@ class Comparison:
     pairs: dict[Tensor, Tensor] = field(init=False)
     powers: dict[Tensor, Powers] = field(init=False)
     session: QuickSession = field(init=False)
+    exact: Mapping[Tensor, Array] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         ends = (
@@ -98,7 +109,7 @@ class Comparison:
 
     def add(self, values: Mapping[Tensor, Array], inputs: Sequence[Array]) -> list[Array]:
         """Take in one sample: the integer graph's values and the float inputs. Returns the twin's outputs."""
-        exact = self.session.values(inputs)
+        exact = self.exact = self.session.values(inputs)
         for tensor, partner in self.pairs.items():
             quant = tensor.type.quant
             real = values[tensor] if quant is None else dequantize(values[tensor], quant)
