@@ -28,8 +28,11 @@ _BOUNDS: Mapping[str, float] = {"log": 0.0, "log1p": -1.0, "sqrt": 0.0, "rsqrt":
 @dataclass
 class _Watched:
     """One argument: of a node of the integer graph and of the same node of the float graph, and how near they come to
-    the bound, over all samples. step: of the integers; 0 where the argument is no image of integers. exact: the least and
-    the greatest in float; low: the least of the integers' numbers, above the bound; nearest: on either side."""
+    the bound, over all samples.
+
+    step: of the integers; 0 where the argument is no image of integers. exact: the least and the greatest in float.
+    low: the least of the integers' numbers, above the bound; nearest: on either side of it.
+    """
 
     node: Node
     tensor: Tensor
@@ -62,7 +65,8 @@ class _Watched:
         step = f", which have steps of {self.step:.3g}" if self.step else ""
         text = (
             f"{function}: its {what} is {low:.3g} ... {high:.3g} in float, and becomes {self.bound:g} in "
-            f"integers{step}; {self._there(function)}: give what computes it int16, or keep it above by half a step at least"
+            f"integers{step}; {self._there(function)}: give what computes it int16, or keep it above "
+            "by half a step at least"
         )
         return Note(text, self.node.origins[-1] if self.node.origins else None)
 

@@ -44,7 +44,7 @@ def _same_of(node: Node, candidates: Sequence[Node]) -> Node | None:
         return each.op, getattr(each.attrs, "function", None)
 
     same = [each for each in candidates if kind(each) == kind(node)]
-    return (same or list(candidates) or [None])[-1]
+    return (same or [*candidates])[-1] if candidates else None
 
 
 @dataclass
