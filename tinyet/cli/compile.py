@@ -44,9 +44,7 @@ def compile_(
         load_board(board)
     compiled = obtain(model, flags.options(board=board))
     program = compiled.program
-    if json != "-":
-        show_answers(program, model)
-    keep_evaluation(compiled, save_evaluation, model)
+    kept = keep_evaluation(compiled, save_evaluation, model)
     with ui.stages("encoding the program"):
         program.save(out)
     if json is not None:
@@ -54,6 +52,7 @@ def compile_(
         ui.write_json(json, made_record(program, facts, compiled.warnings))
     if json == "-":
         return
-    ui.notes(compiled.warnings)
+    show_answers(program, model)
+    ui.notes([*kept, *compiled.warnings])
     ui.say(f"{out}: program {program.name}, {out.stat().st_size} bytes")
     ui.say(f"next: tinyet generate {out} --board BOARD")

@@ -31,21 +31,21 @@ def spelled(names: Iterable[str]) -> str:
     return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
-def keep_evaluation(opened: Opened, out: Path | None, model: str) -> None:
-    """Write the samples of the source's evaluation() to `out`; say that they are in no .tet file where there is none.
-    Raises UsageError where there is nothing to write."""
+def keep_evaluation(opened: Opened, out: Path | None, model: str) -> list[str]:
+    """Write the samples of the source's evaluation() to `out`. Gives the note of it, or that they are in no .tet file
+    where there is no `out`. Raises UsageError where there is nothing to write."""
     data = opened.evaluation
     if out is None:
-        if data is not None:
-            count = f"{len(data.arrays[0])} samples of evaluation()"
-            text = f"the {count} are not in the .tet: --save-evaluation FILE.npz keeps them, for "
-            ui.notes([f"{text}`tinyet generate --evaluation FILE.npz`"])
-        return
+        if data is None:
+            return []
+        count = f"{len(data.arrays[0])} samples of evaluation()"
+        text = f"the {count} are not in the .tet: --save-evaluation FILE.npz keeps them, for "
+        return [f"{text}`tinyet generate --evaluation FILE.npz`"]
     if data is None:
         raise UsageError("there is no evaluation() whose samples could be saved", model, "leave it away")
     ui.write_file(out, encode_data(data, input_names(opened.program)))
     kept = f"{len(data.arrays[0])} samples{'' if data.labels is None else ' with labels'}"
-    ui.notes([f"{out}: {kept}, for `tinyet generate --evaluation {out}`"])
+    return [f"{out}: {kept}, for `tinyet generate --evaluation {out}`"]
 
 
 def judged(program: Program, data: Data | None) -> Program:

@@ -191,11 +191,12 @@ def quantize(
     diagnosis = _diagnose(task, data, worst) if report else None
     choice = _search(task, data, accuracy, max_drop) if auto and data is not None else None
     program = None
+    kept: list[str] = []
     if out is not None:
         with ui.stages("compiling") as progress:
             program = task.compile(choice, progress)
             evaluation, _ = evaluation_of(task.source, program, flags.channels_last)
-        keep_evaluation(Opened(program, evaluation), save_evaluation, model)
+        kept = keep_evaluation(Opened(program, evaluation), save_evaluation, model)
         program.save(out)
     graph = (choice or diagnosis or task).graph if program is None else program.graph
     doubts = doubts_of(graph.user_inputs, graph.user_outputs, task.batches, data)
@@ -203,14 +204,14 @@ def quantize(
         ui.write_json(json, record_of(task.name, task.board, diagnosis, choice, out, doubts))
     if json == "-":
         return
+    if program is not None:
+        show_answers(program, model)
     if diagnosis is not None:
         types = [*(["--config", config] if config else []), *(f"--layer={text}" for text in layer or [])]
         show_diagnosis(diagnosis, _command(model, flags), types)
     if choice is not None:
         show_choice(choice)
-    if program is not None:
-        show_answers(program, model)
-    ui.notes([*(() if program is None else warnings_of(program)), *remarks, *doubts])
+    ui.notes([*kept, *(() if program is None else warnings_of(program)), *remarks, *doubts])
     if out is not None and program is not None:
         ui.say(f"{out}: program {program.name}, {out.stat().st_size} bytes")
         ui.say(f"next: tinyet generate {out} --board BOARD")
