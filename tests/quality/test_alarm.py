@@ -28,7 +28,7 @@ from tinyet.quantization.batches import MOST_KEPT, KeptSamples
 from tinyet.reference import Session
 from tinyet.reference.quickly import QuickSession
 
-SPOILT = {
+SPOILT: dict[Callable[[], Ruined], list[tuple[str, str]]] = {
     ruined_networks.sound: [("log", "torch.log(torch.matmul(power, self.mel) + 1e-6)")],
     ruined_networks.table: [("div", "(x - self.mean) / self.std")],
     ruined_networks.motion: [
@@ -143,7 +143,9 @@ def test_quick_sums_are_nearly_those_of_the_reference() -> None:
     assert exact.keys() == quick.keys()
     for tensor, value in exact.items():
         assert quick[tensor].dtype == value.dtype
-        np.testing.assert_allclose(quick[tensor], value, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            quick[tensor].astype(np.float64), value.astype(np.float64), rtol=1e-5, atol=1e-5
+        )
 
 
 def test_what_is_never_compared_is_no_fault() -> None:
@@ -208,6 +210,7 @@ def test_evaluation_data_is_asked_only_where_decibels_are_bad() -> None:
     assert ill.answers.source == "evaluation"
     assert ill.answers.quality.accuracy is not None
     assert ill.answers.quality.accuracy.share == 1.0
+    assert PROGRAM.float_graph is not None
     own = replace(PROGRAM, graph=PROGRAM.float_graph, float_graph=PROGRAM.float_graph)
     assert measured(own, IMAGES, evaluation).answers is not None
     assert len(asked) == 1
