@@ -26,7 +26,7 @@ from tinyet.program import Program, from_bytes
 from tinyet.quality.alarm import MOST_SAMPLES, Judge, measure, measured
 from tinyet.quantization.batches import MOST_KEPT, KeptSamples
 from tinyet.reference import Session
-from tinyet.reference.quickly import QuickSession
+from tinyet.reference.nearly import NearSession
 
 SPOILT: dict[Callable[[], Ruined], list[tuple[str, str]]] = {
     ruined_networks.sound: [("log", "torch.log(torch.matmul(power, self.mel) + 1e-6)")],
@@ -134,17 +134,17 @@ def test_figures_are_those_of_the_formulas() -> None:
     assert answers.changed == changed.sum()
 
 
-def test_quick_sums_are_nearly_those_of_the_reference() -> None:
+def test_near_sums_are_nearly_those_of_the_reference() -> None:
     assert PROGRAM.float_graph is not None
-    exact, quick = (
+    exact, near = (
         Session(PROGRAM.float_graph).values(IMAGES[0]),
-        QuickSession(PROGRAM.float_graph).values(IMAGES[0]),
+        NearSession(PROGRAM.float_graph).values(IMAGES[0]),
     )
-    assert exact.keys() == quick.keys()
+    assert exact.keys() == near.keys()
     for tensor, value in exact.items():
-        assert quick[tensor].dtype == value.dtype
+        assert near[tensor].dtype == value.dtype
         np.testing.assert_allclose(
-            quick[tensor].astype(np.float64), value.astype(np.float64), rtol=1e-5, atol=1e-5
+            near[tensor].astype(np.float64), value.astype(np.float64), rtol=1e-5, atol=1e-5
         )
 
 
@@ -153,7 +153,7 @@ def test_what_is_never_compared_is_no_fault() -> None:
     assert PROGRAM.float_graph is not None
     judge = Judge(PROGRAM.float_graph, PROGRAM.float_graph, False)
     for image in IMAGES:
-        judge.add(QuickSession(PROGRAM.float_graph).values(image), image)
+        judge.add(Session(PROGRAM.float_graph).values(image), image)
     answers = judge.answers("evaluation")
     assert answers is not None
     assert (answers.healthy, answers.changed, answers.begins) == (True, 0, ())
@@ -164,7 +164,7 @@ def test_infinity_in_place_of_a_number_is_all_noise() -> None:
     assert PROGRAM.float_graph is not None
     judge = Judge(PROGRAM.float_graph, PROGRAM.float_graph, False)
     output = PROGRAM.float_graph.outputs[0]
-    values = dict(QuickSession(PROGRAM.float_graph).values(IMAGES[0]))
+    values = dict(Session(PROGRAM.float_graph).values(IMAGES[0]))
     values[output] = np.full_like(values[output], -np.inf)
     judge.add(values, IMAGES[0])
     answers = judge.answers("evaluation")

@@ -30,9 +30,9 @@ from tinyet.reference import Session
 from tinyet.reference.float_reference import Comparison, float_inputs
 
 MOST_SAMPLES = 16
-"""Samples that are compared. Of DS-CNN both graphs take 40 ms for one, in numpy, and compiling it 8 s."""
+"""Samples that are compared. Of DS-CNN both graphs take 33 ms for one, in numpy, and compiling it 8 s."""
 MOST_MACS = 250_000_000
-"""Multiply-accumulates of them together; ResNet8 has 12.5 M, and takes 57 ms for a sample."""
+"""Multiply-accumulates of them together; ResNet8 has 12.5 M, and takes 20 ms for a sample."""
 FEWEST_SAMPLES = 4
 MOST_LABELLED = 256
 """Labelled samples that are asked where decibels alone say that a program is spoilt."""

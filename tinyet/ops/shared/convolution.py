@@ -108,11 +108,6 @@ def exact_sums(node: Node, numbers: Float64, weights: Array) -> Float64:
     """The sums of the products, without bias, of integers in float64 (N, H, W, C) less their zero point."""
     sums, w = np.zeros(node.output.shape, np.float64), weights_of_taps(weights)
     for t, view in enumerate(tap_views(node, numbers)):
-        if w.shape[2] == 1 and attrs_of(node).groups == w.shape[0]:
-            sums += view.astype(np.float64, copy=False) * w[:, t, 0].astype(
-                np.float64
-            )  # depthwise: a product a channel
-            continue
         for group in range(attrs_of(node).groups):
             ins, outs = channels_of_group(node, group)
             # float64 holds every integer below 2**53, so the matrix product is exact and fast.
