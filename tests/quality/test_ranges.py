@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -97,6 +98,25 @@ RIGHT: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_stays_away_from_zero_is_no_note(name: str) -> None:
     assert [note.text for note in compiled(RIGHT[name]).notes if "in float, and becomes" in note.text] == []
+
+
+MASK = torch.ones(6, 6).tril().bool()
+
+
+def attention(fill: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Of words (1, 6, 8) to those before them."""
+    return lambda x: (x @ x.transpose(1, 2) / 8).masked_fill(~MASK, fill).softmax(-1) @ x
+
+
+@pytest.mark.parametrize(("fill", "told"), [(-100.0, True), (-math.inf, False), (-1e9, False), (-2.0, False)])
+def test_a_mask_that_costs_range_is_told(fill: float, told: bool) -> None:
+    """-1e9 counts as infinity to the observers, -2 as a value like any other."""
+    words = torch.from_numpy(np.random.default_rng(0).normal(size=(40, 1, 6, 8)).astype(np.float32))
+    notes = [str(note) for note in compiled(attention(fill), words).notes if "softmax: values" in note.text]
+    assert len(notes) == told
+    if told:
+        assert "test_ranges.py:" in notes[0]
+        assert "values such as -100 are 0 behind it" in notes[0]
 
 
 def test_a_constant_divisor_that_one_scale_makes_zero_is_told() -> None:

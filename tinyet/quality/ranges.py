@@ -4,6 +4,8 @@
 Zero is always among what integers stand for. A logarithm's argument that is small beside its scale's step, `mean(x²) +
 1e-10` next to a mean of 2, becomes zero there. What follows depends on who computes on: a table saturates, a layer in
 float32 gives an infinity. Neither is the model's answer, so each is a note with the line that asks for it.
+
+And masks of a large finite number in front of softmax, which take up the range of what it sees.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from tinyet.ir import Array, DType, Graph, Node, Note, Tensor
 from tinyet.numerics import dequantize
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.div import Div
+from tinyet.ops.softmax import Softmax
 from tinyet.ops.unary import Unary
 from tinyet.reference.float_reference import pair_values
 
@@ -84,13 +87,64 @@ class _Watched:
         return f"there it is saturated, to {float(ends[0]):.3g} or {float(ends[1]):.3g}"
 
 
+FAR = 32.0
+"""Of a softmax's argument, below the greatest of its row: exp(-32) beside 1 is nothing in a float32 sum."""
+WIDE = 2.0
+"""Times as wide as what softmax sees: a bit of eight is lost. A mask of -100 makes it ten times, in the suite of small
+networks, and costs 13 dB there."""
+
+
+@dataclass
+class _Masked:
+    """The argument of a softmax: of the integer graph, and in float.
+
+    seen: the least and the greatest of its values that count. far: the greatest finite one that does not.
+    """
+
+    node: Node
+    partner: Tensor
+    seen: list[float] = field(default_factory=lambda: [math.inf, -math.inf])
+    far: float = -math.inf
+
+    def add(self, exact: Array) -> None:
+        """Take in the float argument."""
+        attrs = self.node.attrs
+        assert isinstance(attrs, Softmax)
+        greatest = exact.max(attrs.axis, keepdims=True)
+        near = exact >= greatest - FAR
+        # So far below the greatest of its row a value stands for all that are 0 behind a softmax of eight bits.
+        nothing = float(greatest.min()) - math.log(exact.shape[attrs.axis] * 2.0**9)
+        self.seen = [
+            min(self.seen[0], float(exact[near].min()), nothing),
+            max(self.seen[1], float(greatest.max())),
+        ]
+        self.far = max(self.far, float(exact[~near & np.isfinite(exact)].max(initial=-math.inf)))
+
+    @property
+    def note(self) -> Note | None:
+        """What it costs; None where it costs less than a bit."""
+        quant, (first, last) = self.node.input(0).type.quant, self.node.input(0).dtype.range
+        if quant is None or not math.isfinite(self.far):
+            return None
+        whole, seen = (last - first) * quant.one_scale, self.seen[1] - self.seen[0]
+        if whole <= WIDE * seen:
+            return None
+        text = (
+            f"softmax: values such as {self.far:.4g} are 0 behind it and take up the range of its argument, which is "
+            f"{whole:.3g} wide for values of {self.seen[0]:.3g} ... {self.seen[1]:.3g} that count: -infinity in the "
+            'mask, float("-inf"), costs no range'
+        )
+        return Note(text, self.node.origins[-1] if self.node.origins else None)
+
+
 @dataclass
 class Arguments:
-    """Watches the arguments of a graph that have a bound. twin: the float graph."""
+    """Watches the arguments of a graph that have a bound, and those of softmax. twin: the float graph."""
 
     graph: Graph
     twin: Graph
     watched: list[_Watched] = field(default_factory=list)
+    masked: list[_Masked] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         pairs = pair_values(self.graph, self.twin)
@@ -98,6 +152,8 @@ class Arguments:
         own = {tensor: node for node in self.graph.nodes for tensor in node.outputs}
         for node in self.graph.nodes:
             partner = makers.get(pairs.get(node.outputs[0], node.outputs[0]))
+            if partner is not None and isinstance(node.attrs, Softmax) and node.attrs == partner.attrs:
+                self.masked.append(_Masked(node, partner.input(0)))
             found = None if partner is None else _bounded(node)
             if found is None or partner is None or type(partner.attrs) is not type(node.attrs):
                 continue
@@ -113,11 +169,14 @@ class Arguments:
             quant = each.tensor.type.quant
             real = values[each.tensor] if quant is None else dequantize(values[each.tensor], quant)
             each.add(exact[each.partner], real)
+        for row in self.masked:
+            row.add(exact[row.partner])
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """A note for each argument that integers take where it has no business."""
-        return tuple(note for each in self.watched if (note := each.note) is not None)
+        """A note for each argument that integers take where it has no business, and each range that a mask costs."""
+        notes = [*(each.note for each in self.watched), *(each.note for each in self.masked)]
+        return tuple(note for note in notes if note is not None)
 
 
 def _bounded(node: Node) -> tuple[int, float, bool] | None:
