@@ -90,8 +90,10 @@ class Program:
     def hash(self) -> str:
         """SHA-256 of the program as 64 hex digits: firmware tells by it which program it holds. What was measured of it
         does not count."""
-        data = self.data if self.answers is None else encode(self._contents(None))
-        return hashlib.sha256(data).hexdigest()
+        if self.answers is None:
+            return hashlib.sha256(self.data).hexdigest()
+        stage("encoding the program")
+        return hashlib.sha256(encode(self._contents(None))).hexdigest()
 
     def save(self, path: str | Path) -> None:
         """Write a .tet file; an existing one is replaced whole or not at all. Raises ProgramError where it cannot be
