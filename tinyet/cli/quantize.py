@@ -204,7 +204,7 @@ def quantize(
         ui.write_json(json, record_of(task.name, task.board, diagnosis, choice, out, doubts))
     if json == "-":
         return
-    if program is not None:
+    if program is not None and diagnosis is None:  # which says the same, and more
         show_answers(program, model)
     if diagnosis is not None:
         types = [*(["--config", config] if config else []), *(f"--layer={text}" for text in layer or [])]
