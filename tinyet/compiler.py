@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,14 @@ from tinyet.boards import Board, load_board
 from tinyet.data import Data, data_given
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import deploy
-from tinyet.errors import ModelError, ToolchainError, UsageError, bullet_list
+from tinyet.errors import (
+    ModelError,
+    QuantizationError,
+    TinyetWarning,
+    ToolchainError,
+    UsageError,
+    bullet_list,
+)
 from tinyet.errors.arguments import OverTime, function_given
 from tinyet.files.atomic import write_whole
 from tinyet.files.model_name import class_name, given_or_derived
@@ -32,6 +40,7 @@ from tinyet.ops.reshape import Reshape
 from tinyet.ops.slice import Slice
 from tinyet.ops.unfold import Unfold
 from tinyet.program import Program, check_labels
+from tinyet.quality.alarm import measured
 
 if TYPE_CHECKING:
     import torch
@@ -98,12 +107,66 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     stateful: recurrent layers that are given no first state begin each run where the run before has stopped; see
         docs/state.md. Calibration is as in torch: each sample begins with a first state of zero.
     labels: names of the classes, one for each element of the first output; the generated header has them.
-    strict: raise ModelError, listing them, when layers compute in float that the quantizer was not told to leave so.
+    strict: raise ModelError, listing them, when layers compute in float that the quantizer was not told to leave so,
+        and QuantizationError when the integers' answers are not the model's.
     dump: receives the graph's text after each pass; or a directory, for a file a pass.
+
+    A quantized program's answers to some of the calibration data are compared with the float model's: `Program.answers`
+    holds how far they are apart. That they are too far is a TinyetWarning.
 
     Raises ModelError (and its subclasses) for a model that cannot be captured or lowered, QuantizationError
     for calibration data that cannot be used, UsageError for arguments that would have no effect beside the others.
     """
+    program = compiled(
+        model,
+        example_inputs,
+        calibration=calibration,
+        name=name,
+        quantizer=quantizer,
+        board=board,
+        delegates=delegates,
+        channels_last=channels_last,
+        float_io=float_io,
+        equalize=equalize,
+        correct_bias=correct_bias,
+        prune=prune,
+        stateful=stateful,
+        labels=labels,
+        strict=strict,
+        dump=dump,
+        progress=progress,
+    )
+    if program.answers is not None and not program.answers.healthy:
+        warnings.warn(TinyetWarning(f"{program.answers.warning}\n{LOOK_CLOSER}"), stacklevel=2)
+    return program
+
+
+LOOK_CLOSER = "to look closer: tinyet.diagnose(model, example_inputs, calibration=batches)"
+
+
+def compiled(
+    model: torch.nn.Module | ExportedProgram,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    *,
+    calibration: Iterable[Any] | None = None,
+    name: str | None = None,
+    quantizer: Any = None,
+    board: str | Path | Board | None = None,
+    delegates: Delegates | None = None,
+    channels_last: bool = False,
+    float_io: bool = False,
+    equalize: bool = False,
+    correct_bias: bool = False,
+    prune: bool = True,
+    stateful: bool = False,
+    labels: Sequence[str] | None = None,
+    strict: bool = False,
+    dump: DumpTo | None = None,
+    progress: Progress | None = None,
+    evaluation: Callable[[Program], Data | None] | None = None,
+) -> Program:
+    """`compile` without its warning: who calls this tells of the program's answers. evaluation: gives the model's
+    evaluation data, in the shapes of a program, where answers to the calibration data are not good enough."""
     if delegates is not None and board is None:
         raise UsageError(
             "delegates choose kernels for a board, and there is no board",
@@ -142,6 +205,9 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     program = Program(name, graph, twin, (*lowered.notes, *notes), names)
     if strict:
         require_integer(program, lowered.in_float)
+    program = measured(program, lowered.samples, evaluation)
+    if strict:
+        require_answers(program, LOOK_CLOSER if evaluation is None else None)
     if isinstance(over_time, OverTime):
         program = program.streaming(
             over_time.axis, hop=over_time.hop, edges=over_time.edges, channels_last=channels_last
@@ -316,4 +382,17 @@ def require_integer(program: Program, asked: Container[str] = ()) -> None:
             f"{len(floats)} layer(s) compute in float:\n{bullet_list(lines)}",
             hint="give calibration data, leave strict away, or exclude them on purpose: "
             "TinyetQuantizer().set_module_name(name, None)",
+        )
+
+
+def require_answers(program: Program, hint: str | None = None) -> None:
+    """Raise QuantizationError, with where it begins, when a program's answers are not the float model's (`strict`).
+
+    hint: how to look closer.
+    """
+    answers = program.answers
+    if answers is not None and not answers.healthy:
+        where = answers.begins[0].layer if answers.begins else None
+        raise QuantizationError(
+            answers.warning, where, hint or "tinyet quantize MODEL --report finds what helps"
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from tinyet.answers import Answers
 from tinyet.data import as_arrays, prepare_inputs, refuse_indices
 from tinyet.errors import ModelError, ProgramError
 from tinyet.errors.arguments import over_time_given, path_given
@@ -40,6 +41,7 @@ class Program:
     float_graph: the model before quantization, or None when there was none.
     notes:       what the compiler thought worth telling: layers that stayed float, and why.
     labels:      names of the classes, one for each element of the first output (see `check_labels`); or none.
+    answers:     how far the integers' answers are from the float model's, as `compile` has measured it; or None.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Program:
     float_graph: Graph | None = None
     notes: tuple[Note, ...] = ()
     labels: tuple[str, ...] = ()
+    answers: Answers | None = None
 
     def __repr__(self) -> str:
         """A line for each input, output and state, and what is in between."""
@@ -76,13 +79,21 @@ class Program:
     def data(self) -> bytes:
         """The program as the bytes of a .tet file."""
         stage("encoding the program")
-        contents = Contents(__version__, self.name, self.graph, self.float_graph, self.notes, self.labels)
-        return encode(contents)
+        return encode(self._contents(self.answers))
+
+    def _contents(self, answers: Answers | None) -> Contents:
+        return Contents(
+            __version__, self.name, self.graph, self.float_graph, self.notes, self.labels, answers
+        )
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the program as 64 hex digits: firmware tells by it which program it holds."""
-        return hashlib.sha256(self.data).hexdigest()
+        """SHA-256 of the program as 64 hex digits: firmware tells by it which program it holds. What was measured of it
+        does not count."""
+        if self.answers is None:
+            return hashlib.sha256(self.data).hexdigest()
+        stage("encoding the program")
+        return hashlib.sha256(encode(self._contents(None))).hexdigest()
 
     def save(self, path: str | Path) -> None:
         """Write a .tet file; an existing one is replaced whole or not at all. Raises ProgramError where it cannot be
@@ -253,4 +264,11 @@ def from_bytes(data: bytes, where: str) -> Program:
             check_labels(contents.labels, contents.graph.user_outputs[0], where)
         except ModelError as error:
             raise ProgramError(error.what, where, "save the program again") from error
-    return Program(contents.name, contents.graph, contents.float_graph, contents.notes, contents.labels)
+    return Program(
+        contents.name,
+        contents.graph,
+        contents.float_graph,
+        contents.notes,
+        contents.labels,
+        contents.answers,
+    )

@@ -21,25 +21,23 @@ import warnings
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tinyet.answers import Answers
+from tinyet.bench.harness import Harness
 from tinyet.boards import Board, load_board
 from tinyet.build.ending import ended_by_signals
-from tinyet.build.gcc import build_firmware
-from tinyet.build.size import measure
 from tinyet.data import Data, predicted, prepare_inputs
 from tinyet.deployment import Deployment
-from tinyet.device.device import Device, open_device
 from tinyet.emit.kinds import PROJECT_KINDS, kinds_for
-from tinyet.errors import DataError, MissingTool, TinyetError, TinyetWarning, UsageError, bullet_list
+from tinyet.errors import MissingTool, TinyetError, TinyetWarning, UsageError, bullet_list
 from tinyet.ir import Array
 from tinyet.numerics import dequantize
-from tinyet.opening import ModelOptions, Opened, read
+from tinyet.opening import ModelOptions, Opened, look_closer, read
 from tinyet.program import Program
 from tinyet.project import Project, generate, open_project
 from tinyet.reference import Session
@@ -103,63 +101,6 @@ class DeviceResult(Counted):
 # ---------------------------------------------------------------- what the tests of a session share
 
 
-@dataclass
-class _Harness:
-    """A project's harness in one place: compiled once, started when it is needed; one runs at a time."""
-
-    project: Project
-    on: str
-    where: Path
-    compile_anew: bool
-    timeout: float
-    siblings: Mapping[object, _Harness]
-    _device: Device | None = None
-
-    @cached_property
-    def _elf(self) -> Path:
-        if self.on.startswith("serial:") and self.compile_anew:
-            # What is on the board was built elsewhere: no elf of here could tell where it faults.
-            return self.where / "none.elf"
-        compile_anew = self.compile_anew and self.project.board.bare_metal
-        if self.on != "host" and not self.on.startswith("serial:") and not compile_anew:
-            self.project.build()
-        return self.project.firmware(self.on, self.where / "harness", compile_anew=compile_anew)
-
-    @property
-    def device(self) -> Device:
-        if self._device is None:
-            # One at a time: an emulator behind a socket goes on spending a core on waiting for a request.
-            for other in self.siblings.values():
-                other.close()
-            self._device = open_device(self.project.board, self._elf, self.on, timeout=self.timeout)
-            if self._device.info().hash != self.project.program.hash:
-                self.close()
-                raise DataError(
-                    "the device holds another program than the test wants",
-                    f"{self.on}, {self.project.path}",
-                    "flash the harness of this project",
-                )
-        return self._device
-
-    @cached_property
-    def sizes(self) -> Sizes:
-        """Of the application, with the compiler of the board; of one that is built elsewhere, nothing."""
-        elsewhere = self.on == "host" or self.on.startswith("serial:")
-        if not self.compile_anew or elsewhere or not self.project.board.bare_metal:
-            return self.project.sizes
-        model = self.project.path / str(self.project.manifest["model_dir"])
-        application = self.project.path / "src"
-        sources = [*sorted(model.rglob("*.c")), application / "main.c"]
-        out = self.where / "application"
-        size = measure(build_firmware(self.project.board, sources, [model, application], out, harness=False))
-        return Sizes(size.ram, size.flash - size.sample)
-
-    def close(self) -> None:
-        if self._device is not None:
-            self._device.close()
-            self._device = None
-
-
 class TinyetDevices:
     """Opens devices; what they are made of is kept until the session ends. The fixture `tinyet_devices`.
 
@@ -172,7 +113,7 @@ class TinyetDevices:
         self._on = on
         self._board = board
         self._sources: dict[object, Opened] = {}
-        self._harnesses: dict[object, _Harness] = {}
+        self._harnesses: dict[object, Harness] = {}
 
     def open(
         self,
@@ -227,7 +168,7 @@ class TinyetDevices:
                 else:
                     opened = self._opened(model, of_model)
                 own = self._generate(opened, wanted or target, target, of_project, where / "project")
-            self._harnesses[key] = _Harness(own, place, where, not as_it_is, timeout, self._harnesses)
+            self._harnesses[key] = Harness(own, place, where, not as_it_is, timeout, self._harnesses)
         return TinyetDevice(self._harnesses[key])
 
     def _generate(
@@ -248,7 +189,9 @@ class TinyetDevices:
         key = (path, _key(options))
         if key not in self._sources:
             opened = read(path, replace(ModelOptions(), **options))
-            for line in opened.warnings:
+            answers = opened.program.answers
+            alarm = [] if answers is None or answers.healthy else [f"{answers.warning}\n{look_closer(path)}"]
+            for line in (*alarm, *opened.warnings):
                 warnings.warn(TinyetWarning(line), stacklevel=3)
             self._sources[key] = opened
         return self._sources[key]
@@ -284,8 +227,9 @@ class TinyetDevice:
     test begins anew.
     """
 
-    _harness: _Harness
+    _harness: Harness
     inferences: int = 0
+    _answers: Answers | None = None
     _greatest: dict[str, int] = field(default_factory=dict)
     _session: Session = field(init=False)
     _states: list[bytes] = field(init=False)
@@ -328,6 +272,12 @@ class TinyetDevice:
         """The samples that came with the model, one stacked array per input, and their labels; or None."""
         data = self.project.evaluation
         return None if data is None else (data.arrays, data.labels)
+
+    @property
+    def answers(self) -> Answers | None:
+        """How far the model's integers are from its float model, as was measured when it was compiled, or by the last
+        `validate`; None where nobody knows. `healthy` says whether that is near enough."""
+        return self._answers or self.program.answers
 
     @property
     def arena_bytes(self) -> int:
@@ -402,6 +352,7 @@ class TinyetDevice:
                 sqnr_samples=sqnr_samples,
             )
         self._note(result.samples, result)
+        self._answers = result.answers or self._answers
         return result if oracle is None else result.with_oracle(oracle, self.program, samples)
 
     def check(self, **limits: int) -> None:

@@ -9,29 +9,27 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from tinyet.answers import Answers
 from tinyet.cycles.estimate import CycleEstimate, Work
 from tinyet.data import Samples, predicted, prepare_inputs
 from tinyet.data.warnings import doubts_of_fit, doubts_of_labels, fits_of
 from tinyet.deployment import Deployment, Step
 from tinyet.device.device import Device, DeviceFault, ModelFailed, RunResult
 from tinyet.device.protocol import Info
-from tinyet.errors import DataError, EmulatorError, MismatchError, bullet_list
+from tinyet.errors import DataError, EmulatorError, bullet_list
 from tinyet.ir import Array, Tensor
-from tinyet.memory import MemoryPlan
-from tinyet.memory.breakpoints import Breakpoint, Row, breakpoints, fewest
-from tinyet.memory.fusion import FusionGroup, row_bytes
 from tinyet.messages.stages import stage
+from tinyet.mismatch.locate import Mismatch, from_bytes, locate_mismatch, same
 from tinyet.oracles import Agreement, compare
 from tinyet.program import Program
+from tinyet.quality.alarm import Judge, beginning_as_known, names_classes
 from tinyet.reference import Session
-from tinyet.reference.float_reference import Comparison, float_inputs
 from tinyet.stack.bound import Bound
 
 Progress = Callable[[int, int], None]
@@ -77,44 +75,6 @@ class PartResult:
     count: int | None
 
 
-@dataclass(frozen=True)
-class Mismatch:
-    """The first difference between device and host: sample, layer, tensor and index, with both values as stored.
-
-    count: elements that differ. rows: where the layer is computed by rows, the first and the last of those that it had
-    just computed, which are what is compared; None where the whole value is.
-    """
-
-    sample: int
-    layer: int
-    name: str
-    value: str
-    op: str
-    kernel: str
-    index: tuple[int, ...]
-    device: int | float
-    host: int | float
-    count: int
-    source: str
-    rows: tuple[int, int] | None = None
-
-    def __str__(self) -> str:
-        index = ", ".join(map(str, self.index))
-        where = "" if self.rows is None else f" in row {self.rows[0]}"
-        if self.rows is not None and self.rows[1] > self.rows[0]:
-            where = f" in rows {self.rows[0]} to {self.rows[1]}"
-        return (
-            f"sample {self.sample}: layer {self.layer}, {self.name} ({self.op}, {self.kernel}) is the first to differ: "
-            f"{self.value}[{index}] is {self.device} on the device, {self.host} in the reference ({self.count} differ"
-            f"{where})"
-        )
-
-    def error(self) -> MismatchError:
-        return MismatchError(
-            str(self), self.source or None, "rebuild the project; if it stays, report it with the model"
-        )
-
-
 class Counted:
     """A cost, `count`, that names what was counted: one is never printed as another."""
 
@@ -147,7 +107,9 @@ class ValidationResult(Counted):
     most, None where one of them is not known. clipped: share of the samples' real values
     that lie outside of the inputs' calibrated ranges; None where no input takes such. doubts: what is doubtful about
     the samples, a sentence each. estimate: of cycles, where it was asked for; it is no count, wherever the model ran.
-    oracle: how the answers compare with those of the model's original runtime, where that was asked.
+    oracle: how the answers compare with those of the model's original runtime, where that was asked. answers: how far
+    the host reference's are from the float model's on these samples; None without a float model, and for a made-up
+    sample.
     """
 
     on: str
@@ -174,6 +136,7 @@ class ValidationResult(Counted):
     oracle: Agreement | None = None
     stack_bound: Bound | None = None
     ram_with_stack_bytes: int | None = None
+    answers: Answers | None = None
 
     def __repr__(self) -> str:
         exact = "bit-exact" if self.bit_exact else f"{self.mismatches} differ"
@@ -230,6 +193,7 @@ class ValidationResult(Counted):
             "doubts": list(self.doubts),
             "estimate": None if self.estimate is None else self.estimate.to_json(),
             "oracle": None if self.oracle is None else self.oracle.to_json(),
+            "answers": None if self.answers is None else self.answers.to_json(),
             "layers": [self._layer(layer) for layer in self.layers],
         }
 
@@ -294,7 +258,8 @@ def validate(
         )
     _check_description(info, deployment)
     exact_graph = None if samples.made_up else program.float_graph
-    twin = None if exact_graph is None else Comparison(graph, exact_graph)
+    classifies = bool(program.labels) or names_classes(program.graph)
+    twin = None if exact_graph is None else Judge(graph, exact_graph, classifies)
     tally = _Tally(len(deployment.steps), len(deployment.events))
     outputs: list[list[Array]] = []
     mismatches, first = 0, None
@@ -307,10 +272,10 @@ def validate(
         raw, states = as_bytes(prepared), as_bytes(session.state.values())
         values = session.values(prepared)
         run = _run(device, raw if states_agree else [*raw, *states], deployment)
-        got = [_from_bytes(b, t) for b, t in zip(run.outputs, graph.outputs, strict=True)]
+        got = [from_bytes(b, t) for b, t in zip(run.outputs, graph.outputs, strict=True)]
         outputs.append(got[:count])
         wanted = [values[t] for t in graph.outputs]
-        right = all(_same(a, b).all() for a, b in zip(got, wanted, strict=True))
+        right = all(same(a, b).all() for a, b in zip(got, wanted, strict=True))
         states_agree = right or not graph.states
         if not right:
             mismatches += 1
@@ -318,8 +283,7 @@ def validate(
         tally.counts(run.layer_counts, run.event_counts, run.total)
         exact = None
         if twin is not None and (i < sqnr_samples or samples.labels is not None):
-            taken = float_inputs(graph.user_inputs, twin.twin.user_inputs, arrays)
-            exact = twin.add(values, taken)
+            exact = twin.add(values, arrays, None if samples.labels is None else samples.labels[i])
         if samples.labels is not None:
             tally.label(samples.labels[i], got, wanted, exact)
         if progress is not None:
@@ -340,7 +304,7 @@ def validate(
             step.source,
             step.macs,
             tally.mean(tally.layers[step.index]),
-            None if twin is None else twin.sqnr_db(step.node.outputs[0]),
+            None if twin is None else twin.comparison.sqnr_db(step.node.outputs[0]),
             _parts(step, tally, len(deployment.steps)),
         )
         for step in deployment.steps
@@ -371,6 +335,7 @@ def validate(
         ram_with_stack_bytes=None
         if sizes.ram_bytes is None or sizes.stack_bytes is None
         else sizes.ram_bytes + sizes.stack_bytes,
+        answers=None if twin is None else beginning_as_known(program, twin.answers("evaluation")),
     )
 
 
@@ -492,109 +457,3 @@ class _Tally:
 
     def share(self, right: int) -> float | None:
         return right / self.labelled if self.labelled else None
-
-
-def _from_bytes(data: bytes, tensor: Tensor) -> Array:
-    return np.frombuffer(data, tensor.dtype.numpy).reshape(tensor.shape)
-
-
-def _same(a: Array, b: Array) -> npt.NDArray[np.bool_]:
-    """Elementwise equality in which NaN equals NaN."""
-    return np.asarray((a == b) | ((a != a) & (b != b)))
-
-
-def locate_mismatch(
-    deployment: Deployment, device: Device, raw: Sequence[bytes], values: Mapping[Tensor, Array], sample: int
-) -> Mismatch | None:
-    """The first layer whose result differs from the reference; None when none does when looked at alone."""
-    plan = deployment.plan
-    for step in deployment.steps:
-        fusion_group = plan.fusion_group(step.node)
-        found: Mismatch | None = None
-        if fusion_group is None:
-            device.run(raw, stop_after=step.index)
-            found = _whole_difference(sample, step, plan, device, values)
-        elif step.node is fusion_group.nodes[0]:
-            found = _locate_by_rows(deployment, fusion_group, device, raw, values, sample)
-        if found is not None:
-            return found
-    return None
-
-
-def _whole_difference(
-    sample: int, step: Step, plan: MemoryPlan, device: Device, values: Mapping[Tensor, Array]
-) -> Mismatch | None:
-    """The first difference in the whole outputs of a layer behind which the device has been halted."""
-    found: Mismatch | None = None
-    for tensor in step.node.outputs:
-        read = plan.dense(tensor, device.read(plan.offset(tensor), plan.extent(tensor)))
-        found = found or _difference(sample, step, tensor, _from_bytes(read, tensor), values[tensor])
-    return found
-
-
-def _locate_by_rows(
-    deployment: Deployment,
-    fusion_group: FusionGroup,
-    device: Device,
-    raw: Sequence[bytes],
-    values: Mapping[Tensor, Array],
-    sample: int,
-) -> Mismatch | None:
-    """The first run of a stream's layers that computes rows that differ, or else the first layer whose runs make one
-    value together that does; None when none does."""
-    steps = {step.node: step for step in deployment.steps if step.node in fusion_group.rules}
-    found = breakpoints(fusion_group)
-
-    def look(at: Breakpoint, made: Sequence[Sequence[Row]]) -> Mismatch | None:
-        """The first difference in what some runs have computed, as it is when the device is halted at a stop."""
-        device.run(raw, stop_after=steps[at.node].index, runs=at.runs)
-        for rows in made:
-            tensor, first = rows[0]
-            offset = deployment.plan.row_offset(fusion_group.rows[tensor], at.places[rows[0]])
-            read = np.frombuffer(device.read(offset, len(rows) * row_bytes(tensor)), tensor.dtype.numpy)
-            wanted = values[tensor][:, first : first + len(rows)]
-            step = next(step for node, step in steps.items() if node.outputs[0] is tensor)
-            different = _difference(sample, step, tensor, read.reshape(wanted.shape), wanted, first)
-            if different is not None:
-                return different
-        return None
-
-    begin = 0
-    for number in fewest(found):
-        part = found[begin : number + 1]
-        different = look(found[number], [breakpoint_.made for breakpoint_ in part if breakpoint_.made])
-        if different is not None:
-            # It may have been right when it was computed, and spoilt by a later layer, which is wrong then.
-            each = (look(breakpoint_, [breakpoint_.made]) for breakpoint_ in part if breakpoint_.made)
-            return next((first for first in each if first is not None), different)
-        begin = number + 1
-    for node, step in steps.items():
-        if fusion_group.rules[node].reduces:
-            device.run(raw, stop_after=step.index, runs=fusion_group.runs(node))
-            if (different := _whole_difference(sample, step, deployment.plan, device, values)) is not None:
-                return different
-    return None
-
-
-def _difference(
-    sample: int, step: Step, tensor: Tensor, got: Array, wanted: Array, row: int | None = None
-) -> Mismatch | None:
-    """The first element in which a layer's value differs from the reference, or, of some of its rows, from `row` on."""
-    same = _same(got, wanted)
-    if same.all():
-        return None
-    at = tuple(int(v) for v in np.argwhere(~same)[0])
-    return Mismatch(
-        sample=sample,
-        layer=step.index,
-        name=step.name,
-        value=tensor.name,
-        op=step.node.op,
-        kernel=step.choice.kernel.symbol,
-        index=at if row is None else (at[0], at[1] + row, *at[2:]),
-        device=got[at].item(),
-        host=wanted[at].item(),
-        count=int((~same).sum()),
-        source=step.node.where or "",
-        rows=None if row is None else (row, row + got.shape[1] - 1),
-    )

@@ -15,17 +15,21 @@ import numpy as np
 import pytest
 import typer
 
+from tests import small
 from tests.golden.programs import separable
 from tests.streamed import residual
 from tinyet import cli, load_board
 from tinyet.analysis import analyze
 from tinyet.boards import all_boards
 from tinyet.boards.cpus import CPUS
+from tinyet.cli.model import made_record
 from tinyet.cycles.estimate import CycleEstimate, Work
 from tinyet.emit.kinds import KINDS, kinds_for
 from tinyet.ir import DType
+from tinyet.mismatch.locate import Mismatch
 from tinyet.oracles import Agreement
-from tinyet.validation import LayerResult, Mismatch, ValidationResult
+from tinyet.quality.alarm import measure
+from tinyet.validation import LayerResult, ValidationResult
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -147,6 +151,16 @@ def test_every_field_of_validate_is_documented() -> None:
     assert estimated == [name for name in report["estimate"] if name not in work]
     assert work == list(layer["estimate"]) == list(report["estimate"]["between"])
     assert set(work) <= set(report["estimate"])
+
+
+def test_every_field_of_answers_is_documented() -> None:
+    program = small.program()
+    answers = measure(program, [[image[None]] for image in small.images(2)], "calibration")
+    assert answers is not None
+    (fields,) = fields_of(sections("json.md", 2)["Answers"])
+    assert fields == list(answers.to_json())
+    (made,) = fields_of(sections("json.md", 2)["`tinyet compile` and `tinyet generate`"])
+    assert set(made) == set(made_record(program, {"name": "net", "path": "net.tet"}, ()))
 
 
 def test_every_field_of_analyze_is_documented() -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from tests.small import images, program
 from tinyet import generate
 from tinyet.ir import Array
 from tinyet.pytest import DeviceResult
+from tinyet.quality.alarm import measure
 
 pytest_plugins = "pytester"
 
@@ -81,6 +83,28 @@ def test_many(tinyet_device):
             "test_mine.py::test_sample *mps2_an386 *host * 1 *",
         ]
     )
+
+
+def test_answers_beside_the_float_model(suite: pytest.Pytester) -> None:
+    """Of a program that was never measured, the samples of a test say it; of one that was, a warning does."""
+    samples = [[image[None]] for image in images(4)]
+    replace(program(), answers=measure(program(), samples, "calibration")).save(suite.path / "known.tet")
+    result = run(
+        suite,
+        """
+def test_unknown(tinyet_device):
+    assert tinyet_device.answers is None
+    result = tinyet_device.validate(IMAGES)
+    assert tinyet_device.answers == result.answers
+    assert not tinyet_device.answers.healthy
+
+def test_known(tinyet_devices):
+    with pytest.warns(tinyet.TinyetWarning, match="the integers' answers are not the model's"):
+        device = tinyet_devices.open(model="known.tet", board="mps2_an386", on="host")
+    assert device.answers == device.program.answers
+""",
+    )
+    result.assert_outcomes(passed=2)
 
 
 def test_a_model_is_generated_and_compiled_once(suite: pytest.Pytester) -> None:

@@ -22,9 +22,10 @@ from tinyet.boards import all_boards, board_names, load_board
 from tinyet.build.doctor import NEEDED, Check
 from tinyet.cli import ui
 from tinyet.cycles.estimate import CycleEstimate, Work
+from tinyet.mismatch.locate import Mismatch
 from tinyet.program import Program
 from tinyet.project import Project
-from tinyet.validation import LayerResult, Mismatch, PartResult, ValidationResult
+from tinyet.validation import LayerResult, PartResult, ValidationResult
 
 
 @pytest.fixture(autouse=True)

@@ -82,6 +82,7 @@ def test_each_stage_is_named_at_a_terminal_only(here: Path) -> None:
         "exporting the graph",
         "importing the graph",
         "passes: fold requantize",
+        "comparing with the float model",
         "choosing kernels",
         "planning memory",
         "encoding the program",

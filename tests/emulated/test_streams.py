@@ -24,9 +24,9 @@ from tinyet.boards import load_board
 from tinyet.device.device import DeviceFault, ModelFailed, open_device
 from tinyet.ir import DType
 from tinyet.memory.breakpoints import breakpoints
+from tinyet.mismatch.locate import locate_mismatch
 from tinyet.project import generate
 from tinyet.reference import evaluate
-from tinyet.validation import locate_mismatch
 
 BOARDS = [
     *("nrf51_dk", "mps2_an385", "mps2_an386", "mps2_an500", "mps2_an505", "mps3_an547", "riscv32_virt"),

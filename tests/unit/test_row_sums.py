@@ -21,12 +21,12 @@ from tinyet.ir import Attrs, DType, Graph
 from tinyet.memory import MemoryPlan
 from tinyet.memory.check import check_plan
 from tinyet.memory.fusion import Run
+from tinyet.mismatch.locate import locate_mismatch
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.sum import Sum
 from tinyet.reference import evaluate
-from tinyet.validation import locate_mismatch
 
 BOARD = load_board("mps2_an386")
 REDUCING = (Mean, Sum, AvgPool2d, AdaptiveAvgPool2d)

@@ -34,9 +34,9 @@ from tinyet.device.device import Device, ModelFailed, open_device
 from tinyet.ir import DType
 from tinyet.memory.breakpoints import Breakpoint, breakpoints, fewest
 from tinyet.memory.fusion import row_bytes
+from tinyet.mismatch.locate import locate_mismatch
 from tinyet.planning.objective import Objective
 from tinyet.reference import evaluate
-from tinyet.validation import locate_mismatch
 
 BOARD = load_board("mps2_an386")
 DSP = Target("host", frozenset({"dsp"}))

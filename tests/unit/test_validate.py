@@ -168,7 +168,8 @@ def test_sqnr_is_that_of_the_formula() -> None:
         got = np.asarray(_PROGRAM.run(image, as_float=True))
         signal += float(np.sum(exact.astype(np.float64) ** 2))
         noise += float(np.sum((got.astype(np.float64) - exact.astype(np.float64)) ** 2))
-    assert result.layers[-1].sqnr_db == pytest.approx(10 * np.log10(signal / noise), rel=1e-9)
+    # The float model's sums are rounded once, those of its reference one after the other.
+    assert result.layers[-1].sqnr_db == pytest.approx(10 * np.log10(signal / noise), rel=1e-6)
 
 
 def test_a_program_without_a_float_twin_has_no_sqnr_and_no_float_accuracy() -> None:
@@ -285,6 +286,7 @@ def test_a_device_with_another_program_is_refused() -> None:
 # ---- the report ----
 
 _KEYS = {
+    "answers",
     *("version", "on", "board", "bit_exact", "samples", "made_up", "data_note"),
     *("mismatches", "first_mismatch", "accuracy"),
     *("host_accuracy", "float_accuracy", "instructions", "cycles", "macs"),

@@ -10,8 +10,8 @@ import typer
 
 from tinyet.boards import load_board
 from tinyet.cli import ui
-from tinyet.cli.model import keep_evaluation, obtain
-from tinyet.cli.options import Model, ModelFlags, SaveEvaluation, takes_model
+from tinyet.cli.model import keep_evaluation, made_record, obtain, show_answers
+from tinyet.cli.options import JsonFile, Model, ModelFlags, SaveEvaluation, takes_model
 from tinyet.errors import UsageError
 from tinyet.opening import kind_of
 
@@ -24,6 +24,7 @@ def compile_(
         str | None, typer.Option("--board", help="make sure that every layer has a kernel for this board")
     ] = None,
     save_evaluation: SaveEvaluation = None,
+    json: JsonFile = None,
     *,
     flags: ModelFlags,
 ) -> None:
@@ -42,9 +43,16 @@ def compile_(
     if board is not None:
         load_board(board)
     compiled = obtain(model, flags.options(board=board))
-    keep_evaluation(compiled, save_evaluation, model)
+    program = compiled.program
+    kept = keep_evaluation(compiled, save_evaluation, model)
     with ui.stages("encoding the program"):
-        compiled.program.save(out)
-    ui.notes(compiled.warnings)
-    ui.say(f"{out}: program {compiled.program.name}, {out.stat().st_size} bytes")
+        program.save(out)
+    if json is not None:
+        facts = {"name": program.name, "path": str(out), "bytes": out.stat().st_size}
+        ui.write_json(json, made_record(program, facts, compiled.warnings))
+    if json == "-":
+        return
+    show_answers(program, model)
+    ui.notes([*kept, *compiled.warnings])
+    ui.say(f"{out}: program {program.name}, {out.stat().st_size} bytes")
     ui.say(f"next: tinyet generate {out} --board BOARD")

@@ -12,12 +12,13 @@ from tinyet.boards import load_board
 from tinyet.budget.fit import said_of, stack_said
 from tinyet.build.tree import is_free, read_manifest
 from tinyet.cli import ui
-from tinyet.cli.model import input_names, obtain
+from tinyet.cli.model import input_names, judged, made_record, obtain, show_answers
 from tinyet.cli.options import (
     BoardOption,
     CallerStack,
     DelegateNames,
     InputRows,
+    JsonFile,
     MaxFlash,
     MaxRam,
     Model,
@@ -89,6 +90,7 @@ def generate(
     save: Annotated[
         Path | None, typer.Option("--save", metavar="TET", help="save the compiled program, too")
     ] = None,
+    json: JsonFile = None,
     *,
     flags: ModelFlags,
 ) -> None:
@@ -114,10 +116,11 @@ def generate(
     data = compiled.evaluation
     if evaluation is not None:
         data = read_data(evaluation, input_names(compiled.program))
+    program = judged(compiled.program, data)
     directory = out or Path("build") / (flags.name or compiled.program.name)
     with ui.stages("generating"):
         made = generate_project(
-            compiled.program,
+            program,
             target if board == target.name else board,
             directory,
             kind=wanted,
@@ -138,10 +141,16 @@ def generate(
         )
     if save is not None:
         with ui.stages("encoding the program"):
-            compiled.program.save(save)
+            program.save(save)
     unlabelled = application and (data is None or data.labels is None)
-    ui.notes([*compiled.warnings, *([_without_labels(model, data)] if unlabelled else [])])
-    _show(made)
+    notes = [*compiled.warnings, *([_without_labels(model, data)] if unlabelled else [])]
+    if json is not None:
+        facts = {"name": made.name, "board": made.board.name, "kind": wanted, "path": str(made.path)}
+        ui.write_json(json, made_record(program, facts, notes))
+    if json != "-":
+        show_answers(program, model)
+        ui.notes(notes)
+        _show(made)
 
 
 def _without_labels(model: str, data: Data | None) -> str:

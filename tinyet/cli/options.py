@@ -243,9 +243,13 @@ class ModelFlags:
         bool,
         typer.Option("--stateful", help="recurrent layers continue from the previous run"),
     ] = False
-    strict: Annotated[bool, typer.Option("--strict", help="fail when a layer computes in float unasked")] = (
-        False
-    )
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="fail when a layer computes in float unasked, or when the integers' answers are not the model's",
+        ),
+    ] = False
     runtime: Annotated[
         str,
         typer.Option(

@@ -13,11 +13,11 @@ import typer
 
 from tinyet.boards import load_board
 from tinyet.cli import ui
-from tinyet.cli.model import keep_evaluation
+from tinyet.cli.model import keep_evaluation, show_answers
 from tinyet.cli.options import JsonFile, MaxSamples, ModelFlags, SaveEvaluation, labels_in, takes_model
 from tinyet.cli.quantize_report import record_of, show_choice, show_diagnosis
 from tinyet.compiler import DEFAULT_BOARD, cost_on
-from tinyet.compiler import compile as compile_model
+from tinyet.compiler import compiled as compile_model
 from tinyet.data import Data
 from tinyet.data.warnings import doubts_of_labels
 from tinyet.data.watched import Watched, doubts_of, watch
@@ -105,6 +105,7 @@ class _Task:
             prune=self.flags.prune,
             labels=labels_in(self.flags.labels) or labels_of(self.source),
             progress=progress,
+            evaluation=lambda made: evaluation_of(self.source, made, self.flags.channels_last)[0],
         )
 
 
@@ -190,11 +191,12 @@ def quantize(
     diagnosis = _diagnose(task, data, worst) if report else None
     choice = _search(task, data, accuracy, max_drop) if auto and data is not None else None
     program = None
+    kept: list[str] = []
     if out is not None:
         with ui.stages("compiling") as progress:
             program = task.compile(choice, progress)
             evaluation, _ = evaluation_of(task.source, program, flags.channels_last)
-        keep_evaluation(Opened(program, evaluation), save_evaluation, model)
+        kept = keep_evaluation(Opened(program, evaluation), save_evaluation, model)
         program.save(out)
     graph = (choice or diagnosis or task).graph if program is None else program.graph
     doubts = doubts_of(graph.user_inputs, graph.user_outputs, task.batches, data)
@@ -202,12 +204,14 @@ def quantize(
         ui.write_json(json, record_of(task.name, task.board, diagnosis, choice, out, doubts))
     if json == "-":
         return
+    if program is not None and diagnosis is None:  # which says the same, and more
+        show_answers(program, model)
     if diagnosis is not None:
         types = [*(["--config", config] if config else []), *(f"--layer={text}" for text in layer or [])]
         show_diagnosis(diagnosis, _command(model, flags), types)
     if choice is not None:
         show_choice(choice)
-    ui.notes([*(() if program is None else warnings_of(program)), *remarks, *doubts])
+    ui.notes([*kept, *(() if program is None else warnings_of(program)), *remarks, *doubts])
     if out is not None and program is not None:
         ui.say(f"{out}: program {program.name}, {out.stat().st_size} bytes")
         ui.say(f"next: tinyet generate {out} --board BOARD")

@@ -68,6 +68,14 @@ def warn(title: str, lines: Sequence[str]) -> None:
         console.print(Text("  - " + printable_block(line).replace("\n", "\n    ")), soft_wrap=True)
 
 
+def alarm(title: str, lines: Sequence[str]) -> None:
+    """What must not be overlooked, on standard error: a heading in red, and a line each."""
+    console = _console(stderr=True)
+    console.print(Text.assemble(("ALARM: ", "bold red"), (printable(title), "bold")), soft_wrap=True)
+    for line in lines:
+        console.print(Text("  " + printable_block(line).replace("\n", "\n  ")), soft_wrap=True)
+
+
 def notes(lines: Sequence[str]) -> None:
     """Notes about a compiled model, shortened where there are many."""
     shown = [*lines[:MOST_NOTES]]

@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from tinyet.cli import ui
+from tinyet.cli.model import tell_answers
 from tinyet.cli.options import Directory, JsonFile, MaxSamples, place_to_run
 from tinyet.cycles.estimate import CycleEstimate, Work
 from tinyet.errors import MismatchError
+from tinyet.opening import look_closer
 from tinyet.oracles import Agreement
 from tinyet.project import open_project
 from tinyet.validation import DEFAULT_SQNR_SAMPLES, ValidationResult
@@ -76,6 +78,8 @@ def validate(
     if json is not None:
         ui.write_json(json, result.to_json())
     if json != "-":
+        if result.answers is not None and not result.answers.healthy:
+            tell_answers(result.answers, look_closer(f"{project.name}.tet"))
         _show(result)
         if agreement is not None:
             _show_agreement(agreement)
@@ -130,6 +134,7 @@ def _show(result: ValidationResult) -> None:
     exact = f"{'yes' if result.bit_exact else 'NO'}, {right} of {result.samples} {compared}"
     pairs = [
         ("device = host reference", exact),
+        *_beside_float(result),
         ("run on", "host" if result.on == "host" else f"{result.on}, {result.board}"),
     ]
     if result.accuracy is not None:
@@ -155,6 +160,14 @@ def _show(result: ValidationResult) -> None:
     if result.ram_with_stack_bytes is not None:
         pairs.append(("RAM with the application's stack", ui.size(result.ram_with_stack_bytes)))
     ui.facts("", pairs)
+
+
+def _beside_float(result: ValidationResult) -> list[tuple[str, str]]:
+    """The other proof: the host reference against the float model."""
+    if result.answers is None:
+        return []
+    said = result.answers.said if result.answers.healthy else f"NO, {result.answers.said}"
+    return [("host reference near float", f"{'yes, ' if result.answers.healthy else ''}{said}")]
 
 
 def _show_estimate(result: ValidationResult, estimate: CycleEstimate) -> None:

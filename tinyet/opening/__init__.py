@@ -16,8 +16,7 @@ from typing import Any
 
 from tinyet.boards import Board, load_board
 from tinyet.build.tree import is_project
-from tinyet.compiler import DumpTo, Progress, float_layers, require_integer
-from tinyet.compiler import compile as compile_model
+from tinyet.compiler import DumpTo, Progress, compiled, float_layers, require_answers, require_integer
 from tinyet.data import Data, read_data
 from tinyet.data.watched import Watched, doubts_of, watch
 from tinyet.delegates import Delegates, delegates_or_default
@@ -92,7 +91,8 @@ def open(  # noqa: A001 - the public name is tinyet.open
         that is a word like `model`, its class; else its folder. A `.tet` has its own.
     quantizer, board, delegates, channels_last, float_io, equalize, correct_bias, prune, stateful, dump, progress: as
         for `tinyet.compile`. labels: names of the classes; by default those of the file.
-    strict: raise ModelError, listing them, when layers compute in float unasked.
+    strict: raise ModelError, listing them, when layers compute in float unasked, and QuantizationError when the
+        integers' answers are not the model's.
     runtime, signature: of a `.tflite`, as for `tinyet.from_tflite`. exact: of a quantized `.onnx`, as for
         `tinyet.from_onnx`.
     streaming: the axis that is time, of all inputs, or one for each; the program takes the newest frames then. hop,
@@ -131,9 +131,19 @@ def open(  # noqa: A001 - the public name is tinyet.open
         options.refuse_others((), "a project is generated already", place, "leave it away")
         return open_project(place)
     opened = read(place, options)
+    alarm = opened.program.answers
+    if alarm is not None and not alarm.healthy:
+        warnings.warn(TinyetWarning(f"{alarm.warning}\n{look_closer(place)}"), stacklevel=2)
     for remark in opened.remarks:
         warnings.warn(TinyetWarning(remark), stacklevel=2)
     return opened.program
+
+
+def look_closer(path: str) -> str:
+    """The command that says why the answers of a model, quantized, are not the model's."""
+    if path.endswith((".tet", ".onnx")):
+        path = "MODEL.py"
+    return f"to look closer: tinyet quantize {path} --report"
 
 
 def kind_of(path: str) -> str:
@@ -196,6 +206,7 @@ def _of_program(path: str, options: ModelOptions) -> _Read:
     program = load(path)
     if options.strict:
         require_integer(program)
+        require_answers(program)
     return Opened(program), None, None
 
 
@@ -255,17 +266,20 @@ def _of_onnx(path: str, options: ModelOptions) -> _Read:
             arrays = read_data(calibration, [value.name for value in model.inputs]).arrays
             calibration = batches_of(arrays, examples_of(model), str(calibration))
         batches = None if calibration is None else watch(calibration)
-    program = from_onnx(
-        path,
-        batches,
-        name=options.name,
-        float_io=options.float_io,
-        labels=options.labels,
-        dump=options.dump,
-        **given,
-    )
+    with warnings.catch_warnings():  # what is to be told of its answers is told by whom this is for
+        warnings.simplefilter("ignore", TinyetWarning)
+        program = from_onnx(
+            path,
+            batches,
+            name=options.name,
+            float_io=options.float_io,
+            labels=options.labels,
+            dump=options.dump,
+            **given,
+        )
     if options.strict:
         require_integer(program)
+        require_answers(program)
     return Opened(program), batches, None
 
 
@@ -278,7 +292,7 @@ def _of_torch(model: str, options: ModelOptions) -> _Read:
         quantizer = call_users(source.quantizer, "quantizer()")
     given = calibration_of(source, options.calibration)
     batches = None if given is None else watch(given)
-    program = compile_model(
+    program = compiled(
         source.program,
         calibration=batches,
         name=name_of(source, options.name),
@@ -293,6 +307,7 @@ def _of_torch(model: str, options: ModelOptions) -> _Read:
         strict=options.strict,
         dump=options.dump,
         progress=options.progress,
+        evaluation=lambda made: evaluation_of(source, made, options.channels_last)[0],
     )
     over_time = options.over_time or source.over_time
     if over_time is not None:

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tinyet import passes
-from tinyet.compiler import DumpTo, dump_given
-from tinyet.compiler import compile as compile_model
-from tinyet.errors import ToolchainError, UsageError
+from tinyet.compiler import DumpTo, compiled, dump_given
+from tinyet.errors import TinyetWarning, ToolchainError, UsageError
 from tinyet.errors.arguments import path_given, runtime_given
 from tinyet.files.model_name import given_or_derived, safe_name
 from tinyet.importers.onnx import importer as onnx_importer
@@ -83,7 +83,8 @@ def from_onnx(
 
     Raises ModelError (DynamicShape) for a file that is damaged, too old, or no such file, UnsupportedOp
     (UnsupportedShape) that lists all operators that cannot be taken, ToolchainError without the `onnx` package,
-    UsageError for arguments that would have no effect.
+    UsageError for arguments that would have no effect. That a float model's quantized answers are not its own is a
+    TinyetWarning.
     """
     file = path_given(path, "from_onnx takes the path of an .onnx file")
     title = given_or_derived(name, *file_names(file))
@@ -92,7 +93,10 @@ def from_onnx(
         if exact:
             what = "exact=True is for quantized models: a float model is computed in another order"
             raise UsageError(what, str(file), "leave exact away")
-        return _of_floats(model, calibration, title, float_io, labels, dump, options)
+        program = _of_floats(model, calibration, title, float_io, labels, dump, options)
+        if program.answers is not None and not program.answers.healthy:
+            warnings.warn(TinyetWarning(program.answers.warning), stacklevel=2)
+        return program
     late = [*(["calibration"] if calibration is not None else []), *options]
     if late:
         what = f"{', '.join(late)}: the model is quantized already"
@@ -121,7 +125,7 @@ def _of_floats(
             what, model.file, "pip install 'tinyet[torch]', or quantize it (quantize_static)"
         ) from error
     module, examples = to_torch(model)
-    program = compile_model(
+    program = compiled(
         module,
         examples,
         calibration=calibration,
@@ -134,9 +138,13 @@ def _of_floats(
     notes = (*(Note(text) for text in model.notes), *(_named_note(n, module.origins) for n in program.notes))
     titles = [value.name for value in model.inputs]
     twin = program.float_graph and _named(program.float_graph, module.origins, titles)
-    return replace(
-        program, graph=_named(program.graph, module.origins, titles), float_graph=twin, notes=notes
-    )
+    graph = _named(program.graph, module.origins, titles)
+    answers = program.answers
+    if answers is not None:
+        called = {a.where: b.where for a, b in zip(program.graph.nodes, graph.nodes, strict=True)}
+        begins = [replace(each, layer=called.get(each.layer) or each.layer) for each in answers.begins]
+        answers = replace(answers, begins=tuple(begins))
+    return replace(program, graph=graph, float_graph=twin, notes=notes, answers=answers)
 
 
 def _named(graph: Graph, origins: Mapping[str, Origin], titles: Sequence[str]) -> Graph:

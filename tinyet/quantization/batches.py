@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from tinyet.data import array_of
 from tinyet.errors import DataError, QuantizationError
 from tinyet.errors.arguments import described
 from tinyet.fx.edit import dtype_name
@@ -57,6 +58,37 @@ def batches_of(arrays: Sequence[Array], example: Inputs, where: str) -> list[Inp
         batch = max(1, len(wanted)) if wanted.ndim else 1
         columns.append([tensor[at : at + batch] for at in range(0, len(tensor), batch)])
     return list(zip(*columns, strict=True))
+
+
+MOST_KEPT = 64
+"""Samples that are kept of a calibration."""
+
+
+class KeptSamples:
+    """Some of the samples that pass by, in equal steps; the first of each step, however many there are.
+
+    all_of: the first ones, one sequence, for a model that keeps something from one to the next.
+    """
+
+    def __init__(self, *, all_of: bool = False) -> None:
+        self._all_of = all_of
+        self._step = 1
+        self._seen = 0
+        self._kept: list[tuple[Array, ...]] = []
+
+    def add(self, inputs: Inputs) -> None:
+        """Take in one sample."""
+        if self._all_of and len(self._kept) >= MOST_KEPT:
+            return
+        if self._seen % self._step == 0:
+            self._kept.append(tuple(np.array(array_of(tensor)) for tensor in inputs))
+        self._seen += 1
+        if len(self._kept) >= 2 * MOST_KEPT:
+            self._kept, self._step = self._kept[::2], 2 * self._step
+
+    @property
+    def samples(self) -> tuple[tuple[Array, ...], ...]:
+        return tuple(self._kept)
 
 
 def iterable_of(batches: object) -> Iterable[Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.export import ExportedProgram
@@ -16,10 +17,12 @@ from tinyet.fx.argument_checks import check_model
 from tinyet.fx.capture import capture, example_inputs_of, lower
 from tinyet.fx.examples import example_of
 from tinyet.fx.log_filter import quiet
+from tinyet.fx.mutable_buffers import written_buffers
 from tinyet.fx.origins import origin_of
 from tinyet.fx.precision import said_of
 from tinyet.importers.torch.importer import import_program
-from tinyet.ir import Graph, Note
+from tinyet.ir import Array, Graph, Note
+from tinyet.quantization.batches import KeptSamples
 from tinyet.quantization.quantize import Progress, is_quantized, needs_calibration, quantize_fully
 
 with quiet():
@@ -30,12 +33,14 @@ with quiet():
 class Lowered:
     """graph: quantized where calibration was given, else as the program is. float_graph: its float twin,
     whose nodes have the same origin keys; None for a program that came quantized. notes: what a person should know of
-    the calibration. in_float: the keys of the origins of what the quantizer was told to leave in float."""
+    the calibration. in_float: the keys of the origins of what the quantizer was told to leave in float. samples: some
+    of the calibration, each an array an input of the graph's."""
 
     graph: Graph
     float_graph: Graph | None
     notes: tuple[Note, ...] = ()
     in_float: frozenset[str] = frozenset()
+    samples: tuple[tuple[Array, ...], ...] = ()
 
 
 def lower_program(
@@ -86,13 +91,29 @@ def lower_program(
         return Lowered(graph, None if quantized_already else graph, said)
     # first, so that an operator that cannot be lowered is told before minutes of calibration
     float_graph = import_program(program, name=name, channels_last=channels_last)
+    kept = KeptSamples(all_of=any(True for _ in written_buffers(program)))
     quantized = quantize_fully(
-        program, calibration, quantizer, progress, equalize=equalize, correct_bias=correct_bias
+        program,
+        calibration,
+        quantizer,
+        progress,
+        equalize=equalize,
+        correct_bias=correct_bias,
+        seen=kept.add,
     )
     if quantized.float_program is not program:
         float_graph = import_program(quantized.float_program, name=name, channels_last=channels_last)
     graph = import_program(quantized.program, name=name, channels_last=channels_last)
-    return Lowered(graph, float_graph, (*said, *quantized.notes), _left_in_float(program, quantizer))
+    notes, samples = (*said, *quantized.notes), _as_taken(kept.samples, channels_last)
+    return Lowered(graph, float_graph, notes, _left_in_float(program, quantizer), samples)
+
+
+def _as_taken(samples: Iterable[Sequence[Array]], channels_last: bool) -> tuple[tuple[Array, ...], ...]:
+    """Samples in the order of memory in which the graph takes images."""
+    return tuple(
+        tuple(np.moveaxis(x, 1, -1) if channels_last and x.ndim == 4 else x for x in sample)
+        for sample in samples
+    )
 
 
 def _left_in_float(program: ExportedProgram, quantizer: Quantizer | None) -> frozenset[str]:

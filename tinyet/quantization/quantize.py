@@ -180,8 +180,14 @@ def _check_value(value: torch.Tensor, wanted: torch.Tensor, label: str) -> None:
         raise QuantizationError(f"{label} holds {bad} values that are NaN or infinite", hint="clean the data")
 
 
-def calibrate(prepared: Prepared, batches: Iterable[Any], progress: Progress | None = None) -> int:
-    """Run the batches through the observers; gives the number of samples (of the example's batch size) seen.
+def calibrate(
+    prepared: Prepared,
+    batches: Iterable[Any],
+    progress: Progress | None = None,
+    seen: Callable[[Inputs], None] | None = None,
+) -> int:
+    """Run the batches through the observers; gives the number of samples (of the example's batch size) seen. seen: is
+    given each of them.
 
     The graph computes in float64 (`exact`), and the observers see the nearest float32 numbers. What the model keeps
     goes from sample to sample: of such a model, they are one sequence, in their order.
@@ -198,6 +204,8 @@ def calibrate(prepared: Prepared, batches: Iterable[Any], progress: Progress | N
             if progress is not None and index > last >= 0:
                 progress(index, total)
             _observe(prepared.module, exact, inputs, index)
+            if seen is not None:
+                seen(inputs)
             last, count = index, count + 1
     except QuantizationError:
         raise
@@ -352,9 +360,10 @@ def quantize_fully(
     *,
     equalize: bool = False,
     correct_bias: bool = False,
+    seen: Callable[[Inputs], None] | None = None,
 ) -> Quantized:
     """equalize, prepare, calibrate, convert, correct biases. Batches are kept in memory where both steps around
-    the calibration, or one of them, want to see them again."""
+    the calibration, or one of them, want to see them again. seen: is given each sample of the calibration."""
     pairs: tuple[Equalized, ...] = ()
     example = example_inputs_of(program)
     batches = as_batches(batches, example)
@@ -365,7 +374,7 @@ def quantize_fully(
         program, pairs = equalize_layers(program, [inputs for _, inputs in samples(batches, example)])
     prepared = prepare(program, quantizer)
     if needs_calibration(quantizer):
-        calibrate(prepared, batches, progress)
+        calibrate(prepared, batches, progress, seen)
         _check_observers(prepared.module)
         share_with_inputs(prepared.module)
         share_close(prepared.module)

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tinyet.answers import OutputQuality, decibels
 from tinyet.ir import Array, DType, Graph, Node, Tensor
-from tinyet.numerics import dequantize
-from tinyet.reference import Session
+from tinyet.numerics import Float64, dequantize
+from tinyet.reference.nearly import NearSession
 
 
 def pair_values(graph: Graph, twin: Graph) -> dict[Tensor, Tensor]:
@@ -20,14 +21,14 @@ def pair_values(graph: Graph, twin: Graph) -> dict[Tensor, Tensor]:
     A fused node carries the names of all that it computes; the last one names its result. A value without a
     partner of the same shape is left out.
     """
-    by_key: dict[str, Node] = {}
+    by_key: dict[str, list[Node]] = {}
     for node in twin.nodes:
         for origin in node.origins:
-            by_key[origin.key] = node
+            by_key.setdefault(origin.key, []).append(node)
     pairs: dict[Tensor, Tensor] = {}
     for node in graph.nodes:
         for origin in reversed(node.origins):
-            partner = by_key.get(origin.key) if origin.key else None
+            partner = _same_of(node, by_key.get(origin.key, ())) if origin.key else None
             if partner is None or len(partner.outputs) != len(node.outputs):
                 continue
             if all(a.shape == b.shape for a, b in zip(node.outputs, partner.outputs, strict=True)):
@@ -36,53 +37,96 @@ def pair_values(graph: Graph, twin: Graph) -> dict[Tensor, Tensor]:
     return pairs
 
 
+def _same_of(node: Node, candidates: Sequence[Node]) -> Node | None:
+    """Of the nodes that one call of the model became, the last that computes the same as `node`; else the last."""
+
+    def kind(each: Node) -> tuple[str, object]:
+        return each.op, getattr(each.attrs, "function", None)
+
+    same = [each for each in candidates if kind(each) == kind(node)]
+    return (same or [*candidates])[-1] if candidates else None
+
+
 @dataclass
 class Powers:
-    """Sums of squares of one value over all samples: of the float signal, and of what quantization added to it."""
+    """Sums over all samples of one value: squares of the float signal, squares of what quantization added to it, and
+    the signal itself, element by element. Where the signal is not finite nothing is compared."""
 
     signal: float = 0.0
     noise: float = 0.0
+    total: Float64 | float = 0.0
+    samples: int = 0
+
+    def add(self, exact: Array, found: Array) -> None:
+        """Take in one sample of the float value and the real number that the integers stand for."""
+        known = np.isfinite(exact)
+        wanted = np.where(known, exact, 0.0).astype(np.float64)
+        error = np.where(known, found.astype(np.float64) - wanted, 0.0)
+        self.signal += float(np.sum(wanted**2))
+        self.noise += float(np.sum(np.where(np.isfinite(error), error, math.inf) ** 2))
+        self.total = self.total + wanted
+        self.samples += 1
 
     @property
     def sqnr_db(self) -> float | None:
         """10 log10(signal / noise); None without a signal, infinite without noise."""
-        if self.signal == 0.0:
-            return None
-        return math.inf if self.noise == 0.0 else 10.0 * math.log10(self.signal / self.noise)
+        return decibels(self.signal, self.noise)
+
+    @property
+    def quality(self) -> OutputQuality:
+        """With what moves from sample to sample, of which one alone says nothing."""
+        if self.samples < 2:
+            return OutputQuality(self.sqnr_db, None)
+        still = float(np.sum(np.square(self.total))) / self.samples
+        moving = self.signal - still
+        # What is left of two equal sums by rounding is no signal.
+        return OutputQuality(self.sqnr_db, decibels(moving if moving > 1e-12 * still else 0.0, self.noise))
 
 
 @dataclass
 class Comparison:
-    """Collects the integer graph's error against its float twin, sample by sample; the twin's states go along."""
+    """Collects the integer graph's error against its float twin, sample by sample; the twin's states go along.
+
+    pairs: integer value → float value; inputs and outputs are among them. exact: the twin's values of the last sample.
+    """
 
     graph: Graph
     twin: Graph
     pairs: dict[Tensor, Tensor] = field(init=False)
     powers: dict[Tensor, Powers] = field(init=False)
-    session: Session = field(init=False)
+    session: NearSession = field(init=False)
+    exact: Mapping[Tensor, Array] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.pairs = pair_values(self.graph, self.twin)
+        ends = (
+            *zip(self.graph.user_inputs, self.twin.user_inputs, strict=True),
+            *zip(self.graph.user_outputs, self.twin.user_outputs, strict=True),
+        )
+        pairs = {**pair_values(self.graph, self.twin), **dict(ends)}
+        self.pairs = {a: b for a, b in pairs.items() if a.type.quant is not None or a.dtype is DType.FLOAT32}
         self.powers = {tensor: Powers() for tensor in self.pairs}
-        self.session = Session(self.twin)
+        # A layer that stays in float makes no error, not even in the last bit.
+        floats = {b for a, b in self.pairs.items() if a.dtype is DType.FLOAT32}
+        self.session = NearSession(self.twin, floats)
 
     def add(self, values: Mapping[Tensor, Array], inputs: Sequence[Array]) -> list[Array]:
         """Take in one sample: the integer graph's values and the float inputs. Returns the twin's outputs."""
-        exact = self.session.values(inputs)
+        exact = self.exact = self.session.values(inputs)
         for tensor, partner in self.pairs.items():
             quant = tensor.type.quant
             real = values[tensor] if quant is None else dequantize(values[tensor], quant)
-            if tensor.dtype is DType.INT32 and quant is None:
-                continue
-            signal = exact[partner].astype(np.float64)
-            self.powers[tensor].signal += float(np.sum(signal**2))
-            self.powers[tensor].noise += float(np.sum((real.astype(np.float64) - signal) ** 2))
+            self.powers[tensor].add(exact[partner], real)
         return [exact[t] for t in self.twin.user_outputs]
 
     def sqnr_db(self, tensor: Tensor) -> float | None:
         """Signal to quantization noise ratio of a value in dB; None where it has no float partner."""
         powers = self.powers.get(tensor)
         return None if powers is None else powers.sqnr_db
+
+    def quality(self, tensor: Tensor) -> OutputQuality | None:
+        """The same with what moves from sample to sample."""
+        powers = self.powers.get(tensor)
+        return None if powers is None or not powers.samples else powers.quality
 
 
 def float_inputs(tensors: Sequence[Tensor], twins: Sequence[Tensor], arrays: Sequence[Array]) -> list[Array]:

@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 
 from tinyet import ops
+from tinyet.answers import Answers
+from tinyet.answers.record import decoded
 from tinyet.errors import ProgramError, QuantizationError, bullet_list
 from tinyet.ir import Attrs, DType, Graph, Node, Note, Origin, QuantParams, Tensor, TensorType, subgraphs
 from tinyet.ir.limits import MAX_CONSTANT_ELEMENTS, MAX_DEPTH, MAX_NAME, MAX_NODES, MAX_TEXT, shape_complaint
@@ -44,6 +46,7 @@ class Contents:
     float_graph: Graph | None
     notes: tuple[Note, ...]
     labels: tuple[str, ...] = ()
+    answers: Answers | None = None
 
 
 # ---------------------------------------------------------------- writing
@@ -158,6 +161,7 @@ def encode(contents: Contents) -> bytes:
                 ],
                 inner,
                 contents.labels,
+                "" if contents.answers is None else contents.answers.encoded(),
             )
         )
     )
@@ -275,7 +279,16 @@ class _Loader:
         if twin is not None:
             problems = [f"in the float graph, {text}" for text in ops.whole_problems(twin)]
             _raise(problems or _differences(graph, twin))
-        return Contents(record.tinyet, record.name, graph, twin, self._notes(), record.labels)
+        answers = self._answers() if record.answers else None
+        return Contents(record.tinyet, record.name, graph, twin, self._notes(), record.labels, answers)
+
+    def _answers(self) -> Answers:
+        if self.record.float_graph is None:
+            raise _NonsenseError(["there are answers beside a float model's, and no float graph"])
+        try:
+            return decoded(self.record.answers)
+        except ValueError as error:
+            raise _NonsenseError([f"the record of answers: {error}"]) from None
 
     def _origins(self) -> list[Origin]:
         problems: list[str] = []

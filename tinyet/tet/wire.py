@@ -87,6 +87,7 @@ class ProgramRecord:
     notes: list[NoteRecord]
     subgraphs: list[GraphRecord]
     labels: tuple[str, ...]
+    answers: str = ""
 
 
 # ---------------------------------------------------------------- writing
@@ -197,6 +198,7 @@ def write(program: ProgramRecord) -> bytes:
             w.offsets(notes),
             w.offsets(inner) if inner else None,
             w.offsets([w.text(label) for label in program.labels]) if program.labels else None,
+            *([w.text(program.answers)] if program.answers else []),
         ]
     )
     w.builder.Finish(root, file_identifier=IDENTIFIER)
@@ -248,6 +250,7 @@ def root_of(data: bytes) -> tuple[int, str, Callable[[], ProgramRecord]]:
             root.children(6, lambda t: NoteRecord(t.text(0), t.number(1, -1))),
             root.children(7, _graph),
             root.texts(8),
+            root.text(9),
         )
 
     return version, writer, rest
