@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MOST_EXCEPTIONS = 12
 MOST_PARTS = 12
+_TELLING = ("unequal_units", "near_zero", "columns", "clipped", "few_steps")
+"""Patterns, those first that say most."""
 
 
 def record_of(
@@ -229,7 +231,9 @@ def _settings(settings: Settings) -> str:
 
 def _findings(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     found = [("hurts", _culprits(diagnosis))]
-    found += [("because", text) for text in _reasons(diagnosis)]
+    reasons = _reasons(diagnosis)
+    if reasons:
+        found.append(("because", "\n".join(reasons)))
     found.append(("free", _free(diagnosis)))
     if not diagnosis.healed:
         found.append(("for bytes", _for_bytes(diagnosis)))
@@ -243,8 +247,8 @@ def _culprits(diagnosis: Diagnosis) -> str:
         return "no operator is quantized"
     if not culprits:
         return (
-            f"none of {len(sensitivity.operators)} operators and inputs: each is good enough where it alone is rounded. "
-            "It is all of them together"
+            f"none of {len(sensitivity.operators)} operators and inputs: each is good enough where it alone is "
+            "rounded. It is all of them together"
         )
     alone = [f"{_named(part)}, alone {_db(part.alone_sqnr_db)} dB: {part.source}" for part in culprits[:3]]
     names = ", ".join(part.name for part in culprits[3:8])
@@ -264,9 +268,12 @@ def _named(part: PartSensitivity) -> str:
 def _reasons(diagnosis: Diagnosis) -> list[str]:
     """What is seen at the culprits, those first that another scale would help most."""
     names = {part.name for part in diagnosis.culprits}
-    seen = [p for p in diagnosis.sensitivity.patterns if p.operator in names]
-    ranked = sorted(seen, key=lambda p: (p.gain_db is None, -(p.gain_db or 0.0)))
-    return list(dict.fromkeys(pattern.text for pattern in ranked))[:3]
+    seen = [p for p in diagnosis.sensitivity.patterns if p.operator in names or p.kind == "near_zero"]
+    ranked = sorted(seen, key=lambda p: (_TELLING.index(p.kind), -(p.gain_db or 0.0)))
+    first: dict[str, str] = {}  # one of a kind
+    for pattern in ranked:
+        first.setdefault(pattern.kind, pattern.text)
+    return list(first.values())[:3]
 
 
 def _free(diagnosis: Diagnosis) -> str:
@@ -286,12 +293,9 @@ def _for_bytes(diagnosis: Diagnosis) -> str:
     if advised is None:
         tried = [*diagnosis.sensitivity.exceptions, *diagnosis.whole]
         names = ", ".join(f"{entry.name or 'all layers'}={entry.config}" for entry in tried)
-        return (
-            f"none of these brings a decibel: {names}; of {len(diagnosis.sensitivity.operators)} operators and inputs and "
-            f"{len(diagnosis.sensitivity.groups)} groups they bring most in torch"
-            if names
-            else "nothing was tried"
-        )
+        parts = len(diagnosis.sensitivity.operators) + len(diagnosis.sensitivity.groups)
+        most = f"of {parts} inputs, operators and groups these bring most in torch"
+        return f"none of these brings a decibel: {names}; {most}" if names else "nothing was tried"
     where = advised.name or "all layers"
     return f"{where} in {advised.config}: {_db(advised.output_sqnr_db)} dB ({_gain(advised.gain_db)}){_bytes(advised)}"
 
@@ -308,8 +312,8 @@ def _show_advice(diagnosis: Diagnosis, command: Sequence[str], types: Sequence[s
         again = shlex.join([*command, *types])
         ui.say(f"let a set of exceptions be found: {again} --auto --max-drop 0.01 -o FILE.tet")
     ui.say(
-        "else: several --layer or --op NAME=float, calibration data more like what the device will see, or training with the "
-        "rounding in the loop (docs/quantization.md)"
+        "else: several --layer or --op NAME=float, calibration data more like what the device will see, or training "
+        "with the rounding in the loop (docs/quantization.md)"
     )
 
 

@@ -22,8 +22,8 @@ from tinyet.quantization.config import QuantConfig
 from tinyet.quantization.quantizer import TinyetQuantizer
 
 Kind = Literal["module", "operator", "value", "run", "kind", "set"]
-"""Of a part: a module and all in it; one operator; who makes a value and who reads it; operators of one module that follow
-each other; all of one kind; any others."""
+"""Of a part: a module and all in it; one operator; who makes a value and who reads it; operators of one module that
+follow each other; all of one kind; any others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +31,8 @@ class Part:
     """Operators that may be quantized in another way together.
 
     name: a module's path; else the operators' names: `log`, `matmul..log` for all from one to another in the captured
-    graph's order, `aten.log` for all of a kind, several of these with commas between. source: the line of the user's that asked
-    for the first one. made: gives other parts of the same program.
+    graph's order, `aten.log` for all of a kind, several of these with commas between. source: the line of the user's
+    that asked for the first one. made: gives other parts of the same program.
     """
 
     kind: Kind

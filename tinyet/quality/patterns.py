@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,9 +31,9 @@ MANY_COLUMNS = 256
 
 @dataclass(frozen=True)
 class Pattern:
-    """kind: "columns", "near_zero", "clipped", "unequal_units" or "few_steps". operator: its name, or that of an input of the model; source: the line.
-    text: what was seen, in numbers. gain_db: what other parameters of that value alone bring at the output, in torch; None
-    where none were tried."""
+    """kind: "columns", "near_zero", "clipped", "unequal_units" or "few_steps". operator: its name, or that of an
+    input of the model; source: the line. text: what was seen, in numbers. gain_db: what other parameters of that
+    value alone bring at the output, in torch; None where none were tried."""
 
     kind: str
     operator: str
@@ -53,9 +53,13 @@ class Pattern:
         }
 
 
-def patterns_of(simulation: Simulation, operator: Operator) -> list[Pattern]:
-    """Of the values that an operator reads and makes."""
-    return list(_patterns(simulation, operator))
+def patterns_of(
+    simulation: Simulation, operator: Operator, readers: Iterable[Operator] = ()
+) -> list[Pattern]:
+    """Of the values that an operator reads and makes, and of what their readers do with them."""
+    steep = [o for o in readers if o.name != operator.name and o.nodes[0].target in STEEP]
+    beyond = [pattern for o in steep for pattern in _near_zero(simulation, o, o.nodes[0])]
+    return [*_patterns(simulation, operator), *beyond]
 
 
 def _patterns(simulation: Simulation, operator: Operator) -> Iterator[Pattern]:
@@ -120,8 +124,8 @@ def _columns(
             "columns",
             _name(operator, node),
             operator.source,
-            f"{_name(operator, node)}: its columns need scales of their own (axis {axis - 1}): column {high} ranges over "
-            f"{_number(float(spread[high]))}, column {low} over {_number(float(spread[low]))}, and one step is "
+            f"{_name(operator, node)}: its columns need scales of their own (axis {axis - 1}): column {high} ranges "
+            f"over {_number(float(spread[high]))}, column {low} over {_number(float(spread[low]))}, and one step is "
             f"{_number(step.scale)}: {len(lost)} of {len(spread)} columns move by less than {FEW_STEPS:.0f} steps. It "
             f"alone leaves {_db(one)} dB at the output, with a scale for each column {_db(each)}",
             each.gain_over(one),
@@ -169,8 +173,8 @@ def _few_steps(operator: Operator, value: torch.Tensor, step: Step) -> Iterator[
             "few_steps",
             operator.name,
             operator.source,
-            f"{operator.name}: half of its values differ by less than {_number(middle)} from sample to sample, and one step "
-            f"is {_number(step.scale)}",
+            f"{operator.name}: half of its values differ by less than {_number(middle)} from sample to sample, and one "
+            f"step is {_number(step.scale)}",
         )
 
 
@@ -188,8 +192,9 @@ def _near_zero(simulation: Simulation, operator: Operator, head: fx.Node) -> Ite
                 "near_zero",
                 operator.name,
                 operator.source,
-                f"{operator.name} ({operator.op.split('.')[1]}): {100 * share:.0f} % of what it reads is smaller than one step "
-                f"({_number(read.first.scale)}), down to {_number(float(size.min()))}; there its result changes most",
+                f"{operator.name} ({operator.op.split('.')[1]}): {100 * share:.0f} % of what it reads is smaller than "
+                f"one step ({_number(read.first.scale)}), down to {_number(float(size.min()))}; there its result "
+                "changes most",
             )
 
 

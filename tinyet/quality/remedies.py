@@ -9,7 +9,7 @@ measured by quantizing anew, one calibration each. Only what they leave is for e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -108,6 +108,7 @@ class Workbench:
     batches: Sequence[Any]
     make: Callable[[str | None], TinyetQuantizer]
     yardstick: Yardstick
+    _made: dict[Settings, ExportedProgram] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def _equalized(self) -> tuple[ExportedProgram, bool]:
@@ -133,12 +134,15 @@ class Workbench:
         return self._equalized[0] if settings.equalize else self.program
 
     def quantized(self, settings: Settings) -> ExportedProgram:
-        return quantize(
-            self.float_program(settings),
-            self.batches,
-            self.make(settings.observer),
-            correct_bias=settings.correct_bias,
-        )
+        """The program in integers; made once."""
+        if settings not in self._made:
+            self._made[settings] = quantize(
+                self.float_program(settings),
+                self.batches,
+                self.make(settings.observer),
+                correct_bias=settings.correct_bias,
+            )
+        return self._made[settings]
 
     def quality(self, settings: Settings, *, accuracy: bool = False) -> Quality:
         return self.yardstick.quality(shipped(self.quantized(settings)), accuracy=accuracy)
@@ -151,6 +155,7 @@ class Workbench:
             self.make(settings.observer),
             correct_bias=settings.correct_bias,
             yardstick=self.yardstick,
+            base=self.quantized(settings),
             **options,
         )
 
@@ -272,17 +277,13 @@ class Diagnosis:
 
     @property
     def culprits(self) -> tuple[PartSensitivity, ...]:
-        """The inputs and operators that hurt most when they alone are rounded, as much as the worst of them or nearly; none
-        where each is good enough alone, so that it is all of them together."""
+        """The inputs and operators that hurt most when they alone are rounded, as much as the worst of them or
+        nearly; none where each is good enough alone, so that it is all of them together."""
         worst = [part for part in self.sensitivity.worst_operators if part.alone_sqnr_db is not None]
-        least = worst[0].alone_sqnr_db if worst else None
-        if least is None or worst[0].is_enough:
+        if not worst or worst[0].is_enough:
             return ()
-        near = [
-            part
-            for part in worst
-            if part.alone_sqnr_db == least or or_infinite(part.alone_sqnr_db) < least + CULPRIT_DB
-        ]
+        least = max(or_infinite(worst[0].alone_sqnr_db), 0.0)  # less than nothing is no worse than nothing
+        near = [part for part in worst if or_infinite(part.alone_sqnr_db) < least + CULPRIT_DB]
         return tuple(near)
 
     def to_json(self) -> dict[str, object]:
@@ -420,8 +421,8 @@ def choose(
     tell: Tell | None = None,
 ) -> Choice:
     """The cheapest way that was found to reach an accuracy: nothing, then what is free, by the decibels that it brings,
-    then `search` for exceptions on top of the best of that. tell: each finding, as in `diagnose`; an Evaluated for each of
-    what is free. Raises what `search` raises."""
+    then `search` for exceptions on top of the best of that. tell: each finding, as in `diagnose`; an Evaluated for
+    each of what is free. Raises what `search` raises."""
 
     def choice(settings: Settings, tried: Sequence[tuple[Settings, float]]) -> Choice:
         found = search(

@@ -49,7 +49,8 @@ class Step:
 @dataclass(frozen=True, eq=False)
 class Found:
     """exceptions: name of a part → configuration. flags: the same as options of `tinyet quantize`. accuracy: with them.
-    base_accuracy: without any. steps: all that was tried. quantizer: with the exceptions set; program: quantized by it."""
+    base_accuracy: without any. steps: all that was tried. quantizer: with the exceptions set; program: quantized by
+    it."""
 
     exceptions: Mapping[str, str]
     accuracy: float
@@ -184,8 +185,8 @@ def search(
     Greedy, and each step is verified on the evaluation data: first none; then the exceptions of `measure` one after the
     other, those first that are enough for the output's decibels, the cheapest of them before others, then those that
     bring most dB for a byte (a second one for a part replaces the first where it brings more), until the accuracy is
-    reached. Then each is left away again, then operators of those that stay, and stays away where the accuracy holds and
-    no byte is added. The set is not proved to be the cheapest of all: that would need every subset.
+    reached. Then each is left away again, then operators of those that stay, and stays away where the accuracy holds
+    and no byte is added. The set is not proved to be the cheapest of all: that would need every subset.
 
     sensitivity: of `measure` for the same arguments, so that it is not measured twice. yardstick: as there. tell: each
     finding, and each Step.

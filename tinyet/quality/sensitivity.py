@@ -71,9 +71,9 @@ class LayerSensitivity:
     """A module with weights that is quantized.
 
     sqnr_db: signal to quantization noise of its output in the quantized model: its own error and all before it.
-    alone_sqnr_db: of the model's output when this layer's weights and results alone are rounded, in torch. None where there
-    is no signal; infinite without noise. source: file and line that asked for it. is_enough: whether the outputs are good
-    enough (`quality`) when it alone is rounded.
+    alone_sqnr_db: of the model's output when this layer's weights and results alone are rounded, in torch. None where
+    there is no signal; infinite without noise. source: file and line that asked for it. is_enough: whether the
+    outputs are good enough (`quality`) when it alone is rounded.
     """
 
     module: str
@@ -90,8 +90,8 @@ class PartSensitivity:
 
     kind: "input", "operator", or that of a group (`parts.Part`). name: how `--layer` (a module) or `--op` takes it.
     op: the ATen operator; empty for groups. sqnr_db: of an operator's result in the quantized model.
-    alone_sqnr_db: of the model's output when its constants and results alone are rounded. gains_db: configuration → what the
-    output gains when it has that instead. All in torch, with the scales of the program that ships.
+    alone_sqnr_db: of the model's output when its constants and results alone are rounded. gains_db: configuration →
+    what the output gains when it has that instead. All in torch, with the scales of the program that ships.
     """
 
     kind: str
@@ -121,11 +121,11 @@ class PartSensitivity:
 class Exception_:  # noqa: N801 - Exception is Python's
     """The effect of another configuration of one part on the quantized model.
 
-    module: path, where the part is a module; operators: how `--op` takes it, where it is not; both empty for all layers.
-    config: the configuration's name (`make_config`). output_sqnr_db: SQNR of the model's worst output with it, None
-    where it is refused; gain_db: how much more its worst output has. flash_bytes, arena_bytes: what it costs more
-    (negative: less) than the model without exceptions; None when no costing was given. refused: why the variant cannot
-    be compiled; empty when it can. is_enough: whether every output is good enough with it (`quality`).
+    module: path, where the part is a module; operators: how `--op` takes it, where it is not; both empty for all
+    layers. config: the configuration's name (`make_config`). output_sqnr_db: SQNR of the model's worst output with
+    it, None where it is refused; gain_db: how much more its worst output has. flash_bytes, arena_bytes: what it costs
+    more (negative: less) than the model without exceptions; None when no costing was given. refused: why the variant
+    cannot be compiled; empty when it can. is_enough: whether every output is good enough with it (`quality`).
     """
 
     module: str
@@ -159,9 +159,9 @@ class Exception_:  # noqa: N801 - Exception is Python's
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """output_sqnr_db: SQNR of the quantized model's worst output. layers: with weights, in the model's order. exceptions:
-    those that bring most first. operators: all that make values, and the model's inputs; groups: of operators; patterns: of
-    those that hurt; all three as they are in torch."""
+    """output_sqnr_db: SQNR of the quantized model's worst output. layers: with weights, in the model's order.
+    exceptions: those that bring most first. operators: all that make values, and the model's inputs; groups: of
+    operators; patterns: of those that hurt; all three as they are in torch."""
 
     output_sqnr_db: float | None
     cost: Cost | None
@@ -258,16 +258,18 @@ def measure(
     yardstick: Yardstick | None = None,
     progress: Progress | None = None,
     tell: Tell | None = None,
+    base: ExportedProgram | None = None,
 ) -> Sensitivity:
     """What each operator and group costs the output, and what exceptions for the best of them bring and cost.
 
     program: of `capture` (equalize it first, if that is wanted). batches: calibration data. exceptions: to try;
     `exceptions_for` the operators by default, none for an empty mapping. worst: verify them for so many parts, those
     that bring most in torch; for a few by default. yardstick: what the outputs are measured with, the calibration data
-    by default. progress: (variants done, in all). tell: each finding.
+    by default. progress: (variants done, in all). tell: each finding. base: the program quantized without exceptions,
+    where it is at hand.
     """
     model = bench_of(program, batches, quantizer, correct_bias, yardstick)
-    base = model.quantized(model.quantizer)
+    base = base or model.quantized(model.quantizer)
     base_cost = None if cost is None else cost(base)
     quality = model.quality(base)
     say = tell or _unheard
@@ -308,8 +310,7 @@ class _Look:
         self._parts = Parts(self._simulation, operator_names(model.program))
         self._base = self._simulation.left((), "float")
         self._configs = _configs(model, self._simulation)
-        self._gains: dict[tuple[frozenset[str], str], float] = {}
-        self._whole = self._base.sqnr_db
+        self._qualities: dict[tuple[str, str], Quality] = {}
         self.operators = tuple(self._inputs())
         found: list[PartSensitivity] = []
         patterns: list[Pattern] = []
@@ -317,9 +318,12 @@ class _Look:
             found.append(self._measured(part))
             if not found[-1].is_enough:
                 say(found[-1])
-                for pattern in patterns_of(self._simulation, part.operators[0]):
-                    patterns.append(pattern)
-                    say(pattern)
+                for pattern in patterns_of(
+                    self._simulation, part.operators[0], self._parts.around(part.operators[0])
+                ):
+                    if pattern not in patterns:
+                        patterns.append(pattern)
+                        say(pattern)
         self.operators += tuple(found)
         self._candidates = [*self._parts.operators, *self._parts.groups]
         self.groups = tuple(self._measured(part) for part in self._candidates[len(found) :])
@@ -406,7 +410,10 @@ class _Look:
         return self._quality(part, kind).gain_over(self._base)
 
     def _quality(self, part: Part, kind: str) -> Quality:
-        return self._simulation.left(part.operators, self._bits(kind))
+        key = (part.name, kind)
+        if key not in self._qualities:
+            self._qualities[key] = self._simulation.left(part.operators, self._bits(kind))
+        return self._qualities[key]
 
     def promising(self, count: int) -> list[tuple[Part, str]]:
         """The parts with the exceptions that bring most: those first that are the smallest of all that bring about as
@@ -419,6 +426,8 @@ class _Look:
             best = self._built(kind)
             if best is not None:
                 chosen.setdefault(best.name, best)
+        for part in chosen.values():
+            rated = self._without(rated, part)
         while rated and len(chosen) < count:
             top = max(gain for gain, _, _ in rated)
             if chosen and not top >= NEAR_DB:
@@ -426,12 +435,26 @@ class _Look:
             near = [entry for entry in rated if entry[0] >= top - NEAR_DB or entry[0] == top]
             part = min(near, key=lambda entry: (len(entry[1].operators), -entry[0]))[1]
             chosen.setdefault(part.name, part)
-            names = {o.name for o in part.operators}
-            rated = [
-                e for e in rated if not names <= {o.name for o in e[1].operators} or e[0] > top + NEAR_DB
-            ]
+            rated = self._without(rated, part)
         parts = list(chosen.values())[:count]
-        return [(part, kind) for part in parts for kind in self._kinds(part)]
+        return [(part, kind) for part in parts for kind in self._worthy(part)]
+
+    def _without(self, rated: list[tuple[float, Part, str]], part: Part) -> list[tuple[float, Part, str]]:
+        """Without those that hold the part and bring no more, or more than is enough."""
+        names = {operator.name for operator in part.operators}
+        best = max(self.gain(part, kind) for kind in self._kinds(part))
+        enough = any(self._quality(part, kind).enough for kind in self._kinds(part))
+        return [
+            (gain, other, kind)
+            for gain, other, kind in rated
+            if not names <= {o.name for o in other.operators} or (gain > best + NEAR_DB and not enough)
+        ]
+
+    def _worthy(self, part: Part) -> list[str]:
+        """The part's exceptions but for those that bring less than half as many dB as another."""
+        gains = {kind: self.gain(part, kind) for kind in self._kinds(part)}
+        top = max(gains.values())
+        return [kind for kind, gain in gains.items() if gain == top or gain >= top / 2]
 
     def _built(self, kind: str) -> Part | None:
         """A set of operators that is enough with this exception, or brings most of what all bring: parts are added,
