@@ -18,7 +18,8 @@ from tinyet.compiler import cost_on
 from tinyet.fx.capture import capture
 from tinyet.ir import Graph
 from tinyet.quality.remedies import Diagnosis, Settings, Trial, Workbench, best_of, choose, diagnose
-from tinyet.quality.sensitivity import Exception_, Sensitivity, accuracy_of
+from tinyet.quality.search import accuracy_of
+from tinyet.quality.sensitivity import Exception_, Sensitivity
 from tinyet.quality.yardstick import Accuracy, OutputQuality, Quality, Yardstick, compare, shipped
 from tinyet.quantization.config import int4_config, int8_config
 from tinyet.quantization.quantizer import TinyetQuantizer

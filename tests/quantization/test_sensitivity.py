@@ -18,7 +18,9 @@ from tinyet.compiler import cost_on
 from tinyet.deployment import deploy
 from tinyet.errors import QuantizationError
 from tinyet.fx.capture import capture
-from tinyet.quality.sensitivity import Cost, Sensitivity, accuracy_of, exceptions_for, measure, search
+from tinyet.quality.parts import operators_named
+from tinyet.quality.search import accuracy_of, search
+from tinyet.quality.sensitivity import Cost, Sensitivity, exceptions_for, measure
 from tinyet.quantization.config import int4_config, int8_config, int16_config
 from tinyet.quantization.quantize import quantize
 from tinyet.quantization.quantizer import TinyetQuantizer
@@ -77,6 +79,10 @@ def test_the_bad_layer_is_found(measured: Sensitivity) -> None:
     )
     assert measured.exceptions[0].module == "bad"
     assert measured.exceptions[0].gain_db > 3
+    assert [part.name for part in measured.operators] == ["x", "conv2d", "bad", "linear"] or [
+        part.module for part in measured.operators
+    ] == ["", "good", "bad", "head"]
+    assert measured.worst_operators[0].module == "bad"
 
 
 def test_costs_are_those_of_compiled_programs(program: ExportedProgram, measured: Sensitivity) -> None:

@@ -97,7 +97,7 @@ def test_open_takes_what_the_typed_doors_take() -> None:
 # ---------------------------------------------------------------- the command line
 
 # Options that may be given several times: each is one of a list.
-SINGULAR = {"pin": "pins", "layer": "layers"}
+SINGULAR = {"pin": "pins", "layer": "layers", "op": "ops"}
 ARGUMENTS = {"model": "path", "directory": "path"}
 COMMANDS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "generate": (tinyet.open, tinyet.generate),
@@ -124,6 +124,7 @@ ONLY_COMMAND = {
     "save_evaluation": "numpy.savez",
     "json": "to_json()",
     "layers": "TinyetQuantizer.set_module_name",
+    "ops": "TinyetQuantizer.set_operator",
     "outputs": "int8_config",
     "report": "what diagnose does",
     "auto": "quantization.remedies.choose",

@@ -15,7 +15,7 @@ from tinyet.boards import load_board
 from tinyet.cli import ui
 from tinyet.cli.model import keep_evaluation, show_answers
 from tinyet.cli.options import JsonFile, MaxSamples, ModelFlags, SaveEvaluation, labels_in, takes_model
-from tinyet.cli.quantize_report import record_of, show_choice, show_diagnosis
+from tinyet.cli.quantize_report import record_of, say_finding, show_choice, show_diagnosis
 from tinyet.compiler import DEFAULT_BOARD, cost_on
 from tinyet.compiler import compiled as compile_model
 from tinyet.data import Data
@@ -31,6 +31,7 @@ from tinyet.program import Program
 if TYPE_CHECKING:
     from tinyet.importers.torch.source import ModelSource
     from tinyet.quality.remedies import Choice, Diagnosis, Settings, Workbench
+    from tinyet.quality.sensitivity import Tell
     from tinyet.quantization.quantizer import TinyetQuantizer
 
 
@@ -109,6 +110,14 @@ class _Task:
         )
 
 
+@dataclass(frozen=True)
+class _Exceptions:
+    """As they were given: NAME=CONFIG of --layer and of --op."""
+
+    layers: Sequence[str]
+    ops: Sequence[str]
+
+
 @takes_model(
     *("calibration", "name", "labels", "channels_last", "float_io", "equalize", "correct_bias", "prune")
 )
@@ -131,6 +140,14 @@ def quantize(
         list[str] | None,
         typer.Option("--layer", metavar="NAME=CONFIG", help="another configuration for a module; repeatable"),
     ] = None,
+    op: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--op",
+            metavar="NAME=CONFIG",
+            help="another configuration for operators: log, matmul..log, aten.log (--report names them); repeatable",
+        ),
+    ] = None,
     observer: Annotated[
         str | None,
         typer.Option(
@@ -151,7 +168,7 @@ def quantize(
     ] = False,
     worst: Annotated[
         int | None,
-        typer.Option("--worst", min=1, metavar="N", help="try exceptions for the N worst layers only"),
+        typer.Option("--worst", min=1, metavar="N", help="verify exceptions for the N parts that gain most"),
     ] = None,
     auto: Annotated[
         bool,
@@ -186,10 +203,11 @@ def quantize(
     _check(model, out, report, auto, accuracy, max_drop, json, save_evaluation)
     load_board(board)
     with ui.stages("loading torch"):
-        task = _task(model, config, layer or [], observer, outputs, board, flags)
+        task = _task(model, config, _Exceptions(layer or [], op or []), observer, outputs, board, flags)
         data, remarks = (_labelled(task, max_samples), []) if auto else task.evaluation(max_samples)
-    diagnosis = _diagnose(task, data, worst) if report else None
-    choice = _search(task, data, accuracy, max_drop) if auto and data is not None else None
+    tell = None if json == "-" else say_finding
+    diagnosis = _diagnose(task, data, worst, tell) if report else None
+    choice = _search(task, data, accuracy, max_drop, tell) if auto and data is not None else None
     program = None
     kept: list[str] = []
     if out is not None:
@@ -207,7 +225,11 @@ def quantize(
     if program is not None and diagnosis is None:  # which says the same, and more
         show_answers(program, model)
     if diagnosis is not None:
-        types = [*(["--config", config] if config else []), *(f"--layer={text}" for text in layer or [])]
+        types = [
+            *(["--config", config] if config else []),
+            *(f"--layer={text}" for text in layer or []),
+            *(f"--op={text}" for text in op or []),
+        ]
         show_diagnosis(diagnosis, _command(model, flags), types)
     if choice is not None:
         show_choice(choice)
@@ -271,7 +293,7 @@ def _check(
 def _task(
     model: str,
     config: str | None,
-    layers: Sequence[str],
+    exceptions: _Exceptions,
     observer: str | None,
     outputs: str,
     board: str,
@@ -286,7 +308,7 @@ def _task(
     if is_quantized(source.program):
         raise UsageError("the model is quantized already", model, f"tinyet compile {model} -o FILE.tet")
     settings = Settings(flags.equalize, flags.correct_bias, observer)
-    quantizer = _quantizer(source, config, layers, observer, outputs)
+    quantizer = _quantizer(source, config, exceptions, observer, outputs)
     given = calibration_of(source, flags.calibration)
     if given is None and (needs_calibration(quantizer) or flags.equalize or flags.correct_bias):
         raise UsageError(
@@ -302,7 +324,7 @@ def _task(
         source,
         batches,
         list(batches),
-        lambda name: _quantizer(source, config, layers, name, outputs),
+        lambda name: _quantizer(source, config, exceptions, name, outputs),
         settings,
         observers_to_try(kind, observer, own),
         MORE_BITS.get(kind, ()),
@@ -318,10 +340,11 @@ def _says_how(config: str | None, observer: str | None, outputs: str) -> bool:
 
 
 def _quantizer(
-    source: ModelSource, config: str | None, layers: Sequence[str], observer: str | None, outputs: str
+    source: ModelSource, config: str | None, exceptions: _Exceptions, observer: str | None, outputs: str
 ) -> TinyetQuantizer:
-    """The model's own quantizer, or one of --config, --observer and --outputs; with the --layer settings in either
-    case."""
+    """The model's own quantizer, or one of --config, --observer and --outputs; with the --layer and --op settings in
+    either case."""
+    from tinyet.quality.parts import operators_named
     from tinyet.quantization.config import make_config
     from tinyet.quantization.quantizer import TinyetQuantizer
 
@@ -337,12 +360,22 @@ def _quantizer(
                 "`tinyet quantize` works with TinyetQuantizer; use `tinyet compile` for another, or give --config",
             )
         quantizer = own.copy()
-    for text in layers:
-        path, equals, kind = text.partition("=")
-        if not equals or not path:
-            raise UsageError(f"{text!r} is not NAME=CONFIG", "--layer", "for example --layer head=int16")
+    for text in exceptions.layers:
+        path, kind = _setting(text, "--layer", "for example --layer head=int16")
         quantizer.set_module_name(path, make_config(kind, observer, outputs))
+    for text in exceptions.ops:
+        name, kind = _setting(text, "--op", "for example --op matmul..log=int16")
+        for operator in operators_named(source.program, name):
+            quantizer.set_operator(operator, make_config(kind, observer, outputs))
     return quantizer
+
+
+def _setting(text: str, option: str, example: str) -> tuple[str, str]:
+    """NAME=CONFIG in its parts."""
+    name, equals, kind = text.partition("=")
+    if not equals or not name:
+        raise UsageError(f"{text!r} is not NAME=CONFIG", option, example)
+    return name, kind
 
 
 # ---------------------------------------------------------------- measuring and searching
@@ -363,9 +396,11 @@ def _labelled(task: _Task, limit: int | None) -> Data:
     return data
 
 
-def _search(task: _Task, data: Data, accuracy: float | None, max_drop: float | None) -> Choice:
+def _search(
+    task: _Task, data: Data, accuracy: float | None, max_drop: float | None, tell: Tell | None
+) -> Choice:
     from tinyet.quality.remedies import choose
-    from tinyet.quality.sensitivity import accuracy_of
+    from tinyet.quality.search import accuracy_of
 
     bench = task.bench(data)
     labels = bench.yardstick.labels
@@ -381,10 +416,11 @@ def _search(task: _Task, data: Data, accuracy: float | None, max_drop: float | N
             task.observers,
             cost=task.cost(),
             progress=progress,
+            tell=tell,
         )
 
 
-def _diagnose(task: _Task, data: Data | None, worst: int | None) -> Diagnosis:
+def _diagnose(task: _Task, data: Data | None, worst: int | None, tell: Tell | None) -> Diagnosis:
     from tinyet.quality.remedies import diagnose
 
     with ui.phases("measuring the quantized model") as progress:
@@ -396,4 +432,5 @@ def _diagnose(task: _Task, data: Data | None, worst: int | None) -> Diagnosis:
             cost=task.cost(),
             worst=worst,
             progress=progress,
+            tell=tell,
         )

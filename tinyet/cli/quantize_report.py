@@ -12,10 +12,14 @@ from tinyet.cli import ui
 
 if TYPE_CHECKING:
     from tinyet.quality.remedies import Choice, Diagnosis, Settings, Trial
-    from tinyet.quality.sensitivity import Exception_, Sensitivity
+    from tinyet.quality.search import Step
+    from tinyet.quality.sensitivity import Exception_, PartSensitivity, Sensitivity
     from tinyet.quality.yardstick import Quality
 
 MOST_EXCEPTIONS = 12
+MOST_PARTS = 12
+_TELLING = ("unequal_units", "near_zero", "columns", "clipped", "few_steps")
+"""Patterns, those first that say most."""
 
 
 def record_of(
@@ -31,7 +35,14 @@ def record_of(
     sensitivity = None if diagnosis is None else diagnosis.sensitivity
     if sensitivity is None and found is not None:
         sensitivity = found.sensitivity
-    measured: dict[str, object] = {"output_sqnr_db": None, "layers": [], "exceptions": []}
+    nothing: dict[str, object] = {
+        "layers": [],
+        "operators": [],
+        "groups": [],
+        "patterns": [],
+        "exceptions": [],
+    }
+    measured: dict[str, object] = {"output_sqnr_db": None, **nothing}
     if sensitivity is not None:
         measured = sensitivity.to_json(() if diagnosis is None else diagnosis.whole)
     cost = found.cost if found is not None else None if sensitivity is None else sensitivity.cost
@@ -42,13 +53,21 @@ def record_of(
             "accuracy": found.accuracy,
             "settings": choice.settings.to_json(),
             "exceptions": dict(found.exceptions),
+            "advice": [*choice.settings.flags, *found.flags],
             "free": [{**settings.to_json(), "accuracy": accuracy} for settings, accuracy in choice.free],
             "steps": [
-                {"exceptions": dict(step.exceptions), "accuracy": step.accuracy} for step in found.steps
+                {
+                    "exceptions": dict(step.exceptions),
+                    "accuracy": step.accuracy,
+                    "flash_bytes": None if step.cost is None else step.cost.flash_bytes,
+                    "arena_bytes": None if step.cost is None else step.cost.arena_bytes,
+                    "kept": step.kept,
+                }
+                for step in found.steps
             ],
         }
     return {
-        "version": 2,
+        "version": 3,
         "name": name,
         "board": board,
         "program": None if out is None else str(out),
@@ -59,6 +78,63 @@ def record_of(
         **measured,
         "auto": automatic,
     }
+
+
+# ---------------------------------------------------------------- while it is found
+
+
+def say_finding(finding: object) -> None:
+    """A line for something that has just become known, wherever the output goes."""
+    from tinyet.quality.patterns import Pattern
+    from tinyet.quality.remedies import Evaluated, Trial
+    from tinyet.quality.search import Step
+    from tinyet.quality.sensitivity import Exception_, PartSensitivity
+    from tinyet.quality.yardstick import Quality
+
+    if isinstance(finding, Quality):
+        ui.say(f"measured: {_accuracies(finding) or _signal(finding)}")
+    elif isinstance(finding, Trial):
+        ui.say(f"tried {_settings(finding.settings)}: {_gain(finding.gain_db)} dB")
+    elif isinstance(finding, Evaluated):
+        ui.say(f"with {_settings(finding.settings)}: accuracy {ui.percent(finding.accuracy)}")
+    elif isinstance(finding, PartSensitivity):
+        ui.say(_said(finding))
+    elif isinstance(finding, Pattern):
+        ui.say(f"  {finding.text}")
+    elif isinstance(finding, Exception_):
+        ui.say(f"verified {_said_exception(finding)}")
+    elif isinstance(finding, Step):
+        ui.say(_said_step(finding))
+
+
+def _said(part: PartSensitivity) -> str:
+    gains = ", ".join(f"{kind} {_gain(gain)} dB" for kind, gain in part.gains_db.items())
+    alone = f"alone {_db(part.alone_sqnr_db)} dB at the output"
+    return f"{part.kind} {part.name}: {alone}; instead of it {gains}: {part.source}"
+
+
+def _said_exception(entry: Exception_) -> str:
+    what = f"{entry.name or 'all layers'} in {entry.config}"
+    if entry.refused:
+        return f"{what}: refused, {entry.refused.splitlines()[0]}"
+    return f"{what}: {_gain(entry.gain_db)} dB, {_db(entry.output_sqnr_db)} at the output{_bytes(entry)}"
+
+
+def _bytes(entry: Exception_) -> str:
+    bytes_ = "" if entry.flash_bytes is None else f", {entry.flash_bytes:+d} bytes of flash"
+    return bytes_ + ("" if entry.arena_bytes is None else f", {entry.arena_bytes:+d} of arena")
+
+
+def _said_step(step: Step) -> str:
+    names = ", ".join(f"{name}={kind}" for name, kind in step.exceptions) or "no exceptions"
+    cost = step.cost
+    spent = (
+        ""
+        if cost is None
+        else f", {ui.number(cost.flash_bytes)} bytes of flash, {ui.number(cost.arena_bytes)} of arena"
+    )
+    ending = "" if step.kept else "; not taken"
+    return f"step: {names}: accuracy {ui.percent(step.accuracy)}{spent}{ending}"
 
 
 # ---------------------------------------------------------------- the answer
@@ -82,6 +158,8 @@ def show_diagnosis(diagnosis: Diagnosis, command: Sequence[str], types: Sequence
         _show_advice(diagnosis, command, types)
         _show_free(diagnosis.free)
     _show_layers(diagnosis.sensitivity, _with(diagnosis))
+    if not quality.healthy:
+        _show_groups(diagnosis.sensitivity, _with(diagnosis))
     _show_exceptions(diagnosis)
 
 
@@ -152,7 +230,11 @@ def _settings(settings: Settings) -> str:
 
 
 def _findings(diagnosis: Diagnosis) -> list[tuple[str, str]]:
-    found = [("hurts", _culprits(diagnosis)), ("free", _free(diagnosis))]
+    found = [("hurts", _culprits(diagnosis))]
+    reasons = _reasons(diagnosis)
+    if reasons:
+        found.append(("because", "\n".join(reasons)))
+    found.append(("free", _free(diagnosis)))
     if not diagnosis.healed:
         found.append(("for bytes", _for_bytes(diagnosis)))
     return found
@@ -160,21 +242,45 @@ def _findings(diagnosis: Diagnosis) -> list[tuple[str, str]]:
 
 def _culprits(diagnosis: Diagnosis) -> str:
     culprits = diagnosis.culprits
-    if not diagnosis.sensitivity.layers:
-        return "no layer with weights is quantized: it is what lies between them"
+    sensitivity = diagnosis.sensitivity
+    if not sensitivity.operators:
+        return "no operator is quantized"
     if not culprits:
-        return "no single layer: each is good enough alone. It is what lies between them, or all of them together"
-    alone = [f"{layer.module}, alone {_db(layer.alone_sqnr_db)} dB: {layer.source}" for layer in culprits[:3]]
-    more = f"\nand {len(culprits) - 3} more" if len(culprits) > 3 else ""
-    others = [layer for layer in diagnosis.sensitivity.worst if layer not in culprits]
+        return (
+            f"none of {len(sensitivity.operators)} operators and inputs: each is good enough where it alone is "
+            "rounded. It is all of them together"
+        )
+    alone = [f"{_named(part)}, alone {_db(part.alone_sqnr_db)} dB: {part.source}" for part in culprits[:3]]
+    names = ", ".join(part.name for part in culprits[3:8])
+    more = f"\nand {len(culprits) - 3} more: {names}{', …' if len(culprits) > 8 else ''}" if names else ""
+    others = [part for part in sensitivity.worst_operators if part not in culprits]
     rest = f"\nthe others leave {_db(others[0].alone_sqnr_db)} dB and more" if others else ""
     return "\n".join(alone) + more + rest
+
+
+def _named(part: PartSensitivity) -> str:
+    """Of an operator: its name, and the module that it belongs to where that is more telling."""
+    if part.kind == "input":
+        return f"input {part.name}"
+    return part.name if part.name == part.module or not part.module else f"{part.name} in {part.module}"
+
+
+def _reasons(diagnosis: Diagnosis) -> list[str]:
+    """What is seen at the culprits, those first that another scale would help most."""
+    names = {part.name for part in diagnosis.culprits}
+    seen = [p for p in diagnosis.sensitivity.patterns if p.operator in names or p.kind == "near_zero"]
+    ranked = sorted(seen, key=lambda p: (_TELLING.index(p.kind), -(p.gain_db or 0.0)))
+    first: dict[str, str] = {}  # one of a kind
+    for pattern in ranked:
+        first.setdefault(pattern.kind, pattern.text)
+    return list(first.values())[:3]
 
 
 def _free(diagnosis: Diagnosis) -> str:
     remedy = diagnosis.remedy
     if remedy is None:
-        return f"nothing helps: {len(diagnosis.free)} ways tried"
+        tried = ", ".join(_settings(trial.settings) for trial in diagnosis.free)
+        return f"none of these brings a decibel: {tried}" if tried else "nothing was tried"
     quality = remedy.quality
     what = f"{_settings(remedy.settings)}: {_db(diagnosis.quality.sqnr_db)} → {_db(quality.sqnr_db)} dB"
     if quality.accuracy is not None:
@@ -185,18 +291,20 @@ def _free(diagnosis: Diagnosis) -> str:
 def _for_bytes(diagnosis: Diagnosis) -> str:
     advised = diagnosis.advised
     if advised is None:
-        return "no layer in other types brings anything"
-    where = advised.module or "all layers"
-    bytes_ = "" if advised.flash_bytes is None else f", {advised.flash_bytes:+d} bytes of flash"
-    bytes_ += "" if advised.arena_bytes is None else f", {advised.arena_bytes:+d} of arena"
-    return f"{where} in {advised.config}: {_db(advised.output_sqnr_db)} dB ({_gain(advised.gain_db)}){bytes_}"
+        tried = [*diagnosis.sensitivity.exceptions, *diagnosis.whole]
+        names = ", ".join(f"{entry.name or 'all layers'}={entry.config}" for entry in tried)
+        parts = len(diagnosis.sensitivity.operators) + len(diagnosis.sensitivity.groups)
+        most = f"of {parts} inputs, operators and groups these bring most in torch"
+        return f"none of these brings a decibel: {names}; {most}" if names else "nothing was tried"
+    where = advised.name or "all layers"
+    return f"{where} in {advised.config}: {_db(advised.output_sqnr_db)} dB ({_gain(advised.gain_db)}){_bytes(advised)}"
 
 
 def _show_advice(diagnosis: Diagnosis, command: Sequence[str], types: Sequence[str]) -> None:
     advised = diagnosis.advised
     if diagnosis.flags:
         label = "to do" if diagnosis.suffices else "brings most"
-        kept = types if advised is None or advised.module else ()  # all layers are given other types
+        kept = types if advised is None or advised.name else ()  # all layers are given other types
         ui.say(f"\n{label}: {shlex.join([*command, *kept, *diagnosis.flags])} -o FILE.tet", "bold")
     if diagnosis.suffices:
         return
@@ -204,8 +312,8 @@ def _show_advice(diagnosis: Diagnosis, command: Sequence[str], types: Sequence[s
         again = shlex.join([*command, *types])
         ui.say(f"let a set of exceptions be found: {again} --auto --max-drop 0.01 -o FILE.tet")
     ui.say(
-        "else: several --layer NAME=float, calibration data more like what the device will see, or training with the "
-        "rounding in the loop (docs/quantization.md)"
+        "else: several --layer or --op NAME=float, calibration data more like what the device will see, or training "
+        "with the rounding in the loop (docs/quantization.md)"
     )
 
 
@@ -220,19 +328,21 @@ def _show_free(trials: Sequence[Trial]) -> None:
 
 
 def _show_layers(sensitivity: Sensitivity, settings: str) -> None:
+    shown = sensitivity.worst_operators[:MOST_PARTS]
     rows = [
         (
-            layer.module,
-            layer.op.removeprefix("aten.").split(".")[0],
-            _db(layer.sqnr_db),
-            _db(layer.alone_sqnr_db),
-            layer.source,
+            _named(part),
+            part.op.removeprefix("aten.").split(".")[0],
+            _db(part.sqnr_db),
+            _db(part.alone_sqnr_db),
+            part.source,
         )
-        for layer in sensitivity.worst
+        for part in shown
     ]
+    left = len(sensitivity.operators) - len(shown)
     ui.table(
         [
-            (f"layer{settings}, worst first", "text"),
+            (f"operator{settings}, worst first{f', {left} more' if left else ''}", "text"),
             ("op", "name"),
             ("SQNR dB", "number"),
             ("alone, at output", "number"),
@@ -250,6 +360,32 @@ def _show_layers(sensitivity: Sensitivity, settings: str) -> None:
     ui.facts("", facts)
 
 
+def _show_groups(sensitivity: Sensitivity, settings: str) -> None:
+    """The groups of which an exception brings something, in torch."""
+    ranked = sorted(sensitivity.groups, key=lambda part: -max(part.gains_db.values(), default=0.0))
+    kinds = list(dict.fromkeys(kind for part in ranked for kind in part.gains_db))
+    rows = [
+        (part.name, part.kind, _db(part.alone_sqnr_db), *(_gained(part, kind) for kind in kinds), part.source)
+        for part in ranked[:MOST_PARTS]
+        if max(part.gains_db.values(), default=0.0) >= 1.0
+    ]
+    if rows:
+        ui.table(
+            [
+                (f"group{settings}", "text"),
+                ("kind", "name"),
+                ("alone, at output", "number"),
+                *((f"{kind} gains", "number") for kind in kinds),
+                ("source", "detail"),
+            ],
+            rows,
+        )
+
+
+def _gained(part: PartSensitivity, kind: str) -> str:
+    return _gain(part.gains_db[kind]) if kind in part.gains_db else "–"
+
+
 def _signed(value: int | None) -> str:
     return "–" if value is None else f"{value:+d}"
 
@@ -263,7 +399,7 @@ def _show_exceptions(diagnosis: Diagnosis) -> None:
         return
     rows = [
         (
-            entry.module or "all layers",
+            entry.name or "all layers",
             entry.config,
             _gain(entry.gain_db),
             _signed(entry.flash_bytes),

@@ -9,7 +9,7 @@ measured by quantizing anew, one calibration each. Only what they leave is for e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,21 +18,21 @@ from torch.export import ExportedProgram
 
 from tinyet.data import Data
 from tinyet.fx.capture import example_inputs_of
+from tinyet.fx.mutable_buffers import written_buffers
 from tinyet.ir import Graph
+from tinyet.quality.search import Evaluation, Found, search
 from tinyet.quality.sensitivity import (
     Cost,
     Costing,
-    Evaluation,
     Exception_,
-    Found,
-    LayerSensitivity,
+    PartSensitivity,
     Sensitivity,
+    Tell,
     calibration_samples,
     judge_exception,
     measure,
-    search,
 )
-from tinyet.quality.yardstick import Quality, Yardstick, finite, shipped
+from tinyet.quality.yardstick import Quality, Yardstick, finite, or_infinite, shipped
 from tinyet.quantization.batches import batches_of
 from tinyet.quantization.config import USUAL_OBSERVERS, make_config
 from tinyet.quantization.equalize import equalize
@@ -44,8 +44,11 @@ OBSERVERS = ("histogram", "minmax", "mse", "percentile")
 WORTH_DB = 1.0
 """The least gain worth reporting: so much differs from one calibration sample to the next."""
 CULPRIT_DB = 6.0
-"""Layers that leave so much more than the worst, when quantized alone, are not at fault beside it: a quarter of its
+"""What leaves so much more than the worst, when it alone is rounded, is not at fault beside it: a quarter of its
 noise."""
+
+FEW_SAMPLES = 24
+"""Samples that what is free is calibrated with while it is compared; what is chosen is measured with all."""
 
 MORE_BITS = {"int8": ("int16",), "int4": ("int8", "int16")}
 """Of a configuration, those with more bits for all layers."""
@@ -105,11 +108,22 @@ class Workbench:
     batches: Sequence[Any]
     make: Callable[[str | None], TinyetQuantizer]
     yardstick: Yardstick
+    _made: dict[Settings, ExportedProgram] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def _equalized(self) -> tuple[ExportedProgram, bool]:
         program, pairs = equalize(self.program, calibration_samples(self.program, self.batches))
         return program, bool(pairs)
+
+    def with_few(self) -> Workbench:
+        """The same with at most FEW_SAMPLES to calibrate with, in equal steps; the first ones, of a program that keeps
+        something."""
+        samples = calibration_samples(self.program, self.batches)
+        keeps = any(True for _ in written_buffers(self.program))
+        step = 1 if keeps else max(1, len(samples) // FEW_SAMPLES)
+        if len(samples) <= FEW_SAMPLES:
+            return self
+        return replace(self, batches=samples[::step][:FEW_SAMPLES])
 
     @property
     def equalizes(self) -> bool:
@@ -120,12 +134,15 @@ class Workbench:
         return self._equalized[0] if settings.equalize else self.program
 
     def quantized(self, settings: Settings) -> ExportedProgram:
-        return quantize(
-            self.float_program(settings),
-            self.batches,
-            self.make(settings.observer),
-            correct_bias=settings.correct_bias,
-        )
+        """The program in integers; made once."""
+        if settings not in self._made:
+            self._made[settings] = quantize(
+                self.float_program(settings),
+                self.batches,
+                self.make(settings.observer),
+                correct_bias=settings.correct_bias,
+            )
+        return self._made[settings]
 
     def quality(self, settings: Settings, *, accuracy: bool = False) -> Quality:
         return self.yardstick.quality(shipped(self.quantized(settings)), accuracy=accuracy)
@@ -138,6 +155,7 @@ class Workbench:
             self.make(settings.observer),
             correct_bias=settings.correct_bias,
             yardstick=self.yardstick,
+            base=self.quantized(settings),
             **options,
         )
 
@@ -166,20 +184,29 @@ def best_of(trials: Sequence[Trial]) -> Trial | None:
 
 
 def try_free(
-    bench: Workbench, given: Settings, base: Quality, observers: Sequence[str], progress: Phase | None = None
+    bench: Workbench,
+    given: Settings,
+    observers: Sequence[str],
+    progress: Phase | None = None,
+    tell: Tell | None = None,
 ) -> tuple[Trial, ...]:
-    """Each change by itself, then the best of layers together with the best observer; those that bring most first.
+    """Each change by itself, then the best of layers together with the best observer; those that bring most first. All
+    of them, and what they are compared with, are calibrated with at most FEW_SAMPLES.
 
-    observers: names to try; empty where they do not apply.
+    observers: names to try; empty where they do not apply. tell: each Trial.
     """
+    few = bench.with_few()
+    base = few.quality(given)
     alternatives = _alternatives(bench, given, observers)
     done: list[Trial] = []
 
     def attempt(settings: Settings) -> None:
         if progress is not None:
             progress("trying what is free", len(done), len(alternatives) + 1)
-        quality = bench.quality(settings)
+        quality = few.quality(settings)
         done.append(Trial(settings, quality, quality.gain_over(base)))
+        if tell is not None:
+            tell(done[-1])
 
     for settings in alternatives:
         attempt(settings)
@@ -196,8 +223,8 @@ class Diagnosis:
 
     graph: that ships with the settings that were given; quality: its own. free: what was tried at no cost; nothing
     where the model is healthy. remedy: the best of it with its accuracy, None where none brings anything. sensitivity:
-    the layers, with the remedy where it alone does not heal; its exceptions were tried only then. whole: all layers in
-    another configuration, tried where no single exception heals; an exception of the module "".
+    the operators and groups, with the remedy where it alone does not heal; exceptions were tried only then. whole: all
+    layers in another configuration, tried where no exception heals; an exception without a name.
     """
 
     given: Settings
@@ -246,20 +273,18 @@ class Diagnosis:
         if self.remedy is None and advised is None:
             return ()
         flags = (self.given if self.remedy is None else self.remedy.settings).flags
-        if advised is None:
-            return flags
-        layer = ("--layer", f"{advised.module}={advised.config}")
-        return (*flags, *(layer if advised.module else ("--config", advised.config)))
+        return flags if advised is None else (*flags, *advised.flags)
 
     @property
-    def culprits(self) -> tuple[LayerSensitivity, ...]:
-        """The layers that hurt most when they are quantized alone, as much as the worst of them or nearly; none where
-        each is good enough alone, so that it is what lies between them, or all of them together."""
-        worst = [layer for layer in self.sensitivity.worst if layer.alone_sqnr_db is not None]
-        least = worst[0].alone_sqnr_db if worst else None
-        if least is None or worst[0].is_enough:
+    def culprits(self) -> tuple[PartSensitivity, ...]:
+        """The inputs and operators that hurt most when they alone are rounded, as much as the worst of them or
+        nearly; none where each is good enough alone, so that it is all of them together."""
+        worst = [part for part in self.sensitivity.worst_operators if part.alone_sqnr_db is not None]
+        if not worst or worst[0].is_enough:
             return ()
-        return tuple(entry for entry in worst if (entry.alone_sqnr_db or 0.0) < least + CULPRIT_DB)
+        least = max(or_infinite(worst[0].alone_sqnr_db), 0.0)  # less than nothing is no worse than nothing
+        near = [part for part in worst if or_infinite(part.alone_sqnr_db) < least + CULPRIT_DB]
+        return tuple(near)
 
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""
@@ -281,11 +306,13 @@ def diagnose(
     cost: Costing | None = None,
     worst: int | None = None,
     progress: Phase | None = None,
+    tell: Tell | None = None,
 ) -> Diagnosis:
     """Judge the model; where it suffers try what is free, and where that is not enough exceptions on top of it.
 
-    whole: names of configurations (`make_config`) to try for all layers at last. worst: exceptions are tried for so
-    many layers, all by default.
+    whole: names of configurations (`make_config`) to try for all layers at last. worst: exceptions are verified for so
+    many parts, a few by default. tell: each finding as soon as it is known: a Quality first, then Trials, and what
+    `measure` tells.
     """
 
     def phase(name: str) -> Callable[[int, int | None], None]:
@@ -299,19 +326,22 @@ def diagnose(
     phase("measuring the quantized model")
     graph = shipped(bench.quantized(given))
     quality = bench.yardstick.quality(graph, accuracy=True)
+    say = tell or _unheard
+    say(quality)
     if quality.healthy:
-        layers = bench.measure(given, exceptions={}, cost=cost, progress=phase("measuring layers"))
+        layers = bench.measure(given, exceptions={}, cost=cost, progress=phase("measuring operators"))
         return Diagnosis(given, graph, quality, (), None, layers)
-    free = try_free(bench, given, quality, observers, progress)
-    remedy = best_of(free)
-    if remedy is not None and quality.accuracy is not None:
-        phase("measuring the accuracy of the best")
-        remedy = replace(remedy, quality=bench.quality(remedy.settings, accuracy=True))
+    free = try_free(bench, given, observers, progress, tell)
+    remedy = _verified(bench, free, quality, phase)
     if remedy is not None and remedy.quality.healthy:
-        layers = bench.measure(given, exceptions={}, cost=cost, progress=phase("measuring layers"))
+        layers = bench.measure(
+            given, exceptions={}, cost=cost, progress=phase("measuring operators"), tell=tell
+        )
         return Diagnosis(given, graph, quality, free, remedy, layers)
     taken = given if remedy is None else remedy.settings
-    layers = bench.measure(taken, worst=worst, cost=cost, progress=phase("measuring layers and exceptions"))
+    layers = bench.measure(
+        taken, worst=worst, cost=cost, progress=phase("measuring operators and exceptions"), tell=tell
+    )
     diagnosis = Diagnosis(given, graph, quality, free, remedy, layers)
     if diagnosis.suffices:
         return diagnosis
@@ -320,8 +350,25 @@ def diagnose(
     tried = []
     for done, kind in enumerate(whole, 1):
         tried.append(_whole(bench, taken, kind, base, layers.cost, cost))
+        say(tried[-1])
         tell(done, len(whole))
     return replace(diagnosis, whole=tuple(tried))
+
+
+def _unheard(_finding: object) -> None:
+    """Where nobody is told."""
+
+
+def _verified(
+    bench: Workbench, free: Sequence[Trial], base: Quality, phase: Callable[[str], object]
+) -> Trial | None:
+    """The best of what is free, measured as it will ship; None where it brings nothing then."""
+    best = best_of(free)
+    if best is None:
+        return None
+    phase("measuring the best of what is free")
+    quality = bench.quality(best.settings, accuracy=True)
+    return best_of([Trial(best.settings, quality, quality.gain_over(base))])
 
 
 def _whole(
@@ -336,10 +383,18 @@ def _whole(
     quantizer = TinyetQuantizer().set_global(make_config(kind))
     program = bench.float_program(settings)
     quantized = quantize(program, bench.batches, quantizer, correct_bias=settings.correct_bias)
-    return judge_exception("", kind, quantized, bench.yardstick, base, base_cost, cost)
+    return judge_exception(None, kind, quantized, bench.yardstick, base, base_cost, cost)
 
 
 # ---------------------------------------------------------------- search
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Settings that cost nothing, and the accuracy with them."""
+
+    settings: Settings
+    accuracy: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,9 +418,11 @@ def choose(
     *,
     cost: Costing | None = None,
     progress: Phase | None = None,
+    tell: Tell | None = None,
 ) -> Choice:
     """The cheapest way that was found to reach an accuracy: nothing, then what is free, by the decibels that it brings,
-    then `search` for exceptions on top of the best of that. Raises what `search` raises."""
+    then `search` for exceptions on top of the best of that. tell: each finding, as in `diagnose`; an Evaluated for
+    each of what is free. Raises what `search` raises."""
 
     def choice(settings: Settings, tried: Sequence[tuple[Settings, float]]) -> Choice:
         found = search(
@@ -378,6 +435,7 @@ def choose(
             correct_bias=settings.correct_bias,
             yardstick=bench.yardstick,
             progress=None if progress is None else lambda *done: progress("searching exceptions", *done),
+            tell=tell,
         )
         return Choice(settings, base, tuple(tried), found, shipped(found.program))
 
@@ -385,13 +443,14 @@ def choose(
     base = evaluate(base_program)
     if base >= target:
         return choice(given, ())
-    quality = bench.yardstick.quality(shipped(base_program))
-    trials = try_free(bench, given, quality, observers, progress)
+    trials = [t for t in try_free(bench, given, observers, progress, tell) if t.gain_db >= WORTH_DB]
     tried: list[tuple[Settings, float]] = []
     for number, trial in enumerate(trials):
         if progress is not None:
             progress("evaluating what is free", number, len(trials))
         tried.append((trial.settings, evaluate(bench.quantized(trial.settings))))
+        if tell is not None:
+            tell(Evaluated(*tried[-1]))
         if tried[-1][1] >= target:
             break
     best, accuracy = max(tried, key=lambda pair: pair[1], default=(given, base))

@@ -1,42 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which layers suffer from quantization, what an exception for each would bring and cost, and the cheapest set of
-exceptions that keeps a wanted accuracy.
+"""Which operators and groups of them suffer from quantization, and what an exception for each would bring and cost.
 
-`measure` looks at every layer with weights; `search` applies exceptions. Nothing is estimated: each variant is
-quantized anew, its outputs are those of the integers that ship (`quality`), and its bytes those of the program compiled
-from it (`Costing`, from `tinyet.compiler.cost_on`). `remedies` tries before what costs no bytes.
+`measure` looks at all of them in torch, with one program's scales (`simulation`), and verifies the few exceptions that
+bring most there: each of these is quantized anew, its outputs are those of the integers that ship (`quality`), and its
+bytes those of the program compiled from it (`Costing`, from `tinyet.compiler.cost_on`). `search` applies them;
+`remedies` tries before what costs no bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import fx
 from torch.export import ExportedProgram
 
 from tinyet.errors import QuantizationError, TinyetError
 from tinyet.fx.capture import example_inputs_of
-from tinyet.fx.exact import Exact
 from tinyet.fx.examples import Inputs
-from tinyet.fx.log_filter import quiet
-from tinyet.fx.mutable_buffers import Running, take_out
-from tinyet.fx.origins import module_stack, origin_of
+from tinyet.fx.origins import origin_of
 from tinyet.fx.recurrent_ops import RECURRENT
-from tinyet.quality.yardstick import Quality, Yardstick, accuracy_on, compare, finite, or_infinite, shipped
-from tinyet.quantization.annotate import LAYERS
+from tinyet.quality.parts import Part, Parts, operator_names
+from tinyet.quality.patterns import Pattern, patterns_of
+from tinyet.quality.simulation import Bits, Operator, Simulation
+from tinyet.quality.yardstick import Quality, Yardstick, compare, finite, or_infinite, shipped
 from tinyet.quantization.config import QuantConfig, int8_config, int16_config
 from tinyet.quantization.quantize import quantize, samples
 from tinyet.quantization.quantizer import TinyetQuantizer
 from tinyet.quantization.recurrent import has_int16_form
-from tinyet.quantization.threads import one_thread
 
 Exceptions = Mapping[str, QuantConfig | None]
 """Kind ("int16", "float") → the configuration that a layer gets instead."""
 
 Progress = Callable[[int, int | None], None]
+
+Tell = Callable[[object], None]
+"""Told each finding as soon as it is known: a PartSensitivity, Pattern, Exception_ or Step."""
+
+FEW = 3
+"""Parts that exceptions are verified for, unless it is said how many."""
+NEAR_DB = 1.0
+"""What brings as much but for this is as good."""
 
 
 def exceptions_for(config: QuantConfig | None) -> dict[str, QuantConfig | None]:
@@ -60,18 +65,15 @@ class Cost:
 Costing = Callable[[ExportedProgram], Cost]
 """Compiles a quantized program. Raises TinyetError for one that cannot be."""
 
-Evaluation = Callable[[ExportedProgram], float]
-"""Accuracy of a program, 0...1."""
-
 
 @dataclass(frozen=True)
 class LayerSensitivity:
     """A module with weights that is quantized.
 
     sqnr_db: signal to quantization noise of its output in the quantized model: its own error and all before it.
-    alone_sqnr_db: of the model's output when this layer alone is quantized. None where there is no signal; infinite
-    without noise. source: file and line that asked for it. is_enough: whether the outputs are good enough (`quality`)
-    when it is quantized alone.
+    alone_sqnr_db: of the model's output when this layer's weights and results alone are rounded, in torch. None where
+    there is no signal; infinite without noise. source: file and line that asked for it. is_enough: whether the
+    outputs are good enough (`quality`) when it alone is rounded.
     """
 
     module: str
@@ -83,13 +85,47 @@ class LayerSensitivity:
 
 
 @dataclass(frozen=True)
-class Exception_:  # noqa: N801 - Exception is Python's
-    """The effect of another configuration of one layer on the quantized model.
+class PartSensitivity:
+    """An input of the model, a quantized operator that makes values, or a group of operators.
 
-    config: the configuration's name (`make_config`). output_sqnr_db: SQNR of the model's worst output with it, None
-    where it is refused; gain_db: how much more its worst output has. flash_bytes, arena_bytes: what it costs more
-    (negative: less) than the model without exceptions; None when no costing was given. refused: why the variant cannot
-    be compiled; empty when it can. is_enough: whether every output is good enough with it (`quality`).
+    kind: "input", "operator", or that of a group (`parts.Part`). name: how `--layer` (a module) or `--op` takes it.
+    op: the ATen operator; empty for groups. sqnr_db: of an operator's result in the quantized model.
+    alone_sqnr_db: of the model's output when its constants and results alone are rounded. gains_db: configuration →
+    what the output gains when it has that instead. All in torch, with the scales of the program that ships.
+    """
+
+    kind: str
+    name: str
+    op: str
+    source: str
+    sqnr_db: float | None
+    alone_sqnr_db: float | None
+    is_enough: bool
+    gains_db: Mapping[str, float]
+    module: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """The documented, stable form of `--json` (docs/json.md)."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "op": self.op or None,
+            "source": self.source,
+            "sqnr_db": finite(self.sqnr_db),
+            "alone_sqnr_db": finite(self.alone_sqnr_db),
+            "gains_db": {kind: finite(gain) for kind, gain in self.gains_db.items()},
+        }
+
+
+@dataclass(frozen=True)
+class Exception_:  # noqa: N801 - Exception is Python's
+    """The effect of another configuration of one part on the quantized model.
+
+    module: path, where the part is a module; operators: how `--op` takes it, where it is not; both empty for all
+    layers. config: the configuration's name (`make_config`). output_sqnr_db: SQNR of the model's worst output with
+    it, None where it is refused; gain_db: how much more its worst output has. flash_bytes, arena_bytes: what it costs
+    more (negative: less) than the model without exceptions; None when no costing was given. refused: why the variant
+    cannot be compiled; empty when it can. is_enough: whether every output is good enough with it (`quality`).
     """
 
     module: str
@@ -100,27 +136,50 @@ class Exception_:  # noqa: N801 - Exception is Python's
     arena_bytes: int | None
     refused: str = ""
     is_enough: bool = False
+    operators: str = ""
+    part: Part | None = field(default=None, repr=False, compare=False)
 
     @property
     def bytes(self) -> int:
         """Flash and arena together: what the search weighs a gain against."""
         return (self.flash_bytes or 0) + (self.arena_bytes or 0)
 
+    @property
+    def name(self) -> str:
+        """What it is an exception for; empty for all layers."""
+        return self.module or self.operators
+
+    @property
+    def flags(self) -> tuple[str, str]:
+        """As an option of `tinyet quantize`."""
+        if not self.name:
+            return "--config", self.config
+        return ("--layer" if self.module else "--op"), f"{self.name}={self.config}"
+
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """output_sqnr_db: SQNR of the quantized model's worst output. layers: in the model's order. exceptions: those that
-    bring most first."""
+    """output_sqnr_db: SQNR of the quantized model's worst output. layers: with weights, in the model's order.
+    exceptions: those that bring most first. operators: all that make values, and the model's inputs; groups: of
+    operators; patterns: of those that hurt; all three as they are in torch."""
 
     output_sqnr_db: float | None
     cost: Cost | None
     layers: tuple[LayerSensitivity, ...]
     exceptions: tuple[Exception_, ...]
+    operators: tuple[PartSensitivity, ...] = ()
+    groups: tuple[PartSensitivity, ...] = ()
+    patterns: tuple[Pattern, ...] = ()
 
     @property
     def worst(self) -> tuple[LayerSensitivity, ...]:
-        """The layers that hurt the model's output most, when quantized alone, first."""
+        """The layers that hurt the model's output most, when rounded alone, first."""
         return tuple(sorted(self.layers, key=lambda layer: or_infinite(layer.alone_sqnr_db)))
+
+    @property
+    def worst_operators(self) -> tuple[PartSensitivity, ...]:
+        """The inputs and operators that hurt the model's output most, when rounded alone, first."""
+        return tuple(sorted(self.operators, key=lambda part: or_infinite(part.alone_sqnr_db)))
 
     def to_json(self, more: Sequence[Exception_] = ()) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md). more: exceptions that were tried beside these."""
@@ -136,9 +195,13 @@ class Sensitivity:
                 }
                 for layer in self.layers
             ],
+            "operators": [part.to_json() for part in self.operators],
+            "groups": [part.to_json() for part in self.groups],
+            "patterns": [pattern.to_json() for pattern in self.patterns],
             "exceptions": [
                 {
                     "module": entry.module,
+                    "operators": entry.operators,
                     "config": entry.config,
                     "output_sqnr_db": finite(entry.output_sqnr_db),
                     "gain_db": finite(entry.gain_db),
@@ -152,7 +215,7 @@ class Sensitivity:
 
 
 @dataclass(frozen=True, eq=False)
-class _Model:
+class Bench:
     """The shared data of all measurements."""
 
     program: ExportedProgram
@@ -171,77 +234,6 @@ class _Model:
 def calibration_samples(program: ExportedProgram, batches: Iterable[Any]) -> list[Inputs]:
     """Calibration batches, cut into samples of the program's own shapes."""
     return [inputs for _, inputs in samples(batches, example_inputs_of(program))]
-
-
-def _sqnr(exact: Sequence[torch.Tensor], found: Sequence[torch.Tensor]) -> float | None:
-    """10 log10(sum of signal squared / sum of error squared) over all samples."""
-    return compare(torch.stack([*exact]).numpy(), torch.stack([*found]).numpy()).sqnr_db
-
-
-class _Values(Exact):
-    """Keeps the values of some nodes of one run."""
-
-    def __init__(self, module: fx.GraphModule, wanted: Iterable[fx.Node]) -> None:
-        super().__init__(module)
-        self.wanted = set(wanted)
-        self.values: dict[fx.Node, torch.Tensor] = {}
-
-    def run_node(self, n: fx.Node) -> Any:
-        value = super().run_node(n)
-        if n in self.wanted:
-            self.values[n] = value[0] if isinstance(value, tuple) else value
-        return value
-
-
-def _layer_nodes(module: fx.GraphModule) -> dict[str, fx.Node]:
-    """Key of the origin → node of a layer with a weight."""
-    return {
-        origin_of(node).key: node
-        for node in module.graph.nodes
-        if node.op == "call_function" and node.target in LAYERS
-    }
-
-
-def _layer_sqnr(model: _Model, quantized: ExportedProgram) -> dict[str, float | None]:
-    """Key of each quantized layer → SQNR of its output."""
-    with quiet():
-        reference = model.program.module(check_guards=False)
-        module = quantized.module(check_guards=False)
-        kept, kept_quantized = take_out(reference), take_out(module)
-    exact, layers = _layer_nodes(reference), _layer_nodes(module)
-    shared = [
-        key
-        for key, node in layers.items()
-        if key in exact and any("dequantize" in str(source.target) for source in node.all_input_nodes)
-    ]
-    pairs: dict[str, tuple[list[torch.Tensor], list[torch.Tensor]]] = {key: ([], []) for key in shared}
-    with torch.no_grad(), one_thread():
-        wanted = _Values(reference, [exact[key] for key in shared])
-        found = _Values(module, [layers[key] for key in shared])
-        both = Running(wanted.run, kept), Running(found.run, kept_quantized)
-        for inputs in model.yardstick.chosen:
-            for run in both:
-                run(*inputs)
-            for key, (a, b) in pairs.items():
-                a.append(wanted.values[exact[key]])
-                b.append(found.values[layers[key]])
-    return {key: _sqnr(a, b) for key, (a, b) in pairs.items()}
-
-
-def _layers(model: _Model, quantized: ExportedProgram) -> dict[str, LayerSensitivity]:
-    """Path of each module with weights that is quantized → what is known of it from one quantized program; of
-    several calls of one module, the worst."""
-    sqnr = _layer_sqnr(model, quantized)
-    found: dict[str, LayerSensitivity] = {}
-    for node in model.program.graph.nodes:
-        stack = module_stack(node) if node.op == "call_function" and node.target in LAYERS else []
-        origin = origin_of(node) if stack else None
-        if origin is None or origin.key not in sqnr or not stack[-1][0]:
-            continue
-        path, value = stack[-1][0], sqnr[origin.key]
-        if path not in found or or_infinite(value) < or_infinite(found[path].sqnr_db):
-            found[path] = LayerSensitivity(path, origin.aten, origin.source, value, None)
-    return found
 
 
 def _own(quantizer: TinyetQuantizer | None) -> TinyetQuantizer:
@@ -265,81 +257,260 @@ def measure(
     correct_bias: bool = False,
     yardstick: Yardstick | None = None,
     progress: Progress | None = None,
+    tell: Tell | None = None,
+    base: ExportedProgram | None = None,
 ) -> Sensitivity:
-    """Per layer: SQNR in the quantized model and alone; per exception: what it brings and costs.
+    """What each operator and group costs the output, and what exceptions for the best of them bring and cost.
 
     program: of `capture` (equalize it first, if that is wanted). batches: calibration data. exceptions: to try;
-    `exceptions_for` the layer by default, none for an empty mapping. worst: try them for so many of the layers that
-    hurt most, for all by default. yardstick: what the outputs are measured with, the calibration data by default.
-    progress: (variants done, in all).
+    `exceptions_for` the operators by default, none for an empty mapping. worst: verify them for so many parts, those
+    that bring most in torch; for a few by default. yardstick: what the outputs are measured with, the calibration data
+    by default. progress: (variants done, in all). tell: each finding. base: the program quantized without exceptions,
+    where it is at hand.
     """
-    model = _model(program, batches, quantizer, correct_bias, yardstick)
-    base = model.quantized(model.quantizer)
+    model = bench_of(program, batches, quantizer, correct_bias, yardstick)
+    base = base or model.quantized(model.quantizer)
     base_cost = None if cost is None else cost(base)
     quality = model.quality(base)
-    layers = _layers(model, base)
-    tried = len(layers) if worst is None else min(worst, len(layers))
-    settings = _settings(model)
-    kinds = {
-        path: exceptions_for(settings[path]) if exceptions is None else dict(exceptions) for path in layers
-    }
-    for path in _without_int16(model) & kinds.keys():
-        kinds[path].pop("int16", None)
-    total, done = len(layers) + tried * max(map(len, kinds.values()), default=0), 0
-
-    def advance() -> None:
-        nonlocal done
-        done += 1
+    say = tell or _unheard
+    looked = _Look(model, base, exceptions, say)
+    chosen = [] if exceptions is not None and not exceptions else looked.promising(worst or FEW)
+    found: list[Exception_] = []
+    for part, kind in chosen:
+        variant = model.quantized(part.set_in(model.quantizer.copy(), looked.config(kind)))
+        entry = judge_exception(part, kind, variant, model.yardstick, quality, base_cost, cost)
+        found.append(entry)
+        say(entry)
         if progress is not None:
-            progress(done, total)
-
-    measured = []
-    for path, layer in layers.items():
-        alone = TinyetQuantizer().set_global(None).set_module_name(path, settings[path])
-        left = model.quality(model.quantized(alone))
-        measured.append(replace(layer, alone_sqnr_db=left.sqnr_db, is_enough=left.enough))
-        advance()
-    found = []
-    for layer in sorted(measured, key=lambda entry: or_infinite(entry.alone_sqnr_db))[:tried]:
-        for kind, config in kinds[layer.module].items():
-            variant = model.quantized(model.quantizer.copy().set_module_name(layer.module, config))
-            found.append(
-                judge_exception(layer.module, kind, variant, model.yardstick, quality, base_cost, cost)
-            )
-            advance()
+            progress(len(found), len(chosen))
     found.sort(key=lambda entry: (bool(entry.refused), -entry.gain_db, entry.bytes))
-    return Sensitivity(quality.sqnr_db, base_cost, tuple(measured), tuple(found))
+    return Sensitivity(
+        quality.sqnr_db,
+        base_cost,
+        looked.layers(),
+        tuple(found),
+        looked.operators,
+        looked.groups,
+        looked.patterns,
+    )
 
 
-def _model(
+def _unheard(_finding: object) -> None:
+    """Where nobody is told."""
+
+
+class _Look:
+    """All parts of a quantized program, as they are in torch."""
+
+    def __init__(
+        self, model: Bench, quantized: ExportedProgram, exceptions: Exceptions | None, say: Tell
+    ) -> None:
+        self._exceptions = exceptions
+        self._simulation = Simulation(model.program, quantized, model.yardstick.chosen)
+        self._parts = Parts(self._simulation, operator_names(model.program))
+        self._base = self._simulation.left((), "float")
+        self._configs = _configs(model, self._simulation)
+        self._qualities: dict[tuple[str, str], Quality] = {}
+        self.operators = tuple(self._inputs())
+        found: list[PartSensitivity] = []
+        patterns: list[Pattern] = []
+        for part in self._parts.operators:
+            found.append(self._measured(part))
+            if not found[-1].is_enough:
+                say(found[-1])
+                for pattern in patterns_of(
+                    self._simulation, part.operators[0], self._parts.around(part.operators[0])
+                ):
+                    if pattern not in patterns:
+                        patterns.append(pattern)
+                        say(pattern)
+        self.operators += tuple(found)
+        self._candidates = [*self._parts.operators, *self._parts.groups]
+        self.groups = tuple(self._measured(part) for part in self._candidates[len(found) :])
+        for group in sorted(self.groups, key=lambda g: -max(g.gains_db.values(), default=0.0))[:FEW]:
+            if max(group.gains_db.values(), default=0.0) >= NEAR_DB and not self._base.enough:
+                say(group)
+        self.patterns = tuple(patterns)
+
+    def config(self, kind: str) -> QuantConfig | None:
+        """What an exception of this name is."""
+        if self._exceptions is not None:
+            return self._exceptions[kind]
+        return {"int8": int8_config, "int16": int16_config, "float": lambda: None}[kind]()
+
+    def layers(self) -> tuple[LayerSensitivity, ...]:
+        """Modules with weights; of several calls of one, the worst."""
+        found: dict[str, LayerSensitivity] = {}
+        by_name = {part.operators[0].name: part.operators[0] for part in self._parts.operators}
+        names = {operator.name for operator in self._simulation.operators}
+        for entry, operator in zip(
+            (part for part in self.operators if part.kind != "input"), by_name.values(), strict=True
+        ):
+            if not operator.layer or not operator.module or operator.name not in names:
+                continue
+            layer = LayerSensitivity(
+                operator.module,
+                operator.op,
+                entry.source,
+                entry.sqnr_db,
+                entry.alone_sqnr_db,
+                entry.is_enough,
+            )
+            before = found.get(operator.module)
+            if before is None or or_infinite(layer.alone_sqnr_db) < or_infinite(before.alone_sqnr_db):
+                found[operator.module] = layer
+        return tuple(found.values())
+
+    def _inputs(self) -> Iterable[PartSensitivity]:
+        for node, step in self._simulation.inputs:
+            alone = self._simulation.rounded(node, step.rounded)
+            reader = self._simulation.readers(node)[0]
+            yield PartSensitivity(
+                "input", node.name, "", origin_of(reader).source, None, alone.sqnr_db, alone.enough, {}
+            )
+
+    def _measured(self, part: Part) -> PartSensitivity:
+        alone = self._simulation.alone(part.operators)
+        single = part.operators[0] if len(part.operators) == 1 else None
+        return PartSensitivity(
+            part.kind,
+            part.name,
+            "" if single is None else single.op,
+            part.source,
+            None if single is None else self._own_sqnr(single),
+            alone.sqnr_db,
+            alone.enough,
+            {kind: self.gain(part, kind) for kind in self._kinds(part)},
+            "" if single is None else single.module,
+        )
+
+    def _own_sqnr(self, operator: Operator) -> float | None:
+        node = operator.nodes[0]
+        exact = self._simulation.values(node, self._simulation.exact)
+        found = self._simulation.values(node, self._simulation.quantized)
+        if exact is None or found is None:
+            return None
+        return compare(exact.numpy(), found.numpy()).sqnr_db
+
+    def _kinds(self, part: Part) -> list[str]:
+        """Exceptions that all operators of a part may have."""
+        if self._exceptions is not None:
+            return list(self._exceptions)
+        each = [self._configs[operator.name] for operator in part.operators]
+        return [kind for kind in ("int8", "int16", "float") if all(kind in kinds for kinds in each)]
+
+    def _bits(self, kind: str) -> Bits:
+        config = self.config(kind)
+        if config is None or config.dynamic:
+            return "float"
+        return "int16" if config.activation.dtype is torch.int16 else "int8"
+
+    def gain(self, part: Part, kind: str) -> float:
+        """What the output gains in torch."""
+        return self._quality(part, kind).gain_over(self._base)
+
+    def _quality(self, part: Part, kind: str) -> Quality:
+        key = (part.name, kind)
+        if key not in self._qualities:
+            self._qualities[key] = self._simulation.left(part.operators, self._bits(kind))
+        return self._qualities[key]
+
+    def promising(self, count: int) -> list[tuple[Part, str]]:
+        """The parts with the exceptions that bring most: those first that are the smallest of all that bring about as
+        much; and for each kind a set that is made for it."""
+        rated = [
+            (self.gain(part, kind), part, kind) for part in self._candidates for kind in self._kinds(part)
+        ]
+        chosen: dict[str, Part] = {}
+        for kind in dict.fromkeys(kind for _, _, kind in rated):
+            best = self._built(kind)
+            if best is not None:
+                chosen.setdefault(best.name, best)
+        for part in chosen.values():
+            rated = self._without(rated, part)
+        while rated and len(chosen) < count:
+            top = max(gain for gain, _, _ in rated)
+            if chosen and not top >= NEAR_DB:
+                break
+            near = [entry for entry in rated if entry[0] >= top - NEAR_DB or entry[0] == top]
+            part = min(near, key=lambda entry: (len(entry[1].operators), -entry[0]))[1]
+            chosen.setdefault(part.name, part)
+            rated = self._without(rated, part)
+        parts = list(chosen.values())[:count]
+        return [(part, kind) for part in parts for kind in self._worthy(part)]
+
+    def _without(self, rated: list[tuple[float, Part, str]], part: Part) -> list[tuple[float, Part, str]]:
+        """Without those that hold the part and bring no more, or more than is enough."""
+        names = {operator.name for operator in part.operators}
+        best = max(self.gain(part, kind) for kind in self._kinds(part))
+        enough = any(self._quality(part, kind).enough for kind in self._kinds(part))
+        return [
+            (gain, other, kind)
+            for gain, other, kind in rated
+            if not names <= {o.name for o in other.operators} or (gain > best + NEAR_DB and not enough)
+        ]
+
+    def _worthy(self, part: Part) -> list[str]:
+        """The part's exceptions but for those that bring less than half as many dB as another."""
+        gains = {kind: self.gain(part, kind) for kind in self._kinds(part)}
+        top = max(gains.values())
+        return [kind for kind, gain in gains.items() if gain == top or gain >= top / 2]
+
+    def _built(self, kind: str) -> Part | None:
+        """A set of operators that is enough with this exception, or brings most of what all bring: parts are added,
+        those first that bring most, then operators left away that bring nothing. None where it brings nothing."""
+        bits = self._bits(kind)
+        able = [part for part in self._candidates if kind in self._kinds(part)]
+        chosen: dict[str, Operator] = {}
+        quality = self._base
+        while not quality.enough:
+            tried = []
+            for part in able:
+                more = {**chosen, **{o.name: o for o in part.operators}}
+                if len(more) > len(chosen):
+                    found = self._simulation.left(more.values(), bits)
+                    tried.append((found.gain_over(quality), len(more), more, found))
+            top = max((entry[0] for entry in tried), default=0.0)
+            if not top >= NEAR_DB:
+                break
+            near = [entry for entry in tried if entry[0] >= top - NEAR_DB or entry[0] == top]
+            _, _, chosen, quality = min(near, key=lambda entry: entry[1])
+        for name in list(chosen):
+            fewer = {other: operator for other, operator in chosen.items() if other != name}
+            left = self._simulation.left(fewer.values(), bits)
+            if fewer and (left.enough if quality.enough else left.gain_over(quality) > -NEAR_DB / 4):
+                chosen = fewer
+                quality = left if quality.enough else quality
+        return self._parts.part(chosen.values()) if chosen else None
+
+
+def bench_of(
     program: ExportedProgram,
     batches: Iterable[Any],
     quantizer: TinyetQuantizer | None,
     correct_bias: bool,
     yardstick: Yardstick | None,
-) -> _Model:
+) -> Bench:
     kept = list(batches)
     given = yardstick or Yardstick(program, calibration_samples(program, kept))
-    return _Model(program, kept, _own(quantizer), correct_bias, given)
+    return Bench(program, kept, _own(quantizer), correct_bias, given)
 
 
-def _settings(model: _Model) -> dict[str, QuantConfig | None]:
-    """Path of each module with weights → the configuration that it has in the model."""
-    return {
-        module_stack(node)[-1][0]: model.quantizer.config_of(node)
-        for node in model.program.graph.nodes
-        if node.op == "call_function" and node.target in LAYERS and module_stack(node)
-    }
-
-
-def _without_int16(model: _Model) -> set[str]:
-    """Paths of modules that are recurrent layers without a form in int16."""
-    nodes = [node for node in model.program.graph.nodes if node.target in RECURRENT and module_stack(node)]
-    return {module_stack(node)[-1][0] for node in nodes if not has_int16_form(node)}
+def _configs(model: Bench, simulation: Simulation) -> dict[str, list[str]]:
+    """Operator → exceptions that it may have."""
+    nodes = {origin_of(n).key: n for n in model.program.graph.nodes if n.op == "call_function"}
+    found = {}
+    for operator in simulation.operators:
+        node = nodes.get(operator.name)
+        kinds = list(exceptions_for(None if node is None else model.quantizer.config_of(node)))
+        if node is not None and node.target in RECURRENT and not has_int16_form(node):
+            kinds = [kind for kind in kinds if kind != "int16"]
+        found[operator.name] = kinds
+    return found
 
 
 def judge_exception(
-    path: str,
+    part: Part | None,
     kind: str,
     quantized: ExportedProgram,
     yardstick: Yardstick,
@@ -347,138 +518,17 @@ def judge_exception(
     base_cost: Cost | None,
     cost: Costing | None,
 ) -> Exception_:
-    """Compare the exception's model `quantized` with that of `base`."""
+    """Compare the exception's model `quantized` with that of `base`. part: None for all layers."""
+    path = "" if part is None else part.module
+    others = "" if part is None or path else part.name
     try:
         quality = yardstick.quality(shipped(quantized))
         spent = None if cost is None else cost(quantized)
     except TinyetError as error:
-        return Exception_(path, kind, None, 0.0, None, None, error.what)
+        return Exception_(path, kind, None, 0.0, None, None, error.what, operators=others, part=part)
     more: tuple[int | None, int | None] = None, None
     if spent is not None and base_cost is not None:
         more = spent.flash_bytes - base_cost.flash_bytes, spent.arena_bytes - base_cost.arena_bytes
-    return Exception_(path, kind, quality.sqnr_db, quality.gain_over(base), *more, is_enough=quality.enough)
-
-
-# ---------------------------------------------------------------- search
-
-
-def _rank(entry: Exception_) -> tuple[bool, bool, float]:
-    """Order of trying: what brings something, what costs nothing, most dB a byte."""
-    return entry.gain_db <= 0, entry.bytes > 0, -entry.gain_db / max(entry.bytes, 1)
-
-
-@dataclass(frozen=True)
-class Step:
-    """One set of exceptions that was tried, and the accuracy it gave."""
-
-    exceptions: tuple[tuple[str, str], ...]
-    accuracy: float
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """exceptions: path of a module → configuration. accuracy: with them. base_accuracy: without any. steps: all that
-    was tried. quantizer: with the exceptions set; program: quantized by it."""
-
-    exceptions: Mapping[str, str]
-    accuracy: float
-    base_accuracy: float
-    cost: Cost | None
-    steps: tuple[Step, ...]
-    quantizer: TinyetQuantizer
-    program: ExportedProgram
-    sensitivity: Sensitivity | None
-
-
-def accuracy_of(inputs: Sequence[Inputs], labels: Sequence[int]) -> Evaluation:
-    """An evaluation by the integers that ship: the share of samples (of the program's own shapes) of which the host
-    reference's first output names the label."""
-    return lambda program: accuracy_on(shipped(program), inputs, labels)
-
-
-def search(
-    program: ExportedProgram,
-    batches: Iterable[Any],
-    evaluate: Evaluation,
-    target: float,
-    quantizer: TinyetQuantizer | None = None,
-    *,
-    exceptions: Exceptions | None = None,
-    cost: Costing | None = None,
-    correct_bias: bool = False,
-    sensitivity: Sensitivity | None = None,
-    yardstick: Yardstick | None = None,
-    progress: Progress | None = None,
-) -> Found:
-    """The cheapest set of exceptions that was found to reach `target`.
-
-    Greedy, and each step is verified on the evaluation data: first none; then the exceptions one after the other,
-    those that bring most dB at the model's output for a byte first (one that costs nothing before all others, those
-    that bring nothing alone last; a second one for a layer replaces the first where it brings more), until the
-    accuracy is reached; then each of them is left away again, the most expensive first, and stays away where the
-    accuracy holds without it. The set is not proved to be the cheapest of all: that would need every subset.
-
-    sensitivity: of `measure` for the same arguments, so that it is not measured twice. yardstick: as there.
-
-    Raises QuantizationError, with the best that was reached, when all exceptions together are not enough.
-    """
-    model = _model(program, batches, quantizer, correct_bias, yardstick)
-    settings = _settings(model)
-    steps: list[Step] = []
-
-    def attempt(chosen: Mapping[str, str]) -> tuple[float, TinyetQuantizer, ExportedProgram]:
-        trial = model.quantizer.copy()
-        for path, kind in chosen.items():
-            known = exceptions_for(settings[path]) if exceptions is None else exceptions
-            trial.set_module_name(path, known[kind])
-        quantized = model.quantized(trial)
-        accuracy = evaluate(quantized)
-        steps.append(Step(tuple(chosen.items()), accuracy))
-        return accuracy, trial, quantized
-
-    best = attempt({})
-    base = best[0]
-    chosen: dict[str, str] = {}
-    if base < target:
-        sensitivity = sensitivity or measure(
-            program, model.batches, model.quantizer, exceptions=exceptions, cost=cost,
-            correct_bias=correct_bias, yardstick=model.yardstick, progress=progress,
-        )  # fmt: skip
-        ranked = sorted((e for e in sensitivity.exceptions if not e.refused), key=_rank)
-        expense = {(e.module, e.config): e.bytes for e in ranked}
-        gains = {(e.module, e.config): e.gain_db for e in ranked}
-        for entry in ranked:
-            before = gains.get((entry.module, chosen.get(entry.module, "")))
-            if before is not None and entry.gain_db <= before:
-                continue
-            chosen[entry.module] = entry.config
-            best = attempt(chosen)
-            if best[0] >= target:
-                break
-        else:
-            top = max(steps, key=lambda step: step.accuracy)
-            raise QuantizationError(
-                f"no set of exceptions reaches an accuracy of {target:.4f}: the best of {len(steps)} tried "
-                f"reached {top.accuracy:.4f}",
-                hint="ask for less, give more calibration data, or train with the rounding in the loop "
-                "(docs/quantization.md)",
-            )
-        for path, kind in sorted(chosen.items(), key=lambda item: -expense[item]):
-            fewer = {p: k for p, k in chosen.items() if p != path}
-            tried = any(set(step.exceptions) == set(fewer.items()) for step in steps)
-            if tried or expense[path, kind] < 0:
-                continue  # it was not enough on the way up; and what saves bytes may stay
-            trial = attempt(fewer)
-            if trial[0] >= target:
-                chosen, best = fewer, trial
-    accuracy, trial_quantizer, quantized = best
-    return Found(
-        dict(chosen),
-        accuracy,
-        base,
-        None if cost is None else cost(quantized),
-        tuple(steps),
-        trial_quantizer,
-        quantized,
-        sensitivity,
+    return Exception_(
+        path, kind, quality.sqnr_db, quality.gain_over(base), *more, "", quality.enough, others, part
     )

@@ -49,8 +49,8 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
     """Annotates for tinyet's integer kernels. Every `set_` method returns the quantizer; None means: leave
     in float.
 
-    The most telling setting wins: the longest module name that holds the node, then the operator, then the
-    type of the innermost module that has a setting, then the global one.
+    The most telling setting wins: that of the one operator, then the longest module name that holds the node, then the
+    operators of a kind, then the type of the innermost module that has a setting, then the global one.
     """
 
     def __init__(self, config: QuantConfig | None = None) -> None:
@@ -59,6 +59,7 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         self._names: dict[str, QuantConfig | None] = {}
         self._types: dict[str, QuantConfig | None] = {}
         self._ops: dict[str, QuantConfig | None] = {}
+        self._operators: dict[str, QuantConfig | None] = {}
 
     def set_global(self, config: QuantConfig | None) -> TinyetQuantizer:
         """For everything that no other setting names."""
@@ -82,10 +83,17 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         self._ops[str(op)] = config
         return self
 
+    def set_operator(self, name: str, config: QuantConfig | None) -> TinyetQuantizer:
+        """For one operator, by its name in the captured graph (`log`, `matmul_1`), as `tinyet quantize --report` names
+        it. An unknown name is an error later."""
+        self._operators[name] = config
+        return self
+
     @property
     def needs_calibration(self) -> bool:
         """Whether any setting observes activations; where all quantize at run time none does."""
-        settings = [self._global, *self._names.values(), *self._types.values(), *self._ops.values()]
+        named = (self._names, self._types, self._ops, self._operators)
+        settings = [self._global, *(config for table in named for config in table.values())]
         return any(config is not None and not config.dynamic for config in settings)
 
     def copy(self) -> TinyetQuantizer:
@@ -103,12 +111,15 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
             (self._names, other._names),
             (self._types, other._types),
             (self._ops, other._ops),
+            (self._operators, other._operators),
         ):
             its.update({name: change(config) for name, config in mine.items()})
         return other
 
     def config_of(self, node: fx.Node) -> QuantConfig | None:
         """The setting that holds for the node."""
+        if self._operators and (key := origin_of(node).key) in self._operators:
+            return self._operators[key]
         stack = module_stack(node)
         paths = [path for path, _ in stack]
         named = [n for n in self._names if any(p == n or p.startswith(n + ".") for p in paths)]
@@ -162,6 +173,13 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         if unknown:
             raise QuantizationError(
                 f"no module is called {', '.join(unknown)}", hint="modules: " + ", ".join(sorted(present))
+            )
+        operators = {origin_of(node).key for node in graph.nodes if node.op == "call_function"}
+        missing = [name for name in self._operators if name not in operators]
+        if missing:
+            raise QuantizationError(
+                f"no operator is called {', '.join(missing)}",
+                hint="operators: " + ", ".join(sorted(operators)),
             )
 
     def _annotate_node(self, node: fx.Node, config: QuantConfig) -> None:
