@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tests.calls.table import FunctionTable, function_table
 from tests.ops.objects import run
 from tinyet import assets
 from tinyet.assets import kernel_sources
-from tinyet.delegates import PORTABLE, Delegate
+from tinyet.delegates import Delegate
 from tinyet.opset import Kernel
 
 
@@ -27,11 +28,11 @@ def sources(delegates: Sequence[Delegate], folder: Path) -> list[Path]:
 
 @functools.cache
 def table(delegates: tuple[Delegate, ...]) -> FunctionTable:
-    """All functions of the delegates' headers; without the portable kernels those that files of their own define, since
-    headers are shared."""
-    names = {source.removesuffix(".c") for kernel in _kernels(delegates) for source in kernel.sources}
+    """All functions of the delegates' headers that their own files name: headers are shared."""
+    names = {source for kernel in _kernels(delegates) for source in kernel.sources}
+    named = {word for name in names for word in re.findall(r"tinyet_\w+", kernel_sources.text(name) or "")}
     headers = sorted({header for kernel in _kernels(delegates) for header in kernel.headers})
     text = "".join(f'#include "{header}"\n' for header in headers)
     include = assets.path("firmware") / "include"
     made = run(["gcc", "-E", "-P", "-std=c11", f"-I{include}", "-"], text.encode())
-    return function_table(headers, made.decode(), None if PORTABLE in delegates else names)
+    return function_table(headers, made.decode(), named)
