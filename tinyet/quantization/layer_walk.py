@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph computed layer by layer, for all samples at once: what is behind a layer is computed of what a visitor made of
-it."""
+"""A graph computed layer by layer, for all samples at once: what is behind a layer is computed of what a visitor made
+of it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tinyet.fx.origins import origin_of
 from tinyet.quantization.annotate import WEIGHTED
 
 Visit = Callable[[fx.Node, list[tuple[Any, ...]], list[Any]], list[Any] | None]
-"""Takes a layer, its arguments and its result for each sample, in float64; gives the results that it shall have, or None
-for these."""
+"""Takes a layer, its arguments and its result for each sample, in float64; gives the results that it shall have, or
+None for these."""
 
 
 def walk(module: fx.GraphModule, samples: Sequence[Inputs], layers: Iterable[fx.Node], visit: Visit) -> None:

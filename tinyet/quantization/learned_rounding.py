@@ -8,11 +8,11 @@ rounding is learned that makes the squared error of its output least on calibrat
     sum over samples and places of (f(W x + b) - f(Q x' + b))²
 
 f is the activation function that is fused into the layer, where it is a clamp (ReLU, ReLU6, …); W x + b what the float
-model has there; x' what the quantized one has, with all errors and learned roundings before it. That is the objective of
-Nagel et al., "Up or Down? Adaptive Rounding for Post-Training Quantization", 2020, eq. 25. They relax it to real numbers
-and descend its gradient, from random samples; here it is made less by coordinate descent: one weight of each channel
-after the other is rounded the other way where that makes the sum less, until none does. That takes no random numbers, no
-rate and no number of steps, and sums only in float64, so it comes to the same integers on every processor (`exact`).
+model has there; x' what the quantized one has, with all errors and learned roundings before it. That is the objective
+of Nagel et al., "Up or Down? Adaptive Rounding for Post-Training Quantization", 2020, eq. 25. They relax it to real
+numbers and descend its gradient, on random samples; here it is made less by coordinate descent: one weight of each
+channel after the other is rounded the other way where that makes the sum less, until none does. That takes no random
+numbers and no rate, and sums only in float64, so it comes to the same integers on every processor (`exact`).
 """
 
 from __future__ import annotations
@@ -42,21 +42,22 @@ aten = torch.ops.aten
 _LEARNED = {aten.conv1d.default, aten.conv2d.default, aten.linear.default}
 _PLACES = 8192
 """Most places of a layer's output, of all samples, at which its error is counted."""
-_PRODUCTS = 1 << 32
-"""Places times weights of a layer, at most: what one sweep over its weights takes. Seconds."""
-_SWEEPS = 12
+_NUMBERS = 1 << 25
+"""Places times what a weight's channel reads there, at most: 256 MB."""
+_SWEEPS = 20
 """Most sweeps over a layer's weights. Nearly all settle in fewer."""
 _LEAST = 1e-9
 """The part of a channel's error by which a change must make it less: far beyond what sums of float64 differ by."""
 _DAMPING = 0.01
-"""Weight of the weights' own error beside the output's, times the inputs' mean square: decides where samples are too few
-to tell."""
+"""Weight of the weights' own error beside the output's, times the inputs' mean square: decides where samples are too
+few to tell."""
 
 
 @dataclass(frozen=True)
 class Rounded:
     """A layer whose rounding was learned. name: of its node. changed: how many of its weights are not the nearest
-    integers. before, after: mean squared error of its output, behind its clamp, with nearest and with learned integers."""
+    integers. before, after: mean squared error of its output, behind its clamp, with nearest integers and with learned
+    ones."""
 
     name: str
     weights: int
@@ -136,51 +137,71 @@ def _places(layer: _Layer, samples: int) -> Callable[[int], torch.Tensor]:
     """The places of a sample's output, by the number of the sample, at which the layer's error is counted."""
     value, weight = layer.node.meta["val"], layer.node.args[1].meta["val"]  # type: ignore[union-attr]
     channels = value.shape[-1] if layer.node.target is aten.linear.default else value.shape[1]
-    most = max(samples, min(_PLACES, _PRODUCTS // weight.numel()))
-    return lambda sample: _chosen(value.numel() // channels, -(-most // samples), sample)
+    reads = weight.numel() // weight.shape[0] * layer.groups
+    most = -(-min(_PLACES, _NUMBERS // reads) // samples)
+    return lambda sample: _chosen(value.numel() // channels, most, sample)
 
 
 class _Learning:
-    """The rounding of one layer. All in float64: x (places, groups, n), wanted (places, groups, channels), the weights
-    (groups, channels, n); `wanted` is behind the clamp."""
+    """The rounding of one layer, all in float64. x: what the weights are multiplied by, (n, groups, places). wanted:
+    (channels, places), behind the clamp."""
 
     def __init__(self, layer: _Layer, x: torch.Tensor, wanted: torch.Tensor) -> None:
-        self.layer, self.wanted = layer, wanted.clamp(layer.low, layer.high)
-        self.x = x.permute(2, 0, 1).contiguous()
-        """(n, places, groups)"""
+        self.low, self.high = layer.low, layer.high
+        self.x = x.permute(2, 1, 0).contiguous()
+        self.wanted = wanted.clamp(self.low, self.high).flatten(1).T.contiguous()
+        self.group = torch.arange(len(self.wanted)) // (len(self.wanted) // x.shape[1])
+        """Of each channel."""
 
-    def _error(self, y: torch.Tensor) -> torch.Tensor:
-        """(groups, channels) sums of squares."""
-        return (y.clamp(self.layer.low, self.layer.high) - self.wanted).square_().sum(0)
+    def _error(self, y: torch.Tensor, channels: torch.Tensor) -> torch.Tensor:
+        """Sums of squares of these channels; y: their outputs, (channels, places)."""
+        return y.clamp(self.low, self.high).sub_(self.wanted[channels]).square_().sum(1)
+
+    def _products(self, values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """(n, channels): sums over the places of `values`, (channels, places), times x."""
+        found = torch.einsum("gcp,ngp->ngc", values.unflatten(0, (x.shape[1], -1)), x)
+        return found.flatten(1)
+
+    def _promising(self, y: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+        """Which steps of weights, (n, channels), would make the error less if no place came to either side of the clamp
+        by them."""
+        inside = ((y > self.low) & (y < self.high)).to(y)
+        slope = self._products(inside * (y - self.wanted), self.x)
+        return step * (2 * slope + step * self._products(inside, self.x.square())) < 0
 
     def learn(
         self, exact: torch.Tensor, nearest: torch.Tensor, other: torch.Tensor, bias: torch.Tensor
     ) -> tuple[torch.Tensor, float, float]:
-        """Which weights take `other`, bool of their shape, and the mean squared errors before and after. exact, nearest,
-        other: values of weights. bias: (groups, channels)."""
-        damping = _DAMPING * float(self.x.square().sum((1, 2)).mean()) / self.x.shape[2]
-        now, flipped = nearest.clone(), torch.zeros_like(nearest, dtype=torch.bool)
-        y = torch.einsum("npg,gcn->pgc", self.x, now) + bias
-        error = before = self._error(y)
-        step = other - nearest
-        cost = damping * ((other - exact).square() - (nearest - exact).square())
+        """Which weights take `other`, bool, and the mean squared errors before and after. exact, nearest, other: values
+        of weights, (channels, n). bias: (channels,)."""
+        everywhere = torch.arange(len(self.wanted))
+        damping = _DAMPING * float(self.x.square().sum((1, 2)).mean()) / self.x.shape[1]
+        step = (other - nearest).T.contiguous()
+        cost = damping * ((other - exact).square() - (nearest - exact).square()).T
+        flipped = torch.zeros_like(step, dtype=torch.bool)
+        y = torch.einsum("gcn,ngp->gcp", nearest.unflatten(0, (self.x.shape[1], -1)), self.x).flatten(0, 1)
+        y += bias[:, None]
+        error = before = self._error(y, everywhere)
         for _ in range(_SWEEPS):
-            any_changed = False
-            for j in range(self.x.shape[0]):
-                sign = torch.where(flipped[:, :, j], -1.0, 1.0).to(step)
-                delta = sign * step[:, :, j]
-                tried = y + self.x[j][:, :, None] * delta
-                then = self._error(tried)
-                better = (then - error + sign * cost[:, :, j] < -_LEAST * error) & (delta != 0)
+            any_better = False
+            promising = self._promising(y, step)
+            for j in promising.any(1).nonzero().flatten().tolist():
+                channels = promising[j].nonzero().flatten()
+                tried = y[channels] + step[j, channels, None] * self.x[j, self.group[channels]]
+                then = self._error(tried, channels)
+                better = then - error[channels] + cost[j, channels] < -_LEAST * error[channels]
                 if bool(better.any()):
-                    any_changed = True
-                    y = torch.where(better, tried, y)
-                    error = torch.where(better, then, error)
-                    flipped[:, :, j] ^= better
-            if not any_changed:
+                    any_better = True
+                    changed = channels[better]
+                    y[changed] = tried[better]
+                    error = error.index_copy(0, changed, then[better])
+                    flipped[j, changed] ^= True
+                    step[j, changed] *= -1
+                    cost[j, changed] *= -1
+            if not any_better:
                 break
         count = self.wanted.numel()
-        return flipped, float(before.sum()) / count, float(error.sum()) / count
+        return flipped.T, float(before.sum()) / count, float(error.sum()) / count
 
 
 def _learn(
@@ -206,14 +227,13 @@ def _learn(
     # The integer on the other side of the exact value, where the type has it.
     beyond = torch.where(exact / factor + offset >= nearest, nearest + 1, nearest - 1)
     other = torch.where((beyond < least) | (beyond > greatest), nearest, beyond)
-    shape = (layer.groups, old.shape[0] // layer.groups, -1)
     bias = get_constant(module, bind(layer.node)["bias"])
     given = torch.zeros(old.shape[0], dtype=torch.float64) if bias is None else bias.detach().double()
     flipped, before, after = _Learning(layer, x, wanted).learn(
-        exact.reshape(shape),
-        ((nearest - offset) * factor).reshape(shape),
-        ((other - offset) * factor).reshape(shape),
-        given.reshape(shape[:2]),
+        exact.flatten(1),
+        ((nearest - offset) * factor).flatten(1),
+        ((other - offset) * factor).flatten(1),
+        given,
     )
     flips = flipped.reshape(old.shape)
     learned = torch.where(flips, other, nearest).to(old.dtype)
@@ -226,8 +246,8 @@ def _learn(
 def learn_rounding(
     program: ExportedProgram, quantized: ExportedProgram, samples: Sequence[Inputs]
 ) -> tuple[ExportedProgram, tuple[Rounded, ...]]:
-    """The quantized program with learned integers in its convolutions and linear layers, and which these are. Transposed
-    convolutions, recurrent layers and weights that several layers read keep the nearest.
+    """The quantized program with learned integers in its convolutions and linear layers, and which these are.
+    Transposed convolutions, recurrent layers and weights that several layers read keep the nearest.
 
     program: in float, of which `quantized` was made. samples: inputs of the program's shapes (`quantize.samples`).
     """
