@@ -94,6 +94,15 @@ def _learnable(module: fx.GraphModule, node: fx.Node) -> bool:
     )
 
 
+def _is_alone(reference: fx.GraphModule, partner: fx.Node) -> bool:
+    """Whether a float layer's weight is a constant that no other layer has. What is one tensor stays one."""
+    weight = get_constant(reference, partner.args[1])
+    readers = [
+        n for n in reference.graph.nodes if n.op == "get_attr" and get_constant(reference, n) is weight
+    ]
+    return weight is not None and sum(len(reader.users) for reader in readers) == 1
+
+
 def _clamp_behind(node: fx.Node) -> tuple[float, float]:
     """The bounds of the clamp that is fused into a layer; infinite where there is none."""
     users = list(node.users)
@@ -260,9 +269,7 @@ def learn_rounding(
         for key, node in weighted_layers(module).items()
         if key in floats and _learnable(module, node)
     }
-    layers = {
-        n: each for n, each in layers.items() if get_constant(reference, each.partner.args[1]) is not None
-    }
+    layers = {node: each for node, each in layers.items() if _is_alone(reference, each.partner)}
     if not layers or not samples:
         return quantized, ()
     places = {node: _places(layer, len(samples)) for node, layer in layers.items()}
