@@ -18,6 +18,7 @@ import argparse
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,12 +50,13 @@ DROP = 0.01
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to quantize. equalize, correct: the steps around it."""
+    """A way to quantize. equalize, correct, learn: the steps around it."""
 
     name: str
     quantizer: Callable[[], TinyetQuantizer]
     equalize: bool = False
     correct: bool = False
+    learn: bool = False
 
 
 # The first and the last layer of either network, which are small and hurt most.
@@ -76,11 +78,24 @@ VARIANTS = (
     Variant("int8, equalized", TinyetQuantizer, equalize=True),
     Variant("int8, biases corrected", TinyetQuantizer, correct=True),
     Variant("int8, both", TinyetQuantizer, equalize=True, correct=True),
+    Variant("int8, rounding learned", TinyetQuantizer, learn=True),
+    Variant("int8, rounding learned, biases corrected", TinyetQuantizer, correct=True, learn=True),
     Variant("16x8", lambda: TinyetQuantizer(int16_config())),
     Variant("int4 weights", lambda: TinyetQuantizer(int4_config())),
     Variant("int4, equalized", lambda: TinyetQuantizer(int4_config()), equalize=True),
     Variant("int4, biases corrected", lambda: TinyetQuantizer(int4_config()), correct=True),
     Variant("int4, both", lambda: TinyetQuantizer(int4_config()), equalize=True, correct=True),
+    Variant("int4, rounding learned", lambda: TinyetQuantizer(int4_config()), learn=True),
+    Variant(
+        "int4, rounding learned, biases corrected",
+        lambda: TinyetQuantizer(int4_config()),
+        correct=True,
+        learn=True,
+    ),
+    Variant("int4, rounding learned, equalized", lambda: TinyetQuantizer(int4_config()), True, learn=True),
+    Variant("ternary weights", lambda: TinyetQuantizer(int4_config(bits=2))),
+    Variant("ternary, biases corrected", lambda: TinyetQuantizer(int4_config(bits=2)), correct=True),
+    Variant("ternary, rounding learned", lambda: TinyetQuantizer(int4_config(bits=2)), learn=True),
     Variant("hybrid: int4, ends int8, corrected", lambda: _ends(int4_config), correct=True),
     Variant("dynamic", lambda: TinyetQuantizer(dynamic_config())),
 )
@@ -88,7 +103,8 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class Row:
-    """Figures of one variant; None where there are none (or nothing was compared)."""
+    """Figures of one variant; None where there are none (or nothing was compared). seconds: of the processor, to
+    quantize it."""
 
     name: str
     accuracy: float
@@ -96,6 +112,7 @@ class Row:
     flash_bytes: int | None = None
     arena_bytes: int | None = None
     exact: int | None = None
+    seconds: float | None = None
 
 
 def answers(program: tinyet.Program, x: torch.Tensor) -> torch.Tensor:
@@ -122,14 +139,14 @@ def rows_of(models: ModuleType, name: str, options: argparse.Namespace, console:
         wanted = torch.cat([network(sample[None]) for sample in x])
     cost = cost_on(BOARD)
 
-    def row(title: str, exported: ExportedProgram) -> Row:
+    def row(title: str, exported: ExportedProgram, seconds: float | None = None) -> Row:
         program = tinyet.compile(exported, name="net")
         found = answers(program, x)
         spent = cost(exported)
         exact = exact_on_host(program, x, options.exact) if options.exact else None
         accuracy = float((found.argmax(1) == labels).float().mean())
         mse = float(((found - wanted) ** 2).mean())
-        result = Row(title, accuracy, mse, spent.flash_bytes, spent.arena_bytes, exact)
+        result = Row(title, accuracy, mse, spent.flash_bytes, spent.arena_bytes, exact, seconds)
         console.print(f"[dim]{name}: {result}[/dim]")
         return result
 
@@ -137,14 +154,17 @@ def rows_of(models: ModuleType, name: str, options: argparse.Namespace, console:
     for variant in VARIANTS:
         if options.only and options.only not in variant.name:
             continue
+        began = time.process_time()
         quantized = quantize_fully(
             captured,
             [calibration],
             variant.quantizer(),
             equalize=variant.equalize,
             correct_bias=variant.correct,
+            learn_rounding=variant.learn,
         )
-        rows.append(row(variant.name, quantized.program))
+        seconds = time.process_time() - began
+        rows.append(row(variant.name, quantized.program, seconds))
     if options.search:
         evaluate = accuracy_of([(sample[None],) for sample in x], labels.tolist())
         found = search(
@@ -169,11 +189,12 @@ def hard_case() -> list[Row]:
 
 def show(console: Console, name: str, rows: list[Row]) -> None:
     table = Table(title=f"{name}, bytes on {BOARD}")
-    for title in ("quantization", "accuracy", "MSE", "flash", "arena", "bit-exact"):
+    for title in ("quantization", "accuracy", "MSE", "flash", "arena", "bit-exact", "seconds"):
         table.add_column(title, justify="left" if title == "quantization" else "right")
     for row in rows:
         figures = (row.flash_bytes, row.arena_bytes, row.exact)
         texts = ["" if value is None else f"{value:,}" for value in figures]
+        texts.append("" if row.seconds is None else f"{row.seconds:.0f}")
         table.add_row(row.name, f"{row.accuracy:.2%}", "" if row.mse is None else f"{row.mse:.1e}", *texts)
     console.print(table)
 

@@ -76,6 +76,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     float_io: bool = False,
     equalize: bool = False,
     correct_bias: bool = False,
+    learn_rounding: bool = False,
     prune: bool = True,
     stateful: bool = False,
     labels: Sequence[str] | None = None,
@@ -101,8 +102,9 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     channels_last: the image inputs are (N, H, W, C) in memory instead of PyTorch's (N, C, H, W).
     float_io: inputs and outputs of the firmware are float32; otherwise they are the model's own integers where it is
         quantized.
-    equalize, correct_bias: lose less by quantizing, at no cost on the device: see docs/quantization.md. Both want to
-        see the calibration data several times, so it is kept in memory.
+    equalize, correct_bias, learn_rounding: lose less by quantizing, at no cost on the device: see docs/quantization.md.
+        All want to see the calibration data several times, so it is kept in memory. learn_rounding takes seconds to
+        minutes.
     prune: channels that are constant or that nobody reads are removed, which changes no output: see docs/pruning.md.
     stateful: recurrent layers that are given no first state begin each run where the run before has stopped; see
         docs/state.md. Calibration is as in torch: each sample begins with a first state of zero.
@@ -129,6 +131,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
         float_io=float_io,
         equalize=equalize,
         correct_bias=correct_bias,
+        learn_rounding=learn_rounding,
         prune=prune,
         stateful=stateful,
         labels=labels,
@@ -157,6 +160,7 @@ def compiled(
     float_io: bool = False,
     equalize: bool = False,
     correct_bias: bool = False,
+    learn_rounding: bool = False,
     prune: bool = True,
     stateful: bool = False,
     labels: Sequence[str] | None = None,
@@ -193,6 +197,7 @@ def compiled(
         channels_last=channels_last,
         equalize=equalize,
         correct_bias=correct_bias,
+        learn_rounding=learn_rounding,
         progress=progress,
     )
     graph, notes = passes.run(lowered.graph, float_io=float_io, prune=prune, stateful=stateful, dump=written)

@@ -35,6 +35,7 @@ def lower(
     channels_last: bool = False,
     equalize: bool = False,
     correct_bias: bool = False,
+    learn_rounding: bool = False,
     prune: bool = True,
     progress: Progress | None = None,
 ) -> LoweredModule:
@@ -59,6 +60,7 @@ def lower(
         channels_last=channels_last,
         equalize=equalize,
         correct_bias=correct_bias,
+        learn_rounding=learn_rounding,
         prune=prune,
         progress=progress,
     )

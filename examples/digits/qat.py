@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from rich.console import Console
 from rich.table import Table
 from torch.export import ExportedProgram
+from torch.utils.data import DataLoader, TensorDataset
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -57,18 +58,17 @@ def train(config: QuantConfig) -> ExportedProgram:
     """Fine-tune the trained network for a few epochs."""
     torch.manual_seed(0)
     images, labels, _, _ = digits.data()
-    session = prepare_training(
-        digits.model(), digits.example_inputs(), batch_size=BATCH, quantizer=TinyetQuantizer(config)
-    )
+    loader = DataLoader(TensorDataset(images, labels), batch_size=BATCH, shuffle=True)
+    session = prepare_training(digits.model(), digits.example_inputs(), quantizer=TinyetQuantizer(config))
     optimizer = torch.optim.Adam(session.parameters(), lr=RATE)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, EPOCHS)
     for epoch in range(EPOCHS):
         if epoch == EPOCHS - FROZEN:
             session.freeze_ranges()
-        for batch in torch.randperm(len(images))[: len(images) // BATCH * BATCH].split(BATCH):
+        for x, y in loader:
             optimizer.zero_grad()
             # The network ends in softmax, so its logarithm is what the likelihood wants.
-            F.nll_loss(torch.log(session(images[batch]) + 1e-9), labels[batch]).backward()
+            F.nll_loss(torch.log(session(x) + 1e-9), y).backward()
             optimizer.step()
         schedule.step()
     return session.convert()

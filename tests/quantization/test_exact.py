@@ -75,6 +75,7 @@ def programs() -> str:
             quantizer=chosen,
             equalize=improved,
             correct_bias=improved,
+            learn_rounding=improved,
         )
         digest.update(program.data)
     return f"{torch.backends.cpu.get_cpu_capability()} {digest.hexdigest()}"

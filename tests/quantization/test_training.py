@@ -81,7 +81,7 @@ def test_converted_program_computes_what_was_trained() -> None:
     session.freeze_ranges()
     # In float64: float32 convolutions of eight images and of one may differ in the last bit, and so in a tie.
     with torch.no_grad():
-        trained = torch.cat([Exact(session.large.module).run(batch) for batch in pieces(IMAGES, 8)])
+        trained = torch.cat([Exact(session.captured(8).module).run(batch) for batch in pieces(IMAGES, 8)])
     program = session.convert()
     converted = Exact(program.module(check_guards=False))
     with torch.no_grad():
@@ -113,11 +113,19 @@ def test_several_inputs_and_outputs() -> None:
 
 
 def test_mistakes() -> None:
-    session = prepare_training(network(), IMAGES[:1], batch_size=8)
-    with pytest.raises(QuantizationError, match="batch of 5 samples, the session takes 8"):
-        session(IMAGES[:5])
+    session = prepare_training(network(), IMAGES[:2])
+    for inputs, message in [
+        ((IMAGES[:5],), "batch of 5 samples is no multiple of the example inputs' 2"),
+        ((IMAGES[:0],), "batch of 0 samples"),
+        ((IMAGES[:4, :, :7],), "input 0 has shape"),
+        ((IMAGES[:4].double(),), "input 0 is torch.float64"),
+        ((IMAGES[:4], IMAGES[:4]), "2 inputs, the model takes 1"),
+        ((IMAGES[:4].numpy(),), "no tensor"),
+    ]:
+        with pytest.raises(QuantizationError, match=message):
+            session(*inputs)
     with pytest.raises(QuantizationError, match="run time cannot be trained"):
-        prepare_training(network(), IMAGES[:1], batch_size=8, quantizer=TinyetQuantizer(dynamic_config()))
+        prepare_training(network(), IMAGES[:1], quantizer=TinyetQuantizer(dynamic_config()))
     with pytest.raises(QuantizationError, match="batch_size 3"):
         prepare_training(network(), IMAGES[:2], batch_size=3)
 

@@ -235,6 +235,9 @@ class ModelFlags:
     correct_bias: Annotated[bool, typer.Option("--correct-bias", help="correct the mean error in biases")] = (
         False
     )
+    learn_rounding: Annotated[
+        bool, typer.Option("--learn-rounding", help="round weights as their layer's output wants them; slow")
+    ] = False
     prune: Annotated[
         bool,
         typer.Option("--prune/--no-prune", help="remove channels that are constant or unread"),

@@ -103,6 +103,7 @@ class _Task:
             float_io=self.flags.float_io,
             equalize=settings.equalize,
             correct_bias=settings.correct_bias,
+            learn_rounding=self.flags.learn_rounding,
             prune=self.flags.prune,
             labels=labels_in(self.flags.labels) or labels_of(self.source),
             progress=progress,
@@ -119,7 +120,8 @@ class _Exceptions:
 
 
 @takes_model(
-    *("calibration", "name", "labels", "channels_last", "float_io", "equalize", "correct_bias", "prune")
+    *("calibration", "name", "labels", "channels_last", "float_io", "equalize", "correct_bias"),
+    *("learn_rounding", "prune"),
 )
 def quantize(
     model: Annotated[
@@ -200,7 +202,7 @@ def quantize(
     With --auto the accuracy on the model's evaluation() decides; it is that of the host reference, which the device
     repeats bit for bit.
     """
-    _check(model, out, report, auto, accuracy, max_drop, json, save_evaluation)
+    _check(model, out, report, auto, accuracy, max_drop, json, save_evaluation, flags.learn_rounding)
     load_board(board)
     with ui.stages("loading torch"):
         task = _task(model, config, _Exceptions(layer or [], op or []), observer, outputs, board, flags)
@@ -260,6 +262,7 @@ def _check(
     max_drop: float | None,
     json: str | None,
     save_evaluation: Path | None,
+    learn_rounding: bool,
 ) -> None:
     """Early checks of the command line."""
     kind = kind_of(model)
@@ -286,6 +289,12 @@ def _check(
         )
     if not auto and (accuracy is not None or max_drop is not None):
         raise UsageError("--accuracy and --max-drop belong to --auto", hint="give --auto, too")
+    if learn_rounding and (report or auto):
+        raise UsageError(
+            "--report and --auto measure weights rounded to nearest, dozens of times",
+            "--learn-rounding",
+            "leave it away, and give it with -o and the options that they find",
+        )
     if json is not None and not report and not auto:
         raise UsageError("--json writes what --report or --auto found", "--json", "give one of them, too")
 
@@ -310,7 +319,9 @@ def _task(
     settings = Settings(flags.equalize, flags.correct_bias, observer)
     quantizer = _quantizer(source, config, exceptions, observer, outputs)
     given = calibration_of(source, flags.calibration)
-    if given is None and (needs_calibration(quantizer) or flags.equalize or flags.correct_bias):
+    if given is None and (
+        needs_calibration(quantizer) or flags.equalize or flags.correct_bias or flags.learn_rounding
+    ):
         raise UsageError(
             "there is no calibration data",
             model,

@@ -69,6 +69,7 @@ def open(  # noqa: A001 - the public name is tinyet.open
     float_io: bool = False,
     equalize: bool = False,
     correct_bias: bool = False,
+    learn_rounding: bool = False,
     prune: bool = True,
     stateful: bool = False,
     labels: Sequence[str] | None = None,
@@ -89,8 +90,8 @@ def open(  # noqa: A001 - the public name is tinyet.open
     calibration: batches as for `tinyet.compile`, or the path of a .npz file; by default the calibration() of the file.
     name: the prefix of the C functions. By default what the model is called elsewhere: its factory or its file; where
         that is a word like `model`, its class; else its folder. A `.tet` has its own.
-    quantizer, board, delegates, channels_last, float_io, equalize, correct_bias, prune, stateful, dump, progress: as
-        for `tinyet.compile`. labels: names of the classes; by default those of the file.
+    quantizer, board, delegates, channels_last, float_io, equalize, correct_bias, learn_rounding, prune,
+        stateful, dump, progress: as for `tinyet.compile`. labels: names of the classes; by default those of the file.
     strict: raise ModelError, listing them, when layers compute in float unasked, and QuantizationError when the
         integers' answers are not the model's.
     runtime, signature: of a `.tflite`, as for `tinyet.from_tflite`. exact: of a quantized `.onnx`, as for
@@ -114,6 +115,7 @@ def open(  # noqa: A001 - the public name is tinyet.open
         float_io=float_io,
         equalize=equalize,
         correct_bias=correct_bias,
+        learn_rounding=learn_rounding,
         prune=prune,
         stateful=stateful,
         labels=labels,
@@ -231,16 +233,10 @@ def _of_tflite(path: str, options: ModelOptions) -> _Read:
     return Opened(program), None, None
 
 
-_TRAINED = _CONVERTED | {
-    "calibration",
-    "quantizer",
-    "channels_last",
-    "float_io",
-    "equalize",
-    "correct_bias",
-    "prune",
-    "stateful",
-}
+_OF_FLOATS = frozenset(
+    ("quantizer", "channels_last", "equalize", "correct_bias", "learn_rounding", "prune", "stateful")
+)
+_TRAINED = _CONVERTED | _OF_FLOATS | {"calibration", "float_io"}
 _NO_RUNTIME = "no runtime's arithmetic is followed, and there are no signatures: this is no .tflite model"
 
 
@@ -256,8 +252,7 @@ def _of_onnx(path: str, options: ModelOptions) -> _Read:
         given = {"exact": options.exact}
     else:
         options.refuse_others(_TRAINED, "this ONNX model is in float", path, "leave it away")
-        names = ("quantizer", "channels_last", "equalize", "correct_bias", "prune", "stateful", "progress")
-        given = {each: getattr(options, each) for each in names}
+        given = {each: getattr(options, each) for each in (*_OF_FLOATS, "progress")}
         calibration = options.calibration
         if isinstance(calibration, (str, Path)):
             from tinyet.importers.onnx.to_torch import examples_of
@@ -301,6 +296,7 @@ def _of_torch(model: str, options: ModelOptions) -> _Read:
         float_io=options.float_io,
         equalize=options.equalize,
         correct_bias=options.correct_bias,
+        learn_rounding=options.learn_rounding,
         prune=options.prune,
         stateful=options.stateful,
         labels=labels_of(source) if options.labels is None else options.labels,

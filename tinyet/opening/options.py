@@ -30,6 +30,7 @@ class ModelOptions:
     float_io: bool = False
     equalize: bool = False
     correct_bias: bool = False
+    learn_rounding: bool = False
     prune: bool = True
     stateful: bool = False
     labels: Sequence[str] | None = None

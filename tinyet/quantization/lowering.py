@@ -52,20 +52,21 @@ def lower_program(
     channels_last: bool = False,
     equalize: bool = False,
     correct_bias: bool = False,
+    learn_rounding: bool = False,
     progress: Progress | None = None,
 ) -> Lowered:
     """A captured program, quantized when there is calibration data, as graphs.
 
     calibration: batches of inputs (see `quantize.samples`); None leaves the program as it is, unless the
     quantizer needs none.
-    equalize, correct_bias: see `quantize.quantize`. progress: called after each batch.
+    equalize, correct_bias, learn_rounding: see `quantize.quantize`. progress: called after each batch.
 
     Raises QuantizationError for data or a quantizer beside a program that is quantized already, for a quantizer, or
     options, that would need data; UsageError for channels_last without an image.
     """
-    if calibration is None and (equalize or correct_bias):
+    if calibration is None and (equalize or correct_bias or learn_rounding):
         raise QuantizationError(
-            "there is no calibration data to equalize layers or correct biases with",
+            "there is no calibration data to equalize layers, correct biases or learn roundings with",
             hint="give calibration data, or leave these options away",
         )
     quantized_already = is_quantized(program)
@@ -99,6 +100,7 @@ def lower_program(
         progress,
         equalize=equalize,
         correct_bias=correct_bias,
+        learn_rounding=learn_rounding,
         seen=kept.add,
     )
     if quantized.float_program is not program:
@@ -137,6 +139,7 @@ def lower_model(
     channels_last: bool = False,
     equalize: bool = False,
     correct_bias: bool = False,
+    learn_rounding: bool = False,
     progress: Progress | None = None,
 ) -> Lowered:
     """A module, or a program that `torch.export` made of one, captured, then `lower_program`.
@@ -146,7 +149,7 @@ def lower_model(
     program, batches = captured(model, example_inputs, calibration)
     return lower_program(
         program, name=name, calibration=batches, quantizer=quantizer, channels_last=channels_last,
-        equalize=equalize, correct_bias=correct_bias, progress=progress,
+        equalize=equalize, correct_bias=correct_bias, learn_rounding=learn_rounding, progress=progress,
     )  # fmt: skip
 
 

@@ -31,6 +31,8 @@ from tinyet.quantization.batches import iterable_of
 from tinyet.quantization.bias_correction import correct_bias as correct_biases
 from tinyet.quantization.equalize import Equalized
 from tinyet.quantization.equalize import equalize as equalize_layers
+from tinyet.quantization.learned_rounding import Rounded
+from tinyet.quantization.learned_rounding import learn_rounding as learn_roundings
 from tinyet.quantization.qparam_finalization import settle
 from tinyet.quantization.qparam_sharing import (
     extremes_of,
@@ -344,11 +346,13 @@ def _check_observers(graph_module: fx.GraphModule) -> None:
 @dataclass(frozen=True)
 class Quantized:
     """program: quantized. float_program: the float model of which it is an image; equalized, where that was
-    asked for. equalized: the pairs of layers that were. notes: what a person should know of the calibration."""
+    asked for. equalized: the pairs of layers that were. rounded: the layers whose rounding was learned. notes: what a
+    person should know of the calibration."""
 
     program: ExportedProgram
     float_program: ExportedProgram
     equalized: tuple[Equalized, ...] = ()
+    rounded: tuple[Rounded, ...] = ()
     notes: tuple[Note, ...] = ()
 
 
@@ -360,14 +364,15 @@ def quantize_fully(
     *,
     equalize: bool = False,
     correct_bias: bool = False,
+    learn_rounding: bool = False,
     seen: Callable[[Inputs], None] | None = None,
 ) -> Quantized:
-    """equalize, prepare, calibrate, convert, correct biases. Batches are kept in memory where both steps around
-    the calibration, or one of them, want to see them again. seen: is given each sample of the calibration."""
+    """equalize, prepare, calibrate, convert, learn the rounding, correct biases. Batches are kept in memory where a
+    step around the calibration wants to see them again. seen: is given each sample of the calibration."""
     pairs: tuple[Equalized, ...] = ()
     example = example_inputs_of(program)
     batches = as_batches(batches, example)
-    if equalize or correct_bias:
+    if equalize or correct_bias or learn_rounding:
         batches = list(batches)
     if equalize:
         stage("equalizing layers")
@@ -381,10 +386,15 @@ def quantize_fully(
         narrow_masks(prepared.module, prepared.infinite)
     notes = _saturated(prepared)
     quantized = convert(prepared)
+    rounded: tuple[Rounded, ...] = ()
+    if learn_rounding:
+        stage("learning how to round weights")
+        given = [inputs for _, inputs in samples(batches, example)]
+        quantized, rounded = learn_roundings(program, quantized, given)
     if correct_bias:
         stage("correcting biases")
         quantized = correct_biases(program, quantized, [inputs for _, inputs in samples(batches, example)])
-    return Quantized(quantized, program, pairs, notes)
+    return Quantized(quantized, program, pairs, rounded, notes)
 
 
 def needs_calibration(quantizer: Quantizer | None) -> bool:
@@ -400,12 +410,15 @@ def quantize(
     *,
     equalize: bool = False,
     correct_bias: bool = False,
+    learn_rounding: bool = False,
 ) -> ExportedProgram:
     """prepare, calibrate, convert. See there for what each raises.
 
-    equalize: first balance the channels between layers (`equalize`). correct_bias: at last, let biases take back
-    what quantization shifts on average (`bias_correction`).
+    equalize: first balance the channels between layers (`equalize`). learn_rounding: round each weight as the output of
+    its layer wants it (`learned_rounding`). correct_bias: at last, let biases take back what quantization shifts on
+    average (`bias_correction`).
     """
     return quantize_fully(
-        program, batches, quantizer, progress, equalize=equalize, correct_bias=correct_bias
-    ).program
+        program, batches, quantizer, progress,
+        equalize=equalize, correct_bias=correct_bias, learn_rounding=learn_rounding,
+    ).program  # fmt: skip
