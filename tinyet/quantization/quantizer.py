@@ -12,7 +12,7 @@ type quantizes it once more for itself. Parameters are shared between values of 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import torch
@@ -59,6 +59,7 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         self._names: dict[str, QuantConfig | None] = {}
         self._types: dict[str, QuantConfig | None] = {}
         self._ops: dict[str, QuantConfig | None] = {}
+        self._values: dict[str, QuantConfig | None] = {}
 
     def set_global(self, config: QuantConfig | None) -> TinyetQuantizer:
         """For everything that no other setting names."""
@@ -82,10 +83,21 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         self._ops[str(op)] = config
         return self
 
+    def with_values(self, configs: Mapping[str, QuantConfig | None]) -> TinyetQuantizer:
+        """A copy with settings for single nodes, by the keys of their origins, on top of the others."""
+        other = self.copy()
+        other._values.update(configs)
+        return other
+
+    def is_free(self, node: fx.Node) -> bool:
+        """Whether only the global setting says how the node is quantized."""
+        return self._setting_of(node) is None and origin_of(node).key not in self._values
+
     @property
     def needs_calibration(self) -> bool:
         """Whether any setting observes activations; where all quantize at run time none does."""
-        settings = [self._global, *self._names.values(), *self._types.values(), *self._ops.values()]
+        given = (self._names, self._types, self._ops, self._values)
+        settings = [self._global, *(config for each in given for config in each.values())]
         return any(config is not None and not config.dynamic for config in settings)
 
     def copy(self) -> TinyetQuantizer:
@@ -103,24 +115,32 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
             (self._names, other._names),
             (self._types, other._types),
             (self._ops, other._ops),
+            (self._values, other._values),
         ):
             its.update({name: change(config) for name, config in mine.items()})
         return other
 
     def config_of(self, node: fx.Node) -> QuantConfig | None:
         """The setting that holds for the node."""
+        if self._values and (key := origin_of(node).key) in self._values:
+            return self._values[key]
+        found = self._setting_of(node)
+        return self._global if found is None else found[0]
+
+    def _setting_of(self, node: fx.Node) -> tuple[QuantConfig | None] | None:
+        """The most telling setting, in a tuple; None where there is only the global one."""
         stack = module_stack(node)
         paths = [path for path, _ in stack]
         named = [n for n in self._names if any(p == n or p.startswith(n + ".") for p in paths)]
         if named:
-            return self._names[max(named, key=len)]
+            return (self._names[max(named, key=len)],)
         for name in sorted(rules.op_names(node), key=len, reverse=True):
             if name in self._ops:
-                return self._ops[name]
+                return (self._ops[name],)
         for _, kind in reversed(stack):
             if kind in self._types:
-                return self._types[kind]
-        return self._global
+                return (self._types[kind],)
+        return None
 
     def transform_for_annotation(self, model: fx.GraphModule) -> fx.GraphModule:
         """Before annotation: constant masks move to the softmax that sees them, where that is quantized, and recurrent
