@@ -8,6 +8,7 @@ are exact. That is enough to choose types by; what the program really loses is m
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -78,10 +79,11 @@ class _Seen:
 
 
 class Trial:
-    """Nodes of a graph, the layers that read them, and what these give with the nodes in one type or another.
+    """Nodes of a graph, and what the layers that read them and the whole model give with the nodes in one type or
+    another.
 
     nodes: in the graph's order; all that they read are inputs of the graph, constants, or each other. readers: layers
-    behind them, whose weights stay float. samples: inputs of the graph.
+    behind them; they and all that follows compute in float. samples: inputs of the graph.
     """
 
     def __init__(
@@ -92,6 +94,12 @@ class Trial:
         samples: Sequence[Inputs],
     ) -> None:
         self.nodes, self.readers = tuple(nodes), tuple(readers)
+        # Where nothing is computed before the readers, there is nothing but their own inputs' rounding to look at.
+        within = {*self.nodes, *self.readers}
+        computes = not all(moves(node) for node in self.nodes)
+        self._tail = [n for n in module.graph.nodes if n.op == "call_function" and n not in within] if computes else []
+        outputs = [n for n in module.graph.output_node().all_input_nodes if rules.is_float(n)] if computes else []
+        self._results = [*self.readers, *(n for n in outputs if n in self._tail)]
         self._constants = {
             n: widen(value) for n in module.graph.nodes if (value := get_constant(module, n)) is not None
         }
@@ -104,7 +112,7 @@ class Trial:
             if rules.is_float(n)
         }
         self._signal = [
-            _moving([seen.results[i] for seen in self._seen]) for i in range(len(self.readers))
+            _moving([seen.results[i] for seen in self._seen]) for i in range(len(self._results))
         ]
 
     def values_of(self, node: fx.Node) -> list[torch.Tensor]:
@@ -113,10 +121,9 @@ class Trial:
 
     def _exact(self, inputs: dict[fx.Node, Any]) -> _Seen:
         values = dict(inputs)
-        for node in self.nodes:
+        for node in (*self.nodes, *self.readers, *self._tail):
             values[node] = self._apply(node, {n: values[n] for n in node.all_input_nodes if n in values})
-        results = [self._apply(n, {s: values[s] for s in n.all_input_nodes if s in values}) for n in self.readers]
-        return _Seen(values, [_first(result) for result in results])
+        return _Seen(values, [_first(values[node]) for node in self._results])
 
     def _apply(self, node: fx.Node, given: Mapping[fx.Node, Any]) -> Any:
         """The node on values; constants that are not among them are as they are."""
@@ -128,15 +135,21 @@ class Trial:
         return call(node.target, args, kwargs)
 
     def quality(self, bits: Mapping[fx.Node, int], reader_bits: int) -> float:
-        """The worst SQNR of a reader's result, in dB, with so many bits for each node and for what readers read.
-        Infinite where nothing is lost, or nothing was to be."""
-        noise = [0.0] * len(self.readers)
+        """The worst SQNR of what a reader or the model gives, in dB, with so many bits for each node and for what
+        readers read. Of the model's outputs the noise is that of the tenth of the samples that have most: quiet samples
+        count beside loud ones. Infinite where nothing is lost, or nothing was to be."""
+        noise: list[list[float]] = [[] for _ in self._results]
         for inputs, seen in zip(self._inputs, self._seen, strict=True):
             results = self._run(inputs, bits, reader_bits)
-            for i, (got, wanted) in enumerate(zip(results, seen.results, strict=True)):
-                noise[i] += float((got - wanted).square().sum())
-        ratios = [s / n for s, n in zip(self._signal, noise, strict=True) if n > 0]
-        return min((_decibels(r) for r in ratios), default=float("inf"))
+            for each, got, wanted in zip(noise, results, seen.results, strict=True):
+                each.append(float((got - wanted).square().sum()))
+        worst = math.inf
+        for number, (each, signal) in enumerate(zip(noise, self._signal, strict=True)):
+            alone = number < len(self.readers)
+            total = sum(each) if alone else sorted(each)[(len(each) * 9) // 10] * len(each)
+            if total > 0:
+                worst = min(worst, 10 * math.log10(max(signal / total, 1e-10)))
+        return worst
 
     def _run(
         self, inputs: dict[fx.Node, Any], bits: Mapping[fx.Node, int], reader_bits: int
@@ -152,10 +165,12 @@ class Trial:
             if own != FLOAT and rules.is_float(node) and not moves(node):
                 result = self.ranges[node].rounded(result, own)
             values[node] = result
-        return [
-            _first(self._apply(reader, self._given(reader, reader_bits, values, bits, weights=False)))
-            for reader in self.readers
-        ]
+        for reader in self.readers:
+            given = self._given(reader, reader_bits, values, bits, weights=False)
+            values[reader] = self._apply(reader, given)
+        for node in self._tail:
+            values[node] = self._apply(node, {n: values[n] for n in node.all_input_nodes if n in values})
+        return [_first(values[node]) for node in self._results]
 
     def _given(
         self,
@@ -219,7 +234,3 @@ def _moving(values: Sequence[torch.Tensor]) -> float:
     stacked = torch.stack(list(values))
     centre = stacked.mean(0) if len(values) >= _FEW else torch.zeros_like(stacked[0])
     return float((stacked - centre).square().sum())
-
-
-def _decibels(ratio: float) -> float:
-    return float(10 * torch.log10(torch.tensor(max(ratio, 1e-30), dtype=torch.float64)))
