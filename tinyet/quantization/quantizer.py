@@ -27,6 +27,7 @@ from tinyet.fx.recurrent_ops import RECURRENT
 from tinyet.quantization import annotate as rules
 from tinyet.quantization import recurrent
 from tinyet.quantization.config import KnownRangeSpec, QuantConfig, int8_config
+from tinyet.quantization.divisors import multiply_for_divisors
 from tinyet.quantization.masks import sight_of, sink_masks
 from tinyet.quantization.pixels import Pixels, parameters_of, pixels_of
 from tinyet.quantization.saturation import saturating
@@ -143,12 +144,16 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         return None
 
     def transform_for_annotation(self, model: fx.GraphModule) -> fx.GraphModule:
-        """Before annotation: constant masks move to the softmax that sees them, where that is quantized, and recurrent
-        layers show the states behind all of their steps."""
+        """Before annotation: constant masks move to the softmax that sees them, where that is quantized, recurrent
+        layers show the states behind all of their steps, and what is divided by a constant in int16 is multiplied."""
         sink_masks(
             model, lambda reader: (config := self.config_of(reader)) is not None and not config.dynamic
         )
         recurrent.show_all_steps(model)
+        multiply_for_divisors(
+            model,
+            lambda node: (config := self.config_of(node)) is not None and config.activation.dtype is torch.int16,
+        )
         return model
 
     def annotate(self, model: fx.GraphModule) -> fx.GraphModule:
