@@ -198,7 +198,8 @@ class MotionNet(nn.Module):
 
 
 def _windows(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rest, a little shaking, walking, running, and falling onto something hard, held in about the same way."""
+    """Rest, a little shaking, walking, running, and falling onto something hard, held in about the same way; the sensor ends at
+    4 g."""
     rng = torch.Generator().manual_seed(seed)
     kinds = torch.arange(count) % MOTIONS
     t = torch.arange(STEPS)[None, None] / 32
@@ -212,7 +213,7 @@ def _windows(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     at = torch.randint(8, STEPS - 8, (count, 1, 1), generator=rng) / 32
     hit = 60 * stretch * torch.exp(-(((t - at) * 20) ** 2)) * (kinds == 4)[:, None, None]
     noise = 0.03 * torch.randn(count, AXES, STEPS, generator=rng)
-    return gravity + moving + hit + noise, kinds
+    return (gravity + moving + hit + noise).clamp(-39.2, 39.2), kinds
 
 
 # ---------------------------------------------------------------- all of them

@@ -18,7 +18,6 @@ from tinyet.compiler import cost_on
 from tinyet.deployment import deploy
 from tinyet.errors import QuantizationError
 from tinyet.fx.capture import capture
-from tinyet.quality.parts import operators_named
 from tinyet.quality.search import accuracy_of, search
 from tinyet.quality.sensitivity import Cost, Sensitivity, exceptions_for, measure
 from tinyet.quantization.config import int4_config, int8_config, int16_config

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any
 
 import torch
@@ -31,6 +32,7 @@ from tinyet.quantization.batches import iterable_of
 from tinyet.quantization.bias_correction import correct_bias as correct_biases
 from tinyet.quantization.equalize import Equalized
 from tinyet.quantization.equalize import equalize as equalize_layers
+from tinyet.quantization.fronts import MOST_SAMPLES, mend_fronts
 from tinyet.quantization.learned_rounding import Rounded
 from tinyet.quantization.learned_rounding import learn_rounding as learn_roundings
 from tinyet.quantization.qparam_finalization import settle
@@ -365,13 +367,24 @@ def quantize_fully(
     equalize: bool = False,
     correct_bias: bool = False,
     learn_rounding: bool = False,
+    mend: bool = True,
     seen: Callable[[Inputs], None] | None = None,
 ) -> Quantized:
-    """equalize, prepare, calibrate, convert, learn the rounding, correct biases. Batches are kept in memory where a
-    step around the calibration wants to see them again. seen: is given each sample of the calibration."""
+    """mend the front, equalize, prepare, calibrate, convert, learn the rounding, correct biases. Batches are kept in
+    memory where a step around the calibration wants to see them again.
+
+    mend: `fronts.mend_fronts`, where tinyet's own quantizer is asked. seen: is given each sample of the calibration.
+    """
     pairs: tuple[Equalized, ...] = ()
+    mended: tuple[Note, ...] = ()
     example = example_inputs_of(program)
     batches = as_batches(batches, example)
+    own = TinyetQuantizer() if quantizer is None else quantizer
+    if mend and isinstance(own, TinyetQuantizer) and own.needs_calibration and not is_quantized(program):
+        stage("looking at what stands before the first layer")
+        batches, first = _with_first(batches)
+        better = mend_fronts(program, own, [inputs for _, inputs in samples(first, example)])
+        program, quantizer, mended = better.program, better.quantizer, better.notes
     if equalize or correct_bias or learn_rounding:
         batches = list(batches)
     if equalize:
@@ -384,7 +397,7 @@ def quantize_fully(
         share_with_inputs(prepared.module)
         share_close(prepared.module)
         narrow_masks(prepared.module, prepared.infinite)
-    notes = _saturated(prepared)
+    notes = (*mended, *_saturated(prepared))
     quantized = convert(prepared)
     rounded: tuple[Rounded, ...] = ()
     if learn_rounding:
@@ -395,6 +408,16 @@ def quantize_fully(
         stage("correcting biases")
         quantized = correct_biases(program, quantized, [inputs for _, inputs in samples(batches, example)])
     return Quantized(quantized, program, pairs, rounded, notes)
+
+
+def _with_first(batches: Iterable[Any]) -> tuple[Iterable[Any], list[Any]]:
+    """The batches, and some of them to look at: of those that can be told by number, from everywhere, else the first."""
+    if isinstance(batches, list | tuple):
+        step = max(len(batches) / MOST_SAMPLES, 1)
+        return batches, [batches[int(i * step)] for i in range(min(len(batches), MOST_SAMPLES))]
+    rest = iter(batches)
+    first = list(islice(rest, MOST_SAMPLES))
+    return chain(first, rest), first
 
 
 def needs_calibration(quantizer: Quantizer | None) -> bool:

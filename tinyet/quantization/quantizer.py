@@ -12,7 +12,7 @@ type quantizes it once more for itself. Parameters are shared between values of 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import torch
@@ -27,6 +27,7 @@ from tinyet.fx.recurrent_ops import RECURRENT
 from tinyet.quantization import annotate as rules
 from tinyet.quantization import recurrent
 from tinyet.quantization.config import KnownRangeSpec, QuantConfig, int8_config
+from tinyet.quantization.divisors import multiply_for_divisors
 from tinyet.quantization.masks import sight_of, sink_masks
 from tinyet.quantization.pixels import Pixels, parameters_of, pixels_of
 from tinyet.quantization.saturation import saturating
@@ -89,6 +90,16 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         self._operators[name] = config
         return self
 
+    def with_operators(self, configs: Mapping[str, QuantConfig | None]) -> TinyetQuantizer:
+        """A copy with settings for single operators, as of `set_operator`, on top of the others."""
+        other = self.copy()
+        other._operators.update(configs)
+        return other
+
+    def is_free(self, node: fx.Node) -> bool:
+        """Whether only the global setting says how the node is quantized."""
+        return self._setting_of(node) is None and origin_of(node).key not in self._operators
+
     @property
     def needs_calibration(self) -> bool:
         """Whether any setting observes activations; where all quantize at run time none does."""
@@ -120,26 +131,37 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         """The setting that holds for the node."""
         if self._operators and (key := origin_of(node).key) in self._operators:
             return self._operators[key]
+        found = self._setting_of(node)
+        return self._global if found is None else found[0]
+
+    def _setting_of(self, node: fx.Node) -> tuple[QuantConfig | None] | None:
+        """The most telling setting, in a tuple; None where there is only the global one."""
         stack = module_stack(node)
         paths = [path for path, _ in stack]
         named = [n for n in self._names if any(p == n or p.startswith(n + ".") for p in paths)]
         if named:
-            return self._names[max(named, key=len)]
+            return (self._names[max(named, key=len)],)
         for name in sorted(rules.op_names(node), key=len, reverse=True):
             if name in self._ops:
-                return self._ops[name]
+                return (self._ops[name],)
         for _, kind in reversed(stack):
             if kind in self._types:
-                return self._types[kind]
-        return self._global
+                return (self._types[kind],)
+        return None
 
     def transform_for_annotation(self, model: fx.GraphModule) -> fx.GraphModule:
-        """Before annotation: constant masks move to the softmax that sees them, where that is quantized, and recurrent
-        layers show the states behind all of their steps."""
+        """Before annotation: constant masks move to the softmax that sees them, where that is quantized, recurrent
+        layers show the states behind all of their steps, and what is divided by a constant in int16 is multiplied."""
         sink_masks(
             model, lambda reader: (config := self.config_of(reader)) is not None and not config.dynamic
         )
         recurrent.show_all_steps(model)
+        multiply_for_divisors(
+            model,
+            lambda node: (
+                (config := self.config_of(node)) is not None and config.activation.dtype is torch.int16
+            ),
+        )
         return model
 
     def annotate(self, model: fx.GraphModule) -> fx.GraphModule:

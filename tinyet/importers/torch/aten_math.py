@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import fx
 
 from tinyet.errors import RefusedError
 from tinyet.importers.torch.aten_dynamic import source_of, weighted
@@ -71,11 +72,18 @@ def _suits_linear(weight: Constant | None) -> bool:
     return weight.quant is None or (not any(weight.quant.zero_point) and weight.quant.axis in (None, 1))
 
 
+def _is_int16(argument: object) -> bool:
+    """Whether the argument is a value of an int16, dequantized."""
+    dequantized = isinstance(argument, fx.Node) and argument.op == "call_function"
+    return dequantized and "dequantize" in str(argument.target) and torch.int16 in argument.args  # type: ignore[union-attr]
+
+
 def matmul(ctx: Context, a: Args) -> Value:
-    """matmul, mm, bmm; a constant second operand of two dimensions makes it a linear layer."""
+    """matmul, mm, bmm; a constant second operand of two dimensions makes it a linear layer, but in int16, whose layers
+    have weights of eight bits."""
     left, right = a["self"], a["other"] if "other" in a else a["mat2"]
     x, weight = ctx.real(left), ctx.constant(right)
-    if weight is not None and _suits_linear(weight) and len(x.shape) >= 1:
+    if weight is not None and _suits_linear(weight) and len(x.shape) >= 1 and not _is_int16(right):
         return _linear(ctx, (x, None), weight.permute((1, 0)), None)
     return _matmul(ctx, x, ctx.real(right))
 
