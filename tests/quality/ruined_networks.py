@@ -2,8 +2,8 @@
 """Three networks that are right in float and that plain int8 spoils, written as people write them.
 
 Each carries its preprocessing in `forward`: a sound becomes a log-mel image, a row of a table in raw units is
-standardized, a window of an accelerometer becomes features. That is good practice; and there eight bits are too few, for
-one scale has to serve power and silence, or incomes and volts.
+standardized, a window of an accelerometer becomes features. That is good practice. Eight bits are too few there: one
+scale has to serve power and silence, or incomes and volts.
 
 They are small, and trained in a few seconds, on one thread, from fixed seeds. `NETWORKS` has them by name.
 """
@@ -99,8 +99,8 @@ class SoundNet(nn.Module):
 
 
 def _sounds(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """count sounds and their classes: three tones that differ in pitch, one that rises, one that trembles, hiss. Each is
-    as loud as it happens to be, over 40 dB, above a little noise."""
+    """count sounds and their classes: three tones that differ in pitch, one that rises, one that trembles, hiss. Their
+    loudness varies over 40 dB, above a little noise."""
     rng = torch.Generator().manual_seed(seed)
 
     def uniform(low: float, high: float) -> torch.Tensor:
@@ -198,8 +198,8 @@ class MotionNet(nn.Module):
 
 
 def _windows(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rest, a little shaking, walking, running, and falling onto something hard, held in about the same way; the sensor ends at
-    4 g."""
+    """Rest, a little shaking, walking, running, and falling onto something hard, held in about the same way.
+    The sensor ends at 4 g."""
     rng = torch.Generator().manual_seed(seed)
     kinds = torch.arange(count) % MOTIONS
     t = torch.arange(STEPS)[None, None] / 32
@@ -255,7 +255,7 @@ def _made(
 @cache
 def sound() -> Ruined:
     """Log-mel in `forward`."""
-    return _made("sound", _sounds, lambda x: SoundNet(), (900, 240), 300)
+    return _made("sound", _sounds, lambda _: SoundNet(), (900, 240), 300)
 
 
 @cache

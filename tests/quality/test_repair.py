@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands before the first layer is mended where int8 spoils it, changes nothing in float, and else is left alone."""
+"""What stands before the first layer is mended where int8 spoils it, exactly in float, and else is left alone."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _columns(seed: int, *shape: int) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("kind", ["linear", "linear without bias", "conv1d", "conv1d padded", "conv2d"])
 def test_columns_are_rescaled_exactly(kind: str, seed: int) -> None:
-    """What a learned layer reads as it comes, in raw units: shifted and scaled, with other weights, it gives the same."""
+    """A learned layer reads raw units. Shifted and scaled, with other weights, it gives the same."""
     torch.manual_seed(seed)
     layers: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
         "linear": (nn.Linear(6, 4), (1, 6)),

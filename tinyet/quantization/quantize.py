@@ -411,7 +411,7 @@ def quantize_fully(
 
 
 def _with_first(batches: Iterable[Any]) -> tuple[Iterable[Any], list[Any]]:
-    """The batches, and some of them to look at: of those that can be told by number, from everywhere, else the first."""
+    """The batches, and some of them to look at: of a sequence from everywhere, else the first."""
     if isinstance(batches, list | tuple):
         step = max(len(batches) / MOST_SAMPLES, 1)
         return batches, [batches[int(i * step)] for i in range(min(len(batches), MOST_SAMPLES))]

@@ -160,10 +160,8 @@ class Trial:
         for node in self.nodes:
             own = bits[node]
             given = self._given(node, own, values, bits)
-            if own == 16 and node.target in _IN_PIECES:
-                result = self._pieces(node, given)
-            else:
-                result = self._apply(node, given)
+            pieces = own == 16 and node.target in _IN_PIECES
+            result = self._pieces(node, given) if pieces else self._apply(node, given)
             if own != FLOAT and rules.is_float(node) and not moves(node):
                 result = self.ranges[node].rounded(result, own)
             values[node] = result
