@@ -89,12 +89,12 @@ def test_arguments_are_all() -> None:
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("pieces", ["", "tflm"])
-def test_gates_on_the_device(pieces: str) -> None:
+@pytest.mark.parametrize("arithmetic", ["litert", "tflm"])
+def test_gates_on_the_device(arithmetic: Literal["litert", "tflm"]) -> None:
     """Sigmoid and tanh by the instructions of cores with DSP and with Helium, of all values of int16."""
     images = (board.M4, board.M55)
     skip_missing(images)
-    case = arguments(1, pieces) if pieces else arguments(1)
+    case = arguments(1, arithmetic)
     assert all(calls_of(case, CORTEX_M, images).values())
 
 

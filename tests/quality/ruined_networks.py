@@ -95,7 +95,8 @@ class SoundNet(nn.Module):
         image = (self.features(x) + 6.0) / 4.0
         x = F.max_pool2d(F.relu(self.conv1(image.unsqueeze(1))), 2)
         x = F.relu(self.conv2(x)).amax((2, 3))
-        return self.head(x)
+        y: torch.Tensor = self.head(x)
+        return y
 
 
 def _sounds(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -144,7 +145,8 @@ class TableNet(nn.Module):
         self.head = nn.Linear(16, 3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(self.body((x - self.mean) / self.std))
+        y: torch.Tensor = self.head(self.body((x - self.mean) / self.std))
+        return y
 
 
 def _rows(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -194,7 +196,8 @@ class MotionNet(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         z = (self.features(x) - self.mean) / self.std
-        return self.head(F.relu(self.hidden(z)))
+        y: torch.Tensor = self.head(F.relu(self.hidden(z)))
+        return y
 
 
 def _windows(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -226,7 +229,7 @@ def _train(module: nn.Module, x: torch.Tensor, y: torch.Tensor, steps: int, rate
     for _ in range(steps):
         chosen = torch.randint(len(x), (64,), generator=order)
         optimizer.zero_grad()
-        F.cross_entropy(module(x[chosen]), y[chosen]).backward()  # type: ignore[no-untyped-call]
+        F.cross_entropy(module(x[chosen]), y[chosen]).backward()
         optimizer.step()
         schedule.step()
 

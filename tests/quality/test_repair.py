@@ -109,7 +109,7 @@ def test_columns_are_rescaled_exactly(kind: str, seed: int) -> None:
     assert result.notes
     with torch.no_grad():
         wanted = copy.deepcopy(layer).double()(x.double())
-        got = torch.cat([result.program.module()(sample) for sample in pieces(x)])  # type: ignore[operator]
+        got = torch.cat([result.program.module()(sample) for sample in pieces(x)])
     # Both round to float32, beside sums as large as the middles make them.
     largest = float((x.double().abs() / size.double()).max())
     assert float((got - wanted).abs().max()) < 2e-6 * largest
@@ -117,11 +117,12 @@ def test_columns_are_rescaled_exactly(kind: str, seed: int) -> None:
 
 def test_raw_units_without_a_scaler() -> None:
     size, middle = _columns(3, 1, 6)
-    model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 3)).eval()
+    first = nn.Linear(6, 16)
+    model = nn.Sequential(first, nn.ReLU(), nn.Linear(16, 3)).eval()
     torch.manual_seed(2)
     with torch.no_grad():
-        model[0].weight.copy_(torch.randn(16, 6) / size)
-        model[0].bias.copy_(torch.randn(16) - (model[0].weight * middle).sum(1))
+        first.weight.copy_(torch.randn(16, 6) / size)
+        first.bias.copy_(torch.randn(16) - (first.weight * middle).sum(1))
     x = torch.randn(64, 6) * size + middle
     program = tinyet.compile(model, (x[:1],), calibration=pieces(x))
     with torch.no_grad():

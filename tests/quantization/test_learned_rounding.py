@@ -43,7 +43,7 @@ class Seen(Exact):
     """Keeps the value of each call."""
 
     def __init__(self, program: ExportedProgram) -> None:
-        super().__init__(program.module(check_guards=False))  # type: ignore[arg-type]
+        super().__init__(program.module(check_guards=False))
         self.values: dict[str, torch.Tensor] = {}
 
     def run_node(self, n: fx.Node) -> Any:
@@ -103,7 +103,7 @@ def test_the_layers_error_becomes_less(
     assert rounded.before == pytest.approx(float((before - wanted).square().mean()), rel=1e-4)
     assert rounded.after == pytest.approx(float((after - wanted).square().mean()), rel=1e-4)
     # Nine weights of a channel are few to choose from.
-    assert rounded.after < (0.97 if len(shape) == 4 and layer.groups == 4 else 0.9) * rounded.before  # type: ignore[operator]
+    assert rounded.after < (0.97 if len(shape) == 4 and layer.groups == 4 else 0.9) * rounded.before
     (old,), (new,) = integers(nearest), integers(result)
     assert int((new - old).abs().max()) == 1
     assert int((new != old).sum()) == rounded.changed

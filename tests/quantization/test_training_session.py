@@ -6,8 +6,10 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -51,7 +53,7 @@ def test_a_loader_with_a_smaller_last_batch() -> None:
         total = 0.0
         for x, y in loader:
             total += step(session, optimizer, x, y) * len(x)
-            ranges.append(session.network.activation_post_process_0.scale.item())  # type: ignore[union-attr]
+            ranges.append(session.network.activation_post_process_0.scale.item())  # type: ignore[union-attr, operator]
         losses.append(total)
     assert [len(x) for x, _ in loader] == [12, 12, 6]
     assert losses[-1] < 0.7 * losses[0]
@@ -158,7 +160,8 @@ def test_where_and_in_what_it_computes() -> None:
     session = prepared()
     assert session.to("cpu") is session
     assert session.float() is session
-    for move in (lambda: session.to("meta"), session.half, session.double):
+    moves: tuple[Callable[[], object], ...] = (lambda: session.to("meta"), session.half, session.double)
+    for move in moves:
         with pytest.raises(UsageError, match="computes on the CPU, in float32"):
             move()
     scores_of(session, IMAGES[:2]).sum().backward()
@@ -174,8 +177,8 @@ def test_what_the_model_keeps_is_in_the_checkpoint() -> None:
     assert kept
     with torch.inference_mode():
         validated = session.eval()(x)
-        assert torch.equal(validated, resumed.eval()(x))  # type: ignore[arg-type]
-    assert torch.equal(session.train()(x), resumed.train()(x))  # type: ignore[arg-type]
+        assert torch.equal(validated, resumed.eval()(x))
+    assert torch.equal(session.train()(x), resumed.train()(x))
     session.reset()
     assert not same(
         {name: session.state_dict()[name] for name in kept},
@@ -222,4 +225,6 @@ def test_lightning() -> None:
     trainer.fit(module, loader(30), loader(17))
     assert not same(before, module.state_dict())
     program = tinyet.compile(module.session.convert(), name="net")
-    assert program.run(IMAGES[:1].numpy()).shape == (1, 4)
+    scores = program.run(IMAGES[:1].numpy())
+    assert isinstance(scores, np.ndarray)
+    assert scores.shape == (1, 4)

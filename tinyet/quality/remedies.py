@@ -346,12 +346,12 @@ def diagnose(
     if diagnosis.suffices:
         return diagnosis
     base = quality if remedy is None else remedy.quality
-    tell = phase("measuring all layers in other types")
+    step = phase("measuring all layers in other types")
     tried = []
     for done, kind in enumerate(whole, 1):
         tried.append(_whole(bench, taken, kind, base, layers.cost, cost))
         say(tried[-1])
-        tell(done, len(whole))
+        step(done, len(whole))
     return replace(diagnosis, whole=tuple(tried))
 
 

@@ -24,6 +24,7 @@ from tinyet.quality.sensitivity import (
     bench_of,
     measure,
 )
+from tinyet.quality.simulation import Operator
 from tinyet.quality.yardstick import Yardstick, accuracy_on, shipped
 from tinyet.quantization.config import make_config
 from tinyet.quantization.quantizer import TinyetQuantizer
@@ -159,7 +160,7 @@ class _Search:
         return best
 
 
-def _pieces(part: Part, size: int) -> Iterator[tuple[object, ...]]:
+def _pieces(part: Part, size: int) -> Iterator[tuple[Operator, ...]]:
     operators = part.operators
     for first in range(0, len(operators), size):
         yield operators[first : first + size]

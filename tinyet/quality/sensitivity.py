@@ -336,7 +336,12 @@ class _Look:
         """What an exception of this name is."""
         if self._exceptions is not None:
             return self._exceptions[kind]
-        return {"int8": int8_config, "int16": int16_config, "float": lambda: None}[kind]()
+        configs: dict[str, Callable[[], QuantConfig | None]] = {
+            "int8": int8_config,
+            "int16": int16_config,
+            "float": lambda: None,
+        }
+        return configs[kind]()
 
     def layers(self) -> tuple[LayerSensitivity, ...]:
         """Modules with weights; of several calls of one, the worst."""

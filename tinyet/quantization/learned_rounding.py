@@ -125,13 +125,14 @@ def _columns(layer: _Layer, x: torch.Tensor) -> torch.Tensor:
     if layer.node.target is aten.linear.default:
         return x.reshape(-1, 1, x.shape[-1])
     bound = bind(layer.node)
-    kernel = list(layer.node.args[1].meta["val"].shape[2:])  # type: ignore[union-attr]
-    stride, padding, dilation = (list(bound[name]) for name in ("stride", "padding", "dilation"))
+    kernel: tuple[int, ...] = tuple(layer.node.args[1].meta["val"].shape[2:])  # type: ignore[union-attr]
+    stride, padding, dilation = (tuple(bound[name]) for name in ("stride", "padding", "dilation"))
     if layer.node.target is aten.conv1d.default:
         x = x.unsqueeze(2)
-        kernel, stride, padding, dilation = [1, *kernel], [1, *stride], [0, *padding], [1, *dilation]
+        kernel, stride, padding, dilation = (1, *kernel), (1, *stride), (0, *padding), (1, *dilation)
     found = F.unfold(x, kernel, dilation, padding, stride)
-    return found.unflatten(1, (layer.groups, -1)).permute(0, 3, 1, 2).flatten(0, 1)
+    columns: torch.Tensor = found.unflatten(1, (layer.groups, -1))
+    return columns.permute(0, 3, 1, 2).flatten(0, 1)
 
 
 def _rows(layer: _Layer, y: torch.Tensor) -> torch.Tensor:
@@ -139,7 +140,8 @@ def _rows(layer: _Layer, y: torch.Tensor) -> torch.Tensor:
     rows = y.reshape(-1, y.shape[-1]) if layer.node.target is aten.linear.default else y.flatten(2)
     if layer.node.target is not aten.linear.default:
         rows = rows.transpose(1, 2).flatten(0, 1)
-    return rows.unflatten(1, (layer.groups, -1))
+    result: torch.Tensor = rows.unflatten(1, (layer.groups, -1))
+    return result
 
 
 def _places(layer: _Layer, samples: int) -> Callable[[int], torch.Tensor]:

@@ -184,7 +184,7 @@ class Training(nn.Module):
                 hint="leave .to(), .cuda() and .half() away; for Lightning: "
                 'Trainer(accelerator="cpu", precision=32)',
             )
-        super()._apply(fn, recurse)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Training:
@@ -258,7 +258,7 @@ def _held(module: fx.GraphModule) -> Iterator[None]:
         extremes = extremes_of(observer)
         if extremes is not None and (not extremes[0].numel() or bool((extremes[0] > extremes[1]).any())):
             off.append(observer.fake_quant_enabled)
-        switches += [(switch, switch.clone()) for switch in off]  # type: ignore[union-attr, operator, misc]
+        switches += [(switch, switch.clone()) for switch in off]  # type: ignore[operator, misc]
     for switch, _ in switches:
         switch.zero_()
     try:

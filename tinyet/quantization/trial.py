@@ -60,7 +60,9 @@ class Range:
             return torch.zeros_like(value)
         zero = round(least - low / scale) if bits == 8 else 0
         finite = torch.nan_to_num(value, nan=0.0, posinf=high, neginf=low)
-        return ((finite / scale).round() + zero).clamp(least, most).sub(zero) * scale
+        number: torch.Tensor = ((finite / scale).round() + zero).clamp(least, most)
+        held: torch.Tensor = (number - zero) * scale
+        return held
 
 
 def range_of(values: Sequence[torch.Tensor]) -> Range:
@@ -208,7 +210,8 @@ class Trial:
             ).clamp(target.low, target.high)
             for at in (start, start + step)
         )
-        return here + (there - here) * (given[source] - start) / step
+        rise: torch.Tensor = (there - here) * (given[source] - start) / step
+        return here + rise
 
 
 def _rounded_constant(node: fx.Node, source: fx.Node, value: torch.Tensor, bits: int) -> torch.Tensor:

@@ -74,8 +74,9 @@ def _suits_linear(weight: Constant | None) -> bool:
 
 def _is_int16(argument: object) -> bool:
     """Whether the argument is a value of an int16, dequantized."""
-    dequantized = isinstance(argument, fx.Node) and argument.op == "call_function"
-    return dequantized and "dequantize" in str(argument.target) and torch.int16 in argument.args  # type: ignore[union-attr]
+    if not isinstance(argument, fx.Node) or argument.op != "call_function":
+        return False
+    return "dequantize" in str(argument.target) and torch.int16 in argument.args
 
 
 def matmul(ctx: Context, a: Args) -> Value:
