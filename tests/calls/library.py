@@ -12,7 +12,7 @@ from tests.calls.table import FunctionTable, function_table
 from tests.ops.objects import run
 from tinyet import assets
 from tinyet.assets import kernel_sources
-from tinyet.delegates import Delegate
+from tinyet.delegates import PORTABLE, Delegate
 from tinyet.opset import Kernel
 
 
@@ -28,11 +28,20 @@ def sources(delegates: Sequence[Delegate], folder: Path) -> list[Path]:
 
 @functools.cache
 def table(delegates: tuple[Delegate, ...]) -> FunctionTable:
-    """All functions of the delegates' headers that their own files name: headers are shared."""
-    names = {source for kernel in _kernels(delegates) for source in kernel.sources}
-    named = {word for name in names for word in re.findall(r"tinyet_\w+", kernel_sources.text(name) or "")}
+    """All functions of the delegates' headers; without the portable kernels those that files of their own name, since
+    headers are shared."""
     headers = sorted({header for kernel in _kernels(delegates) for header in kernel.headers})
     text = "".join(f'#include "{header}"\n' for header in headers)
     include = assets.path("firmware") / "include"
-    made = run(["gcc", "-E", "-P", "-std=c11", f"-I{include}", "-"], text.encode())
-    return function_table(headers, made.decode(), named)
+    made = run(["gcc", "-E", "-P", "-std=c11", f"-I{include}", "-"], text.encode()).decode()
+    return function_table(headers, made, None if PORTABLE in delegates else _named(delegates, made))
+
+
+def _named(delegates: Sequence[Delegate], declarations: str) -> set[str]:
+    """Functions that the delegates' C files name, also by pasting: tinyet_##NAME##_s8."""
+    names = {source for kernel in _kernels(delegates) for source in kernel.sources}
+    text = "".join(kernel_sources.text(name) or "" for name in sorted(names))
+    pasted = {re.sub(r"##\w+?(##|\b)", r"\\w+", word) for word in re.findall(r"tinyet_[\w#]+", text)}
+    declared = re.findall(r"\btinyet_\w+(?= *\()", declarations)
+    named = re.compile("|".join(sorted(pasted)))
+    return {symbol for symbol in declared if named.fullmatch(symbol)}

@@ -19,6 +19,7 @@ from tests.networks.suite import NETWORKS as SUITE
 from tests.quality import ruined_networks
 from tests.quality.ruined_networks import Ruined
 from tests.torch_helpers import mlperf_models
+from tinyet import TinyetQuantizer, int8_config
 from tinyet.answers import Accuracy, Answers, OutputQuality, Quality
 from tinyet.data import Data
 from tinyet.errors import ProgramError, QuantizationError, TinyetWarning
@@ -39,11 +40,39 @@ SPOILT: dict[Callable[[], Ruined], list[tuple[str, str]]] = {
 }
 
 
+FRONT = (
+    "abs",
+    "add",
+    "amax",
+    "amin",
+    "cat",
+    "div",
+    "log",
+    "matmul",
+    "mean",
+    "mul",
+    "pow",
+    "sqrt",
+    "sub",
+    "sum",
+)
+
+
+def plainly() -> TinyetQuantizer:
+    """A front whose operators are all said to be int8 is not mended."""
+    quantizer = TinyetQuantizer()
+    for op in FRONT:
+        quantizer.set_op(op, int8_config())
+    return quantizer
+
+
 @pytest.mark.parametrize("make", SPOILT, ids=lambda make: make.__name__)
 def test_it_rings_and_says_where_it_begins(make: Callable[[], Ruined]) -> None:
     network = make()
     with pytest.warns(TinyetWarning, match="the integers' answers are not the model's") as told:
-        program = tinyet.compile(network.module, network.example_inputs, calibration=network.calibration)
+        program = tinyet.compile(
+            network.module, network.example_inputs, calibration=network.calibration, quantizer=plainly()
+        )
     answers = program.answers
     assert answers is not None
     assert not answers.healthy
@@ -61,7 +90,7 @@ def test_it_rings_and_says_where_it_begins(make: Callable[[], Ruined]) -> None:
 
 def test_strict_refuses() -> None:
     network = ruined_networks.table()
-    arguments: dict[str, Any] = {"calibration": network.calibration, "strict": True}
+    arguments: dict[str, Any] = {"calibration": network.calibration, "quantizer": plainly(), "strict": True}
     with pytest.raises(QuantizationError, match=r"SQNR .* dB \(18 are enough\)") as refused:
         tinyet.compile(network.module, network.example_inputs, **arguments)
     assert "(x - self.mean) / self.std" in (refused.value.where or "")
