@@ -123,9 +123,10 @@ class _Masked:
     @property
     def note(self) -> Note | None:
         """What it costs; None where it costs less than a bit."""
-        quant, (first, last) = self.node.input(0).type.quant, self.node.input(0).dtype.range
+        quant = self.node.input(0).type.quant
         if quant is None or not math.isfinite(self.far):
             return None
+        first, last = self.node.input(0).dtype.range
         whole, seen = (last - first) * quant.one_scale, self.seen[1] - self.seen[0]
         if whole <= WIDE * seen:
             return None

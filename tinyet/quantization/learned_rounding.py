@@ -97,10 +97,15 @@ def _learnable(module: fx.GraphModule, node: fx.Node) -> bool:
 def _is_alone(reference: fx.GraphModule, partner: fx.Node) -> bool:
     """Whether a float layer's weight is a constant that no other layer has. What is one tensor stays one."""
     weight = get_constant(reference, partner.args[1])
-    readers = [
-        n for n in reference.graph.nodes if n.op == "get_attr" and get_constant(reference, n) is weight
+    if weight is None:
+        return False
+    # A tensor that no module owns is captured once a call.
+    shared = [
+        n
+        for n in reference.graph.nodes
+        if (other := get_constant(reference, n)) is not None and other.data_ptr() == weight.data_ptr()
     ]
-    return weight is not None and sum(len(reader.users) for reader in readers) == 1
+    return sum(len(reader.users) for reader in shared) == 1
 
 
 def _clamp_behind(node: fx.Node) -> tuple[float, float]:

@@ -416,8 +416,19 @@ def _with_first(batches: Iterable[Any]) -> tuple[Iterable[Any], list[Any]]:
         step = max(len(batches) / MOST_SAMPLES, 1)
         return batches, [batches[int(i * step)] for i in range(min(len(batches), MOST_SAMPLES))]
     rest = iter(batches)
-    first = list(islice(rest, MOST_SAMPLES))
+    first: list[Any] = []
+    try:
+        first += islice(rest, MOST_SAMPLES)
+    except Exception as error:
+        # The calibration says which batch it is.
+        return chain(first, _raised(error)), first
     return chain(first, rest), first
+
+
+def _raised(error: Exception) -> Iterator[Any]:
+    """Batches the first of which raises the error."""
+    raise error
+    yield  # makes it a generator
 
 
 def needs_calibration(quantizer: Quantizer | None) -> bool:

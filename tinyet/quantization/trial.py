@@ -44,15 +44,21 @@ def moves(node: fx.Node) -> bool:
 
 @dataclass(frozen=True)
 class Range:
-    """The least and the greatest number that a value has on the samples."""
+    """The least and the greatest number that a value has on the samples. masks: whether some are infinite in the float
+    model, too: quantization keeps those apart from numbers (`masks`)."""
 
     low: float
     high: float
+    masks: bool = False
 
     def rounded(self, value: torch.Tensor, bits: int) -> torch.Tensor:
         """float64: the value as an integer of so many bits holds it."""
         if bits == FLOAT:
             return value
+        held = self._held(value, bits)
+        return torch.where(value.isinf(), value, held) if self.masks else held
+
+    def _held(self, value: torch.Tensor, bits: int) -> torch.Tensor:
         low, high = min(self.low, 0.0), max(self.high, 0.0)
         least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
         scale = (high - low) / (most - least) if bits == 8 else max(high, -low) / most
@@ -69,7 +75,9 @@ def range_of(values: Sequence[torch.Tensor]) -> Range:
     """Of the finite numbers in the values; 0 ... 0 where there are none."""
     flat = torch.cat([v.flatten() for v in values])
     finite = flat[torch.isfinite(flat)]
-    return Range(float(finite.min()), float(finite.max())) if finite.numel() else Range(0.0, 0.0)
+    if not finite.numel():
+        return Range(0.0, 0.0, bool(flat.isinf().any()))
+    return Range(float(finite.min()), float(finite.max()), bool(flat.isinf().any()))
 
 
 @dataclass(frozen=True)
