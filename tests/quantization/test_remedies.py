@@ -15,11 +15,12 @@ from torch.export import ExportedProgram
 
 from tests.torch_helpers import pieces
 from tinyet.compiler import cost_on
+from tinyet.errors import QuantizationError
 from tinyet.fx.capture import capture
 from tinyet.ir import Graph
 from tinyet.quality.remedies import Diagnosis, Settings, Trial, Workbench, best_of, choose, diagnose
 from tinyet.quality.search import accuracy_of
-from tinyet.quality.sensitivity import Exception_, Sensitivity
+from tinyet.quality.sensitivity import Cost, Exception_, Sensitivity
 from tinyet.quality.yardstick import Accuracy, OutputQuality, Quality, Yardstick, compare, shipped
 from tinyet.quantization.config import int4_config, int8_config
 from tinyet.quantization.quantizer import TinyetQuantizer
@@ -180,7 +181,8 @@ def test_what_is_free_heals_and_nothing_that_costs_is_proposed(unequal: Exported
     assert {name for name, _, _ in phases} == {
         "measuring the quantized model",
         "trying what is free",
-        "measuring layers",
+        "measuring the best of what is free",
+        "measuring operators",
     }
     assert found.to_json()["advice"] == ["--equalize"]
 
@@ -233,12 +235,31 @@ def test_what_costs_bytes_is_tried_where_nothing_free_is_enough(equal: ExportedP
         Settings(False, True),
         Settings(True, True),
     }
+    assert {entry.name for entry in found.exceptions} == {"conv2d..conv2d_1"}
+    assert found.advised is not None
+    assert (found.advised.config, found.advised.is_enough) == ("int8", True)
+    assert found.advised.bytes > 0
+    assert found.flags == ("--correct-bias", "--op", "conv2d..conv2d_1=int8")
+    assert found.whole == (), "what is said of all layers costs more"
+
+
+def test_all_layers_are_tried_where_no_exception_is_enough(equal: ExportedProgram) -> None:
+    price = cost_on("mps2_an385")
+
+    def alike(quantized: ExportedProgram) -> Cost:
+        most = [n.args[5] for n in quantized.graph.nodes if "dequantize_per_channel" in str(n.target)]
+        if len(most) < 3 or len(set(most)) > 1:
+            raise QuantizationError("weights of different bits")
+        return price(quantized)
+
+    bench = _bench(equal, lambda observer="histogram": int4_config(observer, bits=2))
+    found = diagnose(bench, Settings(), whole=("int8",), cost=alike, worst=1)
+    assert {entry.refused for entry in found.sensitivity.exceptions} == {"weights of different bits"}
     (whole,) = found.whole
-    assert (whole.module, whole.config, whole.is_enough) == ("", "int8", True)
+    assert (whole.name, whole.config, whole.is_enough) == ("", "int8", True)
     assert whole.bytes > 0
     assert found.advised == whole
     assert found.flags[-2:] == ("--config", "int8")
-    assert len({entry.module for entry in found.sensitivity.exceptions}) == 1
 
 
 def test_an_output_of_indices_is_compared_by_how_many_are_equal() -> None:

@@ -110,7 +110,7 @@ def say_finding(finding: object) -> None:
 def _said(part: PartSensitivity) -> str:
     gains = ", ".join(f"{kind} {_gain(gain)} dB" for kind, gain in part.gains_db.items())
     alone = f"alone {_db(part.alone_sqnr_db)} dB at the output"
-    return f"{part.kind} {part.name}: {alone}; instead of it {gains}: {part.source}"
+    return f"{part.kind} {part.name}: {alone}{f'; instead of it {gains}' if gains else ''}: {part.source}"
 
 
 def _said_exception(entry: Exception_) -> str:
@@ -426,7 +426,10 @@ def show_choice(choice: Choice) -> None:
     chosen = ", ".join(f"{path}={kind}" for path, kind in found.exceptions.items())
     pairs = [
         ("as it was given", ui.percent(choice.base_accuracy)),
-        ("free", " ".join(choice.settings.flags) or ("none helps" if choice.free else "none needed")),
+        (
+            "free",
+            " ".join(choice.settings.flags) or ("none helps" if choice.free or chosen else "none needed"),
+        ),
         ("exceptions", chosen or "none needed"),
         ("accuracy", f"{ui.percent(found.accuracy)} on the host reference"),
         ("tried", f"{len(choice.free)} free way(s), {len(found.steps)} set(s) of exceptions"),
