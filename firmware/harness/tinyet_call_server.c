@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #endif
 
+#include "tinyet_harness.h"
 #include "tinyet_platform.h"
 
 #define MAGIC 0x4C4C4143u /* "CALL" */
@@ -61,6 +62,10 @@ typedef struct {
   uint32_t flags;
 } block;
 
+/* Where no file of the firmware carries the stream. */
+__attribute__((weak)) size_t tinyet_harness_read(void *bytes, size_t n) { return tinyet_platform_read(bytes, n); }
+__attribute__((weak)) void tinyet_harness_write(const void *bytes, size_t n) { tinyet_platform_write(bytes, n); }
+
 static block blocks[MOST_BLOCKS];
 static uint32_t num_blocks;
 static uint32_t left;   /* bytes of the request that are still to be read */
@@ -75,7 +80,7 @@ static void get(void *bytes, uint32_t n) {
     return;
   }
   left -= n;
-  over = over || tinyet_platform_read(bytes, n) != n;
+  over = over || tinyet_harness_read(bytes, n) != n;
 }
 
 static uint32_t get_u32(void) {
@@ -87,8 +92,8 @@ static uint32_t get_u32(void) {
 /* Begins an answer with these numbers, behind which so many bytes follow. */
 static void put_head(uint32_t kind, const uint32_t *numbers, uint32_t count, uint32_t bytes) {
   const uint32_t head[3] = {MAGIC, 4u + count * 4u + bytes, kind};
-  tinyet_platform_write(head, sizeof head);
-  tinyet_platform_write(numbers, count * 4u);
+  tinyet_harness_write(head, sizeof head);
+  tinyet_harness_write(numbers, count * 4u);
 }
 
 #if defined(TINYET_CALL_SEPARATE)
@@ -248,7 +253,7 @@ static void serve_calls(void) {
   put_head(CALLS, numbers, 3u, bytes);
   for (uint32_t i = 0u; i < num_blocks; i++) {
     if ((blocks[i].flags & RETURNED) != 0u) {
-      tinyet_platform_write(blocks[i].memory, blocks[i].bytes);
+      tinyet_harness_write(blocks[i].memory, blocks[i].bytes);
     }
   }
 }
@@ -258,12 +263,12 @@ static void serve_layouts(void) {
                               tinyet_num_call_layouts};
   const uint32_t bytes = tinyet_num_call_layouts * 2u;
   put_head(LAYOUTS, numbers, 5u, bytes);
-  tinyet_platform_write(tinyet_call_layouts, bytes);
+  tinyet_harness_write(tinyet_call_layouts, bytes);
 }
 
 int tinyet_call_serve(void) {
   uint32_t head[3]; /* magic, bytes, kind */
-  if (tinyet_platform_read(head, sizeof head) != sizeof head) {
+  if (tinyet_harness_read(head, sizeof head) != sizeof head) {
     return 0;
   }
   over = false;

@@ -77,6 +77,12 @@ static tinyet_tally *tallies; /* of the layers, and behind them of the events, b
 static uint32_t tally_capacity;
 static bool prepared;
 
+/* ---- the stream ---- */
+
+/* Where no file of the firmware carries the stream. */
+__attribute__((weak)) size_t tinyet_harness_read(void *bytes, size_t n) { return tinyet_platform_read(bytes, n); }
+__attribute__((weak)) void tinyet_harness_write(const void *bytes, size_t n) { tinyet_platform_write(bytes, n); }
+
 /* ---- frames ---- */
 
 static struct {
@@ -103,7 +109,7 @@ static uint32_t crc_update(uint32_t crc, uint8_t byte) {
 
 static void put_raw(uint32_t byte) {
   if (out.used == sizeof out.bytes) {
-    tinyet_platform_write(out.bytes, out.used);
+    tinyet_harness_write(out.bytes, out.used);
     out.used = 0u;
   }
   out.bytes[out.used] = (uint8_t)byte;
@@ -152,7 +158,7 @@ static void begin_reply(uint32_t command, uint32_t length) {
 static void end_reply(void) {
   put_u32(~out.crc);
   put_raw(END);
-  tinyet_platform_write(out.bytes, out.used);
+  tinyet_harness_write(out.bytes, out.used);
   out.used = 0u;
 }
 
@@ -165,7 +171,7 @@ static void reply_error(uint32_t reason, uint32_t detail) {
 
 static uint32_t raw_byte(void) {
   uint8_t byte = END;
-  if (tinyet_platform_read(&byte, 1u) != 1u) {
+  if (tinyet_harness_read(&byte, 1u) != 1u) {
     in.over = true;
   }
   return byte;

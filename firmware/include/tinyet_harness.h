@@ -39,6 +39,7 @@
 #ifndef TINYET_HARNESS_H
 #define TINYET_HARNESS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tinyet_common.h"
@@ -80,6 +81,11 @@ extern const tinyet_model tinyet_harness_model;
 
 /* Answers requests until the stream ends; on a board, for ever. */
 void tinyet_harness_serve(void);
+
+/* The stream that it answers over, as tinyet_platform_read and tinyet_platform_write: theirs, unless a file of the
+ * firmware defines these functions. */
+size_t tinyet_harness_read(void *bytes, size_t n);
+void tinyet_harness_write(const void *bytes, size_t n);
 
 /* For the fault handler. */
 uint32_t tinyet_harness_layer(void); /* the layer that is running, or TINYET_NO_LAYER */

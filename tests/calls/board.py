@@ -5,16 +5,17 @@ emulator a worker. Requests go by semihosting: a byte of an emulated UART takes 
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.calls import library as kernel_library
 from tests.calls.process import Process, built_once
 from tests.calls.table import FunctionTable
 from tinyet import assets
-from tinyet.boards import SEMIHOSTING, Board, load_board
+from tinyet.boards import Board, load_board
 from tinyet.boards.cpus import Target
 from tinyet.build import clang
 from tinyet.build.gcc import build_firmware
@@ -23,7 +24,7 @@ from tinyet.device import qemu
 
 STRICT = ("-O2", "-g1", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
 ANSWER_SECONDS = 30.0
-_CORE = ("harness/tinyet_call_server.c", "harness/call_main.c")
+_CORE = ("harness/tinyet_call_server.c", "harness/call_main.c", "harness/tinyet_semihosting.c")
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,7 @@ class Image:
 
     @functools.cached_property
     def board(self) -> Board:
-        """The board, whose stream is the emulator's."""
-        found = load_board(self.board_name)
-        assert found.uart is not None
-        return replace(found, uart=replace(found.uart, driver=SEMIHOSTING))
+        return load_board(self.board_name)
 
     @property
     def target(self) -> Target:
@@ -92,7 +90,11 @@ def process(image: Image, elf: Path, table: FunctionTable) -> Process:
     """A server in an emulator."""
     # Clang aligns frames of vectors by computing on the stack pointer: those have no bound.
     unbounded = image.compiler != clang.GCC
-    command = qemu.command(image.board, elf)
+    copy = qemu.with_semihosting(elf)
+    assert copy is not None
+    started = elf.with_name(f"{os.getpid()}.elf")
+    started.write_bytes(copy)
+    command = qemu.command(image.board, str(started), semihosting=True)
     return Process(command, table, elf=elf, unbounded=unbounded, answer_seconds=ANSWER_SECONDS)
 
 

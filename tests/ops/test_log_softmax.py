@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.calls.exact import assert_kernels
 from tests.ops import along_axis, bodies, elementwise
 from tests.ops.cases import Case
-from tinyet.ir import DType, QuantParams
+from tinyet.ir import DType, Node, QuantParams, Tensor, TensorType
 from tinyet.ops.log_softmax import LogSoftmax
 
 torch = pytest.importorskip("torch")
@@ -57,3 +57,12 @@ def test_many_equal() -> None:
 
 def test_refusals() -> None:
     along_axis.expect_refusals(LogSoftmax, OUT)
+
+
+def test_litert_has_differences_that_are_at_the_end_of_the_range() -> None:
+    """At LiteRT's scale its own arithmetic counts, by which -15.625 below the largest is the end: -128, not -123."""
+    quant = QuantParams.per_tensor(1 / 8, -28)
+    x, y = (Tensor(name, TensorType((1, 3), DType.INT8, q)) for name, q in (("x", quant), ("y", OUT)))
+    case = Case(Node(LogSoftmax(axis=1), (x,), (y,)), (np.array([[-123, 2, -75]], np.int8),))
+    assert elementwise.reference(case).tolist() == [[-128, 127, -27]]
+    assert_kernels([case])

@@ -133,9 +133,10 @@ def test_a_signal_that_others_handle_stays_theirs() -> None:
 
 
 def test_a_log_without_end_is_read_as_it_grows_and_its_end_is_kept() -> None:
-    talk = "yes first | head -c 300000; echo 'the mark'; yes last"
-    child = Child(["/bin/sh", "-c", talk], pipes=False, watched=("the mark", "another"))
+    talk = "yes first | head -c 300000; echo 'the mark'; yes last | head -c 100000; echo end; yes last"
+    child = Child(["/bin/sh", "-c", talk], pipes=False, watched=("the mark", "another", "end"))
     _until(lambda: child.said("the mark"))
+    _until(lambda: child.said("end"))
     assert not child.said("another")
     place = Path(child._directory.name)
     assert list(place.iterdir()) == []
@@ -144,7 +145,7 @@ def test_a_log_without_end_is_read_as_it_grows_and_its_end_is_kept() -> None:
     head, _, words = child.last_words().partition("\n")
     assert head.startswith("[")
     assert head.endswith("bytes]")
-    assert set(words.split()) <= {"last", "ast", "st", "t", "la", "l", "las"}
+    assert set(words.split()) <= {"last", "ast", "st", "t", "la", "l", "las", "end"}
     assert len(words) <= 4000
 
 

@@ -10,7 +10,6 @@ from tinyet.boards.cpus import Target, Toolchain
 from tinyet.errors import BoardError
 
 DEFAULT_BAUD = 115_200
-SEMIHOSTING = "semihosting"
 """The UART driver that is none: whoever holds the core, QEMU, carries blocks of bytes, and `base` is 0."""
 
 _STACK_GUARD_BYTES = 1 << 16
@@ -256,12 +255,13 @@ class Board:
     @property
     def harness_sources(self) -> tuple[str, ...]:
         """The C files of the harness, relative to the `firmware` directory. On a bare-metal board one of them reports
-        faults of the core."""
+        faults of the core, and where QEMU has the board one carries the stream there."""
         suffix = "" if self.target.family == "arm" else f"_{self.target.family}"
         return (
             "harness/main.c",
             "harness/tinyet_harness.c",
             *((f"harness/tinyet_fault{suffix}.c",) if self.bare_metal else ()),
+            *(("harness/tinyet_semihosting.c",) if self.bare_metal and self.qemu is not None else ()),
         )
 
     @property

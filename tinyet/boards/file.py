@@ -28,7 +28,6 @@ from pydantic import (
 from tinyet import assets
 from tinyet.boards.board import (
     DEFAULT_BAUD,
-    SEMIHOSTING,
     Arduino,
     Board,
     Flash,
@@ -66,9 +65,9 @@ if TYPE_CHECKING:
 # The drivers of bare-metal boards, by family: firmware/platform/tinyet_uart_<name>.c, tinyet_counter_<name>.c.
 _DRIVERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "uart": {
-        "arm": ("cmsdk", "stm32f4", "stm32f7", "nrf51", SEMIHOSTING),
-        "riscv": ("ns16550", SEMIHOSTING),
-        "xtensa": ("ns16550", SEMIHOSTING),
+        "arm": ("cmsdk", "stm32f4", "stm32f7", "nrf51"),
+        "riscv": ("ns16550",),
+        "xtensa": ("ns16550",),
     },
     "counter": {"arm": ("systick", "nrf51"), "riscv": ("riscv",), "xtensa": ("ccount",)},
 }

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
+from pathlib import Path
 from typing import IO
 
 from tinyet.build.ending import undisturbed
@@ -32,13 +34,22 @@ class Child:
 
     Its standard input is a pipe, which stays open until the end. Its standard output is a pipe too with
     `pipes`; without, it is read with its errors, as a log whose end is kept. watched: lines of the log that `said` is
-    asked for.
+    asked for. files: name → contents, in the directory, where it is started.
     """
 
-    def __init__(self, words: list[str], *, pipes: bool, watched: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        words: list[str],
+        *,
+        pipes: bool,
+        watched: tuple[str, ...] = (),
+        files: Mapping[str, bytes] | None = None,
+    ) -> None:
         self._words = ""
         self._directory = tempfile.TemporaryDirectory(prefix="tinyet-", ignore_cleanup_errors=True)
         try:
+            for name, contents in (files or {}).items():
+                Path(self._directory.name, name).write_bytes(contents)
             with undisturbed():
                 self._start(words, pipes, watched)
         except BaseException:

@@ -9,10 +9,15 @@ number. N = 9 makes it 8 ticks for the slowest counter here (16 MHz) and 86 for 
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from tinyet.boards import SEMIHOSTING, Board, Qemu
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from tinyet.boards import Board, Qemu
 from tinyet.build import process
 from tinyet.build.size import check_elf
 from tinyet.device.child import Child
@@ -23,6 +28,9 @@ from tinyet.errors import EmulatorError
 BYTES_PER_SECOND = 5000.0
 
 _ICOUNT_SHIFT = 9
+
+_SEMIHOSTING = "tinyet_semihosting"
+_COPY = "firmware.elf"
 
 
 def _machine(board: Board) -> Qemu:
@@ -40,18 +48,38 @@ def ticks_per_instruction(board: Board) -> float:
     return _machine(board).counter_hz * (1 << _ICOUNT_SHIFT) / 1e9
 
 
-def command(board: Board, elf: Path, options: Sequence[str] = ()) -> list[str]:
-    """The words that start QEMU with the firmware, whose stream is QEMU's standard input and output.
+def with_semihosting(elf: Path) -> bytes | None:
+    """The firmware file of a harness that takes its stream from QEMU itself (tinyet_semihosting.c); None where it is
+    no such firmware."""
+    data = bytearray(elf.read_bytes())
+    try:
+        image = ELFFile(io.BytesIO(data))
+        table = image.get_section_by_name(".symtab")
+        found = table.get_symbol_by_name(_SEMIHOSTING) if isinstance(table, SymbolTableSection) else None
+        if not found:
+            return None
+        section = image.get_section(found[0]["st_shndx"])
+        at = section["sh_offset"] + found[0]["st_value"] - section["sh_addr"]
+    except (ELFError, KeyError, TypeError, ValueError):
+        return None
+    if not 0 <= at <= len(data) - 4:
+        return None
+    data[at : at + 4] = (1).to_bytes(4, "little")
+    return bytes(data)
+
+
+def command(board: Board, elf: str, options: Sequence[str] = (), *, semihosting: bool = False) -> list[str]:
+    """The words that start QEMU with the firmware, whose stream is QEMU's standard input and output: the board's UART,
+    or semihosting, for a file of `with_semihosting`. elf: a path, as QEMU will see it.
 
     Raises EmulatorError, ToolchainError.
     """
     machine = _machine(board)
-    check_elf(elf)
     tool = process.find_tool(str(board.toolchain.qemu), what=f"running {board.name} in QEMU")
     stdio = ("-chardev", "stdio,id=uart,signal=off")
     unused = tuple(word for _ in range(machine.serial) for word in ("-serial", "null"))
     stream = (*stdio, *unused, "-serial", "chardev:uart")
-    if board.uart is not None and board.uart.driver == SEMIHOSTING:
+    if semihosting:
         # The firmware opens the standard streams of this process by itself.
         stream = ("-semihosting-config", "enable=on,target=native", *unused, "-serial", "null")
     return [
@@ -60,7 +88,7 @@ def command(board: Board, elf: Path, options: Sequence[str] = ()) -> list[str]:
         *("-display", "none", "-monitor", "none", "-net", "none"),
         *options,
         *stream,
-        *("-kernel", str(elf.resolve())),
+        *("-kernel", elf),
     ]
 
 
@@ -73,4 +101,14 @@ def start(board: Board, elf: Path, plugin: Sequence[str] = ()) -> PipeLink:
     counted = ("-icount", f"shift={_ICOUNT_SHIFT},sleep=off,align=off")
     # In a list of arguments QEMU reads two commas as one that belongs to the argument.
     loaded = ("-plugin", "file=" + ",".join(word.replace(",", ",,") for word in plugin))
-    return PipeLink(Child(command(board, elf, loaded if plugin else counted), pipes=True))
+    return PipeLink(child(board, elf, loaded if plugin else counted))
+
+
+def child(board: Board, elf: Path, options: Sequence[str] = ()) -> Child:
+    """QEMU with the firmware, as a process whose standard input and output are the firmware's stream. Raises
+    EmulatorError, ToolchainError."""
+    check_elf(elf)
+    copy = with_semihosting(elf)
+    if copy is None:
+        return Child(command(board, str(elf.resolve()), options), pipes=True)
+    return Child(command(board, _COPY, options, semihosting=True), pipes=True, files={_COPY: copy})

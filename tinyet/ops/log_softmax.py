@@ -176,6 +176,7 @@ OP = Op(
                 lower_scaled_s8,
                 softmax.FIXED_HEADERS,
                 ("tinyet_log_softmax_scaled_s8.c",),
+                softmax.refuse_scale(LITERT),
             ),
             Kernel(
                 "tinyet_log_softmax_f32",

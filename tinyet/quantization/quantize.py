@@ -421,14 +421,21 @@ def _with_first(batches: Iterable[Any]) -> tuple[Iterable[Any], list[Any]]:
         first += islice(rest, MOST_SAMPLES)
     except Exception as error:  # noqa: BLE001 - the user's own loader
         # The calibration says which batch it is.
-        return chain(first, _raised(error)), first
+        return chain(first, _Raising(error)), first
     return chain(first, rest), first
 
 
-def _raised(error: Exception) -> Iterator[Any]:
+@dataclass(frozen=True)
+class _Raising:
     """Batches the first of which raises the error."""
-    raise error
-    yield  # makes it a generator
+
+    error: Exception
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        raise self.error
 
 
 def needs_calibration(quantizer: Quantizer | None) -> bool:

@@ -35,6 +35,9 @@ from tinyet.emit.kinds.tree import (
     tflm_header,
 )
 
+# Of the harness, with its description of the model, on every machine.
+_EVERYWHERE = ("main.c", "tinyet_harness.c")
+
 
 def refusal(_board: Board) -> str | None:
     """Why there can be no project of this kind for a board, or None: the library is for every board."""
@@ -47,7 +50,9 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
     context = context_of(board, facts, model_sources) | {
         "toolchain": toolchain,
         "public_headers": _public_headers([f"{facts.name}.h", tflm_header(facts.name)], model_sources),
-        "fault_sources": [path for path in board.harness_sources if "fault" in path],
+        "board_harness_sources": [
+            path for path in board.harness_sources if basename(path) not in _EVERYWHERE
+        ],
         "licences": sorted(path for path in model_sources if basename(path) == "LICENSE"),
         "build_dir": f"build-{board.target.family}",
     }

@@ -81,6 +81,15 @@ def refuse_other_scales(wanted: tuple[float, int]) -> Refuse:
     )
 
 
+def refuse_scale(unwanted: tuple[float, int]) -> Refuse:
+    """Of a kernel for any scale, where LiteRT's arithmetic comes to other integers at its own."""
+    return lambda node, _: (
+        f"an output scale of {unwanted[0]} and zero point {unwanted[1]} has LiteRT's arithmetic"
+        if has_scale(node, unwanted)
+        else None
+    )
+
+
 def along_axis(function: Callable[[Node, Array], Array]) -> Reference:
     """The reference of an operator whose `function` works along the last axis."""
 

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No UART: the stream is the console of whoever holds the core, an emulator or a debugger, which copies blocks of bytes by
- * semihosting. Without one of them a request is a fault. */
+/* The harness's stream in QEMU: blocks of bytes, copied from and to the host's own streams by semihosting. A byte of an
+ * emulated UART takes a hundred times as long. On a board, and in other emulators, the stream is that of the platform:
+ * there, a request of semihosting would be a fault. */
+#include <stdbool.h>
 #include <string.h>
 
-#include "tinyet_board.h"
+#include "tinyet_harness.h"
+#include "tinyet_platform.h"
 
-#define BUFFER_BYTES 256u
 #define STDIN 0u
 #define STDOUT 1u
 
-/* Bytes that wait here: those of in from in_at to in_end, and out_used of out. */
-static uint8_t in[BUFFER_BYTES], out[BUFFER_BYTES];
-static uint32_t in_at, in_end, out_used;
+/* 0 in the file. The host starts QEMU with a copy in which it is not (tinyet/device/qemu.py). */
+extern const volatile uint32_t tinyet_semihosting;
+const volatile uint32_t tinyet_semihosting = 0u;
 
 #if defined(__XTENSA__)
 #define SYS_EXIT 1u
@@ -31,12 +33,12 @@ static uint32_t request(uint32_t number, uint32_t handle, void *bytes, uint32_t 
 static void open_console(void) {}
 
 /* How many bytes were read; 0: there will be no more. */
-static uint32_t read_some(void) {
-  const uint32_t n = request(SYS_READ, STDIN, in, sizeof in);
-  return n <= sizeof in ? n : 0u;
+static size_t read_some(uint8_t *to, size_t n) {
+  const uint32_t got = request(SYS_READ, STDIN, to, n);
+  return got <= n ? got : 0u;
 }
 
-static void write_all(void) { (void)request(SYS_WRITE, STDOUT, out, out_used); }
+static void write_all(const void *from, size_t n) { (void)request(SYS_WRITE, STDOUT, (void *)(uintptr_t)from, n); }
 
 static void leave(void) { (void)request(SYS_EXIT, 0u, NULL, 0u); }
 #else
@@ -79,44 +81,50 @@ static void open_console(void) {
 }
 
 /* How many bytes were read; 0: there will be no more. */
-static uint32_t read_some(void) {
-  const uintptr_t block[3] = {handles[STDIN], (uintptr_t)in, sizeof in};
+static size_t read_some(uint8_t *to, size_t n) {
+  const uintptr_t block[3] = {handles[STDIN], (uintptr_t)to, n};
   const uintptr_t missing = request(SYS_READ, block);
-  return missing <= sizeof in ? (uint32_t)(sizeof in - missing) : 0u;
+  return missing <= n ? n - missing : 0u;
 }
 
-static void write_all(void) {
-  const uintptr_t block[3] = {handles[STDOUT], (uintptr_t)out, out_used};
+static void write_all(const void *from, size_t n) {
+  const uintptr_t block[3] = {handles[STDOUT], (uintptr_t)from, n};
   (void)request(SYS_WRITE, block);
 }
 
 static void leave(void) { (void)request(SYS_EXIT, (const void *)(uintptr_t)APPLICATION_EXIT); }
 #endif
 
-void tinyet_uart_init(void) { open_console(); }
-
-static void flush(void) {
-  if (out_used > 0u) {
-    write_all();
-    out_used = 0u;
+static void open_once(void) {
+  static bool is_open = false;
+  if (!is_open) {
+    open_console();
+    is_open = true;
   }
 }
 
-uint8_t tinyet_uart_get(void) {
-  if (in_at == in_end) {
-    flush();
-    in_at = 0u;
-    in_end = read_some();
-    while (in_end == 0u) {
+size_t tinyet_harness_read(void *bytes, size_t n) {
+  if (tinyet_semihosting == 0u) {
+    return tinyet_platform_read(bytes, n);
+  }
+  open_once();
+  uint8_t *to = (uint8_t *)bytes;
+  size_t done = 0u;
+  while (done < n) {
+    const size_t got = read_some(to + done, n - done);
+    if (got == 0u) {
       leave();
     }
+    done += got;
   }
-  return in[in_at++];
+  return n;
 }
 
-void tinyet_uart_put(uint8_t byte) {
-  if (out_used == sizeof out) {
-    flush();
+void tinyet_harness_write(const void *bytes, size_t n) {
+  if (tinyet_semihosting == 0u) {
+    tinyet_platform_write(bytes, n);
+    return;
   }
-  out[out_used++] = byte;
+  open_once();
+  write_all(bytes, n);
 }
