@@ -40,14 +40,14 @@ from tinyet.boards import Board, all_boards, load_board
 from tinyet.build import find_renode
 from tinyet.build.gcc import build_firmware
 from tinyet.device import device, host, protocol, qemu
+from tinyet.device.child import Child
 from tinyet.device.device import Device, DeviceFault, ModelFailed, open_device
-from tinyet.device.links import Link
+from tinyet.device.links import Link, PipeLink
 from tinyet.errors import EmulatorError, ToolchainError
 
 HOST_MODEL = Path(__file__).with_name("host_model.c")
 STRICT = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
 BOARDS = {board.name: board for board in all_boards() if board.qemu}
-# An emulated UART takes most of the time here, byte by byte: what is long goes over it in the tests of length only.
 LONG = 10_000
 
 pytestmark = [
@@ -96,6 +96,24 @@ def test_outputs(opened: Device) -> None:
         result = opened.run(inputs)
         assert result.outputs == expected_outputs(inputs)
         assert not result.stopped
+
+
+def test_outputs_over_the_uart(board: Board, elf: Path) -> None:
+    """As on the board itself and in Renode, with the very file; `opened` has one with another word in it."""
+    link = PipeLink(Child(qemu.command(board, str(elf)), pipes=True))
+    with Device(link, elf=elf, ticks_per_instruction=None, bytes_per_second=qemu.BYTES_PER_SECOND) as over_uart:
+        inputs = make_inputs(11)
+        assert over_uart.run(inputs).outputs == expected_outputs(inputs)
+
+
+def test_the_word_that_says_semihosting(elf: Path, tmp_path: Path) -> None:
+    before, copy = elf.read_bytes(), qemu.with_semihosting(elf)
+    assert copy is not None
+    assert len(copy) == len(before)
+    assert [copy[i] for i in range(len(copy)) if copy[i] != before[i]] == [1]
+    stripped = tmp_path / "stripped.elf"
+    stripped.write_bytes(b"\x7fELF" + before[4:600])
+    assert qemu.with_semihosting(stripped) is None, "a file that is cut short is started as it is"
 
 
 def test_long_frames(board: Board, tmp_path: Path) -> None:
