@@ -113,12 +113,8 @@ def exact_sums(node: Node, numbers: Float64, weights: Array) -> Float64:
     views, depth = tap_views(node, numbers.astype(dtype)), kernel_h * kernel_w * group_c
     if groups == 1:
         patches = views[0] if len(views) == 1 else np.concatenate(views, axis=3)
-        rows = patches.reshape(-1, depth).astype(dtype, copy=False)
-        return (
-            (rows @ weights.reshape(out_c, depth).astype(dtype).T)
-            .reshape(node.output.shape)
-            .astype(np.float64)
-        )
+        rows, columns = patches.reshape(-1, depth), weights.reshape(out_c, depth).astype(dtype).T
+        return np.asarray(np.matmul(rows, columns), np.float64).reshape(node.output.shape)
     taps_first = weights_of_taps(weights).astype(dtype).transpose(1, 0, 2)
     if group_c == 1:
         wide, product = np.zeros(node.output.shape, dtype), np.empty(node.output.shape, dtype)
