@@ -115,6 +115,7 @@ def _compiled(compiler: Path, files: Mapping[str, str], folder: Path) -> bytes:
     with tempfile.TemporaryDirectory(prefix="compiling-", dir=folder) as name:
         where = Path(name)
         for file, text in files.items():
+            (where / file).parent.mkdir(parents=True, exist_ok=True)
             (where / file).write_text(text, encoding="utf-8", newline="\n")
         sources = sorted(file for file in files if file.endswith(".c"))
         include = assets.path("firmware") / "include"

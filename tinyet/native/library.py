@@ -21,6 +21,12 @@ _lock = threading.Lock()
 _loaded: weakref.WeakValueDictionary[Path, _Loaded] = weakref.WeakValueDictionary()
 
 
+def loaded() -> list[Path]:
+    """The libraries in this process."""
+    with _lock:
+        return list(_loaded)
+
+
 class _Loaded:
     """A library with its one arena, which all that run it in this process share. Unloaded when the last one is gone."""
 

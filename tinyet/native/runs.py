@@ -13,9 +13,10 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT
 from tinyet.deployment import deploy
 from tinyet.errors import InternalError, ToolchainError, UnsupportedOp, UsageError
-from tinyet.ir import Array, Graph
+from tinyet.ir import Array, Graph, subgraphs
 from tinyet.native.build import library_of
 from tinyet.native.library import Library
+from tinyet.opset.custom import CustomAttrs
 from tinyet.planning.objective import Objective
 from tinyet.reference import Session, States
 from tinyet.reference.evaluate import refuse_misfits
@@ -49,8 +50,8 @@ class Runs:
     """
 
     def __init__(self, graph: Graph, count: int, by: By = "quickest") -> None:
-        """Raises UsageError for an unknown `by`; for "native" ToolchainError and UnsupportedOp where there is no
-        compiled C."""
+        """Raises UsageError for an unknown `by`; for "native" ToolchainError, UnsupportedOp or another UsageError
+        where there is no compiled C."""
         if by not in ("quickest", "numpy", "native"):
             raise UsageError(f"nothing evaluates by {by!r}", hint="one of quickest, numpy, native")
         self.graph = graph
@@ -96,8 +97,8 @@ class Runs:
         if not self._is_judged or self._done % JUDGED_EVERY == 0:
             wanted = self._session.outputs(inputs)
             names = [tensor.name for tensor in self.graph.user_outputs]
-            _agree(self.graph.name, self._done, dict(zip(names, wanted, strict=True)), outputs)
-            _agree(self.graph.name, self._done, state, states)
+            agree(self.graph.name, self._done, dict(zip(names, wanted, strict=True)), outputs)
+            agree(self.graph.name, self._done, state, states)
             self._is_judged = True
             self.judged += 1
         for each, array in zip(self.graph.states, states, strict=True):
@@ -111,20 +112,34 @@ class Runs:
         left = self._count - self._done - 1
         if left * seconds < _WORTH * (_BUILD_SECONDS + _BUILD_SECONDS_A_BYTE * stored):
             return
+        if any(
+            isinstance(node.attrs, CustomAttrs) for graph in subgraphs(self.graph) for node in graph.nodes
+        ):
+            self.why = 'C of your own runs in this process only where by="native" asks for it'
+            return
         try:
             self._library = _library(self.graph)
-        except (ToolchainError, UnsupportedOp) as error:
+        except (ToolchainError, UnsupportedOp, UsageError) as error:
             self.why = error.what
 
 
+def _has_own(graph: Graph) -> bool:
+    """Whether operators of the user's own are in it, whose C might end this process."""
+    return any(
+        isinstance(node.attrs, CustomAttrs) or any(map(_has_own, subgraphs(node.attrs)))
+        for node in graph.nodes
+    )
+
+
 def _library(graph: Graph) -> Library:
-    """Raises ToolchainError and UnsupportedOp."""
+    """Raises ToolchainError; UnsupportedOp for operators without portable C, UsageError for C files that do not go
+    together."""
     objective = Objective("speed", untiled=True)
     deployment = deploy(graph, TARGET, DEFAULT, objective=objective)
     return Library(library_of(deployment), deployment)
 
 
-def _agree(name: str, number: int, wanted: Mapping[str, Array], found: Sequence[Array]) -> None:
+def agree(name: str, number: int, wanted: Mapping[str, Array], found: Sequence[Array]) -> None:
     """Raise InternalError at the first element whose bits are not the reference's; any NaN is like another."""
     for (what, right), given in zip(wanted.items(), found, strict=True):
         same = right == given
@@ -136,5 +151,6 @@ def _agree(name: str, number: int, wanted: Mapping[str, Array], found: Sequence[
             raise InternalError(
                 f"the compiled C of {name} and the host reference differ in sample {number}, {what}, element {at}: "
                 f"{given.ravel()[at]!s} where it is {right.ravel()[at]!s}",
-                hint='this is a fault of tinyet: please report it; by="numpy" evaluates without compiled C',
+                hint="this is a fault of tinyet, or of the C of an operator of your own: please report it; "
+                'by="numpy" evaluates without compiled C',
             )
