@@ -37,7 +37,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Grows by a word with each run of the compiler that makes a library."""
-    right, found = process.run, []
+    right = process.run
+    found: list[str] = []
 
     def counted(command: Sequence[str | Path], **options: Any) -> subprocess.CompletedProcess[str]:
         found.extend(str(word) for word in command if word == "-shared")

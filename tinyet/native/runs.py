@@ -112,9 +112,7 @@ class Runs:
         left = self._count - self._done - 1
         if left * seconds < _WORTH * (_BUILD_SECONDS + _BUILD_SECONDS_A_BYTE * stored):
             return
-        if any(
-            isinstance(node.attrs, CustomAttrs) for graph in subgraphs(self.graph) for node in graph.nodes
-        ):
+        if _has_own(self.graph):
             self.why = 'C of your own runs in this process only where by="native" asks for it'
             return
         try:
