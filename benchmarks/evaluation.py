@@ -5,8 +5,8 @@ torch.
     python benchmarks/evaluation.py [resnet8 ...] [--results NAME]
 
 Milliseconds of one core's time (user and system), each library on one thread. resnet8 is the trained network of
-MLPerf Tiny with its test images (TINYET_MLPERF_DIR, as benchmarks/mlperf_tiny.py needs it); the others are networks with
-random weights. Compiling is measured in an empty cache.
+MLPerf Tiny with its test images (TINYET_MLPERF_DIR, as benchmarks/mlperf_tiny.py needs it); the others have random
+weights. Compiling is measured in an empty cache.
 """
 
 from __future__ import annotations
