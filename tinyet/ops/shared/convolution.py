@@ -87,13 +87,6 @@ def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     return window_steps(node, attrs_of(node), kernel_h, kernel_w, axes, zero_of(node.input(0).type))
 
 
-def channels_of_group(node: Node, group: int) -> tuple[slice, slice]:
-    """Channels of a group in the input and in the output."""
-    group_c, group_out = node.input(1).shape[3], node.input(1).shape[0] // attrs_of(node).groups
-    ins = slice(group * group_c, (group + 1) * group_c)
-    return ins, slice(group * group_out, (group + 1) * group_out)
-
-
 def weights_of_taps(weights: Array) -> Array:
     """(out_c, taps, C / groups)"""
     return weights.reshape(weights.shape[0], -1, weights.shape[3])
