@@ -174,8 +174,8 @@ class Program:
         given = as_arrays(inputs)
         samples = make_samples(self.inputs, given, None if labels is None else array_of(labels))
         real = _as_float(self.inputs, given, as_float)
-        runs = Runs(self.graph, len(samples), by)
         stage("evaluating")
+        runs = Runs(self.graph, len(samples), by)
         columns: list[list[Array]] = [[] for _ in self.outputs]
         right = 0
         for number, arrays in enumerate(samples.inputs):

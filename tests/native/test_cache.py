@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -21,7 +22,10 @@ from tinyet.native import Runs, build
 from tinyet.native.build import library_of
 from tinyet.native.runs import TARGET
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="nothing is compiled on Windows")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="nothing is compiled on Windows"),
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
+]
 
 _DEPLOYMENT = deploy(small.program().graph, TARGET)
 _IMAGE = np.zeros((1, 6, 6, 3), np.int8)

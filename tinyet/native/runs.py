@@ -14,6 +14,8 @@ from tinyet.delegates import DEFAULT
 from tinyet.deployment import deploy
 from tinyet.errors import InternalError, ToolchainError, UnsupportedOp, UsageError
 from tinyet.ir import Array, Graph, subgraphs
+from tinyet.messages.stages import stage
+from tinyet.mismatch.locate import same
 from tinyet.native.build import library_of
 from tinyet.native.library import Library
 from tinyet.opset.custom import CustomAttrs
@@ -134,18 +136,17 @@ def _library(graph: Graph) -> Library:
     together."""
     objective = Objective("speed", untiled=True)
     deployment = deploy(graph, TARGET, DEFAULT, objective=objective)
-    return Library(library_of(deployment), deployment)
+    library = Library(library_of(deployment), deployment)
+    stage("evaluating")
+    return library
 
 
 def agree(name: str, number: int, wanted: Mapping[str, Array], found: Sequence[Array]) -> None:
-    """Raise InternalError at the first element whose bits are not the reference's; any NaN is like another."""
+    """Raise InternalError at the first element that is not the reference's, as `validate` compares them."""
     for (what, right), given in zip(wanted.items(), found, strict=True):
-        same = right == given
-        if right.dtype.kind == "f":
-            bits = np.dtype(f"i{right.dtype.itemsize}")
-            same = (right.view(bits) == given.view(bits)) | (np.isnan(right) & np.isnan(given))
-        if not same.all():
-            at = int(np.flatnonzero(~same.ravel())[0])
+        alike = same(right, given)
+        if not alike.all():
+            at = int(np.flatnonzero(~alike.ravel())[0])
             raise InternalError(
                 f"the compiled C of {name} and the host reference differ in sample {number}, {what}, element {at}: "
                 f"{given.ravel()[at]!s} where it is {right.ravel()[at]!s}",
