@@ -62,23 +62,29 @@ def inverted_residual(into: int, out: int, stride: int, expand: int) -> nn.Modul
     return Residual(body) if stride == 1 and into == out else body
 
 
-def mobilenet_v2() -> nn.Module:
-    """MobileNetV2 of width 0.35 for three channels and two classes; channels are multiples of eight."""
+def mobilenet_v2(width: float = 0.35, classes: int = 2) -> nn.Module:
+    """MobileNetV2 for three channels; channels are multiples of eight."""
+
+    def wide(channels: int) -> int:
+        """At least nine tenths of channels times the width."""
+        near = max(8, int(channels * width + 4) // 8 * 8)
+        return near + 8 if near < 0.9 * channels * width else near
+
     plan = [
-        (1, 8, 1, 1),
-        (6, 8, 2, 2),
-        (6, 16, 3, 2),
-        (6, 24, 4, 2),
-        (6, 32, 3, 1),
-        (6, 56, 3, 2),
-        (6, 112, 1, 1),
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
     ]
-    parts, before = [conv(3, 16, 3, 2)], 16
+    parts, before = [conv(3, wide(32), 3, 2)], wide(32)
     for expand, channels, count, stride in plan:
         for i in range(count):
-            parts.append(inverted_residual(before, channels, stride if i == 0 else 1, expand))
-            before = channels
-    return nn.Sequential(*parts, conv(before, 1280, 1), Classifier(1280, 2))
+            parts.append(inverted_residual(before, wide(channels), stride if i == 0 else 1, expand))
+            before = wide(channels)
+    return nn.Sequential(*parts, conv(before, 1280, 1), Classifier(1280, classes))
 
 
 def autoencoder() -> nn.Module:

@@ -27,6 +27,13 @@ MARKED = re.compile(r"(<!-- figures: (\w+) -->)(.*?)(<!-- end -->)", re.DOTALL)
 NETWORKS = {"ds_cnn": "DS-CNN", "resnet8": "ResNet8"}
 """What documents call the networks of benchmarks."""
 
+EVALUATED = {
+    "mobilenet_v2_224": "MobileNetV2 1.0, 224×224",
+    "mobilenet_v2_96": "MobileNetV2 1.0, 96×96",
+    "resnet8": "ResNet8, 32×32",
+}
+"""Those of benchmarks/evaluation.py."""
+
 
 @cache
 def result(name: str) -> Any:
@@ -216,6 +223,45 @@ def footprint() -> str:
     return table((*columns[:-1], "code and harness"), 2, rows)
 
 
+# ---------------------------------------------------------------- this machine
+
+
+def evaluation() -> str:
+    """Milliseconds of a sample, in torch, in numpy and as compiled C, and the seconds before the first."""
+    rows = [
+        (
+            EVALUATED[row["network"]],
+            f"{row['torch_ms']:.2f} ms",
+            *(f"{row[way]:.2f} ms, {row[way] / row['torch_ms']:.1f}" for way in ("numpy_ms", "native_ms")),
+            f"{row['prepare_s'] + row['compile_s']:.1f} s, {row['prepare_s']:.1f}",
+        )
+        for row in result("evaluation")["networks"]
+    ]
+    heads = (
+        "a sample, on one thread",
+        "float model in torch",
+        "host reference, times torch",
+        "compiled C, times torch",
+        "to compile, from the cache",
+    )
+    return table(heads, 1, rows)
+
+
+def evaluation_machine() -> str:
+    """The processor and the compiler; within a sentence."""
+    machine = result("evaluation")["machine"]
+    return f"{machine['processor']}, {machine['gcc']}, numpy {machine['numpy']}"
+
+
+def evaluation_all() -> str:
+    """Many samples of ResNet8, by numpy and as compiled C; within a sentence."""
+    (row,) = [row for row in result("evaluation")["networks"] if row["network"] == "resnet8"]
+    return (
+        f"{row['samples']:,} images of ResNet8 take {row['all_native_s']:.0f} s, {row['judged']} of them judged; "
+        f"{row['all_numpy_s']:.0f} s by numpy"
+    )
+
+
 FIGURES: dict[str, Callable[[], str]] = {
     function.__name__: function
     for function in (
@@ -228,6 +274,9 @@ FIGURES: dict[str, Callable[[], str]] = {
         elementwise,
         widths,
         footprint,
+        evaluation,
+        evaluation_machine,
+        evaluation_all,
     )
 }
 

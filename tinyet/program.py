@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from tinyet.answers import Answers
-from tinyet.data import as_arrays, prepare_inputs, refuse_indices
-from tinyet.errors import ModelError, ProgramError
+from tinyet.data import array_of, as_arrays, make_samples, predicted, prepare_inputs, refuse_indices
+from tinyet.errors import DataError, ModelError, ProgramError
 from tinyet.errors.arguments import over_time_given, path_given
 from tinyet.files.atomic import write_whole
 from tinyet.files.reading import read_bounded
@@ -25,12 +28,37 @@ from tinyet.reference import Session, States
 from tinyet.tet.format import Contents, decode, encode
 from tinyet.version import __version__
 
+if TYPE_CHECKING:
+    from tinyet.native import By, How
+
 # Inputs and outputs that a repr shows.
 _MOST_SIDES = 16
 
 
 MAX_FILE_BYTES = 1 << 28
 """Of a .tet file."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What `Program.evaluate` found.
+
+    outputs: an array for each output, (samples, *its shape), real numbers or integers as `Program.run` gives them.
+    accuracy: the share of samples whose first output names their label; None without labels.
+    by: what has computed the last sample, "numpy" or "native". why: the reason that there is no compiled C, where that
+    was worth it; else None. judged: samples that compiled C and the host reference have computed, to the same bits.
+    """
+
+    outputs: list[Array]
+    accuracy: float | None
+    by: How
+    why: str | None
+    judged: int
+
+    def __repr__(self) -> str:
+        judged = f", {self.judged} judged by numpy" if self.by == "native" else ""
+        accuracy = "" if self.accuracy is None else f", accuracy {self.accuracy:.2%}"
+        return f"<evaluation of {len(self.outputs[0])} samples by {self.by}{judged}{accuracy}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +152,51 @@ class Program:
         """Runs of the host reference one after the other, which carry the program's states along."""
         return ProgramSession(self)
 
+    def evaluate(
+        self, *inputs: Array, labels: Array | None = None, as_float: bool | None = None, by: By = "quickest"
+    ) -> Evaluation:
+        """Many samples, one after the other; states go from each to the next, and begin as after a reset.
+
+        inputs: one array per input, (samples, …): as `run` takes each sample, without a first dimension of 1 where the
+        input has one. labels: the class of each sample, for `accuracy`. as_float: as `run` takes it.
+        by: "numpy", the host reference; "native", the program's C compiled for this machine, and every 256th sample by
+        the host reference, too, which must find the same bits; or "quickest", which begins with the host reference and
+        compiles when the samples that are left are worth it, silently staying with numpy where it cannot
+        (`Evaluation.why` says why).
+
+        Raises what `run` raises, with the number of the sample; UsageError for an unknown `by`; for "native"
+        ToolchainError without a compiler, and UnsupportedOp for operators that have no portable C; InternalError where
+        compiled C differs from the host reference, which is a fault of tinyet.
+        """
+        # It reads what a program itself does not need: kernels, planning, templates.
+        from tinyet.native import Runs
+
+        given = as_arrays(inputs)
+        samples = make_samples(self.inputs, given, None if labels is None else array_of(labels))
+        real = _as_float(self.inputs, given, as_float)
+        stage("evaluating")
+        runs = Runs(self.graph, len(samples), by)
+        columns: list[list[Array]] = [[] for _ in self.outputs]
+        right = 0
+        for number, arrays in enumerate(samples.inputs):
+            try:
+                prepared = prepare_inputs(self.inputs, arrays)
+                refuse_indices(self.graph, prepared)
+            except DataError as error:
+                error.where = f"sample {number}"
+                raise
+            found = runs.outputs(prepared)
+            right += samples.labels is not None and predicted(found[0]) == samples.labels[number]
+            for column, tensor, value in zip(columns, self.outputs, found, strict=True):
+                column.append(_finish(tensor, value, real))
+        return Evaluation(
+            outputs=[np.stack(column) for column in columns],
+            accuracy=None if samples.labels is None else right / len(samples),
+            by=runs.how,
+            why=runs.why,
+            judged=runs.judged,
+        )
+
     def streaming(
         self,
         axis: int | Sequence[int | None] | None,
@@ -194,10 +267,8 @@ class ProgramSession:
         prepared = prepare_inputs(tensors, given)
         refuse_indices(self.program.graph, prepared)
         outputs = self._session.outputs(prepared)
-        if as_float is None:
-            quantized = [x for t, x in zip(tensors, given, strict=True) if not t.type.is_itself]
-            as_float = all(x.dtype.kind == "f" for x in quantized)
-        results = [_finish(t, x, as_float) for t, x in zip(self.program.outputs, outputs, strict=True)]
+        real = _as_float(tensors, given, as_float)
+        results = [_finish(t, x, real) for t, x in zip(self.program.outputs, outputs, strict=True)]
         return results[0] if len(results) == 1 else results
 
 
@@ -232,6 +303,14 @@ def check_labels(labels: object, output: Tensor, where: str) -> tuple[str, ...]:
             "; ".join(problems), where, "one name for each element of the first output, in their order"
         )
     return names
+
+
+def _as_float(tensors: Sequence[Tensor], given: Sequence[Array], as_float: bool | None) -> bool:
+    """Whether outputs are to be real numbers: as asked, else unless a quantized input was given as integers."""
+    if as_float is not None:
+        return as_float
+    quantized = [x for t, x in zip(tensors, given, strict=True) if not t.type.is_itself]
+    return all(x.dtype.kind == "f" for x in quantized)
 
 
 def _finish(tensor: Tensor, value: Array, as_float: bool) -> Array:

@@ -23,7 +23,9 @@ from tinyet import ops
 from tinyet.analysis import analyze
 from tinyet.boards import load_board
 from tinyet.custom import CallSite, Form, custom_op, load_plugin, registered
+from tinyet.data import prepare_inputs
 from tinyet.errors import ModelError, ProgramError, ToolchainError, UnsupportedOp, UsageError
+from tinyet.native import Runs
 from tinyet.program import Program
 from tinyet.tet.format import decode
 
@@ -94,6 +96,21 @@ def test_on_the_host(integer: bool, programs: dict[bool, Program], tmp_path: Pat
     kernels = [layer.kernel for layer in result.layers]
     assert ("peak_s8" if integer else "peak_f32") in kernels
     assert "halve_f32" in kernels
+
+
+@HOST
+def test_in_this_process_when_asked_for(
+    programs: dict[bool, Program], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault in one's own C would end it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    program, data = programs[True], torch.cat(batches(5, 3)).numpy()
+    assert program.evaluate(data, by="native").judged == 1
+    runs = Runs(program.graph, 10**9)
+    for sample in data:
+        runs.outputs(prepare_inputs(program.inputs, [sample]))
+    assert runs.how == "numpy"
+    assert runs.why == 'C of your own runs in this process only where by="native" asks for it'
 
 
 @pytest.mark.emulated

@@ -23,7 +23,7 @@ _INT8 = TensorType((1, 3), DType.INT8, QuantParams.per_tensor(0.5, 0))
 _FIRST = np.array([[0, 1, -2]], np.float32)
 
 
-def _total(quantized: bool = False) -> Program:
+def total(quantized: bool = False) -> Program:
     """total = total + x, from `_FIRST` on; the output is max(total, 0)."""
     x, total, added, shown = (Tensor(name, _FLOAT) for name in ("x", "total", "added", "shown"))
     nodes: list[Node] = []
@@ -45,7 +45,7 @@ def _total(quantized: bool = False) -> Program:
 
 @pytest.mark.parametrize("quantized", [False, True])
 def test_runs_of_a_session_follow_each_other(quantized: bool) -> None:
-    program = from_bytes(_total(quantized).data, "total.tet")
+    program = from_bytes(total(quantized).data, "total.tet")
     assert [t.name for t in program.inputs] == ["x"]
     assert len(program.outputs) == 1
     session, beside, x = program.session(), program.session(), np.array([[1, 0.5, 0.5]], np.float32)
@@ -62,7 +62,7 @@ def test_runs_of_a_session_follow_each_other(quantized: bool) -> None:
 
 
 def test_a_state_is_read_set_and_checked() -> None:
-    session = _total().session()
+    session = total().session()
     x = np.zeros((1, 3), np.float32)
     mine = np.array([[5, 6, 7]], np.float32)
     session.state["total"] = mine
@@ -87,7 +87,7 @@ def test_a_state_is_read_set_and_checked() -> None:
 
 
 def test_a_program_says_what_it_keeps(tmp_path: Path) -> None:
-    program = _total(quantized=True)
+    program = total(quantized=True)
     assert "state total: int8[1x3]" in repr(program)
     program.save(tmp_path / "total.tet")
     again = tinyet.load(tmp_path / "total.tet")

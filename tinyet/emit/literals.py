@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -43,20 +45,21 @@ def scalar(value: np.generic) -> str:
 
 def array(data: Array) -> list[str]:
     """The elements, in row-major order, as lines that fit the page."""
+    if data.dtype.kind in "iu" and data.dtype.itemsize < 4:
+        return packed([f"{value}," for value in data.ravel().tolist()])
     return packed([scalar(value) + "," for value in data.ravel()])
 
 
-def packed(texts: Iterable[str]) -> list[str]:
+def packed(texts: Sequence[str]) -> list[str]:
     """Texts one after another in lines that fit the page."""
     lines: list[str] = []
-    line = ""
-    for text in texts:
-        if line and len(line) + 1 + len(text) > WIDTH - 2:
-            lines.append(line)
-            line = text
-        else:
-            line = f"{line} {text}" if line else text
-    return [*lines, line] if line else lines
+    ends, at, begin = [*accumulate(len(text) + 1 for text in texts)], 0, 0
+    while at < len(texts):
+        # A space stands between two, and none behind the last.
+        after = max(bisect_right(ends, begin + WIDTH - 1, at), at + 1)
+        lines.append(" ".join(texts[at:after]))
+        at, begin = after, ends[after - 1]
+    return lines
 
 
 def field(value: FieldValue, name_of: Callable[[str], str], indent: int) -> str:

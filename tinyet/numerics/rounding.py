@@ -84,9 +84,9 @@ def high_mul(a: npt.ArrayLike, b: npt.ArrayLike) -> Int64:
 def round_shift(x: npt.ArrayLike, exponent: npt.ArrayLike) -> Int64:
     """x / 2**exponent, halves away from zero: gemmlowp's RoundingDivideByPOT. exponent in 0…31."""
     x, exponent = np.asarray(x, np.int64), np.asarray(exponent, np.int64)
-    mask = (np.int64(1) << exponent) - 1
-    threshold = (mask >> 1) + (x < 0)
-    return np.asarray((x >> exponent) + ((x & mask) > threshold), np.int64)
+    # A half, and for negative numbers, whose sign's bits are -1, one less; nothing where nothing is shifted.
+    half, shifts = (np.int64(1) << exponent) >> 1, -(exponent > 0).astype(np.int64)
+    return np.asarray((x + half + ((x >> 63) & shifts)) >> exponent, np.int64)
 
 
 def wrap_int32(x: npt.ArrayLike) -> Int64:
@@ -101,7 +101,8 @@ def requantize(acc: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLi
     """
     shift = np.asarray(shift, np.int64)
     left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
-    shifted = wrap_int32(np.asarray(acc, np.int64) << left)
+    acc = np.asarray(acc, np.int64)
+    shifted = wrap_int32(acc << left) if np.any(left) else acc
     return round_shift(high_mul(shifted, multiplier), right)
 
 

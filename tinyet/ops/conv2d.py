@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
@@ -36,6 +37,8 @@ from tinyet.ops.shared.cost_models_float import COST_MODELS as FLOAT_CLAIMS
 from tinyet.ops.shared.factors import is_even
 from tinyet.opset import AccessOrder, Call, Constant, Kernel, Op, Struct, library_call, with_cost_models
 
+Mask = npt.NDArray[np.bool_]
+
 
 @dataclass(frozen=True)
 class Conv2d(Convolution):
@@ -51,21 +54,23 @@ class Conv2d(Convolution):
 
 def float_sums(node: Node, x: Array, weights: Array, bias: Array | None) -> float32.Float32:
     """float32 (N, out_h, out_w, out_c): bias, then one product after another, by taps, then channels."""
-    acc = np.zeros(node.output.shape, np.float32)
+    groups, shape = attrs_of(node).groups, node.output.shape
+    # Channels by groups: (N, out_h, out_w, groups, channels of a group)
+    acc = np.zeros((*shape[:3], groups, shape[3] // groups), np.float32)
     if bias is not None:
-        acc += bias.astype(np.float32)
-    w = convolution.weights_of_taps(weights).astype(np.float32)
+        acc += bias.astype(np.float32).reshape(groups, -1)
+    w = convolution.weights_of_taps(weights).astype(np.float32).reshape(*acc.shape[3:], -1, weights.shape[3])
     # Taps outside the image are left out, not added as zeros: weights may be infinite, sums may be -0.
     inside = convolution.tap_views(node, np.ones((1, *x.shape[1:3], 1), np.bool_))
+    product = np.empty_like(acc)
     with np.errstate(over="ignore", invalid="ignore"):
         for t, view in enumerate(convolution.tap_views(node, x)):
-            for group in range(attrs_of(node).groups):
-                ins, outs = convolution.channels_of_group(node, group)
-                values = view[..., ins].astype(np.float32)
-                for k in range(weights.shape[3]):
-                    added = acc[..., outs] + values[..., k : k + 1] * w[outs, t, k]
-                    acc[..., outs] = np.where(inside[t], added, acc[..., outs])
-    return acc
+            values = view.reshape(*shape[:3], groups, -1).astype(np.float32)
+            taken: Mask | bool = bool(inside[t].all()) or inside[t][..., None].astype(np.bool_)
+            for k in range(weights.shape[3]):
+                np.multiply(values[..., k : k + 1], w[:, :, t, k], out=product)
+                np.add(acc, product, out=acc, where=taken)
+    return acc.reshape(shape)
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:

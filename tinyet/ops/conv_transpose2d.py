@@ -124,28 +124,28 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     out_c, kernel_h, kernel_w, group_c = weights.shape
     _, in_h, in_w, _ = x.shape
     _, out_h, out_w, _ = node.output.shape
-    group_out = out_c // a.groups
     integer = node.input(0).dtype is not DType.FLOAT32
     # float64 holds every integer below 2**53, so the integer products are exact.
     kind = np.float64 if integer else np.float32
     zero_point = node.input(0).type.zero_point if integer else 0
     values: npt.NDArray[Any] = (x.astype(np.float64) - zero_point).astype(kind)
-    acc = np.zeros(node.output.shape, kind)
+    # Channels by groups: (N, out_h, out_w, groups, channels of a group)
+    acc = np.zeros((*node.output.shape[:3], a.groups, out_c // a.groups), kind)
     if bias is not None:
-        acc += bias.astype(kind)
+        acc += bias.astype(kind).reshape(acc.shape[3:])
+    w = weights.astype(kind).reshape(*acc.shape[3:], kernel_h, kernel_w, group_c)
+    product = np.empty_like(acc)
     for i in range(kernel_h):
         rows, row_there = reach(out_h, in_h, i, a.stride_h, a.dilation_h, a.pad_top)
         for j in range(kernel_w):
             columns, column_there = reach(out_w, in_w, j, a.stride_w, a.dilation_w, a.pad_left)
-            there = (row_there[:, None] & column_there)[:, :, None]
-            taken = values[:, rows][:, :, columns]
-            for g in range(a.groups):
-                outs = slice(g * group_out, (g + 1) * group_out)
-                for k in range(group_c):
-                    factor = weights[outs, i, j, k].astype(kind)
-                    value = taken[..., g * group_c + k, None]
-                    with np.errstate(over="ignore", invalid="ignore"):
-                        acc[..., outs] = np.where(there, acc[..., outs] + value * factor, acc[..., outs])
+            there = (row_there[:, None] & column_there)[:, :, None, None]
+            taken = values[:, rows][:, :, columns].reshape(*acc.shape[:4], group_c)
+            for k in range(group_c):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    np.multiply(taken[..., k : k + 1], w[..., i, j, k], out=product)
+                    np.add(acc, product, out=acc, where=there)
+    acc = acc.reshape(node.output.shape)
     if not integer:
         return (float32.clamp(acc.astype(np.float32), *a.clamp),)
     return (weighted.rescaled(node, acc.astype(np.int64)),)

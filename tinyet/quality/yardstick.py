@@ -3,7 +3,7 @@
 enough.
 
 Nothing here is a simulation: a quantized program is imported and goes through all passes, and its graph is evaluated
-as the device will (`reference`).
+as the device will: by the host reference, and where samples are many by compiled C that it judges (`native`).
 
 What is enough, and why, is said where the limits are: `tinyet/answers/quality.py`.
 """
@@ -11,7 +11,7 @@ What is enough, and why, is said where the limits are: `tinyet/answers/quality.p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,10 +40,10 @@ from tinyet.fx.exact import Exact
 from tinyet.fx.examples import Inputs
 from tinyet.fx.mutable_buffers import Running, take_out, written_buffers
 from tinyet.ir import Array, Graph
+from tinyet.native import Runs
 from tinyet.numerics import dequantize
 from tinyet.quantization.lowering import lower_program
 from tinyet.quantization.threads import one_thread
-from tinyet.reference import Session
 
 __all__ = [
     "ALIKE",
@@ -73,14 +73,14 @@ def shipped(program: ExportedProgram) -> Graph:
     return passes.run(lower_program(program, name="model").graph)[0]
 
 
-def _answers(graph: Graph, samples: Iterable[Inputs]) -> Iterator[list[Array]]:
-    """The host reference's outputs for each sample as real numbers; states go from sample to sample."""
-    session = Session(graph)
+def _answers(graph: Graph, samples: Sequence[Inputs]) -> Iterator[list[Array]]:
+    """The graph's outputs for each sample as real numbers; states go from sample to sample."""
+    runs = Runs(graph, len(samples))
     for inputs in samples:
         given = prepare_inputs(graph.user_inputs, [tensor.detach().numpy() for tensor in inputs])
         yield [
             dequantize(value, tensor.type.quant) if tensor.type.quant is not None else value
-            for tensor, value in zip(graph.user_outputs, session.outputs(given), strict=True)
+            for tensor, value in zip(graph.user_outputs, runs.outputs(given), strict=True)
         ]
 
 

@@ -10,21 +10,25 @@ from tinyet.errors import DataError, InternalError
 from tinyet.ir import Array, Graph, Tensor
 
 
+def refuse_misfits(tensors: Sequence[Tensor], arrays: Sequence[Array], name: str) -> None:
+    """Raise DataError unless there is one array for each input, of exactly its shape and dtype. name: the graph's."""
+    if len(arrays) != len(tensors):
+        raise DataError(f"{name} has {len(tensors)} inputs, {len(arrays)} arrays were given")
+    for tensor, array in zip(tensors, arrays, strict=True):
+        if tuple(array.shape) != tensor.shape or array.dtype != tensor.dtype.numpy:
+            raise DataError(
+                f"input {tensor.name} is {tensor.type}, the array is {array.dtype}{list(array.shape)}"
+            )
+
+
 def evaluate(graph: Graph, inputs: Sequence[Array]) -> Mapping[Tensor, Array]:
     """Every value of the graph for one set of inputs, constants included; a graph with states is run by a `Session`.
 
     inputs: one array per graph input, the states' among them, of exactly its shape and dtype. Raises DataError when
     they are not.
     """
-    if len(inputs) != len(graph.inputs):
-        raise DataError(f"{graph.name} has {len(graph.inputs)} inputs, {len(inputs)} arrays were given")
-    values: dict[Tensor, Array] = {}
-    for tensor, array in zip(graph.inputs, inputs, strict=True):
-        if tuple(array.shape) != tensor.shape or array.dtype != tensor.dtype.numpy:
-            raise DataError(
-                f"input {tensor.name} is {tensor.type}, the array is {array.dtype}{list(array.shape)}"
-            )
-        values[tensor] = array
+    refuse_misfits(graph.inputs, inputs, graph.name)
+    values: dict[Tensor, Array] = dict(zip(graph.inputs, inputs, strict=True))
     for tensor in graph.constants:
         values[tensor] = tensor.array
     for node in graph.nodes:

@@ -13,6 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import NO_CLAMP, Float64
+from tinyet.ops.shared.integers import exact_dtype
 from tinyet.ops.shared.packing import interleave_pairs, interleave_quads
 from tinyet.ops.shared.shapes import expect_rank
 from tinyet.ops.shared.weighted import expect_bias
@@ -86,13 +87,6 @@ def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     return window_steps(node, attrs_of(node), kernel_h, kernel_w, axes, zero_of(node.input(0).type))
 
 
-def channels_of_group(node: Node, group: int) -> tuple[slice, slice]:
-    """Channels of a group in the input and in the output."""
-    group_c, group_out = node.input(1).shape[3], node.input(1).shape[0] // attrs_of(node).groups
-    ins = slice(group * group_c, (group + 1) * group_c)
-    return ins, slice(group * group_out, (group + 1) * group_out)
-
-
 def weights_of_taps(weights: Array) -> Array:
     """(out_c, taps, C / groups)"""
     return weights.reshape(weights.shape[0], -1, weights.shape[3])
@@ -106,14 +100,27 @@ def tap_views(node: Node, image: npt.NDArray[np.generic]) -> list[Array]:
 
 def exact_sums(node: Node, numbers: Float64, weights: Array) -> Float64:
     """The sums of the products, without bias, of integers in float64 (N, H, W, C) less their zero point."""
-    sums, w = np.zeros(node.output.shape, np.float64), weights_of_taps(weights)
-    for t, view in enumerate(tap_views(node, numbers)):
-        for group in range(attrs_of(node).groups):
-            ins, outs = channels_of_group(node, group)
-            # float64 holds every integer below 2**53, so the matrix product is exact and fast.
-            seen = view[..., ins].astype(np.float64, copy=False)
-            sums[..., outs] += seen @ w[outs, t].astype(np.float64).T
-    return sums
+    groups, (out_c, kernel_h, kernel_w, group_c) = attrs_of(node).groups, weights.shape
+    # Within the bound of `exact_dtype`, so the order in which a matrix product adds makes no difference.
+    dtype = exact_dtype(numbers, weights)
+    views, depth = tap_views(node, numbers.astype(dtype)), kernel_h * kernel_w * group_c
+    if groups == 1:
+        patches = views[0] if len(views) == 1 else np.concatenate(views, axis=3)
+        rows, columns = patches.reshape(-1, depth), weights.reshape(out_c, depth).astype(dtype).T
+        return np.asarray(np.matmul(rows, columns), np.float64).reshape(node.output.shape)
+    taps_first = weights_of_taps(weights).astype(dtype).transpose(1, 0, 2)
+    if group_c == 1:
+        wide, product = np.zeros(node.output.shape, dtype), np.empty(node.output.shape, dtype)
+        for view, w in zip(views, taps_first[..., 0], strict=True):
+            seen = view if groups == out_c else np.repeat(view, out_c // groups, axis=3)
+            wide += np.multiply(seen, w, out=product)
+        return wide.astype(np.float64)
+    # (groups, pixels, channels of a group) @ (groups, channels of a group, outputs of a group), tap by tap
+    grouped = np.zeros((groups, node.output.type.count // out_c, out_c // groups), dtype)
+    for view, w in zip(views, taps_first, strict=True):
+        seen = view.reshape(-1, groups, group_c).transpose(1, 0, 2)
+        grouped += seen @ w.reshape(groups, -1, group_c).transpose(0, 2, 1)
+    return grouped.transpose(1, 0, 2).reshape(node.output.shape).astype(np.float64)
 
 
 # ---------------------------------------------------------------- kernels

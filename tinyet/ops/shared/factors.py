@@ -29,6 +29,9 @@ from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.integers import saturated
 from tinyet.opset import Constant
 
+# Sums that are rescaled at a time, so that the arrays in between stay in a cache.
+_BLOCK = 1 << 14
+
 
 def channel_factors(node: Node) -> Float64:
     """scale(x) * scale(weights) / scale(out) of each output channel, in float64; weights are input 1."""
@@ -106,8 +109,17 @@ def rescaled(node: Node, sums: Int64, multiplier: Int64 | int, shift: Int64 | in
     """The integer output of exact sums: rescaled, from its zero point on, within the node's clamp."""
     out = node.output.type
     rule = requantize_64 if out.dtype is DType.INT16 and not is_short(node) else requantize
-    values = rule(sums, multiplier, shift) + out.zero_point
-    return saturated(values, out.dtype, clamp_range(clamp_of(node), out))
+    clamp = clamp_range(clamp_of(node), out)
+
+    def rounded(part: Int64) -> Array:
+        return saturated(rule(part, multiplier, shift) + out.zero_point, out.dtype, clamp)
+
+    if sums.ndim == 0 or max(np.ndim(multiplier), np.ndim(shift)) > 1:
+        return rounded(sums)
+    rows = sums.reshape(-1, sums.shape[-1])
+    step = max(1, _BLOCK // sums.shape[-1])
+    found = [rounded(rows[at : at + step]) for at in range(0, len(rows), step)]
+    return np.concatenate(found).reshape(sums.shape)
 
 
 def factor_constants(multiplier: Int64, shift: Int64, dtype: DType) -> tuple[Constant, Constant]:

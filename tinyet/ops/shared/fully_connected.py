@@ -10,6 +10,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Node, Shape
 from tinyet.numerics import Float64
+from tinyet.ops.shared.integers import exact_dtype
 from tinyet.ops.shared.packing import interleave_rows
 from tinyet.ops.shared.shapes import expect_rank
 from tinyet.ops.shared.weighted import expect_bias
@@ -42,8 +43,10 @@ def macs(node: Node) -> int:
 
 def exact_sums(_node: Node, numbers: Float64, weights: Array) -> Float64:
     """The sums of the products, (rows, N), of integers in float64 less their zero point."""
-    # float64 holds every integer below 2**53, so the matrix product is exact and fast.
-    return np.asarray(numbers.reshape(-1, weights.shape[1]) @ weights.T.astype(np.float64), np.float64)
+    # Within the bound of `exact_dtype`, so the order in which a matrix product adds makes no difference.
+    dtype = exact_dtype(numbers, weights)
+    rows = numbers.reshape(-1, weights.shape[1]).astype(dtype)
+    return np.asarray(rows @ weights.T.astype(dtype), np.float64)
 
 
 def size_fields(node: Node) -> dict[str, int]:

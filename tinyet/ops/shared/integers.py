@@ -13,7 +13,7 @@ import numpy as np
 
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, DType, Tensor
-from tinyet.numerics import Int64
+from tinyet.numerics import Float64, Int64
 
 INTEGERS = (DType.INT8, DType.INT16)
 """Types of quantized activations."""
@@ -53,6 +53,16 @@ def magnitudes(weights: Array) -> Int64:
     """The sum of absolute weights of each output channel (the first axis), int64 (channels,)."""
     rows = np.abs(weights.astype(np.int64)).reshape(weights.shape[0], -1)
     return np.asarray(rows.sum(axis=1), np.int64)
+
+
+def exact_dtype(numbers: Float64, weights: Array) -> type[np.float32] | type[np.float64]:
+    """The shorter type of real numbers that holds all sums of products of integers, the partial ones, too, whatever the
+    order: float32 up to 2**24, else float64, whose 2**53 the type rules keep out of reach.
+
+    numbers: any shape; weights: those of an output lie along the first axis.
+    """
+    largest = int(max(numbers.max(initial=0), -numbers.min(initial=0)))
+    return np.float32 if largest * int(magnitudes(weights).max(initial=0)) <= 1 << 24 else np.float64
 
 
 def saturated(values: Int64, dtype: DType, clamp: tuple[int, int] | None = None) -> Array:
