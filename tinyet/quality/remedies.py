@@ -37,7 +37,7 @@ from tinyet.quantization.batches import batches_of
 from tinyet.quantization.config import USUAL_OBSERVERS, make_config
 from tinyet.quantization.equalize import equalize
 from tinyet.quantization.lowering import captured
-from tinyet.quantization.quantize import quantize
+from tinyet.quantization.quantize import Quantized, quantize, quantize_fully
 from tinyet.quantization.quantizer import TinyetQuantizer
 
 OBSERVERS = ("histogram", "minmax", "mse", "percentile")
@@ -108,7 +108,7 @@ class Workbench:
     batches: Sequence[Any]
     make: Callable[[str | None], TinyetQuantizer]
     yardstick: Yardstick
-    _made: dict[Settings, ExportedProgram] = field(default_factory=dict, init=False, repr=False)
+    _made: dict[Settings, Quantized] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def _equalized(self) -> tuple[ExportedProgram, bool]:
@@ -135,8 +135,11 @@ class Workbench:
 
     def quantized(self, settings: Settings) -> ExportedProgram:
         """The program in integers; made once."""
+        return self._fully(settings).program
+
+    def _fully(self, settings: Settings) -> Quantized:
         if settings not in self._made:
-            self._made[settings] = quantize(
+            self._made[settings] = quantize_fully(
                 self.float_program(settings),
                 self.batches,
                 self.make(settings.observer),
@@ -155,7 +158,7 @@ class Workbench:
             self.make(settings.observer),
             correct_bias=settings.correct_bias,
             yardstick=self.yardstick,
-            base=self.quantized(settings),
+            base=self._fully(settings),
             **options,
         )
 

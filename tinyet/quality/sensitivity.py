@@ -21,12 +21,12 @@ from tinyet.fx.capture import example_inputs_of
 from tinyet.fx.examples import Inputs
 from tinyet.fx.origins import origin_of
 from tinyet.fx.recurrent_ops import RECURRENT
-from tinyet.quality.parts import Part, Parts, operator_names
+from tinyet.quality.parts import Part, Parts
 from tinyet.quality.patterns import Pattern, patterns_of
 from tinyet.quality.simulation import Bits, Operator, Simulation
 from tinyet.quality.yardstick import Quality, Yardstick, compare, finite, or_infinite, shipped
 from tinyet.quantization.config import QuantConfig, int8_config, int16_config
-from tinyet.quantization.quantize import quantize, samples
+from tinyet.quantization.quantize import Quantized, quantize_fully, samples
 from tinyet.quantization.quantizer import TinyetQuantizer
 from tinyet.quantization.recurrent import has_int16_form
 
@@ -225,7 +225,10 @@ class Bench:
     yardstick: Yardstick
 
     def quantized(self, quantizer: TinyetQuantizer) -> ExportedProgram:
-        return quantize(self.program, self.batches, quantizer, correct_bias=self.correct_bias)
+        return self.quantized_fully(quantizer).program
+
+    def quantized_fully(self, quantizer: TinyetQuantizer) -> Quantized:
+        return quantize_fully(self.program, self.batches, quantizer, correct_bias=self.correct_bias)
 
     def quality(self, quantized: ExportedProgram) -> Quality:
         return self.yardstick.quality(shipped(quantized))
@@ -258,7 +261,7 @@ def measure(
     yardstick: Yardstick | None = None,
     progress: Progress | None = None,
     tell: Tell | None = None,
-    base: ExportedProgram | None = None,
+    base: Quantized | None = None,
 ) -> Sensitivity:
     """What each operator and group costs the output, and what exceptions for the best of them bring and cost.
 
@@ -269,9 +272,9 @@ def measure(
     where it is at hand.
     """
     model = bench_of(program, batches, quantizer, correct_bias, yardstick)
-    base = base or model.quantized(model.quantizer)
-    base_cost = None if cost is None else cost(base)
-    quality = model.quality(base)
+    base = base or model.quantized_fully(model.quantizer)
+    base_cost = None if cost is None else cost(base.program)
+    quality = model.quality(base.program)
     say = tell or _unheard
     looked = _Look(model, base, exceptions, say)
     chosen = [] if exceptions is not None and not exceptions else looked.promising(worst or FEW)
@@ -302,12 +305,10 @@ def _unheard(_finding: object) -> None:
 class _Look:
     """All parts of a quantized program, as they are in torch."""
 
-    def __init__(
-        self, model: Bench, quantized: ExportedProgram, exceptions: Exceptions | None, say: Tell
-    ) -> None:
+    def __init__(self, model: Bench, quantized: Quantized, exceptions: Exceptions | None, say: Tell) -> None:
         self._exceptions = exceptions
-        self._simulation = Simulation(model.program, quantized, model.yardstick.chosen)
-        self._parts = Parts(self._simulation, operator_names(model.program))
+        self._simulation = Simulation(quantized.float_program, quantized.program, model.yardstick.chosen)
+        self._parts = Parts(self._simulation, model.program)
         self._base = self._simulation.left((), "float")
         self._configs = _configs(model, self._simulation)
         self._qualities: dict[tuple[str, str], Quality] = {}
@@ -325,8 +326,8 @@ class _Look:
                         patterns.append(pattern)
                         say(pattern)
         self.operators += tuple(found)
-        self._candidates = [*self._parts.operators, *self._parts.groups]
-        self.groups = tuple(self._measured(part) for part in self._candidates[len(found) :])
+        self._candidates = [*self._parts.addressed, *self._parts.groups]
+        self.groups = tuple(self._measured(part) for part in self._parts.groups)
         for group in sorted(self.groups, key=lambda g: -max(g.gains_db.values(), default=0.0))[:FEW]:
             if max(group.gains_db.values(), default=0.0) >= NEAR_DB and not self._base.enough:
                 say(group)
@@ -445,10 +446,10 @@ class _Look:
         return [(part, kind) for part in parts for kind in self._worthy(part)]
 
     def _without(self, rated: list[tuple[float, Part, str]], part: Part) -> list[tuple[float, Part, str]]:
-        """Without those that hold the part and bring no more, or more than is enough."""
+        """Without those that hold the part and bring no more, or more than is enough where that is told by decibels."""
         names = {operator.name for operator in part.operators}
         best = max(self.gain(part, kind) for kind in self._kinds(part))
-        enough = any(self._quality(part, kind).enough for kind in self._kinds(part))
+        enough = not self._base.enough and any(self._quality(part, kind).enough for kind in self._kinds(part))
         return [
             (gain, other, kind)
             for gain, other, kind in rated
@@ -507,8 +508,11 @@ def _configs(model: Bench, simulation: Simulation) -> dict[str, list[str]]:
     found = {}
     for operator in simulation.operators:
         node = nodes.get(operator.name)
-        kinds = list(exceptions_for(None if node is None else model.quantizer.config_of(node)))
-        if node is not None and node.target in RECURRENT and not has_int16_form(node):
+        if node is None:  # made by quantizing, not the user's: nobody can name it
+            found[operator.name] = []
+            continue
+        kinds = list(exceptions_for(model.quantizer.config_of(node)))
+        if node.target in RECURRENT and not has_int16_form(node):
             kinds = [kind for kind in kinds if kind != "int16"]
         found[operator.name] = kinds
     return found
