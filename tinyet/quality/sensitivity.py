@@ -423,12 +423,13 @@ class _Look:
 
     def promising(self, count: int) -> list[tuple[Part, str]]:
         """The parts with the exceptions that bring most: those first that are the smallest of all that bring about as
-        much; and for each kind a set that is made for it."""
+        much; and for each kind a set that is made for it, or all operators where decibels do not tell what is enough."""
         rated = [
             (self.gain(part, kind), part, kind) for part in self._candidates for kind in self._kinds(part)
         ]
+        kinds = list(dict.fromkeys(kind for _, _, kind in rated))
         chosen: dict[str, Part] = {}
-        for kind in dict.fromkeys(kind for _, _, kind in rated):
+        for kind in kinds if not self._base.enough else ():
             best = self._built(kind)
             if best is not None:
                 chosen.setdefault(best.name, best)
@@ -443,7 +444,16 @@ class _Look:
             chosen.setdefault(part.name, part)
             rated = self._without(rated, part)
         parts = list(chosen.values())[:count]
-        return [(part, kind) for part in parts for kind in self._worthy(part)]
+        found = [(part, kind) for part in parts for kind in self._worthy(part)]
+        if self._base.enough:
+            wholes = [(self._parts.part(self._able(kind)), kind) for kind in kinds]
+            found += [(part, kind) for part, kind in wholes if (part.name, kind) not in _names(found)]
+        return found
+
+    def _able(self, kind: str) -> list[Operator]:
+        """All operators that may have this exception."""
+        able = {o.name: o for part in self._candidates if kind in self._kinds(part) for o in part.operators}
+        return list(able.values())
 
     def _without(self, rated: list[tuple[float, Part, str]], part: Part) -> list[tuple[float, Part, str]]:
         """Without those that hold the part and bring no more, or more than is enough where that is told by decibels."""
@@ -478,6 +488,10 @@ class _Look:
                     tried.append((found.gain_over(quality), len(more), more, found))
             top = max((entry[0] for entry in tried), default=0.0)
             if not top >= NEAR_DB:
+                everything = {o.name: o for o in self._able(kind)}
+                found = self._simulation.left(everything.values(), bits)
+                if len(everything) > len(chosen) and found.gain_over(quality) >= NEAR_DB:
+                    chosen, quality = everything, found
                 break
             near = [entry for entry in tried if entry[0] >= top - NEAR_DB or entry[0] == top]
             _, _, chosen, quality = min(near, key=lambda entry: entry[1])
@@ -488,6 +502,10 @@ class _Look:
                 chosen = fewer
                 quality = left if quality.enough else quality
         return self._parts.part(chosen.values()) if chosen else None
+
+
+def _names(found: Sequence[tuple[Part, str]]) -> set[tuple[str, str]]:
+    return {(part.name, kind) for part, kind in found}
 
 
 def bench_of(
@@ -505,7 +523,7 @@ def bench_of(
 def _configs(model: Bench, simulation: Simulation) -> dict[str, list[str]]:
     """Operator → exceptions that it may have."""
     nodes = {origin_of(n).key: n for n in model.program.graph.nodes if n.op == "call_function"}
-    found = {}
+    found: dict[str, list[str]] = {}
     for operator in simulation.operators:
         node = nodes.get(operator.name)
         if node is None:  # made by quantizing, not the user's: nobody can name it

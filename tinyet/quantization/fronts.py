@@ -312,7 +312,8 @@ def _choose(trial: Trial, front: _Front, quantizer: TinyetQuantizer) -> tuple[di
     the result keeps the aim, or a decibel less than all in float gives.
     """
     given = _given_bits(front, quantizer)
-    free = [n for n in front.nodes if quantizer.is_free(n) and n.target in rules.KNOWN]
+    # What rescales columns stands in the layer's module, of which a user may have said something: not of this.
+    free = [n for n in front.nodes if (quantizer.is_free(n) or _is_ours(n)) and n.target in rules.KNOWN]
     best = {**given, **dict.fromkeys(free, FLOAT)}
     aim = min(AIM, trial.quality(best, front.bits) - 1.0)
     behind, ahead = _distances(front)
