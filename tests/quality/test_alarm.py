@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.export import ExportedProgram
 
 import tinyet
 from tests import small
@@ -24,7 +25,10 @@ from tinyet.data import Data
 from tinyet.errors import ProgramError, QuantizationError, TinyetWarning
 from tinyet.program import Program, from_bytes
 from tinyet.quality.alarm import MOST_SAMPLES, Judge, measure, measured
+from tinyet.quantization import quantize
 from tinyet.quantization.batches import MOST_KEPT, KeptSamples
+from tinyet.quantization.fronts import Mended
+from tinyet.quantization.quantizer import TinyetQuantizer
 from tinyet.reference import Session
 from tinyet.reference.nearly import NearSession
 
@@ -39,6 +43,17 @@ SPOILT: dict[Callable[[], Ruined], list[tuple[str, str]]] = {
 }
 
 
+@pytest.fixture
+def unmended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands before the first layer stays as it is, int8 throughout, as plain PT2E has it."""
+
+    def as_it_is(program: ExportedProgram, quantizer: TinyetQuantizer, _samples: object) -> Mended:
+        return Mended(program, quantizer)
+
+    monkeypatch.setattr(quantize, "mend_fronts", as_it_is)
+
+
+@pytest.mark.usefixtures("unmended")
 @pytest.mark.parametrize("make", SPOILT, ids=lambda make: make.__name__)
 def test_it_rings_and_says_where_it_begins(make: Callable[[], Ruined]) -> None:
     network = make()
@@ -50,7 +65,7 @@ def test_it_rings_and_says_where_it_begins(make: Callable[[], Ruined]) -> None:
     assert answers.source == "calibration"
     assert [each.op for each in answers.begins] == [op for op, _ in SPOILT[make]]
     for each, (_, line) in zip(answers.begins, SPOILT[make], strict=True):
-        assert "ruined_networks.py:" in each.layer
+        assert f"{network.name}.py:" in each.layer
         assert line in each.layer
     alarm = str(told[0].message)
     assert f"begins at {SPOILT[make][0][0]}" in alarm
@@ -59,6 +74,7 @@ def test_it_rings_and_says_where_it_begins(make: Callable[[], Ruined]) -> None:
     assert from_bytes(program.data, "net.tet").answers == answers
 
 
+@pytest.mark.usefixtures("unmended")
 def test_strict_refuses() -> None:
     network = ruined_networks.table()
     arguments: dict[str, Any] = {"calibration": network.calibration, "strict": True}

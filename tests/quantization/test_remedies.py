@@ -72,6 +72,10 @@ def test_accuracy_decides_where_there_are_labels_enough() -> None:
     assert not Quality(noisy, 32).healthy
     assert not Quality(noisy, 32, accuracy=replace(good, samples=20, alike=20)).healthy, "too few"
     assert not Quality(noisy, 32, accuracy=replace(good, alike=100)).healthy, "right by luck"
+    worse = Accuracy(200, 182, 190, 14, 6, 185)
+    assert not worse.suffers
+    assert not Quality(noisy, 32, accuracy=worse).healthy, "four points may be chance: decibels decide"
+    assert Quality((OutputQuality(30.0, 30.0),), 32, accuracy=worse).healthy
 
 
 def test_the_worst_output_counts() -> None:
@@ -180,7 +184,8 @@ def test_what_is_free_heals_and_nothing_that_costs_is_proposed(unequal: Exported
     assert {name for name, _, _ in phases} == {
         "measuring the quantized model",
         "trying what is free",
-        "measuring layers",
+        "measuring the best of what is free",
+        "measuring operators",
     }
     assert found.to_json()["advice"] == ["--equalize"]
 
@@ -233,12 +238,13 @@ def test_what_costs_bytes_is_tried_where_nothing_free_is_enough(equal: ExportedP
         Settings(False, True),
         Settings(True, True),
     }
-    (whole,) = found.whole
-    assert (whole.module, whole.config, whole.is_enough) == ("", "int8", True)
-    assert whole.bytes > 0
-    assert found.advised == whole
-    assert found.flags[-2:] == ("--config", "int8")
-    assert len({entry.module for entry in found.sensitivity.exceptions}) == 1
+    assert found.advised is not None
+    assert (found.advised.config, found.advised.is_enough) == ("int8", True)
+    assert found.advised.bytes > 0
+    assert found.flags[-2:] == found.advised.flags
+    assert found.suffices
+    assert found.whole == (), "a part of them is enough"
+    assert len({entry.name for entry in found.sensitivity.exceptions}) == 1
 
 
 def test_an_output_of_indices_is_compared_by_how_many_are_equal() -> None:

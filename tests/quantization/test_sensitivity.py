@@ -76,8 +76,10 @@ def test_the_bad_layer_is_found(measured: Sensitivity) -> None:
     assert all(
         db is not None and worst.alone_sqnr_db is not None and db > worst.alone_sqnr_db + 3 for db in others
     )
-    assert measured.exceptions[0].module == "bad"
-    assert measured.exceptions[0].gain_db > 3
+    assert next(entry for entry in measured.exceptions if entry.module == "bad").gain_db > 3
+    assert all(
+        {o.name for o in entry.part.operators} >= {"conv2d_1"} for entry in measured.exceptions if entry.part
+    )
     assert [part.name for part in measured.operators] == ["x", "conv2d", "bad", "linear"] or [
         part.module for part in measured.operators
     ] == ["", "good", "bad", "head"]
@@ -101,13 +103,13 @@ def test_costs_are_those_of_compiled_programs(program: ExportedProgram, measured
             spent = compiled(quantizer.copy().set_module_name("bad", config))
             assert entry.flash_bytes == spent.flash_bytes - base.flash_bytes
             assert entry.arena_bytes == spent.arena_bytes - base.arena_bytes
-    assert {entry.config for entry in measured.exceptions} == {"int8", "int16", "float"}
+    assert {entry.config for entry in measured.exceptions if entry.module == "bad"} == {"int8", "float"}
 
 
 def test_report_is_json(measured: Sensitivity) -> None:
     record = json.loads(json.dumps(measured.to_json(), allow_nan=False))
     assert [layer["module"] for layer in record["layers"]] == ["good", "bad", "head"]
-    assert record["exceptions"][0]["module"] == "bad"
+    assert "bad" in {entry["module"] for entry in record["exceptions"]}
 
 
 def test_only_the_worst_layers_are_tried_when_so_wished(program: ExportedProgram) -> None:
@@ -116,10 +118,11 @@ def test_only_the_worst_layers_are_tried_when_so_wished(program: ExportedProgram
         program, [IMAGES], TinyetQuantizer(int4_config(weights="minmax")), exceptions={"float": None}, worst=1,
         progress=lambda done, total: seen.append((done, total)),
     )  # fmt: skip
-    assert [(entry.module, entry.config, entry.flash_bytes) for entry in found.exceptions] == [
-        ("bad", "float", None)
-    ]
-    assert seen[-1] == (4, 4)
+    (entry,) = found.exceptions
+    assert entry.part is not None
+    assert "conv2d_1" in {operator.name for operator in entry.part.operators}
+    assert (entry.config, entry.flash_bytes) == ("float", None)
+    assert seen == [(1, 1)]
 
 
 def test_what_a_layer_may_have_instead() -> None:
@@ -129,15 +132,19 @@ def test_what_a_layer_may_have_instead() -> None:
 
 
 def test_variant_that_cannot_be_compiled_is_refused_with_its_reason(program: ExportedProgram) -> None:
+    integers: list[int] = []
+
     def cost(quantized: ExportedProgram) -> Cost:
-        if any(node.args[-1] is torch.int16 for node in quantized.graph.nodes if node.args):
-            raise QuantizationError("no kernels for int16")
+        integers.append(sum("dequantize" in str(node.target) for node in quantized.graph.nodes))
+        if integers[-1] < integers[0]:
+            raise QuantizationError("no kernels for float")
         return Cost(1, 1)
 
-    found = measure(program, [IMAGES], TinyetQuantizer(int8_config()), cost=cost)
-    refused = [entry for entry in found.exceptions if entry.config == "int16"]
-    assert {entry.refused for entry in refused} == {"no kernels for int16"}
-    assert found.exceptions[-3:] == tuple(refused), "they come last"
+    found = measure(program, [IMAGES], TinyetQuantizer(int4_config(weights="minmax")), cost=cost)
+    refused = [entry for entry in found.exceptions if entry.config == "float"]
+    assert {entry.refused for entry in refused} == {"no kernels for float"}
+    assert found.exceptions[-len(refused) :] == tuple(refused), "they come last"
+    assert len(refused) < len(found.exceptions)
 
 
 # ---------------------------------------------------------------- search
@@ -169,10 +176,10 @@ def test_search_reaches_the_aim_with_few_exceptions(program: ExportedProgram) ->
     assert 0 < len(found.exceptions) <= 3
     # No exception that costs bytes is there for nothing, as the search itself has verified.
     assert found.sensitivity is not None
-    costs = {(entry.module, entry.config): entry.bytes for entry in found.sensitivity.exceptions}
+    costs = {(entry.name, entry.config): entry.bytes for entry in found.sensitivity.exceptions}
     for path, kind in found.exceptions.items():
         fewer = {(p, k) for p, k in found.exceptions.items() if p != path}
-        if costs[path, kind] >= 0:
+        if costs.get((path, kind), 1) >= 0:
             assert [step.accuracy < 0.95 for step in found.steps if set(step.exceptions) == fewer] == [True]
 
 

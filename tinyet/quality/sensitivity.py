@@ -423,7 +423,7 @@ class _Look:
 
     def promising(self, count: int) -> list[tuple[Part, str]]:
         """The parts with the exceptions that bring most: those first that are the smallest of all that bring about as
-        much; and for each kind a set that is made for it, or all operators where decibels do not tell what is enough."""
+        much; and for each kind a set that is made for it, or all operators where decibels are enough already."""
         rated = [
             (self.gain(part, kind), part, kind) for part in self._candidates for kind in self._kinds(part)
         ]
