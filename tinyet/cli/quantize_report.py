@@ -205,7 +205,7 @@ def _why_ill(quality: Quality) -> str:
     from tinyet.quality.yardstick import ALIKE, ENOUGH_DB, MOVING_DB
 
     said = []
-    if quality.accuracy is not None and quality.accuracy.suffers:
+    if quality.accuracy is not None and not quality.accuracy.decides:
         said.append(_accuracies(quality))
     if quality.sqnr_db is not None and quality.sqnr_db < ENOUGH_DB:
         said.append(_signal(quality))
