@@ -49,11 +49,12 @@ QUANTIZER = "quantizer = net.quantizer\n"
 
 @dataclass(frozen=True)
 class Row:
-    """float_score, plain, default, after: the task's figure, 0 … 1; after: None where nothing was to be done. said: the
+    """network: what tables call it. float_score, plain, default, after: the task's figure, 0 … 1; after: None where nothing was to be done. said: the
     alarm's line or the quiet one; rings: which. advice: options that the report gives. seconds: of the processor, to
     compile, and of the report."""
 
     name: str
+    network: str
     figure: str
     float_score: float
     plain: float
@@ -120,6 +121,7 @@ def row_of(name: str) -> Row:
             after = scored(network, tinyet.load("after.tet"))
     return Row(
         name,
+        NETWORKS[name][0],
         network.figure,
         round(float_score(network), 4),
         round(plain_score(network), 4),

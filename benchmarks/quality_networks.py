@@ -329,7 +329,7 @@ class _Ratios(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         age, income, volts, pressure, share, errors = x.unbind(1)
         columns = [
-            age / 10, torch.log(income), (volts - 3.7) * 5, (pressure - 1013) / 10,
+            (age - 45) / 10, 2 * torch.log(income / 40000), (volts - 3.7) * 5, (pressure - 1013) / 10,
             torch.log(share / (1 - share)), torch.log1p(errors),
         ]  # fmt: skip
         y: torch.Tensor = self.body(torch.stack(columns, 1))

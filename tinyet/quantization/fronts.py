@@ -376,7 +376,8 @@ def _note(front: _Front, changed: Mapping[fx.Node, int], bits: int, before: floa
     if any(_is_ours(node) for node in front.nodes):
         done.append("its columns are shifted and scaled, which its weights take back")
     for more, words in ((16, "in int16"), (FLOAT, "in float")):
-        names = dict.fromkeys(op_name(node).split(".")[1] for node, own in changed.items() if own == more)
+        named = [node for node, own in changed.items() if own == more and not _is_ours(node)]
+        names = dict.fromkeys(origin_of(node).key for node in named)  # as --op and set_operator take them
         if names:
             done.append(f"{', '.join(names)} {words}")
     return Note(
