@@ -265,9 +265,9 @@ def measured(
 
 
 def on_evaluation(program: Program, data: Data) -> Answers | None:
-    """The answers to evaluation data, with the accuracy of up to MOST_LABELLED samples where there are labels. What they say
-    of where it begins in calibration data stays: there nothing is clipped. Raises DataError for data that does not
-    fit."""
+    """The answers to evaluation data, with the accuracy of up to MOST_LABELLED samples where there are labels. What the
+    program's own say of where it begins in calibration data stays: there nothing is clipped. Raises DataError for data
+    that does not fit."""
     count = _affordable(program, FEWEST_LABELLED, MOST_LABELLED)
     given = make_samples(program.inputs, data.arrays, data.labels).first(count)
     return beginning_as_known(program, measure(program, given.inputs, "evaluation", given.labels))

@@ -260,13 +260,26 @@ class Diagnosis:
         is needed or helps."""
         if not self.exceptions:
             return None
-        enough = [entry for entry in self.exceptions if entry.is_enough and self._tells]
-        return min(enough, key=lambda e: e.bytes) if enough else max(self.exceptions, key=lambda e: e.gain_db)
+        enough = [entry for entry in self.exceptions if self._known(entry)]
+        if enough:
+            return min(enough, key=lambda e: e.bytes)
+        some = [entry for entry in self.exceptions if not self._is_everything(entry)]
+        return max(some or self.exceptions, key=lambda e: e.gain_db)
+
+    def _known(self, entry: Exception_) -> bool:
+        """Whether the model is known to be healthy with it."""
+        return entry.is_enough and (self._tells or entry.accuracy is not None)
+
+    def _is_everything(self, entry: Exception_) -> bool:
+        """Whether it leaves the whole model in float, which helps always."""
+        parts = sum(part.kind != "input" for part in self.sensitivity.operators)
+        own = () if entry.part is None else entry.part.operators
+        return entry.config == "float" and 0 < parts <= sum(operator.makes for operator in own)
 
     @property
     def suffices(self) -> bool:
         """Whether the model is known to be healthy with what is advised."""
-        return self.healed or (self.advised is not None and self.advised.is_enough and self._tells)
+        return self.healed or (self.advised is not None and self._known(self.advised))
 
     @property
     def flags(self) -> tuple[str, ...]:

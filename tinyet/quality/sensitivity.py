@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from tinyet import ops
 from tinyet.errors import QuantizationError, TinyetError
 from tinyet.fx.capture import example_inputs_of
 from tinyet.fx.examples import Inputs
@@ -40,6 +41,8 @@ Tell = Callable[[object], None]
 
 FEW = 3
 """Parts that exceptions are verified for, unless it is said how many."""
+MOST_COUNTED = 1_000_000_000
+"""Multiply-accumulates of all labelled samples, to count what each exception does to accuracy."""
 NEAR_DB = 1.0
 """What brings as much but for this is as good."""
 
@@ -125,7 +128,8 @@ class Exception_:  # noqa: N801 - Exception is Python's
     layers. config: the configuration's name (`make_config`). output_sqnr_db: SQNR of the model's worst output with
     it, None where it is refused; gain_db: how much more its worst output has. flash_bytes, arena_bytes: what it costs
     more (negative: less) than the model without exceptions; None when no costing was given. refused: why the variant
-    cannot be compiled; empty when it can. is_enough: whether every output is good enough with it (`quality`).
+    cannot be compiled; empty when it can. is_enough: whether every output is good enough with it (`quality`), or the
+    accuracy, where that was measured because decibels do not tell.
     """
 
     module: str
@@ -138,6 +142,7 @@ class Exception_:  # noqa: N801 - Exception is Python's
     is_enough: bool = False
     operators: str = ""
     part: Part | None = field(default=None, repr=False, compare=False)
+    accuracy: float | None = None
 
     @property
     def bytes(self) -> int:
@@ -275,13 +280,14 @@ def measure(
     base = base or model.quantized_fully(model.quantizer)
     base_cost = None if cost is None else cost(base.program)
     quality = model.quality(base.program)
+    counted = quality.enough and model.yardstick.labels is not None and _affordable(model, base.program)
     say = tell or _unheard
     looked = _Look(model, base, exceptions, say)
     chosen = [] if exceptions is not None and not exceptions else looked.promising(worst or FEW)
     found: list[Exception_] = []
     for part, kind in chosen:
         variant = model.quantized(part.set_in(model.quantizer.copy(), looked.config(kind)))
-        entry = judge_exception(part, kind, variant, model.yardstick, quality, base_cost, cost)
+        entry = judge_exception(part, kind, variant, model.yardstick, quality, base_cost, cost, counted)
         found.append(entry)
         say(entry)
         if progress is not None:
@@ -300,6 +306,12 @@ def measure(
 
 def _unheard(_finding: object) -> None:
     """Where nobody is told."""
+
+
+def _affordable(model: Bench, quantized: ExportedProgram) -> bool:
+    """Whether the labelled samples can be run once for each exception."""
+    macs = sum(ops.op_of(node).macs(node) for node in shipped(quantized).nodes)
+    return macs * len(model.yardstick.samples) <= MOST_COUNTED
 
 
 class _Look:
@@ -544,12 +556,14 @@ def judge_exception(
     base: Quality,
     base_cost: Cost | None,
     cost: Costing | None,
+    counted: bool = False,
 ) -> Exception_:
-    """Compare the exception's model `quantized` with that of `base`. part: None for all layers."""
+    """Compare the exception's model `quantized` with that of `base`. part: None for all layers. counted: by
+    accuracy, too."""
     path = "" if part is None else part.module
     others = "" if part is None or path else part.name
     try:
-        quality = yardstick.quality(shipped(quantized))
+        quality = yardstick.quality(shipped(quantized), accuracy=counted)
         spent = None if cost is None else cost(quantized)
     except TinyetError as error:
         return Exception_(path, kind, None, 0.0, None, None, error.what, operators=others, part=part)
@@ -557,5 +571,14 @@ def judge_exception(
     if spent is not None and base_cost is not None:
         more = spent.flash_bytes - base_cost.flash_bytes, spent.arena_bytes - base_cost.arena_bytes
     return Exception_(
-        path, kind, quality.sqnr_db, quality.gain_over(base), *more, "", quality.enough, others, part
+        path,
+        kind,
+        quality.sqnr_db,
+        quality.gain_over(base),
+        *more,
+        "",
+        quality.healthy if counted else quality.enough,
+        others,
+        part,
+        None if quality.accuracy is None else quality.accuracy.share,
     )
