@@ -213,6 +213,40 @@ def widths() -> str:
     return table(("layer", "int8", "int16 activations", "", "int4 weights", ""), 1, rows)
 
 
+# ---------------------------------------------------------------- answers
+
+
+def quality() -> str:
+    """What quantization does to answers, what the alarm says, and whether what it says to do helps."""
+    heads = (
+        "network",
+        "alarm",
+        "the report says",
+        "figure",
+        "float",
+        "plain",
+        "default",
+        "after",
+        "compile, s",
+        "report, s",
+    )
+    rows = []
+    for row in result("quality"):
+        scores = [row[name] for name in ("float_score", "plain", "default", "after")]
+        rows.append(
+            (
+                row["network"],
+                "**rings**" if row["rings"] else "silent",
+                f"`{row['advice']}`" if row["advice"] else "",
+                row["figure"],
+                *("" if score is None else f"{100 * score:.1f} %" for score in scores),
+                row["compile_seconds"],
+                "" if row["report_seconds"] is None else row["report_seconds"],
+            )
+        )
+    return table(heads, 4, rows)
+
+
 # ---------------------------------------------------------------- sizes
 
 
@@ -273,6 +307,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         against_cmsis_nn,
         elementwise,
         widths,
+        quality,
         footprint,
         evaluation,
         evaluation_machine,

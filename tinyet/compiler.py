@@ -140,11 +140,14 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
         progress=progress,
     )
     if program.answers is not None and not program.answers.healthy:
-        warnings.warn(TinyetWarning(f"{program.answers.warning}\n{LOOK_CLOSER}"), stacklevel=2)
+        warnings.warn(TinyetWarning(f"{program.answers.warning}\n{look_closer(quantizer)}"), stacklevel=2)
     return program
 
 
-LOOK_CLOSER = "to look closer: tinyet.diagnose(model, example_inputs, calibration=batches)"
+def look_closer(quantizer: object) -> str:
+    """The call that says why the answers of a program are not the model's."""
+    own = "" if quantizer is None else ", quantizer=quantizer"
+    return f"to look closer: tinyet.diagnose(model, example_inputs, calibration=batches{own})"
 
 
 def compiled(
@@ -212,7 +215,7 @@ def compiled(
         require_integer(program, lowered.in_float)
     program = measured(program, lowered.samples, evaluation)
     if strict:
-        require_answers(program, LOOK_CLOSER if evaluation is None else None)
+        require_answers(program, look_closer(quantizer) if evaluation is None else None)
     if isinstance(over_time, OverTime):
         program = program.streaming(
             over_time.axis, hop=over_time.hop, edges=over_time.edges, channels_last=channels_last
@@ -370,12 +373,13 @@ def dump_given(dump: DumpTo | None) -> Dump | None:
     return write
 
 
-def require_integer(program: Program, asked: Container[str] = ()) -> None:
+def require_integer(program: Program, asked: Container[str] | None = None) -> None:
     """Raise ModelError, listing them, when layers compute in float that nobody asked to (`strict`).
 
-    asked: what the quantizer was told to leave in float, by the keys of its origins.
+    asked: what the quantizer was told to leave in float, by the keys of its origins; None where it cannot be told.
     """
-    floats = [n for n in float_layers(program.graph) if not any(o.key in asked for o in n.origins)]
+    told = () if asked is None else asked
+    floats = [n for n in float_layers(program.graph) if not any(o.key in told for o in n.origins)]
     if floats:
         why = {note.origin: note.text for note in program.notes}
         lines = [
@@ -385,9 +389,20 @@ def require_integer(program: Program, asked: Container[str] = ()) -> None:
         ]
         raise ModelError(
             f"{len(floats)} layer(s) compute in float:\n{bullet_list(lines)}",
-            hint="give calibration data, leave strict away, or exclude them on purpose: "
-            "TinyetQuantizer().set_module_name(name, None)",
+            hint=_on_purpose(program, floats if asked is not None else []),
         )
+
+
+def _on_purpose(program: Program, floats: Sequence[Node]) -> str:
+    """How to be strict with layers in float. floats: those that can be told by their names."""
+    keys = dict.fromkeys(n.origins[-1].key for n in floats if n.origins)
+    if not keys or len(float_layers(program.graph)) == len(program.graph.nodes):
+        return (
+            "give calibration data, leave strict away, or exclude them on purpose: "
+            "TinyetQuantizer().set_module_name(name, None)"
+        )
+    settings = "".join(f'.set_operator("{key}", None)' for key in keys)
+    return f"leave strict away (its notes say what int8 would spoil), or say it on purpose: TinyetQuantizer(){settings}"
 
 
 def require_answers(program: Program, hint: str | None = None) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.export import ExportedProgram
 
 import tinyet
 from tests import small
@@ -19,13 +20,15 @@ from tests.networks.suite import NETWORKS as SUITE
 from tests.quality import ruined_networks
 from tests.quality.ruined_networks import Ruined
 from tests.torch_helpers import mlperf_models
-from tinyet import TinyetQuantizer, int8_config
 from tinyet.answers import Accuracy, Answers, OutputQuality, Quality
 from tinyet.data import Data
 from tinyet.errors import ProgramError, QuantizationError, TinyetWarning
 from tinyet.program import Program, from_bytes
 from tinyet.quality.alarm import MOST_SAMPLES, Judge, measure, measured
+from tinyet.quantization import quantize
 from tinyet.quantization.batches import MOST_KEPT, KeptSamples
+from tinyet.quantization.fronts import Mended
+from tinyet.quantization.quantizer import TinyetQuantizer
 from tinyet.reference import Session
 from tinyet.reference.nearly import NearSession
 
@@ -40,46 +43,29 @@ SPOILT: dict[Callable[[], Ruined], list[tuple[str, str]]] = {
 }
 
 
-FRONT = (
-    "abs",
-    "add",
-    "amax",
-    "amin",
-    "cat",
-    "div",
-    "log",
-    "matmul",
-    "mean",
-    "mul",
-    "pow",
-    "sqrt",
-    "sub",
-    "sum",
-)
+@pytest.fixture
+def unmended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands before the first layer stays as it is, int8 throughout, as plain PT2E has it."""
+
+    def as_it_is(program: ExportedProgram, quantizer: TinyetQuantizer, _samples: object) -> Mended:
+        return Mended(program, quantizer)
+
+    monkeypatch.setattr(quantize, "mend_fronts", as_it_is)
 
 
-def plainly() -> TinyetQuantizer:
-    """A front whose operators are all said to be int8 is not mended."""
-    quantizer = TinyetQuantizer()
-    for op in FRONT:
-        quantizer.set_op(op, int8_config())
-    return quantizer
-
-
+@pytest.mark.usefixtures("unmended")
 @pytest.mark.parametrize("make", SPOILT, ids=lambda make: make.__name__)
 def test_it_rings_and_says_where_it_begins(make: Callable[[], Ruined]) -> None:
     network = make()
     with pytest.warns(TinyetWarning, match="the integers' answers are not the model's") as told:
-        program = tinyet.compile(
-            network.module, network.example_inputs, calibration=network.calibration, quantizer=plainly()
-        )
+        program = tinyet.compile(network.module, network.example_inputs, calibration=network.calibration)
     answers = program.answers
     assert answers is not None
     assert not answers.healthy
     assert answers.source == "calibration"
     assert [each.op for each in answers.begins] == [op for op, _ in SPOILT[make]]
     for each, (_, line) in zip(answers.begins, SPOILT[make], strict=True):
-        assert "ruined_networks.py:" in each.layer
+        assert f"{network.name}.py:" in each.layer
         assert line in each.layer
     alarm = str(told[0].message)
     assert f"begins at {SPOILT[make][0][0]}" in alarm
@@ -88,9 +74,10 @@ def test_it_rings_and_says_where_it_begins(make: Callable[[], Ruined]) -> None:
     assert from_bytes(program.data, "net.tet").answers == answers
 
 
+@pytest.mark.usefixtures("unmended")
 def test_strict_refuses() -> None:
     network = ruined_networks.table()
-    arguments: dict[str, Any] = {"calibration": network.calibration, "quantizer": plainly(), "strict": True}
+    arguments: dict[str, Any] = {"calibration": network.calibration, "strict": True}
     with pytest.raises(QuantizationError, match=r"SQNR .* dB \(18 are enough\)") as refused:
         tinyet.compile(network.module, network.example_inputs, **arguments)
     assert "(x - self.mean) / self.std" in (refused.value.where or "")

@@ -46,9 +46,11 @@ def test_ruined_networks_end_within_a_point_of_float(make: Callable[[], Ruined],
     network = make()
     program = tinyet.compile(network.module, network.example_inputs, calibration=network.calibration)
     assert accuracy(program, network) >= network.float_accuracy() - 0.01
+    assert program.answers is not None
+    assert program.answers.healthy
     (note,) = [n for n in program.notes if "18 are enough" in n.text]
     assert note.origin is not None
-    assert note.origin.file.endswith("ruined_networks.py")
+    assert note.origin.file.endswith(f"{network.name}.py")
     # Learned layers are integers as before.
     layers = [n for n in program.graph.nodes if n.op in ("conv2d", "linear")]
     learned = [n for n in layers if n.optional_input(2) is not None]

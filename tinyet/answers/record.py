@@ -243,4 +243,5 @@ def _kept(ratio: float | None) -> float | str | None:
 
 
 def _db(ratio: float | None) -> str:
-    return "–" if ratio is None else f"{ratio:.1f}"
+    # Without the sum, a ratio that rounds to zero from below would keep its sign.
+    return "–" if ratio is None else f"{round(ratio, 1) + 0.0:.1f}"

@@ -52,7 +52,7 @@ def compile_(
         ui.write_json(json, made_record(program, facts, compiled.warnings))
     if json == "-":
         return
-    show_answers(program, model)
+    show_answers(program, model, flags)
     ui.notes([*kept, *compiled.warnings])
     ui.say(f"{out}: program {program.name}, {out.stat().st_size} bytes")
     ui.say(f"next: tinyet generate {out} --board BOARD")

@@ -148,7 +148,7 @@ def generate(
         facts = {"name": made.name, "board": made.board.name, "kind": wanted, "path": str(made.path)}
         ui.write_json(json, made_record(program, facts, notes))
     if json != "-":
-        show_answers(program, model)
+        show_answers(program, model, flags)
         ui.notes(notes)
         _show(made)
 

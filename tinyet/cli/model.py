@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tinyet.answers import Answers
 from tinyet.cli import ui
+from tinyet.cli.options import ModelFlags
 from tinyet.data import Data, encode_data
 from tinyet.errors import IdleOptions, UsageError
 from tinyet.opening import ModelOptions, Opened, look_closer, read
@@ -57,10 +58,26 @@ def judged(program: Program, data: Data | None) -> Program:
     return program if found is None else replace(program, answers=found)
 
 
-def show_answers(program: Program, model: str) -> None:
-    """Say how far a program's answers are from the float model's: loudly where that is too far."""
+def quantize_options(flags: ModelFlags) -> list[str]:
+    """The options among these that `tinyet quantize` takes, too, but for those that only change numbers."""
+    return [
+        *(() if flags.calibration is None else ("--calibration", str(flags.calibration))),
+        *(() if flags.labels is None else ("--labels", str(flags.labels))),
+        *(("--float-io",) if flags.float_io else ()),
+        *(("--channels-last",) if flags.channels_last else ()),
+        *(() if flags.prune else ("--no-prune",)),
+    ]
+
+
+def show_answers(program: Program, model: str, flags: ModelFlags, types: Sequence[str] = ()) -> None:
+    """Say how far a program's answers are from the float model's: loudly where that is too far. types: options of
+    `tinyet quantize` that said how it was quantized."""
     if program.answers is not None:
-        tell_answers(program.answers, look_closer(model))
+        free = [
+            *(("--equalize",) if flags.equalize else ()),
+            *(("--correct-bias",) if flags.correct_bias else ()),
+        ]
+        tell_answers(program.answers, look_closer(model, [*quantize_options(flags), *types, *free]))
 
 
 def tell_answers(answers: Answers, advice: str) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from tinyet.boards import load_board
 from tinyet.cli import ui
-from tinyet.cli.model import keep_evaluation, show_answers
+from tinyet.cli.model import keep_evaluation, quantize_options, show_answers
 from tinyet.cli.options import JsonFile, MaxSamples, ModelFlags, SaveEvaluation, labels_in, takes_model
 from tinyet.cli.quantize_report import record_of, say_finding, show_choice, show_diagnosis
 from tinyet.compiler import DEFAULT_BOARD, cost_on
@@ -224,33 +224,25 @@ def quantize(
         ui.write_json(json, record_of(task.name, task.board, diagnosis, choice, out, doubts))
     if json == "-":
         return
+    types = [
+        *(["--config", config] if config else []),
+        *(f"--layer={text}" for text in layer or []),
+        *(f"--op={text}" for text in op or []),
+    ]
+    kept_outputs = ["--outputs", outputs] if outputs != "calibrated" else []
     if program is not None and diagnosis is None:  # which says the same, and more
-        show_answers(program, model)
+        said = [*types, *(["--observer", observer] if observer else []), *kept_outputs]
+        show_answers(program, model, flags, said)
     if diagnosis is not None:
-        types = [
-            *(["--config", config] if config else []),
-            *(f"--layer={text}" for text in layer or []),
-            *(f"--op={text}" for text in op or []),
-        ]
-        show_diagnosis(diagnosis, _command(model, flags), types)
+        show_diagnosis(
+            diagnosis, ["tinyet", "quantize", model, *quantize_options(flags), *kept_outputs], types
+        )
     if choice is not None:
         show_choice(choice)
     ui.notes([*kept, *(() if program is None else warnings_of(program)), *remarks, *doubts])
     if out is not None and program is not None:
         ui.say(f"{out}: program {program.name}, {out.stat().st_size} bytes")
         ui.say(f"next: tinyet generate {out} --board BOARD")
-
-
-def _command(model: str, flags: ModelFlags) -> list[str]:
-    """The arguments to repeat beside a remedy: all but types and free settings."""
-    return [
-        *("tinyet", "quantize", model),
-        *(() if flags.calibration is None else ("--calibration", str(flags.calibration))),
-        *(() if flags.labels is None else ("--labels", str(flags.labels))),
-        *(("--float-io",) if flags.float_io else ()),
-        *(("--channels-last",) if flags.channels_last else ()),
-        *(() if flags.prune else ("--no-prune",)),
-    ]
 
 
 def _check(

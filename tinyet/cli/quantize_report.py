@@ -117,7 +117,12 @@ def _said_exception(entry: Exception_) -> str:
     what = f"{entry.name or 'all layers'} in {entry.config}"
     if entry.refused:
         return f"{what}: refused, {entry.refused.splitlines()[0]}"
-    return f"{what}: {_gain(entry.gain_db)} dB, {_db(entry.output_sqnr_db)} at the output{_bytes(entry)}"
+    output = f"{_gain(entry.gain_db)} dB, {_db(entry.output_sqnr_db)} at the output"
+    return f"{what}: {output}{_counted(entry)}{_bytes(entry)}"
+
+
+def _counted(entry: Exception_) -> str:
+    return "" if entry.accuracy is None else f", accuracy {ui.percent(entry.accuracy)}"
 
 
 def _bytes(entry: Exception_) -> str:
@@ -205,7 +210,7 @@ def _why_ill(quality: Quality) -> str:
     from tinyet.quality.yardstick import ALIKE, ENOUGH_DB, MOVING_DB
 
     said = []
-    if quality.accuracy is not None and quality.accuracy.suffers:
+    if quality.accuracy is not None and not quality.accuracy.decides:
         said.append(_accuracies(quality))
     if quality.sqnr_db is not None and quality.sqnr_db < ENOUGH_DB:
         said.append(_signal(quality))
@@ -297,7 +302,8 @@ def _for_bytes(diagnosis: Diagnosis) -> str:
         most = f"of {parts} inputs, operators and groups these bring most in torch"
         return f"none of these brings a decibel: {names}; {most}" if names else "nothing was tried"
     where = advised.name or "all layers"
-    return f"{where} in {advised.config}: {_db(advised.output_sqnr_db)} dB ({_gain(advised.gain_db)}){_bytes(advised)}"
+    gain = f"{_db(advised.output_sqnr_db)} dB ({_gain(advised.gain_db)})"
+    return f"{where} in {advised.config}: {gain}{_counted(advised)}{_bytes(advised)}"
 
 
 def _show_advice(diagnosis: Diagnosis, command: Sequence[str], types: Sequence[str]) -> None:

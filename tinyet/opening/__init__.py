@@ -8,6 +8,7 @@ is imported where a model needs it, and not before.
 from __future__ import annotations
 
 import re
+import shlex
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -141,11 +142,12 @@ def open(  # noqa: A001 - the public name is tinyet.open
     return opened.program
 
 
-def look_closer(path: str) -> str:
-    """The command that says why the answers of a model, quantized, are not the model's."""
+def look_closer(path: str, options: Sequence[str] = ()) -> str:
+    """The command that says why the answers of a model, quantized, are not the model's. options: those of
+    `tinyet quantize` that it was quantized with."""
     if path.endswith((".tet", ".onnx")):
         path = "MODEL.py"
-    return f"to look closer: tinyet quantize {path} --report"
+    return f"to look closer: {shlex.join(['tinyet', 'quantize', path, *options])} --report"
 
 
 def kind_of(path: str) -> str:

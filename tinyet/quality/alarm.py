@@ -34,8 +34,10 @@ MOST_SAMPLES = 16
 MOST_MACS = 250_000_000
 """Multiply-accumulates of them together; ResNet8 has 12.5 M, and takes 20 ms for a sample."""
 FEWEST_SAMPLES = 4
-MOST_LABELLED = 256
-"""Labelled samples that are asked where decibels alone say that a program is spoilt."""
+MOST_LABELLED = 1000
+"""Labelled samples that are asked where decibels alone say that a program is spoilt: a loss of a point is ten."""
+FEWEST_LABELLED = 256
+"""As many are asked however large the network is."""
 
 
 @dataclass
@@ -231,10 +233,15 @@ def _judged(
 
 def _chosen(program: Program, count: int) -> Sequence[int]:
     """Indices of the samples to compare."""
-    macs = sum(ops.op_of(node).macs(node) for node in program.graph.nodes)
-    most = min(MOST_SAMPLES, max(FEWEST_SAMPLES, MOST_MACS // max(macs, 1)))
+    most = _affordable(program, FEWEST_SAMPLES, MOST_SAMPLES)
     step = 1 if program.states else max(1, count // most)
     return range(0, count, step)[:most]
+
+
+def _affordable(program: Program, fewest: int, most: int) -> int:
+    """How many samples MOST_MACS allow."""
+    macs = sum(ops.op_of(node).macs(node) for node in program.graph.nodes)
+    return min(most, max(fewest, MOST_MACS // max(macs, 1)))
 
 
 def measured(
@@ -258,10 +265,11 @@ def measured(
 
 
 def on_evaluation(program: Program, data: Data) -> Answers | None:
-    """The answers to evaluation data, with the accuracy of MOST_LABELLED samples where there are labels. What they say
-    of where it begins in calibration data stays: there nothing is clipped. Raises DataError for data that does not
-    fit."""
-    given = make_samples(program.inputs, data.arrays, data.labels).first(MOST_LABELLED)
+    """The answers to evaluation data, with the accuracy of up to MOST_LABELLED samples where there are labels. What the
+    program's own say of where it begins in calibration data stays: there nothing is clipped. Raises DataError for data
+    that does not fit."""
+    count = _affordable(program, FEWEST_LABELLED, MOST_LABELLED)
+    given = make_samples(program.inputs, data.arrays, data.labels).first(count)
     return beginning_as_known(program, measure(program, given.inputs, "evaluation", given.labels))
 
 

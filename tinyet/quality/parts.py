@@ -17,7 +17,7 @@ from torch.export import ExportedProgram
 from tinyet.errors import QuantizationError
 from tinyet.fx.origins import origin_of
 from tinyet.quality.simulation import Operator, Simulation
-from tinyet.quantization.annotate import op_names
+from tinyet.quantization.annotate import KNOWN, op_names
 from tinyet.quantization.config import QuantConfig
 from tinyet.quantization.quantizer import TinyetQuantizer
 
@@ -105,14 +105,20 @@ def operators_named(program: ExportedProgram, text: str) -> list[str]:
 class Parts:
     """The parts of one program, each set of operators once."""
 
-    def __init__(self, simulation: Simulation, order: Sequence[str]) -> None:
-        """order: of `operator_names`."""
+    def __init__(self, simulation: Simulation, program: ExportedProgram) -> None:
+        """program: as the user's model was captured; operators that quantizing has put into its image have no name
+        there, and are in no group."""
         self._simulation = simulation
-        self._order = list(order)
+        self._order = operator_names(program)
+        self._kinds: dict[str, set[str]] = {}
+        for node in program.graph.nodes:
+            if node.op == "call_function" and node.target in KNOWN:
+                self._kinds.setdefault(origin_of(node).key, set()).update(op_names(node))
         self._modules: dict[frozenset[str], str] = {}
-        operators = simulation.operators
+        named = set(self._order)
+        self._named = [operator for operator in simulation.operators if operator.name in named]
         self.paths: dict[str, list[Operator]] = {}
-        for operator in operators:
+        for operator in self._named:
             for path in operator.modules:
                 self.paths.setdefault(path, []).append(operator)
         for path, members in self.paths.items():
@@ -128,24 +134,25 @@ class Parts:
         alike = {o.op for o in members}
         if len(members) > 1 and len(alike) == 1:
             (op,) = alike
-            if all(o.name in chosen for o in self._simulation.operators if o.op == op):
-                return Part("kind", op.rsplit(".", 1)[0], members, members[0].source, self.part)
+            kind_name = op.rsplit(".", 1)[0]
+            if all(name in chosen for name, names in self._kinds.items() if kind_name in names):
+                return Part("kind", kind_name, members, members[0].source, self.part)
         return Part(
             "operator" if len(members) == 1 else kind,
-            self._spans(chosen),
+            self._spans(chosen) or members[0].name,
             members,
             members[0].source,
             self.part,
         )
 
     def _spans(self, chosen: set[str]) -> str:
-        """The names, with runs of them shortened; what is not quantized may lie between."""
-        quantized = {operator.name for operator in self._simulation.operators}
+        """The names, with runs of them shortened; what cannot be quantized may lie between."""
+        settable = {operator.name for operator in self._named} | self._kinds.keys()
         spans: list[list[str]] = [[]]
         for name in self._order:
             if name in chosen:
                 spans[-1].append(name)
-            elif name in quantized and spans[-1]:
+            elif name in settable and spans[-1]:
                 spans.append([])
         said = [span[0] if len(span) == 1 else f"{span[0]}..{span[-1]}" for span in spans if span]
         return ",".join(said)
@@ -158,9 +165,15 @@ class Parts:
         ]
 
     @property
+    def addressed(self) -> list[Part]:
+        """Those of them that have a name in the user's model."""
+        named = {operator.name for operator in self._named}
+        return [part for part in self.operators if part.operators[0].name in named]
+
+    @property
     def groups(self) -> list[Part]:
         """Modules, runs, kinds and values, the same operators once."""
-        operators = self._simulation.operators
+        operators = self._named
         found: dict[frozenset[str], Part] = {}
 
         def add(members: Sequence[Operator], kind: Kind) -> None:
@@ -176,7 +189,7 @@ class Parts:
             add([o for o in operators if o.op == op], "kind")
         for operator in operators:
             if operator.makes:
-                add(self.around(operator), "value")
+                add([o for o in self.around(operator) if o in operators], "value")
         return list(found.values())
 
     def around(self, operator: Operator) -> list[Operator]:

@@ -37,7 +37,7 @@ from tinyet.quantization.batches import batches_of
 from tinyet.quantization.config import USUAL_OBSERVERS, make_config
 from tinyet.quantization.equalize import equalize
 from tinyet.quantization.lowering import captured
-from tinyet.quantization.quantize import quantize
+from tinyet.quantization.quantize import Quantized, quantize, quantize_fully
 from tinyet.quantization.quantizer import TinyetQuantizer
 
 OBSERVERS = ("histogram", "minmax", "mse", "percentile")
@@ -108,7 +108,7 @@ class Workbench:
     batches: Sequence[Any]
     make: Callable[[str | None], TinyetQuantizer]
     yardstick: Yardstick
-    _made: dict[Settings, ExportedProgram] = field(default_factory=dict, init=False, repr=False)
+    _made: dict[Settings, Quantized] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def _equalized(self) -> tuple[ExportedProgram, bool]:
@@ -135,8 +135,11 @@ class Workbench:
 
     def quantized(self, settings: Settings) -> ExportedProgram:
         """The program in integers; made once."""
+        return self._fully(settings).program
+
+    def _fully(self, settings: Settings) -> Quantized:
         if settings not in self._made:
-            self._made[settings] = quantize(
+            self._made[settings] = quantize_fully(
                 self.float_program(settings),
                 self.batches,
                 self.make(settings.observer),
@@ -155,7 +158,7 @@ class Workbench:
             self.make(settings.observer),
             correct_bias=settings.correct_bias,
             yardstick=self.yardstick,
-            base=self.quantized(settings),
+            base=self._fully(settings),
             **options,
         )
 
@@ -257,13 +260,26 @@ class Diagnosis:
         is needed or helps."""
         if not self.exceptions:
             return None
-        enough = [entry for entry in self.exceptions if entry.is_enough and self._tells]
-        return min(enough, key=lambda e: e.bytes) if enough else max(self.exceptions, key=lambda e: e.gain_db)
+        enough = [entry for entry in self.exceptions if self._known(entry)]
+        if enough:
+            return min(enough, key=lambda e: e.bytes)
+        some = [entry for entry in self.exceptions if not self._is_everything(entry)]
+        return max(some or self.exceptions, key=lambda e: e.gain_db)
+
+    def _known(self, entry: Exception_) -> bool:
+        """Whether the model is known to be healthy with it."""
+        return entry.is_enough and (self._tells or entry.accuracy is not None)
+
+    def _is_everything(self, entry: Exception_) -> bool:
+        """Whether it leaves the whole model in float, which helps always."""
+        parts = sum(part.kind != "input" for part in self.sensitivity.operators)
+        own = () if entry.part is None else entry.part.operators
+        return entry.config == "float" and 0 < parts <= sum(operator.makes for operator in own)
 
     @property
     def suffices(self) -> bool:
         """Whether the model is known to be healthy with what is advised."""
-        return self.healed or (self.advised is not None and self.advised.is_enough and self._tells)
+        return self.healed or (self.advised is not None and self._known(self.advised))
 
     @property
     def flags(self) -> tuple[str, ...]:

@@ -16,17 +16,18 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from tinyet import ops
 from tinyet.errors import QuantizationError, TinyetError
 from tinyet.fx.capture import example_inputs_of
 from tinyet.fx.examples import Inputs
 from tinyet.fx.origins import origin_of
 from tinyet.fx.recurrent_ops import RECURRENT
-from tinyet.quality.parts import Part, Parts, operator_names
+from tinyet.quality.parts import Part, Parts
 from tinyet.quality.patterns import Pattern, patterns_of
 from tinyet.quality.simulation import Bits, Operator, Simulation
 from tinyet.quality.yardstick import Quality, Yardstick, compare, finite, or_infinite, shipped
 from tinyet.quantization.config import QuantConfig, int8_config, int16_config
-from tinyet.quantization.quantize import quantize, samples
+from tinyet.quantization.quantize import Quantized, quantize_fully, samples
 from tinyet.quantization.quantizer import TinyetQuantizer
 from tinyet.quantization.recurrent import has_int16_form
 
@@ -40,6 +41,8 @@ Tell = Callable[[object], None]
 
 FEW = 3
 """Parts that exceptions are verified for, unless it is said how many."""
+MOST_COUNTED = 1_000_000_000
+"""Multiply-accumulates of all labelled samples, to count what each exception does to accuracy."""
 NEAR_DB = 1.0
 """What brings as much but for this is as good."""
 
@@ -125,7 +128,8 @@ class Exception_:  # noqa: N801 - Exception is Python's
     layers. config: the configuration's name (`make_config`). output_sqnr_db: SQNR of the model's worst output with
     it, None where it is refused; gain_db: how much more its worst output has. flash_bytes, arena_bytes: what it costs
     more (negative: less) than the model without exceptions; None when no costing was given. refused: why the variant
-    cannot be compiled; empty when it can. is_enough: whether every output is good enough with it (`quality`).
+    cannot be compiled; empty when it can. is_enough: whether every output is good enough with it (`quality`), or the
+    accuracy, where that was measured because decibels do not tell.
     """
 
     module: str
@@ -138,6 +142,7 @@ class Exception_:  # noqa: N801 - Exception is Python's
     is_enough: bool = False
     operators: str = ""
     part: Part | None = field(default=None, repr=False, compare=False)
+    accuracy: float | None = None
 
     @property
     def bytes(self) -> int:
@@ -225,7 +230,10 @@ class Bench:
     yardstick: Yardstick
 
     def quantized(self, quantizer: TinyetQuantizer) -> ExportedProgram:
-        return quantize(self.program, self.batches, quantizer, correct_bias=self.correct_bias)
+        return self.quantized_fully(quantizer).program
+
+    def quantized_fully(self, quantizer: TinyetQuantizer) -> Quantized:
+        return quantize_fully(self.program, self.batches, quantizer, correct_bias=self.correct_bias)
 
     def quality(self, quantized: ExportedProgram) -> Quality:
         return self.yardstick.quality(shipped(quantized))
@@ -258,7 +266,7 @@ def measure(
     yardstick: Yardstick | None = None,
     progress: Progress | None = None,
     tell: Tell | None = None,
-    base: ExportedProgram | None = None,
+    base: Quantized | None = None,
 ) -> Sensitivity:
     """What each operator and group costs the output, and what exceptions for the best of them bring and cost.
 
@@ -269,16 +277,17 @@ def measure(
     where it is at hand.
     """
     model = bench_of(program, batches, quantizer, correct_bias, yardstick)
-    base = base or model.quantized(model.quantizer)
-    base_cost = None if cost is None else cost(base)
-    quality = model.quality(base)
+    base = base or model.quantized_fully(model.quantizer)
+    base_cost = None if cost is None else cost(base.program)
+    quality = model.quality(base.program)
+    counted = quality.enough and model.yardstick.labels is not None and _affordable(model, base.program)
     say = tell or _unheard
     looked = _Look(model, base, exceptions, say)
     chosen = [] if exceptions is not None and not exceptions else looked.promising(worst or FEW)
     found: list[Exception_] = []
     for part, kind in chosen:
         variant = model.quantized(part.set_in(model.quantizer.copy(), looked.config(kind)))
-        entry = judge_exception(part, kind, variant, model.yardstick, quality, base_cost, cost)
+        entry = judge_exception(part, kind, variant, model.yardstick, quality, base_cost, cost, counted)
         found.append(entry)
         say(entry)
         if progress is not None:
@@ -299,15 +308,19 @@ def _unheard(_finding: object) -> None:
     """Where nobody is told."""
 
 
+def _affordable(model: Bench, quantized: ExportedProgram) -> bool:
+    """Whether the labelled samples can be run once for each exception."""
+    macs = sum(ops.op_of(node).macs(node) for node in shipped(quantized).nodes)
+    return macs * len(model.yardstick.samples) <= MOST_COUNTED
+
+
 class _Look:
     """All parts of a quantized program, as they are in torch."""
 
-    def __init__(
-        self, model: Bench, quantized: ExportedProgram, exceptions: Exceptions | None, say: Tell
-    ) -> None:
+    def __init__(self, model: Bench, quantized: Quantized, exceptions: Exceptions | None, say: Tell) -> None:
         self._exceptions = exceptions
-        self._simulation = Simulation(model.program, quantized, model.yardstick.chosen)
-        self._parts = Parts(self._simulation, operator_names(model.program))
+        self._simulation = Simulation(quantized.float_program, quantized.program, model.yardstick.chosen)
+        self._parts = Parts(self._simulation, model.program)
         self._base = self._simulation.left((), "float")
         self._configs = _configs(model, self._simulation)
         self._qualities: dict[tuple[str, str], Quality] = {}
@@ -325,8 +338,8 @@ class _Look:
                         patterns.append(pattern)
                         say(pattern)
         self.operators += tuple(found)
-        self._candidates = [*self._parts.operators, *self._parts.groups]
-        self.groups = tuple(self._measured(part) for part in self._candidates[len(found) :])
+        self._candidates = [*self._parts.addressed, *self._parts.groups]
+        self.groups = tuple(self._measured(part) for part in self._parts.groups)
         for group in sorted(self.groups, key=lambda g: -max(g.gains_db.values(), default=0.0))[:FEW]:
             if max(group.gains_db.values(), default=0.0) >= NEAR_DB and not self._base.enough:
                 say(group)
@@ -422,12 +435,13 @@ class _Look:
 
     def promising(self, count: int) -> list[tuple[Part, str]]:
         """The parts with the exceptions that bring most: those first that are the smallest of all that bring about as
-        much; and for each kind a set that is made for it."""
+        much; and for each kind a set that is made for it, or all operators where decibels are enough already."""
         rated = [
             (self.gain(part, kind), part, kind) for part in self._candidates for kind in self._kinds(part)
         ]
+        kinds = list(dict.fromkeys(kind for _, _, kind in rated))
         chosen: dict[str, Part] = {}
-        for kind in dict.fromkeys(kind for _, _, kind in rated):
+        for kind in kinds if not self._base.enough else ():
             best = self._built(kind)
             if best is not None:
                 chosen.setdefault(best.name, best)
@@ -442,13 +456,22 @@ class _Look:
             chosen.setdefault(part.name, part)
             rated = self._without(rated, part)
         parts = list(chosen.values())[:count]
-        return [(part, kind) for part in parts for kind in self._worthy(part)]
+        found = [(part, kind) for part in parts for kind in self._worthy(part)]
+        if self._base.enough:
+            wholes = [(self._parts.part(self._able(kind)), kind) for kind in kinds]
+            found += [(part, kind) for part, kind in wholes if (part.name, kind) not in _names(found)]
+        return found
+
+    def _able(self, kind: str) -> list[Operator]:
+        """All operators that may have this exception."""
+        able = {o.name: o for part in self._candidates if kind in self._kinds(part) for o in part.operators}
+        return list(able.values())
 
     def _without(self, rated: list[tuple[float, Part, str]], part: Part) -> list[tuple[float, Part, str]]:
-        """Without those that hold the part and bring no more, or more than is enough."""
+        """Without those that hold the part and bring no more, or more than is enough where that is told by decibels."""
         names = {operator.name for operator in part.operators}
         best = max(self.gain(part, kind) for kind in self._kinds(part))
-        enough = any(self._quality(part, kind).enough for kind in self._kinds(part))
+        enough = not self._base.enough and any(self._quality(part, kind).enough for kind in self._kinds(part))
         return [
             (gain, other, kind)
             for gain, other, kind in rated
@@ -477,6 +500,10 @@ class _Look:
                     tried.append((found.gain_over(quality), len(more), more, found))
             top = max((entry[0] for entry in tried), default=0.0)
             if not top >= NEAR_DB:
+                everything = {o.name: o for o in self._able(kind)}
+                found = self._simulation.left(everything.values(), bits)
+                if len(everything) > len(chosen) and found.gain_over(quality) >= NEAR_DB:
+                    chosen, quality = everything, found
                 break
             near = [entry for entry in tried if entry[0] >= top - NEAR_DB or entry[0] == top]
             _, _, chosen, quality = min(near, key=lambda entry: entry[1])
@@ -487,6 +514,10 @@ class _Look:
                 chosen = fewer
                 quality = left if quality.enough else quality
         return self._parts.part(chosen.values()) if chosen else None
+
+
+def _names(found: Sequence[tuple[Part, str]]) -> set[tuple[str, str]]:
+    return {(part.name, kind) for part, kind in found}
 
 
 def bench_of(
@@ -504,11 +535,14 @@ def bench_of(
 def _configs(model: Bench, simulation: Simulation) -> dict[str, list[str]]:
     """Operator → exceptions that it may have."""
     nodes = {origin_of(n).key: n for n in model.program.graph.nodes if n.op == "call_function"}
-    found = {}
+    found: dict[str, list[str]] = {}
     for operator in simulation.operators:
         node = nodes.get(operator.name)
-        kinds = list(exceptions_for(None if node is None else model.quantizer.config_of(node)))
-        if node is not None and node.target in RECURRENT and not has_int16_form(node):
+        if node is None:  # made by quantizing, not the user's: nobody can name it
+            found[operator.name] = []
+            continue
+        kinds = list(exceptions_for(model.quantizer.config_of(node)))
+        if node.target in RECURRENT and not has_int16_form(node):
             kinds = [kind for kind in kinds if kind != "int16"]
         found[operator.name] = kinds
     return found
@@ -522,12 +556,14 @@ def judge_exception(
     base: Quality,
     base_cost: Cost | None,
     cost: Costing | None,
+    counted: bool = False,
 ) -> Exception_:
-    """Compare the exception's model `quantized` with that of `base`. part: None for all layers."""
+    """Compare the exception's model `quantized` with that of `base`. part: None for all layers. counted: by
+    accuracy, too."""
     path = "" if part is None else part.module
     others = "" if part is None or path else part.name
     try:
-        quality = yardstick.quality(shipped(quantized))
+        quality = yardstick.quality(shipped(quantized), accuracy=counted)
         spent = None if cost is None else cost(quantized)
     except TinyetError as error:
         return Exception_(path, kind, None, 0.0, None, None, error.what, operators=others, part=part)
@@ -535,5 +571,14 @@ def judge_exception(
     if spent is not None and base_cost is not None:
         more = spent.flash_bytes - base_cost.flash_bytes, spent.arena_bytes - base_cost.arena_bytes
     return Exception_(
-        path, kind, quality.sqnr_db, quality.gain_over(base), *more, "", quality.enough, others, part
+        path,
+        kind,
+        quality.sqnr_db,
+        quality.gain_over(base),
+        *more,
+        "",
+        quality.healthy if counted else quality.enough,
+        others,
+        part,
+        None if quality.accuracy is None else quality.accuracy.share,
     )

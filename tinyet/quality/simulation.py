@@ -356,6 +356,11 @@ def _reads_of(module: fx.GraphModule, reference: fx.GraphModule) -> dict[fx.Node
             found[argument] = _read_of(
                 module, argument, None if twin is None else get_constant(reference, twin)
             )
+        if any(read.first is not None or read.constant is not None for read in found.values()):
+            for place, twin in enumerate(twins if len(twins) == len(arguments) else ()):
+                plain = found[arguments[place]]
+                if plain.first is None and plain.constant is None:
+                    found[arguments[place]] = _changed(module, plain, get_constant(reference, twin))
         reads[node] = found
     return reads
 
@@ -381,6 +386,14 @@ def _read_of(module: fx.GraphModule, argument: fx.Node, exact: torch.Tensor | No
     if not steps:
         return Read(node)
     return Read(node, steps[0], steps[-1] if len(steps) > 1 else None)
+
+
+def _changed(module: fx.GraphModule, read: Read, exact: torch.Tensor | None) -> Read:
+    """Of a constant that is not rounded, a bias: as quantizing has corrected it, and in float."""
+    constant = get_constant(module, read.source)
+    if constant is None or exact is None or constant.shape != exact.shape or torch.equal(constant, exact):
+        return read
+    return Read(read.source, None, None, constant.detach(), exact.detach())
 
 
 def _is_image(constant: torch.Tensor | None, exact: torch.Tensor | None) -> bool:

@@ -126,7 +126,7 @@ def _with_types(
             if key in more and (more[key] is None or bits == 16):
                 continue  # several nodes of one operator have the widest type
             more[key] = None if bits == FLOAT else int16_config()
-        notes.append(_note(front, changed, worst, after))
+        notes.append(_note(front, changed, _fewest(front, given), worst, after))
     if not notes:
         return Mended(program, quantizer)
     if rescaled:
@@ -162,8 +162,8 @@ def _fronts(module: fx.GraphModule, quantizer: TinyetQuantizer) -> list[_Front]:
         elif node.op == "call_function" and all(source in inside for source in node.all_input_nodes):
             if not _is_learned(module, node):
                 inside.add(node)
-            elif rules.is_float(node.args[0]) and _bits(quantizer.config_of(node)) is not None:
-                readers.append(node)
+            elif rules.is_float(node.args[0]):
+                readers.append(node)  # one that stays float, too: int8 before it spoils what it reads
     pixels = pixels_of(module)
     fronts: list[_Front] = []
     for together in _groups(readers):
@@ -210,6 +210,11 @@ def _given_bits(front: _Front, quantizer: TinyetQuantizer) -> dict[fx.Node, int]
     return {
         n: (_bits(quantizer.config_of(n)) or FLOAT) if n.target in rules.KNOWN else FLOAT for n in front.nodes
     }
+
+
+def _fewest(front: _Front, given: Mapping[fx.Node, int]) -> int:
+    """Bits that the front has at least somewhere, as it is given."""
+    return min([front.bits, *given.values()])
 
 
 # ---------------------------------------------------------------- columns
@@ -307,11 +312,12 @@ def _choose(trial: Trial, front: _Front, quantizer: TinyetQuantizer) -> tuple[di
     the result keeps the aim, or a decibel less than all in float gives.
     """
     given = _given_bits(front, quantizer)
-    free = [n for n in front.nodes if quantizer.is_free(n) and n.target in rules.KNOWN]
+    # What rescales columns stands in the layer's module, of which a user may have said something: not of this.
+    free = [n for n in front.nodes if (quantizer.is_free(n) or _is_ours(n)) and n.target in rules.KNOWN]
     best = {**given, **dict.fromkeys(free, FLOAT)}
     aim = min(AIM, trial.quality(best, front.bits) - 1.0)
     behind, ahead = _distances(front)
-    for bits in sorted({front.bits, 16}):
+    for bits in sorted({_fewest(front, given), 16}):
         for distance in (behind, ahead):
             best = _narrowed(trial, front, best, free, distance, bits, aim)
     return best, trial.quality(best, front.bits)
@@ -363,18 +369,19 @@ def _distances(front: _Front) -> tuple[dict[fx.Node, int], dict[fx.Node, int]]:
     return behind, ahead
 
 
-def _note(front: _Front, changed: Mapping[fx.Node, int], before: float, after: float) -> Note:
+def _note(front: _Front, changed: Mapping[fx.Node, int], bits: int, before: float, after: float) -> Note:
     reader = front.readers[0]
     origin = origin_of(reader)
     done = []
     if any(_is_ours(node) for node in front.nodes):
         done.append("its columns are shifted and scaled, which its weights take back")
-    for bits, words in ((16, "in int16"), (FLOAT, "in float")):
-        names = dict.fromkeys(op_name(node).split(".")[1] for node, own in changed.items() if own == bits)
+    for more, words in ((16, "in int16"), (FLOAT, "in float")):
+        named = [node for node, own in changed.items() if own == more and not _is_ours(node)]
+        names = dict.fromkeys(origin_of(node).key for node in named)  # as --op and set_operator take them
         if names:
             done.append(f"{', '.join(names)} {words}")
     return Note(
-        f"in front of {origin.module or op_name(reader)}, {front.bits} bits leave {max(before, -99.0):.1f} dB of what "
+        f"in front of {origin.module or op_name(reader)}, {bits} bits leave {max(before, -99.0):.1f} dB of what "
         f"it computes, {ENOUGH:.0f} are enough; {after:.1f} dB with {'; '.join(done)}",
         origin,
     )

@@ -94,8 +94,16 @@ class Training(nn.Module):
         """
         graph = self.captured(self._times(inputs))
         kept = tuple(self.get_buffer(name) for name in self._kept_names)
-        with nullcontext() if self.training else _held(self.network):
-            results = graph.module(*inputs, *kept)
+        try:
+            with nullcontext() if self.training else _held(self.network):
+                results = graph.module(*inputs, *kept)
+        except AssertionError as error:  # torchao's own, of a range
+            raise QuantizationError(
+                f"a value becomes NaN or infinite where it is rounded ({error})",
+                hint="no session mends what stands before the first layer: leave it in float there, "
+                "TinyetQuantizer().set_operator(NAME, None), with the names in the notes of tinyet.compile "
+                "(docs/my-network-got-worse.md)",
+            ) from error
         if not kept:
             return results  # type: ignore[no-any-return]
         outputs = pytree.tree_leaves(results)
