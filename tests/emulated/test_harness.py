@@ -101,7 +101,9 @@ def test_outputs(opened: Device) -> None:
 def test_outputs_over_the_uart(board: Board, elf: Path) -> None:
     """As on the board itself and in Renode, with the very file; `opened` has one with another word in it."""
     link = PipeLink(Child(qemu.command(board, str(elf)), pipes=True))
-    with Device(link, elf=elf, ticks_per_instruction=None, bytes_per_second=qemu.BYTES_PER_SECOND) as over_uart:
+    with Device(
+        link, elf=elf, ticks_per_instruction=None, bytes_per_second=qemu.BYTES_PER_SECOND
+    ) as over_uart:
         inputs = make_inputs(11)
         assert over_uart.run(inputs).outputs == expected_outputs(inputs)
 
