@@ -96,7 +96,7 @@ DRAWN: dict[str, tuple[st.SearchStrategy[Case], int]] = {
     "expand": (expand_nodes(), 15),
     "flip": (flip_nodes(), 12),
     "linear": (linear_nodes(), 20),
-    "log_softmax": (log_softmax_nodes(), 15),
+    "log_softmax": (log_softmax_nodes(scaled=False), 15),
     "lookup": (lookup_nodes(), 20),
     "matmul": (matmul_nodes(), 20),
     "max_pool2d": (OF_INTEGERS.flatmap(lambda d: max_pool2d_nodes(d, dilation=1)), 20),
