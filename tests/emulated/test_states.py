@@ -157,7 +157,7 @@ def test_svdf(name: str, tmp_path: Path) -> None:
 
 
 def test_validate_says_which_state_is_wrong(tmp_path: Path) -> None:
-    """A Keep that keeps nothing: the outputs of the first run are right, and its states are not."""
+    """A StateWrite that writes nothing: the outputs of the first run are right, and its states are not."""
     board, program = load_board("mps2_an386"), remembering()
     deployment = deployed(program, board.target)
 
@@ -177,7 +177,7 @@ def test_validate_says_which_state_is_wrong(tmp_path: Path) -> None:
     )
     assert wrong.mismatches == 6
     assert wrong.first_mismatch is not None
-    assert (wrong.first_mismatch.op, wrong.first_mismatch.sample) == ("keep", 0)
+    assert (wrong.first_mismatch.op, wrong.first_mismatch.sample) == ("state_write", 0)
 
 
 def test_a_project_says_what_it_keeps(tmp_path: Path) -> None:

@@ -69,10 +69,10 @@ from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.cumsum import CumSum
 from tinyet.ops.div import Div
-from tinyet.ops.keep import Keep
 from tinyet.ops.lookup import Lookup
 from tinyet.ops.shared.table import every_int8
 from tinyet.ops.slice import Slice
+from tinyet.ops.state_write import StateWrite
 from tinyet.ops.unary import Unary
 from tinyet.program import Program
 from tinyet.tflite import Runtime, read_file
@@ -291,7 +291,7 @@ def ring() -> Program:
         Node(Slice(1, 2, 6), (state,), (kept,)),
         Node(Concat(1), (kept, x), (both,)),
         Node(Clamp(-5.0, 5.0), (both,), (y,)),
-        Node(Keep(), (both, state), (after,)),
+        Node(StateWrite(), (both, state), (after,)),
     )
     return Program("ring", Graph("ring", (x, state), (y, after), nodes, (first,)))
 

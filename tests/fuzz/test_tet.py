@@ -123,7 +123,7 @@ def _index(name: str, of: str) -> int:
         ("sum_kept_s8", tensor(_index("sum_kept_s8", "h_initial"), quant=QuantRecord((0.1,), (0,))), "when read"),
         ("delay_kept_s8", _reads(3, 1, 2), "what is kept lies in state h"),
         ("delay_kept_s8", _reads(2, 0, 2), "is not kept in its place"),
-        ("ring_kept_s8", _reads(3, -1, 1), "keep has no input 0"),
+        ("ring_kept_s8", _reads(3, -1, 1), "state_write has no input 0"),
     ],
 )  # fmt: skip
 def test_states_that_are_none_are_refused(name: str, change: Change, what: str) -> None:

@@ -48,7 +48,6 @@ from tinyet.ops.expand import Expand
 from tinyet.ops.flip import Flip
 from tinyet.ops.gather import Gather
 from tinyet.ops.gru import Gru
-from tinyet.ops.keep import Keep
 from tinyet.ops.l2_normalize import L2Normalize
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
@@ -76,6 +75,7 @@ from tinyet.ops.shared.unary_functions import FUNCTIONS
 from tinyet.ops.slice import Slice
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.squared_difference import SquaredDifference
+from tinyet.ops.state_write import StateWrite
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.ops.svdf import Svdf
@@ -405,20 +405,20 @@ def _kept() -> list[Program]:
         tag = dtype.suffix
         x, h = value("x", (2, 3), dtype), value("h", (2, 3), dtype)
         total = node(Add(), [x, h], dtype, None, "total")
-        kept = node(Keep(), [total.output, h], dtype, None, "h_next")
+        kept = node(StateWrite(), [total.output, h], dtype, None, "h_next")
         shown = node(Reshape((6,)), [total.output], dtype, None, "shown")
         made.append(_keeping(f"sum_kept_{tag}", [x], [h], [total, shown, kept], [kept]))
         frame, ring = value("x", (1, 3), dtype), value("ring", (4, 3), dtype)
         later = node(Slice(0, 1, 4), [ring], dtype, None, "later")
         whole = node(Concat(0), [later.output, frame], dtype, None, "whole")
         shown = node(Copy(), [whole.output], dtype, None, "shown")
-        kept = node(Keep(), [whole.output, ring], dtype, None, "ring_next")
+        kept = node(StateWrite(), [whole.output, ring], dtype, None, "ring_next")
         made.append(_keeping(f"ring_kept_{tag}", [frame], [ring], [later, whole, shown, kept], [kept]))
         before = value("g", (2, 3), dtype)
         shown = node(Copy(), [before], dtype, None, "shown")
         apart = node(Copy(), [h], dtype, None, "apart")
-        moved = node(Keep(), [apart.output, before], dtype, None, "g_next")
-        taken = node(Keep(), [x, h], dtype, None, "h_next")
+        moved = node(StateWrite(), [apart.output, before], dtype, None, "g_next")
+        taken = node(StateWrite(), [x, h], dtype, None, "h_next")
         made.append(
             _keeping(f"delay_kept_{tag}", [x], [h, before], [apart, shown, taken, moved], [taken, moved])
         )

@@ -27,7 +27,7 @@ from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files
 from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType
 from tinyet.memory import plan_memory, planner
-from tinyet.ops.keep import Keep
+from tinyet.ops.state_write import StateWrite
 from tinyet.planning import layouts, search
 
 _SEEN_AS_CXX: set[frozenset[str]] = set()
@@ -98,7 +98,7 @@ def renamed(case: Case, prefix: str) -> Node:
 
 def survive(index: int, node: Node) -> bool:
     """Whether a case's inputs are outputs, too. A state's value is written over, wherever it stands."""
-    return index % 2 == 1 and not isinstance(node.attrs, Keep)
+    return index % 2 == 1 and not isinstance(node.attrs, StateWrite)
 
 
 def build_graph(cases: Sequence[Case]) -> Graph:

@@ -28,7 +28,9 @@ test_host = bodies.host(log_softmax_nodes())
 test_litert = bodies.equals_litert("LOG_SOFTMAX", log_softmax_nodes((DType.INT8,), last=True, scaled=False))
 
 # The error is that of the terms, which may cancel.
-test_torch = along_axis.close_to_torch(torch.log_softmax, log_softmax_nodes((DType.FLOAT32,), scaled=False), 1e-6, 2e-6)
+test_torch = along_axis.close_to_torch(
+    torch.log_softmax, log_softmax_nodes((DType.FLOAT32,), scaled=False), 1e-6, 2e-6
+)
 
 
 def exact(x: along_axis.Floats) -> along_axis.Floats:

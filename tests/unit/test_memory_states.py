@@ -16,8 +16,8 @@ from tinyet.ir import DType, Graph, Node, Tensor, TensorType, constant
 from tinyet.memory import MemoryPlan, check_plan, plan_memory
 from tinyet.memory.plan import MARK, MARK_BYTES
 from tinyet.ops.copy import Copy
-from tinyet.ops.keep import OP as KEEP
-from tinyet.ops.keep import Keep
+from tinyet.ops.state_write import OP as STATE_WRITE
+from tinyet.ops.state_write import StateWrite
 from tinyet.opset import AccessOrder
 from tinyet.passes.states import keep_states
 
@@ -33,14 +33,14 @@ def stateful(graph: Graph, states: dict[Tensor, Tensor]) -> Graph:
 
 
 def kept(node: Node, index: int) -> AccessOrder | None:
-    """What the kernel of a Keep says."""
-    assert KEEP.kernels[0].access_order is not None
-    return KEEP.kernels[0].access_order(node, index)
+    """What the kernel of a StateWrite says."""
+    assert STATE_WRITE.kernels[0].access_order is not None
+    return STATE_WRITE.kernels[0].access_order(node, index)
 
 
 def planned(graph: Graph) -> MemoryPlan:
     return plan_memory(
-        graph, op_of, {}, access_order=lambda n, i: kept(n, i) if isinstance(n.attrs, Keep) else None
+        graph, op_of, {}, access_order=lambda n, i: kept(n, i) if isinstance(n.attrs, StateWrite) else None
     )
 
 
@@ -61,10 +61,10 @@ def test_every_plan_computes_its_graph(
     access_order, replaces = drawn_sweeps(seed)
 
     def said(node: Node, index: int) -> AccessOrder | None:
-        return kept(node, index) if isinstance(node.attrs, Keep) else access_order(node, index)
+        return kept(node, index) if isinstance(node.attrs, StateWrite) else access_order(node, index)
 
     def exactly(node: Node, index: int) -> bool:
-        return not isinstance(node.attrs, Keep) and replaces(node, index)
+        return not isinstance(node.attrs, StateWrite) and replaces(node, index)
 
     plan = plan_memory(
         graph,
@@ -98,7 +98,7 @@ def test_a_ring_is_moved_once() -> None:
     """The new frame is written behind the old ones; all that a run does for the ring is to move it down."""
     graph, window = ring(6)
     plan = planned(graph)
-    assert [node.op for node in plan.calls] == ["mix", "keep"]
+    assert [node.op for node in plan.calls] == ["mix", "state_write"]
     (state,) = graph.states
     assert plan.offset(window) == plan.offset(state.value) == plan.offset(state.next)
     assert plan.offset(graph.inputs[0]) == plan.offset(window) + 6 * 4
@@ -113,7 +113,7 @@ def test_states_that_change_places() -> None:
     graph = stateful(b.graph(result), {one: other, other: view})
     plan = planned(graph)
     assert [node.op for node in plan.calls].count("copy") == 2
-    execute(graph, plan, {}, lambda n, i: kept(n, i) if isinstance(n.attrs, Keep) else None)
+    execute(graph, plan, {}, lambda n, i: kept(n, i) if isinstance(n.attrs, StateWrite) else None)
 
 
 def test_a_state_is_read_before_it_is_written() -> None:
@@ -125,7 +125,7 @@ def test_a_state_is_read_before_it_is_written() -> None:
     following = b.pointwise(x)
     graph = stateful(b.graph(late), {state: following})
     plan = planned(graph)
-    assert plan.calls[-1].op == "keep"
+    assert plan.calls[-1].op == "state_write"
 
 
 def test_the_check_wants_a_state_in_one_place() -> None:
@@ -152,7 +152,7 @@ def test_the_check_wants_what_is_kept_to_be_there() -> None:
             {},
             align=4,
             scratch_align=8,
-            access_order=lambda n, i: kept(n, i) if isinstance(n.attrs, Keep) else None,
+            access_order=lambda n, i: kept(n, i) if isinstance(n.attrs, StateWrite) else None,
         )
 
 

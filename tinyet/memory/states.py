@@ -12,19 +12,19 @@ from tinyet.memory.aliases import AliasSets
 from tinyet.memory.buffers import Buffer
 from tinyet.memory.candidate_plan import FusionRefusedError, variables_of
 from tinyet.memory.plan import MARK, MARK_BYTES
-from tinyet.ops.keep import Keep
+from tinyet.ops.state_write import StateWrite
 
 
 class States:
-    """The states of a graph. kept: for each Keep, its output and the state's value.
+    """The states of a graph. kept: for each StateWrite, its output and the state's value.
 
-    A value is there before the first call, like an input, and a Keep's result after the last, like an output: the
+    A value is there before the first call, like an input, and a StateWrite's result after the last, like an output: the
     block that holds both is alive throughout.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.kept = {
-            node: (node.output, node.input(1)) for node in graph.nodes if isinstance(node.attrs, Keep)
+            node: (node.output, node.input(1)) for node in graph.nodes if isinstance(node.attrs, StateWrite)
         }
         self._survive = bool(graph.states)
 
@@ -47,7 +47,7 @@ class States:
         return [Buffer(MARK, MARK_BYTES, -1, calls, MARK_BYTES)] if self._survive else []
 
     def before(self, aliases: AliasSets, node: Node, calls: Iterable[Node]) -> list[Node]:
-        """The calls that read bytes over which a Keep writes; of any other node none."""
+        """The calls that read bytes over which a StateWrite writes; of any other node none."""
         if node not in self.kept:
             return []
         output, _ = self.kept[node]

@@ -36,7 +36,6 @@ from tinyet.ops import (
     flip,
     gather,
     gru,
-    keep,
     l2_normalize,
     layer_norm,
     linear,
@@ -76,6 +75,7 @@ from tinyet.ops import (
     signal_window,
     softmax,
     squared_difference,
+    state_write,
     sub,
     svdf,
     unary,
@@ -113,7 +113,7 @@ OPS: tuple[Op, ...] = (
     flip.OP,
     gather.OP,
     gru.OP,
-    keep.OP,
+    state_write.OP,
     l2_normalize.OP,
     layer_norm.OP,
     linear.OP,
@@ -288,7 +288,11 @@ def state_problems(graph: Graph) -> list[str]:
                 "state {}: it is {} at first, {} when read, {} when written".format(state.name, *types)
             )
         writer = graph.producer(state.next)
-        if writer is None or not isinstance(writer.attrs, keep.Keep) or writer.inputs[1:] != (state.value,):
+        if (
+            writer is None
+            or not isinstance(writer.attrs, state_write.StateWrite)
+            or writer.inputs[1:] != (state.value,)
+        ):
             found.append(f"state {state.name}: {state.next.name} is not kept in its place")
             continue
         others = [other.name for other in under(writer.input(0)) if other != state]
@@ -299,7 +303,7 @@ def state_problems(graph: Graph) -> list[str]:
     found += [
         f"{node.output.name} is kept, and is no state"
         for node in graph.nodes
-        if isinstance(node.attrs, keep.Keep) and node.output not in kept
+        if isinstance(node.attrs, state_write.StateWrite) and node.output not in kept
     ]
     return found
 
@@ -313,7 +317,7 @@ def _rule_complaints(node: Node) -> list[str]:
         f"{kept.output.name} is kept, and is no state"
         for graph in subgraphs(node.attrs)
         for kept in graph.nodes
-        if isinstance(kept.attrs, keep.Keep)
+        if isinstance(kept.attrs, state_write.StateWrite)
     ]
     found = [f"in it, {text}" for text in inner] or complaints(op_of(node), node)
     if not found:

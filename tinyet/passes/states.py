@@ -11,9 +11,9 @@ from tinyet.numerics import quantize
 from tinyet.ops import may_lie_in, op_of
 from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
-from tinyet.ops.keep import Keep
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
+from tinyet.ops.state_write import StateWrite
 from tinyet.opset import Op
 from tinyet.passes.rewrite import Names
 
@@ -103,7 +103,7 @@ def carry_on(graph: Graph) -> Graph:
 
 
 def keep_states(graph: Graph, op_of: Callable[[Node], Op] = op_of) -> Graph:
-    """A Keep for each state, which writes the next value over the present one. A kept value that may be another
+    """A StateWrite for each state, which writes the next value over the present one. A kept value that may be another
     state's bytes is copied before, and so is a result that may be any state's: these bytes may be overwritten by
     then."""
     values = {state.value for state in graph.states}
@@ -123,7 +123,7 @@ def keep_states(graph: Graph, op_of: Callable[[Node], Op] = op_of) -> Graph:
     for state in graph.states:
         source = apart(state.next, f"{state.name}_copy", state.value)
         kept = Tensor(names.fresh(f"{state.name}_next"), state.value.type)
-        keeps.append(Node(Keep(), (source, state.value), (kept,), _origins(graph, state.next)))
+        keeps.append(Node(StateWrite(), (source, state.value), (kept,), _origins(graph, state.next)))
     outputs += [node.output for node in keeps]
     return graph.replace(outputs=outputs, nodes=[*graph.nodes, *copies, *keeps])
 

@@ -131,6 +131,6 @@ def pinned(candidates: Candidates, names: Mapping[str, Node], pins: Mapping[str,
             wrong.append(f"{layer}: {symbol} does not compute it; what does: {', '.join(symbols)}")
     if wrong:
         raise UsageError(
-            "; ".join(wrong), hint="`tinyet analyze` lists the kernels of each layer; --delegate allows more"
+            "; ".join(wrong), hint="`tinyet analyze` lists the kernels of each layer; --delegates allows more"
         )
     return found

@@ -16,8 +16,8 @@ from tinyet.exporters.tflite import (
 from tinyet.exporters.tflite.context import Context, Handler, RefusedError
 from tinyet.exporters.tflite.variables import keep, write_states
 from tinyet.ir import Attrs, Graph, Note, Tensor
-from tinyet.ops.keep import Keep
 from tinyet.ops.shared.factors import is_even, is_short
+from tinyet.ops.state_write import StateWrite
 from tinyet.tflite import Model, Runtime, Signature, Subgraph
 
 HANDLERS: Mapping[type[Attrs], Handler] = {
@@ -26,7 +26,7 @@ HANDLERS: Mapping[type[Attrs], Handler] = {
     **handlers_shape.HANDLERS,
     **handlers_functions.HANDLERS,
     **handlers_elementwise.HANDLERS,
-    Keep: keep,
+    StateWrite: keep,
 }
 """Which row takes which operator: the one list of what is taken."""
 

@@ -15,11 +15,11 @@ from tinyet.opset import Op
 
 
 @dataclass(frozen=True)
-class Keep(Attrs):
+class StateWrite(Attrs):
     """inputs: what is to be kept, of any shape; the state's value of before. Output: the first, in the place of the
     second, which nobody reads any more."""
 
-    name: ClassVar[str] = "keep"
+    name: ClassVar[str] = "state_write"
 
 
 def reference(_node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
@@ -29,7 +29,7 @@ def reference(_node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 
 
 OP = Op(
-    attrs=Keep,
+    attrs=StateWrite,
     summary="a state's value for the next run, where the state lies",
     infer=same_shape,
     reference=reference,
