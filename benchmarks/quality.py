@@ -50,8 +50,8 @@ QUANTIZER = "quantizer = net.quantizer\n"
 @dataclass(frozen=True)
 class Row:
     """network: what tables call it. float_score, plain, default, after: the task's figure, 0 … 1; after: None where
-    nothing was to be done. said: the alarm's line or the quiet one; rings: which. advice: options that the
-    report gives. seconds: of the processor, to compile, and of the report."""
+    nothing was to be done. said: the alarm's line or the quiet one; rings: which. advice: options the report gives.
+    seconds: of the processor, to compile, and of the report."""
 
     name: str
     network: str

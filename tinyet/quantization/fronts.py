@@ -70,11 +70,14 @@ class _Front:
     bits: int
 
 
-def mend_fronts(program: ExportedProgram, quantizer: TinyetQuantizer, samples: Sequence[Inputs]) -> Mended:
+def mend_fronts(
+    program: ExportedProgram, quantizer: TinyetQuantizer, samples: Sequence[Inputs], *, rescale: bool = True
+) -> Mended:
     """What is to be quantized, and how, so that no front is spoilt. What the quantizer was told of a place by name,
     operator or type stays as it was told.
 
     program: of `capture`, not quantized. samples: inputs of the program's shapes; MOST_SAMPLES of them are looked at.
+    rescale: columns, too, which changes the program; otherwise types alone.
     """
     step = max(len(samples) / MOST_SAMPLES, 1)
     chosen = [samples[int(i * step)] for i in range(min(len(samples), MOST_SAMPLES))]
@@ -91,7 +94,7 @@ def mend_fronts(program: ExportedProgram, quantizer: TinyetQuantizer, samples: S
             if before >= ENOUGH:
                 continue
             spoilt.update(dict.fromkeys(front.readers, before))
-            if trial.quality(dict.fromkeys(front.nodes, FLOAT), front.bits) < ENOUGH:
+            if rescale and trial.quality(dict.fromkeys(front.nodes, FLOAT), front.bits) < ENOUGH:
                 _rescale_columns(module, front, trial)
         if not spoilt:
             return Mended(program, quantizer)

@@ -19,9 +19,10 @@ quantizers.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NoReturn
 
 import torch
@@ -35,8 +36,10 @@ from tinyet.fx.argument_checks import check_model
 from tinyet.fx.capture import capture
 from tinyet.fx.examples import Example, example_of
 from tinyet.fx.log_filter import quiet
+from tinyet.quantization.fronts import MOST_SAMPLES, mend_fronts
 from tinyet.quantization.qparam_sharing import extremes_of
-from tinyet.quantization.quantize import Prepared, convert, prepare
+from tinyet.quantization.quantize import Prepared, as_batches, convert, prepare, samples
+from tinyet.quantization.quantizer import TinyetQuantizer
 from tinyet.quantization.range_clipping import narrow_masks
 
 with quiet():
@@ -100,9 +103,8 @@ class Training(nn.Module):
         except AssertionError as error:  # torchao's own, of a range
             raise QuantizationError(
                 f"a value becomes NaN or infinite where it is rounded ({error})",
-                hint="no session mends what stands before the first layer: leave it in float there, "
-                "TinyetQuantizer().set_operator(NAME, None), with the names in the notes of tinyet.compile "
-                "(docs/my-network-got-worse.md)",
+                hint="give calibration data, so that what stands before the first layer is not int8 where that spoils "
+                "it: prepare_training(…, calibration=batches)",
             ) from error
         if not kept:
             return results  # type: ignore[no-any-return]
@@ -216,12 +218,15 @@ def prepare_training(
     *,
     batch_size: int | None = None,
     quantizer: Quantizer | None = None,
+    calibration: Iterable[Any] | None = None,
 ) -> Training:
     """A copy of the model with fake quantizers, to be trained in batches of any size.
 
     example_inputs: in the shapes that the firmware takes, as for `tinyet.compile`; what is trained takes their tensors
     one by one. batch_size: the usual number of samples in a batch: captured now, so that a model that has no graph for
-    it is refused here; otherwise with the first batch. quantizer: TinyetQuantizer() by default.
+    it is refused here; otherwise with the first batch. quantizer: TinyetQuantizer() by default. calibration: typical
+    data, as for `tinyet.compile`; what stands before the first layer has the types then that it has there, where int8
+    would spoil it. Nothing else is done with it: training finds the ranges.
 
     Raises what `capture` raises, and QuantizationError for settings that cannot be trained for, or when the
     model is another graph for another batch size.
@@ -241,9 +246,24 @@ def prepare_training(
         times = batch_size // sizes[0] if sizes else 1
     with quiet():
         own = copy.deepcopy(model)
+    if calibration is not None:
+        quantizer = _mended(own, example, quantizer, calibration)
     session = Training(_Source(own, example.copied(), quantizer))
     session.captured(times)
     return session
+
+
+def _mended(
+    model: nn.Module, example: Example, quantizer: Quantizer | None, calibration: Iterable[Any]
+) -> Quantizer:
+    """A quantizer with more bits for some values in front; another than tinyet's as it is."""
+    chosen = TinyetQuantizer() if quantizer is None else quantizer
+    if not isinstance(chosen, TinyetQuantizer):
+        return chosen
+    program = capture(copy.deepcopy(model), example)
+    first = islice(as_batches(calibration, example.tensors), MOST_SAMPLES)
+    given = [inputs for _, inputs in samples(first, example.tensors)]
+    return mend_fronts(program, chosen, given, rescale=False).quantizer
 
 
 def _of_activations(module: fx.GraphModule) -> Iterator[nn.Module]:
