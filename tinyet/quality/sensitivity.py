@@ -128,8 +128,8 @@ class Exception_:  # noqa: N801 - Exception is Python's
     layers. config: the configuration's name (`make_config`). output_sqnr_db: SQNR of the model's worst output with
     it, None where it is refused; gain_db: how much more its worst output has. flash_bytes, arena_bytes: what it costs
     more (negative: less) than the model without exceptions; None when no costing was given. refused: why the variant
-    cannot be compiled; empty when it can. is_enough: whether the model is healthy with it (`quality`). accuracy: None where
-    it was not counted.
+    cannot be compiled; empty when it can. is_enough: whether the model is healthy with it (`quality`). accuracy: with
+    it, None where that was not counted.
     """
 
     module: str
