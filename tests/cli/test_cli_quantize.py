@@ -193,7 +193,7 @@ def test_report_of_a_model_that_needs_bytes(here: Path) -> None:
     assert {entry["operators"] for entry in record["exceptions"] if entry["operators"]} == {"conv2d..linear"}
     assert health["advice"][-2:] == ["--op", "conv2d..linear=float"]
     assert "hurts" in ended.out
-    assert re.search(r"for bytes +\S.* bytes of flash, \+\d+ of arena", ended.out)
+    assert re.search(r"for bytes \S.* bytes of flash, \+\d+ of arena", " ".join(ended.out.split()))
     page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
     text = page.split("## `tinyet quantize`")[1].split("\n## ")[0]
     found = [

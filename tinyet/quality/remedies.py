@@ -29,6 +29,7 @@ from tinyet.quality.sensitivity import (
     Sensitivity,
     Tell,
     calibration_samples,
+    counts,
     judge_exception,
     measure,
 )
@@ -399,7 +400,8 @@ def _whole(
     quantizer = TinyetQuantizer().set_global(make_config(kind))
     program = bench.float_program(settings)
     quantized = quantize(program, bench.batches, quantizer, correct_bias=settings.correct_bias)
-    return judge_exception(None, kind, quantized, bench.yardstick, base, base_cost, cost)
+    counted = counts(bench.yardstick, quantized)
+    return judge_exception(None, kind, quantized, bench.yardstick, base, base_cost, cost, counted)
 
 
 # ---------------------------------------------------------------- search

@@ -128,8 +128,8 @@ class Exception_:  # noqa: N801 - Exception is Python's
     layers. config: the configuration's name (`make_config`). output_sqnr_db: SQNR of the model's worst output with
     it, None where it is refused; gain_db: how much more its worst output has. flash_bytes, arena_bytes: what it costs
     more (negative: less) than the model without exceptions; None when no costing was given. refused: why the variant
-    cannot be compiled; empty when it can. is_enough: whether every output is good enough with it (`quality`), or the
-    accuracy, where that was measured because decibels do not tell.
+    cannot be compiled; empty when it can. is_enough: whether the model is healthy with it (`quality`). accuracy: with
+    it, None where that was not counted.
     """
 
     module: str
@@ -280,12 +280,19 @@ def measure(
     base = base or model.quantized_fully(model.quantizer)
     base_cost = None if cost is None else cost(base.program)
     quality = model.quality(base.program)
-    counted = quality.enough and model.yardstick.labels is not None and _affordable(model, base.program)
+    counted = counts(model.yardstick, base.program)
     say = tell or _unheard
     looked = _Look(model, base, exceptions, say)
     chosen = [] if exceptions is not None and not exceptions else looked.promising(worst or FEW)
     found: list[Exception_] = []
+    promised = len(chosen)
+    if (
+        counted and chosen and not quality.enough
+    ):  # decibels have chosen: where labels want more, all operators
+        chosen += [entry for entry in looked.wholes() if (entry[0].name, entry[1]) not in _names(chosen)]
     for part, kind in chosen:
+        if len(found) >= promised and any(entry.is_enough for entry in found):
+            break
         variant = model.quantized(part.set_in(model.quantizer.copy(), looked.config(kind)))
         entry = judge_exception(part, kind, variant, model.yardstick, quality, base_cost, cost, counted)
         found.append(entry)
@@ -308,10 +315,10 @@ def _unheard(_finding: object) -> None:
     """Where nobody is told."""
 
 
-def _affordable(model: Bench, quantized: ExportedProgram) -> bool:
-    """Whether the labelled samples can be run once for each exception."""
+def counts(yardstick: Yardstick, quantized: ExportedProgram) -> bool:
+    """Whether there are labelled samples, and they can be run once for each exception."""
     macs = sum(ops.op_of(node).macs(node) for node in shipped(quantized).nodes)
-    return macs * len(model.yardstick.samples) <= MOST_COUNTED
+    return yardstick.labels is not None and macs * len(yardstick.samples) <= MOST_COUNTED
 
 
 class _Look:
@@ -458,9 +465,14 @@ class _Look:
         parts = list(chosen.values())[:count]
         found = [(part, kind) for part in parts for kind in self._worthy(part)]
         if self._base.enough:
-            wholes = [(self._parts.part(self._able(kind)), kind) for kind in kinds]
-            found += [(part, kind) for part, kind in wholes if (part.name, kind) not in _names(found)]
+            found += [(part, kind) for part, kind in self.wholes() if (part.name, kind) not in _names(found)]
         return found
+
+    def wholes(self) -> list[tuple[Part, str]]:
+        """All operators with each exception; in int8, those with weights, which alone have less now."""
+        kinds = dict.fromkeys(kind for part in self._candidates for kind in self._kinds(part))
+        able = {kind: [o for o in self._able(kind) if kind != "int8" or o.layer] for kind in kinds}
+        return [(self._parts.part(operators), kind) for kind, operators in able.items() if operators]
 
     def _able(self, kind: str) -> list[Operator]:
         """All operators that may have this exception."""
