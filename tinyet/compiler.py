@@ -396,7 +396,8 @@ def require_integer(program: Program, asked: Container[str] | None = None) -> No
 def _on_purpose(program: Program, floats: Sequence[Node]) -> str:
     """How to be strict with layers in float. floats: those that can be told by their names."""
     keys = dict.fromkeys(n.origins[-1].key for n in floats if n.origins)
-    if not keys or len(float_layers(program.graph)) == len(program.graph.nodes):
+    integers = any(t.type.quant is not None for node in program.graph.nodes for t in node.outputs)
+    if not keys or not integers:
         return (
             "give calibration data, leave strict away, or exclude them on purpose: "
             "TinyetQuantizer().set_module_name(name, None)"

@@ -63,6 +63,8 @@ def test_a_tinyet_command_exists(words: tuple[str, ...]) -> None:
         if not word.startswith("-") or word == "-":
             arguments.append(word)
             continue
+        word, *value = word.split("=", 1)
+        rest[:0] = value
         assert word in options, f"{' '.join(words)}: no option {word}"
         given.add(options[word].name)
         if not options[word].is_flag:
