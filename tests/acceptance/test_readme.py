@@ -63,11 +63,10 @@ def test_a_tinyet_command_exists(words: tuple[str, ...]) -> None:
         if not word.startswith("-") or word == "-":
             arguments.append(word)
             continue
-        word, *value = word.split("=", 1)
-        rest[:0] = value
+        word, behind, _ = word.partition("=")
         assert word in options, f"{' '.join(words)}: no option {word}"
         given.add(options[word].name)
-        if not options[word].is_flag:
+        if not options[word].is_flag and not behind:
             value = rest.pop(0)
             if word == "--board" and re.fullmatch(r"[a-z0-9_]+", value):
                 assert value in board_names()

@@ -241,9 +241,9 @@ def test_steps_around_quantization_take_the_layer() -> None:
     assert len(layers(program.graph)) == 2
     found = measure(capture(model, (data(1),)), pieces(data(8)), worst=1)
     assert [layer.module for layer in found.layers] == ["layer", "head"]
-    assert {entry.config for entry in found.exceptions} <= {"int16", "float"}
-    assert {"layer", "head"} <= {part.module for part in found.operators}
-    taken = {operator.module for entry in found.exceptions if entry.part for operator in entry.part.operators}
-    assert "layer" in taken
+    assert found.exceptions
+    for entry in found.exceptions:
+        assert entry.part is not None
+        assert {operator.module for operator in entry.part.operators} <= {"layer", "head"}
     by_name = TinyetQuantizer().set_op(torch.ops.aten.gru.input, None)
     assert layers(compiled(model, quantizer=by_name).graph)[0].input(0).dtype is DType.FLOAT32

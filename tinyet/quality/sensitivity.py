@@ -285,20 +285,18 @@ def measure(
     looked = _Look(model, base, exceptions, say)
     chosen = [] if exceptions is not None and not exceptions else looked.promising(worst or FEW)
     found: list[Exception_] = []
-    promised = len(chosen)
-    if (
-        counted and chosen and not quality.enough
-    ):  # decibels have chosen: where labels want more, all operators
-        chosen += [entry for entry in looked.wholes() if (entry[0].name, entry[1]) not in _names(chosen)]
-    for part, kind in chosen:
-        if len(found) >= promised and any(entry.is_enough for entry in found):
+    wholes = looked.wholes() if chosen and worst is None and not quality.enough else []
+    later = [(part, kind) for part, kind in wholes if (part.name, kind) not in _names(chosen)]
+    for part, kind in (*chosen, *later):
+        # All operators where nothing that torch has chosen is enough in integers.
+        if len(found) >= len(chosen) and any(entry.is_enough for entry in found):
             break
         variant = model.quantized(part.set_in(model.quantizer.copy(), looked.config(kind)))
         entry = judge_exception(part, kind, variant, model.yardstick, quality, base_cost, cost, counted)
         found.append(entry)
         say(entry)
         if progress is not None:
-            progress(len(found), len(chosen))
+            progress(len(found), max(len(chosen), len(found)))
     found.sort(key=lambda entry: (bool(entry.refused), -entry.gain_db, entry.bytes))
     return Sensitivity(
         quality.sqnr_db,
