@@ -39,7 +39,7 @@ from benchmarks.record import add_option, write
 from tinyet import TinyetQuantizer, dynamic_config, int4_config, int8_config, int16_config
 from tinyet.compiler import cost_on
 from tinyet.fx.capture import capture
-from tinyet.quality.sensitivity import accuracy_of, search
+from tinyet.quality.search import accuracy_of, search
 from tinyet.quantization.quantize import quantize_fully
 
 BOARD = "mps2_an386"

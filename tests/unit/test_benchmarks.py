@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Benchmarks are run by hand: here, whether what they import is there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+pytest.importorskip("torchao")
+
+
+def test_every_benchmark_can_be_imported() -> None:
+    names = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py"))
+    # A script finds what lies beside it.
+    text = "import sys\nsys.path.insert(0, 'benchmarks')\n" + "".join(f"import benchmarks.{n}\n" for n in names)
+    done = subprocess.run(
+        [sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
