@@ -18,12 +18,15 @@ torch = pytest.importorskip("torch")
 
 @st.composite
 def gather_nodes(draw: st.DrawFn, beyond: int = 1 << 20) -> Case:
-    """Both forms; places reach `beyond` both ends, a few of them, and are constants in some cases."""
+    """Both forms, and rows of few bytes and of many; places reach `beyond` both ends, a few of them, and are constants in
+    some cases."""
     shape = draw(drawn.shapes(1, 4))
-    type_ = draw(drawn.types(shape, drawn.MOVABLE))
-    axis = draw(st.integers(0, len(shape) - 1))
-    size, count = shape[axis], draw(st.integers(1, 6))
     rows = draw(st.booleans())
+    axis = draw(st.integers(0, len(shape) - 1))
+    if rows and draw(st.booleans()):
+        shape = (*shape[: axis + 1], draw(st.integers(8, 10)))
+    type_ = draw(drawn.types(shape, drawn.MOVABLE))
+    size, count = shape[axis], draw(st.integers(1, 6))
     form = (count,) if rows else (*shape[:axis], count, *shape[axis + 1 :])
     rng = np.random.default_rng(draw(drawn.seeds))
     places = np.asarray(rng.integers(-size, size, form), np.int32)
