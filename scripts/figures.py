@@ -59,7 +59,7 @@ def _cell(value: object) -> str:
 def networks_measured() -> str:
     """The README's table: what runs on the board, how right, and what it takes."""
     found = {row["network"]: row for row in result("mlperf_tiny")}
-    ways = {(row["network"], row["way"]): row for row in result("memory_trained")}
+    ways = {(row["network"], row["way"]): row for row in result("memory")}
     names = ("ds_cnn", "resnet8")
     rows = [found[name] for name in names]
     by_rows = [ways[name, "rows, overlap"] for name in names]
@@ -296,6 +296,142 @@ def evaluation_all() -> str:
     )
 
 
+# ---------------------------------------------------------------- ways to quantize
+
+
+def quantization_ds_cnn() -> str:
+    """What each way to quantize DS-CNN keeps and costs."""
+    return _quantized("ds_cnn")
+
+
+def quantization_resnet8() -> str:
+    return _quantized("resnet8")
+
+
+SAID = {
+    "int8": "int8 (`histogram`)",
+    "16x8": "int16",
+    "int4 weights": "int4",
+    "ternary weights": "ternary",
+    "hybrid: int4, ends int8, corrected": "int4, first and last layer int8, biases corrected",
+}
+"""What the page calls some ways of benchmarks/quantization.py."""
+
+
+def _quantized(network: str) -> str:
+    rows = [
+        (
+            SAID.get(row["name"], row["name"]),
+            f"{row['accuracy'] * 100:.2f} %",
+            "0" if row["mse"] < 1e-12 else f"{row['mse']:.1e}",
+            row["flash_bytes"],
+            row["arena_bytes"],
+            "" if row["seconds"] is None else f"{row['seconds']:.0f}",
+        )
+        for row in result("quantization")[network]
+    ]
+    return table(("", "accuracy", "MSE", "flash", "arena", "seconds"), 1, rows)
+
+
+# ---------------------------------------------------------------- networks of benchmarks/nets.py
+
+OTHERS = {
+    "mobilenet_v1": "MobileNetV1 0.25, 96×96×3",
+    "mobilenet_v2": "MobileNetV2 0.35, 96×96×3",
+    "mobilenet_v2_144": "MobileNetV2 0.35, 144×144×3",
+    "autoencoder": "fully connected, 640 → 8 → 640",
+    "densely_connected": "densely connected, 32×32×3",
+    "unet": "U-Net of two levels, 32×32×1",
+    "inception": "Inception, two modules, 32×32×3",
+}
+
+
+def memory() -> str:
+    """Arena, instructions and flash, from whole layers to the input by rows."""
+    whole: dict[str, int] = {}
+    rows = []
+    for row in result("memory"):
+        name = row["network"]
+        first = name not in whole
+        whole.setdefault(name, row["instructions"])
+        target = "" if row["target"] is None else f" ({row['target']:,})"
+        rows.append(
+            (
+                (NETWORKS | OTHERS)[name] if first else "",
+                row["way"],
+                f"{row['arena']:,}{target}",
+                row["bound"],
+                row["by_rows"] or "",
+                f"{row['added_macs'] / row['macs'] * 100:.1f} %" if row["by_rows"] else "",
+                row["instructions"],
+                "" if first else f"{(row['instructions'] / whole[name] - 1) * 100:+.1f} %",
+                row["stack"],
+                row["flash"],
+            )
+        )
+    heads = (
+        "network",
+        "",
+        "arena",
+        "bound",
+        "layers by rows",
+        "MACs added",
+        "instructions",
+        "",
+        "stack",
+        "flash",
+    )
+    return table(heads, 2, rows)
+
+
+def objectives() -> str:
+    """Instructions, flash and arena by what is optimized; equal rows of one network as one."""
+    found: dict[tuple[Any, ...], list[str]] = {}
+    for row in result("optimize"):
+        figures = tuple(row[key] for key in ("network", "instructions", "macs", "flash", "arena"))
+        found.setdefault(figures, []).append(row["optimize"])
+    rows, before = [], ""
+    for (name, instructions, macs, flash, arena), ways in found.items():
+        said = ", ".join(f"`{way}`" for way in ways)
+        head = "" if name == before else OTHERS[name]
+        rows.append((head, said, instructions, f"{instructions / macs:.2f}", flash, arena))
+        before = name
+    return table(("network", "", "instructions", "a MAC", "flash", "arena"), 2, rows)
+
+
+# ---------------------------------------------------------------- the newest frames only
+
+STREAMED = {
+    "temporal": "`temporal`: causal blocks, dilations 1 to 16, 32 channels",
+    "wavenet": "`wavenet`: gated, dilations 1 to 256, 16 channels",
+    "spectrogram": "`spectrogram`: three 2-d convolutions, pools, mean",
+    "lstm": "`lstm`: 48 units, last step",
+    "gru": "`gru`: 48 units, last step",
+    "keywords": "`keywords`: examples/keyword_spotting",
+    "gestures": "`gestures`: examples/gesture",
+}
+"""Networks of benchmarks/streaming.py."""
+
+
+def streaming() -> str:
+    """Instructions of a run and RAM, over the whole window and of the newest frames."""
+    found = {row["name"]: row for row in result("streaming")}
+    rows = [
+        (text, row["frames"], row["hop"], *row["instructions"], *row["ram"])
+        for name, text in STREAMED.items()
+        for row in (found[name],)
+    ]
+    heads = ("network", "frames", "a run takes", "windowed", "streaming", "RAM windowed", "streaming")
+    return table(heads, 1, rows)
+
+
+def streaming_compared() -> str:
+    """Frames and differing answers of all networks; within a sentence."""
+    rows = result("streaming")
+    compared, differ = (sum(row[name] for row in rows) for name in ("compared", "differ"))
+    return f"{compared:,} answers, of which {differ or 'none'} differed"
+
+
 FIGURES: dict[str, Callable[[], str]] = {
     function.__name__: function
     for function in (
@@ -308,6 +444,12 @@ FIGURES: dict[str, Callable[[], str]] = {
         elementwise,
         widths,
         quality,
+        quantization_ds_cnn,
+        quantization_resnet8,
+        memory,
+        objectives,
+        streaming,
+        streaming_compared,
         footprint,
         evaluation,
         evaluation_machine,
