@@ -18,8 +18,8 @@ torch = pytest.importorskip("torch")
 
 @st.composite
 def gather_nodes(draw: st.DrawFn, beyond: int = 1 << 20) -> Case:
-    """Both forms, and rows of few bytes and of many; places reach `beyond` both ends, a few of them, and are constants in
-    some cases."""
+    """Both forms, and rows of few bytes and of many; places reach `beyond` both ends, a few of them, and are constants
+    in some cases."""
     shape = draw(drawn.shapes(1, 4))
     rows = draw(st.booleans())
     axis = draw(st.integers(0, len(shape) - 1))

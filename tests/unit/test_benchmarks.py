@@ -17,7 +17,9 @@ pytest.importorskip("torchao")
 def test_every_benchmark_can_be_imported() -> None:
     names = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py"))
     # A script finds what lies beside it.
-    text = "import sys\nsys.path.insert(0, 'benchmarks')\n" + "".join(f"import benchmarks.{n}\n" for n in names)
+    text = "import sys\nsys.path.insert(0, 'benchmarks')\n" + "".join(
+        f"import benchmarks.{n}\n" for n in names
+    )
     done = subprocess.run(
         [sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
     )
