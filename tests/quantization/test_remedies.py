@@ -15,11 +15,12 @@ from torch.export import ExportedProgram
 
 from tests.torch_helpers import pieces
 from tinyet.compiler import cost_on
+from tinyet.errors import QuantizationError
 from tinyet.fx.capture import capture
 from tinyet.ir import Graph
 from tinyet.quality.remedies import Diagnosis, Settings, Trial, Workbench, best_of, choose, diagnose
 from tinyet.quality.search import accuracy_of
-from tinyet.quality.sensitivity import Exception_, Sensitivity
+from tinyet.quality.sensitivity import Cost, Exception_, Sensitivity
 from tinyet.quality.yardstick import Accuracy, OutputQuality, Quality, Yardstick, compare, shipped
 from tinyet.quantization.config import int4_config, int8_config
 from tinyet.quantization.quantizer import TinyetQuantizer
@@ -245,6 +246,25 @@ def test_what_costs_bytes_is_tried_where_nothing_free_is_enough(equal: ExportedP
     assert found.suffices
     assert found.whole == (), "a part of them is enough"
     assert len({entry.name for entry in found.sensitivity.exceptions}) == 1
+
+
+def test_all_layers_are_tried_where_no_exception_can_be_had(equal: ExportedProgram) -> None:
+    price = cost_on("mps2_an385")
+
+    def alike(quantized: ExportedProgram) -> Cost:
+        most = [n.args[5] for n in quantized.graph.nodes if "dequantize_per_channel" in str(n.target)]
+        if len(most) < 3 or len(set(most)) > 1:
+            raise QuantizationError("weights of different bits")
+        return price(quantized)
+
+    bench = _bench(equal, lambda observer="histogram": int4_config(observer, bits=2))
+    found = diagnose(bench, Settings(), whole=("int8",), cost=alike, worst=1)
+    assert {entry.refused for entry in found.sensitivity.exceptions} == {"weights of different bits"}
+    (whole,) = found.whole
+    assert (whole.name, whole.config, whole.is_enough) == ("", "int8", True)
+    assert whole.bytes > 0
+    assert found.advised == whole
+    assert found.flags[-2:] == ("--config", "int8")
 
 
 def test_an_output_of_indices_is_compared_by_how_many_are_equal() -> None:
