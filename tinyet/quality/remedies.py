@@ -365,8 +365,9 @@ def diagnose(
     base = quality if remedy is None else remedy.quality
     step = phase("measuring all layers in other types")
     tried = []
+    counted = counts(bench.yardstick, graph)
     for done, kind in enumerate(whole, 1):
-        tried.append(_whole(bench, taken, kind, base, layers.cost, cost))
+        tried.append(_whole(bench, taken, kind, base, layers.cost, cost, counted))
         say(tried[-1])
         step(done, len(whole))
     return replace(diagnosis, whole=tuple(tried))
@@ -395,12 +396,12 @@ def _whole(
     base: Quality,
     base_cost: Cost | None,
     cost: Costing | None,
+    counted: bool,
 ) -> Exception_:
     """All layers in one configuration."""
     quantizer = TinyetQuantizer().set_global(make_config(kind))
     program = bench.float_program(settings)
     quantized = quantize(program, bench.batches, quantizer, correct_bias=settings.correct_bias)
-    counted = counts(bench.yardstick, quantized)
     return judge_exception(None, kind, quantized, bench.yardstick, base, base_cost, cost, counted)
 
 

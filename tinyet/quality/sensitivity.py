@@ -22,6 +22,7 @@ from tinyet.fx.capture import example_inputs_of
 from tinyet.fx.examples import Inputs
 from tinyet.fx.origins import origin_of
 from tinyet.fx.recurrent_ops import RECURRENT
+from tinyet.ir import Graph
 from tinyet.quality.parts import Part, Parts
 from tinyet.quality.patterns import Pattern, patterns_of
 from tinyet.quality.simulation import Bits, Operator, Simulation
@@ -235,9 +236,6 @@ class Bench:
     def quantized_fully(self, quantizer: TinyetQuantizer) -> Quantized:
         return quantize_fully(self.program, self.batches, quantizer, correct_bias=self.correct_bias)
 
-    def quality(self, quantized: ExportedProgram) -> Quality:
-        return self.yardstick.quality(shipped(quantized))
-
 
 def calibration_samples(program: ExportedProgram, batches: Iterable[Any]) -> list[Inputs]:
     """Calibration batches, cut into samples of the program's own shapes."""
@@ -279,8 +277,9 @@ def measure(
     model = bench_of(program, batches, quantizer, correct_bias, yardstick)
     base = base or model.quantized_fully(model.quantizer)
     base_cost = None if cost is None else cost(base.program)
-    quality = model.quality(base.program)
-    counted = counts(model.yardstick, base.program)
+    graph = shipped(base.program)
+    quality = model.yardstick.quality(graph)
+    counted = counts(model.yardstick, graph)
     say = tell or _unheard
     looked = _Look(model, base, exceptions, say)
     chosen = [] if exceptions is not None and not exceptions else looked.promising(worst or FEW)
@@ -313,9 +312,9 @@ def _unheard(_finding: object) -> None:
     """Where nobody is told."""
 
 
-def counts(yardstick: Yardstick, quantized: ExportedProgram) -> bool:
-    """Whether there are labelled samples, and they can be run once for each exception."""
-    macs = sum(ops.op_of(node).macs(node) for node in shipped(quantized).nodes)
+def counts(yardstick: Yardstick, graph: Graph) -> bool:
+    """Whether there are labelled samples, and they can be run once for each exception. graph: that ships without."""
+    macs = sum(ops.op_of(node).macs(node) for node in graph.nodes)
     return yardstick.labels is not None and macs * len(yardstick.samples) <= MOST_COUNTED
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import fx
@@ -421,21 +421,12 @@ def _with_first(batches: Iterable[Any]) -> tuple[Iterable[Any], list[Any]]:
         first += islice(rest, MOST_SAMPLES)
     except Exception as error:  # noqa: BLE001 - the user's own loader
         # The calibration says which batch it is.
-        return chain(first, _Raising(error)), first
+        return chain(first, map(_raise, [error])), first
     return chain(first, rest), first
 
 
-@dataclass(frozen=True)
-class _Raising:
-    """Batches the first of which raises the error."""
-
-    error: Exception
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        raise self.error
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 def needs_calibration(quantizer: Quantizer | None) -> bool:
