@@ -21,25 +21,25 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tinyet.errors import Complaints, ModelError, RefusedError, TinyetError
+from tinyet.fx.origins import FileModule
 from tinyet.importers.onnx.fold import FOLDED, constant_of, filled, folded
 from tinyet.importers.onnx.importer import is_known, unsupported
 from tinyet.importers.onnx.read import OnnxModel, OnnxNode, OnnxValue
 from tinyet.importers.onnx.torch_handlers import TABLE
 from tinyet.importers.onnx.torch_steps import OF_INTEGERS, Build, Function, Step
-from tinyet.ir import Array, Origin
+from tinyet.ir import Array
 from tinyet.ir.budget import Budget
 from tinyet.messages.text import shown
 
 
-class OnnxModule(nn.Module):
+class OnnxModule(FileModule):
     """The whole model; inputs and outputs in the file's order."""
 
     def __init__(self, model: OnnxModel) -> None:
         super().__init__()
-        self.inputs = [value.name for value in model.inputs]
+        self.input_names = tuple(value.name for value in model.inputs)
         self.outputs = list(model.outputs)
         self.steps: list[tuple[str, list[str], list[str]]] = []
-        self.origins: dict[str, Origin] = {}
 
     def place(self, step: Step, file: str) -> str:
         """Put a step where its node's name says; the path that it got."""
@@ -61,7 +61,7 @@ class OnnxModule(nn.Module):
         return path
 
     def forward(self, *inputs: torch.Tensor) -> Any:
-        values = dict(zip(self.inputs, inputs, strict=True))
+        values = dict(zip(self.input_names, inputs, strict=True))
         for path, read, given in self.steps:
             result = self.get_submodule(path)(*(values[name] for name in read))
             results = result if isinstance(result, tuple) else (result,)
