@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tinyet import passes
-from tinyet.compiler import DumpTo, compiled, dump_given
+from tinyet.boards import Board, load_board
+from tinyet.compiler import DumpTo, Progress, compiled, dump_given, require_integer
+from tinyet.delegates import Delegates, delegates_or_default
+from tinyet.deployment import deploy
 from tinyet.errors import TinyetWarning, ToolchainError, UsageError
-from tinyet.errors.arguments import path_given, runtime_given
+from tinyet.errors.arguments import function_given, path_given, runtime_given
 from tinyet.files.model_name import given_or_derived, safe_name
 from tinyet.importers.onnx import importer as onnx_importer
 from tinyet.importers.onnx import read as onnx_read
@@ -89,10 +92,13 @@ def from_onnx(
     file = path_given(path, "from_onnx takes the path of an .onnx file")
     title = given_or_derived(name, *file_names(file))
     model = onnx_read.read_file(file)
+    if not model.is_quantized and exact:
+        what = "exact=True is for quantized models: a float model is computed in another order"
+        raise UsageError(what, str(file), "leave exact away")
+    if not model.is_quantized and calibration is None and not _FOR_INTEGERS & _asked(options):
+        kept = {key: value for key, value in options.items() if key not in _FOR_INTEGERS}
+        return _in_float(model, title, float_io, labels, dump, **kept)
     if not model.is_quantized:
-        if exact:
-            what = "exact=True is for quantized models: a float model is computed in another order"
-            raise UsageError(what, str(file), "leave exact away")
         program = _of_floats(model, calibration, title, float_io, labels, dump, options)
         if program.answers is not None and not program.answers.healthy:
             warnings.warn(TinyetWarning(program.answers.warning), stacklevel=2)
@@ -105,6 +111,46 @@ def from_onnx(
     graph, more = passes.run(graph, exact=True, dump=dump_given(dump))
     names = () if labels is None else check_labels(labels, graph.user_outputs[0], "labels")
     return Program(title, graph, None, (*notes, *more), names)
+
+
+_FOR_INTEGERS = frozenset(("quantizer", "equalize", "correct_bias", "learn_rounding"))
+"""Options of `tinyet.compile` that make integers of floats, or fail because they cannot."""
+
+
+def _asked(options: Mapping[str, Any]) -> set[str]:
+    """The options that ask for something."""
+    return {name for name, value in options.items() if value is not None and value is not False}
+
+
+def _in_float(
+    model: onnx_read.OnnxModel,
+    name: str,
+    float_io: bool,
+    labels: Sequence[str] | None,
+    dump: DumpTo | None,
+    *,
+    channels_last: bool = False,
+    prune: bool = True,
+    stateful: bool = False,
+    strict: bool = False,
+    board: str | Path | Board | None = None,
+    delegates: Delegates | None = None,
+    progress: Progress | None = None,
+) -> Program:
+    """A float model that stays one, by the passes of a float model of torch's; progress has nothing to tell."""
+    if channels_last and not any(len(value.shape) == 4 for value in model.inputs):
+        what = "channels_last says how images lie in memory, and no input has four dimensions"
+        raise UsageError(what, model.file, "leave it away")
+    function_given(progress, "progress", "it receives how many batches are done, and of how many")
+    graph, notes = onnx_importer.import_model(model, name=name, channels_last=channels_last)
+    graph, more = passes.run(graph, float_io=float_io, prune=prune, stateful=stateful, dump=dump_given(dump))
+    names = () if labels is None else check_labels(labels, graph.user_outputs[0], "labels")
+    program = Program(name, graph, None, (*notes, *more), names)
+    if strict:
+        require_integer(program, ())
+    if board is not None:
+        deploy(graph, load_board(board).target, delegates_or_default(delegates))
+    return program
 
 
 def _of_floats(
