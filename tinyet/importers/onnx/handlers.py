@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from tinyet.errors import RefusedError
 from tinyet.importers.onnx import (
+    handlers_dynamic,
     handlers_elements,
     handlers_layers,
     handlers_norms,
@@ -18,6 +19,7 @@ from tinyet.importers.onnx import (
     handlers_whole,
 )
 from tinyet.importers.onnx.context import Context, Handler
+from tinyet.importers.onnx.dynamic import CONVOLUTION, LINEAR
 from tinyet.importers.onnx.values import Integers, Numbers, Value
 
 
@@ -48,6 +50,7 @@ def dequantize(ctx: Context) -> Value:
 
 
 TABLE: Mapping[str, Handler] = {
+    **dict.fromkeys((LINEAR, CONVOLUTION), handlers_dynamic.layer),
     **dict.fromkeys(handlers_elements.BINARY, handlers_elements.binary),
     **dict.fromkeys(handlers_elements.UNARY, handlers_elements.unary),
     **dict.fromkeys(handlers_pools.EXTREMES, handlers_pools.extreme),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handlers of layers with weights, and of pools.
+"""Handlers of layers with weights.
 
 Between a DequantizeLinear for each input and a QuantizeLinear, ONNX Runtime computes these in integers (QLinearConv,
 QGemm, QLinearMatMul, QLinearGlobalAveragePool): an exact sum, times a factor in float32, to nearest, halves to even.
@@ -228,6 +228,12 @@ def window(ctx: Context, kernel: Sequence[int], rank: int, size: Sequence[int]) 
     return {name: int(n) for name, n in zip(names, (*strides, *dilations, *pads), strict=True)}
 
 
+def nhwc(data: Array) -> Array:
+    """Weights in the graph's order, those of rows as of images of height 1."""
+    data = data.reshape(*data.shape[:2], 1, data.shape[2]) if data.ndim == 3 else data
+    return np.ascontiguousarray(data.transpose(0, 2, 3, 1))
+
+
 def conv(ctx: Context) -> Value:
     x, target = ctx.value(0), target_of(ctx)
     w = weights_of(ctx, x, target)
@@ -242,10 +248,6 @@ def conv(ctx: Context) -> Value:
     }
     if attributes["groups"] < 1:
         raise RefusedError(f"has {attributes['groups']} groups")
-
-    def nhwc(data: Array) -> Array:
-        data = data.reshape(*data.shape[:2], 1, data.shape[2]) if data.ndim == 3 else data
-        return np.ascontiguousarray(data.transpose(0, 2, 3, 1))
 
     weights = integer_weights(w, 0)
     if isinstance(x, Bytes) and x.is_plain and weights is not None and target is not None:

@@ -68,7 +68,7 @@ def layer_norm(ctx: Context) -> Value:
         raise RefusedError("gives mean and deviation", "leave its other outputs away")
     x = ctx.real(ctx.value(0))
     axis = axis_of(ctx.attribute("axis", -1), len(x.shape))
-    held = []
+    held: list[Tensor | None] = []
     for position, role in ((1, "scale"), (2, "bias")):
         if not ctx.has(position):
             held.append(None)

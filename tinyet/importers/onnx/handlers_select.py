@@ -135,7 +135,8 @@ def scatter_nd(ctx: Context) -> Value:
         raise RefusedError(f"has indices {indices.shape} of {indices.dtype} for {shape}")
     ctx.budget.fold(2 * math.prod(shape) + indices.size)
     every = np.arange(math.prod(shape)).reshape(shape)
-    inside = (indices >= -np.array(shape[: indices.shape[-1]])) & (indices < shape[: indices.shape[-1]])
+    sizes = np.array(shape[: indices.shape[-1]])
+    inside = (indices >= -sizes) & (indices < sizes)
     if not inside.all():
         raise RefusedError(f"puts elements outside of {shape}")
     places = every[tuple(np.moveaxis(indices, -1, 0))]

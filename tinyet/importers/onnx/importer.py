@@ -18,6 +18,7 @@ import numpy as np
 
 from tinyet.errors import Complaints, RefusedError
 from tinyet.importers.onnx.context import Context
+from tinyet.importers.onnx.dynamic import as_layers
 from tinyet.importers.onnx.fold import FOLDED, constant_of, filled, folded
 from tinyet.importers.onnx.handlers import ALL, handler_of
 from tinyet.importers.onnx.handlers_shape import moved, tensor_of
@@ -50,7 +51,7 @@ def import_model(
     Raises UnsupportedOp (UnsupportedShape, when every operator is known but some arguments are not) with all complaints
     at once.
     """
-    model = as_qdq(model)
+    model = as_layers(as_qdq(model))
     ctx, complaints = Context(model, exact), Complaints(model.file)
     for title, data in model.constants.items():
         ctx.values[title] = Numbers(data, None, title)
@@ -200,8 +201,8 @@ def advice(op: str) -> str:
         return "export it as ONNX's own operators; functions: onnx.inliner.inline_local_functions"
     if op.startswith(("DynamicQuantize", "ConvInteger", "MatMulInteger")):
         return (
-            "it is quantized at run time: use quantize_static with quant_format=QuantFormat.QDQ, or give the float "
-            "model with calibration"
+            "layers quantized at run time are taken as quantize_dynamic writes them: MatMulInteger or ConvInteger of a "
+            "DynamicQuantizeLinear, Cast, Mul by both scales; else use quantize_static, or the float model"
         )
     if op.startswith(("QLinear", "QGemm", "QAttention")):
         return "it is not known in the QOperator format: quantize with quant_format=QuantFormat.QDQ"
