@@ -162,15 +162,16 @@ def _of_floats(
     dump: DumpTo | None,
     options: dict[str, Any],
 ) -> Program:
-    """A float model by way of torch; its nodes are called after those of the file."""
+    """A float model by way of torch, called as in the file."""
     try:
-        from tinyet.importers.onnx.to_torch import to_torch
+        from tinyet.to_module.convert import to_module
     except ImportError as error:
-        what = f"a float model is compiled by way of torch, which is not there ({error})"
+        what = f"a float model is quantized by way of torch, which is not there ({error})"
         raise ToolchainError(
             what, model.file, "pip install 'tinyet[torch]', or quantize it (quantize_static)"
         ) from error
-    module, examples = to_torch(model)
+    graph, notes = onnx_importer.import_model(model, name=name)
+    module, examples = to_module(graph)
     program = compiled(
         module,
         examples,
@@ -181,43 +182,4 @@ def _of_floats(
         dump=dump,
         **options,
     )
-    notes = (*(Note(text) for text in model.notes), *(_named_note(n, module.origins) for n in program.notes))
-    titles = [value.name for value in model.inputs]
-    twin = program.float_graph and _named(program.float_graph, module.origins, titles)
-    graph = _named(program.graph, module.origins, titles)
-    answers = program.answers
-    if answers is not None:
-        called = {a.where: b.where for a, b in zip(program.graph.nodes, graph.nodes, strict=True)}
-        begins = [replace(each, layer=called.get(each.layer) or each.layer) for each in answers.begins]
-        answers = replace(answers, begins=tuple(begins))
-    return replace(program, graph=graph, float_graph=twin, notes=notes, answers=answers)
-
-
-def _named(graph: Graph, origins: Mapping[str, Origin], titles: Sequence[str]) -> Graph:
-    """The graph with the file's nodes for debug handles, in the place of lines of the module that was made of them, and
-    the file's names of its inputs."""
-    nodes = [n.replace(origins=[_named_origin(o, origins) for o in n.origins]) for n in graph.nodes]
-    taken = {t.name for n in nodes for t in (*n.inputs, *n.outputs) if t is not None} | {
-        t.name for t in graph.inputs
-    }
-    renamed: dict[Tensor, Tensor] = {}
-    for tensor, title in zip(graph.user_inputs, titles, strict=True):
-        wanted = safe_name(title)
-        if wanted not in taken:
-            taken.add(wanted)
-            renamed[tensor] = replace(tensor, name=wanted)
-    inputs = [renamed.get(tensor, tensor) for tensor in graph.inputs]
-    return substitute(graph.replace(nodes=nodes, inputs=inputs), renamed)
-
-
-def _named_origin(origin: Origin, origins: Mapping[str, Origin]) -> Origin:
-    path = origin.module
-    while path and path not in origins:
-        path = path.rpartition(".")[0]
-    found = origins.get(path)
-    # The key ties an integer node to its float twin.
-    return origin if found is None else replace(found, key=origin.key)
-
-
-def _named_note(note: Note, origins: Mapping[str, Origin]) -> Note:
-    return note if note.origin is None else replace(note, origin=_named_origin(note.origin, origins))
+    return replace(program, notes=(*notes, *program.notes))
