@@ -257,7 +257,7 @@ def _of_onnx(path: str, options: ModelOptions) -> _Read:
         given = {each: getattr(options, each) for each in (*_OF_FLOATS, "progress")}
         calibration = options.calibration
         if isinstance(calibration, (str, Path)):
-            from tinyet.importers.onnx.to_torch import examples_of
+            from tinyet.opening.files import examples_of
             from tinyet.quantization.batches import batches_of
 
             arrays = read_data(calibration, [value.name for value in model.inputs]).arrays

@@ -16,11 +16,10 @@ from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import deploy
 from tinyet.errors import TinyetWarning, ToolchainError, UsageError
 from tinyet.errors.arguments import function_given, path_given, runtime_given
-from tinyet.files.model_name import given_or_derived, safe_name
+from tinyet.files.model_name import given_or_derived
 from tinyet.importers.onnx import importer as onnx_importer
 from tinyet.importers.onnx import read as onnx_read
 from tinyet.importers.tflite.importer import import_model
-from tinyet.ir import Graph, Note, Origin, Tensor, substitute
 from tinyet.program import Program, check_labels
 from tinyet.tflite import Runtime, read_file
 
@@ -183,3 +182,12 @@ def _of_floats(
         **options,
     )
     return replace(program, notes=(*notes, *program.notes))
+
+
+def examples_of(model: onnx_read.OnnxModel) -> tuple[Any, ...]:
+    import torch
+
+    kinds = {"float64": torch.float32, "float16": torch.float32, "bool": torch.int32, "int64": torch.int32}
+    return tuple(
+        torch.zeros(v.shape, dtype=kinds.get(v.dtype) or getattr(torch, v.dtype)) for v in model.inputs
+    )
