@@ -83,7 +83,7 @@ def expect_close(path: Path, found_by: Any, samples: int = 6) -> float:
         x = normal(rng, *shape)
         (wanted,) = run_onnxruntime(path, {"x": x})
         found = np.asarray(found_by.run(x))
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=1e-5, atol=1e-5)
         differ, total = differ + int((found != wanted).sum()), total + wanted.size
     return differ / total
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 from functools import partial
 
 import torch
-from torch import nn
 
 from tinyet.errors import Complaints, InternalError, RefusedError
 from tinyet.ir import ITSELF, DType, Graph, Node, Tensor
@@ -29,7 +28,7 @@ _BORDER = {
 """Types of inputs."""
 
 
-def to_module(graph: Graph) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+def to_module(graph: Graph) -> tuple[Network, tuple[torch.Tensor, ...]]:
     """A float graph, as it was imported, as a module in eval mode, and example inputs of its shapes: zeros.
 
     One submodule for each layer, at the path that its node's origin says, with weights that can be trained; one for

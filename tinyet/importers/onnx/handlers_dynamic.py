@@ -4,6 +4,8 @@ exact, and what is computed of them in float32 is in ONNX Runtime's order."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tinyet.errors import RefusedError
@@ -86,7 +88,8 @@ def convolution(ctx: Context) -> Value:
     image = ctx.image(x)
     if weights.rest is not None and image.shape[3] % groups == 0:
         image = read_twice(ctx, image, groups)
-    attrs = DynamicConv2d(
-        **window(ctx, shape[2:], rank, x.shape[2:]), groups=groups, eps=LEAST_EPS, rule="onnx"
+    attrs = replace(
+        DynamicConv2d(groups=groups, eps=LEAST_EPS, rule="onnx"),
+        **window(ctx, shape[2:], rank, x.shape[2:]),  # type: ignore[arg-type]
     )
     return ctx.from_image(ctx.emit(attrs, [image, held, bias_of(ctx, shape[0])]), rank)
