@@ -30,7 +30,7 @@ from tinyet.importers.onnx.read import read_file as read_onnx
 from tinyet.importers.tflite.floats import holds_integers
 from tinyet.ir import DType, Note
 from tinyet.messages.stages import stage
-from tinyet.opening.files import file_names, from_onnx, from_tflite
+from tinyet.opening.files import asks_for_integers, file_names, from_onnx, from_tflite
 from tinyet.opening.float_models import FloatModel, of_onnx, of_tflite
 from tinyet.opening.loader import calibration_of, call_users, evaluation_of, labels_of, load_model, name_of
 from tinyet.opening.options import ModelOptions
@@ -263,7 +263,19 @@ def _of_onnx(path: str, options: ModelOptions) -> _Read:
     model = read_onnx(Path(path))
     if not model.is_quantized:
         options.refuse_others(_TRAINED, "this ONNX model is in float", path, "leave it away")
-        return _quantized(of_onnx(model, Path(path)), options)
+        asked = {each: getattr(options, each) for each in (*_OF_FLOATS, "progress")}
+        if options.calibration is not None or asks_for_integers(asked):
+            return _quantized(of_onnx(model, Path(path)), options)
+        program = from_onnx(
+            path,
+            name=options.name,
+            float_io=options.float_io,
+            labels=options.labels,
+            strict=options.strict,
+            dump=options.dump,
+            **asked,
+        )
+        return Opened(program), None, None
     why = "this ONNX model is quantized already, and no .tflite"
     hint = "leave it away, or give the model before it was quantized"
     options.refuse_others(_CONVERTED | {"exact", "float_io"}, why, path, hint)

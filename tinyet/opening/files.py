@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from tinyet import passes
-from tinyet.compiler import DumpTo, dump_given
+from tinyet.boards import Board, load_board
+from tinyet.compiler import DumpTo, Progress, dump_given, require_integer
+from tinyet.delegates import Delegates, delegates_or_default
+from tinyet.deployment import deploy
 from tinyet.errors import TinyetWarning, UsageError
-from tinyet.errors.arguments import path_given, runtime_given
+from tinyet.errors.arguments import function_given, path_given, runtime_given
 from tinyet.files.model_name import given_or_derived
 from tinyet.importers.onnx import importer as onnx_importer
 from tinyet.importers.onnx import read as onnx_read
@@ -88,9 +91,9 @@ def from_onnx(
 ) -> Program:
     """The Program of an ONNX file (opset 13 or newer).
 
-    A model that holds QuantizeLinear and DequantizeLinear nodes, as ONNX Runtime's quantizer writes them
-    (quantize_static, QuantFormat.QDQ), is taken in its own integers, which are ONNX Runtime's: see docs/onnx.md. No
-    torch is needed. Any other is a float model, made a torch module and given to `tinyet.compile`.
+    A model that ONNX Runtime's quantizer has made (quantize_static, quantize_dynamic) is taken in its own integers,
+    which are ONNX Runtime's: see docs/onnx.md. A float model stays float, or is quantized here, with its layers' names.
+    Only quantizing needs torch.
 
     calibration: batches of typical data (a tensor or array, or a tuple of one for each input), or the path of a .npz
     file, to quantize a float model with; without it the model stays float. name: the prefix of the C functions; by
@@ -111,12 +114,59 @@ def from_onnx(
         if exact:
             what = "exact=True is for quantized models: a float model is computed in another order"
             raise UsageError(what, str(file), "leave exact away")
+        if calibration is None and not asks_for_integers(options):
+            kept = {key: value for key, value in options.items() if key not in _FOR_INTEGERS}
+            return _in_float(model, title, float_io, labels, dump, **kept)
         return _told(_compiled(of_onnx(model, file), calibration, title, float_io, labels, dump, options))
     _refuse_more(file, calibration, options)
     graph, notes = onnx_importer.import_model(model, name=title, exact=exact, float_io=float_io)
     graph, more = passes.run(graph, exact=True, dump=dump_given(dump))
     names = () if labels is None else check_labels(labels, graph.user_outputs[0], "labels")
     return Program(title, graph, None, (*notes, *more), names)
+
+
+_FOR_INTEGERS = frozenset(("quantizer", "equalize", "correct_bias", "learn_rounding"))
+"""Options of `tinyet.compile` that make integers of floats, or fail because they cannot."""
+
+
+def asks_for_integers(options: Mapping[str, Any]) -> bool:
+    """Whether options of a float model's, without calibration data, are for the quantizer to judge."""
+    return any(options.get(name) not in (None, False) for name in _FOR_INTEGERS)
+
+
+def _in_float(
+    model: onnx_read.OnnxModel,
+    name: str,
+    float_io: bool,
+    labels: Sequence[str] | None,
+    dump: DumpTo | None,
+    *,
+    channels_last: bool = False,
+    prune: bool = True,
+    stateful: bool = False,
+    strict: bool = False,
+    board: str | Path | Board | None = None,
+    delegates: Delegates | None = None,
+    progress: Progress | None = None,
+) -> Program:
+    """A float model that stays one, by the passes of a float model of torch's; progress has nothing to tell."""
+    if channels_last and not any(len(value.shape) == 4 for value in model.inputs):
+        what = "channels_last says how images lie in memory, and no input has four dimensions"
+        raise UsageError(what, model.file, "leave it away")
+    if delegates is not None and board is None:
+        what = "delegates choose kernels for a board, and there is no board"
+        raise UsageError(what, model.file, "give board=, too, or give the delegates to `generate`")
+    function_given(progress, "progress", "it receives how many batches are done, and of how many")
+    graph, notes = onnx_importer.import_model(model, name=name, channels_last=channels_last)
+    written = dump_given(dump)
+    graph, more = passes.run(graph, float_io=float_io, prune=prune, stateful=stateful, dump=written)
+    names = () if labels is None else check_labels(labels, graph.user_outputs[0], "labels")
+    program = Program(name, graph, None, (*notes, *more), names)
+    if strict:
+        require_integer(program, ())
+    if board is not None:
+        deploy(graph, load_board(board).target, delegates_or_default(delegates))
+    return program
 
 
 def _refuse_more(file: Path, calibration: object, options: Mapping[str, Any]) -> None:

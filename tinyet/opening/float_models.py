@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tinyet.compiler import compiled
 from tinyet.data import read_data
 from tinyet.errors import ToolchainError, UsageError
+from tinyet.importers.onnx.importer import import_model as import_onnx
 from tinyet.importers.onnx.read import OnnxModel
 from tinyet.importers.onnx.read import read_file as read_onnx
 from tinyet.importers.tflite.floats import holds_integers, with_float_weights
@@ -82,11 +83,12 @@ def of_onnx(model: OnnxModel, path: Path) -> FloatModel:
     if model.is_quantized:
         raise _quantized_already(path)
     try:
-        from tinyet.importers.onnx.to_torch import to_torch
+        from tinyet.to_module.convert import to_module
     except ImportError as error:
         raise _without_torch(path, error) from error
-    module, examples = to_torch(model)
-    return FloatModel(path, module, examples, tuple(Note(text) for text in model.notes))
+    graph, notes = import_onnx(model, name=path.stem)
+    module, examples = to_module(graph)
+    return FloatModel(path, module, examples, notes)
 
 
 def _quantized_already(path: Path) -> UsageError:

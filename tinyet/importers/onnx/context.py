@@ -82,10 +82,11 @@ class Context:
 
     def inexact(self, text: str, hint: str = "") -> None:
         """Something in which the program may differ from ONNX Runtime by a last bit: a note, or a refusal where exact
-        results were asked for."""
+        results were asked for. Of a float model nobody expects the same bits."""
         if self.exact:
             raise RefusedError(text, hint or "leave exact away to take it as it is")
-        self.notes.append(Note(text, self.origin))
+        if self.model.is_quantized:
+            self.notes.append(Note(text, self.origin))
 
     # ------------------------------------------------------------ inputs
 
@@ -103,6 +104,15 @@ class Context:
         if not isinstance(found, Numbers):
             raise RefusedError(f"computes its {role}", f"make the {role} a constant of the model")
         return found
+
+    def weights(self, position: int, role: str) -> Float32:
+        """A constant of real numbers. Raises RefusedError for plain integers, which no layer of floats has."""
+        found = self.constant(position, role)
+        if found.scale is None and found.data.dtype.kind != "f":
+            raise RefusedError(
+                f"has a {role} of {found.data.dtype}", "store it in float32, or quantize the model"
+            )
+        return np.asarray(found.real, np.float32)
 
     def integers(self, position: int, role: str, default: Sequence[int] | None = None) -> list[int]:
         """A constant input of whole numbers, flat; `default` where it is absent."""
@@ -238,17 +248,19 @@ class Context:
         return x if tuple(shape) == x.shape else self.emit(Reshape(tuple(shape)), [x])
 
     def image(self, x: Tensor) -> Tensor:
-        """(N, C, H, W), or (N, C, L), as (N, H, W, C)."""
+        """(N, C, H, W) as (N, H, W, C), or (N, C, L) as (N, 1, L, C)."""
         if len(x.shape) == 3:
-            x = self.reshape(x, (*x.shape[:2], 1, x.shape[2]))
+            x = self.permute(x, (0, 2, 1))
+            return self.reshape(x, (x.shape[0], 1, *x.shape[1:]))
         if len(x.shape) != 4:
             raise RefusedError(f"works on {len(x.shape)} dimensions", "images have 4, rows 3")
         return self.permute(x, (0, 2, 3, 1))
 
     def from_image(self, y: Tensor, rank: int) -> Tensor:
         """The way back, to as many dimensions as the input had."""
-        y = self.permute(y, (0, 3, 1, 2))
-        return y if rank == 4 else self.reshape(y, (*y.shape[:2], y.shape[3]))
+        if rank == 3:
+            return self.permute(self.reshape(y, (y.shape[0], *y.shape[2:])), (0, 2, 1))
+        return self.permute(y, (0, 3, 1, 2))
 
     # ------------------------------------------------------------ quantizing
 

@@ -81,8 +81,9 @@ class OnnxModel:
 
     @property
     def is_quantized(self) -> bool:
-        known = ("QuantizeLinear", "DequantizeLinear", "QGemm")
-        return any(node.op in known or node.op.startswith("QLinear") for node in self.nodes)
+        known = ("QuantizeLinear", "DequantizeLinear", "QGemm", "MatMulInteger", "ConvInteger")
+        prefixes = ("QLinear", "DynamicQuantize", "MatMulIntegerToFloat")
+        return any(node.op in known or node.op.startswith(prefixes) for node in self.nodes)
 
 
 def read_file(path: Path) -> OnnxModel:
