@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 
 from tests.to_module.drawn import DRAWN, graph_of
-
-pytest.importorskip("torch")
-
 from tinyet import ops
 from tinyet.compiler import compiled
 from tinyet.errors import UnsupportedOp, UnsupportedShape
