@@ -60,8 +60,9 @@ def test_beside_onnxruntime(kind: str, per_channel: bool, tmp_path: Path) -> Non
     assert [t.dtype for t in program.inputs] == [DType.INT16]
     (conv, depthwise) = [n for n in program.graph.nodes if n.op == "conv2d"]
     assert conv.input(1).dtype is depthwise.input(1).dtype is DType.INT8
-    assert conv.input(1).type.quant is not None
-    assert len(conv.input(1).type.quant.scale) == (4 if per_channel else 1)
+    quant = conv.input(1).type.quant
+    assert quant is not None
+    assert len(quant.scale) == (4 if per_channel else 1)
     assert conv.where == "net.c (net.onnx:7): node 7, Conv"
     (note,) = program.notes
     assert "values of 16 bits are computed in integers" in note.text
@@ -83,7 +84,8 @@ def test_floats_at_the_border(tmp_path: Path) -> None:
 
 
 def test_products_of_activations(tmp_path: Path) -> None:
-    """As of attention: both operands are values. int16's softmax looks its exponentials up, in 512 steps."""
+    """As of attention: both operands are values. From ORT_ENABLE_EXTENDED on, ONNX Runtime makes 8 bits of what is
+    multiplied by constant weights of 8 bits."""
     rng = np.random.default_rng(4)
     nodes = [
         node("MatMul", ["x", "w"], "q"),
@@ -98,10 +100,13 @@ def test_products_of_activations(tmp_path: Path) -> None:
     )
     program = from_onnx(saved(proto, tmp_path))
     assert {t.dtype for n in program.graph.nodes for t in n.outputs} == {DType.INT16}
+    step = program.outputs[0].type.scale
     for sample in samples:
-        (wanted,) = run_onnxruntime(proto.SerializeToString(), sample)
+        (wanted,) = run_onnxruntime(proto.SerializeToString(), sample, "ORT_ENABLE_BASIC")
         found = np.asarray(program.run(sample["x"], as_float=True), np.float64)
-        assert np.abs(found - np.asarray(wanted, np.float64)).max() < 5e-3 * np.abs(wanted).max()
+        # Steps of each layer add up on the way.
+        assert np.abs(found - np.asarray(wanted, np.float64)).max() <= 8 * step
+        assert np.abs(wanted).max() > 1000 * step
 
 
 def test_what_is_not_symmetric_or_exact_is_refused(tmp_path: Path) -> None:
