@@ -244,7 +244,8 @@ def _call_inputs(module: fx.GraphModule, names: Sequence[str]) -> None:
         name = unused(c_identifier([title]), taken)
         node.target = node.name = name
     output = module.graph.output_node()
-    output.args = (tuple(pytree.tree_leaves(output.args[0])),)
+    results = tuple(pytree.tree_leaves(output.args[0]))
+    output.args = (results[0] if len(results) == 1 else results,)
     module.graph.set_codegen(CodeGen())
     module.recompile()
 

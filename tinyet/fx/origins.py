@@ -59,7 +59,7 @@ def _derive(node: fx.Node, root: Path | None = None, of_file: Mapping[str, Origi
     stack = module_stack(node)
     for path, _ in reversed(stack):
         if of_file is not None and path in of_file:
-            return replace(of_file[path], key=node.name)
+            return replace(of_file[path], aten=op_name(node), key=node.name)
     return Origin(
         aten=op_name(node),
         module=stack[-1][0] if stack else "",

@@ -14,8 +14,7 @@ import torch
 from torch import nn
 
 from tinyet.errors import RefusedError
-from tinyet.ir import Array, Attrs, DType, Node, Origin, Shape, Tensor
-from tinyet.numerics import dequantize
+from tinyet.ir import Array, Attrs, Node, Origin, Shape, Tensor
 from tinyet.to_module.form import Form, move_between, plain
 from tinyet.to_module.network import Function, Network, moved
 
@@ -79,9 +78,7 @@ class Values:
         if tensor not in self._known:
             if not tensor.is_constant:
                 raise RefusedError(f"reads {tensor.name!r}, which is not there")
-            self._known[tensor] = Value(
-                tensor.name, tensor.shape, plain(len(tensor.shape)), real_numbers(tensor)
-            )
+            self._known[tensor] = Value(tensor.name, tensor.shape, plain(len(tensor.shape)), tensor.array)
         return self._known[tensor]
 
     def __contains__(self, tensor: object) -> bool:
@@ -98,14 +95,6 @@ class Values:
         if key not in self._moved:
             self._moved[key] = make()
         return self._moved[key]
-
-
-def real_numbers(tensor: Tensor) -> Array:
-    """A constant in float32 where it stands for real numbers: weights of layers that quantize their input while they
-    run."""
-    if tensor.type.quant is None or tensor.dtype is DType.FLOAT32:
-        return tensor.array
-    return dequantize(tensor.array, tensor.type.quant)
 
 
 class Build:

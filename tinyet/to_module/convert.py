@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import partial
 
 import torch
 
 from tinyet.errors import Complaints, InternalError, RefusedError
-from tinyet.ir import ITSELF, DType, Graph, Node, Tensor
+from tinyet.ir import ITSELF, Attrs, DType, Graph, Node, Tensor, constant
+from tinyet.numerics import dequantize
+from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.copy import Copy
+from tinyet.ops.dynamic_conv2d import DynamicConv2d
+from tinyet.ops.dynamic_linear import DynamicLinear
+from tinyet.ops.linear import Linear
+from tinyet.ops.shared.convolution import Convolution
 from tinyet.passes.dead_code import eliminate_dead_code
 from tinyet.passes.fold_constants import before_lowering
 from tinyet.to_module.build import Build, Value, Values, tensor_of
@@ -38,7 +45,7 @@ def to_module(graph: Graph) -> tuple[Network, tuple[torch.Tensor, ...]]:
     Raises UnsupportedOp (UnsupportedShape) with all complaints at once, ModelError where the module's answers to drawn
     inputs are not the graph's.
     """
-    graph = before_lowering(eliminate_dead_code(graph))
+    graph = before_lowering(eliminate_dead_code(_of_floats(graph)))
     file = next((origin.file for node in graph.nodes for origin in node.origins if origin.file), graph.name)
     network, values, complaints = Network(graph), Values(), Complaints(file)
     for tensor in graph.user_inputs:
@@ -64,6 +71,24 @@ def to_module(graph: Graph) -> tuple[Network, tuple[torch.Tensor, ...]]:
     examples = tuple(torch.zeros(t.shape, dtype=_BORDER[t.dtype]) for t in graph.user_inputs)
     prove(graph, network, file)
     return network, examples
+
+
+def _of_floats(graph: Graph) -> Graph:
+    """Layers that quantize their input while they run as layers of floats, of the numbers that their weights stand
+    for."""
+    nodes: list[Node] = []
+    for given in graph.nodes:
+        node, attrs = given, given.attrs
+        if isinstance(attrs, (DynamicConv2d, DynamicLinear)):
+            weights = node.input(1)
+            assert weights.type.quant is not None
+            real = constant(weights.name, dequantize(weights.array, weights.type.quant))
+            made: Attrs = Linear(attrs.clamp)
+            if isinstance(attrs, DynamicConv2d):
+                made = Conv2d(**{each.name: getattr(attrs, each.name) for each in fields(Convolution)})
+            node = node.replace(attrs=made, inputs=(node.input(0), real, node.optional_input(2)))
+        nodes.append(node)
+    return graph.replace(nodes=nodes)
 
 
 def _title(node: Node) -> str:

@@ -27,8 +27,6 @@ from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.copy import Copy
 from tinyet.ops.cumsum import CumSum
 from tinyet.ops.div import Div
-from tinyet.ops.dynamic_conv2d import DynamicConv2d
-from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.embedding import Embedding
 from tinyet.ops.expand import Expand
 from tinyet.ops.flip import Flip
@@ -81,10 +79,6 @@ HANDLERS: Mapping[type[Attrs], Handler] = {
     Copy: shapes.copy,
     CumSum: shapes.cumsum,
     Div: elementwise.arithmetic(operator.truediv),
-    # Layers that quantize their input while they run become layers of floats, with the numbers that their weights
-    # stand for.
-    DynamicConv2d: layers.conv2d,
-    DynamicLinear: layers.linear,
     Embedding: layers.embedding,
     Expand: shapes.expand,
     Flip: shapes.flip,

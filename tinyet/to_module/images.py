@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from tinyet.errors import RefusedError
 from tinyet.ir import Array
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.avg_pool2d import AvgPool2d, window_counts
@@ -61,6 +62,11 @@ def max_pool2d(b: Build) -> None:
     ceil = _ceil_mode(b, attrs)
     pads = attrs.pad_top, attrs.pad_left
     if ceil is None:
+        if dilation != (1, 1):
+            raise RefusedError(
+                "has a dilation, and a padding that is not as large on both sides",
+                "pad the image in front of it",
+            )
         x = padded(b, x, _around(attrs), "replicate")
         pads, ceil = (0, 0), False
     layer = nn.MaxPool2d(kernel, stride, pads, dilation, ceil_mode=ceil)

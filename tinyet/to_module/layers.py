@@ -10,14 +10,13 @@ from torch import nn
 from tinyet.errors import RefusedError
 from tinyet.ir import Array
 from tinyet.ops.batch_norm import BatchNorm
+from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
-from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
 from tinyet.ops.matmul import MatMul
 from tinyet.ops.prelu import PRelu
-from tinyet.ops.shared.convolution import Convolution
-from tinyet.to_module.build import Build, Value, constant
+from tinyet.to_module.build import NO_CLAMP, Build, Value, constant
 from tinyet.to_module.form import IMAGE, Form, plain
 from tinyet.to_module.network import parameter
 from tinyet.to_module.shapes import padded
@@ -32,7 +31,7 @@ def _with_bias(weight: Array, bias: Array | None) -> dict[str, nn.Parameter]:
 
 def conv2d(b: Build) -> None:
     """Zeros around the image are the layer's own where they are as many on both sides, else a step in front of it."""
-    attrs = b.attrs(Convolution)
+    attrs = b.attrs(Conv2d)
     weight, bias = b.array(1, "weights").transpose(0, 3, 1, 2), b.optional_array(2, "bias")
     out_c, group_c, *kernel = weight.shape
     x = b.take(0, IMAGE)
@@ -88,7 +87,7 @@ def conv_transpose2d(b: Build) -> None:
     (made,) = b.step(b.layer(layer, _with_bias(weight, bias)), [b.take(0, IMAGE)])
     batch, height, width, _ = b.node.output.shape
     whole = Value(made, (batch, height + cut[0], width + cut[1], out_c), IMAGE)
-    if attrs.clamp != Convolution().clamp:
+    if attrs.clamp != NO_CLAMP:
         whole = Value(b.clamped(whole, attrs.clamp), whole.shape, IMAGE)
     if any(cut):
         whole = padded(b, whole, ((0, 0), (0, -cut[0]), (0, -cut[1]), (0, 0)), role="crop")
@@ -107,9 +106,8 @@ def _fully_connected(b: Build, weight: Array, bias: Array | None, clamp: tuple[f
 
 
 def linear(b: Build) -> None:
-    attrs = b.node.attrs
-    assert isinstance(attrs, (Linear, DynamicLinear))
-    _fully_connected(b, b.array(1, "weights"), b.optional_array(2, "bias"), attrs.clamp)
+    clamp = b.attrs(Linear).clamp
+    _fully_connected(b, b.array(1, "weights"), b.optional_array(2, "bias"), clamp)
 
 
 def matmul(b: Build) -> None:
