@@ -27,7 +27,7 @@ from tinyet.opset.rule import complaints
 
 WIDE_LAYERS = (
     "layers between values of 16 bits are computed in integers, by ONNX Runtime in float32: "
-    "results can differ by a step"
+    "results can differ by a few steps"
 )
 
 Handler = Callable[["Context"], Value | Sequence[Value]]
