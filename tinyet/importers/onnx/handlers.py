@@ -21,6 +21,7 @@ from tinyet.importers.onnx import (
 from tinyet.importers.onnx.context import Context, Handler
 from tinyet.importers.onnx.dynamic import CONVOLUTION, LINEAR
 from tinyet.importers.onnx.values import Integers, Numbers, Value
+from tinyet.ir import DType
 
 
 def quantize(ctx: Context) -> Value:
@@ -31,6 +32,8 @@ def quantize(ctx: Context) -> Value:
         return Numbers(data, None, value.name or ctx.node.outputs[0])
     if isinstance(value, Integers):
         return value  # an input of the model that is in integers at the border
+    if scale.is_wide:
+        return ctx.to_wide(value, scale, ctx.node.outputs[0])
     return ctx.to_scale(value, scale, ctx.node.outputs[0])
 
 
@@ -46,6 +49,11 @@ def dequantize(ctx: Context) -> Value:
         return Numbers(value.data, scale, value.name or ctx.node.outputs[0])
     if not isinstance(value, Integers):
         raise RefusedError("dequantizes what is not quantized", shape=False)
+    if scale.is_wide or value.tensor.dtype is DType.INT16:
+        quant = scale.per_tensor()
+        if value.tensor.type.quant != quant or not scale.is_wide:
+            raise RefusedError("dequantizes with another scale than it was quantized with", shape=False)
+        return ctx.dequantized(value.tensor)
     return ctx.meaning(value, scale)
 
 

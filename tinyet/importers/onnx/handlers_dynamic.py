@@ -16,7 +16,7 @@ from tinyet.importers.onnx.handlers_layers import (
     integer_weights,
     name_of,
     nhwc,
-    read_twice,
+    read_for,
     window,
 )
 from tinyet.importers.onnx.values import Numbers, Scale, Value
@@ -73,7 +73,7 @@ def linear(ctx: Context) -> Value:
         raise RefusedError(f"has weights of {len(shape)} dimensions", "matrices have 2")
     weights = weights_of(ctx, 1)
     held = ctx.held(name_of(ctx, _WEIGHTS, "weight"), weights.joined, weights.quant)
-    rows = x if weights.rest is None else read_twice(ctx, x, 1)
+    rows = read_for(ctx, x, 1, weights)
     attrs = DynamicLinear(eps=LEAST_EPS, rule="onnx")
     return ctx.emit(attrs, [rows, held, bias_of(ctx, shape[1])])
 
@@ -85,9 +85,7 @@ def convolution(ctx: Context) -> Value:
         raise RefusedError(f"has weights of {len(shape)} dimensions for {rank}, in {groups} groups")
     weights = weights_of(ctx, 0)
     held = ctx.held(name_of(ctx, _WEIGHTS, "weight"), nhwc(weights.joined), weights.quant)
-    image = ctx.image(x)
-    if weights.rest is not None and image.shape[3] % groups == 0:
-        image = read_twice(ctx, image, groups)
+    image = read_for(ctx, ctx.image(x), groups, weights)
     attrs = replace(
         DynamicConv2d(groups=groups, eps=LEAST_EPS, rule="onnx"),
         **window(ctx, shape[2:], rank, x.shape[2:]),  # type: ignore[arg-type]

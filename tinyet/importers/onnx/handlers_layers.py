@@ -9,7 +9,7 @@ graph compute in float32.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,6 +44,8 @@ def target_of(ctx: Context) -> Scale | None:
     if behind is None:
         return None
     scale = ctx.scale_of(behind[0])
+    if scale.is_wide:
+        return None
     quant = scale.per_tensor()
     low, high = activation_bounds(ctx, readers[0].op, readers[0].inputs)
     reals = plain_reals(quant)
@@ -73,17 +75,16 @@ def activation_bounds(ctx: Context, op: str, inputs: Sequence[str]) -> tuple[flo
 class Weights:
     """Integers of a layer, the outputs first, then the inputs: int8 (outputs, inputs, …), symmetric.
 
-    rest: int8 of the same shape, to be added, where the integers of the file less their zero point need 9 bits.
+    parts: whose sum is the integers of the file less their zero point; several where these need 9 bits.
     """
 
-    data: Array
+    parts: tuple[Array, ...]
     quant: QuantParams
-    rest: Array | None = None
 
     @property
     def joined(self) -> Array:
-        """For a layer that reads the inputs of each group twice, where there is a rest."""
-        return self.data if self.rest is None else np.concatenate([self.data, self.rest], axis=1)
+        """For a layer that reads the inputs of each group once for each part."""
+        return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts, axis=1)
 
 
 def integer_weights(value: Value, axis: int) -> Weights | None:
@@ -104,9 +105,10 @@ def integer_weights(value: Value, axis: int) -> Weights | None:
     by_channel = len(scales) > 1
     quant = QuantParams(scales, (0,) * len(scales), 0 if by_channel else None)
     numbers = np.moveaxis(numbers, axis, 0)
-    held = np.clip(numbers, -128, 127)
-    rest = (numbers - held).astype(np.int8) if (numbers != held).any() else None
-    return Weights(held.astype(np.int8), quant, rest)
+    parts = [np.clip(numbers, -128, 127)]
+    while (rest := numbers - sum(parts)).any():
+        parts.append(np.clip(rest, -128, 127))
+    return Weights(tuple(part.astype(np.int8) for part in parts), quant)
 
 
 def weights_of(ctx: Context, x: Value, target: Scale | None) -> Value:
@@ -146,18 +148,21 @@ def bias_steps(bias: Array, x: Bytes, weights: Sequence[float]) -> Int64:
     return np.asarray(np.clip(np.nan_to_num(steps), -(2.0**31), 2.0**31), np.int64)
 
 
-def read_twice(ctx: Context, x: Tensor, groups: int) -> Tensor:
-    """(…, C) as (…, 2 C): the channels of each group, and once more."""
+def read_for(ctx: Context, x: Tensor, groups: int, weights: Weights) -> Tensor:
+    """(…, C) as (…, parts * C): the channels of each group, once for each part of the weights."""
+    times, (*lead, channels) = len(weights.parts), x.shape
+    if times == 1 or channels % groups:
+        return x
+    often = "twice" if times == 2 else f"{times} times"
     ctx.notes.append(
         Note(
-            "its weights less their zero point need 9 bits, so it reads its input twice: twice the multiplications; "
-            "symmetric weights (int8, or WeightSymmetric) do not need that",
+            f"its weights less their zero point need 9 bits, so it reads its input {often}, with {often} the "
+            "multiplications; symmetric weights (int8, or WeightSymmetric) do not need that",
             ctx.origin,
         )
     )
-    *lead, channels = x.shape
     split = ctx.reshape(x, (*lead, groups, channels // groups))
-    return ctx.reshape(ctx.emit(Concat(len(lead) + 1), [split, split]), (*lead, 2 * channels))
+    return ctx.reshape(ctx.emit(Concat(len(lead) + 1), [split] * times), (*lead, times * channels))
 
 
 def integer_bias(ctx: Context, position: int, x: Bytes, weights: Weights, count: int) -> Tensor | None:
@@ -254,13 +259,13 @@ def conv(ctx: Context) -> Value:
         bias = integer_bias(ctx, 2, x, weights, shape[0])
         held = ctx.held(name_of(ctx, 1, "weight"), nhwc(weights.joined), weights.quant)
         quant, image = target.per_tensor(), ctx.image(x.tensor)
-        if weights.rest is not None and image.shape[3] % attributes["groups"] == 0:
-            image = read_twice(ctx, image, attributes["groups"])
+        image = read_for(ctx, image, attributes["groups"], weights)
         y = ctx.emit(Conv2d(**attributes, rounding="even"), [image, held, bias], quant)
         return Bytes(ctx.from_image(y, rank), target.dtype == "uint8", plain_reals(quant))
-    weight = ctx.weights(1, "weight")
     bias = ctx.real(ctx.constant(2, "bias")) if ctx.has(2) else None
-    held = ctx.held(name_of(ctx, 1, "weight"), nhwc(weight))
+    held = wide_weights(ctx, weights, nhwc) or ctx.held(
+        name_of(ctx, 1, "weight"), nhwc(ctx.weights(1, "weight"))
+    )
     in_float(ctx)
     y = ctx.emit(Conv2d(**attributes), [ctx.image(ctx.real(x)), held, bias])
     return ctx.from_image(y, rank)
@@ -374,7 +379,7 @@ def linear(
         bias = integer_bias(ctx, 2, x, weights, count)
         held = ctx.held(name_of(ctx, 1, "weight"), weights.joined, weights.quant)
         quant = target.per_tensor()
-        rows = x.tensor if weights.rest is None else read_twice(ctx, x.tensor, 1)
+        rows = read_for(ctx, x.tensor, 1, weights)
         y = ctx.emit(Linear(rounding="even"), [rows, held, bias], quant)
         return Bytes(y, target.dtype == "uint8", plain_reals(quant))
     if not isinstance(w, Numbers):
@@ -387,8 +392,20 @@ def linear(
             raise RefusedError(f"has a bias of {numbers.size} numbers for {count} outputs")
         bias = ctx.held(name_of(ctx, 2, "bias"), np.broadcast_to(numbers, (count,)).copy())
     in_float(ctx)
-    held = ctx.held(name_of(ctx, 1, "weight"), np.moveaxis(data, axis, 0))
+    held = wide_weights(ctx, weights if alpha == 1 else None) or ctx.held(
+        name_of(ctx, 1, "weight"), np.moveaxis(data, axis, 0)
+    )
     return ctx.emit(Linear(), [ctx.real(x), held, bias])
+
+
+def wide_weights(
+    ctx: Context, weights: Weights | None, order: Callable[[Array], Array] = np.ascontiguousarray
+) -> Tensor | None:
+    """Weights of 8 bits behind a Dequantize, for a model of 16 bits, whose operators of integers are formed later; None
+    for others."""
+    if not ctx.model.has_int16 or weights is None or len(weights.parts) > 1:
+        return None
+    return ctx.dequantized(ctx.held(name_of(ctx, 1, "weight"), order(weights.joined), weights.quant))
 
 
 def integer_target(x: Value, target: Scale | None) -> Scale | None:

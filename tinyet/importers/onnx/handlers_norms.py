@@ -11,6 +11,7 @@ from tinyet.errors import RefusedError
 from tinyet.importers.onnx.context import Context
 from tinyet.importers.onnx.handlers_elements import last_bits
 from tinyet.importers.onnx.handlers_layers import in_float, integer_target
+from tinyet.importers.onnx.handlers_shape import moved, tensor_of
 from tinyet.importers.onnx.values import Bytes, Value, axis_of, plain_reals, shape_of
 from tinyet.ir import Tensor
 from tinyet.numerics import Float64
@@ -19,11 +20,24 @@ from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.log_softmax import LogSoftmax
 from tinyet.ops.softmax import Softmax
 
+_LAST_OF_MATRICES = 12
+"""The last opset whose softmax took all dimensions from `axis` on together; a QLinearSoftmax says of which it is."""
+
 
 def softmax(ctx: Context) -> Value:
     """ONNX Runtime's QLinearSoftmax, where there is one; the logarithm has none."""
     x = ctx.value(0)
-    axis = axis_of(ctx.attribute("axis", -1), len(shape_of(x)))
+    shape = shape_of(x)
+    axis = axis_of(ctx.attribute("axis", -1), len(shape))
+    if ctx.attribute("opset", _LAST_OF_MATRICES + 1) <= _LAST_OF_MATRICES:
+        flat = moved(x, ctx.reshape(tensor_of(ctx, x), (math.prod(shape[:axis]), math.prod(shape[axis:]))))
+        y = along(ctx, flat, 1)
+        return moved(y, ctx.reshape(tensor_of(ctx, y), shape))
+    return along(ctx, x, axis)
+
+
+def along(ctx: Context, x: Value, axis: int) -> Value:
+    """Softmax, or its logarithm, of one axis."""
     target = integer_target(x, ctx.target())
     if ctx.node.op == "Softmax" and isinstance(x, Bytes) and target is not None:
         quant = target.per_tensor()

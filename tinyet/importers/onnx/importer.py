@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 from tinyet.errors import Complaints, RefusedError
-from tinyet.importers.onnx.context import Context
+from tinyet.importers.onnx.context import WIDE_LAYERS, Context
 from tinyet.importers.onnx.dynamic import as_layers
 from tinyet.importers.onnx.fold import FOLDED, constant_of, filled, folded
 from tinyet.importers.onnx.handlers import ALL, handler_of
@@ -61,7 +61,8 @@ def import_model(
     outputs = _outputs(ctx, complaints, float_io)
     complaints.raise_any()
     graph = Graph(name, tuple(inputs), tuple(outputs), tuple(ctx.nodes))
-    return graph, (*(Note(text) for text in model.notes), *ctx.notes)
+    said = (*model.notes, *([WIDE_LAYERS] if model.has_int16 else []))
+    return graph, (*(Note(text) for text in said), *ctx.notes)
 
 
 def _scale_behind(ctx: Context, name: str, op: str) -> Scale | None:
@@ -99,6 +100,9 @@ def _input(ctx: Context, value: OnnxValue, float_io: bool) -> tuple[Tensor, Valu
             plain = Tensor(title, TensorType(value.shape, DType.FLOAT32))
             return plain, plain
         scale = ctx.scale_of(quantizers[0])
+        if scale.is_wide:  # made integers when the operators are
+            plain = Tensor(title, TensorType(value.shape, DType.FLOAT32))
+            return plain, plain
         tensor = Tensor(title, TensorType(value.shape, DType.INT8, scale.per_tensor()))
         return tensor, Integers(tensor, scale.dtype == "uint8")
     if value.dtype in ("int8", "uint8"):
