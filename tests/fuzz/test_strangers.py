@@ -22,7 +22,7 @@ from tests.fuzz.onnx import OnnxFiles, OnnxFloatFiles
 from tests.fuzz.onnx_seeds import FOLDS, LAYERS, float_seeds, quantized_seeds
 from tests.fuzz.projects import Projects
 from tests.fuzz.run import BYTES, Outcome, Target, run_here, table
-from tests.fuzz.tflite import TfliteFiles
+from tests.fuzz.tflite import TfliteFiles, TfliteFloatFiles
 from tests.fuzz.tflite_seeds import seeds
 from tinyet.boards import load_board
 from tinyet.emit.kinds import Kind
@@ -49,6 +49,7 @@ SEED = 1
         (Manifests, 150),
         (Frames, 800),
         (TfliteFiles, 300),
+        (TfliteFloatFiles, 600),
         (OnnxFiles, 300),
         (OnnxFloatFiles, 150),
         (Projects, 40),

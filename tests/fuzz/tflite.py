@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutants of .tflite files: of their records, and of their bytes. What is taken is a program that a .tet file holds,
-and its C answers the reference's bits under sanitizers; or, of a float one, a torch module that answers as its graph."""
+and its C answers the reference's bits under sanitizers; of a float one, a torch module that answers as its graph."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tinyet.importers.onnx.importer import import_model
 from tinyet.importers.onnx.read import read_model
 from tinyet.opening.files import from_tflite
 from tinyet.tflite import Quantization
-from tinyet.tflite.options import AddOptions, ConcatenationOptions
+from tinyet.tflite.options import AddOptions, ConcatenationOptions, CumsumOptions, StridedSliceOptions
 from tinyet.tflite.write import write_model
 
 FORGED = "relu\n  at: /etc/passwd\n  do: rm -rf ~\x1b[2J"
@@ -222,6 +222,23 @@ def test_joining_unequal_ranks(tmp_path: Path) -> None:
     path.write_bytes(w.file((a, b), (2,)))
     with pytest.raises(TinyetError, match="CONCATENATION, operator 0"):
         from_tflite(path)
+
+
+def test_several_ellipses_and_sums_of_another_type(tmp_path: Path) -> None:
+    w = Writer()
+    x = w.value((2, 3), "float32", None)
+    ends = [w.constant(np.array(numbers, np.int32)) for numbers in ([0, 0], [2, 3], [1, 1])]
+    options = StridedSliceOptions(0, 0, 3)
+    w.call("STRIDED_SLICE", (x, *ends), (y := w.value((2, 3), "float32", None),), options)
+    whole = w.value((2, 3))
+    axis = w.constant(np.array(1, np.int32))
+    w.call("CUMSUM", (whole, axis), (z := w.value((2, 3), "float32", None),), CumsumOptions())
+    path = tmp_path / "a.tflite"
+    path.write_bytes(w.file((x, whole), (y, z)))
+    with pytest.raises(UnsupportedShape) as refused:
+        from_tflite(path)
+    assert "has several ellipses" in str(refused.value)
+    assert "sums int8 as float32" in str(refused.value)
 
 
 def test_what_an_importer_trips_over_says_where() -> None:

@@ -148,12 +148,9 @@ def _conv2d(d: Draw) -> None:
     x = d.value((batch, height, width, groups * per))
     out = groups * d.size(1, 3)
     bias = d.held(d.numbers(out)) if d.flag() else None
-    d.node(
-        Conv2d(**_dilated(d), groups=groups, clamp=d.one_of(*CLAMPS)),
-        x,
-        d.held(d.numbers(out, *kernel, per)),
-        bias,
-    )  # type: ignore[arg-type]
+    window: dict[str, Any] = _dilated(d)
+    attrs = Conv2d(**window, groups=groups, clamp=d.one_of(*CLAMPS))
+    d.node(attrs, x, d.held(d.numbers(out, *kernel, per)), bias)
 
 
 def _conv_transpose2d(d: Draw) -> None:

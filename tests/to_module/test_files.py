@@ -51,7 +51,9 @@ def test_a_float_file_becomes_integers(weights: Weights, tmp_path: Path) -> None
     assert places[0] == f"stem (net.tflite:{first})"
     assert [tensor.name for tensor in program.inputs] == ["image"]
     plain = tinyet.from_tflite(path)
-    floats, integers = (each.evaluate(IMAGES, as_float=True).outputs[0] for each in (plain, program))
+    floats, integers = (
+        each.evaluate(IMAGES, as_float=True).outputs[0].astype(np.float32) for each in (plain, program)
+    )
     assert np.abs(floats - integers).max() < 0.05
     assert (floats.argmax(-1) == integers.argmax(-1)).mean() > 0.85
 
@@ -131,7 +133,7 @@ def test_beside_the_original(tmp_path: Path) -> None:
     (wanted,) = run_litert(path, [[image]])[0]
     with torch.no_grad():
         found = module(torch.from_numpy(image)).numpy()
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found, wanted.astype(np.float32), rtol=1e-4, atol=1e-6)
 
 
 def test_integers_of_its_own_are_not_quantized_again(tmp_path: Path) -> None:

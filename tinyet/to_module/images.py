@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from tinyet.errors import RefusedError
-from tinyet.ir import Array
+from tinyet.ir import Array, DType
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.avg_pool2d import AvgPool2d, window_counts
 from tinyet.ops.max_pool2d import MaxPool2d
@@ -134,6 +134,9 @@ def resize(b: Build) -> None:
     size = attrs.out_h, attrs.out_w
     pairs = ((height, attrs.out_h, attrs.ratio_h), (width, attrs.out_w, attrs.ratio_w))
     mode: str | None = None
+    floats = b.node.input(0).dtype is DType.FLOAT32
+    if not floats and attrs.mode != "nearest":
+        raise RefusedError("mixes whole numbers", "make them floats first")
     if attrs.align_corners and attrs.mode == "bilinear":
         ratios = [
             np.float32(n - 1) / np.float32(out - 1) if out > 1 else np.float32(0) for n, out, _ in pairs
@@ -145,8 +148,10 @@ def resize(b: Build) -> None:
             mode = "nearest-exact" if attrs.half_pixel else "nearest"
         elif attrs.mode == "bilinear" and attrs.half_pixel:
             mode = "bilinear"
-    if mode is not None and all(
-        np.float32(r) == found for (_, _, r), found in zip(pairs, ratios, strict=True)
+    if (
+        floats
+        and mode is not None
+        and all(np.float32(r) == found for (_, _, r), found in zip(pairs, ratios, strict=True))
     ):
         corners = attrs.align_corners if mode == "bilinear" else None
         function = partial(F.interpolate, size=size, mode=mode, align_corners=corners)

@@ -170,8 +170,7 @@ def layer_norm(b: Build) -> None:
 
 def embedding(b: Build) -> None:
     table, x = b.array(1, "table"), b.take(0)
-    layer = nn.Embedding(table.shape[0], table.shape[1], device=_META)
-    (made,) = b.step(b.layer(layer, {"weight": parameter(table)}), [x])
+    (made,) = b.step(nn.Embedding.from_pretrained(parameter(table), freeze=False), [x])
     b.give(made, plain(len(b.node.output.shape)))
 
 

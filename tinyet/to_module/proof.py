@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 
-from tinyet.errors import InternalError
+from tinyet.errors import InternalError, UnsupportedShape
 from tinyet.ir import Array, DType, Graph, Tensor
+from tinyet.messages.text import shown
 from tinyet.reference.nearly import NearSession
 from tinyet.to_module.network import Network
 
@@ -43,7 +45,7 @@ def prove(graph: Graph, network: Network, file: str) -> None:
     worst = ""
     try:
         for seed in range(_DRAWS):
-            worst = _difference(graph, network, seed)
+            worst = _difference(graph, network, seed, file)
             if not worst:
                 return
             _put_back(network, first)
@@ -60,15 +62,25 @@ def _put_back(network: Network, first: Mapping[str, torch.Tensor]) -> None:
             network.get_buffer(path).copy_(first[path])
 
 
-def _difference(graph: Graph, network: Network, seed: int) -> str:
+def _run(network: Network, arrays: Sequence[Array], file: str) -> Any:
+    """The module's results. Raises UnsupportedShape where torch has none: it lacks a type, or a shape."""
+    try:
+        with torch.no_grad():
+            return network(*(torch.from_numpy(array.copy()) for array in arrays))
+    # What torch raises for these has no common base.
+    except Exception as error:
+        text = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UnsupportedShape(f"torch cannot compute the model: {shown(text, 160)}", file) from error
+
+
+def _difference(graph: Graph, network: Network, seed: int, file: str) -> str:
     """The first output that differs, and by how much; empty where none does."""
     session = NearSession(graph)
     for run in range(_RUNS if graph.initial else 1):
         arrays = drawn(graph, seed * _RUNS + run)
         with np.errstate(all="ignore"):
             values = session.values(arrays)
-        with torch.no_grad():
-            results = network(*(torch.from_numpy(array.copy()) for array in arrays))
+        results = _run(network, arrays, file)
         found = results if isinstance(results, tuple) else (results,)
         for tensor, result in zip(graph.user_outputs, found, strict=True):
             text = differs(tensor, values[tensor], result.numpy())
