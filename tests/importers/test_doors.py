@@ -12,7 +12,15 @@ import pytest
 
 from tests.importers.onnx_models import helper, model, node, onnx, value
 from tests.tflite_files import Writer
-from tinyet.errors import Complaints, InternalError, ModelError, RefusedError, TinyetError, UnsupportedOp
+from tinyet.errors import (
+    Complaints,
+    InternalError,
+    ModelError,
+    RefusedError,
+    TinyetError,
+    UnsupportedOp,
+    UnsupportedShape,
+)
 from tinyet.importers.onnx.importer import import_model
 from tinyet.importers.onnx.read import read_model
 from tinyet.opening.files import from_tflite
