@@ -183,6 +183,18 @@ ROW = {"x": (2, 5)}
 IMAGE = {"x": (1, 4, 6, 8)}
 
 
+RESIZES: tuple[tuple[Mapping[str, tuple[int, ...]], list[float], dict[str, Any]], ...] = (
+    (IMAGE, [1, 1, 0.5, 2], {"nearest_mode": "ceil"}),
+    (IMAGE, [1, 1, 1.7, 0.6], {"coordinate_transformation_mode": "asymmetric"}),
+    (IMAGE, [1, 2, 1, 1], {}),
+    ({"x": (3, 5)}, [2, 3], {"coordinate_transformation_mode": "align_corners"}),
+    (IMAGE, [1, 1, 1.7, 0.6], {"mode": "linear", "coordinate_transformation_mode": "asymmetric"}),
+    (IMAGE, [1, 1, 3, 2], {"mode": "linear", "coordinate_transformation_mode": "align_corners"}),
+    ({"x": (1, 2, 7)}, [1, 1, 2], {"mode": "linear"}),
+    ({"x": (1, 2, 7)}, [1, 1, 3], {}),
+)
+
+
 ELEMENTS = (
     *(
         "Abs",
@@ -331,18 +343,7 @@ FLOATS: dict[str, Any] = {
         f"Resize {number}": one(
             "Resize", shape, {"f": np.array(factors, np.float32)}, reads=["x", "", "f"], **attributes
         )
-        for number, (shape, factors, attributes) in enumerate(
-            (
-                (IMAGE, [1, 1, 0.5, 2], {"nearest_mode": "ceil"}),
-                (IMAGE, [1, 1, 1.7, 0.6], {"coordinate_transformation_mode": "asymmetric"}),
-                (IMAGE, [1, 2, 1, 1], {}),
-                ({"x": (3, 5)}, [2, 3], {"coordinate_transformation_mode": "align_corners"}),
-                (IMAGE, [1, 1, 1.7, 0.6], {"mode": "linear", "coordinate_transformation_mode": "asymmetric"}),
-                (IMAGE, [1, 1, 3, 2], {"mode": "linear", "coordinate_transformation_mode": "align_corners"}),
-                ({"x": (1, 2, 7)}, [1, 1, 2], {"mode": "linear"}),
-                ({"x": (1, 2, 7)}, [1, 1, 3], {}),
-            )
-        )
+        for number, (shape, factors, attributes) in enumerate(RESIZES)
     },
 }
 

@@ -205,12 +205,12 @@ def binary(ctx: Context) -> Value:
 
 def one_by_one(ctx: Context, kind: type[Attrs]) -> Value:
     """Max, Min, Sum and Mean of any number of values, in float32, from first to last."""
-    first, *rest = (ctx.real(ctx.value(i)) for i in range(len(ctx.node.inputs)))
-    if rest:
+    total = ctx.real(ctx.value(0))
+    for place in range(1, len(ctx.node.inputs)):
+        total = ctx.emit(kind(), [total, ctx.real(ctx.value(place))])
+    if len(ctx.node.inputs) > 1:
         in_float(ctx)
-    for each in rest:
-        first = ctx.emit(kind(), [first, each])
-    return first
+    return total
 
 
 def summed(ctx: Context) -> Value:
