@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DS-CNN and ResNet8 of MLPerf Tiny by three ways into the quantizer: the PyTorch module, a float .onnx (torch.onnx) and
-a float .tflite of it.
+"""DS-CNN and ResNet8 of MLPerf Tiny by three ways into the quantizer: the PyTorch module, a float .onnx (torch.onnx)
+and a float .tflite of it.
 
     python benchmarks/file_quantization.py [ds_cnn|resnet8 ...] [--board mps2_an386] [--results NAME]
 

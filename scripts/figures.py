@@ -247,6 +247,22 @@ def quality() -> str:
     return table(heads, 4, rows)
 
 
+def file_quantization() -> str:
+    """The PyTorch module and float files of it: accuracy, answers in common, and instructions."""
+    rows = [
+        (
+            NETWORKS[row["network"]],
+            row["way"],
+            f"{row['accuracy_float'] * 100:.2f} %",
+            f"{row['accuracy'] * 100:.2f} %",
+            f"{row['same_answers']:,} of {row['samples']:,}",
+            row["instructions"],
+        )
+        for row in result("file_quantization")
+    ]
+    return table(("network", "from", "float", "int8", "same answers", "instructions"), 2, rows)
+
+
 # ---------------------------------------------------------------- sizes
 
 
@@ -444,6 +460,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         elementwise,
         widths,
         quality,
+        file_quantization,
         quantization_ds_cnn,
         quantization_resnet8,
         memory,

@@ -341,7 +341,9 @@ def _task(
         raise UsageError(
             "there is no calibration data",
             str(source.path),
-            "define calibration() in the model's file, or give --calibration",
+            "give --calibration"
+            if source.path.suffix != ".py"
+            else "define calibration() in the model's file, or give --calibration",
         )
     batches = watch([] if given is None else given)
     # With a quantizer of the model's own, --observer would replace all that it says.

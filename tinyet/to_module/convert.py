@@ -42,8 +42,8 @@ def to_module(graph: Graph) -> tuple[Network, tuple[torch.Tensor, ...]]:
     each other operator. Images are torch's (N, C, H, W) inside; inputs and outputs have the graph's order. What the
     graph keeps from run to run are buffers. The module is a FileModule: what is captured of it names the file's nodes.
 
-    Raises UnsupportedOp (UnsupportedShape) with all complaints at once, ModelError where the module's answers to drawn
-    inputs are not the graph's.
+    Raises UnsupportedOp (UnsupportedShape) with all complaints at once, InternalError where the module's answers to
+    drawn inputs are not the graph's.
     """
     graph = before_lowering(eliminate_dead_code(_of_floats(graph)))
     file = next((origin.file for node in graph.nodes for origin in node.origins if origin.file), graph.name)

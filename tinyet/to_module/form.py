@@ -80,7 +80,7 @@ class Move:
     def of_array(self, data: Array) -> Array:
         """The same of a constant."""
         data = data if self.order is None else data.transpose(self.order)
-        return np.ascontiguousarray(data if self.shape is None else data.reshape(self.shape))
+        return np.asarray(data if self.shape is None else data.reshape(self.shape), order="C")
 
 
 def move_between(shape: Shape, source: Form, wanted: Form) -> Move:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from tinyet.errors import ModelError
+from tinyet.errors import InternalError
 from tinyet.ir import Array, DType, Graph, Tensor
 from tinyet.reference.nearly import NearSession
 from tinyet.to_module.network import Network
@@ -38,7 +38,7 @@ def drawn(graph: Graph, seed: int) -> list[Array]:
 
 
 def prove(graph: Graph, network: Network, file: str) -> None:
-    """Raise ModelError, with the output, where the module's answers are not the graph's. Its states are put back."""
+    """Raise InternalError, with the output, where the module's answers are not the graph's. Its states are put back."""
     first = {name: buffer.clone() for name, buffer in network.named_buffers()}
     worst = ""
     try:
@@ -49,10 +49,8 @@ def prove(graph: Graph, network: Network, file: str) -> None:
             _put_back(network, first)
     finally:
         _put_back(network, first)
-    raise ModelError(
-        f"as a torch module, which calibration and training need, the model computes otherwise: {worst}",
-        file,
-        "quantize it in the tool that it comes from; and report this, with the file",
+    raise InternalError(
+        f"as a torch module, which calibration and training need, the model computes otherwise: {worst}", file
     )
 
 
