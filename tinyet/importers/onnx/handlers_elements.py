@@ -139,7 +139,7 @@ def power(ctx: Context) -> Value:
         return ctx.value(0)
     name = _POWERS.get(exponent, "pow")
     alpha = exponent if name == "pow" else 0.0
-    return apply(ctx, Unary(name, alpha), of_float64(name, alpha))
+    return apply(ctx, Unary(name, alpha), in_float64(lambda x: np.power(x, exponent)))
 
 
 def of_float64(name: FunctionName, alpha: float = 0.0) -> Function:
@@ -171,6 +171,8 @@ def clip(ctx: Context) -> Value:
     low, high = activation_bounds(ctx, "Clip", ctx.node.inputs)
     if not low <= high:
         raise RefusedError(f"clips to {low} … {high}")
+    if (low, high) == (-math.inf, math.inf):
+        return ctx.value(0)
     return apply(ctx, Clamp(low, high), lambda x: np.clip(x, np.float32(low), np.float32(high)))
 
 
