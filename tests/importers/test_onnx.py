@@ -95,7 +95,7 @@ def test_all_complaints_at_once_with_their_places(tmp_path: Path) -> None:
     nodes = [
         node("Det", ["x"], "d"),
         node("DequantizeLinear", ["q", "s"], "e"),
-        node("Einsum", ["x"], "f", equation="ij->ji"),
+        node("Unique", ["x"], "f"),
         node("Add", ["d", "f"], "y"),
     ]
     constants: dict[str, Array] = {"q": np.array(3, np.uint8), "s": np.array(0.5, np.float32)}
@@ -105,7 +105,7 @@ def test_all_complaints_at_once_with_their_places(tmp_path: Path) -> None:
             from_onnx(path)
         text = str(refused.value)
         assert "Det, node 0 ('net/d'): is not supported" in text
-        assert "Einsum, node" in text
+        assert "Unique, node" in text
         assert "net.onnx" in text
 
 
@@ -325,6 +325,21 @@ FLOATS: dict[str, Any] = {
     "GatherElements": one(
         "GatherElements", IMAGE, {"i": np.array([3, 0, 2]).reshape(1, 3, 1, 1)[:, :, :, :]}, axis=1
     ),
+    **{
+        f"Einsum {equation}": one("Einsum", dict(zip("xz", shapes, strict=False)), equation=equation)
+        for equation, shapes in {
+            "bhid,bhjd->bhij": ((1, 2, 3, 4), (1, 2, 5, 4)),
+            "ij,jk": ((3, 4), (4, 2)),
+            "bi,bj->bji": ((2, 3), (2, 4)),
+            "ijk->ki": ((2, 3, 4),),
+            "ab,ab->": ((3, 4), (3, 4)),
+            "ijk,jl->il": ((2, 3, 4), (3, 5)),
+        }.items()
+    },
+    "Einsum of weights": one("Einsum", {"x": (2, 3, 4)}, {"w": normal(R, 4, 2, 5)}, equation="bsd,dhk->bhsk"),
+    "Einsum of weights first": one(
+        "Einsum", {"x": (3, 4)}, {"w": normal(R, 4, 5)}, reads=["w", "x"], equation="dk,sd->ks"
+    ),
     "Where of a mask": one(
         "Where",
         ROW,
@@ -506,6 +521,24 @@ def test_options_of_a_float_model(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
         from_onnx(path, colour="red")
     assert from_onnx(path, board="mps2_an386", labels=list("abcde")).labels == tuple("abcde")
+
+
+@pytest.mark.parametrize(
+    ("equation", "inputs", "said"),
+    [
+        ("ii->i", 1, "no ellipsis"),
+        ("...i->...", 1, "no ellipsis"),
+        ("ij,jk,kl->il", 3, "one or two operands"),
+        ("ij,ik->jk", 2, "sizes 2 and 3 for 'i'"),
+        ("ij,kj->il", 2, "of the operands'"),
+        ("ijk,kl->il", 2, "calls dimensions of"),
+    ],
+)
+def test_sums_that_are_no_product_of_matrices(equation: str, inputs: int, said: str, tmp_path: Path) -> None:
+    shapes = dict(zip("xzu", ((2, 3), (3, 3), (3, 2)), strict=True))
+    given = dict(list(shapes.items())[:inputs])
+    with pytest.raises(ModelError, match=said):
+        from_onnx(saved(one("Einsum", given, equation=equation), tmp_path))
 
 
 def test_a_float_model_is_quantized(tmp_path: Path) -> None:
