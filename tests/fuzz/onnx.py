@@ -87,4 +87,5 @@ class OnnxFloatFiles(OnnxFiles):
     def __init__(self) -> None:
         super().__init__()
         # Before the job's memory and time are counted: torch, and what it makes at first, is no part of a mutant.
-        _as_module(read_model(self.seeds[0].SerializeToString(), "seed.onnx", "seed.onnx"))
+        for seed in self.seeds:
+            _as_module(read_model(seed.SerializeToString(), "seed.onnx", "seed.onnx"))

@@ -46,6 +46,8 @@ WORDS = (
     "bidirectional",
     "x\n  at: y",
     "CRD",
+    "bchw,hw->bc",
+    "ij,jk",
 )
 NAMES = (
     "", "x", "inputs/a", "steps/b", "place/c", "a/b/../c", "forward", "_modules", "x\n  at: evil\n  do: it",
@@ -62,7 +64,7 @@ ATTRIBUTES = (
     "axis", "axes", "perm", "keepdims", "group", "kernel_shape", "strides", "pads", "dilations", "auto_pad",
     "ceil_mode", "alpha", "beta", "epsilon", "to", "mode", "transA", "transB", "blocksize", "allowzero", "start", "end",
     "hidden_size", "direction", "block_size", "value", "channels_last", "opset", "num_groups", "nearest_mode",
-    "coordinate_transformation_mode",
+    "equation", "coordinate_transformation_mode",
 )  # fmt: skip
 MOST = 1 << 16
 """Elements of a constant that a mutant is given."""

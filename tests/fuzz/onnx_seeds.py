@@ -121,6 +121,7 @@ LAYERS: tuple[Layer, ...] = (
         2,
     ),
     Layer("RNN", (3, 1, 2), [floats(1, 4, 2), floats(1, 4, 4), floats(1, 8)], {"hidden_size": 4}, 2),
+    Layer("Einsum", IMAGE, [floats(4, 3)], {"equation": "bchw,hk->bkc"}),
     Layer("Tile", held=[ints(1, 2)]),
     Layer("ScatterND", (4, 3), [ints((0,), (2,)), floats(2, 3)]),
     Layer("Where", held=[floats(6)], before=[np.array([True, False] * 3)]),

@@ -59,7 +59,7 @@ def _model(nodes: Sequence[Any], x: Sequence[int], constants: Mapping[str, Array
 
 
 def _qoperators(kind: str) -> list[Any]:
-    pool = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    pool: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
     return [
         _between("QLinearAdd", TWO, (2, 6), kind),
         _between("QLinearMul", TWO, (2, 6), kind),

@@ -228,6 +228,8 @@ class Build:
     def clamped(self, value: Value, clamp: tuple[float, float], role: str = "") -> str:
         """A step that keeps a value between two bounds. role: empty where it is the node itself."""
         low, high = clamp
+        if clamp == NO_CLAMP:
+            return value.slot
         if clamp == (0.0, math.inf):
             return self.step(nn.ReLU(), [value], role or self._activation("relu"))[0]
         if clamp == (0.0, 6.0):

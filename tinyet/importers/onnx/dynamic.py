@@ -61,12 +61,10 @@ class _Grouping:
     def _source(self, values: str, zero_point: str) -> OnnxNode | None:
         """The DynamicQuantizeLinear that gives both."""
         maker = self.makers.get(values)
-        whole = maker is not None and maker.op == "DynamicQuantizeLinear" and len(maker.outputs) == 3
-        return (
-            maker
-            if whole and maker and maker.outputs[0] == values and maker.outputs[2] == zero_point
-            else None
-        )
+        if maker is None or maker.op != "DynamicQuantizeLinear" or len(maker.inputs) != 1:
+            return None
+        is_whole = len(maker.outputs) == 3 and maker.outputs[0] == values and maker.outputs[2] == zero_point
+        return maker if is_whole else None
 
     def _scale(self, name: str, source: OnnxNode) -> str | None:
         """The weights' scale in a product of it and the input's."""
@@ -76,7 +74,7 @@ class _Grouping:
         return _other(product, source.outputs[1])
 
     def _group(self, node: OnnxNode) -> None:
-        given = (*node.inputs, "", "")[:4]
+        given = (*node.inputs, "", "", "", "")[:4]
         source = self._source(given[0], given[2])
         cast = self._only_reader(node.outputs[0], "Cast")
         if source is None or cast is None or cast.attributes.get("to") != _FLOAT:
@@ -89,7 +87,7 @@ class _Grouping:
         last, bias = scaled, ""
         added = self._only_reader(scaled.outputs[0], "Add")
         if added is not None:
-            found = self._bias(_other(added, scaled.outputs[0]) or "", node)
+            found = self._bias(_other(added, scaled.outputs[0]) or "", node, given[1])
             last, bias = (added, found) if found else (last, bias)
         inputs = (source.inputs[0], given[1], scale, given[3], bias)
         self.replaced.update({part.index: None for part in (node, cast, scaled)})
@@ -97,16 +95,16 @@ class _Grouping:
             _INTEGER[node.op], node.name, node.index, inputs, last.outputs, node.attributes
         )
 
-    def _bias(self, name: str, node: OnnxNode) -> str:
+    def _bias(self, name: str, node: OnnxNode, weights_name: str) -> str:
         """The constant of one number a channel behind this name; "" where there is none."""
         maker, constants = self.makers.get(name), self.model.constants
-        weights = constants.get(node.inputs[1])
+        weights = constants.get(weights_name)
         if weights is None or weights.ndim < 2:
             return ""
         channels = weights.shape[0] if node.op == "ConvInteger" else weights.shape[-1]
         data = constants.get(name)
         shape: Sequence[int] = () if data is None else data.shape
-        if maker is not None and maker.op == "Reshape":
+        if maker is not None and maker.op == "Reshape" and maker.inputs:
             name, *sizes = maker.inputs
             data, wanted = constants.get(name), constants.get(sizes[0]) if sizes else None
             if wanted is None or wanted.dtype.kind not in "iu" or wanted.size > weights.ndim:
@@ -119,7 +117,7 @@ class _Grouping:
 
     def _to_float(self, node: OnnxNode) -> None:
         """inputs: values, weights, both scales, both zero points, the bias."""
-        given = (*node.inputs, "", "", "")[:7]
+        given = (*node.inputs, *[""] * 7)[:7]
         source = self._source(given[0], given[4])
         if source is None or source.outputs[1] != given[2]:
             return

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from tinyet.errors import RefusedError
 from tinyet.importers.onnx import (
     handlers_dynamic,
+    handlers_einsum,
     handlers_elements,
     handlers_layers,
     handlers_norms,
@@ -80,6 +81,7 @@ TABLE: Mapping[str, Handler] = {
     "DepthToSpace": handlers_shape.depth_to_space,
     "DequantizeLinear": dequantize,
     "Dropout": handlers_shape.dropout,
+    "Einsum": handlers_einsum.einsum,
     "Elu": handlers_elements.elu,
     "Expand": handlers_shape.expand,
     "Flatten": handlers_shape.flatten,

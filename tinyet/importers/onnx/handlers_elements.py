@@ -139,7 +139,7 @@ def power(ctx: Context) -> Value:
         return ctx.value(0)
     name = _POWERS.get(exponent, "pow")
     alpha = exponent if name == "pow" else 0.0
-    return apply(ctx, Unary(name, alpha), of_float64(name, alpha))
+    return apply(ctx, Unary(name, alpha), in_float64(lambda x: np.power(x, exponent)))
 
 
 def of_float64(name: FunctionName, alpha: float = 0.0) -> Function:
@@ -171,6 +171,8 @@ def clip(ctx: Context) -> Value:
     low, high = activation_bounds(ctx, "Clip", ctx.node.inputs)
     if not low <= high:
         raise RefusedError(f"clips to {low} … {high}")
+    if (low, high) == (-math.inf, math.inf):
+        return ctx.value(0)
     return apply(ctx, Clamp(low, high), lambda x: np.clip(x, np.float32(low), np.float32(high)))
 
 
@@ -205,12 +207,12 @@ def binary(ctx: Context) -> Value:
 
 def one_by_one(ctx: Context, kind: type[Attrs]) -> Value:
     """Max, Min, Sum and Mean of any number of values, in float32, from first to last."""
-    first, *rest = (ctx.real(ctx.value(i)) for i in range(len(ctx.node.inputs)))
-    if rest:
+    total = ctx.real(ctx.value(0))
+    for place in range(1, len(ctx.node.inputs)):
+        total = ctx.emit(kind(), [total, ctx.real(ctx.value(place))])
+    if len(ctx.node.inputs) > 1:
         in_float(ctx)
-    for each in rest:
-        first = ctx.emit(kind(), [first, each])
-    return first
+    return total
 
 
 def summed(ctx: Context) -> Value:

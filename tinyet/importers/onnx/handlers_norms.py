@@ -88,7 +88,8 @@ def layer_norm(ctx: Context) -> Value:
             held.append(None)
             continue
         data, wanted = ctx.weights(position, role), x.shape[axis:]
-        if data.ndim > len(wanted) or np.broadcast_shapes(data.shape, wanted) != wanted:
+        padded = (1,) * (len(wanted) - data.ndim) + data.shape
+        if len(padded) != len(wanted) or any(n not in (1, m) for n, m in zip(padded, wanted, strict=True)):
             raise RefusedError(f"has a {role} of shape {data.shape} for {wanted}")
         ctx.budget.hold(4 * math.prod(wanted))
         held.append(ctx.held(role, np.broadcast_to(data, wanted).copy()))

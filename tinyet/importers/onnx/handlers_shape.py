@@ -140,6 +140,9 @@ def concat(ctx: Context) -> Value:
     values = [ctx.value(i) for i in range(len(ctx.node.inputs))]
     if not values:
         raise RefusedError("joins nothing")
+    ranks = {len(shape_of(value)) for value in values}
+    if len(ranks) > 1:
+        raise RefusedError(f"joins values of {' and '.join(map(str, sorted(ranks)))} dimensions")
     axis = axis_of(ctx.attribute("axis", 0), len(shape_of(values[0])))
     target = ctx.target()
     quantized = [isinstance(v, Bytes) or (isinstance(v, Numbers) and v.scale is not None) for v in values]

@@ -113,7 +113,7 @@ LOGIC = ("And", "Or", "Xor", "Not")
 
 def logic(ctx: Context) -> Value:
     """Of truth values."""
-    operands = [_known(ctx, ctx.value(i)) for i in range(len(ctx.node.inputs))]
+    operands = [_known(ctx, ctx.value(i)) for i in range(1 if ctx.node.op == "Not" else 2)]
     if ctx.node.op == "Not":
         return elementwise(ctx, Compare("equal"), [operands[0], _number(ctx, 0)])
     if ctx.node.op == "Xor":
@@ -164,10 +164,10 @@ PAIRS: Mapping[str, PairFunction] = {
 
 def paired(ctx: Context) -> Value:
     """Of two operands, or of several from first to last."""
-    first, *rest = (whole(ctx, ctx.value(i)) for i in range(len(ctx.node.inputs)))
-    for each in rest:
-        first = pair(ctx, PAIRS[ctx.node.op], first, each)
-    return first
+    total = whole(ctx, ctx.value(0))
+    for place in range(1, len(ctx.node.inputs)):
+        total = pair(ctx, PAIRS[ctx.node.op], total, whole(ctx, ctx.value(place)))
+    return total
 
 
 def modulo(ctx: Context) -> Value:
