@@ -4,6 +4,7 @@ weights become int8 as a whole."""
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -134,6 +135,31 @@ def test_beside_the_original(tmp_path: Path) -> None:
     with torch.no_grad():
         found = module(torch.from_numpy(image)).numpy()
     np.testing.assert_allclose(found, wanted.astype(np.float32), rtol=1e-4, atol=1e-6)
+
+
+def test_a_float_onnx_file_is_as_the_module_that_it_came_from(tmp_path: Path) -> None:
+    """The same integers as of the PyTorch module; and it is trained under the file's names."""
+    pytest.importorskip("onnx")
+    nn = torch.nn
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        layers = nn.Conv2d(3, 6, 3, 2, 1), nn.ReLU(), nn.Conv2d(6, 6, 3, 1, 1, groups=6), nn.ReLU6()
+        net = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 4)).eval()
+    images = [batch.permute(0, 3, 1, 2).contiguous() for batch in BATCHES]
+    path = tmp_path / "net.onnx"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(net, (images[0],), str(path), dynamo=False, opset_version=17)
+    ours = tinyet.from_onnx(path, images)
+    wanted = tinyet.compile(net, (images[0],), calibration=images)
+    assert [node.op for node in ours.graph.nodes] == [node.op for node in wanted.graph.nodes]
+    stacked = torch.cat(images).numpy()
+    assert np.array_equal(ours.evaluate(stacked).outputs[0], wanted.evaluate(stacked).outputs[0])
+    session = tinyet.prepare_training(path, batch_size=4)
+    session(torch.cat(images[:4])).square().mean().backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in session.parameters())
+    places = [node.origin.file for node in tinyet.compile(session.convert()).graph.nodes if node.origin]
+    assert set(places) == {"net.onnx"}
 
 
 def test_integers_of_its_own_are_not_quantized_again(tmp_path: Path) -> None:
