@@ -294,7 +294,7 @@ class Machine:
         for tensor in plan.storage:
             life, block = plan.lifetimes[tensor], plan.blocks[plan.storage[tensor].block]
             now = life.first <= number < max(life.last, block.lifetime.last)
-            if plan.window(tensor) is None and tensor not in inside and now:
+            if plan.line_buffer(tensor) is None and tensor not in inside and now:
                 alive[plan.offset(tensor) : plan.offset(tensor) + tensor.type.bytes] = True
         if found is not None:
             for tensor, rows in found.rows.items():
@@ -337,7 +337,9 @@ def test_whatever_a_limit_makes_of_a_network_computes_it(seed: int) -> None:
     if free.plan.arena_bytes > limit:
         assert deployment.plan.arena_bytes <= free.plan.arena_bytes
     scratch = {step.node: step.call.scratch_bytes for step in deployment.steps}
-    if not any(deployment.plan.form(t) for t in deployment.plan.storage if deployment.plan.window(t) is None):
+    if not any(
+        deployment.plan.form(t) for t in deployment.plan.storage if deployment.plan.line_buffer(t) is None
+    ):
         Machine(deployment.graph, deployment.plan, scratch, seed).run()
 
 

@@ -125,7 +125,7 @@ def _ask(state: _State, delegate: Delegate, *, last_resort: bool) -> None:
                 state.refuse(node, delegate, "", reason)
         return
     if delegate.partition is not None:
-        _claim(state, delegate, [node for node in free if node not in state.pinned])
+        _partition(state, delegate, [node for node in free if node not in state.pinned])
     for node in state.graph.nodes:
         pinned = state.pinned.get(node)
         # A pinned node has been offered to its delegate. The portable kernels may replace it if memory
@@ -147,7 +147,7 @@ def _kernels(state: _State, node: Node, delegate: Delegate) -> None:
             state.refuse(node, delegate, kernel.symbol, reason)
 
 
-def _claim(state: _State, delegate: Delegate, free: Sequence[Node]) -> None:
+def _partition(state: _State, delegate: Delegate, free: Sequence[Node]) -> None:
     assert delegate.partition is not None
     partition = delegate.partition(state.graph, frozenset(free), state.target)
     claimed = [node for region in partition.regions for node in region]

@@ -32,7 +32,7 @@ class Padding:
 
 
 @dataclass(frozen=True)
-class TakenRow:
+class InputRow:
     """A row comes from the caller. needed: as for a Tile."""
 
     tensor: Tensor
@@ -40,7 +40,7 @@ class TakenRow:
     needed: int
 
 
-Event = Tile | Padding | TakenRow
+Event = Tile | Padding | InputRow
 
 
 @dataclass(eq=False)
@@ -210,7 +210,7 @@ class TileSchedule:
             return False
         self._begin(state)
         state.next += 1
-        self.events.append(TakenRow(state.tensor, state.next - 1, self._needed(state.tensor)))
+        self.events.append(InputRow(state.tensor, state.next - 1, self._needed(state.tensor)))
         return True
 
     def _around(self, state: State, row: int, rows: int) -> None:

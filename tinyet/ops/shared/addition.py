@@ -21,13 +21,13 @@ from tinyet.numerics import (
     Int64,
     Multiplier,
     clamp_range,
-    nearest_even,
     quantize_multiplier,
     requantize,
+    round_half_even,
 )
 from tinyet.ops.shared import affine, broadcast
 from tinyet.ops.shared.clamped import clamp_fields, clamp_of
-from tinyet.ops.shared.factors import above_int8, is_even
+from tinyet.ops.shared.factors import above_int8, rounds_half_even
 from tinyet.opset import Call, FieldValue, Kernel, Reference, Struct, library_call
 
 LEFT_SHIFTS = {DType.INT8: 20, DType.INT16: 15}
@@ -113,7 +113,7 @@ class EvenScaling:
         fixed = np.float32(zero_out - multiply_add(ratio_a, zero_a, np.float32(ratio_b * zero_b)))
         inner = multiply_add((b.astype(np.int64) + self.above).astype(np.float32), ratio_b, fixed)
         value = multiply_add((a.astype(np.int64) + self.above).astype(np.float32), ratio_a, inner)
-        return np.asarray(np.clip(nearest_even(value) - self.above, *self.clamp), np.int64)
+        return np.asarray(np.clip(round_half_even(value) - self.above, *self.clamp), np.int64)
 
     @property
     def ratios(self) -> tuple[np.float32, np.float32]:
@@ -150,7 +150,7 @@ def even_form(s: EvenScaling) -> affine.Affine | None:
     )
 
 
-def check_even(node: Node) -> str | None:
+def check_half_even(node: Node) -> str | None:
     complaint = broadcast.check_scaled(node, lambda: True, (DType.INT8,))
     if complaint is not None or node.output.dtype is DType.FLOAT32:
         return complaint
@@ -159,8 +159,8 @@ def check_even(node: Node) -> str | None:
 
 
 def check(node: Node) -> str | None:
-    if is_even(node):
-        return check_even(node)
+    if rounds_half_even(node):
+        return check_half_even(node)
     # LiteRT aborts from here on; the sum has 29 bits (int16: 31), so that one left shift is the most that int32
     # holds.
     return broadcast.check_scaled(node, lambda: scaling(node, NO_CLAMP, 1).factors[2].shift <= 0)
@@ -173,7 +173,7 @@ def own_scaling(node: Node, sign: int) -> Scaling:
 
 def reference_of(sign: int) -> Reference:
     def integer(node: Node, a: Array, b: Array) -> Array:
-        if is_even(node):
+        if rounds_half_even(node):
             return even_scaling(node, clamp_of(node)).apply(a, b).astype(node.output.dtype.numpy)
         return own_scaling(node, sign).apply(a, b).astype(node.output.dtype.numpy)
 
@@ -240,16 +240,16 @@ def kernels_of(name: str, sign: int) -> tuple[Kernel, ...]:
     )
 
 
-def lower_even(node: Node, _target: Target) -> Call:
+def lower_half_even(node: Node, _target: Target) -> Call:
     return lower_affine(node, even_form(even_scaling(node, clamp_of(node))))
 
 
 EVEN_KERNELS = (
-    broadcast.table_kernel(reference_of(1), "s8even"),
+    broadcast.table_kernel(reference_of(1), "s8_rne"),
     Kernel(
         "tinyet_affine_s8",
-        "s8even",
-        lower_even,
+        "s8_rne",
+        lower_half_even,
         broadcast.HEADERS,
         ("tinyet_affine_s8.c",),
         broadcast.refuse_loops,
