@@ -37,7 +37,7 @@ Progress = Callable[[int, int], None]
 # The float graph is slow in numpy and an error figure needs no thousand samples.
 DEFAULT_SQNR_SAMPLES = 32
 
-MADE_UP = "the sample is synthetic: it proves the bits and says nothing of accuracy"
+SYNTHETIC = "the sample is synthetic: it proves the bits and says nothing of accuracy"
 GIVE_DATA = (
     "--evaluation FILE.npz gives labelled data, here or to `tinyet generate`, which keeps it in the project"
 )
@@ -151,7 +151,7 @@ class ValidationResult(Counted):
     def data_note(self) -> str | None:
         """The limits of the data, and the way to get better data; None where it has none."""
         if self.synthetic:
-            return f"{MADE_UP}: no accuracy and no SQNR; {GIVE_DATA}"
+            return f"{SYNTHETIC}: no accuracy and no SQNR; {GIVE_DATA}"
         return f"no accuracy, because the data has no labels; {GIVE_DATA}" if self.accuracy is None else None
 
     def with_estimate(self, estimate: CycleEstimate) -> ValidationResult:

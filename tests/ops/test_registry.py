@@ -109,7 +109,7 @@ def test_names_of_kernels_for_a_core() -> None:
 
 
 def test_firmware_sources_are_used() -> None:
-    """A source that no kernel names, and no stream needs, would be dead code."""
+    """A source that no kernel names, and no fusion group needs, would be dead code."""
     by_op = [*PORTABLE.kernels.values(), *CORTEX_M.kernels.values()]
     used = {source for kernels in by_op for kernel in kernels for source in kernel.sources} | {
         "tinyet_line_buffers.c"

@@ -273,7 +273,7 @@ def test_gaps_and_the_most_that_is_alive(seed: int) -> None:
     assert most_alive(steady) == lower_bound(buffers)
 
 
-def test_a_sweep_has_to_fit_its_tensors() -> None:
+def test_an_access_order_has_to_fit_its_tensors() -> None:
     b = Builder()
     graph = b.graph(b.mix(b.input(8), shape=(6,)))
     for wrong in (rows([5], [0]), rows([6], [9])):

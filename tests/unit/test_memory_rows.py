@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams: drawn networks of which some calls work by rows, carried out byte by byte in a poisoned arena."""
+"""Fusion groups: drawn networks of which some calls work by rows, carried out byte by byte in a poisoned arena."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Network:
 
 
 def drawn(seed: int) -> tuple[Graph, MemoryPlan, dict[Node, int], int] | None:
-    """A graph and its plan, with calls of it as a stream; None where nothing came of it."""
+    """A graph and its plan, with calls of it as a fusion group; None where nothing came of it."""
     random = np.random.default_rng(seed)
     align = int(random.choice([1, 4]))
     network = Network(random, align)
@@ -343,7 +343,7 @@ def test_whatever_a_limit_makes_of_a_network_computes_it(seed: int) -> None:
         Machine(deployment.graph, deployment.plan, scratch, seed).run()
 
 
-def test_most_drawn_networks_have_streams() -> None:
+def test_most_drawn_networks_have_fusion_groups() -> None:
     """Of all forms: else the test above says little."""
     found = [made[1].fusion_groups[0] for seed in range(300) if (made := drawn(seed)) is not None]
     assert len(found) > 120

@@ -329,7 +329,7 @@ def drawn_access_orders(seed: int) -> tuple[AccessOrders, Callable[[Node, int], 
 @given(graphs(), st.sampled_from([1, 4]), st.integers(0, 2**30))
 @settings(deadline=None, max_examples=600)
 def test_every_plan_computes_its_graph(
-    drawn: tuple[Graph, dict[Node, int]], align: int, pitching: int
+    drawn: tuple[Graph, dict[Node, int]], align: int, striding: int
 ) -> None:
     graph, scratch = drawn
 
@@ -337,7 +337,7 @@ def test_every_plan_computes_its_graph(
         """Most of those that compute something, one way and the other."""
         assert pixel_stride > tensor.shape[-1]
         number = 2 * graph.nodes.index(node) + (tensor in node.outputs)
-        return type(node.attrs) in FAKES and pitching >> number % 30 & 3 != 0
+        return type(node.attrs) in FAKES and striding >> number % 30 & 3 != 0
 
     computing = [node for node in graph.nodes if type(node.attrs) in FAKES]
     ends = {*graph.inputs, *graph.outputs}
@@ -345,12 +345,12 @@ def test_every_plan_computes_its_graph(
         tensor: NHW2C2
         for number, node in enumerate(computing)
         for tensor in node.outputs
-        if pitching >> number % 30 & 1
+        if striding >> number % 30 & 1
         and tensor not in ends
         and NHW2C2.holds(tensor)
         and all(reader in computing for reader in graph.consumers(tensor))
     }
-    access_order, replaces = drawn_access_orders(pitching)
+    access_order, replaces = drawn_access_orders(striding)
     options: dict[str, Any] = {
         "may_stride": may_stride,
         "data_layouts": data_layouts,

@@ -17,7 +17,7 @@ class Add(broadcast.Arithmetic):
     """a + b
 
     rounding: of the sum of int8 values; "half_even" and "half_even_u8" are ONNX Runtime's QLinearAdd (on x86-64 with
-    FMA), where one affine form of both operands gives it for all 65,536 pairs (addition.even_form).
+    FMA), where one affine form of both operands gives it for all 65,536 pairs (addition.half_even_form).
     """
 
     name: ClassVar[str] = "add"

@@ -33,7 +33,7 @@ from tinyet.ops.shared.convolution import (
     tap_weights,
 )
 from tinyet.ops.shared.cost_models import COST_MODELS
-from tinyet.ops.shared.cost_models_float import COST_MODELS as FLOAT_CLAIMS
+from tinyet.ops.shared.cost_models_float import COST_MODELS as FLOAT_COST_MODELS
 from tinyet.ops.shared.factors import rounds_half_even
 from tinyet.opset import AccessOrder, Call, Constant, Kernel, Op, Struct, library_call, with_cost_models
 
@@ -105,7 +105,7 @@ def lower_pairs(node: Node, _target: Target) -> Call:
     return pair_call("conv2d", node)
 
 
-def lower_pairs_short(node: Node, _target: Target) -> Call:
+def lower_pairs_acc32(node: Node, _target: Target) -> Call:
     quant = Struct("tinyet_conv2d_s16_acc32_quant", weighted.number_fields(node))
     params = Struct("tinyet_conv2d_s16_acc32_params", {"shape": shape_struct(node), "quant": quant})
     constants = weighted.folded_constants(node, pair_weights(node))
@@ -393,7 +393,7 @@ OP = Op(
             Kernel(
                 "tinyet_conv2d_s16_acc32",
                 "s16_acc32",
-                lower_pairs_short,
+                lower_pairs_acc32,
                 DOT,
                 ("tinyet_conv2d_s16_acc32.c",),
                 access_order=by_patches,
@@ -426,6 +426,6 @@ OP = Op(
                 access_order=by_window_pixels,
             ),
         ),
-        {**COST_MODELS, **FLOAT_CLAIMS},
+        {**COST_MODELS, **FLOAT_COST_MODELS},
     ),
 )

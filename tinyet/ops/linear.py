@@ -20,7 +20,7 @@ from tinyet.ops.shared import fully_connected, nibbles, weighted
 from tinyet.ops.shared.access_orders import by_vectors
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.cost_models import COST_MODELS
-from tinyet.ops.shared.cost_models_float import COST_MODELS as FLOAT_CLAIMS
+from tinyet.ops.shared.cost_models_float import COST_MODELS as FLOAT_COST_MODELS
 from tinyet.ops.shared.factors import rounds_half_even
 from tinyet.ops.shared.fully_connected import row_weights, size_fields
 from tinyet.ops.shared.packing import interleave_pairs
@@ -152,6 +152,6 @@ OP = Op(
                 access_order=by_vectors,
             ),
         ),
-        {**COST_MODELS, **FLOAT_CLAIMS},
+        {**COST_MODELS, **FLOAT_COST_MODELS},
     ),
 )

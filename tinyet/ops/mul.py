@@ -67,7 +67,7 @@ def half_even_factor(node: Node) -> np.float32:
     return np.float32(factor)
 
 
-def even_product(node: Node, a: Array, b: Array) -> Array:
+def half_even_product(node: Node, a: Array, b: Array) -> Array:
     """The exact product times the factor plus the zero point, each step in float32, then to nearest, halves to even;
     of uint8 with the zero point that it has there."""
     exact = broadcast.offset(node, 0, a) * broadcast.offset(node, 1, b)
@@ -87,7 +87,7 @@ def check(node: Node) -> str | None:
 def product(node: Node, a: Array, b: Array) -> Array:
     """The integer form."""
     if rounds_half_even(node):
-        return even_product(node, a, b)
+        return half_even_product(node, a, b)
     exact = broadcast.offset(node, 0, a) * broadcast.offset(node, 1, b)
     value = requantize(exact, factor(node).multiplier, factor(node).shift) + node.output.type.zero_point
     return saturated(value, node.output.dtype, clamp_range(clamp_of(node), node.output.type))

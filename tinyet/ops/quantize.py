@@ -43,7 +43,7 @@ def check(node: Node) -> str | None:
     return check_activations(out)
 
 
-def even_terms(node: Node) -> tuple[int, int]:
+def half_even_terms(node: Node) -> tuple[int, int]:
     """The addends before and after rounding a value to even."""
     assert isinstance(node.attrs, Quantize)
     zero_point, above = node.output.type.zero_point, above_int8(node)
@@ -55,7 +55,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     assert x is not None
     if not rounds_half_even(node):
         return (quantize(x, out),)
-    before, after = even_terms(node)
+    before, after = half_even_terms(node)
     with np.errstate(over="ignore", invalid="ignore"):
         steps = x.astype(np.float32) / np.float32(out.scale)
     values = round_half_even(np.nan_to_num(steps, nan=0.0) + np.float32(before)) + after
@@ -63,7 +63,7 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 
 
 def lower_half_even(node: Node, _target: Target) -> Call:
-    before, after = even_terms(node)
+    before, after = half_even_terms(node)
     out = node.output.type
     fields = {"scale": out.scale, "before": float(before), "after": after, "count": out.count}
     params = Struct("tinyet_quantize_rne_params", fields)

@@ -36,7 +36,7 @@ class LayoutSupport:
 
 
 def only_strides(_node: Node, layouts: Layouts) -> bool:
-    """Of kernels for which any pitch is as good as another."""
+    """Of kernels for which any pixel stride is as good as another."""
     return layouts.reads is None and layouts.writes is None
 
 

@@ -370,7 +370,7 @@ KERNELS = (
 def stored_kernel(
     kernel: Kernel, stored: Stored, dtypes: str, lower: Callable[..., Call], refuse: Refuse
 ) -> Kernel:
-    """The same with weights stored otherwise; `lower` is its own, and takes a pitch where the kernel does."""
+    """The same with weights stored otherwise; `lower` is its own, and takes a pixel stride where the kernel does."""
     lowered = partial(lower, stored=stored)
     return replace(
         kernel,

@@ -271,7 +271,7 @@ def cheapest(node: Node, *, three: bool, wide: bool = False) -> Geometry:
 
 
 def apart(g: Geometry, layouts: Layouts) -> Geometry:
-    """The same where pixels have a pitch."""
+    """The same where pixels have a stride."""
 
     def axis(a: Axis, pixels: int, out_pixels: int) -> Axis:
         found = replace(a, step=pixels * layouts.input or a.step)

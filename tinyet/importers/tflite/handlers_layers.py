@@ -83,7 +83,7 @@ def has_int32_accumulator(ctx: Context, bias: int, bias_type: int = 0, image: in
     return short and ctx.x(image).dtype is DType.INT16
 
 
-def refuse_short_sums(ctx: Context, bias: int, bias_type: int = 0, image: int = 0) -> None:
+def refuse_int32_accumulator(ctx: Context, bias: int, bias_type: int = 0, image: int = 0) -> None:
     """Raises RefusedError for them where the original kernels add up in 64 bits only."""
     if has_int32_accumulator(ctx, bias, bias_type, image):
         raise RefusedError(
@@ -172,7 +172,7 @@ def conv2d(ctx: Context) -> None:
 def depthwise_conv2d(ctx: Context) -> None:
     ctx.expect_inputs(2, 3)
     options, x = ctx.options(DepthwiseConv2DOptions), image_of(ctx)
-    refuse_short_sums(ctx, 2)
+    refuse_int32_accumulator(ctx, 2)
     # (1, kernel_h, kernel_w, channels * multiplier)
     weights = weights_of(ctx, 1, (3, 1, 2, 0))
     count, kernel_h, kernel_w, one = weights.shape
@@ -272,7 +272,7 @@ def transpose_conv(ctx: Context) -> None:
     """The output's shape stands in the file; pads are those of the convolution that goes the other way."""
     ctx.expect_inputs(3, 4)
     options, x = ctx.options(TransposeConvOptions), image_of(ctx, 2)
-    refuse_short_sums(ctx, 3, options.quantized_bias_type, 2)
+    refuse_int32_accumulator(ctx, 3, options.quantized_bias_type, 2)
     weights = weights_of(ctx, 1, (0, 1, 2, 3))
     count, kernel_h, kernel_w, _ = weights.shape
     out = ctx.out_type()

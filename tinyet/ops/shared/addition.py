@@ -93,7 +93,7 @@ def affine_form(s: Scaling) -> affine.Affine | None:
 
 
 @dataclass(frozen=True)
-class EvenScaling:
+class HalfEvenScaling:
     """The parameters of a sum that is rounded to even: scales and zero points (a, b, out), bounds, and the offset of
     values in the computed type."""
 
@@ -128,9 +128,9 @@ def multiply_add(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> npt.ND
     return np.asarray(wide[0] * wide[1] + wide[2], np.float32)
 
 
-def even_scaling(node: Node, clamp: tuple[float, float]) -> EvenScaling:
+def half_even_scaling(node: Node, clamp: tuple[float, float]) -> HalfEvenScaling:
     types = node.input(0).type, node.input(1).type, node.output.type
-    return EvenScaling(
+    return HalfEvenScaling(
         (types[0].scale, types[1].scale, types[2].scale),
         (types[0].zero_point, types[1].zero_point, types[2].zero_point),
         clamp_range(clamp, types[2]),
@@ -139,7 +139,7 @@ def even_scaling(node: Node, clamp: tuple[float, float]) -> EvenScaling:
 
 
 @lru_cache(maxsize=1024)
-def even_form(s: EvenScaling) -> affine.Affine | None:
+def half_even_form(s: HalfEvenScaling) -> affine.Affine | None:
     """The affine form that gives the sums rounded to even for all 65,536 pairs, when there is one. (There is none where
     halves are met exactly: no affine form rounds these to even.)"""
     every = np.arange(-128, 128, dtype=np.int8)
@@ -154,7 +154,7 @@ def check_half_even(node: Node) -> str | None:
     complaint = broadcast.check_scaled(node, lambda: True, (DType.INT8,))
     if complaint is not None or node.output.dtype is DType.FLOAT32:
         return complaint
-    found = even_form(even_scaling(node, clamp_of(node)))
+    found = half_even_form(half_even_scaling(node, clamp_of(node)))
     return "no affine form of the operands rounds to even for these scales" if found is None else None
 
 
@@ -174,7 +174,7 @@ def own_scaling(node: Node, sign: int) -> Scaling:
 def reference_of(sign: int) -> Reference:
     def integer(node: Node, a: Array, b: Array) -> Array:
         if rounds_half_even(node):
-            return even_scaling(node, clamp_of(node)).apply(a, b).astype(node.output.dtype.numpy)
+            return half_even_scaling(node, clamp_of(node)).apply(a, b).astype(node.output.dtype.numpy)
         return own_scaling(node, sign).apply(a, b).astype(node.output.dtype.numpy)
 
     return broadcast.arithmetic(np.add if sign > 0 else np.subtract, integer)
@@ -241,7 +241,7 @@ def kernels_of(name: str, sign: int) -> tuple[Kernel, ...]:
 
 
 def lower_half_even(node: Node, _target: Target) -> Call:
-    return lower_affine(node, even_form(even_scaling(node, clamp_of(node))))
+    return lower_affine(node, half_even_form(half_even_scaling(node, clamp_of(node))))
 
 
 EVEN_KERNELS = (

@@ -99,7 +99,7 @@ def rescaled_half_even(node: Node, sums: Int64, factor: npt.NDArray[np.float32] 
     return saturated(values, out.dtype, clamp_range(clamp_of(node), out))
 
 
-def even_constants(factor: npt.NDArray[np.float32]) -> tuple[Constant, Constant]:
+def half_even_constants(factor: npt.NDArray[np.float32]) -> tuple[Constant, Constant]:
     """The arrays `multiplier`, the bits of each channel's factor, and `shift`, which nobody reads."""
     bits = np.asarray(factor, np.float32).view(np.int32)
     return Constant("multiplier", bits, "as floats"), Constant("shift", np.zeros(1, np.int8), "not read")

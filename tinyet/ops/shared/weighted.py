@@ -130,7 +130,7 @@ def constants(node: Node, weights: Constant) -> tuple[Constant, ...]:
         return weighted_s16.constants(node, weights)
     bias = factors.bias_constant(int_bias(node), dtype)
     if factors.rounds_half_even(node):
-        return weights, bias, *factors.even_constants(half_even_factors(node))
+        return weights, bias, *factors.half_even_constants(half_even_factors(node))
     return weights, bias, *factors.factor_constants(*output_factors(node), dtype)
 
 
@@ -142,7 +142,7 @@ def folded_constants(node: Node, weights: Constant, round_to: int = 1) -> tuple[
     bias = folded_bias(node)
     if factors.rounds_half_even(node):
         padded = np.pad(bias, (0, -len(bias) % round_to)).astype(np.int32)
-        return weights, Constant("bias", padded), *factors.even_constants(half_even_factors(node))
+        return weights, Constant("bias", padded), *factors.half_even_constants(half_even_factors(node))
     multiplier, shift = output_factors(node)
     form = requantize_form(node.input(1).array, bias, shift)
     return (
