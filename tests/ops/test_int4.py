@@ -165,10 +165,10 @@ def test_refusals_name_the_layer() -> None:
     x, y = tensor("x", (1, 4, 4, 4), scale=0.1), tensor("logits", (1, 2, 2, 2), scale=0.1)
     node = Node(Conv2d(), (x, w), (y,))
     (step,) = deploy(Graph("g", (x,), (y,), (node,)), HOST, DEFAULT).steps
-    assert any("computes s8, the node is s8w4" in str(r) for r in step.choice.refusals)
+    assert any("computes s8, the node is s8_w4" in str(r) for r in step.choice.refusals)
     transposed = node.replace(attrs=ConvTranspose2d(), outputs=[tensor("logits", (1, 6, 6, 2), scale=0.1)])
     assert ops.op_of(transposed).check(transposed) is None
-    with pytest.raises(UnsupportedOp, match=r"conv_transpose2d \(s8w4\), logits: .*the node is s8w4"):
+    with pytest.raises(UnsupportedOp, match=r"conv_transpose2d \(s8_w4\), logits: .*the node is s8_w4"):
         deploy(Graph("g", (x,), transposed.outputs, (transposed,)), HOST, DEFAULT)
 
 
