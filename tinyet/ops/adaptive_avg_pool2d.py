@@ -27,14 +27,18 @@ from tinyet.opset import (
     Call,
     Constant,
     CostModel,
+    Iteration,
+    Nest,
     Op,
     Pointer,
+    Spans,
     Struct,
     TileMap,
     TimeAxes,
     TimeRule,
     library_call,
     library_kernels,
+    operand,
     whole,
 )
 
@@ -148,6 +152,17 @@ def lower_f32(node: Node, _target: Target) -> Call:
     return library_call("tinyet_adaptive_avg_pool2d_f32", node, [0], params, tables)
 
 
+def iterate(node: Node) -> Iteration:
+    nest, (_, height, width, _), (n, out_h, out_w, c) = Nest(), node.input(0).shape, node.output.shape
+    out = nest.all_parallel((n, out_h, out_w, c))
+
+    def windows(axis: int, size: int, count: int) -> Spans:
+        return Spans(axis, tuple((int(start), int(taken)) for start, taken in spans(size, count)))
+
+    rows, columns = windows(1, height, out_h), windows(2, width, out_w)
+    return nest.iteration([operand(out[0], rows, columns, out[3])], [operand(*out)])
+
+
 def rows(node: Node) -> TileMap | None:
     """Of integers, to one value a channel."""
     x, out = node.input(0), node.output.shape
@@ -192,6 +207,7 @@ OP = Op(
     summary="average pooling to a given size, windows as even as they can be",
     infer=infer,
     reference=reference,
+    iteration=iterate,
     rows=rows,
     over_time=over_time,
     check=check,

@@ -294,6 +294,7 @@ OP = Op(
     infer=convolution.infer,
     inputs=(2, 3),
     reference=reference,
+    iteration=convolution.iterate,
     rows=convolution.rows,
     over_time=convolution.over_time,
     check=weighted.check_weighted,

@@ -28,11 +28,14 @@ from tinyet.opset import (
     Call,
     Constant,
     CostModel,
+    Iteration,
+    Nest,
     Op,
     Pointer,
     Struct,
     library_call,
     library_kernels,
+    operand,
 )
 
 Mask = npt.NDArray[np.bool_]
@@ -106,6 +109,20 @@ def reached(out: int, size: int, tap: int, stride: int, dilation: int, before: i
     first = max(-((tap * dilation - before) // stride), 0)
     last = min((out - 1 + before - tap * dilation) // stride, size - 1)
     return max(last - first + 1, 0)
+
+
+def iterate(node: Node) -> Iteration:
+    """An element of the input goes to as many of the output as there are taps."""
+    nest, a, (batch, rows, columns, _) = Nest(), attrs_of(node), node.input(0).shape
+    out_c, kernel_h, kernel_w, group_c = node.input(1).shape
+    n, y, x, g, o = nest.all_parallel((batch, rows, columns, a.groups, out_c // a.groups))
+    i, j, c = nest.all_reduced((kernel_h, kernel_w, group_c))
+    channel = (out_c // a.groups) * g + o
+    inputs = [operand(n, y, x, group_c * g + c), operand(channel, i, j, c)]
+    out_y = a.stride_h * y + a.dilation_h * i - a.pad_top
+    out_x = a.stride_w * x + a.dilation_w * j - a.pad_left
+    bias = None if node.optional_input(2) is None else operand(channel)
+    return nest.iteration([*inputs, bias], [operand(n, out_y, out_x, channel)])
 
 
 def macs(node: Node) -> int:
@@ -266,6 +283,7 @@ OP = Op(
     infer=infer,
     inputs=(2, 3),
     reference=reference,
+    iteration=iterate,
     check=weighted.check_weighted,
     macs=macs,
     bias=(2, 1),

@@ -50,6 +50,7 @@ OP = Op(
     infer=convolution.infer,
     inputs=(2, 3),
     reference=dynamic.reference_of(convolution.exact_sums),
+    iteration=dynamic.whole_input(convolution.iterate),
     over_time=dynamic.over_time,
     check=dynamic.check,
     macs=convolution.macs,

@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
-from tinyet.opset import Op, TimeAxes, TimeRule
+from tinyet.opset import Op, TimeAxes, TimeRule, elementwise
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ OP = Op(
     summary="dimensions of size 1 repeated (expand, broadcast_to, repeat of such)",
     infer=infer,
     reference=reference,
+    iteration=elementwise,
     over_time=over_time,
     check=check_rearranged,
     same_scale=True,

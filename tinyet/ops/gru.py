@@ -238,6 +238,7 @@ OP = Op(
     infer=infer,
     inputs=(4, 6),
     reference=reference,
+    iteration=recurrent.iterate,
     over_time=recurrent.over_time,
     check=check,
     macs=macs,

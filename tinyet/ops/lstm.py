@@ -422,6 +422,7 @@ OP = Op(
     infer=infer,
     inputs=(5, 7),
     reference=reference,
+    iteration=recurrent.iterate,
     over_time=recurrent.over_time,
     check=check,
     macs=macs,

@@ -232,6 +232,7 @@ OP = Op(
     infer=infer,
     inputs=(4, 5),
     reference=reference,
+    iteration=recurrent.iterate,
     over_time=recurrent.over_time,
     check=check,
     macs=macs,

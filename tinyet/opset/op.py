@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tinyet.ir import Array, Attrs, Node, Shape
+from tinyet.opset.iteration import Iterate, opaque
 from tinyet.opset.kernel import Kernel
 from tinyet.opset.over_time import OverTime, mixes
 from tinyet.opset.tiles import TileMaps, never
@@ -44,6 +45,7 @@ class Op:
     carried:    for each of the last outputs, the input that is the same state before the first step, and that has the
                 same quantization. Such operators take values of several types beside each other.
     state_bias: like `bias`, of sums over a state: index of the bias, of the weight and of the state, or None.
+    iteration:  the loops it consists of, and how its operands are indexed by them.
     rows:       how it is computed a few rows at a time, where it can be.
     over_time:  how it is computed step by step where an axis of its inputs is time, where it can be.
     """
@@ -62,6 +64,7 @@ class Op:
     bias: tuple[int, int] | None = None
     carried: tuple[int, ...] = ()
     state_bias: tuple[int, int, int] | None = None
+    iteration: Iterate = opaque
     rows: TileMaps = never
     over_time: OverTime = mixes
 

@@ -14,7 +14,7 @@ from tinyet.ops.shared.integers import exact_dtype
 from tinyet.ops.shared.packing import interleave_rows
 from tinyet.ops.shared.shapes import expect_rank
 from tinyet.ops.shared.weighted import expect_bias
-from tinyet.opset import Constant, TimeAxes, TimeRule, whole
+from tinyet.opset import Constant, Iteration, Nest, TimeAxes, TimeRule, operand, whole
 
 
 def infer(node: Node) -> tuple[Shape, ...]:
@@ -25,6 +25,14 @@ def infer(node: Node) -> tuple[Shape, ...]:
         raise UnsupportedShape(f"{node.op}: weights for {depth} inputs, x is of shape {shape}", node.where)
     expect_bias(node, out_count, "outputs")
     return ((*shape[:-1], out_count),)
+
+
+def iterate(node: Node) -> Iteration:
+    nest = Nest()
+    *rows, n = nest.all_parallel(node.output.shape)
+    k = nest.reduced(node.input(1).shape[1])
+    bias = None if node.optional_input(2) is None else operand(n)
+    return nest.iteration([operand(*rows, k), operand(n, k), bias], [operand(*rows, n)])
 
 
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
