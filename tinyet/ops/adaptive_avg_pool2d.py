@@ -192,6 +192,11 @@ HEADERS = ("tinyet_adaptive_avg_pool2d.h",)
 INTEGER_HEADERS = (*HEADERS, "tinyet_average.h")
 
 
+def part(node: Node, axis: int, count: int) -> AdaptiveAvgPool2d:
+    attrs = attrs_of(node)
+    return replace(attrs, out_h=count) if axis == 1 else replace(attrs, out_w=count) if axis == 2 else attrs
+
+
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     """Each step for itself where there are as many windows as steps, else all of them at once."""
     attrs, axis, steps = attrs_of(node), axes[0], node.input(0).shape[axes[0] or 0]
@@ -208,6 +213,7 @@ OP = Op(
     infer=infer,
     reference=reference,
     iteration=iterate,
+    part=part,
     rows=rows,
     over_time=over_time,
     check=check,

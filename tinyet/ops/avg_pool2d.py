@@ -199,6 +199,7 @@ OP = Op(
     infer=infer,
     reference=reference,
     iteration=iterate,
+    part=pooling.part,
     rows=rows,
     over_time=over_time,
     check=check,

@@ -89,6 +89,12 @@ def rows(node: Node) -> TileMap | None:
     return each_row(node) if attrs_of(node).axis >= 2 else None
 
 
+def part(node: Node, axis: int, _count: int) -> Concat | None:
+    """Of one input along the axis itself: its own indices."""
+    attrs = attrs_of(node)
+    return None if axis == attrs.axis else attrs
+
+
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     """Along time: one tensor with constants around it, which are a padding."""
     axis = attrs_of(node).axis
@@ -210,6 +216,7 @@ OP = Op(
     inputs=(1, MAX_INPUTS),
     reference=reference,
     iteration=iterate,
+    part=part,
     rows=rows,
     over_time=over_time,
     check=check_rearranged,

@@ -295,6 +295,7 @@ OP = Op(
     inputs=(2, 3),
     reference=reference,
     iteration=convolution.iterate,
+    part=convolution.part,
     rows=convolution.rows,
     over_time=convolution.over_time,
     check=weighted.check_weighted,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from tinyet.numerics import NO_CLAMP, Int64, float32
 from tinyet.ops.shared import convolution, weighted
 from tinyet.ops.shared.access_orders import Walk, of_input, pixel_bytes
 from tinyet.ops.shared.cost_models import Parts, outputs
-from tinyet.ops.shared.window import MAX_REACH, Window, expect_window
+from tinyet.ops.shared.window import MAX_REACH, Window, expect_window, zero_of
 from tinyet.opset import (
     AccessOrder,
     Call,
@@ -115,14 +115,42 @@ def iterate(node: Node) -> Iteration:
     """An element of the input goes to as many of the output as there are taps."""
     nest, a, (batch, rows, columns, _) = Nest(), attrs_of(node), node.input(0).shape
     out_c, kernel_h, kernel_w, group_c = node.input(1).shape
-    n, y, x, g, o = nest.all_parallel((batch, rows, columns, a.groups, out_c // a.groups))
+    # Elements beyond the image, which are zero, as far as a tap of them lies in the output.
+    beside_y = -(-a.dilation_h * (kernel_h - 1) // a.stride_h)
+    beside_x = -(-a.dilation_w * (kernel_w - 1) // a.stride_w)
+    sizes = batch, rows + 2 * beside_y, columns + 2 * beside_x, a.groups, out_c // a.groups
+    n, y, x, g, o = nest.all_parallel(sizes)
+    y, x = y - beside_y, x - beside_x
     i, j, c = nest.all_reduced((kernel_h, kernel_w, group_c))
     channel = (out_c // a.groups) * g + o
-    inputs = [operand(n, y, x, group_c * g + c), operand(channel, i, j, c)]
+    zero = zero_of(node.input(0).type)
+    inputs = [operand(n, y, x, group_c * g + c, outside=zero), operand(channel, i, j, c)]
     out_y = a.stride_h * y + a.dilation_h * i - a.pad_top
     out_x = a.stride_w * x + a.dilation_w * j - a.pad_left
     bias = None if node.optional_input(2) is None else operand(channel)
     return nest.iteration([*inputs, bias], [operand(n, out_y, out_x, channel)])
+
+
+def part(node: Node, axis: int, count: int) -> ConvTranspose2d:
+    """Crops what the indices read make beyond the `count` wanted."""
+    attrs, (_, kernel_h, kernel_w, _) = attrs_of(node), node.input(1).shape
+    if axis == 1:
+        top, more = _crops(kernel_h, attrs.stride_h, attrs.dilation_h, attrs.pad_top, count)
+        return replace(attrs, pad_top=top, pad_bottom=max(more, 0), out_pad_h=max(-more, 0))
+    if axis == 2:
+        left, more = _crops(kernel_w, attrs.stride_w, attrs.dilation_w, attrs.pad_left, count)
+        return replace(attrs, pad_left=left, pad_right=max(more, 0), out_pad_w=max(-more, 0))
+    return attrs
+
+
+def _crops(kernel: int, stride: int, dilation: int, pad: int, count: int) -> tuple[int, int]:
+    """Indices that are made before `count` of them, which begin a whole number of strides behind the output's first,
+    and behind these; below 0 as many as no tap reaches."""
+    first = -((dilation * (kernel - 1) - pad) // stride)
+    last = (count - 1 + pad) // stride
+    made = stride * (last - first) + dilation * (kernel - 1) + 1
+    before = pad - stride * first
+    return before, made - before - count
 
 
 def macs(node: Node) -> int:
@@ -284,6 +312,7 @@ OP = Op(
     inputs=(2, 3),
     reference=reference,
     iteration=iterate,
+    part=part,
     check=weighted.check_weighted,
     macs=macs,
     bias=(2, 1),

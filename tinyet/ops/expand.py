@@ -43,6 +43,11 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (np.broadcast_to(x, attrs_of(node).shape).copy(),)
 
 
+def part(node: Node, axis: int, count: int) -> Expand:
+    shape = attrs_of(node).shape
+    return Expand((*shape[:axis], count, *shape[axis + 1 :]))
+
+
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     shape, (axis,) = attrs_of(node).shape, axes
     assert axis is not None
@@ -62,6 +67,7 @@ OP = Op(
     infer=infer,
     reference=reference,
     iteration=elementwise,
+    part=part,
     over_time=over_time,
     check=check_rearranged,
     same_scale=True,

@@ -83,6 +83,7 @@ OP = Op(
     infer=pooling.infer,
     reference=reference,
     iteration=iterate,
+    part=pooling.part,
     rows=rows,
     over_time=over_time,
     check=check_moved,

@@ -152,6 +152,12 @@ def iterate(node: Node) -> Iteration:
     return nest.iteration([operand(*inside, outside=outside)], [operand(*out)])
 
 
+def part(node: Node, axis: int, _count: int) -> Pad | None:
+    attrs = attrs_of(node)
+    pads = tuple((0, 0) if a == axis else each for a, each in enumerate(attrs.pads))
+    return replace(attrs, pads=pads) if any(map(any, pads)) else None
+
+
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     attrs, (axis,) = attrs_of(node), axes
     assert axis is not None
@@ -275,6 +281,7 @@ OP = Op(
     infer=infer,
     reference=reference,
     iteration=iterate,
+    part=part,
     over_time=over_time,
     check=check,
     same_scale=True,

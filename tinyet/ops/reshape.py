@@ -61,6 +61,11 @@ def iterate(node: Node) -> Iteration | str:
     return nest.iteration([operand(*x)], [operand(*out)])
 
 
+def part(node: Node, axis: int, count: int) -> Reshape:
+    shape = attrs_of(node).shape
+    return Reshape((*shape[:axis], count, *shape[axis + 1 :]))
+
+
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     """Time stays an axis where as many elements lie around it as before; else the steps become one whole."""
     shape, (axis,) = attrs_of(node).shape, axes
@@ -80,6 +85,7 @@ OP = Op(
     infer=infer,
     reference=reference,
     iteration=iterate,
+    part=part,
     over_time=over_time,
     check=check_rearranged,
     inplace=(0,),

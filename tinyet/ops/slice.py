@@ -60,6 +60,13 @@ def iterate(node: Node) -> Iteration:
     return nest.iteration([operand(*read)], [operand(*out)])
 
 
+def part(node: Node, axis: int, count: int) -> Slice | None:
+    attrs = attrs_of(node)
+    if axis != attrs.axis:
+        return attrs
+    return None if attrs.step == 1 else Slice(axis, 0, (count - 1) * attrs.step + 1, attrs.step)
+
+
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     attrs, (axis,) = attrs_of(node), axes
     assert axis is not None
@@ -87,6 +94,7 @@ OP = Op(
     infer=infer,
     reference=reference,
     iteration=iterate,
+    part=part,
     over_time=over_time,
     check=check_rearranged,
     same_scale=True,

@@ -12,6 +12,7 @@ from tinyet.opset.kernel import Kernel
 from tinyet.opset.over_time import OverTime, mixes
 from tinyet.opset.tiles import TileMaps, never
 
+Part = Callable[[Node, int, int], Attrs | None]
 Reference = Callable[[Node, Sequence[Array | None]], tuple[Array, ...]]
 
 
@@ -21,6 +22,10 @@ def no_macs(node: Node) -> int:
 
 def no_complaint(node: Node) -> str | None:
     return None
+
+
+def same_attrs(node: Node, _axis: int, _count: int) -> Attrs | None:
+    return node.attrs
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,9 @@ class Op:
                 same quantization. Such operators take values of several types beside each other.
     state_bias: like `bias`, of sums over a state: index of the bias, of the weight and of the state, or None.
     iteration:  the loops it consists of, and how its operands are indexed by them.
+    part:       attributes of the operator that makes `count` indices of an axis of the output of no more indices of
+                its inputs than the iteration says, those outside of them included; None where these are the indices
+                read, as they are. From node, axis and count.
     rows:       how it is computed a few rows at a time, where it can be.
     over_time:  how it is computed step by step where an axis of its inputs is time, where it can be.
     """
@@ -65,6 +73,7 @@ class Op:
     carried: tuple[int, ...] = ()
     state_bias: tuple[int, int, int] | None = None
     iteration: Iterate = opaque
+    part: Part = same_attrs
     rows: TileMaps = never
     over_time: OverTime = mixes
 

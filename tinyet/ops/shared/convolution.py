@@ -21,6 +21,7 @@ from tinyet.ops.shared.window import (
     Window,
     pad_image,
     taps,
+    unpadded,
     window_fields,
     window_places,
     window_rows,
@@ -82,6 +83,10 @@ def iterate(node: Node) -> Iteration:
     read = operand(n, *image, group_c * g + c, outside=zero_of(node.input(0).type))
     bias = None if node.optional_input(2) is None else operand(channel)
     return nest.iteration([read, operand(channel, i, j, c), bias], [operand(n, y, x, channel)])
+
+
+def part(node: Node, axis: int, _count: int) -> Window:
+    return unpadded(attrs_of(node), axis)
 
 
 def macs(node: Node) -> int:

@@ -14,6 +14,7 @@ from tinyet.ops.shared.window import (
     image_fields,
     pad_image,
     taps,
+    unpadded,
     window_fields,
     window_places,
     window_shape,
@@ -52,6 +53,10 @@ def iterate(node: Node, outside: Outside) -> Iteration:
     i, j = nest.all_reduced((attrs.kernel_h, attrs.kernel_w))
     read = operand(n, *window_places(attrs, y, x, i, j), c, outside=outside)
     return nest.iteration([read], [operand(n, y, x, c)])
+
+
+def part(node: Node, axis: int, _count: int) -> Window:
+    return unpadded(attrs_of(node), axis)
 
 
 def windows(node: Node, image: Array, fill: float) -> list[Array]:

@@ -153,6 +153,13 @@ def window_places(attrs: Window, y: Index, x: Index, tap_y: Index, tap_x: Index)
     return row, attrs.stride_w * x + attrs.dilation_w * tap_x - attrs.pad_left
 
 
+def unpadded(attrs: Window, axis: int) -> Window:
+    """The window that is given its padding along an axis of the image as rows or columns."""
+    if axis == 1:
+        return replace(attrs, pad_top=0, pad_bottom=0)
+    return replace(attrs, pad_left=0, pad_right=0) if axis == 2 else attrs
+
+
 def zero_of(kind: TensorType) -> int:
     """Zero, as a tensor of that type stores it."""
     return 0 if kind.quant is None else kind.zero_point
