@@ -315,7 +315,7 @@ OP = Op(
     iteration=iterate,
     part=part,
     check=weighted.check_weighted,
-    macs=macs,
+    products=macs,
     bias=(2, 1),
     kernels=library_kernels(
         "tinyet_conv_transpose2d",

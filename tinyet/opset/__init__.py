@@ -56,7 +56,7 @@ from tinyet.opset.kernel import (
     signature,
     with_cost_models,
 )
-from tinyet.opset.op import Op, Reference, no_complaint, no_macs
+from tinyet.opset.op import Op, Reference, no_complaint
 from tinyet.opset.over_time import OverTime, TimeAxes, TimeRule, along, each_step, whole
 from tinyet.opset.rule import complaints, tensor_complaint
 from tinyet.opset.tiles import TileMap, TileMaps, each_row, has_rows, tile_node
@@ -123,7 +123,6 @@ __all__ = [
     "library_kernels",
     "mixing",
     "no_complaint",
-    "no_macs",
     "only_strides",
     "operand",
     "parameters",

@@ -19,6 +19,7 @@ A map may say more than is true (an element that is said to be read, and is not)
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -212,6 +213,18 @@ def everything(node: Node) -> Iteration:
 
 
 # ---------------------------------------------------------------- questions
+
+
+def contractions(space: Iteration | str) -> int:
+    """The products that are added up where two inputs are indexed by the same reduced dimension, as in a matrix product
+    or a convolution, one at each point of the iteration; 0 for everything else."""
+    if isinstance(space, str):
+        return 0
+    indexed = [{dim for axis in read.axes for dim in axis.dims} for read in space.inputs if read is not None]
+    shared = {dim for one, other in itertools.combinations(indexed, 2) for dim in one & other}
+    if not any(space.kind(dim) is Kind.REDUCED for dim in shared):
+        return 0
+    return math.prod(dim.size for dim in space.dims)
 
 
 def footprint(
