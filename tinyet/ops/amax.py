@@ -24,6 +24,7 @@ OP = Op(
     summary="greatest element over axes",
     infer=reduction.infer,
     reference=extremum.axes_reference(np.greater),
+    iteration=reduction.iterate,
     over_time=reduction.over_time,
     check=reduction.check_selecting,
     same_scale=True,

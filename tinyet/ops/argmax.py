@@ -11,9 +11,21 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.ops.shared import reduction
 from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import Call, CostModel, Kernel, Op, Struct, TimeAxes, TimeRule, library_call, whole
+from tinyet.opset import (
+    Call,
+    CostModel,
+    Iteration,
+    Kernel,
+    Op,
+    Struct,
+    TimeAxes,
+    TimeRule,
+    library_call,
+    whole,
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +54,10 @@ def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     if axis == attrs.axis:
         return whole(node, (0,), node.input(0).shape[axis])
     return TimeRule((0,), axis - (attrs.axis < axis and not attrs.keepdims), lambda _steps: attrs)
+
+
+def iterate(node: Node) -> Iteration:
+    return reduction.over_axes(node, (attrs_of(node).axis,), keepdims=attrs_of(node).keepdims)
 
 
 def check(node: Node) -> str | None:
@@ -82,6 +98,7 @@ OP = Op(
     summary="index of the greatest element along an axis, the first of ties",
     infer=infer,
     reference=reference,
+    iteration=iterate,
     over_time=over_time,
     check=check,
     kernels=(kernel("s8"), kernel("s16"), kernel("f32")),

@@ -27,6 +27,7 @@ from tinyet.ops.shared.pooling import Pool
 from tinyet.ops.shared.window import window_rows, window_shape, window_steps, zero_of
 from tinyet.opset import (
     Call,
+    Iteration,
     Op,
     Pointer,
     Struct,
@@ -178,6 +179,13 @@ def rows(node: Node) -> TileMap | None:
     return window_rows(node, attrs, attrs.kernel_h, x.type.zero_point if counted else None)
 
 
+def iterate(node: Node) -> Iteration:
+    """Padding that does not count is left out."""
+    return pooling.iterate(
+        node, None if attrs_of(node).fixed_divisor is None else zero_of(node.input(0).type)
+    )
+
+
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     """Uncounted padding has no fill value."""
     attrs = attrs_of(node)
@@ -190,6 +198,8 @@ OP = Op(
     summary="average pooling: stride, a padding for each side, counted or not, or a divisor",
     infer=infer,
     reference=reference,
+    iteration=iterate,
+    part=pooling.part,
     rows=rows,
     over_time=over_time,
     check=check,

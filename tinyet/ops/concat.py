@@ -26,14 +26,18 @@ from tinyet.opset import (
     CostModel,
     Definition,
     InputArg,
+    Iteration,
     Kernel,
+    Nest,
     Op,
+    Operand,
     OutputArg,
     TileMap,
     TimeAxes,
     TimeRule,
     each_row,
     each_step,
+    operand,
 )
 
 MAX_INPUTS = 4096
@@ -70,8 +74,25 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (np.concatenate([x for x in inputs if x is not None], axis=attrs_of(node).axis),)
 
 
+def iterate(node: Node) -> Iteration:
+    """Outside of its own part of the axis, an input is not read."""
+    nest, axis, before = Nest(), attrs_of(node).axis, 0
+    out, parts = nest.all_parallel(node.output.shape), list[Operand | None]()
+    for tensor in node.inputs:
+        assert tensor is not None
+        parts.append(operand(*(place - before if a == axis else place for a, place in enumerate(out))))
+        before += tensor.shape[axis]
+    return nest.iteration(parts, [operand(*out)])
+
+
 def rows(node: Node) -> TileMap | None:
     return each_row(node) if attrs_of(node).axis >= 2 else None
+
+
+def part(node: Node, axis: int, _count: int) -> Concat | None:
+    """Of one input along the axis itself: its own indices."""
+    attrs = attrs_of(node)
+    return None if axis == attrs.axis else attrs
 
 
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
@@ -194,6 +215,8 @@ OP = Op(
     infer=infer,
     inputs=(1, MAX_INPUTS),
     reference=reference,
+    iteration=iterate,
+    part=part,
     rows=rows,
     over_time=over_time,
     check=check_rearranged,

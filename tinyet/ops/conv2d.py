@@ -294,10 +294,11 @@ OP = Op(
     infer=convolution.infer,
     inputs=(2, 3),
     reference=reference,
+    iteration=convolution.iterate,
+    part=convolution.part,
     rows=convolution.rows,
     over_time=convolution.over_time,
     check=weighted.check_weighted,
-    macs=convolution.macs,
     bias=(2, 1),
     kernels=with_cost_models(
         (

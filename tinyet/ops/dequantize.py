@@ -12,7 +12,7 @@ from tinyet.numerics import dequantize
 from tinyet.ops.shared import conversion
 from tinyet.ops.shared.integers import INTEGERS, check_quantized
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Op, each_row, each_step
+from tinyet.opset import Op, each_row, each_step, elementwise
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ OP = Op(
     summary="int8 or int16 to float32",
     infer=same_shape,
     reference=reference,
+    iteration=elementwise,
     rows=each_row,
     over_time=each_step,
     check=check,

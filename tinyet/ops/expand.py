@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
-from tinyet.opset import Op, TimeAxes, TimeRule
+from tinyet.opset import Op, TimeAxes, TimeRule, elementwise
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,11 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (np.broadcast_to(x, attrs_of(node).shape).copy(),)
 
 
+def part(node: Node, axis: int, count: int) -> Expand:
+    shape = attrs_of(node).shape
+    return Expand((*shape[:axis], count, *shape[axis + 1 :]))
+
+
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     shape, (axis,) = attrs_of(node).shape, axes
     assert axis is not None
@@ -61,6 +66,8 @@ OP = Op(
     summary="dimensions of size 1 repeated (expand, broadcast_to, repeat of such)",
     infer=infer,
     reference=reference,
+    iteration=elementwise,
+    part=part,
     over_time=over_time,
     check=check_rearranged,
     same_scale=True,

@@ -17,7 +17,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.movement import MOVABLE
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import Call, Kernel, Op, Struct, along, library_call
+from tinyet.opset import Call, Iteration, Kernel, Nest, Op, Struct, along, library_call, operand
 
 _LEAST_ROW = 8
 """Bytes of a row that is worth a memcpy."""
@@ -52,6 +52,18 @@ def infer(node: Node) -> tuple[Shape, ...]:
     if len(places) != len(shape) or any(size != places[at] for at, size in enumerate(shape) if at != axis):
         raise UnsupportedShape(f"gather: places of shape {places} in {shape} along axis {axis}", node.where)
     return (places,)
+
+
+def iterate(node: Node) -> Iteration:
+    """What a place is, only the device knows: along the axis any element may be read."""
+    nest, axis, x = Nest(), attrs_of(node).axis, node.input(0)
+    out = nest.all_parallel(node.output.shape)
+    any_place = nest.reduced(x.shape[axis])
+    if by_rows(node):
+        count = len(node.input(1).shape)
+        read = (*out[:axis], any_place, *out[axis + count :])
+        return nest.iteration([operand(*read), operand(*out[axis : axis + count])], [operand(*out)])
+    return nest.iteration([operand(*out[:axis], any_place, *out[axis + 1 :]), operand(*out)], [operand(*out)])
 
 
 def check(node: Node) -> str | None:
@@ -124,6 +136,7 @@ OP = Op(
     infer=infer,
     inputs=(2, 2),
     reference=reference,
+    iteration=iterate,
     over_time=along(fixed_axes),
     check=check,
     same_scale=True,

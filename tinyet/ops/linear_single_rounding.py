@@ -155,9 +155,9 @@ OP = Op(
     infer=fully_connected.infer,
     inputs=(2, 3),
     reference=reference,
+    iteration=fully_connected.iterate,
     over_time=fully_connected.over_time,
     check=check,
-    macs=fully_connected.macs,
     bias=(2, 1),
     kernels=tuple(
         Kernel(

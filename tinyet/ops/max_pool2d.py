@@ -18,6 +18,7 @@ from tinyet.ops.shared.pooling import Pool
 from tinyet.ops.shared.window import window_rows, window_steps
 from tinyet.opset import (
     Call,
+    Iteration,
     Op,
     Struct,
     TileMap,
@@ -57,6 +58,12 @@ def rows(node: Node) -> TileMap | None:
     return window_rows(node, attrs, attrs.kernel_h, fill)
 
 
+def iterate(node: Node) -> Iteration:
+    return pooling.iterate(
+        node, -np.inf if node.input(0).dtype is DType.FLOAT32 else node.input(0).dtype.range[0]
+    )
+
+
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     attrs, x = pooling.attrs_of(node), node.input(0)
     fill = -np.inf if x.dtype is DType.FLOAT32 else x.dtype.range[0]
@@ -75,6 +82,8 @@ OP = Op(
     summary="maximum pooling: stride, dilation, a padding for each side",
     infer=pooling.infer,
     reference=reference,
+    iteration=iterate,
+    part=pooling.part,
     rows=rows,
     over_time=over_time,
     check=check_moved,

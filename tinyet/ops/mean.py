@@ -37,6 +37,7 @@ OP = Op(
     summary="mean over axes (global average pooling)",
     infer=reduction.infer,
     reference=summation.reference_of(summation.mean_multiplier, divisor),
+    iteration=reduction.iterate,
     over_time=reduction.over_time,
     check=summation.check_of(summation.mean_multiplier),
     rows=summation.rows_of(summation.mean_multiplier),

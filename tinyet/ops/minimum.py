@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from tinyet.ops.shared import broadcast, extremum
-from tinyet.opset import Op, each_row, each_step
+from tinyet.opset import Op, each_row, each_step, elementwise
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ OP = Op(
     infer=broadcast.infer,
     inputs=(2, 2),
     reference=extremum.pair_reference(np.less),
+    iteration=elementwise,
     rows=each_row,
     over_time=each_step,
     check=broadcast.check_same_scale,

@@ -20,7 +20,23 @@ from tinyet.numerics import Int64, quantize
 from tinyet.ops.shared.access_orders import in_groups, of_input
 from tinyet.ops.shared.counting import Parts, copied, copied_to
 from tinyet.ops.shared.movement import check_moved
-from tinyet.opset import AccessOrder, Call, CostModel, Kernel, Op, Struct, TimeAxes, TimeRule, library_call
+from tinyet.opset import (
+    AccessOrder,
+    AxisMap,
+    Call,
+    CostModel,
+    Iteration,
+    Kernel,
+    Nest,
+    Op,
+    Outside,
+    Spans,
+    Struct,
+    TimeAxes,
+    TimeRule,
+    library_call,
+    operand,
+)
 
 PadMode = Literal["constant", "reflect", "replicate"]
 
@@ -114,6 +130,32 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
             moved = np.where((index == inside).reshape(shape), moved, fill_value(node))
         x = moved.astype(x.dtype)
     return (x,)
+
+
+def iterate(node: Node) -> Iteration:
+    nest, a, x = Nest(), attrs_of(node), node.input(0)
+    out = nest.all_parallel(node.output.shape)
+    if a.mode == "reflect":
+        last = [size - 1 for size in x.shape]
+        read: list[AxisMap] = [
+            Spans(
+                axis,
+                tuple((abs(last[axis] - abs(last[axis] - abs(i))), 1) for i in range(-before, size + after)),
+            )
+            if before or after
+            else out[axis]
+            for axis, (size, (before, after)) in enumerate(zip(x.shape, a.pads, strict=True))
+        ]
+        return nest.iteration([operand(*read)], [operand(*out)])
+    inside = (place - before for place, (before, _) in zip(out, a.pads, strict=True))
+    outside: Outside = fill_value(node).item() if a.mode == "constant" else "edge"
+    return nest.iteration([operand(*inside, outside=outside)], [operand(*out)])
+
+
+def part(node: Node, axis: int, _count: int) -> Pad | None:
+    attrs = attrs_of(node)
+    pads = tuple((0, 0) if a == axis else each for a, each in enumerate(attrs.pads))
+    return replace(attrs, pads=pads) if any(map(any, pads)) else None
 
 
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
@@ -238,6 +280,8 @@ OP = Op(
     summary="padding of any dimensions: constant (negative pads crop), reflect, replicate",
     infer=infer,
     reference=reference,
+    iteration=iterate,
+    part=part,
     over_time=over_time,
     check=check,
     same_scale=True,

@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
-from tinyet.opset import Op, TimeAxes, TimeRule
+from tinyet.opset import Iteration, Nest, Op, TimeAxes, TimeRule, operand
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,12 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (np.ascontiguousarray(x.transpose(attrs_of(node).order)).reshape(node.output.shape),)
 
 
+def iterate(node: Node) -> Iteration:
+    nest, order = Nest(), attrs_of(node).order
+    out = nest.all_parallel(node.output.shape)
+    return nest.iteration([operand(*(out[order.index(axis)] for axis in range(len(order))))], [operand(*out)])
+
+
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     (axis,) = axes
     assert axis is not None
@@ -63,6 +69,7 @@ OP = Op(
     summary="dimensions in another order (transpose, permute, channels-last)",
     infer=infer,
     reference=reference,
+    iteration=iterate,
     over_time=over_time,
     check=check_rearranged,
     same_scale=True,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import ClassVar
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import check_rearranged, copy_kernels
-from tinyet.opset import Op, TimeAxes, TimeRule, whole
+from tinyet.opset import ONE, Index, Iteration, Nest, Op, TimeAxes, TimeRule, operand, whole
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,31 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (x.reshape(attrs_of(node).shape),)
 
 
+def iterate(node: Node) -> Iteration | str:
+    """By the sizes that both shapes are made of: (6, 4) and (3, 8) of 3, 2 and 4, (4, 6) and (6, 4) of none."""
+    before, after = node.input(0).shape, node.output.shape
+    lengths = {math.prod(shape[axis:]) for shape in (before, after) for axis in range(len(shape))}
+    cuts = sorted({1, *lengths})
+    if any(large % small for small, large in itertools.pairwise(cuts)):
+        return f"{node.op} takes {before} apart and puts {after} together"
+    nest = Nest()
+    places = {small: nest.parallel(large // small) for small, large in itertools.pairwise(cuts)}
+
+    def index(shape: Shape, axis: int) -> Index:
+        step = math.prod(shape[axis + 1 :])
+        return sum(
+            (place * (cut // step) for cut, place in places.items() if step <= cut < step * shape[axis]), ONE
+        )
+
+    x, out = ([index(shape, axis) for axis in range(len(shape))] for shape in (before, after))
+    return nest.iteration([operand(*x)], [operand(*out)])
+
+
+def part(node: Node, axis: int, count: int) -> Reshape:
+    shape = attrs_of(node).shape
+    return Reshape((*shape[:axis], count, *shape[axis + 1 :]))
+
+
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     """Time stays an axis where as many elements lie around it as before; else the steps become one whole."""
     shape, (axis,) = attrs_of(node).shape, axes
@@ -58,6 +84,8 @@ OP = Op(
     summary="another shape for the same bytes: costs nothing",
     infer=infer,
     reference=reference,
+    iteration=iterate,
+    part=part,
     over_time=over_time,
     check=check_rearranged,
     inplace=(0,),

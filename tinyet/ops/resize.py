@@ -22,7 +22,21 @@ from tinyet.ops.shared.access_orders import Walk, of_input, pixel_bytes
 from tinyet.ops.shared.counting import Parts, copied
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.window import image_fields, resized_shape
-from tinyet.opset import AccessOrder, Call, Constant, CostModel, Kernel, Op, Pointer, Struct, library_call
+from tinyet.opset import (
+    AccessOrder,
+    Call,
+    Constant,
+    CostModel,
+    Iteration,
+    Kernel,
+    Nest,
+    Op,
+    Pointer,
+    Spans,
+    Struct,
+    library_call,
+    operand,
+)
 
 MAX_RATIO = 65536.0
 
@@ -147,6 +161,21 @@ def resizes_nothing(attrs: Resize, shape: Shape) -> bool:
         if not np.array_equal(found, np.arange(size)):
             return False
     return True
+
+
+def iterate(node: Node) -> Iteration:
+    nest = Nest()
+    out = nest.all_parallel(node.output.shape)
+    if attrs_of(node).mode == "nearest":
+        first = last = nearest(node)
+    else:
+        rows, columns = samples(node)
+        first, last = (rows.lower, columns.lower), (rows.upper, columns.upper)
+    read = (
+        Spans(axis, tuple((int(a), int(b - a) + 1) for a, b in zip(low, high, strict=True)))
+        for axis, low, high in zip((1, 2), first, last, strict=True)
+    )
+    return nest.iteration([operand(out[0], *read, out[3])], [operand(*out)])
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
@@ -313,6 +342,7 @@ OP = Op(
     summary="resizing of an image: nearest, bilinear; aligned corners, half pixels",
     infer=infer,
     reference=reference,
+    iteration=iterate,
     check=check_moved,
     same_scale=True,
     kernels=(

@@ -13,7 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.signals import ALONE, check_types, expect_vector
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,12 @@ def infer(node: Node) -> tuple[Shape, ...]:
             f"signal_energy: frequencies {attrs.start} to {attrs.end} of {count} numbers", node.where
         )
     return ((count // 2,),)
+
+
+def iterate(node: Node) -> Iteration:
+    nest = Nest()
+    k, part = nest.parallel(node.output.shape[0]), nest.reduced(2)
+    return nest.iteration([operand(2 * k + part)], [operand(k)])
 
 
 def check(node: Node) -> str | None:
@@ -65,6 +71,7 @@ OP = Op(
     summary="the energy of each frequency of a spectrum",
     infer=infer,
     reference=reference,
+    iteration=iterate,
     check=check,
     kernels=(
         Kernel(

@@ -32,6 +32,7 @@ OP = Op(
     summary="sum over axes",
     infer=reduction.infer,
     reference=summation.reference_of(summation.sum_multiplier, divisor),
+    iteration=reduction.iterate,
     over_time=reduction.over_time,
     check=summation.check_of(summation.sum_multiplier),
     rows=summation.rows_of(summation.sum_multiplier),

@@ -13,7 +13,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
 from tinyet.ops.shared.shapes import expect_axis
-from tinyet.opset import Op, TimeAxes, TimeRule
+from tinyet.opset import Iteration, Nest, Op, TimeAxes, TimeRule, operand
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,13 @@ def plan_of(node: Node) -> Move:
     return plan(node.output.shape, (*source, within))
 
 
+def iterate(node: Node) -> Iteration:
+    nest, a = Nest(), attrs_of(node)
+    *out, tap = nest.all_parallel(node.output.shape)
+    read = (a.step * place + a.dilation * tap if axis == a.axis else place for axis, place in enumerate(out))
+    return nest.iteration([operand(*read)], [operand(*out, tap)])
+
+
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     """Windows of time are steps of time."""
     attrs, (axis,) = attrs_of(node), axes
@@ -78,6 +85,7 @@ OP = Op(
     summary="windows that slide along an axis, written out",
     infer=infer,
     reference=reference,
+    iteration=iterate,
     over_time=over_time,
     check=check_rearranged,
     same_scale=True,

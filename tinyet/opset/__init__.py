@@ -29,6 +29,22 @@ from tinyet.opset.call import (
 )
 from tinyet.opset.cost import Cost, CostModel
 from tinyet.opset.data_layout import DENSE, NO_LAYOUTS, DataLayout, Layouts
+from tinyet.opset.iteration import (
+    ONE,
+    AxisMap,
+    Index,
+    Iterate,
+    Iteration,
+    Nest,
+    Operand,
+    Outside,
+    Spans,
+    elementwise,
+    everything,
+    mixing,
+    operand,
+    parameters,
+)
 from tinyet.opset.kernel import (
     Kernel,
     LayoutSupport,
@@ -40,7 +56,7 @@ from tinyet.opset.kernel import (
     signature,
     with_cost_models,
 )
-from tinyet.opset.op import Op, Reference, no_complaint, no_macs
+from tinyet.opset.op import Op, Reference, no_complaint
 from tinyet.opset.over_time import OverTime, TimeAxes, TimeRule, along, each_step, whole
 from tinyet.opset.rule import complaints, tensor_complaint
 from tinyet.opset.tiles import TileMap, TileMaps, each_row, has_rows, tile_node
@@ -48,10 +64,12 @@ from tinyet.opset.tiles import TileMap, TileMaps, each_row, has_rows, tile_node
 __all__ = [
     "DENSE",
     "NO_LAYOUTS",
+    "ONE",
     "WIDTH",
     "AccessOrder",
     "AccessOrders",
     "Arg",
+    "AxisMap",
     "Call",
     "Constant",
     "ConstantArg",
@@ -63,21 +81,28 @@ __all__ = [
     "Event",
     "EventArg",
     "FieldValue",
+    "Index",
     "Init",
     "InputArg",
+    "Iterate",
+    "Iteration",
     "Kernel",
     "LayoutSupport",
     "Layouts",
     "LiteralArg",
     "Lower",
+    "Nest",
     "Op",
+    "Operand",
     "OutputArg",
+    "Outside",
     "OverTime",
     "ParamsArg",
     "Pointer",
     "Reference",
     "Refuse",
     "ScratchArg",
+    "Spans",
     "StateArg",
     "Struct",
     "TileMap",
@@ -91,12 +116,16 @@ __all__ = [
     "delegate_name",
     "each_row",
     "each_step",
+    "elementwise",
+    "everything",
     "has_rows",
     "library_call",
     "library_kernels",
+    "mixing",
     "no_complaint",
-    "no_macs",
     "only_strides",
+    "operand",
+    "parameters",
     "signature",
     "tensor_complaint",
     "tile_node",

@@ -33,6 +33,8 @@ from tinyet.opset import (
     Call,
     Constant,
     InputArg,
+    Iteration,
+    Nest,
     OutputArg,
     ParamsArg,
     Pointer,
@@ -40,6 +42,8 @@ from tinyet.opset import (
     Struct,
     TimeAxes,
     TimeRule,
+    operand,
+    parameters,
 )
 
 
@@ -66,6 +70,24 @@ class Sizes:
     inputs: int
     units: int
     outputs: int
+
+
+def iterate(node: Node) -> Iteration:
+    """A step depends on all before it. Of a state any element may reach any other in two steps."""
+    attrs, (batch, steps, inputs) = attrs_of(node), node.input(0).shape
+    nest = Nest()
+    n, t, i = nest.parallel(batch), nest.sequential(steps), nest.reduced(inputs)
+    states = [
+        operand(n, nest.reduced(node.input(1 + k).shape[1]))
+        for k in range(len(node.outputs) - attrs.sequence)
+    ]
+    gate = nest.reduced(node.input(1 + len(states)).shape[0])
+    step = (-1) * t + (steps - 1) if attrs.reverse else t
+    made = [operand(n, nest.parallel(out.shape[-1])) for out in node.outputs[attrs.sequence :]]
+    if attrs.sequence:
+        made.insert(0, operand(n, step, nest.parallel(node.outputs[0].shape[-1])))
+    read = [operand(n, step, i), *states, operand(gate, i), *parameters(node, nest, 2 + len(states))]
+    return nest.iteration(read, made)
 
 
 def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:

@@ -10,7 +10,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape, TensorType
 from tinyet.ops.shared.shapes import expect_rank
-from tinyet.opset import TileMap, TimeAxes, TimeRule, has_rows
+from tinyet.opset import Index, TileMap, TimeAxes, TimeRule, has_rows
 
 
 @dataclass(frozen=True)
@@ -145,6 +145,19 @@ def window_steps(
     else:
         return f"{node.op} takes the samples of a batch, or channels, for time"
     return TimeRule((0,), axis, lambda _steps: plain, stride, -before, reach + 1, fill)
+
+
+def window_places(attrs: Window, y: Index, x: Index, tap_y: Index, tap_x: Index) -> tuple[Index, Index]:
+    """The row and the column that a tap of the window at (y, x) reads."""
+    row = attrs.stride_h * y + attrs.dilation_h * tap_y - attrs.pad_top
+    return row, attrs.stride_w * x + attrs.dilation_w * tap_x - attrs.pad_left
+
+
+def unpadded(attrs: Window, axis: int) -> Window:
+    """The window that is given its padding along an axis of the image as rows or columns."""
+    if axis == 1:
+        return replace(attrs, pad_top=0, pad_bottom=0)
+    return replace(attrs, pad_left=0, pad_right=0) if axis == 2 else attrs
 
 
 def zero_of(kind: TensorType) -> int:
