@@ -3,11 +3,11 @@
 layers of other kinds, and of operators that work element by element, pool or resize.
 
     python benchmarks/kernels.py [ds_cnn|resnet8|depthwise|elementwise ...] [--board mps2_an386] [--optimize speed]
-                                 [--kernel SYMBOL ...] [--results NAME]
+                                 [--kernel SYMBOL ...] [--each] [--results NAME]
 
 Weights and inputs are random; every output is compared with the operator's reference. Counts are executed
-instructions in QEMU, not cycles. --kernel computes every layer by it that it takes; flash is what the kernel says it
-costs, constants and code.
+instructions in QEMU, not cycles. --kernel computes every layer by it that it takes; of several the first one that takes
+a layer, or with --each one after another, a report each. Flash is what the kernel says it costs, constants and code.
 """
 
 from __future__ import annotations
@@ -326,11 +326,18 @@ def main() -> None:
     parser.add_argument("--board", default="mps2_an386")
     parser.add_argument("--optimize", choices=OPTIMIZE, default="balanced")
     parser.add_argument("--kernel", action="append", default=[], metavar="SYMBOL")
+    parser.add_argument("--each", action="store_true", help="a report for each --kernel by itself")
     record.add_option(parser)
     args = parser.parse_args()
     board = load_board(args.board)
     optimize = check_optimize(args.optimize)
-    record.write(args.results, {name: report(name, board, optimize, args.kernel) for name in args.models})
+    figures: dict[str, object] = {}
+    for name in args.models:
+        if args.each:
+            figures[name] = {symbol: report(name, board, optimize, [symbol]) for symbol in args.kernel}
+        else:
+            figures[name] = report(name, board, optimize, args.kernel)
+    record.write(args.results, figures)
 
 
 if __name__ == "__main__":
