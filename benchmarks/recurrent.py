@@ -2,6 +2,7 @@
 """Recurrent classifiers: what they cost whole, and unrolled step by step.
 
     python benchmarks/recurrent.py [--only NAME ...] [--forms FORM ...] [--steps N ...] [--board NAME] [--results NAME]
+    python benchmarks/recurrent.py --cores [--results NAME]
 
 LSTM and GRU layers of 32 units over sequences of 10 features, one layer, two, and one in both directions; the last step
 is classified. Instructions of one inference as QEMU counts them on an emulated board, a Cortex-M4, flash and RAM of the
@@ -10,6 +11,8 @@ Every run is compared with the host reference bit for bit. dB: against the float
 calibrated with. Forms: `whole`; `unrolled`, each layer taken apart as torch does it; `int16`, int16 activations instead
 of int8 ones; `tflm`, LSTMs in TFLM's arithmetic, as those of .tflite files. Without --only and --steps each form is
 measured for the networks and the steps that FORMS has.
+
+--cores: instead, single layers of 16 inputs and 32 units over 20 steps, in int8, on emulated boards of each core.
 """
 
 import argparse
@@ -83,6 +86,34 @@ FORMS = {
 }
 
 
+LAYERS: dict[str, Callable[..., nn.Module]] = {
+    "LSTM": nn.LSTM,
+    "the same in TFLM's arithmetic": nn.LSTM,
+    "GRU": nn.GRU,
+    "plain, tanh": nn.RNN,
+}
+CORES = {
+    "M55, Helium": ("mps3_an547", "cortex_m,portable"),
+    "M4, DSP": ("mps2_an386", "cortex_m,portable"),
+    "M4, portable": ("mps2_an386", "portable"),
+    "M3": ("mps2_an385", "portable"),
+    "M0": ("microbit", "portable"),
+    "RV32IMAC": ("riscv32_virt", "portable"),
+}
+"""Boards and delegates."""
+
+
+class Layer(nn.Module):
+    """The states of all steps."""
+
+    def __init__(self, kind: Callable[..., nn.Module]) -> None:
+        super().__init__()
+        self.layer = kind(16, UNITS, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)[0]
+
+
 def unrolled(model: nn.Module, x: torch.Tensor) -> ExportedProgram:
     """The module's program with its recurrent layers taken apart."""
     wanted = {"aten::lstm", "aten::gru"}
@@ -149,6 +180,28 @@ def row(name: str, steps: int, board: str, form: str) -> dict[str, Any]:
     }
 
 
+def on_cores(name: str) -> dict[str, Any]:
+    """Instructions of a layer on each core, and its multiply-accumulates."""
+    torch.manual_seed(0)
+    model, data = Layer(LAYERS[name]).eval(), torch.randn(CALIBRATION, 20, 16)
+    program = tinyet.compile(model, (data[:1],), calibration=list(data.split(1)))
+    if "TFLM" in name:
+        program = in_tflm(program)
+    found: dict[str, int] = {}
+    for core, (board, delegates) in CORES.items():
+        with tempfile.TemporaryDirectory() as where:
+            project = tinyet.generate(
+                program, board, Path(where) / "project", kind="cmake", delegates=delegates.split(",")
+            )
+            project.build()
+            result = project.validate(data[:1].numpy())
+        if result.mismatches:
+            sys.exit(f"{name}: {board} differs from the host")
+        (layer,) = [each for each in result.layers if each.op in ("lstm", "gru", "rnn")]
+        found[core] = layer.instructions or 0
+    return {"layer": name, "macs": layer.macs, "instructions": found}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -157,8 +210,16 @@ def main() -> None:
     parser.add_argument("--forms", nargs="*", choices=FORMS, default=list(FORMS))
     parser.add_argument("--steps", nargs="*", type=int)
     parser.add_argument("--board", default=BOARD)
+    parser.add_argument("--cores", action="store_true")
     record.add_option(parser)
     arguments = parser.parse_args()
+    if arguments.cores:
+        layers = []
+        for name in LAYERS:
+            layers.append(on_cores(name))
+            print(layers[-1], flush=True)
+        record.write(arguments.results, layers)
+        return
     heads = ("calls", "instructions", "MACs", "flash", "RAM", "compile", "plan", "dB")
     print(f"{'network':24}{'form':10}{'steps':>6}", *(f"{head:>13}" for head in heads), flush=True)
     rows = []

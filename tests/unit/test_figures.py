@@ -29,7 +29,8 @@ def script() -> ModuleType:
 
 
 FIGURES = script()
-RESULTS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FIGURES.RESULTS.glob("*.json")}
+RESULTS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in record.FOLDER.glob("*.json")}
+TABLES = ROOT / "benchmarks" / "tables"
 
 
 @pytest.mark.parametrize("page", FIGURES.pages(), ids=lambda page: page.name)
@@ -42,7 +43,7 @@ def test_every_figure_is_on_a_page_and_of_a_result() -> None:
         match[2] for page in FIGURES.pages() for match in FIGURES.MARKED.finditer(page.read_text("utf-8"))
     ]
     assert set(marked) == FIGURES.FIGURES.keys()
-    source = (ROOT / "scripts" / "figures.py").read_text(encoding="utf-8")
+    source = "".join(path.read_text(encoding="utf-8") for path in TABLES.glob("*.py"))
     assert set(re.findall(r'\bresult\("(\w+)"\)', source)) == RESULTS.keys()
 
 
