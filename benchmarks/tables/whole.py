@@ -252,7 +252,7 @@ def objectives_trained() -> str:
         )
         for row in result("objectives_trained")
     ]
-    return table(("network", "", "instructions", "stated", "flash", "arena"), 2, rows)
+    return table(("network", "", *columns), 2, rows)
 
 
 # ---------------------------------------------------------------- the newest frames only
