@@ -244,12 +244,9 @@ def objectives() -> str:
 
 def objectives_trained() -> str:
     """Instructions, stated ones, flash and arena of DS-CNN and ResNet8 by what is optimized."""
+    columns = ("instructions", "stated", "flash", "arena")
     rows = [
-        (
-            NETWORKS[row["network"]],
-            f"`{row['optimize']}`",
-            *(row[key] for key in ("instructions", "stated", "flash", "arena")),
-        )
+        (NETWORKS[row["network"]], f"`{row['optimize']}`", *(row[column] for column in columns))
         for row in result("objectives_trained")
     ]
     return table(("network", "", *columns), 2, rows)
@@ -350,7 +347,7 @@ def tflite() -> str:
     def equal(row: dict[str, Any]) -> str:
         if row["tflm"] == "all":
             return "bit for bit"
-        if row["tflm"].startswith("does not run") and row["litert"] == "all":
+        if row["tflm"].startswith("does not run") and row["litert"] in ("all", "0 ulps"):
             return "not run by TFLM; LiteRT's bit for bit"
         return f"{row['tflm']}; LiteRT's: {row['litert']}"
 
