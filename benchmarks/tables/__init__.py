@@ -18,6 +18,8 @@ FIGURES: dict[str, Callable[[], str]] = {
         whole.against_cmsis_nn,
         layers.elementwise,
         layers.widths,
+        layers.linear_w16,
+        layers.linear_packed,
         layers.others,
         layers.recurrent_cores,
         answers.quality,
