@@ -110,8 +110,8 @@ def test_a_result_says_how_it_was_measured(name: str) -> None:
 
 
 def typed_tables(text: str) -> list[str]:
-    """The heads of tables outside of marks that hold measured figures: two cells or more, behind the first column, begin
-    with a number of four digits or more, or a decimal one."""
+    """The heads of tables outside of marks that hold measured figures: two cells or more, behind the first column,
+    begin with a number of four digits or more, or a decimal one."""
     found = []
     for match in TABLE.finditer(FIGURES.MARKED.sub("", text)):
         cells = [cell.strip() for row in match[2].splitlines() for cell in row.strip("|").split("|")[1:]]
