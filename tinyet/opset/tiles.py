@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An operator's rule for a few rows at a time: the rows of its inputs that some rows of its output need."""
+"""An operator a few rows at a time: the rows of its inputs that some rows of its output need."""
 
 from __future__ import annotations
 
@@ -44,42 +44,18 @@ class TileMap:
         return rows // of_tile if rows % of_tile == 0 else None
 
 
-TileMaps = Callable[[Node], TileMap | None]
-"""A node's rule; None for one that is not computed by rows."""
+ReduceTiles = Callable[[Node], TileMap | None]
+"""The tiles that all together make an output of no rows; None for a node that has none."""
 
 
 def never(_node: Node) -> TileMap | None:
-    """Of operators whose output needs more than some rows of the input."""
+    """Of operators whose output is made of rows, or not at all by them."""
     return None
 
 
 def has_rows(tensor: Tensor) -> bool:
     """Whether it is one image, (1, rows, columns, …), of more rows than one."""
     return len(tensor.shape) >= 3 and tensor.shape[0] == 1 and tensor.shape[1] > 1
-
-
-def each_row(node: Node) -> TileMap | None:
-    """Of operators that make row r of the output of row r of their inputs: element by element, or along the last axis.
-
-    An input of fewer axes, or of one row, is the same for every row. None where a constant differs from row to row.
-    """
-    output = node.outputs[0]
-    if not has_rows(output) or len(node.outputs) != 1:
-        return None
-    by_rows = []
-    for index, tensor in enumerate(node.inputs):
-        if tensor is None or len(tensor.shape) < len(output.shape) - 1 or _row_count(tensor, output) == 1:
-            continue
-        if tensor.is_constant or tensor.shape[:2] != output.shape[:2]:
-            return None
-        by_rows.append(index)
-    return TileMap(tuple(by_rows), node.attrs) if by_rows else None
-
-
-def _row_count(tensor: Tensor, output: Tensor) -> int:
-    """Of a tensor that broadcasts to the output."""
-    behind = len(output.shape) - 1
-    return tensor.shape[-behind] if len(tensor.shape) >= behind else 1
 
 
 def tile_node(node: Node, rule: TileMap) -> Node:
