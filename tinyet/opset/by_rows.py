@@ -6,7 +6,7 @@ from __future__ import annotations
 from tinyet.ir import Attrs, DType, Node, Tensor
 from tinyet.opset.blocks import Blocks, blocks
 from tinyet.opset.op import Op
-from tinyet.opset.tiles import TileMap, has_rows
+from tinyet.opset.tiles import Fill, TileMap, has_rows
 
 
 def tile_map(op: Op, node: Node, as_it_is: Attrs) -> TileMap | str:
@@ -47,9 +47,11 @@ def tile_map(op: Op, node: Node, as_it_is: Attrs) -> TileMap | str:
     )
 
 
-def _fill(found: Blocks, tensor: Tensor) -> int | None:
+def _fill(found: Blocks, tensor: Tensor) -> Fill:
     """In float, what is outside the image is left out of sums, which no value of it does."""
     (outside, *others) = dict.fromkeys(found.outside.values())
+    if outside == "edge" and not others:
+        return "edge"
     if others or outside is None or isinstance(outside, str) or tensor.dtype is DType.FLOAT32:
         return None
     return int(outside)

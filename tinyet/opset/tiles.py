@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from tinyet.ir import Attrs, Node, Tensor
+
+Fill = int | Literal["edge"] | None
 
 
 @dataclass(frozen=True)
@@ -16,7 +19,8 @@ class TileMap:
 
     inputs: those that are read by rows; all others are the same for every tile.
     attrs:  of the operator on a tile, which finds what is above and below the image among its rows.
-    fill:   the value of rows above and below the image, as it is stored; None where there are none.
+    fill:   the value of rows above and below the image, as it is stored, or that they are copies of the row at its
+            edge; None where there are none.
 
     With an `out` of 0 the output is not made of rows: it is there when the last tile is done, and what a tile leaves
     for the next one is in its scratch memory, which is zero before the first and nobody else's until after the last.
@@ -28,7 +32,7 @@ class TileMap:
     stride: int = 1
     before: int = 0
     out: int = 1
-    fill: int | None = None
+    fill: Fill = None
 
     @property
     def reduces(self) -> bool:
