@@ -34,8 +34,6 @@ from tinyet.opset import (
     Op,
     Pointer,
     Struct,
-    along,
-    each_row,
     library_call,
     library_kernels,
     operand,
@@ -191,8 +189,6 @@ OP = Op(
     inputs=(3, 3),
     reference=reference,
     iteration=iterate,
-    rows=each_row,
-    over_time=along(lambda node: (attrs_of(node).axis,)),
     check=check,
     inplace=(0,),
     kernels=(

@@ -239,7 +239,6 @@ OP = Op(
     inputs=(4, 6),
     reference=reference,
     iteration=recurrent.iterate,
-    over_time=recurrent.over_time,
     check=check,
     products=macs,
     bias=(B_IH, W_IH),

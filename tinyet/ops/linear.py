@@ -110,7 +110,6 @@ OP = Op(
     inputs=(2, 3),
     reference=reference,
     iteration=fully_connected.iterate,
-    over_time=fully_connected.over_time,
     check=weighted.check_weighted,
     bias=(2, 1),
     kernels=with_cost_models(

@@ -156,7 +156,6 @@ OP = Op(
     inputs=(2, 3),
     reference=reference,
     iteration=fully_connected.iterate,
-    over_time=fully_connected.over_time,
     check=check,
     bias=(2, 1),
     kernels=tuple(

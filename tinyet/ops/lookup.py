@@ -33,8 +33,6 @@ from tinyet.opset import (
     Op,
     Pointer,
     Struct,
-    along,
-    each_row,
     library_call,
     library_kernels,
     operand,
@@ -156,8 +154,6 @@ OP = Op(
     inputs=(2, 2),
     reference=reference,
     iteration=iterate,
-    rows=each_row,
-    over_time=along(_axis_of_tables),
     check=check,
     inplace=(0,),
     kernels=(

@@ -423,7 +423,6 @@ OP = Op(
     inputs=(5, 7),
     reference=reference,
     iteration=recurrent.iterate,
-    over_time=recurrent.over_time,
     check=check,
     products=macs,
     bias=(BIAS, W_IH),

@@ -38,9 +38,8 @@ OP = Op(
     infer=reduction.infer,
     reference=summation.reference_of(summation.mean_multiplier, divisor),
     iteration=reduction.iterate,
-    over_time=reduction.over_time,
     check=summation.check_of(summation.mean_multiplier),
-    rows=summation.rows_of(summation.mean_multiplier),
+    reduce_tiles=summation.reduce_tiles(summation.mean_multiplier),
     kernels=with_cost_models(
         summation.kernels_of(summation.mean_multiplier, divisor, half_even=True), COST_MODELS
     ),

@@ -20,7 +20,7 @@ from tinyet.ops.shared import conversion
 from tinyet.ops.shared.factors import above_int8, rounds_half_even
 from tinyet.ops.shared.integers import INTEGERS, check_activations, saturated
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, Kernel, Op, Struct, each_row, each_step, elementwise, library_call
+from tinyet.opset import Call, Kernel, Op, Struct, elementwise, library_call
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,6 @@ OP = Op(
     infer=same_shape,
     reference=reference,
     iteration=elementwise,
-    rows=each_row,
-    over_time=each_step,
     check=check,
     kernels=(
         *conversion.kernels_of("tinyet_quantize", ("f32_s8", "f32_s16"), lambda node: node.output.type),

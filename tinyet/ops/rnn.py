@@ -233,7 +233,6 @@ OP = Op(
     inputs=(4, 5),
     reference=reference,
     iteration=recurrent.iterate,
-    over_time=recurrent.over_time,
     check=check,
     products=macs,
     bias=(BIAS, W_IH),

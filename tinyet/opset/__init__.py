@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from tinyet.opset.access_order import AccessOrder, AccessOrders
 from tinyet.opset.attributes import DelegateName, attribute_complaints, delegate_name
+from tinyet.opset.blocks import Blocks, blocks
+from tinyet.opset.by_rows import tile_map
 from tinyet.opset.call import (
     WIDTH,
     Arg,
@@ -42,6 +44,7 @@ from tinyet.opset.iteration import (
     elementwise,
     everything,
     mixing,
+    opaque,
     operand,
     parameters,
 )
@@ -57,9 +60,9 @@ from tinyet.opset.kernel import (
     with_cost_models,
 )
 from tinyet.opset.op import Op, Reference, no_complaint
-from tinyet.opset.over_time import OverTime, TimeAxes, TimeRule, along, each_step, whole
+from tinyet.opset.over_time import TimeAxes, TimeRule, time_rule
 from tinyet.opset.rule import complaints, tensor_complaint
-from tinyet.opset.tiles import TileMap, TileMaps, each_row, has_rows, tile_node
+from tinyet.opset.tiles import ReduceTiles, TileMap, has_rows, tile_node
 
 __all__ = [
     "DENSE",
@@ -70,6 +73,7 @@ __all__ = [
     "AccessOrders",
     "Arg",
     "AxisMap",
+    "Blocks",
     "Call",
     "Constant",
     "ConstantArg",
@@ -96,9 +100,9 @@ __all__ = [
     "Operand",
     "OutputArg",
     "Outside",
-    "OverTime",
     "ParamsArg",
     "Pointer",
+    "ReduceTiles",
     "Reference",
     "Refuse",
     "ScratchArg",
@@ -106,16 +110,13 @@ __all__ = [
     "StateArg",
     "Struct",
     "TileMap",
-    "TileMaps",
     "TimeAxes",
     "TimeRule",
     "accept_all",
-    "along",
     "attribute_complaints",
+    "blocks",
     "complaints",
     "delegate_name",
-    "each_row",
-    "each_step",
     "elementwise",
     "everything",
     "has_rows",
@@ -124,12 +125,14 @@ __all__ = [
     "mixing",
     "no_complaint",
     "only_strides",
+    "opaque",
     "operand",
     "parameters",
     "signature",
     "tensor_complaint",
+    "tile_map",
     "tile_node",
-    "whole",
+    "time_rule",
     "with_cost_models",
     "wrapped",
 ]
