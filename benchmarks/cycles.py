@@ -23,7 +23,7 @@ from benchmarks import record
 from benchmarks.programs import program_of
 from tinyet.cycles.code import read_code
 from tinyet.cycles.cores import Core
-from tinyet.cycles.estimate import Estimator, total
+from tinyet.cycles.estimate import Estimator, Work, total
 from tinyet.cycles.inference import cycle_model
 from tinyet.cycles.profile import Profiler
 from tinyet.cycles.thumb import Instruction
@@ -90,7 +90,15 @@ def estimates(name: str, board: str) -> dict[str, object]:
             "core": model.core.title,
             "instructions": result.estimate.whole.instructions,
             "cycles": cycles,
+            "layers": [_row(layer.name, layer.macs, layer.estimate or Work()) for layer in result.layers],
+            "between": _row("between layers", 0, result.estimate.between),
+            "whole": _row("whole", result.macs, result.estimate.whole),
+            "clock_hz": result.estimate.clock_hz,
         }
+
+
+def _row(name: str, macs: int, work: Work) -> dict[str, object]:
+    return {"name": name, "macs": macs, **dataclasses.asdict(work)}
 
 
 def waiting(name: str, board: str) -> dict[str, object]:

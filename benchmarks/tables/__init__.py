@@ -33,6 +33,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         layers.convolutions_widened,
         layers.convolutions_others,
         whole.cycles,
+        whole.cycles_of_layers,
         whole.cycles_of_flash,
         whole.tflite,
         whole.gallery,

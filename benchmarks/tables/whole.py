@@ -310,6 +310,21 @@ def cycles() -> str:
     return table(heads, 1, rows)
 
 
+def cycles_of_layers() -> str:
+    """The estimate of DS-CNN on mps2_an386: the first layers, and the whole."""
+    (found, *_) = result("cycles")["assumptions"]
+
+    def cells(row: dict[str, Any]) -> tuple[object, ...]:
+        a_mac = f"{row['cycles'] / row['macs']:.2f}" if row["macs"] else "–"
+        milliseconds = f"{1e3 * row['cycles'] / found['clock_hz']:.3f}"
+        mix = ("loads", "stores", "multiplies", "taken_branches", "wait_cycles")
+        return (row["name"], row["cycles"], a_mac, milliseconds, *(row[key] for key in mix))
+
+    rows = [*map(cells, found["layers"][:3]), ("…",), cells(found["between"]), cells(found["whole"])]
+    heads = ("layer", "est. cycles", "/MAC", "est. ms", "loads", "stores", "multiplies", "branches", "waits")
+    return table(heads, 1, [(*row, *[""] * (len(heads) - len(row))) for row in rows])
+
+
 def cycles_of_flash() -> str:
     """Without and with the flash's waits; within a sentence."""
     found = result("cycles")["flash"]
