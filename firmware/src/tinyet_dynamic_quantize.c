@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Nearest integer, ties to even, within -512 ... 512; NaN (an infinite range) gives 0. */
-static int32_t nearest_even(float x) {
+static int32_t round_half_even(float x) {
   if (!(x > -512.0f && x < 512.0f)) {
     return x <= -512.0f ? -512 : x >= 512.0f ? 512 : 0;
   }
@@ -80,10 +80,10 @@ tinyet_dynamic_quant tinyet_dynamic_quantize(const float *input, int8_t *output,
   tinyet_dynamic_quant quant;
   const float scale = (high - low) / 255.0f;
   quant.scale = scale < layer->smallest_scale ? layer->smallest_scale : scale;
-  quant.zero_point = tinyet_clamp(INT8_MIN - nearest_even(low / quant.scale), INT8_MIN, INT8_MAX);
+  quant.zero_point = tinyet_clamp(INT8_MIN - round_half_even(low / quant.scale), INT8_MIN, INT8_MAX);
   if (layer->rule == TINYET_DYNAMIC_ONNX) {
     for (int32_t i = 0; i < count; i++) {
-      const int32_t q = nearest_even(input[i] / quant.scale) + quant.zero_point;
+      const int32_t q = round_half_even(input[i] / quant.scale) + quant.zero_point;
       output[i] = (int8_t)tinyet_clamp(q, INT8_MIN, INT8_MAX);
     }
     return quant;

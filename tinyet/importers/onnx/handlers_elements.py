@@ -257,7 +257,7 @@ def quantized_pair(ctx: Context, a: Value, b: Value, target: Scale) -> Value:
     x, y = (_integers(ctx, v) for v in (a, b))
     if {v.unsigned for v in (a, b) if isinstance(v, Bytes)} != {unsigned}:
         ctx.inexact("its operands and its result are not all signed, or all unsigned, bytes")
-    rounding: ElementRounding = "even_u8" if unsigned else "even"
+    rounding: ElementRounding = "half_even_u8" if unsigned else "half_even"
     kind = Add if ctx.node.op == "Add" else Mul
     shape = np.broadcast_shapes(x.shape, y.shape)
     out = Tensor("draft", TensorType(tuple(shape), DType.INT8, quant))

@@ -3,7 +3,7 @@
 
 Between a DequantizeLinear for each input and a QuantizeLinear, ONNX Runtime computes these in integers (QLinearConv,
 QGemm, QLinearMatMul, QLinearGlobalAveragePool): an exact sum, times a factor in float32, to nearest, halves to even.
-Conv2d, Linear and Mean have this rounding as "even", so the integers are the same. Elsewhere ONNX Runtime and the
+Conv2d, Linear and Mean have this rounding as "half_even", so the integers are the same. Elsewhere ONNX Runtime and the
 graph compute in float32.
 """
 
@@ -260,7 +260,7 @@ def conv(ctx: Context) -> Value:
         held = ctx.held(name_of(ctx, 1, "weight"), nhwc(weights.joined), weights.quant)
         quant, image = target.per_tensor(), ctx.image(x.tensor)
         image = read_for(ctx, image, attributes["groups"], weights)
-        y = ctx.emit(Conv2d(**attributes, rounding="even"), [image, held, bias], quant)
+        y = ctx.emit(Conv2d(**attributes, rounding="half_even"), [image, held, bias], quant)
         return Bytes(ctx.from_image(y, rank), target.dtype == "uint8", plain_reals(quant))
     bias = ctx.real(ctx.constant(2, "bias")) if ctx.has(2) else None
     held = wide_weights(ctx, weights, nhwc) or ctx.held(
@@ -380,7 +380,7 @@ def linear(
         held = ctx.held(name_of(ctx, 1, "weight"), weights.joined, weights.quant)
         quant = target.per_tensor()
         rows = read_for(ctx, x.tensor, 1, weights)
-        y = ctx.emit(Linear(rounding="even"), [rows, held, bias], quant)
+        y = ctx.emit(Linear(rounding="half_even"), [rows, held, bias], quant)
         return Bytes(y, target.dtype == "uint8", plain_reals(quant))
     if not isinstance(w, Numbers):
         raise RefusedError("computes its weight", "make the weight a constant of the model")

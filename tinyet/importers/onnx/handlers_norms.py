@@ -41,7 +41,7 @@ def along(ctx: Context, x: Value, axis: int) -> Value:
     target = integer_target(x, ctx.target())
     if ctx.node.op == "Softmax" and isinstance(x, Bytes) and target is not None:
         quant = target.per_tensor()
-        y = ctx.emit(Softmax(axis, rounding="even"), [x.tensor], quant)
+        y = ctx.emit(Softmax(axis, rounding="half_even"), [x.tensor], quant)
         return Bytes(y, target.dtype == "uint8", plain_reals(quant))
     in_float(ctx)
     return ctx.emit((Softmax if ctx.node.op == "Softmax" else LogSoftmax)(axis), [ctx.real(x)])

@@ -87,7 +87,7 @@ def average_pool(ctx: Context) -> Value:
     if integers is None:
         return ctx.from_image(y, len(shape_of(x)))
     unsigned = integers.dtype == "uint8"
-    found = ctx.to_scale(y, integers, rounding="even_sum_u8" if unsigned else "even_sum")
+    found = ctx.to_scale(y, integers, rounding="half_even_sum_u8" if unsigned else "half_even_sum")
     moved = ctx.from_image(found.tensor, len(shape_of(x)))
     return Bytes(moved, unsigned, plain_reals(integers.per_tensor()))
 
@@ -144,11 +144,11 @@ def mean(ctx: Context, x: Bytes, axes: tuple[int, ...], keep: bool, target: Scal
     quant = target.per_tensor()
     rank = len(x.tensor.shape)
     if rank == 4 and axes == (2, 3):
-        y = ctx.emit(Mean((1, 2), True, "even"), [ctx.image(x.tensor)], quant)
+        y = ctx.emit(Mean((1, 2), True, "half_even"), [ctx.image(x.tensor)], quant)
         y = ctx.from_image(y, 4)
         y = y if keep else ctx.reshape(y, y.shape[:2])
     else:
-        y = ctx.emit(Mean(axes, keep, "even"), [x.tensor], quant)
+        y = ctx.emit(Mean(axes, keep, "half_even"), [x.tensor], quant)
     return Bytes(y, target.dtype == "uint8", plain_reals(quant))
 
 
