@@ -15,11 +15,15 @@ import tinyet
 from tests.networks import state, together
 from tests.networks.measure import WORSE_DB, Result, measure, sqnr_db
 from tests.networks.network import Network
-from tests.networks.plain import HistogramObserver, QuickObserver
+from tests.networks.plain import QuickObserver
 from tests.networks.suite import NETWORKS
 from tests.ops.emulated import require_emulator
 from tinyet.data.samples import prepare_inputs
 from tinyet.errors import ModelError
+from tinyet.fx.log_filter import quiet
+
+with quiet():
+    from torchao.quantization.pt2e.observer import HistogramObserver
 
 AT_ONCE = 15
 """Networks that one program for the host, and one firmware, holds."""
