@@ -34,7 +34,7 @@ OF_NO_FLOATS = {
     "dynamic_conv2d",
     "dynamic_linear",
     "l2_normalize",
-    "linear_once",
+    "linear_single_rounding",
     "lookup",
     "quantize",
     "requantize",
