@@ -50,7 +50,7 @@ class Slowest:
             self._count(args)
             self._start(started, args, *others, **options)
 
-        subprocess.Popen.__init__ = counted  # type: ignore[method-assign]
+        subprocess.Popen.__init__ = counted  # type: ignore[assignment, method-assign]
 
     def _count(self, words: object) -> None:
         file = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
