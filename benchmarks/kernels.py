@@ -267,7 +267,9 @@ def run(
         for name, text in {**files, "model_desc.c": description}.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
-        elf = build_firmware(board, sorted(folder.rglob("*.c")), [folder], folder / "build")
+        elf = build_firmware(
+            board, sorted(folder.rglob("*.c")), [folder], folder / "build", flags=("-O2", "-g1")
+        )
         size = measure(elf)
         # Without the digest of a kernel's text, and what the compiler adds.
         code = {re.sub(r"(_[0-9a-f]{8})?(\..*)?$", "", s.name): s.bytes for s in size.largest("flash", 1000)}

@@ -20,14 +20,14 @@ from tinyet.memory import MemoryPlan, check_plan, plan_memory
 from tinyet.memory.candidate_plan import FusionRefusedError
 from tinyet.memory.fusion import FusionGroup, Move, Run, Shift, row_bytes
 from tinyet.memory.tile_records import Action, Fill, Place
-from tinyet.ops import op_of
+from tinyet.ops import op_of, tile_map
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.max_pool2d import MaxPool2d
-from tinyet.opset import tile_node
+from tinyet.opset import TileMap, tile_node
 from tinyet.planning.fusion import fused
 from tinyet.planning.objective import Objective, Optimize
 from tinyet.reference import evaluate
@@ -159,8 +159,8 @@ def drawn(seed: int) -> tuple[Graph, MemoryPlan, dict[Node, int], int] | None:
         return None
     begin = int(random.integers(0, len(calls), 2).min())
     end = int(random.integers(begin, len(calls), 3).max()) + 1
-    rules = {node: op_of(node).rows(node) for node in calls[begin:end]}
-    known = {node: rule for node, rule in rules.items() if rule is not None}
+    rules = {node: tile_map(node) for node in calls[begin:end]}
+    known = {node: rule for node, rule in rules.items() if isinstance(rule, TileMap)}
     if len(known) < len(rules):
         return None
     form = int(random.integers(3))

@@ -20,7 +20,7 @@ from tinyet.errors import InternalError, UsageError
 from tinyet.files.model_name import interface
 from tinyet.memory.fusion import FusionGroup, Run
 from tinyet.memory.plan import MARK, MARK_BYTES
-from tinyet.memory.tile_records import Fill, Take
+from tinyet.memory.tile_records import Fill, Repeat, Take
 from tinyet.messages.text import c_comment, c_string
 from tinyet.ops.region import Region
 from tinyet.opset import (
@@ -371,9 +371,10 @@ class _Code:
                     notes = () if any(view.layer == step.index for view in views) else _notes(step)
                     lines = [*rows.behind(action), *behind]
                     views.append(CaseView(number, _title(step), notes, ahead, step.index, call, lines))
-                case Fill():
+                case Fill() | Repeat():
                     title = f"around {self.pointers.names[action.tensor]}"
-                    lines = [rows.fill(action), *behind]
+                    made = rows.fill(action) if isinstance(action, Fill) else rows.repeat(action)
+                    lines = [made, *behind]
                     self.pointers.arena_used |= rows.fills_around(action)
                     views.append(CaseView(number, title, (), ahead, None, None, lines))
                 case Take():

@@ -50,6 +50,16 @@ class Fill:
 
 
 @dataclass(frozen=True)
+class Repeat:
+    """Padding rows become copies of the image's row beside them: `rows` of them, above its first or below its last."""
+
+    tensor: Tensor
+    target: Place
+    rows: int
+    above: bool
+
+
+@dataclass(frozen=True)
 class Take:
     """The next row of the fusion group's first value comes from the caller."""
 
@@ -86,7 +96,7 @@ class Run:
     writes: Place
 
 
-Action = Run | Fill | Take | Move | Shift
+Action = Run | Fill | Repeat | Take | Move | Shift
 
 
 @dataclass(frozen=True, eq=False)

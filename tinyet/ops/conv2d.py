@@ -294,10 +294,9 @@ OP = Op(
     infer=convolution.infer,
     inputs=(2, 3),
     reference=reference,
-    rows=convolution.rows,
-    over_time=convolution.over_time,
+    iteration=convolution.iterate,
+    part=convolution.part,
     check=weighted.check_weighted,
-    macs=convolution.macs,
     bias=(2, 1),
     kernels=with_cost_models(
         (

@@ -155,9 +155,8 @@ OP = Op(
     infer=fully_connected.infer,
     inputs=(2, 3),
     reference=reference,
-    over_time=fully_connected.over_time,
+    iteration=fully_connected.iterate,
     check=check,
-    macs=fully_connected.macs,
     bias=(2, 1),
     kernels=tuple(
         Kernel(

@@ -37,9 +37,9 @@ OP = Op(
     summary="mean over axes (global average pooling)",
     infer=reduction.infer,
     reference=summation.reference_of(summation.mean_multiplier, divisor),
-    over_time=reduction.over_time,
+    iteration=reduction.iterate,
     check=summation.check_of(summation.mean_multiplier),
-    rows=summation.rows_of(summation.mean_multiplier),
+    reduce_tiles=summation.reduce_tiles(summation.mean_multiplier),
     kernels=with_cost_models(
         summation.kernels_of(summation.mean_multiplier, divisor, half_even=True), COST_MODELS
     ),

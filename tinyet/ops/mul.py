@@ -24,7 +24,7 @@ from tinyet.ops.shared.clamped import clamp_fields, clamp_of
 from tinyet.ops.shared.cost_models import COST_MODELS
 from tinyet.ops.shared.factors import above_int8, rounds_half_even, scale_product
 from tinyet.ops.shared.integers import saturated
-from tinyet.opset import Call, Kernel, Op, Struct, each_row, each_step, library_call, with_cost_models
+from tinyet.opset import Call, Kernel, Op, Struct, elementwise, library_call, with_cost_models
 
 # An int8 product has 16 bits and a sign; the kernel shifts it left by one bit more than the factor asks for.
 # An int16 product has 30 and a sign.
@@ -151,8 +151,7 @@ OP = Op(
     infer=broadcast.infer,
     inputs=(2, 2),
     reference=reference,
-    rows=each_row,
-    over_time=each_step,
+    iteration=elementwise,
     check=check,
     inplace=(0, 1),
     kernels=with_cost_models(

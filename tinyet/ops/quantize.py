@@ -20,7 +20,7 @@ from tinyet.ops.shared import conversion
 from tinyet.ops.shared.factors import above_int8, rounds_half_even
 from tinyet.ops.shared.integers import INTEGERS, check_activations, saturated
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, Kernel, Op, Struct, each_row, each_step, library_call
+from tinyet.opset import Call, Kernel, Op, Struct, elementwise, library_call
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,7 @@ OP = Op(
     summary="float32 to int8 or int16",
     infer=same_shape,
     reference=reference,
-    rows=each_row,
-    over_time=each_step,
+    iteration=elementwise,
     check=check,
     kernels=(
         *conversion.kernels_of("tinyet_quantize", ("f32_s8", "f32_s16"), lambda node: node.output.type),

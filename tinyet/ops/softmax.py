@@ -39,7 +39,7 @@ from tinyet.ops.shared.cost_models import COST_MODELS
 from tinyet.ops.shared.factors import rounds_half_even
 from tinyet.ops.shared.fixed_point import SUM_INTEGER_BITS, differences, leading_zeros, one_over_one_plus
 from tinyet.ops.shared.integers import check_activations, check_quantized, representable, saturated
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, along, library_call, with_cost_models
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call, mixing, with_cost_models
 
 OUT_SCALE, OUT_ZERO_POINT = 1 / 256, -128
 LITERT_S8 = OUT_SCALE, OUT_ZERO_POINT
@@ -280,7 +280,7 @@ OP = Op(
     summary="exp(x) / sum(exp(x)) along an axis",
     infer=softmax.infer,
     reference=softmax.along_axis(along_last),
-    over_time=along(lambda node: (softmax.attrs_of(node).axis,)),
+    iteration=mixing(lambda node: (softmax.attrs_of(node).axis,)),
     check=check,
     inplace=(0,),
     kernels=with_cost_models(

@@ -9,9 +9,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tinyet.ir import Tensor
-from tinyet.memory.tile_records import Action, Fill, LineBuffer, Move, Place, Run, Shift, Take, row_bytes
+from tinyet.memory.tile_records import (
+    Action,
+    Fill,
+    LineBuffer,
+    Move,
+    Place,
+    Repeat,
+    Run,
+    Shift,
+    Take,
+    row_bytes,
+)
 from tinyet.opset.access_order import Bytes
-from tinyet.planning.tile_schedule import InputRow, Padding, State, Tile, TileSchedule
+from tinyet.planning.tile_schedule import EdgePadding, InputRow, Padding, State, Tile, TileSchedule
 
 
 @dataclass(eq=False)
@@ -80,6 +91,8 @@ class LineBuffers:
             match event:
                 case Padding(tensor, row, rows, value):
                     self._act(Fill(tensor, self._write(tensor, row, rows), rows, value))
+                case EdgePadding(tensor, row, rows):
+                    self._act(Repeat(tensor, self._write(tensor, row, rows), rows, above=row < 0))
                 case InputRow(tensor, row, needed):
                     self._act(Take(tensor, self._write(tensor, row, 1)))
                     self._forget(tensor, needed)

@@ -57,7 +57,7 @@ from tinyet.ops.mean import Mean
 from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
-from tinyet.ops.resize import Resize
+from tinyet.ops.resize import Resize, Sampled
 from tinyet.ops.rnn import Rnn
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
@@ -130,6 +130,7 @@ CORTEX_M = Delegate(
         Requantize: elementwise.REQUANTIZE_KERNELS,
         BatchNorm: elementwise.BATCH_NORM_KERNELS,
         Resize: resize.KERNELS,
+        Sampled: resize.KERNELS,
         Softmax: softmax.KERNELS,
         AvgPool2d: with_cost_models(pool.AVERAGE_KERNELS, COST_MODELS),
         MaxPool2d: with_cost_models(pool.MAX_KERNELS, COST_MODELS),

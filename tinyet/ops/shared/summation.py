@@ -18,10 +18,10 @@ from tinyet.opset import (
     Call,
     FieldValue,
     Kernel,
+    ReduceTiles,
     Reference,
     Struct,
     TileMap,
-    TileMaps,
     library_call,
     library_kernels,
 )
@@ -100,10 +100,10 @@ def reference_of(multiplier: Callable[[Node], Multiplier], divisor: Callable[[No
     return reference
 
 
-def rows_of(multiplier: Callable[[Node], Multiplier]) -> TileMaps:
+def reduce_tiles(multiplier: Callable[[Node], Multiplier]) -> ReduceTiles:
     """Of a sum over height and width of an image."""
 
-    def rows(node: Node) -> TileMap | None:
+    def tiles(node: Node) -> TileMap | None:
         x = node.input(0)
         if len(x.shape) != 4 or set(reduction.attrs_of(node).axes) != {1, 2} or x.dtype is DType.FLOAT32:
             return None
@@ -111,7 +111,7 @@ def rows_of(multiplier: Callable[[Node], Multiplier]) -> TileMaps:
             return None
         return row_sums.rule(node, -x.type.zero_point * reduction.count(node), multiplier(node))
 
-    return rows
+    return tiles
 
 
 def kernels_of(
