@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,12 @@ class Slowest:
             self._count(args)
             self._start(started, args, *others, **options)
 
-        subprocess.Popen.__init__ = counted  # type: ignore[assignment, method-assign]
+        self._starts_with(counted)
+
+    @staticmethod
+    def _starts_with(start: Callable[..., None]) -> None:
+        place: Any = subprocess.Popen
+        place.__init__ = start
 
     def _count(self, words: object) -> None:
         file = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
@@ -63,7 +69,7 @@ class Slowest:
         self.runs.update(getattr(node, "workeroutput", {}).get(KEY, {}))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        subprocess.Popen.__init__ = self._start  # type: ignore[method-assign]
+        self._starts_with(self._start)
         output: dict[str, object] | None = getattr(session.config, "workeroutput", None)
         if output is not None:
             output[KEY] = dict(self.runs)

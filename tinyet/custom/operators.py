@@ -19,7 +19,7 @@ from tinyet import ops
 from tinyet.custom.form import Form, kernel_of, no_macs
 from tinyet.errors import ModelError, UnsupportedShape, UsageError
 from tinyet.ir import Array, DType, Node, Shape
-from tinyet.opset import Op, along
+from tinyet.opset import Op, mixing, opaque
 from tinyet.opset.custom import CallSite, CustomAttrs, site_of
 
 OutputQuant = Literal["own", "same"] | tuple[float, int]
@@ -117,9 +117,9 @@ def custom_op(
         kernels=tuple(kernel_of(title, form, dtype) for dtype, form in forms.items()),
         inputs=(1, MAX_INPUTS),
         check=lambda node: _complaint(node, forms),
-        macs=lambda node: macs(site_of(node)),
+        products=lambda node: macs(site_of(node)),
         inplace=inplace,
-        over_time=along(lambda node: () if pointwise else range(len(node.input(0).shape))),
+        iteration=mixing(lambda _node: ()) if pointwise else opaque,
     )
     ops.register(op)
     found = CustomOp(torch_name, op, output if int8 is not None else None)

@@ -27,15 +27,16 @@ from tinyet.opset import (
     Call,
     Constant,
     CostModel,
+    Iteration,
+    Nest,
     Op,
     Pointer,
+    Spans,
     Struct,
     TileMap,
-    TimeAxes,
-    TimeRule,
     library_call,
     library_kernels,
-    whole,
+    operand,
 )
 
 
@@ -148,7 +149,18 @@ def lower_f32(node: Node, _target: Target) -> Call:
     return library_call("tinyet_adaptive_avg_pool2d_f32", node, [0], params, tables)
 
 
-def rows(node: Node) -> TileMap | None:
+def iterate(node: Node) -> Iteration:
+    nest, (_, height, width, _), (n, out_h, out_w, c) = Nest(), node.input(0).shape, node.output.shape
+    out = nest.all_parallel((n, out_h, out_w, c))
+
+    def windows(axis: int, size: int, count: int) -> Spans:
+        return Spans(axis, tuple((int(start), int(taken)) for start, taken in spans(size, count)))
+
+    rows, columns = windows(1, height, out_h), windows(2, width, out_w)
+    return nest.iteration([operand(out[0], rows, columns, out[3])], [operand(*out)])
+
+
+def reduce_tiles(node: Node) -> TileMap | None:
     """Of integers, to one value a channel."""
     x, out = node.input(0), node.output.shape
     if out[1:3] != (1, 1) or x.dtype not in INTEGERS:
@@ -177,14 +189,9 @@ HEADERS = ("tinyet_adaptive_avg_pool2d.h",)
 INTEGER_HEADERS = (*HEADERS, "tinyet_average.h")
 
 
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    """Each step for itself where there are as many windows as steps, else all of them at once."""
-    attrs, axis, steps = attrs_of(node), axes[0], node.input(0).shape[axes[0] or 0]
-    if axis == 1 and attrs.out_h == steps:
-        return TimeRule((0,), axis, lambda count: replace(attrs, out_h=count))
-    if axis == 2 and attrs.out_w == steps:
-        return TimeRule((0,), axis, lambda count: replace(attrs, out_w=count))
-    return whole(node, (0,), steps)
+def part(node: Node, axis: int, count: int) -> AdaptiveAvgPool2d:
+    attrs = attrs_of(node)
+    return replace(attrs, out_h=count) if axis == 1 else replace(attrs, out_w=count) if axis == 2 else attrs
 
 
 OP = Op(
@@ -192,8 +199,9 @@ OP = Op(
     summary="average pooling to a given size, windows as even as they can be",
     infer=infer,
     reference=reference,
-    rows=rows,
-    over_time=over_time,
+    iteration=iterate,
+    part=part,
+    reduce_tiles=reduce_tiles,
     check=check,
     same_scale=True,
     kernels=(

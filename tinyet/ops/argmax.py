@@ -11,9 +11,10 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.ops.shared import reduction
 from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import Call, CostModel, Kernel, Op, Struct, TimeAxes, TimeRule, library_call, whole
+from tinyet.opset import Call, CostModel, Iteration, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,8 @@ def infer(node: Node) -> tuple[Shape, ...]:
     return ((*shape[: attrs.axis], *((1,) if attrs.keepdims else ()), *shape[attrs.axis + 1 :]),)
 
 
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    attrs, (axis,) = attrs_of(node), axes
-    assert axis is not None
-    if axis == attrs.axis:
-        return whole(node, (0,), node.input(0).shape[axis])
-    return TimeRule((0,), axis - (attrs.axis < axis and not attrs.keepdims), lambda _steps: attrs)
+def iterate(node: Node) -> Iteration:
+    return reduction.over_axes(node, (attrs_of(node).axis,), keepdims=attrs_of(node).keepdims)
 
 
 def check(node: Node) -> str | None:
@@ -82,7 +79,7 @@ OP = Op(
     summary="index of the greatest element along an axis, the first of ties",
     infer=infer,
     reference=reference,
-    over_time=over_time,
+    iteration=iterate,
     check=check,
     kernels=(kernel("s8"), kernel("s16"), kernel("f32")),
 )

@@ -14,7 +14,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import Call, Kernel, Op, Struct, TimeAxes, TimeRule, library_call, whole
+from tinyet.opset import Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 _DTYPES = (DType.INT8, DType.INT16, DType.FLOAT32, DType.INT32)
 
@@ -42,12 +42,11 @@ def infer(node: Node) -> tuple[Shape, ...]:
     return ((*shape[: attrs.axis], attrs.count, *shape[attrs.axis + 1 :]),)
 
 
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    attrs, (axis,) = attrs_of(node), axes
-    assert axis is not None
-    if axis == attrs.axis:
-        return whole(node, (0,), node.input(0).shape[axis])
-    return TimeRule((0,), axis, lambda _steps: attrs)
+def iterate(node: Node) -> Iteration:
+    nest, axis = Nest(), attrs_of(node).axis
+    out = nest.all_parallel(node.output.shape)
+    read = [nest.reduced(size) if a == axis else out[a] for a, size in enumerate(node.input(0).shape)]
+    return nest.iteration([operand(*read)], [operand(*out)])
 
 
 def check(node: Node) -> str | None:
@@ -95,7 +94,7 @@ OP = Op(
     summary="where the greatest or the least elements along an axis are, in their order",
     infer=infer,
     reference=reference,
-    over_time=over_time,
+    iteration=iterate,
     check=check,
     kernels=tuple(kernel(dtype) for dtype in _DTYPES),
 )

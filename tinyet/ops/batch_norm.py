@@ -29,13 +29,14 @@ from tinyet.opset import (
     Constant,
     CostModel,
     FieldValue,
+    Iteration,
+    Nest,
     Op,
     Pointer,
     Struct,
-    along,
-    each_row,
     library_call,
     library_kernels,
+    operand,
 )
 
 BIAS_LIMITS = {DType.INT8: 2**22, DType.INT16: 2**30}
@@ -80,6 +81,13 @@ def infer(node: Node) -> tuple[Shape, ...]:
             what = f"{node.input(index).shape} factors for {shape[axis]} channels"
             raise UnsupportedShape(f"batch_norm: {what}", node.where)
     return (shape,)
+
+
+def iterate(node: Node) -> Iteration:
+    nest = Nest()
+    out = nest.all_parallel(node.output.shape)
+    channel = operand(out[attrs_of(node).axis])
+    return nest.iteration([operand(*out), channel, channel], [operand(*out)])
 
 
 def check(node: Node) -> str | None:
@@ -180,8 +188,7 @@ OP = Op(
     infer=infer,
     inputs=(3, 3),
     reference=reference,
-    rows=each_row,
-    over_time=along(lambda node: (attrs_of(node).axis,)),
+    iteration=iterate,
     check=check,
     inplace=(0,),
     kernels=(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,17 +22,21 @@ from tinyet.numerics import NO_CLAMP, Int64, float32
 from tinyet.ops.shared import convolution, weighted
 from tinyet.ops.shared.access_orders import Walk, of_input, pixel_bytes
 from tinyet.ops.shared.cost_models import Parts, outputs
-from tinyet.ops.shared.window import MAX_REACH, Window, expect_window
+from tinyet.ops.shared.window import MAX_REACH, Window, expect_window, zero_of
 from tinyet.opset import (
     AccessOrder,
     Call,
     Constant,
     CostModel,
+    Iteration,
+    Nest,
     Op,
     Pointer,
+    Spans,
     Struct,
     library_call,
     library_kernels,
+    operand,
 )
 
 Mask = npt.NDArray[np.bool_]
@@ -106,6 +110,48 @@ def reached(out: int, size: int, tap: int, stride: int, dilation: int, before: i
     first = max(-((tap * dilation - before) // stride), 0)
     last = min((out - 1 + before - tap * dilation) // stride, size - 1)
     return max(last - first + 1, 0)
+
+
+def iterate(node: Node) -> Iteration:
+    """An element of the input goes to as many of the output as there are taps. Beside the image is zero."""
+    nest, a, (batch, out_h, out_w, out_c) = Nest(), attrs_of(node), node.output.shape
+    _, kernel_h, kernel_w, group_c = node.input(1).shape
+    n, y, x, g, o = nest.all_parallel((batch, out_h, out_w, a.groups, out_c // a.groups))
+    i, j, c = nest.all_reduced((kernel_h, kernel_w, group_c))
+    channel = (out_c // a.groups) * g + o
+    rows = Spans(1, _reached(out_h, kernel_h, a.stride_h, a.dilation_h, a.pad_top))
+    columns = Spans(2, _reached(out_w, kernel_w, a.stride_w, a.dilation_w, a.pad_left))
+    image = operand(n, rows, columns, group_c * g + c, outside=zero_of(node.input(0).type))
+    bias = None if node.optional_input(2) is None else operand(channel)
+    return nest.iteration([image, operand(channel, i, j, c), bias], [operand(n, y, x, channel)])
+
+
+def _reached(out: int, kernel: int, stride: int, dilation: int, pad: int) -> tuple[tuple[int, int], ...]:
+    """For each index of the output, the first of those that its taps reach, and how many from there on."""
+    firsts = (-((dilation * (kernel - 1) - pad - i) // stride) for i in range(out))
+    return tuple((first, max((i + pad) // stride - first + 1, 0)) for i, first in enumerate(firsts))
+
+
+def part(node: Node, axis: int, count: int) -> ConvTranspose2d:
+    """Crops what the indices read make beyond the `count` wanted."""
+    attrs, (_, kernel_h, kernel_w, _) = attrs_of(node), node.input(1).shape
+    if axis == 1:
+        top, more = _crops(kernel_h, attrs.stride_h, attrs.dilation_h, attrs.pad_top, count)
+        return replace(attrs, pad_top=top, pad_bottom=max(more, 0), out_pad_h=max(-more, 0))
+    if axis == 2:
+        left, more = _crops(kernel_w, attrs.stride_w, attrs.dilation_w, attrs.pad_left, count)
+        return replace(attrs, pad_left=left, pad_right=max(more, 0), out_pad_w=max(-more, 0))
+    return attrs
+
+
+def _crops(kernel: int, stride: int, dilation: int, pad: int, count: int) -> tuple[int, int]:
+    """Indices that are made before `count` of them, which begin a whole number of strides behind the output's first,
+    and behind these; below 0 as many as no tap reaches."""
+    first = -((dilation * (kernel - 1) - pad) // stride)
+    last = (count - 1 + pad) // stride
+    made = stride * (last - first) + dilation * (kernel - 1) + 1
+    before = pad - stride * first
+    return before, made - before - count
 
 
 def macs(node: Node) -> int:
@@ -266,8 +312,10 @@ OP = Op(
     infer=infer,
     inputs=(2, 3),
     reference=reference,
+    iteration=iterate,
+    part=part,
     check=weighted.check_weighted,
-    macs=macs,
+    products=macs,
     bias=(2, 1),
     kernels=library_kernels(
         "tinyet_conv_transpose2d",

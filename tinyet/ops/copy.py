@@ -10,7 +10,7 @@ from typing import ClassVar
 from tinyet.ir import Array, Attrs, Node
 from tinyet.ops.shared.movement import check_rearranged, copy_kernels
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Op, each_row, each_step
+from tinyet.opset import Op, elementwise
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,7 @@ OP = Op(
     summary="the same values in bytes of their own",
     infer=same_shape,
     reference=reference,
-    rows=each_row,
-    over_time=each_step,
+    iteration=elementwise,
     check=check_rearranged,
     inplace=(0,),
     same_scale=True,

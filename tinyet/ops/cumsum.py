@@ -18,7 +18,7 @@ from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,14 @@ def infer(node: Node) -> tuple[Shape, ...]:
     if not 0 <= axis < len(shape):
         raise UnsupportedShape(f"cumsum: no axis {axis} in {len(shape)} dimensions", node.where)
     return (shape,)
+
+
+def iterate(node: Node) -> Iteration:
+    nest, axis = Nest(), attrs_of(node).axis
+    places = operand(
+        *(nest.sequential(n) if a == axis else nest.parallel(n) for a, n in enumerate(node.output.shape))
+    )
+    return nest.iteration([places], [places])
 
 
 def check(node: Node) -> str | None:
@@ -103,6 +111,7 @@ OP = Op(
     summary="running sums along an axis",
     infer=infer,
     reference=reference,
+    iteration=iterate,
     check=check,
     inplace=(0,),
     kernels=(

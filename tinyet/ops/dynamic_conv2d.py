@@ -50,9 +50,9 @@ OP = Op(
     infer=convolution.infer,
     inputs=(2, 3),
     reference=dynamic.reference_of(convolution.exact_sums),
-    over_time=dynamic.over_time,
+    iteration=dynamic.whole_input(convolution.iterate),
+    part=convolution.part,
     check=dynamic.check,
-    macs=convolution.macs,
     kernels=(
         Kernel(
             "tinyet_dynamic_depthwise_f32",

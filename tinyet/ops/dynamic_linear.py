@@ -44,9 +44,8 @@ OP = Op(
     infer=fully_connected.infer,
     inputs=(2, 3),
     reference=dynamic.reference_of(fully_connected.exact_sums),
-    over_time=dynamic.over_time,
+    iteration=dynamic.whole_input(fully_connected.iterate),
     check=dynamic.check,
-    macs=fully_connected.macs,
     kernels=(
         Kernel(
             "tinyet_dynamic_linear_f32",

@@ -17,7 +17,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared import counting
 from tinyet.ops.shared.counting import Parts
-from tinyet.opset import Call, CostModel, Kernel, Op, Struct, along, library_call
+from tinyet.opset import Call, CostModel, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,13 @@ def infer(node: Node) -> tuple[Shape, ...]:
     if len(table) != 2:
         raise UnsupportedShape(f"embedding: the table must have 2 dimensions, has {len(table)}", node.where)
     return ((*node.input(0).shape, table[1]),)
+
+
+def iterate(node: Node) -> Iteration:
+    nest = Nest()
+    out = nest.all_parallel(node.output.shape)
+    row = nest.reduced(node.input(1).shape[0])
+    return nest.iteration([operand(*out[:-1]), operand(row, out[-1])], [operand(*out)])
 
 
 def check(node: Node) -> str | None:
@@ -74,7 +81,7 @@ OP = Op(
     infer=infer,
     inputs=(2, 2),
     reference=reference,
-    over_time=along(lambda _node: ()),
+    iteration=iterate,
     check=check,
     same_scale=True,
     kernels=tuple(

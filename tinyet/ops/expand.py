@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
-from tinyet.opset import Op, TimeAxes, TimeRule
+from tinyet.opset import Op, elementwise
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,9 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (np.broadcast_to(x, attrs_of(node).shape).copy(),)
 
 
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    shape, (axis,) = attrs_of(node).shape, axes
-    assert axis is not None
-    place = axis + len(shape) - len(node.input(0).shape)
-    return TimeRule((0,), place, lambda count: Expand((*shape[:place], count, *shape[place + 1 :])))
+def part(node: Node, axis: int, count: int) -> Expand:
+    shape = attrs_of(node).shape
+    return Expand((*shape[:axis], count, *shape[axis + 1 :]))
 
 
 def plan_of(node: Node) -> Move:
@@ -61,7 +59,8 @@ OP = Op(
     summary="dimensions of size 1 repeated (expand, broadcast_to, repeat of such)",
     infer=infer,
     reference=reference,
-    over_time=over_time,
+    iteration=elementwise,
+    part=part,
     check=check_rearranged,
     same_scale=True,
     kernels=move_kernels(plan_of),

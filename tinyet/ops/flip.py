@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
-from tinyet.opset import Op, along
+from tinyet.opset import Iteration, Nest, Op, operand
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,13 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (np.ascontiguousarray(np.flip(x, attrs_of(node).axes)),)
 
 
+def iterate(node: Node) -> Iteration:
+    nest, shape, axes = Nest(), node.output.shape, attrs_of(node).axes
+    out = nest.all_parallel(shape)
+    read = ((-1) * place + (shape[a] - 1) if a in axes else place for a, place in enumerate(out))
+    return nest.iteration([operand(*read)], [operand(*out)])
+
+
 def plan_of(node: Node) -> Move:
     shape = node.input(0).shape
     source, offset = list(strides(shape)), 0
@@ -55,7 +62,7 @@ OP = Op(
     summary="the opposite order along axes",
     infer=infer,
     reference=reference,
-    over_time=along(lambda node: attrs_of(node).axes),
+    iteration=iterate,
     check=check_rearranged,
     same_scale=True,
     kernels=move_kernels(plan_of),

@@ -6,7 +6,7 @@ A place below 0 counts from the end; one outside takes the nearest there is, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.movement import MOVABLE
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import Call, Kernel, Op, Struct, along, library_call
+from tinyet.opset import Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 _LEAST_ROW = 8
 """Bytes of a row that is worth a memcpy."""
@@ -54,6 +54,18 @@ def infer(node: Node) -> tuple[Shape, ...]:
     return (places,)
 
 
+def iterate(node: Node) -> Iteration:
+    """What a place is, only the device knows: along the axis any element may be read."""
+    nest, axis, x = Nest(), attrs_of(node).axis, node.input(0)
+    out = nest.all_parallel(node.output.shape)
+    any_place = nest.reduced(x.shape[axis])
+    if by_rows(node):
+        count = len(node.input(1).shape)
+        read = (*out[:axis], any_place, *out[axis + count :])
+        return nest.iteration([operand(*read), operand(*out[axis : axis + count])], [operand(*out)])
+    return nest.iteration([operand(*out[:axis], any_place, *out[axis + 1 :]), operand(*out)], [operand(*out)])
+
+
 def check(node: Node) -> str | None:
     x, places, out = node.input(0), node.input(1), node.output
     if places.dtype is not DType.INT32:
@@ -75,10 +87,6 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     found = np.clip(np.where(found < 0, found + size, found), 0, size - 1)
     taken = np.take(x, found, axis) if by_rows(node) else np.take_along_axis(x, found, axis)
     return (np.ascontiguousarray(taken),)
-
-
-def fixed_axes(node: Node) -> Iterable[int]:
-    return (attrs_of(node).axis,) if by_rows(node) else range(len(node.input(0).shape))
 
 
 def refuse_elements(node: Node, _target: Target) -> str | None:
@@ -124,7 +132,7 @@ OP = Op(
     infer=infer,
     inputs=(2, 2),
     reference=reference,
-    over_time=along(fixed_axes),
+    iteration=iterate,
     check=check,
     same_scale=True,
     kernels=(

@@ -20,7 +20,7 @@ from tinyet.numerics import requantize
 from tinyet.ops.shared.fixed_point import inverse_root
 from tinyet.ops.shared.integers import check_activations, saturated
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Kernel, Op, Struct, library_call, mixing
 
 OUT_SCALE, OUT_ZERO_POINT = 1 / 128, 0
 _OUT_BITS = 7
@@ -72,6 +72,7 @@ OP = Op(
     summary="vectors along the last axis over their length",
     infer=same_shape,
     reference=reference,
+    iteration=mixing(lambda node: (len(node.output.shape) - 1,)),
     check=check,
     inplace=(0,),
     kernels=(

@@ -30,7 +30,19 @@ from tinyet.ir import Array, Attrs, DType, Node, Shape, Tensor
 from tinyet.numerics import Float64, Int64, dequantize, float32, requantize
 from tinyet.ops.shared import broadcast
 from tinyet.ops.shared.counting import Parts
-from tinyet.opset import Call, Constant, CostModel, Kernel, Op, Pointer, Struct, along, library_call
+from tinyet.opset import (
+    Call,
+    Constant,
+    CostModel,
+    Iteration,
+    Kernel,
+    Nest,
+    Op,
+    Pointer,
+    Struct,
+    library_call,
+    operand,
+)
 
 # n² times the squares of two int8 differences must fit in 64 bits, and the sum of squares in unsigned 32
 # bits.
@@ -75,6 +87,14 @@ def infer(node: Node) -> tuple[Shape, ...]:
             node.where,
         )
     return (shape,)
+
+
+def iterate(node: Node) -> Iteration:
+    nest, axis = Nest(), attrs_of(node).axis
+    out = nest.all_parallel(node.output.shape)
+    read = (*out[:axis], *nest.all_reduced(node.output.shape[axis:]))
+    scales = [None if t is None else operand(*out[axis:]) for t in node.inputs[1:]]
+    return nest.iteration([operand(*read), *scales], [operand(*out)])
 
 
 def check(node: Node) -> str | None:
@@ -283,7 +303,7 @@ OP = Op(
     infer=infer,
     inputs=(1, 3),
     reference=reference,
-    over_time=along(lambda node: range(attrs_of(node).axis, len(node.output.shape))),
+    iteration=iterate,
     check=check,
     inplace=(0,),
     kernels=(

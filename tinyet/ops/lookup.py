@@ -22,18 +22,20 @@ from tinyet.ops.shared.integers import check_activations
 from tinyet.ops.shared.shapes import around_axis
 from tinyet.ops.shared.table import table_kernel
 from tinyet.opset import (
+    ONE,
     Call,
     Constant,
     CostModel,
     FieldValue,
+    Iteration,
     Kernel,
+    Nest,
     Op,
     Pointer,
     Struct,
-    along,
-    each_row,
     library_call,
     library_kernels,
+    operand,
     signature,
 )
 
@@ -65,6 +67,13 @@ def infer(node: Node) -> tuple[Shape, ...]:
     if table not in [(count, _BYTES) for count in rows]:
         raise UnsupportedShape(f"lookup: a table {table} for {rows[-1]} channels of bytes", node.where)
     return (shape,)
+
+
+def iterate(node: Node) -> Iteration:
+    nest, (rows, entries) = Nest(), node.input(1).shape
+    out = nest.all_parallel(node.output.shape)
+    row = ONE if rows == 1 else out[attrs_of(node).axis]
+    return nest.iteration([operand(*out), operand(row, nest.reduced(entries))], [operand(*out)])
 
 
 def check(node: Node) -> str | None:
@@ -144,8 +153,7 @@ OP = Op(
     infer=infer,
     inputs=(2, 2),
     reference=reference,
-    rows=each_row,
-    over_time=along(_axis_of_tables),
+    iteration=iterate,
     check=check,
     inplace=(0,),
     kernels=(

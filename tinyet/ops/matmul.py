@@ -24,15 +24,20 @@ from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields, clamp_of
 from tinyet.ops.shared.cost_models import Parts, outputs
 from tinyet.ops.shared.integers import check_activations, representable
 from tinyet.opset import (
+    ONE,
     Call,
     Constant,
     CostModel,
     FieldValue,
+    Index,
+    Iteration,
+    Nest,
     Op,
     Pointer,
     Struct,
     library_call,
     library_kernels,
+    operand,
 )
 
 MAX_MATRICES = 1 << 14
@@ -58,6 +63,19 @@ def infer(node: Node) -> tuple[Shape, ...]:
     if math.prod(batch) > MAX_MATRICES:
         raise UnsupportedShape(f"matmul: {math.prod(batch)} matrices, at most {MAX_MATRICES}", node.where)
     return ((*batch, a[-2], b[-1]),)
+
+
+def iterate(node: Node) -> Iteration:
+    nest, a, b = Nest(), node.input(0), node.input(1)
+    *batch, row, column = nest.all_parallel(node.output.shape)
+    inner = nest.reduced(a.shape[-1])
+
+    def matrices(shape: Shape) -> Sequence[Index]:
+        own = batch[len(batch) + 2 - len(shape) :]
+        return [ONE if size == 1 else place for size, place in zip(shape[:-2], own, strict=True)]
+
+    left, right = operand(*matrices(a.shape), row, inner), operand(*matrices(b.shape), inner, column)
+    return nest.iteration([left, right], [operand(*batch, row, column)])
 
 
 def check(node: Node) -> str | None:
@@ -92,10 +110,6 @@ def real_factor(node: Node) -> float:
 
 def factor(node: Node) -> Multiplier:
     return quantize_multiplier(real_factor(node))
-
-
-def macs(node: Node) -> int:
-    return node.output.type.count * node.input(0).shape[-1]
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
@@ -176,8 +190,8 @@ OP = Op(
     infer=infer,
     inputs=(2, 2),
     reference=reference,
+    iteration=iterate,
     check=check,
-    macs=macs,
     kernels=library_kernels(
         "tinyet_matmul", ("s8", "s16", "f32"), lower, ("tinyet_matmul.h",), cost_model=CostModel(multiplied)
     ),

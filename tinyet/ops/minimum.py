@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from tinyet.ops.shared import broadcast, extremum
-from tinyet.opset import Op, each_row, each_step
+from tinyet.opset import Op, elementwise
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,7 @@ OP = Op(
     infer=broadcast.infer,
     inputs=(2, 2),
     reference=extremum.pair_reference(np.less),
-    rows=each_row,
-    over_time=each_step,
+    iteration=elementwise,
     check=broadcast.check_same_scale,
     inplace=(0, 1),
     same_scale=True,

@@ -20,7 +20,19 @@ from tinyet.numerics import Int64, quantize
 from tinyet.ops.shared.access_orders import in_groups, of_input
 from tinyet.ops.shared.counting import Parts, copied, copied_to
 from tinyet.ops.shared.movement import check_moved
-from tinyet.opset import AccessOrder, Call, CostModel, Kernel, Op, Struct, TimeAxes, TimeRule, library_call
+from tinyet.opset import (
+    AccessOrder,
+    Call,
+    CostModel,
+    Iteration,
+    Kernel,
+    Nest,
+    Op,
+    Outside,
+    Struct,
+    library_call,
+    operand,
+)
 
 PadMode = Literal["constant", "reflect", "replicate"]
 
@@ -116,13 +128,19 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (x,)
 
 
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    attrs, (axis,) = attrs_of(node), axes
-    assert axis is not None
-    others = tuple((0, 0) if a == axis else pads for a, pads in enumerate(attrs.pads))
-    around = replace(attrs, pads=others) if any(map(any, others)) else None
-    fill = fill_value(node).item() if attrs.mode == "constant" else None
-    return TimeRule((0,), axis, lambda _steps: around, first=-attrs.pads[axis][0], fill=fill)
+def iterate(node: Node) -> Iteration:
+    nest, a = Nest(), attrs_of(node)
+    out = nest.all_parallel(node.output.shape)
+    inside = (place - before for place, (before, _) in zip(out, a.pads, strict=True))
+    beyond: dict[str, Outside] = {"reflect": "reflect", "replicate": "edge"}
+    outside = beyond[a.mode] if a.mode in beyond else fill_value(node).item()
+    return nest.iteration([operand(*inside, outside=outside)], [operand(*out)])
+
+
+def part(node: Node, axis: int, _count: int) -> Pad | None:
+    attrs = attrs_of(node)
+    pads = tuple((0, 0) if a == axis else each for a, each in enumerate(attrs.pads))
+    return replace(attrs, pads=pads) if any(map(any, pads)) else None
 
 
 # ---------------------------------------------------------------- portable kernels
@@ -238,7 +256,8 @@ OP = Op(
     summary="padding of any dimensions: constant (negative pads crop), reflect, replicate",
     infer=infer,
     reference=reference,
-    over_time=over_time,
+    iteration=iterate,
+    part=part,
     check=check,
     same_scale=True,
     kernels=(kernel("s8"), kernel("s16"), kernel("f32")),

@@ -16,7 +16,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import Int64, wrap_int32
 from tinyet.ops.shared import broadcast, stepped
-from tinyet.opset import Call, Kernel, Op, Struct, each_step, library_call
+from tinyet.opset import Call, Kernel, Op, Struct, elementwise, library_call
 
 PairFunction = Literal[
     "add",
@@ -114,7 +114,7 @@ OP = Op(
     infer=stepped.infer,
     inputs=(2, 2),
     reference=reference,
-    over_time=each_step,
+    iteration=elementwise,
     check=check,
     kernels=(
         Kernel(

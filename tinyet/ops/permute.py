@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
-from tinyet.opset import Op, TimeAxes, TimeRule
+from tinyet.opset import Iteration, Nest, Op, operand
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (np.ascontiguousarray(x.transpose(attrs_of(node).order)).reshape(node.output.shape),)
 
 
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    (axis,) = axes
-    assert axis is not None
-    return TimeRule((0,), attrs_of(node).order.index(axis), lambda _steps: node.attrs)
+def iterate(node: Node) -> Iteration:
+    nest, order = Nest(), attrs_of(node).order
+    out = nest.all_parallel(node.output.shape)
+    return nest.iteration([operand(*(out[order.index(axis)] for axis in range(len(order))))], [operand(*out)])
 
 
 def moves_nothing(shape: Shape, order: Sequence[int]) -> bool:
@@ -63,7 +63,7 @@ OP = Op(
     summary="dimensions in another order (transpose, permute, channels-last)",
     infer=infer,
     reference=reference,
-    over_time=over_time,
+    iteration=iterate,
     check=check_rearranged,
     same_scale=True,
     kernels=move_kernels(plan_of),

@@ -11,7 +11,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Node
 from tinyet.ops.shared import rescale, table
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, Op, each_row, each_step
+from tinyet.opset import Call, Op, elementwise
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,7 @@ OP = Op(
     summary="int8, int16 or int32 of another scale, zero point or size",
     infer=same_shape,
     reference=reference,
-    rows=each_row,
-    over_time=each_step,
+    iteration=elementwise,
     check=rescale.check,
     inplace=(0,),
     kernels=(

@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.ops.shared.signals import ALONE, check_moved, check_types, frames_of
+from tinyet.ops.shared.signals import ALONE, check_moved, check_types, frames_of, iterate_signals
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 
@@ -57,6 +57,7 @@ OP = Op(
     infer=infer,
     inputs=(2, 2),
     reference=reference,
+    iteration=iterate_signals,
     check=check,
     kernels=(
         Kernel(

@@ -13,7 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.signals import ALONE, check_types, expect_vector
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,20 @@ def infer(node: Node) -> tuple[Shape, ...]:
             f"signal_energy: frequencies {attrs.start} to {attrs.end} of {count} numbers", node.where
         )
     return ((count // 2,),)
+
+
+def iterate(node: Node) -> Iteration:
+    nest = Nest()
+    k, part = nest.parallel(node.output.shape[0]), nest.reduced(2)
+    return nest.iteration([operand(2 * k + part)], [operand(k)])
+
+
+def part(node: Node, _axis: int, count: int) -> SignalEnergy | str:
+    """Frequencies are counted from the spectrum's first."""
+    attrs, all_of_them = attrs_of(node), node.output.shape[0]
+    if (attrs.start, attrs.end) != (0, all_of_them):
+        return f"{node.op} is of the frequencies {attrs.start} to {attrs.end} only"
+    return SignalEnergy(0, count)
 
 
 def check(node: Node) -> str | None:
@@ -65,6 +79,8 @@ OP = Op(
     summary="the energy of each frequency of a spectrum",
     infer=infer,
     reference=reference,
+    iteration=iterate,
+    part=part,
     check=check,
     kernels=(
         Kernel(

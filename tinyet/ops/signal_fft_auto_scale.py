@@ -16,7 +16,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.signals import ALONE, check_types, expect_vector
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Kernel, Op, Struct, everything, library_call
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ OP = Op(
     summary="a frame shifted left as far as it goes, and how far",
     infer=infer,
     reference=reference,
+    iteration=everything,
     check=check,
     kernels=(
         Kernel(

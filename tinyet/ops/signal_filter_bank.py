@@ -18,7 +18,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.signals import ALONE, check_types, expect_vector
-from tinyet.opset import Call, Constant, FieldValue, Kernel, Op, Pointer, Struct, library_call
+from tinyet.opset import Call, Constant, FieldValue, Kernel, Op, Pointer, Struct, everything, library_call
 
 WEIGHTS, UNWEIGHTS, FREQUENCY_STARTS, WEIGHT_STARTS, WIDTHS = range(1, 6)
 TABLES = {
@@ -96,6 +96,7 @@ OP = Op(
     infer=infer,
     inputs=(6, 6),
     reference=reference,
+    iteration=everything,
     check=check,
     kernels=(
         Kernel(

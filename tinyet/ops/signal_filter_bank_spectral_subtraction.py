@@ -17,7 +17,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.signals import ALONE, check_range, check_types, expect_vector, words
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 MOST = 2**31 - 1
 
@@ -52,6 +52,12 @@ def infer(node: Node) -> tuple[Shape, ...]:
     count = expect_vector(node, 0)
     expect_vector(node, 1, count)
     return (count,), (count,)
+
+
+def iterate(node: Node) -> Iteration:
+    nest = Nest()
+    c = operand(nest.parallel(node.outputs[0].shape[0]))
+    return nest.iteration([c, c], [c, c])
 
 
 def check(node: Node) -> str | None:
@@ -101,6 +107,7 @@ OP = Op(
     infer=infer,
     inputs=(2, 2),
     reference=reference,
+    iteration=iterate,
     check=check,
     kernels=(
         Kernel(

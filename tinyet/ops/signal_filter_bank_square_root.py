@@ -18,7 +18,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.signals import ALONE, check_types
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,12 @@ def infer(node: Node) -> tuple[Shape, ...]:
             f"signal_filter_bank_square_root: (C, 2) and (), not {shape} and {shift}", node.where
         )
     return (shape[:1],)
+
+
+def iterate(node: Node) -> Iteration:
+    nest = Nest()
+    c, word = nest.parallel(node.output.shape[0]), nest.reduced(2)
+    return nest.iteration([operand(c, word), operand()], [operand(c)])
 
 
 def check(node: Node) -> str | None:
@@ -68,6 +74,7 @@ OP = Op(
     infer=infer,
     inputs=(2, 2),
     reference=reference,
+    iteration=iterate,
     check=check,
     kernels=(
         Kernel(

@@ -11,7 +11,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared import fft
-from tinyet.ops.shared.signals import ALONE, check_types
+from tinyet.ops.shared.signals import ALONE, check_types, iterate_signals
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 
@@ -80,6 +80,7 @@ OP = Op(
     summary="real values from their Fourier transform",
     infer=infer,
     reference=reference,
+    iteration=iterate_signals,
     check=check,
     kernels=tuple(kernel(dtype) for dtype in fft.DTYPES),
 )

@@ -17,7 +17,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.integers import saturated
-from tinyet.ops.shared.signals import ALONE, check_moved, check_types
+from tinyet.ops.shared.signals import ALONE, check_moved, check_types, iterate_signals
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 DTYPES = (DType.INT16, DType.FLOAT32)
@@ -102,6 +102,7 @@ OP = Op(
     infer=infer,
     inputs=(2, 2),
     reference=reference,
+    iteration=iterate_signals,
     check=check,
     kernels=tuple(kernel(dtype) for dtype in DTYPES),
 )

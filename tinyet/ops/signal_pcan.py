@@ -19,7 +19,19 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.signals import ALONE, bits, check_range, check_types, expect_vector, words
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+from tinyet.opset import (
+    Call,
+    Constant,
+    Iteration,
+    Kernel,
+    Nest,
+    Op,
+    Pointer,
+    Struct,
+    library_call,
+    operand,
+    parameters,
+)
 
 ENTRIES = 4 * 32 - 6 + 3
 """Of the table, at least: those for noise of 32 bits are the last."""
@@ -46,6 +58,12 @@ def infer(node: Node) -> tuple[Shape, ...]:
     if entries < ENTRIES:
         raise UnsupportedShape(f"signal_pcan: {entries} gains, {ENTRIES} are needed", node.where)
     return ((count,),)
+
+
+def iterate(node: Node) -> Iteration:
+    nest = Nest()
+    c = operand(nest.parallel(node.output.shape[0]))
+    return nest.iteration([c, c, *parameters(node, nest, 2)], [c])
 
 
 def check(node: Node) -> str | None:
@@ -104,6 +122,7 @@ OP = Op(
     infer=infer,
     inputs=(3, 3),
     reference=reference,
+    iteration=iterate,
     check=check,
     inplace=(0, 1),
     kernels=(

@@ -11,7 +11,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared import fft
-from tinyet.ops.shared.signals import ALONE, check_types
+from tinyet.ops.shared.signals import ALONE, check_types, iterate_signals
 from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 
@@ -84,6 +84,7 @@ OP = Op(
     summary="the Fourier transform of real values",
     infer=infer,
     reference=reference,
+    iteration=iterate_signals,
     check=check,
     kernels=tuple(kernel(dtype) for dtype in fft.DTYPES),
 )

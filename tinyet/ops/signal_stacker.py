@@ -17,7 +17,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.signals import ALONE, check_moved, check_range, check_types, expect_vector
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.opset import Call, Kernel, Op, Struct, everything, library_call
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,7 @@ OP = Op(
     infer=infer,
     inputs=(3, 3),
     reference=reference,
+    iteration=everything,
     check=check,
     kernels=(
         Kernel(

@@ -13,7 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.signals import ALONE, check_range, check_types, expect_vector
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, elementwise, library_call
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ OP = Op(
     infer=infer,
     inputs=(2, 2),
     reference=reference,
+    iteration=elementwise,
     check=check,
     inplace=(0,),
     kernels=(

@@ -13,7 +13,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
 from tinyet.ops.shared.shapes import expect_axis
-from tinyet.opset import Op, TimeAxes, TimeRule
+from tinyet.opset import Iteration, Nest, Op, operand
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,18 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (np.ascontiguousarray(x[(slice(None),) * attrs.axis + (along,)]),)
 
 
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    attrs, (axis,) = attrs_of(node), axes
-    assert axis is not None
+def iterate(node: Node) -> Iteration:
+    nest, a = Nest(), attrs_of(node)
+    out = nest.all_parallel(node.output.shape)
+    read = (a.step * place + a.start if axis == a.axis else place for axis, place in enumerate(out))
+    return nest.iteration([operand(*read)], [operand(*out)])
+
+
+def part(node: Node, axis: int, count: int) -> Slice | None:
+    attrs = attrs_of(node)
     if axis != attrs.axis:
-        return TimeRule((0,), axis, lambda _steps: attrs)
-
-    def every(steps: int) -> Slice | None:
-        return None if attrs.step == 1 else Slice(axis, 0, (steps - 1) * attrs.step + 1, attrs.step)
-
-    tail = attrs.stop == node.input(0).shape[axis]
-    return TimeRule((0,), axis, every, attrs.step, attrs.start, tail=tail)
+        return attrs
+    return None if attrs.step == 1 else Slice(axis, 0, (count - 1) * attrs.step + 1, attrs.step)
 
 
 def plan_of(node: Node) -> Move:
@@ -79,7 +80,8 @@ OP = Op(
     summary="part of a tensor along one axis, with a step (split, chunk, select, narrow)",
     infer=infer,
     reference=reference,
-    over_time=over_time,
+    iteration=iterate,
+    part=part,
     check=check_rearranged,
     same_scale=True,
     kernels=move_kernels(plan_of),

@@ -11,7 +11,7 @@ from tinyet.ir import Array, Attrs, Node
 from tinyet.ops.shared.access_orders import by_copy
 from tinyet.ops.shared.movement import check_rearranged, copy_kernels
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Op
+from tinyet.opset import Op, elementwise
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ OP = Op(
     summary="a state's value for the next run, where the state lies",
     infer=same_shape,
     reference=reference,
+    iteration=elementwise,
     check=check_rearranged,
     inputs=(2, 2),
     inplace=(1,),

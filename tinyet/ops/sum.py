@@ -32,8 +32,8 @@ OP = Op(
     summary="sum over axes",
     infer=reduction.infer,
     reference=summation.reference_of(summation.sum_multiplier, divisor),
-    over_time=reduction.over_time,
+    iteration=reduction.iterate,
     check=summation.check_of(summation.sum_multiplier),
-    rows=summation.rows_of(summation.sum_multiplier),
+    reduce_tiles=summation.reduce_tiles(summation.sum_multiplier),
     kernels=with_cost_models(summation.kernels_of(summation.sum_multiplier, divisor), COST_MODELS),
 )

@@ -36,7 +36,20 @@ from tinyet.ops.shared.clamped import clamp_complaint, clamp_of
 from tinyet.ops.shared.integers import INTEGERS, check_activations, magnitudes
 from tinyet.ops.shared.packing import interleave_rows, requantize_form
 from tinyet.ops.shared.shapes import expect_rank
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Refuse, Struct, library_call
+from tinyet.opset import (
+    Call,
+    Constant,
+    Iteration,
+    Kernel,
+    Nest,
+    Op,
+    Pointer,
+    Refuse,
+    Struct,
+    library_call,
+    operand,
+    parameters,
+)
 
 X, STATE, W_FEATURE, W_TIME, BIAS = range(5)
 
@@ -88,6 +101,14 @@ def sizes_of(node: Node) -> Sizes:
 def infer(node: Node) -> tuple[Shape, ...]:
     s = sizes_of(node)
     return (s.batch, s.units), (s.batch, s.filters * s.memory)
+
+
+def iterate(node: Node) -> Iteration:
+    """The state's last column is new; all others move."""
+    nest, s = Nest(), sizes_of(node)
+    n, unit, kept = nest.all_parallel((s.batch, s.units, s.filters * s.memory))
+    x, state = (operand(n, nest.reduced(t.shape[1])) for t in (node.input(0), node.input(1)))
+    return nest.iteration([x, state, *parameters(node, nest, 2)], [operand(n, unit), operand(n, kept)])
 
 
 def macs(node: Node) -> int:
@@ -305,8 +326,9 @@ OP = Op(
     infer=infer,
     inputs=(4, 5),
     reference=reference,
+    iteration=iterate,
     check=check,
-    macs=macs,
+    products=macs,
     carried=(STATE,),
     state_bias=(BIAS, W_TIME, STATE),
     inplace=(STATE,),

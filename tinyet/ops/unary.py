@@ -30,7 +30,7 @@ from tinyet.ops.shared.counting import Parts, values
 from tinyet.ops.shared.integers import INTEGERS
 from tinyet.ops.shared.shapes import same_shape
 from tinyet.ops.shared.unary_functions import FUNCTIONS, FunctionName
-from tinyet.opset import Call, CostModel, Kernel, Op, Struct, each_row, each_step, library_call
+from tinyet.opset import Call, CostModel, Kernel, Op, Struct, elementwise, library_call
 
 
 @dataclass(frozen=True)
@@ -220,8 +220,7 @@ OP = Op(
     summary="a function of each element: " + ", ".join(FUNCTIONS),
     infer=same_shape,
     reference=reference,
-    rows=each_row,
-    over_time=each_step,
+    iteration=elementwise,
     check=check,
     inplace=(0,),
     kernels=(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
 from tinyet.ops.shared.shapes import expect_axis
-from tinyet.opset import Op, TimeAxes, TimeRule
+from tinyet.opset import Iteration, Nest, Op, operand
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,17 @@ def plan_of(node: Node) -> Move:
     return plan(node.output.shape, (*source, within))
 
 
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    """Windows of time are steps of time."""
-    attrs, (axis,) = attrs_of(node), axes
-    if axis != attrs.axis:
-        return TimeRule((0,), axis, lambda _steps: attrs)
-    return TimeRule(
-        (0,), axis, lambda _steps: attrs, attrs.step, extent=attrs.dilation * (attrs.size - 1) + 1
-    )
+def iterate(node: Node) -> Iteration:
+    nest, a = Nest(), attrs_of(node)
+    *out, tap = nest.all_parallel(node.output.shape)
+    read = (a.step * place + a.dilation * tap if axis == a.axis else place for axis, place in enumerate(out))
+    return nest.iteration([operand(*read)], [operand(*out, tap)])
+
+
+def part(node: Node, axis: int, count: int) -> Unfold:
+    """So many windows, or elements of each."""
+    attrs = attrs_of(node)
+    return replace(attrs, size=count) if axis == len(node.output.shape) - 1 else attrs
 
 
 OP = Op(
@@ -78,7 +81,8 @@ OP = Op(
     summary="windows that slide along an axis, written out",
     infer=infer,
     reference=reference,
-    over_time=over_time,
+    iteration=iterate,
+    part=part,
     check=check_rearranged,
     same_scale=True,
     kernels=move_kernels(plan_of),

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from tinyet.opset.access_order import AccessOrder, AccessOrders
 from tinyet.opset.attributes import DelegateName, attribute_complaints, delegate_name
+from tinyet.opset.blocks import Blocks, blocks
+from tinyet.opset.by_rows import tile_map
 from tinyet.opset.call import (
     WIDTH,
     Arg,
@@ -29,6 +31,23 @@ from tinyet.opset.call import (
 )
 from tinyet.opset.cost import Cost, CostModel
 from tinyet.opset.data_layout import DENSE, NO_LAYOUTS, DataLayout, Layouts
+from tinyet.opset.iteration import (
+    ONE,
+    AxisMap,
+    Index,
+    Iterate,
+    Iteration,
+    Nest,
+    Operand,
+    Outside,
+    Spans,
+    elementwise,
+    everything,
+    mixing,
+    opaque,
+    operand,
+    parameters,
+)
 from tinyet.opset.kernel import (
     Kernel,
     LayoutSupport,
@@ -40,18 +59,21 @@ from tinyet.opset.kernel import (
     signature,
     with_cost_models,
 )
-from tinyet.opset.op import Op, Reference, no_complaint, no_macs
-from tinyet.opset.over_time import OverTime, TimeAxes, TimeRule, along, each_step, whole
+from tinyet.opset.op import Op, Reference, no_complaint
+from tinyet.opset.over_time import TimeAxes, TimeRule, time_rule
 from tinyet.opset.rule import complaints, tensor_complaint
-from tinyet.opset.tiles import TileMap, TileMaps, each_row, has_rows, tile_node
+from tinyet.opset.tiles import ReduceTiles, TileMap, has_rows, tile_node
 
 __all__ = [
     "DENSE",
     "NO_LAYOUTS",
+    "ONE",
     "WIDTH",
     "AccessOrder",
     "AccessOrders",
     "Arg",
+    "AxisMap",
+    "Blocks",
     "Call",
     "Constant",
     "ConstantArg",
@@ -63,44 +85,54 @@ __all__ = [
     "Event",
     "EventArg",
     "FieldValue",
+    "Index",
     "Init",
     "InputArg",
+    "Iterate",
+    "Iteration",
     "Kernel",
     "LayoutSupport",
     "Layouts",
     "LiteralArg",
     "Lower",
+    "Nest",
     "Op",
+    "Operand",
     "OutputArg",
-    "OverTime",
+    "Outside",
     "ParamsArg",
     "Pointer",
+    "ReduceTiles",
     "Reference",
     "Refuse",
     "ScratchArg",
+    "Spans",
     "StateArg",
     "Struct",
     "TileMap",
-    "TileMaps",
     "TimeAxes",
     "TimeRule",
     "accept_all",
-    "along",
     "attribute_complaints",
+    "blocks",
     "complaints",
     "delegate_name",
-    "each_row",
-    "each_step",
+    "elementwise",
+    "everything",
     "has_rows",
     "library_call",
     "library_kernels",
+    "mixing",
     "no_complaint",
-    "no_macs",
     "only_strides",
+    "opaque",
+    "operand",
+    "parameters",
     "signature",
     "tensor_complaint",
+    "tile_map",
     "tile_node",
-    "whole",
+    "time_rule",
     "with_cost_models",
     "wrapped",
 ]

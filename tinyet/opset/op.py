@@ -7,19 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tinyet.ir import Array, Attrs, Node, Shape
+from tinyet.opset.iteration import Iterate, contractions, opaque
 from tinyet.opset.kernel import Kernel
-from tinyet.opset.over_time import OverTime, mixes
-from tinyet.opset.tiles import TileMaps, never
+from tinyet.opset.tiles import ReduceTiles, never
 
+Part = Callable[[Node, int, int], Attrs | str | None]
 Reference = Callable[[Node, Sequence[Array | None]], tuple[Array, ...]]
-
-
-def no_macs(node: Node) -> int:
-    return 0
 
 
 def no_complaint(node: Node) -> str | None:
     return None
+
+
+def same_attrs(node: Node, _axis: int, _count: int) -> Attrs | str | None:
+    return node.attrs
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Op:
     inputs:     how many there are, at least and at most; those beyond the least may be absent.
     check:      what is wrong with the dtypes, the quantization or the values of this node's constants and attributes,
                 or None. It is asked after `infer`, and with the rest of the rule by rule.complaints.
-    macs:       multiply-accumulates of one inference.
+    products:   multiply-accumulates of one inference, of an operator that is no contraction of two operands.
     inplace:    inputs that an output of the same byte size may overwrite while they are read.
     same_scale: the integer form moves or selects values only: every input and output has the same quantization.
     view:       the bytes do not change at all: the output is its input under another shape.
@@ -44,8 +45,11 @@ class Op:
     carried:    for each of the last outputs, the input that is the same state before the first step, and that has the
                 same quantization. Such operators take values of several types beside each other.
     state_bias: like `bias`, of sums over a state: index of the bias, of the weight and of the state, or None.
-    rows:       how it is computed a few rows at a time, where it can be.
-    over_time:  how it is computed step by step where an axis of its inputs is time, where it can be.
+    iteration:  the loops it consists of, and how its operands are indexed by them.
+    part:       attributes of the operator that makes `count` indices of an axis of the output of no more indices of
+                its inputs than the iteration says, those outside of them included; None where these are the indices
+                read, as they are, a text where there is no such operator. From node, axis and count.
+    reduce_tiles: how all rows together make the output, a few at a time, where they can.
     """
 
     attrs: type[Attrs]
@@ -55,16 +59,21 @@ class Op:
     kernels: tuple[Kernel, ...]
     inputs: tuple[int, int] = (1, 1)
     check: Callable[[Node], str | None] = no_complaint
-    macs: Callable[[Node], int] = no_macs
+    products: Callable[[Node], int] | None = None
     inplace: tuple[int, ...] = ()
     same_scale: bool = False
     view: bool = False
     bias: tuple[int, int] | None = None
     carried: tuple[int, ...] = ()
     state_bias: tuple[int, int, int] | None = None
-    rows: TileMaps = never
-    over_time: OverTime = mixes
+    iteration: Iterate = opaque
+    part: Part = same_attrs
+    reduce_tiles: ReduceTiles = never
 
     @property
     def name(self) -> str:
         return self.attrs.name
+
+    def macs(self, node: Node) -> int:
+        """Multiply-accumulates of one inference."""
+        return contractions(self.iteration(node)) if self.products is None else self.products(node)

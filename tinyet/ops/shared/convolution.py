@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
-from tinyet.ir import Array, DType, Node, Shape
+from tinyet.ir import Array, Node, Shape
 from tinyet.numerics import NO_CLAMP, Float64
 from tinyet.ops.shared.integers import exact_dtype
 from tinyet.ops.shared.packing import interleave_pairs, interleave_quads
@@ -21,13 +21,13 @@ from tinyet.ops.shared.window import (
     Window,
     pad_image,
     taps,
+    unpadded,
     window_fields,
-    window_rows,
+    window_places,
     window_shape,
-    window_steps,
     zero_of,
 )
-from tinyet.opset import Constant, Struct, TileMap, TimeAxes, TimeRule
+from tinyet.opset import Constant, Iteration, Nest, Struct, operand
 
 HEADERS = ("tinyet_conv2d.h",)
 PAIRS = (*HEADERS, "tinyet_int16x2.h")
@@ -69,22 +69,22 @@ def infer(node: Node) -> tuple[Shape, ...]:
     return ((batch, *window_shape(node, attrs, kernel_h, kernel_w), out_c),)
 
 
-def macs(node: Node) -> int:
+def iterate(node: Node) -> Iteration:
+    """Padding reads as zero. In float it is left out of the sums, which differ from those with zeros by a zero's sign
+    at most."""
+    nest, a, (batch, out_h, out_w, out_c) = Nest(), attrs_of(node), node.output.shape
     _, kernel_h, kernel_w, group_c = node.input(1).shape
-    return node.output.type.count * kernel_h * kernel_w * group_c
+    n, y, x, g, o = nest.all_parallel((batch, out_h, out_w, a.groups, out_c // a.groups))
+    i, j, c = nest.all_reduced((kernel_h, kernel_w, group_c))
+    channel = (out_c // a.groups) * g + o
+    image = window_places(a, y, x, i, j)
+    read = operand(n, *image, group_c * g + c, outside=zero_of(node.input(0).type))
+    bias = None if node.optional_input(2) is None else operand(channel)
+    return nest.iteration([read, operand(channel, i, j, c), bias], [operand(n, y, x, channel)])
 
 
-def rows(node: Node) -> TileMap | None:
-    """In float, what is outside the image is left out of the sums, which no value of it does."""
-    integer = node.input(0).dtype is not DType.FLOAT32
-    fill = node.input(0).type.zero_point if integer else None
-    return window_rows(node, attrs_of(node), node.input(1).shape[1], fill)
-
-
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    """Padding reads as zero. In float, where it is left out of the sums, that can turn the sign of a zero, no more."""
-    _, kernel_h, kernel_w, _ = node.input(1).shape
-    return window_steps(node, attrs_of(node), kernel_h, kernel_w, axes, zero_of(node.input(0).type))
+def part(node: Node, axis: int, _count: int) -> Window:
+    return unpadded(attrs_of(node), axis)
 
 
 def weights_of_taps(weights: Array) -> Array:

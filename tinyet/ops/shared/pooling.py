@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Node, Shape
 from tinyet.ir.limits import MAX_MACS
-from tinyet.ops.shared.window import Window, image_fields, pad_image, taps, window_fields, window_shape
+from tinyet.ops.shared.window import (
+    Window,
+    image_fields,
+    pad_image,
+    taps,
+    unpadded,
+    window_fields,
+    window_places,
+    window_shape,
+)
+from tinyet.opset import Iteration, Nest, Outside, operand
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,19 @@ def infer(node: Node) -> tuple[Shape, ...]:
             f"{node.op}: {count} windows of {attrs.kernel_h}x{attrs.kernel_w} pixels", node.where
         )
     return ((node.input(0).shape[0], *size, node.input(0).shape[3]),)
+
+
+def iterate(node: Node, outside: Outside) -> Iteration:
+    """outside: what padding reads as."""
+    nest, attrs = Nest(), attrs_of(node)
+    n, y, x, c = nest.all_parallel(node.output.shape)
+    i, j = nest.all_reduced((attrs.kernel_h, attrs.kernel_w))
+    read = operand(n, *window_places(attrs, y, x, i, j), c, outside=outside)
+    return nest.iteration([read], [operand(n, y, x, c)])
+
+
+def part(node: Node, axis: int, _count: int) -> Window:
+    return unpadded(attrs_of(node), axis)
 
 
 def windows(node: Node, image: Array, fill: float) -> list[Array]:

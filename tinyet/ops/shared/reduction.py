@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.integers import INTEGERS, check_activations
-from tinyet.opset import Struct, TimeAxes, TimeRule, whole
+from tinyet.opset import ONE, Iteration, Nest, Struct, operand
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,16 @@ def infer(node: Node) -> tuple[Shape, ...]:
     return (tuple(size for axis, size in enumerate(sizes) if axis not in attrs.axes),)
 
 
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    """All steps at once where time is among the axes, else each step for itself."""
-    attrs, (axis,) = attrs_of(node), axes
-    assert axis is not None
-    if axis in attrs.axes:
-        return whole(node, (0,), node.input(0).shape[axis])
-    gone = 0 if attrs.keepdims else sum(other < axis for other in attrs.axes)
-    return TimeRule((0,), axis - gone, lambda _steps: attrs)
+def iterate(node: Node) -> Iteration:
+    return over_axes(node, attrs_of(node).axes, keepdims=attrs_of(node).keepdims)
+
+
+def over_axes(node: Node, axes: Sequence[int], *, keepdims: bool) -> Iteration:
+    """Of operators that make one element of all along some axes."""
+    nest = Nest()
+    read = [nest.reduced(n) if a in axes else nest.parallel(n) for a, n in enumerate(node.input(0).shape)]
+    out = [ONE if a in axes else place for a, place in enumerate(read) if keepdims or a not in axes]
+    return nest.iteration([operand(*read)], [operand(*out)])
 
 
 def check(node: Node) -> str | None:

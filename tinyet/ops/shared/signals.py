@@ -9,14 +9,15 @@ nothing is known of it, it is 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyet.errors import UnsupportedShape
-from tinyet.ir import Array, DType, Node, Shape
+from tinyet.ir import Array, DType, Node, Shape, Tensor
 from tinyet.ops.shared.integers import check_activations
+from tinyet.opset import Index, Iteration, Nest, Operand, operand
 
 Words = npt.NDArray[np.uint64]
 """Numbers of up to 64 bits; products and sums of these wrap as in C."""
@@ -68,6 +69,20 @@ def expect_vector(node: Node, index: int, count: int | None = None) -> int:
 def frames_of(shape: Shape) -> tuple[int, int]:
     """Number of rows, and their length."""
     return math.prod(shape[:-1]), shape[-1]
+
+
+def iterate_signals(node: Node) -> Iteration:
+    """Of operators on signals along the last axis, or the last two, several side by side. What they keep from run to
+    run is along the last axis, too; numbers of one element say how far they are."""
+    nest = Nest()
+    beside = nest.all_parallel(min((t.shape[:-1] for t in node.outputs if t.shape), key=len))
+
+    def along_last(tensor: Tensor, make: Callable[[Shape], list[Index]]) -> Operand:
+        own = beside[: len(tensor.shape[:-1])] if tensor.shape else []
+        return operand(*own, *make(tensor.shape[len(own) :]))
+
+    inputs = [None if t is None else along_last(t, nest.all_reduced) for t in node.inputs]
+    return nest.iteration(inputs, [along_last(t, nest.all_parallel) for t in node.outputs])
 
 
 def words(x: Array | None) -> Words:

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An operator as a nest of loops: its iteration dimensions, and how each operand's axes are indexed by them.
+
+This is all that the rest of tinyet knows of what an operator does to dimensions, as in MLIR's linalg: which rows or
+steps of time an output needs, which dimensions may lie in another order, which channels stay or go together. A
+convolution, say, is `out[n, h, w, o] += x[n, 2 * h + i - 1, 2 * w + j - 1, c] * weights[o, i, j, c]`, of the parallel
+dimensions n, h, w and o and the reduced ones i, j and c:
+
+    nest = Nest()
+    n, h, w, o = (nest.parallel(size) for size in node.output.shape)
+    i, j, c = (nest.reduced(size) for size in node.input(1).shape[1:])
+    return nest.iteration(
+        [operand(n, 2 * h + i - 1, 2 * w + j - 1, c, outside=0), operand(o, i, j, c)], [operand(n, h, w, o)]
+    )
+
+A map may say more than is true (an element that is said to be read, and is not), never less.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Literal
+
+from tinyet.ir import Node, Shape, Tensor
+
+
+class Kind(Enum):
+    """PARALLEL: each of its indices is computed for itself. REDUCED: all of them make one element. SEQUENTIAL: in
+    order, each from what the one before left behind."""
+
+    PARALLEL = "parallel"
+    REDUCED = "reduced"
+    SEQUENTIAL = "sequential"
+
+
+@dataclass(frozen=True)
+class Dim:
+    size: int
+    kind: Kind = Kind.PARALLEL
+
+
+@dataclass(frozen=True)
+class Index:
+    """An axis's index: the sum of dimensions times coefficients, (dimension, coefficient), and an offset."""
+
+    terms: tuple[tuple[int, int], ...] = ()
+    offset: int = 0
+
+    def __add__(self, other: Index | int) -> Index:
+        if isinstance(other, int):
+            return replace(self, offset=self.offset + other)
+        return Index(self.terms + other.terms, self.offset + other.offset)
+
+    def __sub__(self, other: int) -> Index:
+        return self + -other
+
+    def __mul__(self, factor: int) -> Index:
+        return Index(tuple((dim, factor * c) for dim, c in self.terms), factor * self.offset)
+
+    __rmul__ = __mul__
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        return tuple(dim for dim, _ in self.terms)
+
+    @property
+    def dim(self) -> int | None:
+        """The dimension that this index is, as it is; None for every other sum."""
+        return (
+            self.terms[0][0] if len(self.terms) == 1 and self.terms[0][1] == 1 and not self.offset else None
+        )
+
+
+@dataclass(frozen=True)
+class Spans:
+    """An axis's indices where no sum gives them: of each index of a dimension, the first one and how many."""
+
+    dim: int
+    spans: tuple[tuple[int, int], ...]
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        return (self.dim,)
+
+
+AxisMap = Index | Spans
+
+ONE = Index()
+"""Of an axis of one element, which is read at every index of the dimensions."""
+
+Outside = float | Literal["edge", "reflect"] | None
+"""What an index outside of the tensor reads: a value, as it is stored; the nearest element, or the one as far behind
+that; nothing, it is left out."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor of the node: how each of its axes is indexed."""
+
+    axes: tuple[AxisMap, ...]
+    outside: Outside = None
+
+
+def operand(*axes: AxisMap, outside: Outside = None) -> Operand:
+    return Operand(axes, outside)
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """inputs, outputs: in the node's order; None for an input that is absent.
+
+    whole: inputs on all elements of which every element of the output depends beyond what the map says, and how.
+    """
+
+    dims: tuple[Dim, ...]
+    inputs: tuple[Operand | None, ...]
+    outputs: tuple[Operand, ...]
+    whole: Mapping[int, str]
+
+    def kind(self, dim: int) -> Kind:
+        return self.dims[dim].kind
+
+
+Iterate = Callable[[Node], Iteration | str]
+"""A node's iteration; a text says why it has none."""
+
+
+def opaque(node: Node) -> Iteration | str:
+    """Of operators that nobody has said more of."""
+    return f"{node.op} is not described by dimensions"
+
+
+class Nest:
+    """Dimensions that are named as they are made."""
+
+    def __init__(self) -> None:
+        self._dims: list[Dim] = []
+
+    def dim(self, size: int, kind: Kind) -> Index:
+        self._dims.append(Dim(size, kind))
+        return Index(((len(self._dims) - 1, 1),))
+
+    def parallel(self, size: int) -> Index:
+        return self.dim(size, Kind.PARALLEL)
+
+    def reduced(self, size: int) -> Index:
+        return self.dim(size, Kind.REDUCED)
+
+    def sequential(self, size: int) -> Index:
+        return self.dim(size, Kind.SEQUENTIAL)
+
+    def all_parallel(self, shape: Shape) -> list[Index]:
+        return [self.parallel(size) for size in shape]
+
+    def all_reduced(self, shape: Shape) -> list[Index]:
+        return [self.reduced(size) for size in shape]
+
+    def iteration(
+        self,
+        inputs: Sequence[Operand | None],
+        outputs: Sequence[Operand],
+        whole: Mapping[int, str] | None = None,
+    ) -> Iteration:
+        return Iteration(tuple(self._dims), tuple(inputs), tuple(outputs), whole or {})
+
+
+# ---------------------------------------------------------------- common forms
+
+
+def broadcast(tensor: Tensor, places: Sequence[AxisMap]) -> Operand:
+    """A tensor that broadcasts to a result with these indices, as numpy has it."""
+    own = places[len(places) - len(tensor.shape) :]
+    return Operand(tuple(ONE if size == 1 else place for size, place in zip(tensor.shape, own, strict=True)))
+
+
+def elementwise(node: Node) -> Iteration:
+    """Of operators that make an element of the output of the same element of their inputs, which broadcast."""
+    nest = Nest()
+    places = nest.all_parallel(node.outputs[0].shape)
+    inputs = [None if t is None else broadcast(t, places) for t in node.inputs]
+    return nest.iteration(inputs, [operand(*places)])
+
+
+def mixing(mixed: Callable[[Node], Iterable[int]]) -> Iterate:
+    """Of operators of one input of the output's shape that are computed element by element along all axes but
+    `mixed`, along which everything depends on everything. Their other inputs are parameters."""
+
+    def iterate(node: Node) -> Iteration:
+        nest, among = Nest(), set(mixed(node))
+        out = nest.all_parallel(node.outputs[0].shape)
+        read = [
+            nest.reduced(size) if axis in among else out[axis]
+            for axis, size in enumerate(node.input(0).shape)
+        ]
+        return nest.iteration([operand(*read), *parameters(node, nest)], [operand(*out)] * len(node.outputs))
+
+    return iterate
+
+
+def parameters(node: Node, nest: Nest, first: int = 1) -> list[Operand | None]:
+    """The inputs from `first` on, on all of which every element depends."""
+    return [None if t is None else operand(*nest.all_reduced(t.shape)) for t in node.inputs[first:]]
+
+
+def everything(node: Node) -> Iteration:
+    """Of operators all of whose outputs depend on all of their inputs."""
+    nest = Nest()
+    outputs = [operand(*nest.all_parallel(t.shape)) for t in node.outputs]
+    return nest.iteration(parameters(node, nest, 0), outputs)
+
+
+# ---------------------------------------------------------------- questions
+
+
+def contractions(space: Iteration | str) -> int:
+    """The products that are added up where two inputs are indexed by the same reduced dimension, as in a matrix product
+    or a convolution, one at each point of the iteration; 0 for everything else."""
+    if isinstance(space, str):
+        return 0
+    indexed = [{dim for axis in read.axes for dim in axis.dims} for read in space.inputs if read is not None]
+    shared = {dim for one, other in itertools.combinations(indexed, 2) for dim in one & other}
+    if not any(space.kind(dim) is Kind.REDUCED for dim in shared):
+        return 0
+    return math.prod(dim.size for dim in space.dims)
+
+
+def footprint(
+    space: Iteration, read: AxisMap, written: AxisMap, first: int, last: int
+) -> tuple[int, int] | None:
+    """The first and the last index of an input's axis that indices `first` to `last` of an output's axis depend on;
+    None where they depend on none. Indices may lie outside of the tensor."""
+    low: int | None = None
+    high: int | None = None
+    for known in _solutions(space, written, first, last):
+        found = _range(space, read, known)
+        if found is None:
+            continue
+        start, end = found
+        low, high = start if low is None else min(low, start), end if high is None else max(high, end)
+    return None if low is None or high is None else (low, high)
+
+
+def _solutions(
+    space: Iteration, written: AxisMap, first: int, last: int
+) -> Iterator[dict[int, tuple[int, int]]]:
+    """Ranges of dimensions that together write the indices from `first` to `last`."""
+    if isinstance(written, Spans):
+        for value, (start, count) in enumerate(written.spans):
+            if start <= last and start + count > first:
+                yield {written.dim: (value, value)}
+        return
+    if not written.terms:
+        if first <= written.offset <= last:
+            yield {}
+        return
+    # The largest dimension is solved for; the others, taps and phases, are few.
+    main, factor = max(written.terms, key=lambda term: space.dims[term[0]].size)
+    others = [term for term in written.terms if term[0] != main]
+    for values in itertools.product(*(range(space.dims[dim].size) for dim, _ in others)):
+        rest = written.offset + sum(c * v for (_, c), v in zip(others, values, strict=True))
+        ends = sorted(((first - rest) / factor, (last - rest) / factor))
+        start, end = max(-int(-ends[0] // 1), 0), min(int(ends[1] // 1), space.dims[main].size - 1)
+        if start <= end:
+            yield {main: (start, end), **{dim: (v, v) for (dim, _), v in zip(others, values, strict=True)}}
+
+
+def _range(space: Iteration, read: AxisMap, known: Mapping[int, tuple[int, int]]) -> tuple[int, int] | None:
+    """The least and the greatest index where some dimensions are within a range, the others anything; None where no
+    index is read."""
+
+    def of(dim: int) -> tuple[int, int]:
+        start, end = known.get(dim, (0, space.dims[dim].size - 1))
+        # A step depends on all steps before it.
+        return (0, end) if space.kind(dim) is Kind.SEQUENTIAL else (start, end)
+
+    if isinstance(read, Spans):
+        start, end = of(read.dim)
+        taken = [(first, count) for first, count in read.spans[start : end + 1] if count]
+        return (min(s for s, _ in taken), max(s + n - 1 for s, n in taken)) if taken else None
+    ends = [sorted(c * v for v in of(dim)) for dim, c in read.terms]
+    return read.offset + sum(e[0] for e in ends), read.offset + sum(e[1] for e in ends)
