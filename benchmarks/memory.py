@@ -98,7 +98,7 @@ TARGETS: dict[str, dict[str, int]] = {
     }.items()
 }
 """Bytes of the arena at most, by network and way."""
-NETWORKS = (*TARGETS, "unet", "inception", "densely_connected")
+NETWORKS = (*TARGETS, "unet", "unet_64", "inception", "densely_connected")
 
 
 @dataclass(frozen=True)

@@ -342,6 +342,7 @@ OTHERS = {
     "autoencoder": "fully connected, 640 → 8 → 640",
     "densely_connected": "densely connected, 32×32×3",
     "unet": "U-Net of two levels, 32×32×1",
+    "unet_64": "the same, 64×64×1",
     "inception": "Inception, two modules, 32×32×3",
 }
 
