@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams: drawn networks of which some calls work by rows, carried out byte by byte in a poisoned arena."""
+"""Fusion groups: drawn networks of which some calls work by rows, carried out byte by byte in a poisoned arena."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class Network:
 
 
 def drawn(seed: int) -> tuple[Graph, MemoryPlan, dict[Node, int], int] | None:
-    """A graph and its plan, with calls of it as a stream; None where nothing came of it."""
+    """A graph and its plan, with calls of it as a fusion group; None where nothing came of it."""
     random = np.random.default_rng(seed)
     align = int(random.choice([1, 4]))
     network = Network(random, align)
@@ -357,7 +357,7 @@ class Machine:
         for tensor in plan.storage:
             life, block = plan.lifetimes[tensor], plan.blocks[plan.storage[tensor].block]
             now = life.first <= number < max(life.last, block.lifetime.last)
-            if plan.window(tensor) is None and tensor not in inside and now:
+            if plan.line_buffer(tensor) is None and tensor not in inside and now:
                 alive[plan.offset(tensor) : plan.offset(tensor) + tensor.type.bytes] = True
         if found is not None:
             for tensor, rows in found.rows.items():
@@ -400,11 +400,13 @@ def test_whatever_a_limit_makes_of_a_network_computes_it(seed: int) -> None:
     if free.plan.arena_bytes > limit:
         assert deployment.plan.arena_bytes <= free.plan.arena_bytes
     scratch = {step.node: step.call.scratch_bytes for step in deployment.steps}
-    if not any(deployment.plan.form(t) for t in deployment.plan.storage if deployment.plan.window(t) is None):
+    if not any(
+        deployment.plan.form(t) for t in deployment.plan.storage if deployment.plan.line_buffer(t) is None
+    ):
         Machine(deployment.graph, deployment.plan, scratch, seed).run()
 
 
-def test_most_drawn_networks_have_streams() -> None:
+def test_most_drawn_networks_have_fusion_groups() -> None:
     """Of all forms: else the test above says little."""
     found = [made[1].fusion_groups[0] for seed in range(300) if (made := drawn(seed)) is not None]
     assert len(found) > 120

@@ -87,17 +87,17 @@ class CaseView:
 
 
 @dataclass(frozen=True)
-class StreamView:
+class FusionGroupView:
     """A fusion group as the template prints it. notes: its layers. pointers: declarations before the loop.
-    kept: declarations of variables that advance with the rows; starts: their initial values. taken: the value that
-    the caller gives row by row, or nothing. ahead: it comes before the one that takes rows."""
+    kept: declarations of variables that advance with the rows; starts: their initial values. tiled_input: the value
+    that the caller gives row by row, or nothing. ahead: it comes before the one that takes rows."""
 
     title: str
     notes: tuple[str, ...]
     pointers: tuple[str, ...]
     kept: tuple[str, ...]
     starts: tuple[str, ...]
-    taken: str
+    tiled_input: str
     ahead: bool
     code_type: str
     order: tuple[str, ...]

@@ -178,10 +178,12 @@ def tile_steps(
                 done[node] += 1
                 next_row[output] += rule.out
     if (
-        fusion_group.taken is not None
-        and next_row[fusion_group.taken.tensor] < fusion_group.taken.tensor.shape[1]
+        fusion_group.tiled_input is not None
+        and next_row[fusion_group.tiled_input.tensor] < fusion_group.tiled_input.tensor.shape[1]
     ):
-        raise InternalError(f"not all rows of {fusion_group.taken.tensor.name} are taken", "memory planner")
+        raise InternalError(
+            f"not all rows of {fusion_group.tiled_input.tensor.name} are taken", "memory planner"
+        )
     for node, count in done.items():
         if count != fusion_group.rules[node].tiles(node):
             raise InternalError(f"{node.op} is computed {count} times by rows", "memory planner")

@@ -68,7 +68,7 @@ class Take:
 
 
 @dataclass(frozen=True, eq=False)
-class Taken:
+class TiledInput:
     """The value whose rows come from the caller. input: the graph's; views: of it, one of another; a fusion group
     takes the last one: the caller gives rows of that."""
 
@@ -100,7 +100,7 @@ Action = Run | Fill | Repeat | Take | Move | Shift
 
 
 @dataclass(frozen=True, eq=False)
-class RowBuffer:
+class LineBuffer:
     """The form of a tensor of a fusion group: a window of `slots` rows, or whole, with room for `above` rows
     before its first and `below` behind its last. At each action the slots from `first` up to `behind` are in use.
 

@@ -16,12 +16,12 @@ from tinyet.opset import Op, elementwise, with_cost_models
 class Add(broadcast.Arithmetic):
     """a + b
 
-    rounding: of the sum of int8 values; "even" and "even_u8" are ONNX Runtime's QLinearAdd (on x86-64 with FMA), where
-    one affine form of both operands gives it for all 65,536 pairs (addition.even_form).
+    rounding: of the sum of int8 values; "half_even" and "half_even_u8" are ONNX Runtime's QLinearAdd (on x86-64 with
+    FMA), where one affine form of both operands gives it for all 65,536 pairs (addition.half_even_form).
     """
 
     name: ClassVar[str] = "add"
-    rounding: ElementRounding = "twice"
+    rounding: ElementRounding = "double"
 
 
 OP = Op(

@@ -53,7 +53,6 @@ OP = Op(
     iteration=dynamic.whole_input(convolution.iterate),
     part=convolution.part,
     check=dynamic.check,
-    macs=convolution.macs,
     kernels=(
         Kernel(
             "tinyet_dynamic_depthwise_f32",

@@ -46,7 +46,6 @@ OP = Op(
     reference=dynamic.reference_of(fully_connected.exact_sums),
     iteration=dynamic.whole_input(fully_connected.iterate),
     check=dynamic.check,
-    macs=fully_connected.macs,
     kernels=(
         Kernel(
             "tinyet_dynamic_linear_f32",

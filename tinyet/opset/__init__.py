@@ -59,7 +59,7 @@ from tinyet.opset.kernel import (
     signature,
     with_cost_models,
 )
-from tinyet.opset.op import Op, Reference, no_complaint, no_macs
+from tinyet.opset.op import Op, Reference, no_complaint
 from tinyet.opset.over_time import TimeAxes, TimeRule, time_rule
 from tinyet.opset.rule import complaints, tensor_complaint
 from tinyet.opset.tiles import ReduceTiles, TileMap, has_rows, tile_node
@@ -124,7 +124,6 @@ __all__ = [
     "library_kernels",
     "mixing",
     "no_complaint",
-    "no_macs",
     "only_strides",
     "opaque",
     "operand",

@@ -41,7 +41,7 @@ class EdgePadding:
 
 
 @dataclass(frozen=True)
-class TakenRow:
+class InputRow:
     """A row comes from the caller. needed: as for a Tile."""
 
     tensor: Tensor
@@ -49,7 +49,7 @@ class TakenRow:
     needed: int
 
 
-Event = Tile | Padding | EdgePadding | TakenRow
+Event = Tile | Padding | EdgePadding | InputRow
 
 
 @dataclass(eq=False)
@@ -234,7 +234,7 @@ class TileSchedule:
             return False
         self._begin(state)
         state.next += 1
-        self.events.append(TakenRow(state.tensor, state.next - 1, self._needed(state.tensor)))
+        self.events.append(InputRow(state.tensor, state.next - 1, self._needed(state.tensor)))
         self._begun(state, state.next - 1)
         return True
 

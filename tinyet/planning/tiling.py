@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan
 from tinyet.memory.fusion import FusionGroup
-from tinyet.memory.tile_records import Taken
+from tinyet.memory.tile_records import TiledInput
 from tinyet.ops import op_of, tile_map
 from tinyet.ops.state_write import StateWrite
 from tinyet.opset import TileMap, tile_node
@@ -130,7 +130,7 @@ class TilingSearch:
         chosen: Chosen,
         tiles: Mapping[Node, TileCandidates],
         align: int = 4,
-        taken: Taken | None = None,
+        taken: TiledInput | None = None,
     ) -> None:
         self.taken = taken
         readers = graph.consumers(taken.tensor) if taken is not None else ()
@@ -292,7 +292,7 @@ class TilingSearch:
                 align=self.align,
                 stacked=True,
                 on_output=on_output,
-                take=s.taken,
+                take=s.tiled_input,
             )
             for s in fusion_groups
         ]

@@ -87,11 +87,6 @@ def part(node: Node, axis: int, _count: int) -> Window:
     return unpadded(attrs_of(node), axis)
 
 
-def macs(node: Node) -> int:
-    _, kernel_h, kernel_w, group_c = node.input(1).shape
-    return node.output.type.count * kernel_h * kernel_w * group_c
-
-
 def weights_of_taps(weights: Array) -> Array:
     """(out_c, taps, C / groups)"""
     return weights.reshape(weights.shape[0], -1, weights.shape[3])

@@ -35,10 +35,6 @@ def iterate(node: Node) -> Iteration:
     return nest.iteration([operand(*rows, k), operand(n, k), bias], [operand(*rows, n)])
 
 
-def macs(node: Node) -> int:
-    return node.output.type.count * node.input(1).shape[1]
-
-
 def exact_sums(_node: Node, numbers: Float64, weights: Array) -> Float64:
     """The sums of the products, (rows, N), of integers in float64 less their zero point."""
     # Within the bound of `exact_dtype`, so the order in which a matrix product adds makes no difference.

@@ -18,9 +18,9 @@ from tinyet.numerics import (
     Int64,
     Multiplier,
     quantize_multipliers,
+    reduced_multiplier,
     requantize,
     requantize_64,
-    short_multiplier,
 )
 from tinyet.numerics.float32 import Float32
 from tinyet.ops.shared import factors, weighted_s16
@@ -401,7 +401,7 @@ def part_s16_struct(name: str, matrix: Part) -> Struct:
             "bias": Pointer(f"{name}_bias"),
             "depth": matrix.weights.shape[1],
             "block": weighted_s16.block_pairs(matrix.weights),
-            "multiplier": filled_up(short_multiplier(matrix.multiplier)),
+            "multiplier": filled_up(reduced_multiplier(matrix.multiplier)),
             "shift": filled_up(15 - matrix.shift),
         },
     )
