@@ -114,6 +114,33 @@ def run(deployment: Deployment) -> tuple[bytes, bytes]:
     )
 
 
+class Tokens(nn.Module):
+    """A score of each of twelve classes for each token, of layers that work along channels, in four heads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.norm = nn.Embedding(60, 16), nn.LayerNorm(16)
+        self.wide, self.narrow = nn.Linear(16, 64), nn.Linear(64, 12)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        heads = F.relu(self.wide(self.norm(self.table(x)))).reshape(1, x.shape[1], 4, 16)
+        return torch.log_softmax(self.narrow(F.normalize(heads, dim=-1).flatten(2)), -1)
+
+
+def test_tokens() -> None:
+    torch.manual_seed(0)
+    tokens = torch.randint(0, 60, (8, 1, 40), generator=torch.Generator().manual_seed(0))
+    graph = tinyet.compile(Tokens().eval(), (tokens[0],), calibration=list(tokens), name="net").graph
+    whole = deploy(graph, HOST, objective=Objective(ram=1, untiled=True))
+    rows = deploy(graph, HOST, objective=Objective(ram=1))
+    inside = {node.op for found in rows.plan.fusion_groups for node in found.nodes}
+    assert inside >= {"embedding", "layer_norm", "linear", "reshape", "sum", "quantize", "expand", "div"}
+    assert rows.plan.arena_bytes < 0.5 * whole.plan.arena_bytes
+    given = tokens[1].numpy().astype(graph.inputs[0].dtype.numpy)
+    (wanted,) = run_graph(graph, [given])
+    assert run_on_host(rows, given.tobytes()) == wanted.tobytes()
+
+
 @pytest.mark.parametrize("name", NETS)
 def test_networks(name: str) -> None:
     drawn = NETS[name]
