@@ -122,6 +122,7 @@ def main() -> int:
     heard = listen(deployment.project)
     exact = [agrees(deployment.program, *pair) for pair in zip(sounds, heard, strict=True)]
     gallery.show(
+        options,
         deployment,
         [
             *gallery.accuracies(deployment),

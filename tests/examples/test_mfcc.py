@@ -143,7 +143,7 @@ def test_a_board_computes_what_the_reference_computes(board_name: str, step: int
     board = load_board(board_name)
     sounds = buffers()[::step]
     prepare(tmp_path, sounds)
-    flags = ("-O2", *STRICT)
+    flags = ("-O2", "-g1", *STRICT)
     elf = build_firmware(board, [SOURCE, MAIN], [tmp_path], tmp_path / "out", harness=False, flags=flags)
     assert_equal(read(qemu.start(board, elf), len(sounds), 120.0), sounds)
 
