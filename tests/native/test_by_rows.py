@@ -16,6 +16,7 @@ from torch import nn
 
 import tinyet
 from benchmarks.nets import NETWORKS, UNet
+from tests.custom.operators import halve
 from tests.ops.cases import HOST, run_on_host
 from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Array
@@ -137,6 +138,31 @@ def test_tokens() -> None:
     assert inside >= {"embedding", "layer_norm", "linear", "reshape", "sum", "quantize", "expand", "div"}
     assert rows.plan.arena_bytes < 0.5 * whole.plan.arena_bytes
     given = tokens[1].numpy().astype(graph.inputs[0].dtype.numpy)
+    (wanted,) = run_graph(graph, [given])
+    assert run_on_host(rows, given.tobytes()) == wanted.tobytes()
+
+
+class Halved(nn.Module):
+    """An operator of the user's between convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv2d(3, 12, 3), nn.Conv2d(12, 2, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.last(halve(self.first(x)))
+        return found
+
+
+def test_an_operator_of_the_users() -> None:
+    torch.manual_seed(0)
+    image = torch.randn(1, 3, 16, 16)
+    graph = tinyet.compile(Halved().eval(), (image,), channels_last=True, name="net").graph
+    whole = deploy(graph, HOST, objective=Objective(ram=1, untiled=True))
+    rows = deploy(graph, HOST, objective=Objective(ram=1))
+    assert {node.op for found in rows.plan.fusion_groups for node in found.nodes} >= {"conv2d", "halve"}
+    assert rows.plan.arena_bytes < 0.6 * whole.plan.arena_bytes
+    given = np.ascontiguousarray(image.permute(0, 2, 3, 1).numpy())
     (wanted,) = run_graph(graph, [given])
     assert run_on_host(rows, given.tobytes()) == wanted.tobytes()
 
