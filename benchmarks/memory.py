@@ -98,7 +98,7 @@ TARGETS: dict[str, dict[str, int]] = {
     }.items()
 }
 """Bytes of the arena at most, by network and way."""
-NETWORKS = (*TARGETS, "unet", "inception", "densely_connected")
+NETWORKS = (*TARGETS, "unet", "unet_64", "inception", "densely_connected")
 
 
 @dataclass(frozen=True)
@@ -126,24 +126,29 @@ class Row:
 
 
 def smallest(program: Program, target: Target, way: Way, most: int) -> int:
-    """The arena's bytes to ask for: the fewest with which no more than `most` instructions are stated."""
+    """The RAM's bytes to ask for: the fewest with which no more than `most` instructions are stated."""
 
     def tried(ram: int) -> Deployment:
         return deploy(program.graph, target, objective=way.objective(ram))
 
     least = tried(1)
-    low, best = least.plan.arena_bytes, deploy(program.graph, target, objective=way.objective(None))
+    low, best = needed(least), deploy(program.graph, target, objective=way.objective(None))
     if stated(least) <= most:
         return low
-    high = best.plan.arena_bytes
+    high = needed(best)
     for _ in range(_STEPS):
         ram = (low + high) // 2
         found = tried(ram)
-        if found.plan.arena_bytes <= ram and stated(found) <= most:
-            high = found.plan.arena_bytes
+        if needed(found) <= ram and stated(found) <= most:
+            high = needed(found)
         else:
             low = ram
     return high
+
+
+def needed(deployment: Deployment) -> int:
+    """Bytes of the arena, and what is kept from one row of the input to the next."""
+    return deployment.decision.figures.ram
 
 
 def stated(deployment: Deployment) -> int:

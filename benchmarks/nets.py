@@ -203,5 +203,6 @@ NETWORKS: dict[str, Network] = {
     "autoencoder": Network(autoencoder, (640,)),
     "densely_connected": Network(densely_connected, (3, 32, 32)),
     "unet": Network(UNet, (1, 32, 32)),
+    "unet_64": Network(UNet, (1, 64, 64)),
     "inception": Network(inception, (3, 32, 32)),
 }

@@ -134,7 +134,8 @@ def delegate_rows() -> list[tuple[str, ...]]:
         cpus = {b.cpu for b in all_boards() if delegate.supports(b.target) is None}
         on = ", ".join(sorted(cpus, key=lambda cpu: (len(cpu), cpu)))
         for attrs, kernels in delegate.kernels.items():
-            rows.append((f"`{delegate.name}`", on, f"`{names[attrs]}`", _code(k.symbol for k in kernels)))
+            if attrs in names:  # not what stands for a tile of an operator: its kernels are the operator's
+                rows.append((f"`{delegate.name}`", on, f"`{names[attrs]}`", _code(k.symbol for k in kernels)))
     return rows
 
 

@@ -185,15 +185,17 @@ OTHERS = {
     "autoencoder": "fully connected, 640 → 8 → 640",
     "densely_connected": "densely connected, 32×32×3",
     "unet": "U-Net of two levels, 32×32×1",
+    "unet_64": "U-Net of two levels, 64×64×1",
     "inception": "Inception, two modules, 32×32×3",
 }
 
 
 def memory() -> str:
-    """Arena, instructions and flash, from whole layers to the input by rows."""
+    """Arena, instructions and flash, from whole layers to the input by rows; U-Nets were measured later than the others."""
     whole: dict[str, int] = {}
     rows = []
-    for row in result("memory"):
+    found = {(row["network"], row["way"]): row for name in ("memory", "memory_unet") for row in result(name)}
+    for row in found.values():
         name = row["network"]
         first = name not in whole
         whole.setdefault(name, row["instructions"])

@@ -14,7 +14,7 @@ import pytest
 import tinyet
 from tests import small
 from tests.ops.cases import HOST
-from tests.streamed import averaged
+from tests.streamed import Net, averaged
 from tinyet import assets, ops
 from tinyet.analysis import analyze
 from tinyet.boards import all_boards
@@ -25,8 +25,11 @@ from tinyet.errors import UsageError
 from tinyet.ir import Array, DType, Graph, Node, Tensor, constant
 from tinyet.ops.add import Add
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.max_pool2d import MaxPool2d
+from tinyet.ops.pad import Pad
 from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
+from tinyet.ops.resize import Resize
 from tinyet.planning.objective import Objective, Optimize
 from tinyet.program import Program
 from tinyet.project import Project
@@ -91,6 +94,18 @@ def skipping(rows: int = 7) -> Graph:
     return ops.check(Graph("skipping", (x,), (y,), (node,)), "leaving rows out")
 
 
+def enlarged(*, padded: bool) -> Graph:
+    """Twice the size: rows above and below the image are those at its edge, of the input or of what is padded."""
+    net = Net(DType.INT8, (1, 6, 5, 4))
+    x = net.x
+    if padded:
+        x = net.add(Pad(((0, 0), (2, 1), (0, 3), (0, 0)), "replicate"), x, like=x)
+    _, height, width, _ = x.shape
+    attrs = Resize(2 * height, 2 * width, "bilinear", False, True, 0.5, 0.5)
+    y = net.add(attrs, x, like=x)
+    return net.finish(net.add(MaxPool2d(2, 2, kernel_h=3, kernel_w=3), y, like=y)).graph
+
+
 def taking(graph: Graph, optimize: Optimize = "balanced") -> Deployment:
     return deploy(graph, HOST, objective=Objective(optimize, input_rows=True))
 
@@ -127,8 +142,13 @@ def commands(images: list[bytes], rows: int, draw: random.Random) -> tuple[bytes
         (skipping(), "balanced"),
         (skipping(9), "size"),
         (averaged(DType.INT8).graph, "size"),
+        (enlarged(padded=False), "size"),
+        (enlarged(padded=True), "balanced"),
     ],
-    ids=["image", "image, small", "view", "view, small", "rows unread", "rows unread, small", "rows summed"],
+    ids=[
+        *("image", "image, small", "view", "view, small", "rows unread", "rows unread, small", "rows summed"),
+        *("enlarged", "padded and enlarged"),
+    ],
 )
 def test_any_portions(graph: Graph, optimize: Optimize, tmp_path: Path) -> None:
     deployment = taking(graph, optimize=optimize)

@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +25,9 @@ from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files
 from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType
-from tinyet.memory import plan_memory, planner
+from tinyet.memory import planner, schedule
 from tinyet.ops.state_write import StateWrite
-from tinyet.planning import layouts, search
+from tinyet.planning import search
 
 _SEEN_AS_CXX: set[frozenset[str]] = set()
 """The headers of models that a C++ compiler of this session has taken."""
@@ -141,7 +140,7 @@ def arenas_of_any_size() -> Iterator[None]:
     """Within, arenas need not be small, kernels need not take less memory, and calls stay in order: for layers side by
     side searching takes as long as the compiler."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layouts, "plan_memory", partial(plan_memory, search_budget=0, order_budget=0))
+        patch.setattr(schedule, "DEFAULT_BUDGET", 0)
         patch.setattr(search, "_MOST_ASSIGNMENTS", 1)
         patch.setattr(planner, "_MOST_APART", 0)
         yield

@@ -21,6 +21,7 @@ from tinyet.opset import Index, Iteration, Op, Operand, Spans
 from tinyet.opset.iteration import Kind, footprint
 
 Mask = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
 
 drawn = settings(max_examples=30, deadline=None)
 
@@ -52,11 +53,16 @@ def reached(
             if read.outside == "edge":
                 index = np.clip(index, 0, size - 1)
             if read.outside == "reflect":
-                index = size - 1 - np.abs(size - 1 - np.abs(index))
+                index = mirrored(index, size)
             early = [grid[d] >= v for d, v in chosen.items() if d in grid]
             some |= np.logical_and.reduce([np.broadcast_to(index == place, sizes), *early])
         found &= some
     return found
+
+
+def mirrored(index: Int64, size: int) -> Int64:
+    """Where indices beyond the first and the last element are reflected to."""
+    return np.asarray(size - 1 - np.abs(size - 1 - np.abs(index)), np.int64)
 
 
 def places(written: Operand, mask: Mask, shape: Sequence[int]) -> Mask:
@@ -175,14 +181,10 @@ def agrees(
         return
     found = footprint(space, read.axes[own], written.axes[axis], first, last)
     assert found is not None
+    read_there = np.arange(found[0], found[1] + 1)
     if read.outside == "reflect":
-        beside = (
-            size - 1 - abs(size - 1 - abs(i)) for size in [shape[own]] for i in range(found[0], found[1] + 1)
-        )
-        assert element[own] in beside
-        return
-    low, high = (int(np.clip(end, 0, shape[own] - 1)) for end in found)
-    assert low <= element[own] <= high
+        read_there = mirrored(read_there, shape[own])
+    assert element[own] in np.clip(read_there, 0, shape[own] - 1)
 
 
 def test_every_operator_has_one() -> None:

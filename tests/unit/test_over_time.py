@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from tests.over_time_nets import Drawn, Layer, TimeNet, nets
 from tinyet.errors import ModelError, UnsupportedShape, UsageError
-from tinyet.ir import Array, DType, Graph, Tensor
+from tinyet.ir import Array, DType, Graph, QuantParams, Tensor
 from tinyet.ops import check
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.pad import Pad
+from tinyet.ops.resize import Resize
 from tinyet.ops.slice import Slice
 from tinyet.over_time import Streaming, stream
 from tinyet.passes.pointwise_to_linear import pointwise_to_linear
@@ -308,3 +310,56 @@ def test_a_convolution_of_one_pixel_is_a_linear_layer(
     data = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
     given = data if dtype is DType.FLOAT32 else (data * 50).clip(-128, 127).astype(np.int8)
     np.testing.assert_array_equal(run_graph(graph, [given])[0], run_graph(linear, [given])[0])
+
+
+@st.composite
+def enlarged(draw: st.DrawFn) -> tuple[Callable[[int], Graph], DType]:
+    """Convolutions around a pool of some steps, and an enlargement that makes as many of each; its answer."""
+    dtype, head = draw(st.sampled_from([DType.INT8, DType.FLOAT32])), draw(st.sampled_from(ANSWERS))
+    kind, factor = draw(st.sampled_from(["transposed", "wide", "nearest"])), draw(st.integers(2, 3))
+    pooled, reach = draw(st.sampled_from([1, factor])), draw(st.integers(1, 3))
+
+    def graph(frames: int) -> Graph:
+        net = TimeNet(dtype, (1, frames, 4, 2))
+        net.axis = 1
+        x = net.time_conv(Layer("conv", reach), net.x, 4)
+        x = net.layer(Layer("max", pooled, pooled), x)
+        if kind == "nearest":
+            steps = x.shape[1]
+            resize = Resize(factor * steps, 4, "nearest", False, True, 1 / factor, 1.0)
+            x = net.add(resize, x, like=x)
+        else:  # twice as many taps as steps that are made: of two steps each, but for the first and the last
+            more = factor if kind == "wide" else 0
+            attrs = ConvTranspose2d(factor, 1, pad_top=more, pad_bottom=more)
+            shape = (3, factor + more, 1, x.shape[3])
+            if dtype is DType.FLOAT32:
+                weights = net.constant(net.rng.standard_normal(shape).astype(np.float32))
+            else:
+                scales = QuantParams((0.01,) * 3, (0,) * 3, 0)
+                weights = net.constant(net.rng.integers(-127, 128, shape).astype(np.int8), scales)
+            x = net.add(attrs, x, weights)
+        x = net.time_conv(Layer("conv", reach), x, 4)
+        return net.finish(net.head(head, x)).graph
+
+    return graph, dtype
+
+
+@given(enlarged(), st.integers(18, 30), st.integers(1, 2), st.integers(0, 99))
+@settings(max_examples=25, deadline=None)
+def test_layers_that_make_several_steps_of_one(
+    drawn: tuple[Callable[[int], Graph], DType], frames: int, hops: int, seed: int
+) -> None:
+    make, dtype = drawn
+    graph = make(frames)
+    found = stream(graph, (1,), hop=hops * stream(graph, (1,)).hop)
+    assert found.warm_up is not None
+    random = np.random.default_rng(seed)
+    shape = 1, frames + 4 * found.hop + found.warm_up, 4, 2
+    data = random.integers(-128, 128, shape).astype(dtype.numpy)
+    got = answers(found, data, 1)
+    whole = {
+        end: run_graph(graph, [frames_of(data, 1, end - frames, end)])[0]
+        for end in got
+        if end >= max(found.warm_up, frames)
+    }
+    assert_same(got, whole, 1)

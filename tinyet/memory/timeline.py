@@ -221,8 +221,9 @@ class _Pieces:
         alive = (self.written <= position) & (position <= self.used)
         fresh, dying = alive & (self.written == position), alive & (self.used == position)
         low, high = (np.repeat(each, len(access_schedule)) for each in self.hull(alive & ~fresh & ~dying))
+        nothing = np.zeros(len(access_schedule), np.int64)
         outputs = [
-            (*aliases.extent(t), written, access_schedule.needed.get(t, np.zeros(1, np.int64)))
+            (*aliases.extent(t), written, access_schedule.needed.get(t, nothing))
             for t, written in access_schedule.written.items()
             if aliases.root(t) is self.root
         ]

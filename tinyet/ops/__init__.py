@@ -209,7 +209,10 @@ def tile_map(node: Node) -> TileMap | str:
 
 def time_rule(node: Node, axes: TimeAxes) -> TimeRule | str:
     """How a node is computed step by step where these axes of its inputs are time; a text says why it is not."""
-    return opset.time_rule(op_of(node), node, axes)
+    rule = opset.time_rule(op_of(node), node, axes)
+    if isinstance(rule, str) or not isinstance(rule.attrs(rule.out), tuple(op.attrs for op in TILE_OPS)):
+        return rule
+    return f"{node.op} takes samples between steps"
 
 
 def fold(node: Node, inputs: Sequence[Array | None], budget: Budget) -> tuple[Array, ...]:

@@ -132,15 +132,20 @@ def _reached(out: int, kernel: int, stride: int, dilation: int, pad: int) -> tup
     return tuple((first, max((i + pad) // stride - first + 1, 0)) for i, first in enumerate(firsts))
 
 
-def part(node: Node, axis: int, count: int) -> ConvTranspose2d:
-    """Crops what the indices read make beyond the `count` wanted."""
+def part(node: Node, axis: int, count: int) -> ConvTranspose2d | str:
+    """Crops what the indices read make beyond the `count` wanted. The same taps make every index a stride further."""
     attrs, (_, kernel_h, kernel_w, _) = attrs_of(node), node.input(1).shape
+    stride = {1: attrs.stride_h, 2: attrs.stride_w}.get(axis, 1)
+    if count % stride and count != node.output.shape[axis]:
+        return f"{node.op} makes {stride} at a time"
+    top, more = _crops(kernel_h, attrs.stride_h, attrs.dilation_h, attrs.pad_top, count)
+    left, wider = _crops(kernel_w, attrs.stride_w, attrs.dilation_w, attrs.pad_left, count)
+    if {1: top, 2: left}.get(axis, 0) < 0:
+        return f"{node.op} makes the first of {stride} of nothing"
     if axis == 1:
-        top, more = _crops(kernel_h, attrs.stride_h, attrs.dilation_h, attrs.pad_top, count)
         return replace(attrs, pad_top=top, pad_bottom=max(more, 0), out_pad_h=max(-more, 0))
     if axis == 2:
-        left, more = _crops(kernel_w, attrs.stride_w, attrs.dilation_w, attrs.pad_left, count)
-        return replace(attrs, pad_left=left, pad_right=max(more, 0), out_pad_w=max(-more, 0))
+        return replace(attrs, pad_left=left, pad_right=max(wider, 0), out_pad_w=max(-wider, 0))
     return attrs
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -266,6 +266,14 @@ def part(node: Node, axis: int, count: int) -> Attrs | str:
     _, height, width, _ = node.input(0).shape
     if (rows, columns)[axis - 1].stride(count) is None:
         return f"{node.op} takes samples at other places for each index of its result"
+    plain = replace(attrs, out_h=count) if axis == 1 else replace(attrs, out_w=count)
+    found = (rows, columns)[axis - 1].first(count)
+    reach = int(found.upper.max()) + 1
+    ratio = attrs.ratio_h if axis == 1 else attrs.ratio_w
+    if attrs.mode == "nearest" and np.array_equal(
+        nearest_index(reach, count, ratio, attrs.align_corners, attrs.half_pixel), found.lower
+    ):
+        return plain
     rows, columns = (
         (rows.first(count), columns.within(width))
         if axis == 1

@@ -31,8 +31,10 @@ def tile_map(op: Op, node: Node, as_it_is: Attrs) -> TileMap | str:
         tensor = node.input(index)
         if tensor.is_constant:
             return f"{node.op} has another value of {tensor.name} for each row"
-        if axis != 1 or tensor.shape[0] != 1 or tensor.shape[1] == 1:
-            return f"{node.op} makes rows of no rows of {tensor.name}"
+        if axis != 1:
+            return f"{node.op} makes rows of another axis of {tensor.name}"
+        if tensor.shape[0] != 1 or tensor.shape[1] == 1:
+            return f"{node.op} makes rows of {tensor.name}, which has none"
     attrs = op.part(node, 1, found.size)
     if isinstance(attrs, str):
         return attrs

@@ -20,8 +20,8 @@ TimeAxes = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class TimeRule:
-    """Step `i` of the output is made of the steps from `i * stride + first` on, `extent` of them, of each input in
-    `inputs`; all other inputs are the same at all times.
+    """Steps `i * out` to `(i + 1) * out`, which is not included, of the output are made of the steps from
+    `i * stride + first` on, `extent` of them, of each input in `inputs`; all other inputs are the same at all times.
 
     inputs: those that are read step by step.
     axis:   the output's time axis; None where its steps are no longer steps of time: it is made of `extent` steps as a
@@ -41,9 +41,19 @@ class TimeRule:
     stride: int = 1
     first: int = 0
     extent: int = 1
+    out: int = 1
     fill: float | None = None
     tail: bool = False
     carried: tuple[tuple[int, int], ...] = ()
+
+    def read(self, first: int, last: int) -> tuple[int, int]:
+        """The first and the last step of input that steps of output are made of."""
+        start = first // self.out * self.stride + self.first
+        return start, last // self.out * self.stride + self.first + self.extent - 1
+
+    def made(self, newest: int) -> int:
+        """The newest step of output that is made of steps of input up to `newest`."""
+        return ((newest - self.first - self.extent + 1) // self.stride + 1) * self.out - 1
 
 
 def time_rule(op: Op, node: Node, axes: TimeAxes) -> TimeRule | str:
@@ -85,7 +95,8 @@ def _shares(node: Node, space: Iteration, place: int, read: AxisMap) -> bool:
 def _step_by_step(op: Op, node: Node, space: Iteration, moving: dict[int, int], place: int) -> TimeRule | str:
     constants = [index for index, tensor in enumerate(node.inputs) if tensor and tensor.is_constant]
     picks = op.part(node, place, 1) is None
-    found = blocks(node, space, place, but=constants if picks else ())
+    least = min(node.outputs[0].shape[place], 2)
+    found = blocks(node, space, place, least, constants if picks else ())
     if isinstance(found, str):
         return found
     part = op.part(node, place, found.size)
@@ -98,7 +109,7 @@ def _step_by_step(op: Op, node: Node, space: Iteration, moving: dict[int, int], 
             return f"{node.op} puts the time of its inputs along different axes"
     if found.read.keys() != moving.keys():
         return f"{node.op} puts the time of its inputs along different axes"
-    if found.size > 1 and node.outputs[0].shape[place] > 1:
+    if found.size > 1 and not _keeps_steps(node, space, moving, place):
         return f"{node.op} makes {found.size} steps of each"
     return _rule(op, node, found, place)
 
@@ -120,6 +131,7 @@ def _rule(op: Op, node: Node, found: Blocks, place: int) -> TimeRule:
         found.stride,
         found.first,
         found.extent,
+        found.size,
         None if isinstance(outside, str) else outside,
         tail=found.first > 0 and newest == last,
     )

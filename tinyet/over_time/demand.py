@@ -99,7 +99,6 @@ def demand(
             continue
         rule, (first, last) = trace.rules[node], spans[node.outputs[0]]
         for index in rule.inputs:
-            oldest = ALWAYS if rule.carried else first * rule.stride + rule.first
-            newest = last * rule.stride + rule.first + rule.extent - 1
-            want(node, node.input(index), (oldest, newest))
+            oldest, newest = rule.read(first, last)
+            want(node, node.input(index), (ALWAYS if rule.carried else oldest, newest))
     return spans, edges

@@ -46,7 +46,7 @@ class Schedule:
                 reach = min(self.newest[node.input(index)] for index in rule.inputs)
                 if rule.carried:  # its state is behind the window's last step
                     reach = min(reach, self.trace.steps(node.outputs[0]) - 1)
-                self.newest[node.outputs[0]] = (reach - rule.first - rule.extent + 1) // rule.stride
+                self.newest[node.outputs[0]] = rule.made(reach)
 
     @property
     def runs(self) -> int:
@@ -70,8 +70,7 @@ class Schedule:
             first, last = self.trace.steps(x) - self.new[x], self.trace.steps(x) - 1
         else:
             first, last = 0, 0
-        span = first * rule.stride + rule.first, last * rule.stride + rule.first + rule.extent - 1
-        return {node.input(index): span for index in rule.inputs}
+        return {node.input(index): rule.read(first, last) for index in rule.inputs}
 
     def reads(self, heads: list[Head], padded: set[tuple[Node, Tensor]]) -> Iterator[Read]:
         """padded: where steps before the window are padding that an answer is made of."""
@@ -85,9 +84,9 @@ class Schedule:
 
 
 def new_steps(trace: Trace, hop: int) -> dict[Tensor, int]:
-    return {tensor: hop // stride for tensor, stride in trace.stride.items()}
+    return {tensor: int(hop / stride) for tensor, stride in trace.stride.items()}
 
 
 def least_hop(trace: Trace) -> int:
     """The fewest frames that give each layer a whole number of steps."""
-    return math.lcm(*trace.stride.values())
+    return math.lcm(*(stride.numerator for stride in trace.stride.values()))

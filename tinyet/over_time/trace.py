@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.ops import time_rule
@@ -24,7 +25,7 @@ class Trace:
 
     graph: Graph
     axis: dict[Tensor, int] = field(default_factory=dict)
-    stride: dict[Tensor, int] = field(default_factory=dict)
+    stride: dict[Tensor, Fraction] = field(default_factory=dict)
     rules: dict[Node, TimeRule] = field(default_factory=dict)
     heads: list[Node] = field(default_factory=list)
     refusals: list[tuple[Node, str]] = field(default_factory=list)
@@ -39,7 +40,7 @@ def trace(graph: Graph, axes: Sequence[int | None]) -> Trace:
     found = Trace(graph)
     for tensor, axis in zip(graph.inputs, axes, strict=True):
         if axis is not None:
-            found.axis[tensor], found.stride[tensor] = axis, 1
+            found.axis[tensor], found.stride[tensor] = axis, Fraction(1)
     unknown: set[Tensor] = set()
     for node in graph.nodes:
         if any(tensor in unknown for tensor in node.inputs):
@@ -75,7 +76,7 @@ def _follow(found: Trace, node: Node, rule: TimeRule) -> None:
     steps = node.outputs[0]
     if rule.axis is not None and steps.shape[rule.axis] > 1:
         found.axis[steps] = rule.axis
-        found.stride[steps] = found.stride[node.input(rule.inputs[0])] * rule.stride
+        found.stride[steps] = found.stride[node.input(rule.inputs[0])] * Fraction(rule.stride, rule.out)
     answers = [tensor for tensor in node.outputs if tensor not in found.axis]
     if any(found.graph.consumers(tensor) or tensor in found.graph.outputs for tensor in answers):
         found.heads.append(node)

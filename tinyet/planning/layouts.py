@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from tinyet.boards.cpus import Target
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
-from tinyet.memory import MemoryPlan, plan_memory
+from tinyet.memory import MemoryPlan, offsets, plan_memory, schedule
 from tinyet.memory.fusion import FusionGroup
-from tinyet.memory.offsets import DEFAULT_BUDGET
 from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.opset import NO_LAYOUTS, AccessOrder, AccessOrders, DataLayout, Kernel, Layouts
@@ -57,9 +56,11 @@ def planned(
     data_layouts: Mapping[Tensor, DataLayout] = NO_LAYOUTS,
     fusion_groups: Sequence[FusionGroup] = (),
     first: bool = False,
+    in_order: bool = False,
 ) -> MemoryPlan:
     """The memory of a graph computed by these candidates, with the layouts of tensors, and calls by rows.
-    first: the addresses are the first ones found, not the best; the live bytes are the same."""
+    first: the addresses are the first ones found, not the best; the live bytes are the same. in_order: the calls keep
+    the graph's order."""
     stage("planning memory")
     scratch = {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
 
@@ -81,7 +82,8 @@ def planned(
         access_order=access_order,
         replaces=replaces,
         fusion_groups=fusion_groups,
-        search_budget=0 if first else DEFAULT_BUDGET,
+        search_budget=0 if first else offsets.DEFAULT_BUDGET,
+        order_budget=0 if in_order else schedule.DEFAULT_BUDGET,
     )
 
 

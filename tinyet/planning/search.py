@@ -47,6 +47,7 @@ from tinyet.planning.tiling import (
     TilingSearch,
     moving,
     tile_candidates_of,
+    whole_first,
 )
 
 _MOST_ASSIGNMENTS = 12
@@ -242,13 +243,24 @@ class _PlanSearch:
         stage("planning memory by rows")
         frugal = {n: self.candidates[n][indices[0]] for n, indices in free.tiling.within(0).items()}
         least = planned(self.graph, frugal, self.access_orders, first=True)
-        tiles = self.tiles(least.calls)
+        tiles = self.tiles(self.graph.nodes)
         if not tiles and not self.objective.input_rows:
             return
         taken = None
         if self.objective.input_rows:
-            taken = tiled_input(self.graph, {n: s.rule for n, s in tiles.items()})
-        search = TilingSearch(self.graph, least, free.chosen, tiles, taken=taken)
+            taken = tiled_input(self.graph, {n: tiles[n].rule for n in least.calls if n in tiles})
+        yield from self.tilings_in_order(
+            TilingSearch(self.graph, least, free.chosen, tiles, taken=taken), free
+        )
+        other = whole_first(self.graph, tiles)
+        if other is not None:
+            least = planned(other, frugal, self.access_orders, first=True, in_order=True)
+            search = TilingSearch(self.graph, least, free.chosen, tiles, taken=taken)
+            yield from self.tilings_in_order(search, free)
+
+    def tilings_in_order(self, search: TilingSearch, free: Assignment) -> Iterator[Assignment]:
+        """The tilings of calls in one order."""
+        tiles = search.tiles
         room = None if self.objective.ram is None else self.room(free)
         known = set[tuple[tuple[Node, ...], ...]]()
         optimize, top = self.objective.optimize, search.most_alive

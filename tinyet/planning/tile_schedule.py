@@ -83,6 +83,7 @@ class TileSchedule:
         self.take = take
         self.events: list[Event] = []
         self.done = dict.fromkeys(nodes, 0)
+        self._counts = {node: rules[node].tiles(node) or 0 for node in nodes}
         self.made = {node.outputs[0] for node in nodes}
         self.reduced = {node.outputs[0] for node in nodes if rules[node].reduces}
         self.readers: dict[Tensor, list[tuple[Node, TileMap]]] = {}
@@ -150,7 +151,7 @@ class TileSchedule:
 
     def count(self, node: Node) -> int:
         """Tiles of a layer."""
-        return self.rules[node].tiles(node) or 0
+        return self._counts[node]
 
     # ------------------------------------------------------------ actions
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from tinyet.errors import UsageError, bullet_list
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory.tile_records import TiledInput
-from tinyet.ops import op_of
+from tinyet.ops import op_of, tile_map
 from tinyet.opset.tiles import TileMap, has_rows
 
 GIVE_WHOLE = "leave input_rows (--input-rows) away: the model takes its input as a whole then"
@@ -48,7 +48,10 @@ def tiled_input(graph: Graph, rules: Mapping[Node, TileMap]) -> TiledInput:
     for node in first:
         where = f", {node.where}" if node.where else ""
         if node not in rules:
-            wrong.append(f"{node.op} needs the whole input{where}")
+            why = tile_map(node)
+            wrong.append(
+                f"{node.op} needs the whole input{where}{f': {why}' if isinstance(why, str) else ''}"
+            )
         elif rules[node].fill is None and _pads(node, rules[node], tensor):
             wrong.append(f"{node.op} pads an image of {tensor.dtype.value} above or below{where}")
     if wrong:

@@ -80,6 +80,25 @@ def tile_candidates_of(
     return found
 
 
+def whole_first(graph: Graph, tiles: Mapping[Node, TileCandidates]) -> Graph | None:
+    """The graph in an order in which all that layers read as a whole beside their rows, keys and values of an
+    attention, say, is computed as early as can be; None where it is in such an order."""
+    early = set[Node]()
+    queue = [
+        maker
+        for node, found in tiles.items()
+        for index, tensor in enumerate(node.inputs)
+        if index not in found.rule.inputs and tensor and (maker := graph.producer(tensor)) is not None
+    ]
+    while queue:
+        node = queue.pop()
+        if node not in early:
+            early.add(node)
+            queue += [maker for t in node.inputs if t and (maker := graph.producer(t)) is not None]
+    order = tuple(sorted(graph.nodes, key=lambda node: node not in early))
+    return graph.replace(nodes=order) if order != graph.nodes else None
+
+
 def _repeated(candidate: Candidate, times: int) -> Candidate:
     """A candidate whose call is made several times."""
     if candidate.cost is None:
@@ -120,7 +139,11 @@ class TilingSearch:
         self.align = align
         self.calls = plan.calls
         self.alive = plan.alive[1:-1]
-        self.extra = {node: _more(chosen[node], found) for node, found in tiles.items()}
+        called = {*self.calls}
+        self.extra = {
+            node: _more(chosen[node], found) if node in called else found.instructions
+            for node, found in tiles.items()
+        }
         self.blocks: dict[Tensor, int] = {t: place.block for t, place in plan.storage.items()}
         self._known: dict[tuple[int, int], _Segment | None] = {}
 
@@ -204,10 +227,13 @@ class TilingSearch:
         return self._known[begin, end]
 
     def _segment(self, begin: int, end: int) -> _Segment | None:
-        nodes = self.calls[begin:end]
-        rules = {node: self.tiles[node].rule for node in nodes}
+        nodes: Sequence[Node] = self.calls[begin:end]
         takes = not self.takes.isdisjoint(range(begin, end))
-        found = fused(self.graph, nodes, rules, align=self.align, take=self.taken if takes else None)
+        found = self._fused(nodes, takes=takes)
+        if found is None:
+            # What costs nothing where tensors are whole moves rows between layers.
+            nodes = self._with_moves(nodes)
+            found = self._fused(nodes, takes=takes) if len(nodes) > end - begin else None
         if found is None:
             return None
         alive = np.zeros(len(found.actions), np.int64)
@@ -223,6 +249,37 @@ class TilingSearch:
         )
         cost = sum(self.extra[node] for node in nodes) + moved(found)
         return _Segment(found, int(alive.max()) + around, cost)
+
+    def _fused(self, nodes: Sequence[Node], *, takes: bool) -> FusionGroup | None:
+        rules = {node: self.tiles[node].rule for node in nodes}
+        return fused(self.graph, nodes, rules, align=self.align, take=self.taken if takes else None)
+
+    def _with_moves(self, nodes: Sequence[Node]) -> list[Node]:
+        """The calls, and what is no call, views and slices, between them."""
+        calls, made = {*self.calls}, {t for node in nodes for t in node.outputs}
+        found: list[Node] = []
+        for node in self.graph.nodes:
+            if node in self.tiles and node not in calls and any(t in made for t in node.inputs):
+                found.append(node)
+                made.update(node.outputs)
+        read = {t for node in nodes for t in node.inputs}
+        between = set[Node]()
+        for node in reversed(found):
+            if any(t in read for t in node.outputs):
+                between.add(node)
+                read.update(t for t in node.inputs if t is not None)
+        # Each before the first that reads it.
+        order = list[Node]()
+        for node in nodes:
+            queue = [maker for t in node.inputs if t and (maker := self.graph.producer(t)) in between]
+            ahead = list[Node]()
+            while queue:
+                maker = queue.pop()
+                if maker not in order and maker not in ahead:
+                    ahead.insert(0, maker)
+                    queue += [m for t in maker.inputs if t and (m := self.graph.producer(t)) in between]
+            order += [*ahead, node]
+        return order
 
     def with_stacks(self, fusion_groups: Sequence[FusionGroup], *, on_output: bool) -> list[FusionGroup]:
         """The same fusion groups with their line buffers stacked: less memory, for more that moves. on_output: on the
