@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from tinyet.ops.shared import reduction
 from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.shapes import around_axis, expect_axis
 from tinyet.opset import (
+    AXIS,
     Call,
     CostModel,
     Iteration,
@@ -33,7 +34,7 @@ class ArgMax(Attrs):
     """inputs: x int8, int16 or float32; output: int32 indices along `axis`, which stays only with `keepdims`."""
 
     name: ClassVar[str] = "argmax"
-    axis: int
+    axis: int = field(metadata=AXIS)
     keepdims: bool = False
 
 

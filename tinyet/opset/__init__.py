@@ -39,9 +39,11 @@ from tinyet.opset.iteration import (
     Operand,
     Outside,
     Spans,
+    broadcast,
     elementwise,
     everything,
     mixing,
+    opaque,
     operand,
     parameters,
 )
@@ -58,13 +60,19 @@ from tinyet.opset.kernel import (
 )
 from tinyet.opset.op import Op, Reference, no_complaint, no_macs
 from tinyet.opset.over_time import OverTime, TimeAxes, TimeRule, along, each_step, whole
+from tinyet.opset.questions import described, follows, pointwise
+from tinyet.opset.roles import AXES, AXIS, PER_AXIS, SHAPE, Role, reordered, roles
 from tinyet.opset.rule import complaints, tensor_complaint
 from tinyet.opset.tiles import TileMap, TileMaps, each_row, has_rows, tile_node
 
 __all__ = [
+    "AXES",
+    "AXIS",
     "DENSE",
     "NO_LAYOUTS",
     "ONE",
+    "PER_AXIS",
+    "SHAPE",
     "WIDTH",
     "AccessOrder",
     "AccessOrders",
@@ -101,6 +109,7 @@ __all__ = [
     "Pointer",
     "Reference",
     "Refuse",
+    "Role",
     "ScratchArg",
     "Spans",
     "StateArg",
@@ -112,12 +121,15 @@ __all__ = [
     "accept_all",
     "along",
     "attribute_complaints",
+    "broadcast",
     "complaints",
     "delegate_name",
+    "described",
     "each_row",
     "each_step",
     "elementwise",
     "everything",
+    "follows",
     "has_rows",
     "library_call",
     "library_kernels",
@@ -125,8 +137,12 @@ __all__ = [
     "no_complaint",
     "no_macs",
     "only_strides",
+    "opaque",
     "operand",
     "parameters",
+    "pointwise",
+    "reordered",
+    "roles",
     "signature",
     "tensor_complaint",
     "tile_node",

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Tensor, TensorType
 from tinyet.numerics import bias_type
+from tinyet.ops import op_of
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
@@ -46,8 +47,8 @@ from tinyet.ops.shared.reduction import Reduce
 from tinyet.ops.slice import Slice
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
+from tinyet.opset import follows, pointwise
 from tinyet.opset.custom import CustomAttrs
-from tinyet.passes.layout_domains import POINTWISE
 
 Index = npt.NDArray[np.intp]
 """Channels of a tensor, ascending."""
@@ -168,7 +169,8 @@ def flow_of(node: Node, axes: Axes) -> Flow | None:
 
 
 def _rule(node: Node) -> tuple[Rule, Narrow] | None:
-    if isinstance(node.attrs, CustomAttrs) and node.attrs.pointwise:
+    op = op_of(node)
+    if pointwise(op, node) or (isinstance(node.attrs, CustomAttrs) and follows(op, node)):
         return _same, _unchanged
     return _RULES.get(type(node.attrs))
 
@@ -455,7 +457,6 @@ def _narrow_weighted(node: Node, cut: Cut) -> tuple[Attrs, Sequence[Tensor | Non
 
 
 _RULES: Mapping[type[Attrs], tuple[Rule, Narrow]] = {
-    **dict.fromkeys(POINTWISE, (_same, _unchanged)),
     **dict.fromkeys((MaxPool2d, AvgPool2d, AdaptiveAvgPool2d, Resize), (_image, _unchanged)),
     **dict.fromkeys((Mean, Sum, Amax, Amin), (_reduce, _unchanged)),
     **dict.fromkeys((Add, Sub, Mul, Div, Minimum, Maximum, PRelu), (_elementwise, _narrow_elementwise)),
