@@ -126,7 +126,7 @@ def custom_op(
         kernels=tuple(kernel_of(title, form, dtype) for dtype, form in forms.items()),
         inputs=(1, MAX_INPUTS),
         check=lambda node: _complaint(node, forms),
-        macs=lambda node: macs(site_of(node)),
+        products=lambda node: macs(site_of(node)),
         inplace=inplace,
         iteration=iterate_pointwise if pointwise else opaque,
         over_time=along(lambda node: () if pointwise else range(len(node.input(0).shape))),

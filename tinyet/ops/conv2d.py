@@ -299,7 +299,6 @@ OP = Op(
     rows=convolution.rows,
     over_time=convolution.over_time,
     check=weighted.check_weighted,
-    macs=convolution.macs,
     bias=(2, 1),
     kernels=with_cost_models(
         (

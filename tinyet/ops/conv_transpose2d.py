@@ -32,6 +32,7 @@ from tinyet.opset import (
     Nest,
     Op,
     Pointer,
+    Spans,
     Struct,
     library_call,
     library_kernels,
@@ -112,23 +113,23 @@ def reached(out: int, size: int, tap: int, stride: int, dilation: int, before: i
 
 
 def iterate(node: Node) -> Iteration:
-    """An element of the input goes to as many of the output as there are taps."""
-    nest, a, (batch, rows, columns, _) = Nest(), attrs_of(node), node.input(0).shape
-    out_c, kernel_h, kernel_w, group_c = node.input(1).shape
-    # Elements beyond the image, which are zero, as far as a tap of them lies in the output.
-    beside_y = -(-a.dilation_h * (kernel_h - 1) // a.stride_h)
-    beside_x = -(-a.dilation_w * (kernel_w - 1) // a.stride_w)
-    sizes = batch, rows + 2 * beside_y, columns + 2 * beside_x, a.groups, out_c // a.groups
-    n, y, x, g, o = nest.all_parallel(sizes)
-    y, x = y - beside_y, x - beside_x
+    """An element of the input goes to as many of the output as there are taps. Beside the image is zero."""
+    nest, a, (batch, out_h, out_w, out_c) = Nest(), attrs_of(node), node.output.shape
+    _, kernel_h, kernel_w, group_c = node.input(1).shape
+    n, y, x, g, o = nest.all_parallel((batch, out_h, out_w, a.groups, out_c // a.groups))
     i, j, c = nest.all_reduced((kernel_h, kernel_w, group_c))
     channel = (out_c // a.groups) * g + o
-    zero = zero_of(node.input(0).type)
-    inputs = [operand(n, y, x, group_c * g + c, outside=zero), operand(channel, i, j, c)]
-    out_y = a.stride_h * y + a.dilation_h * i - a.pad_top
-    out_x = a.stride_w * x + a.dilation_w * j - a.pad_left
+    rows = Spans(1, _reached(out_h, kernel_h, a.stride_h, a.dilation_h, a.pad_top))
+    columns = Spans(2, _reached(out_w, kernel_w, a.stride_w, a.dilation_w, a.pad_left))
+    image = operand(n, rows, columns, group_c * g + c, outside=zero_of(node.input(0).type))
     bias = None if node.optional_input(2) is None else operand(channel)
-    return nest.iteration([*inputs, bias], [operand(n, out_y, out_x, channel)])
+    return nest.iteration([image, operand(channel, i, j, c), bias], [operand(n, y, x, channel)])
+
+
+def _reached(out: int, kernel: int, stride: int, dilation: int, pad: int) -> tuple[tuple[int, int], ...]:
+    """For each index of the output, the first of those that its taps reach, and how many from there on."""
+    firsts = (-((dilation * (kernel - 1) - pad - i) // stride) for i in range(out))
+    return tuple((first, max((i + pad) // stride - first + 1, 0)) for i, first in enumerate(firsts))
 
 
 def part(node: Node, axis: int, count: int) -> ConvTranspose2d:
@@ -314,7 +315,7 @@ OP = Op(
     iteration=iterate,
     part=part,
     check=weighted.check_weighted,
-    macs=macs,
+    products=macs,
     bias=(2, 1),
     kernels=library_kernels(
         "tinyet_conv_transpose2d",

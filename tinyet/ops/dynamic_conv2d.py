@@ -54,7 +54,6 @@ OP = Op(
     part=convolution.part,
     over_time=dynamic.over_time,
     check=dynamic.check,
-    macs=convolution.macs,
     kernels=(
         Kernel(
             "tinyet_dynamic_depthwise_f32",

@@ -47,7 +47,6 @@ OP = Op(
     iteration=dynamic.whole_input(fully_connected.iterate),
     over_time=dynamic.over_time,
     check=dynamic.check,
-    macs=fully_connected.macs,
     kernels=(
         Kernel(
             "tinyet_dynamic_linear_f32",

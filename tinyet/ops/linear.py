@@ -112,7 +112,6 @@ OP = Op(
     iteration=fully_connected.iterate,
     over_time=fully_connected.over_time,
     check=weighted.check_weighted,
-    macs=fully_connected.macs,
     bias=(2, 1),
     kernels=with_cost_models(
         (

@@ -158,7 +158,6 @@ OP = Op(
     iteration=fully_connected.iterate,
     over_time=fully_connected.over_time,
     check=check,
-    macs=fully_connected.macs,
     bias=(2, 1),
     kernels=tuple(
         Kernel(

@@ -112,10 +112,6 @@ def factor(node: Node) -> Multiplier:
     return quantize_multiplier(real_factor(node))
 
 
-def macs(node: Node) -> int:
-    return node.output.type.count * node.input(0).shape[-1]
-
-
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     a, b = inputs[0], inputs[1]
     assert a is not None
@@ -196,7 +192,6 @@ OP = Op(
     reference=reference,
     iteration=iterate,
     check=check,
-    macs=macs,
     kernels=library_kernels(
         "tinyet_matmul", ("s8", "s16", "f32"), lower, ("tinyet_matmul.h",), cost_model=CostModel(multiplied)
     ),

@@ -76,6 +76,6 @@ def operator(op_of: Callable[[Node], Op]) -> Op:
         inputs=(0, MAX_VALUES),
         reference=reference,
         check=check,
-        macs=macs,
+        products=macs,
         kernels=(),
     )

@@ -58,7 +58,7 @@ from tinyet.opset.kernel import (
     signature,
     with_cost_models,
 )
-from tinyet.opset.op import Op, Reference, no_complaint, no_macs
+from tinyet.opset.op import Op, Reference, no_complaint
 from tinyet.opset.over_time import OverTime, TimeAxes, TimeRule, along, each_step, whole
 from tinyet.opset.questions import described, follows, pointwise
 from tinyet.opset.roles import AXES, AXIS, PER_AXIS, SHAPE, Role, reordered, roles
@@ -135,7 +135,6 @@ __all__ = [
     "library_kernels",
     "mixing",
     "no_complaint",
-    "no_macs",
     "only_strides",
     "opaque",
     "operand",

@@ -19,6 +19,7 @@ A map may say more than is true (an element that is said to be read, and is not)
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -219,6 +220,18 @@ def everything(node: Node) -> Iteration:
 # ---------------------------------------------------------------- questions
 
 
+def contractions(space: Iteration | str) -> int:
+    """The products that are added up where two inputs are indexed by the same reduced dimension, as in a matrix product
+    or a convolution, one at each point of the iteration; 0 for everything else."""
+    if isinstance(space, str):
+        return 0
+    indexed = [{dim for axis in read.axes for dim in axis.dims} for read in space.inputs if read is not None]
+    shared = {dim for one, other in itertools.combinations(indexed, 2) for dim in one & other}
+    if not any(space.kind(dim) is Kind.REDUCED for dim in shared):
+        return 0
+    return math.prod(dim.size for dim in space.dims)
+
+
 def footprint(
     space: Iteration, read: AxisMap, written: AxisMap, first: int, last: int
 ) -> tuple[int, int] | None:
@@ -227,7 +240,10 @@ def footprint(
     low: int | None = None
     high: int | None = None
     for known in _solutions(space, written, first, last):
-        start, end = _range(space, read, known)
+        found = _range(space, read, known)
+        if found is None:
+            continue
+        start, end = found
         low, high = start if low is None else min(low, start), end if high is None else max(high, end)
     return None if low is None or high is None else (low, high)
 
@@ -256,8 +272,9 @@ def _solutions(
             yield {main: (start, end), **{dim: (v, v) for (dim, _), v in zip(others, values, strict=True)}}
 
 
-def _range(space: Iteration, read: AxisMap, known: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
-    """The least and the greatest index where some dimensions are within a range, the others anything."""
+def _range(space: Iteration, read: AxisMap, known: Mapping[int, tuple[int, int]]) -> tuple[int, int] | None:
+    """The least and the greatest index where some dimensions are within a range, the others anything; None where no
+    index is read."""
 
     def of(dim: int) -> tuple[int, int]:
         start, end = known.get(dim, (0, space.dims[dim].size - 1))
@@ -266,7 +283,7 @@ def _range(space: Iteration, read: AxisMap, known: Mapping[int, tuple[int, int]]
 
     if isinstance(read, Spans):
         start, end = of(read.dim)
-        taken = read.spans[start : end + 1]
-        return min(s for s, _ in taken), max(s + n - 1 for s, n in taken)
+        taken = [(first, count) for first, count in read.spans[start : end + 1] if count]
+        return (min(s for s, _ in taken), max(s + n - 1 for s, n in taken)) if taken else None
     ends = [sorted(c * v for v in of(dim)) for dim, c in read.terms]
     return read.offset + sum(e[0] for e in ends), read.offset + sum(e[1] for e in ends)

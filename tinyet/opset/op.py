@@ -7,17 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tinyet.ir import Array, Attrs, Node, Shape
-from tinyet.opset.iteration import Iterate, opaque
+from tinyet.opset.iteration import Iterate, contractions, opaque
 from tinyet.opset.kernel import Kernel
 from tinyet.opset.over_time import OverTime, mixes
 from tinyet.opset.tiles import TileMaps, never
 
 Part = Callable[[Node, int, int], Attrs | None]
 Reference = Callable[[Node, Sequence[Array | None]], tuple[Array, ...]]
-
-
-def no_macs(node: Node) -> int:
-    return 0
 
 
 def no_complaint(node: Node) -> str | None:
@@ -41,7 +37,7 @@ class Op:
     inputs:     how many there are, at least and at most; those beyond the least may be absent.
     check:      what is wrong with the dtypes, the quantization or the values of this node's constants and attributes,
                 or None. It is asked after `infer`, and with the rest of the rule by rule.complaints.
-    macs:       multiply-accumulates of one inference.
+    products:   multiply-accumulates of one inference, of an operator that is no contraction of two operands.
     inplace:    inputs that an output of the same byte size may overwrite while they are read.
     same_scale: the integer form moves or selects values only: every input and output has the same quantization.
     view:       the bytes do not change at all: the output is its input under another shape.
@@ -65,7 +61,7 @@ class Op:
     kernels: tuple[Kernel, ...]
     inputs: tuple[int, int] = (1, 1)
     check: Callable[[Node], str | None] = no_complaint
-    macs: Callable[[Node], int] = no_macs
+    products: Callable[[Node], int] | None = None
     inplace: tuple[int, ...] = ()
     same_scale: bool = False
     view: bool = False
@@ -80,3 +76,7 @@ class Op:
     @property
     def name(self) -> str:
         return self.attrs.name
+
+    def macs(self, node: Node) -> int:
+        """Multiply-accumulates of one inference."""
+        return contractions(self.iteration(node)) if self.products is None else self.products(node)

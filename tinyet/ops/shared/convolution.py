@@ -89,11 +89,6 @@ def part(node: Node, axis: int, _count: int) -> Window:
     return unpadded(attrs_of(node), axis)
 
 
-def macs(node: Node) -> int:
-    _, kernel_h, kernel_w, group_c = node.input(1).shape
-    return node.output.type.count * kernel_h * kernel_w * group_c
-
-
 def rows(node: Node) -> TileMap | None:
     """In float, what is outside the image is left out of the sums, which no value of it does."""
     integer = node.input(0).dtype is not DType.FLOAT32

@@ -45,10 +45,6 @@ def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
     return TimeRule((0,), axis, lambda _steps: node.attrs)
 
 
-def macs(node: Node) -> int:
-    return node.output.type.count * node.input(1).shape[1]
-
-
 def exact_sums(_node: Node, numbers: Float64, weights: Array) -> Float64:
     """The sums of the products, (rows, N), of integers in float64 less their zero point."""
     # Within the bound of `exact_dtype`, so the order in which a matrix product adds makes no difference.
