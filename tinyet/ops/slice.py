@@ -13,7 +13,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
 from tinyet.ops.shared.shapes import expect_axis
-from tinyet.opset import AXIS, Iteration, Nest, Op, TimeAxes, TimeRule, operand
+from tinyet.opset import AXIS, START, STOP, Iteration, Nest, Op, TimeAxes, TimeRule, operand
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Slice(Attrs):
 
     name: ClassVar[str] = "slice"
     axis: int = field(metadata=AXIS)
-    start: int
-    stop: int
+    start: int = field(metadata=START)
+    stop: int = field(metadata=STOP)
     step: int = 1
 
 

@@ -61,7 +61,7 @@ from tinyet.opset.kernel import (
 from tinyet.opset.op import Op, Reference, no_complaint
 from tinyet.opset.over_time import OverTime, TimeAxes, TimeRule, along, each_step, whole
 from tinyet.opset.questions import described, follows, pointwise
-from tinyet.opset.roles import AXES, AXIS, PER_AXIS, SHAPE, Role, reordered, roles
+from tinyet.opset.roles import AXES, AXIS, GROUPS, PER_AXIS, SHAPE, START, STOP, Role, reordered, roles
 from tinyet.opset.rule import complaints, tensor_complaint
 from tinyet.opset.tiles import TileMap, TileMaps, each_row, has_rows, tile_node
 
@@ -69,10 +69,13 @@ __all__ = [
     "AXES",
     "AXIS",
     "DENSE",
+    "GROUPS",
     "NO_LAYOUTS",
     "ONE",
     "PER_AXIS",
     "SHAPE",
+    "START",
+    "STOP",
     "WIDTH",
     "AccessOrder",
     "AccessOrders",

@@ -6,6 +6,7 @@ whoever reorders or shortens a tensor can change the attributes along.
     class Slice(Attrs):
         axis: int = field(metadata=AXIS)
         start: int = field(metadata=START)
+        stop: int = field(metadata=STOP)
 
 Axes are those of the first input. An attribute without a role is the same whatever happens to the tensors.
 """
@@ -22,12 +23,16 @@ from tinyet.ir import Attrs, Shape
 
 
 class Role(Enum):
-    """AXIS: an axis. AXES: several of them. PER_AXIS: an entry for each axis. SHAPE: the shape of the output."""
+    """AXIS: an axis. AXES: several of them. PER_AXIS: for each axis, what is added before and behind. START, STOP:
+    bounds along the axis. SHAPE: the shape of the output. GROUPS: runs of channels, each for itself."""
 
     AXIS = "axis"
     AXES = "axes"
     PER_AXIS = "per_axis"
+    START = "start"
+    STOP = "stop"
     SHAPE = "shape"
+    GROUPS = "groups"
 
 
 def _metadata(role: Role) -> Mapping[str, Role]:
@@ -37,7 +42,10 @@ def _metadata(role: Role) -> Mapping[str, Role]:
 AXIS = _metadata(Role.AXIS)
 AXES = _metadata(Role.AXES)
 PER_AXIS = _metadata(Role.PER_AXIS)
+START = _metadata(Role.START)
+STOP = _metadata(Role.STOP)
 SHAPE = _metadata(Role.SHAPE)
+GROUPS = _metadata(Role.GROUPS)
 
 
 def roles(attrs: Attrs) -> Iterator[tuple[str, Role]]:
@@ -55,5 +63,6 @@ def reordered(attrs: Attrs, order: Sequence[int], shape: Shape) -> Attrs:
         Role.PER_AXIS: lambda entries: tuple(entries[axis] for axis in order),
         Role.SHAPE: lambda _: shape,
     }
-    changes = {name: change[role](getattr(attrs, name)) for name, role in roles(attrs)}
+    found = ((name, role) for name, role in roles(attrs) if role in change)
+    changes = {name: change[role](getattr(attrs, name)) for name, role in found}
     return dataclasses.replace(attrs, **changes) if changes else attrs

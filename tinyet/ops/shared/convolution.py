@@ -4,7 +4,7 @@ exact sums, packed weights."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from tinyet.ops.shared.window import (
     window_steps,
     zero_of,
 )
-from tinyet.opset import Constant, Iteration, Nest, Struct, TileMap, TimeAxes, TimeRule, operand
+from tinyet.opset import GROUPS, Constant, Iteration, Nest, Struct, TileMap, TimeAxes, TimeRule, operand
 
 HEADERS = ("tinyet_conv2d.h",)
 PAIRS = (*HEADERS, "tinyet_int16x2.h")
@@ -45,7 +45,7 @@ class Convolution(Window):
     Weights and bias are constants. clamp: real bounds of the fused activation: (0, inf) is ReLU.
     """
 
-    groups: int = 1
+    groups: int = field(default=1, metadata=GROUPS)
     clamp: tuple[float, float] = NO_CLAMP
 
 
