@@ -138,9 +138,9 @@ def _absorbed(node: Node, flow: Flow, axis: int, known: Mapping[Tensor, Known]) 
     if space is not None and len(flow.links) == 1 and contractions(space):
         # One matrix by another: what a channel of the one is multiplied with makes no difference.
         (link,) = flow.links
-        zero = _zeros(node.input(link.index), known)
-        if len(link.source) == len(result) and node.inputs.count(node.input(link.index)) == 1:
-            result[link.target] |= zero[link.source]
+        x = node.input(link.index)
+        if x in known and len(link.source) == len(result) and node.inputs.count(x) == 1:
+            result[link.target] |= _zeros(x, known)[link.source]
         return result
     if isinstance(node.attrs, BatchNorm) and node.attrs.axis == axis:
         if node.output.dtype is not DType.FLOAT32:
@@ -163,10 +163,8 @@ def _absorbed(node: Node, flow: Flow, axis: int, known: Mapping[Tensor, Known]) 
 
 
 def _zeros(tensor: Tensor, known: Mapping[Tensor, Known]) -> Mask:
-    """The channels of a value that are known to stand for 0."""
-    quant, of = tensor.type.quant, known.get(tensor)
-    if of is None:
-        return np.zeros(1, np.bool_)
+    """The channels of a value of which some are known that stand for 0."""
+    quant, of = tensor.type.quant, known[tensor]
     return np.asarray(of.mask & (of.values == (0 if quant is None else quant.one_zero_point)))
 
 
@@ -238,11 +236,14 @@ def removable(
             if flow is None or product is None:
                 stay.update(found.groups(read).tolist())
                 continue
-            needed = ~_zeros(read, known) & ~_zeros(node.input(product.other), known)
+            needed = np.ones(read.shape[product.axis], np.bool_)
+            for factor in (read, node.input(product.other)):
+                if factor in known:
+                    needed &= ~_zeros(factor, known)
             if flow.weights is not None:
                 shares[node], needed = _shares(node, flow.weights, known.get(read))
             elif node.input(product.other).is_constant:
-                needed = needed & _used(node, product)
+                needed &= _used(node, product)
             stay.update(found.groups(read)[needed].tolist())
     for tensor in found.axes:
         groups = found.groups(tensor).tolist()
