@@ -336,7 +336,7 @@ class _Reader:
         weights = self.weights()
         if weights is not None and self.made(weights) != self.space.outputs[0].axes[axis]:
             weights = None
-        if not written.dims:
+        if not written.dims or any(self.space.kind(dim) is not Kind.PARALLEL for dim in written.dims):
             return None
         links, fixed, own, bounded = [], [np.empty(0, np.intp)], False, set[int]()
         for index, tensor in enumerate(self.node.inputs):
@@ -384,7 +384,7 @@ class _Reader:
         return source[inside], target[inside]
 
     def by_group(self, index: Sum, shared: tuple[int, ...]) -> bool:
-        """Whether it is one dimension, or runs of equal length that follow one another."""
+        """Whether it is one dimension, or the operator's groups, runs of equal length that follow one another."""
         own = [(dim, c) for dim, c in index.terms if dim not in shared]
         if len(shared) != 1 or len(index.terms) != len(own) + 1:
             return False
@@ -392,7 +392,8 @@ class _Reader:
         if not own:
             return abs(factor) == 1
         length = math.prod(self.space.dims[dim].size for dim, _ in own)
-        return factor == length and not index.offset and min(c for _, c in own) == 1
+        grouped = any(role is Role.GROUPS for _, role in roles(self.node.attrs))
+        return grouped and factor == length and not index.offset and min(c for _, c in own) == 1
 
     def values(self, index: Sum, shared: tuple[int, ...]) -> Index:
         """(values of the shared dimension, those of the others): the indices."""
