@@ -204,6 +204,7 @@ OP = Op(
     over_time=over_time,
     check=check,
     same_scale=True,
+    rounds=lambda _node: True,
     kernels=with_cost_models(
         (
             *library_kernels(

@@ -345,6 +345,7 @@ OP = Op(
     iteration=iterate,
     check=check_moved,
     same_scale=True,
+    rounds=lambda node: attrs_of(node).mode != "nearest",
     kernels=(
         nearest_kernel("s8"),
         nearest_kernel("s16"),

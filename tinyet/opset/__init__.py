@@ -60,7 +60,7 @@ from tinyet.opset.kernel import (
 )
 from tinyet.opset.op import Op, Reference, no_complaint
 from tinyet.opset.over_time import OverTime, TimeAxes, TimeRule, along, each_step, whole
-from tinyet.opset.questions import described, follows, pointwise
+from tinyet.opset.questions import described, follows, monotone, moves, pointwise
 from tinyet.opset.roles import AXES, AXIS, GROUPS, PER_AXIS, SHAPE, START, STOP, Role, reordered, roles
 from tinyet.opset.rule import complaints, tensor_complaint
 from tinyet.opset.tiles import TileMap, TileMaps, each_row, has_rows, tile_node
@@ -137,6 +137,8 @@ __all__ = [
     "library_call",
     "library_kernels",
     "mixing",
+    "monotone",
+    "moves",
     "no_complaint",
     "only_strides",
     "opaque",
