@@ -61,7 +61,7 @@ def kept_of(node: Node, flow: Flow, axes: Mapping[Tensor, int], seed: int) -> di
 
 @pytest.mark.parametrize("name", NAMES)
 def test_without_channels(name: str) -> None:
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(strategy_of(name), st.integers(0, 3), st.integers(0, 2**32 - 1))
     def check(case: Case, axis: int, seed: int) -> None:
         node, axes = case.node, axes_of(case.node, axis)

@@ -338,7 +338,8 @@ class _Reader:
             weights = None
         if not written.dims or any(self.space.kind(dim) is not Kind.PARALLEL for dim in written.dims):
             return None
-        links, fixed, own, bounded = [], [np.empty(0, np.intp)], False, set[int]()
+        links, fixed, reached = list[Link](), [np.empty(0, np.intp)], [np.empty(0, np.intp)]
+        own, bounded = False, set[int]()
         for index, tensor in enumerate(self.node.inputs):
             if tensor is None:
                 continue
@@ -349,8 +350,12 @@ class _Reader:
                     own = True
                     continue
                 pairs = self.pairs(place, written, tensor.shape[a], size)
-                if pairs is None or (self.repeats(index) and len(np.unique(pairs[1])) < size):
+                if pairs is None:
                     return None
+                # What is left of a part must be something that the attributes can say.
+                if len(np.unique(pairs[0])) < tensor.shape[a] and not self.says(Role.START):
+                    return None
+                reached.append(pairs[1])
                 if not tensor.is_constant and self.axes.get(tensor) == a and index not in self.space.whole:
                     links.append(Link(index, *pairs))
                 else:
@@ -359,12 +364,17 @@ class _Reader:
         stay = np.unique(np.concatenate(fixed))
         if not (links or own or bounded) or len(stay) == size:
             return None
+        if not own and len(np.unique(np.concatenate(reached))) < size and not self.adds():
+            return None
         return Flow(axis, tuple(links), weights=weights, bounded=frozenset(bounded), fixed=stay)
 
-    def repeats(self, index: int) -> bool:
-        """Whether what lies outside of an input is made of what is inside."""
-        read = self.space.inputs[index]
-        return read is not None and read.outside == "edge"
+    def says(self, role: Role) -> bool:
+        return any(role is each for _, each in roles(self.node.attrs))
+
+    def adds(self) -> bool:
+        """Whether attributes say how many channels are added to those of the inputs, which are made of none of them."""
+        repeats = any(read is not None and read.outside == "edge" for read in self.space.inputs)
+        return self.says(Role.PER_AXIS) and not repeats
 
     def pairs(self, read: AxisMap, written: AxisMap, size: int, count: int) -> tuple[Index, Index] | None:
         """Indices of an input's axis of this size and of the output's axis that are tied together, enough of them to
@@ -392,8 +402,9 @@ class _Reader:
         if not own:
             return abs(factor) == 1
         length = math.prod(self.space.dims[dim].size for dim, _ in own)
-        grouped = any(role is Role.GROUPS for _, role in roles(self.node.attrs))
-        return grouped and factor == length and not index.offset and min(c for _, c in own) == 1
+        return (
+            self.says(Role.GROUPS) and factor == length and not index.offset and min(c for _, c in own) == 1
+        )
 
     def values(self, index: Sum, shared: tuple[int, ...]) -> Index:
         """(values of the shared dimension, those of the others): the indices."""
