@@ -330,8 +330,8 @@ def lstm(rng: np.random.Generator) -> Node:
         of_gates(rng, "w_hh", (4 * units, outputs), 4),
     )
     w_hr = of_gates(rng, "w_hr", (outputs, units), 1) if projected else None
-    sequence_too, tabled = rng.random(2) < (0.5, 0.3)
-    rule = Lstm(sequence=bool(sequence_too), arithmetic="tflm" if tabled and not projected else "litert")
+    sequence_too, tflm = rng.random(2) < (0.5, 0.3)
+    rule = Lstm(sequence=bool(sequence_too), arithmetic="tflm" if tflm and not projected else "litert")
     return layer(rule, (x, h, c, *matrices, None, w_hr), (h, c))
 
 
@@ -399,7 +399,7 @@ DRAWN: Mapping[type[Attrs], Draw] = {
 
 
 def of_type(node: Node, dtypes: str) -> Node:
-    """An int8 node with int16 activations ("s16"), int4 weights ("s8w4") or all in float ("f32"), where that is what a
+    """An int8 node with int16 activations ("s16"), int4 weights ("s8_w4") or all in float ("f32"), where that is what a
     kernel computes."""
     if dtypes == "s16":
         tensors: dict[Tensor, Tensor] = {
@@ -407,7 +407,7 @@ def of_type(node: Node, dtypes: str) -> Node:
         }
     elif dtypes == "f32":
         tensors = {t: as_float(t) for t in (*node.inputs, *node.outputs) if t is not None}
-    elif dtypes == "s8w4" and len(node.inputs) > 1:
+    elif dtypes == "s8_w4" and len(node.inputs) > 1:
         tensors = {node.input(1): narrowed(node.input(1))}
     else:
         return node

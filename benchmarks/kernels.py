@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernels of cortex_m beside the portable ones: instructions of each layer of DS-CNN and ResNet8, of depthwise
-layers of other kinds, and of operators that work element by element, pool or resize.
+layers of other kinds, of layers with int4 weights, transposed convolutions and pools, and of operators that work
+element by element.
 
-    python benchmarks/kernels.py [ds_cnn|resnet8|depthwise|elementwise ...] [--board mps2_an386] [--optimize speed]
-                                 [--kernel SYMBOL ...] [--results NAME]
+    python benchmarks/kernels.py [ds_cnn|resnet8|depthwise|others|elementwise ...] [--board mps2_an386]
+                                 [--optimize speed] [--kernel SYMBOL ...] [--each] [--results NAME]
 
 Weights and inputs are random; every output is compared with the operator's reference. Counts are executed
-instructions in QEMU, not cycles. --kernel computes every layer by it that it takes; flash is what the kernel says it
-costs, constants and code.
+instructions in QEMU, not cycles. --kernel computes every layer by it that it takes; of several the first one that takes
+a layer, or with --each one after another, a report each. Flash is what the kernel says it costs, constants and code.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.linear import Linear
+from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.maximum import Maximum
 from tinyet.ops.mean import Mean
 from tinyet.ops.mul import Mul
@@ -180,7 +183,36 @@ def elementwise() -> list[Node]:
     ]
 
 
-LAYERS: dict[str, list[Node]] = {**MODELS, "elementwise": elementwise()}
+def int4(node: Node) -> Node:
+    """The same layer with int4 weights."""
+    w = node.input(1)
+    values = np.clip(w.array // 16, -7, 7).astype(np.int8)
+    return node.replace(
+        inputs=[node.input(0), constant("w", values, w.type.quant, DType.INT4), node.inputs[2]]
+    )
+
+
+def transposed(size: tuple[int, int, int], out_c: int, kernel: int) -> Node:
+    attrs = ConvTranspose2d(stride_h=2, stride_w=2, clamp=NONE)
+    return weighted(attrs, activation("x", (1, *size)), (out_c, kernel, kernel, size[2]), False)
+
+
+def others() -> list[Node]:
+    """Layers with int4 weights, transposed convolutions and pools."""
+    pools: list[Attrs] = []
+    for kind in (MaxPool2d, AvgPool2d):
+        pools.append(kind(kernel_h=2, kernel_w=2, stride_h=2, stride_w=2))
+        pools.append(kind(kernel_h=3, kernel_w=3, pad_top=1, pad_bottom=1, pad_left=1, pad_right=1))
+    return [
+        int4(conv((16, 16, 64), 64, (1, 1))),
+        int4(conv((16, 16, 64), 0, (3, 3))),
+        transposed((8, 8, 32), 16, 2),
+        transposed((8, 8, 32), 16, 3),
+        *[of_one_scale(attrs, activation("x", (1, 16, 16, 32), relu=False)) for attrs in pools],
+    ]
+
+
+LAYERS: dict[str, list[Node]] = {**MODELS, "others": others(), "elementwise": elementwise()}
 """What can be reported, by name."""
 
 
@@ -235,7 +267,9 @@ def run(
         for name, text in {**files, "model_desc.c": description}.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
-        elf = build_firmware(board, sorted(folder.rglob("*.c")), [folder], folder / "build")
+        elf = build_firmware(
+            board, sorted(folder.rglob("*.c")), [folder], folder / "build", flags=("-O2", "-g1")
+        )
         size = measure(elf)
         # Without the digest of a kernel's text, and what the compiler adds.
         code = {re.sub(r"(_[0-9a-f]{8})?(\..*)?$", "", s.name): s.bytes for s in size.largest("flash", 1000)}
@@ -326,11 +360,18 @@ def main() -> None:
     parser.add_argument("--board", default="mps2_an386")
     parser.add_argument("--optimize", choices=OPTIMIZE, default="balanced")
     parser.add_argument("--kernel", action="append", default=[], metavar="SYMBOL")
+    parser.add_argument("--each", action="store_true", help="a report for each --kernel by itself")
     record.add_option(parser)
     args = parser.parse_args()
     board = load_board(args.board)
     optimize = check_optimize(args.optimize)
-    record.write(args.results, {name: report(name, board, optimize, args.kernel) for name in args.models})
+    figures: dict[str, object] = {}
+    for name in args.models:
+        if args.each:
+            figures[name] = {symbol: report(name, board, optimize, [symbol]) for symbol in args.kernel}
+        else:
+            figures[name] = report(name, board, optimize, args.kernel)
+    record.write(args.results, figures)
 
 
 if __name__ == "__main__":

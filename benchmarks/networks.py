@@ -23,7 +23,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.record import add_option, write
-from tests.networks.measure import WORSE_DB, Result, measure
+from tests.networks.measure import EXACT_DB, WORSE_DB, Result, measure
 from tests.networks.suite import NETWORKS
 from tinyet.errors import TinyetError
 
@@ -73,7 +73,12 @@ def main() -> int:
         mean = sum(result.difference for result in results) / len(results)
         console.print(f"worst {least.difference:+.1f} dB ({least.network.name}), mean {mean:+.1f} dB")
     rows = [
-        {"name": r.network.name, "theme": r.network.theme, "plain_db": r.plain_db, "ours_db": r.ours_db}
+        {
+            "name": r.network.name,
+            "theme": r.network.theme,
+            "plain_db": round(min(r.plain_db, EXACT_DB), 1),
+            "ours_db": round(min(r.ours_db, EXACT_DB), 1),
+        }
         for r in results
     ]
     write(options.results, rows)

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recurrent classifiers: what they cost whole, and unrolled step by step.
 
-    python benchmarks/recurrent.py [--only NAME ...] [--steps N ...] [--unrolled] [--int16] [--tflm]
-                                   [--board NAME]
+    python benchmarks/recurrent.py [--only NAME ...] [--forms FORM ...] [--steps N ...] [--board NAME] [--results NAME]
+    python benchmarks/recurrent.py --cores [--results NAME]
 
 LSTM and GRU layers of 32 units over sequences of 10 features, one layer, two, and one in both directions; the last step
 is classified. Instructions of one inference as QEMU counts them on an emulated board, a Cortex-M4, flash and RAM of the
 application, and CPU seconds: `compile` from the module to the program, `plan` kernels, order and memory for the board.
 Every run is compared with the host reference bit for bit. dB: against the float model, on other samples than those
-calibrated with. --unrolled: each layer taken apart as torch does it, for as many steps as one cares to wait for.
---int16: int16 activations instead of int8 ones. --tflm: LSTMs in TFLM's arithmetic, as those of .tflite files.
+calibrated with. Forms: `whole`; `unrolled`, each layer taken apart as torch does it; `int16`, int16 activations instead
+of int8 ones; `tflm`, LSTMs in TFLM's arithmetic, as those of .tflite files. Without --only and --steps each form is
+measured for the networks and the steps that FORMS has.
+
+--cores: instead, single layers of 16 inputs and 32 units over 20 steps, in int8, on emulated boards of each core.
 """
 
 import argparse
@@ -17,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +29,10 @@ import torch
 from torch import nn
 from torch.export import ExportedProgram
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import tinyet
+from benchmarks import record
 from tinyet.boards import load_board
 from tinyet.deployment import deploy
 from tinyet.ops.lstm import Lstm
@@ -61,6 +67,53 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
+@dataclass(frozen=True)
+class Form:
+    """How a network is compiled, and for which networks and numbers of steps it is measured."""
+
+    networks: tuple[str, ...]
+    steps: tuple[int, ...]
+    apart: bool = False
+    wide: bool = False
+    tflm: bool = False
+
+
+FORMS = {
+    "whole": Form(tuple(NETWORKS), (20, 200)),
+    "unrolled": Form(("lstm", "gru", "gru, both directions"), (20,), apart=True),
+    "int16": Form(("lstm", "gru"), (20, 200), wide=True),
+    "tflm": Form(("lstm", "lstm, two layers"), (20, 200), tflm=True),
+}
+
+
+LAYERS: dict[str, Callable[..., nn.Module]] = {
+    "LSTM": nn.LSTM,
+    "the same in TFLM's arithmetic": nn.LSTM,
+    "GRU": nn.GRU,
+    "plain, tanh": nn.RNN,
+}
+CORES = {
+    "M55, Helium": ("mps3_an547", "cortex_m,portable"),
+    "M4, DSP": ("mps2_an386", "cortex_m,portable"),
+    "M4, portable": ("mps2_an386", "portable"),
+    "M3": ("mps2_an385", "portable"),
+    "M0": ("microbit", "portable"),
+    "RV32IMAC": ("riscv32_virt", "portable"),
+}
+"""Boards and delegates."""
+
+
+class Layer(nn.Module):
+    """The states of all steps."""
+
+    def __init__(self, kind: Callable[..., nn.Module]) -> None:
+        super().__init__()
+        self.layer = kind(16, UNITS, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)[0]
+
+
 def unrolled(model: nn.Module, x: torch.Tensor) -> ExportedProgram:
     """The module's program with its recurrent layers taken apart."""
     wanted = {"aten::lstm", "aten::gru"}
@@ -84,21 +137,21 @@ def in_tflm(program: Program) -> Program:
     return replace(program, graph=program.graph.replace(nodes=nodes))
 
 
-def row(name: str, steps: int, board: str, *, apart: bool, wide: bool, tflm: bool) -> tuple[object, ...]:
+def row(name: str, steps: int, board: str, form: str) -> dict[str, Any]:
     """Figures of one network. Raises SystemExit where the board computes anything else than the host."""
     torch.manual_seed(0)
     model = NETWORKS[name]().eval()
     data = torch.randn(CALIBRATION + EVALUATION, steps, FEATURES)
     calibration, evaluation = list(data[:CALIBRATION].split(1)), data[CALIBRATION:]
-    quantizer = TinyetQuantizer(int16_config() if wide else int8_config())
+    quantizer = TinyetQuantizer(int16_config() if FORMS[form].wide else int8_config())
     start = time.process_time()
-    if apart:
+    if FORMS[form].apart:
         program = tinyet.compile(
             unrolled(model, calibration[0]), calibration=calibration, quantizer=quantizer
         )
     else:
         program = tinyet.compile(model, (calibration[0],), calibration=calibration, quantizer=quantizer)
-    if tflm:
+    if FORMS[form].tflm:
         program = in_tflm(program)
     compiled = time.process_time()
     deployment = deploy(program.graph, load_board(board).target)
@@ -112,37 +165,72 @@ def row(name: str, steps: int, board: str, *, apart: bool, wide: bool, tflm: boo
         result = project.validate(evaluation[:RUNS].numpy())
     if result.mismatches:
         sys.exit(f"{name}, {steps} steps: the board differs from the host")
-    seconds = compiled - start, planned - compiled
-    return (
-        len(deployment.steps), f"{result.count:,}", f"{result.macs:,}", f"{result.flash_bytes:,}",
-        f"{result.ram_bytes:,}", *(f"{s:.1f} s" for s in seconds), f"{sqnr_db(exact, found.reshape(exact.shape)):.1f}",
-    )  # fmt: skip
+    return {
+        "network": name,
+        "form": form,
+        "steps": steps,
+        "calls": len(deployment.steps),
+        "instructions": result.count,
+        "macs": result.macs,
+        "flash_bytes": result.flash_bytes,
+        "ram_bytes": result.ram_bytes,
+        "compile_s": round(compiled - start, 1),
+        "plan_s": round(planned - compiled, 1),
+        "sqnr_db": round(sqnr_db(exact, found.reshape(exact.shape)), 1),
+    }
+
+
+def on_cores(name: str) -> dict[str, Any]:
+    """Instructions of a layer on each core, and its multiply-accumulates."""
+    torch.manual_seed(0)
+    model, data = Layer(LAYERS[name]).eval(), torch.randn(CALIBRATION, 20, 16)
+    program = tinyet.compile(model, (data[:1],), calibration=list(data.split(1)))
+    if "TFLM" in name:
+        program = in_tflm(program)
+    found: dict[str, int] = {}
+    for core, (board, delegates) in CORES.items():
+        with tempfile.TemporaryDirectory() as where:
+            project = tinyet.generate(
+                program, board, Path(where) / "project", kind="cmake", delegates=delegates.split(",")
+            )
+            project.build()
+            result = project.validate(data[:1].numpy())
+        if result.mismatches:
+            sys.exit(f"{name}: {board} differs from the host")
+        (layer,) = [each for each in result.layers if each.op in ("lstm", "gru", "rnn")]
+        found[core] = layer.instructions or 0
+    return {"layer": name, "macs": layer.macs, "instructions": found}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="*", choices=NETWORKS, default=list(NETWORKS))
-    parser.add_argument("--steps", nargs="*", type=int, default=[20, 50, 200])
-    parser.add_argument("--unrolled", action="store_true")
-    parser.add_argument("--int16", action="store_true")
-    parser.add_argument("--tflm", action="store_true")
+    parser.add_argument("--only", nargs="*", choices=NETWORKS)
+    parser.add_argument("--forms", nargs="*", choices=FORMS, default=list(FORMS))
+    parser.add_argument("--steps", nargs="*", type=int)
     parser.add_argument("--board", default=BOARD)
+    parser.add_argument("--cores", action="store_true")
+    record.add_option(parser)
     arguments = parser.parse_args()
+    if arguments.cores:
+        layers = []
+        for name in LAYERS:
+            layers.append(on_cores(name))
+            print(layers[-1], flush=True)
+        record.write(arguments.results, layers)
+        return
     heads = ("calls", "instructions", "MACs", "flash", "RAM", "compile", "plan", "dB")
-    print(f"{'network':24}{'steps':>6}", *(f"{head:>13}" for head in heads), flush=True)
-    for name in arguments.only:
-        for steps in arguments.steps:
-            cells = row(
-                name,
-                steps,
-                arguments.board,
-                apart=arguments.unrolled,
-                wide=arguments.int16,
-                tflm=arguments.tflm,
-            )
-            print(f"{name:24}{steps:>6}", *(f"{cell!s:>13}" for cell in cells), flush=True)
+    print(f"{'network':24}{'form':10}{'steps':>6}", *(f"{head:>13}" for head in heads), flush=True)
+    rows = []
+    for form in arguments.forms:
+        for name in arguments.only or FORMS[form].networks:
+            for steps in arguments.steps or FORMS[form].steps:
+                found = row(name, steps, arguments.board, form)
+                cells = list(found.values())[3:]
+                print(f"{name:24}{form:10}{steps:>6}", *(f"{cell:>13,}" for cell in cells), flush=True)
+                rows.append(found)
+    record.write(arguments.results, rows)
 
 
 if __name__ == "__main__":

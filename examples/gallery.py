@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -74,11 +75,12 @@ def trained(make: Callable[[], nn.Module], train: Callable[[nn.Module], None], w
 
 @dataclass(frozen=True)
 class Options:
-    """plot: where a copy of the plot goes, or None."""
+    """plot, json: where a copy of the plot and what was measured go, or None."""
 
     board: Board
     out: Path
     plot: Path | None
+    json: Path | None
 
 
 def options(description: str, name: str, weights: Path) -> Options:
@@ -90,11 +92,12 @@ def options(description: str, name: str, weights: Path) -> Options:
     parser.add_argument("--out", default=f"build/{name}", type=Path, help="the project's directory")
     parser.add_argument("--train", action="store_true", help="train again, instead of taking the weights")
     parser.add_argument("--plot", type=Path, help="also write the plot here; an .svg or .png file")
+    parser.add_argument("--json", type=Path, help="also write what was measured here")
     given = parser.parse_args()
     board = load_board(given.board)
     if given.train:
         weights.unlink(missing_ok=True)
-    return Options(board, given.out, given.plot)
+    return Options(board, given.out, given.plot, given.json)
 
 
 @dataclass(frozen=True)
@@ -166,9 +169,12 @@ def accuracies(deployment: Deployment) -> list[Row]:
     ]
 
 
-def show(deployment: Deployment, metrics: Sequence[Row]) -> None:
+def show(given: Options, deployment: Deployment, metrics: Sequence[Row]) -> None:
     """Print what was measured as a table, and where to look next."""
     result, project = deployment.result, deployment.project
+    if given.json is not None:
+        measured = {**result.to_json(), "metrics": dict(metrics), "flash_bytes": deployment.size.flash}
+        given.json.write_text(json.dumps(measured), encoding="utf-8")
     console = Console()
     table = Table(title=f"{project.name} on an emulated {project.board.title}", show_header=False)
     table.add_column(style="bold")

@@ -93,16 +93,20 @@ def _kernels(op: Op, dtypes: str) -> str:
 
 
 def _int8(op: Op) -> str:
-    narrow, even = _kernels(op, "s8w4"), _kernels(op, "s8even")
+    narrow, even = _kernels(op, "s8_w4"), _kernels(op, "s8_rne")
     narrow = f"; int4 weights: {narrow}" if narrow else ""
     return _kernels(op, "s8") + narrow + (f"; rounded to even: {even}" if even else "")
 
 
 def _conversions(op: Op) -> str:
     def spelled(kernel: Kernel) -> str:
-        return f"`{kernel.symbol}` ({kernel.dtypes.replace('_', ' → ')})"
+        source, _, result = kernel.dtypes.partition("_")
+        types = source if result in ("", "acc32") else f"{source} → {result.removesuffix('_rne')}"
+        return f"`{kernel.symbol}` ({types})"
 
-    return ", ".join(spelled(k) for k in op.kernels if k.dtypes not in ("s8", "s8w4", "s8even", "s16", "f32"))
+    return ", ".join(
+        spelled(k) for k in op.kernels if k.dtypes not in ("s8", "s8_w4", "s8_rne", "s16", "f32")
+    )
 
 
 def operator_rows() -> list[tuple[str, ...]]:

@@ -7,11 +7,14 @@ counts are shown and never asserted on: what hypothesis draws decides which kern
 
 from __future__ import annotations
 
+import functools
 import os
 import re
-import sys
+import subprocess
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,15 +42,26 @@ class Slowest:
 
     def __init__(self) -> None:
         self.runs: Counter[str] = Counter()
-        self._active = True
-        # An audit hook hears every process that starts, whichever function starts it. It cannot be removed.
-        sys.addaudithook(self._hear)
+        # All that starts a process does it with this class. (An audit hook would hear everything else, too: of all of
+        # Python's time, the fiftieth part.)
+        self._start = subprocess.Popen.__init__
 
-    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
-        if event == "subprocess.Popen" and self._active:
-            file = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
-            if file.startswith("tests/"):
-                self.runs[file] += compiler_runs(arguments[1])
+        @functools.wraps(self._start)
+        def counted(started: subprocess.Popen[Any], args: Any, *others: Any, **options: Any) -> None:
+            self._count(args)
+            self._start(started, args, *others, **options)
+
+        self._starts_with(counted)
+
+    @staticmethod
+    def _starts_with(start: Callable[..., None]) -> None:
+        place: Any = subprocess.Popen
+        place.__init__ = start
+
+    def _count(self, words: object) -> None:
+        file = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
+        if file.startswith("tests/"):
+            self.runs[file] += compiler_runs(words)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
@@ -55,7 +69,7 @@ class Slowest:
         self.runs.update(getattr(node, "workeroutput", {}).get(KEY, {}))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        self._active = False
+        self._starts_with(self._start)
         output: dict[str, object] | None = getattr(session.config, "workeroutput", None)
         if output is not None:
             output[KEY] = dict(self.runs)

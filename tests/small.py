@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small int8 program and its float twin, made by hand: conv + relu, pooling, reshape, linear. No torch."""
+"""A small int8 program and its float graph, made by hand: conv + relu, pooling, reshape, linear. No torch."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from tests.calls.board import STRICT
 from tests.ops.cases import write_files
 from tinyet import ops
 from tinyet.boards import Board, load_board
@@ -304,7 +305,9 @@ def harness(
     program: Program, deployment: Deployment, board: Board, where: Path, spoil: Callable[[str], str] = str
 ) -> Path:
     """The elf for a board."""
-    return build_firmware(board, sources(program, deployment, where, spoil), [where], where / "build")
+    return build_firmware(
+        board, sources(program, deployment, where, spoil), [where], where / "build", flags=STRICT
+    )
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from tinyet.budget.fit import (
     objective_of,
     peak_tensors,
 )
-from tinyet.budget.fusion import StreamAnalysis, streams_of
+from tinyet.budget.fusion import FusionGroupAnalysis, fusion_groups_of
 from tinyet.budget.room import Flash, PlannedStack, room_of
 from tinyet.build.size import Size, measure
 from tinyet.compiler import DEFAULT_BOARD
@@ -198,7 +198,7 @@ class Analysis:
     kernel_front: tuple[KernelFrontPoint, ...]
     kernel_front_gap: int
     plans: tuple[PlanAnalysis, ...]
-    fusion_groups: tuple[StreamAnalysis, ...]
+    fusion_groups: tuple[FusionGroupAnalysis, ...]
     whole_arena_bytes: int | None
     ram_bytes: int | None = None
     stack: StackUse | None = None
@@ -211,7 +211,7 @@ class Analysis:
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""
         return {
-            "version": 3,
+            "version": 4,
             "name": self.name,
             "board": self.board,
             "cpu": self.cpu,
@@ -257,7 +257,11 @@ class Analysis:
             else self.stack.with_data(self.ram_bytes),
             "stack": None if self.stack is None else self.stack.to_json(),
             "fusion_groups": [
-                {**vars(one), "layers": list(one.layers), "windows": [vars(window) for window in one.windows]}
+                {
+                    **vars(one),
+                    "layers": list(one.layers),
+                    "line_buffers": [vars(buffer) for buffer in one.line_buffers],
+                }
                 for one in self.fusion_groups
             ],
             "whole_arena_bytes": self.whole_arena_bytes,
@@ -481,7 +485,7 @@ def analyze_deployment(
         ),
         ram_bytes=None if size is None else size.ram,
         stack=stack,
-        fusion_groups=streams_of(deployment),
+        fusion_groups=fusion_groups_of(deployment),
         whole_arena_bytes=None if decision.untiled is None else decision.untiled.arena_bytes,
     )
 
@@ -489,13 +493,13 @@ def analyze_deployment(
 def _least(deployment: Deployment) -> int:
     """Bytes that every plan takes, whichever kernels there are in whichever order."""
     graph, plan = deployment.graph, deployment.plan
-    given = sum(t.type.bytes for t in graph.inputs if plan.taken_rows(t) is None)
+    given = sum(t.type.bytes for t in graph.inputs if plan.input_line_buffer(t) is None)
     return max([given, *(t.type.bytes for t in graph.outputs)])
 
 
 def _there(plan: MemoryPlan, tensor: Tensor) -> int:
     """Bytes of the arena that a layer's output takes: of its window, where it passes through one."""
-    window = plan.window(tensor)
+    window = plan.line_buffer(tensor)
     if window is not None:
         return window.bytes
     return plan.size(tensor)

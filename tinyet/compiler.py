@@ -204,13 +204,13 @@ def compiled(
         progress=progress,
     )
     graph, notes = passes.run(lowered.graph, float_io=float_io, prune=prune, stateful=stateful, dump=written)
-    twin = None
+    float_graph = None
     if lowered.float_graph is not None and lowered.float_graph is not lowered.graph:
-        # A module in it that was lowered before is quantized all the same; the twin takes floats none the less.
+        # A module in it that was lowered before is quantized all the same; the float graph takes floats none the less.
         # It keeps its channels: which of them are constant is not the same before and after quantizing.
-        twin, _ = passes.run(lowered.float_graph, float_io=True, prune=False, stateful=stateful)
+        float_graph, _ = passes.run(lowered.float_graph, float_io=True, prune=False, stateful=stateful)
     names = () if labels is None else check_labels(labels, graph.user_outputs[0], "labels")
-    program = Program(name, graph, twin, (*lowered.notes, *notes), names)
+    program = Program(name, graph, float_graph, (*lowered.notes, *notes), names)
     if strict:
         require_integer(program, lowered.in_float)
     program = measured(program, lowered.samples, evaluation)

@@ -18,7 +18,7 @@ from tinyet.errors import DataError, ModelError, ProgramError
 from tinyet.errors.arguments import over_time_given, path_given
 from tinyet.files.atomic import write_whole
 from tinyet.files.reading import read_bounded
-from tinyet.files.sniffing import foreign_of
+from tinyet.files.sniffing import sniff
 from tinyet.ir import Array, DType, Graph, Note, State, Tensor
 from tinyet.ir.limits import MAX_TEXT
 from tinyet.messages.stages import stage
@@ -219,11 +219,13 @@ class Program:
         asked = over_time_given(axis, hop, edges)
         axes = axes_of(asked, self.inputs, channels_last=channels_last)
         found = stream(self.graph, axes, hop=asked.hop, edges=asked.edges)
-        twin = self.float_graph and stream(self.float_graph, axes, hop=found.hop, edges=asked.edges).graph
+        float_graph = (
+            self.float_graph and stream(self.float_graph, axes, hop=found.hop, edges=asked.edges).graph
+        )
         same = found.graph.outputs[0].type.count == self.outputs[0].type.count
         labels = self.labels if same else ()  # where answers are steps, there are fewer of them
         notes = (*self.notes, *found.notes)
-        return replace(self, graph=found.graph, float_graph=twin, notes=notes, labels=labels)
+        return replace(self, graph=found.graph, float_graph=float_graph, notes=notes, labels=labels)
 
     def values(self, inputs: Sequence[Array]) -> Mapping[Tensor, Array]:
         """Every value of the graph, as after a reset, for inputs already in the program's own dtypes."""
@@ -325,7 +327,7 @@ def load(path: str | Path) -> Program:
     if path.suffix in (".py", ".pt2"):
         hint = f"program = tinyet.compile(…), or tinyet compile {path.name} -o {path.stem}.tet, makes a program of it"
         raise ProgramError("this is a model, and load reads programs", str(path), hint)
-    if path.suffix != ".tet" and path.is_file() and (other := foreign_of(path)) is not None:
+    if path.suffix != ".tet" and path.is_file() and (other := sniff(path)) is not None:
         raise ProgramError(other.what, other.where, other.hint)
     try:
         data = read_bounded(path, MAX_FILE_BYTES)

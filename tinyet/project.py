@@ -521,7 +521,7 @@ class Project:
         if self.evaluation is not None:
             refuse_indices(self.program.graph, self.evaluation.arrays)
             return make_samples(tensors, self.evaluation.arrays, self.evaluation.labels)
-        return Samples((tuple(pattern_inputs(tensors)),), made_up=True)
+        return Samples((tuple(pattern_inputs(tensors)),), synthetic=True)
 
     def _check_harness(self) -> None:
         """Raise ProjectError when the project has nothing to run the model with."""

@@ -18,7 +18,7 @@ import numpy as np
 from tinyet.answers import Answers
 from tinyet.cycles.estimate import CycleEstimate, Work
 from tinyet.data import Samples, predicted, prepare_inputs
-from tinyet.data.warnings import doubts_of_fit, doubts_of_labels, fits_of
+from tinyet.data.warnings import fit_warnings, fits_of, label_warnings
 from tinyet.deployment import Deployment, Step
 from tinyet.device.device import Device, DeviceFault, ModelFailed, RunResult
 from tinyet.device.protocol import Info
@@ -34,10 +34,10 @@ from tinyet.stack.bound import Bound
 
 Progress = Callable[[int, int], None]
 
-# The float twin is slow in numpy and an error figure needs no thousand samples.
+# The float graph is slow in numpy and an error figure needs no thousand samples.
 DEFAULT_SQNR_SAMPLES = 32
 
-MADE_UP = "the sample is synthetic: it proves the bits and says nothing of accuracy"
+SYNTHETIC = "the sample is synthetic: it proves the bits and says nothing of accuracy"
 GIVE_DATA = (
     "--evaluation FILE.npz gives labelled data, here or to `tinyet generate`, which keeps it in the project"
 )
@@ -96,7 +96,7 @@ class Counted:
 class ValidationResult(Counted):
     """The measurements of `validate`.
 
-    outputs: a list of arrays a sample, as the device gave them. made_up: there was no data, and the one sample is a
+    outputs: a list of arrays a sample, as the device gave them. synthetic: there was no data, and the one sample is a
     pattern; no layer has an SQNR then, because that of a pattern means nothing. count: mean per inference, in
     `count_unit`: "instructions" in an emulator, "cycles" on hardware, "nanoseconds" on the host; one is never printed
     as another. ram_bytes: static data, the arena included, without the stack; flash_bytes: code and constants;
@@ -104,9 +104,9 @@ class ValidationResult(Counted):
     first sample that nothing interrupts; None where it cannot be measured. stack_bound: what it takes at most, with
     the calls that get there, or why there is no bound; None where the firmware cannot be looked into (on the host, or
     flashed by somebody else). ram_with_stack_bytes: the application's static data and what it takes of the stack at
-    most, None where one of them is not known. clipped: share of the samples' real values
-    that lie outside of the inputs' calibrated ranges; None where no input takes such. doubts: what is doubtful about
-    the samples, a sentence each. estimate: of cycles, where it was asked for; it is no count, wherever the model ran.
+    most, None where one of them is not known. clipped: share of the samples' real values that lie outside
+    of the inputs' calibrated ranges; None where no input takes such. data_warnings: what is doubtful about the samples,
+    a sentence each. estimate: of cycles, where it was asked for; it is no count, wherever the model ran.
     oracle: how the answers compare with those of the model's original runtime, where that was asked. answers: how far
     the host reference's are from the float model's on these samples; None without a float model, and for a made-up
     sample.
@@ -129,9 +129,9 @@ class ValidationResult(Counted):
     stack_bytes: int | None
     layers: tuple[LayerResult, ...]
     outputs: list[list[Array]]
-    made_up: bool = False
+    synthetic: bool = False
     clipped: float | None = None
-    doubts: tuple[str, ...] = ()
+    data_warnings: tuple[str, ...] = ()
     estimate: CycleEstimate | None = None
     oracle: Agreement | None = None
     stack_bound: Bound | None = None
@@ -150,8 +150,8 @@ class ValidationResult(Counted):
     @property
     def data_note(self) -> str | None:
         """The limits of the data, and the way to get better data; None where it has none."""
-        if self.made_up:
-            return f"{MADE_UP}: no accuracy and no SQNR; {GIVE_DATA}"
+        if self.synthetic:
+            return f"{SYNTHETIC}: no accuracy and no SQNR; {GIVE_DATA}"
         return f"no accuracy, because the data has no labels; {GIVE_DATA}" if self.accuracy is None else None
 
     def with_estimate(self, estimate: CycleEstimate) -> ValidationResult:
@@ -168,12 +168,12 @@ class ValidationResult(Counted):
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""
         return {
-            "version": 3,
+            "version": 4,
             "on": self.on,
             "board": self.board,
             "bit_exact": self.bit_exact,
             "samples": self.samples,
-            "made_up": self.made_up,
+            "synthetic": self.synthetic,
             "data_note": self.data_note,
             "mismatches": self.mismatches,
             "first_mismatch": None if self.first_mismatch is None else _plain(self.first_mismatch),
@@ -190,7 +190,7 @@ class ValidationResult(Counted):
             "stack_bound": None if self.stack_bound is None else self.stack_bound.to_json(),
             "ram_with_stack_bytes": self.ram_with_stack_bytes,
             "clipped": self.clipped,
-            "doubts": list(self.doubts),
+            "data_warnings": list(self.data_warnings),
             "estimate": None if self.estimate is None else self.estimate.to_json(),
             "oracle": None if self.oracle is None else self.oracle.to_json(),
             "answers": None if self.answers is None else self.answers.to_json(),
@@ -257,9 +257,9 @@ def validate(
             "the device holds another program than the project", hint="build (and flash) the project again"
         )
     _check_description(info, deployment)
-    exact_graph = None if samples.made_up else program.float_graph
+    exact_graph = None if samples.synthetic else program.float_graph
     classifies = bool(program.labels) or names_classes(program.graph)
-    twin = None if exact_graph is None else Judge(graph, exact_graph, classifies)
+    judge = None if exact_graph is None else Judge(graph, exact_graph, classifies)
     tally = _Tally(len(deployment.steps), len(deployment.events))
     outputs: list[list[Array]] = []
     mismatches, first = 0, None
@@ -282,8 +282,8 @@ def validate(
             first = first or locate_mismatch(deployment, device, [*raw, *states], values, i)
         tally.counts(run.layer_counts, run.event_counts, run.total)
         exact = None
-        if twin is not None and (i < sqnr_samples or samples.labels is not None):
-            exact = twin.add(values, arrays, None if samples.labels is None else samples.labels[i])
+        if judge is not None and (i < sqnr_samples or samples.labels is not None):
+            exact = judge.add(values, arrays, None if samples.labels is None else samples.labels[i])
         if samples.labels is not None:
             tally.label(samples.labels[i], got, wanted, exact)
         if progress is not None:
@@ -304,12 +304,12 @@ def validate(
             step.source,
             step.macs,
             tally.mean(tally.layers[step.index]),
-            None if twin is None else twin.comparison.sqnr_db(step.node.outputs[0]),
+            None if judge is None else judge.comparison.sqnr_db(step.node.outputs[0]),
             _parts(step, tally, len(deployment.steps)),
         )
         for step in deployment.steps
     )
-    clipped, doubts = _doubts(graph.user_inputs, graph.user_outputs, samples)
+    clipped, data_warnings = _data_warnings(graph.user_inputs, graph.user_outputs, samples)
     return ValidationResult(
         on=on,
         board=board,
@@ -318,7 +318,7 @@ def validate(
         first_mismatch=first,
         accuracy=tally.share(tally.right_device),
         host_accuracy=tally.share(tally.right_host),
-        float_accuracy=tally.share(tally.right_float) if twin is not None else None,
+        float_accuracy=tally.share(tally.right_float) if judge is not None else None,
         count=tally.mean(tally.total),
         count_unit=device.count_unit,
         macs=deployment.macs,
@@ -328,14 +328,14 @@ def validate(
         stack_bytes=stack or None,
         layers=layers,
         outputs=outputs,
-        made_up=samples.made_up,
+        synthetic=samples.synthetic,
         clipped=clipped,
-        doubts=doubts,
+        data_warnings=data_warnings,
         stack_bound=stack_bound,
         ram_with_stack_bytes=None
         if sizes.ram_bytes is None or sizes.stack_bytes is None
         else sizes.ram_bytes + sizes.stack_bytes,
-        answers=None if twin is None else beginning_as_known(program, twin.answers("evaluation")),
+        answers=None if judge is None else beginning_as_known(program, judge.answers("evaluation")),
     )
 
 
@@ -350,7 +350,7 @@ def sample_bytes(inputs: Sequence[Tensor], samples: Samples) -> Iterator[list[by
         yield as_bytes(prepare_inputs(inputs, list(arrays)))
 
 
-def _doubts(
+def _data_warnings(
     inputs: Sequence[Tensor], outputs: Sequence[Tensor], samples: Samples
 ) -> tuple[float | None, tuple[str, ...]]:
     """The share of clipped values, and what is doubtful about the samples."""
@@ -360,7 +360,7 @@ def _doubts(
     labels = None if samples.labels is None else np.asarray(samples.labels)
     return (
         sum(fit.outside * fit.values.count for fit in fits) / values if values else None,
-        (*doubts_of_fit(fits), *doubts_of_labels(labels, outputs[0].type.count)),
+        (*fit_warnings(fits), *label_warnings(labels, outputs[0].type.count)),
     )
 
 

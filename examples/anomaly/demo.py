@@ -110,7 +110,7 @@ def main() -> int:
         ("false alarms, other healthy motors", f"{(good > threshold).mean():.1%}"),
     ]
     rows += [(f"found: {fault}", f"{(part > threshold).mean():.1%}") for fault, part in by_fault.items()]
-    gallery.show(deployment, rows)
+    gallery.show(options, deployment, rows)
     gallery.plot(
         options, NAME, lambda figure: draw(figure, good, by_fault, lifetime, threshold), inches=(9.0, 3.4)
     )

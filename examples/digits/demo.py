@@ -33,7 +33,7 @@ def main() -> int:
         board=options.board,
         out=options.out,
     )
-    gallery.show(deployment, gallery.accuracies(deployment))
+    gallery.show(options, deployment, gallery.accuracies(deployment))
     found = deployment.outputs.argmax(1)
     gallery.plot(
         options,

@@ -102,6 +102,7 @@ def main() -> int:
     printed = gallery.run_application(deployment.project)
     exact = printed == expected(deployment.program, stream)
     gallery.show(
+        options,
         deployment,
         [
             *gallery.accuracies(deployment),

@@ -52,7 +52,7 @@ def main() -> int:
         board=options.board,
         out=options.out,
     )
-    gallery.show(deployment, gallery.accuracies(deployment))
+    gallery.show(options, deployment, gallery.accuracies(deployment))
     found = deployment.outputs.reshape(len(labels), -1).argmax(1)
     gallery.plot(
         options, NAME, lambda figure: draw(figure, inputs.numpy(), labels.numpy(), found), inches=(9.0, 3.6)

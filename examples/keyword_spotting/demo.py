@@ -69,7 +69,7 @@ def listen(project: tinyet.Project) -> list[Heard]:
 
 
 def agrees(program: tinyet.Program, sound: np.ndarray, heard: Heard) -> bool:
-    """Whether the board computed the twin's cepstra and, from these, the host reference's scores."""
+    """Whether the board computed the reference's cepstra and, from these, the host reference's scores."""
     cepstra = mfcc.mfcc(sound)
     scores = program.run(keywords.features(cepstra[None])[0].numpy(), as_float=False)
     return np.array_equal(heard.cepstra, cepstra) and np.array_equal(heard.scores, np.ravel(scores))
@@ -122,10 +122,14 @@ def main() -> int:
     heard = listen(deployment.project)
     exact = [agrees(deployment.program, *pair) for pair in zip(sounds, heard, strict=True)]
     gallery.show(
+        options,
         deployment,
         [
             *gallery.accuracies(deployment),
-            ("front end + network = twin, bit for bit", f"{all(exact)} ({len(exact)} microphone buffers)"),
+            (
+                "front end + network = reference, bit for bit",
+                f"{all(exact)} ({len(exact)} microphone buffers)",
+            ),
             ("instructions of the front end, 1 s", f"{np.mean([h.front_end for h in heard]):,.0f}"),
             ("flash without the recordings", f"{deployment.size.flash - sounds.nbytes:,} bytes"),
         ],

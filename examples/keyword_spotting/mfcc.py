@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The twin of mfcc.c in numpy: the same integers, bit for bit, from the same tables, which it also writes.
+"""The reference of mfcc.c in numpy: the same integers, bit for bit, from the same tables, which it also writes.
 
     python examples/keyword_spotting/mfcc.py mfcc_tables.h
 
@@ -91,7 +91,7 @@ def _literal(values: Integers) -> str:
     return "{" + ",\n".join(rows) + "}"
 
 
-# ---------------------------------------------------------------- the twin
+# ---------------------------------------------------------------- the reference
 
 
 def frames(samples: npt.ArrayLike) -> Integers:

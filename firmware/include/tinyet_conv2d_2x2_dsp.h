@@ -5,13 +5,13 @@
  * two loads, where four pixels by two channels (tinyet_conv2d_dsp.h) need three: that one is for cores whose loads cost by
  * the word.
  *
- * Inputs lie in scratch as pairs of neighbouring bytes of a kernel row (tinyet_dsp_widen), where it is dilated of each tap;
+ * Inputs lie in scratch as pairs of neighbouring bytes of a kernel row (tinyet_widen_dsp), where it is dilated of each tap;
  * for each pair a word of both pixels. Where such bytes are odd in number, the last one is paired with that of the next. The
  * weight stream, in words, for each pair of output channels a, b (the last pair
  * overlaps the one before where out_c is odd):
  *   bias a, b | for each pair of input values, filled up to an even number: its weights for a, and for b |
  *   multiplier a, b | offset a, b | shift a, b, which are missing where the rounding is one-sided
- * Weights and bias have the shift before the multiplication (tinyet_dsp_before) in them. */
+ * Weights and bias have the shift before the multiplication (tinyet_before_dsp) in them. */
 #ifndef TINYET_CONV2D_2X2_DSP_H
 #define TINYET_CONV2D_2X2_DSP_H
 
@@ -105,26 +105,26 @@ enum { TINYET_DSP_TOGETHER = 8 };
 /* `together` times two channels. */
 #define TINYET_DSP_TWO_CHANNELS(LOOP, ROUND)                   \
   TINYET_DSP_TWO_ENTER                                         \
-  ".set tinyet_dsp_at, 0\n"                                    \
+  ".set tinyet_at_dsp, 0\n"                                    \
   ".rept %c[together]\n"                                       \
   "ldrd r2, r4, [r0], #8\n"                                    \
   "ldr r7, [sp]\n" LOOP ROUND                                  \
-  ".if tinyet_dsp_at == 2 * (%c[together] - 1)\n"              \
+  ".if tinyet_at_dsp == 2 * (%c[together] - 1)\n"              \
   "ldrd r5, r6, [sp, #8]\n"                                    \
   ".else\n"                                                    \
   "ldr r5, [sp, #8]\n"                                         \
   ".endif\n"                                                   \
-  "strb r2, [r5, #%c[step] + tinyet_dsp_at]\n"                 \
-  "strb r4, [r5, #%c[step] + tinyet_dsp_at + 1]\n"             \
-  "strb r3, [r5, #tinyet_dsp_at + 1]\n"                        \
-  ".if tinyet_dsp_at\n"                                        \
-  "strb r1, [r5, #tinyet_dsp_at]\n"                            \
+  "strb r2, [r5, #%c[step] + tinyet_at_dsp]\n"                 \
+  "strb r4, [r5, #%c[step] + tinyet_at_dsp + 1]\n"             \
+  "strb r3, [r5, #tinyet_at_dsp + 1]\n"                        \
+  ".if tinyet_at_dsp\n"                                        \
+  "strb r1, [r5, #tinyet_at_dsp]\n"                            \
   ".elseif %c[together] == 1\n"                                \
   "strb r1, [r5], #2\n"                                        \
   ".else\n"                                                    \
   "strb r1, [r5]\n"                                            \
   ".endif\n"                                                   \
-  ".set tinyet_dsp_at, tinyet_dsp_at + 2\n"                    \
+  ".set tinyet_at_dsp, tinyet_at_dsp + 2\n"                    \
   ".endr\n"                                                    \
   ".if %c[together] > 1\n"                                     \
   "add r5, r5, #2 * %c[together]\n"                            \
@@ -158,10 +158,10 @@ enum { TINYET_DSP_TOGETHER = 8 };
 
 /* `channels` channels, an even number, of one or two pixels (`at_once`), whose outputs are `step` bytes apart. pairs: of input
  * values, even. unroll: steps of two pairs of straight code, which divide them. */
-TINYET_DSP_INLINE void tinyet_dsp_two_pixels(const int32_t *weights, const uint32_t *pixels, int8_t *output,
+TINYET_DSP_INLINE void tinyet_two_pixels_dsp(const int32_t *weights, const uint32_t *pixels, int8_t *output,
                                              const int32_t channels, const int32_t step, const int32_t pairs,
                                              const int32_t unroll, const int32_t at_once,
-                                             const tinyet_dsp_rounding rounding) {
+                                             const tinyet_rounding_dsp rounding) {
 #if TINYET_DSP_ASM
   const struct {
     const int32_t *weights;
@@ -203,7 +203,7 @@ TINYET_DSP_INLINE void tinyet_dsp_two_pixels(const int32_t *weights, const uint3
     for (int32_t pair = 0; pair < pairs; pair++, weights += 2, x += at_once) {
       for (int32_t k = 0; k < 4; k++) {
         if (k % 2 < at_once) {
-          sums[k] = tinyet_dsp_smlad((uint32_t)weights[k / 2], x[k % 2], sums[k]);
+          sums[k] = tinyet_smlad_dsp((uint32_t)weights[k / 2], x[k % 2], sums[k]);
         }
       }
     }
@@ -211,7 +211,7 @@ TINYET_DSP_INLINE void tinyet_dsp_two_pixels(const int32_t *weights, const uint3
       const int32_t shift = rounding.form == TINYET_DSP_ONE_SIDED ? 0 : weights[4 + k / 2];
       if (k % 2 < at_once) {
         output[k % 2 * step + c + k / 2] =
-            tinyet_dsp_round_shifted(sums[k], weights[k / 2], weights[2 + k / 2], shift, rounding);
+            tinyet_round_shifted_dsp(sums[k], weights[k / 2], weights[2 + k / 2], shift, rounding);
       }
     }
     weights += rounding.form == TINYET_DSP_ONE_SIDED ? 4 : 6;
@@ -220,7 +220,7 @@ TINYET_DSP_INLINE void tinyet_dsp_two_pixels(const int32_t *weights, const uint3
 }
 
 /* Four times `fours` neighbouring values of two pixels: for each pair a word of both. Where the next ones go. */
-TINYET_DSP_INLINE uint32_t *tinyet_dsp_widen_two(uint32_t *to, const int8_t *a, const int8_t *b, const int32_t fours) {
+TINYET_DSP_INLINE uint32_t *tinyet_widen_two_dsp(uint32_t *to, const int8_t *a, const int8_t *b, const int32_t fours) {
 #if TINYET_DSP_ASM
   const int32_t most = fours % 8 == 0 ? 8 : (fours % 7 == 0 ? 7 : (fours % 6 == 0 ? 6 : (fours % 5 == 0 ? 5 : 4)));
   const int32_t turn = fours <= 8 ? fours : most;
@@ -239,8 +239,8 @@ TINYET_DSP_INLINE uint32_t *tinyet_dsp_widen_two(uint32_t *to, const int8_t *a, 
       : "r2", "r3", "r4", "r5", "memory", "cc");
 #else
   for (int32_t i = 0; i < fours; i++, to += 4) {
-    tinyet_dsp_widen(to, a + 4 * i, 4, 2);
-    tinyet_dsp_widen(to + 1, b + 4 * i, 4, 2);
+    tinyet_widen_dsp(to, a + 4 * i, 4, 2);
+    tinyet_widen_dsp(to + 1, b + 4 * i, 4, 2);
   }
 #endif
   return to;
@@ -249,23 +249,23 @@ TINYET_DSP_INLINE uint32_t *tinyet_dsp_widen_two(uint32_t *to, const int8_t *a, 
 /* Scratch behind the inputs: a kernel row of padding, and one for each pixel that an edge of the image cuts. */
 typedef struct {
   int8_t *blank, *cut[2];
-} tinyet_dsp_edges;
+} tinyet_edges_dsp;
 
 /* Rows and columns that a kernel spans. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_span_h(const tinyet_dsp_conv2d_shape s) { return (s.kernel_h - 1) * s.dilation_h + 1; }
-TINYET_DSP_INLINE int32_t tinyet_dsp_span_w(const tinyet_dsp_conv2d_shape s) { return (s.kernel_w - 1) * s.dilation_w + 1; }
+TINYET_DSP_INLINE int32_t tinyet_span_h_dsp(const tinyet_conv2d_shape_dsp s) { return (s.kernel_h - 1) * s.dilation_h + 1; }
+TINYET_DSP_INLINE int32_t tinyet_span_w_dsp(const tinyet_conv2d_shape_dsp s) { return (s.kernel_w - 1) * s.dilation_w + 1; }
 
 /* Whether no kernel reaches over an edge of the image. */
-TINYET_DSP_INLINE int tinyet_dsp_inside(const tinyet_dsp_conv2d_shape s) {
-  return s.pad_top == 0 && (s.out_h - 1) * s.stride_h + tinyet_dsp_span_h(s) <= s.in_h && s.pad_left == 0 &&
-         (s.out_w - 1) * s.stride_w + tinyet_dsp_span_w(s) <= s.in_w;
+TINYET_DSP_INLINE int tinyet_inside_dsp(const tinyet_conv2d_shape_dsp s) {
+  return s.pad_top == 0 && (s.out_h - 1) * s.stride_h + tinyet_span_h_dsp(s) <= s.in_h && s.pad_left == 0 &&
+         (s.out_w - 1) * s.stride_w + tinyet_span_w_dsp(s) <= s.in_w;
 }
 
 /* Where the bytes lie that a kernel row, or its tap `kx` where it is dilated, sees for a pixel. `whole`: all of the kernel is
  * in the image. */
-TINYET_DSP_INLINE const int8_t *tinyet_dsp_bytes_of(const int8_t *input, const int32_t top, const int32_t left,
+TINYET_DSP_INLINE const int8_t *tinyet_bytes_of_dsp(const int8_t *input, const int32_t top, const int32_t left,
                                                     const int32_t ky, const int32_t kx, int8_t *cut, const int8_t *blank,
-                                                    const int whole, const tinyet_dsp_conv2d_shape s) {
+                                                    const int whole, const tinyet_conv2d_shape_dsp s) {
   const int32_t y = top + ky * s.dilation_h, x = left + kx * s.dilation_w;
   const int8_t *const row = input + y * s.in_w * s.in_pixel_stride;
   if (whole) {
@@ -275,7 +275,7 @@ TINYET_DSP_INLINE const int8_t *tinyet_dsp_bytes_of(const int8_t *input, const i
     return blank;
   }
   if (s.dilation_w == 1 && (x < 0 || x + s.kernel_w > s.in_w)) {
-    tinyet_dsp_edge(cut, row, x, s);
+    tinyet_edge_dsp(cut, row, x, s);
     return cut;
   }
   return row + x * s.in_pixel_stride;
@@ -284,41 +284,41 @@ TINYET_DSP_INLINE const int8_t *tinyet_dsp_bytes_of(const int8_t *input, const i
 /* Where the kernel lies for one or two pixels (`at_once`). */
 typedef struct {
   int32_t top[2], left[2];
-} tinyet_dsp_places;
+} tinyet_places_dsp;
 
 /* The values being gathered: their destination, and the last of an odd number, which wait for those of the next row. */
 typedef struct {
   uint32_t *to, odd[2];
   int32_t waits;
-} tinyet_dsp_gathered;
+} tinyet_gathered_dsp;
 
 /* What kernel row `ky` sees there, or its tap `kx` where it is dilated. */
-TINYET_DSP_INLINE tinyet_dsp_gathered tinyet_dsp_gather_row(tinyet_dsp_gathered g, const int8_t *input, const int32_t ky,
-                                                            const int32_t kx, const tinyet_dsp_places p, const int32_t at_once,
-                                                            const int whole, const tinyet_dsp_edges edges,
-                                                            const tinyet_dsp_conv2d_shape s) {
+TINYET_DSP_INLINE tinyet_gathered_dsp tinyet_gather_row_dsp(tinyet_gathered_dsp g, const int8_t *input, const int32_t ky,
+                                                            const int32_t kx, const tinyet_places_dsp p, const int32_t at_once,
+                                                            const int whole, const tinyet_edges_dsp edges,
+                                                            const tinyet_conv2d_shape_dsp s) {
   const int32_t count = (s.dilation_w == 1 ? s.kernel_w : 1) * s.in_c, second = at_once - 1;
-  const int8_t *const a = tinyet_dsp_bytes_of(input, p.top[0], p.left[0], ky, kx, edges.cut[0], edges.blank, whole, s);
+  const int8_t *const a = tinyet_bytes_of_dsp(input, p.top[0], p.left[0], ky, kx, edges.cut[0], edges.blank, whole, s);
   const int8_t *b = a;
   if (at_once == 2) {
-    b = tinyet_dsp_bytes_of(input, p.top[1], p.left[1], ky, kx, edges.cut[1], edges.blank, whole, s);
+    b = tinyet_bytes_of_dsp(input, p.top[1], p.left[1], ky, kx, edges.cut[1], edges.blank, whole, s);
     if (count >= 4) {
-      g.to = tinyet_dsp_widen_two(g.to, a, b, count / 4);
+      g.to = tinyet_widen_two_dsp(g.to, a, b, count / 4);
     }
   } else {
-    tinyet_dsp_widen(g.to, a, count & ~3, 1);
+    tinyet_widen_dsp(g.to, a, count & ~3, 1);
     g.to += count / 4 * 2;
   }
   if ((count & 2) != 0) {
-    tinyet_dsp_widen(g.to, a + (count & ~3), 2, 1);
-    tinyet_dsp_widen(g.to + second, b + (count & ~3), 2, 1);
+    tinyet_widen_dsp(g.to, a + (count & ~3), 2, 1);
+    tinyet_widen_dsp(g.to + second, b + (count & ~3), 2, 1);
     g.to += at_once;
   }
   if ((count & 1) != 0) {
     const uint32_t last_a = (uint32_t)(int32_t)a[count - 1], last_b = (uint32_t)(int32_t)b[count - 1];
     if (g.waits) {
-      g.to[0] = tinyet_dsp_low_halves(g.odd[0], last_a);
-      g.to[second] = tinyet_dsp_low_halves(g.odd[1], last_b);
+      g.to[0] = tinyet_low_int16x2_dsp(g.odd[0], last_a);
+      g.to[second] = tinyet_low_int16x2_dsp(g.odd[1], last_b);
       g.to += at_once;
     } else {
       g.odd[0] = last_a;
@@ -329,20 +329,20 @@ TINYET_DSP_INLINE tinyet_dsp_gathered tinyet_dsp_gather_row(tinyet_dsp_gathered 
   return g;
 }
 
-/* All that the kernel sees there, in the order of conv2d_two.py. */
-TINYET_DSP_INLINE void tinyet_dsp_gather_two(uint32_t *to, const int8_t *input, const tinyet_dsp_places p,
-                                             const int32_t at_once, const int whole, const tinyet_dsp_edges edges,
-                                             const tinyet_dsp_conv2d_shape s) {
-  tinyet_dsp_gathered g = {to, {0, 0}, 0};
+/* All that the kernel sees there, in the order of conv2d_2x2.py. */
+TINYET_DSP_INLINE void tinyet_gather_two_dsp(uint32_t *to, const int8_t *input, const tinyet_places_dsp p,
+                                             const int32_t at_once, const int whole, const tinyet_edges_dsp edges,
+                                             const tinyet_conv2d_shape_dsp s) {
+  tinyet_gathered_dsp g = {to, {0, 0}, 0};
   if (whole && at_once == 2 && s.dilation_w == 1 && s.kernel_w * s.in_c % 2 != 0) {
 #pragma GCC unroll 3 /* so that it is known which row waits */
     for (int32_t ky = 0; ky < s.kernel_h; ky++) {
-      g = tinyet_dsp_gather_row(g, input, ky, 0, p, at_once, whole, edges, s);
+      g = tinyet_gather_row_dsp(g, input, ky, 0, p, at_once, whole, edges, s);
     }
   } else {
     for (int32_t ky = 0; ky < s.kernel_h; ky++) {
       for (int32_t kx = 0; kx < (s.dilation_w == 1 ? 1 : s.kernel_w); kx++) {
-        g = tinyet_dsp_gather_row(g, input, ky, kx, p, at_once, whole, edges, s);
+        g = tinyet_gather_row_dsp(g, input, ky, kx, p, at_once, whole, edges, s);
       }
     }
   }
@@ -353,19 +353,19 @@ TINYET_DSP_INLINE void tinyet_dsp_gather_two(uint32_t *to, const int8_t *input, 
 }
 
 /* The outputs of one or two pixels, whose inputs are in scratch. */
-TINYET_DSP_INLINE void tinyet_dsp_outputs_of_two(const int32_t *weights, const uint32_t *pixels, int8_t *out,
-                                                 const int32_t pairs, const int32_t at_once, const tinyet_dsp_conv2d_shape s,
-                                                 const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE void tinyet_outputs_of_two_dsp(const int32_t *weights, const uint32_t *pixels, int8_t *out,
+                                                 const int32_t pairs, const int32_t at_once, const tinyet_conv2d_shape_dsp s,
+                                                 const tinyet_rounding_dsp rounding) {
   const int32_t words = 2 * pairs + (rounding.form == TINYET_DSP_ONE_SIDED ? 6 : 8); /* of two channels' weights */
-  tinyet_dsp_two_pixels(weights, pixels, out, s.out_c & ~1, s.out_pixel_stride, pairs, s.unroll, at_once, rounding);
+  tinyet_two_pixels_dsp(weights, pixels, out, s.out_c & ~1, s.out_pixel_stride, pairs, s.unroll, at_once, rounding);
   if (s.out_c % 2 != 0) {
     const int32_t *const last = weights + s.out_c / 2 * words;
-    tinyet_dsp_two_pixels(last, pixels, out + s.out_c - 2, 2, s.out_pixel_stride, pairs, s.unroll, at_once, rounding);
+    tinyet_two_pixels_dsp(last, pixels, out + s.out_c - 2, 2, s.out_pixel_stride, pairs, s.unroll, at_once, rounding);
   }
 }
 
 /* What the rounding leaves out, of all pixels before `end`. */
-TINYET_DSP_INLINE void tinyet_dsp_clamp_pixels(int8_t *end, const tinyet_dsp_conv2d_shape s, const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE void tinyet_clamp_pixels_dsp(int8_t *end, const tinyet_conv2d_shape_dsp s, const tinyet_rounding_dsp rounding) {
   if (rounding.low > -128 || rounding.high < 127) {
     const int32_t pixels = s.batch * s.out_h * s.out_w, dense = s.out_pixel_stride == s.out_c;
     const int32_t run = dense ? pixels * s.out_c : s.out_c; /* bytes without a gap */
@@ -381,17 +381,17 @@ TINYET_DSP_INLINE void tinyet_dsp_clamp_pixels(int8_t *end, const tinyet_dsp_con
  * odd number is alone. s.unroll: steps of two pairs. scratch: 8 bytes a pair of input values, an even number, and where a kernel
  * reaches over an edge three times those of a kernel row, or of a tap where it is dilated, in whole words. */
 TINYET_DSP_INLINE void tinyet_conv2d_s8_w16_im2col_2x2_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                           const int32_t *weights, const tinyet_dsp_conv2d_shape s,
-                                                           const tinyet_dsp_rounding rounding) {
+                                                           const int32_t *weights, const tinyet_conv2d_shape_dsp s,
+                                                           const tinyet_rounding_dsp rounding) {
   const int32_t together = (s.dilation_w == 1 ? s.kernel_w : 1) * s.in_c;
   const int32_t segments = s.kernel_h * (s.dilation_w == 1 ? 1 : s.kernel_w);
   const int32_t pairs = segments * (together / 2) + (segments * (together % 2) + 1) / 2;
   const int32_t even = pairs + pairs % 2, count = s.out_h * s.out_w, room = (together + 3) / 4 * 4;
-  const uint32_t last_top = (uint32_t)(s.in_h - tinyet_dsp_span_h(s)), last_left = (uint32_t)(s.in_w - tinyet_dsp_span_w(s));
-  const int inside = tinyet_dsp_inside(s), may_be = s.in_h >= tinyet_dsp_span_h(s) && s.in_w >= tinyet_dsp_span_w(s);
+  const uint32_t last_top = (uint32_t)(s.in_h - tinyet_span_h_dsp(s)), last_left = (uint32_t)(s.in_w - tinyet_span_w_dsp(s));
+  const int inside = tinyet_inside_dsp(s), may_be = s.in_h >= tinyet_span_h_dsp(s) && s.in_w >= tinyet_span_w_dsp(s);
   uint32_t *const pixels = (uint32_t *)scratch;
   int8_t *const blank = (int8_t *)(pixels + 2 * even);
-  const tinyet_dsp_edges edges = {blank, {blank + room, blank + 2 * room}};
+  const tinyet_edges_dsp edges = {blank, {blank + room, blank + 2 * room}};
   if (!inside) {
     memset(blank, s.zero_point, (size_t)together);
   }
@@ -400,7 +400,7 @@ TINYET_DSP_INLINE void tinyet_conv2d_s8_w16_im2col_2x2_dsp(const int8_t *input, 
     for (int32_t first = 0; first < count; first += 2) {
       const int alone = count % 2 != 0 && first == count - 1;
       int8_t *const out = output + first * s.out_pixel_stride;
-      tinyet_dsp_places p;
+      tinyet_places_dsp p;
       for (int32_t j = 0; j < 2; j++) {
         p.top[j] = y * s.stride_h - s.pad_top;
         p.left[j] = x * s.stride_w - s.pad_left;
@@ -410,40 +410,40 @@ TINYET_DSP_INLINE void tinyet_conv2d_s8_w16_im2col_2x2_dsp(const int8_t *input, 
         }
       }
       if (alone) {
-        tinyet_dsp_gather_two(pixels, input, p, 1, inside, edges, s);
+        tinyet_gather_two_dsp(pixels, input, p, 1, inside, edges, s);
         if (pairs % 2 != 0) {
           pixels[pairs] = 0;
         }
-        tinyet_dsp_outputs_of_two(weights, pixels, out, even, 1, s, rounding);
+        tinyet_outputs_of_two_dsp(weights, pixels, out, even, 1, s, rounding);
         continue;
       }
       if (inside || (may_be && (uint32_t)p.top[0] <= last_top && (uint32_t)p.top[1] <= last_top &&
                      (uint32_t)p.left[0] <= last_left && (uint32_t)p.left[1] <= last_left)) {
-        tinyet_dsp_gather_two(pixels, input, p, 2, 1, edges, s);
+        tinyet_gather_two_dsp(pixels, input, p, 2, 1, edges, s);
       } else {
-        tinyet_dsp_gather_two(pixels, input, p, 2, 0, edges, s);
+        tinyet_gather_two_dsp(pixels, input, p, 2, 0, edges, s);
       }
       if (pairs % 2 != 0) {
         pixels[2 * pairs] = pixels[2 * pairs + 1] = 0;
       }
-      tinyet_dsp_outputs_of_two(weights, pixels, out, even, 2, s, rounding);
+      tinyet_outputs_of_two_dsp(weights, pixels, out, even, 2, s, rounding);
     }
     input += s.in_h * s.in_w * s.in_pixel_stride;
     output += count * s.out_pixel_stride;
   }
-  tinyet_dsp_clamp_pixels(output, s, rounding);
+  tinyet_clamp_pixels_dsp(output, s, rounding);
 }
 
 /* The same for a pointwise one without padding, of an even number of pixels, whose input lies in pairs already: for each two
  * pixels, for each of their channels c, c + 2 and c + 1, c + 3 a word of the first and one of the second. */
 TINYET_DSP_INLINE void tinyet_conv2d_s8_w16_nhw2c2_2x2_dsp(const int8_t *input, int8_t *output, const int32_t *weights,
-                                                           const tinyet_dsp_conv2d_shape s, const tinyet_dsp_rounding rounding) {
+                                                           const tinyet_conv2d_shape_dsp s, const tinyet_rounding_dsp rounding) {
   const uint32_t *pixels = (const uint32_t *)(const void *)input;
   for (const int8_t *const end = output + s.out_w * s.out_pixel_stride; output != end; output += 2 * s.out_pixel_stride) {
-    tinyet_dsp_outputs_of_two(weights, pixels, output, s.in_c / 2, 2, s, rounding);
+    tinyet_outputs_of_two_dsp(weights, pixels, output, s.in_c / 2, 2, s, rounding);
     pixels += s.in_c;
   }
-  tinyet_dsp_clamp_pixels(output, s, rounding);
+  tinyet_clamp_pixels_dsp(output, s, rounding);
 }
 
 #endif

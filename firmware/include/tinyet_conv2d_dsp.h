@@ -11,7 +11,7 @@
  *   bias a, b | for each lane, for each tap: bytes {a0, b0, a1, b1}, the weights of the lane's two channels |
  *   multiplier a, b | offset a, b | shift a, b
  * Weights of int16 are {a0, a1} and {b0, b1}: two words a tap. They and the bias have the shift before the multiplication
- * (tinyet_dsp_before) in them; the words with the shift are missing where the rounding is one-sided.
+ * (tinyet_before_dsp) in them; the words with the shift are missing where the rounding is one-sided.
  * Weights of int4 are a word for two taps, the first one's in the upper halves of the bytes. A half of a byte, its other half
  * zero, is 16 times the weight: so are the sums and the bias, and a one-sided shift before the multiplication is at least 4. */
 #ifndef TINYET_CONV2D_DSP_H
@@ -31,15 +31,15 @@ typedef struct {
   int32_t width;  /* words of a lane */
   int32_t unroll;  /* taps of straight code; divides lanes * taps, and is a multiple of taps; in a loop of int4 even */
   int32_t weights; /* TINYET_DSP_INT8, ... */
-} tinyet_dsp_lanes;
+} tinyet_lanes_dsp;
 
 /* Sums of pixels 0 ... 3 for channels a and b. */
 typedef struct {
   int32_t a0, a1, a2, a3, b0, b1, b2, b3;
-} tinyet_dsp_sums;
+} tinyet_sums_dsp;
 
 /* The word of tap `tap` of pixel 0, in a lane. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_tap(const tinyet_dsp_lanes g, int32_t tap) {
+TINYET_DSP_INLINE int32_t tinyet_tap_dsp(const tinyet_lanes_dsp g, int32_t tap) {
   return tap * g.dilation % g.stride * g.run + tap * g.dilation / g.stride;
 }
 
@@ -175,15 +175,15 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_tap(const tinyet_dsp_lanes g, int32_t tap) 
 #endif
 
 /* Adds all products to the biases of a and b at *weights, and moves that behind the weights. */
-TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const uint32_t *pixels,
-                                                 const tinyet_dsp_lanes g) {
+TINYET_DSP_INLINE tinyet_sums_dsp tinyet_dot_dsp(const int32_t **weights, const uint32_t *pixels,
+                                                 const tinyet_lanes_dsp g) {
   const int32_t *w = *weights;
-  tinyet_dsp_sums c;
+  tinyet_sums_dsp c;
   c.a3 = *w++;
   c.b3 = *w++;
 #if TINYET_DSP_ASM && defined(__clang__)
   struct {
-    tinyet_dsp_sums sums;
+    tinyet_sums_dsp sums;
     const int32_t *w;
     uintptr_t x, end;
   } state;
@@ -191,7 +191,7 @@ TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const 
   state.sums.a3 = c.a3;
   state.sums.b3 = c.b3;
   state.w = w;
-  state.x = (uintptr_t)(pixels + tinyet_dsp_tap(g, g.taps - 1) + 2);
+  state.x = (uintptr_t)(pixels + tinyet_tap_dsp(g, g.taps - 1) + 2);
   /* r7 may be the frame pointer, which is not to be named among the registers that are lost. p is in r0 or r7. */
   if (g.unroll == g.lanes * g.taps) {
     __asm__ volatile(TINYET_DSP_GEOMETRY TINYET_DSP_ENTER TINYET_DSP_ALL_TAPS TINYET_DSP_LEAVE
@@ -209,7 +209,7 @@ TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const 
   c = state.sums;
   w = state.w;
 #elif TINYET_DSP_ASM
-  uintptr_t x = (uintptr_t)(pixels + tinyet_dsp_tap(g, g.taps - 1) + 2);
+  uintptr_t x = (uintptr_t)(pixels + tinyet_tap_dsp(g, g.taps - 1) + 2);
   uint32_t u, v, y, z;
   if (g.unroll == g.lanes * g.taps) {
     __asm__ volatile(TINYET_DSP_GEOMETRY TINYET_DSP_ALL_TAPS
@@ -232,7 +232,7 @@ TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const 
   c.b0 = c.b1 = c.b2 = c.b3;
   for (int32_t lane = 0; lane < g.lanes; lane++, pixels += g.width) {
     for (int32_t tap = 0; tap < g.taps; tap++) {
-      const uint32_t *const x = pixels + tinyet_dsp_tap(g, tap);
+      const uint32_t *const x = pixels + tinyet_tap_dsp(g, tap);
       const int32_t behind = g.lanes * g.taps - (lane * g.taps + tap);
       const int first = g.weights == TINYET_DSP_INT4 && (lane * g.taps + tap) % 2 == 0;
       uint32_t word = (uint32_t)*w;
@@ -240,16 +240,16 @@ TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const 
       if (g.weights == TINYET_DSP_INT4) {
         word = (first ? word : word << 4) & 0xf0f0f0f0u;
       }
-      const uint32_t u = g.weights == TINYET_DSP_INT16 ? word : tinyet_dsp_even(word);
-      const uint32_t v = g.weights == TINYET_DSP_INT16 ? (uint32_t)*w++ : tinyet_dsp_odd(word);
-      c.a0 = tinyet_dsp_smlad(u, x[0], c.a0);
-      c.b0 = tinyet_dsp_smlad(v, x[0], c.b0);
-      c.a1 = tinyet_dsp_smlad(u, x[1], c.a1);
-      c.b1 = tinyet_dsp_smlad(v, x[1], c.b1);
-      c.a2 = tinyet_dsp_smlad(u, x[2], c.a2);
-      c.b2 = tinyet_dsp_smlad(v, x[2], c.b2);
-      c.a3 = tinyet_dsp_smlad(u, x[3], c.a3);
-      c.b3 = tinyet_dsp_smlad(v, x[3], c.b3);
+      const uint32_t u = g.weights == TINYET_DSP_INT16 ? word : tinyet_even_bytes_dsp(word);
+      const uint32_t v = g.weights == TINYET_DSP_INT16 ? (uint32_t)*w++ : tinyet_odd_bytes_dsp(word);
+      c.a0 = tinyet_smlad_dsp(u, x[0], c.a0);
+      c.b0 = tinyet_smlad_dsp(v, x[0], c.b0);
+      c.a1 = tinyet_smlad_dsp(u, x[1], c.a1);
+      c.b1 = tinyet_smlad_dsp(v, x[1], c.b1);
+      c.a2 = tinyet_smlad_dsp(u, x[2], c.a2);
+      c.b2 = tinyet_smlad_dsp(v, x[2], c.b2);
+      c.a3 = tinyet_smlad_dsp(u, x[3], c.a3);
+      c.b3 = tinyet_smlad_dsp(v, x[3], c.b3);
     }
   }
 #endif
@@ -258,64 +258,64 @@ TINYET_DSP_INLINE tinyet_dsp_sums tinyet_dsp_dot(const int32_t **weights, const 
 }
 
 /* The output of a sum of weights of any width. */
-TINYET_DSP_INLINE int8_t tinyet_dsp_lane_round(int32_t sum, int32_t multiplier, int32_t offset, int32_t shift,
-                                               const tinyet_dsp_lanes g, const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE int8_t tinyet_lane_round_dsp(int32_t sum, int32_t multiplier, int32_t offset, int32_t shift,
+                                               const tinyet_lanes_dsp g, const tinyet_rounding_dsp rounding) {
   if (g.weights == TINYET_DSP_INT4) {
-    const int32_t before = tinyet_dsp_before(shift, rounding) - 4;
+    const int32_t before = tinyet_before_dsp(shift, rounding) - 4;
     sum = rounding.form == TINYET_DSP_ONE_SIDED ? tinyet_shift_left(sum, before) : sum >> -before;
   } else if (g.weights == TINYET_DSP_INT8) {
-    sum = tinyet_shift_left(sum, tinyet_dsp_before(shift, rounding));
+    sum = tinyet_shift_left(sum, tinyet_before_dsp(shift, rounding));
   }
-  return tinyet_dsp_round_shifted(sum, multiplier, offset, shift, rounding);
+  return tinyet_round_shifted_dsp(sum, multiplier, offset, shift, rounding);
 }
 
 /* Two channels of four pixels, which lie `step` bytes apart in the output; only channel a where `pair` is 0. */
-TINYET_DSP_INLINE const int32_t *tinyet_dsp_channels(const int32_t *w, const uint32_t *pixels, int8_t *out,
-                                                     const int32_t step, const int pair, const tinyet_dsp_lanes g,
-                                                     const tinyet_dsp_rounding rounding) {
-  const tinyet_dsp_sums c = tinyet_dsp_dot(&w, pixels, g);
+TINYET_DSP_INLINE const int32_t *tinyet_channels_dsp(const int32_t *w, const uint32_t *pixels, int8_t *out,
+                                                     const int32_t step, const int pair, const tinyet_lanes_dsp g,
+                                                     const tinyet_rounding_dsp rounding) {
+  const tinyet_sums_dsp c = tinyet_dot_dsp(&w, pixels, g);
   const int has_shift = g.weights != TINYET_DSP_INT16 || rounding.form != TINYET_DSP_ONE_SIDED;
   const int32_t ma = w[0], mb = w[1], oa = w[2], ob = w[3], sa = has_shift ? w[4] : 0, sb = has_shift ? w[5] : 0;
-  out[0] = tinyet_dsp_lane_round(c.a0, ma, oa, sa, g, rounding);
-  out[step] = tinyet_dsp_lane_round(c.a1, ma, oa, sa, g, rounding);
-  out[2 * step] = tinyet_dsp_lane_round(c.a2, ma, oa, sa, g, rounding);
-  out[3 * step] = tinyet_dsp_lane_round(c.a3, ma, oa, sa, g, rounding);
+  out[0] = tinyet_lane_round_dsp(c.a0, ma, oa, sa, g, rounding);
+  out[step] = tinyet_lane_round_dsp(c.a1, ma, oa, sa, g, rounding);
+  out[2 * step] = tinyet_lane_round_dsp(c.a2, ma, oa, sa, g, rounding);
+  out[3 * step] = tinyet_lane_round_dsp(c.a3, ma, oa, sa, g, rounding);
   if (pair) {
-    out[1] = tinyet_dsp_lane_round(c.b0, mb, ob, sb, g, rounding);
-    out[step + 1] = tinyet_dsp_lane_round(c.b1, mb, ob, sb, g, rounding);
-    out[2 * step + 1] = tinyet_dsp_lane_round(c.b2, mb, ob, sb, g, rounding);
-    out[3 * step + 1] = tinyet_dsp_lane_round(c.b3, mb, ob, sb, g, rounding);
+    out[1] = tinyet_lane_round_dsp(c.b0, mb, ob, sb, g, rounding);
+    out[step + 1] = tinyet_lane_round_dsp(c.b1, mb, ob, sb, g, rounding);
+    out[2 * step + 1] = tinyet_lane_round_dsp(c.b2, mb, ob, sb, g, rounding);
+    out[3 * step + 1] = tinyet_lane_round_dsp(c.b3, mb, ob, sb, g, rounding);
   }
   return w + (has_shift ? 6 : 4);
 }
 
 /* All channels of four pixels, which lie `step` bytes apart in the output. */
-TINYET_DSP_INLINE void tinyet_dsp_four_pixels(const int32_t *w, const uint32_t *pixels, int8_t *out,
-                                              const int32_t out_c, const int32_t step, const tinyet_dsp_lanes g,
-                                              const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE void tinyet_four_pixels_dsp(const int32_t *w, const uint32_t *pixels, int8_t *out,
+                                              const int32_t out_c, const int32_t step, const tinyet_lanes_dsp g,
+                                              const tinyet_rounding_dsp rounding) {
   for (const int8_t *const end = out + (out_c & ~1); out != end; out += 2) {
-    w = tinyet_dsp_channels(w, pixels, out, step, 1, g, rounding);
+    w = tinyet_channels_dsp(w, pixels, out, step, 1, g, rounding);
   }
   if (out_c & 1) {
-    (void)tinyet_dsp_channels(w, pixels, out, step, 0, g, rounding);
+    (void)tinyet_channels_dsp(w, pixels, out, step, 0, g, rounding);
   }
 }
 
 /* Words that hold `channels` channels of one pixel: pairs (0, 2), (1, 3), (4, 6), … and what is left in order. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_int16x2_count(int32_t channels) { return channels / 4 * 2 + (channels % 4 + 1) / 2; }
+TINYET_DSP_INLINE int32_t tinyet_int16x2_count_dsp(int32_t channels) { return channels / 4 * 2 + (channels % 4 + 1) / 2; }
 
 /* One pixel, widened, into every `width`-th word. */
-TINYET_DSP_INLINE void tinyet_dsp_widen(uint32_t *to, const int8_t *from, const int32_t channels, const int32_t width) {
+TINYET_DSP_INLINE void tinyet_widen_dsp(uint32_t *to, const int8_t *from, const int32_t channels, const int32_t width) {
 #pragma GCC unroll 4
   for (int32_t c = 0; c < (channels & ~3); c += 4) {
-    const uint32_t word = tinyet_dsp_load(from + c);
-    to[0] = tinyet_dsp_even(word);
-    to[width] = tinyet_dsp_odd(word);
+    const uint32_t word = tinyet_load_dsp(from + c);
+    to[0] = tinyet_even_bytes_dsp(word);
+    to[width] = tinyet_odd_bytes_dsp(word);
     to += 2 * width;
   }
   from += channels & ~3;
   if ((channels & 3) > 1) {
-    *to = tinyet_dsp_low_halves((uint32_t)(int32_t)from[0], (uint32_t)(int32_t)from[1]);
+    *to = tinyet_low_int16x2_dsp((uint32_t)(int32_t)from[0], (uint32_t)(int32_t)from[1]);
     to += width;
     from += 2;
   }
@@ -325,7 +325,7 @@ TINYET_DSP_INLINE void tinyet_dsp_widen(uint32_t *to, const int8_t *from, const 
 }
 
 /* `count` times one value into every `width`-th word. */
-TINYET_DSP_INLINE void tinyet_dsp_fill(uint32_t *to, uint32_t value, const int32_t count, const int32_t width) {
+TINYET_DSP_INLINE void tinyet_fill_dsp(uint32_t *to, uint32_t value, const int32_t count, const int32_t width) {
   for (const uint32_t *const end = to + count * width; to != end; to += width) {
     *to = value;
   }
@@ -341,20 +341,20 @@ typedef struct {
   int32_t in_pixel_stride, out_pixel_stride; /* bytes from pixel to pixel: the channels, and what else lies between */
   int32_t zero_point;          /* what padding reads as */
   int32_t unroll;
-} tinyet_dsp_conv2d_shape;
+} tinyet_conv2d_shape_dsp;
 
 /* Columns shared by the four pixels: needs out_w >= 4, and stride_w or dilation_w of 1. Where out_w is no multiple of 4, the
  * last four pixels of a row overlap those before. scratch: 4 * lanes * width bytes. */
-TINYET_DSP_INLINE void tinyet_dsp_conv2d_direct(const int8_t *input, int8_t *output, void *scratch,
-                                                const int32_t *weights, const int32_t kind, const tinyet_dsp_conv2d_shape s,
-                                                const tinyet_dsp_rounding rounding) {
-  const int32_t pairs = tinyet_dsp_int16x2_count(s.in_c);
+TINYET_DSP_INLINE void tinyet_conv2d_direct_dsp(const int8_t *input, int8_t *output, void *scratch,
+                                                const int32_t *weights, const int32_t kind, const tinyet_conv2d_shape_dsp s,
+                                                const tinyet_rounding_dsp rounding) {
+  const int32_t pairs = tinyet_int16x2_count_dsp(s.in_c);
   const int32_t reach = (s.kernel_w - 1) * s.dilation_w;
   const int32_t run = reach / s.stride_w + 4;
   const int32_t runs = s.stride_w < reach + 1 ? s.stride_w : reach + 1;
   const int32_t width = runs * run;
-  const tinyet_dsp_lanes g = {s.kernel_h * pairs, s.kernel_w, s.stride_w, s.dilation_w, run, width, s.unroll, kind};
-  const uint32_t blank = tinyet_dsp_both(s.zero_point);
+  const tinyet_lanes_dsp g = {s.kernel_h * pairs, s.kernel_w, s.stride_w, s.dilation_w, run, width, s.unroll, kind};
+  const uint32_t blank = tinyet_both_dsp(s.zero_point);
   uint32_t *const pixels = (uint32_t *)scratch;
   for (int32_t n = 0; n < s.batch; n++) {
     for (int32_t oy = 0; oy < s.out_h; oy++) {
@@ -370,15 +370,15 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_direct(const int8_t *input, int8_t *out
             for (int32_t i = 0; i < used; i++) {
               const int32_t x = ox * s.stride_w - s.pad_left + f + i * s.stride_w;
               if ((uint32_t)y < (uint32_t)s.in_h && (uint32_t)x < (uint32_t)s.in_w) {
-                tinyet_dsp_widen(to + f * run + i, input + (y * s.in_w + x) * s.in_pixel_stride, s.in_c, width);
+                tinyet_widen_dsp(to + f * run + i, input + (y * s.in_w + x) * s.in_pixel_stride, s.in_c, width);
               } else {
-                tinyet_dsp_fill(to + f * run + i, blank, pairs, width);
+                tinyet_fill_dsp(to + f * run + i, blank, pairs, width);
               }
             }
           }
           to += pairs * width;
         }
-        tinyet_dsp_four_pixels(weights, pixels, output + (oy * s.out_w + ox) * s.out_pixel_stride, s.out_c, s.out_pixel_stride, g,
+        tinyet_four_pixels_dsp(weights, pixels, output + (oy * s.out_w + ox) * s.out_pixel_stride, s.out_c, s.out_pixel_stride, g,
                                rounding);
       }
     }
@@ -388,26 +388,26 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_direct(const int8_t *input, int8_t *out
 }
 
 TINYET_DSP_INLINE void tinyet_conv2d_s8_direct_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                       const int32_t *weights, const tinyet_dsp_conv2d_shape s,
-                                                       const tinyet_dsp_rounding rounding) {
-  tinyet_dsp_conv2d_direct(input, output, scratch, weights, TINYET_DSP_INT8, s, rounding);
+                                                       const int32_t *weights, const tinyet_conv2d_shape_dsp s,
+                                                       const tinyet_rounding_dsp rounding) {
+  tinyet_conv2d_direct_dsp(input, output, scratch, weights, TINYET_DSP_INT8, s, rounding);
 }
 
 TINYET_DSP_INLINE void tinyet_conv2d_s8_w16_direct_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                           const int32_t *weights, const tinyet_dsp_conv2d_shape s,
-                                                           const tinyet_dsp_rounding rounding) {
-  tinyet_dsp_conv2d_direct(input, output, scratch, weights, TINYET_DSP_INT16, s, rounding);
+                                                           const int32_t *weights, const tinyet_conv2d_shape_dsp s,
+                                                           const tinyet_rounding_dsp rounding) {
+  tinyet_conv2d_direct_dsp(input, output, scratch, weights, TINYET_DSP_INT16, s, rounding);
 }
 
 TINYET_DSP_INLINE void tinyet_conv2d_s8_w4_direct_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                          const int32_t *weights, const tinyet_dsp_conv2d_shape s,
-                                                          const tinyet_dsp_rounding rounding) {
-  tinyet_dsp_conv2d_direct(input, output, scratch, weights, TINYET_DSP_INT4, s, rounding);
+                                                          const int32_t *weights, const tinyet_conv2d_shape_dsp s,
+                                                          const tinyet_rounding_dsp rounding) {
+  tinyet_conv2d_direct_dsp(input, output, scratch, weights, TINYET_DSP_INT4, s, rounding);
 }
 
 /* A kernel row that lies partly outside the image. */
-TINYET_DSP_INLINE void tinyet_dsp_edge(int8_t *to, const int8_t *image_row, const int32_t left,
-                                       const tinyet_dsp_conv2d_shape s) {
+TINYET_DSP_INLINE void tinyet_edge_dsp(int8_t *to, const int8_t *image_row, const int32_t left,
+                                       const tinyet_conv2d_shape_dsp s) {
   const int32_t right = left + s.kernel_w;
   const int32_t first = left < 0 ? 0 : left, end = right > s.in_w ? s.in_w : right;
   memset(to, s.zero_point, (size_t)(s.kernel_w * s.in_c));
@@ -417,34 +417,34 @@ TINYET_DSP_INLINE void tinyet_dsp_edge(int8_t *to, const int8_t *image_row, cons
 }
 
 /* All that the kernel sees of one pixel, widened, into every `width`-th word. */
-TINYET_DSP_INLINE void tinyet_dsp_im2col(uint32_t *to, const int8_t *input, const int32_t top, const int32_t left,
-                                         const int32_t width, int8_t *edge, const tinyet_dsp_conv2d_shape s) {
+TINYET_DSP_INLINE void tinyet_im2col_dsp(uint32_t *to, const int8_t *input, const int32_t top, const int32_t left,
+                                         const int32_t width, int8_t *edge, const tinyet_conv2d_shape_dsp s) {
   const int32_t together = s.dilation_w == 1 ? s.kernel_w : 1; /* taps */
-  const int32_t pairs = tinyet_dsp_int16x2_count(together * s.in_c), row_pairs = s.kernel_w / together * pairs;
-  const uint32_t blank = tinyet_dsp_both(s.zero_point);
+  const int32_t pairs = tinyet_int16x2_count_dsp(together * s.in_c), row_pairs = s.kernel_w / together * pairs;
+  const uint32_t blank = tinyet_both_dsp(s.zero_point);
   for (int32_t ky = 0; ky < s.kernel_h; ky++, to += width * row_pairs) {
     const int32_t y = top + ky * s.dilation_h;
     if ((uint32_t)y >= (uint32_t)s.in_h) {
-      tinyet_dsp_fill(to, blank, row_pairs, width);
+      tinyet_fill_dsp(to, blank, row_pairs, width);
       continue;
     }
     const int8_t *const row = input + y * s.in_w * s.in_pixel_stride;
     if (s.dilation_w == 1) {
       const int8_t *from = edge;
       if (left < 0 || left + s.kernel_w > s.in_w) {
-        tinyet_dsp_edge(edge, row, left, s);
+        tinyet_edge_dsp(edge, row, left, s);
       } else {
         from = row + left * s.in_pixel_stride;
       }
-      tinyet_dsp_widen(to, from, s.kernel_w * s.in_c, width);
+      tinyet_widen_dsp(to, from, s.kernel_w * s.in_c, width);
       continue;
     }
     for (int32_t kx = 0; kx < s.kernel_w; kx++) {
       const int32_t x = left + kx * s.dilation_w;
       if ((uint32_t)x < (uint32_t)s.in_w) {
-        tinyet_dsp_widen(to + width * pairs * kx, row + x * s.in_pixel_stride, s.in_c, width);
+        tinyet_widen_dsp(to + width * pairs * kx, row + x * s.in_pixel_stride, s.in_c, width);
       } else {
-        tinyet_dsp_fill(to + width * pairs * kx, blank, pairs, width);
+        tinyet_fill_dsp(to + width * pairs * kx, blank, pairs, width);
       }
     }
   }
@@ -454,13 +454,13 @@ TINYET_DSP_INLINE void tinyet_dsp_im2col(uint32_t *to, const int8_t *input, cons
  * kernel_w * in_c neighbouring bytes (with pixels in_c apart, or a kernel_w of 1); where it is dilated, pairs of channels, tap
  * by tap. scratch: 16 bytes a lane, and those
  * of a kernel row. */
-TINYET_DSP_INLINE void tinyet_dsp_conv2d_im2col(const int8_t *input, int8_t *output, void *scratch,
+TINYET_DSP_INLINE void tinyet_conv2d_im2col_dsp(const int8_t *input, int8_t *output, void *scratch,
                                                 const int32_t *weights, const int32_t kind,
-                                                const tinyet_dsp_conv2d_shape s, const tinyet_dsp_rounding rounding) {
+                                                const tinyet_conv2d_shape_dsp s, const tinyet_rounding_dsp rounding) {
   const int32_t together = s.dilation_w == 1 ? s.kernel_w : 1; /* taps */
-  const int32_t pairs = tinyet_dsp_int16x2_count(together * s.in_c);
+  const int32_t pairs = tinyet_int16x2_count_dsp(together * s.in_c);
   const int32_t row_pairs = s.kernel_w / together * pairs, count = s.out_h * s.out_w;
-  const tinyet_dsp_lanes g = {s.kernel_h * row_pairs, 1, 1, 1, 4, 4, s.unroll, kind};
+  const tinyet_lanes_dsp g = {s.kernel_h * row_pairs, 1, 1, 1, 4, 4, s.unroll, kind};
   uint32_t *const pixels = (uint32_t *)scratch;
   int8_t *const edge = (int8_t *)(pixels + 4 * g.lanes);
   for (int32_t n = 0; n < s.batch; n++) {
@@ -469,10 +469,10 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_im2col(const int8_t *input, int8_t *out
         first = count - 4;
       }
       for (int32_t j = 0; j < 4; j++) {
-        tinyet_dsp_im2col(pixels + j, input, (first + j) / s.out_w * s.stride_h - s.pad_top,
+        tinyet_im2col_dsp(pixels + j, input, (first + j) / s.out_w * s.stride_h - s.pad_top,
                           (first + j) % s.out_w * s.stride_w - s.pad_left, 4, edge, s);
       }
-      tinyet_dsp_four_pixels(weights, pixels, output + first * s.out_pixel_stride, s.out_c, s.out_pixel_stride, g, rounding);
+      tinyet_four_pixels_dsp(weights, pixels, output + first * s.out_pixel_stride, s.out_c, s.out_pixel_stride, g, rounding);
     }
     input += s.in_h * s.in_w * s.in_pixel_stride;
     output += count * s.out_pixel_stride;
@@ -480,21 +480,21 @@ TINYET_DSP_INLINE void tinyet_dsp_conv2d_im2col(const int8_t *input, int8_t *out
 }
 
 TINYET_DSP_INLINE void tinyet_conv2d_s8_im2col_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                       const int32_t *weights, const tinyet_dsp_conv2d_shape s,
-                                                       const tinyet_dsp_rounding rounding) {
-  tinyet_dsp_conv2d_im2col(input, output, scratch, weights, TINYET_DSP_INT8, s, rounding);
+                                                       const int32_t *weights, const tinyet_conv2d_shape_dsp s,
+                                                       const tinyet_rounding_dsp rounding) {
+  tinyet_conv2d_im2col_dsp(input, output, scratch, weights, TINYET_DSP_INT8, s, rounding);
 }
 
 TINYET_DSP_INLINE void tinyet_conv2d_s8_w16_im2col_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                           const int32_t *weights, const tinyet_dsp_conv2d_shape s,
-                                                           const tinyet_dsp_rounding rounding) {
-  tinyet_dsp_conv2d_im2col(input, output, scratch, weights, TINYET_DSP_INT16, s, rounding);
+                                                           const int32_t *weights, const tinyet_conv2d_shape_dsp s,
+                                                           const tinyet_rounding_dsp rounding) {
+  tinyet_conv2d_im2col_dsp(input, output, scratch, weights, TINYET_DSP_INT16, s, rounding);
 }
 
 TINYET_DSP_INLINE void tinyet_conv2d_s8_w4_im2col_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                          const int32_t *weights, const tinyet_dsp_conv2d_shape s,
-                                                          const tinyet_dsp_rounding rounding) {
-  tinyet_dsp_conv2d_im2col(input, output, scratch, weights, TINYET_DSP_INT4, s, rounding);
+                                                          const int32_t *weights, const tinyet_conv2d_shape_dsp s,
+                                                          const tinyet_rounding_dsp rounding) {
+  tinyet_conv2d_im2col_dsp(input, output, scratch, weights, TINYET_DSP_INT4, s, rounding);
 }
 
 #endif

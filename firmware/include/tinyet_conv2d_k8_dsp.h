@@ -4,9 +4,9 @@
  * All inputs of a pixel stay in registers, while the weights of one output channel after another go by.
  *
  * The weight stream, in words, for each output channel:
- *   bias | the weights of each pair of input channels (tinyet_dsp_widen) | multiplier | offset | shift, which is missing
+ *   bias | the weights of each pair of input channels (tinyet_widen_dsp) | multiplier | offset | shift, which is missing
  *   where the rounding is one-sided
- * Weights and bias have the shift before the multiplication (tinyet_dsp_before) in them. */
+ * Weights and bias have the shift before the multiplication (tinyet_before_dsp) in them. */
 #ifndef TINYET_CONV2D_K8_DSP_H
 #define TINYET_CONV2D_K8_DSP_H
 
@@ -78,7 +78,7 @@
 
 /* s: of a row of pixels. s.unroll: channels of a turn, which divide out_c. */
 TINYET_DSP_INLINE void tinyet_conv2d_1x1_s8_w16_k8_dsp(const int8_t *input, int8_t *output, const int32_t *weights,
-                                                       const tinyet_dsp_conv2d_shape s, const tinyet_dsp_rounding rounding) {
+                                                       const tinyet_conv2d_shape_dsp s, const tinyet_rounding_dsp rounding) {
   const int8_t *const end = output + s.out_w * s.out_c;
 #if TINYET_DSP_ASM
   const struct {
@@ -116,18 +116,18 @@ TINYET_DSP_INLINE void tinyet_conv2d_1x1_s8_w16_k8_dsp(const int8_t *input, int8
         [exponent] "i"(rounding.form == TINYET_DSP_ONE_SIDED ? rounding.exponent : 1)
       : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "memory", "cc");
 #else
-  const int32_t pairs = tinyet_dsp_int16x2_count(s.in_c);
+  const int32_t pairs = tinyet_int16x2_count_dsp(s.in_c);
   for (int8_t *out = output; out != end; input += s.in_c) {
     uint32_t pixel[4];
-    tinyet_dsp_widen(pixel, input, s.in_c, 1);
+    tinyet_widen_dsp(pixel, input, s.in_c, 1);
     const int32_t *w = weights;
     for (int32_t c = 0; c < s.out_c; c++) {
       int32_t sum = *w++;
       for (int32_t i = 0; i < pairs; i++) {
-        sum = tinyet_dsp_smlad((uint32_t)*w++, pixel[i], sum);
+        sum = tinyet_smlad_dsp((uint32_t)*w++, pixel[i], sum);
       }
       const int32_t shift = rounding.form == TINYET_DSP_ONE_SIDED ? 0 : w[2];
-      *out++ = tinyet_dsp_round_shifted(sum, w[0], w[1], shift, rounding);
+      *out++ = tinyet_round_shifted_dsp(sum, w[0], w[1], shift, rounding);
       w += rounding.form == TINYET_DSP_ONE_SIDED ? 2 : 3;
     }
   }

@@ -3,7 +3,7 @@
  *
  * 3x2, three output pixels by two output channels at a time: six sums in registers. The inputs of the three pixels are
  * widened to int16 once, into scratch, and serve all channels: for each pair of input values a word of each pixel. Pairs are those of
- * tinyet_dsp_widen, of the kernel_w * in_c neighbouring bytes of a kernel row; where it is dilated, of each tap's in_c.
+ * tinyet_widen_dsp, of the kernel_w * in_c neighbouring bytes of a kernel row; where it is dilated, of each tap's in_c.
  *
  * Weights are packed, two in one int16, 256 * b + a: multiplied by that, inputs add up to 256 * B + A, and by a alone,
  * which is its lower byte, to A. So one of the two channels needs no instruction to widen its weights.

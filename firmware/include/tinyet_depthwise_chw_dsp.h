@@ -5,7 +5,7 @@
  * axis u, which is contiguous in a plane, two taps are one multiply instruction; u is the width or the height of the image,
  * whichever is cheaper, and v is the other axis. With a dilation d along u a row of a plane has d parts of `part` values, each
  * with every d-th pixel, so that the taps of an output are neighbours: what is P pixels behind the first that any output
- * looks at is value P / d of part P % d. The planes hold the rows of a strip of output rows; strips share rows, which are
+ * looks at is value P / d of part P % d. The planes hold the rows of a tile of output rows; tiles share rows, which are
  * moved, where a group of channels is done with before the next one: else they are taken out of the image again. */
 #ifndef TINYET_DEPTHWISE_CHW_DSP_H
 #define TINYET_DEPTHWISE_CHW_DSP_H
@@ -24,20 +24,20 @@ typedef struct {
   int32_t part;  /* values, an even number; dilation_u of them are a row of a plane */
   int32_t apart; /* outputs so far apart along u look at the same part, `between` values from each other */
   int32_t between;
-  int32_t strip; /* output rows */
-  int32_t by_strips; /* all groups of a strip one after another, so that the output may lie over the input's first rows */
-} tinyet_dsp_depthwise_shape;
+  int32_t tile;     /* output rows */
+  int32_t by_tiles; /* all groups of a tile one after another, so that the output may lie over the input's first rows */
+} tinyet_depthwise_shape_dsp;
 
 /* Words of a plane's row. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_row_words(const tinyet_dsp_depthwise_shape s) { return s.dilation_u * s.part / 2; }
+TINYET_DSP_INLINE int32_t tinyet_row_words_dsp(const tinyet_depthwise_shape_dsp s) { return s.dilation_u * s.part / 2; }
 
-/* Input rows of a strip. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_strip_rows(const tinyet_dsp_depthwise_shape s) {
-  return (s.strip - 1) * s.stride_v + (s.kernel_v - 1) * s.dilation_v + 1;
+/* Input rows of a tile. */
+TINYET_DSP_INLINE int32_t tinyet_tile_rows_dsp(const tinyet_depthwise_shape_dsp s) {
+  return (s.tile - 1) * s.stride_v + (s.kernel_v - 1) * s.dilation_v + 1;
 }
 
 /* The offset of the rounding (tinyet_dsp.h) of a channel whose output depends on its sum: known by the shift. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_offset(int32_t shift, int32_t zero_point, const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE int32_t tinyet_offset_dsp(int32_t shift, int32_t zero_point, const tinyet_rounding_dsp rounding) {
   if (rounding.form == TINYET_DSP_ONE_SIDED) {
     return (1 << (rounding.exponent - 1)) + zero_point * (1 << rounding.exponent) + (1 << (shift - 2));
   }
@@ -45,28 +45,30 @@ TINYET_DSP_INLINE int32_t tinyet_dsp_offset(int32_t shift, int32_t zero_point, c
 }
 
 /* Bytes from pixel to pixel: one of the steps, the other one is that of a row of them. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_pixel_stride(int32_t step_u, int32_t step_v) { return step_u < step_v ? step_u : step_v; }
+TINYET_DSP_INLINE int32_t tinyet_pixel_stride_dsp(int32_t step_u, int32_t step_v) {
+  return step_u < step_v ? step_u : step_v;
+}
 
 /* Where the outputs of a channel begin. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_out_byte(int32_t channel, const tinyet_dsp_depthwise_shape s) {
+TINYET_DSP_INLINE int32_t tinyet_out_byte_dsp(int32_t channel, const tinyet_depthwise_shape_dsp s) {
   return s.pairs ? (channel / 4 * 2 + channel % 2) * 8 + channel / 2 % 2 * 2 : channel;
 }
 
 /* The channels of a group, of one pixel. */
-TINYET_DSP_INLINE uint32_t tinyet_dsp_load_group(const int8_t *from, const int32_t group) {
-  return group == 4 ? tinyet_dsp_load(from) : tinyet_dsp_load_half(from);
+TINYET_DSP_INLINE uint32_t tinyet_load_group_dsp(const int8_t *from, const int32_t group) {
+  return group == 4 ? tinyet_load_dsp(from) : tinyet_load_int8x2_dsp(from);
 }
 
 /* Two pixels into a word of each plane. */
-TINYET_DSP_INLINE void tinyet_dsp_plane_word(uint32_t *to, uint32_t first, uint32_t second, const int32_t plane,
+TINYET_DSP_INLINE void tinyet_plane_word_dsp(uint32_t *to, uint32_t first, uint32_t second, const int32_t plane,
                                              const int32_t group) {
-  const uint32_t low = tinyet_dsp_low_halves(first, second);
-  to[0] = tinyet_dsp_even(low);
-  to[plane] = tinyet_dsp_odd(low);
+  const uint32_t low = tinyet_low_int16x2_dsp(first, second);
+  to[0] = tinyet_even_bytes_dsp(low);
+  to[plane] = tinyet_odd_bytes_dsp(low);
   if (group == 4) {
-    const uint32_t high = tinyet_dsp_high_halves(first, second);
-    to[2 * plane] = tinyet_dsp_even(high);
-    to[3 * plane] = tinyet_dsp_odd(high);
+    const uint32_t high = tinyet_high_int16x2_dsp(first, second);
+    to[2 * plane] = tinyet_even_bytes_dsp(high);
+    to[3 * plane] = tinyet_odd_bytes_dsp(high);
   }
 }
 
@@ -137,7 +139,7 @@ TINYET_DSP_INLINE void tinyet_dsp_plane_word(uint32_t *to, uint32_t first, uint3
 
 /* `words` words of each plane, which are two pixels each, `step` bytes apart: literals, at most 6, and (2 * words - 1) * step
  * and 12 * plane below 4096. What `to` becomes. */
-TINYET_DSP_INLINE uint32_t *tinyet_dsp_plane_turn(uint32_t *to, const int8_t *from, const int32_t words, const int32_t step,
+TINYET_DSP_INLINE uint32_t *tinyet_plane_turn_dsp(uint32_t *to, const int8_t *from, const int32_t words, const int32_t step,
                                                   const int32_t plane, const int32_t group) {
   uint32_t a, b, c, d, e, f, *far = to + 2 * plane; /* the third plane: a store of two words does not reach far */
   __asm__ volatile(
@@ -154,7 +156,7 @@ TINYET_DSP_INLINE uint32_t *tinyet_dsp_plane_turn(uint32_t *to, const int8_t *fr
 #endif
 
 /* `words` words of each plane: two pixels each, `step` bytes apart. Literals, for the machine code, where `known` says so. */
-TINYET_DSP_INLINE void tinyet_dsp_plane_words(uint32_t *to, const int8_t *from, const int32_t words, const int32_t step,
+TINYET_DSP_INLINE void tinyet_plane_words_dsp(uint32_t *to, const int8_t *from, const int32_t words, const int32_t step,
                                               const int32_t plane, const int32_t group, const int32_t known) {
 #if TINYET_DSP_ASM
   const int32_t most = (4095 / step + 1) / 2; /* words whose pixels one address reaches */
@@ -163,11 +165,11 @@ TINYET_DSP_INLINE void tinyet_dsp_plane_words(uint32_t *to, const int8_t *from, 
   const int32_t unroll = even < most ? even : most;
   if (known && unroll > 0 && 12 * plane < 4096) {
     for (int32_t i = 0; i < words / unroll; i++) {
-      to = tinyet_dsp_plane_turn(to, from, unroll, step, plane, group);
+      to = tinyet_plane_turn_dsp(to, from, unroll, step, plane, group);
       from += 2 * unroll * step;
     }
     if (words % unroll != 0) {
-      tinyet_dsp_plane_turn(to, from, words % unroll, step, plane, group);
+      tinyet_plane_turn_dsp(to, from, words % unroll, step, plane, group);
     }
     return;
   }
@@ -175,61 +177,61 @@ TINYET_DSP_INLINE void tinyet_dsp_plane_words(uint32_t *to, const int8_t *from, 
   (void)known;
 #endif
   for (int32_t i = 0; i < words; i++) {
-    tinyet_dsp_plane_word(to++, tinyet_dsp_load_group(from, group), tinyet_dsp_load_group(from + step, group), plane,
+    tinyet_plane_word_dsp(to++, tinyet_load_group_dsp(from, group), tinyet_load_group_dsp(from + step, group), plane,
                           group);
     from += 2 * step;
   }
 }
 
 /* `count` pixels, `step` bytes apart, into the values from `first` on of a row; what shares a word with them is blank. */
-TINYET_DSP_INLINE void tinyet_dsp_plane_values(uint32_t *to, const int8_t *from, int32_t first, int32_t count,
+TINYET_DSP_INLINE void tinyet_plane_values_dsp(uint32_t *to, const int8_t *from, int32_t first, int32_t count,
                                                const int32_t step, const int32_t plane, const int32_t group,
                                                const uint32_t blank, const int32_t known) {
   to += first / 2;
   if (first % 2 != 0) {
-    tinyet_dsp_plane_word(to++, blank, tinyet_dsp_load_group(from, group), plane, group);
+    tinyet_plane_word_dsp(to++, blank, tinyet_load_group_dsp(from, group), plane, group);
     from += step;
     count--;
   }
   if (count > 1) {
-    tinyet_dsp_plane_words(to, from, count / 2, step, plane, group, known);
+    tinyet_plane_words_dsp(to, from, count / 2, step, plane, group, known);
   }
   if (count % 2 != 0) {
-    tinyet_dsp_plane_word(to + count / 2, tinyet_dsp_load_group(from + (count - 1) * step, group), blank, plane, group);
+    tinyet_plane_word_dsp(to + count / 2, tinyet_load_group_dsp(from + (count - 1) * step, group), blank, plane, group);
   }
 }
 
 /* One input row of a group into the row `to` of its planes; what is outside the image stays. */
-TINYET_DSP_INLINE void tinyet_dsp_plane_row(uint32_t *to, const int8_t *from, const int32_t plane, const uint32_t blank,
-                                            const tinyet_dsp_depthwise_shape s) {
+TINYET_DSP_INLINE void tinyet_plane_row_dsp(uint32_t *to, const int8_t *from, const int32_t plane, const uint32_t blank,
+                                            const tinyet_depthwise_shape_dsp s) {
   const int32_t d = s.dilation_u, reach = (s.out_u - 1) * s.stride_u + (s.kernel_u - 1) * d + 1;
   const int32_t end = reach < s.pad_u + s.in_u ? reach : s.pad_u + s.in_u;
   for (int32_t part = 0; part < d; part++) {
     const int32_t first = s.pad_u > part ? (s.pad_u - part + d - 1) / d : 0;
     const int32_t count = (end - part + d - 1) / d - first;
     if (count > 0) {
-      tinyet_dsp_plane_values(to + part * s.part / 2, from + (part + first * d - s.pad_u) * s.in_step_u, first, count,
+      tinyet_plane_values_dsp(to + part * s.part / 2, from + (part + first * d - s.pad_u) * s.in_step_u, first, count,
                               d * s.in_step_u, plane, s.group, blank, d == 1);
     }
   }
 }
 
 /* Both halves of all planes, once: what is never in the image. */
-TINYET_DSP_INLINE void tinyet_dsp_blank_planes(uint32_t *planes, const tinyet_dsp_depthwise_shape s) {
-  const uint32_t blank = tinyet_dsp_both(s.zero_point);
-  for (int32_t i = 0; i < s.group * tinyet_dsp_strip_rows(s) * tinyet_dsp_row_words(s); i++) {
+TINYET_DSP_INLINE void tinyet_blank_planes_dsp(uint32_t *planes, const tinyet_depthwise_shape_dsp s) {
+  const uint32_t blank = tinyet_both_dsp(s.zero_point);
+  for (int32_t i = 0; i < s.group * tinyet_tile_rows_dsp(s) * tinyet_row_words_dsp(s); i++) {
     planes[i] = blank;
   }
 }
 
 typedef struct {
   uint32_t words[4];
-} tinyet_dsp_four_words;
+} tinyet_four_words_dsp;
 
 /* `count` words, to a place before them. */
-TINYET_DSP_INLINE void tinyet_dsp_move_words(uint32_t *to, const uint32_t *from, const int32_t count) {
+TINYET_DSP_INLINE void tinyet_move_words_dsp(uint32_t *to, const uint32_t *from, const int32_t count) {
   for (int32_t i = 0; i < count / 4; i++) {
-    tinyet_dsp_four_words four;
+    tinyet_four_words_dsp four;
     memcpy(&four, from + 4 * i, sizeof four);
     memcpy(to + 4 * i, &four, sizeof four);
   }
@@ -238,17 +240,17 @@ TINYET_DSP_INLINE void tinyet_dsp_move_words(uint32_t *to, const uint32_t *from,
   }
 }
 
-/* The strip of output rows from `top` on, of the group of channels at `input`. */
-TINYET_DSP_INLINE void tinyet_dsp_fill_planes(uint32_t *planes, const int8_t *input, int32_t top,
-                                              const tinyet_dsp_depthwise_shape s) {
-  const int32_t row = tinyet_dsp_row_words(s), rows = tinyet_dsp_strip_rows(s), plane = rows * row;
-  const int32_t kept = s.by_strips ? 0 : rows - s.strip * s.stride_v; /* rows that the next strip needs, too */
-  const uint32_t blank = tinyet_dsp_both(s.zero_point), blank_pixel = ((uint32_t)s.zero_point & 0xffu) * 0x01010101u;
+/* The tile of output rows from `top` on, of the group of channels at `input`. */
+TINYET_DSP_INLINE void tinyet_fill_planes_dsp(uint32_t *planes, const int8_t *input, int32_t top,
+                                              const tinyet_depthwise_shape_dsp s) {
+  const int32_t row = tinyet_row_words_dsp(s), rows = tinyet_tile_rows_dsp(s), plane = rows * row;
+  const int32_t kept = s.by_tiles ? 0 : rows - s.tile * s.stride_v; /* rows that the next tile needs, too */
+  const uint32_t blank = tinyet_both_dsp(s.zero_point), blank_pixel = ((uint32_t)s.zero_point & 0xffu) * 0x01010101u;
   int32_t r = 0;
-  if (s.strip < s.out_v && kept > 0 && top > 0) {
+  if (s.tile < s.out_v && kept > 0 && top > 0) {
     for (int32_t k = 0; k < s.group; k++) {
       TINYET_DSP_UNKNOWN(k);
-      tinyet_dsp_move_words(planes + k * plane, planes + k * plane + (rows - kept) * row, kept * row);
+      tinyet_move_words_dsp(planes + k * plane, planes + k * plane + (rows - kept) * row, kept * row);
     }
     r = kept;
   }
@@ -256,8 +258,8 @@ TINYET_DSP_INLINE void tinyet_dsp_fill_planes(uint32_t *planes, const int8_t *in
     const int32_t v = top * s.stride_v - s.pad_v + r;
     uint32_t *const to = planes + r * row;
     if ((uint32_t)v < (uint32_t)s.in_v) {
-      tinyet_dsp_plane_row(to, input + v * s.in_step_v, plane, blank_pixel, s);
-    } else if (s.strip < s.out_v) {
+      tinyet_plane_row_dsp(to, input + v * s.in_step_v, plane, blank_pixel, s);
+    } else if (s.tile < s.out_v) {
       for (int32_t i = 0; i < row; i++) {
 #pragma GCC unroll 4
         for (int32_t k = 0; k < s.group; k++) {
@@ -268,30 +270,30 @@ TINYET_DSP_INLINE void tinyet_dsp_fill_planes(uint32_t *planes, const int8_t *in
   }
 }
 
-/* The output rows of the strip at `top`. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_rows_left(int32_t top, const tinyet_dsp_depthwise_shape s) {
+/* The output rows of the tile at `top`. */
+TINYET_DSP_INLINE int32_t tinyet_rows_left_dsp(int32_t top, const tinyet_depthwise_shape_dsp s) {
   const int32_t left = s.out_v - top;
-  return s.out_v % s.strip == 0 || left > s.strip ? s.strip : left;
+  return s.out_v % s.tile == 0 || left > s.tile ? s.tile : left;
 }
 
 /* The group of channels behind that at `channel`: the last one overlaps the one before where it has fewer. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_next_group(int32_t channel, const tinyet_dsp_depthwise_shape s) {
+TINYET_DSP_INLINE int32_t tinyet_next_group_dsp(int32_t channel, const tinyet_depthwise_shape_dsp s) {
   const int32_t next = channel + s.group;
   return s.channels % s.group != 0 && next < s.channels && next > s.channels - s.group ? s.channels - s.group : next;
 }
 
-/* For every strip from row `top` on of every group of channels from `channel` on, the statement `strip_of_group`. */
-#define TINYET_DSP_OVER_STRIPS(s, strip_of_group)                                                      \
-  if ((s).by_strips) {                                                                                 \
-    for (int32_t top = 0; top < (s).out_v; top += (s).strip) {                                         \
-      for (int32_t channel = 0; channel < (s).channels; channel = tinyet_dsp_next_group(channel, s)) { \
-        strip_of_group;                                                                                \
+/* For every tile from row `top` on of every group of channels from `channel` on, the statement `tile_of_group`. */
+#define TINYET_DSP_OVER_TILES(s, tile_of_group)                                                        \
+  if ((s).by_tiles) {                                                                                  \
+    for (int32_t top = 0; top < (s).out_v; top += (s).tile) {                                          \
+      for (int32_t channel = 0; channel < (s).channels; channel = tinyet_next_group_dsp(channel, s)) { \
+        tile_of_group;                                                                                 \
       }                                                                                                \
     }                                                                                                  \
   } else {                                                                                             \
-    for (int32_t channel = 0; channel < (s).channels; channel = tinyet_dsp_next_group(channel, s)) {   \
-      for (int32_t top = 0; top < (s).out_v; top += (s).strip) {                                       \
-        strip_of_group;                                                                                \
+    for (int32_t channel = 0; channel < (s).channels; channel = tinyet_next_group_dsp(channel, s)) {   \
+      for (int32_t top = 0; top < (s).out_v; top += (s).tile) {                                        \
+        tile_of_group;                                                                                 \
       }                                                                                                \
     }                                                                                                  \
   }

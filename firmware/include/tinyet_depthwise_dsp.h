@@ -6,7 +6,7 @@
  *   three kernel rows along u: bytes {w0, x, w1, w2}, the first row's x is the shift, | bias | multiplier
  * tinyet_depthwise_s8_w16_chw_3x3_dsp: the same. The weight stream, in words, for each channel:
  *   of three kernel rows {w0, w1} and {w1, w2} as int16, | bias | multiplier | offset | shift, which is missing where the
- *   rounding is one-sided. Weights and bias have the shift before the multiplication (tinyet_dsp_before) in them.
+ *   rounding is one-sided. Weights and bias have the shift before the multiplication (tinyet_before_dsp) in them.
  * tinyet_depthwise_s8_chw_dsp: whatever there is. The weight stream, in words, for each output channel:
  *   pairs of neighbouring taps along u, row by row, the last of an odd number with a zero, two pairs a word:
  *   bytes {a0, b0, a1, b1}, | bias | multiplier | shift */
@@ -190,16 +190,16 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
   OP " r11, [%[out], %[step]]\n" \
   OP " r10, [%[out]], #%c[two]\n" \
   ".else\n" \
-  OP " r10, [%[out], #tinyet_dsp_at]\n" \
-  OP " r11, [%[out], #tinyet_dsp_at + %c[step]]\n" \
-  OP " " TINYET_DSP_FOURTH ", [%[out], #tinyet_dsp_at + %c[below]]\n" \
-  OP " r9, [%[out], #tinyet_dsp_at + %c[below] + %c[step]]\n" \
-  ".set tinyet_dsp_at, tinyet_dsp_at + %c[two]\n" \
+  OP " r10, [%[out], #tinyet_at_dsp]\n" \
+  OP " r11, [%[out], #tinyet_at_dsp + %c[step]]\n" \
+  OP " " TINYET_DSP_FOURTH ", [%[out], #tinyet_at_dsp + %c[below]]\n" \
+  OP " r9, [%[out], #tinyet_at_dsp + %c[below] + %c[step]]\n" \
+  ".set tinyet_at_dsp, tinyet_at_dsp + %c[two]\n" \
   ".endif\n"
 /* The end of a turn, and of an output row or two. */
 #define TINYET_DSP_NEXT_TURN \
-  ".if tinyet_dsp_at\n" \
-  "addw %[out], %[out], #tinyet_dsp_at\n" \
+  ".if tinyet_at_dsp\n" \
+  "addw %[out], %[out], #tinyet_at_dsp\n" \
   ".endif\n" \
   ".if %c[looped]\n" \
   "ldr r12, [sp, #12]\n" \
@@ -225,9 +225,9 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
   OP " r11, [%[out], %[step]]\n" \
   OP " r10, [%[out]], #%c[two]\n" \
   ".elseif %c[within]\n" \
-  OP " r10, [%[out], #tinyet_dsp_at]\n" \
-  OP " r11, [%[out], #tinyet_dsp_at + %c[step]]\n" \
-  ".set tinyet_dsp_at, tinyet_dsp_at + %c[two]\n" \
+  OP " r10, [%[out], #tinyet_at_dsp]\n" \
+  OP " r11, [%[out], #tinyet_at_dsp + %c[step]]\n" \
+  ".set tinyet_at_dsp, tinyet_at_dsp + %c[two]\n" \
   ".else\n" \
   OP " r11, [%[out], %[step]]\n" \
   OP " r10, [%[out]]\n" \
@@ -243,7 +243,7 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
       "2:\n" \
       ".if %c[pairs]\n" \
       "1:\n" \
-      ".set tinyet_dsp_at, 0\n" \
+      ".set tinyet_at_dsp, 0\n" \
       ".rept %c[unroll]\n" \
       TINYET_DSP_FOUR_OUTPUTS \
       TINYET_DSP_FACTORS \
@@ -273,7 +273,7 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
       "2:\n" \
       ".if %c[pairs]\n" \
       "1:\n" \
-      ".set tinyet_dsp_at, 0\n" \
+      ".set tinyet_at_dsp, 0\n" \
       ".rept %c[unroll]\n" \
       TINYET_DSP_TWO_OUTPUTS \
       TINYET_DSP_FACTORS \
@@ -299,7 +299,7 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
         [row] "i"(kernel_row), [stride] "i"(s.stride_u), [step] "i"(s.out_step_u), [two] "i"(s.out_two_u), \
         [below] "i"(s.out_step_v), [pairs] "i"(pairs), [unroll] "i"(unroll), [looped] "i"(looped), \
         [within] "i"(unroll * s.out_two_u < 4096), [odd] "i"(s.out_u % 2), [two_rows] "i"(two_rows), \
-        [single] "i"(!two_rows || s.out_v % 2 != 0), [several] "i"(s.strip > together), \
+        [single] "i"(!two_rows || s.out_v % 2 != 0), [several] "i"(s.tile > together), \
         [row_step] "i"(4 * together * s.stride_v * row), [to_next] "i"(to_next), \
         [one_sided] "i"(rounding.form == TINYET_DSP_ONE_SIDED), \
         [exponent] "i"(rounding.form == TINYET_DSP_ONE_SIDED ? rounding.exponent : 1), [low] "i"(rounding.low), \
@@ -310,19 +310,19 @@ enum { TINYET_DSP_DEPTHWISE_WORDS = 5, TINYET_DSP_TAPS = 4 };
 
 /* `count` output rows of one channel: `rows` is the first one's first input row in the plane. wide: weights are int16, which is
  * not for PLAIN. */
-TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *out, const int32_t *w, int32_t count,
-                                                 const int wide, const tinyet_dsp_depthwise_shape s,
-                                                 const tinyet_dsp_rounding rounding) {
-  const int32_t row = tinyet_dsp_row_words(s), kernel_row = s.dilation_v * row;
+TINYET_DSP_INLINE void tinyet_depthwise_rows_dsp(const uint32_t *rows, int8_t *out, const int32_t *w, int32_t count,
+                                                 const int wide, const tinyet_depthwise_shape_dsp s,
+                                                 const tinyet_rounding_dsp rounding) {
+  const int32_t row = tinyet_row_words_dsp(s), kernel_row = s.dilation_v * row;
 #if TINYET_DSP_ASM
   if (rounding.form != TINYET_DSP_PLAIN) {
     const int32_t pairs = s.out_u / 2, few = pairs == 3 ? 3 : 2 - pairs % 2;
-    /* So that no strip ends with half a pair of rows, but for the last row of all. */
+    /* So that no tile ends with half a pair of rows, but for the last row of all. */
 #ifdef __clang__
     const int32_t two_rows = 0;
 #else
     const int32_t two_rows = s.stride_u == 1 && s.stride_v == 1 && s.dilation_v == 1 && s.out_v > 1 &&
-                             (s.strip == s.out_v || (s.strip % 2 == 0 && s.out_v % 2 == 0)) &&
+                             (s.tile == s.out_v || (s.tile % 2 == 0 && s.out_v % 2 == 0)) &&
                              s.out_step_v + few * s.out_two_u < 4096 && 12 * row < 1024;
 #endif
     const int32_t many = pairs % 4 == 0 ? 4 : (pairs % 3 == 0 ? 3 : (pairs % 2 == 0 ? 2 : 1));
@@ -350,7 +350,7 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
   int32_t weights[9], shift = 0, offset;
   if (wide) {
     for (int32_t i = 0; i < 9; i++) {
-      weights[i] = tinyet_dsp_half((uint32_t)w[2 * (i / 3) + i % 3 / 2], i % 3 > 0);
+      weights[i] = tinyet_half_dsp((uint32_t)w[2 * (i / 3) + i % 3 / 2], i % 3 > 0);
     }
     w += 6;
     offset = w[2];
@@ -359,10 +359,10 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
     }
   } else {
     shift = (int8_t)(uint8_t)((uint32_t)w[0] >> 8);
-    offset = tinyet_dsp_offset(shift, s.out_zero_point, rounding);
+    offset = tinyet_offset_dsp(shift, s.out_zero_point, rounding);
     for (int32_t i = 0; i < 9; i++) {
       const int32_t place = i % 3 == 0 ? 0 : 8 + 8 * (i % 3);
-      weights[i] = (int8_t)(uint8_t)((uint32_t)w[i / 3] >> place) * (1 << tinyet_dsp_before(shift, rounding));
+      weights[i] = (int8_t)(uint8_t)((uint32_t)w[i / 3] >> place) * (1 << tinyet_before_dsp(shift, rounding));
     }
     w += 3;
   }
@@ -371,10 +371,10 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
       uint32_t sum = (uint32_t)w[0];
       for (int32_t i = 0; i < 9; i++) {
         const int32_t at = u * s.stride_u + i % 3;
-        sum += (uint32_t)(weights[i] * tinyet_dsp_half(rows[i / 3 * kernel_row + at / 2], at % 2));
+        sum += (uint32_t)(weights[i] * tinyet_half_dsp(rows[i / 3 * kernel_row + at / 2], at % 2));
       }
       int8_t *const at = out + u / 2 * s.out_two_u + u % 2 * s.out_step_u;
-      const int8_t value = tinyet_dsp_round_shifted((int32_t)sum, w[1], offset, shift, rounding);
+      const int8_t value = tinyet_round_shifted_dsp((int32_t)sum, w[1], offset, shift, rounding);
       if (s.pairs) {
         *(int16_t *)(void *)at = value;
       } else {
@@ -384,82 +384,84 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows(const uint32_t *rows, int8_t *o
   }
 }
 
-/* A group of channels, of the strip of output rows from `top` on. */
-TINYET_DSP_INLINE void tinyet_dsp_depthwise_chw_3x3_strip(const int8_t *input, int8_t *output, uint32_t *planes,
-                                                          const int32_t *weights, int32_t channel, int32_t top,
-                                                          const int wide, const tinyet_dsp_depthwise_shape s,
-                                                          const tinyet_dsp_rounding rounding) {
+/* A group of channels, of the tile of output rows from `top` on. */
+TINYET_DSP_INLINE void tinyet_depthwise_chw_3x3_tile_dsp(const int8_t *input, int8_t *output, uint32_t *planes,
+                                                         const int32_t *weights, int32_t channel, int32_t top,
+                                                         const int wide, const tinyet_depthwise_shape_dsp s,
+                                                         const tinyet_rounding_dsp rounding) {
   const int32_t words = wide ? (rounding.form == TINYET_DSP_ONE_SIDED ? 9 : 10) : TINYET_DSP_DEPTHWISE_WORDS;
-  const int32_t plane = tinyet_dsp_strip_rows(s) * tinyet_dsp_row_words(s);
-  tinyet_dsp_fill_planes(planes, input + channel, top, s);
+  const int32_t plane = tinyet_tile_rows_dsp(s) * tinyet_row_words_dsp(s);
+  tinyet_fill_planes_dsp(planes, input + channel, top, s);
   for (int32_t k = 0; k < s.group; k++) {
     TINYET_DSP_UNKNOWN(k);
-    tinyet_dsp_depthwise_rows(planes + k * plane, output + top * s.out_step_v + tinyet_dsp_out_byte(channel + k, s),
-                              weights + (channel + k) * words, tinyet_dsp_rows_left(top, s), wide,
-                              s, rounding);
+    tinyet_depthwise_rows_dsp(planes + k * plane, output + top * s.out_step_v + tinyet_out_byte_dsp(channel + k, s),
+                              weights + (channel + k) * words, tinyet_rows_left_dsp(top, s), wide, s, rounding);
   }
 }
 
-/* scratch: 4 * group * tinyet_dsp_strip_rows * tinyet_dsp_row_words bytes. Needs as many channels as a group has; where the
+/* scratch: 4 * group * tinyet_tile_rows_dsp * tinyet_row_words_dsp bytes. Needs as many channels as a group has; where the
  * last group has fewer, those before are computed twice. */
-TINYET_DSP_INLINE void tinyet_dsp_depthwise_chw_3x3(const int8_t *input, int8_t *output, void *scratch,
-                                                    const int32_t *weights, const int wide, const tinyet_dsp_depthwise_shape s,
-                                                    const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE void tinyet_depthwise_chw_3x3_dsp(const int8_t *input, int8_t *output, void *scratch,
+                                                    const int32_t *weights, const int wide,
+                                                    const tinyet_depthwise_shape_dsp s,
+                                                    const tinyet_rounding_dsp rounding) {
   uint32_t *const planes = (uint32_t *)scratch;
-  tinyet_dsp_blank_planes(planes, s);
+  tinyet_blank_planes_dsp(planes, s);
   for (int32_t n = 0; n < s.batch; n++) {
-    TINYET_DSP_OVER_STRIPS(s, tinyet_dsp_depthwise_chw_3x3_strip(input, output, planes, weights, channel, top, wide, s, rounding))
-    input += s.in_u * s.in_v * tinyet_dsp_pixel_stride(s.in_step_u, s.in_step_v);
-    output += s.pairs ? s.out_v * s.out_step_v : s.out_u * s.out_v * tinyet_dsp_pixel_stride(s.out_step_u, s.out_step_v);
+    TINYET_DSP_OVER_TILES(
+        s, tinyet_depthwise_chw_3x3_tile_dsp(input, output, planes, weights, channel, top, wide, s, rounding))
+    input += s.in_u * s.in_v * tinyet_pixel_stride_dsp(s.in_step_u, s.in_step_v);
+    output +=
+        s.pairs ? s.out_v * s.out_step_v : s.out_u * s.out_v * tinyet_pixel_stride_dsp(s.out_step_u, s.out_step_v);
   }
 }
 
 TINYET_DSP_INLINE void tinyet_depthwise_s8_chw_3x3_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                       const int32_t *weights, const tinyet_dsp_depthwise_shape s,
-                                                       const tinyet_dsp_rounding rounding) {
-  tinyet_dsp_depthwise_chw_3x3(input, output, scratch, weights, 0, s, rounding);
+                                                       const int32_t *weights, const tinyet_depthwise_shape_dsp s,
+                                                       const tinyet_rounding_dsp rounding) {
+  tinyet_depthwise_chw_3x3_dsp(input, output, scratch, weights, 0, s, rounding);
 }
 
 TINYET_DSP_INLINE void tinyet_depthwise_s8_w16_chw_3x3_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                           const int32_t *weights, const tinyet_dsp_depthwise_shape s,
-                                                           const tinyet_dsp_rounding rounding) {
-  tinyet_dsp_depthwise_chw_3x3(input, output, scratch, weights, 1, s, rounding);
+                                                           const int32_t *weights, const tinyet_depthwise_shape_dsp s,
+                                                           const tinyet_rounding_dsp rounding) {
+  tinyet_depthwise_chw_3x3_dsp(input, output, scratch, weights, 1, s, rounding);
 }
 
 /* ---- any kernel ---- */
 
 /* Pairs of taps of a kernel row. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_tap_pairs(const tinyet_dsp_depthwise_shape s) { return (s.kernel_u + 1) / 2; }
+TINYET_DSP_INLINE int32_t tinyet_tap_pairs_dsp(const tinyet_depthwise_shape_dsp s) { return (s.kernel_u + 1) / 2; }
 
 /* Words of weights of an output channel. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_tap_words(const tinyet_dsp_depthwise_shape s) {
-  return (s.kernel_v * tinyet_dsp_tap_pairs(s) + 1) / 2;
+TINYET_DSP_INLINE int32_t tinyet_tap_words_dsp(const tinyet_depthwise_shape_dsp s) {
+  return (s.kernel_v * tinyet_tap_pairs_dsp(s) + 1) / 2;
 }
 
 #if TINYET_DSP_ASM
 /* Volatile, so that the compiler leaves them in an order that needs few registers. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_ordered_smlad(uint32_t a, uint32_t b, int32_t c) {
+TINYET_DSP_INLINE int32_t tinyet_ordered_smlad_dsp(uint32_t a, uint32_t b, int32_t c) {
   int32_t result;
   __asm__ volatile("smlad %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(c));
   return result;
 }
-TINYET_DSP_INLINE uint32_t tinyet_dsp_ordered_load(const void *from, const int32_t offset) {
+TINYET_DSP_INLINE uint32_t tinyet_ordered_load_dsp(const void *from, const int32_t offset) {
   uint32_t word;
   __asm__ volatile("ldr %0, %1" : "=r"(word) : "m"(*(const char(*)[4])((const char *)from + offset)));
   return word;
 }
 #else
-TINYET_DSP_INLINE int32_t tinyet_dsp_ordered_smlad(uint32_t a, uint32_t b, int32_t c) {
-  return tinyet_dsp_smlad(a, b, c);
+TINYET_DSP_INLINE int32_t tinyet_ordered_smlad_dsp(uint32_t a, uint32_t b, int32_t c) {
+  return tinyet_smlad_dsp(a, b, c);
 }
-TINYET_DSP_INLINE uint32_t tinyet_dsp_ordered_load(const void *from, const int32_t offset) {
-  return tinyet_dsp_load((const int8_t *)from + offset);
+TINYET_DSP_INLINE uint32_t tinyet_ordered_load_dsp(const void *from, const int32_t offset) {
+  return tinyet_load_dsp((const int8_t *)from + offset);
 }
 #endif
 
 /* `pairs` pairs of taps, at most TINYET_DSP_TAPS, for `count` sums whose first values are `step` apart. Each word of the
  * plane is loaded once where neighbours can share it. */
-TINYET_DSP_INLINE void tinyet_dsp_tap_row(int32_t *sums, const int16_t *from, const uint32_t *taps, const int32_t pairs,
+TINYET_DSP_INLINE void tinyet_tap_row_dsp(int32_t *sums, const int16_t *from, const uint32_t *taps, const int32_t pairs,
                                           const int32_t count, const int32_t step) {
   uint32_t weights[TINYET_DSP_TAPS];
   const int32_t shared = step < 3, last = shared ? (count - 1) * step + 2 * (pairs - 1) : pairs * count - 1;
@@ -475,24 +477,25 @@ TINYET_DSP_INLINE void tinyet_dsp_tap_row(int32_t *sums, const int16_t *from, co
       const int32_t t = (value - i * step) / 2;
       if (value >= i * step && (value - i * step) % 2 == 0 && t < pairs) {
         if (i == 0) {
-          weights[t] = tinyet_dsp_ordered_load(taps, 4 * t);
+          weights[t] = tinyet_ordered_load_dsp(taps, 4 * t);
         }
         if (!loaded) {
-          word = tinyet_dsp_ordered_load(from, 2 * value);
+          word = tinyet_ordered_load_dsp(from, 2 * value);
           loaded = 1;
         }
-        sums[i] = tinyet_dsp_ordered_smlad(word, weights[t], sums[i]);
+        sums[i] = tinyet_ordered_smlad_dsp(word, weights[t], sums[i]);
       }
     }
   }
 }
 
 /* `count` outputs, `out_step` bytes apart: `from` is the first one's first value, `step` values apart. */
-TINYET_DSP_INLINE void tinyet_dsp_depthwise_outputs(const int16_t *from, int8_t *out, const uint32_t *taps, int32_t bias,
-                                                    int32_t multiplier, int32_t offset, int32_t shift,
+TINYET_DSP_INLINE void tinyet_depthwise_outputs_dsp(const int16_t *from, int8_t *out, const uint32_t *taps,
+                                                    int32_t bias, int32_t multiplier, int32_t offset, int32_t shift,
                                                     const int32_t count, const int32_t step, const int32_t out_step,
-                                                    const tinyet_dsp_depthwise_shape s, const tinyet_dsp_rounding rounding) {
-  const int32_t pairs = tinyet_dsp_tap_pairs(s), rest = pairs % TINYET_DSP_TAPS;
+                                                    const tinyet_depthwise_shape_dsp s,
+                                                    const tinyet_rounding_dsp rounding) {
+  const int32_t pairs = tinyet_tap_pairs_dsp(s), rest = pairs % TINYET_DSP_TAPS;
   int32_t sums[4];
 #pragma GCC unroll 4
   for (int32_t i = 0; i < count; i++) {
@@ -504,24 +507,25 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_outputs(const int16_t *from, int8_t 
     }
     for (int32_t t = 0; t < pairs - rest; t += TINYET_DSP_TAPS) {
       TINYET_DSP_UNKNOWN(t);
-      tinyet_dsp_tap_row(sums, from + 2 * t, taps + t, TINYET_DSP_TAPS, count, step);
+      tinyet_tap_row_dsp(sums, from + 2 * t, taps + t, TINYET_DSP_TAPS, count, step);
     }
     if (rest > 0) {
-      tinyet_dsp_tap_row(sums, from + 2 * (pairs - rest), taps + pairs - rest, rest, count, step);
+      tinyet_tap_row_dsp(sums, from + 2 * (pairs - rest), taps + pairs - rest, rest, count, step);
     }
     taps += pairs;
-    from += 2 * s.dilation_v * tinyet_dsp_row_words(s);
+    from += 2 * s.dilation_v * tinyet_row_words_dsp(s);
   }
 #pragma GCC unroll 4
   for (int32_t i = 0; i < count; i++) {
-    out[i * out_step] = tinyet_dsp_round(sums[i], multiplier, offset, shift, rounding);
+    out[i * out_step] = tinyet_round_dsp(sums[i], multiplier, offset, shift, rounding);
   }
 }
 
 /* One output row of one channel: `row` is its first input row in the plane. */
-TINYET_DSP_INLINE void tinyet_dsp_depthwise_row(const int16_t *row, int8_t *out, const uint32_t *taps, int32_t bias,
+TINYET_DSP_INLINE void tinyet_depthwise_row_dsp(const int16_t *row, int8_t *out, const uint32_t *taps, int32_t bias,
                                                 int32_t multiplier, int32_t offset, int32_t shift,
-                                                const tinyet_dsp_depthwise_shape s, const tinyet_dsp_rounding rounding) {
+                                                const tinyet_depthwise_shape_dsp s,
+                                                const tinyet_rounding_dsp rounding) {
   const int32_t runs = s.apart < s.out_u ? s.apart : s.out_u, block = s.out_u / runs < 4 ? s.out_u / runs : 4;
   for (int32_t run = 0; run < runs; run++) {
     const int16_t *const from = row + run * s.stride_u % s.dilation_u * s.part + run * s.stride_u / s.dilation_u;
@@ -530,50 +534,50 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_row(const int16_t *row, int8_t *out,
       if (count % block != 0 && i > count - block) {
         i = count - block; /* some are computed twice */
       }
-      tinyet_dsp_depthwise_outputs(from + i * s.between, out + (run + i * s.apart) * s.out_step_u, taps, bias,
+      tinyet_depthwise_outputs_dsp(from + i * s.between, out + (run + i * s.apart) * s.out_step_u, taps, bias,
                                    multiplier, offset, shift, block, s.between, s.apart * s.out_step_u, s, rounding);
     }
   }
 }
 
-/* A group of channels, of the strip of output rows from `top` on. */
-TINYET_DSP_INLINE void tinyet_dsp_depthwise_chw_strip(const int8_t *input, int8_t *output, uint32_t *planes,
-                                                      const int32_t *weights, int32_t channel, int32_t top,
-                                                      const tinyet_dsp_depthwise_shape s, const tinyet_dsp_rounding rounding) {
-  const int32_t row = tinyet_dsp_row_words(s), plane = tinyet_dsp_strip_rows(s) * row, words = tinyet_dsp_tap_words(s);
+/* A group of channels, of the tile of output rows from `top` on. */
+TINYET_DSP_INLINE void tinyet_depthwise_chw_tile_dsp(const int8_t *input, int8_t *output, uint32_t *planes,
+                                                     const int32_t *weights, int32_t channel, int32_t top,
+                                                     const tinyet_depthwise_shape_dsp s,
+                                                     const tinyet_rounding_dsp rounding) {
+  const int32_t row = tinyet_row_words_dsp(s), plane = tinyet_tile_rows_dsp(s) * row, words = tinyet_tap_words_dsp(s);
   uint32_t *const taps = planes + s.group * plane;
-  tinyet_dsp_fill_planes(planes, input + channel, top, s);
+  tinyet_fill_planes_dsp(planes, input + channel, top, s);
   for (int32_t k = 0; k < s.group * s.multiplier; k++) {
     TINYET_DSP_UNKNOWN(k);
     const int32_t *w = weights + (channel * s.multiplier + k) * (words + 3);
     for (int32_t i = 0; i < words; i++) {
-      taps[2 * i] = tinyet_dsp_even((uint32_t)w[i]);
-      taps[2 * i + 1] = tinyet_dsp_odd((uint32_t)w[i]);
+      taps[2 * i] = tinyet_even_bytes_dsp((uint32_t)w[i]);
+      taps[2 * i + 1] = tinyet_odd_bytes_dsp((uint32_t)w[i]);
     }
     const int32_t bias = w[words], multiplier = w[words + 1], shift = w[words + 2];
-    const int32_t offset = tinyet_dsp_offset(shift, s.out_zero_point, rounding);
+    const int32_t offset = tinyet_offset_dsp(shift, s.out_zero_point, rounding);
     const uint32_t *rows = planes + k / s.multiplier * plane;
     int8_t *out = output + top * s.out_step_v + channel * s.multiplier + k;
-    for (int32_t v = tinyet_dsp_rows_left(top, s); v > 0; v--) {
+    for (int32_t v = tinyet_rows_left_dsp(top, s); v > 0; v--) {
       TINYET_DSP_UNKNOWN(v);
-      tinyet_dsp_depthwise_row((const int16_t *)rows, out, taps, bias, multiplier, offset, shift, s,
-                               rounding);
+      tinyet_depthwise_row_dsp((const int16_t *)rows, out, taps, bias, multiplier, offset, shift, s, rounding);
       rows += s.stride_v * row;
       out += s.out_step_v;
     }
   }
 }
 
-/* scratch: 4 * (group * tinyet_dsp_strip_rows * tinyet_dsp_row_words + 2 * tinyet_dsp_tap_words) bytes. Channels as for 3x3. */
+/* scratch: 4 * (group * tinyet_tile_rows_dsp * tinyet_row_words_dsp + 2 * tinyet_tap_words_dsp) bytes. Channels as for 3x3. */
 TINYET_DSP_INLINE void tinyet_depthwise_s8_chw_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                   const int32_t *weights, const tinyet_dsp_depthwise_shape s,
-                                                   const tinyet_dsp_rounding rounding) {
+                                                   const int32_t *weights, const tinyet_depthwise_shape_dsp s,
+                                                   const tinyet_rounding_dsp rounding) {
   uint32_t *const planes = (uint32_t *)scratch;
-  tinyet_dsp_blank_planes(planes, s);
+  tinyet_blank_planes_dsp(planes, s);
   for (int32_t n = 0; n < s.batch; n++) {
-    TINYET_DSP_OVER_STRIPS(s, tinyet_dsp_depthwise_chw_strip(input, output, planes, weights, channel, top, s, rounding))
-    input += s.in_u * s.in_v * tinyet_dsp_pixel_stride(s.in_step_u, s.in_step_v);
-    output += s.out_u * s.out_v * tinyet_dsp_pixel_stride(s.out_step_u, s.out_step_v);
+    TINYET_DSP_OVER_TILES(s, tinyet_depthwise_chw_tile_dsp(input, output, planes, weights, channel, top, s, rounding))
+    input += s.in_u * s.in_v * tinyet_pixel_stride_dsp(s.in_step_u, s.in_step_v);
+    output += s.out_u * s.out_v * tinyet_pixel_stride_dsp(s.out_step_u, s.out_step_v);
   }
 }
 

@@ -2,7 +2,7 @@
 /* Specialised depthwise convolutions with int16 activations for cores with DSP instructions: see tinyet_s16_dsp.h.
  *
  * Two channels at a time are taken out of the image into two planes in scratch, as tinyet_depthwise_chw_dsp.h describes them: the
- * same axes, parts and strips.
+ * same axes, parts and tiles.
  *
  * tinyet_depthwise_s16_chw_3x3_dsp: dilation_u 1, stride_u 1 or 2, multiplier 1. The weight stream, in words, for each channel:
  *   three kernel rows along u: bytes {w0, 0, w1, w2} | bias | multiplier
@@ -22,41 +22,41 @@ typedef struct {
   int32_t out_u, out_v, out_step_u, out_step_v;
   int32_t kernel_u, kernel_v, stride_u, stride_v, dilation_u, dilation_v;
   int32_t pad_u, pad_v;
-  int32_t part, apart, between, strip; /* as tinyet_dsp_depthwise_shape has them */
-} tinyet_dsp_depthwise_s16_shape;
+  int32_t part, apart, between, tile; /* as tinyet_depthwise_shape_dsp has them */
+} tinyet_depthwise_s16_shape_dsp;
 
 /* Words of a plane's row. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_row_words_s16(const tinyet_dsp_depthwise_s16_shape s) {
+TINYET_DSP_INLINE int32_t tinyet_row_words_s16_dsp(const tinyet_depthwise_s16_shape_dsp s) {
   return s.dilation_u * s.part / 2;
 }
 
-/* Input rows of a strip. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_strip_rows_s16(const tinyet_dsp_depthwise_s16_shape s) {
-  return (s.strip - 1) * s.stride_v + (s.kernel_v - 1) * s.dilation_v + 1;
+/* Input rows of a tile. */
+TINYET_DSP_INLINE int32_t tinyet_tile_rows_s16_dsp(const tinyet_depthwise_s16_shape_dsp s) {
+  return (s.tile - 1) * s.stride_v + (s.kernel_v - 1) * s.dilation_v + 1;
 }
 
-/* The output rows of the strip at `top`. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_rows_left_s16(int32_t top, const tinyet_dsp_depthwise_s16_shape s) {
+/* The output rows of the tile at `top`. */
+TINYET_DSP_INLINE int32_t tinyet_rows_left_s16_dsp(int32_t top, const tinyet_depthwise_s16_shape_dsp s) {
   const int32_t left = s.out_v - top;
-  return s.out_v % s.strip == 0 || left > s.strip ? s.strip : left;
+  return s.out_v % s.tile == 0 || left > s.tile ? s.tile : left;
 }
 
 /* Two pixels of two channels into a word of each plane. */
-TINYET_DSP_INLINE void tinyet_dsp_plane_word_s16(uint32_t *to, uint32_t first, uint32_t second, const int32_t plane) {
-  to[0] = tinyet_dsp_low_halves(first, second);
-  to[plane] = tinyet_dsp_high_halves(first, second);
+TINYET_DSP_INLINE void tinyet_plane_word_s16_dsp(uint32_t *to, uint32_t first, uint32_t second, const int32_t plane) {
+  to[0] = tinyet_low_int16x2_dsp(first, second);
+  to[plane] = tinyet_high_int16x2_dsp(first, second);
 }
 
 /* `words` words of each plane: two pixels each, `step` values apart. */
-TINYET_DSP_INLINE void tinyet_dsp_plane_words_s16(uint32_t *to, const int16_t *from, const int32_t words,
+TINYET_DSP_INLINE void tinyet_plane_words_s16_dsp(uint32_t *to, const int16_t *from, const int32_t words,
                                                   const int32_t step, const int32_t plane) {
   const int32_t together = words <= 6 ? words : (words % 4 == 0 ? 4 : (words % 5 == 0 ? 5 : (words % 3 == 0 ? 3 : 4)));
   for (int32_t left = words / together; left > 0; left--) {
     TINYET_DSP_UNKNOWN(left);
 #pragma GCC unroll 6
     for (int32_t i = 0; i < together; i++) {
-      tinyet_dsp_plane_word_s16(to + i, tinyet_dsp_load_int16x2(from + 2 * i * step),
-                                tinyet_dsp_load_int16x2(from + (2 * i + 1) * step), plane);
+      tinyet_plane_word_s16_dsp(to + i, tinyet_load_int16x2_dsp(from + 2 * i * step),
+                                tinyet_load_int16x2_dsp(from + (2 * i + 1) * step), plane);
     }
     to += together;
     from += 2 * together * step;
@@ -64,54 +64,54 @@ TINYET_DSP_INLINE void tinyet_dsp_plane_words_s16(uint32_t *to, const int16_t *f
 #pragma GCC unroll 3
   for (int32_t i = 0; i < 3; i++) {
     if (i < words % together) {
-      tinyet_dsp_plane_word_s16(to + i, tinyet_dsp_load_int16x2(from + 2 * i * step),
-                                tinyet_dsp_load_int16x2(from + (2 * i + 1) * step), plane);
+      tinyet_plane_word_s16_dsp(to + i, tinyet_load_int16x2_dsp(from + 2 * i * step),
+                                tinyet_load_int16x2_dsp(from + (2 * i + 1) * step), plane);
     }
   }
 }
 
 /* `count` pixels, `step` values apart, into the values from `first` on of a row; what shares a word with them is zero. */
-TINYET_DSP_INLINE void tinyet_dsp_plane_values_s16(uint32_t *to, const int16_t *from, int32_t first, int32_t count,
+TINYET_DSP_INLINE void tinyet_plane_values_s16_dsp(uint32_t *to, const int16_t *from, int32_t first, int32_t count,
                                                    const int32_t step, const int32_t plane) {
   to += first / 2;
   if (first % 2 != 0) {
-    tinyet_dsp_plane_word_s16(to++, 0, tinyet_dsp_load_int16x2(from), plane);
+    tinyet_plane_word_s16_dsp(to++, 0, tinyet_load_int16x2_dsp(from), plane);
     from += step;
     count--;
   }
   if (count > 1) {
-    tinyet_dsp_plane_words_s16(to, from, count / 2, step, plane);
+    tinyet_plane_words_s16_dsp(to, from, count / 2, step, plane);
   }
   if (count % 2 != 0) {
-    tinyet_dsp_plane_word_s16(to + count / 2, tinyet_dsp_load_int16x2(from + (count - 1) * step), 0, plane);
+    tinyet_plane_word_s16_dsp(to + count / 2, tinyet_load_int16x2_dsp(from + (count - 1) * step), 0, plane);
   }
 }
 
 /* One input row of two channels into the row `to` of their planes; what is outside the image stays. */
-TINYET_DSP_INLINE void tinyet_dsp_plane_row_s16(uint32_t *to, const int16_t *from, const int32_t plane,
-                                                const tinyet_dsp_depthwise_s16_shape s) {
+TINYET_DSP_INLINE void tinyet_plane_row_s16_dsp(uint32_t *to, const int16_t *from, const int32_t plane,
+                                                const tinyet_depthwise_s16_shape_dsp s) {
   const int32_t d = s.dilation_u, reach = (s.out_u - 1) * s.stride_u + (s.kernel_u - 1) * d + 1;
   const int32_t end = reach < s.pad_u + s.in_u ? reach : s.pad_u + s.in_u;
   for (int32_t part = 0; part < d; part++) {
     const int32_t first = s.pad_u > part ? (s.pad_u - part + d - 1) / d : 0;
     const int32_t count = (end - part + d - 1) / d - first;
     if (count > 0) {
-      tinyet_dsp_plane_values_s16(to + part * s.part / 2, from + (part + first * d - s.pad_u) * s.in_step_u, first,
+      tinyet_plane_values_s16_dsp(to + part * s.part / 2, from + (part + first * d - s.pad_u) * s.in_step_u, first,
                                   count, d * s.in_step_u, plane);
     }
   }
 }
 
-/* The strip of output rows from `top` on, of the two channels at `input`. */
-TINYET_DSP_INLINE void tinyet_dsp_fill_planes_s16(uint32_t *planes, const int16_t *input, int32_t top,
-                                                  const tinyet_dsp_depthwise_s16_shape s) {
-  const int32_t row = tinyet_dsp_row_words_s16(s), rows = tinyet_dsp_strip_rows_s16(s), plane = rows * row;
-  const int32_t kept = rows - s.strip * s.stride_v; /* rows that the next strip needs, too */
+/* The tile of output rows from `top` on, of the two channels at `input`. */
+TINYET_DSP_INLINE void tinyet_fill_planes_s16_dsp(uint32_t *planes, const int16_t *input, int32_t top,
+                                                  const tinyet_depthwise_s16_shape_dsp s) {
+  const int32_t row = tinyet_row_words_s16_dsp(s), rows = tinyet_tile_rows_s16_dsp(s), plane = rows * row;
+  const int32_t kept = rows - s.tile * s.stride_v; /* rows that the next tile needs, too */
   int32_t r = 0;
-  if (s.strip < s.out_v && kept > 0 && top > 0) {
+  if (s.tile < s.out_v && kept > 0 && top > 0) {
     for (int32_t k = 0; k < 2; k++) {
       TINYET_DSP_UNKNOWN(k);
-      tinyet_dsp_move_words(planes + k * plane, planes + k * plane + (rows - kept) * row, kept * row);
+      tinyet_move_words_dsp(planes + k * plane, planes + k * plane + (rows - kept) * row, kept * row);
     }
     r = kept;
   }
@@ -120,10 +120,10 @@ TINYET_DSP_INLINE void tinyet_dsp_fill_planes_s16(uint32_t *planes, const int16_
     const int32_t v = top * s.stride_v - s.pad_v + r;
     uint32_t *const to = planes + r * row;
     if ((uint32_t)v < (uint32_t)s.in_v) {
-      tinyet_dsp_plane_row_s16(to, input + v * s.in_step_v, plane, s);
-    } else if (s.strip < s.out_v) {
-      tinyet_dsp_clear(to, row);
-      tinyet_dsp_clear(to + plane, row);
+      tinyet_plane_row_s16_dsp(to, input + v * s.in_step_v, plane, s);
+    } else if (s.tile < s.out_v) {
+      tinyet_clear_dsp(to, row);
+      tinyet_clear_dsp(to + plane, row);
     }
   }
 }
@@ -158,7 +158,7 @@ TINYET_DSP_INLINE void tinyet_dsp_fill_planes_s16(uint32_t *planes, const int16_
 
 /* Two neighbouring sums, or one where `both` is 0, of the inputs `at` words behind p; row: words from kernel row to kernel row.
  * w: {w0, w1}, {w1, w2} of three rows. */
-TINYET_DSP_INLINE void tinyet_dsp_three_rows_s16(int32_t sums[2], const uint32_t *p, const int32_t at, const uint32_t *w,
+TINYET_DSP_INLINE void tinyet_three_rows_s16_dsp(int32_t sums[2], const uint32_t *p, const int32_t at, const uint32_t *w,
                                                  int32_t bias, const int32_t row, const int32_t stride,
                                                  const int32_t both) {
 #if TINYET_DSP_ASM
@@ -176,8 +176,8 @@ TINYET_DSP_INLINE void tinyet_dsp_three_rows_s16(int32_t sums[2], const uint32_t
     for (int32_t ky = 0; ky < 3; ky++) {
       for (int32_t tap = 0; tap < 3; tap++) {
         const int32_t value = i * stride + tap;
-        const int32_t weight = tap == 0 ? tinyet_dsp_half(w[2 * ky], 0) : tinyet_dsp_half(w[2 * ky + 1], tap - 1);
-        sum += (uint32_t)(weight * tinyet_dsp_half(p[at + ky * row + value / 2], value % 2));
+        const int32_t weight = tap == 0 ? tinyet_half_dsp(w[2 * ky], 0) : tinyet_half_dsp(w[2 * ky + 1], tap - 1);
+        sum += (uint32_t)(weight * tinyet_half_dsp(p[at + ky * row + value / 2], value % 2));
       }
     }
     sums[i] = (int32_t)sum;
@@ -192,17 +192,17 @@ TINYET_DSP_INLINE void tinyet_dsp_three_rows_s16(int32_t sums[2], const uint32_t
 #endif
 
 /* `count` output rows of one channel: `rows` is the first one's first input row in the plane. */
-TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows_s16(const uint32_t *rows, int16_t *out, const int32_t *stream,
-                                                     int32_t count, const tinyet_dsp_depthwise_s16_shape s,
-                                                     const tinyet_dsp_rounding_s16 rounding) {
-  const int32_t row = tinyet_dsp_row_words_s16(s), kernel_row = s.dilation_v * row, pairs = s.out_u / 2;
+TINYET_DSP_INLINE void tinyet_depthwise_rows_s16_dsp(const uint32_t *rows, int16_t *out, const int32_t *stream,
+                                                     int32_t count, const tinyet_depthwise_s16_shape_dsp s,
+                                                     const tinyet_rounding_s16_dsp rounding) {
+  const int32_t row = tinyet_row_words_s16_dsp(s), kernel_row = s.dilation_v * row, pairs = s.out_u / 2;
   const int32_t unroll = pairs % 4 == 0 ? 4 : (pairs % 3 == 0 ? 3 : (pairs % 2 == 0 ? 2 : 1));
   uint32_t w[6];
 #pragma GCC unroll 3
   for (int32_t ky = 0; ky < 3; ky++) {
-    const uint32_t odd = tinyet_dsp_odd((uint32_t)stream[ky]);
-    w[2 * ky] = tinyet_dsp_even((uint32_t)stream[ky]);
-    w[2 * ky + 1] = tinyet_dsp_high_halves(w[2 * ky], odd);
+    const uint32_t odd = tinyet_odd_bytes_dsp((uint32_t)stream[ky]);
+    w[2 * ky] = tinyet_even_bytes_dsp((uint32_t)stream[ky]);
+    w[2 * ky + 1] = tinyet_high_int16x2_dsp(w[2 * ky], odd);
   }
   const int32_t bias = stream[3], multiplier = stream[4];
   int32_t sums[2];
@@ -215,43 +215,43 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_rows_s16(const uint32_t *rows, int16
       do {
 #pragma GCC unroll 4
         for (int32_t i = 0; i < unroll; i++) {
-          tinyet_dsp_three_rows_s16(sums, p, i * s.stride_u, w, bias, kernel_row, s.stride_u, 1);
-          tinyet_dsp_store_s16(to + 2 * i * s.out_step_u, tinyet_dsp_round_s16(sums[0], multiplier, rounding));
-          tinyet_dsp_store_s16(to + (2 * i + 1) * s.out_step_u, tinyet_dsp_round_s16(sums[1], multiplier, rounding));
+          tinyet_three_rows_s16_dsp(sums, p, i * s.stride_u, w, bias, kernel_row, s.stride_u, 1);
+          tinyet_store_s16_dsp(to + 2 * i * s.out_step_u, tinyet_round_s16_dsp(sums[0], multiplier, rounding));
+          tinyet_store_s16_dsp(to + (2 * i + 1) * s.out_step_u, tinyet_round_s16_dsp(sums[1], multiplier, rounding));
         }
         p += unroll * s.stride_u;
         to += 2 * unroll * s.out_step_u;
       } while (p != end);
     }
     if (s.out_u % 2 != 0) {
-      tinyet_dsp_three_rows_s16(sums, p, 0, w, bias, kernel_row, s.stride_u, 0);
-      tinyet_dsp_store_s16(to, tinyet_dsp_round_s16(sums[0], multiplier, rounding));
+      tinyet_three_rows_s16_dsp(sums, p, 0, w, bias, kernel_row, s.stride_u, 0);
+      tinyet_store_s16_dsp(to, tinyet_round_s16_dsp(sums[0], multiplier, rounding));
     }
     rows += s.stride_v * row;
     out += s.out_step_v;
   }
 }
 
-/* scratch: 8 * tinyet_dsp_strip_rows_s16 * tinyet_dsp_row_words_s16 bytes. Needs two channels; of an odd number one is computed
+/* scratch: 8 * tinyet_tile_rows_s16_dsp * tinyet_row_words_s16_dsp bytes. Needs two channels; of an odd number one is computed
  * twice. */
 TINYET_DSP_INLINE void tinyet_depthwise_s16_chw_3x3_dsp(const int16_t *input, int16_t *output, void *scratch,
-                                                        const int32_t *weights, const tinyet_dsp_depthwise_s16_shape s,
-                                                        const tinyet_dsp_rounding_s16 rounding) {
-  const int32_t plane = tinyet_dsp_strip_rows_s16(s) * tinyet_dsp_row_words_s16(s);
+                                                        const int32_t *weights, const tinyet_depthwise_s16_shape_dsp s,
+                                                        const tinyet_rounding_s16_dsp rounding) {
+  const int32_t plane = tinyet_tile_rows_s16_dsp(s) * tinyet_row_words_s16_dsp(s);
   uint32_t *const planes = (uint32_t *)scratch;
-  tinyet_dsp_clear(planes, 2 * plane);
+  tinyet_clear_dsp(planes, 2 * plane);
   for (int32_t n = 0; n < s.batch; n++) {
     for (int32_t channel = 0; channel < s.channels; channel += 2) {
       if (s.channels % 2 != 0 && channel > s.channels - 2) {
         channel = s.channels - 2;
       }
-      for (int32_t top = 0; top < s.out_v; top += s.strip) {
-        tinyet_dsp_fill_planes_s16(planes, input + channel, top, s);
+      for (int32_t top = 0; top < s.out_v; top += s.tile) {
+        tinyet_fill_planes_s16_dsp(planes, input + channel, top, s);
         for (int32_t k = 0; k < 2; k++) {
           TINYET_DSP_UNKNOWN(k);
-          tinyet_dsp_depthwise_rows_s16(planes + k * plane, output + top * s.out_step_v + channel + k,
+          tinyet_depthwise_rows_s16_dsp(planes + k * plane, output + top * s.out_step_v + channel + k,
                                         weights + (channel + k) * TINYET_DSP_DEPTHWISE_WORDS,
-                                        tinyet_dsp_rows_left_s16(top, s), s, rounding);
+                                        tinyet_rows_left_s16_dsp(top, s), s, rounding);
         }
       }
     }
@@ -263,11 +263,11 @@ TINYET_DSP_INLINE void tinyet_depthwise_s16_chw_3x3_dsp(const int16_t *input, in
 /* ---- any kernel ---- */
 
 /* `count` outputs, `out_step` values apart: `from` is the first one's first value, `step` values apart. */
-TINYET_DSP_INLINE void tinyet_dsp_depthwise_outputs_s16(const int16_t *from, int16_t *out, const uint32_t *taps,
+TINYET_DSP_INLINE void tinyet_depthwise_outputs_s16_dsp(const int16_t *from, int16_t *out, const uint32_t *taps,
                                                         int32_t bias, int32_t multiplier, const int32_t count,
                                                         const int32_t step, const int32_t out_step,
-                                                        const tinyet_dsp_depthwise_s16_shape s,
-                                                        const tinyet_dsp_rounding_s16 rounding) {
+                                                        const tinyet_depthwise_s16_shape_dsp s,
+                                                        const tinyet_rounding_s16_dsp rounding) {
   const int32_t pairs = (s.kernel_u + 1) / 2, rest = pairs % TINYET_DSP_TAPS;
   int32_t sums[4];
 #pragma GCC unroll 4
@@ -280,24 +280,24 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_outputs_s16(const int16_t *from, int
     }
     for (int32_t t = 0; t < pairs - rest; t += TINYET_DSP_TAPS) {
       TINYET_DSP_UNKNOWN(t);
-      tinyet_dsp_tap_row(sums, from + 2 * t, taps + t, TINYET_DSP_TAPS, count, step);
+      tinyet_tap_row_dsp(sums, from + 2 * t, taps + t, TINYET_DSP_TAPS, count, step);
     }
     if (rest > 0) {
-      tinyet_dsp_tap_row(sums, from + 2 * (pairs - rest), taps + pairs - rest, rest, count, step);
+      tinyet_tap_row_dsp(sums, from + 2 * (pairs - rest), taps + pairs - rest, rest, count, step);
     }
     taps += pairs;
-    from += 2 * s.dilation_v * tinyet_dsp_row_words_s16(s);
+    from += 2 * s.dilation_v * tinyet_row_words_s16_dsp(s);
   }
 #pragma GCC unroll 4
   for (int32_t i = 0; i < count; i++) {
-    tinyet_dsp_store_s16(out + i * out_step, tinyet_dsp_round_s16(sums[i], multiplier, rounding));
+    tinyet_store_s16_dsp(out + i * out_step, tinyet_round_s16_dsp(sums[i], multiplier, rounding));
   }
 }
 
 /* One output row of one channel: `row` is its first input row in the plane. */
-TINYET_DSP_INLINE void tinyet_dsp_depthwise_row_s16(const int16_t *row, int16_t *out, const uint32_t *taps, int32_t bias,
-                                                    int32_t multiplier, const tinyet_dsp_depthwise_s16_shape s,
-                                                    const tinyet_dsp_rounding_s16 rounding) {
+TINYET_DSP_INLINE void tinyet_depthwise_row_s16_dsp(const int16_t *row, int16_t *out, const uint32_t *taps, int32_t bias,
+                                                    int32_t multiplier, const tinyet_depthwise_s16_shape_dsp s,
+                                                    const tinyet_rounding_s16_dsp rounding) {
   const int32_t runs = s.apart < s.out_u ? s.apart : s.out_u, block = s.out_u / runs < 4 ? s.out_u / runs : 4;
   for (int32_t run = 0; run < runs; run++) {
     const int16_t *const from = row + run * s.stride_u % s.dilation_u * s.part + run * s.stride_u / s.dilation_u;
@@ -306,7 +306,7 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_row_s16(const int16_t *row, int16_t 
       if (count % block != 0 && i > count - block) {
         i = count - block; /* some are computed twice */
       }
-      tinyet_dsp_depthwise_outputs_s16(from + i * s.between, out + (run + i * s.apart) * s.out_step_u, taps, bias,
+      tinyet_depthwise_outputs_s16_dsp(from + i * s.between, out + (run + i * s.apart) * s.out_step_u, taps, bias,
                                        multiplier, block, s.between, s.apart * s.out_step_u, s, rounding);
     }
   }
@@ -314,31 +314,31 @@ TINYET_DSP_INLINE void tinyet_dsp_depthwise_row_s16(const int16_t *row, int16_t 
 
 /* scratch: the planes as for 3x3, and 8 bytes for each word of an output channel's taps. Channels as for 3x3. */
 TINYET_DSP_INLINE void tinyet_depthwise_s16_chw_dsp(const int16_t *input, int16_t *output, void *scratch,
-                                                    const int32_t *weights, const tinyet_dsp_depthwise_s16_shape s,
-                                                    const tinyet_dsp_rounding_s16 rounding) {
-  const int32_t row = tinyet_dsp_row_words_s16(s), plane = tinyet_dsp_strip_rows_s16(s) * row;
+                                                    const int32_t *weights, const tinyet_depthwise_s16_shape_dsp s,
+                                                    const tinyet_rounding_s16_dsp rounding) {
+  const int32_t row = tinyet_row_words_s16_dsp(s), plane = tinyet_tile_rows_s16_dsp(s) * row;
   const int32_t words = (s.kernel_v * ((s.kernel_u + 1) / 2) + 1) / 2; /* of an output channel's taps */
   uint32_t *const planes = (uint32_t *)scratch, *const taps = planes + 2 * plane;
-  tinyet_dsp_clear(planes, 2 * plane);
+  tinyet_clear_dsp(planes, 2 * plane);
   for (int32_t n = 0; n < s.batch; n++) {
     for (int32_t channel = 0; channel < s.channels; channel += 2) {
       if (s.channels % 2 != 0 && channel > s.channels - 2) {
         channel = s.channels - 2;
       }
-      for (int32_t top = 0; top < s.out_v; top += s.strip) {
-        tinyet_dsp_fill_planes_s16(planes, input + channel, top, s);
+      for (int32_t top = 0; top < s.out_v; top += s.tile) {
+        tinyet_fill_planes_s16_dsp(planes, input + channel, top, s);
         for (int32_t k = 0; k < 2 * s.multiplier; k++) {
           TINYET_DSP_UNKNOWN(k);
           const int32_t *w = weights + (channel * s.multiplier + k) * (words + 2);
           for (int32_t i = 0; i < words; i++) {
-            taps[2 * i] = tinyet_dsp_even((uint32_t)w[i]);
-            taps[2 * i + 1] = tinyet_dsp_odd((uint32_t)w[i]);
+            taps[2 * i] = tinyet_even_bytes_dsp((uint32_t)w[i]);
+            taps[2 * i + 1] = tinyet_odd_bytes_dsp((uint32_t)w[i]);
           }
           const uint32_t *rows = planes + k / s.multiplier * plane;
           int16_t *out = output + top * s.out_step_v + channel * s.multiplier + k;
-          for (int32_t v = tinyet_dsp_rows_left_s16(top, s); v > 0; v--) {
+          for (int32_t v = tinyet_rows_left_s16_dsp(top, s); v > 0; v--) {
             TINYET_DSP_UNKNOWN(v);
-            tinyet_dsp_depthwise_row_s16((const int16_t *)rows, out, taps, w[words], w[words + 1], s, rounding);
+            tinyet_depthwise_row_s16_dsp((const int16_t *)rows, out, taps, w[words], w[words + 1], s, rounding);
             rows += s.stride_v * row;
             out += s.out_step_v;
           }

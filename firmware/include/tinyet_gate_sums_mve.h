@@ -14,7 +14,7 @@ extern "C" {
 
 #if TINYET_GATE_MVE
 /* Four rows of `sixteens` times sixteen inputs and `rest` more, behind which `wide` has zeros. */
-static inline int32x4_t tinyet_mve_four_rows(const int8_t *wide, const int8_t *w, const int32_t *bias, int32_t sixteens,
+static inline int32x4_t tinyet_four_rows_mve(const int8_t *wide, const int8_t *w, const int32_t *bias, int32_t sixteens,
                                              int32_t rest) {
   int32_t a = bias[0], b = bias[1], c = bias[2], d = bias[3];
   __asm__("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d)); /* GCC would load them as a vector, and take it apart */
@@ -38,7 +38,7 @@ static inline int32x4_t tinyet_mve_four_rows(const int8_t *wide, const int8_t *w
 #endif
 
 /* apart: what is added is saturated before, too. */
-static inline __attribute__((always_inline)) void tinyet_mve_sums(const int8_t *input, const tinyet_gate_part_s8 *part,
+static inline __attribute__((always_inline)) void tinyet_sums_mve(const int8_t *input, const tinyet_gate_part_s8 *part,
                                                                   int32_t gates, int32_t units, int16_t *sums,
                                                                   int8_t *wide, const int32_t apart) {
   const int32_t depth = part->depth, sixteens = depth / 16, rest = depth & 15;
@@ -57,9 +57,9 @@ static inline __attribute__((always_inline)) void tinyet_mve_sums(const int8_t *
     const int32_t shift = form < 0 ? form + 31 : -1 - form;
     const int16_t *const end = sums + units;
     for (; sums != end; w += 4 * depth, bias += 4, sums += 4) {
-      int32x4_t rows = tinyet_mve_four_rows(wide, w, bias, sixteens, rest);
+      int32x4_t rows = tinyet_four_rows_mve(wide, w, bias, sixteens, rest);
       if (__builtin_expect(shift < 0, 1)) {
-        rows = tinyet_mve_rounded(vqrdmulhq_n_s32(rows, multiplier), -shift);
+        rows = tinyet_rounded_mve(vqrdmulhq_n_s32(rows, multiplier), -shift);
       } else {
         rows = vqrdmulhq_n_s32(vshlq_r_s32(rows, shift), multiplier);
       }
@@ -88,17 +88,17 @@ static inline __attribute__((always_inline)) void tinyet_mve_sums(const int8_t *
 
 /* tinyet_gate_sums of weights that lie, of each four rows, in sixteens: sixteen inputs of each row in turn, then what remains of
  * each; and 16 bytes behind all. wide: for as many int8 as the input has values, rounded up to sixteens. */
-static __attribute__((noinline, unused)) void tinyet_mve_gate_sums(const int8_t *input, const tinyet_gate_part_s8 *part,
+static __attribute__((noinline, unused)) void tinyet_gate_sums_mve(const int8_t *input, const tinyet_gate_part_s8 *part,
                                                                    int32_t gates, int32_t units, int16_t *sums,
                                                                    int8_t *wide) {
-  tinyet_mve_sums(input, part, gates, units, sums, wide, 0);
+  tinyet_sums_mve(input, part, gates, units, sums, wide, 0);
 }
 
 /* The same as tinyet_lut_sums_s8. */
-static __attribute__((noinline, unused)) void tinyet_mve_lut_sums(const int8_t *input,
+static __attribute__((noinline, unused)) void tinyet_lut_sums_mve(const int8_t *input,
                                                                   const tinyet_gate_part_s8 *part, int32_t gates,
                                                                   int32_t units, int16_t *sums, int8_t *wide) {
-  tinyet_mve_sums(input, part, gates, units, sums, wide, 1);
+  tinyet_sums_mve(input, part, gates, units, sums, wide, 1);
 }
 
 #ifdef __cplusplus

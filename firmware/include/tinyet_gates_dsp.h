@@ -23,10 +23,10 @@ typedef struct {
   int32_t add;   /* half of what requantization divides by; where it multiplies, the shift to the left */
   int32_t shift; /* to the right; 0 where it multiplies */
   int16_t *sums, *end;
-} tinyet_dsp_gate;
+} tinyet_gate_dsp;
 
 /* Pairs (0, 2) and (1, 3) of each four values; zeros for those that are missing. Gives `start`. */
-static inline int32_t tinyet_dsp_widen(const int8_t *values, int32_t count, uint32_t *pairs) {
+static inline int32_t tinyet_widen_dsp(const int8_t *values, int32_t count, uint32_t *pairs) {
   int32_t products = 0;
   for (; count > 0; count -= 4) {
     uint32_t word = 0;
@@ -35,9 +35,9 @@ static inline int32_t tinyet_dsp_widen(const int8_t *values, int32_t count, uint
     } else {
       memcpy(&word, values, (size_t)count);
     }
-    pairs[0] = tinyet_dsp_even(word);
-    pairs[1] = tinyet_dsp_odd(word);
-    products = tinyet_dsp_smlad(pairs[0], pairs[1], products);
+    pairs[0] = tinyet_even_bytes_dsp(word);
+    pairs[1] = tinyet_odd_bytes_dsp(word);
+    products = tinyet_smlad_dsp(pairs[0], pairs[1], products);
     pairs += 2;
     values += 4;
   }
@@ -140,7 +140,7 @@ static inline int32_t tinyet_dsp_widen(const int8_t *values, int32_t count, uint
       : [gate] "r"(gate)                                                                           \
       : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "memory", "cc")
 /* Adds the sums of a gate's rows. apart: they are saturated before, too. */
-TINYET_DSP_INLINE void tinyet_dsp_gate_rows(tinyet_dsp_gate *gate, const int32_t apart) {
+TINYET_DSP_INLINE void tinyet_gate_rows_dsp(tinyet_gate_dsp *gate, const int32_t apart) {
   if (apart) {
     TINYET_DSP_GATE_ROWS(TINYET_DSP_GATE_APART);
   } else {
@@ -153,12 +153,12 @@ TINYET_DSP_INLINE void tinyet_dsp_gate_rows(tinyet_dsp_gate *gate, const int32_t
 #undef TINYET_DSP_GATE_SATURATED
 #undef TINYET_DSP_GATE_FOUR
 #else
-TINYET_DSP_INLINE int32_t tinyet_dsp_gate_result(int32_t sum, const tinyet_dsp_gate *gate) {
+TINYET_DSP_INLINE int32_t tinyet_gate_result_dsp(int32_t sum, const tinyet_gate_dsp *gate) {
   const int32_t twice = tinyet_shift_left(sum, gate->shift == 0 ? gate->add + 1 : 1);
   const int32_t start = gate->shift == 0 ? 0 : gate->add + (sum >> 31);
-  return tinyet_dsp_smmlar(twice, gate->multiplier, start) >> gate->shift;
+  return tinyet_smmlar_dsp(twice, gate->multiplier, start) >> gate->shift;
 }
-TINYET_DSP_INLINE void tinyet_dsp_gate_rows(tinyet_dsp_gate *gate, const int32_t apart) {
+TINYET_DSP_INLINE void tinyet_gate_rows_dsp(tinyet_gate_dsp *gate, const int32_t apart) {
   const int8_t *w = gate->weights;
   for (const int32_t *bias = gate->bias; gate->sums != gate->end; bias += 4, gate->sums += 4) {
     int32_t both[2] = {bias[0], bias[2]};
@@ -166,51 +166,51 @@ TINYET_DSP_INLINE void tinyet_dsp_gate_rows(tinyet_dsp_gate *gate, const int32_t
     for (int32_t four = 0; four < gate->fours; four++) {
       const uint32_t x0 = gate->pairs[2 * four], x1 = gate->pairs[2 * four + 1];
       for (int32_t i = 0; i < 2; i++, w += 8) {
-        const uint32_t w0 = tinyet_dsp_load(w), w1 = tinyet_dsp_load(w + 4);
-        both[i] = tinyet_dsp_smlad(w1, x1, tinyet_dsp_smlad(w0, x0, both[i]));
-        lower[i] = (uint32_t)tinyet_dsp_smlad(tinyet_dsp_add_even(x1, w0), tinyet_dsp_add_even(x0, w1), (int32_t)lower[i]);
+        const uint32_t w0 = tinyet_load_dsp(w), w1 = tinyet_load_dsp(w + 4);
+        both[i] = tinyet_smlad_dsp(w1, x1, tinyet_smlad_dsp(w0, x0, both[i]));
+        lower[i] = (uint32_t)tinyet_smlad_dsp(tinyet_add_even_bytes_dsp(x1, w0), tinyet_add_even_bytes_dsp(x0, w1), (int32_t)lower[i]);
       }
     }
     for (int32_t i = 0; i < 4; i++) {
       const int32_t a = (int32_t)lower[i / 2], b = (int32_t)((uint32_t)both[i / 2] - (uint32_t)a) >> 8;
-      const int32_t result = tinyet_dsp_gate_result(i % 2 == 0 ? a : b, gate);
+      const int32_t result = tinyet_gate_result_dsp(i % 2 == 0 ? a : b, gate);
       gate->sums[i] = (int16_t)tinyet_gate_saturate(gate->sums[i] + (apart ? tinyet_gate_saturate(result) : result));
     }
   }
 }
 #endif
 
-TINYET_DSP_INLINE void tinyet_dsp_sums(const int8_t *input, const tinyet_gate_part_s8 *part, int32_t gates,
+TINYET_DSP_INLINE void tinyet_sums_dsp(const int8_t *input, const tinyet_gate_part_s8 *part, int32_t gates,
                                        int32_t units, int16_t *sums, uint32_t *pairs, const int32_t apart) {
   const int32_t fours = (part->depth + 3) / 4;
-  tinyet_dsp_gate gate = {part->weights, part->bias, pairs, fours, 0, 0, 0, 0, sums, sums};
-  gate.start = tinyet_dsp_widen(input, part->depth, pairs);
+  tinyet_gate_dsp gate = {part->weights, part->bias, pairs, fours, 0, 0, 0, 0, sums, sums};
+  gate.start = tinyet_widen_dsp(input, part->depth, pairs);
   for (int32_t i = 0; i < gates; i++) {
     const int32_t form = part->form[i];
     gate.multiplier = part->multiplier[i];
     gate.shift = form < 0 ? 0 : form + 1;
     gate.add = form < 0 ? form + 31 : INT32_C(1) << form;
     gate.end += units;
-    tinyet_dsp_gate_rows(&gate, apart);
+    tinyet_gate_rows_dsp(&gate, apart);
     gate.weights += units * fours * 4;
     gate.bias = part->bias + (i + 1) * units;
     gate.sums = gate.end;
   }
 }
 
-/* tinyet_gate_sums of weights and bias that are packed, as tinyet_dsp_gate has them; forms below 0 multiply. pairs: for as many
+/* tinyet_gate_sums of weights and bias that are packed, as tinyet_gate_dsp has them; forms below 0 multiply. pairs: for as many
  * int16 as the input has values, rounded up to fours. */
-static __attribute__((noinline, unused)) void tinyet_dsp_gate_sums(const int8_t *input, const tinyet_gate_part_s8 *part,
+static __attribute__((noinline, unused)) void tinyet_gate_sums_dsp(const int8_t *input, const tinyet_gate_part_s8 *part,
                                                                    int32_t gates, int32_t units, int16_t *sums,
                                                                    uint32_t *pairs) {
-  tinyet_dsp_sums(input, part, gates, units, sums, pairs, 0);
+  tinyet_sums_dsp(input, part, gates, units, sums, pairs, 0);
 }
 
 /* The same as tinyet_lut_sums_s8. */
-static __attribute__((noinline, unused)) void tinyet_dsp_lut_sums(const int8_t *input,
+static __attribute__((noinline, unused)) void tinyet_lut_sums_dsp(const int8_t *input,
                                                                   const tinyet_gate_part_s8 *part, int32_t gates,
                                                                   int32_t units, int16_t *sums, uint32_t *pairs) {
-  tinyet_dsp_sums(input, part, gates, units, sums, pairs, 1);
+  tinyet_sums_dsp(input, part, gates, units, sums, pairs, 1);
 }
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gates of recurrent layers in int16 by table, as TFLM's LSTM has them. Qm.n is an int16 that stands for itself / 2^n. The
- * reference in Python is tinyet/ops/shared/tabled.py. */
+ * reference in Python is tinyet/ops/shared/gates_lut.py. */
 #ifndef TINYET_GATES_LUT_H
 #define TINYET_GATES_LUT_H
 

@@ -13,13 +13,13 @@ extern "C" {
 #endif
 
 /* Times a constant where bit `bit` of n is 0. */
-static inline int16x8_t tinyet_mve_times(int16x8_t x, int16x8_t n, int32_t bit, int16_t factor) {
+static inline int16x8_t tinyet_times_mve(int16x8_t x, int16x8_t n, int32_t bit, int16_t factor) {
   const mve_pred16_t clear = vcmpeqq_n_s16(vandq_s16(n, vdupq_n_s16((int16_t)(1 << bit))), 0);
   return vqrdmulhq_m_s16(x, x, vdupq_n_s16(factor), clear);
 }
 
 /* exp(n / 2^(15 - bits)) for n in -2^15 ... -1, bits in 1 ... 7: Q0.15. */
-static inline int16x8_t tinyet_mve_gate_exp(int16x8_t n, int32_t bits) {
+static inline int16x8_t tinyet_gate_exp_mve(int16x8_t n, int32_t bits) {
   const int32_t quarter = 13 - bits; /* the bit of n that is worth 1/4 */
   const int16x8_t rest = vandq_s16(vshlq_r_s16(n, bits), vdupq_n_s16(8191));
   const int16x8_t x = vsubq_n_s16(rest, 4096), x2 = vqrdmulhq_s16(x, x);
@@ -27,17 +27,17 @@ static inline int16x8_t tinyet_mve_gate_exp(int16x8_t n, int32_t bits) {
   const int16x8_t series = vaddq_s16(vqrdmulhq_n_s16(sum, 10923), x2);
   int16x8_t result = vqrdmulhq_n_s16(vaddq_s16(x, vrshrq_n_s16(series, 1)), 28918);
   result = vaddq_n_s16(result, 28918);
-  result = tinyet_mve_times(result, n, quarter, 25520);
-  result = tinyet_mve_times(result, n, quarter + 1, 19875);
-  result = tinyet_mve_times(result, n, quarter + 2, 12055);
+  result = tinyet_times_mve(result, n, quarter, 25520);
+  result = tinyet_times_mve(result, n, quarter + 1, 19875);
+  result = tinyet_times_mve(result, n, quarter + 2, 12055);
   if (bits > 1) {
-    result = tinyet_mve_times(result, n, quarter + 3, 4435);
+    result = tinyet_times_mve(result, n, quarter + 3, 4435);
   }
   if (bits > 2) {
-    result = tinyet_mve_times(result, n, quarter + 4, 600);
+    result = tinyet_times_mve(result, n, quarter + 4, 600);
   }
   if (bits > 3) {
-    result = tinyet_mve_times(result, n, quarter + 5, 11);
+    result = tinyet_times_mve(result, n, quarter + 5, 11);
   }
   if (bits > 4) { /* exp(-16) is nothing */
     const mve_pred16_t small = vcmpltq_n_s16(n, (int16_t)-(1 << (quarter + 6)));
@@ -47,7 +47,7 @@ static inline int16x8_t tinyet_mve_gate_exp(int16x8_t n, int32_t bits) {
 }
 
 /* 2 / (1 + x) for x in [0, 1), Q0.15 to Q2.13: three Newton steps. */
-static inline int16x8_t tinyet_mve_gate_reciprocal(int16x8_t x) {
+static inline int16x8_t tinyet_gate_reciprocal_mve(int16x8_t x) {
   const int16x8_t half_denominator = vaddq_n_s16(vshrq_n_s16(x, 1), 16384);
   int16x8_t y = vaddq_n_s16(vqrdmulhq_n_s16(half_denominator, -15420), 23130);
   const int16x8_t one = vdupq_n_s16(8192);
@@ -61,7 +61,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_sigmoid(int16_t *value
   for (; count > 0; count -= 8) {
     const mve_pred16_t there = vctp16q((uint32_t)count);
     const int16x8_t x = vldrhq_z_s16(values, there);
-    int16x8_t y = tinyet_mve_gate_reciprocal(tinyet_mve_gate_exp(vnegq_s16(vabsq_s16(x)), 3));
+    int16x8_t y = tinyet_gate_reciprocal_mve(tinyet_gate_exp_mve(vnegq_s16(vabsq_s16(x)), 3));
     y = vqaddq_s16(y, y);
     y = vsubq_m_s16(y, vdupq_n_s16(INT16_MAX), y, vcmpltq_n_s16(x, 0));
     y = vdupq_m_n_s16(y, 16384, vcmpeqq_n_s16(x, 0));
@@ -75,7 +75,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_tanh(int16_t *values, 
   for (; count > 0; count -= 8) {
     const mve_pred16_t there = vctp16q((uint32_t)count);
     const int16x8_t x = vldrhq_z_s16(values, there);
-    int16x8_t y = tinyet_mve_gate_reciprocal(tinyet_mve_gate_exp(vnegq_s16(vabsq_s16(x)), integer_bits + 1));
+    int16x8_t y = tinyet_gate_reciprocal_mve(tinyet_gate_exp_mve(vnegq_s16(vabsq_s16(x)), integer_bits + 1));
     y = vqshlq_n_s16(vsubq_n_s16(y, 8192), 2);
     y = vnegq_m_s16(y, y, vcmpltq_n_s16(x, 0));
     y = vdupq_m_n_s16(y, 0, vcmpeqq_n_s16(x, 0));
@@ -85,28 +85,28 @@ static __attribute__((noinline, unused)) void tinyet_gate_tanh(int16_t *values, 
 }
 
 /* a * b / 2^bits of the even or the odd lanes: ties away from zero. */
-static inline int32x4_t tinyet_mve_rounded(int32x4_t product, int32_t bits) {
+static inline int32x4_t tinyet_rounded_mve(int32x4_t product, int32_t bits) {
   return vrshlq_n_s32(vaddq_s32(product, vshrq_n_s32(product, 31)), -bits);
 }
 
 /* tinyet_shortened. */
-static inline int32x4_t tinyet_mve_shortened(int32x4_t product, int32_t bits) {
+static inline int32x4_t tinyet_shortened_mve(int32x4_t product, int32_t bits) {
   return vrshlq_n_s32(vaddq_s32(product, vorrq_s32(vshrq_n_s32(product, 31), vdupq_n_s32(1))), -bits);
 }
 
 /* tinyet_requantize_form of forms that are not negative. */
-static inline int32x4_t tinyet_mve_requantize(int32x4_t sum, int32_t multiplier, int32_t form, int32_t zero_point) {
-  return vaddq_n_s32(tinyet_mve_rounded(vqrdmulhq_n_s32(sum, multiplier), form + 1), zero_point);
+static inline int32x4_t tinyet_requantize_mve(int32x4_t sum, int32_t multiplier, int32_t form, int32_t zero_point) {
+  return vaddq_n_s32(tinyet_rounded_mve(vqrdmulhq_n_s32(sum, multiplier), form + 1), zero_point);
 }
 
 /* Even and odd lanes, saturated. */
-static inline int16x8_t tinyet_mve_joined(int32x4_t even, int32x4_t odd) {
+static inline int16x8_t tinyet_joined_mve(int32x4_t even, int32x4_t odd) {
   return vqmovntq_s32(vqmovnbq_s32(vdupq_n_s16(0), even), odd);
 }
 
 /* To int8, saturated: as many as are there. */
-static inline void tinyet_mve_store_bytes(int8_t *to, int32x4_t even, int32x4_t odd, mve_pred16_t there) {
-  const int16x8_t both = tinyet_mve_joined(even, odd);
+static inline void tinyet_store_bytes_mve(int8_t *to, int32x4_t even, int32x4_t odd, mve_pred16_t there) {
+  const int16x8_t both = tinyet_joined_mve(even, odd);
   vstrbq_p_s16(to, vmaxq_s16(vminq_s16(both, vdupq_n_s16(127)), vdupq_n_s16(-128)), there);
 }
 

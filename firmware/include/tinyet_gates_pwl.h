@@ -2,7 +2,7 @@
 /* The gates' functions of tinyet_gates_lut.h, piecewise linear (pwl): a table that needs no absolute value, no sign put
  * back and no bounds. 512 straight segments of sigmoid((i - 256) / 24), each a word, each ending where the next one starts.
  * The upper half is where the segment starts, in Q0.16 less 2^15; the lower half twice what it rises by. The reference in
- * Python is tinyet/ops/shared/tabled.py. */
+ * Python is tinyet/ops/shared/gates_lut.py. */
 #ifndef TINYET_GATES_PWL_H
 #define TINYET_GATES_PWL_H
 
@@ -22,7 +22,7 @@ static inline int32_t tinyet_pwl_start(int32_t integer_bits) { return integer_bi
 
 #if TINYET_GATE_MVE
 /* tinyet_pwl_segment, and what makes halves round away from zero there, of four at a time. */
-static inline int32x4_t tinyet_mve_pwl_segments(const int32_t *middle, int32x4_t t) {
+static inline int32x4_t tinyet_pwl_segments_mve(const int32_t *middle, int32x4_t t) {
   const int32x4_t piece = vldrwq_gather_shifted_offset_s32(middle, vreinterpretq_u32_s32(vshrq_n_s32(t, 15)));
   const int32x4_t rise = vmulq_s32(vandq_s32(t, vdupq_n_s32(0x7fff)), vmovlbq_s16(vreinterpretq_s16_s32(piece)));
   return vaddq_s32(vaddq_s32(piece, rise), vshrq_n_s32(t, 31));
@@ -34,15 +34,15 @@ static __attribute__((noinline, unused)) void tinyet_pwl_sigmoids(const int32_t 
   for (; count > 0; count -= 8) {
     const mve_pred16_t there = vctp16q((uint32_t)count);
     const int16x8_t x = vldrhq_z_s16(values, there);
-    const int32x4_t even = tinyet_mve_pwl_segments(pieces + 256, vsubq_n_s32(vmullbq_int_s16(x, factor), 1));
-    const int32x4_t odd = tinyet_mve_pwl_segments(pieces + 256, vsubq_n_s32(vmulltq_int_s16(x, factor), 1));
+    const int32x4_t even = tinyet_pwl_segments_mve(pieces + 256, vsubq_n_s32(vmullbq_int_s16(x, factor), 1));
+    const int32x4_t odd = tinyet_pwl_segments_mve(pieces + 256, vsubq_n_s32(vmulltq_int_s16(x, factor), 1));
     const uint16x8_t both = vreinterpretq_u16_s32(vsriq_n_s32(odd, even, 16));
     vstrhq_p_u16((uint16_t *)values, vhaddq_n_u16(veorq_u16(both, vdupq_n_u16(0x8000)), 1), there);
     values += 8;
   }
 }
 
-static inline int32x4_t tinyet_mve_bounded(int32x4_t product, int32_t start) {
+static inline int32x4_t tinyet_bounded_mve(int32x4_t product, int32_t start) {
   const int32x4_t t = vorrq_s32(vaddq_n_s32(product, start), vdupq_n_s32(127));
   return vmaxq_s32(vminq_s32(t, vdupq_n_s32((INT32_C(1) << 23) - 1)), vdupq_n_s32(-(INT32_C(1) << 23)));
 }
@@ -54,8 +54,8 @@ static __attribute__((noinline, unused)) void tinyet_pwl_tanhs(const int32_t *pi
   for (; count > 0; count -= 8) {
     const mve_pred16_t there = vctp16q((uint32_t)count);
     const int16x8_t x = vldrhq_z_s16(values, there);
-    const int32x4_t even = tinyet_mve_pwl_segments(pieces + 256, tinyet_mve_bounded(vmullbq_int_s16(x, factor), start));
-    const int32x4_t odd = tinyet_mve_pwl_segments(pieces + 256, tinyet_mve_bounded(vmulltq_int_s16(x, factor), start));
+    const int32x4_t even = tinyet_pwl_segments_mve(pieces + 256, tinyet_bounded_mve(vmullbq_int_s16(x, factor), start));
+    const int32x4_t odd = tinyet_pwl_segments_mve(pieces + 256, tinyet_bounded_mve(vmulltq_int_s16(x, factor), start));
     const int32x4_t both = vsriq_n_s32(vaddq_n_s32(odd, 0x8000), vaddq_n_s32(even, 0x8000), 16);
     vstrhq_p_s16(values, vreinterpretq_s16_s32(both), there);
     values += 8;
@@ -66,15 +66,15 @@ static __attribute__((noinline, unused)) void tinyet_pwl_tanhs(const int32_t *pi
  * than there are, and once more in the word that this is added to. */
 TINYET_DSP_INLINE int32_t tinyet_pwl_segment(const int32_t *middle, int32_t t) {
   const int32_t piece = middle[t >> 15];
-  return tinyet_dsp_smlabb(t & 0x7fff, piece, piece);
+  return tinyet_smlabb_dsp(t & 0x7fff, piece, piece);
 }
 
 /* Of two values, Q3.12 to Q0.15. one: 1 in both halves. */
 TINYET_DSP_INLINE uint32_t tinyet_pwl_sigmoid(const int32_t *middle, uint32_t x, uint32_t one) {
-  const int32_t a = tinyet_dsp_smlabb((int32_t)x, 192, -1), b = tinyet_dsp_smlatb((int32_t)x, 192, -1);
+  const int32_t a = tinyet_smlabb_dsp((int32_t)x, 192, -1), b = tinyet_smlatb_dsp((int32_t)x, 192, -1);
   const uint32_t low = (uint32_t)(tinyet_pwl_segment(middle, a) + (a >> 31));
   const uint32_t high = (uint32_t)(tinyet_pwl_segment(middle, b) + (b >> 31));
-  return tinyet_dsp_halved(tinyet_dsp_high_halves(low, high) ^ 0x80008000u, one);
+  return tinyet_halved_dsp(tinyet_high_int16x2_dsp(low, high) ^ 0x80008000u, one);
 }
 
 /* Where the table ends, functions do not change any more. */
@@ -90,11 +90,11 @@ TINYET_DSP_INLINE int32_t tinyet_pwl_bound(int32_t t) {
 
 /* Of two values to Q0.15. */
 TINYET_DSP_INLINE uint32_t tinyet_pwl_tanh(const int32_t *middle, uint32_t x, int32_t factor, int32_t start) {
-  const int32_t a = tinyet_pwl_bound(tinyet_dsp_smlabb((int32_t)x, factor, start) | 127);
-  const int32_t b = tinyet_pwl_bound(tinyet_dsp_smlatb((int32_t)x, factor, start) | 127);
+  const int32_t a = tinyet_pwl_bound(tinyet_smlabb_dsp((int32_t)x, factor, start) | 127);
+  const int32_t b = tinyet_pwl_bound(tinyet_smlatb_dsp((int32_t)x, factor, start) | 127);
   const uint32_t low = (uint32_t)(tinyet_pwl_segment(middle, a) + (0x8000 + (a >> 31)));
   const uint32_t high = (uint32_t)(tinyet_pwl_segment(middle, b) + (0x8000 + (b >> 31)));
-  return tinyet_dsp_high_halves(low, high);
+  return tinyet_high_int16x2_dsp(low, high);
 }
 
 /* Of each value; count: fours. */

@@ -16,9 +16,9 @@ static inline void tinyet_gru_candidates(int16_t *sums, int32_t rows, int32_t un
     const mve_pred16_t there = vctp16q((uint32_t)(units - i));
     const int16x8_t reset = vldrhq_z_s16(sums + rows + i, there), of_h = vldrhq_z_s16(sums + 3 * rows + i, there);
     const int16x8_t of_x = vldrhq_z_s16(sums + i, there);
-    const int32x4_t even = vaddq_s32(vmovlbq_s16(of_x), tinyet_mve_rounded(vmullbq_int_s16(reset, of_h), 15));
-    const int32x4_t odd = vaddq_s32(vmovltq_s16(of_x), tinyet_mve_rounded(vmulltq_int_s16(reset, of_h), 15));
-    vstrhq_p_s16(sums + i, tinyet_mve_joined(even, odd), there);
+    const int32x4_t even = vaddq_s32(vmovlbq_s16(of_x), tinyet_rounded_mve(vmullbq_int_s16(reset, of_h), 15));
+    const int32x4_t odd = vaddq_s32(vmovltq_s16(of_x), tinyet_rounded_mve(vmulltq_int_s16(reset, of_h), 15));
+    vstrhq_p_s16(sums + i, tinyet_joined_mve(even, odd), there);
   }
 #else
   for (int32_t i = 0; i < units; i++) {
@@ -41,11 +41,11 @@ static inline void tinyet_gru_state(const int16_t *candidates, const int16_t *up
     const int16x8_t before = vsubq_n_s16(vldrbq_z_s16(state + i, there), (int16_t)zero_point);
     int32x4_t even = vsubq_s32(vshllbq_n_s16(fresh, 15), vmullbq_int_s16(update, fresh));
     int32x4_t odd = vsubq_s32(vshlltq_n_s16(fresh, 15), vmulltq_int_s16(update, fresh));
-    even = tinyet_mve_requantize(even, params->multiplier, params->form, 0);
-    odd = tinyet_mve_requantize(odd, params->multiplier, params->form, 0);
+    even = tinyet_requantize_mve(even, params->multiplier, params->form, 0);
+    odd = tinyet_requantize_mve(odd, params->multiplier, params->form, 0);
     even = vrshrq_n_s32(vaddq_s32(even, vmullbq_int_s16(update, before)), 15);
     odd = vrshrq_n_s32(vaddq_s32(odd, vmulltq_int_s16(update, before)), 15);
-    tinyet_mve_store_bytes(out + i, vaddq_n_s32(even, zero_point), vaddq_n_s32(odd, zero_point), there);
+    tinyet_store_bytes_mve(out + i, vaddq_n_s32(even, zero_point), vaddq_n_s32(odd, zero_point), there);
   }
 #else
   for (; params->form >= 0 && i < units; i++) {

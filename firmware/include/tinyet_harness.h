@@ -32,7 +32,7 @@
  *   FAULT  -> u32 words, see tinyet_fault.c, tinyet_fault_riscv.c and tinyet_fault_xtensa.c
  *
  * A count is ticks in bits 0 ... 47 and, above, how often the counter's interrupt ran meanwhile. A layer may run several
- * times, a strip of rows each; its count is the sum. What the measurement itself costs is in the counts, each time that a
+ * times, a tile of rows each; its count is the sum. What the measurement itself costs is in the counts, each time that a
  * layer runs: it is measured when the harness starts, by running models that do nothing.
  * INFO's three readings are the count of a run without layers, of a run with EMPTY_LAYERS layers, and of one layer.
  */

@@ -28,6 +28,12 @@ void tinyet_line_buffer_fill(void *rows, int value, uint32_t bytes);
 /* The same of an image of int16_t. */
 void tinyet_line_buffer_fill_s16(void *rows, int32_t value, uint32_t bytes);
 
+/* Copies the first row of an image to `count` rows above it, which begin at `rows`. */
+void tinyet_line_buffer_edge_above(void *rows, uint32_t row_bytes, uint32_t count);
+
+/* Copies the last row of an image to `count` rows below it, which begin at `rows`. */
+void tinyet_line_buffer_edge_below(void *rows, uint32_t row_bytes, uint32_t count);
+
 #ifdef __cplusplus
 }
 #endif

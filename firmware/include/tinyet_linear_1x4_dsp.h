@@ -7,9 +7,9 @@
  *   (a0 + x1) * (a1 + x0) = a0 * x0 + a1 * x1 + a0 * a1 + x0 * x1,
  * where SXTAB16 takes a out of the lane and adds x at once, the third term is a constant, and the last is the same for all
  * channels. Four channels of eight inputs are 20 instructions and 3 loads. WIDE has weights of int16, shifted as
- * tinyet_dsp_before says: 16 instructions and 5 loads, and twice the flash.
+ * tinyet_before_dsp says: 16 instructions and 5 loads, and twice the flash.
  *
- * The stream, in words: a head (tinyet_dsp_row_head), then for each four outputs a, b, c, d (zeros where there are fewer):
+ * The stream, in words: a head (tinyet_row_head_dsp), then for each four outputs a, b, c, d (zeros where there are fewer):
  * PACKED: 256 * bias b + bias a | bias a - constant | the same of d and c |
  *   for each eight inputs 0 … 7: lanes (b, a) of (0, 2), of (1, 3); lanes (d, c) of the same; the same of (4, 6), (5, 7) |
  *   multiplier a, doubled without its highest bit | multiplier b | the same of c and d | bytes 2^(9 - shift b),
@@ -32,7 +32,7 @@ typedef struct {
   int32_t count; /* outputs, rounded down to a multiple of four */
   int32_t offset; /* 2^(exponent - 1) + (zero_point << exponent); here and below: PACKED */
   int32_t signs;  /* 20 where negative sums are corrected: the bytes of code that do it; or 0 */
-} tinyet_dsp_row_head;
+} tinyet_row_head_dsp;
 
 /* Values that the loops have no registers for, in the order in which they are read. */
 typedef struct {
@@ -44,7 +44,7 @@ typedef struct {
   int32_t skipped; /* bytes of code that the first turn leaves out */
   int32_t signs;
   const int32_t *weights;
-} tinyet_dsp_row;
+} tinyet_row_dsp;
 
 #if TINYET_DSP_ASM
 /* The addresses of Thumb code are odd. ADR counts from a multiple of four: without an alignment Clang puts functions at any
@@ -82,7 +82,7 @@ typedef struct {
 
 /* Four outputs at a time, of all inputs of a row. Before the last eight inputs of a turn is a word that is not zero where
  * another turn follows. */
-TINYET_DSP_INLINE void tinyet_dsp_packed_outputs(const tinyet_dsp_row *row, const int32_t exponent) {
+TINYET_DSP_INLINE void tinyet_packed_outputs_dsp(const tinyet_row_dsp *row, const int32_t exponent) {
   __asm__ volatile(
       TINYET_DSP_ROW_ENTER
       "1:\n"
@@ -176,7 +176,7 @@ TINYET_DSP_INLINE void tinyet_dsp_packed_outputs(const tinyet_dsp_row *row, cons
   "bne 1b\n" TINYET_DSP_ROW_LEAVE
 
 /* The same with wide weights. */
-TINYET_DSP_INLINE void tinyet_dsp_wide_outputs(const tinyet_dsp_row *row, const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE void tinyet_wide_outputs_dsp(const tinyet_row_dsp *row, const tinyet_rounding_dsp rounding) {
   if (rounding.form == TINYET_DSP_ONE_SIDED) {
     __asm__ volatile(TINYET_DSP_WIDE_SUMS
                      "smmla r0, r4, r0, r9\n"
@@ -216,11 +216,11 @@ TINYET_DSP_INLINE void tinyet_dsp_wide_outputs(const tinyet_dsp_row *row, const 
 #undef TINYET_DSP_ROW_LOST
 #else
 /* value * (a half word of powers) >> 16, and `offset` */
-TINYET_DSP_INLINE int32_t tinyet_dsp_smlaw(int32_t value, int32_t power, int32_t offset) {
+TINYET_DSP_INLINE int32_t tinyet_smlaw_dsp(int32_t value, int32_t power, int32_t offset) {
   return offset + (int32_t)(((int64_t)value * power) >> 16);
 }
 
-TINYET_DSP_INLINE void tinyet_dsp_packed_outputs(const tinyet_dsp_row *row, const int32_t exponent) {
+TINYET_DSP_INLINE void tinyet_packed_outputs_dsp(const tinyet_row_dsp *row, const int32_t exponent) {
   const int32_t *w = row->weights;
   int8_t *out = row->output;
   do {
@@ -236,26 +236,26 @@ TINYET_DSP_INLINE void tinyet_dsp_packed_outputs(const tinyet_dsp_row *row, cons
       for (int32_t quad = 0; quad < 2; quad++, x += 2) {
         for (int32_t k = 0; k < 2; k++, w += 2) {
           const uint32_t u = (uint32_t)w[0], v = (uint32_t)w[1];
-          both[k] = tinyet_dsp_smlad(v, x[1], tinyet_dsp_smlad(u, x[0], both[k]));
-          first[k] = tinyet_dsp_smlad(tinyet_dsp_add_even(x[1], u), tinyet_dsp_add_even(x[0], v), first[k]);
+          both[k] = tinyet_smlad_dsp(v, x[1], tinyet_smlad_dsp(u, x[0], both[k]));
+          first[k] = tinyet_smlad_dsp(tinyet_add_even_bytes_dsp(x[1], u), tinyet_add_even_bytes_dsp(x[0], v), first[k]);
         }
       }
     }
     for (int32_t k = 0; k < 2; k++) {
       const int32_t a = first[k], b = (int32_t)((uint32_t)both[k] - (uint32_t)a);
       const int32_t powers = w[4] >> (16 * k);
-      int32_t of_a = tinyet_dsp_smmlar(a, w[2 * k], a), of_b = tinyet_dsp_smmla(b, w[2 * k + 1], row->half);
+      int32_t of_a = tinyet_smmlar_dsp(a, w[2 * k], a), of_b = tinyet_smmla_dsp(b, w[2 * k + 1], row->half);
       if (row->signs != 0) {
         of_a -= a < 0;
         of_b -= (b < 0) << 7;
       }
-      *out++ = (int8_t)tinyet_dsp_saturate(tinyet_dsp_smlaw(of_a, powers & 0xff00, row->offset) >> exponent);
-      *out++ = (int8_t)tinyet_dsp_saturate(tinyet_dsp_smlaw(of_b, powers & 0xff, row->offset) >> exponent);
+      *out++ = (int8_t)tinyet_saturate_dsp(tinyet_smlaw_dsp(of_a, powers & 0xff00, row->offset) >> exponent);
+      *out++ = (int8_t)tinyet_saturate_dsp(tinyet_smlaw_dsp(of_b, powers & 0xff, row->offset) >> exponent);
     }
     w += 5;
   } while (out != row->end);
 }
-TINYET_DSP_INLINE void tinyet_dsp_wide_outputs(const tinyet_dsp_row *row, const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE void tinyet_wide_outputs_dsp(const tinyet_row_dsp *row, const tinyet_rounding_dsp rounding) {
   const int32_t *w = row->weights;
   int8_t *out = row->output;
   do {
@@ -268,13 +268,13 @@ TINYET_DSP_INLINE void tinyet_dsp_wide_outputs(const tinyet_dsp_row *row, const 
       }
       for (int32_t pair = 0; pair < 4; pair++, x++) {
         for (int32_t k = 0; k < 4; k++) {
-          sums[k] = tinyet_dsp_smlad((uint32_t)*w++, *x, sums[k]);
+          sums[k] = tinyet_smlad_dsp((uint32_t)*w++, *x, sums[k]);
         }
       }
     }
     const int32_t two_sided = rounding.form == TINYET_DSP_TWO_SIDED;
     for (int32_t k = 0; k < 4; k++) {
-      *out++ = tinyet_dsp_round_shifted(sums[k], w[k], w[4 + k], two_sided ? w[8 + k] : 0, rounding);
+      *out++ = tinyet_round_shifted_dsp(sums[k], w[k], w[4 + k], two_sided ? w[8 + k] : 0, rounding);
     }
     w += two_sided ? 12 : 8;
   } while (out != row->end);
@@ -300,33 +300,33 @@ TINYET_DSP_INLINE void tinyet_dsp_wide_outputs(const tinyet_dsp_row *row, const 
 #define TINYET_DSP_WIDEN_EIGHT(to, from, products)                          \
   do {                                                                      \
     for (int32_t half_ = 0; half_ < 8; half_ += 4, to += 2) {               \
-      const uint32_t word_ = tinyet_dsp_load(from);                         \
-      to[0] = tinyet_dsp_even(word_);                                       \
-      to[1] = tinyet_dsp_odd(word_);                                        \
-      products = tinyet_dsp_smlad(to[0], to[1], products);                  \
+      const uint32_t word_ = tinyet_load_dsp(from);                         \
+      to[0] = tinyet_even_bytes_dsp(word_);                                       \
+      to[1] = tinyet_odd_bytes_dsp(word_);                                        \
+      products = tinyet_smlad_dsp(to[0], to[1], products);                  \
       from += 4;                                                            \
     }                                                                       \
   } while (0)
 #endif
 
-TINYET_DSP_INLINE void tinyet_dsp_row_outputs(const tinyet_dsp_row *row, const int32_t wide,
-                                              const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE void tinyet_row_outputs_dsp(const tinyet_row_dsp *row, const int32_t wide,
+                                              const tinyet_rounding_dsp rounding) {
   if (wide) {
-    tinyet_dsp_wide_outputs(row, rounding);
+    tinyet_wide_outputs_dsp(row, rounding);
   } else {
-    tinyet_dsp_packed_outputs(row, rounding.exponent);
+    tinyet_packed_outputs_dsp(row, rounding.exponent);
   }
 }
 
 /* Rows of inputs to rows of outputs. scratch: 16 bytes for each eight inputs of a row, rounded up, and 4 for each turn.
  * wide: WIDE, or PACKED, of whose rounding the form is not looked at; odd: depth % 8; rest: outputs % 4; all literals. */
-TINYET_DSP_INLINE void tinyet_dsp_linear_1x4(const int8_t *input, int8_t *output, void *scratch, const int32_t *weights,
+TINYET_DSP_INLINE void tinyet_linear_1x4_dsp(const int8_t *input, int8_t *output, void *scratch, const int32_t *weights,
                                              const int32_t wide, const int32_t rows, const int32_t odd,
-                                             const int32_t rest, const tinyet_dsp_rounding rounding) {
+                                             const int32_t rest, const tinyet_rounding_dsp rounding) {
   const int32_t code = wide ? TINYET_DSP_WIDE_CODE : TINYET_DSP_PACKED_CODE;
-  tinyet_dsp_row_head head;
+  tinyet_row_head_dsp head;
   memcpy(&head, weights, sizeof head);
-  tinyet_dsp_row row;
+  tinyet_row_dsp row;
   row.offset = head.offset;
   row.half = 64;
   row.inputs = (const uint32_t *)scratch;
@@ -362,7 +362,7 @@ TINYET_DSP_INLINE void tinyet_dsp_linear_1x4(const int8_t *input, int8_t *output
     row.end = output + head.count;
     output += head.count;
     if (rest == 0) {
-      tinyet_dsp_row_outputs(&row, wide, rounding);
+      tinyet_row_outputs_dsp(&row, wide, rounding);
     } else {
       int8_t last[4];
       int32_t left = head.count == 0 ? 1 : 2;
@@ -374,7 +374,7 @@ TINYET_DSP_INLINE void tinyet_dsp_linear_1x4(const int8_t *input, int8_t *output
           row.output = last;
           row.end = last + 4;
         }
-        tinyet_dsp_row_outputs(&row, wide, rounding);
+        tinyet_row_outputs_dsp(&row, wide, rounding);
         TINYET_DSP_UNKNOWN(left);
       } while (--left != 0);
       memcpy(output, last, (size_t)rest);

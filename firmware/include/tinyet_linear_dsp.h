@@ -13,7 +13,7 @@
 #include "tinyet_conv2d_dsp.h"
 
 /* Adds the products of `pairs` pairs of inputs to four sums, and moves *weights behind the weights. `unroll` divides it. */
-TINYET_DSP_INLINE void tinyet_dsp_dot_row(int32_t sums[4], const int32_t **weights, const uint32_t *inputs,
+TINYET_DSP_INLINE void tinyet_dot_row_dsp(int32_t sums[4], const int32_t **weights, const uint32_t *inputs,
                                           const int32_t pairs, const int32_t unroll) {
   const int32_t *w = *weights;
 #if TINYET_DSP_ASM
@@ -47,32 +47,32 @@ TINYET_DSP_INLINE void tinyet_dsp_dot_row(int32_t sums[4], const int32_t **weigh
   for (int32_t i = 0; i < pairs; i++) {
     for (int32_t k = 0; k < 4; k += 2) {
       const uint32_t word = (uint32_t)*w++;
-      sums[k] = tinyet_dsp_smlad(tinyet_dsp_even(word), inputs[i], sums[k]);
-      sums[k + 1] = tinyet_dsp_smlad(tinyet_dsp_odd(word), inputs[i], sums[k + 1]);
+      sums[k] = tinyet_smlad_dsp(tinyet_even_bytes_dsp(word), inputs[i], sums[k]);
+      sums[k + 1] = tinyet_smlad_dsp(tinyet_odd_bytes_dsp(word), inputs[i], sums[k + 1]);
     }
   }
 #endif
   *weights = w;
 }
 
-/* rows of `depth` inputs to rows of `count` outputs. scratch: 4 * tinyet_dsp_int16x2_count(depth) bytes. */
+/* rows of `depth` inputs to rows of `count` outputs. scratch: 4 * tinyet_int16x2_count_dsp(depth) bytes. */
 TINYET_DSP_INLINE void tinyet_linear_s8_1x4_dsp(const int8_t *input, int8_t *output, void *scratch, const int32_t *weights,
                                                 const int32_t rows, const int32_t depth, const int32_t count,
-                                                const int32_t unroll, const tinyet_dsp_rounding rounding) {
-  const int32_t pairs = tinyet_dsp_int16x2_count(depth);
+                                                const int32_t unroll, const tinyet_rounding_dsp rounding) {
+  const int32_t pairs = tinyet_int16x2_count_dsp(depth);
   uint32_t *const wide = (uint32_t *)scratch;
   for (int32_t row = 0; row < rows; row++, input += depth) {
     const int32_t *w = weights;
-    tinyet_dsp_widen(wide, input, depth, 1);
+    tinyet_widen_dsp(wide, input, depth, 1);
     for (int32_t n = 0; n < count; n += 4) {
       int32_t sums[4] = {w[0], w[1], w[2], w[3]};
       w += 4;
-      tinyet_dsp_dot_row(sums, &w, wide, pairs, unroll);
+      tinyet_dot_row_dsp(sums, &w, wide, pairs, unroll);
       const int32_t left = count - n < 4 ? count - n : 4;
 #pragma GCC unroll 4
       for (int32_t k = 0; k < 4; k++) {
         if (k < left) {
-          *output++ = tinyet_dsp_round(sums[k], w[k], w[4 + k], w[8 + k], rounding);
+          *output++ = tinyet_round_dsp(sums[k], w[k], w[4 + k], w[8 + k], rounding);
         }
       }
       w += 12;

@@ -6,7 +6,7 @@
  * in 64 bits, to 256 * B + A; A alone comes of the lane's lower byte. So one of the two needs no instruction to widen its
  * weights. Where sums need more than 32 bits, the inputs are divided into `parts`, as in tinyet_conv2d_s16_dsp.h.
  *
- * The stream, in words: a head (tinyet_dsp_linear_s16_head), then for each four outputs a, b, c, d (zeros where there are
+ * The stream, in words: a head (tinyet_linear_s16_head_dsp), then for each four outputs a, b, c, d (zeros where there are
  * fewer), for each part (biases are zero but for the first one):
  *   int8: 256 * bias b + bias a in 64 bits | the same of d and c | bias a | bias c |
  *         for each pair of inputs: lanes (b, a), lanes (d, c)
@@ -23,7 +23,7 @@ typedef struct {
   int32_t eights; /* inputs of a part, rounded up to a multiple of eight, by eight */
   int32_t depth;  /* inputs */
   int32_t count;  /* outputs, rounded down to a multiple of four */
-} tinyet_dsp_linear_s16_head;
+} tinyet_linear_s16_head_dsp;
 
 #if TINYET_DSP_ASM
 #define TINYET_DSP_LANES_OF_FOUR       \
@@ -63,7 +63,7 @@ typedef struct {
   "ldmia.w r0!, {r6, r7, r8, r9}\n" TINYET_DSP_WIDE_OF_TWO("r6") TINYET_DSP_WIDE_OF_TWO("r7")                        \
       TINYET_DSP_WIDE_OF_TWO("r8") TINYET_DSP_WIDE_OF_TWO("r9")
 /* clang-format off */
-/* tinyet_dsp_round_s16 of a sum. */
+/* tinyet_round_s16_dsp of a sum. */
 #define TINYET_DSP_ROUND_SUM(sum, multiplier) \
   ".if %c[exponent]\n" \
   "smmla " sum ", " sum ", " multiplier ", lr\n" \
@@ -121,8 +121,8 @@ typedef struct {
 
 /* Sums of four outputs over the inputs of a part, from the weights at p->weights on, which it leaves behind: where `finish`
  * says so, rounded, to p->output, which it leaves behind, too; else to p->results. */
-TINYET_DSP_INLINE void tinyet_dsp_part_sums(tinyet_dsp_row_sums *p, const int32_t kind, const int32_t finish,
-                                            const tinyet_dsp_rounding_s16 rounding) {
+TINYET_DSP_INLINE void tinyet_part_sums_dsp(tinyet_row_sums_dsp *p, const int32_t kind, const int32_t finish,
+                                            const tinyet_rounding_s16_dsp rounding) {
 #if TINYET_DSP_ASM
   if (kind == TINYET_DSP_INT16) {
     TINYET_DSP_SUM_STEPS(p, "r2, r3, r4, r5", "", TINYET_DSP_WIDE_OF_EIGHT, TINYET_DSP_ROUND_SUMS,
@@ -139,7 +139,7 @@ TINYET_DSP_INLINE void tinyet_dsp_part_sums(tinyet_dsp_row_sums *p, const int32_
     p->weights += 4;
     for (const uint32_t *x = p->inputs; x != p->end; x++) {
       for (int32_t k = 0; k < 4; k++) {
-        sums[k] = tinyet_dsp_smlad((uint32_t)*p->weights++, *x, sums[k]);
+        sums[k] = tinyet_smlad_dsp((uint32_t)*p->weights++, *x, sums[k]);
       }
     }
   } else {
@@ -151,9 +151,9 @@ TINYET_DSP_INLINE void tinyet_dsp_part_sums(tinyet_dsp_row_sums *p, const int32_
     for (const uint32_t *x = p->inputs; x != p->end; x++) {
       for (int32_t k = 0; k < 2; k++) {
         const uint32_t lanes = (uint32_t)*p->weights++;
-        both[k] += (int64_t)tinyet_dsp_half(lanes, 0) * tinyet_dsp_half(*x, 0);
-        both[k] += (int64_t)tinyet_dsp_half(lanes, 1) * tinyet_dsp_half(*x, 1);
-        sums[2 * k] = tinyet_dsp_smlad(tinyet_dsp_even(lanes), *x, sums[2 * k]);
+        both[k] += (int64_t)tinyet_half_dsp(lanes, 0) * tinyet_half_dsp(*x, 0);
+        both[k] += (int64_t)tinyet_half_dsp(lanes, 1) * tinyet_half_dsp(*x, 1);
+        sums[2 * k] = tinyet_smlad_dsp(tinyet_even_bytes_dsp(lanes), *x, sums[2 * k]);
       }
     }
     sums[1] = (int32_t)((both[0] - sums[0]) >> 8);
@@ -162,7 +162,7 @@ TINYET_DSP_INLINE void tinyet_dsp_part_sums(tinyet_dsp_row_sums *p, const int32_
   int16_t *const out = (int16_t *)p->output;
   for (int32_t k = 0; k < 4; k++) {
     if (finish) {
-      tinyet_dsp_store_s16(out + k, tinyet_dsp_round_s16(sums[k], *p->weights++, rounding));
+      tinyet_store_s16_dsp(out + k, tinyet_round_s16_dsp(sums[k], *p->weights++, rounding));
       p->output = out + k + 1;
     } else {
       p->results[k] = sums[k];
@@ -181,14 +181,14 @@ TINYET_DSP_INLINE void tinyet_dsp_part_sums(tinyet_dsp_row_sums *p, const int32_
 #endif
 
 /* A row of inputs as whole steps, with zeros behind. */
-TINYET_DSP_INLINE void tinyet_dsp_put_row(uint32_t *to, const int16_t *from, int32_t depth, const uint32_t *end) {
+TINYET_DSP_INLINE void tinyet_put_row_dsp(uint32_t *to, const int16_t *from, int32_t depth, const uint32_t *end) {
   for (; depth >= 8; depth -= 8, from += 8, to += 4) {
     TINYET_DSP_UNKNOWN(depth); /* or it becomes a call of memcpy */
-    tinyet_dsp_put_int16x2(to, from, 8, 1);
+    tinyet_put_int16x2_dsp(to, from, 8, 1);
   }
   for (; depth >= 2; depth -= 2, from += 2) {
     TINYET_DSP_UNKNOWN(depth);
-    *to++ = tinyet_dsp_load_int16x2(from);
+    *to++ = tinyet_load_int16x2_dsp(from);
   }
   if (depth != 0) {
     *to++ = (uint16_t)*from;
@@ -200,31 +200,31 @@ TINYET_DSP_INLINE void tinyet_dsp_put_row(uint32_t *to, const int16_t *from, int
 }
 
 /* Outputs of four channels, whose weights are at p->weights, to p->output. words: of the inputs of a part. */
-TINYET_DSP_INLINE void tinyet_dsp_four_outputs_s16(tinyet_dsp_row_sums *p, const uint32_t *inputs, int32_t words,
+TINYET_DSP_INLINE void tinyet_four_outputs_s16_dsp(tinyet_row_sums_dsp *p, const uint32_t *inputs, int32_t words,
                                                    const int32_t kind, const int32_t parts,
-                                                   const tinyet_dsp_rounding_s16 rounding) {
+                                                   const tinyet_rounding_s16_dsp rounding) {
   if (parts == 1) {
-    tinyet_dsp_part_sums(p, kind, 1, rounding);
+    tinyet_part_sums_dsp(p, kind, 1, rounding);
     return;
   }
   const int32_t *const m = p->weights;
   int64_t totals[4];
   for (int32_t k = 0; k < 4; k++) {
-    totals[k] = tinyet_dsp_half_s16(rounding);
+    totals[k] = tinyet_half_s16_dsp(rounding);
   }
   p->weights += 4;
   p->inputs = inputs;
   for (int32_t part = 0; part < parts; part++, p->inputs = p->end) {
     TINYET_DSP_UNKNOWN(part);
     p->end = p->inputs + words;
-    tinyet_dsp_part_sums(p, kind, 0, rounding);
+    tinyet_part_sums_dsp(p, kind, 0, rounding);
     for (int32_t k = 0; k < 4; k++) {
       totals[k] += (int64_t)p->results[k] * m[k];
     }
   }
   int16_t *out = (int16_t *)p->output;
   for (int32_t k = 0; k < 4; k++) {
-    tinyet_dsp_store_s16(out++, tinyet_dsp_clamp_s16((int32_t)(totals[k] >> 32), rounding));
+    tinyet_store_s16_dsp(out++, tinyet_clamp_s16_dsp((int32_t)(totals[k] >> 32), rounding));
   }
   p->output = out;
 }
@@ -234,17 +234,17 @@ TINYET_DSP_INLINE void tinyet_dsp_four_outputs_s16(tinyet_dsp_row_sums *p, const
 TINYET_DSP_INLINE void tinyet_linear_s16_1x4_dsp(const int16_t *input, int16_t *output, void *scratch,
                                                  const int32_t *weights, const int32_t kind, const int32_t parts,
                                                  const int32_t rows, const int32_t rest,
-                                                 const tinyet_dsp_rounding_s16 rounding) {
-  tinyet_dsp_linear_s16_head head;
+                                                 const tinyet_rounding_s16_dsp rounding) {
+  tinyet_linear_s16_head_dsp head;
   memcpy(&head, weights, sizeof head);
   uint32_t *const inputs = (uint32_t *)scratch;
   const int32_t words = 4 * head.eights;
-  tinyet_dsp_row_sums p;
+  tinyet_row_sums_dsp p;
   p.inputs = inputs;
   p.end = inputs + words;
-  p.skipped = tinyet_dsp_skipped(head.eights) * (kind == TINYET_DSP_INT16 ? 84 : 112);
+  p.skipped = tinyet_skipped_dsp(head.eights) * (kind == TINYET_DSP_INT16 ? 84 : 112);
   for (int32_t row = 0; row < rows; row++) {
-    tinyet_dsp_put_row(inputs, input, head.depth, inputs + parts * words);
+    tinyet_put_row_dsp(inputs, input, head.depth, inputs + parts * words);
     input += head.depth;
     p.weights = weights + sizeof head / sizeof *weights;
     int16_t last[4];
@@ -253,7 +253,7 @@ TINYET_DSP_INLINE void tinyet_linear_s16_1x4_dsp(const int16_t *input, int16_t *
     const int16_t *end = output;
     for (int32_t left = rest != 0;; left--) {
       while (p.output != end) {
-        tinyet_dsp_four_outputs_s16(&p, inputs, words, kind, parts, rounding);
+        tinyet_four_outputs_s16_dsp(&p, inputs, words, kind, parts, rounding);
       }
       if (rest == 0 || left == 0) {
         break;
@@ -262,7 +262,7 @@ TINYET_DSP_INLINE void tinyet_linear_s16_1x4_dsp(const int16_t *input, int16_t *
       end = last + 4;
     }
     for (int32_t k = 0; k < rest; k++) {
-      tinyet_dsp_store_s16(output++, last[k]);
+      tinyet_store_s16_dsp(output++, last[k]);
     }
   }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fully connected layer with a single rounding: sums are multiplied exactly, and rounded once.
- * tinyet/ops/linear_once.py is the definition. */
+ * tinyet/ops/linear_single_rounding.py is the definition. */
 #ifndef TINYET_LINEAR_SINGLE_ROUNDING_H
 #define TINYET_LINEAR_SINGLE_ROUNDING_H
 

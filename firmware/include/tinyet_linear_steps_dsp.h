@@ -18,10 +18,10 @@ typedef struct {
   void *output;
   int32_t results[4];
   const int32_t *surplus; /* subtracted from the sums at the start, if there is any */
-} tinyet_dsp_row_sums;
+} tinyet_row_sums_dsp;
 
 /* Steps that the first turn leaves out, of `steps` in all. */
-TINYET_DSP_INLINE int32_t tinyet_dsp_skipped(int32_t steps) {
+TINYET_DSP_INLINE int32_t tinyet_skipped_dsp(int32_t steps) {
   return (int32_t)((uint32_t)(steps + TINYET_DSP_STEPS - 1) / TINYET_DSP_STEPS) * TINYET_DSP_STEPS - steps;
 }
 

@@ -8,7 +8,7 @@
  * products are 27 instructions. Where sums of d would leave 20 bits, the inputs are divided into `parts`, whose sums are
  * added.
  *
- * The stream, in words: a head (tinyet_dsp_linear_w4_head), then for each four outputs (zeros where there are fewer), for each
+ * The stream, in words: a head (tinyet_linear_w4_head_dsp), then for each four outputs (zeros where there are fewer), for each
  * part (biases are zero but for the first one):
  *   bias a - constant | 16 * bias b + bias a - constant | 256 * bias c + bias a | 4096 * bias d + that + 16 * bias b |
  *   for each eight inputs 0 … 7: lanes (0, 2), (1, 3), (4, 6), (5, 7)
@@ -22,20 +22,20 @@ typedef struct {
   int32_t eights; /* inputs of a part, rounded up to a multiple of eight, by eight */
   int32_t depth;  /* inputs */
   int32_t count;  /* outputs, rounded down to a multiple of four */
-} tinyet_dsp_linear_w4_head;
+} tinyet_linear_w4_head_dsp;
 
 /* What the digits' 8 and Winograd's products of inputs add to the sums of a part, in the order of the stream. */
 typedef struct {
   int32_t sums[4];
-} tinyet_dsp_surplus;
+} tinyet_surplus_dsp;
 
 /* The outputs of p->results, whose rounding is at p->weights, to p->output. */
-TINYET_DSP_INLINE void tinyet_dsp_digits_round(tinyet_dsp_row_sums *p, const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE void tinyet_digits_round_dsp(tinyet_row_sums_dsp *p, const tinyet_rounding_dsp rounding) {
   const int32_t *const w = p->weights;
   const int32_t first = rounding.form == TINYET_DSP_ONE_SIDED ? 4 : 0; /* where the multipliers are */
   int8_t *out = (int8_t *)p->output;
   for (int32_t k = 0; k < 4; k++) {
-    *out++ = tinyet_dsp_round(p->results[k], w[first + k], w[first + 4 + k], w[(first + 8) % 12 + k], rounding);
+    *out++ = tinyet_round_dsp(p->results[k], w[first + k], w[first + 4 + k], w[(first + 8) % 12 + k], rounding);
   }
   p->output = out;
   p->weights = w + 12;
@@ -43,8 +43,8 @@ TINYET_DSP_INLINE void tinyet_dsp_digits_round(tinyet_dsp_row_sums *p, const tin
 
 /* Sums A … D over the inputs of a part, from the weights at p->weights on, which it leaves behind: where `finish` says so, as
  * outputs, to p->output, which it leaves behind, too; else to p->results. */
-TINYET_DSP_INLINE void tinyet_dsp_digit_sums(tinyet_dsp_row_sums *p, const int32_t finish,
-                                             const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE void tinyet_digit_sums_dsp(tinyet_row_sums_dsp *p, const int32_t finish,
+                                             const tinyet_rounding_dsp rounding) {
 #if TINYET_DSP_ASM
 /* clang-format off */
 #define TINYET_DSP_DIGITS(x0, x1) \
@@ -150,14 +150,14 @@ TINYET_DSP_INLINE void tinyet_dsp_digit_sums(tinyet_dsp_row_sums *p, const int32
   for (const uint32_t *x = p->inputs; x != p->end; x += 2) {
     const uint32_t u = (uint32_t)*p->weights++, v = (uint32_t)*p->weights++;
     const uint32_t bytes = 0x00ff00ffu, digits = 0x000f000fu;
-    sums[0] = (uint32_t)tinyet_dsp_smlad(tinyet_dsp_add_halves(x[1], u & digits),
-                                         tinyet_dsp_add_halves(x[0], v & digits), (int32_t)sums[0]);
-    sums[1] = (uint32_t)tinyet_dsp_smlad(tinyet_dsp_add_halves(x[1], u & bytes),
-                                         tinyet_dsp_add_halves(x[0], v & bytes), (int32_t)sums[1]);
+    sums[0] = (uint32_t)tinyet_smlad_dsp(tinyet_add_int16x2_dsp(x[1], u & digits),
+                                         tinyet_add_int16x2_dsp(x[0], v & digits), (int32_t)sums[0]);
+    sums[1] = (uint32_t)tinyet_smlad_dsp(tinyet_add_int16x2_dsp(x[1], u & bytes),
+                                         tinyet_add_int16x2_dsp(x[0], v & bytes), (int32_t)sums[1]);
     for (int32_t i = 0; i < 2; i++) {
       const uint32_t lanes = i == 0 ? u : v;
-      sums[2] = (uint32_t)tinyet_dsp_smlad(lanes & 0x0f0f0f0fu, x[i], (int32_t)sums[2]);
-      sums[3] = (uint32_t)tinyet_dsp_smlad(lanes, x[i], (int32_t)sums[3]);
+      sums[2] = (uint32_t)tinyet_smlad_dsp(lanes & 0x0f0f0f0fu, x[i], (int32_t)sums[2]);
+      sums[3] = (uint32_t)tinyet_smlad_dsp(lanes, x[i], (int32_t)sums[3]);
     }
   }
   p->results[0] = (int32_t)sums[0];
@@ -165,32 +165,32 @@ TINYET_DSP_INLINE void tinyet_dsp_digit_sums(tinyet_dsp_row_sums *p, const int32
   p->results[2] = (int32_t)(sums[2] - sums[0]) >> 8;
   p->results[3] = (int32_t)(sums[3] - sums[1] - (sums[2] - sums[0])) >> 12;
   if (finish) {
-    tinyet_dsp_digits_round(p, rounding);
+    tinyet_digits_round_dsp(p, rounding);
   }
 #endif
 }
 
 /* Four inputs as pairs (0, 2) and (1, 3), and the products of both and eight times the sum of all. */
-TINYET_DSP_INLINE uint32_t *tinyet_dsp_put_int8x4(uint32_t *to, uint32_t word, int32_t *products, int32_t *sum) {
-  to[0] = tinyet_dsp_even(word);
-  to[1] = tinyet_dsp_odd(word);
-  *products = tinyet_dsp_smlad(to[0], to[1], *products);
-  *sum = tinyet_dsp_smlad(tinyet_dsp_add_halves(to[0], to[1]), 0x00080008u, *sum);
+TINYET_DSP_INLINE uint32_t *tinyet_put_int8x4_dsp(uint32_t *to, uint32_t word, int32_t *products, int32_t *sum) {
+  to[0] = tinyet_even_bytes_dsp(word);
+  to[1] = tinyet_odd_bytes_dsp(word);
+  *products = tinyet_smlad_dsp(to[0], to[1], *products);
+  *sum = tinyet_smlad_dsp(tinyet_add_int16x2_dsp(to[0], to[1]), 0x00080008u, *sum);
   return to + 2;
 }
 
 /* `depth` inputs as pairs (0, 2), (1, 3), (4, 6), (5, 7), with zeros behind, up to `eights` times eight; what they add. */
-TINYET_DSP_INLINE tinyet_dsp_surplus tinyet_dsp_put_inputs(uint32_t *to, const int8_t *from, int32_t depth,
+TINYET_DSP_INLINE tinyet_surplus_dsp tinyet_put_inputs_dsp(uint32_t *to, const int8_t *from, int32_t depth,
                                                            int32_t eights) {
   const uint32_t *const end = to + 4 * eights;
   int32_t products = 0, sum = 0;
   for (int32_t left = depth / 8; left > 0; left--, from += 8) {
     TINYET_DSP_UNKNOWN(left);
-    to = tinyet_dsp_put_int8x4(to, tinyet_dsp_load(from), &products, &sum);
-    to = tinyet_dsp_put_int8x4(to, tinyet_dsp_load(from + 4), &products, &sum);
+    to = tinyet_put_int8x4_dsp(to, tinyet_load_dsp(from), &products, &sum);
+    to = tinyet_put_int8x4_dsp(to, tinyet_load_dsp(from + 4), &products, &sum);
   }
   if ((depth & 4) != 0) {
-    to = tinyet_dsp_put_int8x4(to, tinyet_dsp_load(from), &products, &sum);
+    to = tinyet_put_int8x4_dsp(to, tinyet_load_dsp(from), &products, &sum);
     from += 4;
   }
   if ((depth & 3) != 0) {
@@ -199,33 +199,33 @@ TINYET_DSP_INLINE tinyet_dsp_surplus tinyet_dsp_put_inputs(uint32_t *to, const i
       TINYET_DSP_UNKNOWN(i);
       word = word << 8 | (uint8_t)from[i - 1];
     }
-    to = tinyet_dsp_put_int8x4(to, word, &products, &sum);
+    to = tinyet_put_int8x4_dsp(to, word, &products, &sum);
   }
   for (; to != end; to++) {
     TINYET_DSP_UNKNOWN(to); /* or it becomes a call of memset */
     *to = 0;
   }
-  const tinyet_dsp_surplus surplus = {{products + sum, products + 17 * sum, 257 * sum, 273 * sum}};
+  const tinyet_surplus_dsp surplus = {{products + sum, products + 17 * sum, 257 * sum, 273 * sum}};
   return surplus;
 }
 
 /* Rows of inputs to rows of outputs. scratch: for each part 16 bytes for each eight inputs and 16 more.
  * rest: outputs % 4; all but pointers are literals. */
-TINYET_DSP_INLINE void tinyet_linear_s8_w4_1x4_dsp(const int8_t *input, int8_t *output, void *scratch, const int32_t *weights,
-                                                   const int32_t parts, const int32_t rows, const int32_t rest,
-                                                   const tinyet_dsp_rounding rounding) {
+TINYET_DSP_INLINE void tinyet_linear_s8_w4_1x4_dsp(const int8_t *input, int8_t *output, void *scratch,
+                                                   const int32_t *weights, const int32_t parts, const int32_t rows,
+                                                   const int32_t rest, const tinyet_rounding_dsp rounding) {
   const int32_t finish = parts == 1 && rounding.form != TINYET_DSP_PLAIN;
-  tinyet_dsp_linear_w4_head head;
+  tinyet_linear_w4_head_dsp head;
   memcpy(&head, weights, sizeof head);
   uint32_t *const inputs = (uint32_t *)scratch;
   const int32_t words = 4 * head.eights;
-  tinyet_dsp_surplus *const surplus = (tinyet_dsp_surplus *)(void *)(inputs + parts * words);
-  tinyet_dsp_row_sums p;
-  p.skipped = tinyet_dsp_skipped(head.eights) * 108;
+  tinyet_surplus_dsp *const surplus = (tinyet_surplus_dsp *)(void *)(inputs + parts * words);
+  tinyet_row_sums_dsp p;
+  p.skipped = tinyet_skipped_dsp(head.eights) * 108;
   for (int32_t row = 0; row < rows; row++) {
     for (int32_t part = 0; part < parts; part++) {
       const int32_t first = 8 * part * head.eights, left = head.depth - first;
-      surplus[part] = tinyet_dsp_put_inputs(inputs + part * words, input + first,
+      surplus[part] = tinyet_put_inputs_dsp(inputs + part * words, input + first,
                                             left < 8 * head.eights ? left : 8 * head.eights, head.eights);
     }
     input += head.depth;
@@ -240,7 +240,7 @@ TINYET_DSP_INLINE void tinyet_linear_s8_w4_1x4_dsp(const int8_t *input, int8_t *
     for (int32_t left = rest != 0;; left--) {
       while (p.output != end) {
         if (finish) {
-          tinyet_dsp_digit_sums(&p, 1, rounding);
+          tinyet_digit_sums_dsp(&p, 1, rounding);
           continue;
         }
         int32_t sums[4] = {0, 0, 0, 0};
@@ -251,13 +251,13 @@ TINYET_DSP_INLINE void tinyet_linear_s8_w4_1x4_dsp(const int8_t *input, int8_t *
             p.end = p.inputs + words;
             p.surplus = surplus[part].sums;
           }
-          tinyet_dsp_digit_sums(&p, 0, rounding);
+          tinyet_digit_sums_dsp(&p, 0, rounding);
           for (int32_t k = 0; k < 4; k++) {
             sums[k] += p.results[k];
           }
         }
         memcpy(p.results, sums, sizeof sums);
-        tinyet_dsp_digits_round(&p, rounding);
+        tinyet_digits_round_dsp(&p, rounding);
       }
       if (rest == 0 || left == 0) {
         break;

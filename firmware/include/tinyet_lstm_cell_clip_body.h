@@ -21,9 +21,9 @@ static inline void tinyet_lstm_clip_cells(int16_t *gates, int32_t rows, int16_t 
                                           int32_t low, int32_t high) {
 #if TINYET_GATE_MVE
 #if TWICE
-#define TINYET_LSTM_SHORTENED(product, bits) tinyet_mve_shortened(product, bits)
+#define TINYET_LSTM_SHORTENED(product, bits) tinyet_shortened_mve(product, bits)
 #else
-#define TINYET_LSTM_SHORTENED(product, bits) tinyet_mve_rounded(product, bits)
+#define TINYET_LSTM_SHORTENED(product, bits) tinyet_rounded_mve(product, bits)
 #endif
   for (int32_t i = 0; i < units; i += 8) {
     const mve_pred16_t there = vctp16q((uint32_t)(units - i));
@@ -33,7 +33,7 @@ static inline void tinyet_lstm_clip_cells(int16_t *gates, int32_t rows, int16_t 
     int32x4_t odd = TINYET_LSTM_SHORTENED(vmulltq_int_s16(forget, cell), 15);
     even = vaddq_s32(even, TINYET_LSTM_SHORTENED(vmullbq_int_s16(in, fresh), 15 + cell_bits));
     odd = vaddq_s32(odd, TINYET_LSTM_SHORTENED(vmulltq_int_s16(in, fresh), 15 + cell_bits));
-    const int16x8_t sum = vminq_s16(tinyet_mve_joined(even, odd), vdupq_n_s16((int16_t)high));
+    const int16x8_t sum = vminq_s16(tinyet_joined_mve(even, odd), vdupq_n_s16((int16_t)high));
     const int16x8_t bounded = vmaxq_s16(sum, vdupq_n_s16((int16_t)low));
     vstrhq_p_s16(cells + i, bounded, there);
     vstrhq_p_s16(gates + i, bounded, there);

@@ -19,9 +19,9 @@ static inline void tinyet_lstm_hidden(const int16_t *out, const int16_t *cells, 
   for (; form >= 0 && i < units; i += 8) {
     const mve_pred16_t there = vctp16q((uint32_t)(units - i));
     const int16x8_t a = vldrhq_z_s16(out + i, there), b = vldrhq_z_s16(cells + i, there);
-    tinyet_mve_store_bytes(
-        hidden + i, tinyet_mve_requantize(vmullbq_int_s16(a, b), multiplier, form, zero_point),
-        tinyet_mve_requantize(vmulltq_int_s16(a, b), multiplier, form, zero_point), there);
+    tinyet_store_bytes_mve(
+        hidden + i, tinyet_requantize_mve(vmullbq_int_s16(a, b), multiplier, form, zero_point),
+        tinyet_requantize_mve(vmulltq_int_s16(a, b), multiplier, form, zero_point), there);
   }
 #else
   for (; form >= 0 && i < units; i++) {

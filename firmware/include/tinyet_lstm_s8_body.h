@@ -19,11 +19,11 @@ static inline void tinyet_lstm_cells(int16_t *gates, int32_t rows, int16_t *cell
     const mve_pred16_t there = vctp16q((uint32_t)(units - i));
     const int16x8_t in = vldrhq_z_s16(gates + i, there), forget = vldrhq_z_s16(gates + rows + i, there);
     const int16x8_t fresh = vldrhq_z_s16(gates + 2 * rows + i, there), cell = vldrhq_z_s16(cells + i, there);
-    const int32x4_t even = tinyet_mve_rounded(vmullbq_int_s16(forget, cell), 15);
-    const int32x4_t odd = tinyet_mve_rounded(vmulltq_int_s16(forget, cell), 15);
+    const int32x4_t even = tinyet_rounded_mve(vmullbq_int_s16(forget, cell), 15);
+    const int32x4_t odd = tinyet_rounded_mve(vmulltq_int_s16(forget, cell), 15);
     const int16x8_t sum =
-        tinyet_mve_joined(vaddq_s32(even, tinyet_mve_rounded(vmullbq_int_s16(in, fresh), 15 + cell_bits)),
-                          vaddq_s32(odd, tinyet_mve_rounded(vmulltq_int_s16(in, fresh), 15 + cell_bits)));
+        tinyet_joined_mve(vaddq_s32(even, tinyet_rounded_mve(vmullbq_int_s16(in, fresh), 15 + cell_bits)),
+                          vaddq_s32(odd, tinyet_rounded_mve(vmulltq_int_s16(in, fresh), 15 + cell_bits)));
     vstrhq_p_s16(cells + i, sum, there);
     vstrhq_p_s16(gates + i, sum, there);
   }

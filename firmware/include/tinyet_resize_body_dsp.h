@@ -33,7 +33,7 @@ static __attribute__((noinline)) void PIXELS(const column *columns, int8_t *outp
     const span between = span_of(columns[run[0]], columns[run[1]]);
     const int16_t *const end = weight + run[2];
     do {
-      tinyet_dsp_store(output, pixel_at(between, *weight++));
+      tinyet_store_dsp(output, pixel_at(between, *weight++));
       output += channels;
       /* Compilers would compute anew, after the loop, what they are then. */
       TINYET_DSP_UNKNOWN(output);

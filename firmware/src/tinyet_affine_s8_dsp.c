@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tinyet_dsp_clamp_rows.h"
+#include "tinyet_clamp_rows_dsp.h"
 #include "tinyet_int8x4_dsp.h"
 
 
 TINYET_DSP_INLINE int32_t affine(int32_t value, int32_t factor, int32_t offset) {
-  return tinyet_dsp_smlawb(factor, (uint32_t)value << 8, offset);
+  return tinyet_smlawb_dsp(factor, (uint32_t)value << 8, offset);
 }
 
 TINYET_DSP_INLINE uint32_t four(uint32_t a, uint32_t mask, int32_t factor, int32_t w0, int32_t w1, int32_t w2,
                                 int32_t w3) {
-  const uint32_t even = tinyet_dsp_upper_even(a, mask), odd = tinyet_dsp_upper_odd(a, mask);
-  const uint32_t first = tinyet_dsp_bytes_of(tinyet_dsp_smlawb(factor, even, w0), tinyet_dsp_smlawt(factor, even, w2));
-  return tinyet_dsp_join_bytes(
-      first, tinyet_dsp_bytes_of(tinyet_dsp_smlawb(factor, odd, w1), tinyet_dsp_smlawt(factor, odd, w3)));
+  const uint32_t even = tinyet_upper_even_dsp(a, mask), odd = tinyet_upper_odd_dsp(a, mask);
+  const uint32_t first = tinyet_bytes_of_dsp(tinyet_smlawb_dsp(factor, even, w0), tinyet_smlawt_dsp(factor, even, w2));
+  return tinyet_join_bytes_dsp(
+      first, tinyet_bytes_of_dsp(tinyet_smlawb_dsp(factor, odd, w1), tinyet_smlawt_dsp(factor, odd, w3)));
 }
 
 TINYET_DSP_INLINE int8_t one(int32_t a, int32_t factor, int32_t offset) {
-  return (int8_t)(tinyet_dsp_saturate((affine(a, factor, offset) >> 16) - 128));
+  return (int8_t)(tinyet_saturate_dsp((affine(a, factor, offset) >> 16) - 128));
 }
 
 static TINYET_DSP_ROW void row_of_one(const int8_t *a, int8_t *output, int32_t count, int32_t factor, int32_t offset) {
-  const uint32_t mask = tinyet_dsp_upper_mask();
+  const uint32_t mask = tinyet_upper_mask_dsp();
   const int8_t *const end = output + count, *const end4 = output + (count & ~3);
   while (output != end4) {
-    tinyet_dsp_store(output, four(tinyet_dsp_load(a), mask, factor, offset, offset, offset, offset));
+    tinyet_store_dsp(output, four(tinyet_load_dsp(a), mask, factor, offset, offset, offset, offset));
     a += 4, output += 4;
   }
   while (output != end) {
@@ -33,25 +33,25 @@ static TINYET_DSP_ROW void row_of_one(const int8_t *a, int8_t *output, int32_t c
 
 void tinyet_affine_s8_same_dsp(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_affine_s8_dsp_params *params) {
   const int32_t u = params->a_factor, v = params->b_factor, w = params->offset, count = params->walk.row;
-  const uint32_t mask = tinyet_dsp_upper_mask();
+  const uint32_t mask = tinyet_upper_mask_dsp();
   int8_t *to = output;
   const int8_t *const end = to + count, *const end4 = to + (count & ~3);
   while (to != end4) {
-    const uint32_t x = tinyet_dsp_load(a), y = tinyet_dsp_load(b);
-    uint32_t xs = tinyet_dsp_upper_even(x, mask), ys = tinyet_dsp_upper_even(y, mask);
-    int32_t low = tinyet_dsp_smlawb(v, ys, tinyet_dsp_smlawb(u, xs, w));
-    int32_t high = tinyet_dsp_smlawt(v, ys, tinyet_dsp_smlawt(u, xs, w));
-    const uint32_t first = tinyet_dsp_bytes_of(low, high);
-    xs = tinyet_dsp_upper_odd(x, mask), ys = tinyet_dsp_upper_odd(y, mask);
-    low = tinyet_dsp_smlawb(v, ys, tinyet_dsp_smlawb(u, xs, w));
-    high = tinyet_dsp_smlawt(v, ys, tinyet_dsp_smlawt(u, xs, w));
-    tinyet_dsp_store(to, tinyet_dsp_join_bytes(first, tinyet_dsp_bytes_of(low, high)));
+    const uint32_t x = tinyet_load_dsp(a), y = tinyet_load_dsp(b);
+    uint32_t xs = tinyet_upper_even_dsp(x, mask), ys = tinyet_upper_even_dsp(y, mask);
+    int32_t low = tinyet_smlawb_dsp(v, ys, tinyet_smlawb_dsp(u, xs, w));
+    int32_t high = tinyet_smlawt_dsp(v, ys, tinyet_smlawt_dsp(u, xs, w));
+    const uint32_t first = tinyet_bytes_of_dsp(low, high);
+    xs = tinyet_upper_odd_dsp(x, mask), ys = tinyet_upper_odd_dsp(y, mask);
+    low = tinyet_smlawb_dsp(v, ys, tinyet_smlawb_dsp(u, xs, w));
+    high = tinyet_smlawt_dsp(v, ys, tinyet_smlawt_dsp(u, xs, w));
+    tinyet_store_dsp(to, tinyet_join_bytes_dsp(first, tinyet_bytes_of_dsp(low, high)));
     a += 4, b += 4, to += 4;
   }
   while (to != end) {
     *to++ = one(*a++, u, affine(*b++, v, w));
   }
-  tinyet_dsp_clamp_rows(output, &params->walk);
+  tinyet_clamp_rows_dsp(output, &params->walk);
 }
 
 void tinyet_affine_s8_per_row_dsp(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_affine_s8_dsp_params *params) {
@@ -59,18 +59,18 @@ void tinyet_affine_s8_per_row_dsp(const int8_t *a, const int8_t *b, int8_t *outp
   for (int32_t i = 0; i < params->walk.rows; i++) {
     row_of_one(a + i * row, output + i * row, row, params->a_factor, affine(b[i], params->b_factor, params->offset));
   }
-  tinyet_dsp_clamp_rows(output, &params->walk);
+  tinyet_clamp_rows_dsp(output, &params->walk);
 }
 
 void tinyet_affine_s8_unary_dsp(const int8_t *input, int8_t *output, const tinyet_affine_s8_dsp_params *params) {
   row_of_one(input, output, params->walk.row, params->a_factor, params->offset);
-  tinyet_dsp_clamp_rows(output, &params->walk);
+  tinyet_clamp_rows_dsp(output, &params->walk);
 }
 
 void tinyet_affine_s8_per_column_dsp(const int8_t *a, const int8_t *b, int8_t *output,
                                      const tinyet_affine_s8_dsp_params *params) {
   const int32_t rows = params->walk.rows, row = params->walk.row, u = params->a_factor, v = params->b_factor;
-  const uint32_t mask = tinyet_dsp_upper_mask();
+  const uint32_t mask = tinyet_upper_mask_dsp();
   int32_t c = 0;
   for (; c + 4 <= row; c += 4) {
     const int32_t w0 = affine(b[c], v, params->offset), w1 = affine(b[c + 1], v, params->offset);
@@ -78,7 +78,7 @@ void tinyet_affine_s8_per_column_dsp(const int8_t *a, const int8_t *b, int8_t *o
     const int8_t *from = a + c;
     int8_t *to = output + c;
     for (int32_t i = rows; i != 0; i--) {
-      tinyet_dsp_store(to, four(tinyet_dsp_load(from), mask, u, w0, w1, w2, w3));
+      tinyet_store_dsp(to, four(tinyet_load_dsp(from), mask, u, w0, w1, w2, w3));
       from += row, to += row;
     }
   }
@@ -88,7 +88,7 @@ void tinyet_affine_s8_per_column_dsp(const int8_t *a, const int8_t *b, int8_t *o
       output[i * row + c] = one(a[i * row + c], u, w);
     }
   }
-  tinyet_dsp_clamp_rows(output, &params->walk);
+  tinyet_clamp_rows_dsp(output, &params->walk);
 }
 
 void tinyet_affine_s8_channels_first_dsp(const int8_t *input, int8_t *output, const tinyet_affine_s8_channels_dsp_params *params) {
@@ -99,7 +99,7 @@ void tinyet_affine_s8_channels_first_dsp(const int8_t *input, int8_t *output, co
     row_of_one(input + i * row, output + i * row, row, constant[0], constant[1]);
     channel = channel + 1 < params->channels ? channel + 1 : 0;
   }
-  tinyet_dsp_clamp_rows(output, &params->walk);
+  tinyet_clamp_rows_dsp(output, &params->walk);
 }
 
 /* Four neighbouring columns. */
@@ -108,11 +108,11 @@ static TINYET_DSP_ROW void four_columns(const int8_t *from, int8_t *to, int32_t 
   const int32_t u0 = constants[0], u1 = constants[2], u2 = constants[4], u3 = constants[6];
   const int32_t w0 = constants[1], w1 = constants[3], w2 = constants[5], w3 = constants[7];
   for (int32_t i = rows; i != 0; i--) {
-    const uint32_t a = tinyet_dsp_load(from);
+    const uint32_t a = tinyet_load_dsp(from);
     const uint32_t odd = a & 0xff00ff00u, even = (a & 0x00ff00ffu) << 8;
-    const uint32_t second = tinyet_dsp_bytes_of(tinyet_dsp_smlawb(u1, odd, w1), tinyet_dsp_smlawt(u3, odd, w3));
-    const uint32_t first = tinyet_dsp_bytes_of(tinyet_dsp_smlawb(u0, even, w0), tinyet_dsp_smlawt(u2, even, w2));
-    tinyet_dsp_store(to, tinyet_dsp_join_bytes(first, second));
+    const uint32_t second = tinyet_bytes_of_dsp(tinyet_smlawb_dsp(u1, odd, w1), tinyet_smlawt_dsp(u3, odd, w3));
+    const uint32_t first = tinyet_bytes_of_dsp(tinyet_smlawb_dsp(u0, even, w0), tinyet_smlawt_dsp(u2, even, w2));
+    tinyet_store_dsp(to, tinyet_join_bytes_dsp(first, second));
     from += row, to += row;
   }
 }
@@ -130,5 +130,5 @@ void tinyet_affine_s8_channels_last_dsp(const int8_t *input, int8_t *output, con
       output[i * row + c] = one(input[i * row + c], u, w);
     }
   }
-  tinyet_dsp_clamp_rows(output, &params->walk);
+  tinyet_clamp_rows_dsp(output, &params->walk);
 }

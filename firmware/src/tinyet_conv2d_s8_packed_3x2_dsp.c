@@ -123,16 +123,16 @@ static __attribute__((noinline)) void all_channels(const three_pixels *p) {
 }
 #else
 static void all_channels(const three_pixels *p) {
-  const tinyet_dsp_rounding rounding = {p->exponent != 0 ? TINYET_DSP_ONE_SIDED : TINYET_DSP_TWO_SIDED, p->exponent, -128, 127};
+  const tinyet_rounding_dsp rounding = {p->exponent != 0 ? TINYET_DSP_ONE_SIDED : TINYET_DSP_TWO_SIDED, p->exponent, -128, 127};
   const int32_t *w = p->weights;
   for (int8_t *out = p->output; out != p->last; out += 2) {
     int32_t sums[2][3] = {{w[0], w[0], w[0]}, {w[1], w[1], w[1]}};
     w += 2;
     for (const uint32_t *x = p->pixels; x != p->end; x += 3) {
-      const uint32_t both = (uint32_t)*w++, first = tinyet_dsp_even(both);
+      const uint32_t both = (uint32_t)*w++, first = tinyet_even_bytes_dsp(both);
       for (int32_t j = 0; j < 3; j++) {
-        sums[0][j] = tinyet_dsp_smlad(first, x[j], sums[0][j]);
-        sums[1][j] = tinyet_dsp_smlad(both, x[j], sums[1][j]);
+        sums[0][j] = tinyet_smlad_dsp(first, x[j], sums[0][j]);
+        sums[1][j] = tinyet_smlad_dsp(both, x[j], sums[1][j]);
       }
     }
     for (int32_t k = 0; k < 2; k++) {
@@ -142,7 +142,7 @@ static void all_channels(const three_pixels *p) {
           p->exponent != 0 ? p->offset + (1 << (shift - 2)) : tinyet_shift_left(p->offset, shift) >> 1;
       for (int32_t j = 0; j < 3; j++) {
         const int32_t sum = k == 0 ? sums[0][j] : (int32_t)((uint32_t)sums[1][j] - (uint32_t)sums[0][j]) >> 8;
-        out[j * p->step + k] = tinyet_dsp_round(sum, w[k], offset, shift, rounding);
+        out[j * p->step + k] = tinyet_round_dsp(sum, w[k], offset, shift, rounding);
       }
     }
     w += 3;
@@ -176,7 +176,7 @@ TINYET_DSP_INLINE uint32_t *widen_int8x4(uint32_t *to, const int8_t *from, int32
       : "memory", "cc");
 #else
   for (; from != end; from += 4, to += 6) {
-    tinyet_dsp_widen(to, from, 4, 3);
+    tinyet_widen_dsp(to, from, 4, 3);
   }
 #endif
   return to;
@@ -228,7 +228,7 @@ TINYET_DSP_INLINE void pixel(uint32_t *to, const int8_t *input, int32_t top, int
   }
   for (int32_t ky = v.s->kernel_h; ky != 0; ky--, top += v.s->dilation_h) {
     if ((uint32_t)top >= (uint32_t)v.s->in_h) {
-      const uint32_t blank = tinyet_dsp_both(v.s->in_zero_point);
+      const uint32_t blank = tinyet_both_dsp(v.s->in_zero_point);
       for (int32_t pairs = v.words; pairs != 0; pairs -= 3, to += 3) {
         TINYET_DSP_UNKNOWN(pairs); /* or where that ends is computed in advance, which takes longer */
         *to = blank;
@@ -248,12 +248,12 @@ TINYET_DSP_INLINE void pixel(uint32_t *to, const int8_t *input, int32_t top, int
       from += count & ~3;
     }
     if ((count & 2) != 0) {
-      tinyet_dsp_widen(to, from, 2, 3);
+      tinyet_widen_dsp(to, from, 2, 3);
       from += 2;
       to += 3;
     }
     if ((count & 1) != 0) {
-      tinyet_dsp_widen(to, from, 1, 3);
+      tinyet_widen_dsp(to, from, 1, 3);
       to += 3;
     }
   }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Nearest integer, ties to even, of a number in -256 ... 0; NaN (an infinite range) gives 0. */
-static int32_t nearest_even(float x) {
+static int32_t round_half_even(float x) {
   if (!(x >= -256.0f)) {
     return 0;
   }
@@ -79,7 +79,7 @@ tinyet_dynamic_quant tinyet_dynamic_quantize(const float *input, int8_t *output,
   tinyet_dynamic_quant quant;
   const float scale = (high - low) / 255.0f;
   quant.scale = scale < layer->smallest_scale ? layer->smallest_scale : scale;
-  quant.zero_point = tinyet_clamp(INT8_MIN - nearest_even(low / quant.scale), INT8_MIN, INT8_MAX);
+  quant.zero_point = tinyet_clamp(INT8_MIN - round_half_even(low / quant.scale), INT8_MIN, INT8_MAX);
   for (int32_t i = 0; i < count; i++) {
     output[i] = (int8_t)tinyet_quantize_value(input[i], quant.scale, quant.zero_point, INT8_MIN, INT8_MAX);
   }

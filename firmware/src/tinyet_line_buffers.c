@@ -76,3 +76,17 @@ void tinyet_line_buffer_fill_s16(void *rows, int32_t value, uint32_t bytes) {
     to[i] = (int16_t)value;
   }
 }
+
+void tinyet_line_buffer_edge_above(void *rows, uint32_t row_bytes, uint32_t count) {
+  uint8_t *const to = (uint8_t *)rows;
+  for (uint32_t i = 0u; i < count; i++) {
+    memcpy(to + i * row_bytes, to + count * row_bytes, (size_t)row_bytes);
+  }
+}
+
+void tinyet_line_buffer_edge_below(void *rows, uint32_t row_bytes, uint32_t count) {
+  uint8_t *const to = (uint8_t *)rows;
+  for (uint32_t i = 0u; i < count; i++) {
+    memcpy(to + i * row_bytes, to - row_bytes, (size_t)row_bytes);
+  }
+}

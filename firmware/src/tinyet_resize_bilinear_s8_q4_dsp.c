@@ -15,11 +15,11 @@ typedef struct {
 enum { ONE = 16 };
 
 static inline column column_at(const int8_t *above, const int8_t *below, int32_t up, int32_t down) {
-  const uint32_t a = tinyet_dsp_load(above), b = tinyet_dsp_load(below), u = (uint32_t)up, d = (uint32_t)down;
+  const uint32_t a = tinyet_load_dsp(above), b = tinyet_load_dsp(below), u = (uint32_t)up, d = (uint32_t)down;
   uint32_t more = 0x00800080u;
   TINYET_DSP_UNKNOWN(more);
-  const column result = {tinyet_dsp_add_even(more, a) * u + tinyet_dsp_add_even(more, b) * d,
-                         tinyet_dsp_add_odd(more, a) * u + tinyet_dsp_add_odd(more, b) * d};
+  const column result = {tinyet_add_even_bytes_dsp(more, a) * u + tinyet_add_even_bytes_dsp(more, b) * d,
+                         tinyet_add_odd_bytes_dsp(more, a) * u + tinyet_add_odd_bytes_dsp(more, b) * d};
   return result;
 }
 

@@ -22,13 +22,13 @@ TINYET_DSP_INLINE int32_t sum_of(const int8_t *input, const int8_t *end, const r
     const int32_t a = exponential(input[0], r, all_near), b = exponential(input[1], r, all_near);
     const int32_t c = exponential(input[2], r, all_near), d = exponential(input[3], r, all_near);
     /* tinyet_as_addend */
-    sum = tinyet_dsp_smmlar(a, INT32_C(1) << 20, sum);
-    sum = tinyet_dsp_smmlar(b, INT32_C(1) << 20, sum);
-    sum = tinyet_dsp_smmlar(c, INT32_C(1) << 20, sum);
-    sum = tinyet_dsp_smmlar(d, INT32_C(1) << 20, sum);
+    sum = tinyet_smmlar_dsp(a, INT32_C(1) << 20, sum);
+    sum = tinyet_smmlar_dsp(b, INT32_C(1) << 20, sum);
+    sum = tinyet_smmlar_dsp(c, INT32_C(1) << 20, sum);
+    sum = tinyet_smmlar_dsp(d, INT32_C(1) << 20, sum);
   }
   for (; input != end; input++) {
-    sum = tinyet_dsp_smmlar(exponential(*input, r, all_near), INT32_C(1) << 20, sum);
+    sum = tinyet_smmlar_dsp(exponential(*input, r, all_near), INT32_C(1) << 20, sum);
   }
   return sum;
 }
@@ -36,7 +36,7 @@ TINYET_DSP_INLINE int32_t sum_of(const int8_t *input, const int8_t *end, const r
 /* 128 more than the output, before saturation: the product with the reciprocal, rounded, and its last shift. */
 TINYET_DSP_INLINE uint32_t share(int32_t value, const row r, const int32_t all_near) {
   const int32_t e = exponential(value, r, all_near);
-  return (uint32_t)tinyet_dsp_smmlar(tinyet_dsp_smmlar(r.twice_less, e, e), r.fraction, 0);
+  return (uint32_t)tinyet_smmlar_dsp(tinyet_smmlar_dsp(r.twice_less, e, e), r.fraction, 0);
 }
 
 TINYET_DSP_INLINE void shares(const int8_t *input, int8_t *output, const int8_t *end, const row r,
@@ -44,8 +44,8 @@ TINYET_DSP_INLINE void shares(const int8_t *input, int8_t *output, const int8_t 
   for (; end - input >= 4; input += 4, output += 4) {
     const uint32_t a = share(input[0], r, all_near), b = share(input[1], r, all_near);
     const uint32_t c = share(input[2], r, all_near), d = share(input[3], r, all_near);
-    tinyet_dsp_store(output, tinyet_dsp_join_bytes(tinyet_dsp_saturate_halves(tinyet_dsp_low_halves(a, c)),
-                                                   tinyet_dsp_saturate_halves(tinyet_dsp_low_halves(b, d))));
+    tinyet_store_dsp(output, tinyet_join_bytes_dsp(tinyet_saturate_int16x2_dsp(tinyet_low_int16x2_dsp(a, c)),
+                                                   tinyet_saturate_int16x2_dsp(tinyet_low_int16x2_dsp(b, d))));
   }
   for (; input != end; input++) {
     const uint32_t value = share(*input, r, all_near);
@@ -56,16 +56,16 @@ TINYET_DSP_INLINE void shares(const int8_t *input, int8_t *output, const int8_t 
 /* The largest and the smallest value. */
 TINYET_DSP_INLINE void range_of(const int8_t *input, const int8_t *end, int32_t *largest, int32_t *smallest) {
   const int8_t *const last = end - 4;
-  uint32_t most = tinyet_dsp_load(last), least = most;
+  uint32_t most = tinyet_load_dsp(last), least = most;
   for (; input < last; input += 4) {
-    const uint32_t values = tinyet_dsp_load(input);
-    most = tinyet_dsp_greater_bytes(values, most);
-    least = tinyet_dsp_lesser_bytes(values, least);
+    const uint32_t values = tinyet_load_dsp(input);
+    most = tinyet_greater_bytes_dsp(values, most);
+    least = tinyet_lesser_bytes_dsp(values, least);
   }
-  most = tinyet_dsp_greater_bytes(most, most >> 16);
-  least = tinyet_dsp_lesser_bytes(least, least >> 16);
-  *largest = (int8_t)(uint8_t)tinyet_dsp_greater_bytes(most, most >> 8);
-  *smallest = (int8_t)(uint8_t)tinyet_dsp_lesser_bytes(least, least >> 8);
+  most = tinyet_greater_bytes_dsp(most, most >> 16);
+  least = tinyet_lesser_bytes_dsp(least, least >> 16);
+  *largest = (int8_t)(uint8_t)tinyet_greater_bytes_dsp(most, most >> 8);
+  *smallest = (int8_t)(uint8_t)tinyet_lesser_bytes_dsp(least, least >> 8);
 }
 
 static TINYET_DSP_ROW void all_near_row(const int8_t *input, int8_t *output, const int8_t *end, row r) {

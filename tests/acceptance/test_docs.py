@@ -165,14 +165,14 @@ def test_every_field_of_answers_is_documented() -> None:
 
 def test_every_field_of_analyze_is_documented() -> None:
     report: Any = analyze(separable(), load_board("mps2_an386")).to_json()
-    whole, layers, functions, kernels, streams = fields_of(sections("json.md", 2)["`tinyet analyze`"])
+    whole, layers, functions, kernels, groups = fields_of(sections("json.md", 2)["`tinyet analyze`"])
     assert whole == list(report)
     assert layers == list(report["layers"][0])
     assert functions == list(report["functions"][0])
     assert kernels == list(report["kernels"][0])
     assert [list(c) for c in report["peak"]] == [["bytes", "text"]] * len(report["peak"])
     by_rows: Any = analyze(residual(DType.INT8), load_board("mps2_an386"), optimize="size").to_json()
-    assert streams == list(by_rows["fusion_groups"][0])
+    assert groups == list(by_rows["fusion_groups"][0])
 
 
 @pytest.mark.parametrize("unit", ["instructions", "cycles", "nanoseconds"])

@@ -103,6 +103,19 @@ def test_an_object_is_made_anew_when_anything_in_it_is_new(
     assert not compiles("other place")
     assert not compiles("third", files={"unrelated.h": "int x;\n"})
     assert compiles("first", "-O2")
+    # Warnings make no other object, but an error of them.
+    assert not compiles("first", "-O2", "-Wall")
+    assert compiles("first", "-O2", "-Wall", "-Werror")
+    assert not compiles("first", "-O2", "-Wall", "-Werror")
+    assert compiles("first", "-O2", "-Wextra", "-Werror")
+    assert not compiles("first", "-O2", "-Wshadow")
+    # Kernels do not look at the trace, which common.h declares.
+    common = {"in/one.h": '#include "tinyet_common.h"\n', "lib/tinyet_common.h": "#if TINYET_TRACE\n#endif\n"}
+    assert compiles("kernel", files=common)
+    assert not compiles("kernel", "-DTINYET_TRACE=1", files=common)
+    model = common | {"a.c": '#include "in/one.h"\nint y = TINYET_LAYER_BEGIN(1);\n'}
+    assert compiles("model", files=model)
+    assert compiles("model", "-DTINYET_TRACE=1", files=model)
     assert compiles("source", files={"a.c": '#include "in/one.h"\nint x;\n'})
     assert compiles("header", files={"lib/two.h": "int three;\n"})
     # A header that is found before the one that was taken.

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,11 +75,18 @@ EVERY = (M0, M4, M4_CLANG, M55, RISCV, XTENSA)
 DSP = (M4, M4_CLANG, M7, M33, M55)
 
 
-def build(image: Image, folder: Path, kernels: Sequence[Path], table: FunctionTable, *include: Path) -> Path:
-    """Compile and link a server of these kernels into a folder; its path."""
+def build(
+    image: Image,
+    folder: Path,
+    kernels: Sequence[Path],
+    symbols: Mapping[str, str],
+    table: FunctionTable,
+    *include: Path,
+) -> Path:
+    """Compile and link a server of these kernels into a folder; its path. symbols: of their functions."""
     firmware = assets.path("firmware")
     source = folder / "table.c"
-    source.write_text(table.text, encoding="utf-8")
+    source.write_text(table.text(symbols), encoding="utf-8")
     sources = [*(firmware / name for name in _CORE), source, *kernels]
     return build_firmware(
         image.board, sources, include, folder, harness=False, flags=STRICT, compiler=image.compiler
@@ -104,6 +111,6 @@ def library(image: Image) -> Process:
     table = kernel_library.table(image.delegates)
 
     def made(folder: Path) -> None:
-        build(image, folder, kernel_library.sources(image.delegates, folder / "kernels"), table)
+        build(image, folder, *kernel_library.sources(image.delegates, folder / "kernels"), table)
 
     return process(image, built_once(f"calls-{image}", made) / "firmware.elf", table)

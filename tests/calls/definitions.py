@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from tests.calls.table import Function, FunctionTable, function_of
 from tests.ops.cases import SANITIZERS, THIRD_PARTY, WARNINGS, write_files
 from tests.ops.objects import compiled_object
 from tinyet.delegates import DELEGATES
+from tinyet.emit.kernels import shareable
 from tinyet.opset import Call, Definition, Kernel, wrapped
 
 
@@ -81,23 +82,26 @@ def served(
     table = table_of(names, kernels)
     with tempfile.TemporaryDirectory(prefix="tinyet-calls-") as where:
         folder = Path(where)
-        files = kernel_files(kernels)
+        files, symbols = shareable(kernel_files(kernels))
         write_files(folder, files)
         sources = [folder / name for name in files if name.endswith(".c")]
         if image is None:
-            process = host.process(_built_here(folder, sources, table), table)
+            process = host.process(_built_here(folder, sources, symbols, table), table)
         else:
-            process = board.process(image, board.build(image, folder, sources, table, folder), table)
+            elf = board.build(image, folder, sources, symbols, table, folder)
+            process = board.process(image, elf, table)
         try:
             yield process, renamed([call for _, call in calls], names)
         finally:
             process.close()
 
 
-def _built_here(folder: Path, sources: Sequence[Path], table: FunctionTable) -> Path:
+def _built_here(
+    folder: Path, sources: Sequence[Path], symbols: Mapping[str, str], table: FunctionTable
+) -> Path:
     compiler = ["gcc", *host.FLAGS, *WARNINGS, *SANITIZERS, f"-I{folder}"]
     objects = [
         compiled_object([*compiler, *(THIRD_PARTY if source.parent != folder else ())], source)
         for source in sources
     ]
-    return host.linked(folder, objects, table, compiler)
+    return host.linked(folder, objects, symbols, table, compiler)

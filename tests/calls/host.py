@@ -7,7 +7,7 @@ Each input, constant, output and scratch has memory of its own of exactly its si
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -33,16 +33,26 @@ def library_table() -> FunctionTable:
 
 
 def build(
-    folder: Path, sources: Sequence[Path], table: FunctionTable, extra: Sequence[str] = SANITIZERS
+    folder: Path,
+    sources: Sequence[Path],
+    symbols: Mapping[str, str],
+    table: FunctionTable,
+    extra: Sequence[str] = SANITIZERS,
 ) -> Path:
-    """Compile and link a server of these kernels into a folder; its path."""
+    """Compile and link a server of these kernels into a folder; its path. symbols: of their functions."""
     compiler = ["gcc", *FLAGS, *WARNINGS, *extra, f"-I{assets.path('firmware') / 'include'}"]
     with ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(functools.partial(compiled_object, compiler), sources))
-    return linked(folder, objects, table, compiler)
+    return linked(folder, objects, symbols, table, compiler)
 
 
-def linked(folder: Path, objects: Sequence[Path], table: FunctionTable, compiler: Sequence[str]) -> Path:
+def linked(
+    folder: Path,
+    objects: Sequence[Path],
+    symbols: Mapping[str, str],
+    table: FunctionTable,
+    compiler: Sequence[str],
+) -> Path:
     """A server of kernels that are compiled already, in the folder; its path. compiler: as for the kernels."""
     firmware = assets.path("firmware")
     include = f"-I{firmware / 'include'}"
@@ -50,7 +60,7 @@ def linked(folder: Path, objects: Sequence[Path], table: FunctionTable, compiler
     core = ["gcc", *FLAGS, "-DTINYET_CALL_SEPARATE", include]
     objects = [*objects, *(compiled_object(core, firmware / name) for name in _CORE)]
     source, server = folder / "table.c", folder / "call_server"
-    source.write_text(table.text, encoding="utf-8")
+    source.write_text(table.text(symbols), encoding="utf-8")
     run([*compiler, include, "-o", str(server), str(source), *map(str, objects), "-lm"])
     return server
 
@@ -60,7 +70,7 @@ def library_server() -> Path:
     """The session's server."""
     folder = built_once(
         "call-server",
-        lambda to: build(to, kernel_library.sources(DELEGATES, to / "kernels"), library_table()),
+        lambda to: build(to, *kernel_library.sources(DELEGATES, to / "kernels"), library_table()),
     )
     return folder / "call_server"
 

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.calls.table import FunctionTable, function_table
+from tests.ops.cases import write_files
 from tests.ops.objects import run
 from tinyet import assets
 from tinyet.assets import kernel_sources
 from tinyet.delegates import PORTABLE, Delegate
+from tinyet.emit.kernels import shareable
 from tinyet.opset import Kernel
 
 
@@ -20,10 +22,18 @@ def _kernels(delegates: Sequence[Delegate]) -> list[Kernel]:
     return [kernel for delegate in delegates for found in delegate.kernels.values() for kernel in found]
 
 
-def sources(delegates: Sequence[Delegate], folder: Path) -> list[Path]:
-    """The C files, written into the folder."""
-    names = sorted({source for kernel in _kernels(delegates) for source in kernel.sources})
-    return kernel_sources.write(folder, names)
+def sources(delegates: Sequence[Delegate], folder: Path) -> tuple[list[Path], dict[str, str]]:
+    """The C files, written into the folder as a model has them, and {function: its symbol there}. Their objects are
+    those of generated models."""
+    files: dict[str, str] = {}
+    for delegate in delegates:
+        kernels = _kernels([delegate])
+        headers = sorted({header for kernel in kernels for header in kernel.headers})
+        files |= delegate.files(headers, sorted({source for kernel in kernels for source in kernel.sources}))
+    found, symbols = shareable(files)
+    texts = {name: text for name, text in sorted(found.items()) if name.endswith(".c")}
+    write_files(folder, texts)
+    return [folder / name for name in texts], symbols
 
 
 @functools.cache

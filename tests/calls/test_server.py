@@ -64,7 +64,7 @@ def mutated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, P
         source = folder / f"{SYMBOL}.c"
         assert old in text
         source.write_text(text.replace(old, new), encoding="utf-8")
-        processes[name] = process(build(folder, [source], table), table)
+        processes[name] = process(build(folder, [source], {}, table), table)
     yield processes
     for each in processes.values():
         each.close()

@@ -537,13 +537,13 @@ def test_labelled_data_goes_along_with_a_program(here: Path) -> None:
     assert "labelled" not in ended.err
     assert tinyet("validate", "p", "--on", "host", "--json", "v.json").status == 0
     with_data = json.loads((here / "v.json").read_text())
-    assert (with_data["samples"], with_data["made_up"], with_data["data_note"]) == (4, False, None)
+    assert (with_data["samples"], with_data["synthetic"], with_data["data_note"]) == (4, False, None)
     assert with_data["accuracy"] is not None
     assert all(layer["sqnr_db"] is not None for layer in with_data["layers"])
     tinyet("generate", "small.tet", "--board", "mps2_an386", "-o", "q")
     ended = tinyet("validate", "q", "--on", "host", "--json", "v.json")
     without = json.loads((here / "v.json").read_text())
-    assert (without["samples"], without["made_up"], without["accuracy"]) == (1, True, None)
+    assert (without["samples"], without["synthetic"], without["accuracy"]) == (1, True, None)
     assert "says nothing of accuracy" in without["data_note"]
     assert without["data_note"] in ended.err
     assert [layer["sqnr_db"] for layer in without["layers"]] == [None] * len(without["layers"])

@@ -243,8 +243,10 @@ def test_doubtful_data_is_told_with_numbers(
     ended = tinyet(command, "net.py", "-o", "net.tet")
     assert ended.status == 0, ended.err
     assert [text for text in said if text not in ended.err] == []
-    doubts = [line for line in ended.err.splitlines() if line.startswith("  - ") and ".tet" not in line]
-    assert len(doubts) == len(said), "nothing else is doubted, and nothing twice"
+    data_warnings = [
+        line for line in ended.err.splitlines() if line.startswith("  - ") and ".tet" not in line
+    ]
+    assert len(data_warnings) == len(said), "nothing else is doubted, and nothing twice"
 
 
 def test_evaluation_that_is_not_numbers_is_refused(here: Path) -> None:

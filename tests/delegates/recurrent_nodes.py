@@ -30,7 +30,7 @@ def recurrent_nodes() -> st.SearchStrategy[Case]:
         gru_nodes(DType.INT8),
         lstm_nodes(DType.INT8, projected=False, plain=True),
         lstm_nodes(DType.INT8, projected=True, plain=True),
-        lstm_nodes(DType.INT8, projected=False, tabled=True),
+        lstm_nodes(DType.INT8, projected=False, tflm=True),
         rnn_nodes(DType.INT8),
     )
     return st.one_of(nodes, *[nodes.map(without_lowest)] * 3)

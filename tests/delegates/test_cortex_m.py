@@ -212,7 +212,7 @@ def winograd_nodes(draw: st.DrawFn) -> Case:
 
 @st.composite
 def depthwise_nodes(draw: st.DrawFn, *, nibbles: bool = True) -> Case:
-    """3x3 with a stride of 1 or 2 along at least one axis; now and then large enough for several strips, or of int4."""
+    """3x3 with a stride of 1 or 2 along at least one axis; now and then large enough for several tiles, or of int4."""
     rng = drawing.random(draw)
     largest = draw(st.sampled_from((5, 9, 9, 30)))
     outs = draw(st.integers(1, largest)), draw(st.integers(1, largest))

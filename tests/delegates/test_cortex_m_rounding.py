@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ops import drawing
-from tinyet.delegates.cortex_m import linear_row, rounding
+from tinyet.delegates.cortex_m import linear_1x4, rounding
 from tinyet.delegates.cortex_m.rounding import Form
 from tinyet.ir import Array
 from tinyet.numerics import requantize
 
 
 def rounded(r: rounding.Rounding, sums: Array) -> npt.NDArray[np.int64]:
-    """tinyet_dsp_round in Python: (…, channels) sums → outputs. Fails where a step would leave int32."""
+    """tinyet_round_dsp in Python: (…, channels) sums → outputs. Fails where a step would leave int32."""
 
     def fits(x: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         assert np.all((x >= -(2**31)) & (x < 2**31))
@@ -71,7 +71,7 @@ def test_rounding_is_requantization(seed: int, exponent: int, relu: bool, zero_p
 @drawing.quick
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(2, 8), st.integers(-128, 127))
 def test_rounding_of_two_weights_in_a_lane(seed: int, exponent: int, left: int, zero_point: int) -> None:
-    """Both channels of a pair, as tinyet_dsp_packed_outputs has them, at every rounding boundary of its sums."""
+    """Both channels of a pair, as tinyet_packed_outputs_dsp has them, at every rounding boundary of its sums."""
     rng = np.random.default_rng(seed)
     shift, offset = exponent + left, (1 << (exponent - 1)) + (zero_point << exponent)
     for m in (2**30, 2**30 + 1, 2**31 - 1, int(rng.integers(2**30, 2**31))):
@@ -91,12 +91,12 @@ def test_what_shares_a_lane() -> None:
     """Shifts of seven neighbouring values have a common exponent, of a multiple of four where there is one."""
     for least in range(3, 20):
         shifts = np.arange(least, least + 7)
-        exponent = linear_row.shared_exponent(shifts)
+        exponent = linear_1x4.shared_exponent(shifts)
         assert exponent is not None
         assert np.all((shifts - exponent >= 2) & (shifts - exponent <= 8))
-        assert linear_row.shared_exponent(np.append(shifts, least + 7)) is None
-    assert linear_row.shared_exponent(np.array([8, 9])) == 4
-    assert linear_row.shared_exponent(np.array([2])) is None
+        assert linear_1x4.shared_exponent(np.append(shifts, least + 7)) is None
+    assert linear_1x4.shared_exponent(np.array([8, 9])) == 4
+    assert linear_1x4.shared_exponent(np.array([2])) is None
 
 
 def test_forms_are_chosen() -> None:

@@ -153,7 +153,7 @@ def test_host(symbol: str) -> None:
 
 
 def rounded(r: rounding_s16.Rounding16, sums: Int64) -> Int64:
-    """tinyet_dsp_round_s16 in Python: (sums, channels) → outputs. Fails where a step would leave int32."""
+    """tinyet_round_s16_dsp in Python: (sums, channels) → outputs. Fails where a step would leave int32."""
     upper = sums * r.multiplier + (2**31 if r.exponent == 0 else 0) >> 32
     upper += 1 << (r.exponent - 1) if r.exponent else 0
     assert np.all(np.abs(upper) < 2**31)

@@ -76,7 +76,7 @@ def cost_of(nodes: Sequence[Sequence[Option]], picks: Sequence[int]) -> tuple[in
 
 @pytest.mark.parametrize(("shared", "cases"), [(0, 20), (4, 150), (24, 60)])
 @pytest.mark.parametrize("few", [0, solver.FEW_PARTIAL])
-def test_the_frontier_is_that_of_all_choices(
+def test_the_front_is_that_of_all_choices(
     monkeypatch: pytest.MonkeyPatch, shared: int, cases: int, few: int
 ) -> None:
     """few: states are compared with each other from the first partial solution on."""
@@ -361,9 +361,9 @@ def test_every_kernel_states_a_cost_or_says_why_not() -> None:
                 assert (kernel.cost_model is None) == bool(kernel.no_cost_model), kernel.symbol
 
 
-def test_rates_are_of_kernels_that_claim_something() -> None:
-    """A kernel without a claim is never weighed, and a rate of nobody's would be forgotten."""
-    claiming = {
+def test_coefficients_are_of_kernels_with_a_cost_model() -> None:
+    """A kernel without a cost model is never weighed, and a coefficient of nobody's would be forgotten."""
+    modelled = {
         kernel.symbol
         for delegate in DELEGATES
         for own in delegate.kernels.values()
@@ -373,7 +373,7 @@ def test_rates_are_of_kernels_that_claim_something() -> None:
     for path in MEASURED.glob("*.json"):
         table = measured(path.stem)
         assert table is not None
-        assert set(table.kernels) <= claiming
+        assert set(table.kernels) <= modelled
 
 
 def test_a_layer_has_one_name_whatever_computes_it() -> None:

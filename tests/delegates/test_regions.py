@@ -137,7 +137,7 @@ def test_partitioning_changes_nothing(graph: Graph) -> None:
                 np.testing.assert_array_equal(a, b)
 
 
-def test_circular_claims_are_the_delegates_fault() -> None:
+def test_circular_partitions_are_the_delegates_fault() -> None:
     graph = graph_of([(Add, 0, 1), (Sub, 2, 0), (Mul, 2, 3)], [4])
     with pytest.raises(InternalError, match="in a circle"):
         contract(graph, [(graph.nodes[0], graph.nodes[2])], "toy")
@@ -171,17 +171,17 @@ def test_require_lists_every_fallback(golden: Golden) -> None:
     deploy(chain(), TARGET, (ADD_MUL, PORTABLE), require=True)
 
 
-def test_a_delegate_must_not_claim_what_is_taken() -> None:
+def test_a_delegate_must_not_take_what_is_taken() -> None:
     thief = Delegate(
         "thief",
         partition=lambda graph, _free, _target: Partition((graph.nodes,)),
         preprocess=ADD_MUL.preprocess,
     )
-    with pytest.raises(InternalError, match="thief claims a node twice, or one that is not free"):
+    with pytest.raises(InternalError, match="thief takes a node twice, or one that is not free"):
         deploy(chain(), TARGET, (ADD_MUL, thief))
 
 
-def test_claim_and_preprocess_belong_together() -> None:
+def test_partition_and_preprocess_belong_together() -> None:
     with pytest.raises(InternalError, match="only one of partition and preprocess"):
         Delegate("half", partition=ADD_MUL.partition)
 

@@ -20,7 +20,7 @@ from tests.emulated.simavr import build_runner, execute
 from tests.golden.programs import PROGRAMS, Builder, samples, weights_f32
 from tests.ops.cases import Case, assert_exact, expected, tensor
 from tests.ops.strategies import strategy_of
-from tests.ops.test_even import rounded_otherwise
+from tests.ops.test_half_even import rounded_otherwise
 from tests.ops.test_int4 import int4
 from tests.ops.test_unary import every_function
 from tinyet import assets

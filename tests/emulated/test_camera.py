@@ -61,7 +61,7 @@ def test_frames_of_bytes(normalised: bool, tmp_path: Path) -> None:
     assert "uint8_t *camera_input_0(void)" in header
     assert "SCALE" not in header[header.index("CAMERA_INPUT_0") : header.index("CAMERA_OUTPUT_0")]
     result = project.validate(on="host")
-    assert (result.bit_exact, result.samples, result.made_up) == (True, 6, False)
+    assert (result.bit_exact, result.samples, result.synthetic) == (True, 6, False)
     assert result.layers[0].sqnr_db is not None
     require_emulator("mps2_an386")
     project.build()

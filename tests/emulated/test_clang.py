@@ -21,8 +21,6 @@ from tinyet.build.process import run
 from tinyet.emit.project import Kind
 from tinyet.errors import ToolchainError, UsageError
 
-STRICT = ("-O2", "-g1", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
-
 pytestmark = [
     pytest.mark.emulated,
     pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed"),

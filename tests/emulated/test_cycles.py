@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.calls.board import STRICT
 from tests.golden.programs import separable
 from tests.ops.emulated import require_emulator
 from tinyet.boards import Flash, load_board
@@ -56,7 +57,9 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     require_emulator(request.param)
     where = tmp_path_factory.mktemp("place, with a comma")
     board = load_board(request.param)
-    return Built(board.name, build_firmware(board, [MODEL], [], where), build_plugin(board, where))
+    return Built(
+        board.name, build_firmware(board, [MODEL], [], where, flags=STRICT), build_plugin(board, where)
+    )
 
 
 # Board → cycles of a layer by the tables of its core's manual: the call and the return, then the function.
@@ -128,7 +131,10 @@ def test_parts_of_layers_end_no_run(tmp_path: Path) -> None:
     """Those that a delegate tells apart read the counter, too."""
     require_emulator()
     board = load_board("mps2_an386")
-    elf, plugin = build_firmware(board, [HARNESS_MODEL], [], tmp_path), build_plugin(board, tmp_path)
+    elf, plugin = (
+        build_firmware(board, [HARNESS_MODEL], [], tmp_path, flags=STRICT),
+        build_plugin(board, tmp_path),
+    )
     with Built(board.name, elf, plugin).start(tmp_path) as profiler:
         plain, profiled = (
             profiler.run([(1000).to_bytes(4, "little") + bytes([fault]) + bytes(595), bytes(16)])
@@ -189,7 +195,7 @@ def test_the_machine_that_stands_in_has_the_boards_target(name: str, tmp_path: P
     model = cycle_model(board, tmp_path)
     assert model.stands_in
     assert model.machine.target == board.target
-    elf = build_firmware(model.machine, [MODEL], [], tmp_path)
+    elf = build_firmware(model.machine, [MODEL], [], tmp_path, flags=STRICT)
     estimate = model.estimate(elf, [[INPUT]], tmp_path, timeout=60.0)
     assert len(estimate.layers) == 3
     assert estimate.layers[0].multiplies == 100

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.calls.board import STRICT
 from tests.emulated.harness_model import (
     BIG,
     ENDLESS_RECURSION,
@@ -46,7 +47,6 @@ from tinyet.device.links import Link, PipeLink
 from tinyet.errors import EmulatorError, ToolchainError
 
 HOST_MODEL = Path(__file__).with_name("host_model.c")
-STRICT = ("-O2", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
 BOARDS = {board.name: board for board in all_boards() if board.qemu}
 LONG = 10_000
 
@@ -301,7 +301,7 @@ def test_fault_names_the_line(board: Board, elf: Path, fault: int, name: str) ->
 
 def test_after_a_fault_the_device_is_silent(tmp_path: Path) -> None:
     board = load_board("mps2_an386")
-    with open_device(board, build_firmware(board, [MODEL], [], tmp_path)) as victim:
+    with open_device(board, build_firmware(board, [MODEL], [], tmp_path, flags=STRICT)) as victim:
         with pytest.raises(DeviceFault):
             victim.run(make_inputs(10, UNDEFINED))
         with pytest.raises(EmulatorError, match="did not answer READ"):
@@ -332,7 +332,7 @@ def test_a_stack_that_is_too_small_is_named(name: str, tmp_path: Path) -> None:
     for stack_bytes in (256, 264, 512):
         board = dataclasses.replace(load_board(name), stack_bytes=stack_bytes)
         require_emulator(name)
-        small = build_firmware(board, [MODEL], [], tmp_path / str(stack_bytes))
+        small = build_firmware(board, [MODEL], [], tmp_path / str(stack_bytes), flags=STRICT)
         with pytest.raises(EmulatorError) as caught, open_device(board, small) as opened:
             opened.run(make_inputs(1_000_000))
         assert "raise stack_bytes in the board file" in str(caught.value.hint), (
@@ -400,7 +400,7 @@ def test_an_emulator_waits_without_running(board: Board, elf: Path) -> None:
 
 def test_a_run_has_a_deadline(tmp_path: Path) -> None:
     board = load_board("mps2_an386")
-    elf = build_firmware(board, [MODEL], [], tmp_path)
+    elf = build_firmware(board, [MODEL], [], tmp_path, flags=STRICT)
     with (
         open_device(board, elf, timeout=0.2) as slow,
         pytest.raises(EmulatorError, match="did not answer RUN within"),
@@ -412,7 +412,7 @@ def test_a_firmware_that_is_no_harness(tmp_path: Path, monkeypatch: pytest.Monke
     source = tmp_path / "main.c"
     source.write_text("int main(void) { for (;;) { } }\n")
     board = load_board("mps2_an386")
-    silent = build_firmware(board, [source], [], tmp_path, harness=False)
+    silent = build_firmware(board, [source], [], tmp_path, harness=False, flags=STRICT)
     monkeypatch.setattr(device, "_HELLO_TRIES_SECONDS", 0.3)
     with pytest.raises(EmulatorError, match="did not answer INFO"):
         open_device(board, silent)

@@ -134,7 +134,7 @@ def test_any_portions(graph: Graph, optimize: Optimize, tmp_path: Path) -> None:
     deployment = taking(graph, optimize=optimize)
     given = graph.inputs[0]
     assert deployment.plan.extent(given) < given.type.bytes
-    assert deployment.plan.taken_rows(given) is not None
+    assert deployment.plan.input_line_buffer(given) is not None
     assert deployment.state_bytes > 0
     for name, text in model_files(deployment, "net", ["test"]).items():
         (tmp_path / name).write_text(text)
@@ -149,7 +149,9 @@ def test_any_portions(graph: Graph, optimize: Optimize, tmp_path: Path) -> None:
 
     rng = np.random.default_rng(3)
     images: list[Array] = [rng.integers(-128, 128, given.shape).astype(np.int8) for _ in range(8)]
-    (rows,) = (window.tensor.shape[1] for window in [deployment.plan.taken_rows(given)] if window is not None)
+    (rows,) = (
+        window.tensor.shape[1] for window in [deployment.plan.input_line_buffer(given)] if window is not None
+    )
     wanted = [evaluate(graph, [image])[graph.outputs[0]].ravel().tolist() for image in images]
     sent, said = commands([image.tobytes() for image in images], rows, random.Random(5))
     done = subprocess.run([str(binary)], input=sent, capture_output=True, check=True, timeout=60)

@@ -10,7 +10,7 @@ import pytest
 from tests.calls import board
 from tests.calls.board import Image
 from tests.calls.emulated import check_own
-from tests.delegates import cmsis_nodes, test_cortex_m, test_cortex_m_s16, test_sweeps
+from tests.delegates import cmsis_nodes, test_access_order, test_cortex_m, test_cortex_m_s16
 from tinyet import assets
 from tinyet.ir import DType
 
@@ -43,8 +43,10 @@ def test_images_of_several_tiles(image: Image) -> None:
     """Exactly over the input, and as near as the kernel allows."""
     large = {
         symbol: functools.partial(
-            test_sweeps.strips, DType.INT16 if "s16" in symbol else DType.INT8, 3 if "3x3" in symbol else 5
+            test_access_order.tiles,
+            DType.INT16 if "s16" in symbol else DType.INT8,
+            3 if "3x3" in symbol else 5,
         )
-        for symbol in test_sweeps.REPLACING
+        for symbol in test_access_order.REPLACING
     }
     check_own(large, test_cortex_m.only, image, 5)

@@ -15,6 +15,7 @@ import pytest
 
 import tinyet
 from tests import small
+from tests.calls.board import STRICT
 from tests.ops.emulated import require_emulator
 from tests.planned import check_planned
 from tinyet.boards import Board, load_board
@@ -144,7 +145,7 @@ def _integers(x: int, y: int) -> list[int]:
 def _printed(source: str, board: Board, directory: Path) -> str:
     """The first line that a program prints on a board."""
     (directory / "main.c").write_text(source)
-    elf = build_firmware(board, [directory / "main.c"], [], directory / "b", harness=False)
+    elf = build_firmware(board, [directory / "main.c"], [], directory / "b", harness=False, flags=STRICT)
     link = qemu.start(board, elf)
     try:
         text = b""

@@ -29,7 +29,7 @@ from tinyet.ops.add import Add
 from tinyet.ops.mean import Mean
 from tinyet.ops.mul import Mul
 from tinyet.ops.reshape import Reshape
-from tinyet.passes.states import keep_states
+from tinyet.passes.states import write_states
 from tinyet.planning.objective import Objective
 from tinyet.program import Program, from_bytes
 from tinyet.reference import Session
@@ -174,7 +174,7 @@ def following() -> Program:
     y = net.conv(net.add(Add(), net.x, shift), 4)
     initial = net.constant(np.arange(160, dtype=np.int8).reshape(before.shape), before.type.quant)
     graph = Graph("following", (net.x, before), (y, after), tuple(net.nodes), (initial,))
-    return from_bytes(Program("following", keep_states(graph)).data, "following")
+    return from_bytes(Program("following", write_states(graph)).data, "following")
 
 
 def filtering() -> Program:
@@ -188,7 +188,7 @@ def filtering() -> Program:
     initial = net.constant(np.full(before.shape, 3, np.int8), before.type.quant)
     after = net.add(Add(), before, y, like=before)
     graph = Graph("filtering", (net.x, before), (y, after), tuple(net.nodes), (initial,))
-    return from_bytes(Program("filtering", keep_states(graph)).data, "filtering")
+    return from_bytes(Program("filtering", write_states(graph)).data, "filtering")
 
 
 def drawn(program: Program) -> list[Array]:

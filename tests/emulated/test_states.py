@@ -20,7 +20,7 @@ from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.slice import Slice
 from tinyet.ops.svdf import Svdf
-from tinyet.passes.states import keep_states
+from tinyet.passes.states import write_states
 from tinyet.program import Program, from_bytes
 from tinyet.project import generate
 from tinyet.reference import Session
@@ -54,7 +54,7 @@ def remembering() -> Program:
     outputs = (y, late, summed, *states.values())
     graph = Graph("remembering", (net.x, *states), outputs, tuple(net.nodes), tuple(initial))
     # By way of its file, whose door it must pass.
-    return from_bytes(Program("remembering", keep_states(graph)).data, "remembering")
+    return from_bytes(Program("remembering", write_states(graph)).data, "remembering")
 
 
 def low_rank() -> Program:
@@ -82,7 +82,7 @@ def low_rank() -> Program:
         constant(f"{t.name}_0", np.full(t.shape, _zero(t), t.dtype.numpy), t.type.quant) for t in states
     ]
     graph = Graph("low_rank", (x, *states), (result, *states.values()), tuple(nodes), tuple(initial))
-    return from_bytes(Program("low_rank", keep_states(graph)).data, "low_rank")
+    return from_bytes(Program("low_rank", write_states(graph)).data, "low_rank")
 
 
 def _zero(tensor: Tensor) -> int:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keyword spotter's front end: C on this machine and on emulated boards = the twin in numpy, to the last bit; and
-both near to the same coefficients in float64."""
+"""The keyword spotter's front end: C on this machine and on emulated boards = the reference in numpy, to the last bit;
+and both near to the same coefficients in float64."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STRICT = ("-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
 # Full-scale tones and clicks leave next to nothing in most bands, which shows more.
 TOLERANCE, TOLERANCE_ARTIFICIAL = 1.5, 2.5
 
-twin = load("keyword_spotting/mfcc.py")
+reference = load("keyword_spotting/mfcc.py")
 words = load("keyword_spotting/words.py")
 gallery = load("gallery.py")
 
@@ -42,8 +42,8 @@ gallery = load("gallery.py")
 def artificial() -> dict[str, Samples]:
     """Buffers that speech does not come near to, the largest and the smallest numbers among them."""
     rng = np.random.default_rng(1)
-    at = np.arange(twin.SAMPLES)
-    wave = np.sin(2 * np.pi * 440.0 / twin.RATE * at)
+    at = np.arange(reference.SAMPLES)
+    wave = np.sin(2 * np.pi * 440.0 / reference.RATE * at)
     lowest, highest = -32768, 32767
     sounds: dict[str, npt.NDArray[Any]] = {
         "zeros": 0 * at,
@@ -55,7 +55,7 @@ def artificial() -> dict[str, Samples]:
         "impulses": np.where(at % 400 == 7, lowest, 0),
         "least": rng.integers(-1, 2, len(at)),
         "loudest": np.where(rng.random(len(at)) < 0.5, highest, lowest),
-        "tone": np.rint(20000 * np.sin(2 * np.pi * 1000.0 / twin.RATE * at)),
+        "tone": np.rint(20000 * np.sin(2 * np.pi * 1000.0 / reference.RATE * at)),
         "chirp": np.rint(32767 * np.sin(np.pi * 0.5 * at**2 / len(at))),
         "ramp": at % 65536 + lowest,
     }
@@ -66,7 +66,7 @@ def drawn() -> Samples:
     """Noise of every loudness."""
     rng = np.random.default_rng(2)
     levels = np.geomspace(1, 20000, 8)[:, None]
-    noise = levels * rng.standard_normal((8, twin.SAMPLES))
+    noise = levels * rng.standard_normal((8, reference.SAMPLES))
     return np.clip(np.rint(noise), -32768, 32767).astype(np.int16)
 
 
@@ -77,9 +77,9 @@ def buffers() -> Samples:
 
 
 def prepare(folder: Path, sounds: Samples, tables: str = "") -> None:
-    """The headers that the C includes; `tables` is the text of mfcc_tables.h, the twin's own by default."""
+    """The headers that the C includes; `tables` is the text of mfcc_tables.h, the reference's own by default."""
     shutil.copy(SOURCE.with_suffix(".h"), folder)
-    (folder / "mfcc_tables.h").write_text(tables or twin.tables())
+    (folder / "mfcc_tables.h").write_text(tables or reference.tables())
     rows = gallery.c_array(sounds)
     (folder / "sounds.h").write_text(f"static const int16_t sounds[][MFCC_SAMPLES] = {rows};\n")
 
@@ -88,11 +88,11 @@ def read(link: Link, count: int, seconds: float) -> npt.NDArray[np.int16]:
     """The cepstra (count, 49, 13) of as many buffers."""
     deadline, got = time.monotonic() + seconds, b""
     try:
-        while len(got) < 2 * count * twin.FRAMES * twin.CEPSTRA:
+        while len(got) < 2 * count * reference.FRAMES * reference.CEPSTRA:
             got += link.read(deadline)
     finally:
         link.close()
-    return np.frombuffer(got, np.int16).reshape(count, twin.FRAMES, twin.CEPSTRA)
+    return np.frombuffer(got, np.int16).reshape(count, reference.FRAMES, reference.CEPSTRA)
 
 
 def on_host(folder: Path, count: int) -> npt.NDArray[np.int16]:
@@ -114,7 +114,7 @@ def on_host(folder: Path, count: int) -> npt.NDArray[np.int16]:
 
 
 def assert_equal(got: npt.NDArray[np.int16], sounds: Samples) -> None:
-    wanted = twin.mfcc(sounds)
+    wanted = reference.mfcc(sounds)
     different = np.argwhere(got != wanted)
     assert len(different) == 0, (
         f"{len(different)} differ, first at (buffer, frame, coefficient) {different[0]}"
@@ -123,12 +123,12 @@ def assert_equal(got: npt.NDArray[np.int16], sounds: Samples) -> None:
 
 def test_there_are_buffers_enough() -> None:
     sounds = buffers()
-    assert sounds.shape == (32, twin.SAMPLES)
+    assert sounds.shape == (32, reference.SAMPLES)
     # Three constants and what lies above all bands are silence; nothing else is the same.
-    assert len(np.unique(twin.mfcc(sounds).reshape(32, -1), axis=0)) == 29
+    assert len(np.unique(reference.mfcc(sounds).reshape(32, -1), axis=0)) == 29
 
 
-def test_the_host_computes_what_the_twin_computes(tmp_path: Path) -> None:
+def test_the_host_computes_what_the_reference_computes(tmp_path: Path) -> None:
     prepare(tmp_path, buffers())
     assert_equal(on_host(tmp_path, len(buffers())), buffers())
 
@@ -137,21 +137,21 @@ def test_the_host_computes_what_the_twin_computes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("board_name", "step"), [("mps2_an386", 1), ("nrf51_dk", 6), ("mps2_an385", 6), ("mps3_an547", 6)]
 )
-def test_a_board_computes_what_the_twin_computes(board_name: str, step: int, tmp_path: Path) -> None:
+def test_a_board_computes_what_the_reference_computes(board_name: str, step: int, tmp_path: Path) -> None:
     """Cortex-M4 with all buffers; M0, whose 64-bit products are library calls, M3 and M55 with every sixth."""
     require_emulator()
     board = load_board(board_name)
     sounds = buffers()[::step]
     prepare(tmp_path, sounds)
-    flags = ("-O2", *STRICT)
+    flags = ("-O2", "-g1", *STRICT)
     elf = build_firmware(board, [SOURCE, MAIN], [tmp_path], tmp_path / "out", harness=False, flags=flags)
     assert_equal(read(qemu.start(board, elf), len(sounds), 120.0), sounds)
 
 
 def test_a_mistake_is_found(tmp_path: Path) -> None:
     """One entry of one table wrong by one: the comparison sees it."""
-    sounds, value = buffers()[-4:], int(twin.DCT[1][3])
-    text = twin.tables()
+    sounds, value = buffers()[-4:], int(reference.DCT[1][3])
+    text = reference.tables()
     assert f" {value}," in text
     prepare(tmp_path, sounds, text.replace(f" {value},", f" {value + 1},", 1))
     got = on_host(tmp_path, len(sounds))
@@ -161,7 +161,7 @@ def test_a_mistake_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("constant", ["MFCC_FRAME != 512", "MFCC_BANDS != 32", "MFCC_CEPSTRA != 13"])
 def test_tables_of_other_sizes_are_refused(constant: str, tmp_path: Path) -> None:
-    text = twin.tables()
+    text = reference.tables()
     assert constant in text
     prepare(tmp_path, buffers()[:1], text.replace(constant, f"{constant}0"))
     with pytest.raises(ToolchainError, match=r"mfcc\.h and mfcc\.py have different constants"):
@@ -170,7 +170,7 @@ def test_tables_of_other_sizes_are_refused(constant: str, tmp_path: Path) -> Non
 
 def test_it_is_near_to_float64() -> None:
     """A coefficient of noise or speech, loud or quiet, is off by less than 0.012; on average, by a quarter step."""
-    error = np.abs(twin.mfcc(buffers()) - twin.exact(buffers()) * 2**twin.FRACTION)
+    error = np.abs(reference.mfcc(buffers()) - reference.exact(buffers()) * 2**reference.FRACTION)
     natural, strange = error[len(artificial()) :], error[: len(artificial())]
     assert natural.max() < TOLERANCE
     assert strange.max() < TOLERANCE_ARTIFICIAL
@@ -180,14 +180,16 @@ def test_it_is_near_to_float64() -> None:
 def test_the_exact_one_is_a_mfcc() -> None:
     """Properties that hold for any: of a level, of time, and of where a tone lies."""
     sound = drawn()[6].astype(np.float64)
-    louder = twin.exact(np.rint(sound * 0.5)) - twin.exact(np.rint(sound * 0.25))
+    louder = reference.exact(np.rint(sound * 0.5)) - reference.exact(np.rint(sound * 0.25))
     # Twice the amplitude is four times the energy in all bands: the mean of logarithms moves, their shape does not.
-    assert louder[:, 0] == pytest.approx(np.log(4) * np.sqrt(twin.BANDS), abs=0.02)
+    assert louder[:, 0] == pytest.approx(np.log(4) * np.sqrt(reference.BANDS), abs=0.02)
     assert np.abs(louder[:, 1:]).max() < 0.05
-    shifted = twin.exact(np.roll(sound, -twin.HOP))
-    np.testing.assert_allclose(shifted[:-2], twin.exact(sound)[1:-1], atol=1e-9)
+    shifted = reference.exact(np.roll(sound, -reference.HOP))
+    np.testing.assert_allclose(shifted[:-2], reference.exact(sound)[1:-1], atol=1e-9)
     low, high = (
-        twin.exact(np.rint(8000 * np.sin(2 * np.pi * f / twin.RATE * np.arange(twin.SAMPLES))))[5, 1]
+        reference.exact(
+            np.rint(8000 * np.sin(2 * np.pi * f / reference.RATE * np.arange(reference.SAMPLES)))
+        )[5, 1]
         for f in (300, 5000)
     )
     assert low > 5 > -5 > high

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tests.fuzz.board import BoardFiles
-from tests.fuzz.foreign import ForeignFiles
 from tests.fuzz.frames import Frames
 from tests.fuzz.manifest import Manifests
 from tests.fuzz.npz import NpzFiles
 from tests.fuzz.onnx import OnnxFiles, OnnxFloatFiles
 from tests.fuzz.projects import Projects
 from tests.fuzz.run import Target
+from tests.fuzz.sniffing import SniffedFiles
 from tests.fuzz.tet import TetFiles
 from tests.fuzz.tflite import TfliteFiles
 
@@ -20,7 +20,7 @@ TARGETS: Mapping[str, Callable[[], Target]] = {
     "tet": TetFiles,
     "boards": BoardFiles,
     "npz": NpzFiles,
-    "foreign": ForeignFiles,
+    "foreign": SniffedFiles,
     "manifests": Manifests,
     "frames": Frames,
     "tflite": TfliteFiles,

@@ -14,7 +14,6 @@ import yaml
 
 from tests import tiny_model
 from tests.fuzz.board import BoardFiles, read_back
-from tests.fuzz.foreign import ForeignFiles
 from tests.fuzz.frames import Frames
 from tests.fuzz.manifest import Manifests
 from tests.fuzz.npz import NpzFiles
@@ -22,6 +21,7 @@ from tests.fuzz.onnx import OnnxFiles, OnnxFloatFiles
 from tests.fuzz.onnx_seeds import FOLDS, LAYERS, float_seeds, quantized_seeds
 from tests.fuzz.projects import Projects
 from tests.fuzz.run import BYTES, Outcome, Target, run_here, table
+from tests.fuzz.sniffing import SniffedFiles
 from tests.fuzz.tflite import TfliteFiles
 from tests.fuzz.tflite_seeds import seeds
 from tinyet.boards import load_board
@@ -43,7 +43,7 @@ SEED = 1
     [
         (BoardFiles, 1000),
         (NpzFiles, 3000),
-        (ForeignFiles, 2000),
+        (SniffedFiles, 2000),
         (Manifests, 150),
         (Frames, 800),
         (TfliteFiles, 300),

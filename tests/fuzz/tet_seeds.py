@@ -51,7 +51,7 @@ from tinyet.ops.gru import Gru
 from tinyet.ops.l2_normalize import L2Normalize
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
-from tinyet.ops.linear_once import LinearOnce
+from tinyet.ops.linear_single_rounding import LinearSingleRounding
 from tinyet.ops.log_softmax import LogSoftmax
 from tinyet.ops.lookup import Lookup
 from tinyet.ops.lstm import Lstm
@@ -224,13 +224,13 @@ def _weighted() -> list[Program]:
             ins = [value("x", (2, 7), dtype), weights((5, 7), dtype, narrow=narrow), bias(5, dtype)]
             made.append(program(f"linear_{tag}{w4}", node(Linear(), ins, dtype, out)))
             if dtype is not F32 and not w4:
-                made.append(program(f"linear_once_{tag}", node(LinearOnce(), ins, dtype, out)))
+                made.append(program(f"linear_once_{tag}", node(LinearSingleRounding(), ins, dtype, out)))
         ins = [image, weights((4, 2, 2, 1), dtype, channels=False), bias(4, dtype)]
         made.append(program(f"multiplier_{tag}", node(Conv2d(groups=2), ins, dtype, out)))
         ins = [image, weights((3, 1, 1, 2), dtype), bias(3, dtype)]
         made.append(program(f"conv_1x1_{tag}", node(Conv2d(), ins, dtype, out)))
         if dtype is S16:
-            made.append(program("conv_short", node(Conv2d(rounding="short"), ins, dtype, out)))
+            made.append(program("conv_short", node(Conv2d(rounding="int32_accumulator"), ins, dtype, out)))
         ins = [image, weights((2, 3, 2, 2), dtype), bias(2, dtype)]
         attrs2 = ConvTranspose2d(stride_h=2, stride_w=3, pad_top=1, out_pad_w=1)
         made.append(program(f"transposed_{tag}", node(attrs2, ins, dtype, out)))
@@ -386,8 +386,8 @@ def _recurrent() -> list[Program]:
         state = value("h", (2, 3), dtype)
         projected = [x, state, c, matrix(16, 5), matrix(16, 3), None, matrix(3, 4)]
         made.append(program(f"lstm_projected_{tag}", layer(Lstm(sequence=False), projected, [state, c])))
-        tabled = Lstm(arithmetic="tflm", cell_clip=3.0)
-        made.append(program(f"lstm_tabled_{tag}", layer(tabled, whole, [h, h, c])))
+        tflm = Lstm(arithmetic="tflm", cell_clip=3.0)
+        made.append(program(f"lstm_lut_{tag}", layer(tflm, whole, [h, h, c])))
         frame, memory = value("x", (2, 5), dtype), value("memory", (2, 12), dtype)
         filters = [weights(shape, dtype, channels=False) for shape in ((4, 5), (4, 3))]
         named = [Tensor(f"filters_{i}", t.type, t.data) for i, t in enumerate(filters)]

@@ -188,7 +188,7 @@ def ranged(*bounds: float, count: int) -> Model:
     return made_by("RANGE", (count,), *(np.array(b, np.float32) for b in bounds))
 
 
-def remembered() -> Model:
+def memoize() -> Model:
     """Variables that nobody has set: each begins with zeros of its own."""
     w, shape = Writer(), (1 << 11, 1 << 11)
     for number in range(20):
@@ -223,7 +223,7 @@ TFLITE_CASES: dict[str, Callable[[], Model]] = {
     ),
     "GATHER, operator 0": gathered,
     "CONV_2D, operator 2": convolved,
-    "READ_VARIABLE, operator": remembered,
+    "READ_VARIABLE, operator": memoize,
     "SVDF, operator": delayed,
 }
 

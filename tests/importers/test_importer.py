@@ -443,7 +443,7 @@ def test_graph_follows_the_quantized_program() -> None:
         assert rounding_excess(program, graph, x) <= FLOAT32_STEPS
 
 
-def test_float_twin_has_the_same_keys() -> None:
+def test_float_graph_has_the_same_keys() -> None:
     result = quantized_case(
         nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()), tensor(8, 3, 8, 8)
     )

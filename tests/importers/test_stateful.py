@@ -42,7 +42,7 @@ def test_pieces_give_what_the_whole_gives(kind: str) -> None:
         session.reset()
 
 
-def test_integers_and_their_twin_go_on() -> None:
+def test_integers_and_their_float_graph_go_on() -> None:
     """The first run is that of the stateless program; the next one is not, and stays near the float network."""
     torch.manual_seed(1)
     model, x = Steps("gru").eval(), torch.randn(16, 6, 5)

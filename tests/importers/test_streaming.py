@@ -85,7 +85,7 @@ def windowed(listener: nn.Module) -> Program:
 
 
 def test_it_listens(listener: nn.Module, windowed: Program) -> None:
-    """After a reset and a window of frames, what the network over the window gives; integers and float twin."""
+    """After a reset and a window of frames, what the network over the window gives; integers and float graph."""
     program = tn.compile(tn.streaming(listener, WINDOW, axis=-1), calibration=windows(8), name="listener")
     assert program.data == windowed.streaming(2).data
     assert [t.shape for t in program.inputs] == [(1, 4, 1)]
@@ -100,9 +100,9 @@ def test_it_listens(listener: nn.Module, windowed: Program) -> None:
         session.reset()
     assert program.float_graph is not None
     assert windowed.float_graph is not None
-    real, twin = windows(3)[2].numpy(), Session(program.float_graph)
+    real, reference = windows(3)[2].numpy(), Session(program.float_graph)
     for frame in range(FRAMES):
-        got = twin.outputs([np.ascontiguousarray(real[:, :, frame : frame + 1])])
+        got = reference.outputs([np.ascontiguousarray(real[:, :, frame : frame + 1])])
     for answer, wanted in zip(got, run_graph(windowed.float_graph, [real]), strict=True):
         np.testing.assert_array_equal(answer, wanted)
 
@@ -117,7 +117,7 @@ def test_all_that_cannot_be_streamed_is_named_with_its_line() -> None:
         "weighed = ": "softmax works along time",
         "excited = ": "is of the whole window, beside single steps",
         "both, _ = ": "from the last step to the first",
-        "self.up(x)": "conv_transpose2d is not computed step by step",
+        "self.up(x)": "conv_transpose2d makes 2 steps of each",
     }.items():
         assert any(line in found and why in found for found in text.splitlines()), (line, text)
 

@@ -15,10 +15,15 @@ import tinyet
 from tests.networks import state, together
 from tests.networks.measure import WORSE_DB, Result, measure, sqnr_db
 from tests.networks.network import Network
+from tests.networks.plain import QuickObserver
 from tests.networks.suite import NETWORKS
 from tests.ops.emulated import require_emulator
 from tinyet.data.samples import prepare_inputs
 from tinyet.errors import ModelError
+from tinyet.fx.log_filter import quiet
+
+with quiet():
+    from torchao.quantization.pt2e.observer import HistogramObserver
 
 AT_ONCE = 15
 """Networks that one program for the host, and one firmware, holds."""
@@ -92,6 +97,20 @@ def test_state_in_a_buffer_goes_on_and_is_left_as_it_was(make: type[nn.Module]) 
     with torch.no_grad():
         want = torch.cat([model(step).clone() for step in steps]).numpy()
     assert sqnr_db(want, got) > 25
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3])
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+def test_the_judges_observer_is_torchaos(scale: float, offset: float) -> None:
+    """Number for number, also where float32 has few numbers for the borders of bins."""
+    rng = np.random.default_rng(7)
+    quick, torchaos = (kind(dtype=torch.int8) for kind in (QuickObserver, HistogramObserver))
+    for size in (0.1, 1.0, 0.5, 3.0, 3.1, 2.0):
+        drawn = torch.from_numpy(rng.standard_t(3, 300).astype(np.float32)) * size * scale + offset
+        quick(drawn)
+        torchaos(drawn)
+        assert torch.equal(quick.histogram, torchaos.histogram)
+        assert quick._non_linear_param_search() == torchaos._non_linear_param_search()
 
 
 def test_names_are_unique_and_there_are_enough() -> None:

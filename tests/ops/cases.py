@@ -39,6 +39,8 @@ SANITIZERS = (
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
     "--param=asan-instrumentation-with-call-threshold=0",
+    # Registers of all of a function at once: a fifth of the time that so many checks take the compiler.
+    "-fira-region=one",
 )
 HOST = Target("host", frozenset())
 HOST_WITH_DSP = Target("host", frozenset({"dsp"}))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -41,9 +42,12 @@ quick = settings(max_examples=60, deadline=None)
 """For tests that stay in Python (the reference against LiteRT or torch)."""
 
 
+SEEDS = st.integers(0, 2**32 - 1)
+
+
 def random(draw: st.DrawFn) -> np.random.Generator:
     """The source of bulk data: hypothesis draws its seed only."""
-    return np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    return np.random.default_rng(draw(SEEDS))
 
 
 def int8_data(rng: np.random.Generator, shape: Shape) -> Array:
@@ -70,6 +74,7 @@ zero_points = st.one_of(st.sampled_from((-128, 0, 127)), st.integers(-128, 127))
 scales = st.floats(1e-3, 0.5)
 
 
+@functools.cache
 @st.composite
 def quants(draw: st.DrawFn, dtype: DType = DType.INT8) -> QuantParams | None:
     """One scale a tensor: any zero point in int8, 0 and a finer scale in int16; None in float32."""

@@ -4,6 +4,7 @@ oracles."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -51,6 +52,7 @@ SPECIAL = (
 )
 
 
+@functools.cache
 def scales(low: float = 1e-3, high: float = 1.0) -> st.SearchStrategy[float]:
     """Positive scales, as likely in each power of ten; powers of two, which make ties, among them."""
     spread = st.floats(math.log(low), math.log(high)).map(math.exp)
@@ -60,6 +62,7 @@ def scales(low: float = 1e-3, high: float = 1.0) -> st.SearchStrategy[float]:
 zero_points = st.one_of(st.sampled_from((-128, 0, 127)), st.integers(-128, 127))
 
 
+@functools.cache  # hypothesis looks through every new strategy before it draws
 @st.composite
 def quants(draw: st.DrawFn, dtype: DType = DType.INT8) -> QuantParams:
     """int16 has zero point 0, and finer scales."""

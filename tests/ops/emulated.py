@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.calls.board import STRICT
 from tests.ops.cases import placed_quickly, write_files
 from tinyet.boards import load_board
 from tinyet.build.gcc import build_firmware
@@ -47,7 +48,7 @@ def run_emulated(
     board_name: str,
     delegates: Sequence[Delegate] = (),
     compiler: str = "gcc",
-    flags: Sequence[str] = ("-O2", "-g1"),
+    flags: Sequence[str] = STRICT,
     objective: Objective | None = None,
 ) -> tuple[Deployment, bytes]:
     """The deployment for the board, and the output bytes in order."""
@@ -61,7 +62,7 @@ def run_samples(
     board_name: str,
     delegates: Sequence[Delegate] = (),
     compiler: str = "gcc",
-    flags: Sequence[str] = ("-O2", "-g1"),
+    flags: Sequence[str] = STRICT,
     objective: Objective | None = None,
 ) -> tuple[Deployment, list[bytes]]:
     """The deployment for the board, and the output bytes in order of each of the samples, one run after the other."""
@@ -76,7 +77,7 @@ def run_deployment(
     raw: Sequence[Sequence[bytes]],
     board_name: str,
     compiler: str = "gcc",
-    flags: Sequence[str] = ("-O2", "-g1"),
+    flags: Sequence[str] = STRICT,
 ) -> list[bytes]:
     """The output bytes in order of each of the samples, whose inputs are given in bytes."""
     board, graph = load_board(board_name), deployment.graph

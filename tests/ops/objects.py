@@ -20,6 +20,10 @@ DIRECTORY = "TINYET_TEST_OBJECTS"
 """The environment variable that names the directory of a session's objects; tests/conftest.py sets it."""
 
 
+TRACE = re.compile(rb"TINYET_(?:TRACE|LAYER_BEGIN|LAYER_END|EVENT_BEGIN|EVENT_END)\b|tinyet_trace_")
+"""What a text uses whose code depends on TINYET_TRACE."""
+DECLARES_TRACE = "tinyet_common.h"
+
 INCLUDE = re.compile(rb"""^[ \t]*#[ \t]*include[ \t]+(?:["<]([^">\n]+)[">])?""", re.MULTILINE)
 
 
@@ -49,9 +53,16 @@ def stored(compile_it: Compile) -> Compile:
         tool = shutil.which(compiler[0])
         if tool is None:
             return compile_it(compiler, source, out, what=what)
-        kept = directory() / f"{source.stem}-{_digest(tool, [str(word) for word in compiler[1:]], source)}.o"
+        words = [str(word) for word in compiler[1:]]
+        shelf = directory() / f"{source.stem}-{_digest(tool, words, source)}"
+        warnings = [word for word in words if _warns(word)]
+        kept = shelf / f"{hashlib.sha256(' '.join(warnings).encode()).hexdigest()[:8]}.o"
+        if "-Werror" not in warnings:
+            # Nothing would fail: whichever warnings it was made with, the object is the same.
+            kept = next(shelf.glob("*.o"), kept)
         if not kept.exists():
-            with tempfile.TemporaryDirectory(dir=kept.parent) as where:
+            shelf.mkdir(exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=directory()) as where:
                 # At once: another worker sees the whole object or none.
                 compile_it(compiler, source, Path(where, "made.o"), what=what).replace(kept)
         return kept
@@ -59,17 +70,24 @@ def stored(compile_it: Compile) -> Compile:
     return compile_once
 
 
+def _warns(word: str) -> bool:
+    """Whether a flag asks for warnings, which changes no code."""
+    return word.startswith("-W") and not word.startswith(("-Wa,", "-Wl,", "-Wp,"))
+
+
 def _digest(tool: str, flags: Sequence[str], source: Path) -> str:
-    """Of the compiler, its flags, the source and every file that it may include but those of the compiler's own."""
+    """Of the compiler, its flags that change code, the source and every file that it may include but those of the
+    compiler's own."""
     places = [Path(word[2:]) for word in flags if word.startswith("-I")]
     assert all(places), "an include directory is one word with its -I"
-    parts = [tool.encode(), *(word.encode() for word in flags if not word.startswith("-I"))]
-    parts.append(source.name.encode())
+    parts = [source.name.encode()]
+    traced = False
     seen = {source}
     queue = [source]
     for path in queue:
         text = path.read_bytes()
         parts.append(text)
+        traced = traced or (path.name != DECLARES_TRACE and TRACE.search(text) is not None)
         for match in INCLUDE.finditer(text):
             assert match[1], f"{path} includes what only the compiler knows: {match[0]!r}"
             name = match[1].decode()
@@ -80,7 +98,10 @@ def _digest(tool: str, flags: Sequence[str], source: Path) -> str:
                 seen.add(found)
                 queue.append(found)
                 parts.append(match[1])
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
+    kept = [word for word in flags if not word.startswith("-I") and not _warns(word)]
+    if not traced:
+        kept = [word for word in kept if not word.startswith("-DTINYET_TRACE=")]
+    return hashlib.sha256(b"\0".join([tool.encode(), *map(str.encode, kept), b"", *parts])).hexdigest()[:32]
 
 
 def run(command: Sequence[str], data: bytes | None = None) -> bytes:

@@ -40,7 +40,7 @@ class Placed:
 
 
 def stated(case: Case, kernel: Kernel, index: int = 0) -> int | None:
-    """The distance that the kernel's sweep asks for, in whole elements; None where it promises nothing."""
+    """The distance that the kernel's access order asks for, in whole elements; None where it promises nothing."""
     access_order = None if kernel.access_order is None else kernel.access_order(case.node, index)
     if access_order is None:
         return None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -21,6 +22,7 @@ from tinyet.ops.shared.recurrent import Recurrent
 KINDS = (DType.INT8, DType.INT16, DType.FLOAT32)
 
 
+@functools.cache
 @st.composite
 def quants(draw: st.DrawFn, dtype: DType) -> QuantParams | None:
     """Of a layer's input."""
@@ -29,6 +31,7 @@ def quants(draw: st.DrawFn, dtype: DType) -> QuantParams | None:
     return draw(drawing.quants(dtype))
 
 
+@functools.cache
 @st.composite
 def state_quants(draw: st.DrawFn, dtype: DType) -> QuantParams | None:
     """Of values from -1 to 1, some of which saturate."""

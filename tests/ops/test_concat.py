@@ -49,7 +49,7 @@ def channels(*widths: int) -> Node:
         ((8, 16, 16), 1, 64 * 64 * 24),
     ],
 )
-def test_sweep_through_the_largest_input(widths: tuple[int, ...], first: int, distance: int) -> None:
+def test_access_order_through_the_largest_input(widths: tuple[int, ...], first: int, distance: int) -> None:
     node = channels(*widths)
     said = [access_order(node, index) for index in range(len(widths))]
     assert parts_of(node)[0].index == first

@@ -13,7 +13,7 @@ from tests.ops.cases import SANITIZERS, WARNINGS
 from tests.ops.objects import run
 from tinyet import assets
 from tinyet.ir import Array
-from tinyet.ops.shared import gates, tabled
+from tinyet.ops.shared import gates, gates_lut
 from tinyet.opset import Constant
 
 MAIN = """
@@ -63,9 +63,9 @@ def test_c_equals_python(dsp: int) -> None:
 def test_tables(form: str) -> None:
     """TFLM's, by its table and by its pieces."""
     names = f"v, n) tinyet_{form}_sigmoids(table, v, n)", f"v, n, b) tinyet_{form}_tanhs(table, v, n, b)"
-    table = tabled.table_constant() if form == "lut" else tabled.pieces_constant()
+    table = gates_lut.lut_constant() if form == "lut" else gates_lut.pwl_constant()
     x = np.arange(-32768, 32768)
-    want = [tabled.sigmoid(x), *(tabled.tanh(x, bits) for bits in range(7))]
+    want = [gates_lut.sigmoid(x), *(gates_lut.tanh(x, bits) for bits in range(7))]
     np.testing.assert_array_equal(computed(f"tinyet_gates_{form}.h", *names, table), np.stack(want))
 
 

@@ -67,7 +67,7 @@ def test_same_numbers_as_int8(case: Case) -> None:
     wide = narrow.node.replace(
         inputs=(case.node.input(0), constant("w", w.array, w.type.quant), *case.node.inputs[2:])
     )
-    assert (signature(wide), signature(narrow.node)) == ("s8", "s8w4")
+    assert (signature(wide), signature(narrow.node)) == ("s8", "s8_w4")
     assert ops.op_of(narrow.node).check(narrow.node) is None
     np.testing.assert_array_equal(drawing.reference(narrow), drawing.reference(Case(wide, case.inputs)))
 
@@ -75,7 +75,7 @@ def test_same_numbers_as_int8(case: Case) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_conv2d_on_host(kind: str) -> None:
     """Every kernel that takes a node, not only the one that would be chosen."""
-    bodies.host(conv2d_nodes(DType.INT8, kind).map(int4), "s8w4")()
+    bodies.host(conv2d_nodes(DType.INT8, kind).map(int4), "s8_w4")()
 
 
 test_linear_on_host = bodies.host(linear_nodes(DType.INT8).map(int4))
@@ -127,7 +127,7 @@ def long_row(depth: int) -> Node:
 
 def test_sums_beyond_the_masks() -> None:
     """16 * 128 * 8 * depth must stay below 2**31."""
-    (kernel,) = (k for k in linear.OP.kernels if k.dtypes == "s8w4")
+    (kernel,) = (k for k in linear.OP.kernels if k.dtypes == "s8_w4")
     assert kernel.why_not(long_row(131071), HOST) is None
     assert "2**20" in (kernel.why_not(long_row(131072), HOST) or "")
 
@@ -165,10 +165,10 @@ def test_refusals_name_the_layer() -> None:
     x, y = tensor("x", (1, 4, 4, 4), scale=0.1), tensor("logits", (1, 2, 2, 2), scale=0.1)
     node = Node(Conv2d(), (x, w), (y,))
     (step,) = deploy(Graph("g", (x,), (y,), (node,)), HOST, DEFAULT).steps
-    assert any("computes s8, the node is s8w4" in str(r) for r in step.choice.refusals)
+    assert any("computes s8, the node is s8_w4" in str(r) for r in step.choice.refusals)
     transposed = node.replace(attrs=ConvTranspose2d(), outputs=[tensor("logits", (1, 6, 6, 2), scale=0.1)])
     assert ops.op_of(transposed).check(transposed) is None
-    with pytest.raises(UnsupportedOp, match=r"conv_transpose2d \(s8w4\), logits: .*the node is s8w4"):
+    with pytest.raises(UnsupportedOp, match=r"conv_transpose2d \(s8_w4\), logits: .*the node is s8_w4"):
         deploy(Graph("g", (x,), transposed.outputs, (transposed,)), HOST, DEFAULT)
 
 

@@ -17,7 +17,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import round_shift
 from tinyet.ops.lstm import BIAS, GATES, PROJECTED, W_HH, W_HR, W_IH, C, H, Lstm, X, sizes_of
-from tinyet.ops.shared import tabled
+from tinyet.ops.shared import gates_lut
 from tinyet.ops.shared.recurrent import gate_scales
 
 
@@ -27,11 +27,11 @@ def lstm_nodes(
     dtype: DType | None = None,
     *,
     projected: bool | None = None,
-    tabled: bool | None = None,
+    tflm: bool | None = None,
     forward: bool = False,
     plain: bool = False,
 ) -> Case:
-    """tabled: whether it is TFLM's arithmetic. forward: from the first step on, and the state behind each of them.
+    """tflm: whether it is TFLM's arithmetic. forward: from the first step on, and the state behind each of them.
     plain: LiteRT's arithmetic, and the cell is not clipped."""
     kind = dtype or draw(st.sampled_from(recurring.KINDS))
     batch, steps = draw(st.integers(1, 2)), draw(st.integers(1, 5))
@@ -57,7 +57,7 @@ def lstm_nodes(
     reverse, sequence = (False, True) if forward else (draw(st.booleans()), draw(st.booleans()))
     own = Lstm(reverse, sequence)
     if not projects and not plain:
-        tflm_rule = draw(st.booleans()) if tabled is None else tabled
+        tflm_rule = draw(st.booleans()) if tflm is None else tflm
         clip = draw(st.sampled_from((None, 0.25, 3.0, 50.0)))
         own = Lstm(reverse, sequence, "tflm" if tflm_rule else "litert", clip)
     return recurring.case(own, tensors, [h] * (1 + own.sequence) + [c], drawing.random(draw))
@@ -110,7 +110,7 @@ def options(case: Case) -> dict[str, litert.Option]:
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
 @drawing.quick
-@given(lstm_nodes(DType.INT8, tabled=False, forward=True))
+@given(lstm_nodes(DType.INT8, tflm=False, forward=True))
 def test_litert(case: Case) -> None:
     """The state behind each step, and h and c behind the last, whatever h and c are at first."""
     inputs, outputs = specs_of(case)
@@ -123,7 +123,7 @@ def test_litert(case: Case) -> None:
 @drawing.quick
 @given(
     st.sampled_from((DType.INT8, DType.INT16)).flatmap(
-        lambda kind: lstm_nodes(kind, projected=False, tabled=True, forward=True)
+        lambda kind: lstm_nodes(kind, projected=False, tflm=True, forward=True)
     )
 )
 def test_tflm(case: Case) -> None:
@@ -281,9 +281,9 @@ def rounding_case(dtype: DType) -> Case:
     x_quant, step = QuantParams.per_tensor(2.0**-10, 0), 2.0**-8
     sums = rng.integers(-20000, 20000, (GATES, units))
     sums[2] = 0  # nothing is added to the cell
-    odd = np.flatnonzero(tabled.sigmoid(np.arange(-20000, 20000)) % 2) - 20000
+    odd = np.flatnonzero(gates_lut.sigmoid(np.arange(-20000, 20000)) % 2) - 20000
     sums[1] = rng.choice(odd, units)
-    forget = tabled.sigmoid(sums[1])
+    forget = gates_lut.sigmoid(sums[1])
     near = np.array([((2**14 - 1) * pow(int(f), -1, 2**15)) % 2**15 for f in forget])
     cells = np.stack([near, near - 2**15, near + 1, near - 1, *rng.integers(-32768, 32768, (2, units))])
     h_quant = QuantParams.per_tensor((1 / 127 if dtype is DType.INT8 else 1 / 32767) * 0.997, 0)
@@ -317,5 +317,5 @@ def test_tflm_rounds_twice(dtype: DType) -> None:
     for got, want in zip(expected(case.node, case.inputs), wanted, strict=True):
         np.testing.assert_array_equal(got, want)
     c, want = case.inputs[C].astype(np.int64), wanted[2].astype(np.int64)
-    gate = tabled.sigmoid(case.node.input(BIAS).array.reshape(GATES, -1)[1].astype(np.int64) // 64)
+    gate = gates_lut.sigmoid(case.node.input(BIAS).array.reshape(GATES, -1)[1].astype(np.int64) // 64)
     assert (round_shift(gate * c, 15) != want).any(), "one rounding would have given the same"

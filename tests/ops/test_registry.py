@@ -28,7 +28,7 @@ ONE_FORM = {
     "lookup": {"u8_s8", "u8_s16"},
     "requantize": {"s8", "s16", "s8_s16", "s16_s8"},
     "l2_normalize": {"s8"},
-    "linear_once": {"s8", "s16"},
+    "linear_single_rounding": {"s8", "s16"},
     "pairwise": {"s32"},
     "squared_difference": {"s8", "s16"},
     "dynamic_conv2d": {"f32"},
@@ -103,13 +103,13 @@ def test_attributes_that_are_text_are_refused() -> None:
 def test_names_of_kernels_for_a_core() -> None:
     """They say types before method and tile, and the core last (docs/kernels.md)."""
     for kernel in (kernel for kernels in CORTEX_M.kernels.values() for kernel in kernels):
-        activations = kernel.dtypes.removesuffix("w4")
+        activations = kernel.dtypes.removesuffix("_w4")
         form = rf"_{activations}_(w4_|w16_)?([a-z0-9]+_)*(dsp|mve)"
         assert re.fullmatch(rf"tinyet_[a-z0-9_]+?{form}", kernel.symbol)
 
 
 def test_firmware_sources_are_used() -> None:
-    """A source that no kernel names, and no stream needs, would be dead code."""
+    """A source that no kernel names, and no fusion group needs, would be dead code."""
     by_op = [*PORTABLE.kernels.values(), *CORTEX_M.kernels.values()]
     used = {source for kernels in by_op for kernel in kernels for source in kernel.sources} | {
         "tinyet_line_buffers.c"

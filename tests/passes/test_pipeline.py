@@ -118,7 +118,7 @@ def test_dumps_are_numbered_and_parse_as_what_they_are() -> None:
     dumps: dict[str, str] = {}
     after, _ = passes.run(before, dump=dumps.__setitem__)
     assert list(dumps) == sorted(dumps)
-    left_out = {"carry_on"}  # without stateful=
+    left_out = {"carry_states"}  # without stateful=
     assert {name[3:] for name in dumps} == {"import", *(name for name, _ in passes.PIPELINE)} - left_out
     assert len(dumps) == len(passes.PIPELINE) + 1 - len(left_out)
     assert dumps["00_import"] == to_text(before)

@@ -181,7 +181,7 @@ def test_bit_exact(program: Program, on: str, tmp_path: Path) -> None:
 
 
 def test_error_against_the_float_model(tmp_path: Path) -> None:
-    """The whole road from the module, with its float twin: every layer is told how good its numbers are."""
+    """The whole road from the module, with its float graph: every layer is told how good its numbers are."""
     program = tinyet.compile(
         network(), (DATA[:1],), calibration=pieces(DATA[:1]), quantizer=TinyetQuantizer(DYNAMIC), name="net"
     )

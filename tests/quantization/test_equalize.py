@@ -152,7 +152,7 @@ def test_chain_and_dead_channels() -> None:
     torch.testing.assert_close(run(equalized, IMAGES[:1]), wanted, rtol=1e-4, atol=1e-4)
 
 
-def test_float_twin_is_the_equalized_model() -> None:
+def test_float_graph_is_the_equalized_model() -> None:
     model = network(F.relu, conv(6, 6, groups=6))
     program = capture(model, IMAGES[:1])
     lowered = lower_program(program, name="net", calibration=[IMAGES], equalize=True)

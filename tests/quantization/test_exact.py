@@ -19,7 +19,7 @@ import tinyet
 from tests.torch_helpers import Lambda
 from tinyet.fx.capture import capture
 from tinyet.fx.exact import Exact
-from tinyet.quantization.observers import HistogramObserver, _float64_by_default
+from tinyet.quantization.observers import HistogramObserver, _float64_by_default, last_borders
 from tinyet.quantization.quantize import calibrate, prepare
 from tinyet.quantization.quantizer import TinyetQuantizer
 
@@ -190,3 +190,12 @@ def test_the_search_over_a_histogram_is_torchaos(seed: int) -> None:
     with _float64_by_default():
         found, expected = observer._range(), observer._non_linear_param_search()
     assert torch.equal(torch.stack(found), torch.stack(expected))
+
+
+def test_borders_below_values() -> None:
+    """As torch looks them up, where values lie below and above all borders, and on some of them."""
+    random = torch.Generator().manual_seed(3)
+    for count in (1, 5, 200):
+        borders = torch.randn(count, generator=random).sort()[0]
+        values = torch.cat([torch.randn(300, generator=random) * 2, borders, borders]).sort()[0]
+        assert torch.equal(last_borders(values, borders), torch.bucketize(values, borders, right=True) - 1)

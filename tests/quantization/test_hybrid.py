@@ -100,7 +100,7 @@ def test_equalized_and_corrected_model_is_exact_on_the_host(tmp_path: Path) -> N
     )
     result = generate(program, "mps2_an386", tmp_path / "net").validate(IMAGES[:4].numpy(), on="host")
     assert result.bit_exact
-    # The float twin is the equalized model, so every layer's error is that of quantization alone.
+    # The float graph is the equalized model, so every layer's error is that of quantization alone.
     figures = [layer.sqnr_db for layer in result.layers if layer.op in ("conv2d", "linear")]
     assert len(figures) == 5
     assert all(db is not None and db > 20 for db in figures)

@@ -29,7 +29,58 @@ def script() -> ModuleType:
 
 
 FIGURES = script()
-RESULTS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FIGURES.RESULTS.glob("*.json")}
+RESULTS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in record.FOLDER.glob("*.json")}
+TABLES = ROOT / "benchmarks" / "tables"
+TABLE = re.compile(r"^(\|.*\|)\n\|[ :|-]+\|\n((?:\|.*\n)+)", re.MULTILINE)
+FIGURE = re.compile(r"[-+−±~]?(\d{1,3}([, ]\d{3})+|\d+\.\d+)\b")
+
+TFLM = "its other columns are of TFLM, which its own Makefile builds: no benchmark here does"
+ERRORS = "printed by benchmarks/costs.py, hours of emulation, when it fits what kernels state"
+TYPED = {
+    (
+        "coming-from-tflm.md",
+        "| hello_world, int8 | TFLM, reference kernels | tinyet behind the header |",
+    ): TFLM,
+    (
+        "coming-from-tflm.md",
+        "| micro_speech, int8 | TFLM, reference kernels | TFLM, CMSIS-NN 7.0.0 | tinyet behind the header |",
+    ): TFLM,
+    (
+        "compilers.md",
+        "| | GCC 12.2 | Clang 14.0 | Clang 19.1 |",
+    ): "of three compilers, which few machines have",
+    ("kernels.md", "| kernel, on M4 | mean | largest |"): ERRORS,
+    ("kernels.md", "| kernel | M4, mean | largest | M3, mean | largest |"): ERRORS,
+    (
+        "kernels.md",
+        "| | `tinyet_conv2d_f32` | `2x4` | of it |",
+    ): "one column is of a kernel that is never chosen there",
+    (
+        "kernels.md",
+        "| layer | kernel | input, bytes | distance |",
+    ): "not measured: sizes, and what kernels state",
+    (
+        "onnx.md",
+        "| | default, extended | basic | none |",
+    ): "shares of drawn bytes, by the level of ONNX Runtime's optimizations and by processor",
+    (
+        "onnx.md",
+        "| | rounded to even | rounded twice, portable kernels | rounded twice, all kernels |",
+    ): "one block, from a file of ONNX Runtime's quantizer, which no benchmark writes",
+    (
+        "quantization.md",
+        "| | own scales | one scale | requantized bytes | MACs | flash | arena |",
+    ): "one scale is what a converter does; tinyet has no option for it",
+    (
+        "quantization.md",
+        "| weights | float | after training | in training |",
+    ): "printed by examples/digits/qat.py, which trains",
+    (
+        "reports.md",
+        "| network | calls | compile | plan | generate | before: compile | before: plan |",
+    ): "seconds of one machine, beside those of a version that is gone",
+}
+"""Tables of measured figures that no result gives, and why: page and head of the table."""
 
 
 @pytest.mark.parametrize("page", FIGURES.pages(), ids=lambda page: page.name)
@@ -42,7 +93,7 @@ def test_every_figure_is_on_a_page_and_of_a_result() -> None:
         match[2] for page in FIGURES.pages() for match in FIGURES.MARKED.finditer(page.read_text("utf-8"))
     ]
     assert set(marked) == FIGURES.FIGURES.keys()
-    source = (ROOT / "scripts" / "figures.py").read_text(encoding="utf-8")
+    source = "".join(path.read_text(encoding="utf-8") for path in TABLES.glob("*.py"))
     assert set(re.findall(r'\bresult\("(\w+)"\)', source)) == RESULTS.keys()
 
 
@@ -56,6 +107,36 @@ def test_a_result_says_how_it_was_measured(name: str) -> None:
     assert "add_option(parser)" in text
     assert re.fullmatch(r"[0-9a-f]{12}", RESULTS[name]["commit"]), "measured with sources of one commit"
     assert {"arm-none-eabi-gcc", "qemu-system-arm"} <= RESULTS[name]["tools"].keys()
+
+
+def typed_tables(text: str) -> list[str]:
+    """The heads of tables outside of marks that hold measured figures: two cells or more, behind the first column,
+    begin with a number of four digits or more, or a decimal one."""
+    found = []
+    for match in TABLE.finditer(FIGURES.MARKED.sub("", text)):
+        cells = [cell.strip() for row in match[2].splitlines() for cell in row.strip("|").split("|")[1:]]
+        if sum(bool(FIGURE.match(cell)) for cell in cells) >= 2:
+            found.append(match[1])
+    return found
+
+
+def test_measured_tables_are_of_results() -> None:
+    """A table that somebody types is a table that nobody measures again."""
+    typed = {
+        (page.name, head)
+        for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+        for head in typed_tables(page.read_text(encoding="utf-8"))
+    }
+    assert typed - TYPED.keys() == set(), "benchmarks/*.py --results NAME, and a figure in benchmarks/tables/"
+    assert TYPED.keys() - typed == set(), "these are of results now"
+
+
+@pytest.mark.parametrize("cell", ["1,024", "12 345 678", "0.31", "2,201,814 (2.6, 576)", "−0.4 %", "47.6 dB"])
+def test_a_typed_table_is_found(cell: str) -> None:
+    rows = f"| | a | b |\n|---|--:|--:|\n| one | {cell} | 2 |\n| two | 3 | {cell} |\n"
+    assert typed_tables(f"Text.\n\n{rows}\nText.\n") == ["| | a | b |"]
+    assert typed_tables(f"Text.\n\n<!-- figures: memory -->\n{rows}<!-- end -->\n") == []
+    assert typed_tables(f"Text.\n\n{rows.replace(cell, 'int8, 4 bytes')}\n") == []
 
 
 def test_a_stale_figure_is_found(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ def test_channels_side_by_side() -> None:
     assert {node.op for node in plan.calls} == {"mix"}
     # One block of 20 channels; the input beside it, or the output.
     assert (plan.arena_bytes, plan.optimal) == (36 * 20 + 36 * 3, True)
-    pitches = [plan.pixel_stride(node.output) for node in graph.nodes if node.op == "concat"]
-    assert pitches == [20, 20, 0]
+    pixel_strides = [plan.pixel_stride(node.output) for node in graph.nodes if node.op == "concat"]
+    assert pixel_strides == [20, 20, 0]
     execute(graph, plan, {})
     copied = plan_of(graph)
     assert sum(node.op == "concat" for node in copied.calls) == 3
@@ -90,11 +90,11 @@ def test_what_cannot_stand_side_by_side() -> None:
     assert calls(lambda b: (b.concat(layer(b), layer(b), axis=1),)) == 0
 
 
-def test_two_that_want_one_place_are_not_woven_both() -> None:
+def test_two_that_want_one_place_are_not_interleaved_both() -> None:
     """Behind the same tensor, in two concatenations, even where every kernel leaves room between pixels."""
     b = Builder()
     x, y, z = (b.mix(b.input(3, 1), shape=(3, 2)) for _ in range(3))
     first, second = b.concat(x, y, axis=1), b.concat(x, z, axis=1)
     graph = b.graph(b.mix(first, second, shape=(3, 1)))
-    woven = elide_concats(graph, lambda _node, _tensor, _pitch: True, ())
-    assert [node.output for node in woven.elided] == [first]
+    elided = elide_concats(graph, lambda _node, _tensor, _pixel_stride: True, ())
+    assert [node.output for node in elided.elided] == [first]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.test_memory_storage import Builder, drawn_sweeps, execute, op_of
+from tests.unit.test_memory_storage import Builder, drawn_access_orders, execute, op_of
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node
 from tinyet.memory import MemoryPlan, check_plan, plan_memory
@@ -134,9 +134,9 @@ def test_the_order_knows_what_lies_over_what() -> None:
     first = b.mix(x, shape=(60,))
     second = b.mix(z, shape=(60,))
     graph = b.graph(b.mix(b.mix(first, shape=(4,)), b.mix(second, shape=(4,)), shape=(4,)))
-    silent, swept = plan_of_silent_kernels(graph), planned(graph)
-    assert swept.arena_bytes < silent.arena_bytes
-    assert swept.given_order_bytes < silent.given_order_bytes
+    silent, ordered = plan_of_silent_kernels(graph), planned(graph)
+    assert ordered.arena_bytes < silent.arena_bytes
+    assert ordered.given_order_bytes < silent.given_order_bytes
 
 
 def moved(plan: MemoryPlan, block: int, by: int) -> MemoryPlan:
@@ -229,7 +229,7 @@ def test_the_check_and_the_gap_agree_with_bytes(seed: int) -> None:
             assert not right
 
 
-def drawn_extents(random: np.random.Generator, count: int, align: int) -> list[LiveRange]:
+def drawn_live_ranges(random: np.random.Generator, count: int, align: int) -> list[LiveRange]:
     found = []
     for number in range(count):
         at = np.unique(random.integers(0, 12, int(random.integers(2, 6))))
@@ -254,7 +254,7 @@ def living(each: LiveRange, moment: int) -> range:
 def test_gaps_and_the_most_that_is_alive(seed: int) -> None:
     """Beside sums and distances moment by moment."""
     random = np.random.default_rng(seed)
-    live_ranges = drawn_extents(random, 5, 1)
+    live_ranges = drawn_live_ranges(random, 5, 1)
     said = gaps(live_ranges)
     for a in live_ranges:
         for b in live_ranges:
@@ -268,12 +268,12 @@ def test_gaps_and_the_most_that_is_alive(seed: int) -> None:
         (sum(len(living(e, m)) for e in live_ranges) for m in range(12)), default=0
     )
     # Of whole buffers it is what the search for offsets counts itself.
-    steady = [e for e in drawn_extents(random, 5, 4) if e.steady]
+    steady = [e for e in drawn_live_ranges(random, 5, 4) if e.steady]
     buffers = [Buffer(e.name, e.bytes, int(e.at[0]), int(e.at[-1]) - 1, e.align) for e in steady]
     assert most_alive(steady) == lower_bound(buffers)
 
 
-def test_a_sweep_has_to_fit_its_tensors() -> None:
+def test_an_access_order_has_to_fit_its_tensors() -> None:
     b = Builder()
     graph = b.graph(b.mix(b.input(8), shape=(6,)))
     for wrong in (rows([5], [0]), rows([6], [9])):
@@ -295,7 +295,7 @@ def test_chains_of_drawn_layers() -> None:
             ]
             known.append(b.mix(*inputs, shape=(int(random.integers(1, 60)),)))
         graph = b.graph(known[-1])
-        access_order, _ = drawn_sweeps(seed)
+        access_order, _ = drawn_access_orders(seed)
         scratch = int(random.integers(0, 2)) * 7
         plan = planned(graph, access_order, scratch=scratch)
         silent = plan_memory(graph, op_of, dict.fromkeys(graph.nodes, scratch), align=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams: drawn networks of which some calls work by rows, carried out byte by byte in a poisoned arena."""
+"""Fusion groups: drawn networks of which some calls work by rows, carried out byte by byte in a poisoned arena."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tinyet.memory import MemoryPlan, check_plan, plan_memory
 from tinyet.memory.candidate_plan import FusionRefusedError
 from tinyet.memory.fusion import FusionGroup, Move, Run, Shift, row_bytes
 from tinyet.memory.tile_records import Action, Fill, Place
-from tinyet.ops import op_of
+from tinyet.ops import op_of, tile_map
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.max_pool2d import MaxPool2d
-from tinyet.opset import tile_node
+from tinyet.opset import TileMap, tile_node
 from tinyet.planning.fusion import fused
 from tinyet.planning.objective import Objective, Optimize
 from tinyet.reference import evaluate
@@ -146,7 +146,7 @@ class Network:
 
 
 def drawn(seed: int) -> tuple[Graph, MemoryPlan, dict[Node, int], int] | None:
-    """A graph and its plan, with calls of it as a stream; None where nothing came of it."""
+    """A graph and its plan, with calls of it as a fusion group; None where nothing came of it."""
     random = np.random.default_rng(seed)
     align = int(random.choice([1, 4]))
     network = Network(random, align)
@@ -159,8 +159,8 @@ def drawn(seed: int) -> tuple[Graph, MemoryPlan, dict[Node, int], int] | None:
         return None
     begin = int(random.integers(0, len(calls), 2).min())
     end = int(random.integers(begin, len(calls), 3).max()) + 1
-    rules = {node: op_of(node).rows(node) for node in calls[begin:end]}
-    known = {node: rule for node, rule in rules.items() if rule is not None}
+    rules = {node: tile_map(node) for node in calls[begin:end]}
+    known = {node: rule for node, rule in rules.items() if isinstance(rule, TileMap)}
     if len(known) < len(rules):
         return None
     form = int(random.integers(3))
@@ -294,7 +294,7 @@ class Machine:
         for tensor in plan.storage:
             life, block = plan.lifetimes[tensor], plan.blocks[plan.storage[tensor].block]
             now = life.first <= number < max(life.last, block.lifetime.last)
-            if plan.window(tensor) is None and tensor not in inside and now:
+            if plan.line_buffer(tensor) is None and tensor not in inside and now:
                 alive[plan.offset(tensor) : plan.offset(tensor) + tensor.type.bytes] = True
         if found is not None:
             for tensor, rows in found.rows.items():
@@ -337,11 +337,13 @@ def test_whatever_a_limit_makes_of_a_network_computes_it(seed: int) -> None:
     if free.plan.arena_bytes > limit:
         assert deployment.plan.arena_bytes <= free.plan.arena_bytes
     scratch = {step.node: step.call.scratch_bytes for step in deployment.steps}
-    if not any(deployment.plan.form(t) for t in deployment.plan.storage if deployment.plan.window(t) is None):
+    if not any(
+        deployment.plan.form(t) for t in deployment.plan.storage if deployment.plan.line_buffer(t) is None
+    ):
         Machine(deployment.graph, deployment.plan, scratch, seed).run()
 
 
-def test_most_drawn_networks_have_streams() -> None:
+def test_most_drawn_networks_have_fusion_groups() -> None:
     """Of all forms: else the test above says little."""
     found = [made[1].fusion_groups[0] for seed in range(300) if (made := drawn(seed)) is not None]
     assert len(found) > 120

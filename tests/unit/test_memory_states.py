@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.test_memory_storage import Builder, anyone, drawn_sweeps, execute, graphs, op_of
+from tests.unit.test_memory_storage import Builder, anyone, drawn_access_orders, execute, graphs, op_of
 from tinyet.errors import InternalError
 from tinyet.ir import DType, Graph, Node, Tensor, TensorType, constant
 from tinyet.memory import MemoryPlan, check_plan, plan_memory
@@ -19,14 +19,14 @@ from tinyet.ops.copy import Copy
 from tinyet.ops.state_write import OP as STATE_WRITE
 from tinyet.ops.state_write import StateWrite
 from tinyet.opset import AccessOrder
-from tinyet.passes.states import keep_states
+from tinyet.passes.states import write_states
 
 
 def stateful(graph: Graph, states: dict[Tensor, Tensor]) -> Graph:
     """The graph with some of its inputs as states: value → what it is in the next run."""
     given = tuple(t for t in graph.inputs if t not in states)
     initial = tuple(constant(f"{t.name}_first", np.zeros(t.shape, np.int8)) for t in states)
-    return keep_states(
+    return write_states(
         graph.replace(inputs=(*given, *states), outputs=(*graph.outputs, *states.values()), initial=initial),
         op_of,
     )
@@ -58,7 +58,7 @@ def test_every_plan_computes_its_graph(
         t: data.draw(st.sampled_from([other for other in tensors if other.shape == t.shape])) for t in chosen
     }
     graph = stateful(graph, states)
-    access_order, replaces = drawn_sweeps(seed)
+    access_order, replaces = drawn_access_orders(seed)
 
     def said(node: Node, index: int) -> AccessOrder | None:
         return kept(node, index) if isinstance(node.attrs, StateWrite) else access_order(node, index)
@@ -183,6 +183,6 @@ def test_names_that_are_taken() -> None:
     type_ = TensorType((2,), DType.FLOAT32)
     x, y = Tensor("x", type_), Tensor("x_next", type_)
     first = constant("first", np.zeros(2, np.float32))
-    found = keep_states(Graph("g", (x,), (y,), (Node(Copy(), (x,), (y,)),), (first,)))
+    found = write_states(Graph("g", (x,), (y,), (Node(Copy(), (x,), (y,)),), (first,)))
     names = [t.name for node in found.nodes for t in node.outputs]
     assert len(names) == len(set(names)) == 2

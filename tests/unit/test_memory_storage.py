@@ -186,7 +186,7 @@ def execute(
         assert (arena[at + 1] == np.where(arena[at] < 0, -1, 0)).all()
         return np.asarray(arena[at])
 
-    def swept(node: Node) -> dict[int, Array | None]:
+    def run(node: Node) -> dict[int, Array | None]:
         """What a kernel reads, of the inputs that it reads step by step."""
         variables = {i: t for i, t in enumerate(node.inputs) if t is not None and not t.is_constant}
         if any(plan.pixel_stride(t) or plan.data_layout(t) for t in (*variables.values(), *node.outputs)):
@@ -219,7 +219,7 @@ def execute(
             source = node.inputs[in_place[0]]
             assert source is not None
             assert plan.offset(source) == plan.offset(node.outputs[in_place[1]])
-        captured = swept(node) if in_place is None else {}
+        captured = run(node) if in_place is None else {}
         for index, output in enumerate(node.outputs):
             if in_place is None or in_place[1] != index:
                 put(output, 99)
@@ -297,7 +297,7 @@ def graphs(draw: st.DrawFn) -> tuple[Graph, dict[Node, int]]:
     return b.graph(*outputs), scratch
 
 
-def drawn_sweeps(seed: int) -> tuple[AccessOrders, Callable[[Node, int], bool]]:
+def drawn_access_orders(seed: int) -> tuple[AccessOrders, Callable[[Node, int], bool]]:
     """What kernels of calls with one output say of their steps, and over which inputs their output may lie exactly."""
     often = np.random.default_rng(seed).choice([0.0, 0.3, 1.0])
 
@@ -329,7 +329,7 @@ def drawn_sweeps(seed: int) -> tuple[AccessOrders, Callable[[Node, int], bool]]:
 @given(graphs(), st.sampled_from([1, 4]), st.integers(0, 2**30))
 @settings(deadline=None, max_examples=600)
 def test_every_plan_computes_its_graph(
-    drawn: tuple[Graph, dict[Node, int]], align: int, pitching: int
+    drawn: tuple[Graph, dict[Node, int]], align: int, striding: int
 ) -> None:
     graph, scratch = drawn
 
@@ -337,7 +337,7 @@ def test_every_plan_computes_its_graph(
         """Most of those that compute something, one way and the other."""
         assert pixel_stride > tensor.shape[-1]
         number = 2 * graph.nodes.index(node) + (tensor in node.outputs)
-        return type(node.attrs) in FAKES and pitching >> number % 30 & 3 != 0
+        return type(node.attrs) in FAKES and striding >> number % 30 & 3 != 0
 
     computing = [node for node in graph.nodes if type(node.attrs) in FAKES]
     ends = {*graph.inputs, *graph.outputs}
@@ -345,12 +345,12 @@ def test_every_plan_computes_its_graph(
         tensor: NHW2C2
         for number, node in enumerate(computing)
         for tensor in node.outputs
-        if pitching >> number % 30 & 1
+        if striding >> number % 30 & 1
         and tensor not in ends
         and NHW2C2.holds(tensor)
         and all(reader in computing for reader in graph.consumers(tensor))
     }
-    access_order, replaces = drawn_sweeps(pitching)
+    access_order, replaces = drawn_access_orders(striding)
     options: dict[str, Any] = {
         "may_stride": may_stride,
         "data_layouts": data_layouts,
@@ -376,7 +376,7 @@ def test_every_plan_computes_its_graph(
             assert not plan.pixel_stride(t) or may_stride(node, t, plan.pixel_stride(t))
 
 
-def anyone(node: Node, _tensor: Tensor, _pitch: int) -> bool:
+def anyone(node: Node, _tensor: Tensor, _pixel_stride: int) -> bool:
     """All that computes something."""
     return type(node.attrs) in FAKES
 

@@ -22,8 +22,8 @@ from tinyet.numerics import (
     bias_type,
     quantize_multiplier,
     quantize_multipliers,
+    reduced_multiplier,
     requantize_64,
-    short_multiplier,
 )
 
 LARGEST = 2**SUM_BITS_64 - 1
@@ -61,7 +61,7 @@ def test_it_multiplies(acc: int, factor: float) -> None:
 
 def test_short_multipliers() -> None:
     wide = np.array([0, 2**30, 2**30 + 2**15, 2**31 - 2**16, 2**31 - 2**15, 2**31 - 1])
-    assert short_multiplier(wide).tolist() == [0, 2**14, 2**14 + 1, 32767, 32767, 32767]
+    assert reduced_multiplier(wide).tolist() == [0, 2**14, 2**14 + 1, 32767, 32767, 32767]
 
 
 def test_multipliers_of_many_factors() -> None:
@@ -114,7 +114,7 @@ def test_c_twin(tmp_path: Path) -> None:
         # Results are below 2**30.
         limit = min(LARGEST, 2 ** (29 - shift))
         acc = int(rng.choice([rng.integers(-limit, limit), limit, -limit, rng.integers(-3, 4)]))
-        lines.append(f"{acc} {int(short_multiplier(multiplier))} {15 - shift}")
+        lines.append(f"{acc} {int(reduced_multiplier(multiplier))} {15 - shift}")
         wanted.append(oracle(acc, multiplier, shift))
     done = subprocess.run([binary], input="\n".join(lines), capture_output=True, text=True, check=True)
     assert [int(line) for line in done.stdout.split()] == wanted

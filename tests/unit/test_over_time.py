@@ -21,7 +21,7 @@ from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.pad import Pad
 from tinyet.ops.slice import Slice
 from tinyet.over_time import Streaming, stream
-from tinyet.passes.pointwise_to_linear import lone_pixels
+from tinyet.passes.pointwise_to_linear import pointwise_to_linear
 from tinyet.program import Program, from_bytes
 from tinyet.reference import Session, run_graph
 
@@ -303,7 +303,7 @@ def test_a_convolution_of_one_pixel_is_a_linear_layer(
     attrs = Conv2d(stride_h=2, stride_w=2, dilation_h=down, dilation_w=across)
     net.layer_of(attrs, net.x, 4, (height, width))
     graph = net.finish(net.nodes[-1].output).graph
-    linear = check(lone_pixels(graph), "lone_pixels")
+    linear = check(pointwise_to_linear(graph), "pointwise_to_linear")
     assert "conv2d" not in {node.op for node in linear.nodes}
     data = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
     given = data if dtype is DType.FLOAT32 else (data * 50).clip(-128, 127).astype(np.int8)

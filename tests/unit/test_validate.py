@@ -287,7 +287,7 @@ def test_a_device_with_another_program_is_refused() -> None:
 
 _KEYS = {
     "answers",
-    *("version", "on", "board", "bit_exact", "samples", "made_up", "data_note"),
+    *("version", "on", "board", "bit_exact", "samples", "synthetic", "data_note"),
     *("mismatches", "first_mismatch", "accuracy"),
     *("host_accuracy", "float_accuracy", "instructions", "cycles", "macs"),
     *(
@@ -298,7 +298,7 @@ _KEYS = {
         "stack_bound",
         "ram_with_stack_bytes",
         "clipped",
-        "doubts",
+        "data_warnings",
         "layers",
     ),
     *("estimate", "oracle"),
@@ -339,7 +339,7 @@ def test_json_never_gives_one_unit_for_another(unit: str) -> None:
 
 
 def test_a_ratio_without_error_is_null_in_json() -> None:
-    """A float model that is its own twin makes no error at all: the ratio is infinite, which JSON lacks."""
+    """A float model that is its own reference makes no error at all: the ratio is infinite, which JSON lacks."""
     program = Program("small", small.graph(real=True), small.graph(real=True))
     deployment = deploy(program.graph, _DEPLOYMENT.target)
     result = _validate(FakeDevice(deployment, hash=program.hash), program=program)
@@ -353,12 +353,12 @@ def test_samples_beyond_the_calibrated_range_and_labels_beyond_the_classes_are_t
     good = _validate(FakeDevice(_DEPLOYMENT), make_samples(_PROGRAM.inputs, [images], np.zeros(8, np.int64)))
     assert good.clipped is not None
     assert good.clipped < 0.01
-    assert good.doubts == ()
+    assert good.data_warnings == ()
     samples = make_samples(_PROGRAM.inputs, [images * 1000], np.full(8, 5))
     result = _validate(FakeDevice(_DEPLOYMENT), samples)
     assert result.clipped is not None
     assert result.clipped > 0.9
-    outside, labels = result.doubts
+    outside, labels = result.data_warnings
     assert "% of the values lie outside of" in outside
     assert "8 of 8 are no class of the model, which are 0 … 4" in labels
 

@@ -14,7 +14,7 @@ from tinyet.planning.tiling import added_macs, moved
 
 
 @dataclass(frozen=True)
-class WindowAnalysis:
+class LineBufferAnalysis:
     """A value of which at most `rows` of its `of` rows are there at once, in `bytes` bytes of the arena."""
 
     value: str
@@ -24,23 +24,23 @@ class WindowAnalysis:
 
 
 @dataclass(frozen=True)
-class StreamAnalysis:
+class FusionGroupAnalysis:
     """Layers that are computed row by row, one with another.
 
-    layers: by index. windows: of the values between them. added_macs: multiplications with rows around images, which
-    whole layers leave out. moved_bytes: of rows that move to make room. instructions: stated for all tiles and moves;
-    whole_instructions: for the same layers as a whole. None: a kernel does not state them.
+    layers: by index. line_buffers: of the values between them. added_macs: multiplications with rows around images,
+    which whole layers leave out. moved_bytes: of rows that move to make room. instructions: stated for all tiles and
+    moves; whole_instructions: for the same layers as a whole. None: a kernel does not state them.
     """
 
     layers: tuple[int, ...]
-    windows: tuple[WindowAnalysis, ...]
+    line_buffers: tuple[LineBufferAnalysis, ...]
     added_macs: int
     moved_bytes: int
     instructions: int | None
     whole_instructions: int | None
 
 
-def streams_of(deployment: Deployment) -> tuple[StreamAnalysis, ...]:
+def fusion_groups_of(deployment: Deployment) -> tuple[FusionGroupAnalysis, ...]:
     """All of a deployment, in the order of its layers."""
     decision = deployment.decision
     index = {step.node: step.index for step in deployment.steps}
@@ -49,9 +49,9 @@ def streams_of(deployment: Deployment) -> tuple[StreamAnalysis, ...]:
         tiles = _stated(decision.chosen, fusion_group.nodes)
         whole = None if decision.untiled is None else _stated(decision.untiled.chosen, fusion_group.nodes)
         found.append(
-            StreamAnalysis(
+            FusionGroupAnalysis(
                 layers=tuple(index[node] for node in fusion_group.nodes),
-                windows=_windows(fusion_group),
+                line_buffers=_line_buffers(fusion_group),
                 added_macs=added_macs(fusion_group),
                 moved_bytes=sum(fusion_group.moved),
                 instructions=None if tiles is None else tiles + round(moved(fusion_group)),
@@ -61,9 +61,10 @@ def streams_of(deployment: Deployment) -> tuple[StreamAnalysis, ...]:
     return tuple(found)
 
 
-def _windows(fusion_group: FusionGroup) -> tuple[WindowAnalysis, ...]:
+def _line_buffers(fusion_group: FusionGroup) -> tuple[LineBufferAnalysis, ...]:
     return tuple(
-        WindowAnalysis(w.tensor.name, w.slots, w.tensor.shape[1], w.bytes) for w in fusion_group.windows
+        LineBufferAnalysis(w.tensor.name, w.slots, w.tensor.shape[1], w.bytes)
+        for w in fusion_group.line_buffers
     )
 
 

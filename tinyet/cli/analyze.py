@@ -206,7 +206,7 @@ def _streams(analysis: Analysis) -> None:
         ui.say(f"  layers {_numbers(one.layers)}: {cost}")
     ui.table(
         [("rows", "number"), ("of", "number"), ("bytes", "number"), ("value", "text")],
-        [(w.rows, w.of, w.bytes, w.value) for one in analysis.fusion_groups for w in one.windows],
+        [(w.rows, w.of, w.bytes, w.value) for one in analysis.fusion_groups for w in one.line_buffers],
     )
 
 

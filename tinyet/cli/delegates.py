@@ -19,7 +19,7 @@ def _show(found: Sequence[Delegate]) -> None:
         (
             delegate.name,
             "regions" if delegate.partition else "layers",
-            " ".join(sorted(kind.name for kind in delegate.kernels)) or "what it claims",
+            " ".join(sorted(kind.name for kind in delegate.kernels)) or "what it takes",
         )
         for delegate in found
     ]

@@ -19,8 +19,8 @@ from tinyet.cli.quantize_report import record_of, say_finding, show_choice, show
 from tinyet.compiler import DEFAULT_BOARD, cost_on
 from tinyet.compiler import compiled as compile_model
 from tinyet.data import Data
-from tinyet.data.warnings import doubts_of_labels
-from tinyet.data.watched import Watched, doubts_of, watch
+from tinyet.data.warnings import label_warnings
+from tinyet.data.watched import Watched, data_warnings_of, watch
 from tinyet.errors import DataError, UsageError
 from tinyet.files.model_name import check_name
 from tinyet.ir import Graph
@@ -219,9 +219,9 @@ def quantize(
         kept = keep_evaluation(Opened(program, evaluation), save_evaluation, model)
         program.save(out)
     graph = (choice or diagnosis or task).graph if program is None else program.graph
-    doubts = doubts_of(graph.user_inputs, graph.user_outputs, task.batches, data)
+    data_warnings = data_warnings_of(graph.user_inputs, graph.user_outputs, task.batches, data)
     if json is not None:
-        ui.write_json(json, record_of(task.name, task.board, diagnosis, choice, out, doubts))
+        ui.write_json(json, record_of(task.name, task.board, diagnosis, choice, out, data_warnings))
     if json == "-":
         return
     types = [
@@ -239,7 +239,7 @@ def quantize(
         )
     if choice is not None:
         show_choice(choice)
-    ui.notes([*kept, *(() if program is None else warnings_of(program)), *remarks, *doubts])
+    ui.notes([*kept, *(() if program is None else warnings_of(program)), *remarks, *data_warnings])
     if out is not None and program is not None:
         ui.say(f"{out}: program {program.name}, {out.stat().st_size} bytes")
         ui.say(f"next: tinyet generate {out} --board BOARD")
@@ -393,7 +393,7 @@ def _labelled(task: _Task, limit: int | None) -> Data:
             str(task.source.path),
             "; ".join(remarks) or "define evaluation(): it returns inputs, labels",
         )
-    wrong = doubts_of_labels(data.labels, task.graph.user_outputs[0].type.count)
+    wrong = label_warnings(data.labels, task.graph.user_outputs[0].type.count)
     if wrong:
         raise DataError(wrong[0], f"evaluation() in {task.source.path}")
     return data

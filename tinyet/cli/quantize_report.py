@@ -28,7 +28,7 @@ def record_of(
     diagnosis: Diagnosis | None,
     choice: Choice | None,
     out: Path | None,
-    doubts: Sequence[str],
+    data_warnings: Sequence[str],
 ) -> dict[str, object]:
     """The documented, stable form of `--json` (docs/json.md)."""
     found = None if choice is None else choice.found
@@ -67,13 +67,13 @@ def record_of(
             ],
         }
     return {
-        "version": 3,
+        "version": 4,
         "name": name,
         "board": board,
         "program": None if out is None else str(out),
         "flash_bytes": None if cost is None else cost.flash_bytes,
         "arena_bytes": None if cost is None else cost.arena_bytes,
-        "doubts": list(doubts),
+        "data_warnings": list(data_warnings),
         "health": None if diagnosis is None else diagnosis.to_json(),
         **measured,
         "auto": automatic,

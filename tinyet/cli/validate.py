@@ -86,7 +86,7 @@ def validate(
         if result.estimate is not None:
             _show_estimate(result, result.estimate)
         told = [] if result.data_note is None or not result.bit_exact else [result.data_note]
-        ui.notes([*told, *result.doubts])
+        ui.notes([*told, *result.data_warnings])
     if not result.bit_exact:
         ui.show_error(_mismatch_error(result))
     elif agreement is not None and not agreement.agrees:
@@ -130,7 +130,7 @@ def _show(result: ValidationResult) -> None:
         rows,
     )
     right = result.samples - result.mismatches
-    compared = "synthetic sample" if result.made_up else "samples"
+    compared = "synthetic sample" if result.synthetic else "samples"
     exact = f"{'yes' if result.bit_exact else 'NO'}, {right} of {result.samples} {compared}"
     pairs = [
         ("device = host reference", exact),

@@ -19,7 +19,7 @@ from tinyet import ops
 from tinyet.custom.form import Form, kernel_of, no_macs
 from tinyet.errors import ModelError, UnsupportedShape, UsageError
 from tinyet.ir import Array, DType, Node, Shape
-from tinyet.opset import Iteration, Nest, Op, along, broadcast, opaque, operand, parameters
+from tinyet.opset import Iteration, Nest, Op, broadcast, opaque, operand, parameters
 from tinyet.opset.custom import CallSite, CustomAttrs, site_of
 
 OutputQuant = Literal["own", "same"] | tuple[float, int]
@@ -129,7 +129,6 @@ def custom_op(
         products=lambda node: macs(site_of(node)),
         inplace=inplace,
         iteration=iterate_pointwise if pointwise else opaque,
-        over_time=along(lambda node: () if pointwise else range(len(node.input(0).shape))),
     )
     ops.register(op)
     found = CustomOp(torch_name, op, output if int8 is not None else None)

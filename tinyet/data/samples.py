@@ -24,12 +24,12 @@ _AN_ARRAY_EACH = (
 class Samples:
     """Data to validate with: per sample one array per input, and its label if there are labels.
 
-    made_up: nobody's data, but a pattern that visits all values: it shows whether bits agree, and nothing else.
+    synthetic: nobody's data, but a pattern that visits all values: it shows whether bits agree, and nothing else.
     """
 
     inputs: tuple[tuple[Array, ...], ...]
     labels: tuple[int, ...] | None = None
-    made_up: bool = False
+    synthetic: bool = False
 
     def __repr__(self) -> str:
         return f"<{len(self)} samples{'' if self.labels is None else ', labels'}>"
@@ -40,7 +40,7 @@ class Samples:
     def first(self, count: int | None) -> Samples:
         """The first `count` of them; all for None."""
         labels = None if self.labels is None else self.labels[:count]
-        return Samples(self.inputs[:count], labels, self.made_up)
+        return Samples(self.inputs[:count], labels, self.synthetic)
 
 
 def array_of(value: Any) -> Array:

@@ -89,10 +89,10 @@ def values_of(array: Array) -> Values:
     return values
 
 
-def doubts_of_calibration(columns: Sequence[Values], names: Sequence[str]) -> list[str]:
+def calibration_warnings(columns: Sequence[Values], names: Sequence[str]) -> list[str]:
     """Warnings about calibration data by itself. columns: one an input; names: of the inputs."""
     count = max((column.samples for column in columns), default=0)
-    found = doubts_of_sameness(columns, names, "calibration")
+    found = sameness_warnings(columns, names, "calibration")
     if 0 < count < FEW_SAMPLES:
         found.append(
             f"calibration: {count} sample{'s' if count > 1 else ''}; ranges that so few show are clipped on others: "
@@ -101,7 +101,7 @@ def doubts_of_calibration(columns: Sequence[Values], names: Sequence[str]) -> li
     return found
 
 
-def doubts_of_sameness(columns: Sequence[Values], names: Sequence[str], what: str) -> list[str]:
+def sameness_warnings(columns: Sequence[Values], names: Sequence[str], what: str) -> list[str]:
     """Whether data, called `what`, holds one sample only, or one value only."""
     count = max((column.samples for column in columns), default=0)
     if count > 1 and all(column.alike for column in columns):
@@ -116,7 +116,7 @@ def doubts_of_sameness(columns: Sequence[Values], names: Sequence[str], what: st
     ]
 
 
-def doubts_between(
+def shift_warnings(
     calibration: Sequence[Values], evaluation: Sequence[Values], names: Sequence[str]
 ) -> list[str]:
     """Inputs whose values differ so much between both data sets that one of them is not what the device will see."""
@@ -170,7 +170,7 @@ def fits_of(tensors: Sequence[Tensor], arrays: Sequence[Array]) -> list[Fit]:
     return found
 
 
-def doubts_of_fit(fits: Sequence[Fit]) -> list[str]:
+def fit_warnings(fits: Sequence[Fit]) -> list[str]:
     """Evaluation data that leaves the calibrated range, or hardly uses it."""
     found = []
     for fit in fits:
@@ -190,7 +190,7 @@ def doubts_of_fit(fits: Sequence[Fit]) -> list[str]:
     return found
 
 
-def doubts_of_labels(labels: Array | None, classes: int) -> list[str]:
+def label_warnings(labels: Array | None, classes: int) -> list[str]:
     """Labels that name no class. classes: elements of the first output; 1 is an index, of any range upwards of 0."""
     if labels is None or labels.dtype.kind not in "iu" or not labels.size:
         return []

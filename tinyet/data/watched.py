@@ -11,12 +11,12 @@ import numpy as np
 from tinyet.data import Data, array_of
 from tinyet.data.warnings import (
     Values,
-    doubts_between,
-    doubts_of_calibration,
-    doubts_of_fit,
-    doubts_of_labels,
-    doubts_of_sameness,
+    calibration_warnings,
+    fit_warnings,
     fits_of,
+    label_warnings,
+    sameness_warnings,
+    shift_warnings,
     values_of,
 )
 from tinyet.ir import Tensor
@@ -57,18 +57,18 @@ def watch(batches: Iterable[Any]) -> Watched:
     return WatchedSequence(batches) if isinstance(batches, Sized) else Watched(batches)
 
 
-def doubts_of(
+def data_warnings_of(
     inputs: Sequence[Tensor], outputs: Sequence[Tensor], calibration: Watched | None, evaluation: Data | None
 ) -> list[str]:
     """All warnings about a model's data. inputs, outputs: the program's. calibration: after its use."""
     names = [tensor.name for tensor in inputs]
     seen = [] if calibration is None else calibration.columns
-    found = doubts_of_calibration(seen, names) if seen else []
+    found = calibration_warnings(seen, names) if seen else []
     if evaluation is None:
         return found
     used = [values_of(np.asarray(array)) for array in evaluation.arrays]
-    found += doubts_of_sameness(used, names, "evaluation")
-    apart = doubts_between(seen, used, names) if seen else []
+    found += sameness_warnings(used, names, "evaluation")
+    apart = shift_warnings(seen, used, names) if seen else []
     # Data that is prepared in two ways is clipped, too: that is told once.
-    found += apart or doubts_of_fit(fits_of(inputs, evaluation.arrays))
-    return [*found, *doubts_of_labels(evaluation.labels, outputs[0].type.count)]
+    found += apart or fit_warnings(fits_of(inputs, evaluation.arrays))
+    return [*found, *label_warnings(evaluation.labels, outputs[0].type.count)]

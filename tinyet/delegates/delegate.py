@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A delegate: a library of kernels, or a backend that takes whole regions of the graph, or both.
 
-A kernel library is asked node by node and refuses with a reason. A region delegate is asked once: it *claims* groups of
+A kernel library is asked node by node and refuses with a reason. A region delegate is asked once: it *takes* groups of
 nodes, each of which becomes one node, and *preprocesses* each into a payload: C that is opaque to everybody else.
 """
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from tinyet.delegates.delegate import Delegate
-from tinyet.ops import OPS
-from tinyet.ops.shared import row_sums
+from tinyet.ops import OPS, TILE_OPS
 
-PORTABLE = Delegate("portable", {op.attrs: op.kernels for op in (*OPS, row_sums.OP)})
+PORTABLE = Delegate("portable", {op.attrs: op.kernels for op in (*OPS, *TILE_OPS)})

@@ -92,7 +92,7 @@ class ModelFacts:
     homepage: str | None = None
 
     @property
-    def taken(self) -> TensorFacts | None:
+    def tiled_input(self) -> TensorFacts | None:
         """The input, where it is given row by row; there is one alone then."""
         return next((tensor for tensor in self.inputs if tensor.rows), None)
 
@@ -143,5 +143,5 @@ def _tensor_facts(tensor: Tensor, deployment: Deployment) -> TensorFacts:
         offset=deployment.plan.offset(tensor),
         scale=None if quant is None else quant.one_scale,
         zero_point=None if quant is None else quant.one_zero_point,
-        rows=rows.tensor.shape[1] if (rows := deployment.plan.taken_rows(tensor)) is not None else 0,
+        rows=rows.tensor.shape[1] if (rows := deployment.plan.input_line_buffer(tensor)) is not None else 0,
     )

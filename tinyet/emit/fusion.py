@@ -12,7 +12,7 @@ from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
 from tinyet.memory import MemoryPlan
 from tinyet.memory.fusion import FusionGroup, Move, Run, Shift, row_bytes
-from tinyet.memory.tile_records import Fill, Place, Take
+from tinyet.memory.tile_records import Fill, Place, Repeat, Take
 
 
 @dataclass(frozen=True)
@@ -87,17 +87,17 @@ class CaseView:
 
 
 @dataclass(frozen=True)
-class StreamView:
+class FusionGroupView:
     """A fusion group as the template prints it. notes: its layers. pointers: declarations before the loop.
-    kept: declarations of variables that advance with the rows; starts: their initial values. taken: the value that
-    the caller gives row by row, or nothing. ahead: it comes before the one that takes rows."""
+    kept: declarations of variables that advance with the rows; starts: their initial values. tiled_input: the value
+    that the caller gives row by row, or nothing. ahead: it comes before the one that takes rows."""
 
     title: str
     notes: tuple[str, ...]
     pointers: tuple[str, ...]
     kept: tuple[str, ...]
     starts: tuple[str, ...]
-    taken: str
+    tiled_input: str
     ahead: bool
     code_type: str
     order: tuple[str, ...]
@@ -230,7 +230,18 @@ class RowPointers:
             at = f"arena + {self._plan.row_offset(self.fusion_group.rows[action.tensor], action.target)}"
         return f"{function}({at}, {action.value}, {action.rows * row_bytes(action.tensor)}u);"
 
-    def fills_around(self, action: Fill) -> bool:
+    def repeat(self, action: Repeat) -> str:
+        size, tensor = row_bytes(action.tensor), action.tensor
+        # Below the image they are at the end of a stacked window, above it at its start.
+        place = (
+            self._at(tensor, action.target) if action.above else self._new(tensor, action.target, action.rows)
+        )
+        if self.fills_around(action):
+            place = f"arena + {self._plan.row_offset(self.fusion_group.rows[tensor], action.target)}"
+        where = "above" if action.above else "below"
+        return f"tinyet_line_buffer_edge_{where}((void *)({place}), {size}u, {action.rows}u);"
+
+    def fills_around(self, action: Fill | Repeat) -> bool:
         """Whether it sets rows around a whole tensor that the fusion group reads: its own pointer is one to
         constants."""
         rows = self.fusion_group.rows[action.tensor]
@@ -255,13 +266,16 @@ def _starts(fusion_group: FusionGroup) -> dict[tuple[Node, int], Place]:
     return found
 
 
+Tiled = Run | Fill | Repeat | Take
+
+
 @dataclass(frozen=True)
 class Case:
     """One case of a fusion group: a tile of a layer, padding rows or rows from the caller, with the moves that it
     needs. Tiles of one layer differ in the slots of their rows."""
 
     ahead: tuple[Shift, ...]
-    action: Run | Fill | Take
+    action: Tiled
     behind: tuple[Move | Shift, ...]
 
 
@@ -282,7 +296,7 @@ def cases(fusion_group: FusionGroup) -> list[Case]:
     return found
 
 
-def _settled(fusion_group: FusionGroup, action: Run | Fill | Take) -> Run | Fill | Take:
+def _settled(fusion_group: FusionGroup, action: Tiled) -> Tiled:
     """The action without the places that variables know: rows of whole tensors, and stacked windows, except the rows
     of a window that are read."""
     if not isinstance(action, Run):

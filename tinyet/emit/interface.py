@@ -65,7 +65,7 @@ def io_view(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> Io
     quant = tensor.type.quant
     low, high = (0, 0) if tensor.dtype is DType.FLOAT32 else tensor.dtype.range
     shape = ", ".join(map(str, tensor.shape))
-    rows = deployment.plan.taken_rows(tensor)
+    rows = deployment.plan.input_line_buffer(tensor)
     row = ", ".join(map(str, rows.tensor.shape[2:])) if rows is not None else ""
     return IoView(
         kind=kind,

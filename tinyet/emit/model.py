@@ -10,7 +10,7 @@ from tinyet.assets.templating import render
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step, StoredArray
-from tinyet.emit.fusion import CaseView, RowPointers, StreamView, cases, order, order_lines, part_lines
+from tinyet.emit.fusion import CaseView, FusionGroupView, RowPointers, cases, order, order_lines, part_lines
 from tinyet.emit.interface import HEAD_BYTES, io_view, kept_views, states_view
 from tinyet.emit.kernels import shareable
 from tinyet.emit.literals import CTYPES, array, integer, packed, real, struct
@@ -20,7 +20,7 @@ from tinyet.errors import InternalError, UsageError
 from tinyet.files.model_name import interface
 from tinyet.memory.fusion import FusionGroup, Run
 from tinyet.memory.plan import MARK, MARK_BYTES
-from tinyet.memory.tile_records import Fill, Take
+from tinyet.memory.tile_records import Fill, Repeat, Take
 from tinyet.messages.text import c_comment, c_string
 from tinyet.ops.region import Region
 from tinyet.opset import (
@@ -163,7 +163,9 @@ def model_files(
         "inputs_used": code.inputs,
         "arena_used": code.pointers.arena_used,
         "steps": code.steps,
-        "taken": next((step for step in code.steps if isinstance(step, StreamView) and step.taken), None),
+        "tiled_input": next(
+            (step for step in code.steps if isinstance(step, FusionGroupView) and step.tiled_input), None
+        ),
         "num_layers": len(deployment.steps),
         "num_events": len(deployment.events),
         "states": list(code.states.values()),
@@ -290,11 +292,11 @@ class _Code:
         self.pointers = Pointers(deployment, name, names)
         self.inputs = [self.pointers.declare(t) for t in self.pointers.inputs_read()]
         calls, fusion_groups = deployment.plan.calls, deployment.plan.fusion_groups
-        taking = (calls.index(found.nodes[0]) for found in fusion_groups if found.taken is not None)
+        taking = (calls.index(found.nodes[0]) for found in fusion_groups if found.tiled_input is not None)
         self.ahead = frozenset(calls[: next(taking, 0)])
         self.inits: list[CallView] = []
         self.made = dict(zip(deployment.steps, made, strict=True))
-        self.steps: list[StepView | StreamView] = []
+        self.steps: list[StepView | FusionGroupView] = []
         for step in deployment.steps:
             fusion_group = deployment.plan.fusion_group(step.node)
             if fusion_group is None:
@@ -336,7 +338,7 @@ class _Code:
         call = self._call(step, inputs, outputs, "    " if ahead else "  ")
         return StepView(step.index, _title(step), _notes(step), pointers, call, ahead)
 
-    def _stream(self, fusion_group: FusionGroup, names: Names) -> StreamView:
+    def _stream(self, fusion_group: FusionGroup, names: Names) -> FusionGroupView:
         """The layers of a stream in one loop."""
         steps = {step.node: step for step in self.deployment.steps if step.node in fusion_group.rules}
         pointers = [
@@ -369,9 +371,10 @@ class _Code:
                     notes = () if any(view.layer == step.index for view in views) else _notes(step)
                     lines = [*rows.behind(action), *behind]
                     views.append(CaseView(number, _title(step), notes, ahead, step.index, call, lines))
-                case Fill():
+                case Fill() | Repeat():
                     title = f"around {self.pointers.names[action.tensor]}"
-                    lines = [rows.fill(action), *behind]
+                    made = rows.fill(action) if isinstance(action, Fill) else rows.repeat(action)
+                    lines = [made, *behind]
                     self.pointers.arena_used |= rows.fills_around(action)
                     views.append(CaseView(number, title, (), ahead, None, None, lines))
                 case Take():
@@ -380,13 +383,15 @@ class _Code:
         for step in steps.values():
             self._init(step)
         first, last = (step.index for step in (steps[fusion_group.nodes[0]], steps[fusion_group.nodes[-1]]))
-        return StreamView(
+        return FusionGroupView(
             title=f"{first} to {last}, row by row: a layer computes rows as soon as there is what they need.",
             notes=tuple(f"{step.index}: {_title(step)}" for step in steps.values()),
             pointers=tuple(pointers),
             kept=tuple(rows.variables),
             starts=(*rows.starts, *sums),
-            taken=self.pointers.names[fusion_group.taken.tensor] if fusion_group.taken is not None else "",
+            tiled_input=self.pointers.names[fusion_group.tiled_input.tensor]
+            if fusion_group.tiled_input is not None
+            else "",
             ahead=fusion_group.nodes[0] in self.ahead,
             code_type="uint8_t" if len(numbers) <= 256 else "uint16_t",
             order=order_lines(done),
@@ -483,7 +488,7 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
         text = f"{pointers.names[tensor]}: {tensor.type}" + (f", {form}" if form else "")
         if tensor in over:
             text += f", over {' and '.join(pointers.names[t] for t in over[tensor])} row by row"
-        window = plan.window(tensor)
+        window = plan.line_buffer(tensor)
         text += ", stacked" if window is not None and window.stacked else ""
         rows.append((life.first, ArenaRow(at, plan.extent(tensor), alive(life.first, life.last), text)))
     for fusion_group in plan.fusion_groups:

@@ -32,7 +32,7 @@ class Pointers:
         self.scratch = {s: shared or names.unique(f"scratch_{s.index}") for s in steps}
         self._declared: set[Tensor | str] = set()
         self._computed = {t for s in deployment.steps for t in s.node.outputs}
-        taken = [s.taken for s in deployment.plan.fusion_groups if s.taken is not None]
+        taken = [s.tiled_input for s in deployment.plan.fusion_groups if s.tiled_input is not None]
         # An input that comes by rows is written here, under the one name that layers read.
         self._computed |= {each.tensor for each in taken}
         self._given = {each.input for each in taken}

@@ -49,7 +49,7 @@ def tflm_files(deployment: Deployment, facts: ModelFacts) -> dict[str, str]:
 
     Raises UsageError: the model takes its input row by row, which TFLM has no call for.
     """
-    if facts.taken is not None:
+    if facts.tiled_input is not None:
         raise UsageError(
             "a model that takes its input row by row cannot be called as one of TensorFlow Lite Micro",
             "--tflm-header",

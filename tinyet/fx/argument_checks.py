@@ -12,7 +12,7 @@ from torch.export import ExportedProgram
 
 from tinyet.errors import UsageError
 from tinyet.errors.arguments import described
-from tinyet.files.sniffing import foreign_error
+from tinyet.files.sniffing import sniffed_error
 
 _TAKES = "a model is an nn.Module, or what torch.export.export made of one"
 
@@ -78,5 +78,5 @@ def _of_file(path: Path) -> UsageError:
     }
     hint = known.get(path.suffix)
     if hint is None and path.is_file():
-        return foreign_error(path)
+        return sniffed_error(path)
     return UsageError("the model is the path of a file, not a module", str(path), hint or _TAKES)

@@ -26,7 +26,7 @@ from torch.utils import _pytree as pytree
 from tinyet.errors import DynamicShape, ModelError, bullet_list
 from tinyet.fx.decompose import decompose
 from tinyet.fx.examples import Example, Inputs, check_inputs, example_of
-from tinyet.fx.known_indices import settle_places
+from tinyet.fx.known_indices import fold_known_indices
 from tinyet.fx.log_filter import quiet
 from tinyet.fx.module_snapshot import left_as_found
 from tinyet.fx.mutable_buffers import put_back, take_out
@@ -264,7 +264,7 @@ def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram
     stamp(module.graph, root)
     kept = take_out(module)
     normalize(module)
-    settle_places(module)
+    fold_known_indices(module)
     gather_loops(module)
     keep_recurrent(module)
     stamp(module.graph, root)

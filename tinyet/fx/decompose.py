@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch._C import DispatchKey
 from torch._export import utils
+from torch._ops import OperatorBase
 from torch.export import ExportedProgram
 
 from tinyet.fx.expansions import SPELLED
@@ -78,8 +80,32 @@ def _operators_listed_once() -> Iterator[None]:
         utils._materialize_cpp_cia_ops = _LIST_OPERATORS
 
 
+@contextmanager
+def _kernels_noted_quickly() -> Iterator[None]:
+    """torch notes eleven thousand kernels for one decomposition, and builds the types of two annotations for each: more
+    than half of the time that noting takes. Here are none."""
+    original = OperatorBase.py_impl
+
+    def py_impl(self: OperatorBase, key: Any) -> Any:
+        if type(key) is not DispatchKey or key == DispatchKey.Python or key in self.py_kernels:
+            return original(self, key)
+
+        def note(kernel: Any) -> Any:
+            self.py_kernels[key] = kernel
+            self._dispatch_cache.clear()
+            return kernel
+
+        return note
+
+    OperatorBase.py_impl = py_impl  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        OperatorBase.py_impl = original  # type: ignore[method-assign]
+
+
 def decompose(program: ExportedProgram) -> ExportedProgram:
     """The program, functional, of core ATen operators and those of `KEPT_WHOLE`. Raises what torch raises."""
-    with _operators_listed_once():
+    with _operators_listed_once(), _kernels_noted_quickly():
         core: ExportedProgram = program.run_decompositions(decomposition_table())
     return core

@@ -82,7 +82,7 @@ class _Call:
         return x if same else self.make(aten.reshape.default, x, list(shape))
 
 
-def settle_places(module: fx.GraphModule) -> None:
+def fold_known_indices(module: fx.GraphModule) -> None:
     """In place. Nodes that it cannot put otherwise stay as they are. Node `val` metadata must be there."""
     _values_by_places(module)
     for node in list(module.graph.nodes):

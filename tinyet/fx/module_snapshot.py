@@ -34,7 +34,7 @@ _DICTS_OF_A_MODULE = ("_parameters", "_buffers", "_modules")
 @dataclass(frozen=True, eq=False)
 class Change:
     """One thing that is not as it was. path: as a user would write it behind `self.`; put: makes it so again, on what
-    was restored; is_there: whether it is otherwise than remembered now; written: into a tensor or an array; put_late:
+    was restored; is_there: whether it is otherwise than memoize now; written: into a tensor or an array; put_late:
     of a whole number, puts what it may be after many calls; buffer: into a buffer of a module, or one in its place."""
 
     path: str

@@ -3,7 +3,7 @@
 
 torch.export takes what a module holds for constants: `self.h = f(x, self.h)` would be frozen as it was at the first
 call. What `forward()` changes is harmless where no output depends on it: a position code that is made at the first
-call, a value kept for a debugger, a counter. Buffers are no constants to it: `keeping`.
+call, a value kept for a debugger, a counter. Buffers are no constants to it: `mutable_buffers`.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Origin:
     """The debug handle: which line of the user's Python asked for this computation.
 
     `text` is that line; where no line is the user's (a layer of an nn.Sequential, which torch itself calls), it says
-    which layer. `key` is the name that the value had in the exported graph; it ties an integer node to its float twin.
+    which layer. `key` is the name that the value had in the exported graph; it ties an integer node to its float graph.
     All are cut to what a file may hold (MAX_TEXT).
     """
 

@@ -374,7 +374,7 @@ def check_plan(
         if fusion_group is not None:
             if node is fusion_group.nodes[0]:
                 steps += tile_steps(plan, fusion_group, span, scratch, align, scratch_align)
-                if fusion_group.taken is not None:
+                if fusion_group.tiled_input is not None:
                     # The image may be dropped at any row: until its last one the states are what they were before it.
                     states = tuple(span(state.value) for state in graph.states)
                     steps.append(Access("the end of the rows", states, ()))
@@ -413,15 +413,15 @@ def check_plan(
     given = {
         node
         for fusion_group in plan.fusion_groups
-        if fusion_group.taken is not None
-        for node in fusion_group.taken.views
+        if fusion_group.tiled_input is not None
+        for node in fusion_group.tiled_input.views
     }
     for node in given:
         _check_view(node, op_of(node))
     elided = set(plan.elided) - given
     aliases = [a for node in plan.order if node in elided for a in _aliases(node, span, op_of(node))]
     aliases += [alias for fusion_group in plan.fusion_groups for alias in tile_aliases(fusion_group)]
-    inputs = [span(t) for t in graph.inputs if plan.window(t) is None]
+    inputs = [span(t) for t in graph.inputs if plan.line_buffer(t) is None]
     outputs = [span(t) for t in dict.fromkeys(graph.outputs)]
     # Set when a run begins, and when the next one does.
     marks = [] if plan.mark is None else [Span(MARK, plan.mark, MARK_BYTES, MARK_BYTES)]

@@ -11,7 +11,8 @@ from tinyet.ir import Node, Tensor
 from tinyet.memory.accesses import Access, Alias, Copy, Piece, Span
 from tinyet.memory.fusion import FusionGroup, Move, Run, Shift
 from tinyet.memory.plan import MemoryPlan
-from tinyet.memory.tile_records import Fill, Place, Take
+from tinyet.memory.tile_records import Fill, Place, Repeat, Take
+from tinyet.opset import TileMap
 
 
 def _row(tensor: Tensor, row: int) -> str:
@@ -26,6 +27,22 @@ def _row_bytes(tensor: Tensor) -> int:
 def _left(tensor: Tensor, tiles: int) -> str:
     """The sums that so many tiles of a reducing layer leave for the next one."""
     return f"what {tiles} tiles make of {tensor.name}"
+
+
+def _padding(fusion_group: FusionGroup, tensor: Tensor, value: int | str) -> None:
+    """Raise InternalError if a layer that reads a tensor has other rows around it."""
+    for node, rule in fusion_group.rules.items():
+        if (
+            any(node.input(i) is tensor for i in rule.inputs)
+            and _pads(node, rule, tensor)
+            and rule.fill != value
+        ):
+            raise InternalError(f"around {tensor.name} is {value}, not {rule.fill}", "memory planner")
+
+
+def _pads(node: Node, rule: TileMap, tensor: Tensor) -> bool:
+    last = ((rule.tiles(node) or 0) - 1) * rule.stride - rule.before + rule.window
+    return rule.before > 0 or last > tensor.shape[1]
 
 
 def tile_aliases(fusion_group: FusionGroup) -> list[Alias]:
@@ -96,8 +113,19 @@ def tile_steps(
                 if not above and first < tensor.shape[1]:
                     raise InternalError(f"row {first} of {tensor.name} is set to {value}", "memory planner")
                 next_row[tensor] += 0 if above else count
+                _padding(fusion_group, tensor, value)
                 spans = several(tensor, first, count, place)
                 steps.append(Access(f"around {tensor.name}", (), tuple(spans)))
+            case Repeat(tensor, place, count, above):
+                first, source = (-count, 0) if above else (next_row[tensor], tensor.shape[1] - 1)
+                if not above and first < tensor.shape[1]:
+                    raise InternalError(f"row {first} of {tensor.name} is a copy", "memory planner")
+                next_row[tensor] += 0 if above else count
+                _padding(fusion_group, tensor, "edge")
+                beside = Place(place.slot + (count if above else -1), place.start)
+                spans = several(tensor, first, count, place)
+                read_row = several(tensor, source, 1, beside)
+                steps.append(Access(f"the edge of {tensor.name}", tuple(read_row), tuple(spans)))
             case Take(tensor, place):
                 spans = several(tensor, next_row[tensor], 1, place)
                 steps.append(Access(f"rows of {tensor.name}", (), tuple(spans)))
@@ -150,10 +178,12 @@ def tile_steps(
                 done[node] += 1
                 next_row[output] += rule.out
     if (
-        fusion_group.taken is not None
-        and next_row[fusion_group.taken.tensor] < fusion_group.taken.tensor.shape[1]
+        fusion_group.tiled_input is not None
+        and next_row[fusion_group.tiled_input.tensor] < fusion_group.tiled_input.tensor.shape[1]
     ):
-        raise InternalError(f"not all rows of {fusion_group.taken.tensor.name} are taken", "memory planner")
+        raise InternalError(
+            f"not all rows of {fusion_group.tiled_input.tensor.name} are taken", "memory planner"
+        )
     for node, count in done.items():
         if count != fusion_group.rules[node].tiles(node):
             raise InternalError(f"{node.op} is computed {count} times by rows", "memory planner")

@@ -20,7 +20,7 @@ MayStride = Callable[[Node, Tensor, int], bool]
 """Whether a node's kernel can read or write one of its tensors with a pixel every so many bytes, more than it has."""
 
 
-def no_stride(_node: Node, _tensor: Tensor, _pitch: int) -> bool:
+def no_stride(_node: Node, _tensor: Tensor, _pixel_stride: int) -> bool:
     """Of kernels that all want their pixels one after another."""
     return False
 

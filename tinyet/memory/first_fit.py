@@ -70,10 +70,10 @@ _REPAIRS = 32
 def first_fit(
     group: Sequence[Buffer], interference: Sequence[Sequence[Neighbor]], order: Sequence[int]
 ) -> list[int]:
-    """Place in `order`, each buffer at the lowest offset that its rivals leave.
+    """Place in `order`, each buffer at the lowest offset that those which interfere leave.
 
-    A rival at r forbids the offsets strictly between r less the gap from this buffer to the rival, and r plus the gap
-    from the rival to this buffer.
+    An interfering buffer at r forbids the offsets strictly between r less the gap from this buffer to it, and r plus
+    the gap from it to this buffer.
     """
     offsets: list[int | None] = [None] * len(group)
     for i in order:

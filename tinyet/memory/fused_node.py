@@ -12,7 +12,7 @@ import numpy as np
 
 from tinyet.errors import InternalError
 from tinyet.ir import Attrs, DType, Graph, Node, Shape, Tensor, TensorType
-from tinyet.memory.fusion import FusionGroup, RowBuffer, Run
+from tinyet.memory.fusion import FusionGroup, LineBuffer, Run
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
 from tinyet.memory.timeline import AccessSchedule, Inner
 from tinyet.opset import Op
@@ -27,7 +27,7 @@ class Border:
     start: its first byte, counted from that of the tensor.
     """
 
-    rows: RowBuffer
+    rows: LineBuffer
     bytes: Tensor
     start: int
 
@@ -80,9 +80,9 @@ def with_fused_nodes(
     """
     nodes: dict[Node, Node] = {}
     for found in fusion_groups:
-        kept = () if found.taken is None else tuple(state.value for state in graph.states)
+        kept = () if found.tiled_input is None else tuple(state.value for state in graph.states)
         nodes.update(dict.fromkeys(found.nodes, _fused_node(found, kept, scratch, scratch_align)))
-    taken = [found.taken for found in fusion_groups if found.taken is not None]
+    taken = [found.tiled_input for found in fusion_groups if found.tiled_input is not None]
     inputs = tuple(t for t in graph.inputs if all(t is not each.input for each in taken))
     views = {node for each in taken for node in each.views}
     wanted: dict[Node, set[Node]] = {}
@@ -108,7 +108,7 @@ def _fused_node(
     made = dict.fromkeys(t for node in found.nodes for t in node.outputs)
     there = {
         *made,
-        *([] if found.taken is None else [found.taken.tensor]),
+        *([] if found.tiled_input is None else [found.tiled_input.tensor]),
     }  # an input that comes by rows is in a window
     read = [t for node in found.nodes for t in node.inputs if t is not None and t not in there]
     whole = [t for t in made if t not in found.rows or not found.rows[t].window]
@@ -134,7 +134,7 @@ def stacked_heights(fusion_group: FusionGroup, scratch: Mapping[Node, int], alig
     )
 
 
-def _borders(fusion_group: FusionGroup, rows: RowBuffer, highest: int) -> list[Border]:
+def _borders(fusion_group: FusionGroup, rows: LineBuffer, highest: int) -> list[Border]:
     found = []
     size = rows.tensor.type.bytes
     stacked_buffers = highest - size if rows.tensor is fusion_group.base else 0
@@ -189,7 +189,7 @@ def access_schedule_of(
             behind_border = _from_start(rows) - rows.above * rows.row_bytes
             needed[tensor] = np.clip(behind_border, 0, tensor.type.bytes)
     inner = []
-    for window in found.windows:
+    for window in found.line_buffers:
         if not window.stacked:
             low, high = window.first * window.row_bytes, window.behind * window.row_bytes
             inner.append(Inner(rows_name(window.tensor), low, high, window.bytes, align))
@@ -214,7 +214,7 @@ def _apart(fusion_group: FusionGroup, node: Node) -> bool:
     return fusion_group.rules[node].reduces or not fusion_group.stacked_buffers
 
 
-def _from_start(rows: RowBuffer) -> Bytes:
+def _from_start(rows: LineBuffer) -> Bytes:
     """The first byte of a whole tensor and its borders that is still read at each action or later, counted from the
     first of the border above."""
     held = rows.behind > rows.first
@@ -269,7 +269,7 @@ def with_layers(
         if found is None:
             continue
         whole = Lifetime(start, start + len(found.nodes) - 1)
-        for window in found.windows:
+        for window in found.line_buffers:
             lifetimes[window.tensor] = whole
             if not window.stacked or (window.tensor is found.stacked_buffers[0] and found.base is None):
                 name = rows_name(window.tensor)
@@ -279,12 +279,14 @@ def with_layers(
                 blocks.append(Block(name, offsets[name], size, whole))
         for tensor in found.stacked_buffers:
             storage[tensor] = storage[found.stacked_buffers[0]]
-        if found.taken is not None:
-            storage |= dict.fromkeys(found.taken.names, storage[found.taken.tensor])
-            lifetimes |= dict.fromkeys(found.taken.names, whole)
+        if found.tiled_input is not None:
+            storage |= dict.fromkeys(found.tiled_input.names, storage[found.tiled_input.tensor])
+            lifetimes |= dict.fromkeys(found.tiled_input.names, whole)
         with_scratch = [n for n in found.nodes if scratch.get(n, 0)]
         areas |= {n: offsets[scratch_name(n)] for n in with_scratch if _apart(found, n)}
-    views = tuple(node for found in fusion_groups if found.taken is not None for node in found.taken.views)
+    views = tuple(
+        node for found in fusion_groups if found.tiled_input is not None for node in found.tiled_input.views
+    )
     return replace(
         plan,
         order=(*views, *(layer for node in plan.order for layer in _layers(node))),

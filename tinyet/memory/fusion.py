@@ -2,13 +2,13 @@
 """Layers computed tile by tile, together, so that the values between them are never whole.
 
 A fusion group runs some successive calls in a loop: whenever a layer has the rows that its next rows need, it
-computes these, the last layer first, so that no row waits longer than it must. Values between its layers live in
-windows: rows that lie one after another, the oldest at the start; when that is not needed any more, the others move
+computes these, the last layer first, so that no row waits longer than it must. Values between its layers live in line
+buffers: rows that lie one after another, the oldest at the start; when that is not needed any more, the others move
 there. So each layer finds its rows where it found the last ones, without gaps, and any kernel can compute a tile: it
 is a layer of few rows. Nothing is computed twice.
 
-Windows have places of their own, or are stacked, one directly behind the other: they take no more than the rows that
-are there at a time, and move more.
+Line buffers have places of their own, or are stacked, one directly behind the other: they take no more than the rows
+that are there at a time, and move more.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tinyet.ir import Node, Tensor
 from tinyet.memory.tile_records import (
     Action,
     Fill,
+    LineBuffer,
     Move,
     Place,
-    RowBuffer,
     Run,
     Shift,
     Take,
-    Taken,
+    TiledInput,
     row_bytes,
 )
 from tinyet.opset import TileMap
@@ -36,13 +36,13 @@ __all__ = [
     "Action",
     "Fill",
     "FusionGroup",
+    "LineBuffer",
     "Move",
     "Place",
-    "RowBuffer",
     "Run",
     "Shift",
     "Take",
-    "Taken",
+    "TiledInput",
     "row_bytes",
 ]
 
@@ -54,20 +54,20 @@ _COUNTS = 5
 @dataclass(frozen=True, eq=False)
 class FusionGroup:
     """nodes: the calls, in order. rules: how each is computed by rows. actions: all that is done, in order.
-    rows: of every tensor that is read or written by rows. stacked_buffers: the windows in it, the lowest first;
-    heights: its bytes at each action. taken: the value that comes from the caller row by row, where one does.
+    rows: of every tensor that is read or written by rows. stacked_buffers: the line buffers in it, the lowest first;
+    heights: its bytes at each action. tiled_input: the value that comes from the caller row by row, where one does.
     """
 
     nodes: tuple[Node, ...]
     rules: Mapping[Node, TileMap]
     actions: tuple[Action, ...]
-    rows: Mapping[Tensor, RowBuffer]
+    rows: Mapping[Tensor, LineBuffer]
     stacked_buffers: tuple[Tensor, ...]
     heights: Bytes
-    taken: Taken | None
+    tiled_input: TiledInput | None
 
     @property
-    def windows(self) -> tuple[RowBuffer, ...]:
+    def line_buffers(self) -> tuple[LineBuffer, ...]:
         return tuple(rows for rows in self.rows.values() if rows.window)
 
     @property
@@ -79,10 +79,10 @@ class FusionGroup:
             else None
         )
 
-    def passing(self, tensor: Tensor) -> RowBuffer | None:
-        """The window that a tensor passes through, where it is never there as a whole."""
-        if self.taken is not None and tensor in self.taken.names:
-            tensor = self.taken.tensor
+    def passing(self, tensor: Tensor) -> LineBuffer | None:
+        """The line buffer that a tensor passes through, where it is never there as a whole."""
+        if self.tiled_input is not None and tensor in self.tiled_input.names:
+            tensor = self.tiled_input.tensor
         rows = self.rows.get(tensor)
         return rows if rows is not None and rows.window else None
 
@@ -98,7 +98,7 @@ class FusionGroup:
     @property
     def kept_bytes(self) -> int:
         """Static memory beside the arena, with pointers of 32 bits: the position from push to push of rows."""
-        if self.taken is None:
+        if self.tiled_input is None:
             return 0
         places = sum(
             not rows.window and not rows.stacked

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact search for the offsets of buffers with gaps: which of two rivals is above the other, pair by pair.
+"""Exact search for the offsets of buffers with gaps: which of two interfering buffers is above the other, pair by pair.
 
 A decision "b is above a" says `offset[b] >= offset[a] + gap(a, b)`. The least offsets that fulfil all decisions are
 the longest paths in the graph of decisions, rounded up to alignments; they are found by raising offsets until nothing
 changes. In the same way the greatest offsets within a capacity are found by lowering them from the top. A decision
 that leaves a buffer no offset between the two is taken back, and one whose opposite would is taken at once.
 
-The search is complete for gaps of any sign: a placement has, for each pair of rivals, one of the two decisions true. A
-node of the search whose least offsets keep all pairs apart is a placement. Any other node has a pair that they do not
-keep apart, and one of its two decisions holds in each placement that the node stands for; the node branches into
-these two. So no placement is lost, each branch decides one pair more, and the search ends. (An order of offsets, each
-buffer as low as those before it allow, would not do: with a gap below 0 a buffer may rest on one that starts higher.)
+The search is complete for gaps of any sign: a placement has, for each interfering pair, one of the two decisions
+true. A node of the search whose least offsets keep all pairs apart is a placement. Any other node has a pair that
+they do not keep apart, and one of its two decisions holds in each placement that the node stands for; the node
+branches into these two. So no placement is lost, each branch decides one pair more, and the search ends. (An order of
+offsets, each buffer as low as those before it allow, would not do: with a gap below 0 a buffer may rest on one that
+starts higher.)
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from tinyet.memory.buffers import Buffer, Neighbor, align_up
 
 @dataclass(slots=True)
 class _Pair:
-    """Two rivals: b is `above` bytes or more from the start of a, or a `below` bytes or more from that of b."""
+    """Two interfering buffers: b is `above` bytes or more from the start of a, or a `below` bytes or more from that
+    of b."""
 
     a: int
     b: int
@@ -46,7 +48,8 @@ _PAIRS = 3
 
 
 class GapSearch:
-    """Depth-first search over which of two rivals is above the other; the pair with least room is decided first."""
+    """Depth-first search over which of two interfering buffers is above the other; the pair with least room is
+    decided first."""
 
     def __init__(self, group: Sequence[Buffer], interference: Sequence[Sequence[Neighbor]]) -> None:
         self.group = group

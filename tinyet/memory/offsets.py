@@ -151,9 +151,9 @@ class _Group:
         order."""
         self._members = members
         self._gapped = bool(narrowed(members, gaps))
-        self._rivals = interference(members, gaps)
+        self._interference = interference(members, gaps)
         self._least = lower_bound(members, gaps)  # the smallest peak that is not excluded
-        self._best = greedy(members, self._rivals, [position[b.name] for b in members], goal)
+        self._best = greedy(members, self._interference, [position[b.name] for b in members], goal)
 
     @property
     def peak(self) -> int:
@@ -170,13 +170,15 @@ class _Group:
 
     def improve(self, goal: int, budget: int) -> int:
         """Search for a better placement; returns the steps taken."""
-        search = GapSearch(self._members, self._rivals) if self._gapped else SectionSearch(self._members)
+        search = (
+            GapSearch(self._members, self._interference) if self._gapped else SectionSearch(self._members)
+        )
         left = budget
         if len(self._members) <= _SMALL:
             left -= self._settle(search, goal, budget // 30)
         floor = max(self._least, goal)
         if self.peak > floor:
-            self._best, steps = improve(self._members, self._rivals, self._best, floor, 2 * budget // 3)
+            self._best, steps = improve(self._members, self._interference, self._best, floor, 2 * budget // 3)
             left -= steps
         return budget - left + self._settle(search, goal, left)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
-from tinyet.memory.fusion import FusionGroup, RowBuffer
+from tinyet.memory.fusion import FusionGroup, LineBuffer
 from tinyet.memory.tile_records import Place
 from tinyet.opset import DataLayout
 
@@ -31,7 +31,7 @@ class Lifetime:
 
 @dataclass(frozen=True)
 class Block:
-    """One piece of the arena, in bytes: a tensor and its views, or windows, or in-place results."""
+    """One piece of the arena, in bytes: a tensor and its views, or line buffers, or in-place results."""
 
     name: str
     offset: int
@@ -128,23 +128,23 @@ class MemoryPlan:
         found = self.fusion_group(node)
         return 1 if found is None else found.runs(node)
 
-    def row_offset(self, rows: RowBuffer, place: Place) -> int:
+    def row_offset(self, rows: LineBuffer, place: Place) -> int:
         """Byte offset in the arena of a row of a fusion group's tensor."""
         return self.offset(rows.tensor) + place.start + (place.slot - rows.above) * rows.row_bytes
 
-    def window(self, tensor: Tensor) -> RowBuffer | None:
+    def line_buffer(self, tensor: Tensor) -> LineBuffer | None:
         """The window that a tensor passes through, where it is never there as a whole."""
         found = (fusion_group.passing(tensor) for fusion_group in self.fusion_groups)
         return next((rows for rows in found if rows is not None), None)
 
-    def taken_rows(self, tensor: Tensor) -> RowBuffer | None:
+    def input_line_buffer(self, tensor: Tensor) -> LineBuffer | None:
         """The window of a graph's input that comes from the caller row by row; None for all others."""
-        taken = any(s.taken is not None and tensor is s.taken.input for s in self.fusion_groups)
-        return self.window(tensor) if taken else None
+        taken = any(s.tiled_input is not None and tensor is s.tiled_input.input for s in self.fusion_groups)
+        return self.line_buffer(tensor) if taken else None
 
     def form(self, tensor: Tensor) -> str:
         """The layout of a tensor in words; empty for row-major without gaps."""
-        window = self.window(tensor)
+        window = self.line_buffer(tensor)
         if window is not None:
             return f"{window.slots} of {window.tensor.shape[1]} rows at a time"
         found = self.data_layout(tensor)
@@ -154,7 +154,7 @@ class MemoryPlan:
 
     def extent(self, tensor: Tensor) -> int:
         """Bytes from the tensor's first one to behind its last; of the window that it passes through."""
-        window = self.window(tensor)
+        window = self.line_buffer(tensor)
         if window is not None:
             return window.bytes
         run, pixel_stride = _pixel(tensor), self.pixel_stride(tensor)

@@ -50,6 +50,16 @@ class Fill:
 
 
 @dataclass(frozen=True)
+class Repeat:
+    """Padding rows become copies of the image's row beside them: `rows` of them, above its first or below its last."""
+
+    tensor: Tensor
+    target: Place
+    rows: int
+    above: bool
+
+
+@dataclass(frozen=True)
 class Take:
     """The next row of the fusion group's first value comes from the caller."""
 
@@ -58,7 +68,7 @@ class Take:
 
 
 @dataclass(frozen=True, eq=False)
-class Taken:
+class TiledInput:
     """The value whose rows come from the caller. input: the graph's; views: of it, one of another; a fusion group
     takes the last one: the caller gives rows of that."""
 
@@ -86,11 +96,11 @@ class Run:
     writes: Place
 
 
-Action = Run | Fill | Take | Move | Shift
+Action = Run | Fill | Repeat | Take | Move | Shift
 
 
 @dataclass(frozen=True, eq=False)
-class RowBuffer:
+class LineBuffer:
     """The form of a tensor of a fusion group: a window of `slots` rows, or whole, with room for `above` rows
     before its first and `below` behind its last. At each action the slots from `first` up to `behind` are in use.
 

@@ -90,17 +90,17 @@ def access_schedule(node: Node, access_order: AccessOrders) -> AccessSchedule | 
             continue
         if said.written[-1] != node.output.type.bytes or said.needed[-1] > tensor.type.bytes:
             raise InternalError(
-                f"the sweep of {node.op} through {tensor.name} does not fit its tensors", node.where
+                f"the access order of {node.op} through {tensor.name} does not fit its tensors", node.where
             )
         found.setdefault(tensor, []).append(said)
-    swept = {tensor: all_ for tensor, all_ in found.items() if tensor not in silent}
-    if not swept:
+    ordered = {tensor: all_ for tensor, all_ in found.items() if tensor not in silent}
+    if not ordered:
         return None
     # The byte before `written` is written in the first step that goes as far.
-    written = np.unique(np.concatenate([s.written for each in swept.values() for s in each]))
+    written = np.unique(np.concatenate([s.written for each in ordered.values() for s in each]))
     needed = {
         tensor: np.minimum.reduce([s.needed[np.searchsorted(s.written, written)] for s in each])
-        for tensor, each in swept.items()
+        for tensor, each in ordered.items()
     }
     # When the call begins all inputs are there as a whole, and nothing is written: scratch memory lies over neither.
     begun = {tensor: np.concatenate([[0], each]) for tensor, each in needed.items()}
@@ -109,7 +109,7 @@ def access_schedule(node: Node, access_order: AccessOrders) -> AccessSchedule | 
 
 
 class Timeline:
-    """The calls of an order of execution, in moments: each has as many as its course has steps.
+    """The calls of an order of execution, in moments: each has as many as its access schedule has steps.
 
     -1 is the moment before the first call, as `Lifetime` has it.
     """
@@ -154,13 +154,13 @@ class Timeline:
         """Of a block whose tensors' moments are known."""
         pieces = _Pieces(aliases, root)
         changes = {*pieces.written.tolist(), *pieces.used.tolist()}
-        swept = {p for p in changes if 0 <= p < len(self.calls) and self.calls[p] in self.access_schedules}
+        ordered = {p for p in changes if 0 <= p < len(self.calls) and self.calls[p] in self.access_schedules}
         stops = sorted(
-            {*pieces.written.tolist(), *(pieces.used + 1).tolist(), *swept, *(p + 1 for p in swept)}
+            {*pieces.written.tolist(), *(pieces.used + 1).tolist(), *ordered, *(p + 1 for p in ordered)}
         )
         found: list[tuple[Bytes, Bytes, Bytes]] = []
         for position in stops[:-1]:
-            if position in swept:
+            if position in ordered:
                 low, high = pieces.living(aliases, position, self.access_schedules[self.calls[position]])
             else:
                 low, high = pieces.hull((pieces.written <= position) & (position <= pieces.used))
@@ -217,7 +217,7 @@ class _Pieces:
     def living(
         self, aliases: AliasSets, position: int, access_schedule: AccessSchedule
     ) -> tuple[Bytes, Bytes]:
-        """From the first living byte to the last at each step of a call that has a course."""
+        """From the first living byte to the last at each step of a call that has an access schedule."""
         alive = (self.written <= position) & (position <= self.used)
         fresh, dying = alive & (self.written == position), alive & (self.used == position)
         low, high = (np.repeat(each, len(access_schedule)) for each in self.hull(alive & ~fresh & ~dying))

@@ -3,7 +3,7 @@
 order, float32.
 
 Every function takes and gives float32 arrays of one shape and rounds after each operation, so that host and
-device agree bit for bit. Comments on the mathematics stand in the C file. Where C returns early, the twin
+device agree bit for bit. Comments on the mathematics stand in the C file. Where C returns early, the reference
 computes all elements, those at risk with a harmless argument, and selects.
 """
 

@@ -106,37 +106,38 @@ def requantize(acc: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLi
     return round_shift(high_mul(shifted, multiplier), right)
 
 
-Rounding = Literal["twice", "even"]
-"""Rounding of an exact sum to an output: `twice`, by `requantize` (or `requantize_64`), the specification of LiteRT;
-or `even`, by `requantize_even`, as the integer operators of ONNX Runtime round."""
+Rounding = Literal["double", "half_even"]
+"""Rounding of an exact sum to an output: `double`, by `requantize` (or `requantize_64`), the specification of LiteRT;
+or `half_even`, by `requantize_half_even`, as the integer operators of ONNX Runtime round."""
 
-LayerRounding = Literal["twice", "even", "short"]
-"""Of a convolution: `short` is of int16 values whose sums have 32 bits, and are rounded as those of int8."""
+LayerRounding = Literal["double", "half_even", "int32_accumulator"]
+"""Of a convolution. `int32_accumulator`: sums of int16 values have 32 bits, and are rounded as those of int8."""
 
-ElementRounding = Literal["twice", "even", "even_u8"]
+ElementRounding = Literal["double", "half_even", "half_even_u8"]
 """Of a sum or product of two elements. ONNX Runtime adds the output's zero point in float32, before it rounds; so there
-is another result for int8 and, with values and zero points larger by 128, for uint8 (`even_u8`)."""
+is another result for int8 and, with values and zero points larger by 128, for uint8 (`half_even_u8`)."""
 
-QuantizeRounding = Literal["away", "even", "even_sum", "even_sum_u8"]
-"""Rounding of a real number to an int8. `away`: halves away from zero, then the zero point; the specification of
-LiteRT. `even`: halves to even, then the zero point; ONNX's QuantizeLinear. `even_sum`, and of uint8 `even_sum_u8`:
-the zero point is added in float32, and the sum rounded to even; inside ONNX Runtime's integer operators."""
+QuantizeRounding = Literal["half_away", "half_even", "half_even_sum", "half_even_sum_u8"]
+"""Rounding of a real number to an int8. `half_away`: halves away from zero, then the zero point; the specification of
+LiteRT. `half_even`: halves to even, then the zero point; ONNX's QuantizeLinear. `half_even_sum`, and of uint8
+`half_even_sum_u8`: the zero point is added in float32, and the sum rounded to even; inside ONNX Runtime's integer
+operators."""
 
 
-def nearest_even(values: npt.ArrayLike) -> Int64:
+def round_half_even(values: npt.ArrayLike) -> Int64:
     """The nearest integers of float32 values, halves to even, cut off at -1024 and 1024: what lies beyond saturates
     every int8, from any zero point on. `tinyet_round_half_even` in C."""
     return np.rint(np.clip(np.asarray(values, np.float32), -1024, 1024)).astype(np.int64)
 
 
-def requantize_even(acc: npt.ArrayLike, factor: npt.ArrayLike) -> Int64:
+def requantize_half_even(acc: npt.ArrayLike, factor: npt.ArrayLike) -> Int64:
     """acc * factor in float32, to nearest, halves to even: ONNX Runtime's MlasRequantizeOutput, and before it rounds an
     integer of more than 24 bits to float32.
 
     acc: int32 values, any shape; factor: float32, a scalar or broadcastable (per channel: the last axis).
     """
     with np.errstate(over="ignore"):
-        return nearest_even(np.asarray(acc, np.int64).astype(np.float32) * np.asarray(factor, np.float32))
+        return round_half_even(np.asarray(acc, np.int64).astype(np.float32) * np.asarray(factor, np.float32))
 
 
 MAX_SHIFT_64 = 7
@@ -146,7 +147,7 @@ SUM_BITS_64 = 47
 """requantize_64 takes sums of magnitude below 2**47, so that the product with 15 bits fits in 64."""
 
 
-def short_multiplier(multiplier: npt.ArrayLike) -> Int64:
+def reduced_multiplier(multiplier: npt.ArrayLike) -> Int64:
     """A 31-bit multiplier as a 15-bit one: nearest, halves upward, saturated to 32767."""
     wide = np.asarray(multiplier, np.int64)
     return np.asarray(np.minimum((wide + (1 << 15)) >> 16, 0x7FFF), np.int64)
@@ -159,7 +160,7 @@ def requantize_64(acc: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.Arra
     acc: below 2**SUM_BITS_64 in magnitude; multiplier, shift: as requantize has them, shift at most MAX_SHIFT_64.
     """
     total = 15 - np.asarray(shift, np.int64)
-    product = np.asarray(acc, np.int64) * short_multiplier(multiplier)
+    product = np.asarray(acc, np.int64) * reduced_multiplier(multiplier)
     return np.asarray((product + (np.int64(1) << (total - 1))) >> total, np.int64)
 
 

@@ -19,13 +19,13 @@ from tinyet.boards import Board, load_board
 from tinyet.build.tree import is_project
 from tinyet.compiler import DumpTo, Progress, compiled, float_layers, require_answers, require_integer
 from tinyet.data import Data, read_data
-from tinyet.data.watched import Watched, doubts_of, watch
+from tinyet.data.watched import Watched, data_warnings_of, watch
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import deploy
 from tinyet.errors import IdleOptions, TinyetWarning, UsageError
 from tinyet.errors.arguments import OverTime, path_given
 from tinyet.files.model_name import check_name
-from tinyet.files.sniffing import foreign_error
+from tinyet.files.sniffing import sniffed_error
 from tinyet.importers.onnx.read import read_file as read_onnx
 from tinyet.ir import DType, Note
 from tinyet.messages.stages import stage
@@ -166,7 +166,7 @@ def kind_of(path: str) -> str:
     if not place.is_file():
         raise UsageError(f"there is no file {place}", hint=f"tinyet: {_KINDS}")
     if place.suffix not in _READERS:
-        raise foreign_error(place)
+        raise sniffed_error(place)
     return place.suffix
 
 
@@ -195,8 +195,8 @@ def read(model: str, options: ModelOptions) -> Opened:
     if options.board is not None:
         target = load_board(options.board).target
         deploy(program.graph, target, delegates_or_default(options.delegates))
-    doubts = doubts_of(program.inputs, program.outputs, calibrated, evaluation)
-    return Opened(program, evaluation, (*remarks, *doubts))
+    data_warnings = data_warnings_of(program.inputs, program.outputs, calibrated, evaluation)
+    return Opened(program, evaluation, (*remarks, *data_warnings))
 
 
 _Read = tuple[Opened, Watched | None, OverTime | None]

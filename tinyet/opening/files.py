@@ -137,14 +137,14 @@ def _of_floats(
     )
     notes = (*(Note(text) for text in model.notes), *(_named_note(n, module.origins) for n in program.notes))
     titles = [value.name for value in model.inputs]
-    twin = program.float_graph and _named(program.float_graph, module.origins, titles)
+    float_graph = program.float_graph and _named(program.float_graph, module.origins, titles)
     graph = _named(program.graph, module.origins, titles)
     answers = program.answers
     if answers is not None:
         called = {a.where: b.where for a, b in zip(program.graph.nodes, graph.nodes, strict=True)}
         begins = [replace(each, layer=called.get(each.layer) or each.layer) for each in answers.begins]
         answers = replace(answers, begins=tuple(begins))
-    return replace(program, graph=graph, float_graph=twin, notes=notes, answers=answers)
+    return replace(program, graph=graph, float_graph=float_graph, notes=notes, answers=answers)
 
 
 def _named(graph: Graph, origins: Mapping[str, Origin], titles: Sequence[str]) -> Graph:
@@ -169,7 +169,7 @@ def _named_origin(origin: Origin, origins: Mapping[str, Origin]) -> Origin:
     while path and path not in origins:
         path = path.rpartition(".")[0]
     found = origins.get(path)
-    # The key ties an integer node to its float twin.
+    # The key ties an integer node to its float graph.
     return origin if found is None else replace(found, key=origin.key)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 
+from tinyet import opset
 from tinyet.errors import InternalError, TinyetError, UnsupportedShape, UsageError, bullet_list
 from tinyet.ir import Array, Attrs, Graph, Node, Shape, State, Tensor, problems_of, size_complaints, subgraphs
 from tinyet.ir.budget import Budget
@@ -39,7 +40,7 @@ from tinyet.ops import (
     l2_normalize,
     layer_norm,
     linear,
-    linear_once,
+    linear_single_rounding,
     log_softmax,
     lookup,
     lstm,
@@ -85,7 +86,7 @@ from tinyet.ops import (
 from tinyet.ops import slice as slice_
 from tinyet.ops import sum as sum_
 from tinyet.ops.shared import row_sums
-from tinyet.opset import Op, attribute_complaints, complaints, tensor_complaint
+from tinyet.opset import Op, TileMap, TimeAxes, TimeRule, attribute_complaints, complaints, tensor_complaint
 
 OPS: tuple[Op, ...] = (
     adaptive_avg_pool2d.OP,
@@ -116,7 +117,7 @@ OPS: tuple[Op, ...] = (
     l2_normalize.OP,
     layer_norm.OP,
     linear.OP,
-    linear_once.OP,
+    linear_single_rounding.OP,
     log_softmax.OP,
     lookup.OP,
     lstm.OP,
@@ -170,10 +171,12 @@ def op_of(node: Node) -> Op:
     return found
 
 
-# A region is no operator of its own: it holds others, and a delegate brings its kernel. What stands for a tile of an
-# operator is in no program, and has no name there.
+TILE_OPS: tuple[Op, ...] = (row_sums.OP, resize.PART)
+"""What stands for a tile of an operator. It is in no program, and has no name there."""
+
+# A region is no operator of its own: it holds others, and a delegate brings its kernel.
 _REGION = region.operator(op_of)
-_BY_ATTRS: dict[type[Attrs], Op] = {op.attrs: op for op in (*OPS, _REGION, row_sums.OP)}
+_BY_ATTRS: dict[type[Attrs], Op] = {op.attrs: op for op in (*OPS, _REGION, *TILE_OPS)}
 _BY_NAME: dict[str, Op] = {op.name: op for op in (*OPS, _REGION)}
 
 
@@ -197,6 +200,16 @@ def infer(node: Node) -> tuple[Shape, ...]:
 def evaluate(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     """The node's outputs by its numpy reference."""
     return op_of(node).reference(node, inputs)
+
+
+def tile_map(node: Node) -> TileMap | str:
+    """How a node is computed a few rows at a time; a text says why it is not."""
+    return opset.tile_map(op_of(node), node, copy.Copy())
+
+
+def time_rule(node: Node, axes: TimeAxes) -> TimeRule | str:
+    """How a node is computed step by step where these axes of its inputs are time; a text says why it is not."""
+    return opset.time_rule(op_of(node), node, axes)
 
 
 def fold(node: Node, inputs: Sequence[Array | None], budget: Budget) -> tuple[Array, ...]:

@@ -34,12 +34,9 @@ from tinyet.opset import (
     Spans,
     Struct,
     TileMap,
-    TimeAxes,
-    TimeRule,
     library_call,
     library_kernels,
     operand,
-    whole,
 )
 
 
@@ -163,7 +160,7 @@ def iterate(node: Node) -> Iteration:
     return nest.iteration([operand(out[0], rows, columns, out[3])], [operand(*out)])
 
 
-def rows(node: Node) -> TileMap | None:
+def reduce_tiles(node: Node) -> TileMap | None:
     """Of integers, to one value a channel."""
     x, out = node.input(0), node.output.shape
     if out[1:3] != (1, 1) or x.dtype not in INTEGERS:
@@ -197,16 +194,6 @@ def part(node: Node, axis: int, count: int) -> AdaptiveAvgPool2d:
     return replace(attrs, out_h=count) if axis == 1 else replace(attrs, out_w=count) if axis == 2 else attrs
 
 
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    """Each step for itself where there are as many windows as steps, else all of them at once."""
-    attrs, axis, steps = attrs_of(node), axes[0], node.input(0).shape[axes[0] or 0]
-    if axis == 1 and attrs.out_h == steps:
-        return TimeRule((0,), axis, lambda count: replace(attrs, out_h=count))
-    if axis == 2 and attrs.out_w == steps:
-        return TimeRule((0,), axis, lambda count: replace(attrs, out_w=count))
-    return whole(node, (0,), steps)
-
-
 OP = Op(
     attrs=AdaptiveAvgPool2d,
     summary="average pooling to a given size, windows as even as they can be",
@@ -214,8 +201,7 @@ OP = Op(
     reference=reference,
     iteration=iterate,
     part=part,
-    rows=rows,
-    over_time=over_time,
+    reduce_tiles=reduce_tiles,
     check=check,
     same_scale=True,
     rounds=lambda _node: True,

@@ -9,19 +9,19 @@ from typing import ClassVar
 from tinyet.numerics import ElementRounding
 from tinyet.ops.shared import addition, broadcast
 from tinyet.ops.shared.cost_models import COST_MODELS
-from tinyet.opset import Op, each_row, each_step, elementwise, with_cost_models
+from tinyet.opset import Op, elementwise, with_cost_models
 
 
 @dataclass(frozen=True)
 class Add(broadcast.Arithmetic):
     """a + b
 
-    rounding: of the sum of int8 values; "even" and "even_u8" are ONNX Runtime's QLinearAdd (on x86-64 with FMA), where
-    one affine form of both operands gives it for all 65,536 pairs (addition.even_form).
+    rounding: of the sum of int8 values; "half_even" and "half_even_u8" are ONNX Runtime's QLinearAdd (on x86-64 with
+    FMA), where one affine form of both operands gives it for all 65,536 pairs (addition.half_even_form).
     """
 
     name: ClassVar[str] = "add"
-    rounding: ElementRounding = "twice"
+    rounding: ElementRounding = "double"
 
 
 OP = Op(
@@ -31,8 +31,6 @@ OP = Op(
     inputs=(2, 2),
     reference=addition.reference_of(1),
     iteration=elementwise,
-    rows=each_row,
-    over_time=each_step,
     check=addition.check,
     inplace=(0, 1),
     kernels=with_cost_models((*addition.kernels_of("add", 1), *addition.EVEN_KERNELS), COST_MODELS),

@@ -25,7 +25,6 @@ OP = Op(
     infer=reduction.infer,
     reference=extremum.axes_reference(np.greater),
     iteration=reduction.iterate,
-    over_time=reduction.over_time,
     check=reduction.check_selecting,
     same_scale=True,
     kernels=extremum.axes_kernels("tinyet_amax"),

@@ -14,19 +14,7 @@ from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared import reduction
 from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import (
-    AXIS,
-    Call,
-    CostModel,
-    Iteration,
-    Kernel,
-    Op,
-    Struct,
-    TimeAxes,
-    TimeRule,
-    library_call,
-    whole,
-)
+from tinyet.opset import AXIS, Call, CostModel, Iteration, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)
@@ -47,14 +35,6 @@ def infer(node: Node) -> tuple[Shape, ...]:
     attrs = attrs_of(node)
     shape = expect_axis(node, attrs.axis)
     return ((*shape[: attrs.axis], *((1,) if attrs.keepdims else ()), *shape[attrs.axis + 1 :]),)
-
-
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    attrs, (axis,) = attrs_of(node), axes
-    assert axis is not None
-    if axis == attrs.axis:
-        return whole(node, (0,), node.input(0).shape[axis])
-    return TimeRule((0,), axis - (attrs.axis < axis and not attrs.keepdims), lambda _steps: attrs)
 
 
 def iterate(node: Node) -> Iteration:
@@ -100,7 +80,6 @@ OP = Op(
     infer=infer,
     reference=reference,
     iteration=iterate,
-    over_time=over_time,
     check=check,
     kernels=(kernel("s8"), kernel("s16"), kernel("f32")),
 )

@@ -14,20 +14,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import (
-    AXIS,
-    Call,
-    Iteration,
-    Kernel,
-    Nest,
-    Op,
-    Struct,
-    TimeAxes,
-    TimeRule,
-    library_call,
-    operand,
-    whole,
-)
+from tinyet.opset import AXIS, Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 _DTYPES = (DType.INT8, DType.INT16, DType.FLOAT32, DType.INT32)
 
@@ -53,14 +40,6 @@ def infer(node: Node) -> tuple[Shape, ...]:
     if not 1 <= attrs.count <= shape[attrs.axis]:
         raise UnsupportedShape(f"argsort: {attrs.count} of {shape[attrs.axis]} elements", node.where)
     return ((*shape[: attrs.axis], attrs.count, *shape[attrs.axis + 1 :]),)
-
-
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    attrs, (axis,) = attrs_of(node), axes
-    assert axis is not None
-    if axis == attrs.axis:
-        return whole(node, (0,), node.input(0).shape[axis])
-    return TimeRule((0,), axis, lambda _steps: attrs)
 
 
 def iterate(node: Node) -> Iteration:
@@ -116,7 +95,6 @@ OP = Op(
     infer=infer,
     reference=reference,
     iteration=iterate,
-    over_time=over_time,
     check=check,
     kernels=tuple(kernel(dtype) for dtype in _DTYPES),
 )

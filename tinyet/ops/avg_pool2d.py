@@ -24,7 +24,7 @@ from tinyet.ops.shared.cost_models import COST_MODELS
 from tinyet.ops.shared.integers import INTEGERS, saturated
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.pooling import Pool
-from tinyet.ops.shared.window import window_rows, window_shape, window_steps, zero_of
+from tinyet.ops.shared.window import window_shape, zero_of
 from tinyet.opset import (
     Call,
     Iteration,
@@ -32,8 +32,6 @@ from tinyet.opset import (
     Pointer,
     Struct,
     TileMap,
-    TimeAxes,
-    TimeRule,
     library_call,
     library_kernels,
     with_cost_models,
@@ -168,15 +166,14 @@ HEADERS = ("tinyet_avg_pool2d.h", "tinyet_window.h")
 INTEGER_HEADERS = (*HEADERS, "tinyet_average.h")
 
 
-def rows(node: Node) -> TileMap | None:
-    """A window in uncounted padding has another divisor. A window over the whole image needs all of its rows."""
+def reduce_tiles(node: Node) -> TileMap | None:
+    """Of integers, of a window over the whole image."""
     attrs, x = attrs_of(node), node.input(0)
-    if attrs.is_whole(x.shape) and x.dtype is not DType.FLOAT32:
-        count = attrs.kernel_h * attrs.kernel_w
-        found = division(count, attrs.divisor or count, x.type.zero_point, x.dtype)
-        return row_sums.rule(node, 0, found)
-    counted = attrs.fixed_divisor is not None and x.dtype is not DType.FLOAT32
-    return window_rows(node, attrs, attrs.kernel_h, x.type.zero_point if counted else None)
+    if not attrs.is_whole(x.shape) or x.dtype is DType.FLOAT32:
+        return None
+    count = attrs.kernel_h * attrs.kernel_w
+    found = division(count, attrs.divisor or count, x.type.zero_point, x.dtype)
+    return row_sums.rule(node, 0, found)
 
 
 def iterate(node: Node) -> Iteration:
@@ -186,13 +183,6 @@ def iterate(node: Node) -> Iteration:
     )
 
 
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    """Uncounted padding has no fill value."""
-    attrs = attrs_of(node)
-    fill = None if attrs.fixed_divisor is None else zero_of(node.input(0).type)
-    return window_steps(node, attrs, attrs.kernel_h, attrs.kernel_w, axes, fill)
-
-
 OP = Op(
     attrs=AvgPool2d,
     summary="average pooling: stride, a padding for each side, counted or not, or a divisor",
@@ -200,8 +190,7 @@ OP = Op(
     reference=reference,
     iteration=iterate,
     part=pooling.part,
-    rows=rows,
-    over_time=over_time,
+    reduce_tiles=reduce_tiles,
     check=check,
     same_scale=True,
     rounds=lambda _node: True,

@@ -35,8 +35,6 @@ from tinyet.opset import (
     Op,
     Pointer,
     Struct,
-    along,
-    each_row,
     library_call,
     library_kernels,
     operand,
@@ -192,8 +190,6 @@ OP = Op(
     inputs=(3, 3),
     reference=reference,
     iteration=iterate,
-    rows=each_row,
-    over_time=along(lambda node: (attrs_of(node).axis,)),
     check=check,
     inplace=(0,),
     kernels=(

@@ -13,7 +13,7 @@ from tinyet.ir import ITSELF, Array, Attrs, DType, Node
 from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.movement import copied_whole, lower_copy
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, CostModel, Kernel, Op, Struct, each_row, each_step, elementwise, library_call
+from tinyet.opset import Call, CostModel, Kernel, Op, Struct, elementwise, library_call
 
 _FORMS = (
     (DType.UINT8, DType.FLOAT32),
@@ -82,8 +82,6 @@ OP = Op(
     infer=same_shape,
     reference=reference,
     iteration=elementwise,
-    rows=each_row,
-    over_time=each_step,
     check=check,
     kernels=tuple(kernel(*form) for form in _FORMS),
 )

@@ -20,7 +20,7 @@ from tinyet.ops.shared import rescale, table
 from tinyet.ops.shared.clip import clip_call, clip_kernels
 from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, CostModel, Kernel, Op, Struct, each_row, each_step, elementwise, library_call
+from tinyet.opset import Call, CostModel, Kernel, Op, Struct, elementwise, library_call
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,6 @@ OP = Op(
     infer=same_shape,
     reference=reference,
     iteration=elementwise,
-    rows=each_row,
-    over_time=each_step,
     check=check,
     inplace=(0,),
     kernels=(

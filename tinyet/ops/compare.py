@@ -13,7 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.ops.shared import broadcast, stepped
 from tinyet.ops.shared.counting import values
-from tinyet.opset import Call, CostModel, Kernel, Op, Struct, each_step, elementwise, library_call
+from tinyet.opset import Call, CostModel, Kernel, Op, Struct, elementwise, library_call
 
 Relation = Literal["equal", "not_equal", "greater", "greater_equal"]
 
@@ -66,7 +66,6 @@ OP = Op(
     inputs=(2, 2),
     reference=reference,
     iteration=elementwise,
-    over_time=each_step,
     check=check,
     kernels=tuple(
         Kernel(

@@ -33,11 +33,6 @@ from tinyet.opset import (
     Op,
     Operand,
     OutputArg,
-    TileMap,
-    TimeAxes,
-    TimeRule,
-    each_row,
-    each_step,
     operand,
 )
 
@@ -76,39 +71,24 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 
 
 def iterate(node: Node) -> Iteration:
-    """Outside of its own part of the axis, an input is not read."""
+    """Outside of its own part of the axis, an input is not read. One between constants of one value is padded."""
     nest, axis, before = Nest(), attrs_of(node).axis, 0
     out, parts = nest.all_parallel(node.output.shape), list[Operand | None]()
+    constants = [tensor.array for tensor in node.inputs if tensor and tensor.is_constant]
+    values = np.unique(np.concatenate([each.ravel() for each in constants])) if constants else np.zeros(0)
+    padding = values.item() if len(values) == 1 and len(constants) == len(node.inputs) - 1 else None
     for tensor in node.inputs:
         assert tensor is not None
-        parts.append(operand(*(place - before if a == axis else place for a, place in enumerate(out))))
+        own = [place - before if a == axis else place for a, place in enumerate(out)]
+        parts.append(operand(*own, outside=None if tensor.is_constant else padding))
         before += tensor.shape[axis]
     return nest.iteration(parts, [operand(*out)])
-
-
-def rows(node: Node) -> TileMap | None:
-    return each_row(node) if attrs_of(node).axis >= 2 else None
 
 
 def part(node: Node, axis: int, _count: int) -> Concat | None:
     """Of one input along the axis itself: its own indices."""
     attrs = attrs_of(node)
     return None if axis == attrs.axis else attrs
-
-
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    """Along time: one tensor with constants around it, which are a padding."""
-    axis = attrs_of(node).axis
-    if axis not in axes:
-        return each_step(node, axes)
-    moving = [index for index, time in enumerate(axes) if time is not None]
-    if len(moving) != 1 or any(not t.is_constant for i, t in enumerate(node.inputs) if t and i != moving[0]):
-        return "concat puts one after another what comes at the same time"
-    front = [node.input(index) for index in range(moving[0])]
-    values = np.unique(np.concatenate([t.array.ravel() for t in front])) if front else np.zeros(0)
-    before = sum(tensor.shape[axis] for tensor in front)
-    fill = values.item() if len(values) == 1 else None
-    return TimeRule((moving[0],), axis, lambda _steps: None, first=-before, fill=fill)
 
 
 def widths_of(node: Node) -> tuple[int, list[int]]:
@@ -218,8 +198,6 @@ OP = Op(
     reference=reference,
     iteration=iterate,
     part=part,
-    rows=rows,
-    over_time=over_time,
     check=check_rearranged,
     same_scale=True,
     kernels=tuple(

@@ -33,8 +33,8 @@ from tinyet.ops.shared.convolution import (
     tap_weights,
 )
 from tinyet.ops.shared.cost_models import COST_MODELS
-from tinyet.ops.shared.cost_models_float import COST_MODELS as FLOAT_CLAIMS
-from tinyet.ops.shared.factors import is_even
+from tinyet.ops.shared.cost_models_float import COST_MODELS as FLOAT_COST_MODELS
+from tinyet.ops.shared.factors import rounds_half_even
 from tinyet.opset import AccessOrder, Call, Constant, Kernel, Op, Struct, library_call, with_cost_models
 
 Mask = npt.NDArray[np.bool_]
@@ -44,12 +44,12 @@ Mask = npt.NDArray[np.bool_]
 class Conv2d(Convolution):
     """A Convolution whose inputs and output have one type, int8, int16 or float32; weights may be int4 in int8.
 
-    rounding: of the sums; of int8 values "even" is ONNX Runtime's QLinearConv, of int16 values "short" is LiteRT's
-    where the bias is int32.
+    rounding: of the sums; of int8 values "half_even" is ONNX Runtime's QLinearConv, of int16 values "int32_accumulator"
+    is LiteRT's where the bias is int32.
     """
 
     name: ClassVar[str] = "conv2d"
-    rounding: LayerRounding = "twice"
+    rounding: LayerRounding = "double"
 
 
 def float_sums(node: Node, x: Array, weights: Array, bias: Array | None) -> float32.Float32:
@@ -91,7 +91,7 @@ def params(node: Node) -> Struct:
 
 def layer_call(name: str, node: Node, constants: Sequence[Constant], scratch: int = 0) -> Call:
     """`tinyet_<name>_<dtype>`, with _w4 behind it for int4 weights, _rne for sums that are rounded to even."""
-    narrow = "_w4" if node.input(1).dtype is DType.INT4 else "_rne" if is_even(node) else ""
+    narrow = "_w4" if node.input(1).dtype is DType.INT4 else "_rne" if rounds_half_even(node) else ""
     symbol = f"tinyet_{name}_{node.input(0).dtype.suffix}{narrow}"
     return library_call(symbol, node, [0], params(node), constants, scratch)
 
@@ -105,7 +105,7 @@ def lower_pairs(node: Node, _target: Target) -> Call:
     return pair_call("conv2d", node)
 
 
-def lower_pairs_short(node: Node, _target: Target) -> Call:
+def lower_pairs_acc32(node: Node, _target: Target) -> Call:
     quant = Struct("tinyet_conv2d_s16_acc32_quant", weighted.number_fields(node))
     params = Struct("tinyet_conv2d_s16_acc32_params", {"shape": shape_struct(node), "quant": quant})
     constants = weighted.folded_constants(node, pair_weights(node))
@@ -253,7 +253,7 @@ CONV_W4 = ("tinyet_conv2d_s8_w4.c",)
 EVEN_KERNELS = (
     Kernel(
         "tinyet_conv2d_1x1_s8_rne",
-        "s8even",
+        "s8_rne",
         lower_1x1,
         (*PATCHES, *EVEN),
         ("tinyet_conv2d_s8_rne.c",),
@@ -262,7 +262,7 @@ EVEN_KERNELS = (
     ),
     Kernel(
         "tinyet_depthwise_s8_rne",
-        "s8even",
+        "s8_rne",
         lower_depthwise_s8,
         (*DEPTHWISE, *EVEN),
         ("tinyet_depthwise_s8_rne.c",),
@@ -271,7 +271,7 @@ EVEN_KERNELS = (
     ),
     Kernel(
         "tinyet_depthwise_multiplier_s8_rne",
-        "s8even",
+        "s8_rne",
         lower_depthwise_multiplier,
         (*HEADERS, *EVEN),
         ("tinyet_depthwise_multiplier_s8_rne.c",),
@@ -280,7 +280,7 @@ EVEN_KERNELS = (
     ),
     Kernel(
         "tinyet_conv2d_s8_rne",
-        "s8even",
+        "s8_rne",
         lower_pairs,
         (*PATCHES, *EVEN),
         ("tinyet_conv2d_s8_rne.c",),
@@ -296,8 +296,6 @@ OP = Op(
     reference=reference,
     iteration=convolution.iterate,
     part=convolution.part,
-    rows=convolution.rows,
-    over_time=convolution.over_time,
     check=weighted.check_weighted,
     bias=(2, 1),
     kernels=with_cost_models(
@@ -340,7 +338,7 @@ OP = Op(
             *EVEN_KERNELS,
             Kernel(
                 "tinyet_conv2d_1x1_s8_w4",
-                "s8w4",
+                "s8_w4",
                 lower_1x1_w4,
                 (*PATCHES, *NIBBLES),
                 CONV_W4,
@@ -349,7 +347,7 @@ OP = Op(
             ),
             Kernel(
                 "tinyet_depthwise_s8_w4",
-                "s8w4",
+                "s8_w4",
                 lower_depthwise_w4,
                 (*DEPTHWISE, *NIBBLES),
                 ("tinyet_depthwise_s8_w4.c",),
@@ -358,7 +356,7 @@ OP = Op(
             ),
             Kernel(
                 "tinyet_conv2d_s8_w4",
-                "s8w4",
+                "s8_w4",
                 lower_pairs_w4,
                 (*PATCHES, *NIBBLES),
                 CONV_W4,
@@ -393,8 +391,8 @@ OP = Op(
             ),
             Kernel(
                 "tinyet_conv2d_s16_acc32",
-                "s16short",
-                lower_pairs_short,
+                "s16_acc32",
+                lower_pairs_acc32,
                 DOT,
                 ("tinyet_conv2d_s16_acc32.c",),
                 access_order=by_patches,
@@ -427,6 +425,6 @@ OP = Op(
                 access_order=by_window_pixels,
             ),
         ),
-        {**COST_MODELS, **FLOAT_CLAIMS},
+        {**COST_MODELS, **FLOAT_COST_MODELS},
     ),
 )

@@ -10,7 +10,7 @@ from typing import ClassVar
 from tinyet.ir import Array, Attrs, Node
 from tinyet.ops.shared.movement import check_rearranged, copy_kernels
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Op, each_row, each_step, elementwise
+from tinyet.opset import Op, elementwise
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,6 @@ OP = Op(
     infer=same_shape,
     reference=reference,
     iteration=elementwise,
-    rows=each_row,
-    over_time=each_step,
     check=check_rearranged,
     inplace=(0,),
     same_scale=True,

@@ -12,7 +12,7 @@ from tinyet.numerics import dequantize
 from tinyet.ops.shared import conversion
 from tinyet.ops.shared.integers import INTEGERS, check_quantized
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Op, each_row, each_step, elementwise
+from tinyet.opset import Op, elementwise
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,6 @@ OP = Op(
     infer=same_shape,
     reference=reference,
     iteration=elementwise,
-    rows=each_row,
-    over_time=each_step,
     check=check,
     kernels=conversion.kernels_of(
         "tinyet_dequantize", ("s8_f32", "s16_f32"), lambda node: node.input(0).type

@@ -28,7 +28,7 @@ from tinyet.ops.shared.clamped import clamp_fields, clamp_of
 from tinyet.ops.shared.factors import scale_product
 from tinyet.ops.shared.fixed_point import leading_zeros, one_over_one_plus
 from tinyet.ops.shared.table import every_int8
-from tinyet.opset import Call, Constant, Op, Pointer, Struct, each_row, each_step, elementwise, library_call
+from tinyet.opset import Call, Constant, Op, Pointer, Struct, elementwise, library_call
 
 # The quotient of the numbers 1 … 255 is shifted right by 23 bits or more before this.
 MAX_SHIFT = 23
@@ -116,8 +116,6 @@ OP = Op(
     inputs=(2, 2),
     reference=reference,
     iteration=elementwise,
-    rows=each_row,
-    over_time=each_step,
     check=check,
     inplace=(0, 1),
     kernels=(

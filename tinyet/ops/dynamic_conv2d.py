@@ -52,7 +52,6 @@ OP = Op(
     reference=dynamic.reference_of(convolution.exact_sums),
     iteration=dynamic.whole_input(convolution.iterate),
     part=convolution.part,
-    over_time=dynamic.over_time,
     check=dynamic.check,
     kernels=(
         Kernel(

@@ -45,7 +45,6 @@ OP = Op(
     inputs=(2, 3),
     reference=dynamic.reference_of(fully_connected.exact_sums),
     iteration=dynamic.whole_input(fully_connected.iterate),
-    over_time=dynamic.over_time,
     check=dynamic.check,
     kernels=(
         Kernel(

@@ -17,7 +17,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared import counting
 from tinyet.ops.shared.counting import Parts
-from tinyet.opset import Call, CostModel, Iteration, Kernel, Nest, Op, Struct, along, library_call, operand
+from tinyet.opset import Call, CostModel, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,6 @@ OP = Op(
     inputs=(2, 2),
     reference=reference,
     iteration=iterate,
-    over_time=along(lambda _node: ()),
     check=check,
     same_scale=True,
     kernels=tuple(

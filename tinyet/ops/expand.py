@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
-from tinyet.opset import SHAPE, Op, TimeAxes, TimeRule, elementwise
+from tinyet.opset import SHAPE, Op, elementwise
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,6 @@ def part(node: Node, axis: int, count: int) -> Expand:
     return Expand((*shape[:axis], count, *shape[axis + 1 :]))
 
 
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    shape, (axis,) = attrs_of(node).shape, axes
-    assert axis is not None
-    place = axis + len(shape) - len(node.input(0).shape)
-    return TimeRule((0,), place, lambda count: Expand((*shape[:place], count, *shape[place + 1 :])))
-
-
 def plan_of(node: Node) -> Move:
     shape, have = attrs_of(node).shape, node.input(0).shape
     source = tuple(0 if size == 1 else stride for size, stride in zip(have, strides(have), strict=True))
@@ -68,7 +61,6 @@ OP = Op(
     reference=reference,
     iteration=elementwise,
     part=part,
-    over_time=over_time,
     check=check_rearranged,
     same_scale=True,
     kernels=move_kernels(plan_of),

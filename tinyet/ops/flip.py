@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
-from tinyet.opset import AXES, Iteration, Nest, Op, along, operand
+from tinyet.opset import AXES, Iteration, Nest, Op, operand
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,6 @@ OP = Op(
     infer=infer,
     reference=reference,
     iteration=iterate,
-    over_time=along(lambda node: attrs_of(node).axes),
     check=check_rearranged,
     same_scale=True,
     kernels=move_kernels(plan_of),

@@ -6,7 +6,7 @@ A place below 0 counts from the end; one outside takes the nearest there is, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.movement import MOVABLE
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import AXIS, Call, Iteration, Kernel, Nest, Op, Struct, along, library_call, operand
+from tinyet.opset import AXIS, Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 _LEAST_ROW = 8
 """Bytes of a row that is worth a memcpy."""
@@ -89,10 +89,6 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (np.ascontiguousarray(taken),)
 
 
-def fixed_axes(node: Node) -> Iterable[int]:
-    return (attrs_of(node).axis,) if by_rows(node) else range(len(node.input(0).shape))
-
-
 def refuse_elements(node: Node, _target: Target) -> str | None:
     if not by_rows(node):
         return "takes rows, and here each element has a place of its own"
@@ -137,7 +133,6 @@ OP = Op(
     inputs=(2, 2),
     reference=reference,
     iteration=iterate,
-    over_time=along(fixed_axes),
     check=check,
     same_scale=True,
     kernels=(

@@ -9,7 +9,7 @@ int8 is ours, in the spirit of LiteRT's integer LSTM: gates as shared/recurrent.
 the new state in units of 2**-15 steps of its scale, rounded once. The state is int8 from step to step, as it is from
 call to call, so that a sequence may be cut anywhere.
 
-int16 (x and state; weights int8) is ours by the rules of TFLM's LSTM (shared/tabled.py): sums are saturated each by
+int16 (x and state; weights int8) is ours by the rules of TFLM's LSTM (shared/gates_lut.py): sums are saturated each by
 itself, and both products that the new state is made of are requantized to its steps, saturated and added.
 
 float32: sums begin with their bias, r and z with that of x plus that of h, and go on with the products with x, then
@@ -29,7 +29,7 @@ from tinyet.errors import QuantizationError
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize, round_shift
 from tinyet.numerics.float32 import Float32
-from tinyet.ops.shared import gates, recurrent, tabled
+from tinyet.ops.shared import gates, gates_lut, recurrent
 from tinyet.ops.shared.cost_models_recurrent import floats, integers
 from tinyet.ops.shared.gates import sigmoid, tanh
 from tinyet.ops.shared.integers import saturated
@@ -110,12 +110,12 @@ def state_behind(node: Node, state: Array, from_x: Int64, of_h: Part) -> Array:
 def state_s16_behind(node: Node, state: Array, from_x: Int64, of_h: Part) -> Array:
     """The same in int16."""
     units, factor, from_h = state.shape[1], state_factor(node), of_h.added(state)
-    rz = tabled.sigmoid(gates.added(from_x[:, : 2 * units], from_h[:, : 2 * units]))
+    rz = gates_lut.sigmoid(gates.added(from_x[:, : 2 * units], from_h[:, : 2 * units]))
     r, z = np.split(rz, 2, axis=1)
-    own = tabled.shortened(r * from_h[:, 2 * units :], 15)
-    n = tabled.tanh(gates.added(from_x[:, 2 * units :], own))
+    own = gates_lut.shortened(r * from_h[:, 2 * units :], 15)
+    n = gates_lut.tanh(gates.added(from_x[:, 2 * units :], own))
     fresh = gates.added(requantize((32768 - z) * n, factor.multiplier, factor.shift), 0)
-    kept = tabled.shortened(z * state.astype(np.int64), 15)
+    kept = gates_lut.shortened(z * state.astype(np.int64), 15)
     return gates.added(fresh, kept).astype(np.int16)
 
 
@@ -211,7 +211,7 @@ def lower_s16(node: Node, _target: Target) -> Call:
     constants = (
         *recurrent.part_s16_constants("x", of_x),
         *recurrent.part_s16_constants("h", of_h),
-        tabled.table_constant(),
+        gates_lut.lut_constant(),
     )
     scratch = 2 * (GATES + 1) * recurrent.rounded_up(s.units)
     return recurrent.layer_call("tinyet_gru_s16", node, STATES, params, constants, scratch)
@@ -239,7 +239,6 @@ OP = Op(
     inputs=(4, 6),
     reference=reference,
     iteration=recurrent.iterate,
-    over_time=recurrent.over_time,
     check=check,
     products=macs,
     bias=(B_IH, W_IH),

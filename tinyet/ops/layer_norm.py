@@ -41,7 +41,6 @@ from tinyet.opset import (
     Op,
     Pointer,
     Struct,
-    along,
     library_call,
     operand,
 )
@@ -306,7 +305,6 @@ OP = Op(
     inputs=(1, 3),
     reference=reference,
     iteration=iterate,
-    over_time=along(lambda node: range(attrs_of(node).axis, len(node.output.shape))),
     check=check,
     inplace=(0,),
     kernels=(

@@ -20,8 +20,8 @@ from tinyet.ops.shared import fully_connected, nibbles, weighted
 from tinyet.ops.shared.access_orders import by_vectors
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.cost_models import COST_MODELS
-from tinyet.ops.shared.cost_models_float import COST_MODELS as FLOAT_CLAIMS
-from tinyet.ops.shared.factors import is_even
+from tinyet.ops.shared.cost_models_float import COST_MODELS as FLOAT_COST_MODELS
+from tinyet.ops.shared.factors import rounds_half_even
 from tinyet.ops.shared.fully_connected import row_weights, size_fields
 from tinyet.ops.shared.packing import interleave_pairs
 from tinyet.opset import Call, Constant, Kernel, Op, Struct, library_call, with_cost_models
@@ -32,12 +32,12 @@ class Linear(Attrs):
     """inputs: x (…, K); weights (N, K) constant; bias (N,) constant or None. Output: (…, N).
 
     clamp: real bounds of the fused activation: (0, inf) is ReLU.
-    rounding: of the sums of int8 values; "even" is ONNX Runtime's QLinearMatMul and QGemm.
+    rounding: of the sums of int8 values; "half_even" is ONNX Runtime's QLinearMatMul and QGemm.
     """
 
     name: ClassVar[str] = "linear"
     clamp: tuple[float, float] = NO_CLAMP
-    rounding: Rounding = "twice"
+    rounding: Rounding = "double"
 
 
 def float_sums(x: Array, weights: Array, bias: Array | None) -> float32.Float32:
@@ -71,7 +71,7 @@ def layer_call(node: Node, constants: Sequence[Constant]) -> Call:
     # In int8 the zero point of x is in the bias.
     numbers = {k: v for k, v in weighted.number_fields(node).items() if k != "in_zero_point"}
     params = Struct(f"tinyet_linear_{suffix}_params", {**size_fields(node), **numbers})
-    narrow = "_w4" if node.input(1).dtype is DType.INT4 else "_rne" if is_even(node) else ""
+    narrow = "_w4" if node.input(1).dtype is DType.INT4 else "_rne" if rounds_half_even(node) else ""
     return library_call(f"tinyet_linear_{suffix}{narrow}", node, [0], params, constants)
 
 
@@ -110,7 +110,6 @@ OP = Op(
     inputs=(2, 3),
     reference=reference,
     iteration=fully_connected.iterate,
-    over_time=fully_connected.over_time,
     check=weighted.check_weighted,
     bias=(2, 1),
     kernels=with_cost_models(
@@ -120,7 +119,7 @@ OP = Op(
             ),
             Kernel(
                 "tinyet_linear_s8_rne",
-                "s8even",
+                "s8_rne",
                 lower_s8,
                 (*ROWS, "tinyet_rne.h"),
                 ("tinyet_linear_s8_rne.c",),
@@ -128,7 +127,7 @@ OP = Op(
             ),
             Kernel(
                 "tinyet_linear_s8_w4",
-                "s8w4",
+                "s8_w4",
                 lower_s8_w4,
                 (*HEADERS, "tinyet_int16x2.h", "tinyet_int4.h"),
                 ("tinyet_linear_s8_w4.c",),
@@ -152,6 +151,6 @@ OP = Op(
                 access_order=by_vectors,
             ),
         ),
-        {**COST_MODELS, **FLOAT_CLAIMS},
+        {**COST_MODELS, **FLOAT_COST_MODELS},
     ),
 )

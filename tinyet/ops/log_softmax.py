@@ -27,7 +27,7 @@ from tinyet.ops.shared.fixed_point import (
     log_of_sum,
 )
 from tinyet.ops.shared.integers import representable, saturated
-from tinyet.opset import Call, Kernel, Op, along, mixing, with_cost_models
+from tinyet.opset import Call, Kernel, Op, mixing, with_cost_models
 
 LITERT = 1 / 16, 127
 """Scale and zero point."""
@@ -158,7 +158,6 @@ OP = Op(
     infer=softmax.infer,
     reference=softmax.along_axis(along_last),
     iteration=mixing(lambda node: (softmax.attrs_of(node).axis,)),
-    over_time=along(lambda node: (softmax.attrs_of(node).axis,)),
     check=check,
     inplace=(0,),
     kernels=with_cost_models(

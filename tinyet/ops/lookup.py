@@ -34,8 +34,6 @@ from tinyet.opset import (
     Op,
     Pointer,
     Struct,
-    along,
-    each_row,
     library_call,
     library_kernels,
     operand,
@@ -157,8 +155,6 @@ OP = Op(
     inputs=(2, 2),
     reference=reference,
     iteration=iterate,
-    rows=each_row,
-    over_time=along(_axis_of_tables),
     check=check,
     inplace=(0,),
     kernels=(

@@ -8,7 +8,7 @@ The gates are PyTorch's i, f, g, o:
 int8 is LiteRT's integer LSTM with 8-bit activations and a 16-bit cell: gates as shared/recurrent.py and shared/gates.py
 have them, the cell in int16 with a scale that is a power of two. What goes into a projection has the scale 1 / 128, for
 it lies between -1 and 1. TFLM computes it otherwise (tensorflow/lite/micro/kernels/lstm_eval.h): both sums of a gate
-are saturated, each by itself; functions of gates are tables (shared/tabled.py), products are requantized with two
+are saturated, each by itself; functions of gates are tables (shared/gates_lut.py), products are requantized with two
 roundings, and the factor of the output is a quotient in float64. int16 (x and state; weights int8) is TFLM's rule, too.
 float32: a gate is its bias, then the products with x, then those with h, one after another.
 """
@@ -25,7 +25,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, DType, Node, QuantParams, Shape, Tensor, TensorType
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize, round_shift
-from tinyet.ops.shared import gates, recurrent, tabled
+from tinyet.ops.shared import gates, gates_lut, recurrent
 from tinyet.ops.shared.cost_models_recurrent import floats, integers
 from tinyet.ops.shared.integers import INTEGERS, saturated
 from tinyet.ops.shared.recurrent import Part, PartConstants, Recurrent, Sizes, part_constants
@@ -61,7 +61,7 @@ def attrs_of(node: Node) -> Lstm:
     return node.attrs
 
 
-def is_tabled(node: Node) -> bool:
+def is_tflm(node: Node) -> bool:
     """Whether TFLM's rule is that of a node with integers."""
     return attrs_of(node).arithmetic == "tflm" or node.input(X).dtype is DType.INT16
 
@@ -106,7 +106,7 @@ def check(node: Node) -> str | None:
         return complaint
     if clip is not None and not clip > 0:
         return f"a cell cannot be kept within {clip}"
-    if node.optional_input(W_HR) is not None and (clip is not None or is_tabled(node)):
+    if node.optional_input(W_HR) is not None and (clip is not None or is_tflm(node)):
         return "beside a projection there is neither TFLM's arithmetic, which is that of int16, nor a clipped cell"
     if node.input(X).dtype is DType.FLOAT32:
         return recurrent.check_floats(node)
@@ -161,7 +161,7 @@ def parts(node: Node) -> tuple[Part, ...]:
 def output_factor(node: Node) -> Multiplier:
     """From the product of two Q0.15 numbers, in float32 as LiteRT."""
     scale = np.float32(hidden_type(node).scale)
-    if is_tabled(node):
+    if is_tflm(node):
         return quantize_multiplier(2.0**-30 / float(scale))
     one = np.float32(2.0**-15)
     with np.errstate(over="ignore"):
@@ -182,7 +182,7 @@ def step(node: Node, cell: Int64, values: Int64) -> tuple[Int64, Int64]:
     Q3.12."""
     power, (i, f, g, o) = cell_power(node.input(C)), np.split(values, GATES, axis=1)
     assert power is not None
-    own, shortened = (tabled, tabled.shortened) if is_tabled(node) else (gates, round_shift)
+    own, shortened = (gates_lut, gates_lut.shortened) if is_tflm(node) else (gates, round_shift)
     kept = shortened(own.sigmoid(f) * cell, 15)
     new = shortened(own.sigmoid(i) * own.tanh(g), 30 + power)
     cell = np.clip(kept + new, *cell_bounds(node))
@@ -196,7 +196,7 @@ def reference_integer(node: Node, x: Array, h: Array, c: Array) -> tuple[Array, 
     state, cell = h, c.astype(np.int64)
     y = np.empty((s.batch, s.steps, s.outputs), h.dtype)
     for t in recurrent.order(node, s):
-        from_h = of_h.added(state) if is_tabled(node) else of_h.scaled(state)
+        from_h = of_h.added(state) if is_tflm(node) else of_h.scaled(state)
         cell, product = step(node, cell, gates.added(from_x[:, t], from_h))
         values = requantize(product, factor.multiplier, factor.shift) + hidden.zero_point
         state = saturated(values, node.input(H).dtype)
@@ -248,14 +248,14 @@ def refuse_projected(node: Node, _target: Target) -> str | None:
         return "the layer has a projection"
     if attrs_of(node).cell_clip is not None:
         return "the cell is clipped"
-    return "TFLM's arithmetic" if is_tabled(node) and node.input(X).dtype is not DType.FLOAT32 else None
+    return "TFLM's arithmetic" if is_tflm(node) and node.input(X).dtype is not DType.FLOAT32 else None
 
 
 def refuse_unclipped(node: Node, _target: Target) -> str | None:
     """Of LiteRT's rule, and float32, with a clipped cell."""
     if attrs_of(node).cell_clip is None:
         return "the cell is not clipped"
-    return "TFLM's arithmetic" if is_tabled(node) and node.input(X).dtype is not DType.FLOAT32 else None
+    return "TFLM's arithmetic" if is_tflm(node) and node.input(X).dtype is not DType.FLOAT32 else None
 
 
 def lower_s16(node: Node, _target: Target) -> Call:
@@ -279,14 +279,14 @@ def lower_s16(node: Node, _target: Target) -> Call:
     constants = (
         *recurrent.part_s16_constants("x", of_x),
         *recurrent.part_s16_constants("h", of_h),
-        tabled.table_constant(),
+        gates_lut.lut_constant(),
     )
     scratch = 2 * GATES * recurrent.rounded_up(s.units)
     return recurrent.layer_call("tinyet_lstm_s16", node, STATES, params, constants, scratch)
 
 
-def refuse_untabled(node: Node, _target: Target) -> str | None:
-    return None if is_tabled(node) else "LiteRT's arithmetic"
+def refuse_litert(node: Node, _target: Target) -> str | None:
+    return None if is_tflm(node) else "LiteRT's arithmetic"
 
 
 def refuse_plain(node: Node, _target: Target) -> str | None:
@@ -343,15 +343,15 @@ def lower_clipped_s8(node: Node, _target: Target) -> Call:
     return bounded_call(node, "tinyet_lstm_cell_clip_s8", "tinyet_lstm_cell_clip_s8_params")
 
 
-def lower_tabled_s8(node: Node, _target: Target) -> Call:
-    table = tabled.table_constant()
+def lower_lut_s8(node: Node, _target: Target) -> Call:
+    table = gates_lut.lut_constant()
     return bounded_call(node, "tinyet_lstm_s8_lut", "tinyet_lstm_s8_lut_params", table=table)
 
 
-def pieced_call(node: Node, symbol: str, constants_of: PartConstants, scratch: int = 0) -> Call:
+def pwl_call(node: Node, symbol: str, constants_of: PartConstants, scratch: int = 0) -> Call:
     """Of a layer as TFLM computes it, by the table of pieces."""
     kind = "tinyet_lstm_s8_pwl_params"
-    return bounded_call(node, symbol, kind, constants_of, tabled.pieces_constant(), scratch)
+    return bounded_call(node, symbol, kind, constants_of, gates_lut.pwl_constant(), scratch)
 
 
 def projected_call(node: Node, symbol: str, constants_of: PartConstants, scratch: int = 0) -> Call:
@@ -423,7 +423,6 @@ OP = Op(
     inputs=(5, 7),
     reference=reference,
     iteration=recurrent.iterate,
-    over_time=recurrent.over_time,
     check=check,
     products=macs,
     bias=(BIAS, W_IH),
@@ -459,10 +458,10 @@ OP = Op(
         Kernel(
             "tinyet_lstm_s8_lut",
             "s8",
-            lower_tabled_s8,
+            lower_lut_s8,
             HEADERS,
             ("tinyet_lstm_s8_lut.c",),
-            refuse_untabled,
+            refuse_litert,
             cost_model=integers(sizes_of, parts),
         ),
         Kernel("tinyet_lstm_s16", "s16", lower_s16, HEADERS, ("tinyet_lstm_s16.c",), no_cost_model=ALONE),

@@ -15,19 +15,7 @@ from tinyet.ops.shared import access_orders, pooling
 from tinyet.ops.shared.cost_models import COST_MODELS
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.pooling import Pool
-from tinyet.ops.shared.window import window_rows, window_steps
-from tinyet.opset import (
-    Call,
-    Iteration,
-    Op,
-    Struct,
-    TileMap,
-    TimeAxes,
-    TimeRule,
-    library_call,
-    library_kernels,
-    with_cost_models,
-)
+from tinyet.opset import Call, Iteration, Op, Struct, library_call, library_kernels, with_cost_models
 
 
 @dataclass(frozen=True)
@@ -52,22 +40,10 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (best.astype(node.output.dtype.numpy),)
 
 
-def rows(node: Node) -> TileMap | None:
-    fill = None if node.input(0).dtype is DType.FLOAT32 else node.input(0).dtype.range[0]
-    attrs = pooling.attrs_of(node)
-    return window_rows(node, attrs, attrs.kernel_h, fill)
-
-
 def iterate(node: Node) -> Iteration:
     return pooling.iterate(
         node, -np.inf if node.input(0).dtype is DType.FLOAT32 else node.input(0).dtype.range[0]
     )
-
-
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    attrs, x = pooling.attrs_of(node), node.input(0)
-    fill = -np.inf if x.dtype is DType.FLOAT32 else x.dtype.range[0]
-    return window_steps(node, attrs, attrs.kernel_h, attrs.kernel_w, axes, fill)
 
 
 def lower(node: Node, _target: Target) -> Call:
@@ -84,8 +60,6 @@ OP = Op(
     reference=reference,
     iteration=iterate,
     part=pooling.part,
-    rows=rows,
-    over_time=over_time,
     check=check_moved,
     same_scale=True,
     kernels=with_cost_models(

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from tinyet.ops.shared import broadcast, extremum
-from tinyet.opset import Op, each_row, each_step, elementwise
+from tinyet.opset import Op, elementwise
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,6 @@ OP = Op(
     inputs=(2, 2),
     reference=extremum.pair_reference(np.greater),
     iteration=elementwise,
-    rows=each_row,
-    over_time=each_step,
     check=broadcast.check_same_scale,
     inplace=(0, 1),
     same_scale=True,

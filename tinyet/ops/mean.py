@@ -21,11 +21,11 @@ from tinyet.opset import Op, with_cost_models
 class Mean(reduction.Reduce):
     """inputs: x; output: means over `axes`.
 
-    rounding: of the sums of int8 values; "even" is ONNX Runtime's QLinearGlobalAveragePool.
+    rounding: of the sums of int8 values; "half_even" is ONNX Runtime's QLinearGlobalAveragePool.
     """
 
     name: ClassVar[str] = "mean"
-    rounding: Rounding = "twice"
+    rounding: Rounding = "double"
 
 
 def divisor(node: Node) -> float:
@@ -38,10 +38,9 @@ OP = Op(
     infer=reduction.infer,
     reference=summation.reference_of(summation.mean_multiplier, divisor),
     iteration=reduction.iterate_sum,
-    over_time=reduction.over_time,
     check=summation.check_of(summation.mean_multiplier),
-    rows=summation.rows_of(summation.mean_multiplier),
+    reduce_tiles=summation.reduce_tiles(summation.mean_multiplier),
     kernels=with_cost_models(
-        summation.kernels_of(summation.mean_multiplier, divisor, rounds_to_even=True), COST_MODELS
+        summation.kernels_of(summation.mean_multiplier, divisor, half_even=True), COST_MODELS
     ),
 )

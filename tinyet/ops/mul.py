@@ -15,26 +15,16 @@ from tinyet.numerics import (
     ElementRounding,
     Multiplier,
     clamp_range,
-    nearest_even,
     quantize_multiplier,
     requantize,
+    round_half_even,
 )
 from tinyet.ops.shared import broadcast
 from tinyet.ops.shared.clamped import clamp_fields, clamp_of
 from tinyet.ops.shared.cost_models import COST_MODELS
-from tinyet.ops.shared.factors import above_int8, is_even, scale_product
+from tinyet.ops.shared.factors import above_int8, rounds_half_even, scale_product
 from tinyet.ops.shared.integers import saturated
-from tinyet.opset import (
-    Call,
-    Kernel,
-    Op,
-    Struct,
-    each_row,
-    each_step,
-    elementwise,
-    library_call,
-    with_cost_models,
-)
+from tinyet.opset import Call, Kernel, Op, Struct, elementwise, library_call, with_cost_models
 
 # An int8 product has 16 bits and a sign; the kernel shifts it left by one bit more than the factor asks for.
 # An int16 product has 30 and a sign.
@@ -47,12 +37,12 @@ class Mul(broadcast.Arithmetic):
     """a * b
 
     tflm: the factor in float64, as TensorFlow Lite Micro has it, and LiteRT not. rounding: of the product of int8
-    values; "even" and "even_u8" are ONNX Runtime's QLinearMul (on x86-64), whose factor is float32.
+    values; "half_even" and "half_even_u8" are ONNX Runtime's QLinearMul (on x86-64), whose factor is float32.
     """
 
     name: ClassVar[str] = "mul"
     tflm: bool = False
-    rounding: ElementRounding = "twice"
+    rounding: ElementRounding = "double"
 
 
 def factor(node: Node) -> Multiplier:
@@ -67,7 +57,7 @@ def factor(node: Node) -> Multiplier:
         return quantize_multiplier(float(product / out))
 
 
-def even_factor(node: Node) -> np.float32:
+def half_even_factor(node: Node) -> np.float32:
     """a's scale * b's scale / output scale in float32."""
     a, b, out = broadcast.scales(node)
     with np.errstate(all="ignore"):
@@ -77,27 +67,27 @@ def even_factor(node: Node) -> np.float32:
     return np.float32(factor)
 
 
-def even_product(node: Node, a: Array, b: Array) -> Array:
+def half_even_product(node: Node, a: Array, b: Array) -> Array:
     """The exact product times the factor plus the zero point, each step in float32, then to nearest, halves to even;
     of uint8 with the zero point that it has there."""
     exact = broadcast.offset(node, 0, a) * broadcast.offset(node, 1, b)
     above = above_int8(node)
     zero_point = np.float32(node.output.type.zero_point + above)
     with np.errstate(over="ignore"):
-        value = nearest_even(exact.astype(np.float32) * even_factor(node) + zero_point) - above
+        value = round_half_even(exact.astype(np.float32) * half_even_factor(node) + zero_point) - above
     return saturated(value, node.output.dtype, clamp_range(clamp_of(node), node.output.type))
 
 
 def check(node: Node) -> str | None:
-    if is_even(node):
-        return broadcast.check_scaled(node, lambda: bool(even_factor(node) > 0), (DType.INT8,))
+    if rounds_half_even(node):
+        return broadcast.check_scaled(node, lambda: bool(half_even_factor(node) > 0), (DType.INT8,))
     return broadcast.check_scaled(node, lambda: factor(node).shift <= MAX_LEFT_SHIFTS[node.output.dtype])
 
 
 def product(node: Node, a: Array, b: Array) -> Array:
     """The integer form."""
-    if is_even(node):
-        return even_product(node, a, b)
+    if rounds_half_even(node):
+        return half_even_product(node, a, b)
     exact = broadcast.offset(node, 0, a) * broadcast.offset(node, 1, b)
     value = requantize(exact, factor(node).multiplier, factor(node).shift) + node.output.type.zero_point
     return saturated(value, node.output.dtype, clamp_range(clamp_of(node), node.output.type))
@@ -137,14 +127,14 @@ def lower_s16(node: Node, target: Target) -> Call:
     return library_call("tinyet_mul_s16", node, [0, 1], params)
 
 
-def lower_even(node: Node, target: Target) -> Call:
+def lower_half_even(node: Node, target: Target) -> Call:
     params = Struct(
         "tinyet_mul_s8_rne_params",
         {
             "shape": broadcast.shape_struct(node),
             "a_zero_point": node.input(0).type.zero_point,
             "b_zero_point": node.input(1).type.zero_point,
-            "factor": float(even_factor(node)),
+            "factor": float(half_even_factor(node)),
             "out_zero_point": float(node.output.type.zero_point + above_int8(node)),
             "above": above_int8(node),
             **clamp_fields(node),
@@ -162,18 +152,16 @@ OP = Op(
     inputs=(2, 2),
     reference=reference,
     iteration=elementwise,
-    rows=each_row,
-    over_time=each_step,
     check=check,
     inplace=(0, 1),
     kernels=with_cost_models(
         (
             broadcast.table_kernel(reference),
-            broadcast.table_kernel(reference, "s8even"),
+            broadcast.table_kernel(reference, "s8_rne"),
             Kernel(
                 "tinyet_mul_s8_rne",
-                "s8even",
-                lower_even,
+                "s8_rne",
+                lower_half_even,
                 (*broadcast.HEADERS, "tinyet_rne.h"),
                 ("tinyet_mul_s8_rne.c",),
                 broadcast.refuse_loops,

@@ -23,7 +23,6 @@ from tinyet.ops.shared.movement import check_moved
 from tinyet.opset import (
     PER_AXIS,
     AccessOrder,
-    AxisMap,
     Call,
     CostModel,
     Iteration,
@@ -31,10 +30,7 @@ from tinyet.opset import (
     Nest,
     Op,
     Outside,
-    Spans,
     Struct,
-    TimeAxes,
-    TimeRule,
     library_call,
     operand,
 )
@@ -134,22 +130,11 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 
 
 def iterate(node: Node) -> Iteration:
-    nest, a, x = Nest(), attrs_of(node), node.input(0)
+    nest, a = Nest(), attrs_of(node)
     out = nest.all_parallel(node.output.shape)
-    if a.mode == "reflect":
-        last = [size - 1 for size in x.shape]
-        read: list[AxisMap] = [
-            Spans(
-                axis,
-                tuple((abs(last[axis] - abs(last[axis] - abs(i))), 1) for i in range(-before, size + after)),
-            )
-            if before or after
-            else out[axis]
-            for axis, (size, (before, after)) in enumerate(zip(x.shape, a.pads, strict=True))
-        ]
-        return nest.iteration([operand(*read)], [operand(*out)])
     inside = (place - before for place, (before, _) in zip(out, a.pads, strict=True))
-    outside: Outside = fill_value(node).item() if a.mode == "constant" else "edge"
+    beyond: dict[str, Outside] = {"reflect": "reflect", "replicate": "edge"}
+    outside = beyond[a.mode] if a.mode in beyond else fill_value(node).item()
     return nest.iteration([operand(*inside, outside=outside)], [operand(*out)])
 
 
@@ -157,15 +142,6 @@ def part(node: Node, axis: int, _count: int) -> Pad | None:
     attrs = attrs_of(node)
     pads = tuple((0, 0) if a == axis else each for a, each in enumerate(attrs.pads))
     return replace(attrs, pads=pads) if any(map(any, pads)) else None
-
-
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    attrs, (axis,) = attrs_of(node), axes
-    assert axis is not None
-    others = tuple((0, 0) if a == axis else pads for a, pads in enumerate(attrs.pads))
-    around = replace(attrs, pads=others) if any(map(any, others)) else None
-    fill = fill_value(node).item() if attrs.mode == "constant" else None
-    return TimeRule((0,), axis, lambda _steps: around, first=-attrs.pads[axis][0], fill=fill)
 
 
 # ---------------------------------------------------------------- portable kernels
@@ -283,7 +259,6 @@ OP = Op(
     reference=reference,
     iteration=iterate,
     part=part,
-    over_time=over_time,
     check=check,
     same_scale=True,
     kernels=(kernel("s8"), kernel("s16"), kernel("f32")),

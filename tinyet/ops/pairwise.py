@@ -16,7 +16,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import Int64, wrap_int32
 from tinyet.ops.shared import broadcast, stepped
-from tinyet.opset import Call, Kernel, Op, Struct, each_step, elementwise, library_call
+from tinyet.opset import Call, Kernel, Op, Struct, elementwise, library_call
 
 PairFunction = Literal[
     "add",
@@ -115,7 +115,6 @@ OP = Op(
     inputs=(2, 2),
     reference=reference,
     iteration=elementwise,
-    over_time=each_step,
     check=check,
     kernels=(
         Kernel(

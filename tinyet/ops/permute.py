@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
-from tinyet.opset import Iteration, Nest, Op, TimeAxes, TimeRule, operand
+from tinyet.opset import Iteration, Nest, Op, operand
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,6 @@ def iterate(node: Node) -> Iteration:
     return nest.iteration([operand(*(out[order.index(axis)] for axis in range(len(order))))], [operand(*out)])
 
 
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    (axis,) = axes
-    assert axis is not None
-    return TimeRule((0,), attrs_of(node).order.index(axis), lambda _steps: node.attrs)
-
-
 def moves_nothing(shape: Shape, order: Sequence[int]) -> bool:
     """Only dimensions of size 1 change places, so the bytes stay as they are."""
     kept = [axis for axis in order if shape[axis] != 1]
@@ -70,7 +64,6 @@ OP = Op(
     infer=infer,
     reference=reference,
     iteration=iterate,
-    over_time=over_time,
     check=check_rearranged,
     same_scale=True,
     kernels=move_kernels(plan_of),

@@ -16,7 +16,7 @@ from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
 from tinyet.ops.shared import broadcast
 from tinyet.ops.shared.integers import saturated
-from tinyet.opset import Call, FieldValue, Op, Struct, each_row, each_step, elementwise, library_call
+from tinyet.opset import Call, FieldValue, Op, Struct, elementwise, library_call
 
 # x has 8 bits and a sign, x * slope has 16; of int16 they have 15 and 30.
 MAX_LEFT_SHIFTS = {DType.INT8: (22, 14), DType.INT16: (15, 0)}
@@ -100,8 +100,6 @@ OP = Op(
     inputs=(2, 2),
     reference=reference,
     iteration=elementwise,
-    rows=each_row,
-    over_time=each_step,
     check=check,
     inplace=(0,),
     kernels=(

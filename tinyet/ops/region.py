@@ -27,7 +27,7 @@ class Region(Attrs):
 
 
 def without_key(origin: Origin) -> Origin:
-    """The origin of a node in a graph that was exported apart: its key would find a float twin in another export."""
+    """The origin of a node in a graph that was exported apart: its key would find a float node in another export."""
     return Origin(origin.aten, origin.module, origin.file, origin.line, origin.text)
 
 

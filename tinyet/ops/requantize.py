@@ -11,7 +11,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Node
 from tinyet.ops.shared import rescale, table
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, Op, each_row, each_step, elementwise
+from tinyet.opset import Call, Op, elementwise
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,6 @@ OP = Op(
     infer=same_shape,
     reference=reference,
     iteration=elementwise,
-    rows=each_row,
-    over_time=each_step,
     check=rescale.check,
     inplace=(0,),
     kernels=(

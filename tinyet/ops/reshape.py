@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import check_rearranged, copy_kernels
-from tinyet.opset import ONE, SHAPE, Index, Iteration, Nest, Op, TimeAxes, TimeRule, operand, whole
+from tinyet.opset import ONE, SHAPE, Index, Iteration, Nest, Op, operand
 
 
 @dataclass(frozen=True)
@@ -41,41 +41,51 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (x.reshape(attrs_of(node).shape),)
 
 
-def iterate(node: Node) -> Iteration | str:
-    """By the sizes that both shapes are made of: (6, 4) and (3, 8) of 3, 2 and 4, (4, 6) and (6, 4) of none."""
+def iterate(node: Node) -> Iteration:
+    """By the sizes that both shapes are made of: (6, 4) and (3, 8) of 3, 2 and 4. (4, 6) and (6, 4) are of none: there
+    everything is made of everything, and around it, as in (5, 4, 6) and (5, 6, 4), of the same places."""
     before, after = node.input(0).shape, node.output.shape
-    lengths = {math.prod(shape[axis:]) for shape in (before, after) for axis in range(len(shape))}
-    cuts = sorted({1, *lengths})
-    if any(large % small for small, large in itertools.pairwise(cuts)):
-        return f"{node.op} takes {before} apart and puts {after} together"
+    lengths = [{math.prod(shape[axis:]) for axis in range(len(shape) + 1)} for shape in (before, after)]
     nest = Nest()
-    places = {small: nest.parallel(large // small) for small, large in itertools.pairwise(cuts)}
+    read, written = (_Places(shape) for shape in (before, after))
+    for small, large in itertools.pairwise(sorted(lengths[0] & lengths[1])):
+        cuts = sorted(cut for cut in lengths[0] | lengths[1] if small <= cut <= large)
+        if any(high % low for low, high in itertools.pairwise(cuts)):
+            read.add(nest.reduced, [cut for cut in cuts if cut in lengths[0]])
+            written.add(nest.parallel, [cut for cut in cuts if cut in lengths[1]])
+        else:
+            for low, high in itertools.pairwise(cuts):
+                place = nest.parallel(high // low)
+                read.put(place, low)
+                written.put(place, low)
+    return nest.iteration([operand(*read.indices)], [operand(*written.indices)])
 
-    def index(shape: Shape, axis: int) -> Index:
-        step = math.prod(shape[axis + 1 :])
-        return sum(
-            (place * (cut // step) for cut, place in places.items() if step <= cut < step * shape[axis]), ONE
-        )
 
-    x, out = ([index(shape, axis) for axis in range(len(shape))] for shape in (before, after))
-    return nest.iteration([operand(*x)], [operand(*out)])
+class _Places:
+    """The indices of a shape's axes, as they are put together of dimensions that are so many elements apart."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.indices = [ONE for _ in shape]
+        self.steps = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+        self.sizes = shape
+
+    def put(self, place: Index, apart: int) -> None:
+        for axis, (step, size) in enumerate(zip(self.steps, self.sizes, strict=True)):
+            if step <= apart < step * size:
+                self.indices[axis] = self.indices[axis] + place * (apart // step)
+
+    def add(self, make: Callable[[int], Index], cuts: Sequence[int]) -> None:
+        """A dimension for each axis from one cut to the next."""
+        for low, high in itertools.pairwise(cuts):
+            self.put(make(high // low), low)
 
 
-def part(node: Node, axis: int, count: int) -> Reshape:
-    shape = attrs_of(node).shape
+def part(node: Node, axis: int, count: int) -> Reshape | str:
+    """Elements in a row, around which as many lie as in the input."""
+    shape, before = attrs_of(node).shape, node.input(0).shape
+    if math.prod(shape[:axis]) not in [math.prod(before[:place]) for place in range(len(before))]:
+        return f"{node.op} takes {before} apart and puts {shape} together"
     return Reshape((*shape[:axis], count, *shape[axis + 1 :]))
-
-
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    """Time stays an axis where as many elements lie around it as before; else the steps become one whole."""
-    shape, (axis,) = attrs_of(node).shape, axes
-    assert axis is not None
-    before, steps = math.prod(node.input(0).shape[:axis]), node.input(0).shape[axis]
-    places = [p for p, size in enumerate(shape) if size == steps and math.prod(shape[:p]) == before]
-    if not places:
-        return whole(node, (0,), steps)
-    place = places[0]
-    return TimeRule((0,), place, lambda count: Reshape((*shape[:place], count, *shape[place + 1 :])))
 
 
 # The kernel copies; it runs only where both cannot share their bytes (a graph input returned as an output).
@@ -86,7 +96,6 @@ OP = Op(
     reference=reference,
     iteration=iterate,
     part=part,
-    over_time=over_time,
     check=check_rearranged,
     inplace=(0,),
     same_scale=True,

@@ -24,9 +24,11 @@ from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.window import image_fields, resized_shape
 from tinyet.opset import (
     AccessOrder,
+    AxisMap,
     Call,
     Constant,
     CostModel,
+    Index,
     Iteration,
     Kernel,
     Nest,
@@ -61,6 +63,20 @@ class Resize(Attrs):
     ratio_w: float
 
 
+@dataclass(frozen=True)
+class Sampled(Attrs):
+    """input: x (N, H, W, C). Output: (N, rows, columns, C), of samples at places that are told one by one: some rows or
+    columns of what Resize makes. No program holds it.
+
+    rows, columns: of each the two samples of the input, and the weight of the second, as in Samples.
+    """
+
+    name: ClassVar[str] = "sampled"
+    mode: ResizeMode
+    rows: tuple[tuple[int, int, float], ...]
+    columns: tuple[tuple[int, int, float], ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Samples:
     """Positions of output samples along one dimension: lower + weight / one, with upper the sample after lower.
@@ -71,6 +87,27 @@ class Samples:
     lower: Int64
     upper: Int64
     weight: Array
+
+    def within(self, size: int) -> Samples:
+        """Of an input of `size` samples: before the first and after the last both are the same."""
+        lower, upper = np.clip(self.lower, 0, size - 1), np.clip(self.upper, 0, size - 1)
+        beyond = (lower != self.lower) | (upper != self.upper)
+        return Samples(lower, upper, np.where(beyond, self.weight.dtype.type(0), self.weight))
+
+    def stride(self, count: int) -> int | None:
+        """How far the samples of each position are from those of the one `count` before it; None where that differs."""
+        apart = {*(self.lower[count:] - self.lower[:-count]), *(self.upper[count:] - self.upper[:-count])}
+        same = np.array_equal(self.weight[count:], self.weight[:-count])
+        return int(apart.pop()) if len(apart) == 1 and same else None
+
+    def first(self, count: int) -> Samples:
+        """The first `count` positions, counted from the least of their samples."""
+        start = self.lower[:count].min()
+        return Samples(self.lower[:count] - start, self.upper[:count] - start, self.weight[:count])
+
+    def places(self) -> tuple[tuple[int, int, float], ...]:
+        found = zip(self.lower.tolist(), self.upper.tolist(), self.weight.tolist(), strict=True)
+        return tuple((low, high, float(weight)) for low, high, weight in found)
 
 
 def attrs_of(node: Node) -> Resize:
@@ -86,6 +123,12 @@ def infer(node: Node) -> tuple[Shape, ...]:
     if attrs.align_corners and attrs.half_pixel:
         raise UnsupportedShape("resize: aligned corners and half pixels exclude each other", node.where)
     return (shape,)
+
+
+def infer_sampled(node: Node) -> tuple[Shape, ...]:
+    assert isinstance(node.attrs, Sampled)
+    batch, _, _, channels = node.input(0).shape
+    return ((batch, len(node.attrs.rows), len(node.attrs.columns), channels),)
 
 
 def nearest_index(size: int, out: int, ratio: float, align_corners: bool, half_pixel: bool) -> Int64:
@@ -104,14 +147,12 @@ def fixed_step(size: int, out: int, ratio: float) -> int:
 
 
 def fixed_samples(size: int, out: int, ratio: float, half_pixel: bool) -> Samples:
-    """LiteRT's positions in 1/1024 pixel; before the first and after the last sample both are the same."""
+    """LiteRT's positions in 1/1024 pixel, also before the first and after the last sample."""
     step = fixed_step(size, out, ratio)
     position = np.arange(out, dtype=np.int64) * step
     if half_pixel:
         position = position + step // 2 - 512
-    lower = np.clip(position >> 10, 0, size - 1)
-    upper = np.clip(-(-position >> 10), 0, size - 1)
-    return Samples(lower, upper, np.where(upper > lower, position - 1024 * lower, 0))
+    return Samples(position >> 10, -(-position >> 10), position & 1023)
 
 
 def float_samples(size: int, out: int, ratio: float, half_pixel: bool) -> Samples:
@@ -128,21 +169,46 @@ def float_samples(size: int, out: int, ratio: float, half_pixel: bool) -> Sample
     return Samples(lower, upper, weight)
 
 
-def samples(node: Node) -> tuple[Samples, Samples]:
-    """(rows, columns)."""
-    a = attrs_of(node)
+def unlimited(node: Node) -> tuple[Samples, Samples]:
+    """(rows, columns), of integers also beyond the image."""
+    a, (_, height, width, _) = attrs_of(node), node.input(0).shape
+    if a.mode == "nearest":
+        places = (
+            nearest_index(size, out, ratio, a.align_corners, a.half_pixel)
+            for size, out, ratio in ((height, a.out_h, a.ratio_h), (width, a.out_w, a.ratio_w))
+        )
+        rows, columns = (Samples(place, place, np.zeros_like(place)) for place in places)
+        return rows, columns
     make = float_samples if node.input(0).dtype is DType.FLOAT32 else fixed_samples
-    _, height, width, _ = node.input(0).shape
     rows = make(height, a.out_h, a.ratio_h, a.half_pixel)
     return rows, make(width, a.out_w, a.ratio_w, a.half_pixel)
 
 
+def samples(node: Node) -> tuple[Samples, Samples]:
+    """(rows, columns)."""
+    if isinstance(node.attrs, Sampled):
+        rows, columns = (_table(node, places) for places in (node.attrs.rows, node.attrs.columns))
+    else:
+        rows, columns = unlimited(node)
+    _, height, width, _ = node.input(0).shape
+    return rows.within(height), columns.within(width)
+
+
+def _table(node: Node, places: Sequence[tuple[int, int, float]]) -> Samples:
+    lower, upper, weight = np.array(places, np.float64).T
+    kind = np.float32 if node.input(0).dtype is DType.FLOAT32 else np.int64
+    return Samples(lower.astype(np.int64), upper.astype(np.int64), weight.astype(kind))
+
+
+def mode_of(node: Node) -> ResizeMode:
+    assert isinstance(node.attrs, Resize | Sampled)
+    return node.attrs.mode
+
+
 def nearest(node: Node) -> tuple[Int64, Int64]:
     """Source rows and columns."""
-    a = attrs_of(node)
-    _, height, width, _ = node.input(0).shape
-    rows = nearest_index(height, a.out_h, a.ratio_h, a.align_corners, a.half_pixel)
-    return rows, nearest_index(width, a.out_w, a.ratio_w, a.align_corners, a.half_pixel)
+    rows, columns = samples(node)
+    return rows.lower, columns.lower
 
 
 def resizes_nothing(attrs: Resize, shape: Shape) -> bool:
@@ -164,24 +230,54 @@ def resizes_nothing(attrs: Resize, shape: Shape) -> bool:
 
 
 def iterate(node: Node) -> Iteration:
-    nest = Nest()
-    out = nest.all_parallel(node.output.shape)
-    if attrs_of(node).mode == "nearest":
-        first = last = nearest(node)
-    else:
-        rows, columns = samples(node)
-        first, last = (rows.lower, columns.lower), (rows.upper, columns.upper)
-    read = (
-        Spans(axis, tuple((int(a), int(b - a) + 1) for a, b in zip(low, high, strict=True)))
-        for axis, low, high in zip((1, 2), first, last, strict=True)
+    """Where samples repeat at a regular distance, those beyond the image are those of its edge."""
+    nest, shape = Nest(), node.output.shape
+    n, c = nest.parallel(shape[0]), nest.parallel(shape[3])
+    (y, out_y), (x, out_x) = (
+        _sampled_axis(nest, found, size)
+        for found, size in zip(unlimited(node), node.input(0).shape[1:3], strict=True)
     )
-    return nest.iteration([operand(out[0], *read, out[3])], [operand(*out)])
+    return nest.iteration([operand(n, y, x, c, outside="edge")], [operand(n, out_y, out_x, c)])
+
+
+def _sampled_axis(nest: Nest, found: Samples, size: int) -> tuple[AxisMap, Index]:
+    """How an axis of the input and of the output is indexed."""
+    count = len(found.lower)
+    inside = found.within(size)
+    if not np.array_equal(found.lower, inside.lower) or not np.array_equal(found.upper, inside.upper):
+        for period in (p for p in range(1, count) if count % p == 0):
+            stride = found.stride(period)
+            if stride:
+                first = int(found.lower[:period].min())
+                reach = int(found.upper[:period].max()) - first + 1
+                block, place = nest.parallel(count // period), nest.parallel(period)
+                return stride * block + nest.reduced(reach) + first, period * block + place
+    out = nest.parallel(count)
+    (dim,) = out.dims
+    taken = ((int(a), int(b - a) + 1) for a, b in zip(inside.lower, inside.upper, strict=True))
+    return Spans(dim, tuple(taken)), out
+
+
+def part(node: Node, axis: int, count: int) -> Attrs | str:
+    """Samples of the same places. In float, what is beyond the image's edge is not the edge times all weights."""
+    attrs, (rows, columns) = attrs_of(node), unlimited(node)
+    if axis not in (1, 2):
+        return attrs
+    _, height, width, _ = node.input(0).shape
+    if (rows, columns)[axis - 1].stride(count) is None:
+        return f"{node.op} takes samples at other places for each index of its result"
+    rows, columns = (
+        (rows.first(count), columns.within(width))
+        if axis == 1
+        else (rows.within(height), columns.first(count))
+    )
+    return Sampled(attrs.mode, rows.places(), columns.places())
 
 
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     x = inputs[0]
     assert x is not None
-    if attrs_of(node).mode == "nearest":
+    if mode_of(node) == "nearest":
         source_rows, source_columns = nearest(node)
         return (np.ascontiguousarray(x[:, source_rows][:, :, source_columns]),)
     rows, columns = samples(node)
@@ -204,11 +300,11 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 
 
 def refuse_nearest(node: Node, _target: Target) -> str | None:
-    return None if attrs_of(node).mode == "nearest" else "only the nearest sample"
+    return None if mode_of(node) == "nearest" else "only the nearest sample"
 
 
 def refuse_bilinear(node: Node, _target: Target) -> str | None:
-    return None if attrs_of(node).mode == "bilinear" else "only bilinear interpolation"
+    return None if mode_of(node) == "bilinear" else "only bilinear interpolation"
 
 
 def lower_nearest(node: Node, _target: Target) -> Call:
@@ -290,10 +386,7 @@ def interpolated(node: Node) -> Parts:
 
 def walk(node: Node) -> Walk:
     batch, height, width, _ = node.input(0).shape
-    if attrs_of(node).mode == "nearest":
-        tops, lefts = nearest(node)
-    else:
-        tops, lefts = (found.lower for found in samples(node))
+    tops, lefts = nearest(node)
     return Walk(batch, height, width, tops, lefts, *pixel_bytes(node))
 
 
@@ -337,6 +430,15 @@ def bilinear_kernel(dtypes: str, lower: Callable[[Node, Target], Call]) -> Kerne
     )
 
 
+KERNELS = (
+    nearest_kernel("s8"),
+    nearest_kernel("s16"),
+    nearest_kernel("f32"),
+    bilinear_kernel("s8", lower_integer),
+    bilinear_kernel("s16", lower_integer),
+    bilinear_kernel("f32", lower_f32),
+)
+
 OP = Op(
     attrs=Resize,
     summary="resizing of an image: nearest, bilinear; aligned corners, half pixels",
@@ -346,12 +448,16 @@ OP = Op(
     check=check_moved,
     same_scale=True,
     rounds=lambda node: attrs_of(node).mode != "nearest",
-    kernels=(
-        nearest_kernel("s8"),
-        nearest_kernel("s16"),
-        nearest_kernel("f32"),
-        bilinear_kernel("s8", lower_integer),
-        bilinear_kernel("s16", lower_integer),
-        bilinear_kernel("f32", lower_f32),
-    ),
+    part=part,
+    kernels=KERNELS,
+)
+
+PART = Op(
+    attrs=Sampled,
+    summary="samples of an image, at places told one by one",
+    infer=infer_sampled,
+    reference=reference,
+    check=check_moved,
+    same_scale=True,
+    kernels=KERNELS,
 )

@@ -3,8 +3,8 @@
 
 int8 is ours, in the spirit of LiteRT's integer LSTM: sums as shared/recurrent.py has them, tanh as shared/gates.py.
 What relu is of are units of 2**-7 steps of the state, so that the whole range of an int8 fits. int16 (x and state;
-weights int8) is ours by the rules of TFLM's LSTM (shared/tabled.py); relu is of units of four steps. float32: the sum
-is the bias, then the products with x, then those with h, one after another.
+weights int8) is ours by the rules of TFLM's LSTM (shared/gates_lut.py); relu is of units of four steps. float32: the
+sum is the bias, then the products with x, then those with h, one after another.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tinyet.errors import QuantizationError
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize
 from tinyet.numerics.float32 import Float32
-from tinyet.ops.shared import recurrent, tabled
+from tinyet.ops.shared import gates_lut, recurrent
 from tinyet.ops.shared.cost_models_recurrent import floats, integers, of_function
 from tinyet.ops.shared.gates import GATE_SCALE, added, tanh
 from tinyet.ops.shared.integers import saturated
@@ -111,7 +111,7 @@ def state_s16_behind(node: Node, sums: Int64) -> Array:
     if is_relu(node):
         return saturated(np.maximum(sums, 0) << RELU_S16_BITS, DType.INT16)
     factor = state_factor(node)
-    return saturated(requantize(tabled.tanh(sums) << 15, factor.multiplier, factor.shift), DType.INT16)
+    return saturated(requantize(gates_lut.tanh(sums) << 15, factor.multiplier, factor.shift), DType.INT16)
 
 
 def reference_integer(node: Node, x: Array, h: Array) -> tuple[Array, ...]:
@@ -199,7 +199,7 @@ def lower_s16(node: Node, _target: Target) -> Call:
     constants = (
         *recurrent.part_s16_constants("x", of_x),
         *recurrent.part_s16_constants("h", of_h),
-        tabled.table_constant(),
+        gates_lut.lut_constant(),
     )
     scratch = 2 * recurrent.rounded_up(s.units)
     return recurrent.layer_call("tinyet_rnn_s16", node, STATES, params, constants, scratch)
@@ -233,7 +233,6 @@ OP = Op(
     inputs=(4, 5),
     reference=reference,
     iteration=recurrent.iterate,
-    over_time=recurrent.over_time,
     check=check,
     products=macs,
     bias=(BIAS, W_IH),

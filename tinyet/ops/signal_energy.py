@@ -46,6 +46,14 @@ def iterate(node: Node) -> Iteration:
     return nest.iteration([operand(2 * k + part)], [operand(k)])
 
 
+def part(node: Node, _axis: int, count: int) -> SignalEnergy | str:
+    """Frequencies are counted from the spectrum's first."""
+    attrs, all_of_them = attrs_of(node), node.output.shape[0]
+    if (attrs.start, attrs.end) != (0, all_of_them):
+        return f"{node.op} is of the frequencies {attrs.start} to {attrs.end} only"
+    return SignalEnergy(0, count)
+
+
 def check(node: Node) -> str | None:
     return check_types(node, (DType.INT16,), (DType.UINT32,))
 
@@ -72,6 +80,7 @@ OP = Op(
     infer=infer,
     reference=reference,
     iteration=iterate,
+    part=part,
     check=check,
     kernels=(
         Kernel(

@@ -13,7 +13,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
 from tinyet.ops.shared.shapes import expect_axis
-from tinyet.opset import AXIS, START, STOP, Iteration, Nest, Op, TimeAxes, TimeRule, operand
+from tinyet.opset import AXIS, START, STOP, Iteration, Nest, Op, operand
 
 
 @dataclass(frozen=True)
@@ -67,19 +67,6 @@ def part(node: Node, axis: int, count: int) -> Slice | None:
     return None if attrs.step == 1 else Slice(axis, 0, (count - 1) * attrs.step + 1, attrs.step)
 
 
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    attrs, (axis,) = attrs_of(node), axes
-    assert axis is not None
-    if axis != attrs.axis:
-        return TimeRule((0,), axis, lambda _steps: attrs)
-
-    def every(steps: int) -> Slice | None:
-        return None if attrs.step == 1 else Slice(axis, 0, (steps - 1) * attrs.step + 1, attrs.step)
-
-    tail = attrs.stop == node.input(0).shape[axis]
-    return TimeRule((0,), axis, every, attrs.step, attrs.start, tail=tail)
-
-
 def plan_of(node: Node) -> Move:
     attrs = attrs_of(node)
     source = list(strides(node.input(0).shape))
@@ -95,7 +82,6 @@ OP = Op(
     reference=reference,
     iteration=iterate,
     part=part,
-    over_time=over_time,
     check=check_rearranged,
     same_scale=True,
     kernels=move_kernels(plan_of),

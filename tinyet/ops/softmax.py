@@ -34,23 +34,12 @@ from tinyet.numerics import (
     requantize_64,
     round_shift,
 )
-from tinyet.ops.shared import broadcast, factors, softmax, softmax_even, table_s16
+from tinyet.ops.shared import broadcast, factors, softmax, softmax_half_even, table_s16
 from tinyet.ops.shared.cost_models import COST_MODELS
-from tinyet.ops.shared.factors import is_even
+from tinyet.ops.shared.factors import rounds_half_even
 from tinyet.ops.shared.fixed_point import SUM_INTEGER_BITS, differences, leading_zeros, one_over_one_plus
 from tinyet.ops.shared.integers import check_activations, check_quantized, representable, saturated
-from tinyet.opset import (
-    Call,
-    Constant,
-    Kernel,
-    Op,
-    Pointer,
-    Struct,
-    along,
-    library_call,
-    mixing,
-    with_cost_models,
-)
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, library_call, mixing, with_cost_models
 
 OUT_SCALE, OUT_ZERO_POINT = 1 / 256, -128
 LITERT_S8 = OUT_SCALE, OUT_ZERO_POINT
@@ -69,12 +58,12 @@ LEAST_S16 = 10.0
 @dataclass(frozen=True)
 class Softmax(softmax.AlongAxis):
     """exp(beta * x) / sum(exp(beta * x)); in float32, beta is 1. tflm: tables of int16 are computed in float32, as
-    TensorFlow Lite Micro does, and LiteRT in float64. rounding: of int8; "even" is ONNX Runtime's."""
+    TensorFlow Lite Micro does, and LiteRT in float64. rounding: of int8; "half_even" is ONNX Runtime's."""
 
     name: ClassVar[str] = "softmax"
     beta: float = 1.0
     tflm: bool = False
-    rounding: Rounding = "twice"
+    rounding: Rounding = "double"
 
 
 def check(node: Node) -> str | None:
@@ -83,8 +72,8 @@ def check(node: Node) -> str | None:
         return f"a beta of {node.attrs.beta}"
     if node.output.dtype is DType.FLOAT32 and node.attrs.beta != 1.0:
         return "float32 values are multiplied by beta before"
-    if is_even(node):
-        return broadcast.check_elementwise(node, (DType.INT8,)) or softmax_even.check(node)
+    if rounds_half_even(node):
+        return broadcast.check_elementwise(node, (DType.INT8,)) or softmax_half_even.check(node)
     if node.output.dtype is DType.INT16:
         return check_s16(node) if node.input(0).dtype is DType.INT16 else check_s8_s16(node)
     complaint = softmax.check(node)
@@ -205,8 +194,8 @@ def along_last(node: Node, x: Array) -> Array:
     scale = softmax.input_scale(node)
     if node.input(0).dtype is DType.INT16:
         return softmax_s16(x, scale, node.output.type, tflm_of(node))
-    if is_even(node):
-        return softmax_even.along_last(node, x)
+    if rounds_half_even(node):
+        return softmax_half_even.along_last(node, x)
     return softmax_s8(x, scale, node.output.type)
 
 
@@ -271,14 +260,14 @@ def lower_scaled_s16(node: Node, target: Target) -> Call:
     return library_call("tinyet_softmax_scaled_s16", node, [0], params, constants)
 
 
-def lower_even(node: Node, target: Target) -> Call:
-    table = Constant("exponentials", softmax_even.exponentials(node), "of 0, -1, -2 ... input steps")
+def lower_half_even(node: Node, target: Target) -> Call:
+    table = Constant("exponentials", softmax_half_even.exponentials(node), "of 0, -1, -2 ... input steps")
     params = Struct(
         "tinyet_softmax_s8_rne_params",
         {
             "shape": softmax.axis_struct(node),
             "exponentials": Pointer(table.name),
-            "steps": float(softmax_even.steps(node)),
+            "steps": float(softmax_half_even.steps(node)),
             "out_zero_point": node.output.type.zero_point,
         },
     )
@@ -292,7 +281,6 @@ OP = Op(
     infer=softmax.infer,
     reference=softmax.along_axis(along_last),
     iteration=mixing(lambda node: (softmax.attrs_of(node).axis,)),
-    over_time=along(lambda node: (softmax.attrs_of(node).axis,)),
     check=check,
     inplace=(0,),
     kernels=with_cost_models(
@@ -314,8 +302,8 @@ OP = Op(
             ),
             Kernel(
                 "tinyet_softmax_s8_rne",
-                "s8even",
-                lower_even,
+                "s8_rne",
+                lower_half_even,
                 (*softmax.FIXED_HEADERS, "tinyet_rne.h"),
                 ("tinyet_softmax_s8_rne.c",),
             ),

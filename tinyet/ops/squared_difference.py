@@ -19,7 +19,7 @@ from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
 from tinyet.ops.shared import broadcast
 from tinyet.ops.shared.integers import INTEGERS, saturated
-from tinyet.opset import Call, FieldValue, Kernel, Op, Struct, each_row, each_step, elementwise, library_call
+from tinyet.opset import Call, FieldValue, Kernel, Op, Struct, elementwise, library_call
 
 LEFT_SHIFTS = {DType.INT8: 7, DType.INT16: 0}
 _ALONE = "there is no other kernel to weigh it against"
@@ -78,8 +78,6 @@ OP = Op(
     inputs=(2, 2),
     reference=reference,
     iteration=elementwise,
-    rows=each_row,
-    over_time=each_step,
     check=check,
     inplace=(0, 1),
     kernels=tuple(

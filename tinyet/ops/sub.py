@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tinyet.ops.shared import addition, broadcast
 from tinyet.ops.shared.cost_models import COST_MODELS
-from tinyet.opset import Op, each_row, each_step, elementwise, with_cost_models
+from tinyet.opset import Op, elementwise, with_cost_models
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,6 @@ OP = Op(
     inputs=(2, 2),
     reference=addition.reference_of(-1),
     iteration=elementwise,
-    rows=each_row,
-    over_time=each_step,
     check=addition.check,
     inplace=(0, 1),
     kernels=with_cost_models(addition.kernels_of("sub", -1), COST_MODELS),

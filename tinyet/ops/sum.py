@@ -33,8 +33,7 @@ OP = Op(
     infer=reduction.infer,
     reference=summation.reference_of(summation.sum_multiplier, divisor),
     iteration=reduction.iterate_sum,
-    over_time=reduction.over_time,
     check=summation.check_of(summation.sum_multiplier),
-    rows=summation.rows_of(summation.sum_multiplier),
+    reduce_tiles=summation.reduce_tiles(summation.sum_multiplier),
     kernels=with_cost_models(summation.kernels_of(summation.sum_multiplier, divisor), COST_MODELS),
 )

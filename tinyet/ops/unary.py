@@ -30,7 +30,7 @@ from tinyet.ops.shared.counting import Parts, values
 from tinyet.ops.shared.integers import INTEGERS
 from tinyet.ops.shared.shapes import same_shape
 from tinyet.ops.shared.unary_functions import FUNCTIONS, FunctionName
-from tinyet.opset import Call, CostModel, Kernel, Op, Struct, each_row, each_step, elementwise, library_call
+from tinyet.opset import Call, CostModel, Kernel, Op, Struct, elementwise, library_call
 
 
 @dataclass(frozen=True)
@@ -221,8 +221,6 @@ OP = Op(
     infer=same_shape,
     reference=reference,
     iteration=elementwise,
-    rows=each_row,
-    over_time=each_step,
     check=check,
     inplace=(0,),
     kernels=(

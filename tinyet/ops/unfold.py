@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
 from tinyet.ops.shared.shapes import expect_axis
-from tinyet.opset import AXIS, Iteration, Nest, Op, TimeAxes, TimeRule, operand
+from tinyet.opset import AXIS, Iteration, Nest, Op, operand
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,10 @@ def iterate(node: Node) -> Iteration:
     return nest.iteration([operand(*read)], [operand(*out, tap)])
 
 
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    """Windows of time are steps of time."""
-    attrs, (axis,) = attrs_of(node), axes
-    if axis != attrs.axis:
-        return TimeRule((0,), axis, lambda _steps: attrs)
-    return TimeRule(
-        (0,), axis, lambda _steps: attrs, attrs.step, extent=attrs.dilation * (attrs.size - 1) + 1
-    )
+def part(node: Node, axis: int, count: int) -> Unfold:
+    """So many windows, or elements of each."""
+    attrs = attrs_of(node)
+    return replace(attrs, size=count) if axis == len(node.output.shape) - 1 else attrs
 
 
 OP = Op(
@@ -86,7 +82,7 @@ OP = Op(
     infer=infer,
     reference=reference,
     iteration=iterate,
-    over_time=over_time,
+    part=part,
     check=check_rearranged,
     same_scale=True,
     kernels=move_kernels(plan_of),

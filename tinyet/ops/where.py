@@ -15,7 +15,7 @@ from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.ops.shared import stepped
 from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.movement import MOVABLE
-from tinyet.opset import Call, CostModel, Kernel, Op, Struct, each_row, each_step, elementwise, library_call
+from tinyet.opset import Call, CostModel, Kernel, Op, Struct, elementwise, library_call
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,6 @@ OP = Op(
     inputs=(3, 3),
     reference=reference,
     iteration=elementwise,
-    rows=each_row,
-    over_time=each_step,
     check=check,
     inplace=(1, 2),
     same_scale=True,

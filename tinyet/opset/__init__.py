@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from tinyet.opset.access_order import AccessOrder, AccessOrders
 from tinyet.opset.attributes import DelegateName, attribute_complaints, delegate_name
+from tinyet.opset.blocks import Blocks, blocks
+from tinyet.opset.by_rows import tile_map
 from tinyet.opset.call import (
     WIDTH,
     Arg,
@@ -59,11 +61,11 @@ from tinyet.opset.kernel import (
     with_cost_models,
 )
 from tinyet.opset.op import Op, Reference, no_complaint
-from tinyet.opset.over_time import OverTime, TimeAxes, TimeRule, along, each_step, whole
+from tinyet.opset.over_time import TimeAxes, TimeRule, time_rule
 from tinyet.opset.questions import described, follows, monotone, moves, pointwise
 from tinyet.opset.roles import AXES, AXIS, GROUPS, PER_AXIS, SHAPE, START, STOP, Role, reordered, roles
 from tinyet.opset.rule import complaints, tensor_complaint
-from tinyet.opset.tiles import TileMap, TileMaps, each_row, has_rows, tile_node
+from tinyet.opset.tiles import ReduceTiles, TileMap, has_rows, tile_node
 
 __all__ = [
     "AXES",
@@ -81,6 +83,7 @@ __all__ = [
     "AccessOrders",
     "Arg",
     "AxisMap",
+    "Blocks",
     "Call",
     "Constant",
     "ConstantArg",
@@ -107,9 +110,9 @@ __all__ = [
     "Operand",
     "OutputArg",
     "Outside",
-    "OverTime",
     "ParamsArg",
     "Pointer",
+    "ReduceTiles",
     "Reference",
     "Refuse",
     "Role",
@@ -118,18 +121,15 @@ __all__ = [
     "StateArg",
     "Struct",
     "TileMap",
-    "TileMaps",
     "TimeAxes",
     "TimeRule",
     "accept_all",
-    "along",
     "attribute_complaints",
+    "blocks",
     "broadcast",
     "complaints",
     "delegate_name",
     "described",
-    "each_row",
-    "each_step",
     "elementwise",
     "everything",
     "follows",
@@ -149,8 +149,9 @@ __all__ = [
     "roles",
     "signature",
     "tensor_complaint",
+    "tile_map",
     "tile_node",
-    "whole",
+    "time_rule",
     "with_cost_models",
     "wrapped",
 ]

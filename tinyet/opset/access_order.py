@@ -34,7 +34,7 @@ class AccessOrder:
     def __post_init__(self) -> None:
         same = self.written.shape == self.needed.shape and self.written.ndim == 1 and len(self.written) > 0
         if not same or any((np.diff(each) < 0).any() for each in (self.written, self.needed)):
-            raise InternalError("the steps of a sweep do not ascend, or there are none")
+            raise InternalError("the steps of an access order do not ascend, or there are none")
 
     @property
     def dependence_distance(self) -> int:

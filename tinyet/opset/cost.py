@@ -74,8 +74,8 @@ class Cost:
 
 @dataclass(frozen=True)
 class Coefficients:
-    """What the parts of a kernel's claim come to on one core: instructions and bytes each; and the shared code. kinds:
-    instructions and code of calls of some kinds, which take the place of those of all."""
+    """What the features of a kernel's cost model come to on one core: instructions and bytes each; and the
+    shared code. kinds: instructions and code of calls of some kinds, which take the place of those of all."""
 
     instructions: Mapping[str, float]
     code: Mapping[str, float]

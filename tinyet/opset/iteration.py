@@ -92,8 +92,9 @@ AxisMap = Index | Spans
 ONE = Index()
 """Of an axis of one element, which is read at every index of the dimensions."""
 
-Outside = float | Literal["edge"] | None
-"""What an index outside of the tensor reads: a value, as it is stored; the nearest element; nothing, it is left out."""
+Outside = float | Literal["edge", "reflect"] | None
+"""What an index outside of the tensor reads: a value, as it is stored; the nearest element, or the one as far behind
+that; nothing, it is left out."""
 
 
 @dataclass(frozen=True)

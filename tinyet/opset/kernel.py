@@ -26,8 +26,8 @@ def accept_all(node: Node, target: Target) -> str | None:
 class LayoutSupport:
     """A kernel's call for a node whose output, or first input, is not row-major without gaps.
 
-    lower: as the kernel's own; with scratch memory of the same size where only pitches differ. takes: whether it can
-    lower a node so; asked of the input and of the output, each by itself. data_layouts: that `takes` is asked for.
+    lower: as the kernel's own; with scratch memory of the same size where only pixel strides differ. takes: whether it
+    can lower a node so; asked of the input and of the output, each by itself. data_layouts: that `takes` is asked for.
     """
 
     lower: Callable[[Node, Target, Layouts], Call]
@@ -36,7 +36,7 @@ class LayoutSupport:
 
 
 def only_strides(_node: Node, layouts: Layouts) -> bool:
-    """Of kernels for which any pitch is as good as another."""
+    """Of kernels for which any pixel stride is as good as another."""
     return layouts.reads is None and layouts.writes is None
 
 
@@ -103,7 +103,7 @@ class Kernel:
 
 
 def with_cost_models(kernels: Sequence[Kernel], cost_models: Mapping[str, CostModel]) -> tuple[Kernel, ...]:
-    """Kernels with their claims, which are found by the kernels' names; but for those that say why they have none."""
+    """Kernels with their cost models, found by the kernels' names; but for those that say why they have none."""
     return tuple(
         k if k.no_cost_model else replace(k, cost_model=cost_models.get(k.symbol, k.cost_model))
         for k in kernels
@@ -141,15 +141,12 @@ def library_kernels(
 def signature(node: Node) -> str:
     """The dtypes of a node as one word: "s8" where first input and output agree, else "f32_s8" (from, to).
 
-    "w4" behind it says that the weights are int4, "even" and "short" that sums are rounded so (the attribute
-    `rounding`): such a node needs a kernel of its own.
+    "_w4" behind it says that the weights are int4; "_rne" and "_acc32" how sums are rounded (the attribute `rounding`):
+    such a node needs a kernel of its own. The words are those of kernels' names.
     """
     first = next((t.dtype.suffix for t in node.inputs if t is not None), "")
     last = node.outputs[0].dtype.suffix
     narrow = any(t is not None and t.dtype is DType.INT4 for t in node.inputs)
-    asked = getattr(node.attrs, "rounding", "twice").split("_")[0]
-    return (
-        (first if first == last else f"{first}_{last}")
-        + ("w4" if narrow else "")
-        + ("" if asked in ("twice", "away") else asked)
-    )
+    asked = getattr(node.attrs, "rounding", "double")
+    rounding = {"double": "", "half_away": "", "int32_accumulator": "_acc32"}.get(asked, "_rne")
+    return (first if first == last else f"{first}_{last}") + ("_w4" if narrow else "") + rounding

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.opset.iteration import Iterate, contractions, opaque
 from tinyet.opset.kernel import Kernel
-from tinyet.opset.over_time import OverTime, mixes
-from tinyet.opset.tiles import TileMaps, never
+from tinyet.opset.tiles import ReduceTiles, never
 
-Part = Callable[[Node, int, int], Attrs | None]
+Part = Callable[[Node, int, int], Attrs | str | None]
 Reference = Callable[[Node, Sequence[Array | None]], tuple[Array, ...]]
 
 
@@ -24,7 +23,7 @@ def no_complaint(node: Node) -> str | None:
     return None
 
 
-def same_attrs(node: Node, _axis: int, _count: int) -> Attrs | None:
+def same_attrs(node: Node, _axis: int, _count: int) -> Attrs | str | None:
     return node.attrs
 
 
@@ -54,9 +53,8 @@ class Op:
     iteration:  the loops it consists of, and how its operands are indexed by them.
     part:       attributes of the operator that makes `count` indices of an axis of the output of no more indices of
                 its inputs than the iteration says, those outside of them included; None where these are the indices
-                read, as they are. From node, axis and count.
-    rows:       how it is computed a few rows at a time, where it can be.
-    over_time:  how it is computed step by step where an axis of its inputs is time, where it can be.
+                read, as they are, a text where there is no such operator. From node, axis and count.
+    reduce_tiles: how all rows together make the output, a few at a time, where they can.
     """
 
     attrs: type[Attrs]
@@ -76,8 +74,7 @@ class Op:
     state_bias: tuple[int, int, int] | None = None
     iteration: Iterate = opaque
     part: Part = same_attrs
-    rows: TileMaps = never
-    over_time: OverTime = mixes
+    reduce_tiles: ReduceTiles = never
 
     @property
     def name(self) -> str:

@@ -19,9 +19,9 @@ from tinyet.over_time.schedule import Read, Schedule
 from tinyet.passes.boundary import copied_outputs
 from tinyet.passes.dead_code import eliminate_dead_code
 from tinyet.passes.merge_reshapes import merge_reshapes
-from tinyet.passes.pointwise_to_linear import lone_pixels, without_keys
+from tinyet.passes.pointwise_to_linear import pointwise_to_linear, without_keys
 from tinyet.passes.rewrite import Names
-from tinyet.passes.states import keep_states
+from tinyet.passes.states import write_states
 from tinyet.reference import evaluate
 
 
@@ -70,8 +70,8 @@ class Builder:
         built = graph.replace(
             inputs=(*inputs, *states), outputs=(*outputs, *nexts), nodes=self.nodes, initial=initial
         )
-        built = merge_reshapes(lone_pixels(built.replace(nodes=map(_as_view, built.nodes))))
-        return keep_states(copied_outputs(eliminate_dead_code(built)))
+        built = merge_reshapes(pointwise_to_linear(built.replace(nodes=map(_as_view, built.nodes))))
+        return write_states(copied_outputs(eliminate_dead_code(built)))
 
     def _node(self, node: Node) -> None:
         rule = self.trace.rules.get(node)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tinyet.ir import Graph, Node, Tensor
-from tinyet.ops import op_of
+from tinyet.ops import time_rule
 from tinyet.opset import TimeRule
 
 
@@ -62,7 +62,7 @@ def _rule(found: Trace, node: Node) -> TimeRule | str:
     rates = {found.stride[tensor] for tensor in read if tensor in found.axis}
     if len(rates) != 1:
         return f"{node.op} reads steps of {' and '.join(map(str, sorted(rates)))} frames at the same time"
-    rule = op_of(node).over_time(
+    rule = time_rule(
         node, tuple(None if tensor is None else found.axis.get(tensor) for tensor in node.inputs)
     )
     if isinstance(rule, TimeRule) and any(not node.input(state).is_constant for state, _ in rule.carried):

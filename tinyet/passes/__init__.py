@@ -23,7 +23,7 @@ from tinyet.passes.layout_apply import optimize_layout
 from tinyet.passes.lower_qdq import lower_qdq
 from tinyet.passes.merge_reshapes import merge_reshapes
 from tinyet.passes.prune_channels import prune_channels
-from tinyet.passes.states import carry_on, integer_states, keep_states
+from tinyet.passes.states import carry_states, integer_states, write_states
 from tinyet.passes.tabulate_bytes import tabulate_bytes
 from tinyet.passes.widen_int4 import widen_int4
 
@@ -80,8 +80,8 @@ PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
     ("common_subexpressions_last", share_common_subexpressions),
     ("dead_code_last", eliminate_dead_code),
     # The last state of a layer is no constant, so the first is none either.
-    ("carry_on", carry_on),
-    ("keep_states", keep_states),
+    ("carry_states", carry_states),
+    ("write_states", write_states),
 )
 
 ONLY_OF_FLOATS = frozenset(
@@ -114,7 +114,7 @@ def run(
     if dump is not None:
         dump("00_import", to_text(graph))
     whole = False
-    asked = {"integer_boundary": not float_io, "prune_channels": prune, "carry_on": stateful}
+    asked = {"integer_boundary": not float_io, "prune_channels": prune, "carry_states": stateful}
     left_out = {name for name, wanted in asked.items() if not wanted} | (ONLY_OF_FLOATS if exact else set())
     for number, (name, step) in enumerate(PIPELINE, 1):
         if name in left_out:

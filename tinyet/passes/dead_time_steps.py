@@ -123,7 +123,8 @@ def _same_axis(shape: tuple[int, ...], axis: int, other: tuple[int, ...]) -> int
 def _of_steps(node: Node, part: Node) -> Attrs | None:
     """A mover's attributes for the steps that a slice of its output takes."""
     assert isinstance(part.attrs, Slice)
-    return op_of(node).part(node, part.attrs.axis, part.output.shape[part.attrs.axis])
+    attrs = op_of(node).part(node, part.attrs.axis, part.output.shape[part.attrs.axis])
+    return None if isinstance(attrs, str) else attrs
 
 
 def _shorten(edit: Edit, node: Node, names: Names) -> bool:

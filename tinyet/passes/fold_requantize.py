@@ -28,7 +28,7 @@ from tinyet.ops.mul import Mul
 from tinyet.ops.prelu import PRelu
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
-from tinyet.ops.shared.factors import is_even
+from tinyet.ops.shared.factors import rounds_half_even
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
@@ -59,7 +59,7 @@ def _drop(graph: Edit, node: Node) -> bool:
         above = graph.producer(node.input(0))
         if above is not None and isinstance(above.attrs, Dequantize):
             source = above.input(0)
-            if is_even(node) and source.type != node.output.type:
+            if rounds_half_even(node) and source.type != node.output.type:
                 return False
     if source is None:
         return False
@@ -118,7 +118,7 @@ def _saturating_as(producer: Node, type_: TensorType) -> Node | None:
     """The producer with a clamp where its own type saturates and `type_` would not; None if it has none."""
     if not isinstance(producer.attrs, FREE_SCALE) or producer.output.dtype is not type_.dtype:
         return None
-    if is_even(producer):  # one rounding instead of two would change the requested answer
+    if rounds_half_even(producer):  # one rounding instead of two would change the requested answer
         return None
     limits, wanted = real_range(producer.output.type), real_range(type_)
     if limits[0] <= wanted[0] and limits[1] >= wanted[1]:

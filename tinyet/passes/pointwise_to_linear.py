@@ -13,7 +13,7 @@ from tinyet.ops.slice import Slice
 from tinyet.passes.rewrite import Names
 
 
-def lone_pixels(graph: Graph) -> Graph:
+def pointwise_to_linear(graph: Graph) -> Graph:
     """Exact, in float, too: a convolution of one group with one output pixel and no padding becomes a Linear of the
     values that its taps read, whose kernels do not compute pixels two or four at a time."""
     names = Names(graph)
@@ -27,7 +27,7 @@ def _as_linear(node: Node, names: Names) -> tuple[Node, ...] | None:
         return None
     if any((attrs.pad_top, attrs.pad_bottom, attrs.pad_left, attrs.pad_right)):
         return None
-    if attrs.rounding == "short":
+    if attrs.rounding == "int32_accumulator":
         return None
     weights, origins, made = node.input(1), without_keys(node.origins), []
     _, kernel_h, kernel_w, _ = weights.shape

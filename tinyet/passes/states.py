@@ -58,7 +58,7 @@ def _integers(graph: Graph, tensor: Tensor, kind: TensorType) -> tuple[Tensor, t
     )
 
 
-def carry_on(graph: Graph) -> Graph:
+def carry_states(graph: Graph) -> Graph:
     """Operators that go from step to step without a given initial state continue from the previous run.
 
     Raises ModelError that lists operators that go backwards, and for a graph without any.
@@ -102,7 +102,7 @@ def carry_on(graph: Graph) -> Graph:
     )
 
 
-def keep_states(graph: Graph, op_of: Callable[[Node], Op] = op_of) -> Graph:
+def write_states(graph: Graph, op_of: Callable[[Node], Op] = op_of) -> Graph:
     """A StateWrite for each state, which writes the next value over the present one. A kept value that may be another
     state's bytes is copied before, and so is a result that may be any state's: these bytes may be overwritten by
     then."""

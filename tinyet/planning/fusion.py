@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from tinyet.ir import Graph, Node
 from tinyet.memory.fusion import FusionGroup, Run, row_bytes
-from tinyet.memory.tile_records import Taken
+from tinyet.memory.tile_records import TiledInput
 from tinyet.opset import TileMap
 from tinyet.planning.line_buffers import LineBuffers
 from tinyet.planning.tile_schedule import TileSchedule
@@ -21,7 +21,7 @@ def fused(
     align: int,
     stacked: bool = False,
     on_output: bool = False,
-    take: Taken | None = None,
+    take: TiledInput | None = None,
 ) -> FusionGroup | None:
     """The fusion group of successive calls; None if they cannot be one.
 

@@ -92,7 +92,7 @@ class _State:
 def select_kernels(graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT) -> Selection:
     """The kernels for every node, in the delegates' order.
 
-    A region delegate claims groups of the nodes that those before it left; each group becomes one node. The
+    A region delegate takes groups of the nodes that those before it left; each group becomes one node. The
     portable kernels, if the user does not name them, take only the nodes that no other delegate can compute.
     Raises UnsupportedOp with every node that no delegate takes, each with its source line and the reasons.
     """
@@ -125,7 +125,7 @@ def _ask(state: _State, delegate: Delegate, *, last_resort: bool) -> None:
                 state.refuse(node, delegate, "", reason)
         return
     if delegate.partition is not None:
-        _claim(state, delegate, [node for node in free if node not in state.pinned])
+        _partition(state, delegate, [node for node in free if node not in state.pinned])
     for node in state.graph.nodes:
         pinned = state.pinned.get(node)
         # A pinned node has been offered to its delegate. The portable kernels may replace it if memory
@@ -147,12 +147,12 @@ def _kernels(state: _State, node: Node, delegate: Delegate) -> None:
             state.refuse(node, delegate, kernel.symbol, reason)
 
 
-def _claim(state: _State, delegate: Delegate, free: Sequence[Node]) -> None:
+def _partition(state: _State, delegate: Delegate, free: Sequence[Node]) -> None:
     assert delegate.partition is not None
     partition = delegate.partition(state.graph, frozenset(free), state.target)
-    claimed = [node for region in partition.regions for node in region]
-    if len(set(claimed)) != len(claimed) or not set(claimed) <= set(free):
-        raise InternalError(f"delegate {delegate.name} claims a node twice, or one that is not free")
+    taken = [node for region in partition.regions for node in region]
+    if len(set(taken)) != len(taken) or not set(taken) <= set(free):
+        raise InternalError(f"delegate {delegate.name} takes a node twice, or one that is not free")
     for node in free:
         if node in partition.refusals:
             state.refuse(node, delegate, "", partition.refusals[node])

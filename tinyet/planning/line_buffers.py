@@ -9,9 +9,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tinyet.ir import Tensor
-from tinyet.memory.tile_records import Action, Fill, Move, Place, RowBuffer, Run, Shift, Take, row_bytes
+from tinyet.memory.tile_records import (
+    Action,
+    Fill,
+    LineBuffer,
+    Move,
+    Place,
+    Repeat,
+    Run,
+    Shift,
+    Take,
+    row_bytes,
+)
 from tinyet.opset.access_order import Bytes
-from tinyet.planning.tile_schedule import Padding, State, TakenRow, Tile, TileSchedule
+from tinyet.planning.tile_schedule import EdgePadding, InputRow, Padding, State, Tile, TileSchedule
 
 
 @dataclass(eq=False)
@@ -37,7 +48,7 @@ class _LineBuffer:
         if self.next > self.oldest:
             self.held.append((moment, self.slot(self.oldest), self.slot(self.next)))
 
-    def rows(self, moments: int) -> RowBuffer:
+    def rows(self, moments: int) -> LineBuffer:
         first, behind = (np.zeros(moments, np.int64) for _ in range(2))
         for moment, low, high in self.held:
             first[moment], behind[moment] = low, high
@@ -46,33 +57,33 @@ class _LineBuffer:
         if state.whole:
             above, below = -state.top, max(self.next - state.height, 0)
             slots = above + state.height + below
-        return RowBuffer(state.tensor, slots, not state.whole, self.stacked, above, below, first, behind)
+        return LineBuffer(state.tensor, slots, not state.whole, self.stacked, above, below, first, behind)
 
 
 class LineBuffers:
     """The actions of a schedule, with a place for each row.
 
-    stacked: windows whose rows are whole words are stacked, the last layer's lowest; a window that changes
-    moves all above it. Otherwise each has a place of its own, of its largest size. base: a whole tensor that
-    lies beneath the stacked buffers: its rows that are not there yet leave their room to the windows.
+    stacked: buffers whose rows are whole words are stacked, the last layer's lowest; one that changes moves
+    all above it. Otherwise each has a place of its own, of its largest size. base: a whole tensor that
+    lies beneath the stacked buffers: its rows that are not there yet leave their room to the buffers.
     """
 
     def __init__(self, schedule: TileSchedule, stacked: bool, base: Tensor | None) -> None:
         self.schedule = schedule
         self.actions: list[Action] = []
-        self.piled_bytes: list[int] = []
-        self.windows: dict[Tensor, _LineBuffer] = {}
+        self.stacked_bytes: list[int] = []
+        self.buffers: dict[Tensor, _LineBuffer] = {}
         for tensor, state in schedule.states.items():
             # The rows of a whole tensor are there before the first action, those around it are not.
             there = state.whole and tensor not in schedule.made
-            in_pile = stacked and (not state.whole or tensor is base) and row_bytes(tensor) % 4 == 0
-            self.windows[tensor] = _LineBuffer(
-                state, in_pile, state.top, state.height if there else state.top
+            is_stacked = stacked and (not state.whole or tensor is base) and row_bytes(tensor) % 4 == 0
+            self.buffers[tensor] = _LineBuffer(
+                state, is_stacked, state.top, state.height if there else state.top
             )
         order = {node.outputs[0]: number for number, node in enumerate(schedule.nodes)}
-        found = [w for w in self.windows.values() if w.stacked]
+        found = [b for b in self.buffers.values() if b.stacked]
         self.stacked_buffers = sorted(
-            found, key=lambda w: (w.state.tensor is not base, -order.get(w.state.tensor, -1))
+            found, key=lambda b: (b.state.tensor is not base, -order.get(b.state.tensor, -1))
         )
 
     def place(self) -> None:
@@ -80,7 +91,9 @@ class LineBuffers:
             match event:
                 case Padding(tensor, row, rows, value):
                     self._act(Fill(tensor, self._write(tensor, row, rows), rows, value))
-                case TakenRow(tensor, row, needed):
+                case EdgePadding(tensor, row, rows):
+                    self._act(Repeat(tensor, self._write(tensor, row, rows), rows, above=row < 0))
+                case InputRow(tensor, row, needed):
                     self._act(Take(tensor, self._write(tensor, row, 1)))
                     self._forget(tensor, needed)
                 case Tile(node, reads, row, needed):
@@ -89,60 +102,60 @@ class LineBuffers:
                     read = tuple((i, self._at(node.input(i), first)) for i, first in reads)
                     self._act(Run(node, read, place))
                     if output not in self.schedule.readers and not rule.reduces:
-                        self._forget(output, self.windows[output].next)
+                        self._forget(output, self.buffers[output].next)
                     for tensor, first_needed in needed:
                         self._forget(tensor, first_needed)
 
     def _at(self, tensor: Tensor, row: int) -> Place:
-        window = self.windows[tensor]
-        return Place(window.slot(row), self._start(window) if window.stacked else 0)
+        buffer = self.buffers[tensor]
+        return Place(buffer.slot(row), self._start(buffer) if buffer.stacked else 0)
 
-    def _start(self, window: _LineBuffer) -> int:
-        """The first byte of a stacked window."""
-        return sum(each.bytes for each in self.stacked_buffers[: self.stacked_buffers.index(window)])
+    def _start(self, buffer: _LineBuffer) -> int:
+        """The first byte of a stacked buffer."""
+        return sum(each.bytes for each in self.stacked_buffers[: self.stacked_buffers.index(buffer)])
 
     def _write(self, tensor: Tensor, row: int, rows: int) -> Place:
         """Make room for rows."""
-        window = self.windows[tensor]
-        more = max(row + rows - window.next, 0)
-        if window.stacked and more:
-            start = self._start(window) + window.bytes
+        buffer = self.buffers[tensor]
+        more = max(row + rows - buffer.next, 0)
+        if buffer.stacked and more:
+            start = self._start(buffer) + buffer.bytes
             above = self._top() - start
-            window.next += more
+            buffer.next += more
             self._act(Shift(tensor, start, above, more * row_bytes(tensor)))
         else:
-            window.next += more
+            buffer.next += more
         return self._at(tensor, row)
 
     def _forget(self, tensor: Tensor, needed: int) -> None:
         """The rows before `needed` are not needed any more."""
-        window = self.windows[tensor]
-        gone = min(needed, window.next) - window.oldest
-        if window.state.lasting or gone <= 0:
+        buffer = self.buffers[tensor]
+        gone = min(needed, buffer.next) - buffer.oldest
+        if buffer.state.lasting or gone <= 0:
             return
-        kept = window.next - window.oldest - gone
-        if window.stacked:
+        kept = buffer.next - buffer.oldest - gone
+        if buffer.stacked:
             size = row_bytes(tensor)
-            start = self._start(window) + gone * size
+            start = self._start(buffer) + gone * size
             self._act(Shift(tensor, start, self._top() - start, -gone * size))
-        elif kept and not window.state.whole:
+        elif kept and not buffer.state.whole:
             self._act(Move(tensor, gone, kept))
-        window.oldest += gone
+        buffer.oldest += gone
 
     def _top(self) -> int:
         """Bytes of the stacked buffers."""
-        return sum(window.bytes for window in self.stacked_buffers)
+        return sum(buffer.bytes for buffer in self.stacked_buffers)
 
     def _act(self, action: Action) -> None:
         moment = len(self.actions)
         self.actions.append(action)
-        self.piled_bytes.append(self._top())
-        for window in self.windows.values():
-            window.note(moment)
+        self.stacked_bytes.append(self._top())
+        for buffer in self.buffers.values():
+            buffer.note(moment)
 
-    def rows(self) -> dict[Tensor, RowBuffer]:
-        return {tensor: window.rows(len(self.actions)) for tensor, window in self.windows.items()}
+    def rows(self) -> dict[Tensor, LineBuffer]:
+        return {tensor: buffer.rows(len(self.actions)) for tensor, buffer in self.buffers.items()}
 
     def heights(self) -> Bytes:
         """Bytes of the stacked buffers at each action."""
-        return np.array(self.piled_bytes, np.int64)
+        return np.array(self.stacked_bytes, np.int64)

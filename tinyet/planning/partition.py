@@ -17,7 +17,7 @@ def contract(graph: Graph, groups: Iterable[Sequence[Node]], delegate: str) -> G
     group_of = {node: tuple(group) for group in groups for node in group}
     order = order_of(graph, lambda node: group_of.get(node, node))
     if order is None:
-        raise InternalError(f"the regions that {delegate} claims depend on each other in a circle")
+        raise InternalError(f"the regions that {delegate} takes depend on each other in a circle")
     nodes = [
         region_node(graph, unit, delegate) if isinstance(unit, tuple) else unit
         for unit in order

@@ -39,7 +39,7 @@ from tinyet.planning.objective import Objective
 from tinyet.planning.pareto import Figures, Front, select
 from tinyet.planning.plans import Assignment, Plan, Tiling, own_bytes
 from tinyet.planning.price import MOST_SLOWDOWN, PlanPrice, Pricing, price
-from tinyet.planning.tiled_input import GIVE_WHOLE, taken_input
+from tinyet.planning.tiled_input import GIVE_WHOLE, tiled_input
 from tinyet.planning.tiling import (
     FLASH_A_LAYER,
     INSTRUCTIONS_AN_ACTION,
@@ -247,7 +247,7 @@ class _PlanSearch:
             return
         taken = None
         if self.objective.input_rows:
-            taken = taken_input(self.graph, {n: s.rule for n, s in tiles.items()})
+            taken = tiled_input(self.graph, {n: s.rule for n, s in tiles.items()})
         search = TilingSearch(self.graph, least, free.chosen, tiles, taken=taken)
         room = None if self.objective.ram is None else self.room(free)
         known = set[tuple[tuple[Node, ...], ...]]()

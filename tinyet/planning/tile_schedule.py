@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.ir import Graph, Node, Tensor
-from tinyet.opset import TileMap
+from tinyet.opset.tiles import Fill, TileMap
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,16 @@ class Padding:
 
 
 @dataclass(frozen=True)
-class TakenRow:
+class EdgePadding:
+    """`rows` rows from `row` on, above or below the image, become copies of the row next to them, which is there."""
+
+    tensor: Tensor
+    row: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class InputRow:
     """A row comes from the caller. needed: as for a Tile."""
 
     tensor: Tensor
@@ -40,7 +49,7 @@ class TakenRow:
     needed: int
 
 
-Event = Tile | Padding | TakenRow
+Event = Tile | Padding | EdgePadding | InputRow
 
 
 @dataclass(eq=False)
@@ -48,7 +57,7 @@ class State:
     """A tensor's rows during the schedule; they are counted from the tensor's first, rows above it are negative.
 
     top, end: the rows that are wanted at all. next: the first that is not there yet. whole: it is no window. lasting:
-    it is needed beyond the fusion group. fill: the value of its padding.
+    it is needed beyond the fusion group. fill: the value of its padding, or that it is the row at the edge.
     """
 
     tensor: Tensor
@@ -57,7 +66,7 @@ class State:
     next: int
     whole: bool
     lasting: bool
-    fill: int | None
+    fill: Fill
 
     @property
     def height(self) -> int:
@@ -121,7 +130,7 @@ class TileSchedule:
 
     def _state(self, tensor: Tensor) -> State | None:
         """Before the first event; None where the surroundings differ for two readers, or cannot be there."""
-        top, end, fills = 0, tensor.shape[1], set[int | None]()
+        top, end, fills = 0, tensor.shape[1], set[Fill]()
         for node, rule in self.readers.get(tensor, ()):
             last = (self.count(node) - 1) * rule.stride - rule.before + rule.window
             if rule.before > 0 or last > tensor.shape[1]:
@@ -180,27 +189,41 @@ class TileSchedule:
         for state in inputs:
             if state.next < stop:
                 self._around(state, state.next, stop - state.next)
-        row = 0
-        if not rule.reduces:
-            output = self.states[node.outputs[0]]
-            self._begin(output)
-            row = output.next
-            output.next += rule.out
         self.done[node] += 1
-        needed = tuple((state.tensor, self._needed(state.tensor)) for state in inputs)
-        self.events.append(Tile(node, tuple((i, start) for i in rule.inputs), row, needed))
+        if rule.reduces:
+            self.events.append(
+                Tile(node, tuple((i, start) for i in rule.inputs), 0, self._all_needed(inputs))
+            )
+            return
+        output = self.states[node.outputs[0]]
+        self._begin(output)
+        row = output.next
+        output.next += rule.out
+        self.events.append(Tile(node, tuple((i, start) for i in rule.inputs), row, self._all_needed(inputs)))
+        self._begun(output, row)
+
+    def _all_needed(self, states: Iterable[State]) -> tuple[tuple[Tensor, int], ...]:
+        return tuple((state.tensor, self._needed(state.tensor)) for state in states)
 
     def _needed(self, tensor: Tensor) -> int:
-        """The first row that anybody reads again."""
-        readers = [node for node, _ in self.readers[tensor]]
-        return min(
-            self._needs(node)[0] if self.done[node] < self.count(node) else self.states[tensor].end
-            for node in readers
+        """The first row that anybody reads again, also to copy it."""
+        state, readers = self.states[tensor], [node for node, _ in self.readers[tensor]]
+        first = min(
+            self._needs(node)[0] if self.done[node] < self.count(node) else state.end for node in readers
         )
+        return min(first, state.height - 1) if state.fill == "edge" and state.next < state.end else first
 
     def _begin(self, state: State) -> None:
-        """Before a tensor's first row: the rows above it."""
+        """Before a tensor's first row: the rows above it, or room for them."""
         if state.next == state.top < 0:
+            if state.fill == "edge":
+                state.next = 0
+            else:
+                self._around(state, state.top, -state.top)
+
+    def _begun(self, state: State, row: int) -> None:
+        """Behind a tensor's first row: what is a copy of it."""
+        if row == 0 and state.top < 0 and state.fill == "edge":
             self._around(state, state.top, -state.top)
 
     def _given(self) -> bool:
@@ -210,10 +233,15 @@ class TileSchedule:
             return False
         self._begin(state)
         state.next += 1
-        self.events.append(TakenRow(state.tensor, state.next - 1, self._needed(state.tensor)))
+        self.events.append(InputRow(state.tensor, state.next - 1, self._needed(state.tensor)))
+        self._begun(state, state.next - 1)
         return True
 
     def _around(self, state: State, row: int, rows: int) -> None:
         assert state.fill is not None
+        if state.fill == "edge":
+            rows = rows if row < 0 else state.end - row
+            self.events.append(EdgePadding(state.tensor, row, rows))
+        else:
+            self.events.append(Padding(state.tensor, row, rows, state.fill))
         state.next = max(state.next, row + rows)
-        self.events.append(Padding(state.tensor, row, rows, state.fill))

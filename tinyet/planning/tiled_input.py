@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from tinyet.errors import UsageError, bullet_list
 from tinyet.ir import Graph, Node, Tensor
-from tinyet.memory.tile_records import Taken
+from tinyet.memory.tile_records import TiledInput
 from tinyet.ops import op_of
 from tinyet.opset.tiles import TileMap, has_rows
 
@@ -17,7 +17,7 @@ _CHANNELS_LAST = (
 )
 
 
-def taken_input(graph: Graph, rules: Mapping[Node, TileMap]) -> Taken:
+def tiled_input(graph: Graph, rules: Mapping[Node, TileMap]) -> TiledInput:
     """The graph's input as its first layers read it.
 
     rules: of the calls that can be computed by rows. Raises UsageError, listing all obstacles, if rows cannot
@@ -57,7 +57,7 @@ def taken_input(graph: Graph, rules: Mapping[Node, TileMap]) -> Taken:
             f"{graph.name} cannot take its input by rows:\n{bullet_list(wrong)}",
             hint=_CHANNELS_LAST if turned else GIVE_WHOLE,
         )
-    return Taken(graph.inputs[0], tuple(views))
+    return TiledInput(graph.inputs[0], tuple(views))
 
 
 def _pads(node: Node, rule: TileMap, image: Tensor) -> bool:

@@ -12,8 +12,9 @@ import numpy as np
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan
 from tinyet.memory.fusion import FusionGroup
-from tinyet.memory.tile_records import Taken
-from tinyet.ops import op_of
+from tinyet.memory.tile_records import TiledInput
+from tinyet.ops import op_of, tile_map
+from tinyet.ops.state_write import StateWrite
 from tinyet.opset import TileMap, tile_node
 from tinyet.planning.candidates import Candidate, Candidates, Chosen
 from tinyet.planning.fusion import fused
@@ -59,7 +60,12 @@ def tile_candidates_of(
     offer: the candidates of each node of a graph; none for a node that no kernel computes.
     """
     rules = {
-        node: rule for node in nodes if (rule := op_of(node).rows(node)) is not None and rule.tiles(node)
+        node: rule
+        for node in nodes
+        if isinstance(rule := tile_map(node), TileMap)
+        and rule.tiles(node)
+        # A state is written in its place, at once: runs that are given up leave it as it was.
+        and not isinstance(node.attrs, StateWrite)
     }
     made = {node: tile_node(node, rule) for node, rule in rules.items()}
     inputs = (t for each in made.values() for t in each.inputs if t is not None and not t.is_constant)
@@ -105,7 +111,7 @@ class TilingSearch:
         chosen: Chosen,
         tiles: Mapping[Node, TileCandidates],
         align: int = 4,
-        taken: Taken | None = None,
+        taken: TiledInput | None = None,
     ) -> None:
         self.taken = taken
         readers = graph.consumers(taken.tensor) if taken is not None else ()
@@ -229,7 +235,7 @@ class TilingSearch:
                 align=self.align,
                 stacked=True,
                 on_output=on_output,
-                take=s.taken,
+                take=s.tiled_input,
             )
             for s in fusion_groups
         ]

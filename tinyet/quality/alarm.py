@@ -44,12 +44,12 @@ FEWEST_LABELLED = 256
 class Judge:
     """Compares the values of a program's graph with its float graph's, sample by sample.
 
-    graph: of the program, or of its deployment. twin: the float graph. classifies: whether the first output names a
-    class.
+    graph: of the program, or of its deployment. float_graph: the float graph. classifies: whether the first output
+    names a class.
     """
 
     graph: Graph
-    twin: Graph
+    float_graph: Graph
     classifies: bool
     comparison: Comparison = field(init=False)
     arguments: Arguments = field(init=False)
@@ -59,15 +59,17 @@ class Judge:
     named: list[tuple[int, int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.comparison = Comparison(self.graph, self.twin)
-        self.arguments = Arguments(self.graph, self.twin)
+        self.comparison = Comparison(self.graph, self.float_graph)
+        self.arguments = Arguments(self.graph, self.float_graph)
 
     def add(
         self, values: Mapping[Tensor, Array], arrays: Sequence[Array], label: int | None = None
     ) -> list[Array]:
         """One sample: the program's values for it, the user's arrays, its label. Returns the float outputs."""
         graph = self.graph
-        exact = self.comparison.add(values, float_inputs(graph.user_inputs, self.twin.user_inputs, arrays))
+        exact = self.comparison.add(
+            values, float_inputs(graph.user_inputs, self.float_graph.user_inputs, arrays)
+        )
         found = [values[tensor] for tensor in graph.user_outputs]
         self.arguments.add(values, self.comparison.exact)
         self.samples += 1
@@ -218,12 +220,12 @@ def _judged(
     program: Program, samples: Sequence[Sequence[Array]], labels: Sequence[int] | None = None
 ) -> Judge | None:
     """A judge that has seen the samples, as `measure` takes them."""
-    twin = program.float_graph
-    if twin is None or not samples:
+    float_graph = program.float_graph
+    if float_graph is None or not samples:
         return None
     stage("comparing with the float model")
     classifies = bool(program.labels) or names_classes(program.graph)
-    judge, session = Judge(program.graph, twin, classifies), Session(program.graph)
+    judge, session = Judge(program.graph, float_graph, classifies), Session(program.graph)
     chosen = range(len(samples)) if labels is not None else _chosen(program, len(samples))
     for index in chosen:
         values = session.values(prepare_inputs(program.inputs, list(samples[index])))

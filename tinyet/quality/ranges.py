@@ -140,16 +140,16 @@ class _Masked:
 
 @dataclass
 class Arguments:
-    """Watches the arguments of a graph that have a bound, and those of softmax. twin: the float graph."""
+    """Watches the arguments of a graph that have a bound, and those of softmax. float_graph: the float graph."""
 
     graph: Graph
-    twin: Graph
+    float_graph: Graph
     watched: list[_Watched] = field(default_factory=list)
     masked: list[_Masked] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        pairs = pair_values(self.graph, self.twin)
-        makers = {tensor: node for node in self.twin.nodes for tensor in node.outputs}
+        pairs = pair_values(self.graph, self.float_graph)
+        makers = {tensor: node for node in self.float_graph.nodes for tensor in node.outputs}
         own = {tensor: node for node in self.graph.nodes for tensor in node.outputs}
         for node in self.graph.nodes:
             partner = makers.get(pairs.get(node.outputs[0], node.outputs[0]))

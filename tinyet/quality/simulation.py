@@ -348,19 +348,19 @@ def _reads_of(module: fx.GraphModule, reference: fx.GraphModule) -> dict[fx.Node
             or _named(node, "dequantize")
         ):
             continue
-        twins = exact.get(origin_of(node).key, []) if node.op == "call_function" else []
+        originals = exact.get(origin_of(node).key, []) if node.op == "call_function" else []
         arguments = _arguments(node)
         found = {}
         for place, argument in enumerate(arguments):
-            twin = twins[place] if len(twins) == len(arguments) else None
+            original = originals[place] if len(originals) == len(arguments) else None
             found[argument] = _read_of(
-                module, argument, None if twin is None else get_constant(reference, twin)
+                module, argument, None if original is None else get_constant(reference, original)
             )
         if any(read.first is not None or read.constant is not None for read in found.values()):
-            for place, twin in enumerate(twins if len(twins) == len(arguments) else ()):
+            for place, original in enumerate(originals if len(originals) == len(arguments) else ()):
                 plain = found[arguments[place]]
                 if plain.first is None and plain.constant is None:
-                    found[arguments[place]] = _changed(module, plain, get_constant(reference, twin))
+                    found[arguments[place]] = _changed(module, plain, get_constant(reference, original))
         reads[node] = found
     return reads
 

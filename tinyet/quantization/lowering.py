@@ -31,7 +31,7 @@ with quiet():
 
 @dataclass(frozen=True)
 class Lowered:
-    """graph: quantized where calibration was given, else as the program is. float_graph: its float twin,
+    """graph: quantized where calibration was given, else as the program is. float_graph: its float graph,
     whose nodes have the same origin keys; None for a program that came quantized. notes: what a person should know of
     the calibration. in_float: the keys of the origins of what the quantizer was told to leave in float. samples: some
     of the calibration, each an array an input of the graph's."""

@@ -10,7 +10,7 @@ that is where an integer saturates, then.
 - What a softmax reads is observed by a `saturating` observer: values far below the greatest of their row count as
   `margin` below it.
 - Masks that are computed from inputs are terms of sums in front of a softmax: after calibration their ranges end
-  where the sum saturates (`narrowing`).
+  where the sum saturates (`range_clipping`).
 """
 
 from __future__ import annotations

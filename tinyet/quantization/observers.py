@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate, repeat
 from typing import Any, NamedTuple
 
 import torch
@@ -56,6 +57,11 @@ CLOSE_INT16 = 16.0
 _STEP = 1e-5
 """Share of the values by which the search over a histogram moves an end of the range."""
 
+_STEPS = range(round(1 / _STEP))
+_BELOW = [*accumulate(repeat(_STEP, len(_STEPS) + 1), initial=0.0)]
+_ABOVE = [*accumulate(repeat(-_STEP, len(_STEPS) + 1), initial=1.0)]
+"""The shares below which, and up to which, the values lie after so many steps, each with the error of its sum."""
+
 
 def _factors(first: int, last: int) -> torch.Tensor:
     """first / _FINE, …, last / _FINE, downwards, float64. The last bit of torch.linspace would depend on whether the
@@ -72,6 +78,53 @@ def _float64_by_default() -> Iterator[None]:
         yield
     finally:
         torch.set_default_dtype(before)
+
+
+def last_borders(values: torch.Tensor, borders: torch.Tensor) -> torch.Tensor:
+    """Of each value the index of the last border that is not above it, -1 where all are. Both ascend.
+
+    As torch.bucketize(values, borders, right=True) - 1, which looks for every value among the borders; there are fewer
+    borders to look for among the values, and that takes a sixth of the time.
+    """
+    first_values = torch.searchsorted(values, borders)
+    return torch.bincount(first_values, minlength=len(values) + 1)[:-1].cumsum(0) - 1
+
+
+def searched_bins(
+    counts: list[float],
+    total: float,
+    error_of: Callable[[int, int], float],
+    rounded: Callable[[float], float] = float,
+) -> tuple[int, int]:
+    """The first and the last bin of the range to use.
+
+    counts: of all values up to the end of each bin. error_of: the error of a range. rounded: a number of values in the
+    type of the counts.
+
+    torchao's `_non_linear_param_search`, number for number: the range gives up a hundred-thousandth of the values at
+    one end after the other, as long as the error falls. The bins are looked up by bisection in a list, instead of one
+    after the other in a tensor, which takes ten times as long.
+    """
+    low, high, belows, aboves, least = 0, len(counts) - 1, 0, 0, math.inf
+    while _BELOW[belows] < _ABOVE[aboves]:
+        left = bisect_left(counts, rounded(_BELOW[belows + 1] * total), low, high)
+        right = bisect_right(counts, rounded(_ABOVE[aboves + 1] * total), low + 1, high + 1) - 1
+        next_low, next_high = low, high
+        if left - low > high - right:
+            next_low, belows = left, belows + 1
+        elif right < high:
+            next_high, aboves = right, aboves + 1
+        else:
+            # The steps until the last bin is given up move nothing.
+            aboves = bisect_left(
+                _STEPS, 1, aboves + 1, key=lambda n: rounded(_ABOVE[n + 1] * total) < counts[high]
+            )
+            continue
+        error = error_of(next_low, next_high)
+        if error > least:
+            break
+        least, low, high = error, next_low, next_high
+    return low, high
 
 
 class HistogramObserver(TorchaoHistogramObserver):  # type: ignore[misc]
@@ -111,35 +164,14 @@ class HistogramObserver(TorchaoHistogramObserver):  # type: ignore[misc]
         parts = self.bins * self.upsample_rate
         middles = orig_min + (torch.arange(parts) + 0.5) * ((orig_max - orig_min) / parts)
         borders = update_min + torch.arange(self.bins + 1) * ((update_max - update_min) / self.bins)
-        bins = (torch.bucketize(middles, borders, right=True) - 1).clamp(0, self.bins - 1)
+        bins = last_borders(middles, borders).clamp(0, self.bins - 1)
         counts = histogram.repeat_interleave(self.upsample_rate) / self.upsample_rate
         return torch.bincount(bins, weights=counts, minlength=self.bins)
 
     def _range(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """The range to use, of the finite one that was seen. Both float64, of one element.
-
-        torchao's `_non_linear_param_search`, number for number: the range gives up a hundred-thousandth of the values
-        at one end after the other, as long as the error falls. The bins are looked up by bisection in a list, instead
-        of one after the other in a tensor, which takes ten times as long.
-        """
+        """The range to use, of the finite one that was seen. Both float64, of one element."""
         counts, total = torch.cumsum(self.histogram, dim=0).tolist(), torch.sum(self.histogram).item()
-        low, high, below, above = 0, self.bins - 1, 0.0, 1.0
-        least = math.inf
-        while below < above:
-            next_below, next_above = below + _STEP, above - _STEP
-            left = bisect_left(counts, next_below * total, low, high)
-            right = bisect_right(counts, next_above * total, low + 1, high + 1) - 1
-            next_low, next_high = low, high
-            if left - low > high - right:
-                next_low, below = left, next_below
-            else:
-                next_high, above = right, next_above
-            if (next_low, next_high) == (low, high):
-                continue
-            error = self._compute_quantization_error(next_low, next_high)
-            if error > least:
-                break
-            least, low, high = error, next_low, next_high
+        low, high = searched_bins(counts, total, self._compute_quantization_error)
         width = (self.max_val - self.min_val) / self.bins
         return self.min_val + width * low, self.min_val + width * (high + 1)
 

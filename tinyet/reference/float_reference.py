@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The float twin of an integer graph: which float value each integer value stands for, and how far they are apart."""
+"""The float graph of an integer graph: which float value each integer value stands for, and how far they are apart."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tinyet.numerics import Float64, dequantize
 from tinyet.reference.nearly import NearSession
 
 
-def pair_values(graph: Graph, twin: Graph) -> dict[Tensor, Tensor]:
+def pair_values(graph: Graph, float_graph: Graph) -> dict[Tensor, Tensor]:
     """Integer value → float value of the same layer, by the names that both had in the exported model.
 
     A fused node carries the names of all that it computes; the last one names its result. A value without a
     partner of the same shape is left out.
     """
     by_key: dict[str, list[Node]] = {}
-    for node in twin.nodes:
+    for node in float_graph.nodes:
         for origin in node.origins:
             by_key.setdefault(origin.key, []).append(node)
     pairs: dict[Tensor, Tensor] = {}
@@ -85,13 +85,14 @@ class Powers:
 
 @dataclass
 class Comparison:
-    """Collects the integer graph's error against its float twin, sample by sample; the twin's states go along.
+    """Collects the integer graph's error against its float graph, sample by sample; the float graph's states go along.
 
-    pairs: integer value → float value; inputs and outputs are among them. exact: the twin's values of the last sample.
+    pairs: integer value → float value; inputs and outputs are among them. exact: the float graph's values of the last
+    sample.
     """
 
     graph: Graph
-    twin: Graph
+    float_graph: Graph
     pairs: dict[Tensor, Tensor] = field(init=False)
     powers: dict[Tensor, Powers] = field(init=False)
     session: NearSession = field(init=False)
@@ -99,24 +100,24 @@ class Comparison:
 
     def __post_init__(self) -> None:
         ends = (
-            *zip(self.graph.user_inputs, self.twin.user_inputs, strict=True),
-            *zip(self.graph.user_outputs, self.twin.user_outputs, strict=True),
+            *zip(self.graph.user_inputs, self.float_graph.user_inputs, strict=True),
+            *zip(self.graph.user_outputs, self.float_graph.user_outputs, strict=True),
         )
-        pairs = {**pair_values(self.graph, self.twin), **dict(ends)}
+        pairs = {**pair_values(self.graph, self.float_graph), **dict(ends)}
         self.pairs = {a: b for a, b in pairs.items() if a.type.quant is not None or a.dtype is DType.FLOAT32}
         self.powers = {tensor: Powers() for tensor in self.pairs}
         # A layer that stays in float makes no error, not even in the last bit.
         floats = {b for a, b in self.pairs.items() if a.dtype is DType.FLOAT32}
-        self.session = NearSession(self.twin, floats)
+        self.session = NearSession(self.float_graph, floats)
 
     def add(self, values: Mapping[Tensor, Array], inputs: Sequence[Array]) -> list[Array]:
-        """Take in one sample: the integer graph's values and the float inputs. Returns the twin's outputs."""
+        """Take in one sample: the integer graph's values and the float inputs. Returns the float graph's outputs."""
         exact = self.exact = self.session.values(inputs)
         for tensor, partner in self.pairs.items():
             quant = tensor.type.quant
             real = values[tensor] if quant is None else dequantize(values[tensor], quant)
             self.powers[tensor].add(exact[partner], real)
-        return [exact[t] for t in self.twin.user_outputs]
+        return [exact[t] for t in self.float_graph.user_outputs]
 
     def sqnr_db(self, tensor: Tensor) -> float | None:
         """Signal to quantization noise ratio of a value in dB; None where it has no float partner."""
@@ -129,14 +130,16 @@ class Comparison:
         return None if powers is None or not powers.samples else powers.quality
 
 
-def float_inputs(tensors: Sequence[Tensor], twins: Sequence[Tensor], arrays: Sequence[Array]) -> list[Array]:
-    """A sample as the float twin takes it, whose inputs are `twins`: the user's own float data, or integers made real
-    again; integers where the twin has them, too."""
+def float_inputs(
+    tensors: Sequence[Tensor], float_tensors: Sequence[Tensor], arrays: Sequence[Array]
+) -> list[Array]:
+    """A sample as the float graph takes it, whose inputs are `float_tensors`: the user's own float data, or integers
+    made real again; integers where the float graph has them, too."""
     result: list[Array] = []
-    for tensor, twin, array in zip(tensors, twins, arrays, strict=True):
+    for tensor, float_tensor, array in zip(tensors, float_tensors, arrays, strict=True):
         x = array.reshape(tensor.shape) if array.size == tensor.type.count else array
-        if twin.dtype is not DType.FLOAT32:
-            result.append(x.astype(twin.dtype.numpy))
+        if float_tensor.dtype is not DType.FLOAT32:
+            result.append(x.astype(float_tensor.dtype.numpy))
         elif x.dtype.kind == "f":
             result.append(x.astype(np.float32))
         elif tensor.type.quant is not None:

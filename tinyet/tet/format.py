@@ -142,7 +142,7 @@ def encode(contents: Contents) -> bytes:
         if origin is not None:
             recorder.origin(origin)
     graph = recorder.graph(contents.graph)
-    twin = None if contents.float_graph is None else recorder.graph(contents.float_graph)
+    float_graph = None if contents.float_graph is None else recorder.graph(contents.float_graph)
     inner: list[GraphRecord] = []
     while len(inner) < len(recorder.inner):  # recording one may find others in it
         inner.append(recorder.graph(list(recorder.inner)[len(inner)]))
@@ -154,7 +154,7 @@ def encode(contents: Contents) -> bytes:
                 contents.name,
                 [OriginRecord(o.aten, o.module, o.file, o.line, o.text, o.key) for o in recorder.origins],
                 graph,
-                twin,
+                float_graph,
                 [
                     wire.NoteRecord(n.text, -1 if n.origin is None else recorder.origins[n.origin])
                     for n in contents.notes
@@ -273,14 +273,16 @@ class _Loader:
         for index, inner in reversed(list(enumerate(record.subgraphs))):
             self.inner[index] = self._graph(inner, f"inner graph {index}")
         graph = self._graph(record.graph, "the graph")
-        twin = None if record.float_graph is None else self._graph(record.float_graph, "the float graph")
+        float_graph = (
+            None if record.float_graph is None else self._graph(record.float_graph, "the float graph")
+        )
         _raise([f"inner graph {i} is not used" for i in self.inner if i not in self.used])
         _raise(ops.whole_problems(graph) or ops.state_problems(graph))
-        if twin is not None:
-            problems = [f"in the float graph, {text}" for text in ops.whole_problems(twin)]
-            _raise(problems or _differences(graph, twin))
+        if float_graph is not None:
+            problems = [f"in the float graph, {text}" for text in ops.whole_problems(float_graph)]
+            _raise(problems or _differences(graph, float_graph))
         answers = self._answers() if record.answers else None
-        return Contents(record.tinyet, record.name, graph, twin, self._notes(), record.labels, answers)
+        return Contents(record.tinyet, record.name, graph, float_graph, self._notes(), record.labels, answers)
 
     def _answers(self) -> Answers:
         if self.record.float_graph is None:
@@ -429,14 +431,14 @@ def _tensor(record: TensorRecord) -> Tensor | list[str]:
 _DTYPES: Mapping[str, DType] = {dtype.value: dtype for dtype in DType}
 
 
-def _differences(graph: Graph, twin: Graph) -> list[str]:
+def _differences(graph: Graph, float_graph: Graph) -> list[str]:
     """Why the float graph cannot be the same model's."""
     return [
         f"the float graph's {what} have other shapes"
         for what, own, other in (
-            ("inputs", graph.inputs, twin.inputs),
-            ("outputs", graph.outputs, twin.outputs),
-            ("states", graph.initial, twin.initial),
+            ("inputs", graph.inputs, float_graph.inputs),
+            ("outputs", graph.outputs, float_graph.outputs),
+            ("states", graph.initial, float_graph.initial),
         )
         if [t.shape for t in own] != [t.shape for t in other]
     ]

@@ -185,7 +185,7 @@ def write(program: ProgramRecord) -> bytes:
     origins = [w.origin(o) for o in program.origins]
     notes = [w.note(note) for note in program.notes]
     graph = None if program.graph is None else w.graph(program.graph)
-    twin = None if program.float_graph is None else w.graph(program.float_graph)
+    float_graph = None if program.float_graph is None else w.graph(program.float_graph)
     inner = [w.graph(g) for g in program.subgraphs]
     root = w.table(
         [
@@ -194,7 +194,7 @@ def write(program: ProgramRecord) -> bytes:
             w.text(program.name),
             w.offsets(origins),
             graph,
-            twin,
+            float_graph,
             w.offsets(notes),
             w.offsets(inner) if inner else None,
             w.offsets([w.text(label) for label in program.labels]) if program.labels else None,
@@ -239,14 +239,14 @@ def root_of(data: bytes) -> tuple[int, str, Callable[[], ProgramRecord]]:
     version, writer = root.number(0), root.text(1)
 
     def rest() -> ProgramRecord:
-        graph, twin = root.child(4), root.child(5)
+        graph, float_graph = root.child(4), root.child(5)
         return ProgramRecord(
             version,
             writer,
             root.text(2),
             root.children(3, _origin),
             None if graph is None else _graph(graph),
-            None if twin is None else _graph(twin),
+            None if float_graph is None else _graph(float_graph),
             root.children(6, lambda t: NoteRecord(t.text(0), t.number(1, -1))),
             root.children(7, _graph),
             root.texts(8),

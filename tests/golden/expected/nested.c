@@ -46,25 +46,25 @@ static const TINYET_ROM int32_t layer_2_int_weights[22] TINYET_ALIGNED(4) TINYET
 /* 6x6x4 -> 6x6x4, kernel 3x3, stride 1x1 */
 TINYET_DSP_FUNCTION void stem_conv_conv2d(const int8_t *input, int8_t *output, void *scratch,
     const int32_t *weights) {
-  const tinyet_dsp_conv2d_shape shape = {1, /* in */ 6, 6, 4, /* out */ 6, 6, 4, /* kernel */ 3, 3, /* stride */ 1, 1,
+  const tinyet_conv2d_shape_dsp shape = {1, /* in */ 6, 6, 4, /* out */ 6, 6, 4, /* kernel */ 3, 3, /* stride */ 1, 1,
       /* dilation */ 1, 1, /* pad */ 1, 1, /* pixel stride */ 4, 4, /* zero point */ -7, /* unroll */ 9};
-  const tinyet_dsp_rounding rounding = {TINYET_DSP_ONE_SIDED, /* exponent */ 8, /* clamp */ -3, 127};
+  const tinyet_rounding_dsp rounding = {TINYET_DSP_ONE_SIDED, /* exponent */ 8, /* clamp */ -3, 127};
   tinyet_conv2d_s8_w16_im2col_2x2_dsp(input, output, scratch, weights, shape, rounding);
 }
 
 /* 6x6x4 -> 6x6x4, kernel 1x1, stride 1x1 */
 TINYET_DSP_FUNCTION void blocks_0_body_conv2d(const int8_t *input, int8_t *output, const int32_t *weights) {
-  const tinyet_dsp_conv2d_shape shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 4, /* kernel */ 1, 1, /* stride */ 1, 1,
+  const tinyet_conv2d_shape_dsp shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 4, /* kernel */ 1, 1, /* stride */ 1, 1,
       /* dilation */ 1, 1, /* pad */ 0, 0, /* pixel stride */ 4, 4, /* zero point */ 0, /* unroll */ 4};
-  const tinyet_dsp_rounding rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
+  const tinyet_rounding_dsp rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
   tinyet_conv2d_1x1_s8_w16_k8_dsp(input, output, weights, shape, rounding);
 }
 
 /* 6x6x4 -> 6x6x5, kernel 1x1, stride 1x1 */
 TINYET_DSP_FUNCTION void blocks_1_body_conv2d(const int8_t *input, int8_t *output, const int32_t *weights) {
-  const tinyet_dsp_conv2d_shape shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 5, /* kernel */ 1, 1, /* stride */ 1, 1,
+  const tinyet_conv2d_shape_dsp shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 5, /* kernel */ 1, 1, /* stride */ 1, 1,
       /* dilation */ 1, 1, /* pad */ 0, 0, /* pixel stride */ 4, 5, /* zero point */ 0, /* unroll */ 5};
-  const tinyet_dsp_rounding rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
+  const tinyet_rounding_dsp rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
   tinyet_conv2d_1x1_s8_w16_k8_dsp(input, output, weights, shape, rounding);
 }
 
@@ -78,7 +78,7 @@ TINYET_DSP_FUNCTION void avg_pool2d_6(const int8_t *input, int8_t *output) {
 /* 1 x 5 -> 4, fully connected */
 TINYET_DSP_FUNCTION void layer_2_int_linear(const int8_t *input, int8_t *output, void *scratch,
     const int32_t *weights) {
-  const tinyet_dsp_rounding rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
+  const tinyet_rounding_dsp rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
   tinyet_linear_s8_1x4_dsp(input, output, scratch, weights, /* rows */ 1,
       /* depth */ 5, /* outputs */ 4, /* unroll */ 3, rounding);
 }

@@ -48,5 +48,5 @@ def lower_linear(node: Node, target: Target) -> Call:
     return weighted_call("arm_fully_connected_s4", line, locals_, CONVOLUTION_ARGUMENTS, weights_and_bias)
 
 
-CONV2D_KERNELS = (kernel("arm_convolve_s4", "s8w4", lower_conv2d, refuse_conv2d),)
-LINEAR_KERNELS = (kernel("arm_fully_connected_s4", "s8w4", lower_linear, refuse_several_scales),)
+CONV2D_KERNELS = (kernel("arm_convolve_s4", "s8_w4", lower_conv2d, refuse_conv2d),)
+LINEAR_KERNELS = (kernel("arm_fully_connected_s4", "s8_w4", lower_linear, refuse_several_scales),)

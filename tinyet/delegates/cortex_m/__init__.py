@@ -15,10 +15,10 @@ from dataclasses import replace
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import (
     conv2d,
-    conv2d_few,
+    conv2d_2x2,
+    conv2d_k8,
     conv2d_s8,
     conv2d_s16,
-    conv2d_two,
     conv_transpose2d,
     cost_models,
     cost_models_depthwise,
@@ -32,7 +32,7 @@ from tinyet.delegates.cortex_m import (
     depthwise_s16,
     elementwise,
     linear,
-    linear_row,
+    linear_1x4,
     linear_s16,
     linear_w4,
     pool,
@@ -57,7 +57,7 @@ from tinyet.ops.mean import Mean
 from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
-from tinyet.ops.resize import Resize
+from tinyet.ops.resize import Resize, Sampled
 from tinyet.ops.rnn import Rnn
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
@@ -74,11 +74,11 @@ def supports(target: Target) -> str | None:
 CONV2D_FOR_FLASH = (
     *winograd.KERNELS,
     *conv2d.WIDE_KERNELS,
-    *conv2d_two.KERNELS,
-    *conv2d_few.KERNELS,
+    *conv2d_2x2.KERNELS,
+    *conv2d_k8.KERNELS,
     *depthwise.WIDE_KERNELS,
 )
-FOR_FLASH = (*CONV2D_FOR_FLASH, *linear_row.WIDE_KERNELS)
+FOR_FLASH = (*CONV2D_FOR_FLASH, *linear_1x4.WIDE_KERNELS)
 
 COST_MODELS = {
     **cost_models.COST_MODELS,
@@ -102,7 +102,7 @@ CORTEX_M = Delegate(
                 *CONV2D_FOR_FLASH,
                 *depthwise.NIBBLE_KERNELS,
                 *conv2d.NIBBLE_KERNELS,
-                *(replace(kernel, dtypes="s8w4") for kernel in CONV2D_FOR_FLASH),
+                *(replace(kernel, dtypes="s8_w4") for kernel in CONV2D_FOR_FLASH),
                 *depthwise_s16.KERNELS,
                 *conv2d_s16.KERNELS,
                 *conv2d_s16.WIDE_KERNELS,
@@ -113,7 +113,7 @@ CORTEX_M = Delegate(
         Linear: with_cost_models(
             (
                 *linear.KERNELS,
-                *linear_row.WIDE_KERNELS,
+                *linear_1x4.WIDE_KERNELS,
                 *linear_w4.KERNELS,
                 *linear_w4.WIDE_KERNELS,
                 *linear_s16.KERNELS,
@@ -130,6 +130,7 @@ CORTEX_M = Delegate(
         Requantize: elementwise.REQUANTIZE_KERNELS,
         BatchNorm: elementwise.BATCH_NORM_KERNELS,
         Resize: resize.KERNELS,
+        Sampled: resize.KERNELS,
         Softmax: softmax.KERNELS,
         AvgPool2d: with_cost_models(pool.AVERAGE_KERNELS, COST_MODELS),
         MaxPool2d: with_cost_models(pool.MAX_KERNELS, COST_MODELS),

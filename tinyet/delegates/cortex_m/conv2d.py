@@ -63,7 +63,7 @@ STREAMS = {Stored.INT8: gemm_stream, Stored.INT16: wide_stream, Stored.INT4: nib
 
 @dataclass(frozen=True)
 class Geometry:
-    """The fields of tinyet_dsp_conv2d_shape before `unroll`, in order."""
+    """The fields of tinyet_conv2d_shape_dsp before `unroll`, in order."""
 
     batch: int
     in_h: int
@@ -114,7 +114,7 @@ class Geometry:
         return min(self.stride_w, reach + 1) * (reach // self.stride_w + 4)
 
     def literal(self, unroll: int) -> str:
-        """The tinyet_dsp_conv2d_shape as a C initialiser."""
+        """The tinyet_conv2d_shape_dsp as a C initialiser."""
         b, ih, iw, ic, oh, ow, oc, kh, kw, sh, sw, dh, dw, pt, pl, ip, op, zero = astuple(self)
         return (
             f"{{{b}, /* in */ {ih}, {iw}, {ic}, /* out */ {oh}, {ow}, {oc}, /* kernel */ {kh}, {kw}, "
@@ -162,8 +162,8 @@ def geometry(node: Node, layouts: Layouts = DENSE) -> Geometry:
 
 def pixel_row(pixels: int, in_c: int, out_c: int, layouts: Layouts = DENSE) -> Geometry:
     """A pointwise convolution of pixels in a row."""
-    pitches = layouts.input or in_c, layouts.output or out_c
-    return Geometry(1, 1, pixels, in_c, 1, pixels, out_c, 1, 1, 1, 1, 1, 1, 0, 0, *pitches, 0)
+    pixel_strides = layouts.input or in_c, layouts.output or out_c
+    return Geometry(1, 1, pixels, in_c, 1, pixels, out_c, 1, 1, 1, 1, 1, 1, 0, 0, *pixel_strides, 0)
 
 
 Pairs = Callable[[int], list[tuple[int, int]]]
@@ -232,8 +232,8 @@ def gemm_call(
     stream = STREAMS[stored](r, order).astype(np.int32)
     constant = Constant("weights", stream, "bias, weights and rounding of two channels after another")
     body = (
-        f"const tinyet_dsp_conv2d_shape shape = {g.literal(unroll)};",
-        f"const tinyet_dsp_rounding rounding = {r.literal};",
+        f"const tinyet_conv2d_shape_dsp shape = {g.literal(unroll)};",
+        f"const tinyet_rounding_dsp rounding = {r.literal};",
         f"{name}(input, output, scratch, weights, shape, rounding);",
     )
     return specialised_call(name, text, [constant], body, scratch_bytes=scratch_bytes)
@@ -316,7 +316,7 @@ def lower_rows(node: Node, target: Target, layouts: Layouts = DENSE, stored: Sto
     return rows_call(geometry(node, layouts), rounding_of(node, stored), summary(node), stored)
 
 
-def takes_pitch(node: Node, layouts: Layouts) -> bool:
+def takes_pixel_stride(node: Node, layouts: Layouts) -> bool:
     """Of patches: where the taps of a kernel row are no neighbouring bytes, they must not be taken for such."""
     g = geometry(node)
     return only_strides(node, layouts) and (not layouts.input or g.kernel_w == 1 or g.dilation_w > 1)
@@ -361,7 +361,7 @@ KERNELS = (
         (),
         refuse_patches,
         "cortex_m",
-        layout_support=LayoutSupport(lower_patches, takes_pitch),
+        layout_support=LayoutSupport(lower_patches, takes_pixel_stride),
         access_order=by_fours,
     ),
 )
@@ -370,7 +370,7 @@ KERNELS = (
 def stored_kernel(
     kernel: Kernel, stored: Stored, dtypes: str, lower: Callable[..., Call], refuse: Refuse
 ) -> Kernel:
-    """The same with weights stored otherwise; `lower` is its own, and takes a pitch where the kernel does."""
+    """The same with weights stored otherwise; `lower` is its own, and takes a pixel stride where the kernel does."""
     lowered = partial(lower, stored=stored)
     return replace(
         kernel,
@@ -390,6 +390,6 @@ WIDE_KERNELS = (
     stored_kernel(PATCHES, Stored.INT16, "s8", lower_patches, refuse_patches),
 )
 NIBBLE_KERNELS = (
-    stored_kernel(ROWS, Stored.INT4, "s8w4", lower_rows, refuse_rows_nibbles),
-    stored_kernel(PATCHES, Stored.INT4, "s8w4", lower_patches, refuse_patches_nibbles),
+    stored_kernel(ROWS, Stored.INT4, "s8_w4", lower_rows, refuse_rows_nibbles),
+    stored_kernel(PATCHES, Stored.INT4, "s8_w4", lower_patches, refuse_patches_nibbles),
 )

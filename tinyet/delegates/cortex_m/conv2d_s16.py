@@ -17,8 +17,8 @@ from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry
 from tinyet.delegates.cortex_m.packing import (
     group_taps,
     join_bytes,
-    join_halves,
     neighbours,
+    pack_int16x2,
     padded_channels,
     words,
 )
@@ -77,7 +77,7 @@ def stream(r: Rounding16, found: list[Order], stored: Stored) -> Int64:
         if stored is Stored.INT8:
             blocks.append(join_bytes(taps))
         else:
-            both = np.stack([join_halves(taps[..., c], taps[..., c + 2]) for c in (0, 1)], axis=-1)
+            both = np.stack([pack_int16x2(taps[..., c], taps[..., c + 2]) for c in (0, 1)], axis=-1)
             blocks.append(both.reshape(len(taps), -1))
     blocks.append(padded_channels(r.multiplier, 2).reshape(-1, 2))
     return words(np.concatenate(blocks, axis=1).ravel())
@@ -101,8 +101,8 @@ def gemm_call(
     )
     unroll = conv2d.unroll_of(len(found[0]), taps_of_lane)
     body = (
-        f"const tinyet_dsp_conv2d_shape shape = {g.literal(unroll)};",
-        f"const tinyet_dsp_rounding_s16 rounding = {r.literal};",
+        f"const tinyet_conv2d_shape_dsp shape = {g.literal(unroll)};",
+        f"const tinyet_rounding_s16_dsp rounding = {r.literal};",
         f"{name}(input, output, scratch, weights, TINYET_DSP_{stored.name}, /* parts */ {len(found)}, shape,",
         "    rounding);",
     )

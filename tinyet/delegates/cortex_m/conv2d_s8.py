@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of, takes_pitch, walk
-from tinyet.delegates.cortex_m.packing import NONE, join_halves, lane_pairs, words
+from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of, takes_pixel_stride, walk
+from tinyet.delegates.cortex_m.packing import NONE, lane_pairs, pack_int16x2, words
 from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, sum_range
 from tinyet.ir import Node
 from tinyet.numerics import Int64
@@ -109,7 +109,7 @@ def stream(r: Rounding, g: Geometry) -> Int64:
     if r.form is Form.ONE_SIDED:
         one_a, one_b = 1 << (a - 2), 1 << (b - 2)
         ends = a | (8 - b) << 8 | one_a << 16 | ((one_b - one_a) & 0xFF) << 24
-    body = [bias, join_halves(both[..., 0], both[..., 1]), multiplier, ends[:, None]]
+    body = [bias, pack_int16x2(both[..., 0], both[..., 1]), multiplier, ends[:, None]]
     return words(np.concatenate(body, axis=1).ravel())
 
 
@@ -148,7 +148,7 @@ KERNELS = (
         (f"{SYMBOL}.c",),
         refuse,
         "cortex_m",
-        layout_support=LayoutSupport(lower, takes_pitch),
+        layout_support=LayoutSupport(lower, takes_pixel_stride),
         access_order=by_threes,
     ),
 )

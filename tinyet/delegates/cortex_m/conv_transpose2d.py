@@ -13,7 +13,7 @@ from tinyet.delegates.cortex_m.packing import gemm_stream
 from tinyet.delegates.cortex_m.rounding import Rounding, choose
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
-from tinyet.ir.remembered import remembered
+from tinyet.ir.memoize import memoize
 from tinyet.numerics import Int64, clamp_range
 from tinyet.ops import conv_transpose2d
 from tinyet.ops.shared.factors import output_factors
@@ -66,7 +66,7 @@ def phase_weights(node: Node) -> Int64:
     return found.reshape(-1, *found.shape[2:])
 
 
-@remembered
+@memoize
 def rounding(node: Node) -> Rounding:
     """Of all phases; the channels of one after those of another."""
     weights = phase_weights(node)
@@ -110,7 +110,7 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     unroll = conv2d.unroll_of(len(order), g.kernel_w)
     body = (
         (
-            f"const tinyet_dsp_conv_transpose2d_shape shape = {{{g.batch}, /* in */ {g.in_h}, {g.in_w}, {g.in_c}, "
+            f"const tinyet_conv_transpose2d_shape_dsp shape = {{{g.batch}, /* in */ {g.in_h}, {g.in_w}, {g.in_c}, "
             f"/* out */ {g.out_h}, {g.out_w}, {g.out_c},"
         ),
         (
@@ -118,7 +118,7 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
             f"/* pad */ {a.pad_top}, {a.pad_left}, /* pixel stride */ {g.in_pixel_stride}, {g.out_pixel_stride}, "
             f"/* zero point */ {g.zero_point}, /* unroll */ {unroll}}};"
         ),
-        f"const tinyet_dsp_rounding rounding = {r.literal};",
+        f"const tinyet_rounding_dsp rounding = {r.literal};",
         f"{SYMBOL}(input, output, scratch, weights, shape, rounding);",
     )
     sizes = ["x".join(map(str, t.shape[1:])) for t in (node.input(0), node.output)]

@@ -43,7 +43,7 @@ def form_of(parts: Parts, r: Rounding) -> None:
 
 
 def widened(parts: Parts, channels: int, times: int) -> None:
-    """tinyet_dsp_widen of so many channels; few are straight code."""
+    """tinyet_widen_dsp of so many channels; few are straight code."""
     quads, rest = divmod(channels, 4)
     parts["widening"] = times
     if quads:
@@ -59,7 +59,7 @@ def blocks_of_four(size: int) -> list[int]:
 
 
 def matrix(parts: Parts, g: conv2d.Geometry, r: Rounding, blocks: int, taps: int, of_lane: int) -> None:
-    """tinyet_dsp_four_pixels, `blocks` times."""
+    """tinyet_four_pixels_dsp, `blocks` times."""
     unroll, doubles = conv2d.unroll_of(taps, of_lane), blocks * -(-g.out_c // 2)
     parts["two channels"] = doubles
     parts["odd channel"] = blocks * (g.out_c % 2)
@@ -98,7 +98,7 @@ def rows_work(g: conv2d.Geometry, r: Rounding, stored: Stored = Stored.INT8) -> 
 
 
 def patches(g: conv2d.Geometry) -> tuple[Parts, int]:
-    """tinyet_dsp_im2col of all pixels, four of them in a row each time, and how often that is."""
+    """tinyet_im2col_dsp of all pixels, four of them in a row each time, and how often that is."""
     rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
     starts = np.minimum(np.arange(0, g.out_h * g.out_w, 4), g.out_h * g.out_w - 4)

@@ -38,30 +38,30 @@ def words_a_turn(g: Geometry) -> int:
 
 def planes_work(node: Node, g: Geometry) -> Parts:
     batch, channels = node.input(0).shape[0], node.input(0).shape[3]
-    v, strip = g.v, g.strip
-    groups, strips = batch * -(-channels // g.group), -(-v.out // strip)
-    rows, kept = g.strip_rows(strip), g.kept
+    v, tile = g.v, g.tile
+    groups, tiles = batch * -(-channels // g.group), -(-v.out // tile)
+    rows, kept = g.tile_rows(tile), g.kept
     filled = blank = 0
-    for top in range(0, v.out, strip):
+    for top in range(0, v.out, tile):
         first = kept if top else 0
         places = [top * v.stride - v.pad + row for row in range(first, rows)]
         inside = sum(0 <= place < v.size for place in places)
-        filled, blank = filled + inside, blank + (len(places) - inside if strips > 1 else 0)
+        filled, blank = filled + inside, blank + (len(places) - inside if tiles > 1 else 0)
     whole, half = seen(g)
     known = g.u.dilation == 1 and words_a_turn(g) > 0
     parts: Parts = {
         "call": 1,
         "word": g.group * rows * g.row_words,
         "group": groups,
-        "strip": groups * strips,
-        "kept row": groups * (strips - 1) * int(kept > 0) * g.group,
-        "kept word": groups * (strips - 1) * kept * g.row_words * g.group,
+        "tile": groups * tiles,
+        "kept row": groups * (tiles - 1) * int(kept > 0) * g.group,
+        "kept word": groups * (tiles - 1) * kept * g.row_words * g.group,
         "filled row": groups * filled * g.u.dilation,
         f"{'' if known else 'looped '}word of {g.group}": groups * filled * whole,
         f"half word of {g.group}": groups * filled * half,
         "blank row": groups * blank,
         "blank word": groups * blank * g.row_words * g.group,
-        "channel of a strip": groups * g.group * strips,
+        "channel of a tile": groups * g.group * tiles,
     }
     if known and whole > words_a_turn(g):
         parts["turn of a filled row"] = groups * filled * (whole // words_a_turn(g))
@@ -70,15 +70,15 @@ def planes_work(node: Node, g: Geometry) -> Parts:
 
 def planes_code(node: Node, g: Geometry) -> Parts:
     batch, channels = node.input(0).shape[0], node.input(0).shape[3]
-    strips = -(-g.v.out // g.strip)
+    tiles = -(-g.v.out // g.tile)
     u = g.u
     whole, half = seen(g)
     known = u.dilation == 1 and words_a_turn(g) > 0
     turn = max(words_a_turn(g), 1)
     return {
         "call": 1,
-        "several strips": int(strips > 1),
-        "last strip": int(g.v.out % g.strip != 0),
+        "several tiles": int(tiles > 1),
+        "last tile": int(g.v.out % g.tile != 0),
         f"half word of {g.group}": half if u.dilation == 1 else 0,
         f"word of {g.group}": (min(whole, turn) + (whole % turn if whole > turn else 0)) if known else 0,
         "looped words": int(not known),
@@ -126,7 +126,7 @@ def three_code(node: Node, *, wide: bool = False) -> Mapping[str, int]:
         "four outputs": turn * int(g.two_rows),
         "far outputs": turn if g.u.out_two >= 256 else 0,
         "loop": int(g.u.out // 2 > turn),
-        "several rows": int(g.strip > 1 + g.two_rows),
+        "several rows": int(g.tile > 1 + g.two_rows),
         "odd outputs": odd * single,
         "last two outputs": odd * int(g.two_rows),
     }
@@ -151,12 +151,12 @@ def any_work(node: Node) -> Mapping[str, int]:
     parts = planes_work(node, g)
     batch, _, _, channels = node.input(0).shape
     out_c = batch * g.group * -(-channels // g.group) * (node.output.shape[3] // channels)
-    rows, strips = out_c * g.v.out, -(-g.v.out // g.strip)
+    rows, tiles = out_c * g.v.out, -(-g.v.out // g.tile)
     blocks = rows * g.blocks
     turns, rest = divmod(g.tap_pairs, TAPS)
     parts |= {
-        "channel of a strip": out_c * strips,
-        "unpacked word": out_c * strips * g.tap_words,
+        "channel of a tile": out_c * tiles,
+        "unpacked word": out_c * tiles * g.tap_words,
         "output row": rows,
         "run": rows * min(g.apart, g.u.out),
         "block": blocks,

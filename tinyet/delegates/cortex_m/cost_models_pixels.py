@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tinyet.delegates.cortex_m import conv2d, conv2d_few, conv2d_two, cost_models
+from tinyet.delegates.cortex_m import conv2d, conv2d_2x2, conv2d_k8, cost_models
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.ir import Node
@@ -17,7 +17,7 @@ from tinyet.opset import DENSE, CostModel, Layouts
 
 
 def widening_turn(quads: int) -> int:
-    """Fours of values of a turn of tinyet_dsp_widen_two."""
+    """Fours of values of a turn of tinyet_widen_two_dsp."""
     return quads if quads <= 8 else next((n for n in (8, 7, 6, 5) if quads % n == 0), 4)
 
 
@@ -67,7 +67,7 @@ def seen(g: Geometry) -> Parts:
 
 def two_work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
     g, r = conv2d.geometry(node), conv2d.rounding_of(node, Stored.INT16)
-    steps, unroll = len(conv2d_two.order_of(g)) // 2, conv2d_two.unroll_of(g)
+    steps, unroll = len(conv2d_2x2.order_of(g)) // 2, conv2d_2x2.unroll_of(g)
     pairs, pixels, form = -(-g.out_c // 2), g.out_h * g.out_w, cost_models.form_name(r)
     doubles, alone = g.batch * (pixels // 2) * pairs, g.batch * (pixels % 2) * pairs
     parts = seen(g) if layouts.reads is not NHW2C2 else {"call": 1, "block": g.batch * (pixels // 2)}
@@ -78,7 +78,7 @@ def two_work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
     if unroll != steps:
         parts["two channels by a loop"] = doubles + alone
         parts["turn"] = (doubles + alone) * (steps // unroll)
-    if conv2d_two.together(g) > 1:
+    if conv2d_2x2.together(g) > 1:
         parts["four channels"] = doubles // 2
     parts["odd channel"] = g.batch * -(-pixels // 2) * (g.out_c % 2)
     parts["clamped output"] = g.batch * pixels * g.out_c * (cost_models.bounds(r.low, r.high) > 0)
@@ -87,10 +87,10 @@ def two_work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
 
 def two_code(node: Node) -> Mapping[str, int]:
     g, r = conv2d.geometry(node), conv2d.rounding_of(node, Stored.INT16)
-    steps, unroll = len(conv2d_two.order_of(g)) // 2, conv2d_two.unroll_of(g)
+    steps, unroll = len(conv2d_2x2.order_of(g)) // 2, conv2d_2x2.unroll_of(g)
     form, copies = cost_models.form_name(r), 1 + g.out_c % 2 if g.out_c > 2 else 1
     alone = copies * (g.out_h * g.out_w % 2)
-    together = conv2d_two.together(g)
+    together = conv2d_2x2.together(g)
     rows = code_rows(g)
     quads = g.together // 4
     turn = widening_turn(quads)
@@ -128,7 +128,7 @@ def code_rows(g: Geometry) -> int:
 
 def few_work(node: Node) -> Mapping[str, int]:
     g, r = conv2d.geometry(node), conv2d.rounding_of(node, Stored.INT16)
-    count, unroll = g.out_w * g.out_c, conv2d_few.unroll_of(g)
+    count, unroll = g.out_w * g.out_c, conv2d_k8.unroll_of(g)
     return {
         "call": 1,
         "pixel": g.out_w,
@@ -144,7 +144,7 @@ def few_work(node: Node) -> Mapping[str, int]:
 
 def few_code(node: Node) -> Mapping[str, int]:
     g, r = conv2d.geometry(node), conv2d.rounding_of(node, Stored.INT16)
-    unroll = conv2d_few.unroll_of(g)
+    unroll = conv2d_k8.unroll_of(g)
     return {
         "call": 1,
         "four values": g.in_c // 4,
@@ -155,7 +155,7 @@ def few_code(node: Node) -> Mapping[str, int]:
 
 
 COST_MODELS: Mapping[str, CostModel] = {
-    conv2d_two.SYMBOL: CostModel(two_work, two_code, two_work),
-    conv2d_few.SYMBOL: CostModel(few_work, few_code),
+    conv2d_2x2.SYMBOL: CostModel(two_work, two_code, two_work),
+    conv2d_k8.SYMBOL: CostModel(few_work, few_code),
 }
 """By the kernels' names."""

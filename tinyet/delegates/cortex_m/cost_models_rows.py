@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tinyet.delegates.cortex_m import linear_row
+from tinyet.delegates.cortex_m import linear_1x4
 from tinyet.delegates.cortex_m.rounding import Form
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts
@@ -15,7 +15,7 @@ from tinyet.opset import CostModel
 def work(node: Node, *, two_sided: bool) -> Mapping[str, int]:
     count, depth = node.input(1).shape
     rows, eights = node.output.type.count // count, -(-depth // 8)
-    turns, groups = -(-eights // linear_row.TURN), rows * -(-count // 4)
+    turns, groups = -(-eights // linear_1x4.TURN), rows * -(-count // 4)
     parts: Parts = {
         "call": 1,
         "row": rows,
@@ -46,11 +46,11 @@ def code(node: Node, *, two_sided: bool) -> Mapping[str, int]:
 
 
 def paired_sides(node: Node) -> bool:
-    return linear_row.rounding_of(node).form is Form.TWO_SIDED
+    return linear_1x4.rounding_of(node).form is Form.TWO_SIDED
 
 
 def wide_sides(node: Node) -> bool:
-    return linear_row.wide_rounding(node).form is Form.TWO_SIDED
+    return linear_1x4.wide_rounding(node).form is Form.TWO_SIDED
 
 
 COST_MODELS: Mapping[str, CostModel] = {

@@ -28,7 +28,7 @@ from tinyet.ops.shared.cost_models import Parts, axis
 from tinyet.opset import CostModel
 
 COPIED = 8
-"""Pairs that tinyet_dsp_put_int16x2 copies in straight code."""
+"""Pairs that tinyet_put_int16x2_dsp copies in straight code."""
 
 
 def bounds(r: Rounding16) -> int:
@@ -44,7 +44,7 @@ def outputs(parts: Parts, r: Rounding16, count: int) -> None:
 
 
 def copied(parts: Parts, values: int, times: int) -> None:
-    """tinyet_dsp_put_int16x2 of so many values."""
+    """tinyet_put_int16x2_dsp of so many values."""
     pairs = values // 2
     parts["copy"] = times
     parts["pair"] = times * pairs
@@ -68,7 +68,7 @@ def copied_code(values: int) -> Parts:
 def matrix(
     parts: Parts, g: Geometry, r: Rounding16, order: conv2d_s16.Order, of_lane: int, blocks: int
 ) -> None:
-    """tinyet_dsp_four_pixels_s16, `blocks` times."""
+    """tinyet_four_pixels_s16_dsp, `blocks` times."""
     divided = conv2d_s16.parts(r, order, of_lane)
     count, taps = len(divided), len(order)
     unroll, doubles = unroll_of(taps // count, of_lane), blocks * -(-g.out_c // 2)
@@ -255,21 +255,21 @@ def nibbles_code(node: Node) -> Mapping[str, int]:
 
 
 def words_a_turn(words: int) -> int:
-    """Of tinyet_dsp_plane_words_s16."""
+    """Of tinyet_plane_words_s16_dsp."""
     return words if words <= 6 else next((n for n in (4, 5, 3) if words % n == 0), 4)
 
 
 def planes_work(node: Node, g: Planes) -> Parts:
     batch, channels = node.input(0).shape[0], node.input(0).shape[3]
-    v, strip = g.v, g.strip
-    groups, strips = batch * -(-channels // 2), -(-v.out // strip)
-    rows, kept = g.strip_rows(strip), g.strip_rows(strip) - strip * v.stride
+    v, tile = g.v, g.tile
+    groups, tiles = batch * -(-channels // 2), -(-v.out // tile)
+    rows, kept = g.tile_rows(tile), g.tile_rows(tile) - tile * v.stride
     filled = blank = 0
-    for top in range(0, v.out, strip):
+    for top in range(0, v.out, tile):
         first = kept if top and kept > 0 else 0
         places = [top * v.stride - v.pad + row for row in range(first, rows)]
         inside = sum(0 <= place < v.size for place in places)
-        filled, blank = filled + inside, blank + (len(places) - inside if strips > 1 else 0)
+        filled, blank = filled + inside, blank + (len(places) - inside if tiles > 1 else 0)
     whole, half = seen(g)
     dilated = "dilated " if g.u.dilation > 1 else ""
     turns = whole // words_a_turn(whole) if whole else 0
@@ -277,16 +277,16 @@ def planes_work(node: Node, g: Planes) -> Parts:
         "call": 1,
         "cleared word": 2 * rows * g.row_words,
         "group": groups,
-        "strip": groups * strips,
-        "kept row": groups * (strips - 1) * int(kept > 0) * 2,
-        "kept word": groups * (strips - 1) * max(kept, 0) * g.row_words * 2,
+        "tile": groups * tiles,
+        "kept row": groups * (tiles - 1) * int(kept > 0) * 2,
+        "kept word": groups * (tiles - 1) * max(kept, 0) * g.row_words * 2,
         f"{dilated}filled row": groups * filled * g.u.dilation,
         f"{dilated}word": groups * filled * whole,
         f"{dilated}half word": groups * filled * half,
         "turn of a filled row": groups * filled * turns * int(turns > 1 and not dilated),
         "blank row": groups * blank,
         "blank word": groups * blank * g.row_words * 2,
-        "channel of a strip": groups * 2 * strips,
+        "channel of a tile": groups * 2 * tiles,
     }
 
 
@@ -297,8 +297,8 @@ def planes_code(node: Node, g: Planes) -> Parts:
     known = g.u.dilation == 1 and whole > 0
     return {
         "call": 1,
-        "several strips": int(g.strip < g.v.out),
-        "last strip": int(g.v.out % g.strip != 0),
+        "several tiles": int(g.tile < g.v.out),
+        "last tile": int(g.v.out % g.tile != 0),
         "half word": half if g.u.dilation == 1 else 0,
         "word": turn + whole % turn if known else 0,
         "dilated": int(g.u.dilation > 1),
@@ -333,7 +333,7 @@ def three_code(node: Node) -> Mapping[str, int]:
         f"two outputs, stride {g.u.stride}": unroll,
         "last output": g.u.out % 2,
         "loop": int(pairs > unroll),
-        "several rows": int(g.strip > 1),
+        "several rows": int(g.tile > 1),
         "clamp": (2 * unroll + g.u.out % 2) * bounds(r),
     }
 
@@ -343,13 +343,13 @@ def any_work(node: Node) -> Mapping[str, int]:
     parts = planes_work(node, g)
     batch, _, _, channels = node.input(0).shape
     out_c = batch * 2 * -(-channels // 2) * (node.output.shape[3] // channels)
-    rows, strips = out_c * g.v.out, -(-g.v.out // g.strip)
+    rows, tiles = out_c * g.v.out, -(-g.v.out // g.tile)
     blocks = rows * g.blocks
     turns, rest = divmod(g.tap_pairs, TAPS)
     uneven = int(g.u.out // min(g.apart, g.u.out) % g.block > 0)
     parts |= {
-        "channel of a strip": out_c * strips,
-        "unpacked word": out_c * strips * g.tap_words,
+        "channel of a tile": out_c * tiles,
+        "unpacked word": out_c * tiles * g.tap_words,
         "output row": rows,
         "run": rows * min(g.apart, g.u.out),
         "block": blocks,

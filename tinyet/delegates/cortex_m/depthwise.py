@@ -12,7 +12,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
-from tinyet.delegates.cortex_m.packing import join_bytes, join_halves, words
+from tinyet.delegates.cortex_m.packing import join_bytes, pack_int16x2, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
@@ -66,7 +66,7 @@ class Axis:
 class Geometry:
     """u: the axis that is contiguous in a plane. group: channels at a time. three: by the kernel for 3x3.
     traffic: bytes of an image's inputs and outputs. wide: weights are int16. pairs: the output is pairs of pixels
-    (int16x2.NHW2C2). by_strips: all groups of a strip of output rows come before the next strip; row_bytes: of an
+    (int16x2.NHW2C2). by_tiles: all groups of a tile of output rows come before the next tile; row_bytes: of an
     output row then."""
 
     u: Axis
@@ -77,7 +77,7 @@ class Geometry:
     traffic: int
     wide: bool = False
     pairs: bool = False
-    by_strips: bool = False
+    by_tiles: bool = False
     row_bytes: int = 0
 
     @property
@@ -102,29 +102,29 @@ class Geometry:
         """Of the weights of an output channel, where the kernel is not the one for 3x3."""
         return -(-self.v.kernel * self.tap_pairs // 2)
 
-    def strip_rows(self, strip: int) -> int:
-        return (strip - 1) * self.v.stride + (self.v.kernel - 1) * self.v.dilation + 1
+    def tile_rows(self, tile: int) -> int:
+        return (tile - 1) * self.v.stride + (self.v.kernel - 1) * self.v.dilation + 1
 
-    def planes_bytes(self, strip: int) -> int:
-        return 4 * self.group * self.strip_rows(strip) * self.row_words
+    def planes_bytes(self, tile: int) -> int:
+        return 4 * self.group * self.tile_rows(tile) * self.row_words
 
     @property
     def scratch(self) -> int:
-        return self.planes_bytes(self.strip) + (0 if self.three else 8 * self.tap_words)
+        return self.planes_bytes(self.tile) + (0 if self.three else 8 * self.tap_words)
 
     def rows_within(self, scratch: int) -> int:
-        """Output rows of the largest strip whose planes take up to so many bytes. By strips, the rows themselves are
+        """Output rows of the largest tile whose planes take up to so many bytes. By tiles, the rows themselves are
         counted, too: so far must the output lie before the input."""
         sizes = (self.planes_bytes(n) + n * self.row_bytes for n in range(1, self.v.out + 1))
         return max((n for n, size in enumerate(sizes, 1) if size <= scratch), default=1)
 
     @property
     def kept(self) -> int:
-        """Rows of the planes that the next strip finds there."""
-        return 0 if self.by_strips else max(self.strip_rows(self.strip) - self.strip * self.v.stride, 0)
+        """Rows of the planes that the next tile finds there."""
+        return 0 if self.by_tiles else max(self.tile_rows(self.tile) - self.tile * self.v.stride, 0)
 
     @property
-    def strip(self) -> int:
+    def tile(self) -> int:
         """Output rows at a time: all, or as many as scratch allows, evenly."""
         most = self.rows_within(max(SCRATCH, self.traffic // SCRATCH_PART))
         if self.wide:
@@ -133,10 +133,10 @@ class Geometry:
             of_more = self.rows_within(max(SCRATCH, self.traffic // WIDE_SCRATCH_PART))
             of_near = self.rows_within(near)
             most = max(most, min(of_more, of_near) if self.planes_bytes(most) <= near else of_more)
-        strip = -(-self.v.out // -(-self.v.out // most))
-        if self.three and strip < self.v.out and self.v.out % 2 == 0 and strip % 2 and most > 1:
-            strip += 1 if strip < most else -1  # for two rows at a time
-        return strip
+        tile = -(-self.v.out // -(-self.v.out // most))
+        if self.three and tile < self.v.out and self.v.out % 2 == 0 and tile % 2 and most > 1:
+            tile += 1 if tile < most else -1  # for two rows at a time
+        return tile
 
     @property
     def turn(self) -> int:
@@ -149,12 +149,12 @@ class Geometry:
     @property
     def two_rows(self) -> bool:
         """Whether the kernel for 3x3 computes two output rows at a time."""
-        u, v, strip = self.u, self.v, self.strip
+        u, v, tile = self.u, self.v, self.tile
         few = 3 if u.out // 2 == 3 else 2 - u.out // 2 % 2
         return (
             (u.stride, v.stride, v.dilation) == (1, 1, 1)
             and v.out > 1
-            and (strip == v.out or (strip % 2 == 0 and v.out % 2 == 0))
+            and (tile == v.out or (tile % 2 == 0 and v.out % 2 == 0))
             and v.out_step + few * u.out_two <= LARGEST_IMMEDIATE
             and 12 * self.row_words <= LARGEST_OFFSET
         )
@@ -188,15 +188,15 @@ class Geometry:
             row = 10 + two * (self.u.out // 2) + 13 * (self.u.out % 2)
         else:
             row = self.blocks * (12 + self.v.kernel * self.tap_pairs * (1 + 2 * self.block) + 6 * self.block)
-        strip = self.strip
-        strips, rows = -(-self.v.out // strip), self.strip_rows(strip)
-        kept = self.kept * (strips - 1)
+        tile = self.tile
+        tiles, rows = -(-self.v.out // tile), self.tile_rows(tile)
+        kept = self.kept * (tiles - 1)
         again = (
-            0 if self.kept else max(rows - strip * self.v.stride, 0) * (strips - 1)
+            0 if self.kept else max(rows - tile * self.v.stride, 0) * (tiles - 1)
         )  # taken out of the image
         filling = 10 + (13 if self.group == 4 else 8) * self.row_words
-        of_strips = 55 * strips + (14 * (strips - 1) + 2.3 * kept * self.row_words)
-        return row * self.v.out + (self.v.size + again) * filling / self.group + of_strips
+        of_tiles = 55 * tiles + (14 * (tiles - 1) + 2.3 * kept * self.row_words)
+        return row * self.v.out + (self.v.size + again) * filling / self.group + of_tiles
 
     def refuse(self) -> str | None:
         """Why the kernel for 3x3 cannot compute it, or None."""
@@ -255,23 +255,23 @@ def refuse(node: Node, target: Target) -> str | None:
 
 
 def cheapest(node: Node, *, three: bool, wide: bool = False) -> Geometry:
-    """The cheapest form of the kernel, for a node that was not refused; where the image shrinks, by strips if that
+    """The cheapest form of the kernel, for a node that was not refused; where the image shrinks, by tiles if that
     takes hardly longer: the output may then lie over the input."""
     taken = [g for g in geometries(node, three=three, wide=wide) if not three or g.refuse() is None]
     best = min(taken, key=lambda g: g.instructions)
     _, _, out_w, out_c = node.output.shape
-    by_strips = [
-        replace(g, by_strips=True, row_bytes=out_w * out_c)
+    by_tiles = [
+        replace(g, by_tiles=True, row_bytes=out_w * out_c)
         for g in taken
         if not g.transposed and g.v.stride > 1 and g.group < node.input(0).shape[3]
     ]
-    overlapping = min(by_strips, key=lambda g: g.instructions, default=best)
-    worth = overlapping.strip < overlapping.v.out
+    overlapping = min(by_tiles, key=lambda g: g.instructions, default=best)
+    worth = overlapping.tile < overlapping.v.out
     return overlapping if worth and overlapping.instructions <= MOST_BY_STRIPS * best.instructions else best
 
 
 def apart(g: Geometry, layouts: Layouts) -> Geometry:
-    """The same where pixels have a pitch."""
+    """The same where pixels have a stride."""
 
     def axis(a: Axis, pixels: int, out_pixels: int) -> Axis:
         found = replace(a, step=pixels * layouts.input or a.step)
@@ -314,7 +314,7 @@ def takes(node: Node, layouts: Layouts, *, wide: bool) -> bool:
 
 
 def self_contained(r: Rounding, zero_point: int) -> tuple[Int64, Int64, Int64]:
-    """Bias, multiplier and shift of each channel, (channels,), from which tinyet_dsp_offset makes the offset.
+    """Bias, multiplier and shift of each channel, (channels,), from which tinyet_offset_dsp makes the offset.
 
     A channel whose output is the same for every input (multiplier 0) gets a bias of which that output is made.
     """
@@ -355,9 +355,9 @@ def stream_wide(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
     bias, multiplier, shift = self_contained(r, zero_point)
     before = replace(r, shift=shift).before
     shifted = kernel << before[:, None, None]
-    pairs = join_halves(shifted[..., [0, 1]], shifted[..., [1, 2]])  # {w0, w1}, {w1, w2} of each row
+    pairs = pack_int16x2(shifted[..., [0, 1]], shifted[..., [1, 2]])  # {w0, w1}, {w1, w2} of each row
     one_sided = (1 << max(r.exponent - 1, 0)) + (zero_point << r.exponent) + (1 << np.maximum(shift - 2, 0))
-    two_sided = (2 * zero_point + 1) << np.maximum(shift - 1, 0)  # as tinyet_dsp_offset
+    two_sided = (2 * zero_point + 1) << np.maximum(shift - 1, 0)  # as tinyet_offset_dsp
     ends = [one_sided] if r.form is Form.ONE_SIDED else [two_sided, shift]
     tail = np.stack([bias << before, multiplier, *ends], axis=1)
     return words(np.concatenate([pairs.reshape(len(kernel), -1), tail], axis=1).ravel())
@@ -393,13 +393,13 @@ def call(node: Node, g: Geometry, r: Rounding, name: str, packed: Int64) -> Call
         ("dilation", (u.dilation, v.dilation)),
         ("pad", (u.pad, v.pad)),
         ("zero points", (node.input(0).type.zero_point, node.output.type.zero_point)),
-        ("planes", (g.part, g.apart, g.between, g.strip, int(g.by_strips))),
+        ("planes", (g.part, g.apart, g.between, g.tile, int(g.by_tiles))),
     )
     texts = [(f"/* {title} */ " if title else "") + ", ".join(map(str, values)) for title, values in parts]
     body = (
-        "const tinyet_dsp_depthwise_shape shape = {" + ", ".join(texts[:3]) + ",",
+        "const tinyet_depthwise_shape_dsp shape = {" + ", ".join(texts[:3]) + ",",
         "    " + ", ".join(texts[3:]) + "};",
-        f"const tinyet_dsp_rounding rounding = {r.literal};",
+        f"const tinyet_rounding_dsp rounding = {r.literal};",
         f"{name}(input, output, scratch, weights, shape, rounding);",
     )
     constant = Constant("weights", packed.astype(np.int32), "weights, bias and rounding of each channel")
@@ -432,37 +432,37 @@ def lower_any(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
 
 
 def first_rows(g: Geometry, tops: Int64) -> Int64:
-    """The first row along v that the strip of output rows from each of `tops` on reads, or one behind it. What the
-    strip before has left in the planes is not read again."""
+    """The first row along v that the tile of output rows from each of `tops` on reads, or one behind it. What the
+    tile before has left in the planes is not read again."""
     return np.asarray(tops * g.v.stride - g.v.pad + np.where(tops > 0, g.kept, 0), np.int64)
 
 
-def swept(node: Node, g: Geometry) -> AccessOrder | None:
-    """Each strip of the image is widened before it is written, but group by group of channels."""
+def order_of(node: Node, g: Geometry) -> AccessOrder | None:
+    """Each tile of the image is widened before it is written, but group by group of channels."""
     channels = node.input(0).shape[3]
-    if g.by_strips:
-        return window_walk(node).by_rows(g.strip)
-    if g.group < channels or (g.transposed and g.strip < g.v.out):
+    if g.by_tiles:
+        return window_walk(node).by_rows(g.tile)
+    if g.group < channels or (g.transposed and g.tile < g.v.out):
         return None
     walk = window_walk(node)
-    if g.strip == g.v.out:
+    if g.tile == g.v.out:
         return walk.by_pixels(walk.image, gathered=True)
-    tops = first_rows(g, np.arange(g.v.out, dtype=np.int64) // g.strip * g.strip)
+    tops = first_rows(g, np.arange(g.v.out, dtype=np.int64) // g.tile * g.tile)
     rows = np.clip(tops, 0, walk.in_h)
-    return replace(walk, tops=np.asarray(rows, np.int64)).by_rows(g.strip, gathered=True)
+    return replace(walk, tops=np.asarray(rows, np.int64)).by_rows(g.tile, gathered=True)
 
 
 def replaced(node: Node, g: Geometry) -> bool:
     """Whether no value is read after the one of the same pixel and channel has been written."""
     if node.input(0).shape != node.output.shape or node.input(0).shape[3] % g.group:
         return False  # of a last group with fewer channels, some are computed twice
-    tops = np.arange(g.strip, g.v.out, g.strip, dtype=np.int64)
+    tops = np.arange(g.tile, g.v.out, g.tile, dtype=np.int64)
     return bool((first_rows(g, tops) >= tops).all())
 
 
-def sweep_of(chosen: Callable[[Node], Geometry]) -> AccessOrders:
+def access_order_of(chosen: Callable[[Node], Geometry]) -> AccessOrders:
     """Of the kernel that computes a node with the geometry that is chosen for it."""
-    return of_input(lambda node: swept(node, chosen(node)))
+    return of_input(lambda node: order_of(node, chosen(node)))
 
 
 def replaces_of(chosen: Callable[[Node], Geometry]) -> Callable[[Node, int], bool]:
@@ -483,7 +483,7 @@ KERNELS = (
         refuse,
         "cortex_m",
         layout_support=LayoutSupport(lower, partial(takes, wide=False), (NHW2C2,)),
-        access_order=sweep_of(THREE),
+        access_order=access_order_of(THREE),
         replaces=replaces_of(THREE),
     ),
     Kernel(
@@ -495,7 +495,7 @@ KERNELS = (
         refuse_any,
         "cortex_m",
         layout_support=LayoutSupport(lower_any, only_strides),
-        access_order=sweep_of(ANY),
+        access_order=access_order_of(ANY),
         replaces=replaces_of(ANY),
     ),
 )
@@ -510,9 +510,9 @@ WIDE_KERNELS = (
         refuse_wide,
         "cortex_m",
         layout_support=LayoutSupport(lower_wide, partial(takes, wide=True), (NHW2C2,)),
-        access_order=sweep_of(THREE_WIDE),
+        access_order=access_order_of(THREE_WIDE),
         replaces=replaces_of(THREE_WIDE),
     ),
 )
 # A channel has few weights: those of int4 lie in flash as bytes, too.
-NIBBLE_KERNELS = tuple(replace(kernel, dtypes="s8w4") for kernel in KERNELS)
+NIBBLE_KERNELS = tuple(replace(kernel, dtypes="s8_w4") for kernel in KERNELS)

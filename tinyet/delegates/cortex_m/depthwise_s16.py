@@ -98,13 +98,13 @@ def call(node: Node, g: Geometry, name: str, packed: Int64, scratch: int) -> Cal
         ("stride", (u.stride, v.stride)),
         ("dilation", (u.dilation, v.dilation)),
         ("pad", (u.pad, v.pad)),
-        ("planes", (g.part, g.apart, g.between, g.strip)),
+        ("planes", (g.part, g.apart, g.between, g.tile)),
     )
     texts = [(f"/* {title} */ " if title else "") + ", ".join(map(str, values)) for title, values in parts]
     body = (
-        "const tinyet_dsp_depthwise_s16_shape shape = {" + ", ".join(texts[:3]) + ",",
+        "const tinyet_depthwise_s16_shape_dsp shape = {" + ", ".join(texts[:3]) + ",",
         "    " + ", ".join(texts[3:]) + "};",
-        f"const tinyet_dsp_rounding_s16 rounding = {rounding(node).literal};",
+        f"const tinyet_rounding_s16_dsp rounding = {rounding(node).literal};",
         f"{name}(input, output, scratch, weights, shape, rounding);",
     )
     constant = Constant("weights", packed.astype(np.int32), "weights, bias and factor of each channel")
@@ -125,7 +125,7 @@ def lower_any(node: Node, target: Target) -> Call:
 
 def kernel(name: str, lower: Lower, refuse: Refuse, *, three: bool) -> Kernel:
     chosen = partial(cheapest, three=three)
-    access_order, replaces = depthwise.sweep_of(chosen), depthwise.replaces_of(chosen)
+    access_order, replaces = depthwise.access_order_of(chosen), depthwise.replaces_of(chosen)
     return Kernel(
         name, "s16", lower, HEADERS, (), refuse, "cortex_m", access_order=access_order, replaces=replaces
     )

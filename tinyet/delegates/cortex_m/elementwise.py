@@ -90,7 +90,7 @@ def refuse_walk(node: Node, kind: str) -> str | None:
 
 def rows_struct(rows: int, row: int, bounds: tuple[int, int]) -> Struct:
     return Struct(
-        "tinyet_dsp_elementwise_shape",
+        "tinyet_elementwise_shape_dsp",
         {"rows": rows, "row": row, "clamp_low": bounds[0], "clamp_high": bounds[1]},
     )
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m import linear_row
+from tinyet.delegates.cortex_m import linear_1x4
 from tinyet.delegates.cortex_m.conv2d import pixel_row, rows_call
 from tinyet.delegates.cortex_m.packing import dot_stream, lane_pairs
 from tinyet.delegates.cortex_m.rounding import rounding
@@ -51,7 +51,7 @@ def lower(node: Node, target: Target) -> Call:
     unroll = largest_divisor(len(pairs), LOOP_PAIRS)
     stream = dot_stream(r, pairs).astype(np.int32)
     body = (
-        f"const tinyet_dsp_rounding rounding = {r.literal};",
+        f"const tinyet_rounding_dsp rounding = {r.literal};",
         f"tinyet_linear_s8_1x4_dsp(input, output, scratch, weights, /* rows */ {row_count(node)},",
         f"    /* depth */ {depth}, /* outputs */ {count}, /* unroll */ {unroll}, rounding);",
     )
@@ -68,7 +68,7 @@ def by_fours(node: Node) -> AccessOrder:
 
 
 KERNELS = (
-    *linear_row.KERNELS,
+    *linear_1x4.KERNELS,
     Kernel(
         "tinyet_linear_s8_4x2_dsp",
         "s8",

@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import conv2d_s16, linear
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, pixel_row
-from tinyet.delegates.cortex_m.packing import join_halves, padded_channels, words
+from tinyet.delegates.cortex_m.packing import pack_int16x2, padded_channels, words
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, parts_refusal, rounding
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
@@ -68,7 +68,7 @@ def lanes(part: Int64, bias: Int64) -> Int64:
     """(groups, words) of int8 weights of a part, (channels, inputs), of a multiple of four channels."""
     a, b = part[0::2], part[1::2]
     both = 256 * b + a  # (pairs, inputs)
-    body = join_halves(both[:, 0::2], both[:, 1::2]).reshape(-1, 2, part.shape[1] // 2)
+    body = pack_int16x2(both[:, 0::2], both[:, 1::2]).reshape(-1, 2, part.shape[1] // 2)
     two = 256 * bias[1::2] + bias[0::2]
     start = np.stack([two & 0xFFFFFFFF, two >> 32], axis=1).reshape(-1, 4)
     return np.concatenate(
@@ -78,7 +78,7 @@ def lanes(part: Int64, bias: Int64) -> Int64:
 
 def wide(part: Int64, bias: Int64) -> Int64:
     """The same of int16 weights."""
-    body = join_halves(part[:, 0::2], part[:, 1::2]).reshape(-1, 4, part.shape[1] // 2)
+    body = pack_int16x2(part[:, 0::2], part[:, 1::2]).reshape(-1, 4, part.shape[1] // 2)
     return np.concatenate([bias.reshape(-1, 4), body.transpose(0, 2, 1).reshape(len(body), -1)], axis=1)
 
 
@@ -100,7 +100,7 @@ def lower(node: Node, target: Target, stored: Stored) -> Call:
     )
     kind = f"TINYET_DSP_{stored.name}"
     body = (
-        f"const tinyet_dsp_rounding_s16 rounding = {r.literal};",
+        f"const tinyet_rounding_s16_dsp rounding = {r.literal};",
         f"tinyet_linear_s16_1x4_dsp(input, output, scratch, weights, {kind}, /* parts */ {len(found)},",
         f"    /* rows */ {rows}, /* rest */ {count % 4}, rounding);",
     )

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m import conv2d, linear, linear_row
+from tinyet.delegates.cortex_m import conv2d, linear, linear_1x4
 from tinyet.delegates.cortex_m.conv2d import Stored, pixel_row
 from tinyet.delegates.cortex_m.linear_s16 import divided
-from tinyet.delegates.cortex_m.packing import join_halves, padded_channels, words
+from tinyet.delegates.cortex_m.packing import pack_int16x2, padded_channels, words
 from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, rounding, sum_range
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
@@ -68,7 +68,7 @@ def block(part: Int64, bias: Int64) -> Int64:
         4096 * d + 256 * c + 16 * b + a,
     )
     four = lanes.reshape(len(lanes), -1, 4)
-    body = np.stack([join_halves(four[..., i], four[..., i + 2]) for i in (0, 1)], axis=-1)
+    body = np.stack([pack_int16x2(four[..., i], four[..., i + 2]) for i in (0, 1)], axis=-1)
     return np.concatenate([np.stack(start, axis=1), body.reshape(len(lanes), -1)], axis=1)
 
 
@@ -88,7 +88,7 @@ def lower(node: Node, target: Target) -> Call:
         "sizes, then bias, weights and rounding of four outputs after another",
     )
     body = (
-        f"const tinyet_dsp_rounding rounding = {r.literal};",
+        f"const tinyet_rounding_dsp rounding = {r.literal};",
         f"tinyet_linear_s8_w4_1x4_dsp(input, output, scratch, weights, /* parts */ {len(found)}, /* rows */ {rows},",
         f"    /* rest */ {count % 4}, rounding);",
     )
@@ -117,7 +117,7 @@ def lower_rows(node: Node, target: Target) -> Call:
 KERNELS = (
     Kernel(
         "tinyet_linear_s8_w4_4x2_dsp",
-        "s8w4",
+        "s8_w4",
         lower_rows,
         conv2d.HEADERS,
         (),
@@ -127,7 +127,7 @@ KERNELS = (
     ),
     Kernel(
         "tinyet_linear_s8_w4_1x4_dsp",
-        "s8w4",
+        "s8_w4",
         lower,
         HEADERS,
         (),
@@ -138,6 +138,6 @@ KERNELS = (
 )
 
 WIDE_KERNELS = tuple(
-    replace(kernel, dtypes="s8w4") for kernel in (*linear_row.KERNELS, *linear_row.WIDE_KERNELS)
+    replace(kernel, dtypes="s8_w4") for kernel in (*linear_1x4.KERNELS, *linear_1x4.WIDE_KERNELS)
 )
 """Faster, with the weights as bytes and as int16."""

@@ -13,7 +13,7 @@ NONE = -1
 
 
 def lane_pairs(channels: int) -> list[tuple[int, int]]:
-    """The two channels of each word that tinyet_dsp_widen makes of a pixel; NONE where there is no second."""
+    """The two channels of each word that tinyet_widen_dsp makes of a pixel; NONE where there is no second."""
     whole = channels & ~3
     pairs = [p for c in range(0, whole, 4) for p in ((c, c + 2), (c + 1, c + 3))]
     if channels - whole > 1:
@@ -24,7 +24,7 @@ def lane_pairs(channels: int) -> list[tuple[int, int]]:
 
 
 def neighbours(values: int) -> list[tuple[int, int]]:
-    """The two values of each word that tinyet_dsp_put_int16x2 makes; NONE where there is no second."""
+    """The two values of each word that tinyet_put_int16x2_dsp makes; NONE where there is no second."""
     return [(i, i + 1 if i + 1 < values else NONE) for i in range(0, values, 2)]
 
 
@@ -39,7 +39,7 @@ def join_bytes(parts: Int64) -> Int64:
     return words(low.sum(axis=-1))
 
 
-def join_halves(low: Int64, high: Int64) -> Int64:
+def pack_int16x2(low: Int64, high: Int64) -> Int64:
     """int16 values of one shape → words."""
     return words((low & 0xFFFF) | high << 16)
 
@@ -69,7 +69,7 @@ def wide_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
     )  # NONE is the last one
     low, high = np.array(order).T
     # (pairs of channels, taps, channel of the pair)
-    taps = join_halves(columns[:, low], columns[:, high]).reshape(-1, 2, len(order)).transpose(0, 2, 1)
+    taps = pack_int16x2(columns[:, low], columns[:, high]).reshape(-1, 2, len(order)).transpose(0, 2, 1)
     ends = [r.multiplier, r.offset] + ([] if r.form is Form.ONE_SIDED else [r.shift])
     bias, *tail = (padded_channels(v, 2).reshape(-1, 2) for v in (r.bias << r.before, *ends))
     return words(np.concatenate([bias, taps.reshape(len(taps), -1), *tail], axis=1).ravel())

@@ -78,7 +78,7 @@ def refuse_channels(node: Node, target: Target) -> str | None:
     return f"{channels} channels, needs 4" if channels < 4 else None
 
 
-def pitches(node: Node, layouts: Layouts) -> str:
+def pixel_strides(node: Node, layouts: Layouts) -> str:
     channels = node.input(0).shape[3]
     return f"/* pixel stride */ {layouts.input or channels}, {layouts.output or channels}"
 
@@ -86,7 +86,7 @@ def pitches(node: Node, layouts: Layouts) -> str:
 def lower_windows_max(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     body = (
         *window_lines(node),
-        f"tinyet_max_pool2d_s8_dsp(input, output, shape, {pitches(node, layouts)});",
+        f"tinyet_max_pool2d_s8_dsp(input, output, shape, {pixel_strides(node, layouts)});",
     )
     return specialised_call("tinyet_max_pool2d_s8_dsp", f"maxima of {window_text(node)}", (), body)
 
@@ -109,7 +109,7 @@ def lower_windows_average(node: Node, target: Target, layouts: Layouts = DENSE) 
     body = (
         *window_lines(node),
         f"const tinyet_division division = {c_division(taps, a.fixed_divisor or taps, x.zero_point)};",
-        f"tinyet_avg_pool2d_s8_dsp(input, output, shape, {pitches(node, layouts)}, division, {table},",
+        f"tinyet_avg_pool2d_s8_dsp(input, output, shape, {pixel_strides(node, layouts)}, division, {table},",
         f"    /* first count */ {first});",
     )
     text = f"averages of {window_text(node)}"
@@ -146,7 +146,7 @@ def lower_sum(node: Node, target: Target) -> Call:
     return sum_call(node, summation.sum_multiplier(node))
 
 
-def by_quads(images: int, pixels: int, channels: int) -> AccessOrder:
+def by_int8x4(images: int, pixels: int, channels: int) -> AccessOrder:
     """Four channels of an image at a time, whose sums are complete before they are written."""
     of_image = -(-channels // 4)
 
@@ -164,7 +164,7 @@ def by_quads(images: int, pixels: int, channels: int) -> AccessOrder:
 @of_input
 def of_images(node: Node) -> AccessOrder:
     batch, height, width, channels = node.input(0).shape
-    return by_quads(batch, height * width, channels)
+    return by_int8x4(batch, height * width, channels)
 
 
 @of_input
@@ -172,7 +172,7 @@ def of_runs(node: Node) -> AccessOrder:
     sizes = reduction.loops(node)
     assert sizes is not None
     outer, _, middle, count, channels = sizes
-    return by_quads(outer * middle, count, channels)
+    return by_int8x4(outer * middle, count, channels)
 
 
 AVERAGE_KERNELS = (

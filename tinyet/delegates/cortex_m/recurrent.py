@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.packing import join_halves, words
+from tinyet.delegates.cortex_m.packing import pack_int16x2, words
 from tinyet.delegates.cortex_m.rounding import sum_range
 from tinyet.ir import Node
 from tinyet.ops import gru, lstm, rnn
@@ -24,12 +24,12 @@ PartsOf = Callable[[Node], Sequence[Part]]
 
 
 def part_constants(name: str, matrix: Part) -> tuple[Constant, Constant]:
-    """The constants in the layout of tinyet_dsp_gate."""
+    """The constants in the layout of tinyet_gate_dsp."""
     blocks, bias = part_blocks(matrix)
     rows = blocks.astype(np.int64)  # (gates, fours of rows, fours of inputs, row, input)
     a, b = rows[..., [0, 2], :], rows[..., [1, 3], :]
     lanes = 256 * b + a
-    weights = np.stack([join_halves(lanes[..., i], lanes[..., i + 2]) for i in (0, 1)], axis=-1)
+    weights = np.stack([pack_int16x2(lanes[..., i], lanes[..., i + 2]) for i in (0, 1)], axis=-1)
     products = (a[..., 0] * a[..., 1] + a[..., 2] * a[..., 3]).sum(axis=2)
     own = bias.reshape(len(bias), -1, 2, 2)
     starts = np.stack([256 * own[..., 1] + own[..., 0], own[..., 0] - products], axis=-1)
@@ -59,7 +59,7 @@ def refuse_part(matrix: Part) -> str | None:
 
 
 def sixteens_constants(name: str, matrix: Part) -> tuple[Constant, Constant]:
-    """The constants in the layout of tinyet_mve_gate_sums."""
+    """The constants in the layout of tinyet_gate_sums_mve."""
     weights, bias = part_rows(matrix)
     fours = weights.reshape(-1, 4, weights.shape[2])
     whole = fours.shape[2] // 16 * 16
@@ -144,9 +144,7 @@ LSTM = tuple(
         family.kernel(
             "lstm_projected_s8", lstm.sizes_of, lstm.parts, lstm.projected_call, refuse=lstm.refuse_plain
         ),
-        family.kernel(
-            "lstm_s8_lut", lstm.sizes_of, lstm.parts, lstm.pieced_call, refuse=lstm.refuse_untabled
-        ),
+        family.kernel("lstm_s8_lut", lstm.sizes_of, lstm.parts, lstm.pwl_call, refuse=lstm.refuse_litert),
     )
 )
 GRU = tuple(family.kernel("gru_s8", gru.sizes_of, gru.parts, gru.layer_call) for family in FAMILIES)

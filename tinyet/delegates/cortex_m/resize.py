@@ -29,7 +29,7 @@ def runs_of(columns: resize.Samples) -> npt.NDArray[np.int64]:
 
 
 def refuse(node: Node, one: int) -> str | None:
-    if resize.attrs_of(node).mode != "bilinear":
+    if resize.mode_of(node) != "bilinear":
         return "only bilinear interpolation"
     channels = node.input(0).shape[3]
     if channels < 4:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.ir import Node
-from tinyet.ir.remembered import remembered
+from tinyet.ir.memoize import memoize
 from tinyet.numerics import Int64, clamp_range, requantize
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.weighted import folded_bias
@@ -56,13 +56,13 @@ class Rounding:
 
     @property
     def before(self) -> Int64:
-        """tinyet_dsp_before of each channel."""
+        """tinyet_before_dsp of each channel."""
         fixed = {Form.TWO_SIDED: 1, Form.PLAIN: 0}.get(self.form)
         return self.shift if fixed is None else np.full_like(self.shift, fixed)
 
     @property
     def literal(self) -> str:
-        """The tinyet_dsp_rounding as a C initialiser."""
+        """The tinyet_rounding_dsp as a C initialiser."""
         return f"{{{self.form.value}, /* exponent */ {self.exponent}, /* clamp */ {self.low}, {self.high}}}"
 
 
@@ -72,7 +72,7 @@ def sum_range(weights: Int64, bias: Int64) -> tuple[Int64, Int64]:
     return bias - 128 * positive + 127 * negative, bias + 127 * positive - 128 * negative
 
 
-@remembered
+@memoize
 def rounding(
     node: Node, clamp: tuple[float, float], most_before: int = 30, least_before: int = 2
 ) -> Rounding:

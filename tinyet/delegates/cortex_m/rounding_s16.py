@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.ir import Node
-from tinyet.ir.remembered import remembered
-from tinyet.numerics import Int64, clamp_range, requantize_64, short_multiplier
+from tinyet.ir.memoize import memoize
+from tinyet.numerics import Int64, clamp_range, reduced_multiplier, requantize_64
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.weighted import int_bias
@@ -51,7 +51,7 @@ class Rounding16:
 
     @property
     def literal(self) -> str:
-        """The tinyet_dsp_rounding_s16 as a C initialiser."""
+        """The tinyet_rounding_s16_dsp as a C initialiser."""
         return f"{{/* exponent */ {self.exponent}, /* clamp */ {self.low}, {self.high}}}"
 
 
@@ -62,7 +62,7 @@ def sum_range(weights: Int64, bias: Int64) -> tuple[Int64, Int64]:
     return bias + least * positive + most * negative, bias + most * positive + least * negative
 
 
-@remembered
+@memoize
 def rounding(node: Node) -> Rounding16:
     """The rounding of a node with weights (input 1), bias (input 2) and per-channel factors."""
     weights = node.input(1).array.astype(np.int64)
@@ -93,7 +93,7 @@ def choose(
         high,
         np.where(live[:, None], weights, 0),
         np.where(live, bias, first << 15),
-        np.where(live, short_multiplier(multiplier) << left, 1 << (17 + min(exponent, MOST_EXPONENT))),
+        np.where(live, reduced_multiplier(multiplier) << left, 1 << (17 + min(exponent, MOST_EXPONENT))),
         refusal,
     )
 

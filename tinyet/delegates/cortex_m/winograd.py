@@ -13,7 +13,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import Geometry, geometry, unroll_of
-from tinyet.delegates.cortex_m.packing import join_bytes, join_halves, lane_pairs, padded_channels, words
+from tinyet.delegates.cortex_m.packing import join_bytes, lane_pairs, pack_int16x2, padded_channels, words
 from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, rounding, sum_range
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
@@ -216,7 +216,7 @@ def stream(transform: Transform, node: Node, r: Rounding) -> Int64:
     weights = padded_channels(weights, 2)
     low, high = (weights[..., list(columns)] for columns in zip(*lane_pairs(weights.shape[2]), strict=True))
     # (pairs of channels, positions, 1 + pairs of inputs, channel of the pair)
-    body = np.concatenate([start[..., None], join_halves(low, high)], axis=2)
+    body = np.concatenate([start[..., None], pack_int16x2(low, high)], axis=2)
     body = body.reshape(-1, 2, *body.shape[1:]).transpose(0, 2, 3, 1)
     factors = [transform.inverse << beyond(transform, r)] if transform.odd > 1 else []
     ends = [*factors, r.multiplier, r.offset, r.shift]
@@ -258,7 +258,7 @@ def refuse_narrow(node: Node, target: Target) -> str | None:
 
 def shape_line(g: Geometry) -> str:
     return (
-        f"const tinyet_dsp_winograd_shape shape = {{{g.batch}, /* in */ {g.in_h}, {g.in_w}, {g.in_c}, "
+        f"const tinyet_winograd_shape_dsp shape = {{{g.batch}, /* in */ {g.in_h}, {g.in_w}, {g.in_c}, "
         f"/* out */ {g.out_h}, {g.out_w}, {g.out_c}, /* pad */ {g.pad_top}, {g.pad_left},\n"
         f"      /* pixel stride */ {g.in_pixel_stride}, {g.out_pixel_stride}, /* zero point */ {g.zero_point}, "
         f"/* unroll */ {unroll_of(pairs_of(g))}}};"
@@ -269,7 +269,7 @@ def lower_narrow(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     g, r = geometry(node, layouts), chosen_rounding(F2, node)
     body = (
         shape_line(g),
-        f"const tinyet_dsp_rounding rounding = {r.literal};",
+        f"const tinyet_rounding_dsp rounding = {r.literal};",
         f"{NARROW}(input, output, scratch, weights, shape, rounding);",
     )
     data = narrow_stream(node, r).astype(np.int32)
@@ -282,8 +282,8 @@ def lower(transform: Transform, node: Node, target: Target, layouts: Layouts = D
     g, r = geometry(node, layouts), chosen_rounding(transform, node)
     body = (
         shape_line(g),
-        f"const tinyet_dsp_rounding rounding = {r.literal};",
-        f"tinyet_dsp_winograd_conv2d(input, output, scratch, weights, /* tile */ {transform.tile}, shape, rounding);",
+        f"const tinyet_rounding_dsp rounding = {r.literal};",
+        f"tinyet_winograd_conv2d_dsp(input, output, scratch, weights, /* tile */ {transform.tile}, shape, rounding);",
     )
     data = stream(transform, node, r).astype(np.int32)
     constant = Constant("weights", data, "transformed weights and rounding of two channels after another")

@@ -16,7 +16,7 @@ from tinyet.exporters.tflite import (
 from tinyet.exporters.tflite.context import Context, Handler, RefusedError
 from tinyet.exporters.tflite.variables import keep, write_states
 from tinyet.ir import Attrs, Graph, Note, Tensor
-from tinyet.ops.shared.factors import is_even, is_short
+from tinyet.ops.shared.factors import has_int32_accumulator, rounds_half_even
 from tinyet.ops.state_write import StateWrite
 from tinyet.tflite import Model, Runtime, Signature, Subgraph
 
@@ -51,9 +51,9 @@ def export_graph(graph: Graph, runtime: Runtime = "litert") -> tuple[Model, tupl
         try:
             if row is None:
                 raise RefusedError("there is no operator with its bits")
-            if is_even(node):
+            if rounds_half_even(node):
                 raise RefusedError("it is rounded to even, as by ONNX Runtime: no kernel there does that")
-            if is_short(node):
+            if has_int32_accumulator(node):
                 raise RefusedError("its sums of int16 have 32 bits", "int8, or sums of 64 bits")
             row(ctx)
         except RefusedError as error:

@@ -4,6 +4,6 @@ unpickled."""
 
 from __future__ import annotations
 
-from tinyet.files.sniffing.answer import foreign_error, foreign_of
+from tinyet.files.sniffing.answer import sniff, sniffed_error
 
-__all__ = ["foreign_error", "foreign_of"]
+__all__ = ["sniff", "sniffed_error"]

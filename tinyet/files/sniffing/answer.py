@@ -55,12 +55,12 @@ _BEGINNINGS: tuple[tuple[int, bytes, str, str], ...] = (
 _KINDS = "MODEL is file.py, file.py:factory, a .pt2 saved by torch.export.save, a .tflite, an .onnx, or a .tet program"
 
 
-def foreign_error(path: Path) -> UsageError:
+def sniffed_error(path: Path) -> UsageError:
     """The error for a file that is no .py, .pt2 or .tet: its format, found without running anything of it."""
-    return foreign_of(path) or UsageError(f"{path} is no kind of model that tinyet knows", hint=_KINDS)
+    return sniff(path) or UsageError(f"{path} is no kind of model that tinyet knows", hint=_KINDS)
 
 
-def foreign_of(path: Path) -> UsageError | None:
+def sniff(path: Path) -> UsageError | None:
     """The error for a file of another tool; None for an unknown one."""
     try:
         with open_regular(path) as file:

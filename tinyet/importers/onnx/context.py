@@ -266,7 +266,7 @@ class Context:
         return self.emit_as(Lookup(0), [x, held], TensorType(x.shape, DType.INT8, quant), name)
 
     def to_scale(
-        self, value: Value, to: Scale, name: str = "", rounding: QuantizeRounding = "even"
+        self, value: Value, to: Scale, name: str = "", rounding: QuantizeRounding = "half_even"
     ) -> Integers:
         """The result of a QuantizeLinear; `rounding` of values computed in float32."""
         quant, unsigned = to.per_tensor(), to.dtype == "uint8"

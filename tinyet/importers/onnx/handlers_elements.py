@@ -136,7 +136,7 @@ def softmax(ctx: Context) -> Value:
     target = integer_target(x, ctx.target())
     if ctx.node.op == "Softmax" and isinstance(x, Bytes) and target is not None:
         quant = target.per_tensor()
-        y = ctx.emit(Softmax(axis, rounding="even"), [x.tensor], quant)
+        y = ctx.emit(Softmax(axis, rounding="half_even"), [x.tensor], quant)
         return Bytes(y, target.dtype == "uint8", plain_reals(quant))
     in_float(ctx)
     return ctx.emit((Softmax if ctx.node.op == "Softmax" else LogSoftmax)(axis), [ctx.real(x)])
@@ -223,7 +223,7 @@ def quantized_pair(ctx: Context, a: Value, b: Value, target: Scale) -> Value:
     x, y = (_integers(ctx, v) for v in (a, b))
     if {v.unsigned for v in (a, b) if isinstance(v, Bytes)} != {unsigned}:
         ctx.inexact("its operands and its result are not all signed, or all unsigned, bytes")
-    rounding: ElementRounding = "even_u8" if unsigned else "even"
+    rounding: ElementRounding = "half_even_u8" if unsigned else "half_even"
     kind = Add if ctx.node.op == "Add" else Mul
     shape = np.broadcast_shapes(x.shape, y.shape)
     out = Tensor("draft", TensorType(tuple(shape), DType.INT8, quant))

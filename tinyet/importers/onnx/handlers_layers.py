@@ -3,7 +3,7 @@
 
 Between a DequantizeLinear for each input and a QuantizeLinear, ONNX Runtime computes these in integers (QLinearConv,
 QGemm, QLinearMatMul, QLinearGlobalAveragePool): an exact sum, times a factor in float32, to nearest, halves to even.
-Conv2d, Linear and Mean have this rounding as "even", so the integers are the same. Elsewhere ONNX Runtime and the
+Conv2d, Linear and Mean have this rounding as "half_even", so the integers are the same. Elsewhere ONNX Runtime and the
 graph compute in float32.
 """
 
@@ -259,7 +259,7 @@ def conv(ctx: Context) -> Value:
         quant, image = target.per_tensor(), ctx.image(x.tensor)
         if weights.rest is not None and image.shape[3] % attributes["groups"] == 0:
             image = read_twice(ctx, image, attributes["groups"])
-        y = ctx.emit(Conv2d(**attributes, rounding="even"), [image, held, bias], quant)
+        y = ctx.emit(Conv2d(**attributes, rounding="half_even"), [image, held, bias], quant)
         return Bytes(ctx.from_image(y, rank), target.dtype == "uint8", plain_reals(quant))
     weight = np.asarray(ctx.constant(1, "weight").real, np.float32)
     bias = ctx.real(ctx.constant(2, "bias")) if ctx.has(2) else None
@@ -378,7 +378,7 @@ def linear(
         held = ctx.held(name_of(ctx, 1, "weight"), weights.joined, weights.quant)
         quant = target.per_tensor()
         rows = x.tensor if weights.rest is None else read_twice(ctx, x.tensor, 1)
-        y = ctx.emit(Linear(rounding="even"), [rows, held, bias], quant)
+        y = ctx.emit(Linear(rounding="half_even"), [rows, held, bias], quant)
         return Bytes(y, target.dtype == "uint8", plain_reals(quant))
     if not isinstance(w, Numbers):
         raise RefusedError("computes its weight", "make the weight a constant of the model")
@@ -452,7 +452,7 @@ def average_pool(ctx: Context) -> Value:
     if integers is None:
         return ctx.from_image(y, len(shape_of(x)))
     unsigned = integers.dtype == "uint8"
-    found = ctx.to_scale(y, integers, rounding="even_sum_u8" if unsigned else "even_sum")
+    found = ctx.to_scale(y, integers, rounding="half_even_sum_u8" if unsigned else "half_even_sum")
     moved = ctx.from_image(found.tensor, len(shape_of(x)))
     return Bytes(moved, unsigned, plain_reals(integers.per_tensor()))
 
@@ -499,9 +499,9 @@ def mean(ctx: Context, x: Bytes, axes: tuple[int, ...], keep: bool, target: Scal
     quant = target.per_tensor()
     rank = len(x.tensor.shape)
     if rank == 4 and axes == (2, 3):
-        y = ctx.emit(Mean((1, 2), True, "even"), [ctx.image(x.tensor)], quant)
+        y = ctx.emit(Mean((1, 2), True, "half_even"), [ctx.image(x.tensor)], quant)
         y = ctx.from_image(y, 4)
         y = y if keep else ctx.reshape(y, y.shape[:2])
     else:
-        y = ctx.emit(Mean(axes, keep, "even"), [x.tensor], quant)
+        y = ctx.emit(Mean(axes, keep, "half_even"), [x.tensor], quant)
     return Bytes(y, target.dtype == "uint8", plain_reals(quant))

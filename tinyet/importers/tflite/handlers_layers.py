@@ -20,7 +20,7 @@ from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.embedding import Embedding
 from tinyet.ops.linear import Linear
-from tinyet.ops.linear_once import LinearOnce
+from tinyet.ops.linear_single_rounding import LinearSingleRounding
 from tinyet.ops.matmul import MatMul
 from tinyet.ops.permute import Permute
 from tinyet.ops.shared.dynamic import Rule
@@ -74,7 +74,7 @@ def image_of(ctx: Context, position: int = 0) -> Tensor:
     return x
 
 
-def has_short_sums(ctx: Context, bias: int, bias_type: int = 0, image: int = 0) -> bool:
+def has_int32_accumulator(ctx: Context, bias: int, bias_type: int = 0, image: int = 0) -> bool:
     """Whether sums of int16 values have 32 bits, which a file asks for by an int32 bias or by `bias_type`: their
     rounding differs from that of 64. bias, image: positions of the inputs."""
     short = (
@@ -83,9 +83,9 @@ def has_short_sums(ctx: Context, bias: int, bias_type: int = 0, image: int = 0) 
     return short and ctx.x(image).dtype is DType.INT16
 
 
-def refuse_short_sums(ctx: Context, bias: int, bias_type: int = 0, image: int = 0) -> None:
+def refuse_int32_accumulator(ctx: Context, bias: int, bias_type: int = 0, image: int = 0) -> None:
     """Raises RefusedError for them where the original kernels add up in 64 bits only."""
-    if has_short_sums(ctx, bias, bias_type, image):
+    if has_int32_accumulator(ctx, bias, bias_type, image):
         raise RefusedError(
             "adds an int32 bias to int16 values, which the original takes for int64",
             "convert the model with biases of 64 bits, the default",
@@ -161,7 +161,9 @@ def conv2d(ctx: Context) -> None:
         **pads_of(options.padding, x.shape, (kernel_h, kernel_w), stride, dilation),
         groups=x.shape[3] // depth,
         clamp=bounds_of(options.fused_activation_function),
-        rounding="short" if has_short_sums(ctx, 2, options.quantized_bias_type) else "twice",
+        rounding="int32_accumulator"
+        if has_int32_accumulator(ctx, 2, options.quantized_bias_type)
+        else "double",
     )
     # LiteRT has no zero point if all of the weights have one scale.
     _emit_convolution(ctx, attrs, x, weights, "symmetric" if len(_scales(weights)) == 1 else "asymmetric")
@@ -170,7 +172,7 @@ def conv2d(ctx: Context) -> None:
 def depthwise_conv2d(ctx: Context) -> None:
     ctx.expect_inputs(2, 3)
     options, x = ctx.options(DepthwiseConv2DOptions), image_of(ctx)
-    refuse_short_sums(ctx, 2)
+    refuse_int32_accumulator(ctx, 2)
     # (1, kernel_h, kernel_w, channels * multiplier)
     weights = weights_of(ctx, 1, (3, 1, 2, 0))
     count, kernel_h, kernel_w, one = weights.shape
@@ -234,11 +236,11 @@ def fully_connected(ctx: Context) -> None:
     made = TensorType((rows, count), out.dtype, out.quant)
     attrs: Attrs = Linear(clamp)
     if ctx.runtime == "litert" and x.dtype is not DType.FLOAT32:
-        attrs, weights = LinearOnce(clamp), widened(ctx, weights)
+        attrs, weights = LinearSingleRounding(clamp), widened(ctx, weights)
     if is_hybrid(x, weights):
         rule: Rule = "asymmetric" if options.asymmetric_quantize_inputs else "symmetric"
         y = emit_hybrid(ctx, Linear(clamp), flat, weights, bias, made, rule)
-    elif ctx.runtime == "tflm" and has_short_sums(ctx, 2, options.quantized_bias_type):
+    elif ctx.runtime == "tflm" and has_int32_accumulator(ctx, 2, options.quantized_bias_type):
         y = _pixels(ctx, flat, weights, bias, made, clamp)
     else:
         y = ctx.emit_as(attrs, [flat, weights, bias], made)
@@ -260,7 +262,9 @@ def _pixels(
     )
     image = ctx.reshape(x, (1, 1, rows, depth))
     return ctx.emit_as(
-        Conv2d(clamp=clamp, rounding="short"), [image, taps, bias], replace(made, shape=(1, 1, *made.shape))
+        Conv2d(clamp=clamp, rounding="int32_accumulator"),
+        [image, taps, bias],
+        replace(made, shape=(1, 1, *made.shape)),
     )
 
 
@@ -268,7 +272,7 @@ def transpose_conv(ctx: Context) -> None:
     """The output's shape stands in the file; pads are those of the convolution that goes the other way."""
     ctx.expect_inputs(3, 4)
     options, x = ctx.options(TransposeConvOptions), image_of(ctx, 2)
-    refuse_short_sums(ctx, 3, options.quantized_bias_type, 2)
+    refuse_int32_accumulator(ctx, 3, options.quantized_bias_type, 2)
     weights = weights_of(ctx, 1, (0, 1, 2, 3))
     count, kernel_h, kernel_w, _ = weights.shape
     out = ctx.out_type()

@@ -21,13 +21,13 @@ from tinyet.numerics import (
     Int64,
     Multiplier,
     clamp_range,
-    nearest_even,
     quantize_multiplier,
     requantize,
+    round_half_even,
 )
 from tinyet.ops.shared import affine, broadcast
 from tinyet.ops.shared.clamped import clamp_fields, clamp_of
-from tinyet.ops.shared.factors import above_int8, is_even
+from tinyet.ops.shared.factors import above_int8, rounds_half_even
 from tinyet.opset import Call, FieldValue, Kernel, Reference, Struct, library_call
 
 LEFT_SHIFTS = {DType.INT8: 20, DType.INT16: 15}
@@ -93,7 +93,7 @@ def affine_form(s: Scaling) -> affine.Affine | None:
 
 
 @dataclass(frozen=True)
-class EvenScaling:
+class HalfEvenScaling:
     """The parameters of a sum that is rounded to even: scales and zero points (a, b, out), bounds, and the offset of
     values in the computed type."""
 
@@ -113,7 +113,7 @@ class EvenScaling:
         fixed = np.float32(zero_out - multiply_add(ratio_a, zero_a, np.float32(ratio_b * zero_b)))
         inner = multiply_add((b.astype(np.int64) + self.above).astype(np.float32), ratio_b, fixed)
         value = multiply_add((a.astype(np.int64) + self.above).astype(np.float32), ratio_a, inner)
-        return np.asarray(np.clip(nearest_even(value) - self.above, *self.clamp), np.int64)
+        return np.asarray(np.clip(round_half_even(value) - self.above, *self.clamp), np.int64)
 
     @property
     def ratios(self) -> tuple[np.float32, np.float32]:
@@ -128,9 +128,9 @@ def multiply_add(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> npt.ND
     return np.asarray(wide[0] * wide[1] + wide[2], np.float32)
 
 
-def even_scaling(node: Node, clamp: tuple[float, float]) -> EvenScaling:
+def half_even_scaling(node: Node, clamp: tuple[float, float]) -> HalfEvenScaling:
     types = node.input(0).type, node.input(1).type, node.output.type
-    return EvenScaling(
+    return HalfEvenScaling(
         (types[0].scale, types[1].scale, types[2].scale),
         (types[0].zero_point, types[1].zero_point, types[2].zero_point),
         clamp_range(clamp, types[2]),
@@ -139,7 +139,7 @@ def even_scaling(node: Node, clamp: tuple[float, float]) -> EvenScaling:
 
 
 @lru_cache(maxsize=1024)
-def even_form(s: EvenScaling) -> affine.Affine | None:
+def half_even_form(s: HalfEvenScaling) -> affine.Affine | None:
     """The affine form that gives the sums rounded to even for all 65,536 pairs, when there is one. (There is none where
     halves are met exactly: no affine form rounds these to even.)"""
     every = np.arange(-128, 128, dtype=np.int8)
@@ -150,17 +150,17 @@ def even_form(s: EvenScaling) -> affine.Affine | None:
     )
 
 
-def check_even(node: Node) -> str | None:
+def check_half_even(node: Node) -> str | None:
     complaint = broadcast.check_scaled(node, lambda: True, (DType.INT8,))
     if complaint is not None or node.output.dtype is DType.FLOAT32:
         return complaint
-    found = even_form(even_scaling(node, clamp_of(node)))
+    found = half_even_form(half_even_scaling(node, clamp_of(node)))
     return "no affine form of the operands rounds to even for these scales" if found is None else None
 
 
 def check(node: Node) -> str | None:
-    if is_even(node):
-        return check_even(node)
+    if rounds_half_even(node):
+        return check_half_even(node)
     # LiteRT aborts from here on; the sum has 29 bits (int16: 31), so that one left shift is the most that int32
     # holds.
     return broadcast.check_scaled(node, lambda: scaling(node, NO_CLAMP, 1).factors[2].shift <= 0)
@@ -173,8 +173,8 @@ def own_scaling(node: Node, sign: int) -> Scaling:
 
 def reference_of(sign: int) -> Reference:
     def integer(node: Node, a: Array, b: Array) -> Array:
-        if is_even(node):
-            return even_scaling(node, clamp_of(node)).apply(a, b).astype(node.output.dtype.numpy)
+        if rounds_half_even(node):
+            return half_even_scaling(node, clamp_of(node)).apply(a, b).astype(node.output.dtype.numpy)
         return own_scaling(node, sign).apply(a, b).astype(node.output.dtype.numpy)
 
     return broadcast.arithmetic(np.add if sign > 0 else np.subtract, integer)
@@ -240,16 +240,16 @@ def kernels_of(name: str, sign: int) -> tuple[Kernel, ...]:
     )
 
 
-def lower_even(node: Node, _target: Target) -> Call:
-    return lower_affine(node, even_form(even_scaling(node, clamp_of(node))))
+def lower_half_even(node: Node, _target: Target) -> Call:
+    return lower_affine(node, half_even_form(half_even_scaling(node, clamp_of(node))))
 
 
 EVEN_KERNELS = (
-    broadcast.table_kernel(reference_of(1), "s8even"),
+    broadcast.table_kernel(reference_of(1), "s8_rne"),
     Kernel(
         "tinyet_affine_s8",
-        "s8even",
-        lower_even,
+        "s8_rne",
+        lower_half_even,
         broadcast.HEADERS,
         ("tinyet_affine_s8.c",),
         broadcast.refuse_loops,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
-from tinyet.ir import Array, DType, Node, Shape
+from tinyet.ir import Array, Node, Shape
 from tinyet.numerics import NO_CLAMP, Float64
 from tinyet.ops.shared.integers import exact_dtype
 from tinyet.ops.shared.packing import interleave_pairs, interleave_quads
@@ -24,12 +24,10 @@ from tinyet.ops.shared.window import (
     unpadded,
     window_fields,
     window_places,
-    window_rows,
     window_shape,
-    window_steps,
     zero_of,
 )
-from tinyet.opset import GROUPS, Constant, Iteration, Nest, Struct, TileMap, TimeAxes, TimeRule, operand
+from tinyet.opset import GROUPS, Constant, Iteration, Nest, Struct, operand
 
 HEADERS = ("tinyet_conv2d.h",)
 PAIRS = (*HEADERS, "tinyet_int16x2.h")
@@ -87,19 +85,6 @@ def iterate(node: Node) -> Iteration:
 
 def part(node: Node, axis: int, _count: int) -> Window:
     return unpadded(attrs_of(node), axis)
-
-
-def rows(node: Node) -> TileMap | None:
-    """In float, what is outside the image is left out of the sums, which no value of it does."""
-    integer = node.input(0).dtype is not DType.FLOAT32
-    fill = node.input(0).type.zero_point if integer else None
-    return window_rows(node, attrs_of(node), node.input(1).shape[1], fill)
-
-
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    """Padding reads as zero. In float, where it is left out of the sums, that can turn the sign of a zero, no more."""
-    _, kernel_h, kernel_w, _ = node.input(1).shape
-    return window_steps(node, attrs_of(node), kernel_h, kernel_w, axes, zero_of(node.input(0).type))
 
 
 def weights_of_taps(weights: Array) -> Array:

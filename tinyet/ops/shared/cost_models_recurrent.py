@@ -60,7 +60,7 @@ def add_projections(parts: Parts, s: Sizes, projections: Sequence[Part]) -> None
 
 
 def paired(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> CostModel:
-    """Of kernels whose gates are tinyet_dsp_gate_sums."""
+    """Of kernels whose gates are tinyet_gate_sums_dsp."""
 
     def work(node: Node) -> Mapping[str, int]:
         s = sizes_of(node)
@@ -84,7 +84,7 @@ def paired(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> Cos
 
 
 def in_rows(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> CostModel:
-    """Of kernels whose gates are tinyet_mve_gate_sums, and that compute eight units at a time."""
+    """Of kernels whose gates are tinyet_gate_sums_mve, and that compute eight units at a time."""
 
     def work(node: Node) -> Mapping[str, int]:
         s = sizes_of(node)

@@ -40,7 +40,7 @@ from tinyet.numerics import Float64, Int64, float32, round_half_away
 from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields, clamp_of
 from tinyet.ops.shared.integers import magnitudes
 from tinyet.ops.shared.weighted import float_bias
-from tinyet.opset import Constant, FieldValue, Iteration, Pointer, Reference, Struct, TimeAxes, TimeRule
+from tinyet.opset import Constant, FieldValue, Iteration, Pointer, Reference, Struct
 
 LOW, HIGH = -128, 127
 DEFAULT_EPS = float(np.finfo(np.float32).eps)
@@ -200,10 +200,6 @@ def reference_of(sums: Callable[[Node, Float64, Array], Float64]) -> Reference:
 def whole_input(iterate: Callable[[Node], Iteration]) -> Callable[[Node], Iteration]:
     """The iteration of the same layer with a quantized input."""
     return lambda node: replace(iterate(node), whole={0: "quantizes its input by the range of all of it"})
-
-
-def over_time(node: Node, _axes: TimeAxes) -> TimeRule | str:
-    return f"{node.op} quantizes its input by the range of the whole window"
 
 
 # ---------------------------------------------------------------- kernels

@@ -13,17 +13,17 @@ import numpy.typing as npt
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, DType, Node
 from tinyet.ir.limits import SMALLEST_SCALE
-from tinyet.ir.remembered import remembered
+from tinyet.ir.memoize import memoize
 from tinyet.numerics import (
     Float64,
     Int64,
     Multiplier,
     clamp_range,
     quantize_multipliers,
+    reduced_multiplier,
     requantize,
     requantize_64,
-    requantize_even,
-    short_multiplier,
+    requantize_half_even,
 )
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.integers import saturated
@@ -55,29 +55,29 @@ def shifts_fit(bound: Int64 | int, shift: Int64 | int) -> bool:
     return bool(np.all(np.asarray(bound, np.int64) << np.maximum(shift, 0) < 2**31))
 
 
-@remembered
+@memoize
 def output_factors(node: Node) -> tuple[Int64, Int64]:
     """(multiplier, shift), each int64 (channels,), of channel_factors."""
     return quantize_multipliers(channel_factors(node))
 
 
-def is_even(node: Node) -> bool:
+def rounds_half_even(node: Node) -> bool:
     """Whether sums are rounded to even: the attribute `rounding`, of operators that have it."""
-    return getattr(node.attrs, "rounding", "twice").startswith("even")
+    return getattr(node.attrs, "rounding", "double").startswith("half_even")
 
 
-def is_short(node: Node) -> bool:
+def has_int32_accumulator(node: Node) -> bool:
     """Whether sums of int16 values have 32 bits, and are rounded as those of int8."""
-    return getattr(node.attrs, "rounding", "twice") == "short"
+    return getattr(node.attrs, "rounding", "double") == "int32_accumulator"
 
 
 def above_int8(node: Node) -> int:
-    """By how much the values of the node were larger where it comes from: 128 for uint8 (`even_u8`), else 0."""
-    return 128 if getattr(node.attrs, "rounding", "twice").endswith("_u8") else 0
+    """By how much the values of the node were larger where it comes from: 128 for uint8 (`half_even_u8`), else 0."""
+    return 128 if getattr(node.attrs, "rounding", "double").endswith("_u8") else 0
 
 
-@remembered
-def even_factors(node: Node) -> npt.NDArray[np.float32]:
+@memoize
+def half_even_factors(node: Node) -> npt.NDArray[np.float32]:
     """scale(x) * scale(weights) / scale(out) of each output channel, in float32 as ONNX Runtime multiplies and divides;
     weights are input 1. Raises QuantizationError where one is no normal float32."""
     quant, channels = node.input(1).type.quant, node.input(1).shape[0]
@@ -92,14 +92,14 @@ def even_factors(node: Node) -> npt.NDArray[np.float32]:
     return np.asarray(found, np.float32)
 
 
-def rescaled_even(node: Node, sums: Int64, factor: npt.NDArray[np.float32] | np.float32) -> Array:
+def rescaled_half_even(node: Node, sums: Int64, factor: npt.NDArray[np.float32] | np.float32) -> Array:
     """Like `rescaled`, by a factor in float32 and rounded to even."""
     out = node.output.type
-    values = requantize_even(sums, factor) + out.zero_point
+    values = requantize_half_even(sums, factor) + out.zero_point
     return saturated(values, out.dtype, clamp_range(clamp_of(node), out))
 
 
-def even_constants(factor: npt.NDArray[np.float32]) -> tuple[Constant, Constant]:
+def half_even_constants(factor: npt.NDArray[np.float32]) -> tuple[Constant, Constant]:
     """The arrays `multiplier`, the bits of each channel's factor, and `shift`, which nobody reads."""
     bits = np.asarray(factor, np.float32).view(np.int32)
     return Constant("multiplier", bits, "as floats"), Constant("shift", np.zeros(1, np.int8), "not read")
@@ -108,7 +108,7 @@ def even_constants(factor: npt.NDArray[np.float32]) -> tuple[Constant, Constant]
 def rescaled(node: Node, sums: Int64, multiplier: Int64 | int, shift: Int64 | int) -> Array:
     """The integer output of exact sums: rescaled, from its zero point on, within the node's clamp."""
     out = node.output.type
-    rule = requantize_64 if out.dtype is DType.INT16 and not is_short(node) else requantize
+    rule = requantize_64 if out.dtype is DType.INT16 and not has_int32_accumulator(node) else requantize
     clamp = clamp_range(clamp_of(node), out)
 
     def rounded(part: Int64) -> Array:
@@ -125,7 +125,7 @@ def rescaled(node: Node, sums: Int64, multiplier: Int64 | int, shift: Int64 | in
 def factor_constants(multiplier: Int64, shift: Int64, dtype: DType) -> tuple[Constant, Constant]:
     """The arrays `multiplier` and `shift` of each channel."""
     if dtype is DType.INT16:
-        short = short_multiplier(multiplier).astype(np.int16)
+        short = reduced_multiplier(multiplier).astype(np.int16)
         return Constant("multiplier", short), Constant("shift", (15 - shift).astype(np.int8))
     return Constant("multiplier", multiplier.astype(np.int32)), Constant("shift", shift.astype(np.int8))
 
@@ -133,7 +133,7 @@ def factor_constants(multiplier: Int64, shift: Int64, dtype: DType) -> tuple[Con
 def factor_fields(factor: Multiplier, dtype: DType) -> dict[str, int]:
     """The fields `multiplier` and `shift` of a tensor."""
     if dtype is DType.INT16:
-        return {"multiplier": int(short_multiplier(factor.multiplier)), "shift": 15 - factor.shift}
+        return {"multiplier": int(reduced_multiplier(factor.multiplier)), "shift": 15 - factor.shift}
     return {"multiplier": factor.multiplier, "shift": factor.shift}
 
 

@@ -14,7 +14,7 @@ from tinyet.ops.shared.integers import exact_dtype
 from tinyet.ops.shared.packing import interleave_rows
 from tinyet.ops.shared.shapes import expect_rank
 from tinyet.ops.shared.weighted import expect_bias
-from tinyet.opset import Constant, Iteration, Nest, TimeAxes, TimeRule, operand, whole
+from tinyet.opset import Constant, Iteration, Nest, operand
 
 
 def infer(node: Node) -> tuple[Shape, ...]:
@@ -33,16 +33,6 @@ def iterate(node: Node) -> Iteration:
     k = nest.reduced(node.input(1).shape[1])
     bias = None if node.optional_input(2) is None else operand(n)
     return nest.iteration([operand(*rows, k), operand(n, k), bias], [operand(*rows, n)])
-
-
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    """All steps at once where time is the axis that is multiplied."""
-    axis, shape = axes[0], node.input(0).shape
-    if axis is None:
-        return f"{node.op} has weights that change over time"
-    if axis == len(shape) - 1:
-        return whole(node, (0,), shape[axis])
-    return TimeRule((0,), axis, lambda _steps: node.attrs)
 
 
 def exact_sums(_node: Node, numbers: Float64, weights: Array) -> Float64:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gates of recurrent layers in int16: gemmlowp's logistic and tanh of 16-bit fixed point, as LiteRT's integer LSTM has
-them. The twin in C is firmware/include/tinyet_gates.h.
+them. The C of it is firmware/include/tinyet_gates.h.
 
 Qm.n is an int16 that stands for itself / 2**n, m + n = 15. Sums that a gate is made of are Q3.12, gates are Q0.15.
 Everything is int64 here and within int16.

@@ -111,7 +111,7 @@ def copied_whole(node: Node) -> Parts:
     return parts
 
 
-def swept(move: Move, node: Node) -> AccessOrder | None:
+def order_of(move: Move, node: Node) -> AccessOrder | None:
     """Of tinyet_strided_copy, run by run of the innermost loop, where neither input nor output ever goes back."""
     *outer, inner = (Loop(1, 0, 0), *move.loops)
     read, written = (inner.size - 1) * inner.in_stride + 1, inner.size
@@ -150,7 +150,7 @@ def move_kernels(plan_of: Callable[[Node], Move]) -> tuple[Kernel, ...]:
             return library_call(symbol, node, [0], move_struct(plan_of(node)))
 
         cost_model = CostModel(lambda node: moved(plan_of(node), dtype.bytes))
-        access_order = of_input(lambda node: swept(plan_of(node), node))
+        access_order = of_input(lambda node: order_of(plan_of(node), node))
         return Kernel(
             symbol,
             dtype.suffix,

@@ -18,9 +18,9 @@ from tinyet.numerics import (
     Int64,
     Multiplier,
     quantize_multipliers,
+    reduced_multiplier,
     requantize,
     requantize_64,
-    short_multiplier,
 )
 from tinyet.numerics.float32 import Float32
 from tinyet.ops.shared import factors, weighted_s16
@@ -40,8 +40,6 @@ from tinyet.opset import (
     Pointer,
     ScratchArg,
     Struct,
-    TimeAxes,
-    TimeRule,
     operand,
     parameters,
 )
@@ -88,18 +86,6 @@ def iterate(node: Node) -> Iteration:
         made.insert(0, operand(n, step, nest.parallel(node.outputs[0].shape[-1])))
     read = [operand(n, step, i), *states, operand(gate, i), *parameters(node, nest, 2 + len(states))]
     return nest.iteration(read, made)
-
-
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    """Step after step; the states are the inputs behind x, and the last outputs."""
-    attrs = attrs_of(node)
-    if axes[0] != 1 or any(axis is not None for axis in axes[1:]):
-        return f"{node.op} takes the samples of a batch, or channels, for time"
-    if attrs.reverse:
-        return f"{node.op} goes from the last step to the first"
-    states = len(node.outputs) - attrs.sequence
-    carried = tuple((1 + state, attrs.sequence + state) for state in range(states))
-    return TimeRule((0,), 1 if attrs.sequence else None, lambda _steps: attrs, carried=carried)
 
 
 # ---------------------------------------------------------------- shapes
@@ -415,7 +401,7 @@ def part_s16_struct(name: str, matrix: Part) -> Struct:
             "bias": Pointer(f"{name}_bias"),
             "depth": matrix.weights.shape[1],
             "block": weighted_s16.block_pairs(matrix.weights),
-            "multiplier": filled_up(short_multiplier(matrix.multiplier)),
+            "multiplier": filled_up(reduced_multiplier(matrix.multiplier)),
             "shift": filled_up(15 - matrix.shift),
         },
     )

@@ -13,7 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.integers import INTEGERS, check_activations
-from tinyet.opset import AXES, ONE, Iteration, Nest, Struct, TimeAxes, TimeRule, operand, whole
+from tinyet.opset import AXES, ONE, Iteration, Nest, Struct, operand
 
 
 @dataclass(frozen=True)
@@ -56,16 +56,6 @@ def over_axes(node: Node, axes: Sequence[int], *, keepdims: bool, ordered: bool 
     read = [nest.reduced(n) if a in axes else nest.parallel(n) for a, n in enumerate(node.input(0).shape)]
     out = [ONE if a in axes else place for a, place in enumerate(read) if keepdims or a not in axes]
     return nest.iteration([operand(*read)], [operand(*out)], ordered=ordered)
-
-
-def over_time(node: Node, axes: TimeAxes) -> TimeRule | str:
-    """All steps at once where time is among the axes, else each step for itself."""
-    attrs, (axis,) = attrs_of(node), axes
-    assert axis is not None
-    if axis in attrs.axes:
-        return whole(node, (0,), node.input(0).shape[axis])
-    gone = 0 if attrs.keepdims else sum(other < axis for other in attrs.axes)
-    return TimeRule((0,), axis - gone, lambda _steps: attrs)
 
 
 def check(node: Node) -> str | None:

@@ -11,17 +11,17 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import QuantizationError
 from tinyet.ir import Array, DType, Node
 from tinyet.ir.limits import SMALLEST_SCALE
-from tinyet.numerics import Multiplier, quantize_multiplier, requantize, requantize_even
+from tinyet.numerics import Multiplier, quantize_multiplier, requantize, requantize_half_even
 from tinyet.ops.shared import factors, reduction, row_sums
 from tinyet.ops.shared.integers import representable, saturated
 from tinyet.opset import (
     Call,
     FieldValue,
     Kernel,
+    ReduceTiles,
     Reference,
     Struct,
     TileMap,
-    TileMaps,
     library_call,
     library_kernels,
 )
@@ -42,7 +42,7 @@ def mean_multiplier(node: Node) -> Multiplier:
     return Multiplier((whole.multiplier << extra) // elements, whole.shift - extra)
 
 
-def even_factor(node: Node) -> np.float32:
+def half_even_factor(node: Node) -> np.float32:
     """scale(input) / (scale(output) * count) in float32, as ONNX Runtime's global average pool divides. Raises
     QuantizationError where that is no normal float32."""
     with np.errstate(over="ignore", under="ignore"):
@@ -63,10 +63,14 @@ def check_of(multiplier: Callable[[Node], Multiplier]) -> Callable[[Node], str |
         complaint = reduction.check(node)
         if complaint is not None or node.output.dtype is DType.FLOAT32:
             return complaint
-        if factors.is_even(node):
+        if factors.rounds_half_even(node):
             if node.input(0).dtype is not DType.INT8:
                 return "only sums of int8 are rounded to even"
-            return None if representable(lambda: bool(even_factor(node) > 0)) else "the factor is no float32"
+            return (
+                None
+                if representable(lambda: bool(half_even_factor(node) > 0))
+                else "the factor is no float32"
+            )
         fits = representable(lambda: factors.shifts_fit(largest, multiplier(node).shift))
         return None if fits else "the output's scale is too small for the sums"
 
@@ -86,8 +90,8 @@ def reference_of(multiplier: Callable[[Node], Multiplier], divisor: Callable[[No
             return (np.asarray(total / np.float32(divisor(node)), np.float32),)
         offset = node.input(0).type.zero_point * reduction.count(node)
         sums = x.astype(np.int64).sum(axis=reduction.attrs_of(node).axes).reshape(node.output.shape) - offset
-        if factors.is_even(node):
-            even = requantize_even(sums, even_factor(node)) + node.output.type.zero_point
+        if factors.rounds_half_even(node):
+            even = requantize_half_even(sums, half_even_factor(node)) + node.output.type.zero_point
             return (saturated(even, node.output.dtype),)
         factor = multiplier(node)
         out = requantize(sums, factor.multiplier, factor.shift) + node.output.type.zero_point
@@ -96,25 +100,25 @@ def reference_of(multiplier: Callable[[Node], Multiplier], divisor: Callable[[No
     return reference
 
 
-def rows_of(multiplier: Callable[[Node], Multiplier]) -> TileMaps:
+def reduce_tiles(multiplier: Callable[[Node], Multiplier]) -> ReduceTiles:
     """Of a sum over height and width of an image."""
 
-    def rows(node: Node) -> TileMap | None:
+    def tiles(node: Node) -> TileMap | None:
         x = node.input(0)
         if len(x.shape) != 4 or set(reduction.attrs_of(node).axes) != {1, 2} or x.dtype is DType.FLOAT32:
             return None
-        if factors.is_even(node):
+        if factors.rounds_half_even(node):
             return None
         return row_sums.rule(node, -x.type.zero_point * reduction.count(node), multiplier(node))
 
-    return rows
+    return tiles
 
 
 def kernels_of(
     multiplier: Callable[[Node], Multiplier],
     divisor: Callable[[Node], float],
     *,
-    rounds_to_even: bool = False,
+    half_even: bool = False,
 ) -> tuple[Kernel, ...]:
     """The C functions of Sum, for the same two; one more for an operator that may round to even."""
 
@@ -124,24 +128,26 @@ def kernels_of(
         if dtype is DType.FLOAT32:
             fields["divisor"] = divisor(node)
         else:
-            even = factors.is_even(node)
-            factor = multiplier(node) if not even else Multiplier(int(even_factor(node).view(np.int32)), 0)
+            even = factors.rounds_half_even(node)
+            factor = (
+                multiplier(node) if not even else Multiplier(int(half_even_factor(node).view(np.int32)), 0)
+            )
             numbers = {"multiplier": factor.multiplier, "shift": factor.shift}
             bias = -node.input(0).type.zero_point * reduction.count(node)
             zero_point = {"out_zero_point": node.output.type.zero_point}
             fields |= {"bias": bias, **numbers, **zero_point} if dtype is DType.INT8 else numbers
         params = Struct(f"tinyet_sum_{dtype.suffix}_params", fields)
-        behind = "_rne" if factors.is_even(node) else ""
+        behind = "_rne" if factors.rounds_half_even(node) else ""
         return library_call(f"tinyet_sum_{dtype.suffix}{behind}", node, [0], params)
 
     headers = ("tinyet_reduce.h",)
     even = Kernel(
         "tinyet_sum_s8_rne",
-        "s8even",
+        "s8_rne",
         lower,
         (*headers, "tinyet_rne.h"),
         ("tinyet_sum_s8_rne.c",),
         reduction.refuse,
     )
     plain = library_kernels("tinyet_sum", ("s8", "s16", "f32"), lower, headers, reduction.refuse)
-    return (*plain, even) if rounds_to_even else plain
+    return (*plain, even) if half_even else plain

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of Unary, each twice: in float64 for the tables of int8, and as the float32 twin of its C
+"""The functions of Unary, each twice: in float64 for the tables of int8, and as the float32 reference of its C
 kernel.
 
 alpha and beta are the function's parameters. The exact forms give a limit where a function is not defined:

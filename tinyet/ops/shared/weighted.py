@@ -17,7 +17,7 @@ from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared import factors, weighted_s16
 from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields
-from tinyet.ops.shared.factors import even_factors, output_factors
+from tinyet.ops.shared.factors import half_even_factors, output_factors
 from tinyet.ops.shared.integers import check_activations, magnitudes, representable
 from tinyet.ops.shared.packing import requantize_form
 from tinyet.opset import Constant, FieldValue, Pointer, Struct
@@ -57,8 +57,12 @@ def check_weighted(node: Node) -> str | None:
     if quant.axis not in (None, 0):
         return f"weights are quantized along axis {quant.axis}, not along the output channels"
     if x.dtype is DType.INT16:
-        return "sums of int16 are not rounded to even" if factors.is_even(node) else weighted_s16.check(node)
-    if factors.is_short(node):
+        return (
+            "sums of int16 are not rounded to even"
+            if factors.rounds_half_even(node)
+            else weighted_s16.check(node)
+        )
+    if factors.has_int32_accumulator(node):
         return f"sums of {x.dtype.value} are short as they are"
     if bias is not None and bias.dtype is not DType.INT32:
         return "the bias must be int32"
@@ -66,10 +70,14 @@ def check_weighted(node: Node) -> str | None:
     magnitude = 255 * magnitudes(weights.array) + np.abs(int_bias(node))
     if int(magnitude.max(initial=0)) >= 2**31:
         return "sums could overflow 32 bits"
-    if factors.is_even(node):
+    if factors.rounds_half_even(node):
         if weights.dtype is DType.INT4:
             return "sums of int4 weights are not rounded to even"
-        return None if representable(lambda: even_factors(node).size > 0) else "a factor is no normal float32"
+        return (
+            None
+            if representable(lambda: half_even_factors(node).size > 0)
+            else "a factor is no normal float32"
+        )
     fits = representable(lambda: factors.shifts_fit(magnitude, output_factors(node)[1]))
     return None if fits else "the output's scale is too small for the sums"
 
@@ -84,8 +92,8 @@ def operands(inputs: Sequence[Array | None]) -> tuple[Array, Array, Array | None
 
 def rescaled(node: Node, sums: Int64) -> Array:
     """The integer output of exact sums (…, channels), bias and all."""
-    if factors.is_even(node):
-        return factors.rescaled_even(node, sums, even_factors(node))
+    if factors.rounds_half_even(node):
+        return factors.rescaled_half_even(node, sums, half_even_factors(node))
     return factors.rescaled(node, sums, *output_factors(node))
 
 
@@ -121,8 +129,8 @@ def constants(node: Node, weights: Constant) -> tuple[Constant, ...]:
     if dtype is DType.INT16:
         return weighted_s16.constants(node, weights)
     bias = factors.bias_constant(int_bias(node), dtype)
-    if factors.is_even(node):
-        return weights, bias, *factors.even_constants(even_factors(node))
+    if factors.rounds_half_even(node):
+        return weights, bias, *factors.half_even_constants(half_even_factors(node))
     return weights, bias, *factors.factor_constants(*output_factors(node), dtype)
 
 
@@ -132,9 +140,9 @@ def folded_constants(node: Node, weights: Constant, round_to: int = 1) -> tuple[
     if node.input(0).dtype is DType.INT16:
         return weighted_s16.constants(node, weights, round_to)
     bias = folded_bias(node)
-    if factors.is_even(node):
+    if factors.rounds_half_even(node):
         padded = np.pad(bias, (0, -len(bias) % round_to)).astype(np.int32)
-        return weights, Constant("bias", padded), *factors.even_constants(even_factors(node))
+        return weights, Constant("bias", padded), *factors.half_even_constants(half_even_factors(node))
     multiplier, shift = output_factors(node)
     form = requantize_form(node.input(1).array, bias, shift)
     return (

@@ -3,7 +3,7 @@
 
 LiteRT's rule: zero points are 0, the bias is int64 at scale(x) * scale(weights), sums are exact, and each is
 rescaled by numerics.requantize_64. Kernels add up in 32 bits as far as the weights, which are known, allow. Where a
-layer's rounding is `short`, the sums have to fit in 32 bits, and numerics.requantize rescales them.
+layer's rounding is `int32_accumulator`, the sums have to fit in 32 bits, and numerics.requantize rescales them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tinyet.ops.shared.factors import (
     bias_constant,
     channel_factors,
     factor_constants,
-    is_short,
+    has_int32_accumulator,
     output_factors,
     shifts_fit,
 )
@@ -49,8 +49,10 @@ def check(node: Node) -> str | None:
         return "the bias must be int64"
     rows = magnitudes(weights.array)
     offsets = [0] * len(rows) if bias is None else [abs(int(b)) for b in bias.array]
-    if is_short(node):
-        return check_short(node, max(LARGEST * int(row) + b for row, b in zip(rows, offsets, strict=True)))
+    if has_int32_accumulator(node):
+        return check_int32_accumulator(
+            node, max(LARGEST * int(row) + b for row, b in zip(rows, offsets, strict=True))
+        )
     for row, offset, factor in zip(rows, offsets, channel_factors(node), strict=True):
         complaint = rescaling(float(factor), LARGEST * int(row) + offset)
         if complaint is not None:
@@ -58,7 +60,7 @@ def check(node: Node) -> str | None:
     return None
 
 
-def check_short(node: Node, bound: int) -> str | None:
+def check_int32_accumulator(node: Node, bound: int) -> str | None:
     """The rule for sums of magnitude up to `bound` that have 32 bits."""
     if node.input(1).dtype is DType.INT4:
         return "sums of int4 weights are not short"
@@ -87,7 +89,7 @@ def constants(node: Node, weights: Constant, round_to: int = 1) -> tuple[Constan
     `round_to`."""
     bias, channels = node.optional_input(2), node.input(1).shape[0]
     values = np.zeros(channels, np.int64) if bias is None else bias.array.astype(np.int64)
-    form = DType.INT8 if is_short(node) else DType.INT16
+    form = DType.INT8 if has_int32_accumulator(node) else DType.INT16
     stored = bias_constant(np.pad(values, (0, -channels % round_to)), form)
     return weights, stored, *factor_constants(*output_factors(node), form)
 

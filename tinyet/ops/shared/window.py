@@ -10,7 +10,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape, TensorType
 from tinyet.ops.shared.shapes import expect_rank
-from tinyet.opset import Index, TileMap, TimeAxes, TimeRule, has_rows
+from tinyet.opset import Index
 
 
 @dataclass(frozen=True)
@@ -131,22 +131,6 @@ def window_fields(attrs: Window) -> dict[str, int]:
     }
 
 
-def window_steps(
-    node: Node, attrs: Window, kernel_h: int, kernel_w: int, axes: TimeAxes, fill: float | None
-) -> TimeRule | str:
-    """The window over time, where height or width is time. fill: the value of the padding."""
-    axis = axes[0]
-    if axis == 1:
-        plain: Window = replace(attrs, pad_top=0, pad_bottom=0)
-        stride, before, reach = attrs.stride_h, attrs.pad_top, attrs.dilation_h * (kernel_h - 1)
-    elif axis == 2:
-        plain = replace(attrs, pad_left=0, pad_right=0)
-        stride, before, reach = attrs.stride_w, attrs.pad_left, attrs.dilation_w * (kernel_w - 1)
-    else:
-        return f"{node.op} takes the samples of a batch, or channels, for time"
-    return TimeRule((0,), axis, lambda _steps: plain, stride, -before, reach + 1, fill)
-
-
 def window_places(attrs: Window, y: Index, x: Index, tap_y: Index, tap_x: Index) -> tuple[Index, Index]:
     """The row and the column that a tap of the window at (y, x) reads."""
     row = attrs.stride_h * y + attrs.dilation_h * tap_y - attrs.pad_top
@@ -163,17 +147,3 @@ def unpadded(attrs: Window, axis: int) -> Window:
 def zero_of(kind: TensorType) -> int:
     """Zero, as a tensor of that type stores it."""
     return 0 if kind.quant is None else kind.zero_point
-
-
-def window_rows(node: Node, attrs: Window, kernel_h: int, fill: int | None) -> TileMap | None:
-    """Strips of a row of output; of an image of one row there are none. fill: what the padding reads as."""
-    if not (has_rows(node.input(0)) and has_rows(node.output)):
-        return None
-    return TileMap(
-        (0,),
-        replace(attrs, pad_top=0, pad_bottom=0),
-        window=attrs.dilation_h * (kernel_h - 1) + 1,
-        stride=attrs.stride_h,
-        before=attrs.pad_top,
-        fill=fill,
-    )

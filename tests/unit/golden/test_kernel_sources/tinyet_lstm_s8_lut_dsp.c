@@ -9,7 +9,7 @@
 #define LAYER params->layer
 #define VALUE int8_t
 #define SUMS(values, part, units, sums, rest) \
-  tinyet_dsp_lut_sums(values, part, 4, units, sums, (uint32_t *)(void *)(rest))
+  tinyet_lut_sums_dsp(values, part, 4, units, sums, (uint32_t *)(void *)(rest))
 #define SIGMOID(values, count) tinyet_pwl_sigmoids(params->pieces, values, count)
 #define TANH(values, count, bits) tinyet_pwl_tanhs(params->pieces, values, ((count) + 3) & ~INT32_C(3), bits)
 #define TWICE 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels whose tensors do not lie row-major: pixels with others' between them, because they are woven into a larger
-tensor, and pairs of pixels in int16."""
+"""Kernels whose tensors do not lie row-major: pixels with others' between them, because they are interleaved in a
+larger tensor, and pairs of pixels in int16."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def joined(parts: Sequence[Tensor], name: str) -> Node:
     return Node(Concat(len(shape) - 1), tuple(parts), (Tensor(name, kind),))
 
 
-def woven(cases: Sequence[Case]) -> tuple[Graph, list[Array]]:
+def interleaved(cases: Sequence[Case]) -> tuple[Graph, list[Array]]:
     """Each case's layer between two concatenations: of its input with a neighbour, and of its output with another."""
     nodes: list[Node] = []
     inputs: list[Tensor] = []
@@ -101,7 +101,7 @@ def test_in_generated_models() -> None:
         taken = [
             case for symbol, cases in zip(KERNELS, drawn, strict=True) for case in wanted(symbol, cases)[:2]
         ]
-        graph, arrays = woven(taken)
+        graph, arrays = interleaved(taken)
         deployment = placed_quickly(graph, HOST_WITH_DSP, (only(*KERNELS),))
         compare(graph, arrays, run_on_host(deployment, b"".join(a.tobytes() for a in arrays)))
         seen.extend(

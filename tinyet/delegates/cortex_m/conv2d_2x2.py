@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of, takes_pitch, walk
+from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of, takes_pixel_stride, walk
 from tinyet.delegates.cortex_m.conv2d_s8 import channel_pairs
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
-from tinyet.delegates.cortex_m.packing import NONE, join_halves, lane_pairs, words
+from tinyet.delegates.cortex_m.packing import NONE, lane_pairs, pack_int16x2, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
@@ -82,7 +82,7 @@ def stream(r: Rounding, g: Geometry) -> Int64:
     columns = np.pad(r.weights << r.before[:, None], ((0, 0), (0, 1)))[pairs]  # NONE is the last one
     low, high = np.array(order_of(g)).T
     # (pairs of channels, pairs of inputs, channel of the pair)
-    body = join_halves(columns[..., low], columns[..., high]).transpose(0, 2, 1)
+    body = pack_int16x2(columns[..., low], columns[..., high]).transpose(0, 2, 1)
     ends = [r.multiplier, r.offset] + ([] if r.form is Form.ONE_SIDED else [r.shift])
     bias, *tail = (values[pairs] for values in (r.bias << r.before, *ends))
     return words(np.concatenate([bias, body.reshape(len(body), -1), *tail], axis=1).ravel())
@@ -91,8 +91,8 @@ def stream(r: Rounding, g: Geometry) -> Int64:
 def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     g, r = geometry(node, layouts), rounding_of(node, Stored.INT16)
     body = (
-        f"const tinyet_dsp_conv2d_shape shape = {g.literal(unroll_of(g))};",
-        f"const tinyet_dsp_rounding rounding = {r.literal};",
+        f"const tinyet_conv2d_shape_dsp shape = {g.literal(unroll_of(g))};",
+        f"const tinyet_rounding_dsp rounding = {r.literal};",
         f"{SYMBOL}(input, output, scratch, weights, shape, rounding);",
     )
     data = stream(r, g).astype(np.int32)
@@ -110,7 +110,7 @@ def takes(node: Node, layouts: Layouts) -> bool:
     if layouts.reads is NHW2C2:
         g = geometry(node)
         return g.pointwise and g.inside
-    return takes_pitch(node, layouts) and layouts.output <= LARGEST_OFFSET
+    return takes_pixel_stride(node, layouts) and layouts.output <= LARGEST_OFFSET
 
 
 @of_input

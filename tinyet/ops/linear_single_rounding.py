@@ -22,7 +22,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
-from tinyet.ir.remembered import remembered
+from tinyet.ir.memoize import memoize
 from tinyet.numerics import NO_CLAMP, Int64, clamp_range
 from tinyet.ops.shared import fully_connected, weighted
 from tinyet.ops.shared.access_orders import by_vectors
@@ -40,13 +40,13 @@ _SHIFTS = range(1, 63)
 
 
 @dataclass(frozen=True)
-class LinearOnce(Attrs):
+class LinearSingleRounding(Attrs):
     """inputs: x (…, K) int8 or int16; weights (N, K) constant int8; bias (N,) constant or None. Output: (…, N).
 
     clamp: real bounds of the fused activation: (0, inf) is ReLU.
     """
 
-    name: ClassVar[str] = "linear_once"
+    name: ClassVar[str] = "linear_single_rounding"
     clamp: tuple[float, float] = NO_CLAMP
 
 
@@ -104,7 +104,7 @@ def _stored(factor: float, most: int) -> tuple[int, int] | None:
     return (raised, shift) if raised - multiplier < 1 << _SPARE else None
 
 
-@remembered
+@memoize
 def factors(node: Node) -> tuple[tuple[int, int] | None, ...]:
     """`stored` of each output."""
     bounds, dtype = bounds_of_sums(node).tolist(), node.output.dtype
@@ -150,13 +150,12 @@ HEADERS = ("tinyet_linear_single_rounding.h",)
 ALONE = "there is no other kernel to weigh it against"
 
 OP = Op(
-    attrs=LinearOnce,
+    attrs=LinearSingleRounding,
     summary="fully connected layer that rounds once, as LiteRT's own, fused clamp",
     infer=fully_connected.infer,
     inputs=(2, 3),
     reference=reference,
     iteration=fully_connected.iterate,
-    over_time=fully_connected.over_time,
     check=check,
     bias=(2, 1),
     kernels=tuple(

@@ -199,8 +199,8 @@ def test_what_streams_are_and_cost() -> None:
     report: Any = analysis.to_json()
     (said,) = report["fusion_groups"]
     assert said["layers"] == [step.index for step in deployment.steps if step.node in fusion_group.rules]
-    assert {(w["value"], w["rows"], w["of"], w["bytes"]) for w in said["windows"]} == {
-        (w.tensor.name, w.slots, w.tensor.shape[1], w.bytes) for w in fusion_group.windows
+    assert {(w["value"], w["rows"], w["of"], w["bytes"]) for w in said["line_buffers"]} == {
+        (w.tensor.name, w.slots, w.tensor.shape[1], w.bytes) for w in fusion_group.line_buffers
     }
     assert said["moved_bytes"] == sum(fusion_group.moved) > 0
     whole = deploy(program.graph, BOARD.target, objective=Objective("size", untiled=True))

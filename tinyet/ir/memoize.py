@@ -14,7 +14,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def remembered(function: Callable[Concatenate[Node, P], R]) -> Callable[Concatenate[Node, P], R]:
+def memoize(function: Callable[Concatenate[Node, P], R]) -> Callable[Concatenate[Node, P], R]:
     """A function of a node, and of hashable arguments, that keeps what it gave as long as the node is there. Callers
     share the result, and leave it as it is."""
     found: WeakKeyDictionary[Node, dict[Hashable, R]] = WeakKeyDictionary()

@@ -7,7 +7,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of
-from tinyet.delegates.cortex_m.packing import join_halves, lane_pairs, words
+from tinyet.delegates.cortex_m.packing import lane_pairs, pack_int16x2, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
@@ -55,7 +55,7 @@ def stream(r: Rounding, g: Geometry) -> Int64:
     ends = [r.multiplier, r.offset] + ([] if r.form is Form.ONE_SIDED else [r.shift])
     parts = [
         (r.bias << r.before)[:, None],
-        join_halves(columns[:, low], columns[:, high]),
+        pack_int16x2(columns[:, low], columns[:, high]),
         np.stack(ends, axis=1),
     ]
     return words(np.concatenate(parts, axis=1).ravel())
@@ -64,8 +64,8 @@ def stream(r: Rounding, g: Geometry) -> Int64:
 def lower(node: Node, target: Target) -> Call:
     g, r = geometry(node), rounding_of(node, Stored.INT16)
     body = (
-        f"const tinyet_dsp_conv2d_shape shape = {g.literal(unroll_of(g))};",
-        f"const tinyet_dsp_rounding rounding = {r.literal};",
+        f"const tinyet_conv2d_shape_dsp shape = {g.literal(unroll_of(g))};",
+        f"const tinyet_rounding_dsp rounding = {r.literal};",
         f"{SYMBOL}(input, output, weights, shape, rounding);",
     )
     constant = Constant(

@@ -43,7 +43,7 @@ SILENT = {"tinyet_conv_transpose2d_s8_polyphase_4x2_dsp"}
 
 
 def placed(symbol: str, cases: Sequence[Case], target: Target) -> list[Placed]:
-    """By that kernel, where it takes a case and states a sweep."""
+    """By that kernel, where it takes a case and states an access order."""
     found = []
     for case, kernel in taken(symbol, cases, target):
         distance = overlapping.stated(case, kernel)
@@ -70,8 +70,8 @@ def taken(symbol: str, cases: Sequence[Case], target: Target) -> list[tuple[Case
 
 
 @st.composite
-def strips(draw: st.DrawFn, dtype: DType, kernel: int) -> Case:
-    """Depthwise layers of images that are large enough for several strips, most of them with an output as large as the
+def tiles(draw: st.DrawFn, dtype: DType, kernel: int) -> Case:
+    """Depthwise layers of images that are large enough for several tiles, most of them with an output as large as the
     input: what may lie exactly over it."""
     rng = drawing.random(draw)
     size, channels = (
@@ -93,11 +93,11 @@ REPLACING = list(dict.fromkeys(k.symbol for k in KERNELS if k.replaces is not No
 
 def large(symbol: str) -> st.SearchStrategy[list[Case]]:
     dtype = DType.INT16 if "s16" in symbol else DType.INT8
-    return st.lists(strips(dtype, 3 if "3x3" in symbol else 5), min_size=10, max_size=10)
+    return st.lists(tiles(dtype, 3 if "3x3" in symbol else 5), min_size=10, max_size=10)
 
 
 @pytest.mark.parametrize("symbol", REPLACING)
-def test_strips_on_host(symbol: str) -> None:
+def test_tiles_on_host(symbol: str) -> None:
     """Exactly over the input, and below it; and a pixel beside where it may lie, which is caught."""
     seen: list[Placed] = []
     caught: list[str] = []

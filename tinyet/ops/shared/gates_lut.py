@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gates of recurrent layers in int16 by table, as TFLM's LSTM has them (tensorflow/lite/micro/kernels/lstm_eval.cc):
-the int16 sigmoid and tanh of table_s16.py, and products that are requantized with two roundings. The twins in C are
+the int16 sigmoid and tanh of table_s16.py, and products that are requantized with two roundings. The C of it is
 firmware/include/tinyet_gates_lut.h and tinyet_gates_pwl.h; what the numbers stand for is told in gates.py."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def shortened(product: Int64, bits: int) -> Int64:
     return requantize(product, 1 << 30, 1 - bits)
 
 
-def table_constant() -> Constant:
+def lut_constant() -> Constant:
     return Constant(
         "table", sigmoid_table().astype(np.uint16), "sigmoid(i / 24), Q0.16, raised for interpolation"
     )
@@ -42,7 +42,7 @@ def pieces() -> Int64:
     return np.asarray((ends[:-1] - 2**15) * 2**16 + 2 * np.diff(ends), np.int64)
 
 
-def pieces_constant() -> Constant:
+def pwl_constant() -> Constant:
     return Constant(
         "pieces", pieces().astype(np.int32), "sigmoid((i - 256) / 24): start, Q0.16 - 2^15; twice the rise"
     )

@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 from tests.fuzz.run import Case, Outcome, Result
-from tinyet.files.sniffing import foreign_error
+from tinyet.files.sniffing import sniffed_error
 
 # Opcodes that make, call, store or fetch; marks; sizes of what follows.
 OPCODES = b"RbOioQPhjqrptu)](}a.e0d2s1\x81\x85\x86\x87\x88\x89\x8a\x8b\x8c\x8d\x90\x91\x92\x93\x94\x95c"
@@ -34,7 +34,7 @@ def _pickle_of_hand() -> bytes:
     )
 
 
-class ForeignFiles:
+class SniffedFiles:
     """See the module."""
 
     name = "foreign"
@@ -74,7 +74,7 @@ class ForeignFiles:
     def check(self, case: Case) -> Outcome | None:
         path = self.folder / ("x.safetensors" if case.label.startswith("safetensors") else "x.pt")
         path.write_bytes(case.data)
-        error = foreign_error(path)
+        error = sniffed_error(path)
         assert str(error)
         assert len(str(error)) < 6000
         return Outcome.EXACT if "without the layers" in error.what else Outcome.REFUSED

@@ -23,11 +23,11 @@ from tests.ops.test_conv2d import conv2d_nodes
 from tests.ops.test_conv_transpose2d import conv_transpose2d_nodes
 from tests.ops.test_dynamic_conv2d import dynamic_conv2d_nodes
 from tests.ops.test_dynamic_linear import dynamic_linear_nodes
-from tests.ops.test_even import even_nodes, rounded_otherwise
 from tests.ops.test_expand import expand_nodes
+from tests.ops.test_half_even import half_even_nodes, rounded_otherwise
 from tests.ops.test_int4 import int4
 from tests.ops.test_linear import linear_nodes
-from tests.ops.test_linear_once import linear_once_nodes
+from tests.ops.test_linear_single_rounding import linear_single_rounding_nodes
 from tests.ops.test_max_pool2d import max_pool2d_nodes
 from tests.ops.test_pad import pad_nodes
 from tests.ops.test_permute import permute_nodes
@@ -43,7 +43,7 @@ from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.linear import Linear
-from tinyet.ops.linear_once import LinearOnce
+from tinyet.ops.linear_single_rounding import LinearSingleRounding
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.pad import Pad
 from tinyet.ops.resize import Resize
@@ -65,10 +65,10 @@ NODES = {
         linear_nodes(),
         linear_nodes(DType.INT8).map(int4),
         dynamic_linear_nodes(),
-        even_nodes("conv2d"),
-        even_nodes("linear"),
-        even_nodes("short"),
-        linear_once_nodes(),
+        half_even_nodes("conv2d"),
+        half_even_nodes("linear"),
+        half_even_nodes("int32_accumulator"),
+        linear_single_rounding_nodes(),
         resize_nodes(),
         pad_nodes(),
         slice_nodes(),
@@ -90,8 +90,8 @@ COPYING = {
 
 
 def placed(cases: Sequence[Case], target: Target, less: float = 0) -> list[Placed]:
-    """By every portable kernel that takes a case and states a sweep of one of its inputs; `less` rows of that input too
-    near."""
+    """By every portable kernel that takes a case and states an access order of one of its inputs; `less` rows of that
+    input too near."""
     found = []
     for case in cases:
         variables = [(i, t) for i, t in enumerate(case.node.inputs) if t is not None and not t.is_constant]
@@ -170,7 +170,7 @@ def steep(draw: st.DrawFn, dtype: DType) -> list[Case]:
 
 def other_layers(case: Case) -> list[Case]:
     """The same layer of integers by other roundings, those of operators of their own among them."""
-    once = [case.node.replace(attrs=LinearOnce())] if isinstance(case.node.attrs, Linear) else []
+    once = [case.node.replace(attrs=LinearSingleRounding())] if isinstance(case.node.attrs, Linear) else []
     return rounded_otherwise(case) + [Case(node, case.inputs) for node in once]
 
 

@@ -7,7 +7,7 @@ import gc
 import weakref
 
 from tinyet.ir import Node, Tensor, TensorType
-from tinyet.ir.remembered import remembered
+from tinyet.ir.memoize import memoize
 from tinyet.ir.types import DType
 from tinyet.ops.reshape import Reshape
 
@@ -15,7 +15,7 @@ from tinyet.ops.reshape import Reshape
 def test_once_for_each_node_and_argument() -> None:
     asked = []
 
-    @remembered
+    @memoize
     def named(node: Node, suffix: str = "") -> str:
         asked.append(suffix)
         return node.output.name + suffix

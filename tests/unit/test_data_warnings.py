@@ -10,12 +10,12 @@ import pytest
 from tinyet.data import make_samples
 from tinyet.data.warnings import (
     Values,
-    doubts_between,
-    doubts_of_calibration,
-    doubts_of_fit,
-    doubts_of_labels,
-    doubts_of_sameness,
+    calibration_warnings,
+    fit_warnings,
     fits_of,
+    label_warnings,
+    sameness_warnings,
+    shift_warnings,
     values_of,
 )
 from tinyet.data.watched import watch
@@ -29,7 +29,7 @@ _OTHERS: Floats = _RANDOM.normal(0.4, 1.0, (64, 3, 8)).astype(np.float32)
 
 
 def _between(calibration: Array, evaluation: Array) -> list[str]:
-    return doubts_between([values_of(calibration)], [values_of(evaluation)], ["x"])
+    return shift_warnings([values_of(calibration)], [values_of(evaluation)], ["x"])
 
 
 def test_statistics_are_those_of_all_batches() -> None:
@@ -76,14 +76,14 @@ def test_other_units_are_told_with_numbers(calibration: Array, evaluation: Array
 
 
 def test_calibration_that_shows_no_range() -> None:
-    assert doubts_of_calibration([values_of(_NORMAL)], ["x"]) == []
-    assert doubts_of_calibration([], []) == []
-    (few,) = doubts_of_calibration([values_of(_NORMAL[:3])], ["x"])
+    assert calibration_warnings([values_of(_NORMAL)], ["x"]) == []
+    assert calibration_warnings([], []) == []
+    (few,) = calibration_warnings([values_of(_NORMAL[:3])], ["x"])
     assert "3 samples" in few
-    (alike,) = doubts_of_calibration([values_of(np.repeat(_NORMAL[:1], 20, axis=0))], ["x"])
+    (alike,) = calibration_warnings([values_of(np.repeat(_NORMAL[:1], 20, axis=0))], ["x"])
     assert "all 20 samples are the same one" in alike
     constant = np.full((20, 4), 2.5)
-    (one_input,) = doubts_of_sameness([values_of(_NORMAL[:20]), values_of(constant)], ["x", "gain"], "it")
+    (one_input,) = sameness_warnings([values_of(_NORMAL[:20]), values_of(constant)], ["x", "gain"], "it")
     assert one_input.startswith("it: input gain is 2.5 in all of 20 samples")
 
 
@@ -100,16 +100,16 @@ def test_share_of_clipped_values() -> None:
     (fit,) = fits_of([tensor], [data])
     assert fit.outside == 0.25
     assert fit.range == (-2.0, 127 / 64)
-    (doubt,) = doubts_of_fit([fit])
+    (doubt,) = fit_warnings([fit])
     assert "25.0 % of the values lie outside of -2 … 1.984" in doubt
-    assert doubts_of_fit(fits_of([tensor], [_NORMAL / 4])) == []
+    assert fit_warnings(fits_of([tensor], [_NORMAL / 4])) == []
 
 
 def test_values_that_leave_most_of_the_range_empty() -> None:
     tensor = _input(scale=1.0)
-    (doubt,) = doubts_of_fit(fits_of([tensor], [_RANDOM.random((20, 3, 8))]))
+    (doubt,) = fit_warnings(fits_of([tensor], [_RANDOM.random((20, 3, 8))]))
     assert "few steps of the integers are left" in doubt
-    assert doubts_of_fit(fits_of([tensor], [_RANDOM.random((1, 3, 8))])) == [], "one sample may be dark"
+    assert fit_warnings(fits_of([tensor], [_RANDOM.random((1, 3, 8))])) == [], "one sample may be dark"
 
 
 def test_what_has_no_calibrated_range_is_not_looked_at() -> None:
@@ -129,14 +129,14 @@ def test_what_has_no_calibrated_range_is_not_looked_at() -> None:
     ],
 )
 def test_labels_that_name_no_class(labels: list[int], classes: int, said: str | None) -> None:
-    doubts = doubts_of_labels(np.array(labels), classes)
-    assert [said is not None and said in doubt for doubt in doubts] == [True] * (said is not None)
-    assert doubts_of_labels(np.array(labels)[:, None], classes) == doubts
+    data_warnings = label_warnings(np.array(labels), classes)
+    assert [said is not None and said in doubt for doubt in data_warnings] == [True] * (said is not None)
+    assert label_warnings(np.array(labels)[:, None], classes) == data_warnings
 
 
 def test_no_labels_are_no_doubt() -> None:
-    assert doubts_of_labels(None, 4) == []
-    assert doubts_of_labels(np.array([0.5, 2.5]), 2) == []
+    assert label_warnings(None, 4) == []
+    assert label_warnings(np.array([0.5, 2.5]), 2) == []
 
 
 def test_samples_that_are_no_numbers_are_refused_at_once() -> None:

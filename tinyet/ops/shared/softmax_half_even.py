@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from tinyet.ir import Array, DType, Node
-from tinyet.numerics import float32, nearest_even
+from tinyet.numerics import float32, round_half_even
 from tinyet.ops.shared.integers import check_activations, saturated
 from tinyet.ops.shared.softmax import attrs_of
 
@@ -52,4 +52,4 @@ def along_last(node: Node, x: Array) -> Array:
     wide = x.astype(np.int64)
     exps = exponentials(node)[wide.max(axis=-1, keepdims=True) - wide]
     shares = exps * steps(node) / float32.sum_in_order(exps)
-    return saturated(nearest_even(shares) + node.output.type.zero_point, DType.INT8)
+    return saturated(round_half_even(shares) + node.output.type.zero_point, DType.INT8)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.packing import join_bytes, join_halves, padded_channels, words
+from tinyet.delegates.cortex_m.packing import join_bytes, pack_int16x2, padded_channels, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding, sum_range
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
@@ -93,7 +93,7 @@ def refuse(node: Node, target: Target) -> str | None:
 
 
 def head(depth: int, count: int, offset: int, signs: int) -> Int64:
-    """A tinyet_dsp_row_head."""
+    """A tinyet_row_head_dsp."""
     eights = -(-depth // 8)
     turns = (eights - 1) // TURN
     return np.array([eights - turns * TURN, turns, count // 4 * 4, offset, signs], np.int64)
@@ -111,7 +111,7 @@ def stream(node: Node) -> tuple[Int64, int]:
     a, b = p.weights[0::2], p.weights[1::2]
     lanes = (256 * b + a).reshape(len(a), -1, 4)  # (pairs, quads of inputs, 4)
     both = np.stack(
-        [join_halves(lanes[..., i], lanes[..., i + 2]) for i in (0, 1)], axis=-1
+        [pack_int16x2(lanes[..., i], lanes[..., i + 2]) for i in (0, 1)], axis=-1
     )  # (pairs, quads, 2)
     # (groups, pair, quads, 2) -> (groups, quads, pair, 2)
     body = both.reshape(-1, 2, both.shape[1], 2).transpose(0, 2, 1, 3).reshape(len(a) // 2, -1)
@@ -143,7 +143,7 @@ def wide_stream(node: Node) -> Int64:
     r = wide_rounding(node)
     deep = np.pad(r.weights << r.before[:, None], ((0, 0), (0, -depth % 8)))
     four = padded_channels(deep, 4).reshape(-1, 4, deep.shape[1] // 4, 4)  # (groups, channel, quads, 4)
-    body = np.stack([join_halves(four[..., i], four[..., i + 2]) for i in (0, 1)], axis=-1)
+    body = np.stack([pack_int16x2(four[..., i], four[..., i + 2]) for i in (0, 1)], axis=-1)
     body = body.transpose(0, 2, 3, 1).reshape(len(four), -1)
     ends = [r.multiplier, r.offset, *([r.shift] if r.form is Form.TWO_SIDED else [])]
     start, *tail = (padded_channels(v, 4).reshape(-1, 4) for v in (r.bias << r.before, *ends))
@@ -156,8 +156,8 @@ def call(node: Node, data: Int64, literal: str, *, wide: bool) -> Call:
     count, depth = node.input(1).shape
     rows, eights = node.output.type.count // count, -(-depth // 8)
     body = (
-        f"const tinyet_dsp_rounding rounding = {literal};",
-        f"tinyet_dsp_linear_1x4(input, output, scratch, weights, /* wide */ {int(wide)}, /* rows */ {rows},",
+        f"const tinyet_rounding_dsp rounding = {literal};",
+        f"tinyet_linear_1x4_dsp(input, output, scratch, weights, /* wide */ {int(wide)}, /* rows */ {rows},",
         f"    /* odd */ {depth % 8}, /* rest */ {count % 4}, rounding);",
     )
     constant = Constant(

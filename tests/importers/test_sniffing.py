@@ -20,7 +20,7 @@ from torch import nn
 import tinyet
 from tests.torch_helpers import run
 from tinyet.errors import ProgramError, UsageError
-from tinyet.files.sniffing import foreign_error
+from tinyet.files.sniffing import sniffed_error
 from tinyet.importers.torch.source import load_source
 
 
@@ -93,7 +93,7 @@ def test_the_code_that_is_shown_works(kind: str, tmp_path: Path, monkeypatch: py
     torch.manual_seed(3)
     net = Net().eval()
     path = FILES[kind](tmp_path, net)
-    error = foreign_error(path)
+    error = sniffed_error(path)
     assert "first.weight: float" in error.what
     assert "(3, 2, 3, 3)" in error.what
     monkeypatch.setitem(sys.modules, "your_code", sys.modules[__name__])
@@ -108,16 +108,16 @@ def test_the_code_that_is_shown_works(kind: str, tmp_path: Path, monkeypatch: py
 
 def test_what_is_told_of_each_kind(tmp_path: Path) -> None:
     net = Net()
-    assert "optimizer" in foreign_error(FILES["checkpoint"](tmp_path, net)).what
-    assert "Lightning" in foreign_error(FILES["lightning"](tmp_path, net)).what
-    assert f"{__name__}.Net" in foreign_error(FILES["whole"](tmp_path, net)).what
-    error = foreign_error(_safetensors(tmp_path / "w.safetensors", net.state_dict()))
+    assert "optimizer" in sniffed_error(FILES["checkpoint"](tmp_path, net)).what
+    assert "Lightning" in sniffed_error(FILES["lightning"](tmp_path, net)).what
+    assert f"{__name__}.Net" in sniffed_error(FILES["whole"](tmp_path, net)).what
+    error = sniffed_error(_safetensors(tmp_path / "w.safetensors", net.state_dict()))
     assert "first.weight: F32 (3, 2, 3, 3)" in error.what
     assert "load_file(" in _shown_code(error)
     saved = tmp_path / "renamed.pt"
     torch.export.save(torch.export.export(net, (torch.rand(1, 2, 8, 8),)), tmp_path / "m.pt2")
     (tmp_path / "m.pt2").rename(saved)
-    assert "rename it to renamed.pt2" in str(foreign_error(saved))
+    assert "rename it to renamed.pt2" in str(sniffed_error(saved))
     for name, data, word in (
         ("a.tflite", b"\x1c\0\0\0TFL3" + bytes(20), "TensorFlow Lite"),
         ("a.h5", b"\x89HDF\r\n\x1a\n" + bytes(20), "HDF5"),
@@ -125,7 +125,7 @@ def test_what_is_told_of_each_kind(tmp_path: Path) -> None:
         ("a.pt", b"PK\x03\x04" + bytes(20), "looks like a saved model, but"),
     ):
         (tmp_path / name).write_bytes(data)
-        assert word in str(foreign_error(tmp_path / name)), name
+        assert word in str(sniffed_error(tmp_path / name)), name
 
 
 class _Trap:
@@ -140,14 +140,14 @@ def test_nothing_of_a_file_runs_and_no_word_of_it_becomes_code(tmp_path: Path) -
     global _trap_path  # noqa: PLW0603 - what the pickle would call has no other way to know it
     _trap_path = str(tmp_path / "pwned")
     path = _written(tmp_path / "evil.pt", {"state_dict": _Trap(), "model": {"w": torch.zeros(2, 2)}})
-    assert "'model'" in foreign_error(path).what
+    assert "'model'" in sniffed_error(path).what
     assert not (tmp_path / "pwned").exists()
     # A class whose name would be code, were it printed as code.
     state = b"}X\x08\x00\x00\x00_modules}s"
     named = b"\x80\x02cos;import shutil\nsystem(1)\n)R" + state + b"b."
     with zipfile.ZipFile(tmp_path / "name.pt", "w") as archive:
         archive.writestr("x/data.pkl", named)
-    error = foreign_error(tmp_path / "name.pt")
+    error = sniffed_error(tmp_path / "name.pt")
     assert "os;import.shutil" in error.what
     assert "shutil" not in (error.hint or "")
 
@@ -170,4 +170,4 @@ def test_a_pickle_that_would_be_endless_is_answered(tmp_path: Path) -> None:
         nested = (nested, nested)
     with zipfile.ZipFile(tmp_path / "x.pt", "w") as archive:
         archive.writestr("x/data.pkl", pickle.dumps({"k": nested}, 4))
-    assert "neither weights nor a module" in foreign_error(tmp_path / "x.pt").what
+    assert "neither weights nor a module" in sniffed_error(tmp_path / "x.pt").what

@@ -15,12 +15,12 @@ from tests.ops.cases import Case, expected, tensor
 from tests.oracle import litert
 from tinyet import ops
 from tinyet.ir import DType, Node, QuantParams, constant
-from tinyet.ops import linear_once
-from tinyet.ops.linear_once import LinearOnce
+from tinyet.ops import linear_single_rounding
+from tinyet.ops.linear_single_rounding import LinearSingleRounding
 
 
 @st.composite
-def linear_once_nodes(draw: st.DrawFn, clamps: tuple[int, ...] = (0, 1, 2, 3)) -> Case:
+def linear_single_rounding_nodes(draw: st.DrawFn, clamps: tuple[int, ...] = (0, 1, 2, 3)) -> Case:
     """A third of them with scales that are powers of two, where halves are frequent."""
     kind = draw(st.sampled_from((DType.INT8, DType.INT16)))
     lead = tuple(draw(st.lists(st.integers(1, 3), max_size=2)))
@@ -34,7 +34,7 @@ def linear_once_nodes(draw: st.DrawFn, clamps: tuple[int, ...] = (0, 1, 2, 3)) -
         x = draw(drawing.activations("x", (*lead, depth), kind))
         w = draw(drawing.weights((count, depth), kind))
         quant = draw(drawing.quants_of_sums(x, w))
-    attrs = LinearOnce(drawing.CLAMPS[draw(st.sampled_from(clamps))])
+    attrs = LinearSingleRounding(drawing.CLAMPS[draw(st.sampled_from(clamps))])
     bias = draw(drawing.biases(count, DType.INT8))
     if bias is not None and kind is DType.INT16:
         bias = constant("bias", bias.array.astype(np.int64) * 1000)
@@ -43,12 +43,12 @@ def linear_once_nodes(draw: st.DrawFn, clamps: tuple[int, ...] = (0, 1, 2, 3)) -
     return Case(node, (drawing.data(drawing.random(draw), x.shape, kind),))
 
 
-test_host = bodies.host(linear_once_nodes())
+test_host = bodies.host(linear_single_rounding_nodes())
 
 
 @pytest.mark.skipif(not litert.available(), reason="needs ai-edge-litert")
 @drawing.quick
-@given(linear_once_nodes((0, 1, 2)))
+@given(linear_single_rounding_nodes((0, 1, 2)))
 def test_litert(case: Case) -> None:
     node = case.node
     x, w, out = node.input(0).type, node.input(1), node.output.type
@@ -69,7 +69,7 @@ def test_litert(case: Case) -> None:
 
 @given(st.floats(2.0**-30, 2.0**20), st.integers(0, 2**31 - 1))
 def test_the_multiplier_is_exact(factor: float, size: int) -> None:
-    multiplier, shift = linear_once.exact(factor)
+    multiplier, shift = linear_single_rounding.exact(factor)
     assert multiplier.bit_length() == 63
     assert math.ldexp(multiplier, -(shift + 32)) == factor
     # The kernel's two words: what is below the lowest 32 bits of the product never counts.
@@ -84,7 +84,7 @@ def test_halves_that_only_float64_has(number: int) -> None:
     factor = 0.5 / number
     if Fraction(factor) * number >= Fraction(1, 2):
         factor = float(np.nextafter(factor, 0))
-    found = linear_once.stored(factor, 10_000, DType.INT8)
+    found = linear_single_rounding.stored(factor, 10_000, DType.INT8)
     assert found is not None
     multiplier, shift = found
     for size in range(10_000):
@@ -101,7 +101,7 @@ def node(
     numbers = np.full((3, depth), 7, np.int8)
     w = constant("w", numbers, QuantParams.per_tensor(0.1, 0), w_kind)
     quant = None if kind is DType.FLOAT32 else QuantParams.per_tensor(out_scale, 0)
-    return drawing.node_of(LinearOnce(), [x, w, None], quant)
+    return drawing.node_of(LinearSingleRounding(), [x, w, None], quant)
 
 
 @pytest.mark.parametrize(
@@ -121,5 +121,5 @@ def test_type_errors(made: Callable[[], Node], words: str) -> None:
 def test_halves_go_away_from_zero() -> None:
     x = tensor("x", (1, 1), DType.INT8, 1.0)
     w = constant("w", np.array([[1], [-1], [3]], np.int8), QuantParams.per_tensor(1.0, 0))
-    case = drawing.node_of(LinearOnce(), [x, w, None], QuantParams.per_tensor(2.0, 0))
+    case = drawing.node_of(LinearSingleRounding(), [x, w, None], QuantParams.per_tensor(2.0, 0))
     assert expected(case, [np.array([[1]], np.int8)])[0].tolist() == [[1, -1, 2]]

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What follows from iterations: an output computed block by block, by rows and by steps, is the whole output, bit for
+bit. A node of some rows has the attributes of `part`, and what is outside of its inputs among their rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tests.ops.cases import Case
+from tests.ops.strategies import strategy_of
+from tinyet import ops
+from tinyet.ir import Array, Tensor
+from tinyet.ops.copy import Copy
+from tinyet.opset import Blocks, Op, Outside, blocks
+
+NEVER = {
+    *("dynamic_conv2d", "dynamic_linear"),  # the range of all of the input
+    *("lstm", "gru", "rnn", "svdf"),  # states
+    *("signal_delay", "signal_fft_auto_scale", "signal_filter_bank_spectral_subtraction", "signal_framer"),
+    *("signal_overlap_add", "signal_stacker"),  # several results
+    "signal_filter_bank",  # places with a meaning of their own
+}
+"""Operators that are computed as a whole only."""
+
+
+def stretched(data: Array, axis: int, first: int, last: int, outside: Outside) -> Array | None:
+    """Indices `first` to `last` of an axis; None where some are outside, and nothing is there."""
+    before, after = max(-first, 0), max(last - data.shape[axis] + 1, 0)
+    pads = [(before, after) if a == axis else (0, 0) for a in range(data.ndim)]
+    if before or after:
+        if outside is None:
+            return None
+        more: dict[str, Any] = {"mode": outside} if isinstance(outside, str) else {"constant_values": outside}
+        data = np.pad(data, pads, **more)
+    return data.take(range(first + before, last + before + 1), axis)
+
+
+def sized(tensor: Tensor, axis: int, size: int) -> Tensor:
+    shape = (*tensor.shape[:axis], size, *tensor.shape[axis + 1 :])
+    return Tensor(tensor.name, replace(tensor.type, shape=shape))
+
+
+def given_to(case: Case) -> list[Array | None]:
+    """An array for each input."""
+    held = dict(
+        zip(dict.fromkeys(t for t in case.node.inputs if t and not t.is_constant), case.inputs, strict=True)
+    )
+    return [None if t is None else t.array if t.is_constant else held[t] for t in case.node.inputs]
+
+
+def block_by_block(op: Op, case: Case, axis: int, found: Blocks) -> Array | None:
+    """The output, computed as nodes of so many indices; None where something is read that is not there."""
+    node, inputs = case.node, given_to(case)
+    attrs = op.part(node, axis, found.size)
+    if isinstance(attrs, str):
+        return None
+    small = node.replace(
+        attrs=Copy() if attrs is None else attrs,
+        inputs=[
+            sized(t, found.read[i], found.extent) if t is not None and i in found.read else t
+            for i, t in enumerate(node.inputs)
+        ],
+        outputs=[sized(node.output, axis, found.size)],
+    )
+    assert ops.infer(small) == (small.output.shape,)
+    made = []
+    for number in range(node.output.shape[axis] // found.size):
+        first = number * found.stride + found.first
+        parts = list(inputs)
+        for index, place in found.read.items():
+            data = parts[index]
+            assert data is not None
+            parts[index] = stretched(data, place, first, first + found.extent - 1, found.outside[index])
+            if parts[index] is None:
+                return None
+        made.append(ops.evaluate(small, parts)[0])
+    return np.concatenate(made, axis)
+
+
+def compared(op: Op, case: Case, least: int) -> int:
+    """How many axes of the output could be taken apart into so many blocks; all are compared."""
+    node, tried = case.node, 0
+    space = op.iteration(node)
+    if isinstance(space, str) or len(node.outputs) != 1 or op.carried:
+        return 0
+    for axis, size in enumerate(node.output.shape):
+        found = blocks(node, space, axis, least)
+        if size < least or isinstance(found, str) or not found.read:
+            continue
+        if any(node.input(index).is_constant for index in found.read):
+            continue
+        with np.errstate(all="ignore"):
+            whole, made = ops.evaluate(node, given_to(case))[0], block_by_block(op, case, axis, found)
+        if made is not None:
+            # Where float padding is left out of a sum, a zero's sign may differ.
+            np.testing.assert_array_equal(made, whole, f"axis {axis} of {node.attrs}, {found}")
+            tried += 1
+    return tried
+
+
+@pytest.mark.parametrize("op", ops.OPS, ids=lambda op: op.name)
+def test_blocks_of_an_output_are_the_output(op: Op) -> None:
+    tried = 0
+
+    @given(strategy_of(op.name))
+    @settings(max_examples=200, deadline=None)
+    def check(case: Case) -> None:
+        nonlocal tried
+        tried += compared(op, case, 2)
+
+    check()
+    assert (tried == 0) == (op.name in NEVER)
