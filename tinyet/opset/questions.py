@@ -84,7 +84,9 @@ def monotone(op: Op, node: Node) -> bool:
         return False
     read = space.inputs[0]
     # What stands beyond the ends is a value of its own, if nothing greater or less is there to be selected.
-    return read is not None and (read.outside in (None, "edge") or any(_many(space, a) for a in read.axes))
+    return read is not None and (
+        read.outside is None or isinstance(read.outside, str) or any(_many(space, a) for a in read.axes)
+    )
 
 
 def _many(space: Iteration, axis: AxisMap) -> bool:

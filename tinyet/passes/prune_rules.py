@@ -373,7 +373,7 @@ class _Reader:
 
     def adds(self) -> bool:
         """Whether attributes say how many channels are added to those of the inputs, which are made of none of them."""
-        repeats = any(read is not None and read.outside == "edge" for read in self.space.inputs)
+        repeats = any(read is not None and isinstance(read.outside, str) for read in self.space.inputs)
         return self.says(Role.PER_AXIS) and not repeats
 
     def pairs(self, read: AxisMap, written: AxisMap, size: int, count: int) -> tuple[Index, Index] | None:
