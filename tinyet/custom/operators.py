@@ -19,7 +19,7 @@ from tinyet import ops
 from tinyet.custom.form import Form, kernel_of, no_macs
 from tinyet.errors import ModelError, UnsupportedShape, UsageError
 from tinyet.ir import Array, DType, Node, Shape
-from tinyet.opset import Op, mixing, opaque
+from tinyet.opset import Iteration, Nest, Op, broadcast, opaque, operand, parameters
 from tinyet.opset.custom import CallSite, CustomAttrs, site_of
 
 OutputQuant = Literal["own", "same"] | tuple[float, int]
@@ -59,6 +59,15 @@ def named(code: str) -> CustomOp | None:
         ),
         None,
     )
+
+
+def iterate_pointwise(node: Node) -> Iteration | str:
+    """The other inputs are parameters."""
+    if node.input(0).shape != node.output.shape:
+        return f"{node.op} changes the shape"
+    nest = Nest()
+    places = nest.all_parallel(node.output.shape)
+    return nest.iteration([broadcast(node.input(0), places), *parameters(node, nest)], [operand(*places)])
 
 
 def custom_op(
@@ -119,7 +128,7 @@ def custom_op(
         check=lambda node: _complaint(node, forms),
         products=lambda node: macs(site_of(node)),
         inplace=inplace,
-        iteration=mixing(lambda _node: ()) if pointwise else opaque,
+        iteration=iterate_pointwise if pointwise else opaque,
     )
     ops.register(op)
     found = CustomOp(torch_name, op, output if int8 is not None else None)

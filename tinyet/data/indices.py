@@ -16,23 +16,15 @@ import numpy.typing as npt
 
 from tinyet.errors import DataError
 from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType
-from tinyet.ops import evaluate
+from tinyet.ops import evaluate, op_of
 from tinyet.ops.cast import Cast
-from tinyet.ops.concat import Concat
 from tinyet.ops.copy import Copy
 from tinyet.ops.embedding import Embedding
-from tinyet.ops.expand import Expand
-from tinyet.ops.flip import Flip
 from tinyet.ops.pad import Pad
-from tinyet.ops.permute import Permute
-from tinyet.ops.reshape import Reshape
-from tinyet.ops.slice import Slice
-from tinyet.ops.unfold import Unfold
 from tinyet.ops.where import Where
+from tinyet.opset import moves
 
 _WHOLE = (DType.INT8, DType.INT16, DType.INT32, DType.UINT8)
-_MOVERS = (Cast, Concat, Copy, Expand, Flip, Pad, Permute, Reshape, Slice, Unfold)
-"""Operators that pass indices on unchanged. Operators that compute with them (a clamp, say) give others."""
 
 Numbered = list[npt.NDArray[np.int32]]
 """For each element of a value which element of the caller's inputs it is, all counted through from 1, and 0 for none;
@@ -61,7 +53,7 @@ def _moved(node: Node, numbered: Mapping[Tensor, Numbered]) -> Numbered:
     inputs = [numbered.get(t, [np.zeros(t.shape, np.int32)]) for t in node.inputs if t is not None]
     if isinstance(node.attrs, Where):
         return [np.broadcast_to(each, node.output.shape) for side in inputs[1:] for each in side]
-    if not isinstance(node.attrs, _MOVERS):
+    if not isinstance(node.attrs, Cast) and not moves(op_of(node), node):
         return []
     attrs = Copy() if isinstance(node.attrs, Cast) else node.attrs
     if isinstance(attrs, Pad):

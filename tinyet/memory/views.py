@@ -16,9 +16,7 @@ import numpy as np
 
 from tinyet.ir import Array, DType, Node, Tensor
 from tinyet.ops.copy import Copy
-from tinyet.ops.pad import Pad
-from tinyet.ops.slice import Slice
-from tinyet.opset import Op
+from tinyet.opset import Op, moves
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ def views(node: Node, op: Op) -> tuple[View, ...] | None:
         return None
     if op.view:
         return (View(0, 0, inputs[0][0], 0, node.output.type.bytes),)
-    if not op.same_scale or not _may_move(node, inputs):
+    if not op.same_scale or not _may_move(op, node, inputs):
         return None
     trials = _trials(node, op)
     if len(inputs) == 1:
@@ -54,10 +52,10 @@ def views(node: Node, op: Op) -> tuple[View, ...] | None:
     return _back_to_back(node, inputs, trials)
 
 
-def _may_move(node: Node, inputs: Sequence[tuple[int, Tensor]]) -> bool:
+def _may_move(op: Op, node: Node, inputs: Sequence[tuple[int, Tensor]]) -> bool:
     """Whether the sizes allow one of the two forms, so that no large window or sum is tried out for nothing."""
     given, made = sum(t.type.count for _, t in inputs), sum(t.type.count for t in node.outputs)
-    return given == made or (isinstance(node.attrs, Slice | Pad) and made < given)
+    return given == made or (made < given and moves(op, node))
 
 
 _SIGNALLING = np.uint32(0x7F800001).view(np.float32)

@@ -204,6 +204,7 @@ OP = Op(
     reduce_tiles=reduce_tiles,
     check=check,
     same_scale=True,
+    rounds=lambda _node: True,
     kernels=(
         *library_kernels(
             "tinyet_adaptive_avg_pool2d",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared import reduction
 from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import Call, CostModel, Iteration, Kernel, Op, Struct, library_call
+from tinyet.opset import AXIS, Call, CostModel, Iteration, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class ArgMax(Attrs):
     """inputs: x int8, int16 or float32; output: int32 indices along `axis`, which stays only with `keepdims`."""
 
     name: ClassVar[str] = "argmax"
-    axis: int
+    axis: int = field(metadata=AXIS)
     keepdims: bool = False
 
 

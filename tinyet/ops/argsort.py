@@ -5,7 +5,7 @@ counts as greater than any number."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
+from tinyet.opset import AXIS, Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 _DTYPES = (DType.INT8, DType.INT16, DType.FLOAT32, DType.INT32)
 
@@ -24,7 +24,7 @@ class ArgSort(Attrs):
     """inputs: x int8, int16, int32 or float32; output: int32, the first `count` places along `axis`."""
 
     name: ClassVar[str] = "argsort"
-    axis: int
+    axis: int = field(metadata=AXIS)
     count: int
     descending: bool
 

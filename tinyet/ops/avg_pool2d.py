@@ -193,6 +193,7 @@ OP = Op(
     reduce_tiles=reduce_tiles,
     check=check,
     same_scale=True,
+    rounds=lambda _node: True,
     kernels=with_cost_models(
         (
             *library_kernels(

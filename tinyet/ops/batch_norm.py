@@ -10,7 +10,7 @@ int16: the same with weights of 16 bits (up to 32767), biases of 31 and sums of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from tinyet.ops.shared.cost_models import Parts, outputs
 from tinyet.ops.shared.integers import check_activations
 from tinyet.ops.shared.shapes import around_axis
 from tinyet.opset import (
+    AXIS,
     Call,
     Constant,
     CostModel,
@@ -53,7 +54,7 @@ class BatchNorm(Attrs):
     """
 
     name: ClassVar[str] = "batch_norm"
-    axis: int
+    axis: int = field(metadata=AXIS)
     clamp: tuple[float, float] = NO_CLAMP
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.movement import MOVABLE, check_rearranged
 from tinyet.ops.shared.shapes import expect_axis
 from tinyet.opset import (
+    AXIS,
     AccessOrder,
     Arg,
     Call,
@@ -43,7 +44,7 @@ class Concat(Attrs):
     """inputs: one or more tensors whose shapes differ along `axis` only."""
 
     name: ClassVar[str] = "concat"
-    axis: int
+    axis: int = field(metadata=AXIS)
 
 
 def attrs_of(node: Node) -> Concat:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from tinyet.ops.shared.access_orders import Walk, of_input, pixel_bytes
 from tinyet.ops.shared.cost_models import Parts, outputs
 from tinyet.ops.shared.window import MAX_REACH, Window, expect_window, zero_of
 from tinyet.opset import (
+    GROUPS,
     AccessOrder,
     Call,
     Constant,
@@ -58,7 +59,7 @@ class ConvTranspose2d(Window):
     name: ClassVar[str] = "conv_transpose2d"
     out_pad_h: int = 0
     out_pad_w: int = 0
-    groups: int = 1
+    groups: int = field(default=1, metadata=GROUPS)
     clamp: tuple[float, float] = NO_CLAMP
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
-from tinyet.opset import Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
+from tinyet.opset import AXIS, Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class CumSum(Attrs):
     """inputs: x. Output: the sum of the elements along `axis` up to and with each one."""
 
     name: ClassVar[str] = "cumsum"
-    axis: int
+    axis: int = field(metadata=AXIS)
 
 
 def attrs_of(node: Node) -> CumSum:

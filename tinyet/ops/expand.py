@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
-from tinyet.opset import Op, elementwise
+from tinyet.opset import SHAPE, Op, elementwise
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Expand(Attrs):
     """inputs: x; output: x broadcast to `shape` by numpy's rules."""
 
     name: ClassVar[str] = "expand"
-    shape: Shape
+    shape: Shape = field(metadata=SHAPE)
 
 
 def attrs_of(node: Node) -> Expand:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
-from tinyet.opset import Iteration, Nest, Op, operand
+from tinyet.opset import AXES, Iteration, Nest, Op, operand
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Flip(Attrs):
     """inputs: x. Output: the last first along each of `axes`, which rise."""
 
     name: ClassVar[str] = "flip"
-    axes: tuple[int, ...]
+    axes: tuple[int, ...] = field(metadata=AXES)
 
 
 def attrs_of(node: Node) -> Flip:

@@ -7,7 +7,7 @@ A place below 0 counts from the end; one outside takes the nearest there is, so 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.movement import MOVABLE
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
+from tinyet.opset import AXIS, Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 _LEAST_ROW = 8
 """Bytes of a row that is worth a memcpy."""
@@ -31,7 +31,7 @@ class Gather(Attrs):
     which takes an element for each of its own."""
 
     name: ClassVar[str] = "gather"
-    axis: int
+    axis: int = field(metadata=AXIS)
 
 
 def attrs_of(node: Node) -> Gather:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from tinyet.numerics import Float64, Int64, dequantize, float32, requantize
 from tinyet.ops.shared import broadcast
 from tinyet.ops.shared.counting import Parts
 from tinyet.opset import (
+    AXIS,
     Call,
     Constant,
     CostModel,
@@ -62,7 +63,7 @@ class LayerNorm(Attrs):
     """
 
     name: ClassVar[str] = "layer_norm"
-    axis: int
+    axis: int = field(metadata=AXIS)
     epsilon: float = 1e-5
 
 

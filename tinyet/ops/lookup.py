@@ -9,7 +9,7 @@ byte - 128, as with inputs divided by 255, no table is stored: the byte's highes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from tinyet.ops.shared.integers import check_activations
 from tinyet.ops.shared.shapes import around_axis
 from tinyet.ops.shared.table import table_kernel
 from tinyet.opset import (
+    AXIS,
     ONE,
     Call,
     Constant,
@@ -51,7 +52,7 @@ class Lookup(Attrs):
     as int8 has it always, the row is for all elements. The output is int8, int16 or uint8."""
 
     name: ClassVar[str] = "lookup"
-    axis: int
+    axis: int = field(metadata=AXIS)
 
 
 def attrs_of(node: Node) -> Lookup:

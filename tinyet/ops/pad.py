@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -21,6 +21,7 @@ from tinyet.ops.shared.access_orders import in_groups, of_input
 from tinyet.ops.shared.counting import Parts, copied, copied_to
 from tinyet.ops.shared.movement import check_moved
 from tinyet.opset import (
+    PER_AXIS,
     AccessOrder,
     Call,
     CostModel,
@@ -48,7 +49,7 @@ class Pad(Attrs):
     """input: x of any shape. pads: (before, after) in elements, one pair a dimension; value: real number."""
 
     name: ClassVar[str] = "pad"
-    pads: tuple[tuple[int, int], ...]
+    pads: tuple[tuple[int, int], ...] = field(metadata=PER_AXIS)
     mode: PadMode = "constant"
     value: float = 0.0
 

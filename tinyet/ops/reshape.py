@@ -6,13 +6,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import check_rearranged, copy_kernels
-from tinyet.opset import ONE, Index, Iteration, Nest, Op, operand
+from tinyet.opset import ONE, SHAPE, Index, Iteration, Nest, Op, operand
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Reshape(Attrs):
     """inputs: x of any shape; `shape` has as many elements."""
 
     name: ClassVar[str] = "reshape"
-    shape: Shape
+    shape: Shape = field(metadata=SHAPE)
 
 
 def attrs_of(node: Node) -> Reshape:

@@ -455,6 +455,7 @@ OP = Op(
     iteration=iterate,
     check=check_moved,
     same_scale=True,
+    rounds=lambda node: attrs_of(node).mode != "nearest",
     part=part,
     kernels=KERNELS,
 )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
 from tinyet.ops.shared.shapes import expect_axis
-from tinyet.opset import Iteration, Nest, Op, operand
+from tinyet.opset import AXIS, START, STOP, Iteration, Nest, Op, operand
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Slice(Attrs):
     """
 
     name: ClassVar[str] = "slice"
-    axis: int
-    start: int
-    stop: int
+    axis: int = field(metadata=AXIS)
+    start: int = field(metadata=START)
+    stop: int = field(metadata=STOP)
     step: int = 1
 
 

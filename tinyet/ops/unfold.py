@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
 from tinyet.ops.shared.shapes import expect_axis
-from tinyet.opset import Iteration, Nest, Op, operand
+from tinyet.opset import AXIS, Iteration, Nest, Op, operand
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Unfold(Attrs):
     """
 
     name: ClassVar[str] = "unfold"
-    axis: int
+    axis: int = field(metadata=AXIS)
     size: int
     step: int = 1
     dilation: int = 1

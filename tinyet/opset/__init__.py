@@ -41,6 +41,7 @@ from tinyet.opset.iteration import (
     Operand,
     Outside,
     Spans,
+    broadcast,
     elementwise,
     everything,
     mixing,
@@ -61,13 +62,22 @@ from tinyet.opset.kernel import (
 )
 from tinyet.opset.op import Op, Reference, no_complaint
 from tinyet.opset.over_time import TimeAxes, TimeRule, time_rule
+from tinyet.opset.questions import described, follows, monotone, moves, pointwise
+from tinyet.opset.roles import AXES, AXIS, GROUPS, PER_AXIS, SHAPE, START, STOP, Role, reordered, roles
 from tinyet.opset.rule import complaints, tensor_complaint
 from tinyet.opset.tiles import ReduceTiles, TileMap, has_rows, tile_node
 
 __all__ = [
+    "AXES",
+    "AXIS",
     "DENSE",
+    "GROUPS",
     "NO_LAYOUTS",
     "ONE",
+    "PER_AXIS",
+    "SHAPE",
+    "START",
+    "STOP",
     "WIDTH",
     "AccessOrder",
     "AccessOrders",
@@ -105,6 +115,7 @@ __all__ = [
     "ReduceTiles",
     "Reference",
     "Refuse",
+    "Role",
     "ScratchArg",
     "Spans",
     "StateArg",
@@ -115,19 +126,27 @@ __all__ = [
     "accept_all",
     "attribute_complaints",
     "blocks",
+    "broadcast",
     "complaints",
     "delegate_name",
+    "described",
     "elementwise",
     "everything",
+    "follows",
     "has_rows",
     "library_call",
     "library_kernels",
     "mixing",
+    "monotone",
+    "moves",
     "no_complaint",
     "only_strides",
     "opaque",
     "operand",
     "parameters",
+    "pointwise",
+    "reordered",
+    "roles",
     "signature",
     "tensor_complaint",
     "tile_map",

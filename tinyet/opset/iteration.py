@@ -114,12 +114,15 @@ class Iteration:
     """inputs, outputs: in the node's order; None for an input that is absent.
 
     whole: inputs on all elements of which every element of the output depends beyond what the map says, and how.
+    ordered: the results may depend on the order in which the indices of reduced dimensions are taken: that of the
+    first input's axes, from the first index to the last. Sums of floats do.
     """
 
     dims: tuple[Dim, ...]
     inputs: tuple[Operand | None, ...]
     outputs: tuple[Operand, ...]
     whole: Mapping[int, str]
+    ordered: bool = True
 
     def kind(self, dim: int) -> Kind:
         return self.dims[dim].kind
@@ -164,8 +167,10 @@ class Nest:
         inputs: Sequence[Operand | None],
         outputs: Sequence[Operand],
         whole: Mapping[int, str] | None = None,
+        *,
+        ordered: bool = True,
     ) -> Iteration:
-        return Iteration(tuple(self._dims), tuple(inputs), tuple(outputs), whole or {})
+        return Iteration(tuple(self._dims), tuple(inputs), tuple(outputs), whole or {}, ordered)
 
 
 # ---------------------------------------------------------------- common forms

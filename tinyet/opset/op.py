@@ -15,6 +15,10 @@ Part = Callable[[Node, int, int], Attrs | str | None]
 Reference = Callable[[Node, Sequence[Array | None]], tuple[Array, ...]]
 
 
+def exact(node: Node) -> bool:
+    return False
+
+
 def no_complaint(node: Node) -> str | None:
     return None
 
@@ -39,6 +43,7 @@ class Op:
     products:   multiply-accumulates of one inference, of an operator that is no contraction of two operands.
     inplace:    inputs that an output of the same byte size may overwrite while they are read.
     same_scale: the integer form moves or selects values only: every input and output has the same quantization.
+    rounds:     whether the integer form of a node of one scale rounds, as averages do, where the float form does not.
     view:       the bytes do not change at all: the output is its input under another shape.
     bias:       index of the input that the integer form wants as int32 with scale = scale(input 0) *
                 scale(weight), and of that weight, or None.
@@ -62,6 +67,7 @@ class Op:
     products: Callable[[Node], int] | None = None
     inplace: tuple[int, ...] = ()
     same_scale: bool = False
+    rounds: Callable[[Node], bool] = exact
     view: bool = False
     bias: tuple[int, int] | None = None
     carried: tuple[int, ...] = ()

@@ -10,19 +10,10 @@ import numpy as np
 
 from tinyet.ir import Node, QuantParams, constant
 from tinyet.ops import avg_pool2d
-from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.mean import Mean
-from tinyet.ops.resize import Resize
 from tinyet.passes.rewrite import Names
-
-
-def rounds(node: Node) -> bool:
-    """Whether the integer form keeps its input's scale but rounds where the float operator does not."""
-    if isinstance(node.attrs, Resize):
-        return node.attrs.mode != "nearest"
-    return isinstance(node.attrs, AdaptiveAvgPool2d | AvgPool2d)
 
 
 def as_sums(node: Node, names: Names) -> Node | None:

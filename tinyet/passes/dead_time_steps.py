@@ -6,13 +6,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tinyet.ir import Graph, Node, Tensor, TensorType
-from tinyet.ops.concat import Concat
-from tinyet.ops.permute import Permute
+from tinyet.ir import Attrs, Graph, Node, Tensor, TensorType
+from tinyet.ops import op_of
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.shared.recurrent import Recurrent
 from tinyet.ops.slice import Slice
+from tinyet.opset import described, moves
 from tinyet.passes.dead_code import eliminate_dead_code
 from tinyet.passes.edit import Edit, settle
 from tinyet.passes.rewrite import Names, only_consumer
@@ -20,8 +20,12 @@ from tinyet.passes.rewrite import Names, only_consumer
 _TIME = 1
 """The axis of the steps in a recurrent layer's input and output."""
 
-_MOVERS = (Concat, Permute, Requantize, Reshape)
-"""Operators that may stand between a layer and a slice of its output, because they treat each step alone."""
+
+def _moves(node: Node) -> bool:
+    """Whether a node may stand between a layer and a slice of its output, because it treats each step alone."""
+    if isinstance(node.attrs, Slice):
+        return False
+    return isinstance(node.attrs, Requantize) or moves(op_of(node), node)
 
 
 def last_steps(graph: Graph) -> Graph:
@@ -38,7 +42,7 @@ def last_steps(graph: Graph) -> Graph:
     def shorten(edit: Edit, node: Node) -> bool:
         return _shorten(edit, node, names)
 
-    settle(edit, (_last_state, take_first, shorten), through=_MOVERS)
+    settle(edit, (_last_state, take_first, shorten), through=_moves)
     graph = eliminate_dead_code(edit.graph())
     return graph.replace(nodes=[_without_sequence(graph, node) for node in graph.nodes])
 
@@ -59,10 +63,10 @@ def _last_state(edit: Edit, node: Node) -> bool:
 def _take_first(edit: Edit, node: Node, names: Names) -> bool:
     """Slice(move(y)) → move(Slice(y)), if the moved value has no other reader."""
     above = edit.producer(node.input(0)) if isinstance(node.attrs, Slice) else None
-    if above is None or not isinstance(node.attrs, Slice) or not isinstance(above.attrs, _MOVERS):
+    if above is None or not isinstance(node.attrs, Slice) or not _moves(above):
         return False
-    axis = _axis_above(above, node.attrs.axis)
-    if axis is None or not _is_of_recurrent(edit, node.input(0)):
+    axis, attrs = _axis_above(above, node.attrs.axis), _of_steps(above, node)
+    if axis is None or attrs is None or not _is_of_recurrent(edit, node.input(0)):
         return False
     slices, parts = [], []
     for index in range(len(above.inputs)):
@@ -70,7 +74,6 @@ def _take_first(edit: Edit, node: Node, names: Names) -> bool:
         shape = (*x.shape[:axis], node.output.shape[node.attrs.axis], *x.shape[axis + 1 :])
         parts.append(Tensor(names.fresh(f"{x.name}_part"), replace(x.type, shape=shape)))
         slices.append(Node(replace(node.attrs, axis=axis), (x,), (parts[-1],), node.origins))
-    attrs = Reshape(node.output.shape) if isinstance(above.attrs, Reshape) else above.attrs
     edit.replace({node: (*slices, above.replace(attrs=attrs, inputs=parts, outputs=node.outputs)), above: ()})
     return True
 
@@ -85,19 +88,29 @@ def _is_of_recurrent(edit: Edit, tensor: Tensor) -> bool:
     node = edit.producer(tensor)
     if node is None or _is_sequence(node, tensor):
         return node is not None
-    if not isinstance(node.attrs, _MOVERS) or only_consumer(edit, tensor) is None:
+    if not _moves(node) or only_consumer(edit, tensor) is None:
         return False
     return all(_is_of_recurrent(edit, t) for t in node.inputs if t is not None)
 
 
 def _axis_above(node: Node, axis: int) -> int | None:
-    """The axis of a mover's input that corresponds to an axis of its output; None if there is none."""
-    attrs = node.attrs
-    if isinstance(attrs, Permute):
-        return attrs.order[axis]
-    if isinstance(attrs, Reshape):
+    """The axis of a mover's inputs that corresponds to an axis of its output; None if there is none."""
+    if op_of(node).view:
         return _same_axis(node.output.shape, axis, node.input(0).shape)
-    return None if isinstance(attrs, Concat) and attrs.axis == axis else axis
+    space = described(op_of(node), node)
+    if space is None:
+        return None
+    written = space.outputs[0].axes[axis]
+    found = set[int | None]()
+    for read, tensor in zip(space.inputs, node.inputs, strict=True):
+        if read is not None and tensor is not None:
+            sizes = zip(read.axes, tensor.shape, strict=True)
+            alike = (
+                a for a, (r, size) in enumerate(sizes) if r == written and size == node.output.shape[axis]
+            )
+            found.add(next(alike, None))
+    (same, *others) = found
+    return None if others else same
 
 
 def _same_axis(shape: tuple[int, ...], axis: int, other: tuple[int, ...]) -> int | None:
@@ -105,6 +118,13 @@ def _same_axis(shape: tuple[int, ...], axis: int, other: tuple[int, ...]) -> int
     before = math.prod(shape[:axis])
     fits = [i for i in range(len(other)) if other[i] == shape[axis] and math.prod(other[:i]) == before]
     return fits[0] if fits else None
+
+
+def _of_steps(node: Node, part: Node) -> Attrs | None:
+    """A mover's attributes for the steps that a slice of its output takes."""
+    assert isinstance(part.attrs, Slice)
+    attrs = op_of(node).part(node, part.attrs.axis, part.output.shape[part.attrs.axis])
+    return None if isinstance(attrs, str) else attrs
 
 
 def _shorten(edit: Edit, node: Node, names: Names) -> bool:

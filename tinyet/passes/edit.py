@@ -8,7 +8,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 
-from tinyet.ir import Attrs, Graph, Node, Tensor
+from tinyet.ir import Graph, Node, Tensor
 
 Key = tuple[int, ...]
 
@@ -73,10 +73,10 @@ class Edit:
         """The nodes as they are now, in order."""
         return [self._nodes[key] for key in sorted(self._nodes)]
 
-    def changed(self, through: tuple[type[Attrs], ...] = ()) -> list[Node]:
+    def changed(self, through: Callable[[Node], bool]) -> list[Node]:
         """The nodes for which there may be more to do than when this was last asked: new ones; producers of tensors
         whose readers have changed, and their only reader now; readers of tensors whose producers have changed.
-        Readers behind operators of the kinds `through` count as readers of such a tensor."""
+        Readers behind nodes that `through` holds of count as readers of such a tensor."""
         found: dict[Node, None] = {}
         for tensor in (*self._made, *self._read):
             if tensor in self._producer:
@@ -86,7 +86,7 @@ class Edit:
         while tensors:
             for reader in self._consumers.get(tensors.pop(), ()):
                 found[reader] = None
-                if isinstance(reader.attrs, through):
+                if through(reader):
                     tensors += [t for t in reader.outputs if t not in seen]
                     seen.update(reader.outputs)
         self._made.clear()
@@ -110,13 +110,13 @@ Step = Callable[[Edit, Node], bool]
 """Changes the graph at a node, or says that there is nothing to do."""
 
 
-def settle(edit: Edit, *rounds: Sequence[Step], through: tuple[type[Attrs], ...] = ()) -> None:
+def settle(edit: Edit, *rounds: Sequence[Step], through: Callable[[Node], bool] = lambda _: False) -> None:
     """Apply the steps until none has anything to do: always the first step that has, at the first node where one has,
     as if each search began anew at the top; steps of a later round only when nothing is left for the earlier ones.
 
     A node is visited again when a change comes near (`Edit.changed`). So a step's work at a node may depend on the
     producers of its inputs, on the readers of its outputs, on whether it is the only reader of an input, and, for
-    these, on the nodes above it behind operators of the kinds `through`.
+    these, on the nodes above it behind nodes that `through` holds of.
     """
     # The number only keeps nodes from being compared: no two that are there have one key.
     numbers = itertools.count()

@@ -34,7 +34,7 @@ from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
 from tinyet.passes.edit import Edit, settle
 from tinyet.passes.fuse_clamp import clamp_of, compose, with_clamp
-from tinyet.passes.rewrite import MONOTONE, all_origins, chain_above, with_quant
+from tinyet.passes.rewrite import all_origins, chain_above, is_monotone, with_quant
 
 FREE_SCALE = (
     Add, BatchNorm, Clamp, Conv2d, ConvTranspose2d, Div, Linear, MatMul, Mean, Mul, PRelu, Quantize,
@@ -46,7 +46,7 @@ FREE_SCALE = (
 def fold_requantize(graph: Graph) -> Graph:
     """Drop nodes that change nothing, and let producers write the requested scale, as long as any can."""
     edit = Edit(graph)
-    settle(edit, (_drop, _into_producer), through=(*MONOTONE, Dequantize))
+    settle(edit, (_drop, _into_producer), through=lambda n: isinstance(n.attrs, Dequantize) or is_monotone(n))
     return edit.graph()
 
 

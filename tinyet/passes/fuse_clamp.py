@@ -16,7 +16,7 @@ Bounds = tuple[float, float]
 
 
 def fuse_clamp(graph: Graph) -> Graph:
-    """Each Clamp goes into the operator that computes its input, also across MONOTONE operators.
+    """Each Clamp goes into the operator that computes its input, also across monotone operators.
 
     Exact: in int8 it is done only where the scale stays, and then one range of integers inside another is
     again a range of integers. An int8 Clamp that keeps the scale and cuts nothing off disappears wherever it

@@ -12,10 +12,9 @@ from tinyet.ops.concat import Concat
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.pad import Pad
 from tinyet.ops.quantize import Quantize
-from tinyet.passes.averages import rounds
 from tinyet.passes.dead_code import eliminate_dead_code
 from tinyet.passes.edit import Edit, settle
-from tinyet.passes.rewrite import MONOTONE, Names, common_quantize
+from tinyet.passes.rewrite import Names, common_quantize, is_monotone
 
 
 def keep_integers(graph: Graph) -> Graph:
@@ -40,7 +39,7 @@ def keep_integers(graph: Graph) -> Graph:
 
 
 def _sink_dequantize(graph: Edit, node: Node, names: Names) -> bool:
-    if not op_of(node).same_scale or rounds(node):
+    if not op_of(node).same_scale or op_of(node).rounds(node):
         return False
     if len(node.outputs) != 1 or node.output.dtype is not DType.FLOAT32:
         return False
@@ -99,7 +98,7 @@ def _hoist_over_concat(graph: Edit, node: Node, names: Names) -> bool:
 
 
 def _hoist_over_mover(graph: Edit, node: Node, names: Names) -> bool:
-    if not isinstance(node.attrs, MONOTONE) or node.output.dtype is not DType.FLOAT32:
+    if not is_monotone(node) or node.output.dtype is not DType.FLOAT32:
         return False
     x, quantizers = node.input(0), common_quantize(graph, node.output)
     producer = graph.producer(x)

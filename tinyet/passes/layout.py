@@ -19,11 +19,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tinyet.ir import Graph, Node, Tensor
+from tinyet.ops import op_of
 from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.linear import Linear
 from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
-from tinyet.passes.layout_domains import POINTWISE, Frame, Label, Layout, canonical, frame_of
+from tinyet.opset import pointwise
+from tinyet.passes.layout_domains import Frame, Label, Layout, canonical, frame_of
 
 Labels = Mapping[Node, Label]
 
@@ -78,7 +80,7 @@ class Problem:
                 self.linears[node] = found[0]
                 frozen.update((node, *found[1]))
         for node in graph.nodes:
-            frame = None if node in frozen else frame_of(node)
+            frame = None if node in frozen or isinstance(node.attrs, Permute) else frame_of(node)
             if frame is not None:
                 self.frames[node] = frame
         self.roots: dict[Tensor, tuple[Tensor, Use]] = {}
@@ -169,7 +171,7 @@ def linears_behind(graph: Graph, node: Node) -> tuple[tuple[Node, ...], tuple[No
         if tensor in graph.outputs or not consumers:
             return None
         for consumer in consumers:
-            if isinstance(consumer.attrs, POINTWISE):
+            if pointwise(op_of(consumer), consumer):
                 between.append(consumer)
                 reached.append(consumer.output)
             elif isinstance(consumer.attrs, Linear | DynamicLinear) and consumer.input(1).is_constant:
@@ -280,27 +282,37 @@ class _Search:
 
 
 def _proposals(problem: Problem) -> list[dict[Node, Label]]:
-    """For each fixed end of a value, the labels under which that end's order spreads without a conversion."""
+    """For each end of a value that is fixed, and then for those that are as good as that, the labels under which the
+    order that it has in the graph spreads without a conversion."""
     found: dict[tuple[tuple[int, Label], ...], dict[Node, Label]] = {}
     number = {node: index for index, node in enumerate(problem.frames)}
     identity = problem.identity
     reached: set[tuple[Value, Layout]] = set()
-    for value in problem.values:
-        seeds: dict[Layout, None] = {}
-        if value.producer not in problem.frames:
-            seeds[tuple(range(len(value.tensor.shape)))] = None
-        for use in value.uses:
-            if use.node not in problem.frames and use.absorbed is None:
-                seeds[use.on_value(tuple(range(len(use.order))))] = None
-        for seed in seeds:
-            # An order that has come before spreads as it did then.
-            if (value, seed) in reached:
-                continue
-            labels = _spread(problem, value, seed, reached)
-            if any(label != identity[node] for node, label in labels.items()):
-                key = tuple(sorted((number[node], label) for node, label in labels.items()))
-                found.setdefault(key, labels)
+    fixed = [(value, layout) for value in problem.values for layout in _given(value, problem, framed=False)]
+    stiff = [(value, layout) for value in problem.values for layout in _given(value, problem, framed=True)]
+    for value, seed in (*fixed, *stiff):
+        # An order that has come before spreads as it did then.
+        if (value, seed) in reached:
+            continue
+        labels = _spread(problem, value, seed, reached)
+        if any(label != identity[node] for node, label in labels.items()):
+            key = tuple(sorted((number[node], label) for node, label in labels.items()))
+            found.setdefault(key, labels)
     return list(found.values())
+
+
+def _given(value: Value, problem: Problem, *, framed: bool) -> list[Layout]:
+    """The orders that a value has in the graph for its ends: those without a frame, or those whose frame does not take
+    every order."""
+
+    def wanted(node: Node | None) -> bool:
+        frame = None if node is None else problem.frames.get(node)
+        return frame is not None and not frame.free if framed else frame is None
+
+    orders = [use.order for use in value.uses if wanted(use.node) and use.absorbed is None]
+    if wanted(value.producer):
+        orders.insert(0, tuple(range(len(value.tensor.shape))))
+    return list(dict.fromkeys(orders))
 
 
 def _spread(

@@ -25,7 +25,7 @@ from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.shared.integers import INTEGERS
 from tinyet.opset import Op
-from tinyet.passes.averages import as_sums, rounds
+from tinyet.passes.averages import as_sums
 from tinyet.passes.rewrite import Names, common_quantize
 
 MAX_AUTO_CONSTANT = (
@@ -199,7 +199,7 @@ def _build(state: _Lowering, node: Node, outputs: Sequence[Tensor], form: _Form)
     own: list[Tensor] = list(outputs)
     behind: list[Node] = []
     x = inputs[0]
-    if rounds(node) and x is not None and _another_scale(x, own[0]):
+    if op_of(node).rounds(node) and x is not None and _another_scale(x, own[0]):
         summing = as_sums(node, state.names)
         if summing is not None:
             node, inputs = summing, [x, *summing.inputs[1:]]

@@ -21,13 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyet.ir import Array, DType, Graph, Node, Tensor
-from tinyet.ops import evaluate
+from tinyet.ops import evaluate, op_of
 from tinyet.ops.batch_norm import BatchNorm, channels
-from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d, reach
 from tinyet.ops.mul import Mul
-from tinyet.ops.shared.window import pad_image, taps
-from tinyet.passes.prune_rules import DYNAMIC, WEIGHTED, Cut, Flow, Index, Unions, flow_of, groups_of, narrow
+from tinyet.opset import Index as LoopIndex
+from tinyet.opset import described
+from tinyet.opset.iteration import contractions
+from tinyet.passes.prune_rules import Cut, Flow, Index, Product, Unions, Weights, flow_of, narrow
 
 Mask = npt.NDArray[np.bool_]
 
@@ -50,7 +51,8 @@ class Channels:
             flow = flow_of(node, self.axes)
             if flow is not None:
                 self.flows[node] = flow
-                self.axes[node.output] = flow.axis
+                if flow.axis is not None:
+                    self.axes[node.output] = flow.axis
         self._start: dict[Tensor, int] = {}
         count = 0
         for tensor, axis in self.axes.items():
@@ -61,6 +63,11 @@ class Channels:
             for link in flow.links:
                 source = self._start[node.input(link.index)] + link.source
                 unions.join(source, self._start[node.output] + link.target)
+            for product in flow.products:
+                x, other = node.input(product.index), node.input(product.other)
+                if not other.is_constant:
+                    every = np.arange(x.shape[product.axis], dtype=np.intp)
+                    unions.join(self._start[x] + every, self._start[other] + every)
         self._roots = unions.roots()
 
     def groups(self, tensor: Tensor) -> Index:
@@ -86,9 +93,11 @@ def known_channels(found: Channels) -> dict[Tensor, Known]:
     """For each value that has some, the channels that are the same number at every position for every input."""
     known: dict[Tensor, Known] = {}
     for node, flow in found.flows.items():
-        mask = _candidates(node, flow, known)
+        if flow.axis is None:
+            continue
+        mask = _candidates(node, flow, flow.axis, known)
         if mask.any():
-            values = _evaluated(node, found, mask, known)
+            values = _evaluated(node, flow.axis, found, mask, known)
             first = values[:, :1]
             same = (values == first).all(axis=1) & np.isfinite(first[:, 0])
             if (mask & same).any():
@@ -96,41 +105,44 @@ def known_channels(found: Channels) -> dict[Tensor, Known]:
     return known
 
 
-def _candidates(node: Node, flow: Flow, known: Mapping[Tensor, Known]) -> Mask:
+def _candidates(node: Node, flow: Flow, axis: int, known: Mapping[Tensor, Known]) -> Mask:
     """Channels of the output that depend on known channels only; padding may still disturb them."""
-    if isinstance(node.attrs, WEIGHTED):
-        used = read_inputs(node)
-        if node.input(0) in known and (flow.sums or flow.links):
-            unknown = ~known[node.input(0)].mask
-            if isinstance(node.attrs, DYNAMIC):
-                unknown |= known[node.input(0)].values != 0
-            ins, outs = used.shape[1], used.shape[0] // groups_of(node)
-            for group in range(groups_of(node)):
+    weights = flow.weights
+    if weights is not None:
+        used, x = weights.read(node), node.input(0)
+        if x in known and (flow.products or flow.links):
+            unknown = ~known[x].mask
+            if weights.whole:
+                unknown |= known[x].values != 0
+            ins, outs = used.shape[1], used.shape[0] // weights.groups
+            for group in range(weights.groups):
                 used[group * outs : (group + 1) * outs] &= unknown[group * ins : (group + 1) * ins]
         return np.asarray(~used.any(axis=1))
-    mask = np.ones(node.output.shape[flow.axis], np.bool_)
-    if not flow.links:
+    mask = np.ones(node.output.shape[axis], np.bool_)
+    if not (flow.links or flow.bounded):
         return ~mask
-    linked = {link.index for link in flow.links}
+    linked = {*(link.index for link in flow.links), *flow.bounded}
     if any(t is not None and not t.is_constant and i not in linked for i, t in enumerate(node.inputs)):
         mask[:] = False
     for link in flow.links:
         source = known.get(node.input(link.index))
         mask[link.target[~source.mask[link.source]] if source is not None else link.target] = False
     mask[flow.fixed] = False
-    return mask | _absorbed(node, flow, known)
+    return mask | _absorbed(node, flow, axis, known)
 
 
-def read_inputs(node: Node) -> Mask:
-    """(outputs, inputs of its group): whether the one reads the other at all."""
-    weights = node.input(1).array
-    return np.asarray((weights.reshape(len(weights), -1, weights.shape[-1]) != 0).any(axis=1))
-
-
-def _absorbed(node: Node, flow: Flow, known: Mapping[Tensor, Known]) -> Mask:
+def _absorbed(node: Node, flow: Flow, axis: int, known: Mapping[Tensor, Known]) -> Mask:
     """Channels multiplied by 0, which is constant for any other factor."""
-    result = np.zeros(node.output.shape[flow.axis], np.bool_)
-    if isinstance(node.attrs, BatchNorm):
+    result = np.zeros(node.output.shape[axis], np.bool_)
+    space = described(op_of(node), node)
+    if space is not None and len(flow.links) == 1 and contractions(space):
+        # One matrix by another: what a channel of the one is multiplied with makes no difference.
+        (link,) = flow.links
+        x = node.input(link.index)
+        if x in known and len(link.source) == len(result) and node.inputs.count(x) == 1:
+            result[link.target] |= _zeros(x, known)[link.source]
+        return result
+    if isinstance(node.attrs, BatchNorm) and node.attrs.axis == axis:
         if node.output.dtype is not DType.FLOAT32:
             return np.asarray(channels(node).weight == 0)
         # 0 * x is a zero of either sign; only an offset of -0 would show which.
@@ -143,25 +155,31 @@ def _absorbed(node: Node, flow: Flow, known: Mapping[Tensor, Known]) -> Mask:
             zero = tensor.type.zero_point
             if tensor.is_constant:
                 spread = np.broadcast_to(tensor.array == zero, node.output.shape)
-                others = tuple(a for a in range(spread.ndim) if a != flow.axis)
+                others = tuple(a for a in range(spread.ndim) if a != axis)
                 result |= spread.all(axis=others)
             elif tensor in known and len(known[tensor].mask) == len(result):
                 result |= known[tensor].mask & (known[tensor].values == zero)
     return result
 
 
-def _evaluated(node: Node, found: Channels, wanted: Mask, known: Mapping[Tensor, Known]) -> Array:
+def _zeros(tensor: Tensor, known: Mapping[Tensor, Known]) -> Mask:
+    """The channels of a value of which some are known that stand for 0."""
+    quant, of = tensor.type.quant, known[tensor]
+    return np.asarray(of.mask & (of.values == (0 if quant is None else quant.one_zero_point)))
+
+
+def _evaluated(node: Node, axis: int, found: Channels, wanted: Mask, known: Mapping[Tensor, Known]) -> Array:
     """The output by the node's reference, (channels, positions): right for the wanted channels. Unknown inputs, which
     these do not depend on, are 0."""
-    x, axis = node.input(0), found.flows[node].axis
+    x, weights = node.input(0), found.flows[node].weights
     kept: dict[Tensor, Index] = {}
-    if isinstance(node.attrs, WEIGHTED):
+    if weights is not None:
         groups = set(found.groups(node.output)[wanted].tolist())
         kept = found.kept_by(groups, *node.outputs)
-        if groups_of(node) > 1:
+        if weights.groups > 1:
             kept |= found.kept_by(groups, x)
-        elif found.flows[node].sums:
-            read = np.flatnonzero(read_inputs(node)[wanted].any(axis=0))
+        elif found.flows[node].products:
+            read = np.flatnonzero(weights.read(node)[wanted].any(axis=0))
             kept[x] = read if len(read) else np.zeros(1, np.intp)
     small = narrow(node, Cut(found.axes, kept))
     arrays: list[Array | None] = []
@@ -208,16 +226,25 @@ def removable(
     for node in graph.nodes:
         flow = found.flows.get(node)
         linked = set() if flow is None else {link.index for link in flow.links}
-        if flow is not None:
+        if flow is not None and flow.axis is not None:
             stay.update(found.groups(node.output)[flow.fixed].tolist())
         for index, read in enumerate(node.inputs):
             if read is None or read not in found.axes or index in linked:
                 continue
-            if flow is not None and flow.sums and index == 0:
-                shares[node], needed = _shares(node, known.get(read))
-                stay.update(found.groups(read)[needed].tolist())
-            else:
+            products = () if flow is None else flow.products
+            product = next((p for p in products if p.index == index), None)
+            if flow is None or product is None:
                 stay.update(found.groups(read).tolist())
+                continue
+            needed = np.ones(read.shape[product.axis], np.bool_)
+            for factor in (read, node.input(product.other)):
+                if factor in known:
+                    needed &= ~_zeros(factor, known)
+            if flow.weights is not None:
+                shares[node], needed = _shares(node, flow.weights, known.get(read))
+            elif node.input(product.other).is_constant:
+                needed &= _used(node, product)
+            stay.update(found.groups(read)[needed].tolist())
     for tensor in found.axes:
         groups = found.groups(tensor).tolist()
         if not stay.intersection(groups):
@@ -225,36 +252,49 @@ def removable(
     kept = found.kept_by(stay, *found.axes)
     folds = {}
     for node, share in shares.items():
-        if node.input(0) in kept:
+        if node.input(0) in kept and share.any():
             gone = np.ones(share.shape[1], np.bool_)
             gone[kept[node.input(0)]] = False
             folds[node] = share[:, gone].sum(axis=1)
     return kept, folds
 
 
-def _shares(node: Node, known: Known | None) -> tuple[Array, Mask]:
+def _used(node: Node, product: Product) -> Mask:
+    """Which channels a constant multiplies with anything but zeros."""
+    constant = node.input(product.other)
+    zero = (
+        0 if constant.type.quant is None or constant.type.quant.axis is not None else constant.type.zero_point
+    )
+    others = tuple(a for a in range(len(constant.shape)) if a != product.other_axis)
+    return np.asarray((constant.array != zero).any(axis=others))
+
+
+def _shares(node: Node, weights: Weights, known: Known | None) -> tuple[Array, Mask]:
     """(share of each input channel in each output's sum, int64 (outputs, inputs); which inputs must stay).
 
     A share is the same at every position, or the channel must stay: padding makes it differ where a window reads a
     value other than the zero point. Where the input is quantized at run time, its range always includes 0, so that a
     channel of zeros is not missed; any other is.
     """
-    weights = node.input(1).array
-    flat = weights.reshape(len(weights), -1, weights.shape[-1])
+    flat = weights.by_channel(node)
     used = (flat != 0).any(axis=(0, 1))
-    shares = np.zeros((len(weights), len(used)), np.int64)
+    shares = np.zeros((len(flat), len(used)), np.int64)
     if known is None:
-        return shares, np.ones_like(used) if isinstance(node.attrs, DYNAMIC) else used
-    if isinstance(node.attrs, DYNAMIC):
+        return shares, np.ones_like(used) if weights.whole else used
+    if weights.whole:
         return shares, np.asarray(~(known.mask & (known.values == 0)))
     if node.input(0).dtype is DType.FLOAT32:
         finite = np.isfinite(flat).all(axis=(0, 1))
         return shares, np.asarray(used & ~(known.mask & (known.values == 0) & finite))
     at = np.flatnonzero(used & known.mask)
     levels = known.values[at].astype(np.int64) - node.input(0).type.zero_point
+    if op_of(node).bias is None:
+        used[at[levels == 0]] = False
+        return shares, used
     # (patterns of taps inside the image, outputs, channels)
     sums = (
-        np.einsum("pt,otk->pok", _coverage(node).astype(np.int64), flat[:, :, at].astype(np.int64)) * levels
+        np.einsum("pt,otk->pok", _coverage(node, weights).astype(np.int64), flat[:, :, at].astype(np.int64))
+        * levels
     )
     constant = (sums == sums[:1]).all(axis=(0, 1))
     shares[:, at[constant]] = sums[0][:, constant]
@@ -262,21 +302,36 @@ def _shares(node: Node, known: Known | None) -> tuple[Array, Mask]:
     return shares, used
 
 
-def _coverage(node: Node) -> Mask:
+def _coverage(node: Node, weights: Weights) -> Mask:
     """Which taps of the kernel read the image, for each output position that differs in it: (patterns, taps)."""
+    patterns = np.ones((1, 1), np.bool_)
+    for axis in range(len(node.input(weights.index).shape)):
+        if axis not in (weights.out_axis, weights.in_axis):
+            inside = _inside(node, weights, axis)
+            both = patterns[:, None, :, None] & inside[None, :, None, :]
+            patterns = both.reshape(len(patterns) * len(inside), -1)
+    return np.unique(patterns, axis=0)
+
+
+def _inside(node: Node, weights: Weights, axis: int) -> Mask:
+    """(output positions along the image's axis, taps along this axis of the weights): whether a tap reads a pixel."""
+    size, count, taps = node.input(0).shape[axis], node.output.shape[axis], node.input(1).shape[axis]
     a = node.attrs
-    if isinstance(a, Conv2d):
-        _, in_h, in_w, _ = node.input(0).shape
-        _, out_h, out_w, _ = node.output.shape
-        _, kernel_h, kernel_w, _ = node.input(1).shape
-        inside = pad_image(np.ones((1, in_h, in_w, 1), np.bool_), a, 0)
-        views = [v.ravel() for v in taps(inside, a, kernel_h, kernel_w, out_h, out_w)]
-        return np.unique(np.stack(views, axis=1), axis=0)
     if isinstance(a, ConvTranspose2d):
-        _, in_h, in_w, _ = node.input(0).shape
-        _, out_h, out_w, _ = node.output.shape
-        _, kernel_h, kernel_w, _ = node.input(1).shape
-        rows = [reach(out_h, in_h, i, a.stride_h, a.dilation_h, a.pad_top)[1] for i in range(kernel_h)]
-        columns = [reach(out_w, in_w, j, a.stride_w, a.dilation_w, a.pad_left)[1] for j in range(kernel_w)]
-        return np.unique(np.stack([(r[:, None] & c).ravel() for r in rows for c in columns], axis=1), axis=0)
-    return np.ones((1, 1), np.bool_)
+        # Which tap it is that reads a pixel, its iteration leaves open.
+        stride, dilation = ((a.stride_h, a.dilation_h), (a.stride_w, a.dilation_w))[axis - 1]
+        before = (a.pad_top, a.pad_left)[axis - 1]
+        return np.stack([reach(count, size, tap, stride, dilation, before)[1] for tap in range(taps)], axis=1)
+    space = described(op_of(node), node)
+    assert space is not None
+    made, read = space.inputs[weights.index], space.inputs[0]
+    assert made is not None
+    assert read is not None
+    (tap,) = made.axes[axis].dims
+    place = next(place for place in read.axes if tap in place.dims)
+    assert isinstance(place, LoopIndex)
+    dims = (*(dim for dim in place.dims if dim != tap), tap)
+    factor = dict(place.terms)
+    at = np.indices([space.dims[dim].size for dim in dims])
+    found = sum((factor[dim] * each for dim, each in zip(dims, at, strict=True)), np.intp(place.offset))
+    return np.asarray((found >= 0) & (found < size)).reshape(-1, taps)

@@ -14,8 +14,8 @@ from tinyet.ir import DType, Graph, Node, Note, Tensor
 from tinyet.ops import op_of
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.mul import Mul
-from tinyet.passes.prune_analysis import Channels, known_channels, read_inputs, removable
-from tinyet.passes.prune_rules import WEIGHTED, Cut, narrow, touches
+from tinyet.passes.prune_analysis import Channels, known_channels, removable
+from tinyet.passes.prune_rules import Cut, narrow, touches, weights_of
 from tinyet.passes.rewrite import Names
 
 
@@ -33,8 +33,9 @@ def prune_channels(graph: Graph) -> tuple[Graph, tuple[Note, ...]]:
 
 def _begins(node: Node) -> bool:
     """Whether a removal may start here: a filter of zeros, an input that no filter reads, a factor of 0."""
-    if isinstance(node.attrs, WEIGHTED) and node.input(1).is_constant:
-        used = read_inputs(node)
+    weights = weights_of(node)
+    if weights is not None:
+        used = weights.read(node)
         return not (used.any(axis=0).all() and used.any(axis=1).all())
     if isinstance(node.attrs, BatchNorm):
         return bool((node.input(1).array == 0).any())
@@ -66,7 +67,8 @@ def _notes(before: Graph, after: Graph) -> tuple[Note, ...]:
     """The whole in one line, then a line for each layer with weights whose filters or inputs went."""
     removed = []
     for old, new in zip(before.nodes, after.nodes, strict=True):
-        if isinstance(old.attrs, WEIGHTED) and old.input(1).shape != new.input(1).shape:
+        weights = weights_of(old)
+        if weights is not None and old.input(weights.index).shape != new.input(weights.index).shape:
             had, has = (n.input(0).shape[-1] for n in (old, new)), (n.output.shape[-1] for n in (old, new))
             (ins, ins_left), (outs, outs_left) = had, has
             parts = [f"{outs - outs_left} of {outs} filters"] if outs_left < outs else []

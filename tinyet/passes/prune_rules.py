@@ -2,63 +2,37 @@
 """The flow of channels through each operator, and the operator without some of them.
 
 A *channel* is one index of one axis of a tensor, which may be any axis and is followed through permutes and
-reshapes. An operator *links* channels of its inputs with channels of its output: they can only be removed
-together. A convolution or linear layer links nothing; it *sums* the channels of its input.
+reshapes. An operator *links* channels of its inputs with channels of its output: they can only be removed together.
+A layer with weights links nothing; it *sums* the channels of its input.
+
+No operator is named here. Channels are linked where axes are indexed by the same dimensions of the operator's
+iteration, and summed over reduced dimensions that two inputs share. What cannot be said of an operator without some
+channels by its own rule is not a flow.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Tensor, TensorType
 from tinyet.numerics import bias_type
-from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
-from tinyet.ops.add import Add
-from tinyet.ops.amax import Amax
-from tinyet.ops.amin import Amin
-from tinyet.ops.avg_pool2d import AvgPool2d
-from tinyet.ops.batch_norm import BatchNorm
-from tinyet.ops.concat import Concat
-from tinyet.ops.conv2d import Conv2d
-from tinyet.ops.conv_transpose2d import ConvTranspose2d
-from tinyet.ops.div import Div
-from tinyet.ops.dynamic_conv2d import DynamicConv2d
-from tinyet.ops.dynamic_linear import DynamicLinear
-from tinyet.ops.expand import Expand
-from tinyet.ops.linear import Linear
-from tinyet.ops.max_pool2d import MaxPool2d
-from tinyet.ops.maximum import Maximum
-from tinyet.ops.mean import Mean
-from tinyet.ops.minimum import Minimum
-from tinyet.ops.mul import Mul
-from tinyet.ops.pad import Pad
-from tinyet.ops.permute import Permute
-from tinyet.ops.prelu import PRelu
-from tinyet.ops.reshape import Reshape
-from tinyet.ops.resize import Resize
-from tinyet.ops.shared.reduction import Reduce
-from tinyet.ops.slice import Slice
-from tinyet.ops.sub import Sub
-from tinyet.ops.sum import Sum
-from tinyet.opset.custom import CustomAttrs
-from tinyet.passes.layout_domains import POINTWISE
+from tinyet.ops import op_of
+from tinyet.opset import AxisMap, Iteration, Op, Role, Spans, complaints, described, roles
+from tinyet.opset import Index as Sum
+from tinyet.opset.iteration import Kind
 
 Index = npt.NDArray[np.intp]
 """Channels of a tensor, ascending."""
 
 Axes = Mapping[Tensor, int]
 """The channel axis of each value that has one; the others cannot lose anything."""
-
-DYNAMIC = DynamicConv2d | DynamicLinear
-"""Layers whose input is quantized by its range at run time: only a channel that is 0 may go from it."""
-
-WEIGHTED = Conv2d | ConvTranspose2d | Linear | DYNAMIC
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,26 +44,64 @@ class Link:
     target: Index
 
 
+@dataclass(frozen=True)
+class Product:
+    """Input `index` is multiplied with the input `other`, and the products are summed over channels: one on the axis
+    `axis` of the one, `other_axis` of the other.
+
+    whole: the input is quantized by the range of all of it, so that only what is 0 may go.
+    """
+
+    index: int
+    axis: int
+    other: int
+    other_axis: int
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A constant that makes channels of the output, those on its axis `out_axis`, of products with input 0, whose
+    channels are on its axis `in_axis`. groups: runs of channels of both, each for itself."""
+
+    index: int
+    out_axis: int
+    in_axis: int
+    groups: int
+    whole: bool
+
+    def by_channel(self, node: Node) -> Array:
+        """(outputs, taps, inputs of a group)."""
+        weights = np.moveaxis(node.input(self.index).array, (self.out_axis, self.in_axis), (0, -1))
+        return weights.reshape(len(weights), -1, weights.shape[-1])
+
+    def read(self, node: Node) -> npt.NDArray[np.bool_]:
+        """(outputs, inputs of a group): whether the one reads the other at all."""
+        return np.asarray((self.by_channel(node) != 0).any(axis=1))
+
+
 @dataclass(frozen=True, eq=False)
 class Flow:
     """The flow of channels through a node.
 
-    axis: the output's channel axis. sums: input 0 is summed over its channels, each times a constant weight.
-    fixed: channels of the output that must stay. Inputs that have a channel axis, but neither links nor the sum, must
-    stay whole.
+    axis: the output's channel axis, if it has one. products: of inputs whose channels are summed. weights: those that
+    make the output's channels. fixed: channels of the output that must stay. bounded: inputs that make no others.
+    Inputs that have a channel axis, but neither links nor products, must stay whole.
     """
 
-    axis: int
+    axis: int | None
     links: tuple[Link, ...] = ()
-    sums: bool = False
+    products: tuple[Product, ...] = ()
+    weights: Weights | None = None
+    bounded: frozenset[int] = frozenset()
     fixed: Index = field(default_factory=lambda: np.empty(0, np.intp))
 
 
 class Cut:
     """The channels that stay, and the tensors that come of it.
 
-    kept: of each value that loses channels. folds: the term added to the bias of a node, for each of its output
-    channels before the cut. name: of a cut constant.
+    kept: of each value that loses channels. folds: the term added to the bias of a node with weights, for each of its
+    output channels before the cut. name: of a cut constant.
     """
 
     def __init__(
@@ -101,7 +113,7 @@ class Cut:
     ) -> None:
         self.axes = axes
         self.kept = kept
-        self._folds = folds or {}
+        self.folds = folds or {}
         self._name = name
         self._values: dict[Tensor, Tensor] = {}
         self._parts: dict[tuple[Tensor, tuple[tuple[int, bytes], ...]], Tensor] = {}
@@ -142,194 +154,19 @@ class Cut:
             self._parts[key] = Tensor(name or self._name(tensor), type_, np.ascontiguousarray(data))
         return self._parts[key]
 
-    def bias(self, node: Node) -> Tensor | None:
-        """The bias of a weighted node, with the folded terms, for the channels that stay."""
-        bias, fold, name = node.optional_input(2), self._folds.get(node), None
-        if fold is not None and fold.any():
-            weights = node.input(1)
-            assert weights.type.quant is not None
-            if bias is None:
-                type_ = bias_type(weights.shape[0], node.input(0).type, weights.type.quant)
-                bias = Tensor(f"{weights.name}_bias", type_, np.zeros(type_.shape, type_.dtype.numpy))
-            name = self._name(bias)
-            total = bias.array.astype(np.int64) + fold.astype(np.int64)
-            bias = Tensor(name, bias.type, total.astype(bias.dtype.numpy))
-        return None if bias is None else self.part(bias, {0: self.index(node.output)}, name)
-
-
-Rule = Callable[[Node, Axes], "Flow | None"]
-Narrow = Callable[[Node, Cut], tuple[Attrs, Sequence["Tensor | None"]]]
-
-
-def flow_of(node: Node, axes: Axes) -> Flow | None:
-    """None for an operator that needs its inputs whole, or whose channels are not followed."""
-    rule = _rule(node)
-    return None if rule is None or len(node.outputs) != 1 else rule[0](node, axes)
-
-
-def _rule(node: Node) -> tuple[Rule, Narrow] | None:
-    if isinstance(node.attrs, CustomAttrs) and node.attrs.pointwise:
-        return _same, _unchanged
-    return _RULES.get(type(node.attrs))
-
-
-def narrow(node: Node, cut: Cut) -> Node:
-    """The node for tensors without the channels that go; it has a flow."""
-    rule = _rule(node)
-    assert rule is not None
-    attrs, inputs = rule[1](node, cut)
-    return node.replace(attrs=attrs, inputs=inputs, outputs=[cut.value(t) for t in node.outputs])
-
-
-def touches(node: Node, cut: Cut) -> bool:
-    """Whether the node's own tensors lose channels."""
-    return any(t is not None and t in cut.kept for t in (*node.inputs, *node.outputs))
-
-
-def _all(count: int) -> Index:
-    return np.arange(count, dtype=np.intp)
-
-
-def _values(node: Node, cut: Cut) -> list[Tensor | None]:
-    return [None if t is None else cut.value(t) for t in node.inputs]
-
-
-def _unchanged(node: Node, cut: Cut) -> tuple[Attrs, Sequence[Tensor | None]]:
-    return node.attrs, _values(node, cut)
-
-
-def _kept(node: Node, axes: Axes, axis: Callable[[int], int | None]) -> Flow | None:
-    """Every channel of input 0 becomes the same channel of the output, on the axis that `axis` gives."""
-    x = node.input(0)
-    place = axis(axes[x]) if x in axes else None
-    if place is None:
-        return None
-    every = _all(x.shape[axes[x]])
-    return Flow(place, (Link(0, every, every),))
-
-
-# ---------------------------------------------------------------- operators of one input
-
-
-def _same(node: Node, axes: Axes) -> Flow | None:
-    return _kept(node, axes, lambda axis: axis)
-
-
-def _image(node: Node, axes: Axes) -> Flow | None:
-    """Windows over NHWC images."""
-    return _kept(node, axes, lambda axis: 3 if axis == 3 else None)
-
-
-def _permute(node: Node, axes: Axes) -> Flow | None:
-    attrs = node.attrs
-    assert isinstance(attrs, Permute)
-    return _kept(node, axes, attrs.order.index)
-
-
-def _reduce(node: Node, axes: Axes) -> Flow | None:
-    attrs = node.attrs
-    assert isinstance(attrs, Reduce)
-
-    def place(axis: int) -> int | None:
-        if axis in attrs.axes:
-            return None
-        return axis if attrs.keepdims else axis - sum(a < axis for a in attrs.axes)
-
-    return _kept(node, axes, place)
-
-
-def _batch_norm(node: Node, axes: Axes) -> Flow | None:
-    attrs = node.attrs
-    assert isinstance(attrs, BatchNorm)
-    return _kept(node, axes, lambda axis: axis if axis == attrs.axis else None)
-
-
-def _narrow_batch_norm(node: Node, cut: Cut) -> tuple[Attrs, Sequence[Tensor | None]]:
-    kept = cut.index(node.output)
-    return node.attrs, [cut.value(node.input(0)), *(cut.part(node.input(i), {0: kept}) for i in (1, 2))]
-
-
-def _expand(node: Node, axes: Axes) -> Flow | None:
-    before, after = node.input(0).shape, node.output.shape
-
-    def place(axis: int) -> int | None:
-        moved = axis + len(after) - len(before)
-        return moved if after[moved] == before[axis] else None
-
-    return _kept(node, axes, place)
-
-
-def _narrow_shape(node: Node, cut: Cut) -> tuple[Attrs, Sequence[Tensor | None]]:
-    attrs = node.attrs
-    assert isinstance(attrs, Expand | Reshape)
-    return dataclasses.replace(attrs, shape=cut.value(node.output).shape), _values(node, cut)
-
-
-def _pad(node: Node, axes: Axes) -> Flow | None:
-    """Channels that a constant adds are linked to nothing."""
-    attrs, x = node.attrs, node.input(0)
-    assert isinstance(attrs, Pad)
-    if x not in axes:
-        return None
-    before, after = attrs.pads[axes[x]]
-    if min(before, after) < 0 or (attrs.mode != "constant" and max(before, after) > 0):
-        return None
-    every = _all(x.shape[axes[x]])
-    return Flow(axes[x], (Link(0, every, every + before),))
-
-
-def _narrow_pad(node: Node, cut: Cut) -> tuple[Attrs, Sequence[Tensor | None]]:
-    attrs, kept = node.attrs, cut.index(node.output)
-    assert isinstance(attrs, Pad)
-    if kept is not None:
-        axis, pads = cut.axes[node.output], list(attrs.pads)
-        inside = pads[axis][0], pads[axis][0] + node.input(0).shape[axis]
-        pads[axis] = int((kept < inside[0]).sum()), int((kept >= inside[1]).sum())
-        attrs = dataclasses.replace(attrs, pads=tuple(pads))
-    return attrs, _values(node, cut)
-
-
-def _slice(node: Node, axes: Axes) -> Flow | None:
-    attrs, x = node.attrs, node.input(0)
-    assert isinstance(attrs, Slice)
-    if axes.get(x) != attrs.axis:
-        return _same(node, axes)
-    if attrs.step != 1:
-        return None
-    taken = _all(node.output.shape[attrs.axis])
-    return Flow(attrs.axis, (Link(0, taken + attrs.start, taken),))
-
-
-def _narrow_slice(node: Node, cut: Cut) -> tuple[Attrs, Sequence[Tensor | None]]:
-    attrs, kept = node.attrs, cut.index(node.input(0))
-    assert isinstance(attrs, Slice)
-    if kept is not None and cut.axes[node.output] == attrs.axis:
-        start, stop = (int(np.searchsorted(kept, end)) for end in (attrs.start, attrs.stop))
-        attrs = dataclasses.replace(attrs, start=start, stop=stop)
-    return attrs, _values(node, cut)
-
-
-def _reshape(node: Node, axes: Axes) -> Flow | None:
-    """Of the axes of the output the one that ties the fewest channels together."""
-    x = node.input(0)
-    if x not in axes:
-        return None
-    place = np.arange(x.type.count)
-
-    def along(shape: tuple[int, ...], axis: int) -> Index:
-        return np.asarray(place // math.prod(shape[axis + 1 :]) % shape[axis], np.intp)
-
-    source, best = along(x.shape, axes[x]), None
-    most = 0
-    for axis, size in enumerate(node.output.shape):
-        pairs = np.unique(source * size + along(node.output.shape, axis))
-        link = Link(0, (pairs // size).astype(np.intp), (pairs % size).astype(np.intp))
-        groups = Unions(x.shape[axes[x]] + size)
-        groups.join(link.source, link.target + x.shape[axes[x]])
-        count = len(set(groups.roots().tolist()))
-        if count > most:
-            most, best = count, Flow(axis, (link,))
-    return best
+    def bias(self, node: Node, place: int, made_by: int) -> tuple[Tensor | None, str | None]:
+        """The bias of a node with the folded terms, and the name that it is to have if it is a new one."""
+        bias, fold = node.optional_input(place), self.folds.get(node)
+        if fold is None or not fold.any():
+            return bias, None
+        weights = node.input(made_by)
+        assert weights.type.quant is not None
+        if bias is None:
+            type_ = bias_type(len(fold), node.input(0).type, weights.type.quant)
+            bias = Tensor(f"{weights.name}_bias", type_, np.zeros(type_.shape, type_.dtype.numpy))
+        name = self._name(bias)
+        total = bias.array.astype(np.int64) + fold.astype(np.int64)
+        return Tensor(name, bias.type, total.astype(bias.dtype.numpy)), name
 
 
 class Unions:
@@ -356,117 +193,363 @@ class Unions:
         return np.array([self.root(item) for item in range(len(self._parent))], np.intp)
 
 
-# ---------------------------------------------------------------- operators of several inputs
+def touches(node: Node, cut: Cut) -> bool:
+    """Whether the node's own tensors lose channels."""
+    return any(t is not None and t in cut.kept for t in (*node.inputs, *node.outputs))
 
 
-def _elementwise(node: Node, axes: Axes) -> Flow | None:
-    """Operands that broadcast. One with a single index on the channel axis serves all channels and stays."""
-    out = node.output.shape
-    operands = [(i, node.input(i)) for i in range(2) if not node.input(i).is_constant]
-    owners = [(axes[t] + len(out) - len(t.shape), t) for _, t in operands if t in axes]
-    places = [place for place, t in owners if _size(t, place, out) == out[place]]
-    if not places:
+# ---------------------------------------------------------------- flows
+
+
+def flow_of(node: Node, axes: Axes) -> Flow | None:
+    """None for an operator that needs its inputs whole, or whose channels are not followed."""
+    op = op_of(node)
+    if not node.inputs or node.inputs[0] is None or not node.outputs:
         return None
-    place = max(places, key=lambda p: out[p])
-    every, links = _all(out[place]), []
-    for index, tensor in operands:
-        if tensor in axes and axes[tensor] + len(out) - len(tensor.shape) == place:
-            if _size(tensor, place, out) == out[place]:
-                links.append(Link(index, every, every))
-        elif _size(tensor, place, out) != 1:
+    if op.view:
+        return _viewed(node, axes)
+    space = described(op, node)
+    if space is None:
+        return None
+    reader = _Reader(node, space, axes)
+    products = tuple(reader.products())
+    weights = reader.weights()
+    if weights is not None and not reader.takes(weights):
+        return None
+    flows = (
+        [] if len(node.outputs) != 1 else [f for f in map(reader.along, range(len(node.output.shape))) if f]
+    )
+    # Layers make channels of their own, the others pass on those that are least tied together.
+    flows.sort(key=lambda flow: _liked(node, axes, flow), reverse=True)
+    for flow in (*flows, Flow(None)):
+        found = dataclasses.replace(flow, products=products)
+        if (found.axis is not None or products) and _possible(op, node, axes, found):
+            return found
+    return None
+
+
+def weights_of(node: Node) -> Weights | None:
+    """The constant by which a node multiplies its input."""
+    space = described(op_of(node), node)
+    return None if space is None or not node.inputs else _Reader(node, space, {}).weights()
+
+
+@dataclass(frozen=True)
+class _Reader:
+    node: Node
+    space: Iteration
+    axes: Axes
+
+    def indices(self, index: int) -> list[AxisMap]:
+        """How the axes of an input are indexed, without what is always 0."""
+        read = self.space.inputs[index]
+        return [] if read is None else [_plain(self.space, axis) for axis in read.axes]
+
+    def written(self, axis: int) -> AxisMap:
+        return _plain(self.space, self.space.outputs[0].axes[axis])
+
+    def channels(self, index: int) -> AxisMap | None:
+        """How the channel axis of an input is indexed, if it has one."""
+        tensor = self.node.inputs[index]
+        return self.indices(index)[self.axes[tensor]] if tensor is not None and tensor in self.axes else None
+
+    def computed(self) -> Iterator[tuple[int, Tensor]]:
+        for index, tensor in enumerate(self.node.inputs):
+            if tensor is not None and not tensor.is_constant:
+                yield index, tensor
+
+    def constants(self) -> Iterator[tuple[int, Tensor]]:
+        for index, tensor in enumerate(self.node.inputs):
+            if tensor is not None and tensor.is_constant:
+                yield index, tensor
+
+    def reduces(self, dim: int) -> bool:
+        return self.space.kind(dim) is Kind.REDUCED
+
+    def products(self) -> Iterator[Product]:
+        """Of the inputs whose channels are summed; the other input is a constant or has its channels there."""
+        places = [
+            (index, axis, place)
+            for index in range(len(self.node.inputs))
+            for axis, place in enumerate(self.indices(index))
+        ]
+        written = {dim for out in self.space.outputs for place in out.axes for dim in place.dims}
+        for index, tensor in self.computed():
+            place = self.channels(index)
+            if not isinstance(place, Sum) or place.dim is None or place.dim in written:
+                continue
+            dim, here = place.dim, self.axes[tensor]
+            others = [(i, a) for i, a, p in places if dim in p.dims and (i, a) != (index, here)]
+            if not self.reduces(dim) or len(others) != 1 or others[0][0] == index:
+                continue
+            (other, axis), whole = others[0], index in self.space.whole
+            partner = self.node.input(other)
+            there = partner.is_constant or self.axes.get(partner) == axis
+            alike = tensor.shape[here] == partner.shape[axis] == self.space.dims[dim].size
+            if there and alike and self.indices(other)[axis] == place and other not in self.space.whole:
+                yield Product(index, here, other, axis, whole)
+
+    def weights(self) -> Weights | None:
+        """Of a sum of products of input 0 with a constant that has an axis of the output's for itself."""
+        x = self.node.inputs[0]
+        if x is None or x.is_constant:
             return None
-    return Flow(place, tuple(links))
+        reads = self.space.inputs[0]
+        assert reads is not None
+        for index, _ in self.constants():
+            made = self.space.inputs[index]
+            assert made is not None
+            summed = {d for p in reads.axes for d in p.dims if self.reduces(d)} & {
+                d for p in made.axes for d in p.dims
+            }
+            if not summed:
+                continue
+            # The channels are on the last axis of the input that is multiplied so, if nobody says where they are.
+            last = max(axis for axis, place in enumerate(reads.axes) if summed & set(place.dims))
+            here = (
+                set(reads.axes[self.axes.get(x, last)].dims) & summed or set(reads.axes[last].dims) & summed
+            )
+            inputs = [axis for axis, place in enumerate(made.axes) if place.dims and set(place.dims) <= here]
+            outs = [axis for axis, place in enumerate(made.axes) if not any(map(self.reduces, place.dims))]
+            if len(inputs) == 1 and len(outs) == 1:
+                shared = {d for p in reads.axes for d in p.dims} & set(made.axes[outs[0]].dims)
+                groups = math.prod(self.space.dims[dim].size for dim in shared)
+                return Weights(index, outs[0], inputs[0], groups, 0 in self.space.whole)
+        return None
 
+    def made(self, weights: Weights) -> AxisMap:
+        """How the axis of the weights is indexed that is the output's, too."""
+        read = self.space.inputs[weights.index]
+        assert read is not None
+        return read.axes[weights.out_axis]
 
-def _size(tensor: Tensor, place: int, out: tuple[int, ...]) -> int:
-    """The tensor's size on the axis `place` of a result that it broadcasts to."""
-    axis = place - len(out) + len(tensor.shape)
-    return tensor.shape[axis] if axis >= 0 else 1
+    def takes(self, weights: Weights) -> bool:
+        """Whether a layer's types are those of its kind: floats with floats, integers with integers, but where it
+        quantizes its input itself."""
+        x, made = self.node.input(0), self.node.input(weights.index)
+        alike = (x.dtype is DType.FLOAT32) == (made.dtype is DType.FLOAT32)
+        return x.dtype is self.node.outputs[0].dtype and alike is not weights.whole
 
-
-def _narrow_elementwise(node: Node, cut: Cut) -> tuple[Attrs, Sequence[Tensor | None]]:
-    kept, out = cut.index(node.output), node.output.shape
-    inputs: list[Tensor | None] = []
-    for tensor in map(node.input, range(2)):
-        if tensor.is_constant and kept is not None and _size(tensor, cut.axes[node.output], out) != 1:
-            inputs.append(cut.part(tensor, {cut.axes[node.output] - len(out) + len(tensor.shape): kept}))
-        else:
-            inputs.append(cut.value(tensor))
-    return node.attrs, inputs
-
-
-def _concat(node: Node, axes: Axes) -> Flow | None:
-    attrs = node.attrs
-    assert isinstance(attrs, Concat)
-    inputs = [node.input(i) for i in range(len(node.inputs))]
-    own = {axes.get(t) for t in inputs}
-    if own - {attrs.axis, None}:
-        # Side by side on another axis: the same channels of all.
-        (axis, *others) = own
-        if others or axis is None:
+    def along(self, axis: int) -> Flow | None:
+        """The flow of channels on an axis of the output."""
+        size, written = self.node.output.shape[axis], self.written(axis)
+        weights = self.weights()
+        if weights is not None and self.made(weights) != self.space.outputs[0].axes[axis]:
+            weights = None
+        if not written.dims or any(self.space.kind(dim) is not Kind.PARALLEL for dim in written.dims):
             return None
-        every = _all(node.output.shape[axis])
-        return Flow(axis, tuple(Link(i, every, every) for i in range(len(inputs))))
-    links, fixed, at = [], [], 0
-    for index, tensor in enumerate(inputs):
-        every = _all(tensor.shape[attrs.axis])
-        if tensor in axes:
-            links.append(Link(index, every, every + at))
+        links, fixed, reached = list[Link](), [np.empty(0, np.intp)], [np.empty(0, np.intp)]
+        own, bounded = False, set[int]()
+        for index, tensor in enumerate(self.node.inputs):
+            if tensor is None:
+                continue
+            for a, place in enumerate(self.indices(index)):
+                if not set(place.dims) & set(written.dims):
+                    continue
+                if tensor.is_constant and place == written and tensor.shape[a] == size:
+                    own = True
+                    continue
+                pairs = self.pairs(place, written, tensor.shape[a], size)
+                if pairs is None:
+                    return None
+                # What is left of a part must be something that the attributes can say.
+                if len(np.unique(pairs[0])) < tensor.shape[a] and not self.says(Role.START):
+                    return None
+                reached.append(pairs[1])
+                if not tensor.is_constant and self.axes.get(tensor) == a and index not in self.space.whole:
+                    links.append(Link(index, *pairs))
+                else:
+                    fixed.append(pairs[1])
+                    bounded.add(index)
+        stay = np.unique(np.concatenate(fixed))
+        if not (links or own or bounded) or len(stay) == size:
+            return None
+        if not own and len(np.unique(np.concatenate(reached))) < size and not self.adds():
+            return None
+        return Flow(axis, tuple(links), weights=weights, bounded=frozenset(bounded), fixed=stay)
+
+    def says(self, role: Role) -> bool:
+        return any(role is each for _, each in roles(self.node.attrs))
+
+    def adds(self) -> bool:
+        """Whether attributes say how many channels are added to those of the inputs, which are made of none of them."""
+        repeats = any(read is not None and isinstance(read.outside, str) for read in self.space.inputs)
+        return self.says(Role.PER_AXIS) and not repeats
+
+    def pairs(self, read: AxisMap, written: AxisMap, size: int, count: int) -> tuple[Index, Index] | None:
+        """Indices of an input's axis of this size and of the output's axis that are tied together, enough of them to
+        say which are; None where they cannot go one by one or by groups."""
+        if isinstance(read, Spans) or isinstance(written, Spans):
+            return None
+        shared = tuple(dim for dim in read.dims if dim in written.dims)
+        if not (self.by_group(read, shared) and self.by_group(written, shared)):
+            return None
+        first, firsts = self.values(read, shared), self.values(written, shared)
+        if first.shape[1] == firsts.shape[1] == 1:
+            source, target = first, firsts
         else:
-            fixed.append(every + at)
-        at += len(every)
-    return Flow(attrs.axis, tuple(links), fixed=np.concatenate([np.empty(0, np.intp), *fixed]))
+            source = np.concatenate([first, np.broadcast_to(first[:, :1], firsts.shape)], axis=1)
+            target = np.concatenate([np.broadcast_to(firsts[:, :1], first.shape), firsts], axis=1)
+        inside = (source >= 0) & (source < size) & (target >= 0) & (target < count)
+        return source[inside], target[inside]
+
+    def by_group(self, index: Sum, shared: tuple[int, ...]) -> bool:
+        """Whether it is one dimension, or the operator's groups, runs of equal length that follow one another."""
+        own = [(dim, c) for dim, c in index.terms if dim not in shared]
+        if len(shared) != 1 or len(index.terms) != len(own) + 1:
+            return False
+        (factor,) = (c for dim, c in index.terms if dim in shared)
+        if not own:
+            return abs(factor) == 1
+        length = math.prod(self.space.dims[dim].size for dim, _ in own)
+        return (
+            self.says(Role.GROUPS) and factor == length and not index.offset and min(c for _, c in own) == 1
+        )
+
+    def values(self, index: Sum, shared: tuple[int, ...]) -> Index:
+        """(values of the shared dimension, those of the others): the indices."""
+        sizes = [self.space.dims[dim].size for dim in (*shared, *(d for d in index.dims if d not in shared))]
+        factor = dict(index.terms)
+        dims = (*shared, *(d for d in index.dims if d not in shared))
+        grids = np.meshgrid(*(np.arange(n) for n in sizes), indexing="ij")
+        total = sum(
+            (factor[dim] * grid for dim, grid in zip(dims, grids, strict=True)), np.intp(index.offset)
+        )
+        return np.asarray(total, np.intp).reshape(sizes[0], -1)
 
 
-# ---------------------------------------------------------------- weighted operators
+def _plain(space: Iteration, axis: AxisMap) -> AxisMap:
+    """Without the dimensions that have one index, but for the last if there is no other."""
+    if isinstance(axis, Spans):
+        return axis
+    terms = tuple((dim, c) for dim, c in axis.terms if space.dims[dim].size > 1)
+    return Sum(terms or axis.terms[-1:], axis.offset)
 
 
-def groups_of(node: Node) -> int:
-    attrs = node.attrs
-    return attrs.groups if isinstance(attrs, Conv2d | ConvTranspose2d | DynamicConv2d) else 1
+def _ties(node: Node, flow: Flow, axes: Axes) -> tuple[Index, dict[Tensor, Index]]:
+    """The group of each channel of the output and of the linked inputs, by the links of this node alone."""
+    assert flow.axis is not None
+    count = node.output.shape[flow.axis]
+    starts, total = dict[Tensor, int](), count
+    for tensor in dict.fromkeys(node.input(link.index) for link in flow.links):
+        starts[tensor] = total
+        total += tensor.shape[axes[tensor]]
+    unions = Unions(total)
+    for link in flow.links:
+        unions.join(link.source + starts[node.input(link.index)], link.target)
+    found = unions.roots()
+    return found[:count], {t: found[start : start + t.shape[axes[t]]] for t, start in starts.items()}
 
 
-def _weighted(node: Node, axes: Axes) -> Flow | None:
-    """Groups go as a whole: their inputs with their outputs. One group alone is a sum."""
-    x, weights, out = node.input(0), node.input(1), node.output
-    alike = (x.dtype is DType.FLOAT32) == (weights.dtype is DType.FLOAT32)
-    dynamic = isinstance(node.attrs, DYNAMIC)
-    if not weights.is_constant or x.dtype is not out.dtype or alike is dynamic:
+def _liked(node: Node, axes: Axes, flow: Flow) -> tuple[bool, bool, int]:
+    """The more, the better; where nothing is linked, the last axis is likely to be the one that layers sum over."""
+    assert flow.axis is not None
+    groups = len(set(_ties(node, flow, axes)[0].tolist()))
+    return flow.weights is not None, bool(flow.links), groups if flow.links else flow.axis
+
+
+def _possible(op: Op, node: Node, axes: Axes, flow: Flow) -> bool:
+    """Whether the operator is one without a channel, too."""
+    kept = dict[Tensor, Index]()
+    if flow.axis is not None:
+        made, read = _ties(node, flow, axes)
+        stay = set(made[flow.fixed].tolist())
+        groups = dict.fromkeys((*made.tolist(), *(g for r in read.values() for g in r.tolist())))
+        some = (
+            g for g in groups if all((each != g).any() for each in (made, *read.values())) and g not in stay
+        )
+        gone = next(some, None)
+        if gone is not None and (made == gone).any():
+            kept[node.output] = np.flatnonzero(made != gone)
+        kept |= {t: np.flatnonzero(r != gone) for t, r in read.items() if (r == gone).any()}
+    for product in flow.products:
+        x, other = node.input(product.index), node.input(product.other)
+        if x.shape[product.axis] == 1:
+            continue
+        kept.setdefault(x, np.arange(1, x.shape[product.axis]))
+        if not other.is_constant:
+            kept.setdefault(other, np.arange(1, other.shape[product.other_axis]))
+    whole = dict(axes) if flow.axis is None else {**axes, node.output: flow.axis}
+    return not complaints(op, narrow(node, Cut(whole, kept)))
+
+
+def _viewed(node: Node, axes: Axes) -> Flow | None:
+    """Of the axes of the output the one that ties the fewest channels together."""
+    x = node.input(0)
+    if x not in axes:
         return None
-    channels, groups, last = out.shape[-1], groups_of(node), len(x.shape) - 1
-    if groups == 1:
-        return Flow(last, sums=axes.get(x) == last)
-    if axes.get(x) != last or dynamic:
-        return None
-    ins, outs = weights.shape[-1], channels // groups
-    source = np.concatenate([_all(x.shape[last]), np.repeat(_all(groups) * ins, outs)])
-    target = np.concatenate([np.repeat(_all(groups) * outs, ins), _all(channels)])
-    return Flow(last, (Link(0, source, target),))
+    place = np.arange(x.type.count)
+
+    def along(shape: tuple[int, ...], axis: int) -> Index:
+        return np.asarray(place // math.prod(shape[axis + 1 :]) % shape[axis], np.intp)
+
+    source, best = along(x.shape, axes[x]), None
+    most = 0
+    for axis, size in enumerate(node.output.shape):
+        pairs = np.unique(source * size + along(node.output.shape, axis))
+        link = Link(0, (pairs // size).astype(np.intp), (pairs % size).astype(np.intp))
+        groups = Unions(x.shape[axes[x]] + size)
+        groups.join(link.source, link.target + x.shape[axes[x]])
+        count = len(set(groups.roots().tolist()))
+        if count > most:
+            most, best = count, Flow(axis, (link,))
+    return best
 
 
-def _narrow_weighted(node: Node, cut: Cut) -> tuple[Attrs, Sequence[Tensor | None]]:
-    attrs, x, weights = node.attrs, node.input(0), node.input(1)
-    columns = cut.index(x)
-    if isinstance(attrs, Conv2d | ConvTranspose2d) and attrs.groups > 1 and columns is not None:
-        attrs = dataclasses.replace(attrs, groups=len(columns) // weights.shape[-1])
-        columns = None
-    along = {0: cut.index(node.output), len(weights.shape) - 1: columns}
-    return attrs, (cut.value(x), cut.part(weights, along), cut.bias(node))
+# ---------------------------------------------------------------- narrower nodes
 
 
-_RULES: Mapping[type[Attrs], tuple[Rule, Narrow]] = {
-    **dict.fromkeys(POINTWISE, (_same, _unchanged)),
-    **dict.fromkeys((MaxPool2d, AvgPool2d, AdaptiveAvgPool2d, Resize), (_image, _unchanged)),
-    **dict.fromkeys((Mean, Sum, Amax, Amin), (_reduce, _unchanged)),
-    **dict.fromkeys((Add, Sub, Mul, Div, Minimum, Maximum, PRelu), (_elementwise, _narrow_elementwise)),
-    **dict.fromkeys(
-        (Conv2d, ConvTranspose2d, Linear, DynamicConv2d, DynamicLinear), (_weighted, _narrow_weighted)
-    ),
-    BatchNorm: (_batch_norm, _narrow_batch_norm),
-    Concat: (_concat, _unchanged),
-    Expand: (_expand, _narrow_shape),
-    Pad: (_pad, _narrow_pad),
-    Permute: (_permute, _unchanged),
-    Reshape: (_reshape, _narrow_shape),
-    Slice: (_slice, _narrow_slice),
-}
+def narrow(node: Node, cut: Cut) -> Node:
+    """The node for tensors without the channels that go; it has a flow."""
+    op = op_of(node)
+    inputs: list[Tensor | None] = [None if t is None else cut.value(t) for t in node.inputs]
+    space = None if op.view else described(op, node)
+    if space is not None:
+        for index, tensor in enumerate(node.inputs):
+            if tensor is not None and tensor.is_constant:
+                inputs[index] = cut.part(tensor, _along(node, space, index, cut))
+        if node in cut.folds and op.bias is not None:
+            place = op.bias[0]
+            bias, name = cut.bias(node, *op.bias)
+            inputs += [None] * (place + 1 - len(inputs))
+            inputs[place] = bias and cut.part(bias, {0: cut.index(node.output)}, name)
+    outputs = [cut.value(t) for t in node.outputs]
+    return node.replace(attrs=_narrowed(node, cut), inputs=inputs, outputs=outputs)
+
+
+def _along(node: Node, space: Iteration, index: int, cut: Cut) -> dict[int, Index | None]:
+    """What stays of a constant, by its axes."""
+    reader, found = _Reader(node, space, cut.axes), dict[int, Index | None]()
+    tensor = node.input(index)
+    sources = [(value, reader.channels(other)) for other, value in reader.computed()]
+    if node.outputs[0] in cut.kept:
+        sources.append((node.output, reader.written(cut.axes[node.output])))
+    for axis, place in enumerate(reader.indices(index)):
+        for value, channels in sources:
+            alike = place.dims and place == channels and value in cut.kept
+            if alike and tensor.shape[axis] == value.shape[cut.axes[value]]:
+                found[axis] = cut.index(value)
+    return found
+
+
+def _narrowed(node: Node, cut: Cut) -> Attrs:
+    """The attributes, by their roles."""
+    attrs, x = node.attrs, node.input(0)
+    kept_in, kept_out = cut.index(x), cut.index(node.outputs[0])
+    named = {role: getattr(attrs, name) for name, role in roles(attrs)}
+    change: dict[Role, Callable[[Any], Any]] = {Role.SHAPE: lambda _: cut.value(node.outputs[0]).shape}
+    if kept_in is not None and named.get(Role.AXIS) == cut.axes[x]:
+        change[Role.START] = change[Role.STOP] = lambda end: int(np.searchsorted(kept_in, end))
+    if kept_out is not None:
+        axis = cut.axes[node.output]
+        channels = node.output.shape[axis]
+
+        def entries(pads: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+            before, size = pads[axis][0], x.shape[axis]
+            added = int((kept_out < before).sum()), int((kept_out >= before + size).sum())
+            return (*pads[:axis], added, *pads[axis + 1 :])
+
+        change[Role.PER_AXIS] = entries
+        change[Role.GROUPS] = lambda groups: groups if groups == 1 else groups * len(kept_out) // channels
+    changes = {name: change[role](getattr(attrs, name)) for name, role in roles(attrs) if role in change}
+    return dataclasses.replace(attrs, **changes) if changes else attrs

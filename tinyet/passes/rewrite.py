@@ -6,20 +6,15 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from tinyet.ir import Attrs, Graph, Node, Origin, QuantParams, Tensor, TensorType
-from tinyet.ops.amax import Amax
-from tinyet.ops.amin import Amin
-from tinyet.ops.copy import Copy
-from tinyet.ops.expand import Expand
-from tinyet.ops.max_pool2d import MaxPool2d
-from tinyet.ops.permute import Permute
+from tinyet import opset
+from tinyet.ir import Graph, Node, Origin, QuantParams, Tensor, TensorType
+from tinyet.ops import op_of
 from tinyet.ops.quantize import Quantize
-from tinyet.ops.reshape import Reshape
-from tinyet.ops.slice import Slice
 
-MONOTONE: tuple[type[Attrs], ...] = (Amax, Amin, Copy, Expand, MaxPool2d, Permute, Reshape, Slice)
-"""Operators of one input that only move or select values by order: a monotone function (a clamp, a change of
-scale) may be applied before them as well as after, with the same result."""
+
+def is_monotone(node: Node) -> bool:
+    """Whether a clamp or a change of scale may stand before the node as well as behind it."""
+    return opset.monotone(op_of(node), node)
 
 
 class Lookup(Protocol):
@@ -80,7 +75,7 @@ def common_quantize(graph: Lookup, tensor: Tensor) -> tuple[Node, ...] | None:
 
 
 def chain_above(graph: Lookup, node: Node) -> tuple[Node, ...] | None:
-    """The node that computes the first input of `node`, and the MONOTONE operators between them, in order.
+    """The node that computes the first input of `node`, and the monotone operators between them, in order.
 
     None unless each of them is read by the next one only.
     """
@@ -91,7 +86,7 @@ def chain_above(graph: Lookup, node: Node) -> tuple[Node, ...] | None:
         if producer is None or only_consumer(graph, tensor) is None or len(producer.outputs) != 1:
             return None
         chain.append(producer)
-        if not isinstance(producer.attrs, MONOTONE):
+        if not is_monotone(producer):
             return tuple(reversed(chain))
         tensor = producer.input(0)
 

@@ -12,20 +12,14 @@ import math
 import numpy as np
 
 from tinyet import ops
-from tinyet.ir import Array, Attrs, DType, Graph, Node, Tensor, constant
-from tinyet.ops.add import Add
+from tinyet.ir import Array, DType, Graph, Node, Tensor, constant
 from tinyet.ops.cast import Cast
-from tinyet.ops.clamp import Clamp
-from tinyet.ops.div import Div
 from tinyet.ops.lookup import Lookup
-from tinyet.ops.mul import Mul
 from tinyet.ops.quantize import Quantize
-from tinyet.ops.sub import Sub
-from tinyet.ops.unary import Unary
+from tinyet.opset.questions import elementwise
 from tinyet.passes.dead_code import eliminate_dead_code
 from tinyet.passes.rewrite import Names, all_origins, replace_nodes
 
-_ELEMENTWISE: tuple[type[Attrs], ...] = (Add, Clamp, Div, Mul, Sub, Unary)
 _LARGEST = 1 << 14
 """Bytes of a table; more channels than that are computed."""
 
@@ -55,7 +49,7 @@ def _chain(graph: Graph, last: Node) -> list[Node] | None:
     while not isinstance(chain[0].attrs, Cast):
         computed = [t for t in chain[0].inputs if t is not None and not t.is_constant]
         producer = graph.producer(computed[0]) if len(computed) == 1 else None
-        if producer is None or not isinstance(producer.attrs, (Cast, *_ELEMENTWISE)):
+        if producer is None or not elementwise(ops.op_of(producer), producer):
             return None
         chain.insert(0, producer)
     if chain[0].input(0).dtype is not DType.UINT8:  # a truth value, or an index

@@ -57,7 +57,7 @@ SELECTING: frozenset[object] = frozenset({
     aten.select.int, aten.clone.default, aten.split.Tensor, aten.split_with_sizes.default, aten.chunk.default,
     aten.unbind.int, operator.getitem,
 })  # fmt: skip
-"""Operators that a clamp behind them passes on its way to the operator before them (`passes.rewrite.MONOTONE`)."""
+"""Operators that a clamp behind them passes on its way to the operator before them (`opset.monotone`)."""
 
 SAME_AS_INPUT: frozenset[object] = CLAMPS | {
     aten.max_pool1d.default, aten.max_pool2d.default, aten.avg_pool1d.default, aten.avg_pool2d.default,

@@ -4,7 +4,7 @@ exact sums, packed weights."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from tinyet.ops.shared.window import (
     window_shape,
     zero_of,
 )
-from tinyet.opset import Constant, Iteration, Nest, Struct, operand
+from tinyet.opset import GROUPS, Constant, Iteration, Nest, Struct, operand
 
 HEADERS = ("tinyet_conv2d.h",)
 PAIRS = (*HEADERS, "tinyet_int16x2.h")
@@ -43,7 +43,7 @@ class Convolution(Window):
     Weights and bias are constants. clamp: real bounds of the fused activation: (0, inf) is ReLU.
     """
 
-    groups: int = 1
+    groups: int = field(default=1, metadata=GROUPS)
     clamp: tuple[float, float] = NO_CLAMP
 
 

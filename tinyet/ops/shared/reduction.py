@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,14 +13,14 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.integers import INTEGERS, check_activations
-from tinyet.opset import ONE, Iteration, Nest, Struct, operand
+from tinyet.opset import AXES, ONE, Iteration, Nest, Struct, operand
 
 
 @dataclass(frozen=True)
 class Reduce(Attrs):
     """inputs: x; `axes` (distinct) disappear from the shape, or stay with size 1 when `keepdims`."""
 
-    axes: tuple[int, ...]
+    axes: tuple[int, ...] = field(metadata=AXES)
     keepdims: bool = False
 
 
@@ -40,15 +40,22 @@ def infer(node: Node) -> tuple[Shape, ...]:
 
 
 def iterate(node: Node) -> Iteration:
-    return over_axes(node, attrs_of(node).axes, keepdims=attrs_of(node).keepdims)
+    """Of operators that pick one of the values, whatever their order."""
+    return over_axes(node, attrs_of(node).axes, keepdims=attrs_of(node).keepdims, ordered=False)
 
 
-def over_axes(node: Node, axes: Sequence[int], *, keepdims: bool) -> Iteration:
+def iterate_sum(node: Node) -> Iteration:
+    """In float, the elements are added in their order."""
+    ordered = node.output.dtype is DType.FLOAT32
+    return over_axes(node, attrs_of(node).axes, keepdims=attrs_of(node).keepdims, ordered=ordered)
+
+
+def over_axes(node: Node, axes: Sequence[int], *, keepdims: bool, ordered: bool = True) -> Iteration:
     """Of operators that make one element of all along some axes."""
     nest = Nest()
     read = [nest.reduced(n) if a in axes else nest.parallel(n) for a, n in enumerate(node.input(0).shape)]
     out = [ONE if a in axes else place for a, place in enumerate(read) if keepdims or a not in axes]
-    return nest.iteration([operand(*read)], [operand(*out)])
+    return nest.iteration([operand(*read)], [operand(*out)], ordered=ordered)
 
 
 def check(node: Node) -> str | None:

@@ -7,7 +7,7 @@ In int8 the exponential of a difference from the maximum takes at most 256 value
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared import broadcast
 from tinyet.ops.shared.fixed_point import SUM_INTEGER_BITS, differences
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import Call, Constant, Pointer, Reference, Refuse, Struct, library_call
+from tinyet.opset import AXIS, Call, Constant, Pointer, Reference, Refuse, Struct, library_call
 
 FIXED_HEADERS = ("tinyet_softmax.h", "tinyet_fixed_point.h")
 FLOAT_HEADERS = ("tinyet_softmax.h", "tinyet_math.h")
@@ -31,7 +31,7 @@ MAX_INPUT_SCALE = 16.0
 class AlongAxis(Attrs):
     """inputs: x of any shape with the axis `axis`."""
 
-    axis: int
+    axis: int = field(metadata=AXIS)
 
 
 def attrs_of(node: Node) -> AlongAxis:
