@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BOARD ?= mps2_an386
 
-.PHONY: setup demo gallery boards test check lint format clean docs
+.PHONY: setup demo gallery boards test check lint style format clean docs
 
 setup: $(VENV)/.ready
 
@@ -28,17 +28,20 @@ gallery: setup
 boards: setup
 	$(BIN)/python scripts/build_boards.py
 
-lint: setup
+lint: style
+	$(BIN)/mypy
+
+style: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 
 # A worker computes with one thread: there are as many workers as cores.
 test check: export OMP_NUM_THREADS = 1
 test check: export OPENBLAS_NUM_THREADS = 1
 
-test: lint
-	$(BIN)/pytest -n auto --dist worksteal
+# mypy is one process, beside which a core would wait: types are checked while tests run, and fail at the end of them.
+test: style
+	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist worksteal; tests=$$?; wait $$types && exit $$tests
 
 check: lint
 	$(BIN)/pytest -n auto --dist worksteal tests/unit tests/ops tests/passes tests/golden

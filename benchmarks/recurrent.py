@@ -198,7 +198,7 @@ def on_cores(name: str) -> dict[str, Any]:
         if result.mismatches:
             sys.exit(f"{name}: {board} differs from the host")
         (layer,) = [each for each in result.layers if each.op in ("lstm", "gru", "rnn")]
-        found[core] = layer.instructions or 0
+        found[core] = layer.count or 0
     return {"layer": name, "macs": layer.macs, "instructions": found}
 
 

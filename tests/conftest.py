@@ -51,5 +51,5 @@ def pytest_collection_finish() -> None:
     """All of torch is loaded now, and stays: the garbage collector need not walk through it again and again."""
     gc.collect()
     gc.freeze()
-    # What hypothesis and torch make and drop at once is looked through less often: the twentieth part of all time.
+    # What hypothesis and torch make and drop at once is looked through less often.
     gc.set_threshold(10_000, 10, 10)

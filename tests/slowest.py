@@ -42,8 +42,8 @@ class Slowest:
 
     def __init__(self) -> None:
         self.runs: Counter[str] = Counter()
-        # All that starts a process does it with this class. (An audit hook would hear everything else, too: of all of
-        # Python's time, the fiftieth part.)
+        # All that starts a process does it with this class. (An audit hook would hear everything else, too: in
+        # tests/ops and tests/delegates the fiftieth part of Python's time.)
         self._start = subprocess.Popen.__init__
 
         @functools.wraps(self._start)

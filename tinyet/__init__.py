@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tinyet.opening import open as open  # noqa: A004
     from tinyet.opening.files import from_onnx as from_onnx
     from tinyet.opening.files import from_tflite as from_tflite
+    from tinyet.opening.training import prepare_training as prepare_training
     from tinyet.program import Program as Program
     from tinyet.program import load as load
     from tinyet.project import Project as Project
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from tinyet.quantization.config import int8_config as int8_config
     from tinyet.quantization.config import int16_config as int16_config
     from tinyet.quantization.quantizer import TinyetQuantizer as TinyetQuantizer
-    from tinyet.quantization.training import prepare_training as prepare_training
     from tinyet.to_files import export_tflite as export_tflite
     from tinyet.validation import ValidationResult as ValidationResult
 
@@ -79,7 +79,7 @@ _PUBLIC = {
     "lower": "tinyet.lowering",
     "open": "tinyet.opening",
     "open_project": "tinyet.project",
-    "prepare_training": "tinyet.quantization.training",
+    "prepare_training": "tinyet.opening.training",
     "register_delegate": "tinyet.delegates",
     "streaming": "tinyet.importers.torch.streamed",
 }

@@ -23,6 +23,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         layers.others,
         layers.recurrent_cores,
         answers.quality,
+        answers.file_quantization,
         answers.quantization_ds_cnn,
         answers.quantization_resnet8,
         whole.memory,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from benchmarks.tables.form import result, table
+from benchmarks.tables.form import NETWORKS, result, table
 
 # ---------------------------------------------------------------- answers
 
@@ -40,6 +40,22 @@ def quality() -> str:
 
 
 # ---------------------------------------------------------------- ways to quantize
+
+
+def file_quantization() -> str:
+    """The PyTorch module and float files of it: accuracy, answers in common, and instructions."""
+    rows = [
+        (
+            NETWORKS[row["network"]],
+            row["way"],
+            f"{row['accuracy_float'] * 100:.2f} %",
+            f"{row['accuracy'] * 100:.2f} %",
+            f"{row['same_answers']:,} of {row['samples']:,}",
+            row["instructions"],
+        )
+        for row in result("file_quantization")
+    ]
+    return table(("network", "from", "float", "int8", "same answers", "instructions"), 2, rows)
 
 
 def quantization_ds_cnn() -> str:

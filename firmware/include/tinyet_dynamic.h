@@ -16,8 +16,9 @@ typedef struct {
   int32_t zero_point;
 } tinyet_dynamic_quant;
 
-/* How an input becomes integers: as torch does, or as LiteRT, with or without a zero point. */
-enum { TINYET_DYNAMIC_TORCH, TINYET_DYNAMIC_SYMMETRIC, TINYET_DYNAMIC_ASYMMETRIC };
+/* How an input becomes integers: as torch does, as LiteRT, without or with a zero point, or as ONNX's
+ * DynamicQuantizeLinear. */
+enum { TINYET_DYNAMIC_TORCH, TINYET_DYNAMIC_SYMMETRIC, TINYET_DYNAMIC_ASYMMETRIC, TINYET_DYNAMIC_ONNX };
 
 typedef struct {
   const TINYET_ROM int8_t *weights;      /* as the int8 kernels have them */

@@ -4,14 +4,15 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Nearest integer, ties to even, of a number in -256 ... 0; NaN (an infinite range) gives 0. */
+/* Nearest integer, ties to even, within -512 ... 512; NaN (an infinite range) gives 0. */
 static int32_t round_half_even(float x) {
-  if (!(x >= -256.0f)) {
-    return 0;
+  if (!(x > -512.0f && x < 512.0f)) {
+    return x <= -512.0f ? -512 : x >= 512.0f ? 512 : 0;
   }
   const int32_t whole = (int32_t)x;
   const float rest = x - (float)whole; /* exact */
-  return rest < -0.5f || (rest == -0.5f && (whole & 1) != 0) ? whole - 1 : whole;
+  const bool odd = (whole & 1) != 0;
+  return whole + (rest > 0.5f || (rest == 0.5f && odd)) - (rest < -0.5f || (rest == -0.5f && odd));
 }
 
 /* Nearest integer, ties away from zero, within low ... INT8_MAX; NaN is low. */
@@ -73,13 +74,20 @@ tinyet_dynamic_quant tinyet_dynamic_quantize(const float *input, int8_t *output,
       high = x;
     }
   }
-  if (layer->rule != TINYET_DYNAMIC_TORCH) {
+  if (layer->rule == TINYET_DYNAMIC_SYMMETRIC || layer->rule == TINYET_DYNAMIC_ASYMMETRIC) {
     return quantize_litert(input, output, count, low, high, layer->rule == TINYET_DYNAMIC_SYMMETRIC);
   }
   tinyet_dynamic_quant quant;
   const float scale = (high - low) / 255.0f;
   quant.scale = scale < layer->smallest_scale ? layer->smallest_scale : scale;
   quant.zero_point = tinyet_clamp(INT8_MIN - round_half_even(low / quant.scale), INT8_MIN, INT8_MAX);
+  if (layer->rule == TINYET_DYNAMIC_ONNX) {
+    for (int32_t i = 0; i < count; i++) {
+      const int32_t q = round_half_even(input[i] / quant.scale) + quant.zero_point;
+      output[i] = (int8_t)tinyet_clamp(q, INT8_MIN, INT8_MAX);
+    }
+    return quant;
+  }
   for (int32_t i = 0; i < count; i++) {
     output[i] = (int8_t)tinyet_quantize_value(input[i], quant.scale, quant.zero_point, INT8_MIN, INT8_MAX);
   }

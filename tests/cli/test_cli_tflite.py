@@ -12,6 +12,9 @@ import pytest
 
 from tests.cli.command import plain, refused, tinyet
 from tests.tflite_files import Writer, small_cnn
+from tests.to_module.float_files import network
+from tinyet.ir import DType
+from tinyet.opening.files import from_tflite
 from tinyet.program import load
 from tinyet.tflite.write import write_model
 
@@ -78,7 +81,7 @@ def test_what_cannot_be_said_of_a_tflite(here: Path) -> None:
     error = refused(
         here, "usage error", "compile", "small.tflite", "-o", "x.tet", "--float-io", "--stateful", status=2
     )
-    assert "--float-io, --stateful: a .tflite model is quantized already" in error
+    assert "--float-io, --stateful: this .tflite model is quantized already" in error
     error = refused(
         here, "usage error", "compile", "small.tflite", "-o", "x.tet", "--runtime", "other", status=2
     )
@@ -96,3 +99,55 @@ def test_all_that_is_not_taken_is_listed(here: Path) -> None:
     assert "HASHTABLE_FIND, operator 0" in error
     assert "UNIQUE, operator 2" in error
     assert "Mine, operator 1" in error  # though it reads what another was to compute
+
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+
+
+@pytest.fixture
+def floats(here: Path) -> Path:
+    """A float model, calibration data, and evaluation data with the float model's own answers for labels."""
+    (here / "float.tflite").write_bytes(write_model(network()))
+    images = np.random.default_rng(4).normal(0, 1, (24, 16, 16, 3)).astype(np.float32)
+    labels = from_tflite("float.tflite").evaluate(images).outputs[0].argmax(-1)
+    np.savez(here / "calib.npz", image=images)
+    np.savez(here / "eval.npz", image=images, labels=labels)
+    return here
+
+
+@needs_torch
+def test_a_float_file_is_quantized_by_every_command(floats: Path) -> None:
+    compiled = tinyet("compile", "float.tflite", "--calibration", "calib.npz", "--strict", "-o", "a.tet")
+    assert compiled.status == 0, compiled
+    quantized = tinyet(
+        *("quantize", "float.tflite", "--calibration", "calib.npz", "--layer", "block.pointwise=int16"),
+        *("--evaluation", "eval.npz", "--report", "--worst", "1", "-o", "b.tet", "--json", "report.json"),
+    )
+    assert quantized.status == 0, quantized
+    assert "block.pointwise" in quantized.out
+    report = json.loads((floats / "report.json").read_text())
+    assert "24 samples" in quantized.out
+    assert "float.tflite:0: net/stem/Value" in [part["source"] for part in report["operators"]]
+    kinds = {
+        name: {t.dtype for node in load(floats / name).graph.nodes for t in node.outputs}
+        for name in ("a.tet", "b.tet")
+    }
+    assert kinds == {"a.tet": {DType.INT8}, "b.tet": {DType.INT8, DType.INT16}}
+    generated = tinyet(
+        *("generate", "float.tflite", "--calibration", "calib.npz", "--evaluation", "eval.npz"),
+        *("--board", "mps2_an386", "-o", "project"),
+    )
+    assert generated.status == 0, generated
+    assert "stem (float.tflite:0)" in next((floats / "project").rglob("float_model.c")).read_text()
+
+
+@needs_torch
+def test_what_a_file_is_not_quantized_with(floats: Path) -> None:
+    assert "give --calibration" in refused(
+        floats, "usage error", "quantize", "float.tflite", "--report", status=2
+    )
+    small = ("small.tflite", "--calibration", "calib.npz", "-o", "a.tet")
+    assert "quantized already" in refused(floats, "usage error", "compile", *small, status=2)
+    assert "quantized already" in refused(floats, "usage error", "quantize", *small, status=2)
+    labels = ("float.tflite", "--calibration", "calib.npz", "--evaluation", "calib.npz", "--report")
+    assert "holds no labels" in refused(floats, "data error", "quantize", *labels, status=1)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mutants of .onnx files, quantized and float. What is taken of a quantized one is a program that a .tet file holds,
-and its C answers the reference's bits under sanitizers; of a float one, a torch module that runs."""
+"""Mutants of .onnx files, quantized and float. What is taken is a program that a .tet file holds, and its C answers the
+reference's bits under sanitizers; or, of a float one, a torch module that answers as its graph."""
 
 from __future__ import annotations
 
+import math
 import random
 import tempfile
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.fuzz.builds import Builds
 from tests.fuzz.onnx_mutations import damage, mutated
 from tests.fuzz.onnx_seeds import float_seeds, quantized_seeds
 from tests.fuzz.run import Case, Outcome, Result, refusal
+from tinyet.importers.onnx.importer import import_model
 from tinyet.importers.onnx.read import OnnxModel, read_model
 from tinyet.opening.files import from_onnx
 
@@ -29,21 +31,15 @@ def _mutant(seeds: list[Any], rng: random.Random) -> Case:
     return Case(f"seed {number}; {'; '.join(labels)}", bytes(data))
 
 
-def _converted(model: OnnxModel) -> Outcome:
-    """What becomes of a float model on its way to torch."""
-    import torch
-
-    from tinyet.importers.onnx.to_torch import to_torch
+def _as_module(model: OnnxModel) -> Outcome:
+    """What becomes of a float model on its way to calibration: the module proves itself."""
+    from tinyet.to_module.convert import to_module
 
     with refusal() as refused:
-        module, examples = to_torch(model)
+        to_module(import_model(model, name="mutant")[0])
     if refused:
         assert str(refused[0])
         return Outcome.REFUSED
-    if sum(x.numel() for x in examples) > MOST_ELEMENTS:
-        return Outcome.UNUSED
-    with torch.no_grad():
-        module(*examples)
     return Outcome.EXACT
 
 
@@ -51,10 +47,11 @@ class OnnxFiles:
     """Quantized models. See the module."""
 
     name = "onnx"
+    floats = False
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="tinyet-fuzz-"))
-        self.seeds = quantized_seeds()
+        self.seeds = float_seeds() if self.floats else quantized_seeds()
         self.builds = Builds()
 
     def mutate(self, rng: random.Random) -> Case:
@@ -66,12 +63,14 @@ class OnnxFiles:
         if refused:
             assert str(refused[0])
             return Outcome.REFUSED
-        if not model.is_quantized:
+        if model.is_quantized is self.floats:
             return Outcome.SAME  # no mutant of this kind: the other takes those
-        path = self.folder / "model.onnx"
-        path.write_bytes(case.data)
         # A byte of a sum is as good as a die.
         die = sum(case.data[-64:])
+        if self.floats and die % 4 == 0 and sum(math.prod(v.shape) for v in model.inputs) <= MOST_ELEMENTS:
+            return _as_module(model)
+        path = self.folder / "model.onnx"
+        path.write_bytes(case.data)
         return self.builds.add_imported(case, lambda: from_onnx(path, float_io=die % 3 == 0), die)
 
     def flush(self) -> list[Result]:
@@ -79,27 +78,14 @@ class OnnxFiles:
         return self.builds.flush()
 
 
-class OnnxFloatFiles:
-    """Float models. See the module."""
+class OnnxFloatFiles(OnnxFiles):
+    """Float models; some go on to be torch modules, as for calibration."""
 
     name = "onnx_float"
+    floats = True
 
     def __init__(self) -> None:
-        self.seeds = float_seeds()
+        super().__init__()
         # Before the job's memory and time are counted: torch, and what it makes at first, is no part of a mutant.
         for seed in self.seeds:
-            _converted(read_model(seed.SerializeToString(), "seed.onnx", "seed.onnx"))
-
-    def mutate(self, rng: random.Random) -> Case:
-        return _mutant(self.seeds, rng)
-
-    def check(self, case: Case) -> Outcome | None:
-        with refusal() as refused:
-            model = read_model(case.data, "mutant.onnx", "mutant.onnx")
-        if refused:
-            assert str(refused[0])
-            return Outcome.REFUSED
-        return _converted(model)
-
-    def flush(self) -> list[Result]:
-        return []
+            _as_module(read_model(seed.SerializeToString(), "seed.onnx", "seed.onnx"))

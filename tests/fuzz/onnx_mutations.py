@@ -11,7 +11,8 @@ import numpy as np
 
 from tests.importers.onnx_models import helper, onnx
 from tinyet.importers.onnx.fold import FOLDED
-from tinyet.importers.onnx.handlers import TABLE
+from tinyet.importers.onnx.handlers import ALL
+from tinyet.importers.onnx.qoperator import TAKEN
 
 NUMBERS = (
     0,
@@ -45,6 +46,8 @@ WORDS = (
     "bidirectional",
     "x\n  at: y",
     "CRD",
+    "bchw,hw->bc",
+    "ij,jk",
 )
 NAMES = (
     "", "x", "inputs/a", "steps/b", "place/c", "a/b/../c", "forward", "_modules", "x\n  at: evil\n  do: it",
@@ -53,26 +56,15 @@ NAMES = (
 DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft", "my.own", "x\n  at: y")
 OPS = tuple(
     sorted(
-        {
-            *TABLE,
-            *FOLDED,
-            "LSTM",
-            "GRU",
-            "Shape",
-            "Constant",
-            "ConstantOfShape",
-            "TopK",
-            "If",
-            "LayerNormalization",
-            "Pow",
-            "Sum",
-        }
+        {*ALL, *FOLDED, *TAKEN, "Shape", "Constant", "ConstantOfShape", "TopK", "If", "DynamicQuantizeLinear",
+         "MatMulInteger", "ConvInteger"}
     )
-)
+)  # fmt: skip
 ATTRIBUTES = (
     "axis", "axes", "perm", "keepdims", "group", "kernel_shape", "strides", "pads", "dilations", "auto_pad",
     "ceil_mode", "alpha", "beta", "epsilon", "to", "mode", "transA", "transB", "blocksize", "allowzero", "start", "end",
-    "hidden_size", "direction", "block_size", "value",
+    "hidden_size", "direction", "block_size", "value", "channels_last", "opset", "num_groups", "nearest_mode",
+    "equation", "coordinate_transformation_mode",
 )  # fmt: skip
 MOST = 1 << 16
 """Elements of a constant that a mutant is given."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.fuzz.onnx_seeds_own import own_seeds
 from tests.importers.onnx_models import helper, model
 from tinyet.ir import Array
 
@@ -36,8 +37,8 @@ ABSENT = np.zeros(0, np.float32)
 
 @dataclass(frozen=True)
 class Layer:
-    """A node that reads constants, x, and constants behind it. outputs: how many it has. floats_only,
-    quantized_only: whether it is taken in models of one kind alone."""
+    """A node that reads constants, x, and constants behind it. outputs: how many it has. floats_only: whether it is
+    taken in float models alone. whole: whether x is whole numbers, or truth values, and what comes out is."""
 
     op: str
     x: Shape = ROWS
@@ -45,15 +46,20 @@ class Layer:
     attributes: dict[str, Any] = field(default_factory=dict)
     outputs: int = 1
     floats_only: bool = False
-    quantized_only: bool = False
+    whole: bool = False
     before: Sequence[Array] = ()
 
 
 _PLAIN = """
-    Abs Ceil Cos Elu Erf Exp Floor HardSigmoid HardSwish Identity LeakyRelu Log LogSoftmax Mish Neg Reciprocal Relu
-    Sigmoid Sin Softmax Softplus Sqrt Tanh
+    Abs Ceil Celu Cos Elu Erf Exp Floor HardSigmoid HardSwish Identity LeakyRelu Log LogSoftmax Mish Neg Reciprocal Relu
+    Round Selu Sigmoid Sign Sin Softmax Softplus Sqrt Tanh ThresholdedRelu
 """.split()  # noqa: SIM905
 _POOL = {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [0, 0, 1, 1]}
+
+_PAIRS = (
+    "Add And BitwiseAnd BitwiseOr BitwiseXor Div Max Min Mod Mul Or Sub Sum Xor".split()  # noqa: SIM905
+)
+_RELATIONS = "Equal Greater GreaterOrEqual Less LessOrEqual".split()  # noqa: SIM905
 
 LAYERS: tuple[Layer, ...] = (
     *(Layer(op) for op in _PLAIN),
@@ -65,7 +71,6 @@ LAYERS: tuple[Layer, ...] = (
     ),
     Layer("ArgMax", attributes={"axis": 1}),
     Layer("AveragePool", IMAGE, attributes={**_POOL, "count_include_pad": 1}),
-    Layer("Round", quantized_only=True),
     Layer("MaxPool", IMAGE, attributes=_POOL),
     Layer("BatchNormalization", IMAGE, [floats(2), floats(2), floats(2), np.ones(2, np.float32)]),
     Layer("Cast", attributes={"to": 1}),
@@ -95,14 +100,18 @@ LAYERS: tuple[Layer, ...] = (
     Layer("Squeeze", (1, 2, 1, 3), [ints(2)]),
     Layer("Transpose", IMAGE, attributes={"perm": [0, 2, 3, 1]}),
     Layer("Unsqueeze", held=[ints(1)]),
-    Layer("Selu", floats_only=True),
-    Layer("Gelu", attributes={"approximate": "tanh"}, floats_only=True),
-    Layer("Pow", held=[np.array(2.0, np.float32)], floats_only=True),
-    Layer("Sum", held=[floats(6)], floats_only=True),
-    Layer("GlobalMaxPool", IMAGE, floats_only=True),
-    Layer("ReduceL2", IMAGE, [ints(1)], floats_only=True),
-    Layer("ReduceSumSquare", IMAGE, [ints(1)], floats_only=True),
-    Layer("LayerNormalization", held=[floats(6), floats(6)], floats_only=True),
+    Layer("Gelu", attributes={"approximate": "tanh"}),
+    Layer("Pow", held=[np.array(3.0, np.float32)]),
+    *(Layer(op, held=[floats(6), floats(1)]) for op in ("Sum", "Mean")),
+    Layer("GlobalMaxPool", IMAGE),
+    *(Layer(op, IMAGE, [ints(1)]) for op in ("ReduceL1", "ReduceL2", "ReduceSumSquare")),
+    Layer("LayerNormalization", held=[floats(6), floats(6)]),
+    Layer("InstanceNormalization", IMAGE, [floats(2), floats(2)]),
+    Layer("GroupNormalization", IMAGE, [floats(1), floats(1)], {"num_groups": 1}),
+    Layer("CumSum", held=[np.array(1)]),
+    Layer("Resize", IMAGE, [ABSENT, np.array([1, 1, 1.5, 0.5], np.float32)], {"mode": "linear"}),
+    Layer("Resize", IMAGE, [ABSENT, np.array([1, 2, 0.6, 1.7], np.float32)]),
+    Layer("Gather", (12, 2), [ints(*range(0, 120, 10)) % 11]),
     Layer("LSTM", (3, 1, 2), [floats(1, 16, 2), floats(1, 16, 4), floats(1, 32)], {"hidden_size": 4}, 3),
     Layer(
         "GRU",
@@ -112,9 +121,19 @@ LAYERS: tuple[Layer, ...] = (
         2,
     ),
     Layer("RNN", (3, 1, 2), [floats(1, 4, 2), floats(1, 4, 4), floats(1, 8)], {"hidden_size": 4}, 2),
-    Layer("Tile", held=[ints(1, 2)], floats_only=True),
-    Layer("ScatterND", (4, 3), [ints((0,), (2,)), floats(2, 3)], floats_only=True),
-    Layer("Where", held=[floats(6)], before=[np.array([True, False] * 3)], floats_only=True),
+    Layer("Einsum", IMAGE, [floats(4, 3)], {"equation": "bchw,hk->bkc"}),
+    Layer("Tile", held=[ints(1, 2)]),
+    Layer("ScatterND", (4, 3), [ints((0,), (2,)), floats(2, 3)]),
+    Layer("Where", held=[floats(6)], before=[np.array([True, False] * 3)]),
+    Layer("GatherElements", IMAGE, [ints(1, 0).reshape(1, 2, 1, 1)], {"axis": 1}),
+    Layer("ArgMin", attributes={"axis": 1}),
+    *(Layer(op, held=[ints(3, 0, -1, 2, 5, 1)], whole=True) for op in _PAIRS),
+    *(Layer(op, held=[ints(1)], whole=True) for op in ("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum")),
+    *(Layer(op, whole=True) for op in ("Abs", "Neg", "Not", "Relu", "Sign")),
+    Layer("Clip", held=[np.array(0), np.array(3)], whole=True),
+    Layer("Pow", held=[np.array(3)], whole=True),
+    *(Layer(op, held=[ints(3, 0, -1, 2, 5, 1)], whole=True) for op in _RELATIONS),
+    Layer("Gather", before=[floats(4, 3)], whole=True),
 )
 
 _FOLDED_ALONE = """
@@ -188,17 +207,22 @@ def of_floats(layer: Layer) -> Any:
         name=f"net/{layer.op}",
         **layer.attributes,
     )
-    return model([made], {"x": layer.x}, constants, outputs, opset=20)
+    proto = model([made], {"x": layer.x}, constants, outputs, opset=21)
+    if layer.whole:
+        truth = layer.op in ("And", "Not", "Or", "Xor")
+        proto.graph.input[0].type.tensor_type.elem_type = 9 if truth else 7  # ONNX's bool and int64
+    return proto
 
 
 def of_integers(layer: Layer, kind: str = "int8") -> Any:
     """The same between QuantizeLinear and DequantizeLinear; weights are int8, the bias int32."""
-    constants: dict[str, Array] = {"s": np.array(0.02, np.float32), "z": np.array(3, kind)}
+    zero = {"int16": 0, "uint16": 32768}.get(kind, 3)
+    constants: dict[str, Array] = {"s": np.array(0.02, np.float32), "z": np.array(zero, kind)}
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], name="q"),
         helper.make_node("DequantizeLinear", ["q", "s", "z"], ["dq"], name="dq"),
     ]
-    names = _inputs(layer.held, constants)
+    before, names = _inputs(layer.before, constants), _inputs(layer.held, constants)
     if layer.op in ("Conv", "Gemm", "MatMul"):
         axis = {"Conv": 0, "Gemm": 0, "MatMul": 1}[layer.op]
         weights = constants[names[0]]
@@ -217,9 +241,11 @@ def of_integers(layer: Layer, kind: str = "int8") -> Any:
             names[1] = "b"
     results = [f"r{i}" for i in range(layer.outputs)]
     nodes.append(
-        helper.make_node(layer.op, ["dq", *names], results, name=f"net/{layer.op}", **layer.attributes)
+        helper.make_node(
+            layer.op, [*before, "dq", *names], results, name=f"net/{layer.op}", **layer.attributes
+        )
     )
-    if layer.op == "ArgMax":
+    if layer.op in ("ArgMax", "ArgMin"):
         return model(nodes, {"x": layer.x}, constants, results, opset=20)
     for i, result in enumerate(results):
         nodes.append(helper.make_node("QuantizeLinear", [result, "s", "z"], [f"u{i}"], name=f"u{i}"))
@@ -274,15 +300,15 @@ def _shaped(quantized: bool) -> Any:
 
 
 def quantized_seeds() -> list[Any]:
-    layers = [layer for layer in LAYERS if not layer.floats_only]
-    made = [of_integers(layer) for layer in layers] + [of_integers(layer, "uint8") for layer in layers]
-    return [*made, *(of_constants(fold, True) for fold in FOLDS), _shaped(True)]
+    layers = [layer for layer in LAYERS if not layer.floats_only and not layer.whole]
+    made = [of_integers(layer, kind) for kind in ("int8", "uint8", "int16") for layer in layers]
+    wide = [of_integers(layer, "uint16") for layer in layers if layer.op in ("Conv", "Gemm", "Add")]
+    return [*made, *wide, *own_seeds(), *(of_constants(fold, True) for fold in FOLDS), _shaped(True)]
 
 
 def float_seeds() -> list[Any]:
-    layers = [layer for layer in LAYERS if not layer.quantized_only]
     return [
-        *(of_floats(layer) for layer in layers),
+        *(of_floats(layer) for layer in LAYERS),
         *(of_constants(fold, False) for fold in FOLDS),
         _shaped(False),
     ]

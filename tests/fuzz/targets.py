@@ -14,7 +14,7 @@ from tests.fuzz.projects import Projects
 from tests.fuzz.run import Target
 from tests.fuzz.sniffing import SniffedFiles
 from tests.fuzz.tet import TetFiles
-from tests.fuzz.tflite import TfliteFiles
+from tests.fuzz.tflite import TfliteFiles, TfliteFloatFiles
 
 TARGETS: Mapping[str, Callable[[], Target]] = {
     "tet": TetFiles,
@@ -24,6 +24,7 @@ TARGETS: Mapping[str, Callable[[], Target]] = {
     "manifests": Manifests,
     "frames": Frames,
     "tflite": TfliteFiles,
+    "tflite_float": TfliteFloatFiles,
     "onnx": OnnxFiles,
     "onnx_float": OnnxFloatFiles,
     "projects": Projects,

@@ -22,14 +22,16 @@ from tests.fuzz.onnx_seeds import FOLDS, LAYERS, float_seeds, quantized_seeds
 from tests.fuzz.projects import Projects
 from tests.fuzz.run import BYTES, Outcome, Target, run_here, table
 from tests.fuzz.sniffing import SniffedFiles
-from tests.fuzz.tflite import TfliteFiles
+from tests.fuzz.tflite import TfliteFiles, TfliteFloatFiles
 from tests.fuzz.tflite_seeds import seeds
 from tinyet.boards import load_board
 from tinyet.emit.kinds import Kind
 from tinyet.emit.project import project_files
 from tinyet.importers.onnx import handlers as onnx_rows
+from tinyet.importers.onnx.dynamic import CONVOLUTION, LINEAR
 from tinyet.importers.onnx.fold import FOLDED
 from tinyet.importers.onnx.importer import import_model
+from tinyet.importers.onnx.qoperator import TAKEN
 from tinyet.importers.onnx.read import read_model
 from tinyet.importers.tflite.handlers import BUILTIN, CUSTOMS
 from tinyet.opening.files import from_tflite
@@ -47,6 +49,7 @@ SEED = 1
         (Manifests, 150),
         (Frames, 800),
         (TfliteFiles, 300),
+        (TfliteFloatFiles, 600),
         (OnnxFiles, 300),
         (OnnxFloatFiles, 150),
         (Projects, 40),
@@ -75,17 +78,12 @@ def test_every_tflite_operator_has_a_seed(tmp_path: Path) -> None:
 
 
 def test_every_onnx_operator_has_a_seed() -> None:
-    pytest.importorskip("torch")
-    from tinyet.importers.onnx import torch_handlers
-    from tinyet.importers.onnx.to_torch import to_torch
-
-    for proto in quantized_seeds():
+    for proto in (*quantized_seeds(), *float_seeds()):
         import_model(read_model(proto.SerializeToString(), "seed", "seed"), name="seed")
-    for proto in float_seeds():
-        to_torch(read_model(proto.SerializeToString(), "seed", "seed"))
-    used = {layer.op for layer in LAYERS} | {"QuantizeLinear", "DequantizeLinear"}
-    assert {*onnx_rows.TABLE, *torch_handlers.TABLE} - used == set(), (
-        "add them to LAYERS of tests/fuzz/onnx_seeds.py"
+    used = {layer.op for layer in LAYERS} | {"QuantizeLinear", "DequantizeLinear", LINEAR, CONVOLUTION}
+    assert onnx_rows.ALL - used == set(), "add them to LAYERS of tests/fuzz/onnx_seeds.py"
+    assert TAKEN - {node.op_type for proto in quantized_seeds() for node in proto.graph.node} == set(), (
+        "add them to QOPERATORS of tests/fuzz/onnx_seeds.py"
     )
     assert FOLDED - {layer.op for layer in FOLDS} == set(), "add them to FOLDS of tests/fuzz/onnx_seeds.py"
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutants of .tflite files: of their records, and of their bytes. What is taken is a program that a .tet file holds,
-and its C answers the reference's bits under sanitizers."""
+and its C answers the reference's bits under sanitizers; of a float one, a torch module that answers as its graph."""
 
 from __future__ import annotations
 
+import math
 import random
 import tempfile
 from dataclasses import fields, replace
@@ -13,11 +14,15 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.builds import Builds
-from tests.fuzz.run import Case, Outcome, Result
+from tests.fuzz.run import Case, Outcome, Result, refusal
 from tests.fuzz.tflite_seeds import seeds
+from tests.to_module.float_files import network
+from tinyet.importers.tflite.floats import holds_integers, with_float_weights
+from tinyet.importers.tflite.importer import import_model
 from tinyet.opening.files import from_tflite
 from tinyet.tflite import Model, Operator, Quantization, Subgraph, TensorInfo
 from tinyet.tflite.enumerations import BUILTINS, TYPES
+from tinyet.tflite.read import read_model
 from tinyet.tflite.write import write_model
 
 NUMBERS = (0, 1, -1, 2, 3, 7, 127, 128, 255, 256, 1 << 16, (1 << 31) - 1, -(1 << 31))
@@ -35,6 +40,8 @@ NAMES = (
     "x" * 600,
     "serving_default_x:0",
 )
+MOST_ELEMENTS = 1 << 12
+"""Of the inputs of a module that is run."""
 _MOST = 1 << 22
 """Bytes of a constant that a mutant is given."""
 
@@ -46,7 +53,7 @@ class TfliteFiles:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="tinyet-fuzz-"))
-        self.seeds = seeds()
+        self.seeds = list(seeds())
         self.builds = Builds()
 
     def mutate(self, rng: random.Random) -> Case:
@@ -72,6 +79,43 @@ class TfliteFiles:
     def flush(self) -> list[Result]:
         (self.folder / "model.tflite").unlink(missing_ok=True)
         return self.builds.flush()
+
+
+class TfliteFloatFiles(TfliteFiles):
+    """Float models, some with weights of int8 or float16, on their way to calibration: each becomes a torch module."""
+
+    name = "tflite_float"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seeds = [model for model in self.seeds if not holds_integers(model)]
+        self.seeds += [network(weights) for weights in ("float32", "int8", "float16")]
+        # Before the job's memory and time are counted: torch, and what it makes at first, is no part of a mutant.
+        for model in self.seeds:
+            _as_module(model)
+
+    def check(self, case: Case) -> Outcome | None:
+        with refusal() as refused:
+            model = read_model(case.data, "mutant.tflite")
+        if refused:
+            assert str(refused[0])
+            return Outcome.REFUSED
+        inputs = [g.tensors[index].shape for g in model.subgraphs[:1] for index in g.inputs]
+        if holds_integers(model) or sum(map(math.prod, inputs)) > MOST_ELEMENTS:
+            return Outcome.SAME
+        return _as_module(model)
+
+
+def _as_module(model: Model) -> Outcome:
+    """What becomes of a float model: the module proves itself."""
+    from tinyet.to_module.convert import to_module
+
+    with refusal() as refused:
+        to_module(import_model(with_float_weights(model, "mutant"), name="mutant", file="mutant")[0])
+    if refused:
+        assert str(refused[0])
+        return Outcome.REFUSED
+    return Outcome.EXACT
 
 
 def _changed(model: Model, rng: random.Random) -> tuple[Model, str]:

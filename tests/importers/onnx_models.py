@@ -76,11 +76,14 @@ def quantized(
     form: str = "QDQ",
     **options: Any,
 ) -> Any:
-    """By quantize_static. form: QDQ or QOperator. kind: s8s8, u8s8 or u8u8, activations and weights."""
+    """By quantize_static. form: QDQ or QOperator. kind: s8s8, u8s8, u8u8, s16s8 or u16s8, activations and
+    weights."""
     pytest.importorskip("onnxruntime")
     from onnxruntime import quantization as q
 
-    types = {"s": q.QuantType.QInt8, "u": q.QuantType.QUInt8}
+    types = {
+        "s8": q.QuantType.QInt8, "u8": q.QuantType.QUInt8, "s16": q.QuantType.QInt16, "u16": q.QuantType.QUInt16,
+    }  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         source, out = saved(proto, Path(folder)), Path(folder) / "quantized.onnx"
         logging.disable(logging.WARNING)
@@ -90,8 +93,8 @@ def quantized(
                 str(out),
                 _Reader(samples),
                 quant_format=q.QuantFormat[form],
-                activation_type=types[kind[0]],
-                weight_type=types[kind[2]],
+                activation_type=types[kind[:-2]],
+                weight_type=types[kind[-2:]],
                 per_channel=per_channel,
                 **options,
             )

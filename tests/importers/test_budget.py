@@ -128,9 +128,6 @@ def quantized_once(nodes: list[Any]) -> list[Any]:
 @pytest.mark.parametrize("quantized", [False, True])
 @pytest.mark.parametrize("case", sorted(ONNX_CASES))
 def test_small_onnx_files_that_ask_for_much(case: str, quantized: bool, tmp_path: Path) -> None:
-    if not quantized:
-        # Imported here, so that only what the import of the model takes is counted.
-        pytest.importorskip("tinyet.importers.onnx.torch_handlers", exc_type=ImportError)
     nodes, constants = ONNX_CASES[case]
     nodes = [onnx.NodeProto.FromString(n.SerializeToString()) for n in nodes]
     if quantized:

@@ -266,6 +266,7 @@ FUNCTIONS = {
     **dict.fromkeys(("Sigmoid", "HardSigmoid"), 1 / 256),
     **dict.fromkeys(("Tanh", "Erf"), 1 / 128),
     **dict.fromkeys(("LeakyRelu", "Elu", "HardSwish", "Exp", "Relu", "Abs", "Softplus", "Neg", "Mish"), 0.04),
+    **dict.fromkeys(("Gelu", "Selu", "Celu", "ThresholdedRelu", "Sign", "Pow"), 0.04),
 }
 
 
@@ -283,13 +284,14 @@ def test_functions_of_one_byte(op: str, tmp_path: Path) -> None:
         }
         nodes = [
             node("DequantizeLinear", ["a", "s", "z"], "f"),
-            node(op, ["f"], "g"),
+            node(op, ["f", *(["e"] if op == "Pow" else [])], "g"),
             node("QuantizeLinear", ["g", "t", "u"], "y"),
         ]
+        constants |= {"e": np.array(3, np.float32)} if op == "Pow" else {}
         sides = [[helper.make_tensor_value_info(n, onnx.TensorProto.INT8, [256])] for n in ("a", "y")]
         held = [onnx.numpy_helper.from_array(v, k) for k, v in constants.items()]
         graph = helper.make_graph(nodes, "net", *sides, held)
-        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=8)
         path = saved(proto, tmp_path)
         (wanted,) = run_onnxruntime(path, {"a": every})
         np.testing.assert_array_equal(from_onnx(path, exact=True).run(every), wanted)

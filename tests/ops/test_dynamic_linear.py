@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,7 @@ def inputs(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> npt.N
 
 
 KINDS = ("plain", "plain", "positive", "negative", "tiny", "symmetric", "zeros", "special")
-RULES: tuple[dynamic.Rule, ...] = ("torch", "symmetric", "asymmetric")
+RULES: tuple[dynamic.Rule, ...] = get_args(dynamic.Rule)
 
 
 @st.composite
@@ -48,7 +48,7 @@ def dynamic_linear_nodes(
     draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, rules: tuple[dynamic.Rule, ...] = RULES
 ) -> Case:
     rule = draw(st.sampled_from(rules))
-    lead = tuple(draw(st.lists(st.integers(1, 3 if rule == "torch" else 1), max_size=2)))
+    lead = tuple(draw(st.lists(st.integers(1, 1 if rule in dynamic.LITERT else 3), max_size=2)))
     depth, count = draw(st.integers(1, 40)), draw(st.integers(1, 13))
     x = tensor("x", (*lead, depth), DType.FLOAT32)
     w = draw(drawing.weights((count, depth), DType.INT8))

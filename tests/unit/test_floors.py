@@ -27,7 +27,7 @@ HOUSE: tuple[tuple[str, ...], ...] = (
         *("custom", "cycles", "data", "delegates", "exporters", "importers.onnx", "memory", "passes"),
         *("reference", "tet"),
     ),
-    ("importers.tflite", "importers.torch", "over_time", "planning"),
+    ("importers.tflite", "importers.torch", "over_time", "planning", "to_module"),
     ("deployment", "quantization"),
     ("budget", "emit", "mismatch"),
     ("native",),
@@ -42,8 +42,8 @@ HOUSE: tuple[tuple[str, ...], ...] = (
 FLOORS = {room: number for number, rooms in enumerate(HOUSE) for room in rooms}
 # What builds and runs firmware knows nothing of graphs: it works on what others have written.
 BUILD_MAY_IMPORT = {"messages", "errors", "files", "assets", "boards", "build", "device"}
-# The only rooms that need torch; importers.onnx for float models alone.
-TORCH = ("fx", "importers.onnx", "importers.torch", "quality", "quantization")
+# The only rooms that need torch.
+TORCH = ("fx", "importers.torch", "quality", "quantization", "to_module")
 MOST_LINES = 600
 # Files that stand alone at the top: foundations, the two pipelines, and what people import by these names.
 AT_THE_TOP = {

@@ -141,7 +141,6 @@ LEFT_OUT = {
         "stateful": "`tinyet compile` has it",
         "strict": "`tinyet compile` has it",
         "dump": "`tinyet compile` has it",
-        "evaluation": "evaluation() of the model's file",
     },
     "validate": {"labels": "in --evaluation"},
 }

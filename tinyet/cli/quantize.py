@@ -24,8 +24,16 @@ from tinyet.data.watched import Watched, data_warnings_of, watch
 from tinyet.errors import DataError, UsageError
 from tinyet.files.model_name import check_name
 from tinyet.ir import Graph
-from tinyet.opening import Opened, kind_of, warnings_of
-from tinyet.opening.loader import calibration_of, call_users, evaluation_of, labels_of, load_model, name_of
+from tinyet.opening import PROJECT, Opened, kind_of, warnings_of
+from tinyet.opening.loader import (
+    calibration_of,
+    call_users,
+    evaluation_of,
+    labels_of,
+    load_model,
+    measured_with,
+    name_of,
+)
 from tinyet.program import Program
 
 if TYPE_CHECKING:
@@ -125,7 +133,10 @@ class _Exceptions:
 )
 def quantize(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="file.py, file.py:factory, or a saved .pt2 in float")
+        str,
+        typer.Argument(
+            metavar="MODEL", help="file.py, file.py:factory, a saved .pt2, a .tflite or .onnx, in float"
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="TET", help="write the quantized program")
@@ -188,6 +199,14 @@ def quantize(
             "--max-drop", min=0.0, max=1.0, metavar="SHARE", help="for --auto: below the float model's"
         ),
     ] = None,
+    evaluation: Annotated[
+        Path | None,
+        typer.Option(
+            "--evaluation",
+            metavar="NPZ",
+            help="samples and labels to measure with, instead of the model's evaluation()",
+        ),
+    ] = None,
     max_samples: MaxSamples = None,
     board: Annotated[
         str, typer.Option("--board", help="whose kernels the bytes are counted for")
@@ -204,8 +223,11 @@ def quantize(
     """
     _check(model, out, report, auto, accuracy, max_drop, json, save_evaluation, flags.learn_rounding)
     load_board(board)
+    if flags.name is not None:
+        check_name(flags.name, "--name")
     with ui.stages("loading torch"):
-        task = _task(model, config, _Exceptions(layer or [], op or []), observer, outputs, board, flags)
+        source = measured_with(load_model(model), evaluation)
+        task = _task(source, config, _Exceptions(layer or [], op or []), observer, outputs, board, flags)
         data, remarks = (_labelled(task, max_samples), []) if auto else task.evaluation(max_samples)
     tell = None if json == "-" else say_finding
     diagnosis = _diagnose(task, data, worst, tell) if report else None
@@ -215,8 +237,8 @@ def quantize(
     if out is not None:
         with ui.stages("compiling") as progress:
             program = task.compile(choice, progress)
-            evaluation, _ = evaluation_of(task.source, program, flags.channels_last)
-        kept = keep_evaluation(Opened(program, evaluation), save_evaluation, model)
+            samples, _ = evaluation_of(task.source, program, flags.channels_last)
+        kept = keep_evaluation(Opened(program, samples), save_evaluation, model)
         program.save(out)
     graph = (choice or diagnosis or task).graph if program is None else program.graph
     data_warnings = data_warnings_of(graph.user_inputs, graph.user_outputs, task.batches, data)
@@ -239,7 +261,15 @@ def quantize(
         )
     if choice is not None:
         show_choice(choice)
-    ui.notes([*kept, *(() if program is None else warnings_of(program)), *remarks, *data_warnings])
+    ui.notes(
+        [
+            *map(str, task.source.notes),
+            *kept,
+            *(() if program is None else warnings_of(program)),
+            *remarks,
+            *data_warnings,
+        ]
+    )
     if out is not None and program is not None:
         ui.say(f"{out}: program {program.name}, {out.stat().st_size} bytes")
         ui.say(f"next: tinyet generate {out} --board BOARD")
@@ -258,13 +288,9 @@ def _check(
 ) -> None:
     """Early checks of the command line."""
     kind = kind_of(model)
-    if kind not in (".py", ".pt2"):
-        what = (
-            "a .tet program is compiled already"
-            if kind == ".tet"
-            else "only models of torch are quantized here"
-        )
-        raise UsageError(what, model, "name the model that it was made from: a .py or a .pt2 file")
+    if kind in (".tet", PROJECT):
+        what = f"a {'.tet program' if kind == '.tet' else 'project'} is compiled already"
+        raise UsageError(what, model, "name the model that it was made from")
     if out is not None and out.suffix != ".tet":
         raise UsageError(f"{out} does not end in .tet", "-o", f"-o {out.with_suffix('.tet')}")
     if out is not None and not out.parent.is_dir():
@@ -292,7 +318,7 @@ def _check(
 
 
 def _task(
-    model: str,
+    source: ModelSource,
     config: str | None,
     exceptions: _Exceptions,
     observer: str | None,
@@ -300,14 +326,12 @@ def _task(
     board: str,
     flags: ModelFlags,
 ) -> _Task:
-    if flags.name is not None:
-        check_name(flags.name, "--name")
-    source = load_model(model)
     from tinyet.quality.remedies import MORE_BITS, Settings, observers_to_try
     from tinyet.quantization.quantize import is_quantized, needs_calibration
 
     if is_quantized(source.program):
-        raise UsageError("the model is quantized already", model, f"tinyet compile {model} -o FILE.tet")
+        path = str(source.path)
+        raise UsageError("the model is quantized already", path, f"tinyet compile {path} -o FILE.tet")
     settings = Settings(flags.equalize, flags.correct_bias, observer)
     quantizer = _quantizer(source, config, exceptions, observer, outputs)
     given = calibration_of(source, flags.calibration)
@@ -316,8 +340,10 @@ def _task(
     ):
         raise UsageError(
             "there is no calibration data",
-            model,
-            "define calibration() in the model's file, or give --calibration",
+            str(source.path),
+            "give --calibration"
+            if source.path.suffix != ".py"
+            else "define calibration() in the model's file, or give --calibration",
         )
     batches = watch([] if given is None else given)
     # With a quantizer of the model's own, --observer would replace all that it says.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from keyword import kwlist
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -31,7 +32,7 @@ from tinyet.fx.log_filter import quiet
 from tinyet.fx.module_snapshot import left_as_found
 from tinyet.fx.mutable_buffers import put_back, take_out
 from tinyet.fx.normalize import normalize
-from tinyet.fx.origins import is_stamped, origin_of, stamp
+from tinyet.fx.origins import FileModule, is_stamped, origin_of, stamp
 from tinyet.fx.precision import in_float32, refuse_others, say
 from tinyet.fx.prune import with_plain_weights
 from tinyet.fx.recurrent import keep_recurrent
@@ -46,7 +47,7 @@ from tinyet.fx.source_locations import (
 )
 from tinyet.fx.state import refuse_state
 from tinyet.messages.stages import stage
-from tinyet.messages.text import shown
+from tinyet.messages.text import c_identifier, shown, unused
 
 # Constants of a graph are computed here and now, whatever their size.
 _MOST_BYTES = 1 << 28
@@ -235,14 +236,31 @@ def re_export(module: fx.GraphModule, inputs: Inputs) -> ExportedProgram:
         return torch.export.export(module, inputs)
 
 
+def _call_inputs(module: fx.GraphModule, names: Sequence[str]) -> None:
+    """Call the inputs so, as identifiers that a function's arguments can have."""
+    entries = [node for node in module.graph.nodes if node.op == "placeholder"]
+    taken = {node.name for node in module.graph.nodes if node not in entries} | {*kwlist, "self", "torch"}
+    for node, title in zip(entries, names, strict=True):
+        name = unused(c_identifier([title]), taken)
+        node.target = node.name = name
+    output = module.graph.output_node()
+    results = tuple(pytree.tree_leaves(output.args[0]))
+    output.args = (results[0] if len(results) == 1 else results,)
+    module.graph.set_codegen(CodeGen())
+    module.recompile()
+
+
 _LOWERED: WeakSet[ExportedProgram] = WeakSet()
 
 
-def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram:
+def lower(
+    program: ExportedProgram, root: Path | None = None, source: FileModule | None = None
+) -> ExportedProgram:
     """Decompose, functionalise, check and normalise a program that torch.export made; one that has come from here is
     given back as it is.
 
-    root: directory to which the debug handles' file names are made relative.
+    root: directory to which the debug handles' file names are made relative. source: the module that was captured,
+    where it was made of a file, whose places and names the program has then.
     """
     if program in _LOWERED and all(
         is_stamped(node) for node in program.graph.nodes if node.op == "call_function"
@@ -261,7 +279,9 @@ def lower(program: ExportedProgram, root: Path | None = None) -> ExportedProgram
     inputs = example_inputs_of(program)
     with quiet():
         module = _flattened(program, core.module(check_guards=False))
-    stamp(module.graph, root)
+    stamp(module.graph, root, None if source is None else source.origins)
+    if source is not None:
+        _call_inputs(module, source.input_names)
     kept = take_out(module)
     normalize(module)
     fold_known_indices(module)
@@ -298,6 +318,7 @@ def capture(
     _check_devices(module)
     inputs = example_of(example_inputs)
     kind = type(module)
+    source = module if isinstance(module, FileModule) else None
     module, remarks = in_float32(module)
     with _own_mistakes(module, inputs):
         _make_lazy_weights(module, inputs)
@@ -311,7 +332,7 @@ def capture(
         except Exception as error:
             raise _capture_error(error, module) from error
         _check_outputs(program, place_of_forward(module))
-        lowered = lower(program, root or directory_of(kind))
+        lowered = lower(program, root or directory_of(kind), source)
     numbers = tuple(f"{constant} is a constant of the program" for constant in inputs.constants)
     say(lowered, (*remarks, *numbers))
     return lowered

@@ -10,15 +10,28 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torch import fx
+from torch import fx, nn
 
 from tinyet.fx.source_locations import frame_of_stack_trace, portable_path
 from tinyet.ir import Origin
 
 _KEY = "tinyet"
+
+
+class FileModule(nn.Module):
+    """A module that was made of a model's file, whose debug handles say where in that file.
+
+    origins: of submodules, by their paths. input_names: the file's names of the inputs.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.origins: dict[str, Origin] = {}
+        self.input_names: tuple[str, ...] = ()
 
 
 def op_name(node: fx.Node) -> str:
@@ -41,9 +54,12 @@ def module_stack(node: fx.Node) -> list[tuple[str, str]]:
     return result
 
 
-def _derive(node: fx.Node, root: Path | None = None) -> Origin:
+def _derive(node: fx.Node, root: Path | None = None, of_file: Mapping[str, Origin] | None = None) -> Origin:
     frame = frame_of_stack_trace(node.meta.get("stack_trace"))
     stack = module_stack(node)
+    for path, _ in reversed(stack):
+        if of_file is not None and path in of_file:
+            return replace(of_file[path], aten=op_name(node), key=node.name)
     return Origin(
         aten=op_name(node),
         module=stack[-1][0] if stack else "",
@@ -74,14 +90,14 @@ def stamp_node(node: fx.Node, origin: Origin) -> None:
     node.meta["custom"] = {**(node.meta.get("custom") or {}), _KEY: fields}
 
 
-def stamp(graph: fx.Graph, root: Path | None = None) -> None:
+def stamp(graph: fx.Graph, root: Path | None = None, of_file: Mapping[str, Origin] | None = None) -> None:
     """Give every computing node that has none its handle; its name in this graph becomes the handle's key.
 
-    root: directory to which file names are made relative.
+    root: directory to which file names are made relative. of_file: the origins of a FileModule.
     """
     for node in graph.nodes:
         if node.op == "call_function" and _stamped(node) is None:
-            stamp_node(node, _derive(node, root))
+            stamp_node(node, _derive(node, root, of_file))
 
 
 def _own(node: fx.Node) -> Origin:

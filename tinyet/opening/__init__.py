@@ -18,23 +18,26 @@ from typing import Any
 from tinyet.boards import Board, load_board
 from tinyet.build.tree import is_project
 from tinyet.compiler import DumpTo, Progress, compiled, float_layers, require_answers, require_integer
-from tinyet.data import Data, read_data
+from tinyet.data import Data
 from tinyet.data.watched import Watched, data_warnings_of, watch
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import deploy
 from tinyet.errors import IdleOptions, TinyetWarning, UsageError
 from tinyet.errors.arguments import OverTime, path_given
-from tinyet.files.model_name import check_name
+from tinyet.files.model_name import check_name, given_or_derived
 from tinyet.files.sniffing import sniffed_error
 from tinyet.importers.onnx.read import read_file as read_onnx
+from tinyet.importers.tflite.floats import holds_integers
 from tinyet.ir import DType, Note
 from tinyet.messages.stages import stage
-from tinyet.opening.files import from_onnx, from_tflite
+from tinyet.opening.files import asks_for_integers, file_names, from_onnx, from_tflite
+from tinyet.opening.float_models import FloatModel, of_onnx, of_tflite
 from tinyet.opening.loader import calibration_of, call_users, evaluation_of, labels_of, load_model, name_of
 from tinyet.opening.options import ModelOptions
 from tinyet.program import Program, load
 from tinyet.project import Project, open_project
 from tinyet.tflite import Runtime
+from tinyet.tflite import read_file as read_tflite
 
 __all__ = ["PROJECT", "ModelOptions", "Opened", "kind_of", "open", "read", "warnings_of"]
 
@@ -145,7 +148,7 @@ def open(  # noqa: A001 - the public name is tinyet.open
 def look_closer(path: str, options: Sequence[str] = ()) -> str:
     """The command that says why the answers of a model, quantized, are not the model's. options: those of
     `tinyet quantize` that it was quantized with."""
-    if path.endswith((".tet", ".onnx")):
+    if path.endswith(".tet"):
         path = "MODEL.py"
     return f"to look closer: {shlex.join(['tinyet', 'quantize', path, *options])} --report"
 
@@ -214,13 +217,33 @@ def _of_program(path: str, options: ModelOptions) -> _Read:
     return Opened(program), None, None
 
 
+_OF_FLOATS = frozenset(
+    ("quantizer", "channels_last", "equalize", "correct_bias", "learn_rounding", "prune", "stateful")
+)
+_TRAINED = _CONVERTED | _OF_FLOATS | {"calibration", "float_io"}
+_NO_RUNTIME = "no runtime's arithmetic is followed, and there are no signatures: this is no .tflite model"
+
+
 def _of_tflite(path: str, options: ModelOptions) -> _Read:
-    """Its integers are its own, and nothing about them is left to choose."""
+    """In its own integers, about which nothing is left to choose; or a float model, which may be quantized here."""
+    model = read_tflite(path)
+    if holds_integers(model):
+        options.refuse_others(
+            _CONVERTED | {"runtime", "signature"},
+            "this .tflite model is quantized already",
+            path,
+            "leave it away: inputs, outputs and states are as the file has them",
+        )
+    elif not (_TRAINED - _CONVERTED).isdisjoint(options.given):
+        options.refuse_others(
+            _TRAINED | {"signature"},
+            "this .tflite model is in float, and gets tinyet's own integers",
+            path,
+            "leave it away",
+        )
+        return _quantized(of_tflite(model, Path(path), options.signature), options)
     options.refuse_others(
-        _CONVERTED | {"runtime", "signature"},
-        "a .tflite model is quantized already, or float on purpose",
-        path,
-        "leave it away: inputs, outputs and states are as the file has them",
+        _CONVERTED | {"runtime", "signature"}, "this is a .tflite model", path, "leave it away"
     )
     program = from_tflite(
         path,
@@ -235,48 +258,55 @@ def _of_tflite(path: str, options: ModelOptions) -> _Read:
     return Opened(program), None, None
 
 
-_OF_FLOATS = frozenset(
-    ("quantizer", "channels_last", "equalize", "correct_bias", "learn_rounding", "prune", "stateful")
-)
-_TRAINED = _CONVERTED | _OF_FLOATS | {"calibration", "float_io"}
-_NO_RUNTIME = "no runtime's arithmetic is followed, and there are no signatures: this is no .tflite model"
-
-
 def _of_onnx(path: str, options: ModelOptions) -> _Read:
     """Quantized by ONNX Runtime's quantizer, or a float model, which is quantized here."""
     model = read_onnx(Path(path))
-    given: dict[str, Any] = {}
-    batches: Watched | None = None
-    if model.is_quantized:
-        why = "this ONNX model is quantized already, and no .tflite"
-        hint = "leave it away, or give the model before it was quantized"
-        options.refuse_others(_CONVERTED | {"exact", "float_io"}, why, path, hint)
-        given = {"exact": options.exact}
-    else:
+    if not model.is_quantized:
         options.refuse_others(_TRAINED, "this ONNX model is in float", path, "leave it away")
-        given = {each: getattr(options, each) for each in (*_OF_FLOATS, "progress")}
-        calibration = options.calibration
-        if isinstance(calibration, (str, Path)):
-            from tinyet.importers.onnx.to_torch import examples_of
-            from tinyet.quantization.batches import batches_of
-
-            arrays = read_data(calibration, [value.name for value in model.inputs]).arrays
-            calibration = batches_of(arrays, examples_of(model), str(calibration))
-        batches = None if calibration is None else watch(calibration)
-    with warnings.catch_warnings():  # what is to be told of its answers is told by whom this is for
-        warnings.simplefilter("ignore", TinyetWarning)
+        asked = {each: getattr(options, each) for each in (*_OF_FLOATS, "progress")}
+        if options.calibration is not None or asks_for_integers(asked):
+            return _quantized(of_onnx(model, Path(path)), options)
         program = from_onnx(
             path,
-            batches,
             name=options.name,
             float_io=options.float_io,
             labels=options.labels,
+            strict=options.strict,
             dump=options.dump,
-            **given,
+            **asked,
         )
+        return Opened(program), None, None
+    why = "this ONNX model is quantized already, and no .tflite"
+    hint = "leave it away, or give the model before it was quantized"
+    options.refuse_others(_CONVERTED | {"exact", "float_io"}, why, path, hint)
+    program = from_onnx(
+        path,
+        name=options.name,
+        exact=options.exact,
+        float_io=options.float_io,
+        labels=options.labels,
+        dump=options.dump,
+    )
     if options.strict:
         require_integer(program)
         require_answers(program)
+    return Opened(program), None, None
+
+
+def _quantized(model: FloatModel, options: ModelOptions) -> _Read:
+    """A float model of another tool's file, quantized where there is calibration data."""
+    given = options.calibration
+    batches = None if given is None else watch(model.batches(given))
+    title = given_or_derived(options.name, *file_names(model.path))
+    program = model.compiled(
+        calibration=batches,
+        name=title,
+        float_io=options.float_io,
+        labels=options.labels,
+        strict=options.strict,
+        dump=options.dump,
+        **{each: getattr(options, each) for each in (*_OF_FLOATS, "progress")},
+    )
     return Opened(program), batches, None
 
 

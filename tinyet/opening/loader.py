@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from tinyet.errors import DataError, ModelError, TinyetError, ToolchainError
 from tinyet.files.model_name import class_name, given_or_derived
 from tinyet.ir import Array
 from tinyet.opening.files import file_names
+from tinyet.opening.float_models import float_model
 from tinyet.program import Program
 
 if TYPE_CHECKING:
@@ -21,17 +23,39 @@ if TYPE_CHECKING:
 
 
 def load_model(model: str) -> ModelSource:
-    """`file.py`, `file.py:factory` or `file.pt2`, loaded and captured. Raises ModelError, and ToolchainError without
-    torch."""
+    """`file.py`, `file.py:factory`, `file.pt2`, or a float .tflite or .onnx, loaded and captured. Raises ModelError,
+    and ToolchainError without torch."""
     try:
-        from tinyet.importers.torch.source import load_source
+        from tinyet.fx.capture import capture
+        from tinyet.importers.torch.source import ModelSource, identifier, load_source
     except ImportError as error:
         raise ToolchainError(
             f"capturing a model needs torch and torchao: {error}",
             model,
             "pip install 'tinyet[torch]', or capture it elsewhere with `tinyet compile` and bring the .tet",
         ) from error
-    return load_source(model)
+    path = Path(model)
+    if path.suffix not in (".tflite", ".onnx"):
+        return load_source(model)
+    found = float_model(path)
+    program = capture(found.module, found.examples)
+    return ModelSource(identifier(path.stem), path, None, program, found.examples, notes=found.notes)
+
+
+def measured_with(source: ModelSource, evaluation: Path | None) -> ModelSource:
+    """The source whose evaluation() are the samples and labels of a .npz file, if one is given."""
+    if evaluation is None:
+        return source
+    data = read_data(evaluation, list(source.program.graph_signature.user_inputs))
+    if data.labels is None:
+        raise DataError("the file holds no labels", str(evaluation), "save them as `labels`")
+    pair = tuple(map(_without_batches, data.arrays, source.example_inputs)), data.labels
+    return replace(source, evaluation=lambda: pair)
+
+
+def _without_batches(array: Array, example: Any) -> Array:
+    """Samples that each have the dimension of the batch, stacked without it."""
+    return array.reshape(-1, *array.shape[2:]) if array.ndim == example.ndim + 1 else array
 
 
 def name_of(source: ModelSource, name: str | None) -> str:

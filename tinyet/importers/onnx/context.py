@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from tinyet.errors import RefusedError
-from tinyet.importers.onnx.read import OnnxModel, OnnxNode
+from tinyet.importers.onnx.read import WIDE, OnnxModel, OnnxNode
 from tinyet.importers.onnx.values import EVERY, Bytes, Float32, Integers, Numbers, Scale, Value, plain_reals
 from tinyet.ir import Array, Attrs, DType, Node, Note, Origin, QuantParams, Tensor, TensorType
 from tinyet.ir.budget import Budget
 from tinyet.messages.text import c_identifier, unused
-from tinyet.numerics import QuantizeRounding
+from tinyet.numerics import QuantizeRounding, dequantize
 from tinyet.ops import op_of
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.lookup import Lookup
@@ -24,6 +24,11 @@ from tinyet.ops.permute import Permute
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.reshape import Reshape
 from tinyet.opset.rule import complaints
+
+WIDE_LAYERS = (
+    "layers between values of 16 bits are computed in integers, by ONNX Runtime in float32: "
+    "results can differ by a few steps"
+)
 
 Handler = Callable[["Context"], Value | Sequence[Value]]
 """The value of the node at hand, or those of its outputs."""
@@ -43,6 +48,7 @@ class Context:
     _names: set[str] = field(default_factory=set)
     _node: OnnxNode | None = None
     _reals: dict[Value, Tensor] = field(default_factory=dict)
+    _folded: dict[Tensor, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.budget = Budget(self.model.constant_bytes)
@@ -82,10 +88,12 @@ class Context:
 
     def inexact(self, text: str, hint: str = "") -> None:
         """Something in which the program may differ from ONNX Runtime by a last bit: a note, or a refusal where exact
-        results were asked for."""
+        results were asked for. Of a float model nobody expects the same bits; of one of 16 bits a single note says it
+        of all (`importer`)."""
         if self.exact:
             raise RefusedError(text, hint or "leave exact away to take it as it is")
-        self.notes.append(Note(text, self.origin))
+        if self.model.is_quantized and not self.model.has_int16:
+            self.notes.append(Note(text, self.origin))
 
     # ------------------------------------------------------------ inputs
 
@@ -104,6 +112,15 @@ class Context:
             raise RefusedError(f"computes its {role}", f"make the {role} a constant of the model")
         return found
 
+    def weights(self, position: int, role: str) -> Float32:
+        """A constant of real numbers. Raises RefusedError for plain integers, which no layer of floats has."""
+        found = self.constant(position, role)
+        if found.scale is None and found.data.dtype.kind != "f":
+            raise RefusedError(
+                f"has a {role} of {found.data.dtype}", "store it in float32, or quantize the model"
+            )
+        return np.asarray(found.real, np.float32)
+
     def integers(self, position: int, role: str, default: Sequence[int] | None = None) -> list[int]:
         """A constant input of whole numbers, flat; `default` where it is absent."""
         if not self.has(position) and default is not None:
@@ -120,14 +137,39 @@ class Context:
             raise RefusedError("computes with integers", "put a DequantizeLinear before it")
         if value not in self._reals:
             if isinstance(value, Numbers):
-                self._reals[value] = self.held(value.name or "constant", np.asarray(value.real, np.float32))
+                self._reals[value] = self._real_constant(value)
             else:
                 kind = TensorType(value.tensor.shape, DType.FLOAT32)
-                made = self.emit_as(Dequantize(), [value.tensor], kind)
+                made = self.dequantized(value.tensor)
                 for function in value.functions:
                     made = self.emit_as(function, [made], kind)
                 self._reals[value] = made
         return self._reals[value]
+
+    def _real_constant(self, value: Numbers) -> Tensor:
+        """A constant in float32. In a model of 16 bits, whose operators of integers are formed later, its integers stay
+        behind a Dequantize."""
+        scale, name = value.scale, value.name or "constant"
+        if scale is None or not self.model.has_int16 or scale.axis is not None:
+            return self.held(name, np.asarray(value.real, np.float32))
+        if scale.dtype not in ("int8", "uint8", *WIDE):
+            return self.held(name, np.asarray(value.real, np.float32))
+        quant = scale.per_tensor()
+        data = value.data.astype(np.int64) - scale.shift
+        return self.dequantized(self.held(name, data.astype(np.int16 if scale.is_wide else np.int8), quant))
+
+    def dequantized(self, x: Tensor) -> Tensor:
+        """In float32. Constants may be quantized by channel: the passes fold what no operator of integers takes."""
+        kind = TensorType(x.shape, DType.FLOAT32)
+        if not x.is_constant:
+            return self.emit_as(Dequantize(), [x], kind)
+        self.budget.run(kind.count, kind.bytes)
+        self.budget.hold(kind.bytes)
+        assert x.type.quant is not None
+        out = Tensor(self.name(f"{x.name}_real"), kind)
+        self.nodes.append(Node(Dequantize(), (x,), (out,), (self.origin,)))
+        self._folded[out] = Tensor(out.name, kind, dequantize(x.array, x.type.quant))
+        return out
 
     # ------------------------------------------------------------ readers of the node at hand
 
@@ -143,9 +185,11 @@ class Context:
         )
 
     def target(self) -> Scale | None:
-        """The scale of the only quantizer of the node's result; None where it is used in float, too."""
+        """The scale of the only quantizer of the node's result; None where it is used in float, too, and for one of 16
+        bits, for which ONNX Runtime has no operators of integers."""
         readers = self.quantizers(self.node.outputs[0])
-        return None if readers is None else self.scale_of(readers[0])
+        scale = None if readers is None else self.scale_of(readers[0])
+        return None if scale is None or scale.is_wide else scale
 
     def scale_of(self, node: OnnxNode) -> Scale:
         """Of a QuantizeLinear or DequantizeLinear. Raises RefusedError for one that is computed, or makes no sense."""
@@ -208,7 +252,9 @@ class Context:
             self.budget.run(type_.count, type_.bytes)
         outputs = tuple(Tensor(self.name(name or self.node.name or self.node.op), type_) for type_ in types)
         node = Node(attrs, tuple(inputs), outputs, (self.origin,))
-        if found := complaints(op_of(node), node):
+        # Constants behind a Dequantize are constants once they are folded.
+        as_folded = node.replace(inputs=[t if t is None else self._folded.get(t, t) for t in inputs])
+        if found := complaints(op_of(node), as_folded):
             raise RefusedError("; ".join(found))
         self.nodes.append(node)
         return outputs
@@ -238,17 +284,19 @@ class Context:
         return x if tuple(shape) == x.shape else self.emit(Reshape(tuple(shape)), [x])
 
     def image(self, x: Tensor) -> Tensor:
-        """(N, C, H, W), or (N, C, L), as (N, H, W, C)."""
+        """(N, C, H, W) as (N, H, W, C), or (N, C, L) as (N, 1, L, C)."""
         if len(x.shape) == 3:
-            x = self.reshape(x, (*x.shape[:2], 1, x.shape[2]))
+            x = self.permute(x, (0, 2, 1))
+            return self.reshape(x, (x.shape[0], 1, *x.shape[1:]))
         if len(x.shape) != 4:
             raise RefusedError(f"works on {len(x.shape)} dimensions", "images have 4, rows 3")
         return self.permute(x, (0, 2, 3, 1))
 
     def from_image(self, y: Tensor, rank: int) -> Tensor:
         """The way back, to as many dimensions as the input had."""
-        y = self.permute(y, (0, 3, 1, 2))
-        return y if rank == 4 else self.reshape(y, (*y.shape[:2], y.shape[3]))
+        if rank == 3:
+            return self.permute(self.reshape(y, (y.shape[0], *y.shape[2:])), (0, 2, 1))
+        return self.permute(y, (0, 3, 1, 2))
 
     # ------------------------------------------------------------ quantizing
 
@@ -283,6 +331,13 @@ class Context:
         return Integers(
             self.emit_as(Quantize(rounding), [x], TensorType(x.shape, DType.INT8, quant), name), unsigned
         )
+
+    def to_wide(self, value: Value, to: Scale, name: str) -> Integers:
+        """The result of a QuantizeLinear to 16 bits."""
+        self.inexact(WIDE_LAYERS)
+        x = self.real(value)
+        kind = TensorType(x.shape, DType.INT16, to.per_tensor())
+        return Integers(self.emit_as(Quantize(), [x], kind, name), to.dtype == "uint16")
 
     def meaning(self, value: Integers, scale: Scale) -> Bytes:
         """The result of a DequantizeLinear; another scale than that of the integers gives them another meaning."""

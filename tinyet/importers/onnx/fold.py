@@ -45,7 +45,10 @@ def constant_of(node: OnnxNode) -> Array:
         ("value_ints", np.int64),
     ):
         if given.get(key) is not None:
-            return np.asarray(given[key], dtype)
+            try:
+                return np.asarray(given[key], dtype)
+            except (ValueError, TypeError, OverflowError):
+                raise RefusedError(f"has {key} = {str(given[key])[:60]}", shape=False) from None
     raise RefusedError("holds no numbers", "store a dense tensor", shape=False)
 
 

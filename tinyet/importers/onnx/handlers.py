@@ -1,14 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operator → handler: the operators that a quantized ONNX graph may hold."""
+"""Operator → handler: the operators that an ONNX graph may hold."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tinyet.errors import RefusedError
-from tinyet.importers.onnx import handlers_elements, handlers_layers, handlers_recurrent, handlers_shape
+from tinyet.importers.onnx import (
+    handlers_dynamic,
+    handlers_einsum,
+    handlers_elements,
+    handlers_layers,
+    handlers_norms,
+    handlers_pools,
+    handlers_recurrent,
+    handlers_resize,
+    handlers_select,
+    handlers_shape,
+    handlers_whole,
+)
 from tinyet.importers.onnx.context import Context, Handler
+from tinyet.importers.onnx.dynamic import CONVOLUTION, LINEAR
 from tinyet.importers.onnx.values import Integers, Numbers, Value
+from tinyet.ir import DType
 
 
 def quantize(ctx: Context) -> Value:
@@ -19,6 +33,8 @@ def quantize(ctx: Context) -> Value:
         return Numbers(data, None, value.name or ctx.node.outputs[0])
     if isinstance(value, Integers):
         return value  # an input of the model that is in integers at the border
+    if scale.is_wide:
+        return ctx.to_wide(value, scale, ctx.node.outputs[0])
     return ctx.to_scale(value, scale, ctx.node.outputs[0])
 
 
@@ -34,51 +50,86 @@ def dequantize(ctx: Context) -> Value:
         return Numbers(value.data, scale, value.name or ctx.node.outputs[0])
     if not isinstance(value, Integers):
         raise RefusedError("dequantizes what is not quantized", shape=False)
+    if scale.is_wide or value.tensor.dtype is DType.INT16:
+        quant = scale.per_tensor()
+        if value.tensor.type.quant != quant or not scale.is_wide:
+            raise RefusedError("dequantizes with another scale than it was quantized with", shape=False)
+        return ctx.dequantized(value.tensor)
     return ctx.meaning(value, scale)
 
 
 TABLE: Mapping[str, Handler] = {
+    **dict.fromkeys((LINEAR, CONVOLUTION), handlers_dynamic.layer),
     **dict.fromkeys(handlers_elements.BINARY, handlers_elements.binary),
     **dict.fromkeys(handlers_elements.UNARY, handlers_elements.unary),
+    **dict.fromkeys(handlers_pools.EXTREMES, handlers_pools.extreme),
+    **dict.fromkeys(handlers_pools.SUMS, handlers_pools.summed),
     **dict.fromkeys(handlers_recurrent.GATES, handlers_recurrent.recurrent),
-    "ArgMax": handlers_shape.argmax,
-    "AveragePool": handlers_layers.average_pool,
-    "BatchNormalization": handlers_elements.batch_norm,
-    "Cast": handlers_shape.cast,
+    **dict.fromkeys(handlers_whole.LOGIC, handlers_whole.logic),
+    **dict.fromkeys(handlers_whole.RELATIONS, handlers_whole.compare),
+    "ArgMax": handlers_pools.argmax,
+    "ArgMin": handlers_pools.argmax,
+    "AveragePool": handlers_pools.average_pool,
+    "BatchNormalization": handlers_norms.batch_norm,
+    "Cast": handlers_whole.cast,
+    "Celu": handlers_elements.celu,
     "Clip": handlers_elements.clip,
     "Concat": handlers_shape.concat,
     "Conv": handlers_layers.conv,
     "ConvTranspose": handlers_layers.conv_transpose,
+    "CumSum": handlers_pools.running_sum,
     "DepthToSpace": handlers_shape.depth_to_space,
     "DequantizeLinear": dequantize,
     "Dropout": handlers_shape.dropout,
+    "Einsum": handlers_einsum.einsum,
     "Elu": handlers_elements.elu,
     "Expand": handlers_shape.expand,
     "Flatten": handlers_shape.flatten,
-    "Gather": handlers_shape.gather,
+    "Gather": handlers_select.gather,
+    "GatherElements": handlers_select.gather_elements,
+    "Gelu": handlers_elements.gelu,
     "Gemm": handlers_layers.gemm,
-    "GlobalAveragePool": handlers_layers.global_average_pool,
+    "GlobalAveragePool": handlers_pools.global_average_pool,
+    "GlobalMaxPool": handlers_pools.global_max_pool,
+    "GroupNormalization": handlers_norms.group_norm,
     "HardSigmoid": handlers_elements.hard_sigmoid,
     "Identity": handlers_shape.identity,
+    "InstanceNormalization": handlers_norms.group_norm,
+    "LayerNormalization": handlers_norms.layer_norm,
     "LeakyRelu": handlers_elements.leaky_relu,
-    "LogSoftmax": handlers_elements.softmax,
+    "LogSoftmax": handlers_norms.softmax,
     "MatMul": handlers_layers.matmul,
-    "MaxPool": handlers_layers.max_pool,
+    "MaxPool": handlers_pools.max_pool,
+    "Mean": handlers_elements.summed,
     "PRelu": handlers_elements.prelu,
     "Pad": handlers_shape.pad,
+    "Pow": handlers_elements.power,
     "QuantizeLinear": quantize,
-    "ReduceMax": handlers_shape.reduced,
-    "ReduceMean": handlers_layers.reduce_mean,
-    "ReduceMin": handlers_shape.reduced,
-    "ReduceSum": handlers_shape.reduced,
+    "ReduceMean": handlers_pools.reduce_mean,
     "Relu": handlers_elements.relu,
     "Reshape": handlers_shape.reshape,
-    "Resize": handlers_shape.resize,
+    "Resize": handlers_resize.resize,
+    "ScatterND": handlers_select.scatter_nd,
     "Slice": handlers_shape.slice_,
-    "Softmax": handlers_elements.softmax,
+    "Softmax": handlers_norms.softmax,
     "SpaceToDepth": handlers_shape.space_to_depth,
     "Split": handlers_shape.split,
     "Squeeze": handlers_shape.squeeze,
+    "Sum": handlers_elements.summed,
+    "ThresholdedRelu": handlers_elements.thresholded_relu,
+    "Tile": handlers_select.tile,
     "Transpose": handlers_shape.transpose,
     "Unsqueeze": handlers_shape.unsqueeze,
+    "Where": handlers_select.where,
 }
+
+
+ALL = frozenset({*TABLE, *handlers_whole.TABLE})
+"""Operators with a handler, if only for whole numbers."""
+
+
+def handler_of(op: str, values: Sequence[Value | None]) -> Handler | None:
+    """The handler of an operator: of whole numbers, where it has one and the model computes them."""
+    if op in handlers_whole.TABLE and any(handlers_whole.is_whole(v) for v in values):
+        return handlers_whole.TABLE[op]
+    return TABLE.get(op)

@@ -15,7 +15,7 @@ import numpy as np
 from tinyet.errors import RefusedError
 from tinyet.importers.onnx.context import Context, through
 from tinyet.importers.onnx.functions import Function, erf, in_float64, sigmoid, tanh
-from tinyet.importers.onnx.handlers_layers import activation_bounds, in_float, integer_target
+from tinyet.importers.onnx.handlers_layers import activation_bounds, in_float
 from tinyet.importers.onnx.values import (
     EVERY,
     Bytes,
@@ -23,7 +23,6 @@ from tinyet.importers.onnx.values import (
     Numbers,
     Scale,
     Value,
-    axis_of,
     plain_reals,
     shape_of,
 )
@@ -31,15 +30,13 @@ from tinyet.ir import Attrs, DType, Node, Tensor, TensorType
 from tinyet.numerics import ElementRounding
 from tinyet.ops import evaluate, op_of
 from tinyet.ops.add import Add
-from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.div import Div
-from tinyet.ops.log_softmax import LogSoftmax
 from tinyet.ops.maximum import Maximum
 from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
 from tinyet.ops.prelu import PRelu
-from tinyet.ops.softmax import Softmax
+from tinyet.ops.shared.unary_functions import FUNCTIONS, FunctionName
 from tinyet.ops.sub import Sub
 from tinyet.ops.unary import Unary
 
@@ -61,9 +58,11 @@ UNARY: Mapping[str, tuple[str, Function]] = {
     "Mish": ("mish", in_float64(lambda x: x * np.tanh(np.logaddexp(0, x)))),
     "Softplus": ("softplus", in_float64(lambda x: np.logaddexp(0, x))),
     "Round": ("round", np.rint),
+    "Selu": ("selu", in_float64(lambda x: FUNCTIONS["selu"].exact(x, 0.0, 0.0))),
+    "Sign": ("sign", np.sign),
 }
 
-EXACT = ("Abs", "Ceil", "Floor", "Neg", "Round", "Sqrt")
+EXACT = ("Abs", "Ceil", "Floor", "Neg", "Round", "Sign", "Sqrt")
 """Functions that every float32 arithmetic has alike."""
 
 
@@ -78,7 +77,7 @@ def apply(ctx: Context, attrs: Attrs, function: Function) -> Value:
     x = ctx.value(0)
     if isinstance(x, Bytes):
         return through(x, attrs, function(x.reals))
-    if ctx.node.op in ("Elu", *UNARY) and ctx.node.op not in EXACT:
+    if ctx.node.op not in (*EXACT, "Clip", "LeakyRelu", "Relu"):
         last_bits(ctx)
     return ctx.emit(attrs, [ctx.real(x)])
 
@@ -104,6 +103,50 @@ def elu(ctx: Context) -> Value:
     return apply(ctx, Unary("elu", alpha), function)
 
 
+def celu(ctx: Context) -> Value:
+    alpha = ctx.attribute("alpha", 1.0)
+    return apply(ctx, Unary("celu", alpha), of_float64("celu", alpha))
+
+
+def gelu(ctx: Context) -> Value:
+    kind = ctx.attribute("approximate", "none")
+    if kind not in ("none", "tanh"):
+        raise RefusedError(f"has approximate = {kind[:40]!r}")
+    name: FunctionName = "gelu" if kind == "none" else "gelu_tanh"
+    return apply(ctx, Unary(name), of_float64(name))
+
+
+def thresholded_relu(ctx: Context) -> Value:
+    alpha = ctx.attribute("alpha", 1.0)
+    return apply(ctx, Unary("threshold", alpha, 0.0), of_float64("threshold", alpha))
+
+
+_POWERS: Mapping[float, FunctionName] = {
+    2.0: "square",
+    0.5: "sqrt",
+    -1.0: "reciprocal",
+    -0.5: "rsqrt",
+}
+
+
+def power(ctx: Context) -> Value:
+    """To a power that is one number."""
+    exponents = np.unique(np.asarray(ctx.constant(1, "exponent").real, np.float32))
+    if exponents.size != 1 or len(ctx.constant(1, "exponent").shape) > len(shape_of(ctx.value(0))):
+        raise RefusedError("has several exponents", "take one number")
+    exponent = float(exponents[0])
+    if exponent == 1:
+        return ctx.value(0)
+    name = _POWERS.get(exponent, "pow")
+    alpha = exponent if name == "pow" else 0.0
+    return apply(ctx, Unary(name, alpha), in_float64(lambda x: np.power(x, exponent)))
+
+
+def of_float64(name: FunctionName, alpha: float = 0.0) -> Function:
+    """One of the graph's functions of one number, rounded to float32 once."""
+    return in_float64(lambda x: FUNCTIONS[name].exact(np.asarray(x, np.float64), alpha, 0.0))
+
+
 def hard_sigmoid(ctx: Context) -> Value:
     alpha, beta = np.float32(ctx.attribute("alpha", 0.2)), np.float32(ctx.attribute("beta", 0.5))
     x = ctx.value(0)
@@ -114,6 +157,8 @@ def hard_sigmoid(ctx: Context) -> Value:
     if isinstance(x, Bytes) and ctx.target() is not None:
         return through(x, Unary("hardsigmoid"), of(x.reals))
     last_bits(ctx)
+    if math.isclose(alpha, 1 / 6, rel_tol=1e-5) and beta == 0.5:
+        return ctx.emit(Unary("hardsigmoid"), [ctx.real(x)])
     made = ctx.emit(Mul(), [ctx.real(x), ctx.held("alpha", np.asarray(alpha))])
     return ctx.emit(Add((0.0, 1.0)), [made, ctx.held("beta", np.asarray(beta))])
 
@@ -126,38 +171,9 @@ def clip(ctx: Context) -> Value:
     low, high = activation_bounds(ctx, "Clip", ctx.node.inputs)
     if not low <= high:
         raise RefusedError(f"clips to {low} … {high}")
+    if (low, high) == (-math.inf, math.inf):
+        return ctx.value(0)
     return apply(ctx, Clamp(low, high), lambda x: np.clip(x, np.float32(low), np.float32(high)))
-
-
-def softmax(ctx: Context) -> Value:
-    """ONNX Runtime's QLinearSoftmax, where there is one; the logarithm has none."""
-    x = ctx.value(0)
-    axis = axis_of(ctx.attribute("axis", -1), len(shape_of(x)))
-    target = integer_target(x, ctx.target())
-    if ctx.node.op == "Softmax" and isinstance(x, Bytes) and target is not None:
-        quant = target.per_tensor()
-        y = ctx.emit(Softmax(axis, rounding="half_even"), [x.tensor], quant)
-        return Bytes(y, target.dtype == "uint8", plain_reals(quant))
-    in_float(ctx)
-    return ctx.emit((Softmax if ctx.node.op == "Softmax" else LogSoftmax)(axis), [ctx.real(x)])
-
-
-def batch_norm(ctx: Context) -> Value:
-    """y = (x - mean) / sqrt(variance + epsilon) * scale + bias, as one multiplication and one addition."""
-    last_bits(ctx)
-    x = ctx.real(ctx.value(0))
-    scale, bias, mean, variance = (
-        np.asarray(ctx.constant(i, "statistics").real, np.float64).reshape(-1) for i in range(1, 5)
-    )
-    if ctx.attribute("training_mode", 0) or len({p.size for p in (scale, bias, mean, variance)}) != 1:
-        raise RefusedError("is in training mode, or its statistics have different sizes")
-    with np.errstate(all="ignore"):
-        multiplier = scale / np.sqrt(variance + ctx.attribute("epsilon", 1e-5))
-    held = [
-        ctx.held(n, np.asarray(d, np.float32))
-        for n, d in (("multiplier", multiplier), ("offset", bias - mean * multiplier))
-    ]
-    return ctx.emit(BatchNorm(1), [x, *held])
 
 
 # ---------------------------------------------------------------- of two operands
@@ -176,7 +192,7 @@ def binary(ctx: Context) -> Value:
     op = ctx.node.op
     kind, function = BINARY[op]
     if len(ctx.node.inputs) != 2:
-        raise RefusedError(f"has {len(ctx.node.inputs)} inputs", "take two at a time")
+        return one_by_one(ctx, kind)
     a, b = ctx.value(0), ctx.value(1)
     target = ctx.target()
     if target is not None and op in ("Add", "Mul") and all(_is_plain(v) for v in (a, b)):
@@ -187,6 +203,24 @@ def binary(ctx: Context) -> Value:
     if op == "Div" and not (isinstance(b, Numbers) and np.all(b.real)):
         ctx.inexact("0 divided by 0 gives the zero point; in ONNX Runtime the lowest integer")
     return ctx.emit(kind(), [ctx.real(a), ctx.real(b)])
+
+
+def one_by_one(ctx: Context, kind: type[Attrs]) -> Value:
+    """Max, Min, Sum and Mean of any number of values, in float32, from first to last."""
+    total = ctx.real(ctx.value(0))
+    for place in range(1, len(ctx.node.inputs)):
+        total = ctx.emit(kind(), [total, ctx.real(ctx.value(place))])
+    if len(ctx.node.inputs) > 1:
+        in_float(ctx)
+    return total
+
+
+def summed(ctx: Context) -> Value:
+    y = one_by_one(ctx, Add)
+    if ctx.node.op == "Sum" or len(ctx.node.inputs) == 1:
+        return y
+    share = ctx.held("share", np.asarray(1 / len(ctx.node.inputs), np.float32))
+    return ctx.emit(Mul(), [ctx.real(y), share])
 
 
 def _is_plain(value: Value) -> bool:

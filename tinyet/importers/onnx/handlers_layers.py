@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handlers of layers with weights, and of pools.
+"""Handlers of layers with weights.
 
 Between a DequantizeLinear for each input and a QuantizeLinear, ONNX Runtime computes these in integers (QLinearConv,
 QGemm, QLinearMatMul, QLinearGlobalAveragePool): an exact sum, times a factor in float32, to nearest, halves to even.
@@ -9,7 +9,7 @@ graph compute in float32.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,24 +18,19 @@ from tinyet.errors import RefusedError
 from tinyet.importers.onnx.context import Context
 from tinyet.importers.onnx.values import (
     Bytes,
-    Integers,
     Numbers,
     Scale,
     Value,
-    axes_of,
     plain_reals,
     shape_of,
 )
 from tinyet.ir import Array, Note, QuantParams, Tensor
 from tinyet.numerics import Int64, bias_type
-from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.matmul import MatMul
-from tinyet.ops.max_pool2d import MaxPool2d
-from tinyet.ops.mean import Mean
 
 
 def target_of(ctx: Context) -> Scale | None:
@@ -49,6 +44,8 @@ def target_of(ctx: Context) -> Scale | None:
     if behind is None:
         return None
     scale = ctx.scale_of(behind[0])
+    if scale.is_wide:
+        return None
     quant = scale.per_tensor()
     low, high = activation_bounds(ctx, readers[0].op, readers[0].inputs)
     reals = plain_reals(quant)
@@ -78,17 +75,16 @@ def activation_bounds(ctx: Context, op: str, inputs: Sequence[str]) -> tuple[flo
 class Weights:
     """Integers of a layer, the outputs first, then the inputs: int8 (outputs, inputs, …), symmetric.
 
-    rest: int8 of the same shape, to be added, where the integers of the file less their zero point need 9 bits.
+    parts: whose sum is the integers of the file less their zero point; several where these need 9 bits.
     """
 
-    data: Array
+    parts: tuple[Array, ...]
     quant: QuantParams
-    rest: Array | None = None
 
     @property
     def joined(self) -> Array:
-        """For a layer that reads the inputs of each group twice, where there is a rest."""
-        return self.data if self.rest is None else np.concatenate([self.data, self.rest], axis=1)
+        """For a layer that reads the inputs of each group once for each part."""
+        return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts, axis=1)
 
 
 def integer_weights(value: Value, axis: int) -> Weights | None:
@@ -109,9 +105,10 @@ def integer_weights(value: Value, axis: int) -> Weights | None:
     by_channel = len(scales) > 1
     quant = QuantParams(scales, (0,) * len(scales), 0 if by_channel else None)
     numbers = np.moveaxis(numbers, axis, 0)
-    held = np.clip(numbers, -128, 127)
-    rest = (numbers - held).astype(np.int8) if (numbers != held).any() else None
-    return Weights(held.astype(np.int8), quant, rest)
+    parts = [np.clip(numbers, -128, 127)]
+    while (rest := numbers - sum(parts)).any():
+        parts.append(np.clip(rest, -128, 127))
+    return Weights(tuple(part.astype(np.int8) for part in parts), quant)
 
 
 def weights_of(ctx: Context, x: Value, target: Scale | None) -> Value:
@@ -151,18 +148,21 @@ def bias_steps(bias: Array, x: Bytes, weights: Sequence[float]) -> Int64:
     return np.asarray(np.clip(np.nan_to_num(steps), -(2.0**31), 2.0**31), np.int64)
 
 
-def read_twice(ctx: Context, x: Tensor, groups: int) -> Tensor:
-    """(…, C) as (…, 2 C): the channels of each group, and once more."""
+def read_for(ctx: Context, x: Tensor, groups: int, weights: Weights) -> Tensor:
+    """(…, C) as (…, parts * C): the channels of each group, once for each part of the weights."""
+    times, (*lead, channels) = len(weights.parts), x.shape
+    if times == 1 or channels % groups:
+        return x
+    often = "twice" if times == 2 else f"{times} times"
     ctx.notes.append(
         Note(
-            "its weights less their zero point need 9 bits, so it reads its input twice: twice the multiplications; "
-            "symmetric weights (int8, or WeightSymmetric) do not need that",
+            f"its weights less their zero point need 9 bits, so it reads its input {often}, with {often} the "
+            "multiplications; symmetric weights (int8, or WeightSymmetric) do not need that",
             ctx.origin,
         )
     )
-    *lead, channels = x.shape
     split = ctx.reshape(x, (*lead, groups, channels // groups))
-    return ctx.reshape(ctx.emit(Concat(len(lead) + 1), [split, split]), (*lead, 2 * channels))
+    return ctx.reshape(ctx.emit(Concat(len(lead) + 1), [split] * times), (*lead, times * channels))
 
 
 def integer_bias(ctx: Context, position: int, x: Bytes, weights: Weights, count: int) -> Tensor | None:
@@ -233,6 +233,12 @@ def window(ctx: Context, kernel: Sequence[int], rank: int, size: Sequence[int]) 
     return {name: int(n) for name, n in zip(names, (*strides, *dilations, *pads), strict=True)}
 
 
+def nhwc(data: Array) -> Array:
+    """Weights in the graph's order, those of rows as of images of height 1."""
+    data = data.reshape(*data.shape[:2], 1, data.shape[2]) if data.ndim == 3 else data
+    return np.ascontiguousarray(data.transpose(0, 2, 3, 1))
+
+
 def conv(ctx: Context) -> Value:
     x, target = ctx.value(0), target_of(ctx)
     w = weights_of(ctx, x, target)
@@ -248,22 +254,18 @@ def conv(ctx: Context) -> Value:
     if attributes["groups"] < 1:
         raise RefusedError(f"has {attributes['groups']} groups")
 
-    def nhwc(data: Array) -> Array:
-        data = data.reshape(*data.shape[:2], 1, data.shape[2]) if data.ndim == 3 else data
-        return np.ascontiguousarray(data.transpose(0, 2, 3, 1))
-
     weights = integer_weights(w, 0)
     if isinstance(x, Bytes) and x.is_plain and weights is not None and target is not None:
         bias = integer_bias(ctx, 2, x, weights, shape[0])
         held = ctx.held(name_of(ctx, 1, "weight"), nhwc(weights.joined), weights.quant)
         quant, image = target.per_tensor(), ctx.image(x.tensor)
-        if weights.rest is not None and image.shape[3] % attributes["groups"] == 0:
-            image = read_twice(ctx, image, attributes["groups"])
+        image = read_for(ctx, image, attributes["groups"], weights)
         y = ctx.emit(Conv2d(**attributes, rounding="half_even"), [image, held, bias], quant)
         return Bytes(ctx.from_image(y, rank), target.dtype == "uint8", plain_reals(quant))
-    weight = np.asarray(ctx.constant(1, "weight").real, np.float32)
     bias = ctx.real(ctx.constant(2, "bias")) if ctx.has(2) else None
-    held = ctx.held(name_of(ctx, 1, "weight"), nhwc(weight))
+    held = wide_weights(ctx, weights, nhwc) or ctx.held(
+        name_of(ctx, 1, "weight"), nhwc(ctx.weights(1, "weight"))
+    )
     in_float(ctx)
     y = ctx.emit(Conv2d(**attributes), [ctx.image(ctx.real(x)), held, bias])
     return ctx.from_image(y, rank)
@@ -275,7 +277,7 @@ def conv_transpose(ctx: Context) -> Value:
     w = weights_of(ctx, x, target)
     if not isinstance(w, Numbers):
         raise RefusedError("computes its weight", "make the weight a constant of the model")
-    weight = np.asarray(w.real, np.float32)
+    weight = ctx.weights(1, "weight") if w.scale is None else np.asarray(w.real, np.float32)
     rank = len(shape_of(x))
     if weight.ndim != rank or rank not in (3, 4):
         raise RefusedError(f"has weights of {weight.ndim} dimensions for {rank}")
@@ -377,7 +379,7 @@ def linear(
         bias = integer_bias(ctx, 2, x, weights, count)
         held = ctx.held(name_of(ctx, 1, "weight"), weights.joined, weights.quant)
         quant = target.per_tensor()
-        rows = x.tensor if weights.rest is None else read_twice(ctx, x.tensor, 1)
+        rows = read_for(ctx, x.tensor, 1, weights)
         y = ctx.emit(Linear(rounding="half_even"), [rows, held, bias], quant)
         return Bytes(y, target.dtype == "uint8", plain_reals(quant))
     if not isinstance(w, Numbers):
@@ -390,71 +392,20 @@ def linear(
             raise RefusedError(f"has a bias of {numbers.size} numbers for {count} outputs")
         bias = ctx.held(name_of(ctx, 2, "bias"), np.broadcast_to(numbers, (count,)).copy())
     in_float(ctx)
-    held = ctx.held(name_of(ctx, 1, "weight"), np.moveaxis(data, axis, 0))
+    held = wide_weights(ctx, weights if alpha == 1 else None) or ctx.held(
+        name_of(ctx, 1, "weight"), np.moveaxis(data, axis, 0)
+    )
     return ctx.emit(Linear(), [ctx.real(x), held, bias])
 
 
-# ---------------------------------------------------------------- pools
-
-
-def max_pool(ctx: Context) -> Value:
-    x = ctx.value(0)
-    if len(ctx.node.outputs) > 1 and ctx.node.outputs[1]:
-        raise RefusedError("gives indices", "leave its second output away")
-    attributes = pool_attributes(ctx, shape_of(x))
-    rank = len(shape_of(x))
-    if isinstance(x, Integers) or (isinstance(x, Bytes) and x.is_plain):
-        tensor = ctx.from_image(ctx.emit(MaxPool2d(**attributes), [ctx.image(x.tensor)]), rank)
-        return x.of(tensor) if isinstance(x, Bytes) else Integers(tensor, x.unsigned)
-    return ctx.from_image(ctx.emit(MaxPool2d(**attributes), [ctx.image(ctx.real(x))]), rank)
-
-
-def pool_attributes(ctx: Context, shape: Sequence[int]) -> dict[str, int]:
-    kernel = ctx.attribute("kernel_shape", [])
-    rank = len(shape)
-    if len(kernel) != rank - 2 or rank not in (3, 4) or any(k < 1 for k in kernel):
-        raise RefusedError(f"has a kernel {kernel} over {rank} dimensions")
-    if ctx.attribute("storage_order", 0):
-        raise RefusedError("stores columns first", "leave storage_order away")
-    found = window(ctx, kernel, rank, shape[2:])
-    if ctx.attribute("ceil_mode", 0):
-        found = ceiled(found, kernel, shape[2:])
-    sizes = (1, kernel[0]) if rank == 3 else kernel
-    return {**found, "kernel_h": int(sizes[0]), "kernel_w": int(sizes[1])}
-
-
-def ceiled(found: dict[str, int], kernel: Sequence[int], size: Sequence[int]) -> dict[str, int]:
-    """Padding at the end that gives the last window a place, as far as it begins in the image."""
-    sides = (("h", "pad_top", "pad_bottom"), ("w", "pad_left", "pad_right"))[-len(kernel) :]
-    for (side, first, last), k, length in zip(sides, kernel, size, strict=True):
-        stride, dilation = max(found[f"stride_{side}"], 1), found[f"dilation_{side}"]
-        room = length + found[first] + found[last] - dilation * (k - 1) - 1
-        steps = -(-room // stride)
-        if steps * stride >= length + found[first]:
-            steps -= 1
-        found = {**found, last: max(found[last], found[last] + steps * stride - room)}
-    return found
-
-
-def average_pool(ctx: Context) -> Value:
-    """ONNX Runtime's QLinearAveragePool adds in float32, tap by tap, and so does the graph."""
-    x, target = ctx.value(0), ctx.target()
-    if ctx.attribute("ceil_mode", 0):
-        raise RefusedError("rounds its size up (ceil_mode)", "pad it instead")
-    attributes = pool_attributes(ctx, shape_of(x))
-    if (attributes["dilation_h"], attributes["dilation_w"]) != (1, 1):
-        raise RefusedError("has dilations")
-    counted = bool(ctx.attribute("count_include_pad", 0))
-    integers = integer_target(x, target)
-    if integers is None:
-        in_float(ctx)
-    y = ctx.emit(AvgPool2d(**attributes, count_include_pad=counted), [ctx.image(ctx.real(x))])
-    if integers is None:
-        return ctx.from_image(y, len(shape_of(x)))
-    unsigned = integers.dtype == "uint8"
-    found = ctx.to_scale(y, integers, rounding="half_even_sum_u8" if unsigned else "half_even_sum")
-    moved = ctx.from_image(found.tensor, len(shape_of(x)))
-    return Bytes(moved, unsigned, plain_reals(integers.per_tensor()))
+def wide_weights(
+    ctx: Context, weights: Weights | None, order: Callable[[Array], Array] = np.ascontiguousarray
+) -> Tensor | None:
+    """Weights of 8 bits behind a Dequantize, for a model of 16 bits, whose operators of integers are formed later; None
+    for others."""
+    if not ctx.model.has_int16 or weights is None or len(weights.parts) > 1:
+        return None
+    return ctx.dequantized(ctx.held(name_of(ctx, 1, "weight"), order(weights.joined), weights.quant))
 
 
 def integer_target(x: Value, target: Scale | None) -> Scale | None:
@@ -463,45 +414,3 @@ def integer_target(x: Value, target: Scale | None) -> Scale | None:
     if not isinstance(x, Bytes) or not x.is_plain or target is None:
         return None
     return target if x.unsigned == (target.dtype == "uint8") else None
-
-
-def global_average_pool(ctx: Context) -> Value:
-    x = ctx.value(0)
-    rank, target = len(shape_of(x)), ctx.target()
-    if rank < 3:
-        raise RefusedError(f"works on {rank} dimensions")
-    axes = tuple(range(2, rank))
-    if isinstance(x, Bytes) and x.is_plain and target is not None:
-        return mean(ctx, x, axes, True, target)
-    in_float(ctx)
-    return ctx.emit(Mean(axes, True), [ctx.real(x)])
-
-
-def reduce_mean(ctx: Context) -> Value:
-    x = ctx.value(0)
-    rank, target = len(shape_of(x)), ctx.target()
-    given = ctx.integers(1, "axes") if ctx.has(1) else ctx.attribute("axes", [])
-    axes, keep = axes_of(given or range(rank), rank), bool(ctx.attribute("keepdims", 1))
-    if not given and ctx.attribute("noop_with_empty_axes", 0):
-        return x
-    if isinstance(x, Bytes) and x.is_plain and target is not None:
-        ctx.inexact(
-            "its mean is computed in integers; ONNX Runtime averages in float32, and can differ by 1 where a mean is "
-            "next to a half",
-            "use GlobalAveragePool",
-        )
-        return mean(ctx, x, axes, keep, target)
-    in_float(ctx)
-    return ctx.emit(Mean(axes, keep), [ctx.real(x)])
-
-
-def mean(ctx: Context, x: Bytes, axes: tuple[int, ...], keep: bool, target: Scale) -> Value:
-    quant = target.per_tensor()
-    rank = len(x.tensor.shape)
-    if rank == 4 and axes == (2, 3):
-        y = ctx.emit(Mean((1, 2), True, "half_even"), [ctx.image(x.tensor)], quant)
-        y = ctx.from_image(y, 4)
-        y = y if keep else ctx.reshape(y, y.shape[:2])
-    else:
-        y = ctx.emit(Mean(axes, keep, "half_even"), [x.tensor], quant)
-    return Bytes(y, target.dtype == "uint8", plain_reals(quant))

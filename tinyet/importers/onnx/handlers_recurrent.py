@@ -48,7 +48,7 @@ def recurrent(ctx: Context) -> Sequence[Value]:
     )
     made = [direction(ctx, layer, place) for place in range(len(layer.reversed))]
     wanted = [place for place, name in enumerate(ctx.node.outputs) if name]
-    return [joined(ctx, [found[place] for found in made], 1 if place == 0 else 0) for place in wanted]
+    return [joined(ctx, [found[place] for found in made], place) for place in wanted]
 
 
 def layer_of(ctx: Context) -> Layer:
@@ -119,7 +119,7 @@ def first_state(ctx: Context, position: int, place: int, batch: int, units: int)
 
 
 def direction(ctx: Context, layer: Layer, place: int) -> dict[int, Tensor]:
-    """One direction, by the places of ONNX's outputs: y (T, 1, N, H), where somebody wants it, and the states
+    """One direction, by the places of ONNX's outputs: y (N, T, H), where somebody wants it, and the states
     (1, N, H)."""
     op, reverse, (batch, steps, _) = ctx.node.op, layer.reversed[place], layer.x.shape
     states = [first_state(ctx, i, place, batch, layer.units) for i in ((_H, _C) if op == "LSTM" else (_H,))]
@@ -136,7 +136,7 @@ def direction(ctx: Context, layer: Layer, place: int) -> dict[int, Tensor]:
     made = list(ctx.emit_many(attrs, [layer.x, *states, *weights], types))
     found: dict[int, Tensor] = {}
     if attrs.sequence:
-        found[0] = ctx.reshape(swapped(ctx, made.pop(0)), (steps, 1, batch, layer.units))
+        found[0] = made.pop(0)
     return found | {1 + i: ctx.reshape(state, (1, batch, layer.units)) for i, state in enumerate(made)}
 
 
@@ -149,5 +149,11 @@ def attrs_of(ctx: Context, reverse: bool, sequence: bool) -> Recurrent:
     return Rnn(reverse, sequence, "relu" if first == "relu" else "tanh")
 
 
-def joined(ctx: Context, parts: Sequence[Tensor], axis: int) -> Tensor:
-    return parts[0] if len(parts) == 1 else ctx.emit(Concat(axis), list(parts))
+def joined(ctx: Context, parts: Sequence[Tensor], place: int) -> Tensor:
+    """The results of all directions, by their place among ONNX's outputs: y (T, directions, N, H), or a state."""
+    axis = 2 if place == 0 else 0
+    one = parts[0] if len(parts) == 1 else ctx.emit(Concat(axis), list(parts))
+    if place:
+        return one
+    batch, steps, units = parts[0].shape
+    return ctx.permute(ctx.reshape(one, (batch, steps, len(parts), units)), (1, 2, 0, 3))

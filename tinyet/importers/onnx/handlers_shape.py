@@ -6,7 +6,6 @@ Moved values keep their meaning: the integers behind a DequantizeLinear are move
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 
@@ -14,19 +13,13 @@ import numpy as np
 
 from tinyet.errors import RefusedError
 from tinyet.importers.onnx.context import Context
-from tinyet.importers.onnx.handlers_layers import in_float
+from tinyet.importers.onnx.handlers_whole import is_whole, whole
 from tinyet.importers.onnx.values import Bytes, Integers, Numbers, Value, axes_of, axis_of, shape_of
 from tinyet.ir import DType, Tensor
-from tinyet.ops.amax import Amax
-from tinyet.ops.amin import Amin
-from tinyet.ops.argmax import ArgMax
-from tinyet.ops.cast import Cast
 from tinyet.ops.concat import Concat
 from tinyet.ops.expand import Expand
 from tinyet.ops.pad import Pad
-from tinyet.ops.resize import Resize
 from tinyet.ops.slice import Slice
-from tinyet.ops.sum import Sum
 
 
 def moved(value: Value, tensor: Tensor) -> Value:
@@ -143,25 +136,13 @@ def split(ctx: Context) -> Sequence[Value]:
     return parts
 
 
-def gather(ctx: Context) -> Value:
-    """Of constant indices that follow each other at equal distances, or one."""
-    x = ctx.value(0)
-    shape, indices = shape_of(x), ctx.constant(1, "indices")
-    axis = axis_of(ctx.attribute("axis", 0), len(shape))
-    chosen = [axis_of(i, shape[axis]) for i in indices.integers()]
-    steps = {b - a for a, b in itertools.pairwise(chosen)} or {1}
-    if len(steps) != 1 or min(steps) < 1 or len(indices.shape) > 1 or not chosen:
-        raise RefusedError("gathers indices that do not follow each other", "take slices")
-    tensor = ctx.emit(Slice(axis, chosen[0], chosen[-1] + 1, min(steps)), [tensor_of(ctx, x)])
-    if not indices.shape:
-        tensor = ctx.reshape(tensor, [*tensor.shape[:axis], *tensor.shape[axis + 1 :]])
-    return moved(x, tensor)
-
-
 def concat(ctx: Context) -> Value:
     values = [ctx.value(i) for i in range(len(ctx.node.inputs))]
     if not values:
         raise RefusedError("joins nothing")
+    ranks = {len(shape_of(value)) for value in values}
+    if len(ranks) > 1:
+        raise RefusedError(f"joins values of {' and '.join(map(str, sorted(ranks)))} dimensions")
     axis = axis_of(ctx.attribute("axis", 0), len(shape_of(values[0])))
     target = ctx.target()
     quantized = [isinstance(v, Bytes) or (isinstance(v, Numbers) and v.scale is not None) for v in values]
@@ -169,10 +150,21 @@ def concat(ctx: Context) -> Value:
         parts = [ctx.to_scale(v, target).tensor for v in values]
         joined = ctx.emit(Concat(axis), parts) if len(parts) > 1 else parts[0]
         return ctx.meaning(Integers(joined, target.dtype == "uint8"), target)
+    if any(isinstance(v, Tensor) and v.dtype is not DType.FLOAT32 for v in values):
+        return ctx.emit(Concat(axis), [alike(ctx, v, values) for v in values])
     if all(isinstance(v, Integers) for v in values):
         tensors = [v.tensor for v in values if isinstance(v, Integers)]
         return moved(values[0], ctx.emit(Concat(axis), tensors))
     return ctx.emit(Concat(axis), [ctx.real(v) for v in values])
+
+
+def alike(ctx: Context, value: Value, values: Sequence[Value]) -> Tensor:
+    """A value of integers beside others, as a tensor; a constant takes their type."""
+    if any(is_whole(v) for v in values):
+        return whole(ctx, value)
+    if not isinstance(value, Tensor):
+        raise RefusedError("joins integers and others", "cast them to one type")
+    return value
 
 
 def pad(ctx: Context) -> Value:
@@ -204,35 +196,6 @@ def expand(ctx: Context) -> Value:
     return x if shape == shape_of(x) else moved(x, ctx.emit(Expand(tuple(shape)), [tensor_of(ctx, x)]))
 
 
-def resize(ctx: Context) -> Value:
-    """Height and width, to the nearest by whole factors: pixels are repeated."""
-    x = ctx.value(0)
-    shape = shape_of(x)
-    mode, where = (
-        ctx.attribute("mode", "nearest"),
-        ctx.attribute("coordinate_transformation_mode", "half_pixel"),
-    )
-    if ctx.has(3):
-        sizes = ctx.integers(3, "sizes")
-    else:
-        scales = np.asarray(ctx.constant(2, "scales").real, np.float64).reshape(-1)
-        if scales.size != len(shape) or not np.isfinite(scales).all() or scales.max() > 65536:
-            raise RefusedError(f"has {scales.size} scales for {len(shape)} dimensions")
-        sizes = [math.floor(n * s) for n, s in zip(shape, scales, strict=True)]
-    if len(shape) != 4 or len(sizes) != 4 or tuple(sizes[:2]) != tuple(shape[:2]) or min(sizes) < 1:
-        raise RefusedError(f"makes {tuple(sizes)} of {shape}", "resize height and width of images")
-    if mode != "nearest" or any(n % m for n, m in zip(sizes[2:], shape[2:], strict=True)):
-        raise RefusedError(f"resizes by {mode[:40]!r} to {sizes[2:]}", "nearest, by whole factors")
-    if where not in ("asymmetric", "half_pixel", "pytorch_half_pixel"):
-        raise RefusedError(f"has the coordinates {where[:40]!r}")
-    factors = [n // m for n, m in zip(sizes[2:], shape[2:], strict=True)]
-    rounding = ctx.attribute("nearest_mode", "round_prefer_floor")
-    if where == "asymmetric" and rounding != "floor" and max(factors) > 1:
-        raise RefusedError(f"has the nearest mode {rounding[:40]!r}", "floor")
-    attrs = Resize(sizes[2], sizes[3], "nearest", False, False, 1 / factors[0], 1 / factors[1])
-    return moved(x, ctx.from_image(ctx.emit(attrs, [ctx.image(tensor_of(ctx, x))]), 4))
-
-
 def depth_to_space(ctx: Context) -> Value:
     x, block = ctx.value(0), ctx.attribute("blocksize", 0)
     shape = shape_of(x)
@@ -257,42 +220,3 @@ def space_to_depth(ctx: Context) -> Value:
     tensor = ctx.reshape(tensor_of(ctx, x), (n, c, h // block, block, w // block, block))
     tensor = ctx.permute(tensor, (0, 3, 5, 1, 2, 4))
     return moved(x, ctx.reshape(tensor, (n, c * block * block, h // block, w // block)))
-
-
-def reduced(ctx: Context) -> Value:
-    """ReduceMax and ReduceMin, of integers, too; ReduceSum in float32."""
-    x = ctx.value(0)
-    rank = len(shape_of(x))
-    given = ctx.integers(1, "axes") if ctx.has(1) else ctx.attribute("axes", [])
-    if not given and ctx.attribute("noop_with_empty_axes", 0):
-        return x
-    axes, keep = axes_of(given or range(rank), rank), bool(ctx.attribute("keepdims", 1))
-    kind = {"ReduceMax": Amax, "ReduceMin": Amin, "ReduceSum": Sum}[ctx.node.op]
-    if isinstance(x, Bytes) and x.is_plain and kind is not Sum:
-        return x.of(ctx.emit(kind(axes, keep), [x.tensor]))
-    if kind is Sum:
-        in_float(ctx)
-    return ctx.emit(kind(axes, keep), [ctx.real(x)])
-
-
-def argmax(ctx: Context) -> Value:
-    x = ctx.value(0)
-    axis = axis_of(ctx.attribute("axis", 0), len(shape_of(x)))
-    if ctx.attribute("select_last_index", 0):
-        raise RefusedError("takes the last of several", "leave select_last_index away")
-    keep = bool(ctx.attribute("keepdims", 1))
-    source = x.tensor if isinstance(x, Bytes) and x.is_plain else ctx.real(x)
-    return ctx.emit(ArgMax(axis, keep), [source], dtype=DType.INT32)
-
-
-def cast(ctx: Context) -> Value:
-    """To float32, or to what it is."""
-    x, to = ctx.value(0), ctx.attribute("to", 0)
-    if isinstance(x, Bytes) or (isinstance(x, Tensor) and x.dtype is DType.FLOAT32):
-        if to in (1, 10, 11):
-            return x
-    elif isinstance(x, Tensor) and to in (6, 7) and x.dtype is DType.INT32:
-        return x
-    elif isinstance(x, Tensor) and to in (1, 10, 11) and x.dtype in (DType.INT32, DType.UINT8):
-        return ctx.emit(Cast(), [x], dtype=DType.FLOAT32)
-    raise RefusedError(f"casts to type {to}")

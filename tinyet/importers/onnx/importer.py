@@ -1,23 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A quantized ONNX model (QuantizeLinear and DequantizeLinear between its operators) → Graph.
+"""An ONNX model, in float or quantized → Graph.
 
-The rule is ONNX Runtime's: an operator whose inputs come from DequantizeLinear nodes and whose output goes into one
-QuantizeLinear is one operator of integers, where ONNX Runtime has one; the others compute in float32. The graph is in
-the integers of the file, except that uint8 activations are kept as int8, less 128.
+The rule of a quantized one, with QuantizeLinear and DequantizeLinear between its operators, is ONNX Runtime's: an
+operator whose inputs come from DequantizeLinear nodes and whose output goes into one QuantizeLinear is one operator of
+integers, where ONNX Runtime has one; the others compute in float32, as all of a float model. The graph is in the
+integers of the file, except that uint8 activations are kept as int8, less 128.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from tinyet.errors import Complaints, RefusedError
-from tinyet.importers.onnx.context import Context
+from tinyet.importers.onnx.context import WIDE_LAYERS, Context
+from tinyet.importers.onnx.dynamic import as_layers
 from tinyet.importers.onnx.fold import FOLDED, constant_of, filled, folded
-from tinyet.importers.onnx.handlers import TABLE
+from tinyet.importers.onnx.handlers import ALL, handler_of
+from tinyet.importers.onnx.handlers_shape import moved, tensor_of
+from tinyet.importers.onnx.handlers_whole import truth
 from tinyet.importers.onnx.qoperator import as_qdq
 from tinyet.importers.onnx.read import OnnxModel, OnnxNode, OnnxValue
 from tinyet.importers.onnx.values import Bytes, Integers, Numbers, Scale, Value, shape_of
@@ -30,27 +35,34 @@ _FLIPPED: Array = (np.arange(256) ^ 128).astype(np.uint8).reshape(1, 256)
 
 
 def import_model(
-    model: OnnxModel, *, name: str, exact: bool = False, float_io: bool = False
+    model: OnnxModel,
+    *,
+    name: str,
+    exact: bool = False,
+    float_io: bool = False,
+    channels_last: bool = False,
 ) -> tuple[Graph, tuple[Note, ...]]:
     """The model as a Graph called `name`, and notes about it.
 
     exact: refuse nodes that may differ from ONNX Runtime by a last bit, instead of noting them. float_io: inputs and
-    outputs that the model has in float32 stay so; else they are the integers behind and before them.
+    outputs that the model has in float32 stay so; else they are the integers behind and before them. channels_last:
+    images, inputs of four dimensions, are (N, H, W, C) in memory.
 
     Raises UnsupportedOp (UnsupportedShape, when every operator is known but some arguments are not) with all complaints
     at once.
     """
-    model = as_qdq(model)
+    model = as_layers(as_qdq(model))
     ctx, complaints = Context(model, exact), Complaints(model.file)
     for title, data in model.constants.items():
         ctx.values[title] = Numbers(data, None, title)
-    inputs = _inputs(ctx, complaints, float_io)
+    inputs = _inputs(ctx, complaints, float_io, channels_last)
     _walk(ctx, complaints)
     complaints.raise_any()
     outputs = _outputs(ctx, complaints, float_io)
     complaints.raise_any()
     graph = Graph(name, tuple(inputs), tuple(outputs), tuple(ctx.nodes))
-    return graph, (*(Note(text) for text in model.notes), *ctx.notes)
+    said = (*model.notes, *([WIDE_LAYERS] if model.has_int16 else []))
+    return graph, (*(Note(text) for text in said), *ctx.notes)
 
 
 def _scale_behind(ctx: Context, name: str, op: str) -> Scale | None:
@@ -61,11 +73,16 @@ def _scale_behind(ctx: Context, name: str, op: str) -> Scale | None:
     return None
 
 
-def _inputs(ctx: Context, complaints: Complaints, float_io: bool) -> list[Tensor]:
+def _inputs(ctx: Context, complaints: Complaints, float_io: bool, channels_last: bool) -> list[Tensor]:
     inputs: list[Tensor] = []
 
     def take(value: OnnxValue) -> None:
-        tensor, ctx.values[value.name] = _input(ctx, value, float_io)
+        images = channels_last and len(value.shape) == 4
+        shape = tuple(value.shape[axis] for axis in (0, 2, 3, 1)) if images else value.shape
+        tensor, found = _input(ctx, replace(value, shape=shape), float_io)
+        ctx.values[value.name] = (
+            moved(found, ctx.permute(tensor_of(ctx, found), (0, 3, 1, 2))) if images else found
+        )
         inputs.append(tensor)
 
     for value in ctx.model.inputs:
@@ -83,6 +100,9 @@ def _input(ctx: Context, value: OnnxValue, float_io: bool) -> tuple[Tensor, Valu
             plain = Tensor(title, TensorType(value.shape, DType.FLOAT32))
             return plain, plain
         scale = ctx.scale_of(quantizers[0])
+        if scale.is_wide:  # made integers when the operators are
+            plain = Tensor(title, TensorType(value.shape, DType.FLOAT32))
+            return plain, plain
         tensor = Tensor(title, TensorType(value.shape, DType.INT8, scale.per_tensor()))
         return tensor, Integers(tensor, scale.dtype == "uint8")
     if value.dtype in ("int8", "uint8"):
@@ -97,12 +117,14 @@ def _input(ctx: Context, value: OnnxValue, float_io: bool) -> tuple[Tensor, Valu
         if value.dtype == "uint8":
             tensor = Tensor(title, TensorType(value.shape, DType.UINT8))
             return tensor, tensor
-    if value.dtype in ("int32", "int64"):
-        tensor = Tensor(title, TensorType(value.shape, DType.INT32))
+    if value.dtype in ("int8", "int16"):
+        tensor = Tensor(title, TensorType(value.shape, DType(value.dtype), ITSELF))
         return tensor, tensor
-    raise RefusedError(
-        f"is {value.dtype} that nobody dequantizes", "take float32, or put a DequantizeLinear behind it"
-    )
+    if value.dtype in ("int32", "int64", "bool"):
+        tensor = Tensor(title, TensorType(value.shape, DType.INT32))
+        # Callers have many ways to say true.
+        return tensor, truth(ctx, tensor) if value.dtype == "bool" else tensor
+    raise RefusedError(f"is {value.dtype}", "take int32, or float32")
 
 
 def _flip(ctx: Context, x: Tensor, kind: TensorType) -> Tensor:
@@ -126,7 +148,7 @@ def _walk(ctx: Context, complaints: Complaints) -> None:
         ctx.enter(node)
         if refused & set(node.inputs):
             refused |= set(node.outputs)
-            if not is_known(node.op, TABLE):
+            if not is_known(node.op):
                 complaints.add(node.title, unsupported(node.op))
         elif not complaints.attempt(node.title, partial(_run_handler, ctx, node)):
             refused |= set(node.outputs)
@@ -160,16 +182,16 @@ def _results(ctx: Context, node: OnnxNode) -> Sequence[Value]:
             Numbers(x, None, n)
             for x, n in zip(folded(node, numbers, ctx.model.opset, ctx.budget), node.outputs, strict=False)
         ]
-    handler = TABLE.get(node.op)
+    handler = handler_of(node.op, given)
     if handler is None:
         raise unsupported(node.op)
     result = handler(ctx)
     return list(result) if isinstance(result, (list, tuple)) else [result]  # type: ignore[list-item]
 
 
-def is_known(op: str, table: Mapping[str, object]) -> bool:
-    """Whether there is a way to take an operator: a handler of the table, or a rule for constants."""
-    return op in table or op in FOLDED or op in ("Constant", "Shape", "ConstantOfShape")
+def is_known(op: str) -> bool:
+    """Whether there is a way to take an operator: a handler, or a rule for constants."""
+    return op in ALL or op in FOLDED or op in ("Constant", "Shape", "ConstantOfShape")
 
 
 def unsupported(op: str) -> RefusedError:
@@ -183,8 +205,8 @@ def advice(op: str) -> str:
         return "export it as ONNX's own operators; functions: onnx.inliner.inline_local_functions"
     if op.startswith(("DynamicQuantize", "ConvInteger", "MatMulInteger")):
         return (
-            "it is quantized at run time: use quantize_static with quant_format=QuantFormat.QDQ, or give the float "
-            "model with calibration"
+            "layers quantized at run time are taken as quantize_dynamic writes them: MatMulInteger or ConvInteger of a "
+            "DynamicQuantizeLinear, Cast, Mul by both scales; else use quantize_static, or the float model"
         )
     if op.startswith(("QLinear", "QGemm", "QAttention")):
         return "it is not known in the QOperator format: quantize with quant_format=QuantFormat.QDQ"

@@ -25,6 +25,9 @@ MAX_FILE_BYTES = 1 << 28
 OLDEST_OPSET = 13
 """QuantizeLinear by channel, and axes as inputs, are from here on."""
 
+WIDE = ("int16", "uint16")
+"""numpy's names of integers of 16 bits."""
+
 DOMAINS = ("", "ai.onnx", "com.microsoft")
 _TYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "int64", "bool")
 
@@ -79,10 +82,19 @@ class OnnxModel:
         inner = (v for node in self.nodes for v in node.attributes.values() if isinstance(v, np.ndarray))
         return sum(array.nbytes for array in (*self.constants.values(), *inner))
 
+    @functools.cached_property
+    def has_int16(self) -> bool:
+        """Whether values are quantized to 16 bits."""
+        quantizers = [node for node in self.nodes if node.op == "QuantizeLinear" and len(node.inputs) > 2]
+        held = {n.outputs[0]: n.attributes.get("value") for n in self.nodes if n.op == "Constant"}
+        zeros = (self.constants.get(q.inputs[2], held.get(q.inputs[2])) for q in quantizers)
+        return any(isinstance(z, np.ndarray) and z.dtype.name in WIDE for z in zeros)
+
     @property
     def is_quantized(self) -> bool:
-        known = ("QuantizeLinear", "DequantizeLinear", "QGemm")
-        return any(node.op in known or node.op.startswith("QLinear") for node in self.nodes)
+        known = ("QuantizeLinear", "DequantizeLinear", "QGemm", "MatMulInteger", "ConvInteger")
+        prefixes = ("QLinear", "DynamicQuantize", "MatMulIntegerToFloat")
+        return any(node.op in known or node.op.startswith(prefixes) for node in self.nodes)
 
 
 def read_file(path: Path) -> OnnxModel:

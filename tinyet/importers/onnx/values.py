@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyet.errors import RefusedError
+from tinyet.importers.onnx.read import WIDE
 from tinyet.ir import Array, Attrs, QuantParams, Shape, Tensor
 
 Float32 = npt.NDArray[np.float32]
@@ -30,21 +31,31 @@ class Scale:
 
     @property
     def shift(self) -> int:
-        """The difference of the file's integers and the graph's: uint8 is kept as int8."""
-        return 128 if self.dtype == "uint8" else 0
+        """The difference of the file's integers and the graph's: uint8 is kept as int8, uint16 as int16."""
+        return {"uint8": 128, "uint16": 32768}.get(self.dtype, 0)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether of 16 bits."""
+        return self.dtype in WIDE
 
     def per_tensor(self) -> QuantParams:
-        """Of the graph's int8. Raises RefusedError for one that is by channel, or no 8 bits."""
+        """Of the graph's int8 or int16. Raises RefusedError for one that is by channel, of other integers, or of 16
+        bits that are not symmetric."""
         if self.axis is not None:
             raise RefusedError("quantizes activations by channel", "quantize activations per tensor")
-        if self.dtype not in ("int8", "uint8"):
+        if self.dtype not in ("int8", "uint8", *WIDE):
             raise RefusedError(
                 f"quantizes to {self.dtype}",
-                "use int8 or uint8 activations (activation_type=QuantType.QInt8)",
+                "use int8, uint8 or int16 activations (activation_type=QuantType.QInt8)",
             )
-        return QuantParams.per_tensor(
-            float(self.scale.reshape(-1)[0]), int(self.zero_point.reshape(-1)[0]) - self.shift
-        )
+        zero = int(self.zero_point.reshape(-1)[0]) - self.shift
+        if self.is_wide and zero:
+            raise RefusedError(
+                f"quantizes to {self.dtype} with a zero point of {zero + self.shift}: layers of 16 bits are symmetric",
+                'quantize with extra_options={"ActivationSymmetric": True}',
+            )
+        return QuantParams.per_tensor(float(self.scale.reshape(-1)[0]), zero)
 
     def broadcast(self, ndim: int) -> tuple[Float32, npt.NDArray[np.int64]]:
         """Scales and zero points that broadcast against a tensor of `ndim` dimensions."""

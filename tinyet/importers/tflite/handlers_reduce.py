@@ -122,6 +122,8 @@ def cumsum(ctx: Context) -> None:
     ctx.expect_inputs(2)
     options, x, out = ctx.options(CumsumOptions), ctx.x(0), ctx.out_type()
     axis = axis_of(ctx.number(1, "axis"), len(x.shape))
+    if x.dtype is not out.dtype:
+        raise RefusedError(f"sums {x.dtype.value} as {out.dtype.value}")
     if x.dtype is DType.INT8:
         _check_cumsum(x.type, out, x.shape[axis])
     if options.reverse:

@@ -148,6 +148,8 @@ def strided_slice(ctx: Context) -> None:
     )
     if not len(begins) == len(ends) == len(steps) or 0 in steps:
         raise RefusedError(f"has begins {begins}, ends {ends} and strides {steps}")
+    if sum(options.ellipsis_mask >> index & 1 for index in range(len(begins))) > 1:
+        raise RefusedError("has several ellipses")
     named = sum(
         not (options.ellipsis_mask | options.new_axis_mask) >> index & 1 for index in range(len(begins))
     )

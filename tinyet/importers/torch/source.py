@@ -36,6 +36,7 @@ from tinyet.fx.log_filter import quiet
 from tinyet.fx.source_locations import frame_of_exception, message_of, shown_path
 from tinyet.importers.torch.saved import load_saved
 from tinyet.importers.torch.streamed import Streamed
+from tinyet.ir import Note
 from tinyet.messages.stages import stage
 
 Batches = Callable[[], Iterable[Any]]
@@ -49,6 +50,7 @@ class ModelSource:
     module: the nn.Module, None for a saved program.
     over_time: the request of `tinyet.streaming`, if the module comes from there; `program` is the one over the
     window.
+    notes: what the importer of a file has to tell.
     program: captured, normalised (see `capture.capture`).
     """
 
@@ -62,6 +64,7 @@ class ModelSource:
     quantizer: Callable[[], Any] | None = None
     labels: Callable[[], Any] | None = None
     over_time: OverTime | None = None
+    notes: tuple[Note, ...] = ()
 
 
 def identifier(text: str) -> str:

@@ -14,6 +14,9 @@ Scale and zero point are those of torch's `choose_qparams` (per tensor, affine),
 finite values whose range does not overflow float32. The integers are the Quantize operator's, so a value near a half
 can be one step from torch's, which multiplies by the reciprocal and rounds halves to even.
 
+ONNX's DynamicQuantizeLinear is the same, less 128, with integers to even; with eps at its least, the smallest normal
+float32, these are ONNX Runtime's, bit for bit.
+
 LiteRT's hybrid kernels (portable_tensor_utils.cc) quantize each row or image by itself, so here is one only. Sums and
 outputs are as above; nearest is with halves away from zero:
 
@@ -49,8 +52,12 @@ DEFAULT_EPS = float(np.finfo(np.float32).eps)
 Floats = npt.NDArray[np.float32]
 
 
-Rule = Literal["torch", "symmetric", "asymmetric"]
-"""The quantization of x at run time: the last two are LiteRT's."""
+Rule = Literal["torch", "symmetric", "asymmetric", "onnx"]
+"""The quantization of x at run time, in the order of the C enumeration: those in the middle are LiteRT's."""
+
+LITERT: tuple[Rule, ...] = ("symmetric", "asymmetric")
+LEAST_EPS = float(np.finfo(np.float32).tiny)
+"""The smallest scale that there can be."""
 
 
 @runtime_checkable
@@ -90,14 +97,14 @@ def check(node: Node) -> str | None:
         return f"weights must be int8, not {weights.dtype.value}"
     if bias is not None and bias.dtype is not DType.FLOAT32:
         return "the bias must be float32"
-    if rule_of(node) != "torch" and x.type.count != math.prod(
+    if rule_of(node) in LITERT and x.type.count != math.prod(
         x.shape[-3:] if len(weights.shape) == 4 else x.shape[-1:]
     ):
         return "LiteRT quantizes each row by itself: there may be one only"
     quant = weights.type.quant
     if quant is None or any(quant.zero_point) or quant.axis not in (None, 0):
         return "weights must be quantized symmetrically, per tensor or per output channel"
-    if not (math.isfinite(eps) and np.float32(eps) >= np.finfo(np.float32).tiny):
+    if not (math.isfinite(eps) and np.float32(eps) >= LEAST_EPS):
         return f"the smallest scale must be a positive number, not {eps}"
     # |q - zero point| <= 255: the sum must not leave int32.
     return (
@@ -119,11 +126,12 @@ def choose_params(x: Array, eps: float) -> tuple[np.float32, int]:
     return np.float32(scale), min(max(LOW - nearest, LOW), HIGH)
 
 
-def quantized(x: Array, scale: np.float32, zero_point: int) -> Array:
+def quantized(x: Array, scale: np.float32, zero_point: int, rule: Rule = "torch") -> Array:
     """The int8 numbers of float32 values."""
     with np.errstate(over="ignore", invalid="ignore"):
-        scaled = (x.astype(np.float32) / scale).astype(np.float32)
-    rounded = np.clip(round_half_away(np.nan_to_num(scaled, nan=0.0)), -(2.0**31), 2.0**31)
+        scaled = np.nan_to_num((x.astype(np.float32) / scale).astype(np.float32), nan=0.0)
+    nearest = np.rint(scaled) if rule == "onnx" else round_half_away(scaled)
+    rounded = np.clip(nearest, -(2.0**31), 2.0**31)
     return np.asarray(np.clip(rounded + zero_point, LOW, HIGH), np.int8)
 
 
@@ -145,7 +153,7 @@ def _over_255(high: np.float32, low: np.float32) -> np.float32:
     return np.float32(scale + (scale_rest + span_rest) / np.float32(255))
 
 
-def as_litert(x: Array, rule: Rule) -> tuple[Int64, np.float32, int]:
+def as_litert(x: Array, rule: Rule) -> tuple[Array, np.float32, int]:
     """(integers, scale, zero point) of a row or an image."""
     values = x.astype(np.float32)
     low = np.fmin.reduce(values.ravel(), initial=np.float32(0))
@@ -186,11 +194,11 @@ def reference_of(sums: Callable[[Node, Float64, Array], Float64]) -> Reference:
         assert x is not None
         assert weights is not None
         rule = rule_of(node)
-        if rule == "torch":
-            scale, zero_point = choose_params(x, eps_of(node))
-            integers: Array = quantized(x, scale, zero_point)
-        else:
+        if rule in LITERT:
             integers, scale, zero_point = as_litert(x, rule)
+        else:
+            scale, zero_point = choose_params(x, eps_of(node))
+            integers = quantized(x, scale, zero_point, rule)
         numbers = integers.astype(np.float64) - zero_point
         return (finished(node, sums(node, numbers, weights), scale).reshape(node.output.shape),)
 
