@@ -191,7 +191,7 @@ OTHERS = {
 
 
 def memory() -> str:
-    """Arena, instructions and flash, from whole layers to the input by rows; U-Nets were measured later than the others."""
+    """Arena, instructions and flash, from whole layers to the input by rows; U-Nets are in a result of their own."""
     whole: dict[str, int] = {}
     rows = []
     found = {(row["network"], row["way"]): row for name in ("memory", "memory_unet") for row in result(name)}
