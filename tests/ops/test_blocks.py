@@ -130,7 +130,7 @@ def test_blocks_of_an_output_are_the_output(op: Op) -> None:
     tried = 0
 
     @given(strategy_of(op.name))
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=80, deadline=None)
     def check(case: Case) -> None:
         nonlocal tried
         tried += compared(op, case, 2)
