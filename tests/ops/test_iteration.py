@@ -18,7 +18,8 @@ from tests.ops.strategies import strategy_of
 from tinyet import ops
 from tinyet.ir import Array, Node, Tensor
 from tinyet.opset import Index, Iteration, Op, Operand, Spans
-from tinyet.opset.iteration import Kind, footprint
+from tinyet.opset.blocks import footprints
+from tinyet.opset.iteration import Kind
 
 Mask = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
@@ -179,9 +180,11 @@ def agrees(
     first, last = sorted(int(i) for i in rng.integers(mask.shape[axis], size=2))
     if not np.take(mask, range(first, last + 1), axis).any():
         return
-    found = footprint(space, read.axes[own], written.axes[axis], first, last)
-    assert found is not None
-    read_there = np.arange(found[0], found[1] + 1)
+    place = written.axes[axis]
+    if isinstance(place, Spans) or any(space.kind(dim) is Kind.SEQUENTIAL for dim in place.dims):
+        return
+    each = footprints(space, read.axes[own], place, mask.shape[axis])
+    read_there = np.arange(each.low[first : last + 1].min(), each.high[first : last + 1].max() + 1)
     if read.outside == "reflect":
         read_there = mirrored(read_there, shape[own])
     assert element[own] in np.clip(read_there, 0, shape[own] - 1)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal
@@ -231,60 +231,3 @@ def contractions(space: Iteration | str) -> int:
     if not any(space.kind(dim) is Kind.REDUCED for dim in shared):
         return 0
     return math.prod(dim.size for dim in space.dims)
-
-
-def footprint(
-    space: Iteration, read: AxisMap, written: AxisMap, first: int, last: int
-) -> tuple[int, int] | None:
-    """The first and the last index of an input's axis that indices `first` to `last` of an output's axis depend on;
-    None where they depend on none. Indices may lie outside of the tensor."""
-    low: int | None = None
-    high: int | None = None
-    for known in _solutions(space, written, first, last):
-        found = _range(space, read, known)
-        if found is None:
-            continue
-        start, end = found
-        low, high = start if low is None else min(low, start), end if high is None else max(high, end)
-    return None if low is None or high is None else (low, high)
-
-
-def _solutions(
-    space: Iteration, written: AxisMap, first: int, last: int
-) -> Iterator[dict[int, tuple[int, int]]]:
-    """Ranges of dimensions that together write the indices from `first` to `last`."""
-    if isinstance(written, Spans):
-        for value, (start, count) in enumerate(written.spans):
-            if start <= last and start + count > first:
-                yield {written.dim: (value, value)}
-        return
-    if not written.terms:
-        if first <= written.offset <= last:
-            yield {}
-        return
-    # The largest dimension is solved for; the others, taps and phases, are few.
-    main, factor = max(written.terms, key=lambda term: space.dims[term[0]].size)
-    others = [term for term in written.terms if term[0] != main]
-    for values in itertools.product(*(range(space.dims[dim].size) for dim, _ in others)):
-        rest = written.offset + sum(c * v for (_, c), v in zip(others, values, strict=True))
-        ends = sorted(((first - rest) / factor, (last - rest) / factor))
-        start, end = max(-int(-ends[0] // 1), 0), min(int(ends[1] // 1), space.dims[main].size - 1)
-        if start <= end:
-            yield {main: (start, end), **{dim: (v, v) for (dim, _), v in zip(others, values, strict=True)}}
-
-
-def _range(space: Iteration, read: AxisMap, known: Mapping[int, tuple[int, int]]) -> tuple[int, int] | None:
-    """The least and the greatest index where some dimensions are within a range, the others anything; None where no
-    index is read."""
-
-    def of(dim: int) -> tuple[int, int]:
-        start, end = known.get(dim, (0, space.dims[dim].size - 1))
-        # A step depends on all steps before it.
-        return (0, end) if space.kind(dim) is Kind.SEQUENTIAL else (start, end)
-
-    if isinstance(read, Spans):
-        start, end = of(read.dim)
-        taken = [(first, count) for first, count in read.spans[start : end + 1] if count]
-        return (min(s for s, _ in taken), max(s + n - 1 for s, n in taken)) if taken else None
-    ends = [sorted(c * v for v in of(dim)) for dim, c in read.terms]
-    return read.offset + sum(e[0] for e in ends), read.offset + sum(e[1] for e in ends)
