@@ -4,18 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.ops import op_of
 from tinyet.ops.avg_pool2d import AvgPool2d
-from tinyet.ops.conv2d import Conv2d
-from tinyet.ops.dynamic_conv2d import DynamicConv2d
-from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.pad import Pad, fill_value
 from tinyet.ops.reshape import Reshape
-from tinyet.ops.shared.window import Window
+from tinyet.ops.shared.window import Window, zero_of
 from tinyet.passes.dead_code import eliminate_dead_code
 from tinyet.passes.edit import Edit
 from tinyet.passes.rewrite import all_origins
@@ -83,28 +79,23 @@ def _fold(pad: Node, node: Node) -> Node | None:
     inputs: tuple[Tensor | None, ...] = (pad.input(0), *node.inputs[1:])
     folded = node.replace(attrs=wider, inputs=inputs, origins=all_origins((pad, node)))
     try:
-        op_of(folded).infer(folded)
+        shapes = op_of(folded).infer(folded)
     except UnsupportedShape:
         return None  # a window that lies wholly in the padding may be refused
-    return folded
+    # The pads of a transposed convolution are none: they cut off.
+    return folded if shapes == (node.output.shape,) else None
 
 
 def _accepts(pad: Node, node: Node) -> Window | None:
     """The attributes of a window to whose padding the pad's value may be added, or None."""
-    attrs = node.attrs
+    attrs, space = node.attrs, op_of(node).iteration(node)
     assert isinstance(pad.attrs, Pad)
+    assert isinstance(attrs, Window)
     fill = fill_value(pad).item()
-    zero = pad.input(0).type.zero_point if pad.input(0).type.quant is not None else 0
-    if isinstance(attrs, Conv2d | DynamicConv2d):
-        # The range by which a dynamic one quantizes holds 0 anyway.
-        return attrs if fill == zero else None
-    if isinstance(attrs, AvgPool2d) and fill == zero:
-        if attrs.fixed_divisor is not None:
-            return attrs
+    if not isinstance(space, str) and space.inputs[0] is not None and space.inputs[0].outside == fill:
+        return attrs
+    if isinstance(attrs, AvgPool2d) and fill == zero_of(pad.input(0).type):
         # The pad's pixels count. They may become padding that counts if there is no padding that does not.
         own = attrs.pad_top, attrs.pad_bottom, attrs.pad_left, attrs.pad_right
         return dataclasses.replace(attrs, count_include_pad=True) if not any(own) else None
-    if isinstance(attrs, MaxPool2d):
-        lowest = pad.input(0).dtype.range[0] if pad.input(0).type.quant is not None else -math.inf
-        return attrs if fill == lowest else None
     return None
