@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tinyet.boards import Board as Board
     from tinyet.boards import load_board as load_board
     from tinyet.compiler import compile as compile  # noqa: A004
-    from tinyet.compiler import diagnose as diagnose
     from tinyet.custom import Form as Form
     from tinyet.custom import custom_op as custom_op
     from tinyet.data import Data as Data
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from tinyet.importers.torch.streamed import streaming as streaming
     from tinyet.lowering import lower as lower
     from tinyet.opening import open as open  # noqa: A004
+    from tinyet.opening.diagnosing import diagnose as diagnose
     from tinyet.opening.files import from_onnx as from_onnx
     from tinyet.opening.files import from_tflite as from_tflite
     from tinyet.opening.training import prepare_training as prepare_training
@@ -65,7 +65,7 @@ _PUBLIC = {
     "analyze": "tinyet.analysis",
     "compile": "tinyet.compiler",
     "custom_op": "tinyet.custom",
-    "diagnose": "tinyet.compiler",
+    "diagnose": "tinyet.opening.diagnosing",
     "dynamic_config": "tinyet.quantization.config",
     "export_tflite": "tinyet.to_files",
     "from_onnx": "tinyet.opening.files",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinyet import passes
 from tinyet.boards import Board, load_board
-from tinyet.data import Data, data_given
+from tinyet.data import Data
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import deploy
 from tinyet.errors import (
@@ -25,20 +25,14 @@ from tinyet.errors.arguments import OverTime, function_given
 from tinyet.files.atomic import write_whole
 from tinyet.files.model_name import class_name, given_or_derived
 from tinyet.ir import DType, Graph, Node
+from tinyet.ops import op_of
 from tinyet.ops.cast import Cast
-from tinyet.ops.concat import Concat
-from tinyet.ops.copy import Copy
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.dynamic_conv2d import DynamicConv2d
 from tinyet.ops.dynamic_linear import DynamicLinear
-from tinyet.ops.expand import Expand
-from tinyet.ops.flip import Flip
 from tinyet.ops.gather import Gather
-from tinyet.ops.permute import Permute
 from tinyet.ops.quantize import Quantize
-from tinyet.ops.reshape import Reshape
-from tinyet.ops.slice import Slice
-from tinyet.ops.unfold import Unfold
+from tinyet.opset import moves
 from tinyet.program import Program, check_labels
 from tinyet.quality.alarm import measured
 
@@ -46,10 +40,8 @@ if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
 
-    from tinyet.quality.remedies import Diagnosis, Phase
     from tinyet.quality.sensitivity import Cost
     from tinyet.quantization.lowering import Lowered
-    from tinyet.quantization.quantizer import TinyetQuantizer
 
 Dump = Callable[[str, str], None]
 """Receives (pass name, graph text) after each pass."""
@@ -234,7 +226,7 @@ def _graphs(
     try:
         from tinyet.quantization.lowering import lower_model
     except ImportError as error:
-        raise _without_torch(error) from error
+        raise without_torch(error) from error
     return lower_model(model, example_inputs, **options)
 
 
@@ -262,58 +254,7 @@ def cost_on(
     return cost
 
 
-def diagnose(
-    model: torch.nn.Module | ExportedProgram,
-    example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
-    *,
-    calibration: Iterable[Any],
-    evaluation: Data | str | Path | None = None,
-    config: str = "int8",
-    observer: str | None = None,
-    quantizer: TinyetQuantizer | None = None,
-    equalize: bool = False,
-    correct_bias: bool = False,
-    board: str | Path | Board = DEFAULT_BOARD,
-    delegates: Delegates | None = None,
-    channels_last: bool = False,
-    float_io: bool = False,
-    worst: int | None = None,
-    progress: Phase | None = None,
-) -> Diagnosis:
-    """Whether a model is healthy when it is quantized, which layers hurt, and what helps: `tinyet quantize --report`.
-
-    model, example_inputs, calibration: as for `compile`. evaluation: samples to measure with, and labels; by default
-    the calibration data. config: "int8", "int16", "int4" or "dynamic" for all layers, with the observer that is named;
-    or a quantizer, which says it all. equalize, correct_bias: as it would be compiled. board, delegates, channels_last,
-    float_io: what bytes are counted for. worst: exceptions are tried for so many layers, by default for all. progress:
-    told the name of a phase, how many are done in it, of how many.
-
-    Raises what `compile` raises; DataError for evaluation data that does not fit, UsageError where config or observer
-    and a quantizer are given.
-    """
-    try:
-        from tinyet.quality.remedies import diagnosis_of
-    except ImportError as error:
-        raise _without_torch(error) from error
-    if quantizer is not None and (config != "int8" or observer is not None):
-        raise UsageError("the quantizer says how to quantize", hint="leave config and observer away")
-    return diagnosis_of(
-        model,
-        example_inputs,
-        calibration,
-        data_given(evaluation, ()),
-        config,
-        observer,
-        quantizer,
-        equalize=equalize,
-        correct_bias=correct_bias,
-        cost=cost_on(board, delegates, channels_last=channels_last, float_io=float_io),
-        worst=worst,
-        progress=progress,
-    )
-
-
-def _without_torch(error: ImportError) -> ToolchainError:
+def without_torch(error: ImportError) -> ToolchainError:
     return ToolchainError(
         f"capturing a model needs torch and torchao ({error})", hint="pip install 'tinyet[torch]'"
     )
@@ -325,22 +266,9 @@ def float_layers(graph: Graph) -> list[Node]:
     return [
         node
         for node in graph.nodes
-        if not isinstance(
-            node.attrs,
-            Cast
-            | Quantize
-            | Dequantize
-            | Concat
-            | Copy
-            | Expand
-            | Flip
-            | Gather
-            | Permute
-            | Reshape
-            | Slice
-            | Unfold,
-        )
-        and not isinstance(node.attrs, DynamicConv2d | DynamicLinear)
+        # A gather moves values to places that only the device knows.
+        if not isinstance(node.attrs, Cast | Quantize | Dequantize | Gather | DynamicConv2d | DynamicLinear)
+        and not moves(op_of(node), node)
         and any(
             t.dtype is DType.FLOAT32
             for t in (*node.inputs, *node.outputs)

@@ -74,6 +74,21 @@ def test_all_entrances_give_the_same_program(tmp_path: Path) -> None:
     assert len({(tmp_path / f"{number}.tet").read_bytes() for number in range(len(programs))}) == 1
 
 
+def test_a_report_of_a_file_names_its_layers(tmp_path: Path) -> None:
+    """The same findings as of the module that the file becomes."""
+    path = written(tmp_path, network())
+    np.savez(tmp_path / "calib.npz", image=IMAGES)
+    found = tinyet.diagnose(path, calibration=tmp_path / "calib.npz", worst=1)
+    made = float_model(path)
+    again = tinyet.diagnose(made.module, made.examples, calibration=BATCHES, worst=1)
+    layers = [layer.module for layer in found.sensitivity.worst]
+    assert {"stem", "block.depthwise", "head"} <= set(layers)
+    assert layers == [layer.module for layer in again.sensitivity.worst]
+    assert found.quality.healthy is again.quality.healthy
+    with pytest.raises(UsageError, match="its own example inputs"):
+        tinyet.diagnose(path, made.examples, calibration=BATCHES)
+
+
 def test_options_of_compile(tmp_path: Path) -> None:
     """A layer of another type by the file's name, and float inputs and outputs."""
     path = written(tmp_path, network())
