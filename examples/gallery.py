@@ -80,7 +80,7 @@ class Options:
     board: Board
     out: Path
     plot: Path | None
-    json: Path | None
+    json: Path | None = None
 
 
 def options(description: str, name: str, weights: Path) -> Options:

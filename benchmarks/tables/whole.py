@@ -194,7 +194,7 @@ def memory() -> str:
     """Arena, instructions and flash, from whole layers to the input by rows; U-Nets are in a result of their own."""
     whole: dict[str, int] = {}
     rows = []
-    found = {(row["network"], row["way"]): row for name in ("memory", "memory_unet") for row in result(name)}
+    found = {(row["network"], row["way"]): row for row in (*result("memory"), *result("memory_unet"))}
     for row in found.values():
         name = row["network"]
         first = name not in whole

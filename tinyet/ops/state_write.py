@@ -28,13 +28,19 @@ def reference(_node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return (x.copy(),)
 
 
+def check(node: Node) -> str | None:
+    if node.input(1).shape != node.output.shape:
+        return f"a state of shape {node.input(1).shape} for a value of shape {node.output.shape}"
+    return check_rearranged(node)
+
+
 OP = Op(
     attrs=StateWrite,
     summary="a state's value for the next run, where the state lies",
     infer=same_shape,
     reference=reference,
     iteration=elementwise,
-    check=check_rearranged,
+    check=check,
     inputs=(2, 2),
     inplace=(1,),
     kernels=copy_kernels(by_copy),

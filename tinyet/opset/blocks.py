@@ -105,8 +105,8 @@ def shared_dims(space: Iteration, written: AxisMap, count: int) -> set[int]:
 def footprints(space: Iteration, read: AxisMap, written: Index, count: int) -> _Footprints:
     """For each index of an output's axis at once; those that nothing is read for have the greatest number."""
     sizes = [space.dims[dim].size for dim in written.dims]
-    grid = dict(zip(written.dims, np.indices(sizes).reshape(len(sizes), -1), strict=True))
     total = int(np.prod(sizes))
+    grid = dict(zip(written.dims, np.indices(sizes).reshape(len(sizes), total), strict=True))
 
     def summed(terms: Sequence[tuple[int, int]], offset: int, end: int) -> npt.NDArray[np.int64]:
         """end: 0 for the least, 1 for the greatest."""
