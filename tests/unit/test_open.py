@@ -188,6 +188,7 @@ def test_the_name_of_a_class() -> None:
 
     assert class_name(KeywordNetV2()) == "keyword_net_v2"
     assert class_name(DSCNNSmall()) == "dscnn_small"
+    assert class_name(None) == ""  # a file has no class
 
 
 @pytest.mark.parametrize(

@@ -177,9 +177,9 @@ def given_or_derived(name: object, *candidates: str) -> str:
 
 def class_name(model: object) -> str:
     """The name of a model's class, `KeywordNet` as `keyword_net`; empty where it says nothing, as `Net`, and
-    where it is torch's."""
+    where it is torch's, or of no model."""
     kind = type(model)
-    if kind.__module__.partition(".")[0] == "torch":
+    if model is None or kind.__module__.partition(".")[0] == "torch":
         return ""
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", kind.__name__).lower()
     return "" if name in _NO_CLASS else name
