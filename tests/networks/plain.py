@@ -28,7 +28,7 @@ from torch.export import ExportedProgram
 from tinyet.fx.edit import get_constant
 from tinyet.fx.log_filter import quiet
 from tinyet.quantization import annotate as rules
-from tinyet.quantization.observers import last_borders, searched_bins
+from tinyet.quantization.observers import rebinned, searched_bins
 
 with quiet():
     from torchao.quantization.pt2e.observer import HistogramObserver, PerChannelMinMaxObserver
@@ -93,9 +93,7 @@ class QuickObserver(HistogramObserver):  # type: ignore[misc]
                 histogram, orig_min, orig_max, update_min, update_max
             )
             return found
-        bins = last_borders(middles, borders).clamp(0, self.bins - 1)
-        counts = histogram.repeat_interleave(self.upsample_rate) / self.upsample_rate
-        return torch.bincount(bins, weights=counts, minlength=self.bins)
+        return rebinned(histogram, middles, borders)
 
 
 class WeightObserver(PerChannelMinMaxObserver):  # type: ignore[misc]

@@ -12,7 +12,7 @@ from tinyet.compiler import DEFAULT_BOARD, cost_on, without_torch
 from tinyet.data import Data, data_given
 from tinyet.delegates import Delegates
 from tinyet.errors import UsageError
-from tinyet.opening.float_models import float_model
+from tinyet.opening.float_models import module_given
 
 if TYPE_CHECKING:
     import torch
@@ -53,14 +53,7 @@ def diagnose(
     Raises what `tinyet.compile` raises, and for a file what `tinyet.from_tflite` and `tinyet.from_onnx` raise;
     DataError for evaluation data that does not fit, UsageError where config or observer and a quantizer are given.
     """
-    if isinstance(model, (str, Path)):
-        if example_inputs is not None:
-            raise UsageError("a file has its own example inputs", str(model), "leave example_inputs away")
-        found = float_model(Path(model))
-        model, example_inputs = found.module, found.examples
-        calibration = found.batches(calibration)
-    if isinstance(calibration, (str, Path)):
-        raise UsageError("the calibration data of a module is batches", hint="give a list of tensors")
+    module, example_inputs, batches = module_given(model, example_inputs, calibration)
     try:
         from tinyet.quality.remedies import diagnosis_of
     except ImportError as error:
@@ -68,9 +61,9 @@ def diagnose(
     if quantizer is not None and (config != "int8" or observer is not None):
         raise UsageError("the quantizer says how to quantize", hint="leave config and observer away")
     return diagnosis_of(
-        model,
+        module,
         example_inputs,
-        calibration,
+        batches,
         data_given(evaluation, ()),
         config,
         observer,

@@ -91,6 +91,22 @@ def of_onnx(model: OnnxModel, path: Path) -> FloatModel:
     return FloatModel(path, module, examples, notes)
 
 
+def module_given(
+    model: Any, example_inputs: Any, calibration: Iterable[Any] | str | Path | None
+) -> tuple[Any, Any, Any]:
+    """A model as a user gives it: a module, its example inputs and calibration batches as they are; of a float model's
+    file what it becomes. Raises UsageError for example inputs of a file, and for a module's calibration data in a file.
+    """
+    if isinstance(model, (str, Path)):
+        if example_inputs is not None:
+            raise UsageError("a file has its own example inputs", str(model), "leave example_inputs away")
+        found = float_model(Path(model))
+        return found.module, found.examples, None if calibration is None else found.batches(calibration)
+    if isinstance(calibration, (str, Path)):
+        raise UsageError("the calibration data of a module is batches", hint="give a list of tensors")
+    return model, example_inputs, calibration
+
+
 def _quantized_already(path: Path) -> UsageError:
     return UsageError("the model is quantized already", str(path), "give the model before it was quantized")
 

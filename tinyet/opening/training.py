@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinyet.errors import UsageError
-from tinyet.opening.float_models import float_model
+from tinyet.opening.float_models import module_given
 from tinyet.quantization import training
 
 if TYPE_CHECKING:
@@ -41,18 +41,11 @@ def prepare_training(
     `tinyet.from_onnx` raise for a file, and QuantizationError for settings that cannot be trained for, or when the
     model is another graph for another batch size.
     """
-    if isinstance(model, (str, Path)):
-        if example_inputs is not None:
-            raise UsageError("a file has its own example inputs", str(model), "leave example_inputs away")
-        found = float_model(Path(model))
-        model, example_inputs = found.module, found.examples
-        calibration = None if calibration is None else found.batches(calibration)
+    module, example_inputs, batches = module_given(model, example_inputs, calibration)
     if example_inputs is None:
         raise UsageError(
             "a module needs example_inputs", hint="a tuple of tensors with the shapes that the firmware takes"
         )
-    if isinstance(calibration, (str, Path)):
-        raise UsageError("the calibration data of a module is batches", hint="give a list of tensors")
     return training.prepare_training(
-        model, example_inputs, batch_size=batch_size, quantizer=quantizer, calibration=calibration
+        module, example_inputs, batch_size=batch_size, quantizer=quantizer, calibration=batches
     )

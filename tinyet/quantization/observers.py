@@ -80,6 +80,14 @@ def _float64_by_default() -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
+def rebinned(histogram: torch.Tensor, middles: torch.Tensor, borders: torch.Tensor) -> torch.Tensor:
+    """The counts of a histogram, each spread evenly over as many middles as there are for it, in as many bins between
+    these borders."""
+    bins, rate = len(borders) - 1, len(middles) // len(histogram)
+    found = last_borders(middles, borders).clamp(0, bins - 1)
+    return torch.bincount(found, weights=histogram.repeat_interleave(rate) / rate, minlength=bins)
+
+
 def last_borders(values: torch.Tensor, borders: torch.Tensor) -> torch.Tensor:
     """Of each value the index of the last border that is not above it, -1 where all are. Both ascend.
 
@@ -164,9 +172,7 @@ class HistogramObserver(TorchaoHistogramObserver):  # type: ignore[misc]
         parts = self.bins * self.upsample_rate
         middles = orig_min + (torch.arange(parts) + 0.5) * ((orig_max - orig_min) / parts)
         borders = update_min + torch.arange(self.bins + 1) * ((update_max - update_min) / self.bins)
-        bins = last_borders(middles, borders).clamp(0, self.bins - 1)
-        counts = histogram.repeat_interleave(self.upsample_rate) / self.upsample_rate
-        return torch.bincount(bins, weights=counts, minlength=self.bins)
+        return rebinned(histogram, middles, borders)
 
     def _range(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The range to use, of the finite one that was seen. Both float64, of one element."""
