@@ -3,9 +3,11 @@
 
     python benchmarks/cycles.py [--results NAME]
 
-One sample of each network is run on an emulated board, and its profile is summed up several times: as the core's table
-has it, with other cycles for each refill of the pipeline, and without loads that overlap. DS-CNN is estimated for a
-board whose flash waits, too. Needs what benchmarks/mlperf_tiny.py needs.
+One sample of each network is run on an emulated board, and its profile is summed up several times: by the core's model,
+with all that its source leaves open at its least and at its most; of a table with other cycles for each refill of the
+pipeline and without loads that overlap; of a pipeline with one instruction in a cycle. The code of the Cortex-M55 is
+estimated for the Cortex-M85, too, which no emulator has; DS-CNN for a board whose flash waits. Needs what
+benchmarks/mlperf_tiny.py needs.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import argparse
 import dataclasses
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -22,11 +25,13 @@ import tinyet
 from benchmarks import record
 from benchmarks.programs import program_of
 from tinyet.cycles.code import read_code
-from tinyet.cycles.cores import Core
+from tinyet.cycles.cores import CORES, ENDS, Core
 from tinyet.cycles.estimate import Estimator, Work, total
 from tinyet.cycles.inference import cycle_model
+from tinyet.cycles.instruction import Instruction
+from tinyet.cycles.model import Model
+from tinyet.cycles.pipeline import Pipeline
 from tinyet.cycles.profile import Profiler
-from tinyet.cycles.thumb import Instruction
 from tinyet.validation import sample_bytes
 
 MEASURED = (
@@ -34,8 +39,16 @@ MEASURED = (
     ("resnet8", "mps2_an386"),
     ("ds_cnn", "mps2_an385"),
     ("ds_cnn", "microbit"),
+    ("ds_cnn", "mps2_an505"),
+    ("ds_cnn", "mps2_an500"),
+    ("resnet8", "mps2_an500"),
+    ("ds_cnn", "mps3_an547"),
+    ("resnet8", "mps3_an547"),
 )
 """Networks and boards."""
+
+ALSO = {"cortex-m55": "cortex-m85"}
+"""Cores whose code is estimated for another core, too."""
 
 WAITING = "nucleo_f446re"
 """A board whose file says how its flash waits."""
@@ -48,10 +61,15 @@ class WithoutOverlap(Core):
         return max(0, super()._beside(before, now))
 
 
-def assumptions(core: Core) -> dict[str, Core]:
-    """The core as its table has it, and with one thing assumed otherwise, where its table leaves that open."""
-    found = {"table": core}
-    if core.pairs:
+def assumptions(cpu: str) -> dict[str, Model]:
+    """The core's model, and with something assumed otherwise, where its source leaves that open."""
+    core = CORES[cpu]
+    found: dict[str, Model] = {"table": core}
+    if cpu in ENDS:
+        found["least"], found["most"] = ENDS[cpu]
+    if isinstance(core, Pipeline):
+        found["one in a cycle"] = dataclasses.replace(core, width=1)
+    if isinstance(core, Core) and core.pairs:
         for cycles in (1, 3):
             refill = dict.fromkeys(core.taken, cycles)
             found[f"refill {cycles}"] = dataclasses.replace(core, taken=refill)
@@ -60,8 +78,8 @@ def assumptions(core: Core) -> dict[str, Core]:
     return found
 
 
-def estimates(name: str, board: str) -> dict[str, object]:
-    """Cycles of an inference by assumption, and its instructions."""
+def estimates(name: str, board: str) -> Iterator[dict[str, object]]:
+    """Of each core that is estimated: cycles of an inference by assumption, and its instructions."""
     with tempfile.TemporaryDirectory(prefix="tinyet-cycles-") as where:
         folder = Path(where)
         program, data = program_of(name, 1)
@@ -75,26 +93,31 @@ def estimates(name: str, board: str) -> dict[str, object]:
         elf = project.firmware("qemu", folder)
         code = read_code(elf)
         raw = sample_bytes(project.deployment.graph.user_inputs, project.samples((inputs,), None, None))
-        cycles: dict[str, int] = {}
         with Profiler(model.machine, elf, code, model.plugin, folder, None, timeout=600) as profiler:
             runs = [profiler.run(sample) for sample in raw]
-            for what, core in assumptions(model.core).items():
-                layers, between = Estimator(core, code, None).mean(
+        cpu = project.board.cpu
+        for core in (cpu, *([ALSO[cpu]] if cpu in ALSO else [])):
+            cycles: dict[str, int] = {}
+            for what, other in assumptions(core).items():
+                layers, between = Estimator(other, code, None).mean(
                     profiler.empty, runs, project.deployment.order
                 )
                 cycles[what] = total((*layers, between)).cycles
-        assert cycles["table"] == result.estimate.cycles, "the board's flash does not wait"
-        return {
-            "network": name,
-            "board": board,
-            "core": model.core.title,
-            "instructions": result.estimate.whole.instructions,
-            "cycles": cycles,
-            "layers": [_row(layer.name, layer.macs, layer.estimate or Work()) for layer in result.layers],
-            "between": _row("between layers", 0, result.estimate.between),
-            "whole": _row("whole", result.macs, result.estimate.whole),
-            "clock_hz": result.estimate.clock_hz,
-        }
+            made: dict[str, object] = {
+                "network": name,
+                "board": board,
+                "core": CORES[core].title,
+                "cycles": cycles,
+            }
+            if core == cpu:
+                assert cycles["table"] == result.estimate.cycles, "the board's flash does not wait"
+                made["layers"] = [
+                    _row(layer.name, layer.macs, layer.estimate or Work()) for layer in result.layers
+                ]
+                made["between"] = _row("between layers", 0, result.estimate.between)
+                made["whole"] = _row("whole", result.macs, result.estimate.whole)
+                made["clock_hz"] = result.estimate.clock_hz
+            yield {**made, "instructions": result.estimate.whole.instructions}
 
 
 def _row(name: str, macs: int, work: Work) -> dict[str, object]:
@@ -123,10 +146,11 @@ def main() -> None:
     )
     record.add_option(parser)
     arguments = parser.parse_args()
-    rows = []
+    rows: list[dict[str, object]] = []
     for name, board in MEASURED:
-        rows.append(estimates(name, board))
-        print(rows[-1], flush=True)
+        for row in estimates(name, board):
+            rows.append(row)
+            print(row["network"], row["core"], row["instructions"], row["cycles"], flush=True)
     flash = waiting("ds_cnn", WAITING)
     print(flash, flush=True)
     record.write(arguments.results, {"assumptions": rows, "flash": flash})

@@ -3,7 +3,7 @@
  * A plugin of QEMU's that counts what one run of a model executes, layer by layer. `tinyet validate --estimate` builds it with
  * this machine's compiler and reads its files.
  *
- * It knows no instructions: it counts how often each translated block ran, and how often control went on right behind it.
+ * It knows no instructions: it counts how often each translated block ran, and behind which other.
  * tinyet decodes the code from the firmware's ELF file. Of QEMU's interface it uses what has been the same since its first
  * version, and declares that itself: distributions ship QEMU without the header.
  *
@@ -17,11 +17,12 @@
  *   quiet=FROM-TO     code that is no part of a run, in hexadecimal like all addresses: the functions above, interrupts
  *   flash=FROM-TO,line=BYTES,code=LINES,data=LINES
  *                     count reads of the flash that none of its buffers holds, for instructions and for data: LINES lines of
- *                     BYTES each, of which the one that was used longest ago makes room
+ *                     BYTES each, of which the one that was used longest ago makes room; no lines for data where they are kept
+ *                     among those for instructions
  *
  * A file holds for each run of a layer, in their order, and for what lies between them (-1), "segment NUMBER", a line
- *   START INSTRUCTIONS COUNT BEHIND2 BEHIND4      of each block: how often it ran, and how often the next one began 2 and 4
- *                                                 bytes behind the start of its last instruction
+ *   START INSTRUCTIONS COUNT                of each block: how often it ran; then of each that it ran right behind
+ *   behind START INSTRUCTIONS COUNT         how often that was
  * and "flash CODE NEXT DATA": lines read for instructions, of these right behind the line before, and for data.
  */
 #include <stdbool.h>
@@ -62,15 +63,22 @@ EXPORT int qemu_plugin_version = TINYET_QEMU_PLUGIN_API;
 
 /* ---- what is counted ---- */
 
-enum { MOST_RANGES = 32, MOST_MARKS = 8, MOST_LINES = 1024, BETWEEN = -1 };
+enum { MOST_RANGES = 32, MOST_MARKS = 8, MOST_LINES = 4096, BETWEEN = -1 };
 
 typedef struct block {
   struct block *next_touched; /* of those that ran in this segment */
   uint64_t start;
   uint64_t last; /* where its last instruction begins */
   uint64_t instructions;
-  uint64_t count, behind2, behind4;
+  uint64_t count;
+  struct edge *edges; /* of those that it ran behind; the one found last is in front */
+  size_t num_edges, room_for_edges;
 } block;
+
+typedef struct edge {
+  const block *from;
+  uint64_t count;
+} edge;
 
 typedef struct {
   uint64_t from, to;
@@ -133,9 +141,15 @@ static void fetch(const block *now) {
 
 static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
   (void)cpu, (void)data;
-  if (state == RUNNING && !qemu_plugin_mem_is_store(info) && address >= flash.from && address < flash.to && misses(&data_buffer, address / line_bytes)) {
+  if (state == RUNNING && !qemu_plugin_mem_is_store(info) && address >= flash.from && address < flash.to &&
+      misses(data_buffer.size > 0 ? &data_buffer : &code_buffer, address / line_bytes)) {
     data_reads++;
   }
+}
+
+static void write_block(const char *what, const block *written, uint64_t count) {
+  fprintf(file, "%s%llx %llu %llu\n", what, (unsigned long long)written->start, (unsigned long long)written->instructions,
+          (unsigned long long)count);
 }
 
 /* Writes what the segment has executed, and begins another. */
@@ -144,9 +158,11 @@ static void change_segment(int next) {
   while (touched != NULL) {
     block *done = touched;
     touched = done->next_touched;
-    fprintf(file, "%llx %llu %llu %llu %llu\n", (unsigned long long)done->start, (unsigned long long)done->instructions,
-            (unsigned long long)done->count, (unsigned long long)done->behind2, (unsigned long long)done->behind4);
-    done->count = done->behind2 = done->behind4 = 0;
+    write_block("", done, done->count);
+    for (size_t i = 0; i < done->num_edges; i++) {
+      write_block("behind ", done->edges[i].from, done->edges[i].count);
+    }
+    done->count = done->num_edges = 0;
   }
   fprintf(file, "flash %llu %llu %llu\n", (unsigned long long)code_reads, (unsigned long long)next_reads,
           (unsigned long long)data_reads);
@@ -203,6 +219,35 @@ static void on_function(unsigned cpu, void *data) {
   }
 }
 
+static void *grown(void *memory, size_t bytes) {
+  memory = realloc(memory, bytes);
+  if (memory == NULL) {
+    perror("tinyet_profile");
+    exit(1);
+  }
+  return memory;
+}
+
+static void count_edge(block *now, const block *from) {
+  size_t at = 0;
+  while (at < now->num_edges && now->edges[at].from != from) {
+    at++;
+  }
+  if (at == now->room_for_edges) {
+    now->room_for_edges = 2 * at + 4;
+    now->edges = grown(now->edges, now->room_for_edges * sizeof now->edges[0]);
+  }
+  edge found = {from, 0};
+  if (at == now->num_edges) {
+    now->num_edges++;
+  } else {
+    found = now->edges[at];
+  }
+  now->edges[at] = now->edges[0];
+  found.count++;
+  now->edges[0] = found;
+}
+
 static void on_block(unsigned cpu, void *data) {
   block *now = data;
   (void)cpu;
@@ -215,8 +260,7 @@ static void on_block(unsigned cpu, void *data) {
   }
   now->count++;
   if (previous != NULL) {
-    previous->behind2 += now->start == previous->last + 2;
-    previous->behind4 += now->start == previous->last + 4;
+    count_edge(now, previous);
   }
   previous = now;
   if (line_bytes != 0 && now->start >= flash.from && now->start < flash.to) {

@@ -469,11 +469,7 @@ class Project:
     def _estimate(self, model: CycleModel, samples: Samples, where: Path, timeout: float) -> CycleEstimate:
         """An estimate of the samples' cycles; `where` is a new directory."""
         where.mkdir()
-        if model.stands_in:
-            stage(f"compiling for {model.machine.name}")
-            elf = gcc.build_firmware(model.machine, self._harness_sources, [self._model_dir], where)
-        else:
-            elf = self.firmware("qemu", where)
+        elf = self.firmware_for(model.machine, where) if model.stands_in else self.firmware("qemu", where)
         stage("estimating cycles")
         raw = sample_bytes(self.deployment.graph.user_inputs, samples)
         return model.estimate(elf, raw, where, timeout=timeout, order=self.deployment.order)
@@ -492,6 +488,13 @@ class Project:
         if compile_anew and self.board.bare_metal:
             return gcc.build_firmware(self.board, self._harness_sources, [self._model_dir], where)
         return self._harness(where, on)
+
+    def firmware_for(self, machine: Board, where: Path) -> Path:
+        """The harness for another board, which runs the code of this one's core; where: a directory for the file.
+        Raises ProjectError, ToolchainError."""
+        self._check_harness()
+        stage(f"compiling for {machine.name}")
+        return gcc.build_firmware(machine, self._harness_sources, [self._model_dir], where)
 
     def samples(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.tables import answers, layers, whole
+from benchmarks.tables import answers, layers, silicon, whole
 
 FIGURES: dict[str, Callable[[], str]] = {
     function.__name__: function
@@ -34,8 +34,13 @@ FIGURES: dict[str, Callable[[], str]] = {
         layers.convolutions_widened,
         layers.convolutions_others,
         whole.cycles,
+        whole.cycles_of_pipelines,
         whole.cycles_of_layers,
         whole.cycles_of_flash,
+        silicon.silicon,
+        silicon.silicon_estimates,
+        silicon.silicon_beaten,
+        silicon.silicon_cmsis_nn,
         whole.tflite,
         whole.gallery,
         answers.recurrent,

@@ -139,6 +139,7 @@ _ESTIMATED = _RIGHT.with_estimate(
             Work(4_321, 3_000, 500, 100, 180, 2, 75, 6),
         ),
         Work(40, 30, 2, 1, 0, 0, 5, 0),
+        (165_432, 171_234),
     )
 )
 _WRONG = dataclasses.replace(

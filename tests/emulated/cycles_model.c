@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model of three layers whose instructions, and so whose cycles, can be counted by hand; for any Cortex-M. */
+/* A model of three layers whose instructions, and so whose cycles, can be counted by hand; for any Cortex-M, RISC-V and Xtensa. */
 #include "tinyet_harness.h"
 
 TINYET_ALIGNED(16) static uint8_t arena[16];
@@ -7,6 +7,7 @@ TINYET_ALIGNED(16) static uint8_t arena[16];
 TINYET_ALIGNED(16) extern const uint32_t table[64];
 TINYET_ALIGNED(16) const uint32_t table[64] = {1u};
 
+#if defined(__arm__)
 /* A hundred times: two loads one behind the other, a store, a product, and a branch that is not taken the last time. */
 __attribute__((noinline, naked, aligned(16))) static void multiply(void) {
   __asm volatile(".syntax unified\n\t"
@@ -52,6 +53,76 @@ __attribute__((noinline, naked, aligned(16))) static void skip(void) {
                  "bne 1b\n\t"
                  "bx lr");
 }
+
+#else
+/* The same, but for what the load that is read next makes wait, and literals. */
+void multiply(void);
+void read_table(void);
+void skip(void);
+#define FUNCTION(name, code)                                                                     \
+  __asm(".text\n\t.balign 16\n\t.globl " name "\n\t.type " name ", @function\n" name ":\n\t" code \
+        "\n\t.size " name ", . - " name)
+#endif
+
+#if defined(__riscv)
+__asm(".option norelax");
+FUNCTION("multiply", "lui a0, %hi(arena)\n\t"
+                     "addi a0, a0, %lo(arena)\n\t"
+                     "li a3, 100\n"
+                     "1: lw a1, 0(a0)\n\t"
+                     "lw a2, 4(a0)\n\t"
+                     "mul a1, a2, a1\n\t"
+                     "sw a1, 8(a0)\n\t"
+                     "addi a3, a3, -1\n\t"
+                     "bnez a3, 1b\n\t"
+                     "ret");
+FUNCTION("read_table", "li a3, 2\n"
+                       "1: lui a1, %hi(table)\n\t"
+                       "addi a1, a1, %lo(table)\n\t"
+                       "li a2, 64\n"
+                       "2: lw a4, 0(a1)\n\t"
+                       "addi a1, a1, 4\n\t"
+                       "addi a2, a2, -1\n\t"
+                       "bnez a2, 2b\n\t"
+                       "addi a3, a3, -1\n\t"
+                       "bnez a3, 1b\n\t"
+                       "ret");
+FUNCTION("skip", "li a0, 100\n"
+                 "1: andi a1, a0, 1\n\t"
+                 "beqz a1, 2f\n\t"
+                 "nop\n"
+                 "2: addi a0, a0, -1\n\t"
+                 "bnez a0, 1b\n\t"
+                 "ret");
+__asm(".option relax");
+#elif defined(__XTENSA__)
+FUNCTION("multiply", "movi a2, arena\n\t"
+                     "movi a5, 100\n"
+                     "1: l32i a3, a2, 0\n\t"
+                     "l32i a4, a2, 4\n\t"
+                     "mull a3, a4, a3\n\t"
+                     "s32i a3, a2, 8\n\t"
+                     "addi a5, a5, -1\n\t"
+                     "bnez a5, 1b\n\t"
+                     "ret");
+FUNCTION("read_table", "movi a5, 2\n"
+                       "1: movi a3, table\n\t"
+                       "movi a4, 64\n"
+                       "2: l32i a6, a3, 0\n\t"
+                       "addi a3, a3, 4\n\t"
+                       "addi a4, a4, -1\n\t"
+                       "bnez a4, 2b\n\t"
+                       "addi a5, a5, -1\n\t"
+                       "bnez a5, 1b\n\t"
+                       "ret");
+FUNCTION("skip", "movi a2, 100\n"
+                 "1: extui a3, a2, 0, 1\n\t"
+                 "beqz a3, 2f\n\t"
+                 "nop\n"
+                 "2: addi a2, a2, -1\n\t"
+                 "bnez a2, 1b\n\t"
+                 "ret");
+#endif
 
 static tinyet_status run(void) {
   TINYET_LAYER_BEGIN(0u);

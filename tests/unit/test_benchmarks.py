@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tinyet.boards import board_names, load_board
+from tinyet.emit.kinds import kinds_for
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 pytest.importorskip("torchao")
@@ -24,3 +27,12 @@ def test_every_benchmark_can_be_imported() -> None:
         [sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "benchmarks" / "boards").glob("*.toml")), ids=lambda path: path.stem
+)
+def test_boards_of_published_figures(path: Path) -> None:
+    board = load_board(path)
+    assert path.stem not in board_names()
+    assert "arduino" in kinds_for(board)

@@ -175,6 +175,12 @@ def test_how_long_the_flash_lets_the_core_wait(tmp_path: Path) -> None:
     assert load_board("nucleo_f446re").flash_timing == Flash(5, 16, 64, 8, prefetch=True)
     assert load_board("nucleo_f401re").flash_timing == Flash(2, 16, 64, 8, prefetch=True)
     assert load_board("stm32f4_discovery").flash_timing == Flash(0, 4, 1, 1, prefetch=False)
+    assert load_board("pico").flash_timing == Flash(56, 8, 2048, 1, prefetch=False, shared=True)
+
+
+def test_every_chip_says_how_its_flash_waits_and_no_simulated_machine_does() -> None:
+    simulated = {"riscv32_virt", "xtensa_lx60"} | {name for name in NAMES if name.startswith("mps")}
+    assert {board.name for board in all_boards() if board.flash_timing is None} == simulated
 
 
 def test_the_boards_are_those_of_the_table() -> None:
@@ -260,6 +266,13 @@ def test_a_board_that_only_a_framework_reaches(tmp_path: Path) -> None:
         load_board(
             write(tmp_path, bare + '[arduino]\nfqbn = "a:b:c"\n[qemu]\nmachine = "x"\ncounter_hz = 1\n')
         )
+
+
+def test_a_core_that_the_compiler_does_not_know() -> None:
+    board = load_board(Path(__file__).parents[2] / "benchmarks" / "boards" / "ek_ra8d1.toml")
+    assert (board.core, board.cpu) == ("cortex-m85", "cortex-m55")
+    assert "-mcpu=cortex-m55+nomve.fp" in board.machine_flags
+    assert all(other.core == other.cpu for other in all_boards())
 
 
 def test_an_address_space_for_constants_alone(tmp_path: Path) -> None:
@@ -393,7 +406,17 @@ def test_everything_that_is_wrong_is_listed(tmp_path: Path, golden: Golden) -> N
         ("[memory.ram]", "[memory.RAM]", "memory.ram is missing"),
         ("[counter]", "counter = 3\n[extra]", "counter must be a table"),
         ("[uart]", "[flash]\nline_bytes = 16\n[uart]", "flash.wait_states is missing"),
-        ("[uart]", "[flash]\nwait_states = 99\n[uart]", "flash.wait_states is 99: input should be less"),
+        ("[uart]", "[flash]\nwait_states = 5000\n[uart]", "flash.wait_states is 5000: input should be less"),
+        (
+            "[uart]",
+            "[flash]\nwait_states = 1\nshared = true\ndata_lines = 2\n[uart]",
+            "flash.data_lines is not known where code and data share the lines",
+        ),
+        (
+            "[uart]",
+            '[flash]\nwait_states = 1\nfamily = "$(x)"\n[uart]',
+            "flash.family",
+        ),
         (
             "[uart]",
             "[flash]\nwait_states = 1\nline_bytes = 12\n[uart]",

@@ -42,7 +42,8 @@ class Flash:
 
     wait_states: cycles that a read takes longer than one of RAM. line_bytes: what one read brings. code_lines,
     data_lines: how many such lines are kept, for instructions and for data. prefetch: the line behind the one that is
-    being executed is read meanwhile.
+    being executed is read meanwhile. shared: code and data are kept in one buffer, of code_lines. family: whose figures
+    these are, where they were not confirmed for the board's own chip; "" where they were.
     """
 
     wait_states: int
@@ -50,6 +51,8 @@ class Flash:
     code_lines: int
     data_lines: int
     prefetch: bool
+    shared: bool = False
+    family: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,9 @@ class Board:
     """A board. `clock_hz` is what the core runs at: on a bare-metal board with tinyet's startup code, otherwise as its
     framework sets it.
 
+    `core` is the core by its own name, `target` what code is generated and compiled for: its `cpu` is another where the
+    compiler does not know this core.
+
     `flash` holds code and constants, as much of it as an application can have; `ram` everything else;
     `vectors` is the memory the core boots from where that is not the flash; `extra_memories` are further RAMs
     that sections named `.tinyet.<memory>` go to. `flash_timing` is None where the file says nothing of it. `uart` and
@@ -146,6 +152,7 @@ class Board:
     title: str
     vendor: str
     url: str
+    core: str
     target: Target
     clock_hz: int
     flash: Memory

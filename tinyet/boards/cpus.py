@@ -46,6 +46,9 @@ CPUS: Mapping[str, Cpu] = {
     "xtensa-lx7": Cpu("xtensa", "Xtensa LX7", frozenset({"fpu"})),
 }
 
+# A core that the compiler does not know → the one whose code it runs, and whose name the compiler has.
+RUNS_CODE_OF: Mapping[str, str] = {"cortex-m85": "cortex-m55"}
+
 # Clang's objects say that they need no executable stack, those of GCC's libraries say nothing of it.
 CLANG_LINK_FLAGS = ("-Wl,-z,noexecstack",)
 

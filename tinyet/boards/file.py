@@ -38,7 +38,7 @@ from tinyet.boards.board import (
     Uart,
     Zephyr,
 )
-from tinyet.boards.cpus import CPUS, FPUS, Target
+from tinyet.boards.cpus import CPUS, FPUS, RUNS_CODE_OF, Target
 from tinyet.boards.strings import (
     Chip,
     Fqbn,
@@ -120,17 +120,26 @@ class _Memories(_Table):
 
 
 class _Flash(_Table):
-    wait_states: int = Field(ge=0, le=64)
+    wait_states: int = Field(ge=0, le=4096)
     line_bytes: int = Field(4, validate_default=True)
-    code_lines: int = Field(1, ge=1, le=1024)
-    data_lines: int = Field(1, ge=1, le=1024)
+    shared: bool = False
+    code_lines: int = Field(1, ge=1, le=4096)
+    data_lines: int = Field(1, ge=1, le=4096)
     prefetch: bool = False
+    family: OptionalText = ""
 
     @field_validator("line_bytes")
     @classmethod
     def _line(cls, value: int) -> int:
         if value not in _LINE_BYTES:
             raise ValueError(f"is {value}; it is one of {', '.join(map(str, _LINE_BYTES))}")
+        return value
+
+    @field_validator("data_lines")
+    @classmethod
+    def _own(cls, value: int, info: ValidationInfo) -> int:
+        if info.data.get("shared"):
+            raise ValueError("is not known where code and data share the lines")
         return value
 
 
@@ -214,7 +223,7 @@ class _File(_Table):
     title: Text
     vendor: OptionalText = ""
     url: Url = ""
-    cpu: Annotated[str, one_of(CPUS)]
+    cpu: Annotated[str, one_of((*CPUS, *RUNS_CODE_OF))]
     features: frozenset[str] = Field(frozenset(), strict=False, validate_default=True)
     mcu: Chip = Field("", validate_default=True)
     clock_hz: int = Field(ge=1, le=2_000_000_000)
@@ -253,7 +262,8 @@ def board_of(values: Mapping[str, Any], path: Path, text: str) -> Board:
         title=file.title,
         vendor=file.vendor,
         url=file.url,
-        target=Target(file.cpu, file.features, file.mcu),
+        core=file.cpu,
+        target=Target(RUNS_CODE_OF.get(file.cpu, file.cpu), file.features, file.mcu),
         clock_hz=file.clock_hz,
         flash=memories.pop("flash"),
         ram=memories.pop("ram"),
@@ -352,6 +362,7 @@ def _contradictions(
             yield "one of uart, platformio with a framework, arduino or zephyr must be there"
 
     cpu = right.get((_File, "cpu"))
+    cpu = RUNS_CODE_OF.get(cpu, cpu) if cpu else None
     core = CPUS[cpu] if cpu else None
     for table, key in ((_Uart, "uart"), (_Counter, "counter")):
         driver = right.get((table, "driver"))

@@ -203,12 +203,20 @@ def _show_estimate(result: ValidationResult, estimate: CycleEstimate) -> None:
         "",
         [
             ("estimated cycles per inference", ui.number(estimate.cycles)),
+            *_ends(estimate),
             ("estimated time per inference", f"{estimate.milliseconds:.3f} ms at {clock}"),
             ("cycles of instructions from", estimate.source),
             ("instructions counted in", f"QEMU, {estimate.machine}"),
         ],
     )
     ui.notes([f"the estimate assumes: {sentence}" for sentence in estimate.assumed])
+
+
+def _ends(estimate: CycleEstimate) -> list[tuple[str, str]]:
+    if estimate.ends is None:
+        return []
+    least, most = estimate.ends
+    return [("by what its source leaves open", f"{ui.number(least)} to {ui.number(most)} cycles")]
 
 
 def _mismatch_error(result: ValidationResult) -> MismatchError:

@@ -5,16 +5,27 @@ from __future__ import annotations
 
 import bisect
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
+from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section, SymbolTableSection
 
-from tinyet.cycles.thumb import Instruction, decode, is_wide, it_length
+from tinyet.cycles import riscv, xtensa
+from tinyet.cycles.instruction import Instruction
+from tinyet.cycles.thumb import decode, is_wide, it_length
+from tinyet.cycles.vectors import FLAGS
 from tinyet.errors import ToolchainError
+
+# By the machine of an ELF file: what decodes a little-endian word that begins with an instruction. Nothing marks where
+# code stands there, so that instructions are decoded where something has run.
+_DECODERS: Mapping[str, Callable[[int], Instruction]] = {
+    "EM_RISCV": riscv.decode,
+    "EM_XTENSA": xtensa.decode,
+}
 
 # What begins at the address of such a symbol (ELF for the Arm Architecture, "Mapping symbols").
 _CODE, _OTHERS = "$t", ("$d", "$a")
@@ -46,8 +57,25 @@ class Code:
         return found
 
 
+class _WhereAsked(dict[int, Instruction]):
+    """Instructions that are decoded when somebody asks for them. sections: address and contents."""
+
+    def __init__(self, sections: list[tuple[int, bytes]], decoder: Callable[[int], Instruction]) -> None:
+        super().__init__()
+        self._sections = sections
+        self._decoder = decoder
+
+    def __missing__(self, address: int) -> Instruction:
+        for base, data in self._sections:
+            if base <= address < base + len(data):
+                at = address - base
+                found = self[address] = self._decoder(int.from_bytes(data[at : at + 4], "little"))
+                return found
+        raise KeyError(address)
+
+
 def read_code(elf: Path) -> Code:
-    """Decode all Thumb code of a firmware. Raises ToolchainError: no ELF file, or one without symbols."""
+    """Read the code of a firmware, of Thumb all at once. Raises ToolchainError: no ELF file, or one without symbols."""
     try:
         image = ELFFile(io.BytesIO(elf.read_bytes()))
         tables = [
@@ -57,6 +85,15 @@ def read_code(elf: Path) -> Code:
             raise ELFError("it has no symbols")
         symbols = [symbol for table in tables for symbol in table.iter_symbols()]
         instructions: dict[int, Instruction] = {}
+        if (decoder := _DECODERS.get(image["e_machine"])) is not None:
+            instructions = _WhereAsked(
+                [
+                    (section["sh_addr"], section.data())
+                    for section in image.iter_sections()
+                    if section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR and section["sh_type"] != "SHT_NOBITS"
+                ],
+                decoder,
+            )
         marks: dict[int, list[tuple[int, bool]]] = {}
         functions: dict[str, Function] = {}
         for symbol in symbols:
@@ -97,7 +134,8 @@ def _thumb(address: int, data: bytes) -> Iterator[tuple[int, Instruction]]:
         first, second = words[at], words[at + 1] if at + 1 < len(words) else 0
         instruction = decode(first, second)
         if under_it:
-            instruction = instruction._replace(conditional=True)
+            operands = (*instruction.operands, FLAGS)
+            instruction = instruction._replace(conditional=True, operands=operands)
         under_it = it_length(first) or max(0, under_it - 1)
         yield address + 2 * at, instruction
         at += 2 if is_wide(first) else 1

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from tinyet.cycles.thumb import PROCESSING, Instruction, Kind
+from tinyet.cycles.in_order import IN_ORDER_ENDS, RV32, XTENSA
+from tinyet.cycles.instruction import PROCESSING, Instruction, Kind
+from tinyet.cycles.model import Model
+from tinyet.cycles.pipelines import PIPELINE_ENDS, PIPELINES
 
 _MULTIPLE = frozenset(("load_multiple", "store_multiple", "load_multiple_pc", "load_double", "store_double"))
-LOADS = frozenset(("load", "load_double", "load_multiple", "load_multiple_pc", "load_pc"))
-STORES = frozenset(("store", "store_double", "store_multiple"))
-MULTIPLIES = frozenset(
-    ("multiply", "multiply_add", "multiply_dsp", "multiply_long", "multiply_add_long", "float_multiply_add")
-)
-DIVIDES = frozenset(("divide", "float_divide", "float_root"))
+_SINGLE = frozenset(("load", "load_narrow"))
+# The manuals speak of these where they speak of addresses.
+_ADDRESSED = frozenset((*_SINGLE, "load_pc", "load_double", "store", "store_double"))
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,20 @@ class Core:
     taken: Mapping[Kind, int]
     pairs: bool
 
-    def straight(self, block: Iterable[Instruction]) -> int:
-        """Cycles of a block's instructions, its branch not taken."""
-        total, before = 0, None
-        for now in block:
-            total += self._alone(now) + self._beside(before, now)
-            before = now
-        return total
+    def straight(self, block: Sequence[Instruction], before: Sequence[Instruction] = ()) -> int:
+        """Cycles of a block's instructions, its branch not taken; what ran before it changes nothing."""
+        del before
+        pairs = zip((None, *block), block, strict=False)
+        return sum(self._alone(now) + self._beside(one, now) for one, now in pairs)
+
+    def refill(self, last: Instruction) -> int:
+        """Cycles more when control goes elsewhere behind an instruction."""
+        return self.taken.get(last.kind, 0)
+
+    def mispredicted(self, last: Instruction) -> int:
+        """These cores predict nothing."""
+        del last
+        return 0
 
     def _alone(self, now: Instruction) -> int:
         cycles = self.cycles.get(now.kind, 1)
@@ -54,10 +61,10 @@ class Core:
         """Cycles more, or less, because of the instruction before."""
         if not self.pairs or before is None:
             return 0
-        depends = before.target in now.address
+        depends = now.kind in _ADDRESSED and not set(before.results).isdisjoint(now.address)
         if before.kind in PROCESSING:
             return int(depends)
-        paired = before.kind == "load" and (now.kind == "load" or (now.kind == "store" and now.indexed))
+        paired = before.kind in _SINGLE and (now.kind in _SINGLE or (now.kind == "store" and now.indexed))
         return -int(paired and not depends)
 
 
@@ -82,6 +89,7 @@ _ALIGNED = "accesses to memory are aligned"
 _M4_CYCLES: Mapping[Kind, int] = {
     "divide": 7,
     "load": 2,
+    "load_narrow": 2,
     "load_pc": 2,
     "table_branch": 3,
     "float_multiply_add": 3,
@@ -91,12 +99,12 @@ _M4_CYCLES: Mapping[Kind, int] = {
 }
 _M0_ASSUMED = ("the multiplier is the fast one: a cycle (32 with the small one)",)
 
-CORES: Mapping[str, Core] = {
+TABLES: Mapping[str, Core] = {
     "cortex-m0": Core(
         "Cortex-M0",
         "Cortex-M0 Technical Reference Manual (DDI 0432C), table 3-1",
         _M0_ASSUMED,
-        {"load": 2, "store": 2, "system": 4, "barrier": 4},
+        {"load": 2, "load_narrow": 2, "store": 2, "system": 4, "barrier": 4},
         {"branch": 2, "call": 3, "branch_register": 2, "call_register": 2, "load_multiple_pc": 3},
         pairs=False,
     ),
@@ -104,7 +112,7 @@ CORES: Mapping[str, Core] = {
         "Cortex-M0+",
         "Cortex-M0+ Technical Reference Manual (DDI 0484C), table 3-1",
         _M0_ASSUMED,
-        {"load": 2, "store": 2, "call": 2, "system": 3, "barrier": 3},
+        {"load": 2, "load_narrow": 2, "store": 2, "call": 2, "system": 3, "barrier": 3},
         {"branch": 1, "call": 1, "branch_register": 1, "call_register": 1, "load_multiple_pc": 2},
         pairs=False,
     ),
@@ -121,7 +129,7 @@ CORES: Mapping[str, Core] = {
             "multiply_long": 4,
             "multiply_add_long": 6,
             "divide": 7,
-            "load": 2,
+            "load": 2, "load_narrow": 2,
             "load_pc": 2,
             "table_branch": 3,
         },
@@ -136,22 +144,42 @@ CORES: Mapping[str, Core] = {
         _REFILL,
         pairs=True,
     ),
-    "cortex-m33": Core(
-        "Cortex-M33",
-        "none: Arm publishes no table of the Cortex-M33's cycles; those of the Cortex-M4 (DDI 0439D) are taken",
-        (
-            "each instruction takes as long as on the Cortex-M4, and none is issued together with another one",
-            *_ARMV7_ASSUMED,
-            _ALIGNED,
-        ),
-        _M4_CYCLES,
-        _REFILL,
-        pairs=True,
-    ),
 }  # fmt: skip
 
-# Why a core of the same family has no entry.
+
+def _ends(core: Core, low: Mapping[Kind, int], high: Mapping[Kind, int]) -> tuple[Core, Core]:
+    quick, slow = (
+        replace(core, cycles={**core.cycles, **cycles}, taken=dict.fromkeys(core.taken, refill))
+        for cycles, refill in ((low, 1), (high, 3))
+    )
+    return quick, slow
+
+
+# core → the model with each number that its table leaves open at its least, and at its most.
+TABLE_ENDS: Mapping[str, tuple[Core, Core]] = {
+    "cortex-m3": _ends(
+        TABLES["cortex-m3"],
+        {"divide": 2, "it": 0, "multiply_long": 3, "multiply_add_long": 4},
+        {"divide": 12, "multiply_long": 5, "multiply_add_long": 7},
+    ),
+    "cortex-m4": _ends(TABLES["cortex-m4"], {"divide": 2, "it": 0}, {"divide": 12}),
+}
+
+CORES: Mapping[str, Model] = {
+    **TABLES,
+    **PIPELINES,
+    "rv32imc": RV32,
+    "rv32imac": RV32,
+    "xtensa-lx106": XTENSA,
+}
+"""The model of each core that has one."""
+
+ENDS: Mapping[str, tuple[Model, Model]] = {**TABLE_ENDS, **PIPELINE_ENDS, **IN_ORDER_ENDS}
+"""The same at both ends of what its source leaves open; a core whose table leaves nothing open is not there."""
+
+# Why a core has no entry.
 WITHOUT_MODEL: Mapping[str, str] = {
-    "cortex-m7": "it issues two instructions in a cycle and waits for caches: a sum over instructions is no estimate",
-    "cortex-m55": "its vector instructions overlap in a way that a sum over instructions does not know",
+    "avr5": "no emulator runs the harness on it; Microchip's table gives an AVR's cycles, and simavr counts them",
+    "xtensa-lx6": "its compiler comes with Espressif's SDK only, and QEMU of distributions does not have the core",
+    "xtensa-lx7": "its compiler comes with Espressif's SDK only, and QEMU of distributions does not have the core",
 }

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 
 from tinyet.boards import Flash
 from tinyet.cycles.code import Code
-from tinyet.cycles.cores import DIVIDES, LOADS, MULTIPLIES, STORES, Core
-from tinyet.cycles.profile import Run, Segment
-from tinyet.cycles.thumb import Instruction
+from tinyet.cycles.instruction import BRANCHES, DIVIDES, LOADS, MULTIPLIES, STORES, Instruction
+from tinyet.cycles.model import Model
+from tinyet.cycles.profile import Block, Run, Segment
 
 # Layers of the harness's run that measures what telling them apart costs.
 EMPTY_LAYERS = 8
+# Rounds after which a loop's next one takes as long as all that follow.
+_ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class CycleEstimate:
     model: the core's name, source: where its cycles are from. assumed: a sentence for each thing that no table says.
     machine: the board that was emulated, which has the same core or one that runs the same instructions. clock_hz: of
     the board, what `milliseconds` is computed with. layers: in the order of the calls; between: what belongs to none
-    of them. The cost of telling layers apart is in none of the figures.
+    of them. ends: cycles of the whole, should all that the source leaves open be at its least and at its most; None
+    where it leaves nothing open. The cost of telling layers apart is in none of the figures.
     """
 
     model: str
@@ -74,6 +77,7 @@ class CycleEstimate:
     clock_hz: int
     layers: tuple[Work, ...]
     between: Work
+    ends: tuple[int, int] | None = None
 
     @property
     def whole(self) -> Work:
@@ -103,19 +107,31 @@ class CycleEstimate:
             "machine": self.machine,
             "clock_hz": self.clock_hz,
             "milliseconds": self.milliseconds,
+            "cycles_at_least": None if self.ends is None else self.ends[0],
+            "cycles_at_most": None if self.ends is None else self.ends[1],
             **dataclasses.asdict(self.whole),
             "between": dataclasses.asdict(self.between),
         }
 
 
+@dataclass(frozen=True, eq=False)
+class _Decoded:
+    """A block's code: its instructions, their work without cycles, and where the code behind it begins."""
+
+    instructions: list[Instruction]
+    once: Work
+    end: int
+
+
 class Estimator:
     """Turns runs into work, for one firmware on one core."""
 
-    def __init__(self, core: Core, code: Code, flash: Flash | None) -> None:
-        self._core = core
+    def __init__(self, model: Model, code: Code, flash: Flash | None) -> None:
+        self._model = model
         self._code = code
         self._flash = flash
-        self._blocks: dict[tuple[int, int], tuple[Work, Instruction, int]] = {}
+        self._blocks: dict[tuple[int, int], _Decoded] = {}
+        self._cycles: dict[tuple[tuple[int, int], tuple[int, int] | None], int] = {}
 
     def mean(
         self, empty: tuple[Run, Run], runs: Iterable[Run], order: Sequence[int] | None = None
@@ -147,35 +163,57 @@ class Estimator:
         return [self._work(layer) for layer in run.layers], self._work(run.between)
 
     def _work(self, segment: Segment) -> Work:
+        gone_on: dict[tuple[int, int], int] = {}
+        for block in segment.blocks:
+            for before, count in block.behind.items():
+                if block.start == self._block(before).end:
+                    gone_on[before] = gone_on.get(before, 0) + count
         work, code_bytes = Work(), 0
         for block in segment.blocks:
-            once, last, size = self._block(block.start, block.instructions)
-            behind = block.behind2 if last.size == 2 else block.behind4
-            refill = self._core.taken.get(last.kind, 0)
+            at = block.start, block.instructions
+            decoded = self._block(at)
+            last = decoded.instructions[-1]
             taken = 0
-            if refill:
-                taken = block.count - behind if last.conditional else block.count
-            work += once.times(block.count) + Work(cycles=taken * refill, taken_branches=taken)
-            code_bytes += block.count * size
+            if last.kind in BRANCHES:
+                taken = block.count - gone_on.get(at, 0) if last.conditional else block.count
+            seldom = min(taken, block.count - taken)
+            cycles = self._straight(block) + taken * self._model.refill(last)
+            cycles += seldom * self._model.mispredicted(last)
+            work += decoded.once.times(block.count) + Work(cycles, taken_branches=taken)
+            code_bytes += block.count * (decoded.end - block.start)
         waits = self._waits(segment, work.cycles / max(1, code_bytes))
         return work + Work(cycles=waits, wait_cycles=waits)
 
-    def _block(self, start: int, count: int) -> tuple[Work, Instruction, int]:
-        """(the work of a block that runs once and whose branch is not taken, its last instruction, its bytes)."""
-        known = self._blocks.get((start, count))
+    def _straight(self, block: Block) -> int:
+        """Cycles of all times that a block ran, its branch never taken."""
+        at = block.start, block.instructions
+        behind = sum(count * self._straight_behind(at, before) for before, count in block.behind.items())
+        return behind + (block.count - sum(block.behind.values())) * self._straight_behind(at, None)
+
+    def _straight_behind(self, at: tuple[int, int], before: tuple[int, int] | None) -> int:
+        known = self._cycles.get((at, before))
         if known is None:
+            earlier: list[Instruction] = []
+            if before is not None:
+                earlier = self._block(before).instructions * (_ROUNDS if at == before else 1)
+            known = self._cycles[at, before] = self._model.straight(self._block(at).instructions, earlier)
+        return known
+
+    def _block(self, at: tuple[int, int]) -> _Decoded:
+        known = self._blocks.get(at)
+        if known is None:
+            start, count = at
             block = self._code.block(start, count)
             kinds = [instruction.kind for instruction in block]
             once = Work(
-                cycles=self._core.straight(block),
                 instructions=count,
                 loads=sum(kind in LOADS for kind in kinds),
                 stores=sum(kind in STORES for kind in kinds),
                 multiplies=sum(kind in MULTIPLIES for kind in kinds),
                 divides=sum(kind in DIVIDES for kind in kinds),
             )
-            size = sum(instruction.size for instruction in block)
-            known = self._blocks[start, count] = once, block[-1], size
+            end = start + sum(instruction.size for instruction in block)
+            known = self._blocks[at] = _Decoded(block, once, end)
         return known
 
     def _waits(self, segment: Segment, cycles_per_byte: float) -> int:

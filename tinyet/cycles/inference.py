@@ -10,8 +10,9 @@ from pathlib import Path
 
 from tinyet.boards import Board, Flash, load_board
 from tinyet.cycles.code import read_code
-from tinyet.cycles.cores import Core
-from tinyet.cycles.estimate import CycleEstimate, Estimator
+from tinyet.cycles.cores import ENDS
+from tinyet.cycles.estimate import CycleEstimate, Estimator, Work, total
+from tinyet.cycles.model import Model
 from tinyet.cycles.plugin import build_plugin, core_of
 from tinyet.cycles.profile import Profiler
 
@@ -22,7 +23,12 @@ _STAND_INS: Mapping[str, str] = {
     "cortex-m0plus": "mps2_an385",
     "cortex-m3": "mps2_an385",
     "cortex-m4": "mps2_an386",
+    "cortex-m7": "mps2_an500",
     "cortex-m33": "mps2_an505",
+    "cortex-m55": "mps3_an547",
+    "rv32imc": "riscv32_virt",
+    "rv32imac": "riscv32_virt",
+    "xtensa-lx106": "xtensa_lx60",
 }
 
 
@@ -34,7 +40,7 @@ class CycleModel:
     """
 
     board: Board
-    core: Core
+    core: Model
     machine: Board
     plugin: Path
 
@@ -61,17 +67,28 @@ class CycleModel:
         timing = self.board.flash_timing
         flash = timing if timing is not None and timing.wait_states else None
         code = read_code(elf)
-        estimator = Estimator(self.core, code, flash)
         with Profiler(self.machine, elf, code, self.plugin, where, flash, timeout=timeout) as profiler:
-            layers, between = estimator.mean(profiler.empty, map(profiler.run, samples), order)
+            first, *others = samples
+            if flash is not None:
+                profiler.run(first)  # the buffers hold what an inference leaves there, not nothing
+            runs = [profiler.run(sample) for sample in (first, *others)]
+
+        def mean(core: Model) -> tuple[tuple[Work, ...], Work]:
+            return Estimator(core, code, flash).mean(profiler.empty, runs, order)
+
+        layers, between = mean(self.core)
+        ends = ENDS.get(self.board.core)
+        if ends is not None:
+            least, most = (total((*parts, rest)).cycles for parts, rest in map(mean, ends))
         return CycleEstimate(
             self.core.title,
             self.core.source,
-            (*self.core.assumed, flash_sentence(timing)),
+            (*self.core.assumed, *_other_code(self.board), flash_sentence(timing)),
             self.machine.name,
             self.board.clock_hz,
             layers,
             between,
+            None if ends is None else (least, most),
         )
 
 
@@ -88,16 +105,32 @@ def cycle_model(board: Board, where: Path) -> CycleModel:
     return CycleModel(board, core, machine, build_plugin(machine, where))
 
 
+def _other_code(board: Board) -> tuple[str, ...]:
+    if board.core == board.cpu:
+        return ()
+    return (f"the code is that of the {board.cpu}, which the compiler knows, and not made for this core",)
+
+
+def _unconfirmed(flash: Flash) -> str:
+    return f"which is what is known of the family {flash.family}, not confirmed for this board"
+
+
 def flash_sentence(flash: Flash | None) -> str:
     """The assumption about a board's flash, as a sentence."""
     if flash is None:
         return "the board's file does not say how long its flash lets the core wait: not at all"
     if flash.wait_states == 0:
-        return "the flash lets the core wait for nothing, as the board's file says"
+        said = _unconfirmed(flash) if flash.family else "as the board's file says"
+        return f"the flash lets the core wait for nothing, {said}"
+    if flash.shared:
+        kept = f"{flash.code_lines} of code and data"
+    else:
+        kept = f"{flash.code_lines} of code or {flash.data_lines} of data"
     ahead = (
         ", less for the line behind the one that is executed, which is read ahead" if flash.prefetch else ""
     )
+    whose = f"; {_unconfirmed(flash)}" if flash.family else ""
     return (
         f"the flash takes {flash.wait_states} cycles longer for each line of {flash.line_bytes} bytes that is not "
-        f"among the last {flash.code_lines} of code or {flash.data_lines} of data{ahead}"
+        f"among the last {kept}{ahead}{whose}"
     )

@@ -11,7 +11,8 @@ from pathlib import Path
 from tinyet import assets
 from tinyet.boards import Board
 from tinyet.build import process
-from tinyet.cycles.cores import CORES, WITHOUT_MODEL, Core
+from tinyet.cycles.cores import CORES, WITHOUT_MODEL
+from tinyet.cycles.model import Model
 from tinyet.errors import MissingTool, ToolchainError, UsageError, bullet_list
 
 _BUILD_SECONDS = 60.0
@@ -22,13 +23,12 @@ _FOR_CYCLES = "estimating cycles"
 _REAL_CYCLES = "a real board counts cycles: tinyet validate DIR --on serial:PORT"
 
 
-def core_of(board: Board) -> Core:
+def core_of(board: Board) -> Model:
     """The model of a board's core. Raises UsageError where there is none, with the reason."""
-    core = CORES.get(board.cpu)
+    core = CORES.get(board.core)
     if core is None:
-        why = WITHOUT_MODEL.get(board.cpu, "there is none for its instruction set")
         raise UsageError(
-            f"there is no model of the cycles of {board.cpu}: {why}",
+            f"there is no model of the cycles of {board.core}: {WITHOUT_MODEL[board.core]}",
             board.name,
             f"leave --estimate out; there are models for {', '.join(CORES)}; {_REAL_CYCLES}",
         )

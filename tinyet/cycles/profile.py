@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -25,16 +25,16 @@ _MARKS = ("tinyet_trace_event_begin", "tinyet_trace_event_end")
 
 @dataclass(frozen=True)
 class Block:
-    """Code that ran from its first instruction to its last.
+    """Code that ran from its first instruction to its last, `count` times.
 
-    behind2, behind4: how often the next block began 2 and 4 bytes behind the start of the last instruction.
+    behind: (start, instructions) of the blocks that it ran right behind → how often. The rest of `count` ran behind
+    nothing that is known.
     """
 
     start: int
     instructions: int
     count: int
-    behind2: int
-    behind4: int
+    behind: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Profiler:
         words = [str(plugin.resolve()), f"out={self._out}", *_functions(code, elf)]
         if flash is not None:
             words += [f"flash={machine.flash.origin:x}-{machine.flash.end:x}", f"line={flash.line_bytes}"]
-            words += [f"code={flash.code_lines}", f"data={flash.data_lines}"]
+            words += [f"code={flash.code_lines}", f"data={0 if flash.shared else flash.data_lines}"]
         self._device = Device(
             qemu.start(machine, elf, plugin=words),
             elf=elf,
@@ -159,6 +159,7 @@ def _parse(text: str, path: Path) -> Run:
     """A run's file, as qemu/tinyet_profile.c describes it. Raises EmulatorError for one that is cut off."""
     segments: dict[int, Segment] = {}
     current = Segment()
+    behind: dict[tuple[int, int], int] = {}
     *lines, last = text.splitlines() or [""]
     if last != "end":
         raise EmulatorError(
@@ -174,7 +175,11 @@ def _parse(text: str, path: Path) -> Run:
                 current.code_reads += code_reads
                 current.next_reads += next_reads
                 current.data_reads += data_reads
+            case "behind":
+                before = int(words[1], 16), int(words[2])
+                behind[before] = behind.get(before, 0) + int(words[3])
             case start:
-                current.blocks.append(Block(int(start, 16), *map(int, words[1:])))
+                behind = {}
+                current.blocks.append(Block(int(start, 16), int(words[1]), int(words[2]), behind))
     between = segments.pop(_BETWEEN, Segment())
     return Run(tuple(segments[i] for i in range(len(segments))), between)
