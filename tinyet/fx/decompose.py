@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch._C import DispatchKey
-from torch._export import utils
-from torch._ops import OperatorBase
 from torch.export import ExportedProgram
 
 from tinyet.fx.expansions import SPELLED
+from tinyet.fx.registrations import Registrations
 
 KEPT_WHOLE: frozenset[str] = frozenset(
     """
@@ -60,52 +56,11 @@ def decomposition_table() -> dict[Any, Any]:
     return decompositions
 
 
-_LIST_OPERATORS = getattr(utils, "_materialize_cpp_cia_ops", None)
-"""torch's function that makes a Python object of every composite operator the dispatcher knows."""
-
-
-@contextmanager
-def _operators_listed_once() -> Iterator[None]:
-    """torch lists all composite operators anew for each of its 33 namespaces, twice: a quarter of the time that a
-    capture takes. None is registered meanwhile, so that once will do. A torch without this function works as it does.
-    """
-    if _LIST_OPERATORS is None:
-        yield
-        return
-    _LIST_OPERATORS()
-    utils._materialize_cpp_cia_ops = lambda: None
-    try:
-        yield
-    finally:
-        utils._materialize_cpp_cia_ops = _LIST_OPERATORS
-
-
-@contextmanager
-def _kernels_noted_quickly() -> Iterator[None]:
-    """torch notes eleven thousand kernels for one decomposition, and builds the types of two annotations for each: more
-    than half of the time that noting takes. Here are none."""
-    original = OperatorBase.py_impl
-
-    def py_impl(self: OperatorBase, key: Any) -> Any:
-        if type(key) is not DispatchKey or key == DispatchKey.Python or key in self.py_kernels:
-            return original(self, key)
-
-        def note(kernel: Any) -> Any:
-            self.py_kernels[key] = kernel
-            self._dispatch_cache.clear()
-            return kernel
-
-        return note
-
-    OperatorBase.py_impl = py_impl  # type: ignore[assignment, method-assign]
-    try:
-        yield
-    finally:
-        OperatorBase.py_impl = original  # type: ignore[method-assign]
+_REGISTRATIONS = Registrations(decomposition_table)
 
 
 def decompose(program: ExportedProgram) -> ExportedProgram:
     """The program, functional, of core ATen operators and those of `KEPT_WHOLE`. Raises what torch raises."""
-    with _operators_listed_once(), _kernels_noted_quickly():
-        core: ExportedProgram = program.run_decompositions(decomposition_table())
+    with _REGISTRATIONS.within() as table:
+        core: ExportedProgram = program.run_decompositions(table)
     return core
