@@ -28,7 +28,7 @@ from torch.export import ExportedProgram
 from tinyet.fx.edit import get_constant
 from tinyet.fx.log_filter import quiet
 from tinyet.quantization import annotate as rules
-from tinyet.quantization.observers import rebinned, searched_bins
+from tinyet.quantization.observers import counted_within, rebinned, searched_bins
 
 with quiet():
     from torchao.quantization.pt2e.observer import HistogramObserver, PerChannelMinMaxObserver
@@ -66,6 +66,11 @@ FAR = -1000.0
 
 class QuickObserver(HistogramObserver):  # type: ignore[misc]
     """torchao's, number for number, with quicker look-ups."""
+
+    def forward(self, x_orig: torch.Tensor) -> torch.Tensor:
+        if not counted_within(self, x_orig.detach()):
+            super().forward(x_orig)
+        return x_orig
 
     def _non_linear_param_search(self) -> tuple[torch.Tensor, torch.Tensor]:
         counts, total = torch.cumsum(self.histogram, dim=0).tolist(), torch.sum(self.histogram).item()
