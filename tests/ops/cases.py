@@ -40,8 +40,8 @@ SANITIZERS = (
     "--param=asan-instrumentation-with-call-threshold=0",
     # Registers of all of a function at once: a fifth of the time that so many checks take the compiler.
     "-fira-region=one",
-    # A kernel that is made for one call is always inlined with its constants, on a board. Here its C is under test, whose
-    # meaning that does not change: compiled once for all calls of a file, it takes a tenth of the time.
+    # On a board, a kernel that is made for one call is always inlined, with its constants. Here its C is under test,
+    # whose meaning is the same: compiled once for all calls of a file, it takes the compiler a tenth of the time.
     "-Dalways_inline=unused",
 )
 HOST = Target("host", frozenset())

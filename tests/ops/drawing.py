@@ -26,7 +26,7 @@ CLAMPS = ((-math.inf, math.inf), (0.0, math.inf), (0.0, 6.0), (-1.0, 1.0))
 called = settings(max_examples=120, deadline=None)
 """For tests that let the call server make calls: no compiler runs, so there are many examples, each of one case."""
 
-compiled = settings(max_examples=4, deadline=None)
+compiled = settings(max_examples=6, deadline=None)
 """For tests that compile and run one model an example: few examples, each of many cases."""
 
 emulated = settings(
@@ -40,6 +40,9 @@ emulated = settings(
 
 quick = settings(max_examples=60, deadline=None)
 """For tests that stay in Python (the reference against LiteRT or torch)."""
+
+exists = settings(max_examples=200, deadline=None, phases=(Phase.generate,), database=None)
+"""For `hypothesis.find`: that there is such a case is the answer, however large it is."""
 
 
 SEEDS = st.integers(0, 2**32 - 1)

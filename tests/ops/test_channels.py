@@ -10,6 +10,7 @@ import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
+from tests.ops import drawing
 from tests.ops.cases import Case
 from tests.ops.strategies import strategy_of
 from tinyet import ops
@@ -122,4 +123,4 @@ def test_who_is_followed(name: str) -> None:
         found = (flow_of(case.node, axes_of(case.node, axis)) for axis in range(4))
         return any(flow is not None and (flow.links or flow.weights or flow.products) for flow in found)
 
-    find(strategy_of(name), follows, settings=settings(max_examples=200, deadline=None, database=None))
+    find(strategy_of(name), follows, settings=drawing.exists)

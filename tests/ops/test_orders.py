@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import find, given, settings
 
+from tests.ops import drawing
 from tests.ops.cases import Case
 from tests.ops.strategies import strategy_of
 from tinyet import ops
@@ -75,4 +76,4 @@ def test_takes_another_order(name: str) -> None:
         frame = frame_of(case.node)
         return frame is not None and bool(orders(frame))
 
-    find(strategy_of(name), takes, settings=settings(max_examples=200, deadline=None, database=None))
+    find(strategy_of(name), takes, settings=drawing.exists)
