@@ -28,6 +28,7 @@ from tinyet.errors import DynamicShape, ModelError, bullet_list
 from tinyet.fx.decompose import decompose
 from tinyet.fx.examples import Example, Inputs, check_inputs, example_of
 from tinyet.fx.known_indices import fold_known_indices
+from tinyet.fx.lazy_code import compiled_when_called
 from tinyet.fx.log_filter import quiet
 from tinyet.fx.module_snapshot import left_as_found
 from tinyet.fx.mutable_buffers import put_back, take_out
@@ -253,6 +254,7 @@ def _call_inputs(module: fx.GraphModule, names: Sequence[str]) -> None:
 _LOWERED: WeakSet[ExportedProgram] = WeakSet()
 
 
+@compiled_when_called()
 def lower(
     program: ExportedProgram, root: Path | None = None, source: FileModule | None = None
 ) -> ExportedProgram:
@@ -294,6 +296,7 @@ def lower(
     return lowered
 
 
+@compiled_when_called()
 def capture(
     module: nn.Module,
     example_inputs: torch.Tensor | Sequence[Any] | Mapping[str, Any] | Example,

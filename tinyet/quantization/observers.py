@@ -136,7 +136,7 @@ def searched_bins(
 
 
 def counted_within(observer: TorchaoHistogramObserver, x: torch.Tensor) -> bool:
-    """Count values in the bins of what was seen before; False, and nothing done, where one of them lies beside these, or
+    """Count values in the bins of what was seen before; False, and nothing done, where one lies beside these bins, or
     is no number. x: in the observer's own type.
 
     As torchao's `forward`, which compares tensors of one element for it: twice as long for the values of a small layer.

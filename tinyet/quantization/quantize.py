@@ -22,6 +22,7 @@ from tinyet.fx.capture import example_inputs_of, re_export
 from tinyet.fx.edit import drop_unused, get_constant
 from tinyet.fx.exact import Exact
 from tinyet.fx.examples import Inputs
+from tinyet.fx.lazy_code import compiled_when_called
 from tinyet.fx.log_filter import quiet
 from tinyet.fx.mutable_buffers import Kept, Running, put_back, take_out
 from tinyet.fx.origins import op_name, origin_of, stamp
@@ -82,6 +83,7 @@ def is_quantized(program: ExportedProgram) -> bool:
     return any("quantize_" in str(node.target) for node in program.graph.nodes if node.op == "call_function")
 
 
+@compiled_when_called()
 def prepare(
     program: ExportedProgram, quantizer: Quantizer | None = None, *, training: bool = False
 ) -> Prepared:
@@ -273,6 +275,7 @@ def _observe(module: fx.GraphModule, exact: Running, inputs: Inputs, batch: int)
             raise
 
 
+@compiled_when_called()
 def convert(prepared: Prepared) -> ExportedProgram:
     """Replace observers by quantize and dequantize, hold weights as int8, and export again.
 
@@ -358,6 +361,7 @@ class Quantized:
     notes: tuple[Note, ...] = ()
 
 
+@compiled_when_called()
 def quantize_fully(
     program: ExportedProgram,
     batches: Iterable[Any],
