@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -121,12 +122,8 @@ def check_own(
     for symbol, strategy in nodes.items():
         alone = only(symbol)
         # Not filtered while drawing: some cores do not take any.
-        taken = [
-            found
-            for case in drawn_cases(strategy(), TRIES * count)
-            if (found := of_image(case, alone, image))
-        ]
-        made += [attempt for found in taken[:count] for attempt in found]
+        tried = (of_image(case, alone, image) for case in drawn_cases(strategy(), TRIES * count))
+        made += [attempt for found in islice(filter(None, tried), count) for attempt in found]
     assert_own(made, image)
 
 
