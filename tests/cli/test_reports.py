@@ -6,6 +6,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -283,6 +285,17 @@ def test_the_words_of_the_help(monkeypatch: pytest.MonkeyPatch, name: str, golde
     for text in (command.help, *(text for row in rows for text in row)):
         assert " ".join(text.split()) in page
     golden("\n".join([command.help, "", *map("  ".join, rows)]) + "\n", f"help_{name}.txt")
+
+
+def test_the_help_tells_what_each_command_does_and_waits_for_none() -> None:
+    page = " ".join(tinyet("--help").out.split())
+    for command in _GROUP.commands.values():
+        assert command.help.partition("\n")[0] in page
+    asked = "import sys; from tinyet.cli import run; run(['--help']); print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    *_, modules = done.stdout.splitlines()
+    assert "tinyet.cli.app" in modules.split()
+    assert not {"numpy", "torch", "tinyet.ops", "tinyet.deployment"} & set(modules.split())
 
 
 # ---- tables ----

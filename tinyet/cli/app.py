@@ -18,20 +18,8 @@ from typing import Annotated
 import typer
 
 from tinyet.build.ending import Ended, ended_by_signals
-from tinyet.cli import (
-    analyze,
-    boards,
-    build,
-    compile,  # noqa: A004
-    delegates,
-    doctor,
-    export,
-    generate,
-    quantize,
-    ui,
-    validate,
-)
-from tinyet.custom import load_plugin
+from tinyet.cli import ui
+from tinyet.cli.commands import Commands
 from tinyet.errors import TinyetError, UsageError
 from tinyet.messages.text import printable_block
 from tinyet.version import __version__
@@ -39,6 +27,7 @@ from tinyet.version import __version__
 INTERRUPTED = 130
 
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -72,21 +61,12 @@ def _global_options(
     ] = None,
 ) -> None:
     context.ensure_object(Settings).debug = debug
-    for file in plugin or ():
-        load_plugin(file)
+    if plugin:
+        # Only who has a plugin waits for all operators.
+        from tinyet.custom import load_plugin
 
-
-# In the order of `tinyet --help`: from the model to the project, from the project to the proof, the surroundings.
-app.command()(generate.generate)
-app.command("compile")(compile.compile_)
-app.command()(quantize.quantize)
-app.command()(export.export)
-app.command()(build.build)
-app.command()(validate.validate)
-app.command()(analyze.analyze)
-app.command()(boards.boards)
-app.command()(delegates.delegates)
-app.command()(doctor.doctor)
+        for file in plugin:
+            load_plugin(file)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -25,7 +25,9 @@ from tinyet.errors import InternalError, TinyetError, UsageError
 from tinyet.files.atomic import write_whole
 from tinyet.messages.stages import listening
 from tinyet.messages.text import json_text, printable, printable_block
-from tinyet.stack.use import StackUse
+
+if TYPE_CHECKING:
+    from tinyet.stack.use import StackUse
 
 # Of tables that go into a file or a pipe; a terminal has its own.
 WIDTH = 100
