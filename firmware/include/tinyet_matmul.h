@@ -36,6 +36,9 @@ typedef struct {
 
 void tinyet_matmul_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_matmul_s8_params *params);
 
+/* Rounded to nearest even; the multiplier is the bits of a float (tinyet_rne.h). */
+void tinyet_matmul_s8_rne(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_matmul_s8_params *params);
+
 void tinyet_matmul_s16(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_matmul_s16_params *params);
 
 /* Sums from zero, in the order of depth. */

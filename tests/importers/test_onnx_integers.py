@@ -60,6 +60,17 @@ def matmul(rng: Rng) -> Net:
     return nodes, {"x": (2, 5, 17)}, {"w": normal(rng, 17, 6)}
 
 
+def products(rng: Rng) -> Net:
+    """Of values only, as attention has them: scores of four heads, and what they weigh."""
+    nodes = [
+        node("Transpose", ["z"], "t", perm=[0, 2, 1]),
+        node("MatMul", ["x", "t"], "s"),
+        node("MatMul", ["s", "z"], "m"),
+        node("MatMul", ["m", "w"], "y"),
+    ]
+    return nodes, {"x": (4, 6, 9), "z": (4, 6, 9)}, {"w": normal(rng, 9, 5)}
+
+
 def add(_rng: Rng) -> Net:
     nodes = [node("Add", ["x", "z"], "y")]
     return nodes, {"x": (1, 3, 8, 8), "z": (1, 3, 8, 8)}, {}
@@ -158,7 +169,7 @@ def residual(rng: Rng) -> Net:
 
 
 EXACT: tuple[Callable[[Rng], Net], ...] = (
-    conv, depthwise, conv1d, gemm, matmul, mul, pools, ceiled_pool, sigmoid, leaky_relu, concat, resize,
+    conv, depthwise, conv1d, gemm, matmul, products, mul, pools, ceiled_pool, sigmoid, leaky_relu, concat, resize,
 )  # fmt: skip
 NOTED: tuple[Callable[[Rng], Net], ...] = (add, squeeze_excite, residual)
 

@@ -18,6 +18,7 @@ from tests.ops.cases import Case
 from tests.ops.test_add import add_nodes
 from tests.ops.test_conv2d import conv2d_nodes
 from tests.ops.test_linear import linear_nodes
+from tests.ops.test_matmul import matmul_nodes
 from tests.ops.test_mul import mul_nodes
 from tests.ops.test_quantize import quantize_nodes
 from tests.ops.test_reduce import reduce_nodes
@@ -41,6 +42,7 @@ from tinyet.passes.pointwise_to_linear import pointwise_to_linear
 NODES = {
     "conv2d": conv2d_nodes(DType.INT8),
     "linear": linear_nodes(DType.INT8),
+    "matmul": matmul_nodes(DType.INT8),
     "mean": reduce_nodes((Mean,), (DType.INT8,)),
     "mul": mul_nodes((DType.INT8,)),
     "add": add_nodes((DType.INT8,)),
@@ -53,6 +55,7 @@ NODES = {
 WORDS = {
     "conv2d": ("half_even", "int32_accumulator"),
     "linear": ("half_even",),
+    "matmul": ("half_even",),
     "mean": ("half_even",),
     "mul": ("half_even", "half_even_u8"),
     "add": ("half_even", "half_even_u8"),

@@ -2,8 +2,8 @@
 """Product of two matrices, or of batches of them whose leading dimensions broadcast, with a fused clamp.
 
 int8: LiteRT's BATCH_MATMUL: sum of (a - zero_point(a)) * (b - zero_point(b)), requantized once with
-scale(a) * scale(b) / scale(out), whose product is rounded to float32 first. int16: the same with sums of 64
-bits and their rounding (numerics.requantize_64).
+scale(a) * scale(b) / scale(out), whose product is rounded to float32 first; or, by its rounding, ONNX Runtime's
+QLinearMatMul. int16: LiteRT's with sums of 64 bits and their rounding (numerics.requantize_64).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.numerics import NO_CLAMP, Int64, Multiplier, float32, quantize_multiplier
+from tinyet.numerics import NO_CLAMP, Int64, Multiplier, Rounding, float32, quantize_multiplier
 from tinyet.ops.shared import factors, weighted_s16
 from tinyet.ops.shared.clamped import clamp_complaint, clamp_fields, clamp_of
 from tinyet.ops.shared.cost_models import Parts, outputs
@@ -46,10 +46,14 @@ MAX_MATRICES = 1 << 14
 
 @dataclass(frozen=True)
 class MatMul(Attrs):
-    """inputs: a (…, M, K); b (…, K, N); the leading dimensions broadcast as in numpy. Output: (…, M, N)."""
+    """inputs: a (…, M, K); b (…, K, N); the leading dimensions broadcast as in numpy. Output: (…, M, N).
+
+    rounding: of the sums of int8 values; "half_even" is ONNX Runtime's QLinearMatMul.
+    """
 
     name: ClassVar[str] = "matmul"
     clamp: tuple[float, float] = NO_CLAMP
+    rounding: Rounding = "double"
 
 
 def infer(node: Node) -> tuple[Shape, ...]:
@@ -90,6 +94,8 @@ def check(node: Node) -> str | None:
     complaint = check_activations(node.input(0), node.input(1), node.output)
     if complaint is not None:
         return complaint
+    if factors.rounds_half_even(node):
+        return check_half_even(node, types)
     try:
         real = real_factor(node)
     except QuantizationError as error:
@@ -101,6 +107,21 @@ def check(node: Node) -> str | None:
         return "sums could overflow 32 bits"
     fits = representable(lambda: factors.shifts_fit(255 * 255 * depth, factor(node).shift))
     return None if fits else "the output's scale is too small for the sums"
+
+
+def check_half_even(node: Node, types: set[DType]) -> str | None:
+    if types != {DType.INT8}:
+        return "only sums of int8 are rounded to even"
+    if not representable(lambda: bool(half_even_factor(node) > 0)):
+        return "the factor of the sums is no normal float32"
+    fits = 255 * 256 * node.input(0).shape[-1] < 2**31
+    return None if fits else "sums could overflow 32 bits"
+
+
+def half_even_factor(node: Node) -> np.float32:
+    """scale(a) * scale(b) / scale(out) in float32, as ONNX Runtime multiplies and divides. Raises QuantizationError."""
+    (factor,) = factors.half_even_factors(node)[:1]
+    return np.float32(factor)
 
 
 def real_factor(node: Node) -> float:
@@ -126,6 +147,8 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     # float64 holds every integer below 2**53, so the matrix product is exact and fast.
     wide = (x.astype(np.float64) - t.type.zero_point for x, t in ((a, node.input(0)), (b, node.input(1))))
     acc = np.matmul(*wide).astype(np.int64)
+    if factors.rounds_half_even(node):
+        return (factors.rescaled_half_even(node, acc, half_even_factor(node)),)
     scale = factor(node)
     return (factors.rescaled(node, acc, scale.multiplier, scale.shift),)
 
@@ -160,10 +183,13 @@ def lower(node: Node, _target: Target) -> Call:
     if out is DType.INT8:
         zero_points = {"a": node.input(0), "b": node.input(1), "out": node.output}
         fields |= {f"{name}_zero_point": t.type.zero_point for name, t in zero_points.items()}
-    if out is not DType.FLOAT32:
+    even = factors.rounds_half_even(node)
+    if even:
+        fields |= {"multiplier": int(half_even_factor(node).view(np.int32)), "shift": 0}
+    elif out is not DType.FLOAT32:
         fields |= factors.factor_fields(factor(node), out)
     params = Struct(f"tinyet_matmul_{out.suffix}_params", {**fields, **clamp_fields(node)})
-    return library_call(f"tinyet_matmul_{out.suffix}", node, [0, 1], params, [table])
+    return library_call(f"tinyet_matmul_{out.suffix}{'_rne' if even else ''}", node, [0, 1], params, [table])
 
 
 def multiplied(node: Node) -> Parts:
@@ -192,7 +218,20 @@ OP = Op(
     reference=reference,
     iteration=iterate,
     check=check,
-    kernels=library_kernels(
-        "tinyet_matmul", ("s8", "s16", "f32"), lower, ("tinyet_matmul.h",), cost_model=CostModel(multiplied)
+    kernels=(
+        *library_kernels(
+            "tinyet_matmul",
+            ("s8", "s16", "f32"),
+            lower,
+            ("tinyet_matmul.h",),
+            cost_model=CostModel(multiplied),
+        ),
+        *library_kernels(
+            "tinyet_matmul",
+            ("s8_rne",),
+            lower,
+            ("tinyet_matmul.h", "tinyet_rne.h"),
+            cost_model=CostModel(multiplied),
+        ),
     ),
 )

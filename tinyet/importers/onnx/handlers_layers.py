@@ -354,10 +354,17 @@ def matmul(ctx: Context) -> Value:
     x, w = ctx.value(0), ctx.value(1)
     if isinstance(w, Numbers) and len(w.shape) == 2:
         return linear(ctx, x, w, 1, target_of(ctx))
+    if min(len(shape_of(x)), len(shape_of(w))) < 2:
+        raise RefusedError("multiplies vectors", "give them two dimensions")
+    if isinstance(x, Bytes) and isinstance(w, Bytes) and w.is_plain:
+        target = integer_target(x, target_of(ctx))
+        # ONNX Runtime multiplies signed bytes by signed ones only.
+        if target is not None and (x.unsigned or not w.unsigned):
+            quant = target.per_tensor()
+            y = ctx.emit(MatMul(rounding="half_even"), [x.tensor, w.tensor], quant)
+            return Bytes(y, x.unsigned, plain_reals(quant))
     a, b = ctx.real(x), ctx.real(w)
     in_float(ctx)
-    if min(len(a.shape), len(b.shape)) < 2:
-        raise RefusedError("multiplies vectors", "give them two dimensions")
     return ctx.emit(MatMul(), [a, b])
 
 

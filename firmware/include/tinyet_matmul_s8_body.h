@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix multiplication of int8. The file that includes this has defined
+ *
+ *   KERNEL                  the function's name
+ *   REQUANTIZED(sum, p)     a sum in the output's integers, from its zero point on */
+#ifndef TINYET_MATMUL_S8_BODY_H
+#define TINYET_MATMUL_S8_BODY_H
+
 #include "tinyet_matmul.h"
 
 static inline int8_t finish(int32_t acc, const tinyet_matmul_s8_params *p) {
-  const int32_t value = tinyet_requantize(acc, p->multiplier, p->shift) + p->out_zero_point;
+  const int32_t value = REQUANTIZED(acc, p);
   return (int8_t)tinyet_clamp(value, p->clamp_low, p->clamp_high);
 }
 
@@ -43,5 +50,6 @@ static void row_by_matrix(const int8_t *row, const int8_t *b, int8_t *output, co
 
 typedef int8_t element;
 typedef tinyet_matmul_s8_params kernel_params;
-#define KERNEL tinyet_matmul_s8
 #include "tinyet_matmul_body.h"
+
+#endif
