@@ -4,9 +4,11 @@ computed from, by rows, and with their input by rows.
 
     python benchmarks/memory.py [NETWORK ...] [--board mps2_an386] [--way WAY] [--json FILE] [--results NAME]
 
-Networks are those of benchmarks/nets.py that have images, with random weights, and ds_cnn and resnet8 as
-benchmarks/mlperf_tiny.py has them; all take their images with the channels last, as a camera gives them. One firmware
-for each network and way, run in QEMU on one sample, every layer bit for bit beside the reference.
+Networks are those of benchmarks/nets.py that have images or sequences, with random weights, and ds_cnn and resnet8 as
+benchmarks/mlperf_tiny.py has them; all take their images with the channels last, as a camera gives them. Those of
+benchmarks/sequences.py, of one dimension, are run where they are named. Transformers need their input whole for the
+first result, so it does not come by rows. One firmware for each network and way, run in QEMU on one sample, every
+layer bit for bit beside the reference.
 
 arena: bytes; bound: what no order of the calls that were chosen, nor any addresses, can be below at their lifetimes.
 MACs: those that rows add (padding that whole layers leave out). stack: of an inference, measured, and at most. flash:
@@ -37,6 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import tinyet
 from benchmarks import record
 from benchmarks.programs import program_of, show
+from benchmarks.sequences import SEQUENCES
 from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
 from tinyet.deployment import Deployment, deploy
@@ -97,7 +100,18 @@ TARGETS: dict[str, dict[str, int]] = {
         "mobilenet_v2_144": (258_000, 77_000, 44_000),
     }.items()
 }
+TARGETS |= {
+    "encoder_layer": {"overlap": 99_000, "rows, overlap": 34_000},
+    "keyword_transformer": {"overlap": 64_000, "rows, overlap": 26_000},
+}
 """Bytes of the arena at most, by network and way."""
+SEQUENCE_TARGETS = {
+    "raw_audio": {"overlap": 64_100, "rows, overlap": 11_000},
+    "ecg": {"overlap": 34_600, "rows, overlap": 8_500},
+    "accelerometer": {"overlap": 33_000, "rows, overlap": 8_500},
+}
+"""The same of benchmarks/sequences.py."""
+TRANSFORMERS = ("encoder_layer", "keyword_transformer")
 NETWORKS = (*TARGETS, "unet", "unet_64", "inception", "densely_connected")
 
 
@@ -160,7 +174,7 @@ def limit_of(name: str, way: Way, program: Program, target: Target) -> int | Non
     """The most bytes of the arena that are asked for; rows without overlap are given what they have with it."""
     if way is BEFORE:
         return None
-    targets = TARGETS.get(name)
+    targets = (TARGETS | SEQUENCE_TARGETS).get(name)
     if targets is not None:
         return targets.get(way.name, targets["rows, overlap"])
     before = deploy(program.graph, target, objective=BEFORE.objective(None))
@@ -171,7 +185,8 @@ def limit_of(name: str, way: Way, program: Program, target: Target) -> int | Non
 def measured(name: str, program: Program, sample: torch.Tensor, board: str, way: Way) -> Row:
     """One firmware, built and run."""
     limit = limit_of(name, way, program, load_board(board).target)
-    data = sample.permute(0, 2, 3, 1).contiguous().numpy()
+    images = name not in (*SEQUENCES, *TRANSFORMERS)
+    data = (sample.permute(0, 2, 3, 1) if images else sample).contiguous().numpy()
     with way.followed(limit), tempfile.TemporaryDirectory(prefix="tinyet-memory-") as where:
         project = tinyet.generate(program, board, Path(where) / name, kind="cmake", input_rows=way.given)
         size = project.build()
@@ -181,7 +196,7 @@ def measured(name: str, program: Program, sample: torch.Tensor, board: str, way:
         network=name,
         way=way.name,
         arena=result.arena_bytes,
-        target=TARGETS.get(name, {}).get(way.name),
+        target=(TARGETS | SEQUENCE_TARGETS).get(name, {}).get(way.name),
         bound=plan.lower_bound,
         optimal=plan.optimal,
         by_rows=sum(len(fusion_group.nodes) for fusion_group in plan.fusion_groups),
@@ -233,7 +248,8 @@ def well(row: Row, before: Row | None) -> bool:
 
 def of_network(name: str, board: str, ways: Sequence[Way], console: Console) -> tuple[list[Row], bool]:
     """The firmwares of a network, in a table; whether all is well with them."""
-    program, samples = program_of(name, 1, channels_last=True)
+    program, samples = program_of(name, 1, channels_last=name not in (*SEQUENCES, *TRANSFORMERS))
+    ways = [way for way in ways if not (way.given and name in TRANSFORMERS)]
     rows: list[Row] = []
     for way in ways:
         try:
@@ -253,13 +269,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("networks", nargs="*", metavar="NETWORK", help=", ".join(NETWORKS))
+    parser.add_argument("networks", nargs="*", metavar="NETWORK", help=", ".join((*NETWORKS, *SEQUENCES)))
     parser.add_argument("--board", default="mps2_an386")
     parser.add_argument("--way", action="append", choices=[way.name for way in WAYS])
     parser.add_argument("--json", type=Path)
     record.add_option(parser)
     options = parser.parse_args()
-    unknown = sorted(set(options.networks) - set(NETWORKS))
+    unknown = sorted({*options.networks} - {*NETWORKS, *SEQUENCES})
     if unknown:
         parser.error(f"no network is called {', '.join(unknown)}")
     torch.set_num_threads(1)

@@ -170,6 +170,25 @@ def inception() -> nn.Module:
     )
 
 
+def encoder_layer() -> nn.Module:
+    """Of a transformer (Vaswani et al., 2017), for vectors of 64: four heads, normalised first."""
+    return nn.TransformerEncoderLayer(64, 4, 128, dropout=0, batch_first=True, norm_first=True)
+
+
+class KeywordTransformer(nn.Module):
+    """The Keyword Transformer (Berg et al., 2021), small: 98 frames of 40 bands, two layers, twelve classes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedded = nn.Linear(40, 64)
+        self.places = nn.Parameter(torch.randn(1, 98, 64) / 8)
+        self.layers = nn.TransformerEncoder(encoder_layer(), 2, enable_nested_tensor=False)
+        self.head = nn.Linear(64, 12)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layers(self.embedded(x) + self.places).mean(1))
+
+
 @dataclass(frozen=True)
 class Network:
     """shape: of the input, without the batch."""
@@ -205,4 +224,6 @@ NETWORKS: dict[str, Network] = {
     "unet": Network(UNet, (1, 32, 32)),
     "unet_64": Network(UNet, (1, 64, 64)),
     "inception": Network(inception, (3, 32, 32)),
+    "encoder_layer": Network(encoder_layer, (128, 64)),
+    "keyword_transformer": Network(KeywordTransformer, (98, 40)),
 }

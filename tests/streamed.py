@@ -34,12 +34,16 @@ from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.linear import Linear
+from tinyet.ops.matmul import MatMul
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.mul import Mul
+from tinyet.ops.permute import Permute
 from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.reshape import Reshape
+from tinyet.ops.slice import Slice
+from tinyet.ops.softmax import Softmax
 from tinyet.ops.unary import Unary
 from tinyet.planning.objective import Objective
 from tinyet.program import Program
@@ -91,17 +95,21 @@ class Net:
         self, x: Tensor, channels: int, kernel: int = 3, *, pads: int | tuple[int, int, int, int] | None = None,
         stride: int = 1, dilation: int = 1, depthwise: bool = False, clamp: bool = True,
     ) -> Tensor:  # fmt: skip
-        """pads: top, bottom, left and right, or one for all; by default as many as leave the size as it is."""
+        """pads: top, bottom, left and right, or one for all; by default as many as leave the size as it is. Over a
+        sequence, an image of one line, kernels have one line, too."""
+        line = self.x.shape[1] == 1
         depth = 1 if depthwise else x.shape[-1]
         if pads is None:
             pads = dilation * (kernel // 2)
         top, bottom, left, right = (pads,) * 4 if isinstance(pads, int) else pads
+        if line:
+            top = bottom = 0
         attrs = Conv2d(
-            stride_h=stride, stride_w=stride, dilation_h=dilation, dilation_w=dilation,
+            stride_h=1 if line else stride, stride_w=stride, dilation_h=dilation, dilation_w=dilation,
             pad_top=top, pad_bottom=bottom, pad_left=left, pad_right=right,
             groups=channels if depthwise else 1, clamp=_RELU if clamp else Conv2d().clamp,
         )  # fmt: skip
-        shape = channels, kernel, kernel, depth
+        shape = channels, 1 if line else kernel, kernel, depth
         if x.dtype is DType.FLOAT32:
             weights = self.constant((self.rng.standard_normal(shape) / 4).astype(np.float32))
             return self.add(attrs, x, weights, self.constant(np.linspace(-1, 1, channels).astype(np.float32)))
@@ -111,6 +119,23 @@ class Net:
         wide = np.int64 if x.dtype is DType.INT16 else np.int32
         bias = self.constant(self.rng.integers(-900, 900, channels).astype(wide))
         return self.add(attrs, x, weights, bias)
+
+    def linear(self, x: Tensor, channels: int) -> Tensor:
+        scales = tuple(0.004 + 0.0007 * i for i in range(channels))
+        data = self.rng.integers(-127, 128, (channels, x.shape[-1])).astype(np.int8)
+        return self.add(Linear(), x, self.constant(data, QuantParams(scales, (0,) * channels, 0)))
+
+    def moved(self, attrs: Attrs, x: Tensor) -> Tensor:
+        """Values in other places."""
+        return self.add(attrs, x, like=x)
+
+    @property
+    def shares(self) -> Tensor:
+        """Of the type of what adds up to one."""
+        one = QuantParams.per_tensor(2**-15, 0)
+        if self.dtype is DType.INT8:
+            one = QuantParams.per_tensor(2**-8, -128)
+        return Tensor("shares", TensorType((), self.dtype, one))
 
     def pointwise(self, x: Tensor, channels: int, *, clamp: bool = True, stride: int = 1) -> Tensor:
         return self.conv(x, channels, 1, pads=0, clamp=clamp, stride=stride)
@@ -240,6 +265,47 @@ def averaged(dtype: DType) -> Program:
     return net.finish(net.add(Mul(), y, y))
 
 
+def attention(
+    net: Net, x: Tensor, heads: int, channels: int, *, packed: bool = False, early: bool = False
+) -> Tensor:
+    """To itself, of (1, positions, channels of x), with what came in added. packed: queries, keys and values are one
+    layer's; early: positions come before the batch, as torch has it."""
+    positions, wide = x.shape[1], heads * channels
+    first = (positions, 1) if early else (1, positions)
+    position, batch = (0, 1) if early else (1, 0)
+    y = net.moved(Reshape((positions, 1, x.shape[2])), x) if early else x
+    if packed:
+        both = net.moved(Reshape((*first, 3, wide)), net.linear(y, 3 * wide))
+        parts = [net.moved(Slice(2, n, n + 1, 1), both) for n in range(3)]
+    else:
+        parts = [net.linear(y, wide) for _ in range(3)]
+    query, key, value = (net.moved(Reshape((*first, heads, channels)), part) for part in parts)
+    query, value = (net.moved(Permute((batch, 2, position, 3)), each) for each in (query, value))
+    scores = net.add(MatMul(), query, net.moved(Permute((batch, 2, 3, position)), key))
+    found = net.add(MatMul(), net.add(Softmax(3), scores, like=net.shares), value)
+    found = net.moved(Permute((2, 0, 1, 3) if early else (0, 2, 1, 3)), found)
+    found = net.linear(net.moved(Reshape((1, positions, wide)), found), x.shape[2])
+    return net.add(Add(), x, found)
+
+
+def heads(dtype: DType) -> Program:
+    """Attention of several heads, twice: one layer for each of queries, keys and values, and one for all three."""
+    net = Net(dtype, (1, 48, 16))
+    y = attention(net, net.x, 4, 4)
+    return net.finish(attention(net, y, 2, 8, packed=True, early=True))
+
+
+def sequence(dtype: DType, samples: int = 331) -> Program:
+    """Over samples of two sensors, an odd number of them, to one value a channel: tiles do not come out even, and
+    padding is no whole word."""
+    net = Net(dtype, (1, 1, samples, 2))
+    y = net.conv(net.x, 16, 7, stride=2)
+    z = net.conv(net.depthwise(y, 5), 16, 3, clamp=False)
+    y = net.add(Add(clamp=_RELU), y, z)
+    y = net.add(MaxPool2d(kernel_w=2, stride_w=2), y, like=y)
+    return net.finish(net.add(Mean((1, 2)), net.pointwise(y, 24)))
+
+
 NETWORKS: Mapping[str, Callable[[DType], Program]] = {
     f.__name__: f
     for f in (
@@ -254,6 +320,8 @@ NETWORKS: Mapping[str, Callable[[DType], Program]] = {
         looked_at,
         everything,
         averaged,
+        heads,
+        sequence,
     )
 }
 

@@ -24,7 +24,7 @@ from tinyet.ops import op_of
 from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
 from tinyet.opset.cost import field_bytes
 from tinyet.planning.decision import Decision
-from tinyet.planning.kernel_selection import Choice, Selection, select_kernels
+from tinyet.planning.kernel_selection import Choice, Selection
 from tinyet.planning.layer_names import names_of
 from tinyet.planning.objective import Objective
 from tinyet.planning.search import decide
@@ -239,8 +239,7 @@ def deploy(
     UsageError for a pin of the objective that no layer has.
     """
     stage("choosing kernels")
-    selection = select_kernels(graph, target, delegates)
-    decision, plan = decide(selection, target, delegates, objective or Objective(), require=require)
+    selection, decision, plan = decide(graph, target, delegates, objective or Objective(), require=require)
     steps: list[Step] = []
     events = 0
     names = names_of(selection.graph, plan.calls)

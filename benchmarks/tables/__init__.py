@@ -27,6 +27,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         answers.quantization_ds_cnn,
         answers.quantization_resnet8,
         whole.memory,
+        whole.memory_sequences,
         whole.objectives,
         whole.objectives_trained,
         whole.streaming,

@@ -188,15 +188,32 @@ OTHERS = {
     "unet": "U-Net of two levels, 32×32×1",
     "unet_64": "U-Net of two levels, 64×64×1",
     "inception": "Inception, two modules, 32×32×3",
+    "encoder_layer": "encoder layer of four heads, 128×64",
+    "keyword_transformer": "Keyword Transformer, two layers of four heads, 98×40",
+    "raw_audio": "raw audio, 8,000 samples",
+    "ecg": "ECG, 2,000 samples",
+    "accelerometer": "accelerometer, 1,000×6",
 }
 
 
 def memory() -> str:
-    """Arena, instructions and flash, from whole layers to the input by rows; U-Nets are in a result of their own."""
+    """Arena, instructions and flash, from whole layers to the input by rows; U-Nets and transformers are in results of
+    their own."""
+    results = (*result("memory"), *result("memory_unet"), *result("memory_heads"))
+    found = {(row["network"], row["way"]): row for row in results}
+    return _ways([*found.values()])
+
+
+def memory_sequences() -> str:
+    """The same of networks of one dimension."""
+    return _ways(result("memory_sequences"))
+
+
+def _ways(found: list[dict[str, Any]]) -> str:
+    """Networks, each with several ways to plan its memory."""
     whole: dict[str, int] = {}
     rows = []
-    found = {(row["network"], row["way"]): row for row in (*result("memory"), *result("memory_unet"))}
-    for row in found.values():
+    for row in found:
         name = row["network"]
         first = name not in whole
         whole.setdefault(name, row["instructions"])

@@ -14,7 +14,7 @@ import pytest
 import tinyet
 from tests import small
 from tests.ops.cases import HOST
-from tests.streamed import Net, averaged
+from tests.streamed import Net, averaged, sequence
 from tinyet import assets, ops
 from tinyet.analysis import analyze
 from tinyet.boards import all_boards
@@ -30,6 +30,7 @@ from tinyet.ops.pad import Pad
 from tinyet.ops.permute import Permute
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.resize import Resize
+from tinyet.opset import rows_of
 from tinyet.planning.objective import Objective, Optimize
 from tinyet.program import Program
 from tinyet.project import Project
@@ -144,10 +145,11 @@ def commands(images: list[bytes], rows: int, draw: random.Random) -> tuple[bytes
         (averaged(DType.INT8).graph, "size"),
         (enlarged(padded=False), "size"),
         (enlarged(padded=True), "balanced"),
+        (sequence(DType.INT8, 121).graph, "size"),
     ],
     ids=[
         *("image", "image, small", "view", "view, small", "rows unread", "rows unread, small", "rows summed"),
-        *("enlarged", "padded and enlarged"),
+        *("enlarged", "padded and enlarged", "sequence"),
     ],
 )
 def test_any_portions(graph: Graph, optimize: Optimize, tmp_path: Path) -> None:
@@ -170,7 +172,7 @@ def test_any_portions(graph: Graph, optimize: Optimize, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     images: list[Array] = [rng.integers(-128, 128, given.shape).astype(np.int8) for _ in range(8)]
     (rows,) = (
-        window.tensor.shape[1] for window in [deployment.plan.input_line_buffer(given)] if window is not None
+        rows_of(window.tensor) for window in [deployment.plan.input_line_buffer(given)] if window is not None
     )
     wanted = [evaluate(graph, [image])[graph.outputs[0]].ravel().tolist() for image in images]
     sent, said = commands([image.tobytes() for image in images], rows, random.Random(5))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,9 @@ from tests.streamed import (
     deployed,
     everything,
     harness,
+    heads,
     residual,
+    sequence,
     spoilt_by,
 )
 from tinyet.boards import load_board
@@ -25,6 +28,7 @@ from tinyet.device.device import DeviceFault, ModelFailed, open_device
 from tinyet.ir import DType
 from tinyet.memory.breakpoints import breakpoints
 from tinyet.mismatch.locate import locate_mismatch
+from tinyet.program import Program
 from tinyet.project import generate
 from tinyet.reference import evaluate
 
@@ -113,11 +117,12 @@ def test_the_estimate_counts_what_the_harness_counts(tmp_path: Path) -> None:
     assert abs(result.estimate.whole.instructions - (result.count or 0)) <= 8
 
 
+@pytest.mark.parametrize("network", [averaged, sequence], ids=lambda network: network.__name__)
 @pytest.mark.parametrize("name", ["nrf51_dk", "mps2_an385", "mps2_an386", "mps2_an505", "riscv32_virt"])
-def test_rows_that_become_one_value(name: str, tmp_path: Path) -> None:
-    """In two runs, of which the second finds what the first has left."""
+def test_rows_that_become_one_value(name: str, network: Callable[[DType], Program], tmp_path: Path) -> None:
+    """Of images, and of sequences; in two runs, of which the second finds what the first has left."""
     require_emulator(name)
-    board, program = load_board(name), averaged(DType.INT8)
+    board, program = load_board(name), network(DType.INT8)
     deployment = deployed(program, board.target)
     summing = [
         n
@@ -132,3 +137,31 @@ def test_rows_that_become_one_value(name: str, tmp_path: Path) -> None:
             values = evaluate(program.graph, inputs)
             result = device.run([a.tobytes() for a in inputs])
             assert result.outputs == tuple(values[t].tobytes() for t in program.graph.outputs)
+
+
+@pytest.mark.parametrize("name", ["mps2_an386", "riscv32_virt"])
+def test_heads_by_rows_of_queries(name: str, tmp_path: Path) -> None:
+    """The rows of scores are along an axis inside of the heads', and so is what is wrong in one of them."""
+    require_emulator(name)
+    board, program = load_board(name), heads(DType.INT8)
+    deployment = deployed(program, board.target)
+    plan = deployment.plan
+    scores = [step for step in deployment.steps if step.node.op == "softmax"]
+    assert [plan.line_buffer(step.node.output) is not None for step in scores] == [True, True]
+    (group,) = (found for found in plan.fusion_groups if scores[0].node in found.rules)
+    at = next(each for each in breakpoints(group) if each.node is scores[0].node and each.runs == 20)
+    offset = plan.row_offset(group.rows[scores[0].node.output], at.places[at.made[0]])
+    fault = Fault(scores[0].index, at.runs, "flip", offset)
+    elf = harness(program, deployment, board, tmp_path, spoilt_by(program, [fault]))
+    with open_device(board, elf) as device:
+        for number in (RIGHT, 0):
+            inputs = choosing(program, number)
+            raw, values = [a.tobytes() for a in inputs], evaluate(program.graph, inputs)
+            outputs = tuple(values[t].tobytes() for t in program.graph.outputs)
+            found = locate_mismatch(deployment, device, raw, values, 0)
+            if number == RIGHT:
+                assert device.run(raw).outputs == outputs
+                assert found is None
+            else:
+                assert found is not None
+                assert (found.layer, found.index, found.rows) == (fault.layer, (0, 0, 19, 0), (19, 19))

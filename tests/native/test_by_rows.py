@@ -16,6 +16,7 @@ from torch import nn
 
 import tinyet
 from benchmarks.nets import NETWORKS, UNet
+from benchmarks.sequences import accelerometer, ecg, raw_audio
 from tests.custom.operators import halve
 from tests.ops.cases import HOST, run_on_host
 from tinyet.deployment import Deployment, deploy
@@ -58,6 +59,19 @@ class Attention(nn.Module):
         return x + found
 
 
+class Heads(nn.Module):
+    """Two layers of a transformer's encoder: of four heads, no queries, scores and results are whole."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(16, 4, 24, dropout=0, batch_first=True, norm_first=True)
+        self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.layers(x)
+        return found
+
+
 class Labels(nn.Module):
     """A class for each pixel, of an image whose edge is repeated around it, but for its first and last row."""
 
@@ -86,6 +100,10 @@ NETS = {
     "bilinear": Drawn(lambda: Bigger("bilinear", 2), (3, 16, 16), ("resize", "conv2d"), 0.75),
     "bilinear, four times": Drawn(lambda: Bigger("bilinear", 4), (3, 16, 16), ("resize", "conv2d"), 0.7),
     "attention": Drawn(Attention, (48, 8), ("matmul", "div", "softmax"), 0.7),
+    "heads": Drawn(Heads, (48, 16), ("permute", "matmul", "softmax", "slice"), 0.4),
+    "ECG": Drawn(ecg, (1, 501), ("conv2d", "add", "mean"), 0.75),
+    "raw audio": Drawn(raw_audio, (1, 2000), ("conv2d", "max_pool2d"), 0.4),
+    "accelerometer": Drawn(accelerometer, (250, 6), ("conv2d", "max_pool2d"), 0.5),
     "labels": Drawn(Labels, (4, 20, 16), ("pad", "conv2d", "slice", "softmax"), 0.75),
 }
 

@@ -21,10 +21,12 @@ from tinyet.ops.concat import Concat
 from tinyet.ops.copy import Copy
 from tinyet.ops.cumsum import CumSum
 from tinyet.ops.flip import Flip
+from tinyet.ops.matmul import MatMul
+from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.permute import Permute
 from tinyet.ops.softmax import Softmax
-from tinyet.opset import Blocks, Op, Outside, blocks
+from tinyet.opset import Blocks, Op, Outside, TileMap, blocks
 
 NEVER = {
     *("dynamic_conv2d", "dynamic_linear"),  # the range of all of the input
@@ -158,8 +160,36 @@ def test_why_there_are_no_rows() -> None:
         (Permute((0, 3, 2, 1)), (x,), (1, 2, 4, 6), "of another axis of x"),
         (Add(), (x, constant_of("places", 6, 1, 1)), (1, 6, 4, 2), "another value of places"),
         (Concat(1), (x, x), (1, 12, 4, 2), "other places"),
-        (Mean((1,), keepdims=True), (x,), (1, 1, 4, 2), "no image of several rows"),
+        (Mean((1,), keepdims=True), (x,), (1, 1, 4, 2), "of another axis of x"),
+        (Mean((1, 2), keepdims=True), (x,), (1, 1, 1, 2), "no image of several rows"),
     ):
         found = ops.tile_map(Node(attrs, inputs, (tensor("y", *out),)))
         assert isinstance(found, str), attrs
         assert why in found, found
+
+
+def test_rows_along_other_axes() -> None:
+    """Positions of several heads, (1, heads, positions, channels): one at a time, for none lies beside the next."""
+
+    def tensor(name: str, *shape: int) -> Tensor:
+        return Tensor(name, TensorType(shape, DType.FLOAT32))
+
+    x, heads, keys = tensor("x", 1, 8, 4, 2), tensor("heads", 1, 4, 8, 2), tensor("keys", 1, 4, 2, 8)
+    scores = tensor("scores", 1, 4, 8, 8)
+    for attrs, inputs, out, axis, read, found in (
+        (Permute((0, 2, 1, 3)), (x,), heads, 2, 1, (0,)),
+        (MatMul(), (heads, keys), scores, 2, 2, (0,)),
+        (Softmax(3), (scores,), scores, 2, 2, (0,)),
+        (Permute((0, 2, 1, 3)), (heads,), x, 1, 2, (0,)),
+        (Softmax(3), (scores,), scores, 3, 2, "makes all rows of the same"),
+        (Permute((0, 2, 1, 3)), (x,), heads, 2, 2, "of another axis of x"),
+        (MaxPool2d(kernel_h=1, kernel_w=2), (heads,), tensor("y", 1, 4, 7, 2), 2, 2, "do not lie together"),
+    ):
+        rule = ops.tile_map(Node(attrs, inputs, (out,)), (axis, read))
+        if isinstance(found, str):
+            assert isinstance(rule, str)
+            assert found in rule
+        else:
+            assert isinstance(rule, TileMap)
+            assert (rule.inputs, rule.axis, rule.read) == (found, axis, read)
+            assert (rule.window, rule.stride, rule.out, rule.before) == (1, 1, 1, 0)

@@ -17,6 +17,7 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, TensorType
 from tinyet.ops.permute import OP, Permute, moves_nothing, plan_of
 from tinyet.ops.shared.movement import Loop, Move, strides
+from tinyet.ops.shared.transposition import Transposition, cycles, transposition
 
 torch = pytest.importorskip("torch")
 
@@ -61,6 +62,34 @@ def test_plan_is_short() -> None:
     assert plan_of(permute((5, 4, 8), 1, 0, 2)) == Move((Loop(4, 8, 40), Loop(5, 32, 8), Loop(8, 1, 1)))
     for order in itertools.permutations(range(3)):
         assert len(plan_of(permute((1, 7, 1), *order)).loops) == 1
+
+
+def test_transpositions_are_told_from_the_bytes() -> None:
+    for shape, order, found in (
+        ((1, 3, 32, 32), (0, 2, 3, 1), Transposition(1, 3, 1024, 1)),
+        ((1, 64, 4, 16), (0, 2, 1, 3), Transposition(1, 64, 4, 16)),
+        ((1, 64, 4, 16), (0, 2, 3, 1), Transposition(1, 64, 64, 1)),
+        ((5, 4, 6), (0, 2, 1), Transposition(5, 4, 6, 1)),
+        ((5, 4, 6, 2), (0, 2, 1, 3), Transposition(5, 4, 6, 2)),
+        ((5, 4, 6), (2, 1, 0), None),
+        ((1, 7, 1), (0, 2, 1), None),  # which moves nothing
+    ):
+        assert transposition(plan_of(permute(shape, *order))) == found
+
+
+@given(st.integers(2, 40), st.integers(2, 40))
+def test_cycles_are_counted(rows: int, columns: int) -> None:
+    left, lengths = set(range(rows * columns)), list[int]()
+    while left:
+        first = place = min(left)
+        length = 0
+        while place in left:
+            left.remove(place)
+            place = place % rows * columns + place // rows
+            length += 1
+        assert place == first
+        lengths.append(length)
+    assert cycles(Transposition(1, rows, columns, 1)) == (len(lengths), lengths.count(1))
 
 
 def test_strides() -> None:

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
+import pytest
 
 from tests.passes.build import Builder, assert_same, lines, ops_of, origins_of, per_tensor
+from tinyet.ir import Tensor
 from tinyet.ops.add import Add
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.copy import Copy
@@ -17,6 +20,7 @@ from tinyet.passes import fold_constants
 from tinyet.passes.common_subexpressions import share_common_subexpressions
 from tinyet.passes.dead_code import eliminate_dead_code
 from tinyet.passes.merge_reshapes import merge_reshapes
+from tinyet.passes.sink_reshapes import sink_reshapes
 
 RELU = Clamp(0.0, math.inf)
 
@@ -42,6 +46,41 @@ def test_constants_are_folded_through_chains() -> None:
     assert ops_of(after) == ["add"]
     assert after.nodes[0].input(1).array.tolist() == [0, 2, 3, 0]
     assert after.nodes[0].input(1).name == c.name
+
+
+def test_a_sequence_keeps_the_shape_of_a_line() -> None:
+    b = Builder()
+    x, y = b.input(1, 1, 5, 3), b.input(1, 1, 5, 3)
+    added = b.emit(Add(), b.reshape(x, 1, 5, 3), b.reshape(y, 1, 5, 3))
+    scaled = b.emit(RELU, b.emit(Add(), added, b.const([1.0, 2.0, 3.0])))
+    before = b.graph(b.emit(Mean((2,)), b.reshape(scaled, 1, 1, 5, 3)), b.emit(Mean((1,)), scaled))
+    after = sink_reshapes(before)
+    assert_same(before, after)
+    assert ops_of(after) == ["add", "add", "clamp", "reshape", "mean", "mean"]
+    assert [node.output.shape for node in after.nodes[:3]] == [(1, 1, 5, 3)] * 3
+    assert [node.output.name for node in after.nodes[:3]] == [
+        added.name,
+        before.nodes[3].output.name,
+        scaled.name,
+    ]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda b, short: b.emit(Add(), short, b.input(1, 5, 3)),  # one of two comes in another shape
+        lambda b, short: b.emit(RELU, b.emit(Mean((1,)), short)),
+        lambda b, short: b.emit(RELU, short),  # an output of the graph
+        lambda b, short: b.emit(RELU, b.emit(RELU, b.reshape(short, 1, 15))),
+    ],
+)
+def test_reshapes_are_not_sunk_behind_what_depends_on_the_shape(
+    made: Callable[[Builder, Tensor], Tensor],
+) -> None:
+    b = Builder()
+    y = made(b, b.reshape(b.input(1, 1, 5, 3), 1, 5, 3))
+    before = b.graph(y)
+    assert sink_reshapes(before) is before
 
 
 def test_a_constant_output_is_folded() -> None:

@@ -143,6 +143,25 @@ def test_scratch_destroys_what_lies_under_it() -> None:
         check_accesses(steps, 16, [x, y], [])
 
 
+@pytest.mark.parametrize(
+    ("offset", "message"),
+    [
+        (4, None),
+        (5, "reads byte 0 of y at offset 5, which holds byte 1 of y"),
+        (8, "reads byte 0 of y at offset 8, which holds byte 0 of z"),
+    ],
+)
+def test_what_is_computed_again_lies_where_it_is(offset: int, message: str | None) -> None:
+    x, y, z = Span("x", 0, 4), Span("y", 4, 4), Span("z", 8, 4)
+    twice = Access("twice", (x,), (Span("y", offset, 4),), again=frozenset({"y"}))
+    steps = [Access("one", (x,), (y, z)), twice, Access("last", (y,), (Span("o", 12, 4),))]
+    if message is None:
+        check_accesses(steps, 16, [x], [])
+        return
+    with pytest.raises(InternalError, match=message):
+        check_accesses(steps, 16, [x], [])
+
+
 def test_inputs_and_outputs_of_one_call_must_be_apart() -> None:
     with pytest.raises(InternalError, match="inputs x and y overlap"):
         check_accesses([], 8, [Span("x", 0, 4), Span("y", 3, 4)])

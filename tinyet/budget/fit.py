@@ -182,12 +182,10 @@ def rows_alive(fusion_group: FusionGroup, node: Node, named: Mapping[str, str]) 
     worst = max(moments, key=lambda moment: sum(int(each[moment]) for each in held.values()))
     found = []
     for tensor, each in held.items():
-        rows, name = (
-            int(each[worst]) // fusion_group.rows[tensor].row_bytes,
-            named.get(tensor.name, tensor.name),
-        )
+        buffer, name = fusion_group.rows[tensor], named.get(tensor.name, tensor.name)
+        rows = int(each[worst]) // buffer.row_bytes
         if rows:
-            text = name if rows >= tensor.shape[1] else f"{rows} of {tensor.shape[1]} rows of {name}"
+            text = name if rows >= buffer.height else f"{rows} of {buffer.height} rows of {name}"
             found.append(Contributor(int(each[worst]), text))
     return found
 

@@ -63,8 +63,7 @@ def fusion_groups_of(deployment: Deployment) -> tuple[FusionGroupAnalysis, ...]:
 
 def _line_buffers(fusion_group: FusionGroup) -> tuple[LineBufferAnalysis, ...]:
     return tuple(
-        LineBufferAnalysis(w.tensor.name, w.slots, w.tensor.shape[1], w.bytes)
-        for w in fusion_group.line_buffers
+        LineBufferAnalysis(w.tensor.name, w.slots, w.height, w.bytes) for w in fusion_group.line_buffers
     )
 
 

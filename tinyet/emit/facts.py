@@ -143,5 +143,5 @@ def _tensor_facts(tensor: Tensor, deployment: Deployment) -> TensorFacts:
         offset=deployment.plan.offset(tensor),
         scale=None if quant is None else quant.one_scale,
         zero_point=None if quant is None else quant.one_zero_point,
-        rows=rows.tensor.shape[1] if (rows := deployment.plan.input_line_buffer(tensor)) is not None else 0,
+        rows=rows.height if (rows := deployment.plan.input_line_buffer(tensor)) is not None else 0,
     )

@@ -11,7 +11,7 @@ from tinyet.emit.names import Names
 from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
 from tinyet.memory import MemoryPlan
-from tinyet.memory.fusion import FusionGroup, Move, Run, Shift, row_bytes
+from tinyet.memory.fusion import FusionGroup, Move, Run, Shift
 from tinyet.memory.tile_records import Fill, Place, Repeat, Take
 
 
@@ -187,7 +187,7 @@ class RowPointers:
             return self._at(tensor, place)
         through = "(void *)" if tensor.dtype.bytes > 1 else ""
         end = f"{self._window}[{self._number[tensor] + 1}]"
-        return f"({tensor.dtype.c} *){through}({end} - {rows * row_bytes(tensor)})"
+        return f"({tensor.dtype.c} *){through}({end} - {rows * self.fusion_group.rows[tensor].row_bytes})"
 
     @property
     def top(self) -> str:
@@ -205,9 +205,15 @@ class RowPointers:
         for (node, index), variable in self._moving.items():
             if node is run.node:
                 tensor = node.outputs[0] if index == _OUTPUT else node.input(index)
-                rows = rule.out if index == _OUTPUT else rule.stride
-                lines.append(f"{variable} += {rows * row_bytes(tensor) // tensor.dtype.bytes};")
+                rows = rule.out - run.again if index == _OUTPUT else self._read_on(run)
+                count = rows * self.fusion_group.rows[tensor].row_bytes // tensor.dtype.bytes
+                lines.append(f"{variable} += {count};")
         return lines
+
+    def _read_on(self, run: Run) -> int:
+        """How many rows of its inputs a layer's next tile lies further."""
+        rule = self.fusion_group.rules[run.node]
+        return rule.stride - (run.again * rule.stride // rule.out if run.again else 0)
 
     def move(self, action: Move | Shift) -> str:
         """The move that makes room or takes it back."""
@@ -215,7 +221,7 @@ class RowPointers:
             verb, by = ("open", action.by) if action.by > 0 else ("close", -action.by)
             number, last = self._number[action.tensor], len(self.fusion_group.stacked_buffers)
             return f"tinyet_line_buffer_{verb}({self._window}, {number}u, {last}u, {by}u);"
-        size = row_bytes(action.tensor)
+        size = self.fusion_group.rows[action.tensor].row_bytes
         return f"tinyet_line_buffer_drop({self.names[action.tensor]}, {action.gone * size}u, {action.kept * size}u);"
 
     def fill(self, action: Fill) -> str:
@@ -228,10 +234,11 @@ class RowPointers:
         at = f"(void *)({self._new(action.tensor, action.target, action.rows)})"
         if self.fills_around(action):
             at = f"arena + {self._plan.row_offset(self.fusion_group.rows[action.tensor], action.target)}"
-        return f"{function}({at}, {action.value}, {action.rows * row_bytes(action.tensor)}u);"
+        size = action.rows * self.fusion_group.rows[action.tensor].row_bytes
+        return f"{function}({at}, {action.value}, {size}u);"
 
     def repeat(self, action: Repeat) -> str:
-        size, tensor = row_bytes(action.tensor), action.tensor
+        size, tensor = self.fusion_group.rows[action.tensor].row_bytes, action.tensor
         # Below the image they are at the end of a stacked window, above it at its start.
         place = (
             self._at(tensor, action.target) if action.above else self._new(tensor, action.target, action.rows)
@@ -309,4 +316,4 @@ def _settled(fusion_group: FusionGroup, action: Tiled) -> Tiled:
             reads.append((index, Place(place.slot)))
     written = fusion_group.rows.get(action.node.outputs[0])
     slot = action.writes.slot if written is not None and written.window and not written.stacked else 0
-    return Run(action.node, tuple(reads), Place(slot))
+    return Run(action.node, tuple(reads), Place(slot), action.again)

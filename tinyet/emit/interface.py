@@ -66,7 +66,7 @@ def io_view(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> Io
     low, high = (0, 0) if tensor.dtype is DType.FLOAT32 else tensor.dtype.range
     shape = ", ".join(map(str, tensor.shape))
     rows = deployment.plan.input_line_buffer(tensor)
-    row = ", ".join(map(str, rows.tensor.shape[2:])) if rows is not None else ""
+    row = ", ".join(map(str, rows.tensor.shape[rows.axis + 1 :])) if rows is not None else ""
     return IoView(
         kind=kind,
         index=index,
@@ -80,7 +80,7 @@ def io_view(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> Io
         zero_point=quant.one_zero_point if quant is not None else 0,
         low=low,
         high=high,
-        rows=rows.tensor.shape[1] if rows is not None else 0,
+        rows=rows.height if rows is not None else 0,
         row_bytes=rows.row_bytes if rows is not None else 0,
         row_count=rows.row_bytes // tensor.dtype.bytes if rows is not None else 0,
         row_layout=f"{tensor.dtype.c}, shape ({row}), last dimension contiguous",

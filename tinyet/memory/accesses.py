@@ -46,6 +46,7 @@ class Access:
     access_orders: for such pairs, the steps in which the kernel says it reads one and writes the other; all that it
     says of
         them is true at once.
+    again: of what is written, that which is there already, and is written where it is, as it is.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Access:
     scratch: tuple[int, int, int] | None = None
     overwrites: frozenset[tuple[str, str]] = frozenset()
     access_orders: Mapping[tuple[str, str], Sequence[AccessOrder]] = field(default_factory=dict)
+    again: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

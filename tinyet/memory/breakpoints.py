@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.ir import Node, Tensor
-from tinyet.memory.fusion import FusionGroup, Move, Run, Shift, row_bytes
+from tinyet.memory.fusion import FusionGroup, Move, Run, Shift
 from tinyet.memory.tile_records import Place
 
 Row = tuple[Tensor, int]
@@ -37,8 +37,9 @@ def breakpoints(fusion_group: FusionGroup) -> list[Breakpoint]:
         slots = {row: slot for row, slot in slots.items() if _held(fusion_group, row[0], slot, moment)}
         match action:
             case Run(node, _, place):
-                output, out = node.outputs[0], fusion_group.rules[node].out
-                made = {(output, done[node] * out + k): place.slot + k for k in range(out)}
+                output, rule = node.outputs[0], fusion_group.rules[node]
+                first = rule.first_written(node, done[node])
+                made = {(output, first + k): place.slot + k for k in range(rule.out)}
                 done[node] += 1
                 new = set(made.values())
                 slots = {row: s for row, s in slots.items() if row[0] is not output or s not in new} | made
@@ -49,7 +50,7 @@ def breakpoints(fusion_group: FusionGroup) -> list[Breakpoint]:
             case Move(tensor, gone):
                 slots = _without(slots, tensor, gone)
             case Shift(tensor, _, _, by) if by < 0:
-                slots = _without(slots, tensor, -by // row_bytes(tensor))
+                slots = _without(slots, tensor, -by // fusion_group.rows[tensor].row_bytes)
     return found
 
 

@@ -221,6 +221,21 @@ def _meet(a: Span, b: Span) -> bool:
     return any(start + size > after for (start, size), (after, _) in itertools.pairwise(both))
 
 
+class _Places:
+    """Spans by where they are: a tile may have some hundred rows, of which few are near another."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self._order = sorted(range(len(spans)), key=lambda k: spans[k].offset)
+        self._offsets = [spans[k].offset for k in self._order]
+        self._longest = max((span.extent for span in spans), default=0)
+
+    def near(self, span: Span) -> list[int]:
+        """The numbers of those that may have a byte in common with a span, in order."""
+        first = bisect_left(self._offsets, span.offset - self._longest)
+        last = bisect_left(self._offsets, span.offset + span.extent)
+        return sorted(self._order[first:last])
+
+
 def _ruined(read: Span, write: Span, access_order: AccessOrder) -> str:
     """The conflicts of a call with these steps; empty where it never writes to bytes that it has yet to read.
 
@@ -286,10 +301,11 @@ def check_accesses(
             ):
                 arena.put(step.target, arena.cut(step.source, step.bytes))
             continue
-        for read in step.reads:
+        for read in (*step.reads, *(write for write in step.writes if write.tensor in step.again)):
             arena.expect(label, read, labels)
+        reads, writes = _Places(step.reads), _Places(step.writes)
         for position, write in enumerate(step.writes):
-            for read in step.reads:
+            for read in (step.reads[k] for k in reads.near(write)):
                 if not _meet(write, read):
                     continue
                 pair = read.tensor, write.tensor
@@ -306,7 +322,7 @@ def check_accesses(
                     arena.problems.append(
                         f"{label}: {write.tensor} lies across {read.tensor}, not just over it"
                     )
-            for other in step.writes[:position]:
+            for other in (step.writes[k] for k in writes.near(write) if k < position):
                 if _meet(write, other):
                     arena.problems.append(f"{label}: its outputs {other.tensor} and {write.tensor} overlap")
         if step.scratch is not None:
@@ -316,9 +332,10 @@ def check_accesses(
                     arena.problems.append(f"{label}: its scratch memory overlaps {span.tensor}")
             if arena.inside(label, "scratch", offset, size, align):
                 arena.put(offset, arena.new(f"scratch of {label}", size, number))
-        for write in step.writes:
+        new = [write for write in step.writes if write.tensor not in step.again]
+        for write in new:
             arena.write(label, write, number)
-        arena.resolve(waiting, [span.tensor for span in step.writes])
+        arena.resolve(waiting, [span.tensor for span in new])
     for span in outputs:
         arena.expect("end", span, labels)
     late = [alias for alias in aliases if alias.tensor not in arena.content]
@@ -421,7 +438,8 @@ def check_plan(
     elided = set(plan.elided) - given
     aliases = [a for node in plan.order if node in elided for a in _aliases(node, span, op_of(node))]
     aliases += [alias for fusion_group in plan.fusion_groups for alias in tile_aliases(fusion_group)]
-    inputs = [span(t) for t in graph.inputs if plan.line_buffer(t) is None]
+    # The caller writes them element by element; who reads them says what else they have to be.
+    inputs = [replace(span(t), align=t.dtype.bytes) for t in graph.inputs if plan.line_buffer(t) is None]
     outputs = [span(t) for t in dict.fromkeys(graph.outputs)]
     # Set when a run begins, and when the next one does.
     marks = [] if plan.mark is None else [Span(MARK, plan.mark, MARK_BYTES, MARK_BYTES)]

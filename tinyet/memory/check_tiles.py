@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fusion group's effect on the arena, action by action: for the checker, which trusts only the operators' rules.
-Each row is a value of its own, also padding rows."""
+Each strip is a value of its own, also of padding: the rows between two at which a tile or a move begins or ends."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 
 from tinyet.errors import InternalError
@@ -12,16 +13,28 @@ from tinyet.memory.accesses import Access, Alias, Copy, Piece, Span
 from tinyet.memory.fusion import FusionGroup, Move, Run, Shift
 from tinyet.memory.plan import MemoryPlan
 from tinyet.memory.tile_records import Fill, Place, Repeat, Take
-from tinyet.opset import TileMap
+from tinyet.opset import TileMap, in_pieces
 
 
-def _row(tensor: Tensor, row: int) -> str:
+def _strip(tensor: Tensor, first: int, end: int) -> str:
     """No tensor's name holds a space."""
-    return f"row {row} of {tensor.name}"
+    rows = f"row {first}" if end - first == 1 else f"rows {first} to {end - 1}"
+    return f"{rows} of {tensor.name}"
 
 
-def _row_bytes(tensor: Tensor) -> int:
-    return tensor.type.bytes // tensor.shape[1]
+def _row_axes(fusion_group: FusionGroup) -> dict[Tensor, int]:
+    """The axis that is a tensor's rows. Raise InternalError if it is another one for another layer, if a tensor is
+    whole whose rows are in pieces, or a layer takes several such rows at once."""
+    found: dict[Tensor, int] = {}
+    for node, rule in fusion_group.rules.items():
+        reads = [(node.input(index), rule.read, rule.window) for index in rule.inputs]
+        for tensor, axis, rows in (*reads, (node.outputs[0], rule.axis, rule.out)):
+            if rows and found.setdefault(tensor, axis) != axis:
+                raise InternalError(f"{tensor.name} has rows along two axes", "memory planner")
+            apart = rows and in_pieces(tensor, axis)
+            if apart and (rows > 1 or not fusion_group.rows[tensor].window):
+                raise InternalError(f"rows of {tensor.name} do not lie together", "memory planner")
+    return found
 
 
 def _left(tensor: Tensor, tiles: int) -> str:
@@ -34,33 +47,67 @@ def _padding(fusion_group: FusionGroup, tensor: Tensor, value: int | str) -> Non
     for node, rule in fusion_group.rules.items():
         if (
             any(node.input(i) is tensor for i in rule.inputs)
-            and _pads(node, rule, tensor)
+            and _pads(node, rule, tensor.shape[rule.read])
             and rule.fill != value
         ):
             raise InternalError(f"around {tensor.name} is {value}, not {rule.fill}", "memory planner")
 
 
-def _pads(node: Node, rule: TileMap, tensor: Tensor) -> bool:
-    last = ((rule.tiles(node) or 0) - 1) * rule.stride - rule.before + rule.window
-    return rule.before > 0 or last > tensor.shape[1]
+def _pads(node: Node, rule: TileMap, height: int) -> bool:
+    last = rule.first_read(node, rule.tiles(node) - 1) + rule.window
+    return rule.before > 0 or last > height
+
+
+class _Strips:
+    """Where the rows of a fusion group's tensors are parted. heights: the rows of each."""
+
+    def __init__(self, fusion_group: FusionGroup) -> None:
+        self.heights = {t: t.shape[axis] for t, axis in _row_axes(fusion_group).items()}
+        parted: dict[Tensor, set[int]] = {t: {0, self.heights[t]} for t in fusion_group.rows}
+        for node, rule in fusion_group.rules.items():
+            for tile in range(rule.tiles(node)):
+                first = rule.first_read(node, tile)
+                for index in rule.inputs:
+                    parted[node.input(index)] |= {first, first + rule.window}
+                if not rule.reduces:
+                    first = rule.first_written(node, tile)
+                    parted[node.outputs[0]] |= {first, first + rule.out}
+            for tensor in (node.input(index) for index in rule.inputs):
+                if rule.fill == "edge":
+                    parted[tensor] |= {1, self.heights[tensor] - 1}
+        if fusion_group.tiled_input is not None:
+            tensor = fusion_group.tiled_input.tensor
+            parted[tensor] |= {*range(self.heights[tensor])}
+        self._parted = {tensor: sorted(rows) for tensor, rows in parted.items()}
+
+    def row_bytes(self, tensor: Tensor) -> int:
+        """Of a row."""
+        return tensor.type.bytes // self.heights[tensor]
+
+    def of(self, tensor: Tensor, row: int, rows: int) -> list[tuple[int, int]]:
+        """(first row, behind the last) of each strip of some rows."""
+        parted = self._parted[tensor]
+        inner = parted[bisect_right(parted, row) : bisect_right(parted, row + rows - 1)]
+        ends = [*inner, row + rows]
+        return list(zip([row, *inner], ends, strict=True))
 
 
 def tile_aliases(fusion_group: FusionGroup) -> list[Alias]:
     """Whole tensors that fusion groups read or write consist of rows."""
-    made = {t for node in fusion_group.nodes for t in node.outputs}
+    made, strips = {t for node in fusion_group.nodes for t in node.outputs}, _Strips(fusion_group)
     found = []
     for tensor, rows in fusion_group.rows.items():
-        size = _row_bytes(tensor)
         if rows.window:
             continue
+        size = strips.row_bytes(tensor)
+        places = [
+            (a * size, (b - a) * size, _strip(tensor, a, b))
+            for a, b in strips.of(tensor, 0, strips.heights[tensor])
+        ]
         if tensor in made:
-            pieces = (Piece(r * size, size, _row(tensor, r), 0) for r in range(tensor.shape[1]))
-            found.append(Alias(tensor.name, tuple(pieces)))
+            found.append(Alias(tensor.name, tuple(Piece(at, count, name, 0) for at, count, name in places)))
         else:
-            found += [
-                Alias(_row(tensor, r), (Piece(0, size, tensor.name, r * size),))
-                for r in range(tensor.shape[1])
-            ]
+            found += [Alias(name, (Piece(0, count, tensor.name, at),)) for at, count, name in places]
     return found
 
 
@@ -76,22 +123,23 @@ def tile_steps(
 
     Raises InternalError if a layer is not computed as a whole, or a row is set that is no padding.
     """
-    done = dict.fromkeys(fusion_group.nodes, 0)
+    done, strips = dict.fromkeys(fusion_group.nodes, 0), _Strips(fusion_group)
     made = {t for node in fusion_group.nodes for t in node.outputs}
     there = {t for t, rows in fusion_group.rows.items() if not rows.window and t not in made}
-    next_row = {t: t.shape[1] if t in there else 0 for t in fusion_group.rows}
+    heights = strips.heights
+    next_row = {t: heights[t] if t in there else 0 for t in fusion_group.rows}
     steps: list[Access | Copy] = []
 
     def at(tensor: Tensor, place: Place) -> int:
         slot = place.slot - fusion_group.rows[tensor].above
-        return plan.offset(tensor) + place.start + slot * _row_bytes(tensor)
+        return plan.offset(tensor) + place.start + slot * strips.row_bytes(tensor)
 
     def several(tensor: Tensor, row: int, rows: int, place: Place, alignment: int = 1) -> list[Span]:
         """Rows one after another, the first of them aligned."""
-        start, size = at(tensor, place), _row_bytes(tensor)
+        start, size = at(tensor, place), strips.row_bytes(tensor)
         return [
-            Span(_row(tensor, row + k), start + k * size, size, alignment if k == 0 else 1)
-            for k in range(rows)
+            Span(_strip(tensor, a, b), start + (a - row) * size, (b - a) * size, alignment if a == row else 1)
+            for a, b in strips.of(tensor, row, rows)
         ]
 
     def left(node: Node, tiles: int) -> Span:
@@ -110,15 +158,15 @@ def tile_steps(
                 rows = fusion_group.rows[tensor]
                 above = next_row[tensor] == 0 if rows.window else place.slot < rows.above
                 first = -count if above else next_row[tensor]
-                if not above and first < tensor.shape[1]:
+                if not above and first < heights[tensor]:
                     raise InternalError(f"row {first} of {tensor.name} is set to {value}", "memory planner")
                 next_row[tensor] += 0 if above else count
                 _padding(fusion_group, tensor, value)
                 spans = several(tensor, first, count, place)
                 steps.append(Access(f"around {tensor.name}", (), tuple(spans)))
             case Repeat(tensor, place, count, above):
-                first, source = (-count, 0) if above else (next_row[tensor], tensor.shape[1] - 1)
-                if not above and first < tensor.shape[1]:
+                first, source = (-count, 0) if above else (next_row[tensor], heights[tensor] - 1)
+                if not above and first < heights[tensor]:
                     raise InternalError(f"row {first} of {tensor.name} is a copy", "memory planner")
                 next_row[tensor] += 0 if above else count
                 _padding(fusion_group, tensor, "edge")
@@ -132,14 +180,14 @@ def tile_steps(
                 next_row[tensor] += 1
             case Move(tensor, gone, kept):
                 source = at(tensor, Place(gone))
-                moved = kept * _row_bytes(tensor)
+                moved = kept * strips.row_bytes(tensor)
                 steps.append(Copy(f"{tensor.name} moves", at(tensor, Place(0)), source, moved))
             case Shift(tensor, start, moved, by):
                 source = plan.offset(tensor) + start
                 steps.append(Copy(f"what is above {tensor.name} moves", source + by, source, moved))
             case Run(node, reads, place):
                 rule, output = fusion_group.rules[node], node.outputs[0]
-                first = done[node] * rule.stride - rule.before
+                first = rule.first_read(node, done[node])
                 read = []
                 for index, where in reads:
                     tensor = node.input(index)
@@ -159,7 +207,7 @@ def tile_steps(
                         )
                     )
                     continue
-                row = done[node] * rule.out
+                row = rule.first_written(node, done[node])
                 written = several(output, row, rule.out, place, max(align, output.dtype.bytes))
                 size = scratch.get(node, 0)
                 top = (
@@ -174,12 +222,15 @@ def tile_steps(
                 )
                 area = (start, size, scratch_align) if size else None
                 name = f"{node.op} {output.name}, rows from {row}"
-                steps.append(Access(name, tuple(dict.fromkeys(read)), tuple(written), area))
+                again = frozenset(
+                    _strip(output, a, b) for a, b in strips.of(output, row, rule.out) if b <= next_row[output]
+                )
+                steps.append(Access(name, tuple(dict.fromkeys(read)), tuple(written), area, again=again))
                 done[node] += 1
-                next_row[output] += rule.out
+                next_row[output] = row + rule.out
     if (
         fusion_group.tiled_input is not None
-        and next_row[fusion_group.tiled_input.tensor] < fusion_group.tiled_input.tensor.shape[1]
+        and next_row[fusion_group.tiled_input.tensor] < heights[fusion_group.tiled_input.tensor]
     ):
         raise InternalError(
             f"not all rows of {fusion_group.tiled_input.tensor.name} are taken", "memory planner"

@@ -5,7 +5,7 @@ A fusion group runs some successive calls in a loop: whenever a layer has the ro
 computes these, the last layer first, so that no row waits longer than it must. Values between its layers live in line
 buffers: rows that lie one after another, the oldest at the start; when that is not needed any more, the others move
 there. So each layer finds its rows where it found the last ones, without gaps, and any kernel can compute a tile: it
-is a layer of few rows. Nothing is computed twice.
+is a layer of few rows. Nothing is computed twice, unless tiles do not come out even: the last one then begins earlier.
 
 Line buffers have places of their own, or are stacked, one directly behind the other: they take no more than the rows
 that are there at a time, and move more.
@@ -56,6 +56,8 @@ class FusionGroup:
     """nodes: the calls, in order. rules: how each is computed by rows. actions: all that is done, in order.
     rows: of every tensor that is read or written by rows. stacked_buffers: the line buffers in it, the lowest first;
     heights: its bytes at each action. tiled_input: the value that comes from the caller row by row, where one does.
+    loose: inputs of the graph, and views of them, that begin wherever the padding above them ends; that begins where
+    tensors may.
     """
 
     nodes: tuple[Node, ...]
@@ -65,6 +67,7 @@ class FusionGroup:
     stacked_buffers: tuple[Tensor, ...]
     heights: Bytes
     tiled_input: TiledInput | None
+    loose: tuple[Tensor, ...] = ()
 
     @property
     def line_buffers(self) -> tuple[LineBuffer, ...]:
@@ -90,7 +93,7 @@ class FusionGroup:
     def moved(self) -> tuple[int, ...]:
         """Bytes of each move."""
         return tuple(
-            action.bytes if isinstance(action, Shift) else action.kept * row_bytes(action.tensor)
+            action.bytes if isinstance(action, Shift) else action.kept * self.rows[action.tensor].row_bytes
             for action in self.actions
             if isinstance(action, Move | Shift)
         )
@@ -114,4 +117,4 @@ class FusionGroup:
 
     def runs(self, node: Node) -> int:
         """How often a layer is called."""
-        return self.rules[node].tiles(node) or 0
+        return self.rules[node].tiles(node)

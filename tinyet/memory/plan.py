@@ -146,7 +146,7 @@ class MemoryPlan:
         """The layout of a tensor in words; empty for row-major without gaps."""
         window = self.line_buffer(tensor)
         if window is not None:
-            return f"{window.slots} of {window.tensor.shape[1]} rows at a time"
+            return f"{window.slots} of {window.height} rows at a time"
         found = self.data_layout(tensor)
         if found is not None:
             return found.description

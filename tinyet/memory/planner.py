@@ -283,8 +283,10 @@ class _Planner:
 
     def share(self, copied: frozenset[Node]) -> tuple[AliasSets, frozenset[Node], dict[Tensor, Group]]:
         """Views and windows: nodes without a call, because their bytes can lie where they are wanted."""
-        borders = [border.bytes for node in self.fusion_groups for border in borders_of(node)]
-        aliases = AliasSets(self.tensors, self.align, borders)
+        loose = {t for node in self.fusion_groups if (known := fusion_group_of(node)) for t in known.loose}
+        borders = [border for node in self.fusion_groups for border in borders_of(node)]
+        anywhere = {b.bytes for b in borders if b.start > 0 or b.rows.tensor not in loose} | loose
+        aliases = AliasSets(self.tensors, self.align, anywhere)
         for node in self.fusion_groups:
             fusion_group = fusion_group_of(node)
             base = None if fusion_group is None else fusion_group.base
@@ -308,14 +310,14 @@ class _Planner:
                 aliases.join(first, 0, tensor, 0, lambda _old, _new: True)
         aliases.keep()
         apart = {t: group for group in strided.groups for t in group.at if group.apart(t)}
-        for node, found in self.views.items():
+        for node, moves in self.views.items():
             if node in copied or any(
                 t in apart or t in self.data_layouts for t in (*variables_of(node), *node.outputs)
             ):
                 continue
             for output in node.outputs:
                 aliases.renounce(output)
-            if all(self.unite(aliases, node, move) for move in found):
+            if all(self.unite(aliases, node, move) for move in moves):
                 aliases.keep()
                 elided.add(node)
             else:

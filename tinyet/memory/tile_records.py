@@ -89,11 +89,13 @@ class TiledInput:
 @dataclass(frozen=True)
 class Run:
     """A layer computes its next tile. reads: of each input that is read by rows, by number, the first of its rows;
-    writes: the same of the output, if it consists of rows."""
+    writes: the same of the output, if it consists of rows. again: how many of its last rows the next tile computes
+    once more."""
 
     node: Node
     reads: tuple[tuple[int, Place], ...]
     writes: Place
+    again: int = 0
 
 
 Action = Run | Fill | Repeat | Take | Move | Shift
@@ -104,7 +106,7 @@ class LineBuffer:
     """The form of a tensor of a fusion group: a window of `slots` rows, or whole, with room for `above` rows
     before its first and `below` behind its last. At each action the slots from `first` up to `behind` are in use.
 
-    stacked: the window begins where the one below it ends.
+    axis: of the tensor, that is its rows. stacked: the window begins where the one below it ends.
     """
 
     tensor: Tensor
@@ -115,10 +117,16 @@ class LineBuffer:
     below: int
     first: Bytes
     behind: Bytes
+    axis: int
 
     @property
     def row_bytes(self) -> int:
-        return row_bytes(self.tensor)
+        return row_bytes(self.tensor, self.axis)
+
+    @property
+    def height(self) -> int:
+        """Rows of the tensor."""
+        return self.tensor.shape[self.axis]
 
     @property
     def bytes(self) -> int:
@@ -126,5 +134,5 @@ class LineBuffer:
         return self.slots * self.row_bytes
 
 
-def row_bytes(tensor: Tensor) -> int:
-    return tensor.type.bytes // tensor.shape[1]
+def row_bytes(tensor: Tensor, axis: int) -> int:
+    return tensor.type.bytes // tensor.shape[axis]

@@ -16,7 +16,7 @@ from tinyet.errors import MismatchError
 from tinyet.ir import Array, Tensor
 from tinyet.memory import MemoryPlan
 from tinyet.memory.breakpoints import Breakpoint, Row, breakpoints, fewest
-from tinyet.memory.fusion import FusionGroup, row_bytes
+from tinyet.memory.fusion import FusionGroup
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,13 @@ def _locate_by_rows(
         device.run(raw, stop_after=steps[at.node].index, runs=at.runs)
         for rows in made:
             tensor, first = rows[0]
-            offset = deployment.plan.row_offset(fusion_group.rows[tensor], at.places[rows[0]])
-            read = np.frombuffer(device.read(offset, len(rows) * row_bytes(tensor)), tensor.dtype.numpy)
-            wanted = values[tensor][:, first : first + len(rows)]
+            buffer = fusion_group.rows[tensor]
+            offset = deployment.plan.row_offset(buffer, at.places[rows[0]])
+            read = np.frombuffer(device.read(offset, len(rows) * buffer.row_bytes), tensor.dtype.numpy)
+            wanted = values[tensor].take(range(first, first + len(rows)), buffer.axis)
             step = next(step for node, step in steps.items() if node.outputs[0] is tensor)
-            different = _difference(sample, step, tensor, read.reshape(wanted.shape), wanted, first)
+            row = first, buffer.axis
+            different = _difference(sample, step, tensor, read.reshape(wanted.shape), wanted, row)
             if different is not None:
                 return different
         return None
@@ -141,13 +143,20 @@ def _locate_by_rows(
 
 
 def _difference(
-    sample: int, step: Step, tensor: Tensor, got: Array, wanted: Array, row: int | None = None
+    sample: int,
+    step: Step,
+    tensor: Tensor,
+    got: Array,
+    wanted: Array,
+    rows: tuple[int, int] | None = None,
 ) -> Mismatch | None:
-    """The first element in which a layer's value differs from the reference, or, of some of its rows, from `row` on."""
+    """The first element in which a layer's value differs from the reference, or some of its rows do: (the first, their
+    axis)."""
     alike = same(got, wanted)
     if alike.all():
         return None
     at = tuple(int(v) for v in np.argwhere(~alike)[0])
+    first, axis = (0, 0) if rows is None else rows
     return Mismatch(
         sample=sample,
         layer=step.index,
@@ -155,10 +164,10 @@ def _difference(
         value=tensor.name,
         op=step.node.op,
         kernel=step.choice.kernel.symbol,
-        index=at if row is None else (at[0], at[1] + row, *at[2:]),
+        index=(*at[:axis], at[axis] + first, *at[axis + 1 :]) if at else at,
         device=got[at].item(),
         host=wanted[at].item(),
         count=int((~alike).sum()),
         source=step.node.where or "",
-        rows=None if row is None else (row, row + got.shape[1] - 1),
+        rows=None if rows is None else (first, first + got.shape[axis] - 1),
     )

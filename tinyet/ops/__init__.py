@@ -202,9 +202,10 @@ def evaluate(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return op_of(node).reference(node, inputs)
 
 
-def tile_map(node: Node) -> TileMap | str:
-    """How a node is computed a few rows at a time; a text says why it is not."""
-    return opset.tile_map(op_of(node), node, copy.Copy())
+def tile_map(node: Node, axes: tuple[int, int] | None = None, most: int | None = None) -> TileMap | str:
+    """How a node is computed a few rows at a time; a text says why it is not. axes: of the output and of its inputs,
+    that are their rows; None: `row_axis` of each. most: tiles where rows are single pixels."""
+    return opset.tile_map(op_of(node), node, copy.Copy(), axes, most)
 
 
 def time_rule(node: Node, axes: TimeAxes) -> TimeRule | str:

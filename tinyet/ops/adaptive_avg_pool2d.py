@@ -160,13 +160,13 @@ def iterate(node: Node) -> Iteration:
     return nest.iteration([operand(out[0], rows, columns, out[3])], [operand(*out)])
 
 
-def reduce_tiles(node: Node) -> TileMap | None:
+def reduce_tiles(node: Node, rows: int) -> TileMap | None:
     """Of integers, to one value a channel."""
     x, out = node.input(0), node.output.shape
     if out[1:3] != (1, 1) or x.dtype not in INTEGERS:
         return None
     count = x.shape[1] * x.shape[2]
-    return row_sums.rule(node, 0, division(count, count, x.type.zero_point, x.dtype))
+    return row_sums.rule(node, rows, 0, division(count, count, x.type.zero_point, x.dtype))
 
 
 def averaged(node: Node) -> Parts:

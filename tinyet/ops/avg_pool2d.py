@@ -166,14 +166,14 @@ HEADERS = ("tinyet_avg_pool2d.h", "tinyet_window.h")
 INTEGER_HEADERS = (*HEADERS, "tinyet_average.h")
 
 
-def reduce_tiles(node: Node) -> TileMap | None:
+def reduce_tiles(node: Node, rows: int) -> TileMap | None:
     """Of integers, of a window over the whole image."""
     attrs, x = attrs_of(node), node.input(0)
     if not attrs.is_whole(x.shape) or x.dtype is DType.FLOAT32:
         return None
     count = attrs.kernel_h * attrs.kernel_w
     found = division(count, attrs.divisor or count, x.type.zero_point, x.dtype)
-    return row_sums.rule(node, 0, found)
+    return row_sums.rule(node, rows, 0, found)
 
 
 def iterate(node: Node) -> Iteration:

@@ -12,6 +12,7 @@ import numpy as np
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, Node, Shape
 from tinyet.ops.shared.movement import Move, check_rearranged, move_kernels, plan, strides
+from tinyet.ops.shared.transposition import in_place_kernels
 from tinyet.opset import Iteration, Nest, Op, operand
 
 
@@ -66,5 +67,5 @@ OP = Op(
     iteration=iterate,
     check=check_rearranged,
     same_scale=True,
-    kernels=move_kernels(plan_of),
+    kernels=(*move_kernels(plan_of), *in_place_kernels(plan_of)),
 )

@@ -65,7 +65,16 @@ from tinyet.opset.over_time import TimeAxes, TimeRule, time_rule
 from tinyet.opset.questions import described, follows, monotone, moves, pointwise
 from tinyet.opset.roles import AXES, AXIS, GROUPS, PER_AXIS, SHAPE, START, STOP, Role, reordered, roles
 from tinyet.opset.rule import complaints, tensor_complaint
-from tinyet.opset.tiles import ReduceTiles, TileMap, has_rows, tile_node
+from tinyet.opset.tiles import (
+    ReduceTiles,
+    TileMap,
+    has_rows,
+    in_pieces,
+    row_axis,
+    row_pixels,
+    rows_of,
+    tile_node,
+)
 
 __all__ = [
     "AXES",
@@ -134,6 +143,7 @@ __all__ = [
     "everything",
     "follows",
     "has_rows",
+    "in_pieces",
     "library_call",
     "library_kernels",
     "mixing",
@@ -147,6 +157,9 @@ __all__ = [
     "pointwise",
     "reordered",
     "roles",
+    "row_axis",
+    "row_pixels",
+    "rows_of",
     "signature",
     "tensor_complaint",
     "tile_map",

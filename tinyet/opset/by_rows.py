@@ -3,50 +3,86 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tinyet.ir import Attrs, DType, Node, Tensor
 from tinyet.opset.blocks import Blocks, blocks
 from tinyet.opset.op import Op
-from tinyet.opset.tiles import Fill, TileMap, has_rows
+from tinyet.opset.tiles import Fill, TileMap, has_rows, in_pieces, row_axis, row_pixels, rows_of
+
+_FOUR = 4
+"""Several rows of single pixels are fours: kernels take pixels by two or four, and four rows are whole words."""
 
 
-def tile_map(op: Op, node: Node, as_it_is: Attrs) -> TileMap | str:
+def tile_map(
+    op: Op, node: Node, as_it_is: Attrs, axes: tuple[int, int] | None = None, most: int | None = None
+) -> TileMap | str:
     """A node's tiles of as few rows as there can be; a text says why it has none.
 
-    as_it_is: attributes of the operator whose output is its input.
+    as_it_is: attributes of the operator whose output is its input. axes: of the output and of its inputs, that are
+    their rows; None: `row_axis` of each. most: where rows are single pixels, as in a sequence, a tile has at least
+    four, and so many that there are no more tiles than that.
     """
-    reduced = op.reduce_tiles(node)
+    reduced = _reduced(op, node, axes, most)
     if reduced is not None:
         return reduced
-    if len(node.outputs) != 1 or not has_rows(node.outputs[0]):
+    axis = row_axis(node.outputs[0]) if axes is None else axes[0]
+    if len(node.outputs) != 1 or not has_rows(node.outputs[0], axis):
         return f"{node.op} makes no image of several rows"
     space = op.iteration(node)
     if isinstance(space, str):
         return space
-    found = blocks(node, space, 1, least=2)
+    found = blocks(node, space, axis, least=2)
     if isinstance(found, str):
         return found
     if not found.read:
         return f"{node.op} makes all rows of the same"
-    for index, axis in found.read.items():
+    read = row_axis(node.input(min(found.read))) if axes is None else axes[1]
+    alone = in_pieces(node.outputs[0], axis)
+    for index, rows in found.read.items():
         tensor = node.input(index)
         if tensor.is_constant:
             return f"{node.op} has another value of {tensor.name} for each row"
-        if axis != 1:
+        if rows != read:
             return f"{node.op} makes rows of another axis of {tensor.name}"
-        if tensor.shape[0] != 1 or tensor.shape[1] == 1:
+        if tensor.shape[read] == 1:
             return f"{node.op} makes rows of {tensor.name}, which has none"
-    attrs = op.part(node, 1, found.size)
+        alone = alone or in_pieces(tensor, read)
+    if alone and (found.size, found.extent, found.first) != (1, 1, 0):
+        return f"{node.op} takes several rows at once that do not lie together"
+    times = 1 if alone else _times(node.outputs[0], axis, node.outputs[0].shape[axis] // found.size, most)
+    attrs = op.part(node, axis, times * found.size)
     if isinstance(attrs, str):
         return attrs
     return TileMap(
         tuple(found.read),
         as_it_is if attrs is None else attrs,
-        window=found.extent,
-        stride=found.stride,
+        window=(times - 1) * found.stride + found.extent,
+        stride=times * found.stride,
         before=-found.first,
-        out=found.size,
+        out=times * found.size,
         fill=_fill(found, node.input(min(found.read))),
+        axis=axis,
+        read=read,
     )
+
+
+def _reduced(op: Op, node: Node, axes: tuple[int, int] | None, most: int | None) -> TileMap | None:
+    """Tiles that make one value together come out even, so that no row counts twice."""
+    x = node.input(0) if node.inputs else None
+    if x is None or not has_rows(x) or (axes is not None and axes[1] != row_axis(x)):
+        return None
+    rows, axis = rows_of(x), row_axis(x)
+    times = _times(x, axis, rows, most)
+    found = op.reduce_tiles(node, max(n for n in range(1, times + 1) if rows % n == 0))
+    return None if found is None else replace(found, read=axis)
+
+
+def _times(tensor: Tensor, axis: int, count: int, most: int | None) -> int:
+    """How many of the smallest tiles are one, where there are `count` of them."""
+    if most is None or row_pixels(tensor, axis) > 1:
+        return 1
+    return min(-(-count // (most * _FOUR)) * _FOUR, count)
 
 
 def _fill(found: Blocks, tensor: Tensor) -> Fill:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tinyet.ir import Graph, Node
-from tinyet.memory.fusion import FusionGroup, Run, row_bytes
+from tinyet.ir import Graph, Node, Tensor
+from tinyet.memory.fusion import FusionGroup, Run
 from tinyet.memory.tile_records import TiledInput
+from tinyet.ops import op_of
 from tinyet.opset import TileMap
 from tinyet.planning.line_buffers import LineBuffers
 from tinyet.planning.tile_schedule import TileSchedule
@@ -38,16 +39,45 @@ def fused(
     placed = LineBuffers(found, stacked, base)
     placed.place()
     stacked_buffers = tuple(window.state.tensor for window in placed.stacked_buffers)
+    rows = placed.rows()
+    loose: list[Tensor] = []
+    for tensor, buffer in rows.items():
+        if (buffer.above * buffer.row_bytes) % align and not buffer.window and tensor not in found.made:
+            names = _given_alone(graph, tensor, rules)
+            if names is None:
+                return None
+            loose += names
     result = FusionGroup(
         tuple(nodes),
         dict(rules),
         tuple(placed.actions),
-        placed.rows(),
+        rows,
         stacked_buffers,
         placed.heights(),
         take,
+        tuple(dict.fromkeys(loose)),
     )
     return result if _aligned(result, align) else None
+
+
+def _given_alone(graph: Graph, tensor: Tensor, rules: Mapping[Node, TileMap]) -> list[Tensor] | None:
+    """The names of a value that the caller gives and only these layers read, row by row; None for any other."""
+    while (maker := graph.producer(tensor)) is not None and op_of(maker).view:
+        tensor = maker.input(0)
+    if tensor not in graph.user_inputs:
+        return None
+    names = [tensor]
+    for name in names:
+        if name in graph.outputs:
+            return None
+        for reader in graph.consumers(name):
+            if op_of(reader).view and reader not in rules:
+                names += reader.outputs
+            elif reader not in rules or any(
+                t is name and i not in rules[reader].inputs for i, t in enumerate(reader.inputs)
+            ):
+                return None
+    return names
 
 
 def _aligned(found: FusionGroup, align: int) -> bool:
@@ -58,6 +88,6 @@ def _aligned(found: FusionGroup, align: int) -> bool:
             if not found.rules[action.node].reduces:
                 places.append((action.node.outputs[0], action.writes))
             for tensor, place in places:
-                if (place.start + place.slot * row_bytes(tensor)) % max(align, tensor.dtype.bytes):
+                if (place.start + place.slot * found.rows[tensor].row_bytes) % max(align, tensor.dtype.bytes):
                     return False
     return True

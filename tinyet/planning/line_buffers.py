@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tinyet.ir import Tensor
+from tinyet.ir import Node, Tensor
 from tinyet.memory.tile_records import (
     Action,
     Fill,
@@ -38,7 +38,11 @@ class _LineBuffer:
     @property
     def bytes(self) -> int:
         """Bytes in the stacked buffers."""
-        return (self.next - self.oldest) * row_bytes(self.state.tensor)
+        return (self.next - self.oldest) * self.row_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        return row_bytes(self.state.tensor, self.state.axis)
 
     def slot(self, row: int) -> int:
         return row - (self.state.top if self.state.whole else self.oldest)
@@ -57,7 +61,9 @@ class _LineBuffer:
         if state.whole:
             above, below = -state.top, max(self.next - state.height, 0)
             slots = above + state.height + below
-        return LineBuffer(state.tensor, slots, not state.whole, self.stacked, above, below, first, behind)
+        return LineBuffer(
+            state.tensor, slots, not state.whole, self.stacked, above, below, first, behind, state.axis
+        )
 
 
 class LineBuffers:
@@ -76,7 +82,8 @@ class LineBuffers:
         for tensor, state in schedule.states.items():
             # The rows of a whole tensor are there before the first action, those around it are not.
             there = state.whole and tensor not in schedule.made
-            is_stacked = stacked and (not state.whole or tensor is base) and row_bytes(tensor) % 4 == 0
+            whole_words = row_bytes(tensor, state.axis) % 4 == 0
+            is_stacked = stacked and (not state.whole or tensor is base) and whole_words
             self.buffers[tensor] = _LineBuffer(
                 state, is_stacked, state.top, state.height if there else state.top
             )
@@ -100,11 +107,15 @@ class LineBuffers:
                     output, rule = node.outputs[0], self.schedule.rules[node]
                     place = Place(0) if rule.reduces else self._write(output, row, rule.out)
                     read = tuple((i, self._at(node.input(i), first)) for i, first in reads)
-                    self._act(Run(node, read, place))
-                    if output not in self.schedule.readers and not rule.reduces:
-                        self._forget(output, self.buffers[output].next)
+                    self._act(Run(node, read, place, self._again(node, row)))
                     for tensor, first_needed in needed:
                         self._forget(tensor, first_needed)
+
+    def _again(self, node: Node, row: int) -> int:
+        """How many rows of a tile the next one computes again."""
+        rule = self.schedule.rules[node]
+        rows = 0 if rule.reduces else rule.height(node)
+        return 0 if row + rule.out >= rows else max(row + 2 * rule.out - rows, 0)
 
     def _at(self, tensor: Tensor, row: int) -> Place:
         buffer = self.buffers[tensor]
@@ -122,7 +133,7 @@ class LineBuffers:
             start = self._start(buffer) + buffer.bytes
             above = self._top() - start
             buffer.next += more
-            self._act(Shift(tensor, start, above, more * row_bytes(tensor)))
+            self._act(Shift(tensor, start, above, more * buffer.row_bytes))
         else:
             buffer.next += more
         return self._at(tensor, row)
@@ -135,7 +146,7 @@ class LineBuffers:
             return
         kept = buffer.next - buffer.oldest - gone
         if buffer.stacked:
-            size = row_bytes(tensor)
+            size = buffer.row_bytes
             start = self._start(buffer) + gone * size
             self._act(Shift(tensor, start, self._top() - start, -gone * size))
         elif kept and not buffer.state.whole:

@@ -17,6 +17,8 @@ from tinyet.memory.fusion import FusionGroup
 from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.ops.region import Region
+from tinyet.opset import TileMap, has_rows, row_axis, row_pixels, rows_of
+from tinyet.passes.sink_reshapes import sink_reshapes
 from tinyet.planning.candidates import (
     Allowed,
     Candidate,
@@ -39,6 +41,7 @@ from tinyet.planning.objective import Objective
 from tinyet.planning.pareto import Figures, Front, select
 from tinyet.planning.plans import Assignment, Plan, Tiling, own_bytes
 from tinyet.planning.price import MOST_SLOWDOWN, PlanPrice, Pricing, price
+from tinyet.planning.row_axes import followed, unmoved
 from tinyet.planning.tiled_input import GIVE_WHOLE, tiled_input
 from tinyet.planning.tiling import (
     FLASH_A_LAYER,
@@ -56,24 +59,39 @@ _LIMITS_A_HALVING = {"speed": 8, "balanced": 8, "size": 2}
 """Limits of the arena that are tried for tiled layers until half of it is left: each of eight is 8 % below the last."""
 _HALVINGS = 6
 """How often the arena is halved: down to a 64th."""
+_MOST_TILES = (None, 64, 16)
+"""The most tiles of a layer whose rows are single pixels, as those of a sequence: fewer take more memory and fewer
+calls. None: each row is a tile."""
+_MOST_SINGLE_ROWS = 256
+"""Of a sequence whose rows are tried one by one."""
 _MOST_BEYOND = 3
 """Number of plans, those with fewest live bytes, that are made if nothing has room."""
 
 
 def decide(
-    selection: Selection,
+    graph: Graph,
     target: Target,
     delegates: Sequence[Delegate],
     objective: Objective,
     *,
     require: bool = False,
-) -> tuple[Decision, MemoryPlan]:
-    """A candidate for every node, and the memory plan, as the objective asks for them.
+) -> tuple[Selection, Decision, MemoryPlan]:
+    """A candidate for every node, and the memory plan, as the objective asks for them; with the kernels that there are
+    for the graph, or for the same with fewer reshapes, where layers are computed by rows.
 
-    delegates: may be asked for kernels of tiles; require: no other may compute any. Raises UsageError for a pin
-    that no layer has.
+    delegates: may be asked for kernels; require: no other may compute any. Raises UnsupportedOp when a node has no
+    kernel for the target, UsageError for a pin that no layer has.
     """
-    return _PlanSearch(selection, target, delegates, objective, require=require).decide()
+    search = _PlanSearch(
+        select_kernels(graph, target, delegates), target, delegates, objective, require=require
+    )
+    fewer = sink_reshapes(graph)
+    if fewer is not graph and search.wants_tiles(search.free()):
+        by_rows = select_kernels(fewer, target, delegates)
+        decision, plan = _PlanSearch(by_rows, target, delegates, objective, require=require).decide()
+        if plan.fusion_groups:
+            return by_rows, decision, plan
+    return search.selection, *search.decide()
 
 
 class _PlanSearch:
@@ -121,7 +139,7 @@ class _PlanSearch:
         self.pricing = Pricing(objective.optimize, most, unstated, Figures(0, 0, 0))
 
     def decide(self) -> tuple[Decision, MemoryPlan]:
-        free = self.assigned(self.candidates, (), front_of(self.candidates, self.allowed, self.target))
+        free = self.free()
         figures = self.figures(free.chosen, free.first)
         most = min(self.pricing.most, round(MOST_SLOWDOWN * figures.instructions))
         self.pricing = replace(self.pricing, most=most, free=figures)
@@ -135,7 +153,7 @@ class _PlanSearch:
                 f"the first layers of {self.graph.name} cannot be computed from rows of their input as they come",
                 hint=GIVE_WHOLE,
             )
-        best = self.best()
+        best = self.best(free)
         untiled = None
         if best.tiled:
             if self.untiled is None:  # no limit leaves room for it
@@ -158,6 +176,10 @@ class _PlanSearch:
         return decision, best.memory
 
     # ------------------------------------------------------------ tilings and their kernels
+
+    def free(self) -> Assignment:
+        """Untiled layers, with the kernels that would be chosen without a limit."""
+        return self.assigned(self.candidates, (), front_of(self.candidates, self.allowed, self.target))
 
     def wants_tiles(self, free: Assignment) -> bool:
         """Whether tiled layers are worth a try: untiled layers without a limit have no room, or RAM counts as
@@ -243,20 +265,24 @@ class _PlanSearch:
         stage("planning memory by rows")
         frugal = {n: self.candidates[n][indices[0]] for n, indices in free.tiling.within(0).items()}
         least = planned(self.graph, frugal, self.access_orders, first=True)
-        tiles = self.tiles(self.graph.nodes)
-        if not tiles and not self.objective.input_rows:
-            return
-        taken = None
-        if self.objective.input_rows:
-            taken = tiled_input(self.graph, {n: tiles[n].rule for n in least.calls if n in tiles})
-        yield from self.tilings_in_order(
-            TilingSearch(self.graph, least, free.chosen, tiles, taken=taken), free
-        )
-        other = whole_first(self.graph, tiles)
-        if other is not None:
-            least = planned(other, frugal, self.access_orders, first=True, in_order=True)
-            search = TilingSearch(self.graph, least, free.chosen, tiles, taken=taken)
-            yield from self.tilings_in_order(search, free)
+        known: list[dict[Node, TileMap]] = []
+        for rules in self.rules():
+            tiles = self.tiles(rules)
+            used = {n: found.rule for n, found in tiles.items()}
+            if used in known or not (used or self.objective.input_rows):
+                continue
+            known.append(used)
+            taken = None
+            if self.objective.input_rows:
+                taken = tiled_input(self.graph, {n: used[n] for n in least.calls if n in used})
+            yield from self.tilings_in_order(
+                TilingSearch(self.graph, least, free.chosen, tiles, taken=taken), free
+            )
+            other = whole_first(self.graph, tiles)
+            if other is not None:
+                early = planned(other, frugal, self.access_orders, first=True, in_order=True)
+                search = TilingSearch(self.graph, early, free.chosen, tiles, taken=taken)
+                yield from self.tilings_in_order(search, free)
 
     def tilings_in_order(self, search: TilingSearch, free: Assignment) -> Iterator[Assignment]:
         """The tilings of calls in one order."""
@@ -317,11 +343,23 @@ class _PlanSearch:
             except FusionRefusedError:
                 continue
 
-    def tiles(self, calls: Sequence[Node]) -> dict[Node, TileCandidates]:
+    def rules(self) -> Iterator[dict[Node, TileMap]]:
+        """The tiles of all nodes that have some, in several ways."""
+        sequences = [
+            t for n in self.graph.nodes for t in n.outputs if has_rows(t) and row_pixels(t, row_axis(t)) == 1
+        ]
+        longest = max((rows_of(t) for t in sequences), default=0)
+        for most in _MOST_TILES:
+            if most is not None or longest <= _MOST_SINGLE_ROWS:
+                usual = unmoved(self.graph, most)
+                yield usual
+                yield followed(self.graph, usual, most)
+
+    def tiles(self, rules: Mapping[Node, TileMap]) -> dict[Node, TileCandidates]:
         """Nodes that can be computed by tiles: by kernels alone, not by regions."""
         nodes = [
             node
-            for node in calls
+            for node in self.graph.nodes
             if not isinstance(node.attrs, Region)
             and node not in self.selection.pinned
             and node not in self.pins
@@ -334,7 +372,7 @@ class _PlanSearch:
                 return found
             return {n: tuple(c for c in all_ if c.choice.delegate in libraries) for n, all_ in found.items()}
 
-        return tile_candidates_of(nodes, offer)
+        return tile_candidates_of(nodes, rules, offer)
 
     # ------------------------------------------------------------ plans and their figures
 
@@ -370,9 +408,9 @@ class _PlanSearch:
                 self.untiled = plan
             self.front = self.front.with_point(plan)
 
-    def best(self) -> Plan:
-        """The best plan for the objective that has room; if none has, the one that exceeds the limits
-        least."""
+    def best(self, free: Assignment) -> Plan:
+        """The best plan for the objective that has room; if none has, the one that exceeds the limits least. free: the
+        untiled layers that would be chosen without a limit."""
         if not any(self.fits(plan) for plan in self.front):
 
             def least(assignment: Assignment) -> tuple[int, PlanPrice]:
@@ -380,7 +418,12 @@ class _PlanSearch:
                 figures = self.figures(assignment.chosen, assignment.first)
                 return ram, self.pricing.of(figures, tiled=bool(assignment.tiling.fusion_groups))
 
-            for assignment in sorted(self.beyond, key=least)[:_MOST_BEYOND]:
+            ordered = sorted(self.beyond, key=least)
+            # There may be no addresses as good as a bound promises: untiled layers are tried, too, those with the
+            # least bound and those that would be chosen without a limit, so that a limit makes nothing larger.
+            untiled = [each for each in ordered if not each.tiling.fusion_groups]
+            untiled += [] if self.objective.input_rows else [free]
+            for assignment in dict.fromkeys((*ordered[:_MOST_BEYOND], *untiled[:1], *untiled[-1:])):
                 self.settled(assignment)
         return select(self.front, self.objective.excess, self.price_of)
 

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.ir import Graph, Node, Tensor
-from tinyet.opset.tiles import Fill, TileMap
+from tinyet.opset.tiles import Fill, TileMap, in_pieces, row_axis
 
 
 @dataclass(frozen=True)
 class Tile:
     """A layer computes rows from `writes` on, of rows of its inputs: (number of the input, first of them); one that
-    reduces has no rows. needed: of its inputs, the first row that anybody reads again."""
+    reduces has no rows. needed: of its inputs, and of an output that nobody reads, the first row that is read, or
+    computed, again."""
 
     node: Node
     reads: tuple[tuple[int, int], ...]
@@ -56,8 +57,9 @@ Event = Tile | Padding | EdgePadding | InputRow
 class State:
     """A tensor's rows during the schedule; they are counted from the tensor's first, rows above it are negative.
 
-    top, end: the rows that are wanted at all. next: the first that is not there yet. whole: it is no window. lasting:
-    it is needed beyond the fusion group. fill: the value of its padding, or that it is the row at the edge.
+    axis: that is its rows. top, end: the rows that are wanted at all. next: the first that is not there yet. whole: it
+    is no window. lasting: it is needed beyond the fusion group. fill: the value of its padding, or that it is the row
+    at the edge.
     """
 
     tensor: Tensor
@@ -67,10 +69,11 @@ class State:
     whole: bool
     lasting: bool
     fill: Fill
+    axis: int
 
     @property
     def height(self) -> int:
-        return self.tensor.shape[1]
+        return self.tensor.shape[self.axis]
 
 
 class TileSchedule:
@@ -83,8 +86,9 @@ class TileSchedule:
         self.take = take
         self.events: list[Event] = []
         self.done = dict.fromkeys(nodes, 0)
-        self._counts = {node: rules[node].tiles(node) or 0 for node in nodes}
-        self.made = {node.outputs[0] for node in nodes}
+        self._reads = {n: [rules[n].first_read(n, i) for i in range(rules[n].tiles(n))] for n in nodes}
+        self._writes = {n: [rules[n].first_written(n, i) for i in range(rules[n].tiles(n))] for n in nodes}
+        self.made = {node.outputs[0]: node for node in nodes}
         self.reduced = {node.outputs[0] for node in nodes if rules[node].reduces}
         self.readers: dict[Tensor, list[tuple[Node, TileMap]]] = {}
         for node in nodes:
@@ -101,11 +105,11 @@ class TileSchedule:
         for node in self.nodes:
             rule = self.rules[node]
             whole = [t for i, t in enumerate(node.inputs) if t is not None and i not in rule.inputs]
-            if rule.tiles(node) is None or any(t in self.made or t in self.readers for t in whole):
+            if any(t in self.made or t in self.readers for t in whole):
                 return False
         if not self.reduced.isdisjoint(self.readers):
             return False
-        for tensor in dict.fromkeys((*self.readers, *(self.made - self.reduced))):
+        for tensor in dict.fromkeys((*self.readers, *(t for t in self.made if t not in self.reduced))):
             state = self._state(tensor)
             if state is None:
                 return False
@@ -130,28 +134,35 @@ class TileSchedule:
         return tensor is self.take
 
     def _state(self, tensor: Tensor) -> State | None:
-        """Before the first event; None where the surroundings differ for two readers, or cannot be there."""
-        top, end, fills = 0, tensor.shape[1], set[Fill]()
+        """Before the first event; None where the surroundings, or the rows' axes, differ for two readers, or cannot be
+        there."""
+        axes = {rule.read for _, rule in self.readers.get(tensor, ())}
+        axes |= {self.rules[node].axis for node in self.nodes if node.outputs[0] is tensor}
+        if len(axes) > 1:
+            return None
+        axis = axes.pop()
+        height = tensor.shape[axis]
+        top, end, fills = 0, height, set[Fill]()
         for node, rule in self.readers.get(tensor, ()):
-            last = (self.count(node) - 1) * rule.stride - rule.before + rule.window
-            if rule.before > 0 or last > tensor.shape[1]:
+            last = self._reads[node][-1] + rule.window
+            if rule.before > 0 or last > height:
                 fills.add(rule.fill)
             top, end = min(top, -rule.before), max(end, last)
         if len(fills) > 1 or None in fills:
             return None
         lasting = tensor in self.graph.outputs or not {*self.graph.consumers(tensor)} <= self.rules.keys()
         taken = self.is_taken(tensor)
-        if taken and lasting:
+        if taken and (lasting or axis != row_axis(tensor)):
             return None
         whole = lasting if tensor in self.made else not taken
-        there = whole and tensor not in self.made
-        return State(
-            tensor, top, end, tensor.shape[1] if there else top, whole, lasting, next(iter(fills), None)
-        )
+        if whole and in_pieces(tensor, axis):
+            return None
+        first = height if whole and tensor not in self.made else top
+        return State(tensor, top, end, first, whole, lasting, next(iter(fills), None), axis)
 
     def count(self, node: Node) -> int:
         """Tiles of a layer."""
-        return self._counts[node]
+        return len(self._reads[node])
 
     # ------------------------------------------------------------ actions
 
@@ -173,7 +184,7 @@ class TileSchedule:
     def _needs(self, node: Node) -> tuple[int, int]:
         """The rows of its inputs that a layer's next tile reads."""
         rule = self.rules[node]
-        start = self.done[node] * rule.stride - rule.before
+        start = self._reads[node][self.done[node]]
         return start, start + rule.window
 
     def _ready(self, node: Node) -> bool:
@@ -190,6 +201,7 @@ class TileSchedule:
         for state in inputs:
             if state.next < stop:
                 self._around(state, state.next, stop - state.next)
+        row = self._writes[node][self.done[node]]
         self.done[node] += 1
         if rule.reduces:
             self.events.append(
@@ -198,20 +210,26 @@ class TileSchedule:
             return
         output = self.states[node.outputs[0]]
         self._begin(output)
-        row = output.next
-        output.next += rule.out
-        self.events.append(Tile(node, tuple((i, start) for i in rule.inputs), row, self._all_needed(inputs)))
+        output.next = row + rule.out
+        unread = [output] if output.tensor not in self.readers else []
+        needed = self._all_needed((*unread, *inputs))
+        self.events.append(Tile(node, tuple((i, start) for i in rule.inputs), row, needed))
         self._begun(output, row)
 
     def _all_needed(self, states: Iterable[State]) -> tuple[tuple[Tensor, int], ...]:
         return tuple((state.tensor, self._needed(state.tensor)) for state in states)
 
     def _needed(self, tensor: Tensor) -> int:
-        """The first row that anybody reads again, also to copy it."""
-        state, readers = self.states[tensor], [node for node, _ in self.readers[tensor]]
+        """The first row that is read again, also to copy it, or computed again."""
+        state, readers = self.states[tensor], [node for node, _ in self.readers.get(tensor, ())]
         first = min(
-            self._needs(node)[0] if self.done[node] < self.count(node) else state.end for node in readers
+            (self._needs(node)[0] if self.done[node] < self.count(node) else state.end for node in readers),
+            default=state.end,
         )
+        maker = self.made.get(tensor)
+        if maker is not None and self.done[maker] < self.count(maker):
+            # The last tile may begin before the rows that are there.
+            first = min(first, self._writes[maker][-1])
         return min(first, state.height - 1) if state.fill == "edge" and state.next < state.end else first
 
     def _begin(self, state: State) -> None:

@@ -9,7 +9,7 @@ from tinyet.errors import UsageError, bullet_list
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory.tile_records import TiledInput
 from tinyet.ops import op_of, tile_map
-from tinyet.opset.tiles import TileMap, has_rows
+from tinyet.opset.tiles import TileMap, has_rows, rows_of
 
 GIVE_WHOLE = "leave input_rows (--input-rows) away: the model takes its input as a whole then"
 _CHANNELS_LAST = (
@@ -65,5 +65,5 @@ def tiled_input(graph: Graph, rules: Mapping[Node, TileMap]) -> TiledInput:
 
 def _pads(node: Node, rule: TileMap, image: Tensor) -> bool:
     """Whether tiles need rows above or below the image."""
-    tiles = rule.tiles(node) or 0
-    return rule.before > 0 or (tiles - 1) * rule.stride + rule.window - rule.before > image.shape[1]
+    last = rule.first_read(node, rule.tiles(node) - 1) + rule.window
+    return rule.before > 0 or last > rows_of(image)

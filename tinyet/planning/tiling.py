@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan
 from tinyet.memory.fusion import FusionGroup
 from tinyet.memory.tile_records import TiledInput
-from tinyet.ops import op_of, tile_map
+from tinyet.ops import op_of
 from tinyet.ops.state_write import StateWrite
 from tinyet.opset import TileMap, tile_node
 from tinyet.planning.candidates import Candidate, Candidates, Chosen
@@ -53,17 +53,17 @@ class TileCandidates:
 
 
 def tile_candidates_of(
-    nodes: Sequence[Node], offer: Callable[[Graph], Candidates]
+    nodes: Sequence[Node], found_rules: Mapping[Node, TileMap], offer: Callable[[Graph], Candidates]
 ) -> dict[Node, TileCandidates]:
     """The candidates of each node that can be tiled; a tile is one row, or the fewest possible.
 
-    offer: the candidates of each node of a graph; none for a node that no kernel computes.
+    found_rules: of the nodes that have one. offer: the candidates of each node of a graph; none for a node that no
+    kernel computes.
     """
     rules = {
         node: rule
         for node in nodes
-        if isinstance(rule := tile_map(node), TileMap)
-        and rule.tiles(node)
+        if (rule := found_rules.get(node)) is not None
         # A state is written in its place, at once: runs that are given up leave it as it was.
         and not isinstance(node.attrs, StateWrite)
     }
@@ -73,7 +73,7 @@ def tile_candidates_of(
     offered = offer(Graph("tiles", tuple(dict.fromkeys(inputs)), outputs, tuple(made.values())))
     found = {}
     for node, rule in rules.items():
-        times = rule.tiles(node) or 0
+        times = rule.tiles(node)
         candidates = tuple(_repeated(c, times) for c in offered.get(made[node], ()) if not c.call.init)
         if candidates and all(c.call.state_bytes == 0 for c in candidates):
             found[node] = TileCandidates(rule, candidates)
@@ -82,20 +82,30 @@ def tile_candidates_of(
 
 def whole_first(graph: Graph, tiles: Mapping[Node, TileCandidates]) -> Graph | None:
     """The graph in an order in which all that layers read as a whole beside their rows, keys and values of an
-    attention, say, is computed as early as can be; None where it is in such an order."""
-    early = set[Node]()
-    queue = [
-        maker
-        for node, found in tiles.items()
-        for index, tensor in enumerate(node.inputs)
-        if index not in found.rule.inputs and tensor and (maker := graph.producer(tensor)) is not None
-    ]
-    while queue:
-        node = queue.pop()
-        if node not in early:
-            early.add(node)
-            queue += [maker for t in node.inputs if t and (maker := graph.producer(t)) is not None]
-    order = tuple(sorted(graph.nodes, key=lambda node: node not in early))
+    attention, say, comes directly before, and what they read by rows behind that; None where it is in such an order.
+    """
+    levels: dict[Node, int] = {}  # how many times something was read as a whole beside rows
+
+    def apart(node: Node, tensor: Tensor) -> bool:
+        found = tiles.get(node)
+        return found is not None and all(node.inputs[index] is not tensor for index in found.rule.inputs)
+
+    def before(node: Node) -> Iterator[tuple[Node, bool]]:
+        for tensor in node.inputs:
+            if tensor is not None and (maker := graph.producer(tensor)) is not None:
+                yield maker, apart(node, tensor)
+
+    for node in graph.nodes:
+        levels[node] = max((levels[maker] + whole for maker, whole in before(node)), default=0)
+    for node in reversed(graph.nodes):
+        readers = ((reader, t) for t in node.outputs for reader in graph.consumers(t))
+        levels[node] = min((levels[reader] - apart(reader, t) for reader, t in readers), default=levels[node])
+    for node in graph.nodes:
+        # A part of a value is taken out at once, so that the value is not kept for it.
+        makers = [maker for maker, _ in before(node)]
+        if makers and op_of(node).same_scale and node.outputs[0].type.bytes < node.input(0).type.bytes:
+            levels[node] = max(levels[maker] for maker in makers)
+    order = tuple(sorted(graph.nodes, key=lambda node: levels[node]))
     return graph.replace(nodes=order) if order != graph.nodes else None
 
 
@@ -174,7 +184,7 @@ class TilingSearch:
     def _most(self, found: Sequence[_Segment]) -> int:
         inside = {node for s in found for node in s.fusion_group.nodes}
         outside = (n for node, n in zip(self.calls, self.alive, strict=True) if node not in inside)
-        return max([*(s.bytes for s in found), *outside])
+        return max([*(s.bytes for s in found), *outside], default=0)
 
     def fusion_groups(self, limit: int) -> list[FusionGroup] | None:
         """The cheapest with no more than `limit` bytes alive; None where there are none."""

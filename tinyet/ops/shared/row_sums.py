@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over height and width, a tile of rows at a time: how Mean, Sum and average pooling of a whole image are
+"""Sums over an image or a sequence, a tile of rows at a time: how Mean, Sum and average pooling of a whole image are
 computed where the layers before them are computed by rows (`TileMap.reduces`). No program holds it.
 
 Its sums are exact, so that the last tile rounds what the whole operator would.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -32,12 +33,13 @@ from tinyet.opset import (
     has_rows,
     library_call,
     library_kernels,
+    rows_of,
 )
 
 
 @dataclass(frozen=True)
 class RowSums(Attrs):
-    """input: x (1, H, W, C), int8 or int16; output: of the same type, a value for each channel.
+    """input: x (1, …, C), int8 or int16; output: of the same type, a value for each channel.
 
     tiles: how many there are. finish: how the sum of each channel is rounded when the last is done. bias: what is
     added to it before.
@@ -49,12 +51,13 @@ class RowSums(Attrs):
     finish: Multiplier | Division
 
 
-def rule(node: Node, bias: int, finish: Multiplier | Division) -> TileMap | None:
-    """Of an operator that makes a number of each channel's sum over a whole image; None where it is of one row."""
+def rule(node: Node, rows: int, bias: int, finish: Multiplier | Division) -> TileMap | None:
+    """Of an operator that makes a number of each channel's sum over a whole image, so many rows at a time; None where
+    it is of one row."""
     x = node.input(0)
-    if not has_rows(x) or len(x.shape) != 4 or x.dtype not in INTEGERS:
+    if not has_rows(x) or x.dtype not in INTEGERS:
         return None
-    return TileMap((0,), RowSums(x.shape[1], bias, finish), out=0)
+    return TileMap((0,), RowSums(rows_of(x) // rows, bias, finish), window=rows, stride=rows, out=0)
 
 
 def attrs_of(node: Node) -> RowSums:
@@ -79,8 +82,8 @@ def scratch_bytes(channels: int) -> int:
 
 
 def shape_struct(node: Node) -> Struct:
-    _, rows, columns, channels = node.input(0).shape
-    fields_ = {"tiles": attrs_of(node).tiles, "pixels": rows * columns, "channels": channels}
+    *pixels, channels = node.input(0).shape
+    fields_ = {"tiles": attrs_of(node).tiles, "pixels": prod(pixels), "channels": channels}
     return Struct("tinyet_tiled_sum_shape", fields_)
 
 
@@ -112,15 +115,15 @@ def _lower_averages(node: Node, _target: Target) -> Call:
 
 def _call(name: str, node: Node, params: Struct, constants: Sequence[Constant] = ()) -> Call:
     x = node.input(0)
-    size = scratch_bytes(x.shape[3])
+    size = scratch_bytes(x.shape[-1])
     return library_call(f"{name}_{x.dtype.suffix}", node, [0], params, constants, size)
 
 
 def _work(node: Node) -> Mapping[str, int]:
     """Four channels at a time, or one; of the outputs, which the last tile rounds, each tile's share."""
-    _, rows, columns, channels = node.input(0).shape
+    *image, channels = node.input(0).shape
     quads, single = divmod(channels, 4)
-    pixels = rows * columns
+    pixels = prod(image)
     return {
         "call": 1,
         "quads": quads,
@@ -144,7 +147,7 @@ KERNELS: tuple[Kernel, ...] = (
 
 OP = Op(
     attrs=RowSums,
-    summary="sums over height and width, a tile of rows at a time",
+    summary="sums over an image or a sequence, a tile of rows at a time",
     infer=_infer,
     reference=_reference,
     kernels=KERNELS,

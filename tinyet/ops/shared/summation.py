@@ -101,15 +101,17 @@ def reference_of(multiplier: Callable[[Node], Multiplier], divisor: Callable[[No
 
 
 def reduce_tiles(multiplier: Callable[[Node], Multiplier]) -> ReduceTiles:
-    """Of a sum over height and width of an image."""
+    """Of a sum over height and width of an image, or over all positions of a sequence."""
 
-    def tiles(node: Node) -> TileMap | None:
-        x = node.input(0)
-        if len(x.shape) != 4 or set(reduction.attrs_of(node).axes) != {1, 2} or x.dtype is DType.FLOAT32:
+    def tiles(node: Node, rows: int) -> TileMap | None:
+        x, axes = node.input(0), reduction.attrs_of(node).axes
+        last = len(x.shape) - 1
+        summed = all(axis in axes for axis in range(last) if x.shape[axis] > 1)
+        if not summed or last in axes or x.dtype is DType.FLOAT32:
             return None
         if factors.rounds_half_even(node):
             return None
-        return row_sums.rule(node, -x.type.zero_point * reduction.count(node), multiplier(node))
+        return row_sums.rule(node, rows, -x.type.zero_point * reduction.count(node), multiplier(node))
 
     return tiles
 
