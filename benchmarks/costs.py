@@ -21,17 +21,26 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import kernels as layers
 from benchmarks.cost_grids import DRAWN, of_type
+from benchmarks.cost_rates import (
+    LEAST_CASES,
+    Sample,
+    coefficients_of,
+    entry_of,
+    exactly,
+    fit_said,
+    joined,
+    some_of,
+    store,
+)
 from tinyet import assets, ops
 from tinyet.boards import Board, load_board
 from tinyet.delegates import DELEGATES, PORTABLE, Delegate
@@ -50,7 +59,7 @@ from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.opset import Definition, Kernel, complaints, cost
-from tinyet.opset.cost import MEASURED, Features
+from tinyet.opset.cost import MEASURED
 from tinyet.program import Program
 from tinyet.project import generate
 
@@ -60,15 +69,14 @@ MOST_MACS = 300_000
 CASES = FIT_CASES = 56
 KIND_CASES = 420
 """Cases that rates are fitted to; more where calls are of several kinds."""
-LEAST_CASES = 8
+AT_ONCE = 60
+"""Cases of one firmware: planning the memory of many takes long."""
 DRAWS = 12000
 LIMIT = 0.03
 
 ROOMY = {"cortex-m0": "mps2_an385"}
 """Boards with the memory that a grid takes, for cores whose own have too little: of a core that executes the same
 instructions."""
-
-Floats = npt.NDArray[np.float64]
 
 # ---------------------------------------------------------------- the grids
 
@@ -206,17 +214,6 @@ def grid(attrs: type[Attrs], kernel: Kernel, board: Board, seed: int, cases: int
 # ---------------------------------------------------------------- measuring
 
 
-@dataclass(frozen=True)
-class Sample:
-    """instructions, and code in bytes: of each node. functions: all of the firmware, and their bytes. own: names in the
-    generated model that are no functions of a library."""
-
-    instructions: Sequence[int]
-    code: Sequence[float]
-    functions: Mapping[str, int]
-    own: Sequence[str]
-
-
 DEFINED = re.compile(
     r"^(?:TINYET_DSP_FUNCTION void|TINYET_FUNCTION void|static tinyet_status) (\w+)\(", re.MULTILINE
 )
@@ -232,7 +229,8 @@ def sampled(
     place = None if keep is None else keep / f"{cost.core_of(board.target)}-{kernel.symbol}-{digest}.json"
     if place is not None and place.is_file():
         return Sample(**json.loads(place.read_text(encoding="utf-8")))
-    found = sample(kernel, home, attrs, nodes, board)
+    some = [nodes[i : i + AT_ONCE] for i in range(0, len(nodes), AT_ONCE)]
+    found = joined([sample(kernel, home, attrs, each, board) for each in some])
     if place is not None:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(json.dumps(dataclasses.asdict(found)), encoding="utf-8")
@@ -252,9 +250,13 @@ def sample(kernel: Kernel, home: Delegate, attrs: type[Attrs], nodes: Sequence[N
     only = dataclasses.replace(home, kernels={attrs: (kernel,)})
     graph = layers.side_by_side(nodes)
     rng = np.random.default_rng(7)
-    measured = layers.run(graph, [values(t, rng) for t in graph.inputs], board, [only])
+    measured = layers.run(graph, [values(t, rng) for t in graph.inputs], board, [only], with_time=True)
     place = {node: i for i, node in enumerate(graph.nodes)}
     counts, own = [0] * len(nodes), [0.0] * len(nodes)
+    none = dict.fromkeys(measured.time[0].cycles, 0) if measured.time else {}
+    time: list[Mapping[str, Any]] = [{"cycles": none}] * len(nodes) if measured.time else []
+    for step, found in zip(measured.deployment.steps, measured.time, strict=bool(measured.time)):
+        time[place[step.node]] = dataclasses.asdict(found)
     sizes, text = own_code(measured.deployment, graph, board)
     functions = wrappers(measured.deployment, sizes, text)
     for step, count in zip(measured.deployment.steps, measured.counts, strict=True):
@@ -264,7 +266,7 @@ def sample(kernel: Kernel, home: Delegate, attrs: type[Attrs], nodes: Sequence[N
             size += -(-functions[step.call.symbol] // 4) * 4
         own[place[step.node]] = size
     words = set(re.findall(r"\b\w+\b", text)) - set(re.findall(r"\b((?:tinyet|arm)_\w+)\(", text))
-    return Sample(counts, own, measured.code, sorted(words))
+    return Sample(counts, own, measured.code, sorted(words), time)
 
 
 def own_code(deployment: Deployment, graph: Graph, board: Board) -> tuple[dict[str, int], str]:
@@ -306,66 +308,6 @@ def library_functions(found: Sample, base: Mapping[str, int]) -> dict[str, int]:
     return {name: -(-size // 4) * 4 for name, size in sorted(extra.items()) if not name.startswith("layers_")}
 
 
-# ---------------------------------------------------------------- fitting
-
-
-def nonnegative(matrix: Floats, wanted: Floats) -> Floats:
-    """The non-negative x of the least squares of matrix @ x - wanted (Lawson and Hanson)."""
-    n = matrix.shape[1]
-    x, used = np.zeros(n), np.zeros(n, np.bool_)
-    for _ in range(6 * n):
-        gradient = matrix.T @ (wanted - matrix @ x)
-        gradient[used] = 0
-        best = int(np.argmax(gradient))
-        if gradient[best] < 1e-9:
-            break
-        used[best] = True
-        while True:
-            step = np.zeros(n)
-            step[used] = np.linalg.lstsq(matrix[:, used], wanted, rcond=None)[0]
-            if not np.any(step[used] <= 0):
-                x = step
-                break
-            falling = used & (step <= 0)
-            share = float(np.min(x[falling] / np.maximum(x[falling] - step[falling], 1e-12)))
-            x = x + share * (step - x)
-            used &= x > 1e-12
-            x[~used] = 0
-    return x
-
-
-def fitted(nodes: Sequence[Node], terms: Features, wanted: Sequence[float]) -> dict[str, float]:
-    """Rates of the parts, for the least sum of squares of relative errors."""
-    counted = [terms(node) for node in nodes]
-    names = sorted({name for parts in counted for name, count in parts.items() if count})
-    matrix = np.array([[parts.get(name, 0) for name in names] for parts in counted], np.float64)
-    target = np.array(wanted, np.float64)
-    scaled = matrix / target[:, None]
-    norm = np.linalg.norm(scaled, axis=0)
-    x = nonnegative(scaled / norm, np.ones(len(target))) / norm
-    return {name: float(f"{value:.5g}") for name, value in zip(names, x, strict=True) if value > 1e-9}
-
-
-def coefficients_of(
-    cost_model: cost.CostModel, nodes: Sequence[Node], found: Sample, shared: Mapping[str, int]
-) -> cost.Coefficients:
-    """Of all nodes, and of those of each kind of which there are enough."""
-
-    def both(which: Sequence[int]) -> dict[str, dict[str, float]]:
-        some = [nodes[i] for i in which]
-        return {
-            "instructions": fitted(some, cost_model.work, [found.instructions[i] for i in which]),
-            "code": fitted(some, cost_model.code, [found.code[i] for i in which]),
-        }
-
-    kinds: dict[str, list[int]] = {}
-    for i, node in enumerate(nodes):
-        if cost_model.kind is not None:
-            kinds.setdefault(cost_model.kind(node), []).append(i)
-    own = {kind: both(which) for kind, which in sorted(kinds.items()) if len(which) >= LEAST_CASES}
-    return cost.Coefficients(**both(range(len(nodes))), shared=shared, kinds=own)
-
-
 def kernels_of(board: Board, wanted: Sequence[str]) -> Iterator[tuple[Delegate, type[Attrs], Kernel]]:
     """Each kernel once, for the first operator of which a node can be drawn that it takes."""
     seen: set[str] = set()
@@ -391,12 +333,7 @@ def with_memory(board: Board) -> Board:
 def computed(nodes: Sequence[Node], found: Sample) -> tuple[list[Node], Sample]:
     """Without the nodes that need no call, because memory planning finds their output in the input's place."""
     there = [i for i, count in enumerate(found.instructions) if count]
-    kept = dataclasses.replace(
-        found,
-        instructions=[found.instructions[i] for i in there],
-        code=[found.code[i] for i in there],
-    )
-    return [nodes[i] for i in there], kept
+    return [nodes[i] for i in there], some_of(found, there)
 
 
 def one_layer() -> Graph:
@@ -421,10 +358,6 @@ def base_bytes(board: Board) -> int:
         return size.flash - size.sample - project.deployment.decision.kernels.figures.flash
 
 
-def store(path: Path, table: Mapping[str, object]) -> None:
-    path.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
-
-
 def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
     core = cost.core_of(board.target)
     path = MEASURED / f"{core}.json"
@@ -440,25 +373,21 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
         if len(nodes) < LEAST_CASES:
             print(f"{kernel.symbol}: {len(nodes)} cases only, left out")
             continue
-        coefficients = coefficients_of(kernel.cost_model, nodes, found, library_functions(found, base))
-        entry = dataclasses.asdict(coefficients)
-        if not coefficients.kinds:
-            del entry["kinds"]
-        said = [coefficients.of(kernel.cost_model, node) for node in nodes]
-        errors = [abs(s[0] / i - 1) for s, i in zip(said, found.instructions, strict=True)]
-        sizes = [abs(s[1] / i - 1) for s, i in zip(said, found.code, strict=True)]
-        print(
-            f"{kernel.symbol:36} {len(nodes):3} cases, error {max(errors):6.1%} at most, "
-            f"{np.mean(errors):6.2%} on average; code {max(sizes):6.1%}, {np.mean(sizes):6.2%}",
-            flush=True,
-        )
+        printed = {name for node in nodes for name in exactly(kernel.cost_model, node).functions}
+        shared = library_functions(found, base)
+        shared = {name: size for name, size in shared.items() if name not in printed}
+        coefficients = coefficients_of(kernel.cost_model, nodes, found, shared)
         # Read late: others may write what they have measured of the same core.
         table: dict[str, Any] = {"base": 0, "kernels": {}}
         if path.is_file():
             table = json.loads(path.read_text(encoding="utf-8"))
-        kernels = dict(sorted({**table["kernels"], kernel.symbol: entry}.items()))
-        table |= {"board": board.name, "toolchain": f"{version}, -O2", "kernels": kernels}
-        store(path, table)
+        table["kernels"][kernel.symbol] = entry_of(coefficients)
+        table |= {"board": board.name, "core": core, "toolchain": f"{version}, -O2"}
+        store(path, table | {"line_bytes": layers.SHAPE.line_bytes})
+        print(
+            f"{kernel.symbol:36} {len(nodes):3} cases, "
+            + fit_said(kernel.cost_model, coefficients, nodes, found)
+        )
 
 
 def write_base(board: Board) -> None:

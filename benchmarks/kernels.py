@@ -18,8 +18,8 @@ import math
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +28,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import record
 from tinyet import ops
-from tinyet.boards import Board, load_board
+from tinyet.boards import Board, Flash, load_board
 from tinyet.build.gcc import build_firmware
 from tinyet.build.size import measure
+from tinyet.cycles.code import read_code
+from tinyet.cycles.estimate import Estimator
+from tinyet.cycles.inference import cycle_model
+from tinyet.cycles.profile import Profiler
 from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
@@ -52,7 +56,9 @@ from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.resize import Resize
 from tinyet.ops.softmax import Softmax
+from tinyet.opset import cost
 from tinyet.planning.objective import OPTIMIZE, Objective, Optimize, check_optimize
+from tinyet.timing.cores import CORES
 
 RELU = (0.0, math.inf)
 NONE = (-math.inf, math.inf)
@@ -231,13 +237,54 @@ def side_by_side(nodes: Sequence[Node]) -> Graph:
     )
 
 
+SHAPE = Flash(wait_states=1, line_bytes=16, code_lines=64, data_lines=8, prefetch=True)
+"""The buffers of a flash whose lines are counted: those of the boards that say how theirs waits."""
+
+
+@dataclass(frozen=True)
+class Time:
+    """cycles: estimated, without waits, on each core that executes the same code. bytes: of executed code. next_lines,
+    jumped_lines: of the flash, read for code, right behind the line before and elsewhere; data_lines: read for data."""
+
+    cycles: Mapping[str, int]
+    bytes: int
+    jumped_lines: int
+    next_lines: int
+    data_lines: int
+
+
+def timed(board: Board, elf: Path, raw: Sequence[bytes], folder: Path) -> tuple[Time, ...]:
+    """Of each layer of a firmware, estimated in an emulator."""
+    model, code = cycle_model(board, folder), read_code(elf)
+    others = [replace(board.target, cpu=cpu) for cpu in CORES]
+    cores = {cost.cycles_of(t) for t in others if cost.core_of(t) == cost.core_of(board.target)}
+    with Profiler(model.machine, elf, code, model.plugin, folder, SHAPE, timeout=600) as profiler:
+        run = profiler.run(raw)
+    works = {
+        core: Estimator(CORES[core], code, None).mean(profiler.empty, [run])[0] for core in sorted(cores)
+    }
+    return tuple(
+        Time(
+            {core: of_core[i].cycles for core, of_core in works.items()},
+            sum(b.count * sum(i.size for i in code.block(b.start, b.instructions)) for b in layer.blocks),
+            layer.code_reads - layer.next_reads,
+            layer.next_reads,
+            layer.data_reads,
+        )
+        for i, layer in enumerate(run.layers)
+    )
+
+
 @dataclass(frozen=True)
 class Measured:
+    """time: cycles and flash lines of each step, of a core with a model and where they are asked for."""
+
     deployment: Deployment
     counts: tuple[int, ...]
     stack: int
     code: dict[str, int]
     flash: int
+    time: tuple[Time, ...] = ()
 
 
 def run(
@@ -248,9 +295,10 @@ def run(
     objective: Objective | None = None,
     *,
     with_stack: bool = False,
+    with_time: bool = False,
 ) -> Measured:
     """Instructions of each layer; raises AssertionError when an output is not the reference's. with_stack: run once
-    more for the bytes of stack, which are 0 without."""
+    more for the bytes of stack, which are 0 without; with_time: once more for the time."""
     deployment = deploy(graph, board.target, delegates, objective=objective)
     files = model_files(deployment, graph.name, ["layers"])
     raw = [a.tobytes() for a in arrays]
@@ -276,6 +324,7 @@ def run(
         with open_device(board, elf, "qemu") as device:
             result = device.run(raw)
             stack = device.run(raw, uninterrupted=True).stack_bytes if with_stack else 0
+        time = timed(board, elf, raw, folder) if with_time and board.cpu in CORES else ()
     values = dict(zip(graph.inputs, arrays, strict=True))
     answers = dict(zip(graph.outputs, result.outputs, strict=True))
     for node in graph.nodes:
@@ -284,7 +333,7 @@ def run(
         )
         for tensor, array in zip(node.outputs, want, strict=True):
             assert array.tobytes() == answers[tensor], f"{tensor.name} differs from the reference"
-    return Measured(deployment, result.layer_counts, stack, code, size.flash)
+    return Measured(deployment, result.layer_counts, stack, code, size.flash, time)
 
 
 def pinned(graph: Graph, board: Board, symbols: Sequence[str]) -> dict[str, str]:
@@ -324,7 +373,7 @@ def report(name: str, board: Board, optimize: Optimize, symbols: Sequence[str]) 
         times = step.macs or max(node.input(0).type.count, node.output.type.count)
         before = theirs[node]
         total = [total[0] + before, total[1] + count]
-        cost = ours.deployment.decision.chosen[node].cost
+        stated = ours.deployment.decision.chosen[node].cost
         rows.append(
             {
                 "op": node.op,
@@ -336,11 +385,11 @@ def report(name: str, board: Board, optimize: Optimize, symbols: Sequence[str]) 
                 "instructions": count,
                 "portable": before,
                 "scratch_bytes": step.call.scratch_bytes,
-                "constant_bytes": None if cost is None else cost.constants,
-                "code_bytes": None if cost is None else cost.code,
+                "constant_bytes": None if stated is None else stated.constants,
+                "code_bytes": None if stated is None else stated.code,
             }
         )
-        flash = f"{cost.constants + cost.code:6}" if cost is not None else " " * 6
+        flash = f"{stated.constants + stated.code:6}" if stated is not None else " " * 6
         print(
             f"{node.op + ' ' + kernel + ' ' + sizes:36} {step.call.kernel.removeprefix('tinyet_'):32} "
             f"{before:8} {count:8} {before / count:6.2f} {before / times:7.3f} {count / times:7.3f} "

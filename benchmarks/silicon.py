@@ -34,13 +34,13 @@ from benchmarks import record
 from benchmarks.programs import program_of
 from benchmarks.tflite import drawn
 from tinyet.boards import load_board
-from tinyet.cycles.cores import CORES
 from tinyet.cycles.inference import cycle_model
 from tinyet.delegates import CMSIS_NN, DEFAULT, Delegate
 from tinyet.device.device import open_device
 from tinyet.ir import Array
 from tinyet.planning.objective import Optimize
 from tinyet.program import Program
+from tinyet.timing.cores import CORES
 from tinyet.validation import sample_bytes, validate
 
 SECONDS = 600.0

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from tinyet.boards import Board, load_board
 from tinyet.boards.cpus import Target
@@ -31,8 +32,9 @@ from tinyet.emit.model import symbols_of
 from tinyet.errors.arguments import instance_given
 from tinyet.ir import Node, Tensor, place_of
 from tinyet.memory import MemoryPlan
-from tinyet.opset.cost import constant_bytes
+from tinyet.opset.cost import constant_bytes, counts_cycles
 from tinyet.planning.decision import Decision
+from tinyet.planning.pareto import Figures
 from tinyet.program import Program
 from tinyet.project import Project
 from tinyet.stack.use import StackUse
@@ -43,12 +45,14 @@ MOST_POINTS = 16
 
 @dataclass(frozen=True)
 class CandidateAnalysis:
-    """A kernel that could compute a layer, and what it says that costs: instructions of a call, bytes of flash
-    (constants, code of its own, shared code that may be there already), scratch in the arena. None: it does not say."""
+    """A kernel that could compute a layer, and what it says that costs: instructions and estimated cycles of a call,
+    bytes of flash (constants, code of its own, shared code that may be there already), scratch in the arena. None: it
+    does not say."""
 
     kernel: str
     delegate: str
     instructions: int | None
+    cycles: int | None
     constant_bytes: int
     code_bytes: int | None
     shared_bytes: int | None
@@ -62,10 +66,11 @@ class CandidateAnalysis:
 
 @dataclass(frozen=True)
 class KernelFrontPoint:
-    """A choice that no other beats: instructions of an inference and bytes of flash, as far as layers state them.
-    chosen: this is what was taken."""
+    """A choice that no other beats: instructions and estimated cycles of an inference, and bytes of flash, as far as
+    layers state them. cycles: None where instructions stand for time. chosen: this is what was taken."""
 
     instructions: int
+    cycles: int | None
     flash_bytes: int
     chosen: bool
 
@@ -73,10 +78,11 @@ class KernelFrontPoint:
 @dataclass(frozen=True)
 class PlanAnalysis:
     """Kernels and memory as they would be together, which no other plan that was made beats in everything: instructions
-    of an inference and bytes of flash, as far as they are stated, bytes of the arena and of state. chosen: this is
-    what was taken."""
+    and estimated cycles of an inference and bytes of flash, as far as they are stated, bytes of the arena and of state.
+    cycles: None where instructions stand for time. chosen: this is what was taken."""
 
     instructions: int
+    cycles: int | None
     flash_bytes: int
     ram_bytes: int
     chosen: bool
@@ -101,12 +107,13 @@ class FunctionAnalysis:
 @dataclass(frozen=True)
 class KernelAnalysis:
     """All layers that one kernel computes. code_bytes: of functions and calls, each function with the first kernel that
-    needs it; None where that is not stated. constant_bytes, instructions: the sums of its layers'."""
+    needs it; None where that is not stated. constant_bytes, instructions, cycles: the sums of its layers'."""
 
     kernel: str
     delegate: str
     layers: tuple[int, ...]
     instructions: int | None
+    cycles: int | None
     code_bytes: int | None
     constant_bytes: int
 
@@ -120,8 +127,8 @@ class LayerAnalysis:
     how often its call is made in an inference; form: how
     that lies in the arena, empty for row-major; over: the inputs that it lies partly over, written row by row while
     they are read; line: `file:line`, source: the line's text behind it, both empty where they are not known.
-    instructions: stated for its kernel, or None. candidates: all kernels that could compute it, in the order of asking,
-    that one among them."""
+    instructions, cycles: stated for its kernel, the cycles as estimated for the board, or None.
+    candidates: all kernels that could compute it, in the order of asking, that one among them."""
 
     index: int
     name: str
@@ -143,6 +150,7 @@ class LayerAnalysis:
     line: str
     source: str
     instructions: int | None
+    cycles: int | None
     candidates: tuple[CandidateAnalysis, ...]
     runs: int
 
@@ -165,6 +173,9 @@ class Analysis:
         flash, but for its demonstration sample, None where it is not built. functions, kernels: in the order of the
         layers.
     flash: of the whole firmware as it is known before a build; planned_stack: what is counted of the stack.
+    time: what plans are compared by, "cycles", as estimated for the board, or "instructions" on a core without a
+        model of its cycles; cycles: of an inference, as far as they are stated, None without a model; milliseconds: at
+        the board's clock.
     ram_bytes: static data of the built application, and stack: what it takes of it at most; None where it is not built.
     kernel_front: of the choice of kernels, from the smallest to the fastest, at most MOST_POINTS of them;
         kernel_front_gap: bytes by which it may miss better ones. plans: what was made of such choices before one was
@@ -195,6 +206,9 @@ class Analysis:
     kernels: tuple[KernelAnalysis, ...]
     notes: tuple[str, ...]
     optimize: str
+    time: Literal["cycles", "instructions"]
+    cycles: int | None
+    milliseconds: float | None
     kernel_front: tuple[KernelFrontPoint, ...]
     kernel_front_gap: int
     plans: tuple[PlanAnalysis, ...]
@@ -248,6 +262,9 @@ class Analysis:
             "kernels": [{**vars(one), "layers": list(one.layers)} for one in self.kernels],
             "notes": list(self.notes),
             "optimize": self.optimize,
+            "time": self.time,
+            "cycles": self.cycles,
+            "milliseconds": self.milliseconds,
             "kernel_front": [vars(point) for point in self.kernel_front],
             "kernel_front_gap": self.kernel_front_gap,
             "plans": [vars(plan) for plan in self.plans],
@@ -314,23 +331,31 @@ def analyze(
     return analyze_deployment(program, deployment, target, limits, size, used)
 
 
-def kernel_front_of(decision: Decision) -> tuple[KernelFrontPoint, ...]:
-    """Points at even steps of instructions, the ends and the chosen one among them."""
+def kernel_front_of(decision: Decision, target: Target) -> tuple[KernelFrontPoint, ...]:
+    """Points at even steps of time, the ends and the chosen one among them."""
     points = decision.kernel_front.points
     shown = {0, len(points) - 1, points.index(decision.kernels)}
     if len(points) > MOST_POINTS:
-        most, least = (math.log(max(points[i].figures.instructions, 1)) for i in (0, -1))
+        most, least = (math.log(max(points[i].figures.time, 1)) for i in (0, -1))
         steps = [most + (least - most) * step / (MOST_POINTS - 2) for step in range(1, MOST_POINTS - 2)]
-        logs = [math.log(max(p.figures.instructions, 1)) for p in points]
+        logs = [math.log(max(p.figures.time, 1)) for p in points]
         shown |= {min(range(len(points)), key=lambda i: (abs(logs[i] - step), i)) for step in steps}
     else:
         shown |= set(range(len(points)))
     return tuple(
         KernelFrontPoint(
-            points[i].figures.instructions, points[i].figures.flash, points[i] == decision.kernels
+            points[i].figures.instructions,
+            cycles_said(points[i].figures, target),
+            points[i].figures.flash,
+            points[i] == decision.kernels,
         )
         for i in sorted(shown)
     )
+
+
+def cycles_said(figures: Figures, target: Target) -> int | None:
+    """Estimated cycles of a plan; None on a core without a model of them."""
+    return figures.time if counts_cycles(target) else None
 
 
 def candidate_analyses(decision: Decision, node: Node, target: Target) -> tuple[CandidateAnalysis, ...]:
@@ -339,6 +364,7 @@ def candidate_analyses(decision: Decision, node: Node, target: Target) -> tuple[
             kernel=candidate.choice.kernel.symbol,
             delegate=candidate.choice.delegate.name,
             instructions=None if candidate.cost is None else candidate.cost.instructions,
+            cycles=None if candidate.cost is None else candidate.cost.cycles,
             constant_bytes=constant_bytes(candidate.call, target),
             code_bytes=None if candidate.cost is None else candidate.cost.code,
             shared_bytes=None if candidate.cost is None else sum(candidate.cost.shared.values()),
@@ -377,6 +403,7 @@ def kernels_of(
                 delegate=delegate,
                 layers=tuple(s.index for s in steps),
                 instructions=_sum([layer.instructions for layer in own]),
+                cycles=_sum([layer.cycles for layer in own]),
                 code_bytes=_sum(code),
                 constant_bytes=sum(layer.constant_bytes for layer in own),
             )
@@ -435,12 +462,14 @@ def analyze_deployment(
             line=s.line,
             source=s.source,
             instructions=None if (cost := costs[s.node]) is None else cost.instructions,
+            cycles=None if cost is None else cost.cycles,
             candidates=candidate_analyses(decision, s.node, deployment.target),
             runs=s.runs,
         )
         for s in deployment.steps
     )
     kernels = kernels_of(deployment, functions, layers)
+    cycles = cycles_said(decision.figures, deployment.target)
     return Analysis(
         name=program.name,
         board=board.name,
@@ -477,10 +506,19 @@ def analyze_deployment(
         kernels=kernels,
         notes=tuple(str(n) for n in program.notes),
         optimize=decision.objective.optimize,
-        kernel_front=kernel_front_of(decision),
+        time="instructions" if cycles is None else "cycles",
+        cycles=cycles,
+        milliseconds=None if cycles is None else 1e3 * cycles / board.clock_hz,
+        kernel_front=kernel_front_of(decision, deployment.target),
         kernel_front_gap=decision.kernel_front.gap,
         plans=tuple(
-            PlanAnalysis(each.instructions, each.flash, each.ram, each == decision.figures)
+            PlanAnalysis(
+                each.instructions,
+                cycles_said(each, deployment.target),
+                each.flash,
+                each.ram,
+                each == decision.figures,
+            )
             for each in decision.plans
         ),
         ram_bytes=None if size is None else size.ram,

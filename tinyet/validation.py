@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from tinyet.answers import Answers
-from tinyet.cycles.estimate import CycleEstimate, Work
+from tinyet.cycles.estimate import CycleEstimate
 from tinyet.data import Samples, predicted, prepare_inputs
 from tinyet.data.warnings import fit_warnings, fits_of, label_warnings
 from tinyet.deployment import Deployment, Step
@@ -31,6 +31,7 @@ from tinyet.program import Program
 from tinyet.quality.alarm import Judge, beginning_as_known, names_classes
 from tinyet.reference import Session
 from tinyet.stack.bound import Bound
+from tinyet.timing.work import Work
 
 Progress = Callable[[int, int], None]
 

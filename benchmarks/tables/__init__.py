@@ -37,6 +37,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         whole.cycles,
         whole.cycles_of_pipelines,
         whole.cycles_of_layers,
+        whole.cycles_of_aims,
         whole.cycles_of_flash,
         silicon.silicon,
         silicon.silicon_estimates,

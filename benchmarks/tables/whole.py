@@ -360,6 +360,25 @@ def cycles_of_layers() -> str:
     return table(heads, 1, [(*row, *[""] * (len(heads) - len(row))) for row in rows])
 
 
+def cycles_of_aims() -> str:
+    """What the aims of a choice of kernels come to."""
+
+    def cells(row: dict[str, Any]) -> tuple[object, ...]:
+        off = f"{(row['stated_cycles'] / row['cycles'] - 1) * 100:+.1f} %"
+        counts = (row["cycles"], off, row["wait_cycles"], row["instructions"])
+        return (
+            row["network"],
+            row["board"],
+            row["optimize"],
+            *counts,
+            row["flash_bytes"],
+            row["arena_bytes"],
+        )
+
+    heads = ("network", "board", "", "est. cycles", "stated", "waits", "instructions", "flash", "arena")
+    return table(heads, 3, map(cells, result("time")))
+
+
 def cycles_of_flash() -> str:
     """Without and with the flash's waits; within a sentence."""
     found = result("cycles")["flash"]

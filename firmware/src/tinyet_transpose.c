@@ -12,9 +12,9 @@ static inline uint32_t source_of(uint32_t place, uint32_t rows, uint32_t columns
 /* A permutation is cycles: each item goes to the place that the last one has left. done: places that have their item.
  * In one of the two calls that there are, items are bytes, so that to move one costs no call. */
 static inline void transpose(uint8_t *items, uint32_t *done, uint8_t *held, uint32_t rows, uint32_t columns,
-                             uint32_t item_bytes) {
+                             size_t item_bytes) {
   const uint32_t count = rows * columns;
-  memset(done, 0, (size_t)((count + 31u) / 32u) * 4u);
+  memset(done, 0, (size_t)((count + 31u) / 32u) * sizeof *done);
   for (uint32_t first = 1u; first + 1u < count; first++) { /* the outermost stay where they are */
     if ((done[first >> 5] >> (first & 31u) & 1u) != 0u) {
       continue;
@@ -28,7 +28,7 @@ static inline void transpose(uint8_t *items, uint32_t *done, uint8_t *held, uint
     while (from != first) {
       memcpy(items + (size_t)place * item_bytes, items + (size_t)from * item_bytes, item_bytes);
       place = from;
-      done[place >> 5] |= 1u << (place & 31u);
+      done[place >> 5] |= UINT32_C(1) << (place & 31u);
       from = source_of(place, rows, columns);
     }
     memcpy(items + (size_t)place * item_bytes, held, item_bytes);
@@ -38,7 +38,8 @@ static inline void transpose(uint8_t *items, uint32_t *done, uint8_t *held, uint
 void tinyet_transpose(const void *input, void *output, void *scratch, const tinyet_transpose_params *params) {
   const uint32_t rows = params->rows;
   const uint32_t columns = params->columns;
-  const uint32_t bytes = rows * columns * params->item_bytes;
+  const size_t item_bytes = (size_t)params->item_bytes;
+  const size_t bytes = (size_t)(rows * columns) * item_bytes;
   uint32_t *done = (uint32_t *)scratch;
   uint8_t *held = (uint8_t *)(done + (rows * columns + 31u) / 32u);
   uint8_t *items = (uint8_t *)output;
@@ -46,10 +47,10 @@ void tinyet_transpose(const void *input, void *output, void *scratch, const tiny
     memcpy(output, input, (size_t)params->matrices * bytes);
   }
   for (uint32_t matrix = 0u; matrix < params->matrices; matrix++) {
-    if (params->item_bytes == 1u) {
+    if (item_bytes == 1u) {
       transpose(items, done, held, rows, columns, 1u);
     } else {
-      transpose(items, done, held, rows, columns, params->item_bytes);
+      transpose(items, done, held, rows, columns, item_bytes);
     }
     items += bytes;
   }

@@ -23,12 +23,13 @@ from tinyet.analysis import analyze
 from tinyet.boards import all_boards
 from tinyet.boards.cpus import CPUS, RUNS_CODE_OF
 from tinyet.cli.model import made_record
-from tinyet.cycles.estimate import CycleEstimate, Work
+from tinyet.cycles.estimate import CycleEstimate
 from tinyet.emit.kinds import KINDS, kinds_for
 from tinyet.ir import DType
 from tinyet.mismatch.locate import Mismatch
 from tinyet.oracles import Agreement
 from tinyet.quality.alarm import measure
+from tinyet.timing.work import Work
 from tinyet.validation import LayerResult, ValidationResult
 
 ROOT = Path(__file__).resolve().parents[2]

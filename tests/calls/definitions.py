@@ -37,8 +37,10 @@ def named(calls: Sequence[Call]) -> dict[Definition, str]:
     return {definition: f"own_{number}" for number, definition in enumerate(found)}
 
 
-def table_of(names: dict[Definition, str], kernels: Sequence[Kernel]) -> OwnFunctions:
-    """The functions, and the headers of the kernels that they call."""
+def table_of(
+    names: dict[Definition, str], kernels: Sequence[Kernel], brought: Mapping[str, str]
+) -> OwnFunctions:
+    """The functions, and the headers of the kernels that they call. brought: files of the calls."""
     functions: list[Function] = []
     lines: list[str] = []
     for definition, name in names.items():
@@ -49,6 +51,7 @@ def table_of(names: dict[Definition, str], kernels: Sequence[Kernel]) -> OwnFunc
         assert made is not None, f"a parameter of {definition.kernel} is no pointer and no number of 32 bits"
         functions.append(made)
     headers = tuple(dict.fromkeys(header for kernel in kernels for header in kernel.headers))
+    headers += tuple(name for name in brought if name.endswith(".h"))
     return OwnFunctions(headers, tuple(functions), (), tuple(lines))
 
 
@@ -79,10 +82,11 @@ def served(
     """
     kernels = [kernel for kernel, _ in calls]
     names = named([call for _, call in calls])
-    table = table_of(names, kernels)
+    brought = {name: text for _, call in calls for name, text in call.files.items()}
+    table = table_of(names, kernels, brought)
     with tempfile.TemporaryDirectory(prefix="tinyet-calls-") as where:
         folder = Path(where)
-        files, symbols = shareable(kernel_files(kernels))
+        files, symbols = shareable(kernel_files(kernels) | brought)
         write_files(folder, files)
         sources = [folder / name for name in files if name.endswith(".c")]
         if image is None:

@@ -23,10 +23,11 @@ from tinyet import cli
 from tinyet.boards import all_boards, board_names, load_board
 from tinyet.build.doctor import NEEDED, Check
 from tinyet.cli import ui
-from tinyet.cycles.estimate import CycleEstimate, Work
+from tinyet.cycles.estimate import CycleEstimate
 from tinyet.mismatch.locate import Mismatch
 from tinyet.program import Program
 from tinyet.project import Project
+from tinyet.timing.work import Work
 from tinyet.validation import LayerResult, PartResult, ValidationResult
 
 

@@ -17,7 +17,7 @@ from benchmarks import costs, kernels
 from benchmarks.cost_grids import DRAWN
 from tests.ops.cases import arenas_of_any_size
 from tests.ops.emulated import require_emulator
-from tinyet.boards import Board, load_board
+from tinyet.boards import Board, Flash, load_board
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
 from tinyet.deployment import Step
@@ -30,6 +30,8 @@ ALL, EACH, DRAWN_EACH = 0.03, 0.07, 0.13
 """Largest error of the sum of all layers, of one of a known network, and of one of any shape."""
 BY_VALUES = {"tinyet_maximum_s8", "tinyet_minimum_s8"}
 """Kernels that jump over half of their work by what they read: of a layer nothing but an average can be stated."""
+SLOW = Flash(wait_states=5, line_bytes=16, code_lines=64, data_lines=8, prefetch=True)
+"""A flash that waits, as of an STM32F446 at its fastest clock."""
 
 
 def layers_and_kernels(target: Target) -> list[tuple[Node, Delegate, Kernel]]:
@@ -78,7 +80,8 @@ def run(cases: Sequence[tuple[Node, Delegate, Kernel]], board: Board) -> tuple[k
         delegates.append(Delegate(f"some_{home.name}", chosen, files=home.files))
     rng = np.random.default_rng(3)
     with arenas_of_any_size():
-        return kernels.run(graph, [costs.values(t, rng) for t in graph.inputs], board, delegates), graph
+        arrays = [costs.values(t, rng) for t in graph.inputs]
+        return kernels.run(graph, arrays, board, delegates, with_time=True), graph
 
 
 def compared(step: Step, count: int, board: Board, limit: float = EACH) -> Cost:
@@ -92,6 +95,28 @@ def compared(step: Step, count: int, board: Board, limit: float = EACH) -> Cost:
         f"{said.instructions} stated, {count} counted"
     )
     return said
+
+
+def check_cycles(measured: kernels.Measured, board: Board, each: float) -> None:
+    """The cycles that kernels state are near those estimated of the firmware, with a flash that waits and without."""
+    for flash in (None, SLOW):
+        target = dataclasses.replace(board.target, flash=flash)
+        stated, estimated = 0, 0.0
+        for step, time in zip(measured.deployment.steps, measured.time, strict=True):
+            kernel, own = step.choice.kernel, time.cycles[cost.cycles_of(target)]
+            waits = 0.0
+            if flash is not None:
+                lines = time.jumped_lines + time.data_lines
+                waits = flash.waits(lines, time.next_lines, own / max(time.bytes, 1))
+            said = kernel.cost(step.node, target, step.call)
+            assert said is not None
+            assert said.cycles is not None
+            assert kernel.symbol in BY_VALUES or abs(said.cycles / (own + waits) - 1) <= each, (
+                f"{kernel.symbol}, {step.node.input(0).shape} to {step.node.outputs[0].shape}, {step.node.attrs}: "
+                f"{said.cycles} cycles stated, {own} + {waits:.0f} estimated"
+            )
+            stated, estimated = stated + said.cycles, estimated + own + waits
+        assert abs(stated / estimated - 1) <= ALL
 
 
 @pytest.mark.parametrize(
@@ -114,6 +139,8 @@ def test_costs_of_known_layers(board_name: str, of_so_many: int) -> None:
         if isinstance(step.call.symbol, Definition):
             code.setdefault(step.call.symbol, said.code)
     assert abs(stated / counted - 1) <= ALL
+    if cost.counts_cycles(board.target):
+        check_cycles(measured, board, 2 * EACH)
     # Each wrapper's call is some 20 bytes more.
     compiled = sum(functions.values()) + 20 * len(functions)
     assert abs(sum(code.values()) - compiled) <= 2 * ALL * compiled
@@ -160,3 +187,5 @@ def test_costs_of_drawn_layers(board_name: str) -> None:
     stated = {step: compared(step, count, board, DRAWN_EACH).instructions for step, count in found}
     assert len({step.choice.kernel.symbol for step in stated}) > 12
     assert abs(sum(stated.values()) / sum(measured.counts) - 1) <= ALL
+    if cost.counts_cycles(board.target):
+        check_cycles(measured, board, 2 * DRAWN_EACH)

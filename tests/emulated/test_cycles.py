@@ -18,15 +18,16 @@ from tinyet import assets
 from tinyet.boards import Flash, load_board
 from tinyet.build.gcc import build_firmware
 from tinyet.cycles.code import read_code
-from tinyet.cycles.cores import CORES
-from tinyet.cycles.estimate import Estimator, Work
+from tinyet.cycles.estimate import Estimator
 from tinyet.cycles.inference import cycle_model
-from tinyet.cycles.instruction import Kind as InstructionKind
 from tinyet.cycles.plugin import build_plugin
 from tinyet.cycles.profile import Profiler, Segment
 from tinyet.delegates import CMSIS_NN, PORTABLE
 from tinyet.emit.project import Kind
 from tinyet.project import generate
+from tinyet.timing.cores import CORES
+from tinyet.timing.instruction import Kind as InstructionKind
+from tinyet.timing.work import Work
 
 MODEL = Path(__file__).with_name("cycles_model.c")
 HARNESS_MODEL = Path(__file__).with_name("harness_model.c")

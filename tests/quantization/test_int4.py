@@ -152,7 +152,12 @@ PORTABLE = {"tinyet_conv2d_s8_w4", "tinyet_conv2d_1x1_s8_w4", "tinyet_depthwise_
     [
         ("host", "portable", {}, PORTABLE),
         ("qemu", None, NARROW, set(NARROW.values())),
-        ("qemu", None, {}, {"tinyet_conv2d_s8_w16_im2col_2x2_dsp", "tinyet_linear_s8_w16_1x4_dsp"}),
+        (
+            "qemu",
+            None,
+            {"dense": "tinyet_linear_s8_w16_1x4_dsp"},
+            {"tinyet_conv2d_s8_w16_im2col_2x2_dsp", "tinyet_linear_s8_w16_1x4_dsp"},
+        ),
     ],
     ids=["portable-host", "narrow-qemu", "speed-qemu"],
 )

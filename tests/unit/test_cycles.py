@@ -18,15 +18,16 @@ from tinyet.boards import Flash, all_boards, load_board
 from tinyet.boards.cpus import CPUS, RUNS_CODE_OF
 from tinyet.cycles import profile
 from tinyet.cycles.code import Code, Function, read_code
-from tinyet.cycles.cores import CORES, TABLES, WITHOUT_MODEL, Core
-from tinyet.cycles.estimate import CycleEstimate, Estimator, Work, total
+from tinyet.cycles.estimate import CycleEstimate, Estimator
 from tinyet.cycles.inference import cycle_model, flash_sentence
-from tinyet.cycles.instruction import Instruction
 from tinyet.cycles.plugin import build_plugin, core_of, plugin_api
 from tinyet.cycles.profile import Block, Profiler, Run, Segment
-from tinyet.cycles.thumb import decode
 from tinyet.errors import EmulatorError, MissingTool, ToolchainError, UsageError
 from tinyet.project import Project, generate
+from tinyet.timing.cores import CORES, TABLES, WITHOUT_MODEL, Core
+from tinyet.timing.instruction import Instruction
+from tinyet.timing.thumb import decode
+from tinyet.timing.work import Work, total
 
 LDR, LDR_INDEXED = decode(0x6808), decode(0x5888)  # ldr r0, [r1]; ldr r0, [r1, r2]
 LDR_R1, LDR_R1_BY_R0 = decode(0x6811), decode(0x6801)  # ldr r1, [r2]; ldr r1, [r0]

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tinyet.cycles import riscv, xtensa
-from tinyet.cycles.in_order import RV32, XTENSA, InOrder
-from tinyet.cycles.instruction import Instruction, Kind
+from tinyet.timing import riscv, xtensa
+from tinyet.timing.in_order import RV32, XTENSA, InOrder
+from tinyet.timing.instruction import Instruction, Kind
 
 RISCV_NAMES = ("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{i}" for i in range(8)))
 RISCV_REGISTERS = {

@@ -17,9 +17,9 @@ PACKAGE = Path(tinyet.__file__).parent
 
 # The house, from the ground up: the rooms of each floor. A room's own modules may import each other.
 HOUSE: tuple[tuple[str, ...], ...] = (
-    ("messages", "version"),
+    ("messages", "timing", "version"),
     ("errors",),
-    ("assets", "files", "ir", "stack"),
+    ("assets", "files", "ir", "stack", "tiles"),
     ("answers", "boards", "numerics", "tflite"),
     ("build", "fx", "opset"),
     ("device", "ops"),

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from tinyet.cycles.cores import CORES, ENDS
-from tinyet.cycles.instruction import Instruction
-from tinyet.cycles.model import Model
-from tinyet.cycles.pipelines import PIPELINE_ENDS, PIPELINES
-from tinyet.cycles.thumb import decode
+from tinyet.timing.cores import CORES, ENDS
+from tinyet.timing.instruction import Instruction
+from tinyet.timing.model import Model
+from tinyet.timing.pipelines import PIPELINE_ENDS, PIPELINES
+from tinyet.timing.thumb import decode
 
 LDR_0, LDR_4, LDR_8 = (
     decode(0x6802),

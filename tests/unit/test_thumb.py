@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tinyet.cycles.instruction import BRANCHES, Instruction, Kind
-from tinyet.cycles.thumb import decode, is_wide, it_length
-from tinyet.cycles.vectors import FLAGS, PREDICATE, SINGLE
+from tinyet.timing.instruction import BRANCHES, Instruction, Kind
+from tinyet.timing.thumb import decode, is_wide, it_length
+from tinyet.timing.vectors import FLAGS, PREDICATE, SINGLE
 
 GCC, OBJDUMP, AS = (f"arm-none-eabi-{tool}" for tool in ("gcc", "objdump", "as"))
 needs_tools = pytest.mark.skipif(

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from tinyet.boards.board import Arduino, Board, Flash, Memory, PlatformIo, Qemu, Renode, Zephyr
+from tinyet.boards.board import Arduino, Board, Memory, PlatformIo, Qemu, Renode, Zephyr
 from tinyet.boards.cpus import Target
+from tinyet.boards.flash import Flash
 from tinyet.boards.load import all_boards, board_names, load_board
 
 __all__ = [

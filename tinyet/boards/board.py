@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tinyet.boards.cpus import Target, Toolchain
+from tinyet.boards.flash import Flash
 from tinyet.errors import BoardError
 
 DEFAULT_BAUD = 115_200
@@ -34,25 +35,6 @@ class Memory:
     def end(self) -> int:
         """The first address behind it."""
         return self.origin + self.bytes
-
-
-@dataclass(frozen=True)
-class Flash:
-    """Wait states of the flash at the board's clock, for cycle estimates.
-
-    wait_states: cycles that a read takes longer than one of RAM. line_bytes: what one read brings. code_lines,
-    data_lines: how many such lines are kept, for instructions and for data. prefetch: the line behind the one that is
-    being executed is read meanwhile. shared: code and data are kept in one buffer, of code_lines. family: whose figures
-    these are, where they were not confirmed for the board's own chip; "" where they were.
-    """
-
-    wait_states: int
-    line_bytes: int
-    code_lines: int
-    data_lines: int
-    prefetch: bool
-    shared: bool = False
-    family: str = ""
 
 
 @dataclass(frozen=True)
@@ -143,9 +125,8 @@ class Board:
 
     `flash` holds code and constants, as much of it as an application can have; `ram` everything else;
     `vectors` is the memory the core boots from where that is not the flash; `extra_memories` are further RAMs
-    that sections named `.tinyet.<memory>` go to. `flash_timing` is None where the file says nothing of it. `uart` and
-    `counter` are there for bare-metal boards, those that tinyet has startup code for; the others are reached through a
-    framework.
+    that sections named `.tinyet.<memory>` go to. `uart` and `counter` are there for bare-metal boards, those that
+    tinyet has startup code for; the others are reached through a framework.
     """
 
     name: str
@@ -160,7 +141,6 @@ class Board:
     vectors: Memory | None
     extra_memories: tuple[Memory, ...]
     stack_bytes: int
-    flash_timing: Flash | None
     uart: Uart | None
     counter: str | None
     qemu: Qemu | None
@@ -176,6 +156,11 @@ class Board:
     @property
     def isa(self) -> str:
         return self.target.isa
+
+    @property
+    def flash_timing(self) -> Flash | None:
+        """How the flash waits; None where the file says nothing of it."""
+        return self.target.flash
 
     @property
     def bare_metal(self) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from tinyet.boards.flash import Flash
+
 Family = Literal["arm", "avr", "riscv", "xtensa"]
 
 _NONE: frozenset[str] = frozenset()
@@ -93,11 +95,13 @@ TOOLCHAINS: Mapping[str, Toolchain] = {
 
 @dataclass(frozen=True)
 class Target:
-    """The target of code generation: the core, its optional features, and the chip where GCC needs it."""
+    """The target of code generation: the core, its optional features, and the chip where GCC needs it. flash: how the
+    memory that code and constants are in lets the core wait; None where nobody says it."""
 
     cpu: str
     features: frozenset[str]
     mcu: str = ""
+    flash: Flash | None = None
 
     @property
     def family(self) -> Family:

@@ -30,7 +30,6 @@ from tinyet.boards.board import (
     DEFAULT_BAUD,
     Arduino,
     Board,
-    Flash,
     Memory,
     PlatformIo,
     Qemu,
@@ -39,6 +38,7 @@ from tinyet.boards.board import (
     Zephyr,
 )
 from tinyet.boards.cpus import CPUS, FPUS, RUNS_CODE_OF, Target
+from tinyet.boards.flash import Flash
 from tinyet.boards.strings import (
     Chip,
     Fqbn,
@@ -263,14 +263,15 @@ def board_of(values: Mapping[str, Any], path: Path, text: str) -> Board:
         vendor=file.vendor,
         url=file.url,
         core=file.cpu,
-        target=Target(RUNS_CODE_OF.get(file.cpu, file.cpu), file.features, file.mcu),
+        target=Target(
+            RUNS_CODE_OF.get(file.cpu, file.cpu), file.features, file.mcu, _record(Flash, file.flash)
+        ),
         clock_hz=file.clock_hz,
         flash=memories.pop("flash"),
         ram=memories.pop("ram"),
         vectors=memories.pop("vectors", None),
         extra_memories=tuple(memories.values()),
         stack_bytes=file.stack_bytes,
-        flash_timing=_record(Flash, file.flash),
         uart=Uart(uart.driver, uart.base, uart.baud, uart.tx, uart.rx, uart.spacing) if uart else None,
         counter=file.counter.driver if file.counter else None,
         qemu=_record(Qemu, file.qemu),

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from tinyet.analysis import Analysis
+from tinyet.analysis import Analysis, CandidateAnalysis, KernelAnalysis, KernelFrontPoint, PlanAnalysis
 from tinyet.analysis import analyze as analyze_program
 from tinyet.boards import Board, load_board
 from tinyet.budget.fit import LARGEST, Contributor, said_of, stack_said
@@ -110,6 +110,7 @@ def _show(analysis: Analysis, board: Board) -> None:
             layer.op,
             "x".join(map(str, layer.shape)),
             layer.macs or "–",
+            _dash(layer.instructions if analysis.cycles is None else layer.cycles),
             layer.constant_bytes or "–",
             "–" if layer.code_bytes is None else layer.code_bytes,
             layer.output_bytes + layer.scratch_bytes,
@@ -125,6 +126,7 @@ def _show(analysis: Analysis, board: Board) -> None:
             ("op", "name"),
             ("output", "name"),
             ("MACs", "number"),
+            ("instructions" if analysis.cycles is None else "est. cycles", "number"),
             ("constants", "number"),
             ("code", "number"),
             ("arena", "number"),
@@ -139,6 +141,7 @@ def _show(analysis: Analysis, board: Board) -> None:
         "",
         [
             ("MACs per inference", ui.number(analysis.macs)),
+            ("time", _time_said(analysis, board)),
             (
                 "weights and tables",
                 f"{ui.size(analysis.constant_bytes)} of {ui.number(board.flash.bytes)} of flash",
@@ -193,6 +196,34 @@ def _bound_said(analysis: Analysis) -> str:
     return f"{said}; with any, {ui.number(analysis.arena_least)} at least"
 
 
+def _time_said(analysis: Analysis, board: Board) -> str:
+    """What layers are compared by, and its sum."""
+    if analysis.cycles is None:
+        return f"instructions: kernels state no cycles of {analysis.cpu}"
+    waits = 0 if board.flash_timing is None else board.flash_timing.wait_states
+    return (
+        f"{ui.number(analysis.cycles)} cycles estimated, {ui.number(analysis.milliseconds, 1)} ms at "
+        f"{ui.number(board.clock_hz / 1e6)} MHz with {waits} wait states"
+    )
+
+
+def _dash(number: int | None) -> int | str:
+    return "–" if number is None else number
+
+
+def _cost_columns(analysis: Analysis, more: str = "") -> list[tuple[str, ui.Kind]]:
+    """Of stated instructions, and of cycles where the core has a model."""
+    cycles: list[tuple[str, ui.Kind]] = [] if analysis.cycles is None else [(f"est. cycles{more}", "number")]
+    return [(f"instructions{more}", "number"), *cycles]
+
+
+def _costs(
+    analysis: Analysis, one: KernelAnalysis | KernelFrontPoint | PlanAnalysis | CandidateAnalysis
+) -> tuple[int | str, ...]:
+    """What stands in these columns."""
+    return _dash(one.instructions), *(() if analysis.cycles is None else (_dash(one.cycles),))
+
+
 def _streams(analysis: Analysis) -> None:
     """The layers computed by rows, and their cost."""
     if analysis.whole_arena_bytes is None:
@@ -200,9 +231,12 @@ def _streams(analysis: Analysis) -> None:
     ui.say(f"\ncomputed by rows, or the arena would be {ui.size(analysis.whole_arena_bytes)}:")
     for one in analysis.fusion_groups:
         cost = f"{ui.number(one.added_macs)} MACs more, {ui.size(one.moved_bytes)} moved"
-        if one.instructions is not None and one.whole_instructions is not None:
-            whole = ui.number(one.whole_instructions)
-            cost += f"; {ui.number(one.instructions)} instructions stated, as whole layers {whole}"
+        for what, rows, whole in (
+            ("instructions stated", one.instructions, one.whole_instructions),
+            ("cycles estimated", one.cycles, one.whole_cycles),
+        ):
+            if rows is not None and whole is not None:
+                cost += f"; {ui.number(rows)} {what}, as whole layers {ui.number(whole)}"
         ui.say(f"  layers {_numbers(one.layers)}: {cost}")
     ui.table(
         [("rows", "number"), ("of", "number"), ("bytes", "number"), ("value", "text")],
@@ -226,7 +260,7 @@ def _code(analysis: Analysis) -> None:
         [
             ("kernel", "name"),
             ("layers", "number"),
-            ("instructions", "number"),
+            *_cost_columns(analysis),
             ("code", "number"),
             ("constants", "number"),
         ],
@@ -234,7 +268,7 @@ def _code(analysis: Analysis) -> None:
             (
                 ui.kernel(one.kernel),
                 len(one.layers),
-                "–" if one.instructions is None else one.instructions,
+                *_costs(analysis, one),
                 "–" if one.code_bytes is None else one.code_bytes,
                 one.constant_bytes or "–",
             )
@@ -274,8 +308,11 @@ def _kernels(analysis: Analysis) -> None:
     """The candidate kernels, where there was a choice."""
     if len(analysis.kernel_front) > 1:
         ui.table(
-            [("", "text"), ("flash", "number"), (f"instructions ({analysis.optimize})", "number")],
-            [("chosen" if p.chosen else "", p.flash_bytes, p.instructions) for p in analysis.kernel_front],
+            [(analysis.optimize, "text"), ("flash", "number"), *_cost_columns(analysis)],
+            [
+                ("chosen" if p.chosen else "", p.flash_bytes, *_costs(analysis, p))
+                for p in analysis.kernel_front
+            ],
         )
         if len(analysis.plans) > 1:
             ui.table(
@@ -283,10 +320,10 @@ def _kernels(analysis: Analysis) -> None:
                     ("", "text"),
                     ("RAM", "number"),
                     ("flash", "number"),
-                    ("instructions, all counted", "number"),
+                    *_cost_columns(analysis, ", all counted"),
                 ],
                 [
-                    ("chosen" if p.chosen else "", p.ram_bytes, p.flash_bytes, p.instructions)
+                    ("chosen" if p.chosen else "", p.ram_bytes, p.flash_bytes, *_costs(analysis, p))
                     for p in analysis.plans
                 ],
             )
@@ -298,7 +335,7 @@ def _kernels(analysis: Analysis) -> None:
             layer.name,
             "*" if (candidate.kernel, candidate.delegate) == (layer.kernel, layer.delegate) else "",
             ui.kernel(candidate.kernel),
-            "–" if candidate.instructions is None else candidate.instructions,
+            *_costs(analysis, candidate),
             candidate.flash_bytes,
             candidate.scratch_bytes or "–",
         )
@@ -313,7 +350,7 @@ def _kernels(analysis: Analysis) -> None:
                 ("layer", "text"),
                 ("", "text"),
                 ("kernels that compute it", "name"),
-                ("instructions", "number"),
+                *_cost_columns(analysis),
                 ("flash", "number"),
                 ("scratch", "number"),
             ],

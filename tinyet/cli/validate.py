@@ -11,11 +11,12 @@ import typer
 from tinyet.cli import ui
 from tinyet.cli.model import tell_answers
 from tinyet.cli.options import Directory, JsonFile, MaxSamples, place_to_run
-from tinyet.cycles.estimate import CycleEstimate, Work
+from tinyet.cycles.estimate import CycleEstimate
 from tinyet.errors import MismatchError
 from tinyet.opening import look_closer
 from tinyet.oracles import Agreement
 from tinyet.project import open_project
+from tinyet.timing.work import Work
 from tinyet.validation import DEFAULT_SQNR_SAMPLES, ValidationResult
 
 

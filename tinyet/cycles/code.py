@@ -14,11 +14,11 @@ from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section, SymbolTableSection
 
-from tinyet.cycles import riscv, xtensa
-from tinyet.cycles.instruction import Instruction
-from tinyet.cycles.thumb import decode, is_wide, it_length
-from tinyet.cycles.vectors import FLAGS
 from tinyet.errors import ToolchainError
+from tinyet.timing import riscv, xtensa
+from tinyet.timing.instruction import Instruction
+from tinyet.timing.thumb import decode, is_wide, it_length
+from tinyet.timing.vectors import FLAGS
 
 # By the machine of an ELF file: what decodes a little-endian word that begins with an instruction. Nothing marks where
 # code stands there, so that instructions are decoded where something has run.

@@ -4,59 +4,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tinyet.boards import Flash
 from tinyet.cycles.code import Code
-from tinyet.cycles.instruction import BRANCHES, DIVIDES, LOADS, MULTIPLIES, STORES, Instruction
-from tinyet.cycles.model import Model
 from tinyet.cycles.profile import Block, Run, Segment
+from tinyet.timing.instruction import BRANCHES, Instruction
+from tinyet.timing.model import Model
+from tinyet.timing.work import Work, counted, total
 
 # Layers of the harness's run that measures what telling them apart costs.
 EMPTY_LAYERS = 8
 # Rounds after which a loop's next one takes as long as all that follow.
 _ROUNDS = 4
-
-
-@dataclass(frozen=True)
-class Work:
-    """Executed instructions and their estimated cycles. Counts are of instructions, whatever they move.
-
-    wait_cycles: of the flash, part of `cycles`. multiplies: those with an addition, too; divides: square roots, too.
-    """
-
-    cycles: int = 0
-    instructions: int = 0
-    loads: int = 0
-    stores: int = 0
-    multiplies: int = 0
-    divides: int = 0
-    taken_branches: int = 0
-    wait_cycles: int = 0
-
-    def __add__(self, other: Work) -> Work:
-        return self._with(other, int.__add__)
-
-    def __sub__(self, other: Work) -> Work:
-        return self._with(other, int.__sub__)
-
-    def times(self, factor: float) -> Work:
-        """Each figure times a factor, rounded."""
-        return Work(*(round(factor * value) for value in dataclasses.astuple(self)))
-
-    def at_least_zero(self) -> Work:
-        """The remainder, not below zero: a call beside other code pairs its loads differently."""
-        return Work(*(max(0, value) for value in dataclasses.astuple(self)))
-
-    def _with(self, other: Work, apply: Callable[[int, int], int]) -> Work:
-        both = zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)
-        return Work(*(apply(a, b) for a, b in both))
-
-
-def total(parts: Iterable[Work]) -> Work:
-    """The sum of several."""
-    return sum(parts, Work())
 
 
 @dataclass(frozen=True)
@@ -204,24 +165,13 @@ class Estimator:
         if known is None:
             start, count = at
             block = self._code.block(start, count)
-            kinds = [instruction.kind for instruction in block]
-            once = Work(
-                instructions=count,
-                loads=sum(kind in LOADS for kind in kinds),
-                stores=sum(kind in STORES for kind in kinds),
-                multiplies=sum(kind in MULTIPLIES for kind in kinds),
-                divides=sum(kind in DIVIDES for kind in kinds),
-            )
             end = start + sum(instruction.size for instruction in block)
-            known = self._blocks[at] = _Decoded(block, once, end)
+            known = self._blocks[at] = _Decoded(block, counted(block), end)
         return known
 
     def _waits(self, segment: Segment, cycles_per_byte: float) -> int:
-        """Cycles that the flash adds. A line that is read ahead has as long as the line before it takes to execute."""
-        flash = self._flash
-        if flash is None:
+        """Cycles that the flash adds."""
+        if self._flash is None:
             return 0
-        ahead = segment.next_reads if flash.prefetch else 0
-        others = segment.code_reads - ahead + segment.data_reads
-        late = max(0.0, flash.wait_states + 1 - cycles_per_byte * flash.line_bytes)
-        return round(flash.wait_states * others + min(late, flash.wait_states) * ahead)
+        jumps = segment.code_reads - segment.next_reads
+        return round(self._flash.waits(jumps + segment.data_reads, segment.next_reads, cycles_per_byte))

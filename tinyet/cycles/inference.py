@@ -10,11 +10,12 @@ from pathlib import Path
 
 from tinyet.boards import Board, Flash, load_board
 from tinyet.cycles.code import read_code
-from tinyet.cycles.cores import ENDS
-from tinyet.cycles.estimate import CycleEstimate, Estimator, Work, total
-from tinyet.cycles.model import Model
+from tinyet.cycles.estimate import CycleEstimate, Estimator
 from tinyet.cycles.plugin import build_plugin, core_of
 from tinyet.cycles.profile import Profiler
+from tinyet.timing.cores import ENDS
+from tinyet.timing.model import Model
+from tinyet.timing.work import Work, total
 
 # Boards that run the code of a core in QEMU where the core's own board has no machine there: those with the largest
 # memories whose core knows all of its instructions.

@@ -11,9 +11,9 @@ from pathlib import Path
 from tinyet import assets
 from tinyet.boards import Board
 from tinyet.build import process
-from tinyet.cycles.cores import CORES, WITHOUT_MODEL
-from tinyet.cycles.model import Model
 from tinyet.errors import MissingTool, ToolchainError, UsageError, bullet_list
+from tinyet.timing.cores import CORES, WITHOUT_MODEL
+from tinyet.timing.model import Model
 
 _BUILD_SECONDS = 60.0
 _HELP_SECONDS = 30.0

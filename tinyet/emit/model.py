@@ -153,7 +153,9 @@ def model_files(
         "arena_map": _arena_map(deployment, code.pointers),
         "symbols": symbols,
         "headers": sorted(
-            {h for s in deployment.steps for h in s.choice.kernel.headers} | set(_rows_headers(deployment))
+            {h for s in deployment.steps for h in s.choice.kernel.headers}
+            | {f for s in deployment.steps for f in s.call.files if f.endswith(".h")}
+            | set(_rows_headers(deployment))
         ),
         "constants": [_constant(stored, text) for stored, text in code.constants],
         "constant_bytes": deployment.constant_bytes,
@@ -229,6 +231,7 @@ def _kernel_files(deployment: Deployment) -> dict[str, str]:
     for step in deployment.steps:
         kernel, delegate = step.choice.kernel, step.choice.delegate
         _merge(carried, kernel.texts, kernel.symbol)
+        _merge(carried, step.call.files, kernel.symbol)
         headers, sources = wanted.setdefault(delegate, ([], []))
         headers += [h for h in kernel.headers if h not in kernel.texts and h not in headers]
         sources += [f for f in kernel.sources if f not in kernel.texts and f not in sources]

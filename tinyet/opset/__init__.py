@@ -29,7 +29,7 @@ from tinyet.opset.call import (
     library_call,
     wrapped,
 )
-from tinyet.opset.cost import Cost, CostModel
+from tinyet.opset.cost import Cost, CostModel, Exact
 from tinyet.opset.data_layout import DENSE, NO_LAYOUTS, DataLayout, Layouts
 from tinyet.opset.iteration import (
     ONE,
@@ -103,6 +103,7 @@ __all__ = [
     "DelegateName",
     "Event",
     "EventArg",
+    "Exact",
     "FieldValue",
     "Index",
     "Init",

@@ -147,6 +147,7 @@ class Call:
     state_bytes: static memory beside the arena, 8-byte aligned, zero at the start.
     init: what prepares state before the first inference.
     events: its parts; the function brackets part k by TINYET_EVENT_BEGIN(first + k) and TINYET_EVENT_END(first + k).
+    files: C files that it brings beside those of its kernel: {name: text}; the generated code includes the headers.
     """
 
     symbol: str | Definition
@@ -158,6 +159,7 @@ class Call:
     state_bytes: int = 0
     init: Init | None = None
     events: tuple[Event, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [self.symbol] if isinstance(self.symbol, str) else []

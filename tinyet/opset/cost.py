@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of a kernel for a node, stated before the choice: instructions, code, constants, scratch.
+"""The cost of a kernel for a node, stated before the choice: instructions, cycles, code, constants, scratch.
 
 A kernel says what its cost grows with (`CostModel`: so many taps, so many outputs, …); how much each of these is on
 a core is measured, and stands in `measured/<cpu>.json` with the toolchain that it was measured with. Constants and
@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Node
@@ -32,11 +33,33 @@ _SAME_CODE = {
     "cortex-m33": "cortex-m4",
     "rv32imc": "rv32imac",
 }
+# Cores whose plans are compared by the cycles of another one that executes the same code.
+_SAME_CYCLES = {"cortex-m33": "cortex-m4"}
+_MOST_KEPT = 2 * 64 * 16
+"""Bytes of code that a flash keeps at most so that its waits are stated: twice what the one keeps for which lines were
+counted. A larger cache holds what a call executes again and again."""
 
 
 def one_call(_node: Node) -> Mapping[str, int]:
     """Code that is the same for every call."""
     return {"call": 1}
+
+
+@dataclass(frozen=True)
+class Exact:
+    """What a call executes of printed code (`tinyet.tiles`), summed up instruction by instruction, not measured.
+
+    instructions: of one call. cycles: of them, by the core's name in `tinyet.timing.cores`. functions: bytes of
+    code, by name, that calls share. reads: bytes of code and of weights that it reads, parts of the lines of the flash.
+    """
+
+    instructions: int
+    cycles: Mapping[str, int]
+    functions: Mapping[str, int]
+    reads: Mapping[str, int]
+
+
+NOTHING = Exact(0, {}, {}, {})
 
 
 @dataclass(frozen=True)
@@ -47,61 +70,91 @@ class CostModel:
     what calls share is a matter of the kernel alone. layout_work: the work where input or output lie in a
     `DataLayout`; of kernels that take none it is not asked. kind: of which kind a call is, where the compiler makes
     other code of the same source for some constants: kinds have rates of their own, as far as they were measured.
+    exact: what the parts leave out because it is known to the instruction; None for nothing.
     """
 
     work: Features
     code: Features = one_call
     layout_work: Callable[[Node, Layouts], Mapping[str, int]] | None = None
     kind: Callable[[Node], str] | None = None
+    exact: Callable[[Node, Layouts], Exact] | None = None
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one call. All but `instructions` are in bytes.
+    """Of one call. code, constants and scratch are in bytes.
 
     instructions: executed by one call; an average where they depend on the values.
+    cycles:       estimated, waits of the flash included; None of a core whose cycles nobody has a model of.
     code:         of its own, the call itself included; calls of equal functions share it.
     shared:       code that all calls of some kernels share, by name: counted once, whoever needs it.
     constants:    weights, tables and parameter structs. scratch: in the arena, while the call runs.
     """
 
     instructions: int
+    cycles: int | None
     code: int
     shared: Mapping[str, int]
     constants: int
     scratch: int
 
+    @property
+    def time(self) -> int:
+        """What plans are compared by: cycles, on a core without a model of them instructions."""
+        return self.instructions if self.cycles is None else self.cycles
+
+    def times(self, count: int, instructions: int, time: int) -> Cost:
+        """Of so many calls, each with more instructions and time around it."""
+        cycles = None if self.cycles is None else count * (self.cycles + time)
+        return replace(self, instructions=count * (self.instructions + instructions), cycles=cycles)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What each part of a call comes to on one core.
+
+    instructions, and code in bytes. cycles: without waits, by core: those that execute the same code. lines: of the
+    flash that are read, for none of its buffers holds them; next_lines: likewise, code right behind the executed line.
+    """
+
+    instructions: Mapping[str, float]
+    cycles: Mapping[str, Mapping[str, float]]
+    lines: Mapping[str, float]
+    next_lines: Mapping[str, float]
+    code: Mapping[str, float]
+
 
 @dataclass(frozen=True)
 class Coefficients:
-    """What the features of a kernel's cost model come to on one core: instructions and bytes each; and the
-    shared code. kinds: instructions and code of calls of some kinds, which take the place of those of all."""
+    """What the features of a kernel's cost model come to on one core.
 
-    instructions: Mapping[str, float]
-    code: Mapping[str, float]
+    rates: of all calls; kinds: of calls of some kinds, which take the place of those of all. bytes_each: of an executed
+    instruction, on average. shared: code by name, in bytes.
+    """
+
+    rates: Rates
+    bytes_each: float
     shared: Mapping[str, int]
-    kinds: Mapping[str, Mapping[str, Mapping[str, float]]]
+    kinds: Mapping[str, Rates]
 
-    def of(self, cost_model: CostModel, node: Node) -> tuple[int, int]:
-        """Instructions and bytes of code of a call."""
+    def of(self, cost_model: CostModel, node: Node) -> Rates:
+        """The rates of a call."""
         own = self.kinds.get(cost_model.kind(node)) if cost_model.kind is not None else None
-        instructions, code = (
-            (self.instructions, self.code) if own is None else (own["instructions"], own["code"])
-        )
-        return max(1, _total(instructions, cost_model.work(node))), max(
-            0, _total(code, cost_model.code(node))
-        )
+        return self.rates if own is None else own
 
 
 @dataclass(frozen=True)
 class Measured:
     """The rates of all kernels on one core. toolchain: what they were measured with.
 
-    base: bytes of flash of a firmware around the model: startup, C library, application.
+    base: bytes of flash of a firmware around the model: startup, C library, application. cores: those whose cycles
+    all kernels state. line_bytes: of the flash whose lines were counted.
     """
 
     toolchain: str
     base: int
+    cores: frozenset[str]
+    line_bytes: int
     kernels: Mapping[str, Coefficients]
 
 
@@ -112,6 +165,11 @@ def core_of(target: Target) -> str:
     return "-".join([cpu, *(f for f in ("dsp", "mve") if f in target.features)])
 
 
+def cycles_of(target: Target) -> str:
+    """The core whose cycles are assumed for a target's."""
+    return _SAME_CYCLES.get(target.cpu, target.cpu)
+
+
 @functools.cache
 def measured(core: str) -> Measured | None:
     """The rates measured on a core; None for an unmeasured core."""
@@ -119,11 +177,29 @@ def measured(core: str) -> Measured | None:
     if not path.is_file():
         return None
     table = json.loads(path.read_text(encoding="utf-8"))
-    kernels = {
-        name: Coefficients(entry["instructions"], entry["code"], entry["shared"], entry.get("kinds", {}))
-        for name, entry in table["kernels"].items()
-    }
-    return Measured(table["toolchain"], table["base"], kernels)
+    kernels = {name: _coefficients(entry) for name, entry in table["kernels"].items()}
+    cores = [set(found.rates.cycles) for found in kernels.values()]
+    stated = frozenset[str]().union(*cores).intersection(*cores)
+    return Measured(table["toolchain"], table["base"], stated, table["line_bytes"], kernels)
+
+
+def _coefficients(entry: Mapping[str, Any]) -> Coefficients:
+    work = entry["work"]
+
+    def by_part(rates: Sequence[float]) -> dict[str, float]:
+        return dict(zip(work, rates, strict=True)) if rates else {}
+
+    def of(part: Mapping[str, Any]) -> Rates:
+        return Rates(
+            by_part(part["instructions"]),
+            {core: by_part(rates) for core, rates in part["cycles"].items()},
+            by_part(part["lines"]),
+            by_part(part["next_lines"]),
+            part["code"],
+        )
+
+    kinds = {kind: of(part) for kind, part in entry["kinds"].items()}
+    return Coefficients(of(entry), entry["bytes_each"], entry["shared"], kinds)
 
 
 def estimate(
@@ -137,23 +213,44 @@ def estimate(
     """The cost of a call that the kernel `symbol` made of a node; None where none is stated for the target."""
     table = measured(core_of(target))
     coefficients = None if table is None or cost_model is None else table.kernels.get(symbol)
-    if cost_model is None or coefficients is None:
+    if cost_model is None or table is None or coefficients is None:
         return None
     if cost_model.layout_work is not None and (layouts.reads is not None or layouts.writes is not None):
         parts = cost_model.layout_work(node, layouts)
-        cost_model = replace(cost_model, work=lambda _node: parts)
-    instructions, code = coefficients.of(cost_model, node)
+    else:
+        parts = cost_model.work(node)
+    exact = NOTHING if cost_model.exact is None else cost_model.exact(node, layouts)
+    parts = {**parts, **exact.reads}
+    rates = coefficients.of(cost_model, node)
+    instructions = max(1, round(total(rates.instructions, parts)) + exact.instructions)
+    cycles, core = None, cycles_of(target)
+    if core in table.cores:
+        executing = max(1.0, total(rates.cycles[core], parts) + exact.cycles.get(core, 0))
+        cycles = round(executing)
+        if target.flash is not None and target.flash.code_lines * target.flash.line_bytes <= _MOST_KEPT:
+            per_byte = executing / (instructions * coefficients.bytes_each)
+            scale = table.line_bytes / target.flash.line_bytes
+            lines, behind = (scale * total(read, parts) for read in (rates.lines, rates.next_lines))
+            cycles = round(executing + target.flash.waits(lines, behind, per_byte))
     return Cost(
         instructions=instructions,
-        code=code,
-        shared=coefficients.shared,
+        cycles=cycles,
+        code=max(0, round(total(rates.code, cost_model.code(node)))),
+        shared={**coefficients.shared, **exact.functions},
         constants=constant_bytes(call, target),
         scratch=call.scratch_bytes,
     )
 
 
-def _total(coefficients: Mapping[str, float], parts: Mapping[str, int]) -> int:
-    return round(sum(coefficients.get(name, 0.0) * count for name, count in parts.items()))
+def counts_cycles(target: Target) -> bool:
+    """Whether plans for a target are compared by cycles, for its core has a model of them; else by instructions."""
+    table = measured(core_of(target))
+    return table is not None and cycles_of(target) in table.cores
+
+
+def total(rates: Mapping[str, float], parts: Mapping[str, int]) -> float:
+    """What all parts of a call come to."""
+    return sum(rates.get(name, 0.0) * count for name, count in parts.items())
 
 
 def constant_bytes(call: Call, target: Target) -> int:

@@ -47,8 +47,9 @@ def elementwise(op: Op, node: Node) -> bool:
     written = space.outputs[0].axes
     return all(
         read is None
-        or all(
-            r in (w, ONE) for r, w in zip(read.axes, written[len(written) - len(read.axes) :], strict=True)
+        or (
+            len(read.axes) <= len(written)
+            and all(r in (w, ONE) for r, w in zip(reversed(read.axes), reversed(written), strict=False))
         )
         for read in space.inputs
     )

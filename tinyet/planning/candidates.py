@@ -36,6 +36,11 @@ class Candidate:
         """As stated; 0 where nothing is."""
         return 0 if self.cost is None else self.cost.instructions
 
+    @property
+    def time(self) -> int:
+        """As stated, by which candidates are compared; 0 where nothing is."""
+        return 0 if self.cost is None else self.cost.time
+
 
 Candidates = Mapping[Node, tuple[Candidate, ...]]
 """Of each node, in the order of asking."""
@@ -88,7 +93,10 @@ def front_of(candidates: Candidates, allowed: Allowed, target: Target) -> Front[
     """Choices of one of the allowed candidates for each node, in the order of `allowed`."""
     return kernel_front(
         [
-            [Option(c.instructions, parts_of(c, target)) for c in (candidates[node][i] for i in indices)]
+            [
+                Option(c.time, parts_of(c, target), c.instructions)
+                for c in (candidates[node][i] for i in indices)
+            ]
             for node, indices in allowed.items()
         ]
     )
@@ -101,15 +109,15 @@ def chosen_by(candidates: Candidates, allowed: Allowed, kernels: KernelSet) -> d
 
 
 def of_one_delegate(candidates: Candidates, allowed: Allowed) -> int:
-    """Instructions of the network by the kernels of one delegate, of the one that takes the fewest: each node by the
+    """Time of the network by the kernels of one delegate, of the one that takes the least: each node by the
     first of its kernels, or, where it has none, by the first of all. No saved flash is worth more than that."""
     compared = [[candidates[node][i] for i in indices] for node, indices in allowed.items()]
     homes = dict.fromkeys(c.choice.delegate.name for found in compared for c in found)
 
-    def instructions(found: Sequence[Candidate], home: str) -> int:
-        return next((c for c in found if c.choice.delegate.name == home), found[0]).instructions
+    def time(found: Sequence[Candidate], home: str) -> int:
+        return next((c for c in found if c.choice.delegate.name == home), found[0]).time
 
-    return min((sum(instructions(found, home) for found in compared) for home in homes), default=0)
+    return min((sum(time(found, home) for found in compared) for home in homes), default=0)
 
 
 def pinned(candidates: Candidates, names: Mapping[str, Node], pins: Mapping[str, str]) -> dict[Node, int]:

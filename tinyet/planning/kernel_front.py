@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Pareto front of choices of kernels: one option for every node, flash against instructions, where
-options share parts of flash.
+"""The Pareto front of choices of kernels: one option for every node, flash against time, where options
+share parts of flash.
 
 A dynamic program over the nodes. Its state is the set of shared parts that are there already and may be
 needed again; in each state are the partial solutions that no other dominates. Nodes that share parts are
@@ -37,11 +37,12 @@ that is not found to be dominated is carried on."""
 
 @dataclass(frozen=True)
 class Option:
-    """A way to compute one node, as the solver sees it. parts: bytes of flash by part; a part that several
-    nodes need is there once."""
+    """A way to compute one node, as the solver sees it. parts: bytes of flash by part; a part that several nodes need
+    is there once. instructions: told, not compared."""
 
-    instructions: int
+    time: int
     parts: Mapping[Hashable, int]
+    instructions: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class _Choice:
     """An option of a node in bits. own: bytes that no other node needs; shared: a mask of parts; number: the option's
     place at its node."""
 
-    instructions: int
+    time: int
     own: int
     shared: int
     number: int
@@ -72,7 +73,7 @@ class _Partial:
 
     states: tuple[int, ...]
     flash: Int64
-    instructions: Int64
+    time: Int64
     home: Int64
     before: Int64
     option: Int64
@@ -82,7 +83,7 @@ class _Partial:
         used, home = np.unique(self.home[which], return_inverse=True)
         parts = (self.before[which], self.option[which])
         states = tuple(self.states[i] for i in used)
-        return _Partial(states, self.flash[which], self.instructions[which], home, *parts)
+        return _Partial(states, self.flash[which], self.time[which], home, *parts)
 
 
 def kernel_front(nodes: Sequence[Sequence[Option]]) -> Front[KernelSet]:
@@ -113,12 +114,12 @@ def kernel_front(nodes: Sequence[Sequence[Option]]) -> Front[KernelSet]:
         found = _Partial(
             tuple(states),
             np.concatenate([partial.flash + np.array(row, np.int64)[partial.home] for row in added]),
-            np.concatenate([partial.instructions + choice.instructions for choice in options]),
+            np.concatenate([partial.time + choice.time for choice in options]),
             np.concatenate([np.array([number[s] for s in row], np.int64)[partial.home] for row in behind]),
             np.tile(np.arange(count, dtype=np.int64), len(options)),
             np.repeat(np.array([choice.number for choice in options], np.int64), count),
         )
-        partial = found.at(_best(found.flash, found.instructions, found.home))
+        partial = found.at(_best(found.flash, found.time, found.home))
         if len(partial.flash) > FEW_PARTIAL:
             partial = _undominated(partial, problem.sizes)
         partial, step = _thinned(partial)
@@ -127,18 +128,19 @@ def kernel_front(nodes: Sequence[Sequence[Option]]) -> Front[KernelSet]:
     picks = [_traced(history, order, index) for index in range(len(partial.flash))]
     flash = np.array([problem.flash(pick) for pick in picks], np.int64)
     # Some parts whose presence was forgotten were counted too often.
-    kept = _best(flash, partial.instructions, partial.home)
-    points = (KernelSet(Figures(int(partial.instructions[i]), int(flash[i]), 0), picks[i]) for i in kept)
+    kept = _best(flash, partial.time, partial.home)
+    told = [sum(node[pick].instructions for node, pick in zip(nodes, each, strict=True)) for each in picks]
+    points = (KernelSet(Figures(int(partial.time[i]), int(flash[i]), 0, told[i]), picks[i]) for i in kept)
     return Front(tuple(points), gap)
 
 
-def _best(flash: Int64, instructions: Int64, home: Int64) -> Int64:
+def _best(flash: Int64, time: Int64, home: Int64) -> Int64:
     """The indices of solutions that no other of the same state dominates, by state and ascending flash; the
     first of equal ones."""
     order = np.argsort(home * (flash.max() + 1) + flash, kind="stable")
-    flash, instructions, home = flash[order], instructions[order], home[order]
+    flash, time, home = flash[order], time[order], home[order]
     # All numbers of a later state are less than those of the states before.
-    falling = instructions - home * (instructions.max() + 1)
+    falling = time - home * (time.max() + 1)
     keep = np.ones(len(order), np.bool_)
     keep[1:] = falling[1:] < np.minimum.accumulate(falling)[:-1]
     order, flash, home = order[keep], flash[keep], home[keep]
@@ -153,14 +155,14 @@ def _undominated(partial: _Partial, sizes: Sequence[int]) -> _Partial:
     strongest = np.argsort(-np.bincount(partial.home, minlength=len(there)), kind="stable")[:STRONGEST]
     # For each state and each of the strongest: the bytes of the former's parts that the latter lacks.
     lacking = (there * np.array(sizes, np.int64)) @ (1 - there[strongest]).T
-    flash, instructions, home = partial.flash, partial.instructions, partial.home
+    flash, time, home = partial.flash, partial.time, partial.home
     left = np.arange(len(home))
     for column, strong in enumerate(strongest):
         mine = home == strong
         if mine.any():
             at = np.searchsorted(flash[mine], flash - lacking[home, column], "right") - 1
-            keep = (at < 0) | (instructions[mine][at] > instructions) | mine
-            flash, instructions, home, left = flash[keep], instructions[keep], home[keep], left[keep]
+            keep = (at < 0) | (time[mine][at] > time) | mine
+            flash, time, home, left = flash[keep], time[keep], home[keep], left[keep]
     return partial.at(left)
 
 
@@ -292,7 +294,7 @@ class _Problem:
         given = tuple(
             tuple(
                 _Choice(
-                    option.instructions,
+                    option.time,
                     sum(sizes[part] for part in option.parts.keys() & lone),
                     masks.get((n, o), 0),
                     o,
@@ -313,9 +315,9 @@ class _Problem:
         first is not."""
 
         def cost(other: _Choice) -> tuple[int, int]:
-            return other.instructions, other.own + self.bytes_of(other.shared & ~choice.shared)
+            return other.time, other.own + self.bytes_of(other.shared & ~choice.shared)
 
-        mine = choice.instructions, choice.own
+        mine = choice.time, choice.own
         for other in choices:
             theirs = cost(other)
             no_more = theirs[0] <= mine[0] and theirs[1] <= mine[1]

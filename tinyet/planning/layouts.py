@@ -18,7 +18,7 @@ from tinyet.opset import NO_LAYOUTS, AccessOrder, AccessOrders, DataLayout, Kern
 from tinyet.planning.candidates import Candidate, Chosen
 
 _MOST_AGREEMENTS = 24
-"""Agreements, those that save most instructions, that are tried one by one if there is no room for all: each
+"""Agreements, those that save most time, that are tried one by one if there is no room for all: each
 costs one or two plans of the memory."""
 
 
@@ -89,7 +89,7 @@ def planned(
 
 @dataclass(frozen=True)
 class Agreement:
-    """A tensor in a layout. candidates: of its writer and its readers. saved: instructions."""
+    """A tensor in a layout. candidates: of its writer and its readers. saved: time."""
 
     tensor: Tensor
     data_layout: DataLayout
@@ -98,7 +98,7 @@ class Agreement:
 
 
 def saved_by(agreements: Sequence[Agreement]) -> int:
-    """Instructions that all of them save."""
+    """Time that all of them save."""
     return sum(agreement.saved for agreement in agreements)
 
 
@@ -111,7 +111,7 @@ def laid_out(
     target: Target,
     access_orders: AccessOrderCache,
 ) -> Iterator[tuple[dict[Node, Candidate], MemoryPlan]]:
-    """Layouts of all values: row-major, and as agreed on if that saves instructions and the arena is not
+    """Layouts of all values: row-major, and as agreed on if that saves time and the arena is not
     larger than `most` bytes, in all places or in as many as there is room for, the best ones first.
 
     Each with the candidates, those of layers whose tensors lie otherwise with calls for that, and the memory.
@@ -155,7 +155,7 @@ def _with(
 
 
 def agreements_of(graph: Graph, chosen: Chosen, plan: MemoryPlan, target: Target) -> list[Agreement]:
-    """All agreements that would save instructions, the best first."""
+    """All agreements that would save time, the best first."""
     found = []
     for writer in plan.calls:
         tensor = writer.outputs[0]
@@ -175,7 +175,7 @@ def agreements_of(graph: Graph, chosen: Chosen, plan: MemoryPlan, target: Target
             writer: _candidate(writer, chosen[writer], Layouts(writes=data_layout), target),
             reader: _candidate(reader, chosen[reader], Layouts(reads=data_layout), target),
         }
-        saved = sum(chosen[node].instructions - c.instructions for node, c in candidates.items())
+        saved = sum(chosen[node].time - c.time for node, c in candidates.items())
         if saved > 0:
             found.append(Agreement(tensor, data_layout, candidates, saved))
     return sorted(found, key=lambda a: -a.saved)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Pareto front over instructions, flash and RAM: the ways that no other beats, and the choice of one of
+"""The Pareto front over time, flash and RAM: the ways that no other beats, and the choice of one of
 them.
 
 Choices of kernels and whole plans are points of such fronts. A choice of kernels has no RAM of its own: 0, until its
@@ -15,16 +15,18 @@ from typing import Any, Generic, Protocol, TypeVar
 
 @dataclass(frozen=True)
 class Figures:
-    """The figures of a plan: instructions of an inference and bytes of flash, as far as they are stated;
-    bytes of the arena and of state."""
+    """The figures of a plan: time and instructions of an inference and bytes of flash, as far as they are stated; bytes
+    of the arena and of state. time: estimated cycles, on a core without a model of its cycles instructions; these are
+    told, not compared."""
 
-    instructions: int
+    time: int
     flash: int
     ram: int
+    instructions: int = 0
 
     def dominates(self, other: Figures) -> bool:
-        """Whether it takes no more of anything than another, which may be equal."""
-        return self.instructions <= other.instructions and self.flash <= other.flash and self.ram <= other.ram
+        """Whether it takes no more time, flash and RAM than another, which may be equal."""
+        return self.time <= other.time and self.flash <= other.flash and self.ram <= other.ram
 
 
 class Point(Protocol):
@@ -40,7 +42,7 @@ P = TypeVar("P", bound=Point)
 @dataclass(frozen=True)
 class Front(Generic[P]):
     """points: none of them dominates another. gap: bytes of flash; nothing that was left out and takes so many bytes
-    less than a point executes fewer instructions than that. 0: the points are exact."""
+    less than a point takes less time than that. 0: the points are exact."""
 
     points: tuple[P, ...] = ()
     gap: int = 0

@@ -47,7 +47,7 @@ class Tiling:
         for node, needs in self.needs.items():
             fitting = [i for i in self.allowed[node] if needs[i] <= limit]
             found[node] = fitting or [
-                min(self.allowed[node], key=lambda i: (needs[i], self.candidates[node][i].instructions))
+                min(self.allowed[node], key=lambda i: (needs[i], self.candidates[node][i].time))
             ]
         return found
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One number for instructions, flash and RAM, by which points of a Pareto front are compared."""
+"""One number for time, flash and RAM, by which points of a Pareto front are compared."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tinyet.planning.objective import Optimize
 from tinyet.planning.pareto import Figures
 
 WORTH: dict[Optimize, tuple[float, float]] = {"speed": (0, 0), "balanced": (2, 0.125), "size": (10, 5)}
-"""Percents of instructions that a percent of flash is worth, and that a percent of RAM is."""
+"""Percents of time that a percent of flash is worth, and that a percent of RAM is."""
 
 MOST_SLOWDOWN = 1.15
-"""For "balanced" no saved flash is worth more than that many times the instructions of untiled layers without a limit
+"""For "balanced" no saved flash is worth more than that many times the time of untiled layers without a limit
 of RAM."""
 
 
 class Price(NamedTuple):
-    """The least is the best. too_slow: for "balanced", more instructions than any saving is worth. own:
+    """The least is the best. too_slow: for "balanced", more time than any saving is worth. own:
     logarithm of the product by the chosen aim; tie: by the aim "balanced", which decides between equal
     ones."""
 
@@ -41,21 +41,21 @@ class PlanPrice(NamedTuple):
 def price(figures: Figures, optimize: Optimize, most: int) -> Price:
     """It is larger for all that another point dominates.
 
-    It is the product of instructions, of flash and of RAM, each to the power that it is worth. most: instructions that
-    for "balanced" no saved flash is worth, where anything takes fewer.
+    It is the product of time, of flash and of RAM, each to the power that it is worth. most: the time that
+    for "balanced" no saved flash is worth, where anything takes less.
     """
-    logs = [math.log(max(n, 1)) for n in (figures.instructions, figures.flash, figures.ram)]
+    logs = [math.log(max(n, 1)) for n in (figures.time, figures.flash, figures.ram)]
     own, tie = (
         logs[0] + flash * logs[1] + ram * logs[2] for flash, ram in (WORTH[optimize], WORTH["balanced"])
     )
-    return Price(optimize == "balanced" and figures.instructions > most, own, tie)
+    return Price(optimize == "balanced" and figures.time > most, own, tie)
 
 
 @dataclass(frozen=True)
 class Pricing:
     """The prices of all plans of a graph, under any limits.
 
-    most: as for `price`. unstated: instructions that stand for layers whose kernels state none: otherwise no cost
+    most: as for `price`. unstated: time that stands for layers whose kernels state none: otherwise no cost
     would be too high beside them. free: the figures of untiled layers without limits.
     """
 
@@ -75,5 +75,5 @@ class Pricing:
         return PlanPrice(max(own, self._price(self.free)), True, own, figures.ram)
 
     def _price(self, figures: Figures) -> Price:
-        all_ = replace(figures, instructions=figures.instructions + self.unstated)
+        all_ = replace(figures, time=figures.time + self.unstated)
         return price(all_, self.optimize, self.most + self.unstated)

@@ -18,6 +18,7 @@ from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.ops.region import Region
 from tinyet.opset import TileMap, has_rows, row_axis, row_pixels, rows_of
+from tinyet.opset.cost import counts_cycles
 from tinyet.passes.sink_reshapes import sink_reshapes
 from tinyet.planning.candidates import (
     Allowed,
@@ -44,8 +45,9 @@ from tinyet.planning.price import MOST_SLOWDOWN, PlanPrice, Pricing, price
 from tinyet.planning.row_axes import followed, unmoved
 from tinyet.planning.tiled_input import GIVE_WHOLE, tiled_input
 from tinyet.planning.tiling import (
+    CYCLES,
     FLASH_A_LAYER,
-    INSTRUCTIONS_AN_ACTION,
+    INSTRUCTIONS,
     TileCandidates,
     TilingSearch,
     moving,
@@ -95,8 +97,7 @@ def decide(
 
 
 class _PlanSearch:
-    """Makes plans, and takes the one that the objective asks for from the Pareto front of instructions, flash and
-    RAM.
+    """Makes plans, and takes the one that the objective asks for from the Pareto front of time, flash and RAM.
 
     Limits do not change the set of plans, only which of them are tried: kernels of untiled layers, with ever less
     memory at the calls that need most of it; and, if the best of these has no room, the same of tiled layers, for
@@ -137,11 +138,12 @@ class _PlanSearch:
         )
         most = of_one_delegate(self.candidates, self.allowed)
         self.pricing = Pricing(objective.optimize, most, unstated, Figures(0, 0, 0))
+        self.actions = CYCLES if counts_cycles(target) else INSTRUCTIONS
 
     def decide(self) -> tuple[Decision, MemoryPlan]:
         free = self.free()
         figures = self.figures(free.chosen, free.first)
-        most = min(self.pricing.most, round(MOST_SLOWDOWN * figures.instructions))
+        most = min(self.pricing.most, round(MOST_SLOWDOWN * figures.time))
         self.pricing = replace(self.pricing, most=most, free=figures)
         if not self.objective.input_rows:
             self.search(free)
@@ -182,13 +184,14 @@ class _PlanSearch:
         return self.assigned(self.candidates, (), front_of(self.candidates, self.allowed, self.target))
 
     def wants_tiles(self, free: Assignment) -> bool:
-        """Whether tiled layers are worth a try: untiled layers without a limit have no room, or RAM counts as
-        much as time."""
+        """Whether tiled layers are worth a try: untiled layers without a limit have no room, in RAM or in flash, or RAM
+        counts as much as time."""
         if self.objective.input_rows:
             return True
         if self.objective.untiled:
             return False
-        return self.objective.optimize == "size" or self.over_ram(self.ram(free.chosen, free.first)) > 0
+        figures = self.figures(free.chosen, free.first)
+        return self.objective.optimize == "size" or self.objective.excess(figures) > 0
 
     def assigned(
         self, candidates: Candidates, fusion_groups: Sequence[FusionGroup], front: Front[KernelSet]
@@ -244,7 +247,7 @@ class _PlanSearch:
         self, front: Front[KernelSet], fusion_groups: Sequence[FusionGroup], flash: int | None
     ) -> KernelSet:
         """The kernels with the least price within `flash`, beside the fusion groups' own code."""
-        most = self.pricing.most - moving(fusion_groups)
+        most = self.pricing.most - moving(fusion_groups, self.actions)
         return select(
             front,
             Objective(flash=flash).excess,
@@ -276,12 +279,12 @@ class _PlanSearch:
             if self.objective.input_rows:
                 taken = tiled_input(self.graph, {n: used[n] for n in least.calls if n in used})
             yield from self.tilings_in_order(
-                TilingSearch(self.graph, least, free.chosen, tiles, taken=taken), free
+                TilingSearch(self.graph, least, free.chosen, tiles, self.actions, taken=taken), free
             )
             other = whole_first(self.graph, tiles)
             if other is not None:
                 early = planned(other, frugal, self.access_orders, first=True, in_order=True)
-                search = TilingSearch(self.graph, early, free.chosen, tiles, taken=taken)
+                search = TilingSearch(self.graph, early, free.chosen, tiles, self.actions, taken=taken)
                 yield from self.tilings_in_order(search, free)
 
     def tilings_in_order(self, search: TilingSearch, free: Assignment) -> Iterator[Assignment]:
@@ -321,9 +324,10 @@ class _PlanSearch:
         front = front_of(candidates, allowed, self.target)
         kernels = self.fastest(front, fusion_groups, None)
         least = Figures(
-            kernels.figures.instructions + moving(fusion_groups),
+            kernels.figures.time + moving(fusion_groups, self.actions),
             kernels.figures.flash + _flash_of(fusion_groups, chosen_by(candidates, allowed, kernels)),
             0,
+            kernels.figures.instructions + moving(fusion_groups, INSTRUCTIONS),
         )
         return candidates, front, least
 
@@ -382,7 +386,7 @@ class _PlanSearch:
         agreements = agreements_of(self.graph, assignment.chosen, assignment.first, self.target)
         bound = self.ram(assignment.chosen, assignment.first, assignment.first.lower_bound)
         stated = self.figures(assignment.chosen, assignment.first)
-        fastest = Figures(stated.instructions - saved_by(agreements), stated.flash, bound)
+        fastest = replace(stated, time=stated.time - saved_by(agreements), ram=bound)
         if self.over_ram(bound) > 0:
             self.beyond.append(assignment)
         elif self.promising(fastest, tiled=bool(assignment.tiling.fusion_groups)):
@@ -430,13 +434,17 @@ class _PlanSearch:
     def figures(self, chosen: Chosen, plan: MemoryPlan) -> Figures:
         """A plan's figures, as far as they are stated."""
         parts = {part: size for c in chosen.values() for part, size in self.parts(c).items()}
-        counts = sum(c.instructions for c in chosen.values())
         # Kernels that state nothing are tiled all the same.
         silent = sum(plan.runs(n) for s in plan.fusion_groups for n in s.nodes if chosen[n].cost is None)
         return Figures(
-            counts + moving(plan.fusion_groups) + INSTRUCTIONS_AN_ACTION * silent,
+            sum(c.time for c in chosen.values())
+            + moving(plan.fusion_groups, self.actions)
+            + self.actions.an_action * silent,
             sum(parts.values()) + _flash_of(plan.fusion_groups, chosen),
             self.ram(chosen, plan),
+            sum(c.instructions for c in chosen.values())
+            + moving(plan.fusion_groups, INSTRUCTIONS)
+            + INSTRUCTIONS.an_action * silent,
         )
 
     def parts(self, candidate: Candidate) -> Mapping[Hashable, int]:
@@ -471,7 +479,7 @@ class _PlanSearch:
         stated = self.figures(assignment.chosen, assignment.first)
         agreements = agreements_of(self.graph, assignment.chosen, assignment.first, self.target)
         ram = self.ram(assignment.chosen, assignment.first, assignment.tiling.least)
-        return Figures(stated.instructions - saved_by(agreements), stated.flash, ram)
+        return replace(stated, time=stated.time - saved_by(agreements), ram=ram)
 
     def price_of(self, plan: Plan) -> PlanPrice:
         return self.pricing.of(plan.figures, tiled=plan.tiled)

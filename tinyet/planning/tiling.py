@@ -19,10 +19,17 @@ from tinyet.opset import TileMap, tile_node
 from tinyet.planning.candidates import Candidate, Candidates, Chosen
 from tinyet.planning.fusion import fused
 
-INSTRUCTIONS_A_BYTE = 0.4
-"""Instructions to move a byte within a line buffer, on a core with 32 bits: memmove takes a word at a time."""
-INSTRUCTIONS_AN_ACTION = 25
-"""Instructions of the loop in the generated C (emit/fusion.py) to find the next action, and to call it."""
+
+@dataclass(frozen=True)
+class Actions:
+    """What it takes to move a byte within a line buffer, on a core with 32 bits: memmove takes a word at a time; and
+    what the loop in the generated C (emit/fusion.py) takes to find the next action, and to call it."""
+
+    a_byte: float
+    an_action: int
+
+
+INSTRUCTIONS, CYCLES = Actions(0.4, 25), Actions(1.04, 26)
 FLASH_A_LAYER = 160
 """Bytes of that loop and of its table, a layer: 90 in DS-CNN, 200 in ResNet8."""
 
@@ -42,9 +49,9 @@ class TileCandidates:
     candidates: tuple[Candidate, ...]
 
     @cached_property
-    def instructions(self) -> int:
-        """Of the cheapest."""
-        return min((c.cost.instructions for c in self.candidates if c.cost is not None), default=0)
+    def time(self) -> int:
+        """Of the fastest."""
+        return min((c.cost.time for c in self.candidates if c.cost is not None), default=0)
 
     @property
     def scratch(self) -> int:
@@ -113,14 +120,14 @@ def _repeated(candidate: Candidate, times: int) -> Candidate:
     """A candidate whose call is made several times."""
     if candidate.cost is None:
         return candidate
-    instructions = times * (candidate.cost.instructions + INSTRUCTIONS_AN_ACTION)
-    return replace(candidate, cost=replace(candidate.cost, instructions=instructions))
+    cost = candidate.cost.times(times, INSTRUCTIONS.an_action, CYCLES.an_action)
+    return replace(candidate, cost=cost)
 
 
 @dataclass(frozen=True, eq=False)
 class _Segment:
     """Calls that are fused. bytes: alive at its worst moment, with the values that live on around it. cost:
-    instructions beyond those of the same layers as a whole."""
+    time beyond that of the same layers as a whole."""
 
     fusion_group: FusionGroup
     bytes: int
@@ -130,7 +137,8 @@ class _Segment:
 class TilingSearch:
     """For fusion groups that let a graph do with less memory than its untiled layers need.
 
-    plan: of the untiled layers, chosen: their candidates. taken: the value that has to come from the caller by rows.
+    plan: of the untiled layers, chosen: their candidates. actions: what they take of what time is counted in. taken:
+    the value that has to come from the caller by rows.
     """
 
     def __init__(
@@ -139,6 +147,7 @@ class TilingSearch:
         plan: MemoryPlan,
         chosen: Chosen,
         tiles: Mapping[Node, TileCandidates],
+        actions: Actions,
         align: int = 4,
         taken: TiledInput | None = None,
     ) -> None:
@@ -146,12 +155,12 @@ class TilingSearch:
         readers = graph.consumers(taken.tensor) if taken is not None else ()
         self.takes = frozenset(k for k, node in enumerate(plan.calls) if node in readers)
         self.graph, self.plan, self.tiles = graph, plan, tiles
-        self.align = align
+        self.actions, self.align = actions, align
         self.calls = plan.calls
         self.alive = plan.alive[1:-1]
         called = {*self.calls}
         self.extra = {
-            node: _more(chosen[node], found) if node in called else found.instructions
+            node: _more(chosen[node], found) if node in called else found.time
             for node, found in tiles.items()
         }
         self.blocks: dict[Tensor, int] = {t: place.block for t, place in plan.storage.items()}
@@ -257,7 +266,7 @@ class TilingSearch:
             for number, block in enumerate(self.plan.blocks)
             if number not in mine and block.lifetime.first < end and block.lifetime.last >= begin
         )
-        cost = sum(self.extra[node] for node in nodes) + moved(found)
+        cost = sum(self.extra[node] for node in nodes) + moved(found, self.actions)
         return _Segment(found, int(alive.max()) + around, cost)
 
     def _fused(self, nodes: Sequence[Node], *, takes: bool) -> FusionGroup | None:
@@ -310,18 +319,18 @@ class TilingSearch:
 
 
 def _more(untiled: Candidate, tiles: TileCandidates) -> float:
-    """Instructions of a layer's tiles beyond those of the layer."""
-    return tiles.instructions - untiled.cost.instructions if untiled.cost is not None else 0.0
+    """Time of a layer's tiles beyond that of the layer."""
+    return tiles.time - untiled.cost.time if untiled.cost is not None else 0.0
 
 
-def moved(found: FusionGroup) -> float:
-    """Instructions to move rows."""
-    return INSTRUCTIONS_A_BYTE * sum(found.moved) + INSTRUCTIONS_AN_ACTION * len(found.moved)
+def moved(found: FusionGroup, actions: Actions) -> float:
+    """What it takes to move rows: instructions or cycles, as `actions` are."""
+    return actions.a_byte * sum(found.moved) + actions.an_action * len(found.moved)
 
 
-def moving(fusion_groups: Sequence[FusionGroup]) -> int:
-    """Instructions to move all rows, rounded."""
-    return round(sum(moved(found) for found in fusion_groups))
+def moving(fusion_groups: Sequence[FusionGroup], actions: Actions) -> int:
+    """What it takes to move all rows, rounded."""
+    return round(sum(moved(found, actions) for found in fusion_groups))
 
 
 def added_macs(found: FusionGroup) -> int:

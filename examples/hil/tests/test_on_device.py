@@ -21,7 +21,7 @@ def test_accuracy_and_budget(tinyet_device):
     assert result.bit_exact, result.first_mismatch
     assert result.accuracy >= 0.98
     tinyet_device.check(
-        instructions=22_000, stack_bytes=160, arena_bytes=1_100, ram_bytes=1_200, flash_bytes=8_192
+        instructions=28_000, stack_bytes=160, arena_bytes=1_100, ram_bytes=1_200, flash_bytes=8_192
     )
 
 

@@ -3,17 +3,19 @@
 #include "nested.h"
 
 #include "nested_kernels.h"
-#include "tinyet_conv2d_2x2_dsp.h"
 #include "tinyet_conv2d_dsp.h"
 #include "tinyet_conv2d_k8_dsp.h"
+#include "tinyet_conv2d_tiles_dsp.h"
 #include "tinyet_dsp.h"
 #include "tinyet_elementwise_dsp.h"
 #include "tinyet_linear_dsp.h"
 #include "tinyet_pool_dsp.h"
+#include "tinyet_tile_2x2_w16_18p_e8_s4_x2_dsp.h"
+#include "tinyet_tile_dsp.h"
 
 /* ---- weights and tables: 640 bytes ---- */
 
-/* 84 bias, weights and rounding of two channels after another */
+/* 84 bias, weights and rounding of 2 channels after another */
 static const TINYET_ROM int32_t stem_conv_weights[84] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
   -14436, 1824, -13828604, 1113832, -4129128, 10813308, 24903764, -27000520, -32243480, -17301044, -3080536, 11861900,
   6618940, 21495840, -31194888, -16252452, -21495412, -6488460, 7667532, 22544432, 17367008, 32243908, -20446820,
@@ -47,9 +49,11 @@ static const TINYET_ROM int32_t layer_2_int_weights[22] TINYET_ALIGNED(4) TINYET
 TINYET_DSP_FUNCTION void stem_conv_conv2d(const int8_t *input, int8_t *output, void *scratch,
     const int32_t *weights) {
   const tinyet_conv2d_shape_dsp shape = {1, /* in */ 6, 6, 4, /* out */ 6, 6, 4, /* kernel */ 3, 3, /* stride */ 1, 1,
-      /* dilation */ 1, 1, /* pad */ 1, 1, /* pixel stride */ 4, 4, /* zero point */ -7, /* unroll */ 9};
+      /* dilation */ 1, 1, /* pad */ 1, 1, /* pixel stride */ 4, 4, /* zero point */ -7, /* unroll */ 0};
   const tinyet_rounding_dsp rounding = {TINYET_DSP_ONE_SIDED, /* exponent */ 8, /* clamp */ -3, 127};
-  tinyet_conv2d_s8_w16_im2col_2x2_dsp(input, output, scratch, weights, shape, rounding);
+  const tinyet_tiles_dsp tiles = {tinyet_tile_2x2_w16_18p_e8_s4_x2_dsp, NULL,
+      /* channels, words */ 2, 42, /* pairs */ 18};
+  tinyet_conv2d_tiles_dsp(input, output, scratch, weights, shape, rounding, tiles);
 }
 
 /* 6x6x4 -> 6x6x4, kernel 1x1, stride 1x1 */

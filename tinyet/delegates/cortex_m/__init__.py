@@ -15,10 +15,10 @@ from dataclasses import replace
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import (
     conv2d,
-    conv2d_2x2,
     conv2d_k8,
     conv2d_s8,
     conv2d_s16,
+    conv2d_tiles,
     conv_transpose2d,
     cost_models,
     cost_models_depthwise,
@@ -74,7 +74,7 @@ def supports(target: Target) -> str | None:
 CONV2D_FOR_FLASH = (
     *winograd.KERNELS,
     *conv2d.WIDE_KERNELS,
-    *conv2d_2x2.KERNELS,
+    *conv2d_tiles.KERNELS,
     *conv2d_k8.KERNELS,
     *depthwise.WIDE_KERNELS,
 )

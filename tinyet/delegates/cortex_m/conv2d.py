@@ -189,23 +189,6 @@ def patches_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int
     ]
 
 
-def rows_cost(g: Geometry) -> int:
-    """Instructions, roughly."""
-    columns = min(g.stride_w, g.kernel_w) * 3 + g.kernel_w
-    widening = g.kernel_h * columns * (5 * len(lane_pairs(g.in_c)) // 2 + 9)
-    return g.batch * g.out_h * -(-g.out_w // 4) * (widening + block_cost(g, len(rows_order(g))))
-
-
-def patches_cost(g: Geometry) -> int:
-    taps = len(patches_order(g))
-    widening = 40 + 4 * (5 * taps // 2 + 14 * g.kernel_h)
-    return g.batch * -(-g.out_h * g.out_w // 4) * (widening + block_cost(g, taps))
-
-
-def block_cost(g: Geometry, taps: int) -> int:
-    return -(-g.out_c // 2) * (13 * taps + 48)
-
-
 def unroll_of(taps: int, taps_of_lane: int = 1) -> int:
     """Number of taps multiplied in straight code."""
     return taps if taps <= STRAIGHT_TAPS else largest_divisor(taps, LOOP_TAPS, taps_of_lane)
@@ -276,8 +259,7 @@ def refuse_rows(node: Node, target: Target) -> str | None:
         return f"rows of {g.out_w} output pixels, needs 4"
     if 4 * g.lane_words > LARGEST_OFFSET:
         return f"a kernel of {g.kernel_w} columns reaches too far"
-    costs = rows_cost(g), patches_cost(g)
-    return f"about {costs[0]} instructions, patches need {costs[1]}" if costs[1] < costs[0] else None
+    return None
 
 
 def refuse_nibbles(node: Node, order: list[tuple[int, int]], taps_of_lane: int) -> str | None:

@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What instructions and code of convolutions grow with that take one or two pixels at a time (tinyet_conv2d_2x2_dsp.h,
-tinyet_conv2d_k8_dsp.h): see cost_models.py."""
+"""What instructions and code of convolutions grow with that take one or two pixels at a time
+(tinyet_conv2d_tiles_dsp.h, tinyet_conv2d_k8_dsp.h): see cost_models.py."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from tinyet.delegates.cortex_m import conv2d, conv2d_2x2, conv2d_k8, cost_models
+from tinyet.delegates.cortex_m import conv2d, conv2d_k8, conv2d_tiles, cost_models
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored
+from tinyet.delegates.cortex_m.conv2d_tiles import Family
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts, axis
-from tinyet.opset import DENSE, CostModel, Layouts
+from tinyet.opset import DENSE, CostModel, Exact, Layouts
+from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.function import function
+from tinyet.timing.cores import CORES
+from tinyet.timing.model import Model
+from tinyet.timing.work import Work, total
 
 
 def widening_turn(quads: int) -> int:
@@ -21,21 +28,25 @@ def widening_turn(quads: int) -> int:
     return quads if quads <= 8 else next((n for n in (8, 7, 6, 5) if quads % n == 0), 4)
 
 
-def seen(g: Geometry) -> Parts:
+def seen(g: Geometry, family: Family) -> Parts:
     """The pixels that the kernel reads, two at a time."""
     rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
-    y, x = np.divmod(np.arange(g.out_h * g.out_w), g.out_w)
+    pixels = g.out_h * g.out_w
+    alone = pixels % 2 if family.alone else 0
+    starts = np.minimum(np.arange(0, pixels - alone, 2), pixels - 2)
+    which = np.append((starts[:, None] + np.arange(2)).ravel(), np.full(alone, pixels - 1))
+    y, x = np.divmod(which, g.out_w)
     whole = rows.whole[y] & columns.whole[x]  # of each pixel
-    doubles = len(whole) // 2
+    doubles = len(starts)
     together = whole[: 2 * doubles].reshape(-1, 2).all(axis=1)  # neither of two pixels has an edge
     # Pixels that are looked at row by row, and what of them is in the image.
-    checked = np.append(np.repeat(~together, 2), [not g.inside] * (len(whole) % 2))
+    checked = np.append(np.repeat(~together, 2), np.full(alone, not g.inside))
     in_rows, in_columns = rows.inside.sum(axis=1)[y], columns.inside.sum(axis=1)[x]
     dilated = g.dilation_w > 1
     taps = g.kernel_w if dilated else 1
     segments, quads = g.kernel_h * taps, g.together // 4
-    blocks, singles, edges = g.batch * doubles, g.batch * (len(whole) % 2), g.batch * int((~together).sum())
+    blocks, singles, edges = g.batch * doubles, g.batch * alone, g.batch * int((~together).sum())
     parts: Parts = {
         "call": 1,
         "block": blocks,
@@ -65,55 +76,71 @@ def seen(g: Geometry) -> Parts:
     return parts
 
 
-def two_work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
-    g, r = conv2d.geometry(node), conv2d.rounding_of(node, Stored.INT16)
-    steps, unroll = len(conv2d_2x2.order_of(g)) // 2, conv2d_2x2.unroll_of(g)
-    pairs, pixels, form = -(-g.out_c // 2), g.out_h * g.out_w, cost_models.form_name(r)
-    doubles, alone = g.batch * (pixels // 2) * pairs, g.batch * (pixels % 2) * pairs
-    parts = seen(g) if layouts.reads is not NHW2C2 else {"call": 1, "block": g.batch * (pixels // 2)}
-    parts[f"two channels, {form}"] = doubles
-    parts["two pairs"] = doubles * steps
-    parts[f"two channels of one, {form}"] = alone
-    parts["two pairs of one"] = alone * steps
-    if unroll != steps:
-        parts["two channels by a loop"] = doubles + alone
-        parts["turn"] = (doubles + alone) * (steps // unroll)
-    if conv2d_2x2.together(g) > 1:
-        parts["four channels"] = doubles // 2
-    parts["odd channel"] = g.batch * -(-pixels // 2) * (g.out_c % 2)
+def two_work(node: Node, family: Family, layouts: Layouts = DENSE) -> Mapping[str, int]:
+    """What is around the tiles."""
+    g, r = conv2d.geometry(node), conv2d_tiles.chosen_rounding(node)
+    pixels = g.out_h * g.out_w
+    parts = {"call": 1, "block": g.batch * (pixels // 2)} if layouts.reads is NHW2C2 else seen(g, family)
+    parts["last channels"] = g.batch * -(-pixels // 2) * (g.out_c % family.channels > 0)
     parts["clamped output"] = g.batch * pixels * g.out_c * (cost_models.bounds(r.low, r.high) > 0)
     return parts
 
 
-def two_code(node: Node) -> Mapping[str, int]:
-    g, r = conv2d.geometry(node), conv2d.rounding_of(node, Stored.INT16)
-    steps, unroll = len(conv2d_2x2.order_of(g)) // 2, conv2d_2x2.unroll_of(g)
-    form, copies = cost_models.form_name(r), 1 + g.out_c % 2 if g.out_c > 2 else 1
-    alone = copies * (g.out_h * g.out_w % 2)
-    together = conv2d_2x2.together(g)
+def two_code(node: Node, family: Family) -> Mapping[str, int]:
+    g, r = conv2d.geometry(node), conv2d_tiles.chosen_rounding(node)
+    alone = int(family.alone and g.out_h * g.out_w % 2 > 0)
     rows = code_rows(g)
     quads = g.together // 4
     turn = widening_turn(quads)
     return {
         "call": 1,
-        "copy": copies,
-        f"copy, {form}": copies * together,
-        "two pairs": copies * unroll * together,
-        "copy for one": alone,
-        f"copy for one, {form}": alone,
-        "two pairs of one": alone * unroll,
-        "loop": (copies + alone) * (unroll != steps),
+        "several rows": int(g.out_h > 1),
         "outside": int(not g.inside),
+        "outside above or below": int(not g.inside and g.kernel_h > 1),
+        "outside at a side": int(not g.inside and g.kernel_w > 1 and g.dilation_w == 1),
         "row": rows,
+        "loop over rows": rows * int(g.kernel_h > 1),
         "dilated": int(g.dilation_w > 1),
         "four values": rows * (turn + (quads % turn if turn else 0)),
         "looped values": rows * int(quads > turn),
-        f"last {g.together % 4} values": rows,
-        "single pixel": int(alone > 0),
+        "last values": rows * (g.together % 4).bit_count(),
+        "single pixel": alone,
+        "single pixel that may reach out": alone * int(not g.inside),
         "single pixel, several rows": int(alone > 0 and g.kernel_h > 1),
+        "last channels": 1 + alone if g.out_c % family.channels else 0,
         "several images": int(g.batch > 1),
         "clamp": int(cost_models.bounds(r.low, r.high) > 0),
     }
+
+
+def two_exact(node: Node, layouts: Layouts, family: Family) -> Exact:
+    """The tiles: all channels of two pixels, and of a last one, as often as they are called."""
+    g, r = conv2d.geometry(node, layouts), conv2d_tiles.chosen_rounding(node)
+    pixels = g.out_h * g.out_w
+    two, *one = map(function, conv2d_tiles.tiles_of(g, r, family))
+    calls = [(two, g.batch * (pixels // 2 if one else -(-pixels // 2))), *((made, g.batch) for made in one)]
+    whole = g.out_c // family.channels * family.channels
+
+    def of(core: Model) -> Work:
+        works = []
+        for made, times in calls:
+            works.append(made.work(core, whole).times(times))
+            if whole != g.out_c:
+                works.append(made.work(core, family.channels).times(times))
+        return total(works)
+
+    works = {name: of(CORES[name]) for name in ARMV7E_M.cores}
+    instructions = next(iter(works.values())).instructions
+    groups = -(-g.out_c // family.channels)
+    return Exact(
+        instructions=instructions,
+        cycles={name: work.cycles for name, work in works.items()},
+        functions={made.tile.name: made.code_bytes for made, _ in calls},
+        reads={
+            "printed code": ARMV7E_M.instruction_bytes * instructions,
+            "printed weights": sum(4 * made.tile.group_words * groups * times for made, times in calls),
+        },
+    )
 
 
 def code_rows(g: Geometry) -> int:
@@ -154,8 +181,17 @@ def few_code(node: Node) -> Mapping[str, int]:
     }
 
 
+def of_family(family: Family) -> CostModel:
+    return CostModel(
+        partial(two_work, family=family),
+        partial(two_code, family=family),
+        lambda node, layouts: two_work(node, family, layouts),
+        exact=partial(two_exact, family=family),
+    )
+
+
 COST_MODELS: Mapping[str, CostModel] = {
-    conv2d_2x2.SYMBOL: CostModel(two_work, two_code, two_work),
+    **{family.symbol: of_family(family) for family in (conv2d_tiles.WIDE, conv2d_tiles.PACKED)},
     conv2d_k8.SYMBOL: CostModel(few_work, few_code),
 }
 """By the kernels' names."""

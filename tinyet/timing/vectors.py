@@ -8,7 +8,7 @@ single precision. A double is two of them, a vector four.
 
 from __future__ import annotations
 
-from tinyet.cycles.instruction import Instruction, Kind
+from tinyet.timing.instruction import Instruction, Kind
 
 FLAGS, PREDICATE, SINGLE = 16, 17, 32
 _PC = 15

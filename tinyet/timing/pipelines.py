@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from tinyet.cycles.instruction import LOADS, STORES, VECTORS, Instruction, Kind
-from tinyet.cycles.pipeline import Pair, Pipeline, Timing
+from tinyet.timing.instruction import LOADS, STORES, VECTORS, Instruction, Kind
+from tinyet.timing.pipeline import Pair, Pipeline, Timing
 
 _JNK0LE = 'jnk0le\'s "pipeline cycle test"'
 _SLOTHY = "SLOTHY 0.2.2's"

@@ -7,7 +7,7 @@ Instruction Set Listings".
 
 from __future__ import annotations
 
-from tinyet.cycles.instruction import Instruction, Kind
+from tinyet.timing.instruction import Instruction, Kind
 
 _STACK, _LINK = 2, 1
 

@@ -7,7 +7,7 @@ The encodings are those of the Xtensa Instruction Set Architecture Reference Man
 
 from __future__ import annotations
 
-from tinyet.cycles.instruction import Instruction, Kind
+from tinyet.timing.instruction import Instruction, Kind
 
 _RETURN_ADDRESS = 0
 _FIRST_NARROW = 8

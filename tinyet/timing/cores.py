@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tinyet.cycles.in_order import IN_ORDER_ENDS, RV32, XTENSA
-from tinyet.cycles.instruction import PROCESSING, Instruction, Kind
-from tinyet.cycles.model import Model
-from tinyet.cycles.pipelines import PIPELINE_ENDS, PIPELINES
+from tinyet.timing.in_order import IN_ORDER_ENDS, RV32, XTENSA
+from tinyet.timing.instruction import PROCESSING, Instruction, Kind
+from tinyet.timing.model import Model
+from tinyet.timing.pipelines import PIPELINE_ENDS, PIPELINES
 
 _MULTIPLE = frozenset(("load_multiple", "store_multiple", "load_multiple_pc", "load_double", "store_double"))
 _SINGLE = frozenset(("load", "load_narrow"))

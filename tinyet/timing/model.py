@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from tinyet.cycles.instruction import Instruction
+from tinyet.timing.instruction import Instruction
 
 
 class Model(Protocol):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tinyet.cycles.instruction import BRANCHES, Instruction, Kind
+from tinyet.timing.instruction import BRANCHES, Instruction, Kind
 
 _LONG_AGO = -100
 

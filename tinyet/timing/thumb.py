@@ -8,8 +8,8 @@ Registers: 0 to 15 are the core's, FLAGS those of comparisons; behind them come 
 
 from __future__ import annotations
 
-from tinyet.cycles.instruction import Instruction, Kind
-from tinyet.cycles.vectors import FLAGS, PREDICATE, coprocessor
+from tinyet.timing.instruction import Instruction, Kind
+from tinyet.timing.vectors import FLAGS, PREDICATE, coprocessor
 
 PC, _LR, _SP = 15, 14, 13
 _LOGIC16: dict[int, Kind] = {

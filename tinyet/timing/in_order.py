@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tinyet.cycles.instruction import LOADS, Instruction, Kind
+from tinyet.timing.instruction import LOADS, Instruction, Kind
 
 
 @dataclass(frozen=True)

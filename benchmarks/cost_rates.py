@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rates of costs: what is measured of nodes, the fit to it, and the file of a core."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyet.ir import Node
+from tinyet.opset import DENSE, cost
+from tinyet.opset.cost import Features
+
+LEAST_CASES = 8
+"""Fewer are not fitted to."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """instructions, code in bytes, and time where the core has a model: of each node. functions: all of the firmware,
+    and their bytes. own: names in the generated model that are no functions of a library."""
+
+    instructions: Sequence[int]
+    code: Sequence[float]
+    functions: Mapping[str, int]
+    own: Sequence[str]
+    time: Sequence[Mapping[str, Any]]
+
+    @property
+    def cores(self) -> tuple[str, ...]:
+        """Those whose cycles were estimated."""
+        return tuple(sorted(self.time[0]["cycles"])) if self.time else ()
+
+
+def joined(samples: Sequence[Sample]) -> Sample:
+    """The nodes of several firmwares, one after another."""
+    return Sample(
+        [n for one in samples for n in one.instructions],
+        [n for one in samples for n in one.code],
+        {name: size for one in samples for name, size in one.functions.items()},
+        sorted({name for one in samples for name in one.own}),
+        [time for one in samples for time in one.time],
+    )
+
+
+def some_of(found: Sample, which: Sequence[int]) -> Sample:
+    """What was measured of the nodes with these numbers."""
+    return dataclasses.replace(
+        found,
+        instructions=[found.instructions[i] for i in which],
+        code=[found.code[i] for i in which],
+        time=[found.time[i] for i in which] if found.time else (),
+    )
+
+
+def nonnegative(matrix: Floats, wanted: Floats) -> Floats:
+    """The non-negative x of the least squares of matrix @ x - wanted (Lawson and Hanson)."""
+    n = matrix.shape[1]
+    x, used = np.zeros(n), np.zeros(n, np.bool_)
+    for _ in range(6 * n):
+        gradient = matrix.T @ (wanted - matrix @ x)
+        gradient[used] = 0
+        best = int(np.argmax(gradient))
+        if gradient[best] < 1e-9:
+            break
+        used[best] = True
+        while True:
+            step = np.zeros(n)
+            step[used] = np.linalg.lstsq(matrix[:, used], wanted, rcond=None)[0]
+            if not np.any(step[used] <= 0):
+                x = step
+                break
+            falling = used & (step <= 0)
+            share = float(np.min(x[falling] / np.maximum(x[falling] - step[falling], 1e-12)))
+            x = x + share * (step - x)
+            used &= x > 1e-12
+            x[~used] = 0
+    return x
+
+
+def fitted(
+    nodes: Sequence[Node], terms: Features, wanted: Sequence[float], scale: Sequence[float] | None = None
+) -> dict[str, float]:
+    """Rates of the parts, for the least sum of squares of errors in proportion to `scale`, by default `wanted`."""
+    counted = [terms(node) for node in nodes]
+    names = sorted({name for parts in counted for name, count in parts.items() if count})
+    matrix = np.array([[parts.get(name, 0) for name in names] for parts in counted], np.float64)
+    target, whole = (np.array(values, np.float64) for values in (wanted, scale or wanted))
+    scaled = matrix / whole[:, None]
+    norm = np.linalg.norm(scaled, axis=0)
+    x = nonnegative(scaled / norm, target / whole) / norm
+    return {name: float(f"{value:.5g}") for name, value in zip(names, x, strict=True) if value > 1e-9}
+
+
+def rates_of(cost_model: cost.CostModel, nodes: Sequence[Node], found: Sample) -> cost.Rates:
+    """Of some nodes. Lines are fitted so that their part of the time is near."""
+    work = cost_model.work
+    printed = [exactly(cost_model, node) for node in nodes]
+
+    def beside(measured: Sequence[float], known: Sequence[float]) -> dict[str, float]:
+        left = [whole - part for whole, part in zip(measured, known, strict=True)]
+        return fitted(nodes, work, left, measured)
+
+    cycles = {
+        core: beside(
+            [time["cycles"][core] for time in found.time], [exact.cycles.get(core, 0) for exact in printed]
+        )
+        for core in found.cores
+    }
+    lines: list[dict[str, float]] = [{}, {}]
+    if found.cores:
+        scale = [time["cycles"][found.cores[0]] for time in found.time]
+        read = (
+            [time["jumped_lines"] + time["data_lines"] for time in found.time],
+            [time["next_lines"] for time in found.time],
+        )
+        lines = [fitted(nodes, lambda node: every_part(cost_model, node), each, scale) for each in read]
+    code = fitted(nodes, cost_model.code, found.code)
+    instructions = beside(found.instructions, [exact.instructions for exact in printed])
+    return cost.Rates(instructions, cycles, *lines, code)
+
+
+def exactly(cost_model: cost.CostModel, node: Node) -> cost.Exact:
+    """What is known of a call without measuring."""
+    return cost.NOTHING if cost_model.exact is None else cost_model.exact(node, DENSE)
+
+
+def every_part(cost_model: cost.CostModel, node: Node) -> Mapping[str, int]:
+    """Those of the work, and those of the lines of the flash that known code reads."""
+    return {**cost_model.work(node), **exactly(cost_model, node).reads}
+
+
+def coefficients_of(
+    cost_model: cost.CostModel, nodes: Sequence[Node], found: Sample, shared: Mapping[str, int]
+) -> cost.Coefficients:
+    """Of all nodes, and of those of each kind of which there are enough."""
+    kinds: dict[str, list[int]] = {}
+    for i, node in enumerate(nodes):
+        if cost_model.kind is not None:
+            kinds.setdefault(cost_model.kind(node), []).append(i)
+    own = {
+        kind: rates_of(cost_model, [nodes[i] for i in which], some_of(found, which))
+        for kind, which in sorted(kinds.items())
+        if len(which) >= LEAST_CASES
+    }
+    executed = sum(found.instructions)
+    each = sum(time["bytes"] for time in found.time) / executed if found.cores else 0.0
+    return cost.Coefficients(rates_of(cost_model, nodes, found), round(each, 3), shared, own)
+
+
+def entry_of(found: cost.Coefficients) -> dict[str, Any]:
+    """A kernel's, for a file: the parts once, and lists of what each of them comes to."""
+
+    def of(rates: cost.Rates) -> dict[str, Any]:
+        def listed(by_part: Mapping[str, float]) -> list[float]:
+            return [by_part.get(part, 0) for part in work] if by_part else []
+
+        return {
+            "instructions": listed(rates.instructions),
+            "cycles": {core: listed(each) for core, each in rates.cycles.items()},
+            "lines": listed(rates.lines),
+            "next_lines": listed(rates.next_lines),
+            "code": dict(rates.code),
+        }
+
+    every = (found.rates, *found.kinds.values())
+    work = sorted(
+        {
+            part
+            for rates in every
+            for each in (rates.instructions, rates.lines, rates.next_lines, *rates.cycles.values())
+            for part in each
+        }
+    )
+    kinds = {kind: of(rates) for kind, rates in found.kinds.items()}
+    return {
+        "work": work,
+        **of(found.rates),
+        "bytes_each": found.bytes_each,
+        "shared": dict(found.shared),
+        "kinds": kinds,
+    }
+
+
+def store(path: Path, table: Mapping[str, Any]) -> None:
+    """A line for each list of a kernel, and for each of its kinds."""
+
+    def rows(of: Mapping[str, str], indent: str) -> str:
+        lines = (f"{indent} {json.dumps(name)}: {text}" for name, text in of.items())
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}" if of else "{}"
+
+    def written(of: Mapping[str, Any]) -> dict[str, str]:
+        return {name: json.dumps(value) for name, value in of.items()}
+
+    kernels = {
+        name: rows({**written(entry), "kinds": rows(written(entry["kinds"]), "   ")}, "  ")
+        for name, entry in sorted(table["kernels"].items())
+    }
+    head = {name: table[name] for name in sorted(table) if name != "kernels"}
+    path.write_text(rows({**written(head), "kernels": rows(kernels, " ")}, "") + "\n", encoding="utf-8")
+
+
+def fit_said(
+    cost_model: cost.CostModel, coefficients: cost.Coefficients, nodes: Sequence[Node], found: Sample
+) -> str:
+    """How far rates are from what they were fitted to: at most, and on average."""
+
+    def off(what: str, stated: Sequence[float], true: Sequence[float]) -> str:
+        errors = [abs(a / b - 1) for a, b in zip(stated, true, strict=True)]
+        return f"{what} {max(errors):6.1%} {np.mean(errors):6.2%}"
+
+    rates = [coefficients.of(cost_model, node) for node in nodes]
+    printed = [exactly(cost_model, node) for node in nodes]
+    work, code = ([terms(node) for node in nodes] for terms in (cost_model.work, cost_model.code))
+    said = [
+        off(
+            "instructions",
+            [
+                cost.total(r.instructions, w) + e.instructions
+                for r, w, e in zip(rates, work, printed, strict=True)
+            ],
+            found.instructions,
+        ),
+        off("code", [cost.total(r.code, c) for r, c in zip(rates, code, strict=True)], found.code),
+    ]
+    for core in found.cores:
+        stated = [
+            cost.total(r.cycles[core], w) + e.cycles.get(core, 0)
+            for r, w, e in zip(rates, work, printed, strict=True)
+        ]
+        said.append(off(core, stated, [time["cycles"][core] for time in found.time]))
+    return ", ".join(said)

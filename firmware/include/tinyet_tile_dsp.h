@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the functions that tinyet/tiles prints compute, in C: all output channels of some neighbouring pixels, a group of channels
+ * at a time.
+ *
+ * The inputs are pairs of int16, for each pair a word of each pixel. The weight stream, in words, for each group of channels:
+ *   bias of each | for each pair the weights | multiplier, offset, shift
+ * Wide, the weights are a word a channel, and multiplier, offset and shift are of all channels one behind the other; shifts are
+ * missing where the rounding is one-sided. Packed, each half of a word is 256 times a weight of channel b and one of channel a
+ * before it; of each channel come multiplier, offset and shift, those of b before those of a; the bias of b is 256 times itself
+ * and that of a; the shift of a is to the left, that of b to the right, where the rounding is one-sided. */
+#ifndef TINYET_TILE_DSP_H
+#define TINYET_TILE_DSP_H
+
+#include "tinyet_dsp.h"
+
+/* A parameter of a function whose body is assembly alone. */
+#define TINYET_TILE_UNUSED __attribute__((unused))
+
+/* A printed function: the outputs of the first pixel, and where these end. */
+typedef void (*tinyet_tile_function_dsp)(const int32_t *weights, const uint32_t *pixels, int8_t *output, const int8_t *end);
+
+typedef struct {
+  int32_t pixels, channels; /* of a group */
+  int32_t packed, pairs;
+  int32_t step; /* bytes from pixel to pixel of the output */
+  tinyet_rounding_dsp rounding;
+} tinyet_tile_shape_dsp;
+
+/* The output of a sum. */
+TINYET_DSP_INLINE int8_t tinyet_tile_output_dsp(int32_t sum, const int32_t *ends, int32_t channel, const tinyet_tile_shape_dsp t) {
+  const int one_sided = t.rounding.form == TINYET_DSP_ONE_SIDED;
+  if (!t.packed) {
+    const int32_t shift = one_sided ? 0 : ends[2 * t.channels + channel];
+    return tinyet_round_shifted_dsp(sum, ends[channel], ends[t.channels + channel], shift, t.rounding);
+  }
+  ends += 3 * (channel ^ 1);
+  if (channel % 2 != 0) {
+    sum >>= one_sided ? ends[2] : 7;
+  } else {
+    sum = tinyet_shift_left(sum, one_sided ? ends[2] : 1);
+  }
+  return tinyet_round_shifted_dsp(sum, ends[0], ends[1], ends[2], t.rounding);
+}
+
+TINYET_DSP_INLINE void tinyet_tile_dsp(const int32_t *weights, const uint32_t *pixels, int8_t *output, const int8_t *end,
+                                       const tinyet_tile_shape_dsp t) {
+  const int32_t words = t.packed ? t.channels / 2 : t.channels; /* of a pair */
+  for (; output != end; output += t.channels) {
+    const int32_t *const bias = weights, *const ends = weights + t.channels + t.pairs * words;
+    for (int32_t m = 0; m < t.pixels; m++) {
+      int32_t even = 0;
+      for (int32_t channel = 0; channel < t.channels; channel++) {
+        int32_t sum = bias[channel];
+        for (int32_t pair = 0; pair < t.pairs; pair++) {
+          uint32_t w = (uint32_t)bias[t.channels + pair * words + (t.packed ? channel / 2 : channel)];
+          if (t.packed && channel % 2 == 0) {
+            w = tinyet_even_bytes_dsp(w);
+          }
+          sum = tinyet_smlad_dsp(w, pixels[pair * t.pixels + m], sum);
+        }
+        if (t.packed && channel % 2 != 0) {
+          sum = (int32_t)((uint32_t)sum - (uint32_t)even);
+        }
+        even = sum;
+        output[m * t.step + channel] = tinyet_tile_output_dsp(sum, ends, channel, t);
+      }
+    }
+    weights = ends + t.channels * (t.packed || t.rounding.form != TINYET_DSP_ONE_SIDED ? 3 : 2);
+  }
+}
+
+#endif

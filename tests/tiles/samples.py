@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiles of every kind, and data for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyet.numerics import Int64
+from tinyet.tiles.tile import Tile, Weights
+
+PACKED, WIDE = Weights.PACKED, Weights.WIDE
+
+TILES = (
+    Tile(2, 4, PACKED, 1, 12, 8),
+    Tile(2, 4, PACKED, 14, 8, 19, groups=2),
+    Tile(2, 4, PACKED, 14, None, 16),
+    Tile(2, 4, PACKED, 33, 12, 16),
+    Tile(2, 4, PACKED, 40, None, 300, straight=8, turn=3),
+    Tile(2, 4, PACKED, 72, 16, 4),
+    Tile(3, 2, PACKED, 9, 12, 8),
+    Tile(4, 2, PACKED, 9, None, 8),
+    Tile(2, 2, WIDE, 8, 12, 8, at_once=2),
+    Tile(2, 2, WIDE, 6, None, 8, at_once=2, groups=4),
+    Tile(2, 2, WIDE, 20, 12, 8, at_once=2, straight=8, turn=4),
+    Tile(2, 2, WIDE, 20, None, 8, at_once=2, straight=8, turn=4),
+    Tile(1, 2, WIDE, 10, None, 0, at_once=2),
+    Tile(1, 2, WIDE, 28, 10, 0, at_once=2, straight=4, turn=12),
+    Tile(2, 3, WIDE, 7, 12, 9),
+    Tile(4, 1, WIDE, 7, None, 8),
+)
+"""All that the delegates print, small, and others that fit."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """stream: weights of `channels` channels, words. inputs: words. Shifts are such as roundings have."""
+
+    channels: int
+    stream: Int64
+    inputs: Int64
+
+
+def sample(tile: Tile, rng: np.random.Generator) -> Sample:
+    groups = tile.groups * int(rng.integers(1, 4))
+    stream = np.concatenate([_group(tile, rng) for _ in range(groups)])
+    values = rng.integers(-128, 128, (tile.pairs * tile.pixels, 2))
+    return Sample(groups * tile.channels, stream, _halves(values))
+
+
+def _halves(values: Int64) -> Int64:
+    """(…, 2) → words."""
+    words = (values[..., 0] & 0xFFFF) | values[..., 1] << 16
+    return np.asarray((words + 2**31) % 2**32 - 2**31, np.int64)
+
+
+def _group(t: Tile, rng: np.random.Generator) -> Int64:
+    """Of the stream, for one group of channels."""
+    bias = rng.integers(-(2**20), 2**20, t.channels)
+    shape = (t.pairs, t.words, 2)
+    if t.weights is PACKED:
+        body = rng.integers(-127, 128, shape) + 256 * rng.integers(-127, 128, shape)
+        bias[1::2] = 256 * (bias[1::2] % 2**12) + bias[0::2]
+    else:
+        body = rng.integers(-(2**15), 2**15, shape)
+    one_sided = t.exponent is not None
+    ends = [rng.integers(2**30, 2**31, t.channels), rng.integers(-(2**20), 2**20, t.channels)]
+    if t.weights is PACKED or not one_sided:
+        ends.append(rng.integers(1, 9 if one_sided else 20, t.channels))
+    tail = np.stack(ends, axis=1 if t.weights is PACKED else 0).ravel()
+    return np.asarray(np.concatenate([bias, _halves(body).ravel(), tail]), np.int64)

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Printed tiles on an emulated Cortex-M4: the same bytes as their twins in C, the registers as they were, the
+instructions and cycles that they say; one firmware for all tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.calls import board
+from tests.calls.board import STRICT, Image
+from tests.calls.emulated import skip_missing
+from tests.tiles.samples import TILES, Sample, sample
+from tinyet.build.gcc import build_firmware
+from tinyet.cycles.code import Code, read_code
+from tinyet.cycles.estimate import Estimator
+from tinyet.cycles.plugin import build_plugin
+from tinyet.cycles.profile import Profiler
+from tinyet.device.device import open_device
+from tinyet.ir import Array
+from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.function import function
+from tinyet.tiles.printer import files, shape_literal
+from tinyet.timing.cores import CORES
+from tinyet.timing.instruction import PROCESSING
+
+pytestmark = pytest.mark.emulated
+
+CORE = CORES["cortex-m4"]
+TRACE_PAGE = 1024
+"""Bytes behind which the emulator ends a block of code: loads on both sides of such an end overlap, and are counted as
+if they did not."""
+
+MODEL = """
+#include <string.h>
+#include "tinyet_harness.h"
+%(includes)s
+
+%(arrays)s
+
+typedef struct {
+  tinyet_tile_function_dsp tile;
+  const int32_t *weights;
+  const uint32_t *pixels;
+  int32_t channels, pixels_count, step;
+} entry;
+
+__attribute__((naked)) static void nothing(const int32_t *w, const uint32_t *x, int8_t *o, const int8_t *e) {
+  __asm__ volatile("bx.n lr");
+}
+
+static const entry entries[] = {{nothing, NULL, NULL, 0, 0, 0}, %(entries)s};
+
+/* What calls a tile with values of its own in all registers that are to be kept; whether they were. */
+__attribute__((naked, noinline)) static uint32_t guarded(const int32_t *w, const uint32_t *x, int8_t *o,
+                                                         const int8_t *e, tinyet_tile_function_dsp f) {
+  __asm__ volatile(
+      ".syntax unified\\n"
+      "push {r4-r11, lr}\\n"
+      "ldr r12, [sp, #36]\\n"
+%(poison)s
+      "blx r12\\n"
+      "movs r0, #0\\n"
+%(check)s
+      "pop {r4-r11, pc}\\n");
+}
+
+TINYET_ALIGNED(16) static uint8_t arena[4 + 4 * %(count)d];
+static int8_t outputs[%(count)d][2048];
+
+static tinyet_status run(void) {
+  uint32_t *const wrong = (uint32_t *)(void *)(arena + 4);
+  memset(outputs, 0x5a, sizeof outputs);
+  for (uint32_t i = 0; i < %(count)du; i++) {
+    const entry *const at = &entries[i];
+    int8_t *const out = outputs[i] + 8;
+    TINYET_LAYER_BEGIN(i);
+    wrong[i] = guarded(at->weights, at->pixels, out, out + at->channels, at->tile);
+    TINYET_LAYER_END(i);
+  }
+%(twins)s
+  return TINYET_OK;
+}
+
+static const tinyet_io ins[] = {{0u, 4u}};
+static const tinyet_io outs[] = {{4u, 4u * %(count)du}};
+
+const tinyet_model tinyet_harness_model = {
+    "tiles", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    TINYET_ABI_VERSION, arena, sizeof arena, %(count)du, 1u, ins, 1u, outs, run, 0u, NULL, NULL, 0u, NULL,
+};
+"""
+
+
+def c_array(kind: str, name: str, values: Array) -> str:
+    words = values.astype(np.int64) % 2**32
+    cast = "" if kind == "uint32_t" else f"({kind})"
+    return f"static const {kind} {name}[] = {{{', '.join(f'{cast}{v}u' for v in words)}}};"
+
+
+def model(samples: Sequence[Sample]) -> str:
+    """Layer 0 calls an empty function, layer i + 1 tile i. The output: a word for each, 0 where all is right."""
+    arrays, entries, twins = [], [], []
+    for i, (tile, drawn) in enumerate(zip(TILES, samples, strict=True), 1):
+        arrays.append(c_array("int32_t", f"weights_{i}", drawn.stream))
+        arrays.append(c_array("uint32_t", f"pixels_{i}", drawn.inputs))
+        entries.append(
+            f"{{{tile.name}, weights_{i}, pixels_{i}, {drawn.channels}, {tile.pixels}, {tile.step}}}"
+        )
+        twins += [
+            "  {",
+            "    static int8_t wanted[sizeof outputs[0]];",
+            f"    const tinyet_tile_shape_dsp shape = {shape_literal(tile)};",
+            "    memset(wanted, 0x5a, sizeof wanted);",
+            f"    tinyet_tile_dsp(weights_{i}, pixels_{i}, wanted + 8, wanted + 8 + {drawn.channels}, shape);",
+            f"    wrong[{i}] |= memcmp(wanted, outputs[{i}], sizeof wanted) != 0 ? 2u : 0u;",
+            "  }",
+        ]
+    kept = range(4, 12)
+    return MODEL % {
+        "includes": "\n".join(f'#include "{tile.name}.h"' for tile in TILES),
+        "arrays": "\n".join(arrays),
+        "entries": ", ".join(entries),
+        "poison": "\n".join(f'      "mov r{r}, #{0x51 + r}\\n"' for r in kept),
+        "check": "\n".join(f'      "cmp r{r}, #{0x51 + r}\\n" "it ne\\n" "movne r0, #1\\n"' for r in kept),
+        "count": len(TILES) + 1,
+        "twins": "\n".join(twins),
+    }
+
+
+@dataclass(frozen=True)
+class Built:
+    image: Image
+    elf: Path
+    code: Code
+    samples: tuple[Sample, ...]
+
+
+@pytest.fixture(scope="module", params=[board.M4, board.M4_CLANG], ids=str)
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    image: Image = request.param
+    skip_missing([image])
+    where = tmp_path_factory.mktemp("tiles")
+    rng = np.random.default_rng(5)
+    samples = tuple(sample(tile, rng) for tile in TILES)
+    for tile in TILES:
+        for name, text in files(tile).items():
+            (where / name).write_text(text, encoding="utf-8")
+    (where / "model.c").write_text(model(samples), encoding="utf-8")
+    # Parameters of a function that is assembly are unused in the model, too.
+    flags = (*STRICT, "-Wno-unused-parameter")
+    elf = build_firmware(
+        image.board, sorted(where.glob("*.c")), [where], where / "build", flags=flags, compiler=image.compiler
+    )
+    return Built(image, elf, read_code(elf), samples)
+
+
+def test_outputs_registers_and_instructions(built: Built) -> None:
+    with open_device(built.image.board, built.elf, "qemu") as device:
+        result = device.run([bytes(4)])
+    wrong = np.frombuffer(result.outputs[0], np.uint32)[1:]
+    assert {t.name: w for t, w in zip(TILES, wrong, strict=True) if w} == {}
+    nothing, *counts = result.layer_counts
+    said = [
+        function(t).work(CORE, drawn.channels).instructions
+        for t, drawn in zip(TILES, built.samples, strict=True)
+    ]
+    # The empty function returns by an instruction of its own.
+    assert [count - nothing + 1 for count in counts] == said
+
+
+def test_decoded_code_is_what_was_described(built: Built) -> None:
+    """Instruction by instruction: kinds, sizes, registers; so a table of cycles says the same of both."""
+    for tile in TILES:
+        made = function(tile)
+        start = built.code.functions[tile.name].start
+        parts = [made.entry, *(part for group in made.groups for part in group), made.leave]
+        described = [op.timed(ARMV7E_M, registers) for part in parts for op, registers in part]
+        decoded = built.code.block(start, len(described))
+        for one, other in zip(decoded, described, strict=True):
+            # Between kinds of data processing a table of cycles makes no difference.
+            assert one.kind == other.kind or {one.kind, other.kind} <= PROCESSING, tile.name
+            for fact in ("size", "registers", "conditional", "indexed"):
+                assert getattr(one, fact) == getattr(other, fact), (tile.name, fact)
+            assert set(other.results) <= set(one.results), tile.name
+            assert other.address in ((), one.address), tile.name
+        assert sum(i.size for i in described) == made.code_bytes
+        assert CORE.straight(described) == CORE.straight(decoded)
+
+
+def test_cycles(built: Built, tmp_path: Path) -> None:
+    """What `validate --estimate` would say of each call."""
+    plugin = build_plugin(built.image.board, tmp_path)
+    with Profiler(
+        built.image.board, built.elf, built.code, plugin, tmp_path, None, timeout=120.0
+    ) as profiler:
+        layers, _ = Estimator(CORE, built.code, None).mean(profiler.empty, [profiler.run([bytes(4)])])
+    nothing, *rest = layers
+    compared = 0
+    for tile, drawn, layer in zip(TILES, built.samples, rest, strict=True):
+        made = function(tile)
+        said = made.work(CORE, drawn.channels)
+        # BX of the empty function: a cycle, and 3 for the refill.
+        measured = layer.cycles - nothing.cycles + 4
+        start = built.code.functions[tile.name].start
+        ends = (start + made.code_bytes - 1) // TRACE_PAGE - start // TRACE_PAGE
+        turns = drawn.channels // tile.channels * max(tile.turns, 1)
+        assert 0 <= measured - said.cycles <= ends * turns, tile.name
+        compared += not ends
+        assert (layer.loads, layer.stores, layer.multiplies) == (
+            said.loads + nothing.loads,
+            said.stores + nothing.stores,
+            said.multiplies + nothing.multiplies,
+        )
+    assert compared >= 4, "tiles whose code crosses no such end are exact"

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What kernels with printed tiles say that they cost, and which files they bring."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from benchmarks import kernels
+from tinyet.boards.cpus import Target
+from tinyet.delegates import CORTEX_M
+from tinyet.delegates.cortex_m import conv2d_tiles
+from tinyet.delegates.cortex_m.conv2d import geometry
+from tinyet.delegates.cortex_m.conv2d_tiles import PACKED, WIDE, Family
+from tinyet.ir import Node
+from tinyet.ops.conv2d import Conv2d
+from tinyet.opset import DENSE, Call, Cost, Exact, Kernel
+from tinyet.tiles.function import function
+from tinyet.timing.cores import CORES
+
+M4 = Target("cortex-m4", frozenset({"dsp"}))
+POINTWISE = kernels.conv((25, 5, 64), 64, (1, 1))
+ODD = kernels.conv((5, 5, 3), 7, (3, 3), relu=False)
+"""Odd numbers of pixels, of channels and of input values, and a two-sided rounding."""
+
+
+def kernel_of(family: Family) -> Kernel:
+    return next(k for k in CORTEX_M.kernels[Conv2d] if k.symbol == family.symbol)
+
+
+def stated(node: Node, family: Family) -> tuple[Call, Cost, Exact]:
+    kernel = kernel_of(family)
+    assert kernel.why_not(node, M4) is None
+    assert kernel.cost_model is not None
+    assert kernel.cost_model.exact is not None
+    call = kernel.lower(node, M4)
+    cost = kernel.cost(node, M4, call)
+    assert cost is not None
+    return call, cost, kernel.cost_model.exact(node, DENSE)
+
+
+@pytest.mark.parametrize("family", [WIDE, PACKED], ids=lambda family: family.symbol)
+@pytest.mark.parametrize("node", [POINTWISE, ODD], ids=["pointwise", "odd"])
+def test_what_is_printed_is_what_is_stated(node: Node, family: Family) -> None:
+    """The files of a call are those of the functions whose code it states, each to the byte."""
+    call, cost, exact = stated(node, family)
+    assert {name for name in call.files if name.endswith(".c")} == {f"{name}.c" for name in exact.functions}
+    assert exact.functions.items() <= cost.shared.items()
+    for name, size in exact.functions.items():
+        # One instruction a line, of four bytes.
+        body = call.files[f"{name}.c"].split("__asm__")[1].split("#else")[0]
+        lines = [line for line in body.splitlines() if line.strip().startswith('"')]
+        assert size == 4 * sum(not line.endswith(':\\n"') for line in lines)
+
+
+def test_calls_of_odd_layers_are_counted_one_by_one() -> None:
+    """25 pixels of 7 channels: by twos of channels, 12 times two pixels and once one, each for the 6 first channels and
+    once more for the last two; by fours, 13 times two pixels, each for the 4 first channels and for the 4 last."""
+    g, r = geometry(ODD), conv2d_tiles.chosen_rounding(ODD)
+    m4 = CORES["cortex-m4"]
+    two, one = (function(tile) for tile in conv2d_tiles.tiles_of(g, r, WIDE))
+    _, _, exact = stated(ODD, WIDE)
+    expected = [(two, 6, 12), (two, 2, 12), (one, 6, 1), (one, 2, 1)]
+    assert exact.instructions == sum(n * f.work(m4, channels).instructions for f, channels, n in expected)
+    assert exact.cycles["cortex-m4"] == sum(n * f.work(m4, channels).cycles for f, channels, n in expected)
+    (packed,) = (function(tile) for tile in conv2d_tiles.tiles_of(g, r, PACKED))
+    _, _, exact = stated(ODD, PACKED)
+    assert exact.instructions == 26 * packed.work(m4, 4).instructions
+
+
+def test_more_instructions_may_be_fewer_cycles() -> None:
+    """Of DS-CNN's pointwise layers: loads of several registers are one instruction, loads side by side a cycle each."""
+    (_, _, wide), (_, _, packed) = (stated(POINTWISE, family) for family in (WIDE, PACKED))
+    assert packed.instructions > 1.3 * wide.instructions
+    assert packed.cycles["cortex-m4"] < 0.9 * wide.cycles["cortex-m4"]
+
+
+def test_layers_with_equal_tiles_share_them() -> None:
+    other = kernels.conv((10, 5, 64), 64, (1, 1))
+    assert stated(POINTWISE, PACKED)[0].files == stated(other, PACKED)[0].files
+    strided = dataclasses.replace(
+        conv2d_tiles.tile_of(geometry(other), conv2d_tiles.chosen_rounding(other), PACKED),
+        step=80,
+    )
+    assert strided.name not in str(stated(other, PACKED)[0].files)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a tile to instructions: order, registers, counts, and what does not fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.tiles.samples import PACKED, TILES, WIDE
+from tinyet.errors import InternalError
+from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.function import Function, function
+from tinyet.tiles.operation import SP, Operation, compute, load
+from tinyet.tiles.printer import files
+from tinyet.tiles.registers import allocated
+from tinyet.tiles.schedule import ordered
+from tinyet.tiles.tile import Tile
+from tinyet.timing.cores import CORES
+
+M4 = CORES["cortex-m4"]
+
+
+def straight_pair(tile: Tile) -> tuple[int, int]:
+    """(instructions, cycles) that a pair more of straight code takes, for one group of channels."""
+    works = [function(replace(tile, pairs=n)).work(M4, tile.channels * tile.groups) for n in (8, 12)]
+    return (works[1].instructions - works[0].instructions) // 4, (works[1].cycles - works[0].cycles) // 4
+
+
+def test_a_pair_takes_what_the_manual_says() -> None:
+    """Packed, two by four: four loads side by side in five cycles, two extensions, eight products. Wide, two by two:
+    two loads of four words for two pairs, in five cycles each, and eight products."""
+    assert straight_pair(Tile(2, 4, PACKED, 8, 12, 8)) == (4 + 2 + 8, 5 + 2 + 8)
+    assert straight_pair(Tile(2, 2, WIDE, 8, 12, 8, at_once=2)) == ((2 + 8) // 2, (10 + 8) // 2)
+    # Five loads in two runs: there are registers for four values.
+    assert straight_pair(Tile(4, 2, PACKED, 8, 12, 8)) == (5 + 1 + 8, 4 + 3 + 1 + 8)
+
+
+def test_loads_stand_side_by_side_as_far_as_there_is_room() -> None:
+    def order(room: int) -> list[str]:
+        loads = [load(name, SP, 4 * i) for i, name in enumerate("abcd")]
+        sums = [compute("smlad", "s", x, y, "s") for x, y in ("ab", "cd")]
+        return [operation.text.split("}")[0][1:] for operation in ordered([*loads, *sums], room, ARMV7E_M)]
+
+    assert order(4) == ["a", "b", "c", "d", "s", "s"]
+    assert order(3) == ["a", "b", "c", "s", "d", "s"]
+    assert order(2) == ["a", "b", "s", "c", "d", "s"]
+
+
+def test_a_load_stays_behind_what_changes_its_base() -> None:
+    code = [load("a", "p", 0), compute("addw", "p", "p", behind="#4"), load("b", "p", 0)]
+    code.append(compute("smlad", "s", "a", "b", "s"))
+    assert ordered(code, 8, ARMV7E_M) == code
+
+
+def test_registers_of_values_that_live_at_a_time_differ() -> None:
+    """Every value is still in its register when it is read: written there last, by the operation that made it."""
+    for tile in TILES:
+        made = function(tile)
+        for code in straight_runs(made):
+            holds: dict[str, tuple[str, int]] = {made.page.registers[0]: ("weights", 0)}
+            version = {"weights": 0}
+            for operation, home in code:
+                for name in operation.reads:
+                    assert holds[home[name]] == (name, version[name]), f"{tile.name}: {operation}"
+                for name in operation.writes:
+                    version[name] = version.get(name, 0) + 1
+                    holds[home[name]] = name, version[name]
+
+
+def straight_runs(made: Function) -> list[list[tuple[Operation, dict[str, str]]]]:
+    """A turn of the loop over channels, with no, one and two turns of that over pairs."""
+    runs = []
+    for turns in (0, 1, 2):
+        parts = [p for head, turn, tail in made.groups for p in (head, *([turn] * turns), tail)]
+        runs.append([(operation, dict(home)) for part in parts for operation, home in part])
+    return runs
+
+
+def test_a_tile_that_does_not_fit_says_where_and_what() -> None:
+    with pytest.raises(
+        InternalError, match=r"4x3_w16.* does not fit Armv7E-M: instruction .* registers are free"
+    ) as e:
+        function(Tile(4, 3, WIDE, 4, 12, 8))
+    assert "sum0_0" in str(e.value)
+    assert "fewer pixels or channels" in str(e.value)
+
+
+def test_a_value_that_nothing_wrote() -> None:
+    with pytest.raises(InternalError, match=r"reads b, which nothing has written"):
+        allocated([load("a", SP, 0), compute("sub.w", "a", "a", "b")], {}, ARMV7E_M, "t")
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"channels": 3}, "packed channels are pairs"),
+        ({"pairs": 0}, "at least one pixel, channel and pair"),
+        ({"at_once": 3}, "whole loads"),
+        ({"exponent": 0}, "an exponent of 1 to 31"),
+    ],
+)
+def test_a_description_that_makes_no_sense(change: dict[str, Any], match: str) -> None:
+    with pytest.raises(InternalError, match=match):
+        replace(Tile(2, 4, PACKED, 8, 12, 8), **change)
+
+
+def test_a_call_of_channels_that_are_no_whole_groups() -> None:
+    made = function(Tile(2, 4, PACKED, 8, 12, 8, groups=2))
+    with pytest.raises(InternalError, match="12 channels by tile"):
+        made.work(M4, 12)
+
+
+def test_names_say_all_that_the_text_depends_on() -> None:
+    base = replace(TILES[0], pairs=4)
+    changed = [
+        replace(base, **change)
+        for change in (
+            *({"pixels": 1}, {"channels": 2}, {"pairs": 2}, {"exponent": None}, {"exponent": 9}, {"step": 9}),
+            *({"groups": 2}, {"at_once": 1}, {"straight": 1, "turn": 2}),
+        )
+    ]
+    texts = {tile.name: files(tile)[f"{tile.name}.c"] for tile in (base, *changed)}
+    assert len(texts) == len(set(texts.values())) == 1 + len(changed)
+
+
+def test_text_is_plain_assembly() -> None:
+    """A comment a step; no directive, no operand of the compiler's, nothing that a reader must expand."""
+    text = files(TILES[1])[f"{TILES[1].name}.c"]
+    body = text[text.index("__asm__") : text.index("#else")]
+    lines = [line.strip() for line in body.splitlines()[1:]]
+    assert all(line.startswith(('"', "/*", ");", "}")) for line in lines)
+    assert "%" not in body
+    assert not [line for line in lines if line.startswith('".')]
+    assert sum(line.startswith("/*") for line in lines) > 40

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What kernels state of time: cycles, and what a board's flash adds to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks import kernels
+from tinyet.boards import Flash, Target, load_board
+from tinyet.delegates import CORTEX_M
+from tinyet.ir import Node
+from tinyet.opset import Cost
+from tinyet.opset.cost import MEASURED, Measured, core_of, counts_cycles, cycles_of, measured
+from tinyet.timing.cores import CORES
+
+M4 = load_board("mps2_an386").target
+SLOW = Flash(wait_states=5, line_bytes=16, code_lines=64, data_lines=8, prefetch=True)
+
+
+def tables() -> list[Measured]:
+    found = [measured(path.stem) for path in sorted(MEASURED.glob("*.json"))]
+    return [table for table in found if table is not None]
+
+
+def stated(target: Target, node: Node, symbol: str = "tinyet_conv2d_s8_packed_3x2_dsp") -> Cost:
+    (kernel,) = (k for k in CORTEX_M.kernels[type(node.attrs)] if k.symbol == symbol)
+    said = kernel.cost(node, target, kernel.lower(node, target))
+    assert said is not None
+    return said
+
+
+def test_waits_of_a_flash() -> None:
+    """Lines at 5 cycles each; one that is read ahead costs 6 cycles less those of the line before."""
+    assert SLOW.waits(10, 0, 0.1) == 50
+    assert SLOW.waits(10, 4, 0.25) == 50 + 4 * 2
+    assert SLOW.waits(0, 4, 0.5) == 0, "the line before takes longer than the read"
+    assert SLOW.waits(0, 4, 0.01) == 4 * 5, "no read takes longer than one that nobody has begun"
+    assert replace(SLOW, prefetch=False).waits(10, 4, 0.5) == 70
+    assert replace(SLOW, wait_states=0).waits(10, 4, 0.1) == 0
+
+
+def test_cores_with_a_model_state_cycles() -> None:
+    """Each kernel on a core that has a model, or takes that of another, does; others state instructions."""
+    for table in tables():
+        assert set(table.cores) <= set(CORES)
+        for symbol, found in table.kernels.items():
+            for rates in (found.rates, *found.kinds.values()):
+                assert set(rates.cycles) == set(table.cores), symbol
+                assert all(any(rates.cycles[core].values()) for core in table.cores), symbol
+            assert (found.bytes_each >= 2) == bool(table.cores), symbol
+    said = {
+        name: counts_cycles(load_board(name).target)
+        for name in ("mps2_an386", "mps2_an505", "pico", "microbit")
+    }
+    assert all(said.values()), said
+    assert not counts_cycles(load_board("mps3_an547").target)
+    assert not counts_cycles(load_board("stm32f746g_disco").target)
+    assert not counts_cycles(load_board("riscv32_virt").target)
+    assert cycles_of(load_board("mps2_an505").target) == "cortex-m4"
+    assert cycles_of(load_board("pico").target) == "cortex-m0plus"
+
+
+@pytest.mark.parametrize("node", kernels.MODELS["resnet8"][:2], ids=["few channels", "many"])
+def test_a_flash_that_waits_makes_a_call_slower(node: Node) -> None:
+    quick, none, slow, half = (
+        stated(replace(M4, flash=flash), node)
+        for flash in (None, replace(SLOW, wait_states=0), SLOW, replace(SLOW, line_bytes=32))
+    )
+    for cost in (quick, none, slow, half):
+        assert cost.cycles is not None
+        assert cost.time == cost.cycles
+        assert cost.instructions == quick.instructions
+    assert none.time == quick.time > quick.instructions
+    assert quick.time < half.time < slow.time
+
+
+def test_time_is_instructions_without_a_model() -> None:
+    m7 = load_board("stm32f746g_disco").target
+    assert core_of(m7) == core_of(M4)
+    said = stated(m7, kernels.MODELS["resnet8"][1])
+    assert said.cycles is None
+    assert said.time == said.instructions == stated(M4, kernels.MODELS["resnet8"][1]).instructions
+    # Of several calls, each with so many instructions and so much time around it.
+    assert said.times(3, 10, 20).time == 3 * (said.instructions + 10)
+    with_cycles = replace(said, cycles=1000).times(3, 10, 20)
+    assert (with_cycles.instructions, with_cycles.time) == (3 * (said.instructions + 10), 3 * 1020)

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions of one group by printed tiles (tinyet_conv2d_tiles_dsp.h): two pixels by two channels with int16
+weights, and two by four with int8 weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from tinyet.boards.cpus import Target
+from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of, takes_pixel_stride, walk
+from tinyet.delegates.cortex_m.int16x2 import NHW2C2
+from tinyet.delegates.cortex_m.packing import NONE, lane_pairs, pack_int16x2, words
+from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, sum_range
+from tinyet.delegates.cortex_m.summary import summary
+from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
+from tinyet.ir import Node
+from tinyet.numerics import Int64
+from tinyet.ops.shared.access_orders import of_input
+from tinyet.ops.shared.convolution import attrs_of
+from tinyet.opset import DENSE, AccessOrder, Call, Constant, Kernel, Layouts, LayoutSupport
+from tinyet.tiles.printer import files
+from tinyet.tiles.tile import Tile, Weights
+
+HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_tile_dsp.h", "tinyet_conv2d_tiles_dsp.h")
+LARGEST_OFFSET = 3840  # of STRB, less the channels of a turn
+MOST_PAIRS = 8191  # whose bytes, of two pixels, are a constant of MOVW
+
+
+@dataclass(frozen=True)
+class Family:
+    """Tiles of two pixels for any layer.
+
+    symbol: the kernel's name. channels: of a group. weights: as they are stored. at_once, straight, turn: see Tile.
+    together: pairs of straight code, at most, of several groups of channels. alone: whether the last of an odd number
+    of pixels is a tile of its own; without, the last two overlap those before.
+    """
+
+    symbol: str
+    channels: int
+    weights: Weights
+    at_once: int
+    straight: int
+    turn: int
+    together: int
+    alone: bool
+
+
+WIDE = Family("tinyet_conv2d_s8_w16_im2col_2x2_dsp", 2, Weights.WIDE, 2, 56, 24, 56, True)
+PACKED = Family("tinyet_conv2d_s8_packed_2x4_dsp", 4, Weights.PACKED, 0, 32, 32, 64, False)
+
+
+def order_of(g: Geometry) -> list[tuple[int, int]]:
+    """Two columns of the weights for each pair of input values.
+
+    The last of an odd number of neighbours is paired with that of the next kernel row, or tap.
+    """
+    order: list[tuple[int, int]] = []
+    waiting = NONE
+    for start in range(0, g.kernel_h * g.kernel_w * g.in_c, g.together):
+        pairs = lane_pairs(g.together)
+        order += [(start + first, start + second) for first, second in pairs if second != NONE]
+        if pairs[-1][1] == NONE:
+            last = start + g.together - 1
+            if waiting != NONE:
+                order.append((waiting, last))
+            waiting = last if waiting == NONE else NONE
+    if waiting != NONE:
+        order.append((waiting, NONE))
+    return order
+
+
+def filled_order(g: Geometry, family: Family) -> list[tuple[int, int]]:
+    """The same with as many pairs as the family's loads want."""
+    order = order_of(g)
+    return order + [(NONE, NONE)] * (-len(order) % max(family.at_once, 1))
+
+
+def tile_of(g: Geometry, r: Rounding, family: Family, pixels: int = 2) -> Tile:
+    """The tile of a layer's pixels."""
+    pairs = len(filled_order(g, family))
+    groups, rest = divmod(g.out_c, family.channels)
+    # Code that is there several times is worth its flash where a loop runs it again.
+    most = max(min(family.together // pairs, groups // 2), 1)
+    together = 1 if rest else largest_divisor(groups, most)
+    return Tile(
+        pixels=pixels,
+        channels=family.channels,
+        weights=family.weights,
+        pairs=pairs,
+        exponent=r.exponent if r.form is Form.ONE_SIDED else None,
+        step=g.out_pixel_stride if pixels > 1 else 0,
+        at_once=family.at_once,
+        straight=family.straight,
+        turn=family.turn,
+        groups=together,
+    )
+
+
+def tiles_of(g: Geometry, r: Rounding, family: Family) -> tuple[Tile, ...]:
+    """That of two pixels, and that of a last one where it is needed."""
+    alone = family.alone and g.out_h * g.out_w % 2 != 0
+    return tuple(tile_of(g, r, family, pixels) for pixels in ((2, 1) if alone else (2,)))
+
+
+def chosen_rounding(node: Node) -> Rounding:
+    """With weights shifted by up to 8: they leave int16 otherwise, or a packed sum its word."""
+    return rounding_of(node, Stored.INT16)
+
+
+def refuse(node: Node, target: Target, family: Family) -> str | None:
+    if attrs_of(node).groups != 1:
+        return "only one group"
+    g = geometry(node)
+    if g.out_h * g.out_w < 2:
+        return "1 output pixel, needs 2"
+    if not family.channels <= g.out_c <= LARGEST_OFFSET:
+        return f"{g.out_c} output channels, takes {family.channels} to {LARGEST_OFFSET}"
+    if len(order_of(g)) > MOST_PAIRS:
+        return f"{len(order_of(g))} pairs of input values, takes up to {MOST_PAIRS}"
+    r = chosen_rounding(node)
+    if r.form is Form.PLAIN:
+        return "a factor of one half and more, or sums too large for its rounding"
+    return refuse_packed(r, g) if family.weights is Weights.PACKED else None
+
+
+def refuse_packed(r: Rounding, g: Geometry) -> str | None:
+    """Where two channels are no one number."""
+    bound = int(max(np.abs(end).max(initial=0) for end in sum_range(r.weights, r.bias)))
+    if 256 * bound >= LIMIT:
+        return f"256 times a sum of up to {bound} leaves int32"
+    if int(both_channels(r, groups_of(g.out_c, 4)).min()) < -(2**15):
+        return "a weight of -128 beside a negative one of the channel before"
+    return None
+
+
+def groups_of(count: int, channels: int) -> Int64:
+    """(groups, channels) channels; the last group overlaps the one before where the count is no multiple."""
+    first = np.minimum(np.arange(0, count, channels), count - channels)
+    return np.asarray(first[:, None] + np.arange(channels), np.int64)
+
+
+def both_channels(r: Rounding, groups: Int64) -> Int64:
+    """(groups, pairs of channels, columns): 256 * b + a; may leave int16."""
+    return np.asarray(r.weights[groups[:, 0::2]] + 256 * r.weights[groups[:, 1::2]], np.int64)
+
+
+def stream(r: Rounding, g: Geometry, family: Family) -> Int64:
+    """The stream of tinyet_tile_dsp.h, (words,)."""
+    groups = groups_of(g.out_c, family.channels)
+    low, high = np.array(filled_order(g, family)).T
+    if family.weights is Weights.WIDE:
+        columns, bias = (r.weights << r.before[:, None])[groups], (r.bias << r.before)[groups]
+        ends = [r.multiplier, r.offset] + ([] if r.form is Form.ONE_SIDED else [r.shift])
+        tail = np.concatenate([values[groups] for values in ends], axis=1)
+    else:
+        columns, bias = both_channels(r, groups), r.bias[groups]
+        bias[:, 1::2] = 256 * bias[:, 1::2] + bias[:, 0::2]
+        shift = r.shift[groups]
+        if r.form is Form.ONE_SIDED:
+            shift[:, 1::2] = 8 - shift[:, 1::2]
+        turned = np.arange(family.channels) ^ 1  # b before a
+        parts = np.stack([r.multiplier[groups], r.offset[groups], shift], axis=2)
+        tail = parts[:, turned].reshape(len(groups), -1)
+    columns = np.pad(columns, ((0, 0), (0, 0), (0, 1)))  # NONE is the last one
+    # (groups, pairs of inputs, words of a pair)
+    body = pack_int16x2(columns[..., low], columns[..., high]).transpose(0, 2, 1)
+    return words(np.concatenate([bias, body.reshape(len(body), -1), tail], axis=1).ravel())
+
+
+def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Family) -> Call:
+    g, r = geometry(node, layouts), chosen_rounding(node)
+    tiles = tiles_of(g, r, family)
+    two, *one = tiles
+    alone = one[0].name if one else "NULL"
+    sizes = f"{two.channels}, {two.group_words}, /* pairs */ {two.pairs}"
+    shape = (
+        f"const tinyet_conv2d_shape_dsp shape = {g.literal(0)};",
+        f"const tinyet_rounding_dsp rounding = {r.literal};",
+        f"const tinyet_tiles_dsp tiles = {{{two.name}, {alone},",
+        f"    /* channels, words */ {sizes}}};",
+    )
+    data = stream(r, g, family).astype(np.int32)
+    text = f"bias, weights and rounding of {family.channels} channels after another"
+    brought = {name: text for tile in tiles for name, text in files(tile).items()}
+    constant = Constant("weights", data, text)
+    if layouts.reads is NHW2C2:
+        body = (*shape, "tinyet_conv2d_nhw2c2_tiles_dsp(input, output, weights, shape, rounding, tiles);")
+        scratch = 0
+    else:
+        body = (*shape, "tinyet_conv2d_tiles_dsp(input, output, scratch, weights, shape, rounding, tiles);")
+        scratch = 8 * two.pairs + (0 if g.inside else 3 * -(-g.together // 4) * 4)
+    call = specialised_call(family.symbol, summary(node), [constant], body, scratch_bytes=scratch)
+    return replace(call, files=brought)
+
+
+def takes(node: Node, layouts: Layouts) -> bool:
+    if layouts.writes is not None:
+        return False
+    if layouts.reads is NHW2C2:
+        g = geometry(node)
+        return g.pointwise and g.inside
+    return takes_pixel_stride(node, layouts) and layouts.output <= LARGEST_OFFSET
+
+
+@of_input
+def by_twos(node: Node) -> AccessOrder:
+    """Two pixels at a time, whose inputs are widened before they are written."""
+    return walk(node).by_pixels(2, gathered=True)
+
+
+@of_input
+def by_overlapping_twos(node: Node) -> AccessOrder:
+    return walk(node).by_pixels(2, moved_back=True, gathered=True)
+
+
+def kernel_of(family: Family) -> Kernel:
+    lowered = partial(lower, family=family)
+    return Kernel(
+        family.symbol,
+        "s8",
+        lowered,
+        HEADERS,
+        (),
+        partial(refuse, family=family),
+        "cortex_m",
+        layout_support=LayoutSupport(lowered, takes, (NHW2C2,)),
+        access_order=by_twos if family.alone else by_overlapping_twos,
+    )
+
+
+KERNELS = tuple(map(kernel_of, (WIDE, PACKED)))

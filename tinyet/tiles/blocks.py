@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tile's parts in instructions of values: products, rounding, stores."""
+
+from __future__ import annotations
+
+from tinyet.tiles.operation import (
+    Operation,
+    compute,
+    load,
+    load_and_move,
+    load_several,
+    saturate,
+    store_byte,
+)
+from tinyet.tiles.tile import Tile, Weights
+
+WEIGHTS, PIXELS = "weights", "pixels"
+"""The values that point at the streams."""
+
+
+def total(channel: int, pixel: int) -> str:
+    """The value that is the sum of an output."""
+    return f"sum{channel}_{pixel}"
+
+
+def biases(t: Tile) -> Operation:
+    """Those of the group's channels, as sums of the last pixel."""
+    if t.channels == 1:
+        return load_and_move(total(0, t.pixels - 1), WEIGHTS, "bias")
+    sums = tuple(total(channel, t.pixels - 1) for channel in range(t.channels))
+    return load_several(sums, WEIGHTS, "bias")
+
+
+def products(t: Tile, first: int, count: int, *, begin: bool) -> list[Operation]:
+    """Of `count` pairs from where the pointers are. first: the number of the first, for comments. begin: the sums of
+    all pixels but the last begin with that of the last, a bias."""
+    found: list[Operation] = []
+    at_once = max(t.at_once, 1)
+    for pair in range(0, count, at_once):
+        inputs = tuple(f"x{p}_{m}" for p in range(pair, pair + at_once) for m in range(t.pixels))
+        words = tuple(f"w{p}_{k}" for p in range(pair, pair + at_once) for k in range(t.words))
+        number = (
+            f"pair {first + pair}"
+            if at_once == 1
+            else f"pairs {first + pair} to {first + pair + at_once - 1}"
+        )
+        if t.at_once:
+            found += [load_several(inputs, PIXELS, number), load_several(words, WEIGHTS)]
+        else:
+            for k, w in enumerate(words):
+                found.append(load(w, WEIGHTS, 4 * (pair * t.words + k), number if k == 0 else ""))
+            found += [load(x, PIXELS, 4 * (pair * t.pixels + m)) for m, x in enumerate(inputs)]
+        for p in range(pair, pair + at_once):
+            found += _pair(t, p, begin=begin and p == 0)
+    return found
+
+
+def _pair(t: Tile, pair: int, *, begin: bool) -> list[Operation]:
+    def multiplied(channel: int, word: str) -> list[Operation]:
+        return [
+            compute(
+                "smlad",
+                total(channel, m),
+                word,
+                f"x{pair}_{m}",
+                total(channel, t.pixels - 1 if begin else m),
+            )
+            for m in range(t.pixels)
+        ]
+
+    found: list[Operation] = []
+    if t.weights is Weights.WIDE:
+        for channel in range(t.channels):
+            found += multiplied(channel, f"w{pair}_{channel}")
+    elif t.pixels > t.channels:
+        # Both forms of few words last while the inputs come one by one.
+        for k in range(t.words):
+            found.append(compute("sxtb16", f"v{pair}_{k}", f"w{pair}_{k}"))
+        by_channel = [multiplied(2 * k + i, f"{'vw'[i]}{pair}_{k}") for k in range(t.words) for i in (1, 0)]
+        found += [products[m] for m in range(t.pixels) for products in by_channel]
+    else:
+        for k in range(t.words):
+            found += multiplied(2 * k + 1, f"w{pair}_{k}")
+        for k in range(t.words):
+            found.append(compute("sxtb16", f"v{pair}_{k}", f"w{pair}_{k}"))
+        for k in range(t.words):
+            found += multiplied(2 * k, f"v{pair}_{k}")
+    return found
+
+
+def rounding(t: Tile) -> list[Operation]:
+    """The outputs of the sums, in their place."""
+    if t.weights is Weights.WIDE:
+        return _rounded(t, range(t.channels), "rounding")
+    found: list[Operation] = []
+    for a in range(0, t.channels, 2):
+        b = a + 1
+        for m in range(t.pixels):
+            step = f"256 times channel {b} without channel {a}" if m == 0 else ""
+            found.append(compute("sub.w", total(b, m), total(b, m), total(a, m), step=step))
+        for channel in (b, a):
+            found += _rounded(t, range(channel, channel + 1), f"rounding of channel {channel}")
+    return found
+
+
+def _rounded(t: Tile, channels: range, step: str) -> list[Operation]:
+    shifts = t.weights is Weights.PACKED or t.exponent is None
+    names = ("multiplier", "offset", "shift") if shifts else ("multiplier", "offset")
+    found = [load_several(tuple(f"{name}{c}" for name in names for c in channels), WEIGHTS, step)]
+    for channel in channels:
+        sums = [total(channel, m) for m in range(t.pixels)]
+        multiplier, offset, shift = f"multiplier{channel}", f"offset{channel}", f"shift{channel}"
+        if t.weights is Weights.PACKED:
+            mnemonic = "asr.w" if channel % 2 else "lsl.w"
+            two_sided = "#7" if channel % 2 else "#1"
+            for s in sums:
+                if t.exponent is None:
+                    found.append(compute(mnemonic, s, s, behind=two_sided))
+                else:
+                    found.append(compute(mnemonic, s, s, shift))
+        if t.exponent is not None:
+            found += [compute("smmla", s, s, multiplier, offset) for s in sums]
+            found += [saturate(s, t.exponent) for s in sums]
+            continue
+        for m, s in enumerate(sums):
+            corrected = f"corrected{channel}_{m}"
+            found.append(compute("add.w", corrected, offset, s, behind="asr #31"))
+            found.append(compute("smmlar", s, s, multiplier, corrected))
+        found += [compute("asr.w", s, s, shift) for s in sums]
+        found += [saturate(s) for s in sums]
+    return found
+
+
+def stores(t: Tile, output: str, first: int) -> list[Operation]:
+    """All outputs but the first, `first` bytes behind where `output` points."""
+    places = [(m, channel) for m in reversed(range(t.pixels)) for channel in reversed(range(t.channels))]
+    return [store_byte(total(c, m), output, m * t.step + first + c) for m, c in places if (m, c) != (0, 0)]

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a core's instructions can do, as far as tiles use them: its page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tinyet.timing.instruction import Kind
+
+
+@dataclass(frozen=True)
+class CorePage:
+    """One architecture. What an instruction costs on a core of it is in `tinyet.timing.cores`, by its kind.
+
+    cores: those of `tinyet.timing.cores` whose cycles are stated. registers: that a function may have for values, in
+    the order in which instructions of several want them. given: what stands in the first of them at the beginning.
+    kept: those that it must give back as they were; saved in one instruction with the return address. spare: one
+    behind these that nobody wants back. kinds: by mnemonic, with .w where it has a narrow form, too.
+    instruction_bytes: of each instruction that is printed: all are wide, so that the targets of branches are words.
+    """
+
+    title: str
+    cores: tuple[str, ...]
+    registers: tuple[str, ...]
+    given: int
+    kept: tuple[str, ...]
+    spare: str
+    kinds: Mapping[str, Kind]
+    instruction_bytes: int
+
+    def number(self, register: str) -> int:
+        """As encodings have it."""
+        return {"sp": 13, "lr": 14, "pc": 15}.get(register) or int(register.removeprefix("r"))
+
+
+ARMV7E_M = CorePage(
+    title="Armv7E-M",
+    cores=("cortex-m4",),
+    registers=(*(f"r{n}" for n in range(13)), "lr"),
+    given=4,
+    kept=tuple(f"r{n}" for n in range(4, 12)),
+    spare="r12",
+    kinds={
+        "add.w": "data",
+        "addw": "data",
+        "asr.w": "shift",
+        "bne.w": "branch",
+        "cmp.w": "data",
+        "ldm.w": "load_multiple",
+        "ldr": "load",
+        "ldr.w": "load",
+        "ldrd": "load_double",
+        "lsl.w": "shift",
+        "mov.w": "data",
+        "movw": "data",
+        "pop.w": "load_multiple_pc",
+        "push.w": "store_multiple",
+        "smlad": "multiply_dsp",
+        "smmla": "multiply_dsp",
+        "smmlar": "multiply_dsp",
+        "ssat": "saturate",
+        "str.w": "store",
+        "strb": "store",
+        "strb.w": "store",
+        "sub.w": "data",
+        "sxtb16": "extend",
+    },
+    instruction_bytes=4,
+)

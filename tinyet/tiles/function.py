@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tile's function: its parts with registers, in the order in which they run, and what they cost.
+
+It is called with the stream of weights, the inputs, the outputs of the first pixel, and where these end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from tinyet.errors import InternalError
+from tinyet.tiles import blocks
+from tinyet.tiles.blocks import PIXELS, WEIGHTS
+from tinyet.tiles.core import ARMV7E_M, CorePage
+from tinyet.tiles.operation import (
+    SP,
+    Operation,
+    bare,
+    branch_if_unequal,
+    compare,
+    compute,
+    load,
+    load_two,
+    store,
+    store_byte,
+    store_byte_and_move,
+)
+from tinyet.tiles.registers import Placed, allocated
+from tinyet.tiles.schedule import ordered
+from tinyet.tiles.tile import Tile
+from tinyet.timing.instruction import Instruction
+from tinyet.timing.model import Model
+from tinyet.timing.work import Work, straight
+
+CHANNELS, TURN = "1", "2"
+"""Labels: of the loop over groups of channels, and of that over pairs."""
+# On the stack, in bytes from sp; of what has no place among what was given, behind the registers that are kept.
+_PIXELS, _OUTPUT = 0, 4
+
+
+@dataclass(frozen=True)
+class Function:
+    """entry: before the loop over groups of channels. groups: of one of its turns, what comes before the loop over
+    pairs, a turn of that, and what comes behind it; where there is no such loop the turn is empty. leave: behind all.
+    """
+
+    tile: Tile
+    page: CorePage
+    entry: Placed
+    groups: tuple[tuple[Placed, Placed, Placed], ...]
+    leave: Placed
+
+    @property
+    def code_bytes(self) -> int:
+        """Of machine code."""
+        parts = [self.entry, *(part for group in self.groups for part in group), self.leave]
+        return self.page.instruction_bytes * sum(map(len, parts))
+
+    def work(self, core: Model, channels: int) -> Work:
+        """What a call executes for so many channels, a multiple of those of a turn. Not fitted: summed up."""
+        turns, rest = divmod(channels, self.tile.channels * self.tile.groups)
+        if rest or not turns:
+            raise InternalError(f"{channels} channels by tile {self.tile.name}")
+        once = self._turn(core, ())
+        first = self._turn(core, self._timed(self.entry))
+        leave = _taken(core, self._timed(self.leave))
+        back = branch_if_unequal(CHANNELS).timed(self.page, {})
+        again = Work(cycles=core.refill(back), taken_branches=1)
+        return first + leave + (once + again).times(turns - 1)
+
+    def _turn(self, core: Model, before: tuple[Instruction, ...]) -> Work:
+        """Of the loop over groups of channels, whose branch is not taken. before: what runs before the first."""
+        done = Work()
+        block = before
+        for head, turn, tail in self.groups:
+            block += self._timed(head)
+            if turn:
+                # The first turn is no block of its own, and the last one's branch is not taken.
+                block += self._timed(turn)
+                done += straight(core, block) + self._again(core, turn)
+                block = ()
+            block += self._timed(tail)
+        return done + straight(core, block)
+
+    def _again(self, core: Model, turn: Placed) -> Work:
+        """Of all turns but the first of the loop over pairs, and of going back for them."""
+        block = self._timed(turn)
+        return _taken(core, block).times(self.tile.turns - 1)
+
+    def _timed(self, part: Placed) -> tuple[Instruction, ...]:
+        return tuple(operation.timed(self.page, registers) for operation, registers in part)
+
+
+def _taken(core: Model, block: tuple[Instruction, ...]) -> Work:
+    """Of a block whose last instruction goes elsewhere."""
+    return straight(core, block) + Work(cycles=core.refill(block[-1]), taken_branches=1)
+
+
+@cache
+def function(tile: Tile, page: CorePage = ARMV7E_M) -> Function:
+    """Raises InternalError for a tile that does not fit the core."""
+    sequence, ends = _sequence(tile, page)
+    placed = allocated(sequence, {WEIGHTS: page.registers[0]}, page, tile.name)
+    parts = [placed[a:b] for a, b in zip((0, *ends), ends, strict=False)]
+    groups = tuple((parts[i], parts[i + 1], parts[i + 2]) for i in range(0, len(parts), 3))
+    return Function(tile, page, _entry(tile, page), groups, _leave(tile, page))
+
+
+def _sequence(t: Tile, page: CorePage) -> tuple[list[Operation], list[int]]:
+    """All of a turn of the loop over channels, and where its parts end."""
+    # Registers beside the pointers and the sums.
+    room = len(page.registers) - 2 - t.pixels * t.channels
+    found: list[Operation] = []
+    ends: list[int] = []
+    for group in range(t.groups):
+        first = blocks.products(t, 0, t.before, begin=True)
+        moved = _moved(t, t.before) if not t.at_once else []
+        found += [blocks.biases(t), load(PIXELS, SP, _PIXELS, "the inputs")]
+        found += ordered(first, room, page) + (moved if t.turns else moved[:1])
+        ends.append(len(found))
+        if t.turns:
+            found += ordered(blocks.products(t, t.before, t.turn, begin=False), room, page)
+            found += [] if t.at_once else _moved(t, t.turn)
+            found.append(load("inputs_end", SP, 4 * (page.given - 1 + len(page.kept)), "again?"))
+            found.append(compare(PIXELS, "inputs_end"))
+            found.append(branch_if_unequal(TURN))
+        ends.append(len(found))
+        found += blocks.rounding(t) + _stored(t, group)
+        ends.append(len(found))
+    return found, ends
+
+
+def _moved(t: Tile, pairs: int) -> list[Operation]:
+    """Both pointers behind so many pairs."""
+    steps = (WEIGHTS, 4 * pairs * t.words), (PIXELS, 4 * pairs * t.pixels)
+    return [compute("addw", name, name, behind=f"#{by}") for name, by in steps]
+
+
+def _stored(t: Tile, group: int) -> list[Operation]:
+    first = group * t.channels
+    if group < t.groups - 1:
+        found = [load("output", SP, _OUTPUT, "the outputs"), *blocks.stores(t, "output", first)]
+        return [*found, store_byte(blocks.total(0, 0), "output", first)]
+    found = [load_two("output", "output_end", SP, _OUTPUT, "the outputs"), *blocks.stores(t, "output", first)]
+    if group:
+        found.append(store_byte(blocks.total(0, 0), "output", first))
+        found.append(compute("addw", "output", "output", behind=f"#{t.channels * t.groups}"))
+    else:
+        found.append(store_byte_and_move(blocks.total(0, 0), "output", t.channels))
+    return [
+        *found,
+        store("output", SP, _OUTPUT),
+        compare("output", "output_end"),
+        branch_if_unequal(CHANNELS),
+    ]
+
+
+def _entry(t: Tile, page: CorePage) -> Placed:
+    """What is pushed lies in the order of the registers' numbers: first what was given, last the return address."""
+    pushed = (*page.registers[1 : page.given], *page.kept)
+    home: Mapping[str, str] = {"end": page.spare, "pixels": page.registers[1]}
+    found: list[Operation] = []
+    if t.turns:
+        size = 4 * t.pixels * t.pairs
+        if size > 0xFFFF:
+            raise InternalError(f"tile {t.name}: {size} bytes of inputs")
+        found.append(Operation("movw", f"{{end}}, #{size}", ("end",), step="where the inputs end"))
+        found.append(compute("add.w", "end", "end", "pixels"))
+        pushed = (*pushed, page.spare)
+    text = f"{{{', '.join((*pushed, 'lr'))}}}"
+    found.append(
+        bare("push.w", text, len(pushed) + 1, "inputs, outputs, their end, and what the caller wants back")
+    )
+    return [(operation, home) for operation in found]
+
+
+def _leave(t: Tile, page: CorePage) -> Placed:
+    popped = (*page.kept, *([page.spare] if t.turns else []), "pc")
+    home: Mapping[str, str] = {SP: SP}
+    return [
+        (Operation("addw", f"sp, sp, #{4 * (page.given - 1)}", (SP,), (SP,), step="back"), home),
+        (bare("pop.w", f"{{{', '.join(popped)}}}", len(popped)), home),
+    ]

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tile's function as C files: one text for GCC and clang, and for cores without the instructions its twin in C."""
+
+from __future__ import annotations
+
+from tinyet.tiles.function import CHANNELS, TURN, Function, function
+from tinyet.tiles.registers import Placed
+from tinyet.tiles.tile import Tile, Weights
+
+HEADER = "tinyet_tile_dsp.h"
+"""Of the twin and of what all tiles have in common."""
+_LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */"
+_PARAMETERS = ("const int32_t *weights", "const uint32_t *pixels", "int8_t *output", "const int8_t *end")
+
+
+def files(tile: Tile) -> dict[str, str]:
+    """{name: text} of the header and the source."""
+    return {f"{tile.name}.h": _header(tile), f"{tile.name}.c": _source(function(tile))}
+
+
+def _header(tile: Tile) -> str:
+    guard = f"{tile.name.upper()}_H"
+    return "\n".join(
+        (
+            _LICENCE,
+            f"#ifndef {guard}",
+            f"#define {guard}",
+            "",
+            f'#include "{HEADER}"',
+            "",
+            "#ifdef __cplusplus",
+            'extern "C" {',
+            "#endif",
+            "",
+            f"/* {_summary(tile)} */",
+            f"void {tile.name}({', '.join(_PARAMETERS)});",
+            "",
+            "#ifdef __cplusplus",
+            "}",
+            "#endif",
+            "",
+            "#endif",
+            "",
+        )
+    )
+
+
+def _source(made: Function) -> str:
+    tile = made.tile
+    unused = ", ".join(f"TINYET_TILE_UNUSED {p}" for p in _PARAMETERS[:2])
+    unused += ",\n    " + ", ".join(f"TINYET_TILE_UNUSED {p}" for p in _PARAMETERS[2:])
+    return "\n".join(
+        (
+            _LICENCE,
+            f"/* {_summary(tile)} {made.code_bytes} bytes. */",
+            f'#include "{tile.name}.h"',
+            "",
+            "#if TINYET_DSP_ASM",
+            f"__attribute__((naked)) void {tile.name}(\n    {unused}) {{",
+            "  __asm__ volatile(",
+            *_assembly(made),
+            "  );",
+            "}",
+            "#else",
+            f"void {tile.name}({', '.join(_PARAMETERS)}) {{",
+            f"  const tinyet_tile_shape_dsp shape = {shape_literal(tile)};",
+            "  tinyet_tile_dsp(weights, pixels, output, end, shape);",
+            "}",
+            "#endif",
+            "",
+        )
+    )
+
+
+def _assembly(made: Function) -> list[str]:
+    lines = [*_part(made.entry), f'      "{CHANNELS}:\\n"']
+    for head, turn, tail in made.groups:
+        lines += _part(head)
+        if turn:
+            lines += [f'      "{TURN}:\\n"', *_part(turn)]
+        lines += _part(tail)
+    return lines + _part(made.leave)
+
+
+def _part(part: Placed) -> list[str]:
+    lines: list[str] = []
+    for operation, registers in part:
+        if operation.step:
+            lines.append(f"      /* {operation.step} */")
+        lines.append(f'      "{operation.printed(registers)}\\n"')
+    return lines
+
+
+def _summary(t: Tile) -> str:
+    pixels = "one pixel" if t.pixels == 1 else f"{t.pixels} pixels {t.step} bytes apart"
+    weights = "two int8 weights" if t.weights is Weights.PACKED else "int16 weights"
+    rounding = "two-sided" if t.exponent is None else f"one-sided, exponent {t.exponent}"
+    loop = f", {t.turn} in a turn" if t.turns else ""
+    return (
+        f"Outputs of {pixels}, {t.channels} channels at a time; pairs of input values: {t.pairs}{loop};\n"
+        f" * {weights} a word; rounding {rounding}. Printed by tinyet/tiles."
+    )
+
+
+def shape_literal(t: Tile) -> str:
+    """The tinyet_tile_shape_dsp as a C initialiser."""
+    packed = int(t.weights is Weights.PACKED)
+    form = "TINYET_DSP_TWO_SIDED" if t.exponent is None else "TINYET_DSP_ONE_SIDED"
+    return (
+        f"{{{t.pixels}, {t.channels}, /* packed */ {packed}, /* pairs */ {t.pairs}, /* step */ {t.step}, "
+        f"{{{form}, {t.exponent or 0}, -128, 127}}}}"
+    )

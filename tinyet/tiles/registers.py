@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registers for the values of straight code, in the order in which it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tinyet.errors import InternalError
+from tinyet.tiles.core import CorePage
+from tinyet.tiles.operation import Operation
+
+Placed = list[tuple[Operation, Mapping[str, str]]]
+"""Operations with the registers of their values."""
+
+
+def allocated(operations: Sequence[Operation], fixed: Mapping[str, str], page: CorePage, what: str) -> Placed:
+    """A value has one register from where it is written, by an operation that does not read it, to where it is last
+    mentioned; a result may have that of an operand that is not needed any more. fixed: values that come in and stay,
+    with their registers. Raises InternalError where there are not enough; `what` is the tile's name.
+
+    A loop that is a stretch of the code needs nothing special as long as what its next turn reads is read or written at
+    its end, too.
+    """
+    last = _last_mentions(operations, fixed)
+    home = dict(fixed)
+    free = [register for register in page.registers if register not in fixed.values()]
+    placed: Placed = []
+    for i, operation in enumerate(operations):
+        before = dict(home)
+        for name in dict.fromkeys(operation.reads):
+            if name not in home:
+                raise InternalError(
+                    f"tile {what}: {operation.mnemonic} reads {name}, which nothing has written"
+                )
+            stays = name in operation.writes or (operation.moves and name == operation.base)
+            if last.get((name, i)) and not stays:
+                _give_back(free, home.pop(name), page)
+        new = [name for name in operation.writes if name not in home]
+        if len(new) > len(free):
+            raise InternalError(
+                f"tile {what} does not fit {page.title}: instruction {i}, {operation.mnemonic}, makes "
+                f"{', '.join(new)}, and {len(free)} registers are free",
+                f"in registers: {', '.join(sorted(home))}",
+                "describe a tile of fewer pixels or channels",
+            )
+        for name in new:
+            home[name] = free.pop(0)
+        if operation.ascending:
+            numbers = [page.number(home[name]) for name in operation.writes]
+            if numbers != sorted(numbers):
+                raise InternalError(
+                    f"tile {what}: {operation.mnemonic} of registers {numbers}, not ascending"
+                )
+        placed.append((operation, {**before, **home}))
+        for name in dict.fromkeys((*operation.reads, *operation.writes)):
+            if last.get((name, i)) and name in home:
+                _give_back(free, home.pop(name), page)
+    return placed
+
+
+def _last_mentions(operations: Sequence[Operation], fixed: Mapping[str, str]) -> dict[tuple[str, int], bool]:
+    """True for each (name, operation) behind which the value is not needed any more."""
+    found: dict[tuple[str, int], bool] = {}
+    at: dict[str, int] = {}
+    for i, operation in enumerate(operations):
+        for name in operation.writes:
+            if name not in operation.reads and name in at:
+                found[name, at[name]] = True
+        for name in (*operation.reads, *operation.writes):
+            at[name] = i
+    found.update(dict.fromkeys(at.items(), True))
+    return {key: True for key in found if key[0] not in fixed}
+
+
+def _give_back(free: list[str], register: str, page: CorePage) -> None:
+    free.append(register)
+    free.sort(key=page.number)

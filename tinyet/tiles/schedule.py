@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order of a straight piece of code: loads stand side by side, as far as there are registers.
+
+A load right behind another one takes a cycle less on cores whose loads overlap (`Core.pairs`), and a load is only as
+early as registers allow: so each stands right before its first use at first, and is then moved up behind the load
+before it wherever no more values live at a time than there is room for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyet.tiles.core import CorePage
+from tinyet.tiles.operation import Operation
+
+
+def ordered(operations: Sequence[Operation], room: int, page: CorePage) -> list[Operation]:
+    """operations: in any order that computes the right values. room: registers for the values that are loaded or made
+    and used up in this piece; those that come in, or that something behind it needs, are not counted."""
+    found = _late_loads(operations, page)
+    at = 0
+    while at < len(found):
+        if page.kinds[found[at].mnemonic] == "load":
+            _raise(found, at, room, page)
+        at += 1
+    return found
+
+
+def most_alive(operations: Sequence[Operation], local: frozenset[str]) -> int:
+    """Of the local values, how many live at a time. An operation's result may take the place of its last operands."""
+    last = {name: i for i, operation in enumerate(operations) for name in operation.reads}
+    alive: set[str] = set()
+    most = 0
+    for i, operation in enumerate(operations):
+        alive -= {name for name in operation.reads if last[name] == i}
+        alive |= {name for name in operation.writes if name in local and last.get(name, i) > i}
+        most = max(most, len(alive))
+    return most
+
+
+def local_values(operations: Sequence[Operation]) -> frozenset[str]:
+    """Written before they are read, and by one operation."""
+    written: dict[str, int] = {}
+    seen: set[str] = set()
+    incoming: set[str] = set()
+    for operation in operations:
+        incoming |= {name for name in operation.reads if name not in seen}
+        for name in operation.writes:
+            written[name] = written.get(name, 0) + 1
+            seen.add(name)
+    return frozenset(name for name, times in written.items() if times == 1 and name not in incoming)
+
+
+def _late_loads(operations: Sequence[Operation], page: CorePage) -> list[Operation]:
+    """Each load right before the first that reads what it loads."""
+    found: list[Operation] = []
+    waiting: list[Operation] = []
+    for operation in operations:
+        if operation.is_load(page) and operation.base not in operation.writes and not operation.ascending:
+            waiting.append(operation)
+            continue
+        # A load that is moved on must not see its base changed, nor what it has loaded stay away.
+        needed = set(operation.reads) | set(operation.writes)
+        now = [w for w in waiting if needed & set(w.writes) or w.base in operation.writes]
+        waiting = [w for w in waiting if w not in now]
+        found += [*now, operation]
+    return found + waiting
+
+
+def _raise(found: list[Operation], at: int, room: int, page: CorePage) -> None:
+    """Move the load at a place up behind the load before it, if that is possible and there is room."""
+    load = found[at]
+    before = next((i for i in range(at - 1, -1, -1) if page.kinds[found[i].mnemonic] == "load"), None)
+    if before is None or before == at - 1:
+        return
+    between = found[before + 1 : at]
+    touched = {name for operation in between for name in (*operation.reads, *operation.writes)}
+    written = {name for operation in found[before:at] for name in operation.writes}
+    if touched & set(load.writes) or set(load.reads) & written:
+        return
+    trial = [*found[: before + 1], load, *between, *found[at + 1 :]]
+    if most_alive(trial, local_values(trial)) <= room:
+        found[:] = trial

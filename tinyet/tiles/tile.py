@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The description of a tile: so many output pixels by so many output channels, whose sums are in registers."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from tinyet.errors import InternalError
+
+
+class Weights(enum.Enum):
+    """How the weights of a pair of input values lie in the stream. The value stands in the names of functions.
+
+    PACKED: of two channels a and b a word, whose halves are 256 * b + a: 8 bits a weight. The product of such a half is
+    256 times that of b and one of a more; the lower bytes, extended, are the weights of a.
+    WIDE: of each channel a word, whose halves are its two weights, int16.
+    """
+
+    PACKED = "w8"
+    WIDE = "w16"
+
+
+@dataclass(frozen=True)
+class Tile:
+    """All output channels of some neighbouring pixels, so many at a time: products, rounding, stores.
+
+    pixels, channels: whose sums are in registers at a time; channels even where they are packed. weights: see there.
+    pairs: of input values, a word each, for each pixel. exponent: of a one-sided rounding; None for a two-sided one
+    (firmware/include/tinyet_dsp.h). step: bytes from pixel to pixel of the output. at_once: pairs whose inputs and
+    weights are one load of several registers each; 0 for loads of one register, side by side. straight: pairs of
+    straight code, at most; turn: of a turn of the loop where there are more. groups: how often `channels` are computed
+    before the loop over them branches.
+
+    The inputs: for each pair a word of each pixel. The stream of weights, in words, for each group of `channels`:
+      bias of each | for each pair the weights | for each, or for WIDE for all together: multiplier | offset | shift
+    Packed, channel b comes before a there, its bias is 256 times itself and that of a, and its shift is what is left to
+    be shifted right where the rounding is one-sided. WIDE has no shift where it is one-sided.
+    """
+
+    pixels: int
+    channels: int
+    weights: Weights
+    pairs: int
+    exponent: int | None
+    step: int
+    at_once: int = 0
+    straight: int = 32
+    turn: int = 16
+    groups: int = 1
+
+    def __post_init__(self) -> None:
+        wrong = [
+            what
+            for what, true in (
+                ("packed channels are pairs", self.weights is Weights.WIDE or self.channels % 2 == 0),
+                ("at least one pixel, channel and pair", min(self.pixels, self.channels, self.pairs) >= 1),
+                ("whole loads", self.pairs % max(self.at_once, 1) == 0 == self.turn % max(self.at_once, 1)),
+                ("an exponent of 1 to 31", self.exponent is None or 1 <= self.exponent <= 31),
+            )
+            if not true
+        ]
+        if wrong:
+            raise InternalError(f"a tile of {self}: {'; '.join(wrong)}")
+
+    @property
+    def name(self) -> str:
+        """Says all that it is made for."""
+        rounding = "two_sided" if self.exponent is None else f"e{self.exponent}"
+        size = f"{self.pixels}x{self.channels}"
+        more = f"_x{self.at_once}" if self.at_once else ""
+        more += f"_t{self.turn}" if self.turns else ""
+        more += f"_g{self.groups}" if self.groups > 1 else ""
+        return f"tinyet_tile_{size}_{self.weights.value}_{self.pairs}p_{rounding}_s{self.step}{more}_dsp"
+
+    @property
+    def turns(self) -> int:
+        """Of the loop; 0 where all is straight."""
+        # What comes before the loop begins the sums, so it is never empty.
+        return 0 if self.pairs <= self.straight else (self.pairs - 1) // self.turn
+
+    @property
+    def before(self) -> int:
+        """Pairs of straight code before the loop."""
+        return self.pairs - self.turns * self.turn
+
+    @property
+    def words(self) -> int:
+        """Of weights of a pair."""
+        return self.channels // (2 if self.weights is Weights.PACKED else 1)
+
+    @property
+    def group_words(self) -> int:
+        """Of the stream, for each group of channels."""
+        ends = 2 if self.weights is Weights.WIDE and self.exponent is not None else 3
+        return self.channels * (1 + ends) + self.pairs * self.words

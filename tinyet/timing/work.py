@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What code executes, counted by class, with its cycles on a core."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tinyet.timing.instruction import DIVIDES, LOADS, MULTIPLIES, STORES, Instruction
+from tinyet.timing.model import Model
+
+
+@dataclass(frozen=True)
+class Work:
+    """Executed instructions and their estimated cycles. Counts are of instructions, whatever they move.
+
+    wait_cycles: of the flash, part of `cycles`. multiplies: those with an addition, too; divides: square roots, too.
+    """
+
+    cycles: int = 0
+    instructions: int = 0
+    loads: int = 0
+    stores: int = 0
+    multiplies: int = 0
+    divides: int = 0
+    taken_branches: int = 0
+    wait_cycles: int = 0
+
+    def __add__(self, other: Work) -> Work:
+        return self._with(other, int.__add__)
+
+    def __sub__(self, other: Work) -> Work:
+        return self._with(other, int.__sub__)
+
+    def times(self, factor: float) -> Work:
+        """Each figure times a factor, rounded."""
+        return Work(*(round(factor * value) for value in dataclasses.astuple(self)))
+
+    def at_least_zero(self) -> Work:
+        """The remainder, not below zero: a call beside other code pairs its loads differently."""
+        return Work(*(max(0, value) for value in dataclasses.astuple(self)))
+
+    def _with(self, other: Work, apply: Callable[[int, int], int]) -> Work:
+        both = zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)
+        return Work(*(apply(a, b) for a, b in both))
+
+
+def total(parts: Iterable[Work]) -> Work:
+    """The sum of several."""
+    return sum(parts, Work())
+
+
+def counted(block: Sequence[Instruction]) -> Work:
+    """Of a block that runs once, without its cycles."""
+    kinds = [instruction.kind for instruction in block]
+    return Work(
+        instructions=len(block),
+        loads=sum(kind in LOADS for kind in kinds),
+        stores=sum(kind in STORES for kind in kinds),
+        multiplies=sum(kind in MULTIPLIES for kind in kinds),
+        divides=sum(kind in DIVIDES for kind in kinds),
+    )
+
+
+def straight(model: Model, block: Sequence[Instruction]) -> Work:
+    """Of a block that runs once from its first instruction to its last, and whose branch is not taken."""
+    return counted(block) + Work(cycles=model.straight(block))
