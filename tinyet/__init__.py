@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tinyet.analysis import analyze as analyze
     from tinyet.boards import Board as Board
     from tinyet.boards import load_board as load_board
+    from tinyet.comparison.compare import Comparison as Comparison
+    from tinyet.comparison.compare import compare as compare
     from tinyet.compiler import compile as compile  # noqa: A004
     from tinyet.custom import Form as Form
     from tinyet.custom import custom_op as custom_op
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "Analysis": "tinyet.analysis",
     "Board": "tinyet.boards",
+    "Comparison": "tinyet.comparison.compare",
     "Data": "tinyet.data",
     "Delegate": "tinyet.delegates",
     "Diagnosis": "tinyet.quality.remedies",
@@ -63,6 +66,7 @@ _PUBLIC = {
     "TinyetWarning": "tinyet.errors",
     "ValidationResult": "tinyet.validation",
     "analyze": "tinyet.analysis",
+    "compare": "tinyet.comparison.compare",
     "compile": "tinyet.compiler",
     "custom_op": "tinyet.custom",
     "diagnose": "tinyet.opening.diagnosing",
@@ -87,6 +91,7 @@ _PUBLIC = {
 __all__ = [
     "Analysis",
     "Board",
+    "Comparison",
     "Data",
     "Delegate",
     "Diagnosis",
@@ -100,6 +105,7 @@ __all__ = [
     "ValidationResult",
     "__version__",
     "analyze",
+    "compare",
     "compile",
     "custom_op",
     "diagnose",

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import typer
 
+import tinyet
 from tests import small
 from tests.golden.programs import separable
 from tests.streamed import residual
@@ -23,6 +24,7 @@ from tinyet.analysis import analyze
 from tinyet.boards import all_boards
 from tinyet.boards.cpus import CPUS, RUNS_CODE_OF
 from tinyet.cli.model import made_record
+from tinyet.comparison.sides import FIGURES
 from tinyet.cycles.estimate import CycleEstimate
 from tinyet.emit.kinds import KINDS, kinds_for
 from tinyet.ir import DType
@@ -174,6 +176,17 @@ def test_every_field_of_analyze_is_documented() -> None:
     assert [list(c) for c in report["peak"]] == [["bytes", "text"]] * len(report["peak"])
     by_rows: Any = analyze(residual(DType.INT8), load_board("mps2_an386"), optimize="size").to_json()
     assert groups == list(by_rows["fusion_groups"][0])
+
+
+def test_every_field_of_compare_is_documented() -> None:
+    program = small.program()
+    report: Any = tinyet.compare(program, dataclasses.replace(program, name="other")).to_json()
+    whole, layers, answers = fields_of(sections("json.md", 2)["`tinyet compare`"])
+    assert whole == list(report)
+    assert layers == list(report["layers"][0])
+    assert answers == list(report["answers"])
+    page = sections("cli.md", 2)["tinyet compare"]
+    assert re.findall(r"`(\w+)`", page.partition("The figures: ")[2].partition(". ")[0]) == list(FIGURES)
 
 
 @pytest.mark.parametrize("unit", ["instructions", "cycles", "nanoseconds"])

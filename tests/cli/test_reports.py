@@ -266,6 +266,24 @@ def test_doctor_of_one_kind_does_not_insist_on_the_tools_of_another(monkeypatch:
     assert "platformio, cmake, arduino, zephyr" in refused_kind.err
 
 
+# ---- compare ----
+
+
+def test_compare(here: Path, golden: Golden) -> None:
+    """Programs, and the form for a pull request; a limit that is broken is an error, and everything is written."""
+    small.program(channels=8).save(here / "wide.tet")
+    golden(shown("compare", "small.tet", "wide.tet", "--board", "microbit"), "compare.txt")
+    limits = ("--fail-if", "arena_bytes>+10%", "--fail-if", "layers.macs>+50%")
+    ended = tinyet("compare", "small.tet", "wide.tet", "--board", "microbit", *limits, "--markdown", "c.md")
+    assert ended.status == 1
+    golden(ended.err, "compare_limits.txt")
+    golden((here / "c.md").read_text(encoding="utf-8"), "compare.md")
+    error = refused(
+        here, "usage error", "compare", "small.tet", "small.tet", "--fail-if", "instructions>1", status=2
+    )
+    assert "instructions is not known of small.tet" in error
+
+
 # ---- help ----
 
 _GROUP: Any = typer.main.get_command(cli.app)

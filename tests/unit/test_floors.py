@@ -36,7 +36,8 @@ HOUSE: tuple[tuple[str, ...], ...] = (
     ("compiler", "validation"),
     ("lowering", "project"),
     ("analysis", "bench", "opening"),
-    ("cli", "pytest"),
+    ("comparison", "pytest"),
+    ("cli",),
     ("__main__",),
 )
 FLOORS = {room: number for number, rooms in enumerate(HOUSE) for room in rooms}

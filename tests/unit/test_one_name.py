@@ -45,6 +45,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "diagnose": tinyet.diagnose,
     "generate": tinyet.generate,
     "analyze": tinyet.analyze,
+    "compare": tinyet.compare,
     "lower": tinyet.lower,
     "from_tflite": tinyet.from_tflite,
     "from_onnx": tinyet.from_onnx,
@@ -56,11 +57,11 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 }
 # A parameter whose default is another one in some function, and why.
 OTHER_DEFAULTS = {
-    "board": "required to generate; nobody's to compile; the project's own, or a usual one, to analyze",
+    "board": "required to generate; nobody's to compile; the project's own, or a usual one, to analyze and compare",
     "calibration": "required to diagnose",
     "example_inputs": "required to lower",
     "name": "a lowered module is a part, and no program with a name of its own",
-    "optimize": "analyze takes a project's own",
+    "optimize": "analyze and compare take a project's own",
     "runtime": "TFLM's arithmetic is read where nobody says, and LiteRT's kernels are written for",
 }
 
@@ -106,9 +107,12 @@ COMMANDS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "analyze": (tinyet.open, tinyet.analyze),
     "quantize": (tinyet.compile, tinyet.diagnose),
     "validate": (Project.validate,),
+    "compare": (tinyet.compare,),
     "build": (Project.build,),
 }
 ONLY_PYTHON = {
+    "before": "A",
+    "after": "B",
     "program": "MODEL",
     "model": "MODEL",
     "path": "MODEL, DIR or --out",
@@ -130,6 +134,8 @@ ONLY_COMMAND = {
     "auto": "quantization.remedies.choose",
     "accuracy": "of --auto",
     "max_drop": "of --auto",
+    "fail_if": "Comparison.broken",
+    "markdown": "to_markdown()",
     "max_samples": "of evaluation data: slice it",
 }
 # What a command leaves out of what its functions take, and why.

@@ -23,6 +23,7 @@ _COMMANDS = {
     "build": "build",
     "validate": "validate",
     "analyze": "analyze",
+    "compare": "compare",
     "boards": "boards",
     "delegates": "delegates",
     "doctor": "doctor",

@@ -314,8 +314,12 @@ def write_file(path: Path, data: bytes) -> None:
 
 def write_json(path: str, record: Mapping[str, object]) -> None:
     """Write a report; to standard output when the path is `-`."""
-    text = json_text(record)
+    write_text(path, json_text(record) + "\n")
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a report of lines; to standard output when the path is `-`."""
     if path == "-":
-        _console().print(Text(text), soft_wrap=True)
+        _console().print(Text(text.removesuffix("\n")), soft_wrap=True)
     else:
-        write_file(Path(path), (text + "\n").encode())
+        write_file(Path(path), text.encode())

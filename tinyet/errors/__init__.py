@@ -115,6 +115,12 @@ class FitError(TinyetError):
     title = "does not fit"
 
 
+class LimitError(TinyetError):
+    """What was measured breaks a limit that was set for it."""
+
+    title = "over the limit"
+
+
 class ToolchainError(TinyetError):
     """An external tool is missing or failed; carries the command and the end of its output."""
 
