@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from tinyet.quantization.config import int8_config as int8_config
     from tinyet.quantization.config import int16_config as int16_config
     from tinyet.quantization.quantizer import TinyetQuantizer as TinyetQuantizer
+    from tinyet.survey.look import Check as Check
+    from tinyet.survey.look import check as check
     from tinyet.to_files import export_tflite as export_tflite
     from tinyet.validation import ValidationResult as ValidationResult
 
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "Analysis": "tinyet.analysis",
     "Board": "tinyet.boards",
+    "Check": "tinyet.survey.look",
     "Comparison": "tinyet.comparison.compare",
     "Data": "tinyet.data",
     "Delegate": "tinyet.delegates",
@@ -66,6 +69,7 @@ _PUBLIC = {
     "TinyetWarning": "tinyet.errors",
     "ValidationResult": "tinyet.validation",
     "analyze": "tinyet.analysis",
+    "check": "tinyet.survey.look",
     "compare": "tinyet.comparison.compare",
     "compile": "tinyet.compiler",
     "custom_op": "tinyet.custom",
@@ -91,6 +95,7 @@ _PUBLIC = {
 __all__ = [
     "Analysis",
     "Board",
+    "Check",
     "Comparison",
     "Data",
     "Delegate",
@@ -105,6 +110,7 @@ __all__ = [
     "ValidationResult",
     "__version__",
     "analyze",
+    "check",
     "compare",
     "compile",
     "custom_op",

@@ -178,6 +178,12 @@ def test_every_field_of_analyze_is_documented() -> None:
     assert groups == list(by_rows["fusion_groups"][0])
 
 
+def test_every_field_of_check_is_documented(tmp_path: Path) -> None:
+    small.program().save(tmp_path / "small.tet")
+    _, fields = fields_of(sections("json.md", 2)["`tinyet check`"])
+    assert fields == list(tinyet.check(tmp_path / "small.tet").to_json())
+
+
 def test_every_field_of_compare_is_documented() -> None:
     program = small.program()
     report: Any = tinyet.compare(program, dataclasses.replace(program, name="other")).to_json()

@@ -110,6 +110,32 @@ def test_from_a_model_to_a_project_with_its_evaluation_data(here: Path) -> None:
         assert record["accuracy"] == record["host_accuracy"]
 
 
+def test_check_needs_no_data_and_names_every_operator(here: Path) -> None:
+    """Neither calibration() nor evaluation() is called; sizes are those of the calibrated model."""
+    asked = "    raise RuntimeError('asked for data')\n"
+    data = ("def calibration():\n", "def evaluation():\n")
+    _write(here, *((line, line + asked) for line in data))
+    checked = tinyet("check", "net.py", *_BOARD, "--json", "c.json")
+    assert checked.status == 0, checked
+    (found,) = json.loads((here / "c.json").read_text())["models"]
+    assert (found["verdict"], found["integers"], found["floats"]) == ("ok", "by noise", [])
+    _write(here)
+    assert tinyet("analyze", "net.py", *_BOARD, "--json", "a.json").status == 0
+    analyzed = json.loads((here / "a.json").read_text())
+    for figure in ("macs", "constant_bytes", "arena_bytes"):
+        assert found[figure] == analyzed[figure], figure
+    _write(
+        here,
+        ("x = F.relu(self.conv(x))", "x = torch.cummax(self.conv(x), dim=1).values"),
+        ("x = x.mean((2, 3))", "x = torch.cumprod(x, 1).mean((2, 3))"),
+    )
+    ended = tinyet("check", "net.py", *_BOARD)
+    assert ended.status == 1
+    assert "net.py:13" in ended.err
+    assert "net.py:14" in ended.err
+    assert "unsupported operator" in ended.err
+
+
 def test_compile_then_go_on_with_the_file(here: Path) -> None:
     _write(here)
     ended = tinyet(

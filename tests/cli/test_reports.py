@@ -266,6 +266,30 @@ def test_doctor_of_one_kind_does_not_insist_on_the_tools_of_another(monkeypatch:
     assert "platformio, cmake, arduino, zephyr" in refused_kind.err
 
 
+# ---- check ----
+
+
+def test_check(here: Path, golden: Golden) -> None:
+    """A folder as a table, one model as a list; what is damaged or too large is an error below, and the others are
+    there none the less."""
+    golden(shown("check", "small.tet", "--board", "microbit"), "check.txt")
+    (here / "zoo" / "sub").mkdir(parents=True)
+    small.program().save(here / "zoo" / "sub" / "small.tet")
+    small.program(size=64, hidden=600).save(here / "zoo" / "wide.tet")
+    (here / "zoo" / "broken.tflite").write_bytes(b"TFL3" * 9)
+    (here / "zoo" / "no_model.py").write_text("def something():\n    raise SystemExit\n")
+    text = shown("check", "zoo", "--board", "microbit", "--json", "c.json", status=1)
+    golden(text, "check_folder.txt")
+    record = json.loads((here / "c.json").read_text())
+    assert [one["verdict"] for one in record["models"]] == ["refused", "ok", "too large"]
+    assert record["models"][0]["macs"] is None
+    assert record["models"][1]["operators"]["conv2d"] == 1
+    tinyet("generate", "small.tet", "--board", "microbit", "-o", "p")
+    assert "tinyet analyze DIR" in refused(here, "usage error", "check", "p", status=2)
+    (here / "empty").mkdir()
+    assert "no model below" in refused(here, "usage error", "check", "empty", status=2)
+
+
 # ---- compare ----
 
 

@@ -36,7 +36,7 @@ HOUSE: tuple[tuple[str, ...], ...] = (
     ("compiler", "validation"),
     ("lowering", "project"),
     ("analysis", "bench", "opening"),
-    ("comparison", "pytest"),
+    ("comparison", "pytest", "survey"),
     ("cli",),
     ("__main__",),
 )

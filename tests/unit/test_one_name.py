@@ -46,6 +46,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "generate": tinyet.generate,
     "analyze": tinyet.analyze,
     "compare": tinyet.compare,
+    "check": tinyet.check,
     "lower": tinyet.lower,
     "from_tflite": tinyet.from_tflite,
     "from_onnx": tinyet.from_onnx,
@@ -107,6 +108,7 @@ COMMANDS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "analyze": (tinyet.open, tinyet.analyze),
     "quantize": (tinyet.compile, tinyet.diagnose),
     "validate": (Project.validate,),
+    "check": (tinyet.check,),
     "compare": (tinyet.compare,),
     "build": (Project.build,),
 }

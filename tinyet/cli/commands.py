@@ -14,8 +14,9 @@ import typer
 import typer.core
 import typer.main
 
-# In the order of `tinyet --help`: from the model to the project, from the project to the proof, the surroundings.
+# In the order of `tinyet --help`: a first look, from the model to the project, on to the proof, the surroundings.
 _COMMANDS = {
+    "check": "check",
     "generate": "generate",
     "compile": "compile_",
     "quantize": "quantize",
