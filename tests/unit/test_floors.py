@@ -34,7 +34,7 @@ HOUSE: tuple[tuple[str, ...], ...] = (
     ("program",),
     ("oracles", "quality", "to_files"),
     ("compiler", "validation"),
-    ("lowering", "project"),
+    ("lowering", "profiles", "project"),
     ("analysis", "bench", "opening"),
     ("comparison", "pytest", "survey"),
     ("cli",),

@@ -138,6 +138,8 @@ ONLY_COMMAND = {
     "max_drop": "of --auto",
     "fail_if": "Comparison.broken",
     "markdown": "to_markdown()",
+    "trace": "profiles.forms",
+    "folded": "profiles.forms",
     "max_samples": "of evaluation data: slice it",
 }
 # What a command leaves out of what its functions take, and why.

@@ -15,6 +15,8 @@ from tinyet.cycles.estimate import CycleEstimate
 from tinyet.errors import MismatchError
 from tinyet.opening import look_closer
 from tinyet.oracles import Agreement
+from tinyet.profiles.forms import folded_stacks, trace_events
+from tinyet.profiles.spans import profile_of
 from tinyet.project import open_project
 from tinyet.timing.work import Work
 from tinyet.validation import DEFAULT_SQNR_SAMPLES, ValidationResult
@@ -54,6 +56,20 @@ def validate(
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.001, metavar="SECONDS", help="that one run may take")
     ] = 60.0,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            "--trace",
+            metavar="FILE",
+            help="write one inference for a trace viewer, as ui.perfetto.dev is one",
+        ),
+    ] = None,
+    folded: Annotated[
+        str | None,
+        typer.Option(
+            "--folded", metavar="FILE", help="write one inference as folded stacks, for a flame graph"
+        ),
+    ] = None,
     json: JsonFile = None,
 ) -> int:
     """Prove that the device computes what the host does.
@@ -76,9 +92,13 @@ def validate(
             progress=progress,
         )
     agreement = result.oracle
+    if trace is not None:
+        ui.write_json(trace, trace_events(profile_of(result), project.name))
+    if folded is not None:
+        ui.write_text(folded, folded_stacks(profile_of(result), project.name))
     if json is not None:
         ui.write_json(json, result.to_json())
-    if json != "-":
+    if "-" not in (json, trace, folded):
         if result.answers is not None and not result.answers.healthy:
             tell_answers(result.answers, look_closer(f"{project.name}.tet"))
         _show(result)
