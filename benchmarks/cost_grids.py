@@ -44,8 +44,10 @@ from tinyet.ops.requantize import Requantize
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.resize import Resize, ResizeMode
 from tinyet.ops.rnn import Rnn
+from tinyet.ops.shared.forest import Tree, forest_of
 from tinyet.ops.shared.unary_functions import FUNCTIONS
 from tinyet.ops.slice import Slice
+from tinyet.ops.tree_ensemble import TreeEnsemble
 from tinyet.ops.unary import Unary
 from tinyet.ops.where import Where
 
@@ -179,6 +181,33 @@ def embedding(rng: np.random.Generator) -> Node:
     count = int(rng.integers(1, 30))
     out = Tensor("y", TensorType((1, count, width), DType.INT8, type_.quant))
     return Node(Embedding(), (plain("x", (1, count), DType.INT32), table), (out,))
+
+
+def tree_ensemble(rng: np.random.Generator) -> Node:
+    """Full trees whose nodes are as often left to one side as to the other; one kernel's, of any type."""
+    outputs, features = int(rng.choice([1, 2, 3, 5, 10])), int(rng.integers(2, 30))
+    width = outputs if rng.random() < 0.7 else 1
+    kind = (DType.FLOAT32, DType.FLOAT32, DType.INT16, DType.INT8)[int(rng.integers(4))]
+    missing = kind is DType.FLOAT32 and rng.random() < 0.5
+    trees = []
+    for _ in range(int(rng.integers(1, 40))):
+        inner = 2 ** int(rng.integers(1, 7)) - 1
+        number = np.arange(2 * inner + 1)
+        left = np.where(number < inner, 2 * number + 1, -1).astype(np.int32)
+        asked = rng.integers(0, features, len(number)).astype(np.int32)
+        values = rng.standard_normal((len(number), width)).astype(np.float32)
+        sides = np.full(len(number), True) if missing else None
+        target = int(rng.integers(0, outputs - width + 1))
+        zeros = np.zeros(len(number), np.float32)
+        trees.append(Tree(left, left + np.int32(1), asked, zeros, values, target, sides))
+    forest = forest_of(trees, np.zeros(outputs))
+    thresholds = forest.thresholds.astype(kind.numpy)
+    arrays = [forest.features, thresholds, forest.children, forest.roots, forest.values, forest.targets]
+    arrays += [forest.base] if forest.missing is None else [forest.base, forest.missing]
+    x = layers.activation("x", (int(rng.integers(1, 4)), features), relu=False)
+    x = {DType.FLOAT32: as_float, DType.INT16: widened}.get(kind, lambda t: t)(x)
+    held = [constant(f"c{i}", array) for i, array in enumerate(arrays)]
+    return Node(TreeEnsemble(), (x, *held), (plain("y", (x.shape[0], outputs), DType.FLOAT32),))
 
 
 def lookup(rng: np.random.Generator) -> Node:
@@ -388,6 +417,7 @@ DRAWN: Mapping[type[Attrs], Draw] = {
     Amax: over_axes(Amax),
     Amin: over_axes(Amin),
     Embedding: embedding,
+    TreeEnsemble: tree_ensemble,
     Lookup: lookup,
     LogSoftmax: log_softmax,
     DynamicConv2d: dynamic_conv2d,
@@ -401,6 +431,8 @@ DRAWN: Mapping[type[Attrs], Draw] = {
 def of_type(node: Node, dtypes: str) -> Node:
     """An int8 node with int16 activations ("s16"), int4 weights ("s8_w4") or all in float ("f32"), where that is what a
     kernel computes."""
+    if isinstance(node.attrs, TreeEnsemble):  # drawn of all types
+        return node
     if dtypes == "s16":
         tensors: dict[Tensor, Tensor] = {
             t: widened(t) for t in (*node.inputs, *node.outputs) if t is not None

@@ -104,15 +104,14 @@ TARGETS |= {
     "encoder_layer": {"overlap": 99_000, "rows, overlap": 34_000},
     "keyword_transformer": {"overlap": 64_000, "rows, overlap": 26_000},
 }
-"""Bytes of the arena at most, by network and way."""
-SEQUENCE_TARGETS = {
+NETWORKS = (*TARGETS, "unet", "unet_64", "inception", "densely_connected")
+TARGETS |= {
     "raw_audio": {"overlap": 64_100, "rows, overlap": 11_000},
     "ecg": {"overlap": 34_600, "rows, overlap": 8_500},
     "accelerometer": {"overlap": 33_000, "rows, overlap": 8_500},
 }
-"""The same of benchmarks/sequences.py."""
+"""Bytes of the arena at most, by network and way; the last three are of benchmarks/sequences.py."""
 TRANSFORMERS = ("encoder_layer", "keyword_transformer")
-NETWORKS = (*TARGETS, "unet", "unet_64", "inception", "densely_connected")
 
 
 @dataclass(frozen=True)
@@ -174,7 +173,7 @@ def limit_of(name: str, way: Way, program: Program, target: Target) -> int | Non
     """The most bytes of the arena that are asked for; rows without overlap are given what they have with it."""
     if way is BEFORE:
         return None
-    targets = (TARGETS | SEQUENCE_TARGETS).get(name)
+    targets = TARGETS.get(name)
     if targets is not None:
         return targets.get(way.name, targets["rows, overlap"])
     before = deploy(program.graph, target, objective=BEFORE.objective(None))
@@ -196,7 +195,7 @@ def measured(name: str, program: Program, sample: torch.Tensor, board: str, way:
         network=name,
         way=way.name,
         arena=result.arena_bytes,
-        target=(TARGETS | SEQUENCE_TARGETS).get(name, {}).get(way.name),
+        target=TARGETS.get(name, {}).get(way.name),
         bound=plan.lower_bound,
         optimal=plan.optimal,
         by_rows=sum(len(fusion_group.nodes) for fusion_group in plan.fusion_groups),

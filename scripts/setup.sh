@@ -28,6 +28,7 @@ have avr-gcc || packages+=(gcc-avr)
 have simavr || packages+=(simavr)
 [ -f /usr/include/simavr/sim_avr.h ] || packages+=(libsimavr-dev)
 have cmake || packages+=(cmake)
+have chromium || packages+=(chromium)
 have git || packages+=(git)
 "$python" -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
 

@@ -15,6 +15,8 @@ from tinyet.version import __version__
 if TYPE_CHECKING:
     from tinyet.analysis import Analysis as Analysis
     from tinyet.analysis import analyze as analyze
+    from tinyet.auditing.audit import Audit as Audit
+    from tinyet.auditing.audit import audit as audit
     from tinyet.boards import Board as Board
     from tinyet.boards import load_board as load_board
     from tinyet.comparison.compare import Comparison as Comparison
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from tinyet.importers.torch.streamed import streaming as streaming
     from tinyet.lowering import lower as lower
     from tinyet.opening import open as open  # noqa: A004
+    from tinyet.opening.classical import from_lightgbm as from_lightgbm
+    from tinyet.opening.classical import from_sklearn as from_sklearn
+    from tinyet.opening.classical import from_xgboost as from_xgboost
+    from tinyet.opening.classical import sklearn_to_torch as sklearn_to_torch
     from tinyet.opening.diagnosing import diagnose as diagnose
     from tinyet.opening.files import from_onnx as from_onnx
     from tinyet.opening.files import from_tflite as from_tflite
@@ -37,8 +43,10 @@ if TYPE_CHECKING:
     from tinyet.program import Program as Program
     from tinyet.program import load as load
     from tinyet.project import Project as Project
-    from tinyet.project import generate as generate
-    from tinyet.project import open_project as open_project
+    from tinyet.projects import generate as generate
+    from tinyet.projects import open_project as open_project
+    from tinyet.projects.together import TogetherProject as TogetherProject
+    from tinyet.projects.together import TogetherValidation as TogetherValidation
     from tinyet.quality.remedies import Diagnosis as Diagnosis
     from tinyet.quantization.config import QuantConfig as QuantConfig
     from tinyet.quantization.config import dynamic_config as dynamic_config
@@ -54,6 +62,7 @@ if TYPE_CHECKING:
 # Public name -> the module that defines it. Those of importers.torch and quantization need torch.
 _PUBLIC = {
     "Analysis": "tinyet.analysis",
+    "Audit": "tinyet.auditing.audit",
     "Board": "tinyet.boards",
     "Check": "tinyet.survey.look",
     "Comparison": "tinyet.comparison.compare",
@@ -67,8 +76,11 @@ _PUBLIC = {
     "TinyetError": "tinyet.errors",
     "TinyetQuantizer": "tinyet.quantization.quantizer",
     "TinyetWarning": "tinyet.errors",
+    "TogetherProject": "tinyet.projects.together",
+    "TogetherValidation": "tinyet.projects.together",
     "ValidationResult": "tinyet.validation",
     "analyze": "tinyet.analysis",
+    "audit": "tinyet.auditing.audit",
     "check": "tinyet.survey.look",
     "compare": "tinyet.comparison.compare",
     "compile": "tinyet.compiler",
@@ -76,9 +88,12 @@ _PUBLIC = {
     "diagnose": "tinyet.opening.diagnosing",
     "dynamic_config": "tinyet.quantization.config",
     "export_tflite": "tinyet.to_files",
+    "from_lightgbm": "tinyet.opening.classical",
     "from_onnx": "tinyet.opening.files",
+    "from_sklearn": "tinyet.opening.classical",
     "from_tflite": "tinyet.opening.files",
-    "generate": "tinyet.project",
+    "from_xgboost": "tinyet.opening.classical",
+    "generate": "tinyet.projects",
     "int16_config": "tinyet.quantization.config",
     "int4_config": "tinyet.quantization.config",
     "int8_config": "tinyet.quantization.config",
@@ -86,14 +101,16 @@ _PUBLIC = {
     "load_board": "tinyet.boards",
     "lower": "tinyet.lowering",
     "open": "tinyet.opening",
-    "open_project": "tinyet.project",
+    "open_project": "tinyet.projects",
     "prepare_training": "tinyet.opening.training",
     "register_delegate": "tinyet.delegates",
+    "sklearn_to_torch": "tinyet.opening.classical",
     "streaming": "tinyet.importers.torch.streamed",
 }
 
 __all__ = [
     "Analysis",
+    "Audit",
     "Board",
     "Check",
     "Comparison",
@@ -107,9 +124,12 @@ __all__ = [
     "TinyetError",
     "TinyetQuantizer",
     "TinyetWarning",
+    "TogetherProject",
+    "TogetherValidation",
     "ValidationResult",
     "__version__",
     "analyze",
+    "audit",
     "check",
     "compare",
     "compile",
@@ -117,8 +137,11 @@ __all__ = [
     "diagnose",
     "dynamic_config",
     "export_tflite",
+    "from_lightgbm",
     "from_onnx",
+    "from_sklearn",
     "from_tflite",
+    "from_xgboost",
     "generate",
     "int4_config",
     "int8_config",
@@ -130,6 +153,7 @@ __all__ = [
     "open_project",
     "prepare_training",
     "register_delegate",
+    "sklearn_to_torch",
     "streaming",
 ]
 

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from tinyet.boards import Board, load_board
 from tinyet.boards.cpus import Target
+from tinyet.budget.arena import ArenaAnalysis, arena_of
 from tinyet.budget.code import Function, call_bytes, functions_of, plain_name
 from tinyet.budget.fit import (
     NO_LIMITS,
@@ -34,6 +35,7 @@ from tinyet.ir import Node, Tensor, place_of
 from tinyet.memory import MemoryPlan
 from tinyet.opset.cost import constant_bytes, counts_cycles
 from tinyet.planning.decision import Decision
+from tinyet.planning.objective import OPTIMIZE, Objective
 from tinyet.planning.pareto import Figures
 from tinyet.program import Program
 from tinyet.project import Project
@@ -41,6 +43,8 @@ from tinyet.stack.use import StackUse
 
 MOST_POINTS = 16
 """Of a front of kernels, in a report."""
+MOST_PLANS = 8
+"""Of a front of plans."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +83,15 @@ class KernelFrontPoint:
 class PlanAnalysis:
     """Kernels and memory as they would be together, which no other plan that was made beats in everything: instructions
     and estimated cycles of an inference and bytes of flash, as far as they are stated, bytes of the arena and of state.
-    cycles: None where instructions stand for time. chosen: this is what was taken."""
+    cycles: None where instructions stand for time. chosen: this is what was taken. optimize: the aims that take it,
+    under the same limits."""
 
     instructions: int
     cycles: int | None
     flash_bytes: int
     ram_bytes: int
     chosen: bool
+    optimize: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -216,6 +222,7 @@ class Analysis:
     whole_arena_bytes: int | None
     ram_bytes: int | None = None
     stack: StackUse | None = None
+    arena: tuple[ArenaAnalysis, ...] = ()
 
     def __repr__(self) -> str:
         what = f"{len(self.layers)} layers, {self.macs:,} MACs"
@@ -267,7 +274,7 @@ class Analysis:
             "milliseconds": self.milliseconds,
             "kernel_front": [vars(point) for point in self.kernel_front],
             "kernel_front_gap": self.kernel_front_gap,
-            "plans": [vars(plan) for plan in self.plans],
+            "plans": [vars(plan) | {"optimize": list(plan.optimize)} for plan in self.plans],
             "ram_bytes": self.ram_bytes,
             "ram_with_stack_bytes": None
             if self.ram_bytes is None or self.stack is None
@@ -282,6 +289,7 @@ class Analysis:
                 for one in self.fusion_groups
             ],
             "whole_arena_bytes": self.whole_arena_bytes,
+            "arena": [vars(block) for block in self.arena],
         }
 
 
@@ -325,10 +333,42 @@ def analyze(
     target = load_board(DEFAULT_BOARD if board is None else board)
     chosen = delegates_or_default(delegates, require=require_delegate)
     objective = objective_of(target, optimize or "balanced", limits, pins=pins, input_rows=input_rows)
-    deployment = fitted(program.graph, target, objective, limits, chosen, require=require_delegate)
+
+    def of(aim: Objective) -> Deployment:
+        return fitted(program.graph, target, aim, limits, chosen, require=require_delegate)
+
+    deployment = of(objective)
+    others = {aim: of(replace(objective, optimize=aim)) for aim in OPTIMIZE if aim != objective.optimize}
     size = measure(project.elf(project.board.name)) if built and project is not None else None
     used = project.stack if built and project is not None else None
-    return analyze_deployment(program, deployment, target, limits, size, used)
+    found = analyze_deployment(program, deployment, target, limits, size, used)
+    return replace(found, plans=plans_of(deployment, others.values()))
+
+
+def plans_of(deployment: Deployment, others: Iterable[Deployment] = ()) -> tuple[PlanAnalysis, ...]:
+    """The front of the plans that were made for a deployment, and for others of the same program with other aims: at
+    even steps of time, those that were taken among them; the smallest in RAM first."""
+    made = [deployment, *others]
+    best = list(dict.fromkeys(plan for one in made for plan in one.decision.plans))
+    best = [p for p in best if not any(other.dominates(p) and not p.dominates(other) for other in best)]
+    best.sort(key=lambda plan: (plan.time, plan.ram, plan.flash))
+    taken = {one.decision.objective.optimize: one.decision.figures for one in made}
+    shown = {i for i, plan in enumerate(best) if plan in taken.values()}
+    logs = [math.log(max(plan.time, 1)) for plan in best]
+    while len(shown) < min(MOST_PLANS, len(best)):
+        left = [i for i in range(len(best)) if i not in shown]
+        shown.add(max(left, key=lambda i: (min((abs(logs[i] - logs[j]) for j in shown), default=0), -i)))
+    return tuple(
+        PlanAnalysis(
+            plan.instructions,
+            cycles_said(plan, deployment.target),
+            plan.flash,
+            plan.ram,
+            plan == deployment.decision.figures,
+            tuple(aim for aim in OPTIMIZE if taken.get(aim) == plan),
+        )
+        for plan in sorted((best[i] for i in shown), key=lambda plan: (plan.ram, plan.flash))
+    )
 
 
 def kernel_front_of(decision: Decision, target: Target) -> tuple[KernelFrontPoint, ...]:
@@ -511,18 +551,10 @@ def analyze_deployment(
         milliseconds=None if cycles is None else 1e3 * cycles / board.clock_hz,
         kernel_front=kernel_front_of(decision, deployment.target),
         kernel_front_gap=decision.kernel_front.gap,
-        plans=tuple(
-            PlanAnalysis(
-                each.instructions,
-                cycles_said(each, deployment.target),
-                each.flash,
-                each.ram,
-                each == decision.figures,
-            )
-            for each in decision.plans
-        ),
+        plans=plans_of(deployment),
         ram_bytes=None if size is None else size.ram,
         stack=stack,
+        arena=arena_of(deployment),
         fusion_groups=fusion_groups_of(deployment),
         whole_arena_bytes=None if decision.untiled is None else decision.untiled.arena_bytes,
     )

@@ -8,7 +8,7 @@ program alone, without torch and always to the same result.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +26,7 @@ from tinyet.opset.cost import field_bytes
 from tinyet.planning.decision import Decision
 from tinyet.planning.kernel_selection import Choice, Selection
 from tinyet.planning.layer_names import names_of
+from tinyet.planning.layouts import AccessOrderCache, planned
 from tinyet.planning.objective import Objective
 from tinyet.planning.search import decide
 
@@ -240,9 +241,31 @@ def deploy(
     """
     stage("choosing kernels")
     selection, decision, plan = decide(graph, target, delegates, objective or Objective(), require=require)
+    steps = _steps(selection.graph, decision, plan)
+    _no_fallback(steps, selection, delegates if require else None)
+    return Deployment(selection.graph, target, plan, steps, decision)
+
+
+def with_states_apart(deployment: Deployment) -> Deployment:
+    """The same kernels with a plan in which the states lie at the arena's start and share bytes with nothing, so that
+    other models can have the rest of it in turns."""
+    graph, decision, plan = deployment.graph, deployment.decision, deployment.plan
+    apart = planned(
+        graph,
+        decision.chosen,
+        AccessOrderCache(),
+        {t: found for t in plan.storage if (found := plan.data_layout(t)) is not None},
+        plan.fusion_groups,
+        states_apart=True,
+    )
+    return replace(deployment, plan=apart, steps=_steps(graph, decision, apart))
+
+
+def _steps(graph: Graph, decision: Decision, plan: MemoryPlan) -> tuple[Step, ...]:
+    """The calls of a plan, in its order."""
     steps: list[Step] = []
     events = 0
-    names = names_of(selection.graph, plan.calls)
+    names = names_of(graph, plan.calls)
     for index, node in enumerate(plan.calls):
         first, chosen = len(plan.calls) + events, decision.chosen[node]
         steps.append(
@@ -258,8 +281,7 @@ def deploy(
             )
         )
         events += len(chosen.call.events)
-    _no_fallback(steps, selection, delegates if require else None)
-    return Deployment(selection.graph, target, plan, tuple(steps), decision)
+    return tuple(steps)
 
 
 def _no_fallback(steps: Sequence[Step], selection: Selection, required: Sequence[Delegate] | None) -> None:

@@ -39,7 +39,8 @@ from tinyet.ir import Array
 from tinyet.numerics import dequantize
 from tinyet.opening import ModelOptions, Opened, look_closer, read
 from tinyet.program import Program
-from tinyet.project import Project, generate, open_project
+from tinyet.project import Project, generate
+from tinyet.projects import open_project
 from tinyet.reference import Session
 from tinyet.validation import DEFAULT_SQNR_SAMPLES, Counted, Sizes, ValidationResult, as_bytes, validate
 
@@ -49,7 +50,7 @@ _OF_MODEL = tuple(
 )
 _OF_PROJECT = (
     *("delegates", "require_delegate", "optimize", "max_ram", "max_flash", "stack", "pins", "input_rows"),
-    "evaluation",
+    *("context", "evaluation", "selftest", "max_step"),
 )
 OPTIONS = ("model", "project", "board", "on", "timeout", *_OF_MODEL, *_OF_PROJECT)
 """What the marker and `tinyet_devices.open` take."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.tables import answers, layers, silicon, whole
+from benchmarks.tables import answers, layers, signals, silicon, trees, whole
 
 FIGURES: dict[str, Callable[[], str]] = {
     function.__name__: function
@@ -32,8 +32,12 @@ FIGURES: dict[str, Callable[[], str]] = {
         whole.objectives_trained,
         whole.streaming,
         whole.streaming_compared,
+        whole.together,
+        whole.context_cost,
         layers.convolutions_widened,
         layers.convolutions_others,
+        signals.keywords_from_samples,
+        signals.transforms,
         whole.cycles,
         whole.cycles_of_pipelines,
         whole.cycles_of_layers,
@@ -44,6 +48,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         silicon.silicon_beaten,
         silicon.silicon_cmsis_nn,
         whole.tflite,
+        trees.trees_agreement,
         whole.gallery,
         answers.recurrent,
         answers.unrolled,

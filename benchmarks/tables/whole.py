@@ -305,6 +305,29 @@ def streaming_compared() -> str:
     return f"{compared:,} answers, of which {differ or 'none'} differed"
 
 
+# ---------------------------------------------------------------- several models
+
+
+def together() -> str:
+    """Arenas of three models by themselves, and of all under each schedule."""
+    found = result("together")
+    apart = found["apart"]
+    rows = [(f"{name}, by itself", size) for name, size in apart.items()]
+    rows.append(("all three, each with its own arena", sum(apart.values())))
+    rows += [(f"`{text}`".replace("|", "\\|"), size) for text, size in found["together"].items()]
+    return table(("", "bytes of arena"), 1, rows)
+
+
+def context_cost() -> str:
+    """Instructions and flash of networks with static memory and with a context."""
+    names = {**NETWORKS, "keywords": "keyword spotting of the examples"}
+    rows = [
+        (names[row["name"]], *row["instructions"], *row["flash"]) for row in result("together")["context"]
+    ]
+    heads = ("on M4", "instructions, static", "with a context", "flash, static", "with a context")
+    return table(heads, 1, rows)
+
+
 # ---------------------------------------------------------------- estimates of cycles
 
 

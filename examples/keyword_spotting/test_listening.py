@@ -37,7 +37,7 @@ def test_words_are_heard(tinyet_device, recordings):
         assert all(answer.bit_exact for answer in answers)
         right += answers[-1].label == label
     assert right >= 0.9 * len(said)
-    tinyet_device.check(instructions=80_000, arena_bytes=5_600)
+    tinyet_device.check(instructions=80_000, arena_bytes=5_700)
 
 
 def test_what_was_heard_before_matters_until_the_reset(tinyet_device, recordings):

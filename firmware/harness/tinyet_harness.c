@@ -11,17 +11,14 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "tinyet_frames.h"
 #include "tinyet_platform.h"
 
 #if !defined(TINYET_TRACE) || !TINYET_TRACE
 #error "build the harness and its model with -DTINYET_TRACE=1"
 #endif
 
-#define PROTOCOL 4u
-#define END 0xC0u
-#define ESCAPE 0xDBu
-#define ESCAPED_END 0xDCu
-#define ESCAPED_ESCAPE 0xDDu
+#define PROTOCOL 5u
 #define HASH_DIGITS 64u
 #define EMPTY_LAYERS 8u
 #define UNINTERRUPTED 1u
@@ -44,22 +41,6 @@
 #define ALLOW_INTERRUPTS ((void)0)
 #endif
 
-enum { INFO = 1, RUN = 2, READ = 3, RESET = 4, ERROR = 0x7E, FAULT = 0x7F };
-
-enum {
-  BAD_FRAME = 1,       /* detail 0: cut short, or the CRC differs */
-  UNKNOWN_COMMAND = 2, /* detail: the command */
-  BAD_LENGTH = 3,      /* detail: the length of payload that this command takes */
-  OUT_OF_ARENA = 4,    /* detail: bytes of the arena */
-  NO_TRACE_MEMORY = 5, /* detail: the number of counts that the free RAM has room for */
-};
-
-typedef struct {
-  uint8_t command;
-  uint8_t tag;
-  uint32_t length;
-} header;
-
 /* Where the model is to stop: behind so many runs of a layer. */
 typedef struct {
   uint32_t layer; /* or TINYET_NO_LAYER */
@@ -67,7 +48,6 @@ typedef struct {
 } stop;
 
 /* The request that is being answered, and the run that is being measured. */
-static uint8_t request_tag;
 static volatile uint32_t current_layer = TINYET_NO_LAYER;
 static stop stop_behind;
 static uint64_t layer_began;
@@ -75,181 +55,8 @@ static uint32_t event_layer; /* the layer that the event is in */
 static uint64_t event_began;
 static tinyet_tally *tallies; /* of the layers, and behind them of the events, by their numbers; in the free RAM */
 static uint32_t tally_capacity;
+static const tinyet_model *selected = &tinyet_harness_model;
 static bool prepared;
-
-/* ---- the stream ---- */
-
-/* Where no file of the firmware carries the stream. */
-__attribute__((weak)) size_t tinyet_harness_read(void *bytes, size_t n) { return tinyet_platform_read(bytes, n); }
-__attribute__((weak)) void tinyet_harness_write(const void *bytes, size_t n) { tinyet_platform_write(bytes, n); }
-
-/* ---- frames ---- */
-
-static struct {
-  uint32_t crc;
-  uint32_t used;
-  uint8_t bytes[128]; /* a system call a byte would be slow on a host */
-} out;
-
-static struct {
-  uint32_t crc;
-  bool at_end; /* the last byte was END */
-  bool over;   /* the stream has ended */
-} in;
-
-static uint32_t crc_update(uint32_t crc, uint8_t byte) {
-  static const uint32_t table[16] = {
-      0x00000000u, 0x1DB71064u, 0x3B6E20C8u, 0x26D930ACu, 0x76DC4190u, 0x6B6B51F4u, 0x4DB26158u, 0x5005713Cu,
-      0xEDB88320u, 0xF00F9344u, 0xD6D6A3E8u, 0xCB61B38Cu, 0x9B64C2B0u, 0x86D3D2D4u, 0xA00AE278u, 0xBDBDF21Cu,
-  };
-  crc ^= byte;
-  crc = (crc >> 4) ^ table[crc & 15u];
-  return (crc >> 4) ^ table[crc & 15u];
-}
-
-static void put_raw(uint32_t byte) {
-  if (out.used == sizeof out.bytes) {
-    tinyet_harness_write(out.bytes, out.used);
-    out.used = 0u;
-  }
-  out.bytes[out.used] = (uint8_t)byte;
-  out.used++;
-}
-
-static void put_bytes(const void *bytes, uint32_t n) {
-  const uint8_t *from = (const uint8_t *)bytes;
-  for (uint32_t i = 0u; i < n; i++) {
-    const uint8_t byte = from[i];
-    out.crc = crc_update(out.crc, byte);
-    if (byte == END || byte == ESCAPE) {
-      put_raw(ESCAPE);
-      put_raw(byte == END ? ESCAPED_END : ESCAPED_ESCAPE);
-    } else {
-      put_raw(byte);
-    }
-  }
-}
-
-static void put_u8(uint32_t value) {
-  const uint8_t byte = (uint8_t)value;
-  put_bytes(&byte, 1u);
-}
-
-static void put_u32(uint32_t value) {
-  for (uint32_t shift = 0u; shift < 32u; shift += 8u) {
-    put_u8(value >> shift);
-  }
-}
-
-static void put_u64(uint64_t value) {
-  put_u32((uint32_t)value);
-  put_u32((uint32_t)(value >> 32));
-}
-
-static void begin_reply(uint32_t command, uint32_t length) {
-  out.used = 0u;
-  out.crc = 0xFFFFFFFFu;
-  put_raw(END);
-  put_u8(command);
-  put_u8(request_tag);
-  put_u32(length);
-}
-
-static void end_reply(void) {
-  put_u32(~out.crc);
-  put_raw(END);
-  tinyet_harness_write(out.bytes, out.used);
-  out.used = 0u;
-}
-
-static void reply_error(uint32_t reason, uint32_t detail) {
-  begin_reply(ERROR, 8u);
-  put_u32(reason);
-  put_u32(detail);
-  end_reply();
-}
-
-static uint32_t raw_byte(void) {
-  uint8_t byte = END;
-  if (tinyet_harness_read(&byte, 1u) != 1u) {
-    in.over = true;
-  }
-  return byte;
-}
-
-/* Reads n bytes of a frame's body; a NULL destination drops them. False: the frame ended or is damaged. */
-static bool get_bytes(uint8_t *to, uint32_t n) {
-  for (uint32_t i = 0u; i < n; i++) {
-    uint32_t byte = raw_byte();
-    if (byte == ESCAPE) {
-      byte = raw_byte();
-      if (byte == ESCAPED_END) {
-        byte = END;
-      } else if (byte == ESCAPED_ESCAPE) {
-        byte = ESCAPE;
-      } else {
-        in.at_end = byte == END;
-        return false;
-      }
-    } else if (byte == END) {
-      in.at_end = true;
-      return false;
-    }
-    in.crc = crc_update(in.crc, (uint8_t)byte);
-    if (to != NULL) {
-      to[i] = (uint8_t)byte;
-    }
-  }
-  return true;
-}
-
-static uint32_t decode_u32(const uint8_t bytes[4]) {
-  return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
-}
-
-static bool get_u32(uint32_t *value) {
-  uint8_t bytes[4];
-  if (!get_bytes(bytes, 4u)) {
-    return false;
-  }
-  *value = decode_u32(bytes);
-  return true;
-}
-
-static void skip_to_end(void) {
-  while (!in.at_end) {
-    in.at_end = raw_byte() == END;
-  }
-}
-
-/* Checks the CRC and that the frame ends behind it. */
-static bool get_end(void) {
-  const uint32_t crc = ~in.crc;
-  uint32_t sent;
-  if (!get_u32(&sent) || sent != crc) {
-    return false;
-  }
-  in.at_end = raw_byte() == END;
-  return in.at_end && !in.over;
-}
-
-/* Waits for a frame and reads its header. An END right after an END is the gap between two frames, not a frame. */
-static bool get_header(header *request) {
-  uint8_t bytes[6];
-  do {
-    in.at_end = false;
-    in.crc = 0xFFFFFFFFu;
-  } while (!get_bytes(bytes, 1u) && in.at_end && !in.over);
-  request->command = 0u;
-  request->tag = 0u;
-  if (in.at_end || in.over || !get_bytes(bytes + 1, 5u)) {
-    return false;
-  }
-  request->command = bytes[0];
-  request->tag = bytes[1];
-  request->length = decode_u32(bytes + 2);
-  return true;
-}
 
 /* ---- counting ---- */
 
@@ -298,23 +105,19 @@ __attribute__((noinline)) void tinyet_trace_event_end(uint32_t event) {
 
 static tinyet_status run_nothing(void) { return TINYET_OK; }
 
+#define EMPTY_LAYER(number)     \
+  TINYET_LAYER_BEGIN(number##u); \
+  TINYET_LAYER_END(number##u)
+
 static tinyet_status run_empty_layers(void) {
-  TINYET_LAYER_BEGIN(0u);
-  TINYET_LAYER_END(0u);
-  TINYET_LAYER_BEGIN(1u);
-  TINYET_LAYER_END(1u);
-  TINYET_LAYER_BEGIN(2u);
-  TINYET_LAYER_END(2u);
-  TINYET_LAYER_BEGIN(3u);
-  TINYET_LAYER_END(3u);
-  TINYET_LAYER_BEGIN(4u);
-  TINYET_LAYER_END(4u);
-  TINYET_LAYER_BEGIN(5u);
-  TINYET_LAYER_END(5u);
-  TINYET_LAYER_BEGIN(6u);
-  TINYET_LAYER_END(6u);
-  TINYET_LAYER_BEGIN(7u);
-  TINYET_LAYER_END(7u);
+  EMPTY_LAYER(0);
+  EMPTY_LAYER(1);
+  EMPTY_LAYER(2);
+  EMPTY_LAYER(3);
+  EMPTY_LAYER(4);
+  EMPTY_LAYER(5);
+  EMPTY_LAYER(6);
+  EMPTY_LAYER(7);
   return TINYET_OK;
 }
 
@@ -327,9 +130,9 @@ typedef struct {
 
 /* Of the events, as many as there is room for. */
 static uint32_t num_events(void) {
-  const uint32_t first = tinyet_harness_model.num_layers;
+  const uint32_t first = selected->num_layers;
   const uint32_t room = tally_capacity > first ? tally_capacity - first : 0u;
-  return tinyet_harness_model.num_events < room ? tinyet_harness_model.num_events : room;
+  return selected->num_events < room ? selected->num_events : room;
 }
 
 /* Calls run with the whole stack below this function's frame painted, and looks afterwards how far down the paint is
@@ -402,8 +205,18 @@ static void put_io(const tinyet_io *io, uint32_t n) {
   }
 }
 
+/* Now, so that no run pays for it; should it fail, the run says so again. The host may ask for INFO twice. */
+static void prepare(void) {
+  for (const tinyet_model *model = &tinyet_harness_model; !prepared && model != NULL; model = model->next) {
+    if (model->init != NULL) {
+      (void)model->init();
+    }
+  }
+  prepared = true;
+}
+
 static void serve_info(const header *request) {
-  const tinyet_model *model = &tinyet_harness_model;
+  const tinyet_model *model = selected;
   const stop nowhere = {TINYET_NO_LAYER, 0u};
   const uint32_t name_bytes = (uint32_t)strlen(model->name) & 0xFFu;
   if (!get_bytes(NULL, request->length) || !get_end()) {
@@ -414,11 +227,7 @@ static void serve_info(const header *request) {
     reply_error(NO_TRACE_MEMORY, tally_capacity);
     return;
   }
-  if (model->init != NULL && !prepared) {
-    /* Now, so that no run pays for it; should it fail, the run says so again. The host may ask for INFO twice. */
-    prepared = true;
-    (void)model->init();
-  }
+  prepare();
   const uint64_t nothing = measure(run_nothing, nowhere, false).count;
   const uint64_t empty_layers = measure(run_empty_layers, nowhere, false).count;
   /* Not the first layer: on a core with caches it would pay for bringing the code in. */
@@ -450,8 +259,35 @@ static void refuse_length(uint32_t left, uint32_t wanted) {
   reply_error(get_bytes(NULL, left) && get_end() ? BAD_LENGTH : BAD_FRAME, wanted);
 }
 
+/* Whether a request has this length, and is answered: else it has been refused. */
+static bool has_length(const header *request, uint32_t wanted) {
+  if (request->length != wanted) {
+    refuse_length(request->length, wanted);
+  }
+  return request->length == wanted;
+}
+
+static bool ended(bool whole) {
+  if (!whole || !get_end()) {
+    reply_error(BAD_FRAME, 0u);
+    return false;
+  }
+  return true;
+}
+
+/* Straight into the arena: there is no room for the inputs twice. */
+static bool get_inputs(uint32_t count) {
+  const tinyet_model *model = selected;
+  bool whole = true;
+  for (uint32_t i = 0u; whole && i < count; i++) {
+    const tinyet_io *input = &model->inputs[i];
+    whole = get_bytes(input->offset == TINYET_BESIDE_ARENA ? model->image : model->arena + input->offset, input->bytes);
+  }
+  return whole;
+}
+
 static void serve_run(const header *request) {
-  const tinyet_model *model = &tinyet_harness_model;
+  const tinyet_model *model = selected;
   const uint32_t least = model->num_inputs - model->num_states;
   const uint32_t shortest = 3u * 4u + sum_bytes(model->inputs, least);
   stop behind;
@@ -470,13 +306,8 @@ static void serve_run(const header *request) {
   if (given > least) {
     model->reset(); /* the first run would do it, and undo what is given */
   }
-  /* Straight into the arena: there is no room for the inputs twice. */
-  for (uint32_t i = 0u; whole && i < given; i++) {
-    const tinyet_io *input = &model->inputs[i];
-    whole = get_bytes(input->offset == TINYET_BESIDE_ARENA ? model->image : model->arena + input->offset, input->bytes);
-  }
-  if (!whole || !get_end()) {
-    reply_error(BAD_FRAME, 0u);
+  whole = whole && get_inputs(given);
+  if (!ended(whole)) {
     return;
   }
   if (tally_capacity < model->num_layers) {
@@ -507,47 +338,119 @@ static void serve_run(const header *request) {
   end_reply();
 }
 
+/* Reads a payload of so many numbers, and no more; false, and it is refused, where it is another. */
+static bool get_numbers(const header *request, uint32_t *numbers, uint32_t count) {
+  if (!has_length(request, 4u * count)) {
+    return false;
+  }
+  bool whole = true;
+  for (uint32_t i = 0u; whole && i < count; i++) {
+    whole = get_u32(&numbers[i]);
+  }
+  return ended(whole);
+}
+
 static void serve_read(const header *request) {
-  const tinyet_model *model = &tinyet_harness_model;
-  uint32_t offset;
-  uint32_t bytes;
-  if (request->length != 8u) {
-    refuse_length(request->length, 8u);
+  const tinyet_model *model = selected;
+  uint32_t span[2]; /* offset, bytes */
+  if (!get_numbers(request, span, 2u)) {
     return;
   }
-  if (!get_u32(&offset) || !get_u32(&bytes) || !get_end()) {
-    reply_error(BAD_FRAME, 0u);
-    return;
-  }
-  if (offset > model->arena_bytes || bytes > model->arena_bytes - offset) {
+  if (span[0] > model->arena_bytes || span[1] > model->arena_bytes - span[0]) {
     reply_error(OUT_OF_ARENA, model->arena_bytes);
     return;
   }
-  begin_reply(READ, bytes);
-  put_bytes(model->arena + offset, bytes);
+  begin_reply(READ, span[1]);
+  put_bytes(model->arena + span[0], span[1]);
   end_reply();
 }
 
 static void serve_reset(const header *request) {
-  if (request->length != 0u) {
-    refuse_length(request->length, 0u);
+  if (!get_numbers(request, NULL, 0u)) {
     return;
   }
-  if (!get_end()) {
-    reply_error(BAD_FRAME, 0u);
-    return;
-  }
-  if (tinyet_harness_model.reset != NULL) {
-    tinyet_harness_model.reset();
+  if (selected->reset != NULL) {
+    selected->reset();
   }
   begin_reply(RESET, 0u);
   end_reply();
 }
 
+/* Of a model that tests itself. */
+static void serve_checks(const header *request) {
+  const tinyet_checks *checks = selected->checks;
+  if (!has_length(request, 0u) || !ended(true)) {
+    return;
+  }
+  if (request->command == IDENTITY) {
+    uint32_t found[TINYET_IDENTITY_BYTES / 4u];
+    checks->identity(found);
+    begin_reply(IDENTITY, TINYET_IDENTITY_BYTES);
+    put_bytes(found, TINYET_IDENTITY_BYTES);
+  } else {
+    const tinyet_status constants = checks->constants();
+    const tinyet_status selftest = checks->selftest();
+    begin_reply(SELFTEST, 8u);
+    put_u32((uint32_t)constants);
+    put_u32((uint32_t)selftest);
+  }
+  end_reply();
+}
+
+/* Runs the model in slices, and counts each. The reply is sent between them. */
+static void serve_step(const header *request) {
+  const tinyet_model *model = selected;
+  const uint32_t given = model->num_inputs - model->num_states;
+  if (!has_length(request, sum_bytes(model->inputs, given)) || !ended(get_inputs(given))) {
+    return;
+  }
+  stop_behind.layer = TINYET_NO_LAYER;
+  model->steps->restart();
+  begin_reply(STEP, 8u + 8u * model->steps->slices + sum_bytes(model->outputs, model->num_outputs));
+  put_u32(model->steps->slices);
+  tinyet_status status = TINYET_MORE_STEPS;
+  for (uint32_t slice = 0u; slice < model->steps->slices; slice++) {
+    tinyet_platform_counter_restart();
+    const uint64_t began = tinyet_platform_counter();
+    if (status == TINYET_MORE_STEPS) {
+      status = model->steps->step();
+    }
+    put_u64(count_since(began, tinyet_platform_counter()));
+  }
+  put_u32((uint32_t)status);
+  for (uint32_t i = 0u; i < model->num_outputs; i++) {
+    put_bytes(model->arena + model->outputs[i].offset, model->outputs[i].bytes);
+  }
+  end_reply();
+}
+
+static void serve_select(const header *request) {
+  uint32_t number;
+  uint32_t count = 0u;
+  const tinyet_model *found = NULL;
+  if (!get_numbers(request, &number, 1u)) {
+    return;
+  }
+  for (const tinyet_model *model = &tinyet_harness_model; model != NULL; model = model->next) {
+    found = count == number ? model : found;
+    count++;
+  }
+  if (found == NULL) {
+    reply_error(NO_MODEL, count);
+    return;
+  }
+  selected = found;
+  begin_reply(SELECT, 0u);
+  end_reply();
+}
+
 /* The tallies go to the end of the free RAM. */
 static void place_tallies(void) {
-  const uint32_t counts = tinyet_harness_model.num_layers + tinyet_harness_model.num_events;
-  const uint32_t wanted = counts < EMPTY_LAYERS ? EMPTY_LAYERS : counts;
+  uint32_t wanted = EMPTY_LAYERS;
+  for (const tinyet_model *model = &tinyet_harness_model; model != NULL; model = model->next) {
+    const uint32_t counts = model->num_layers + model->num_events;
+    wanted = counts > wanted ? counts : wanted;
+  }
   const uintptr_t begin = (uintptr_t)tinyet_platform.free_begin;
   const uintptr_t end = (uintptr_t)tinyet_platform.free_end & ~((uintptr_t)_Alignof(tinyet_tally) - 1u);
   const uintptr_t available = end > begin ? (end - begin) / sizeof(tinyet_tally) : 0u;
@@ -574,6 +477,12 @@ void tinyet_harness_serve(void) {
       serve_read(&request);
     } else if (request.command == RESET) {
       serve_reset(&request);
+    } else if (request.command == STEP && selected->steps != NULL) {
+      serve_step(&request);
+    } else if ((request.command == IDENTITY || request.command == SELFTEST) && selected->checks != NULL) {
+      serve_checks(&request);
+    } else if (request.command == SELECT) {
+      serve_select(&request);
     } else {
       reply_error(get_bytes(NULL, request.length) && get_end() ? UNKNOWN_COMMAND : BAD_FRAME, request.command);
     }

@@ -50,9 +50,13 @@ enum {
   TINYET_OK = 0,
   TINYET_STOPPED = 1,         /* the trace hook asked to stop after a layer */
   TINYET_MORE_ROWS = 2,       /* rows of the input are missing */
+  TINYET_MORE_STEPS = 3,      /* of a run in slices, others are left */
   TINYET_DELEGATE_ERROR = -1, /* a delegate's own code failed */
   TINYET_TOO_MANY_ROWS = -2,  /* more rows than the image has left */
-  TINYET_OTHER_STATE = -3     /* bytes that are no states of this model, or damaged ones */
+  TINYET_OTHER_STATE = -3,    /* bytes that are no states of this model, or damaged ones */
+  TINYET_BUSY = -4,           /* another run of this instance has not returned */
+  TINYET_BAD_ARENA = -5,      /* an instance that has no arena, or an address that none can have */
+  TINYET_DAMAGED = -6         /* constants, or a self-test's outputs, that are not the generated ones */
 };
 
 /* Generated code brackets each call with these, and a delegate's payload the parts that it can tell apart (their

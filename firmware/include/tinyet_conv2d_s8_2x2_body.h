@@ -5,6 +5,7 @@
 #define TINYET_CONV2D_S8_2X2_BODY_H
 
 #include "tinyet_conv2d.h"
+#include "tinyet_form.h"
 #include "tinyet_im2col.h"
 
 /* Channels first ... first + count - 1 of two pixels; both outputs may be the same. */
@@ -17,13 +18,13 @@ static void two_pixels(const int16_t *patch, const TINYET_ROM int8_t *w, int8_t 
     int32_t sums[4] = {q->bias[c], q->bias[c], q->bias[d], q->bias[d]};
     w = tinyet_dot_2x2(w, patch, steps, sums);
     if (d != c) {
-      const int32_t multiplier = q->multiplier[d], form = q->shift[d];
+      const int32_t multiplier = q->multiplier[d], form = TINYET_FORM(q->shift, d);
       const int32_t x = REQUANTIZE(sums[2], multiplier, form, zero_point);
       const int32_t y = REQUANTIZE(sums[3], multiplier, form, zero_point);
       out_x[d] = (int8_t)tinyet_clamp(x, low, high);
       out_y[d] = (int8_t)tinyet_clamp(y, low, high);
     }
-    const int32_t multiplier = q->multiplier[c], form = q->shift[c];
+    const int32_t multiplier = q->multiplier[c], form = TINYET_FORM(q->shift, c);
     const int32_t x = REQUANTIZE(sums[0], multiplier, form, zero_point);
     const int32_t y = REQUANTIZE(sums[1], multiplier, form, zero_point);
     out_x[c] = (int8_t)tinyet_clamp(x, low, high);

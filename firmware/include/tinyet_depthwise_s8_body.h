@@ -5,6 +5,7 @@
 #define TINYET_DEPTHWISE_S8_BODY_H
 
 #include "tinyet_depthwise.h"
+#include "tinyet_form.h"
 
 /* Four channels of one output pixel at a time stay in registers while the taps are walked. */
 
@@ -20,7 +21,7 @@ static inline void pixel(const int8_t *corner, void *outputs, int32_t at, const 
   const int32_t *const end = offsets + taps;
   int32_t c = 0;
 #define FINISH(sum, i) \
-  output[i] = (int8_t)tinyet_clamp(REQUANTIZE(sum, multiplier[i], form[i], zero_point), low, high)
+  output[i] = (int8_t)tinyet_clamp(REQUANTIZE(sum, multiplier[i], TINYET_FORM(form, i), zero_point), low, high)
   for (; c + 4 <= channels; c += 4) {
     tinyet_sums4 s = {{bias[c], bias[c + 1], bias[c + 2], bias[c + 3]}};
     const int32_t *offset = offsets;

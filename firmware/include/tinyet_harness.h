@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The harness: serves one model over the board's byte stream, so that a host can feed it, compare its outputs,
+ * The harness: serves a model, or several, over the board's byte stream, so that a host can feed it, compare its outputs,
  * count its layers and look into its arena.
  *
  * The protocol, over any stream of bytes. The other side is tinyet/device/protocol.py.
@@ -28,6 +28,12 @@
  *             ran; the outputs' bytes, if the status is TINYET_OK
  *   READ   u32 offset, u32 bytes -> bytes of the arena
  *   RESET  -> nothing; the states are what they are at first
+ *   IDENTITY -> TINYET_IDENTITY_BYTES, of a tinyet_identity
+ *   SELFTEST -> i32 status of the check of the constants, i32 of the self-test
+ *   STEP   the inputs' bytes, as for RUN without states -> u32 slices; u64 count of each, with what the harness takes for
+ *          each layer in it; i32 status of the last; the outputs' bytes
+ *   SELECT u32 number -> nothing; from now on the requests are for this model of the firmware, counted from 0, which is the
+ *          one at the start
  *   ERROR  -> u32 reason, u32 detail
  *   FAULT  -> u32 words, see tinyet_fault.c, tinyet_fault_riscv.c and tinyet_fault_xtensa.c
  *
@@ -55,8 +61,23 @@ typedef struct {
   uint32_t bytes;
 } tinyet_io;
 
-/* What the harness knows of the model. The generated model_desc.c defines the one instance. */
+/* Of a model that tests itself. */
+#define TINYET_IDENTITY_BYTES 128u
 typedef struct {
+  void (*identity)(void *to); /* a tinyet_identity */
+  tinyet_status (*constants)(void);
+  tinyet_status (*selftest)(void);
+} tinyet_checks;
+
+/* Of a model that runs in slices. */
+typedef struct {
+  uint32_t slices;
+  void (*restart)(void);
+  tinyet_status (*step)(void);
+} tinyet_steps;
+
+/* What the harness knows of a model. The generated model_desc.c defines the first. */
+typedef struct tinyet_model {
   const char *name;
   const char *hash; /* 64 hexadecimal digits: the hash of the program the code was generated from */
   uint32_t abi;     /* TINYET_ABI_VERSION of that code */
@@ -73,6 +94,9 @@ typedef struct {
   uint8_t *image;              /* the input that lies beside the arena; NULL where none does */
   uint32_t num_states;         /* the last of the inputs, and of the outputs: what survives from run to run */
   void (*reset)(void);         /* lets them be what they are at first; NULL where there are none */
+  const tinyet_checks *checks; /* of a model that tests itself; NULL for others */
+  const tinyet_steps *steps;   /* of a model that runs in slices; NULL for others */
+  const struct tinyet_model *next; /* another model of the firmware; NULL where there is none */
 } tinyet_model;
 
 extern const tinyet_model tinyet_harness_model;

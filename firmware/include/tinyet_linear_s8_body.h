@@ -5,6 +5,7 @@
 #define TINYET_LINEAR_S8_BODY_H
 
 #include "tinyet_dot_1x4.h"
+#include "tinyet_form.h"
 #include "tinyet_linear.h"
 
 void KERNEL(const int8_t *input, int8_t *output, const tinyet_linear_s8_params *params) {
@@ -19,7 +20,7 @@ void KERNEL(const int8_t *input, int8_t *output, const tinyet_linear_s8_params *
       w += rest != 0 ? 16 - rest : 0;
       const int32_t end = count - n < 4 ? count - n : 4;
       for (int32_t i = 0; i < end; i++) {
-        const int32_t multiplier = params->multiplier[n + i], form = params->shift[n + i];
+        const int32_t multiplier = params->multiplier[n + i], form = TINYET_FORM(params->shift, n + i);
         const int32_t value = REQUANTIZE(sums[i], multiplier, form, zero_point);
         *output++ = (int8_t)tinyet_clamp(value, low, high);
       }

@@ -37,6 +37,10 @@ typedef struct {
   tinyet_reduce_shape shape;
 } tinyet_reduce_params;
 
+typedef struct {
+  int32_t rows, depth;
+} tinyet_sum_of_squares_params;
+
 void tinyet_sum_s8(const int8_t *input, int8_t *output, const tinyet_sum_s8_params *params);
 
 /* With the rounding of tinyet_rne.h: the multiplier is the bits of a float, the shift is not read. */
@@ -46,6 +50,9 @@ void tinyet_sum_s16(const int16_t *input, int16_t *output, const tinyet_sum_s16_
 
 /* Sums start at 0 and take the reduced elements in row-major order. */
 void tinyet_sum_f32(const float *input, float *output, const tinyet_sum_f32_params *params);
+
+/* input [rows][depth]. Sums start at 0 and take the squares in their order. */
+void tinyet_sum_of_squares_f32(const float *input, float *output, const tinyet_sum_of_squares_params *params);
 
 void tinyet_amax_s8(const int8_t *input, int8_t *output, const tinyet_reduce_params *params);
 void tinyet_amin_s8(const int8_t *input, int8_t *output, const tinyet_reduce_params *params);

@@ -382,12 +382,13 @@ TINYET_DSP_INLINE void tinyet_winograd_columns_dsp(uint32_t *work, const int8_t 
   }
 }
 
-/* tile: 2 or 4, a literal; needs as many output rows and columns.
- * scratch: side^2 * (16 * pairs + 44) bytes; side = tile + 2, pairs = in_c / 4, rounded up, * 2 */
-TINYET_DSP_INLINE void tinyet_winograd_conv2d_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                  const int32_t *weights, const int32_t tile,
-                                                  const tinyet_winograd_shape_dsp s,
-                                                  const tinyet_rounding_dsp rounding) {
+/* The output channels from `begin` to `end`, which is not one of them, whose stream begins at `weights`.
+ * kept: whether the transformed inputs of the only four tiles are in scratch already. */
+TINYET_DSP_INLINE void tinyet_winograd_channels_dsp(const int8_t *input, int8_t *output, void *scratch,
+                                                    const int32_t *weights, const int32_t begin, const int32_t end,
+                                                    const int kept, const int32_t tile,
+                                                    const tinyet_winograd_shape_dsp s,
+                                                    const tinyet_rounding_dsp rounding) {
   const int32_t side = tile + 2, positions = side * side;
   const int32_t pairs = (s.in_c + 3) / 4 * 2, step = 4 * pairs + 8;
   const int32_t across = (s.out_w + tile - 1) / tile, count = (s.out_h + tile - 1) / tile * across;
@@ -404,7 +405,7 @@ TINYET_DSP_INLINE void tinyet_winograd_conv2d_dsp(const int8_t *input, int8_t *o
         const tinyet_winograd_part_dsp part = tinyet_winograd_inside_dsp(top, left, side, s);
         const int whole = top >= 0 && left >= 0 && top + side <= s.in_h && left + side <= s.in_w;
         places[k] = (oy * s.out_w + ox) * s.out_pixel_stride;
-        if (!whole) {
+        if (!whole && !kept) {
           uint32_t blank = 0x01010101u * (uint8_t)s.zero_point;
           for (int32_t i = 0; i < positions; i++) {
             TINYET_DSP_UNKNOWN(blank); /* or it becomes a call of memset, byte by byte */
@@ -412,7 +413,7 @@ TINYET_DSP_INLINE void tinyet_winograd_conv2d_dsp(const int8_t *input, int8_t *o
           }
         }
         uint32_t *to = tiles + k;
-        for (int32_t c = 0; c < s.in_c; c += 4, to += 8) {
+        for (int32_t c = kept ? s.in_c : 0; c < s.in_c; c += 4, to += 8) {
           if (whole && (s.in_c % 4 == 0 || c + 4 <= s.in_c)) {
             tinyet_winograd_columns_dsp(work, input + (top * s.in_w + left) * s.in_pixel_stride + c,
                                         s.in_w * s.in_pixel_stride, s.in_pixel_stride, tile);
@@ -436,14 +437,14 @@ TINYET_DSP_INLINE void tinyet_winograd_conv2d_dsp(const int8_t *input, int8_t *o
       }
       const int32_t *w = weights;
       const int32_t behind = tile == 2 ? 0 : 2; /* the factors */
-      for (int32_t channel = 0; channel < s.out_c; channel += 2) {
+      for (int32_t channel = begin; channel < end; channel += 2) {
         tinyet_winograd_products_dsp(w, tiles, positions, pairs, s.unroll);
         w += positions * (2 + 2 * pairs);
         for (int32_t which = 0; which < 2 && (s.out_c % 2 == 0 || channel + which < s.out_c); which++) {
-          const tinyet_winograd_end_dsp end = {w[which], w[behind + which], w[behind + 2 + which],
-                                               w[behind + 4 + which]};
+          const tinyet_winograd_end_dsp last = {w[which], w[behind + which], w[behind + 2 + which],
+                                                w[behind + 4 + which]};
           tinyet_winograd_finish_dsp(output + channel + which, places, patch, tiles + 4 * pairs + 4 * which, tile, step,
-                                     s, end, rounding);
+                                     s, last, rounding);
         }
         w += behind + 6;
       }
@@ -451,6 +452,15 @@ TINYET_DSP_INLINE void tinyet_winograd_conv2d_dsp(const int8_t *input, int8_t *o
     input += s.in_h * s.in_w * s.in_pixel_stride;
     output += s.out_h * s.out_w * s.out_pixel_stride;
   }
+}
+
+/* tile: 2 or 4, a literal; needs as many output rows and columns.
+ * scratch: side^2 * (16 * pairs + 44) bytes; side = tile + 2, pairs = in_c / 4, rounded up, * 2 */
+TINYET_DSP_INLINE void tinyet_winograd_conv2d_dsp(const int8_t *input, int8_t *output, void *scratch,
+                                                  const int32_t *weights, const int32_t tile,
+                                                  const tinyet_winograd_shape_dsp s,
+                                                  const tinyet_rounding_dsp rounding) {
+  tinyet_winograd_channels_dsp(input, output, scratch, weights, 0, s.out_c, 0, tile, s, rounding);
 }
 
 /* ---- F(2x2, 3x3) whose weights are transformed by each call ---- */
@@ -521,6 +531,37 @@ TINYET_DSP_INLINE void tinyet_conv2d_s8_winograd_f2x2_dsp(const int8_t *input, i
   uint32_t *const stream = (uint32_t *)scratch + 4 * (16 * pairs + 44);
   tinyet_winograd_f2x2_stream_dsp(stream, weights, pairs, s, rounding);
   tinyet_winograd_conv2d_dsp(input, output, scratch, (const int32_t *)stream, 2, s, rounding);
+}
+
+/* ---- F(4x4, 3x3) whose weights are transformed by each call, those of a few output channels at a time ---- */
+
+/* The stream of `count` output channels from one with int8 weights, of which what is left is returned. pairs: of input
+ * channels. In words, for each pair of output channels a, b:
+ *   start of position (1, 1) a, b, but for the lift | factor a, b | multiplier a, b | offset a, b | shift a, b |
+ *   for each pair of input channels, for each tap: bytes {a0, b0, a1, b1} */
+#ifdef __cplusplus
+extern "C" {
+#endif
+const int32_t *tinyet_winograd_f4x4_stream_dsp(uint32_t *to, const int32_t *from, int32_t count, int32_t pairs);
+#ifdef __cplusplus
+}
+#endif
+
+/* at_once: output channels whose weights are transformed at a time, an even number.
+ * scratch: that of F(4x4), and 4 * (36 * (2 + 2 * pairs) + 8) bytes for two of these channels. */
+TINYET_DSP_INLINE void tinyet_conv2d_s8_winograd_f4x4_dsp(const int8_t *input, int8_t *output, void *scratch,
+                                                          const int32_t *weights, const int32_t at_once,
+                                                          const tinyet_winograd_shape_dsp s,
+                                                          const tinyet_rounding_dsp rounding) {
+  const int32_t pairs = (s.in_c + 3) / 4 * 2;
+  uint32_t *const stream = (uint32_t *)scratch + 9 * (16 * pairs + 44);
+  const int few = s.batch == 1 && (s.out_h + 3) / 4 * ((s.out_w + 3) / 4) <= 4;
+  for (int32_t begin = 0; begin < s.out_c; begin += at_once) {
+    const int32_t end = begin + at_once < s.out_c ? begin + at_once : s.out_c;
+    weights = tinyet_winograd_f4x4_stream_dsp(stream, weights, end - begin, pairs);
+    tinyet_winograd_channels_dsp(input, output, scratch, (const int32_t *)stream, begin, end, few && begin > 0, 4, s,
+                                 rounding);
+  }
 }
 
 #endif

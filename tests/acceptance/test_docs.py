@@ -31,6 +31,7 @@ from tinyet.ir import DType
 from tinyet.mismatch.locate import Mismatch
 from tinyet.oracles import Agreement
 from tinyet.quality.alarm import measure
+from tinyet.survey.everywhere import BoardResult
 from tinyet.timing.work import Work
 from tinyet.validation import LayerResult, ValidationResult
 
@@ -145,7 +146,10 @@ def fields_of(text: str) -> list[list[str]]:
 def test_every_field_of_validate_is_documented() -> None:
     estimate = CycleEstimate("Cortex-M4", "a table", (), "mps2_an386", 25_000_000, (Work(),), Work())
     report: Any = RESULT.with_estimate(estimate).to_json()
-    whole, layers, estimated, work, mismatch, oracle = fields_of(sections("json.md", 2)["`tinyet validate`"])
+    whole, layers, estimated, work, mismatch, oracle, boards = fields_of(
+        sections("json.md", 2)["`tinyet validate`"]
+    )
+    assert boards == list(BoardResult("", "", "", None).to_json())
     assert whole == list(report)
     assert oracle == list(Agreement("TFLM", 1, 0).to_json())
     (layer,) = report["layers"]
@@ -168,9 +172,10 @@ def test_every_field_of_answers_is_documented() -> None:
 
 def test_every_field_of_analyze_is_documented() -> None:
     report: Any = analyze(separable(), load_board("mps2_an386")).to_json()
-    whole, layers, functions, kernels, groups = fields_of(sections("json.md", 2)["`tinyet analyze`"])
+    whole, layers, functions, kernels, groups, arena = fields_of(sections("json.md", 2)["`tinyet analyze`"])
     assert whole == list(report)
     assert layers == list(report["layers"][0])
+    assert arena == list(report["arena"][0])
     assert functions == list(report["functions"][0])
     assert kernels == list(report["kernels"][0])
     assert [list(c) for c in report["peak"]] == [["bytes", "text"]] * len(report["peak"])

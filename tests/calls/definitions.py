@@ -13,7 +13,7 @@ from tests.calls import board, host
 from tests.calls.board import Image
 from tests.calls.process import Process
 from tests.calls.table import Function, FunctionTable, function_of
-from tests.ops.cases import SANITIZERS, THIRD_PARTY, WARNINGS, write_files
+from tests.ops.cases import HOST_FLAGS, SANITIZERS, THIRD_PARTY, WARNINGS, write_files
 from tests.ops.objects import compiled_object
 from tinyet.delegates import DELEGATES
 from tinyet.emit.kernels import shareable
@@ -103,7 +103,8 @@ def served(
 def _built_here(
     folder: Path, sources: Sequence[Path], symbols: Mapping[str, str], table: FunctionTable
 ) -> Path:
-    compiler = ["gcc", *host.FLAGS, *WARNINGS, *SANITIZERS, f"-I{folder}"]
+    # Sanitizers check what is written; optimizing it takes the compiler as long again, for a single call.
+    compiler = ["gcc", "-std=c11", *HOST_FLAGS, "-O0", *WARNINGS, *SANITIZERS, f"-I{folder}"]
     objects = [
         compiled_object([*compiler, *(THIRD_PARTY if source.parent != folder else ())], source)
         for source in sources

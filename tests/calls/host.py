@@ -14,12 +14,11 @@ from pathlib import Path
 from tests.calls import library as kernel_library
 from tests.calls.process import Process, built_once
 from tests.calls.table import FunctionTable
-from tests.ops.cases import SANITIZERS, WARNINGS
+from tests.ops.cases import HOST_FLAGS, SANITIZERS, WARNINGS
 from tests.ops.objects import compiled_object, run
 from tinyet import assets
 from tinyet.delegates import CORTEX_M, PORTABLE
 
-FLAGS = ("-std=c11", "-O1", "-g1", "-ffp-contract=off")
 ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=0:quarantine_size_mb=8", "UBSAN_OPTIONS": "print_stacktrace=1"}
 _CORE = ("harness/tinyet_call_server.c", "harness/call_main.c", "platform/tinyet_posix.c")
 
@@ -40,7 +39,7 @@ def build(
     extra: Sequence[str] = SANITIZERS,
 ) -> Path:
     """Compile and link a server of these kernels into a folder; its path. symbols: of their functions."""
-    compiler = ["gcc", *FLAGS, *WARNINGS, *extra, f"-I{assets.path('firmware') / 'include'}"]
+    compiler = ["gcc", "-std=c11", *HOST_FLAGS, *WARNINGS, *extra, f"-I{assets.path('firmware') / 'include'}"]
     with ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(functools.partial(compiled_object, compiler), sources))
     return linked(folder, objects, symbols, table, compiler)
@@ -57,7 +56,7 @@ def linked(
     firmware = assets.path("firmware")
     include = f"-I{firmware / 'include'}"
     # What only carries bytes is not under test, and takes its time under sanitizers.
-    core = ["gcc", *FLAGS, "-DTINYET_CALL_SEPARATE", include]
+    core = ["gcc", "-std=c11", *HOST_FLAGS, "-DTINYET_CALL_SEPARATE", include]
     objects = [*objects, *(compiled_object(core, firmware / name) for name in _CORE)]
     source, server = folder / "table.c", folder / "call_server"
     source.write_text(table.text(symbols), encoding="utf-8")

@@ -21,7 +21,7 @@ from tests import small
 from tests.cli.command import listing, part, plain, refused, tinyet
 from tinyet.budget.fit import Limits
 from tinyet.cli.options import size_in_bytes
-from tinyet.project import open_project
+from tinyet.projects import open_project
 
 _CC = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler for this machine (cc)")
 ROOT = Path(__file__).resolve().parents[2]
@@ -504,6 +504,29 @@ def test_build_and_validate_on_the_board_need_no_torch(here: Path) -> None:
     page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
     section = page.partition("## `tinyet build`")[2].partition("## ")[0]
     assert re.findall(r"^\| `(\w+)`", section, re.MULTILINE) == list(built)
+
+
+@pytest.mark.emulated
+@pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="qemu-system-arm is not installed")
+def test_one_model_on_many_boards(here: Path) -> None:
+    """Too large for one is no failure; what is of one board only is refused, and so are boards without an emulator."""
+    small.program(size=64, hidden=600).save(here / "wide.tet")
+    ended = tinyet("validate", "wide.tet", "--boards", "microbit, mps2_an386", "--json", "b.json")
+    assert ended.status == 0, ended
+    record = json.loads((here / "b.json").read_text())
+    tight, roomy = record["boards"]
+    assert (tight["verdict"], tight["result"]) == ("too large", None)
+    assert "does not fit" in tight["error"]
+    assert (roomy["verdict"], roomy["on"], roomy["cpu"]) == ("exact", "qemu", "cortex-m4")
+    assert roomy["result"]["instructions"] > 0
+    assert roomy["milliseconds"] > 0
+    assert f"{roomy['result']['flash_bytes']:,}".replace(",", " ") in ended.out
+    one = refused(
+        here, "usage error", "validate", "wide.tet", "--boards", "microbit", "--trace", "t", status=2
+    )
+    assert "--trace: of one board" in one
+    error = refused(here, "usage error", "validate", "wide.tet", "--boards", "nucleo_f446re", status=2)
+    assert "no emulator has them" in error
 
 
 def test_without_torch_a_model_file_is_refused_with_what_to_install(

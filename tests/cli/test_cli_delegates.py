@@ -11,7 +11,7 @@ import pytest
 from tests import small
 from tests.cli.command import listing, tinyet
 from tinyet.delegates import delegate_names
-from tinyet.project import open_project
+from tinyet.projects import open_project
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from tests.cli.command import listing, part, refused, tinyet
 from tests.golden_files import Golden
 from tinyet.data import read_data
 from tinyet.program import load
-from tinyet.project import open_project
+from tinyet.projects import open_project
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 

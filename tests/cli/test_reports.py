@@ -290,6 +290,25 @@ def test_check(here: Path, golden: Golden) -> None:
     assert "no model below" in refused(here, "usage error", "check", "empty", status=2)
 
 
+def test_budgets(here: Path, golden: Golden) -> None:
+    """Each limit that is broken, and each mistake in the file; the others pass."""
+    (here / "models").mkdir()
+    small.program().save(here / "models" / "small.tet")
+    one = '[[tool.tinyet.budgets]]\nmodel = "small.tet"\nboard = "microbit"\n'
+    file = here / "models" / "pyproject.toml"
+    file.write_text(one + 'arena_bytes = 276\nflash_bytes = "12K"\n')
+    assert tinyet("check", "--budgets", "models/pyproject.toml").status == 0
+    file.write_text(file.read_text() + one + "arena_bytes = 275\nmilliseconds = 0.5\nmacs = 1e9\n")
+    golden(shown("check", "--budgets", "models/pyproject.toml", status=1), "budgets.txt")
+    file.write_text(
+        one.replace("microbit", "hifive1") + "speed = 3\nmacs = '3x'\n" + "[[tool.tinyet.budgets]]\n"
+    )
+    golden(refused(here, "data error", "check", "--budgets", "models/pyproject.toml"), "budgets_wrong.txt")
+    file.write_text("[tool.tinyet]\nbudgets = 3\n")
+    assert "no budgets" in refused(here, "data error", "check", "--budgets", "models/pyproject.toml")
+    assert "no model to check" in refused(here, "usage error", "check", status=2)
+
+
 # ---- compare ----
 
 

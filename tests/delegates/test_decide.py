@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.kernels import MODELS, side_by_side
 from tests.golden.programs import RELU, Builder, bias_s32, input_s8, weights_s8
-from tinyet.analysis import analyze
+from tinyet.analysis import MOST_PLANS, analyze
 from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
 from tinyet.budget.fit import Limits, objective_of
@@ -27,11 +27,12 @@ from tinyet.ops.reshape import Reshape
 from tinyet.opset.cost import MEASURED, core_of, counts_cycles, measured
 from tinyet.planning import kernel_front as solver
 from tinyet.planning.kernel_front import KernelSet, Option, kernel_front
-from tinyet.planning.objective import OPTIMIZE, Objective, Optimize
+from tinyet.planning.objective import OPTIMIZE, Capacity, Objective, Optimize
 from tinyet.planning.pareto import Figures, Front, select
 from tinyet.planning.price import price
 from tinyet.program import Program
-from tinyet.project import generate, open_project
+from tinyet.project import generate
+from tinyet.projects import open_project
 
 M4 = load_board("mps2_an386")
 WIDENS = "tinyet_linear_s8_1x4_dsp"
@@ -147,7 +148,7 @@ def selected(front: Front[KernelSet], optimize: Optimize, flash: int | None, mos
 
 def test_which_point_is_selected() -> None:
     nodes = [
-        [Option(100, {"a": 1000}), Option(90, {"b": 1020}), Option(40, {"c": 5000}), Option(80, {"d": 1030})]
+        [Option(100, {"a": 1000}), Option(90, {"b": 1025}), Option(40, {"c": 20000}), Option(80, {"d": 1060})]
     ]
     found = kernel_front(nodes)
     assert [p.figures.time for p in found.points] == [100, 90, 80, 40]
@@ -159,6 +160,27 @@ def test_which_point_is_selected() -> None:
     assert selected(found, "balanced", 1025, 100) == 90
     assert selected(found, "balanced", 1025, 50) == 90, "nothing that fits takes so few"
     assert selected(found, "speed", 10, 100) == 100, "nothing fits: the smallest"
+
+
+def test_what_a_byte_is_worth_depends_on_the_board() -> None:
+    """Half of the flash is worth half of the speed on a board that it would nearly fill, and not on a large one; the
+    same of RAM. Whatever the board, nothing that takes less of all is dearer."""
+    fast, small, frugal = Figures(100, 28_000, 9_000), Figures(200, 14_000, 9_000), Figures(200, 28_000, 900)
+
+    def taken(flash: int, ram: int, *plans: Figures) -> Figures:
+        return min(plans, key=lambda plan: price(plan, "balanced", 1000, Capacity(flash, ram)))
+
+    assert taken(32_000, 1_000_000, fast, small) == small
+    assert taken(1_000_000, 1_000_000, fast, small) == fast
+    assert taken(1_000_000, 10_000, fast, frugal) == frugal
+    assert taken(1_000_000, 1_000_000, fast, frugal) == fast
+    rng = np.random.default_rng(9)
+    for _ in range(200):
+        more = [int(n) for n in rng.integers(1, 2000, 3)]
+        less = Figures(*(int(rng.integers(0, n)) for n in more))
+        for optimize in OPTIMIZE:
+            board = Capacity(*(int(n) for n in rng.integers(0, 3000, 2)))
+            assert price(less, optimize, 5000, board) <= price(Figures(*more), optimize, 5000, board)
 
 
 def test_a_front_has_no_point_that_another_dominates() -> None:
@@ -359,6 +381,15 @@ def test_the_report_of_a_choice(network: Program) -> None:
     layer = next(one for one in report.layers if len(one.candidates) > 1)
     assert layer.kernel in [candidate.kernel for candidate in layer.candidates]
     assert report.to_json()["kernel_front"]
+    assert sorted(aim for plan in report.plans for aim in plan.optimize) == sorted(OPTIMIZE)
+    assert [plan.optimize for plan in report.plans if plan.chosen] == [
+        plan.optimize for plan in report.plans if "balanced" in plan.optimize
+    ]
+    figures = [(plan.cycles or 0, plan.flash_bytes, plan.ram_bytes) for plan in report.plans]
+    assert 2 < len(figures) <= MOST_PLANS
+    assert not any(
+        all(a <= b for a, b in zip(*two, strict=True)) for two in itertools.permutations(figures, 2)
+    )
 
 
 def test_every_kernel_states_a_cost_or_says_why_not() -> None:

@@ -107,6 +107,14 @@ def test_a_partitioner_takes_a_part(on: str, tmp_path: Path) -> None:
     )
 
 
+def test_what_a_delegate_keeps_is_in_the_instance(tmp_path: Path) -> None:
+    program = tinyet.compile(Chain(), pair(0, 6), name="chain")
+    project = tinyet.generate(program, BOARD, tmp_path, delegates=(ADD_MUL, PORTABLE), context=True)
+    assert run(project, "host", *(t.numpy() for t in pair(1, 6))).bit_exact
+    text = (project.path / "lib/chain/src/chain.h").read_text()
+    assert text.count("_state[4] TINYET_ALIGNED(8);") == 2
+
+
 def test_the_project_remembers_who_was_asked(tmp_path: Path) -> None:
     program = tinyet.compile(Chain(), pair(0, 6), name="chain")
     made = tinyet.generate(

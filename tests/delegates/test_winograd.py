@@ -141,6 +141,8 @@ def extremes(f: Transform) -> list[Case]:
 @TRANSFORMS
 def test_extremes(f: Transform) -> None:
     assert_exact(extremes(f), delegates=(only(f.symbol),))
+    if f.tile == 4:
+        assert_exact(extremes(f), delegates=(only(winograd.NARROW_F4),))
 
 
 @pytest.mark.emulated
@@ -148,7 +150,10 @@ def test_extremes(f: Transform) -> None:
 def test_extremes_emulated(image: Image) -> None:
     skip_missing([image])
     found = [
-        attempt for f in (F2, F4) for case in extremes(f) for attempt in of_image(case, only(f.symbol), image)
+        attempt
+        for f, symbol in ((F2, F2.symbol), (F4, F4.symbol), (F4, winograd.NARROW_F4))
+        for case in extremes(f)
+        for attempt in of_image(case, only(symbol), image)
     ]
     assert_own(found, image)
 

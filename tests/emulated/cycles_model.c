@@ -154,6 +154,10 @@ const tinyet_model tinyet_harness_model = {
     run,
     0u,
     NULL,
-    NULL,    0u,
+    NULL,
+    0u,
+    NULL,
+    NULL,
+    NULL,
     NULL,
 };

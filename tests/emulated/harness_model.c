@@ -183,6 +183,10 @@ const tinyet_model tinyet_harness_model = {
     run,
     1u,
     init,
-    NULL,    0u,
+    NULL,
+    0u,
+    NULL,
+    NULL,
+    NULL,
     NULL,
 };

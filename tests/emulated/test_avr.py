@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from tests.delegates.test_cortex_m import layer
 from tests.emulated.avr import FLAGS, HZ, run_on_avr, target
 from tests.emulated.simavr import build_runner, execute
 from tests.golden.programs import PROGRAMS, Builder, samples, weights_f32
@@ -32,6 +33,7 @@ from tinyet.deployment import Deployment
 from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType
 from tinyet.ops import OPS
 from tinyet.ops.add import Add
+from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.unary import Unary
 from tinyet.opset import Kernel, Op
@@ -117,9 +119,22 @@ def draw(name: str, count: int, attempt: int) -> list[Case]:
             cases.append(case)
 
     (seed(attempt)(collect) if fixed else collect)()
+    if name == "conv2d":  # few of what is drawn is this
+        cases += [depthwise_3x3(EACH * attempt + number) for number in range(EACH)]
     if name in ("conv2d", "linear"):
         cases += [int4(case) for case in cases if case.node.input(0).dtype is DType.INT8]
     return cases + [other for case in cases for other in rounded_otherwise(case)]
+
+
+def depthwise_3x3(number: int) -> Case:
+    """A small one of int8, whose borders, strides and channels the number decides."""
+    rng = np.random.default_rng(number)
+    sides = ("pad_top", "pad_bottom", "pad_left", "pad_right", "stride_h", "stride_w")
+    around = {side: int(rng.integers(0, 2)) + side.startswith("stride") for side in sides}
+    channels = int(rng.integers(1, 4))
+    shape = 1, *(int(n) for n in rng.integers(3, 6, 2)), channels
+    attrs = Conv2d(**around, groups=channels)  # type: ignore[arg-type]
+    return layer(rng, attrs, shape, (channels, 3, 3, 1))
 
 
 @functools.cache

@@ -25,7 +25,8 @@ from tinyet.opset import Definition
 from tinyet.opset.cost import field_bytes
 from tinyet.planning.objective import OPTIMIZE, Objective
 from tinyet.program import Program
-from tinyet.project import generate, open_project
+from tinyet.project import generate
+from tinyet.projects import open_project
 
 M4 = load_board("mps2_an386")
 

@@ -277,7 +277,7 @@ def test_the_listener(tmp_path: Path) -> None:
         command, cwd=copy, capture_output=True, text=True, timeout=500, check=False, env=environment()
     )
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "2 passed" in result.stdout
+    assert "3 passed" in result.stdout
 
 
 def environment() -> dict[str, str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.builds import Builds
+from tests.fuzz.onnx_ml_seeds import ml_seeds
 from tests.fuzz.onnx_mutations import damage, mutated
 from tests.fuzz.onnx_seeds import float_seeds, quantized_seeds
 from tests.fuzz.run import Case, Outcome, Result, refusal
@@ -51,7 +52,7 @@ class OnnxFiles:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="tinyet-fuzz-"))
-        self.seeds = float_seeds() if self.floats else quantized_seeds()
+        self.seeds = [*float_seeds(), *ml_seeds()] if self.floats else quantized_seeds()
         self.builds = Builds()
 
     def mutate(self, rng: random.Random) -> Case:

@@ -153,6 +153,7 @@ def _options(kind: str, rng: random.Random) -> dict[str, Any]:
         "max_ram": some(*[None, 1 << 16] * 6, 100),
         "max_flash": some(*[None, 1 << 18] * 6, 1000),
         "input_rows": rng.random() < 0.1,
+        "context": rng.random() < 0.2,
         **some({}, {}, {"delegates": ["portable"], "require_delegate": True}, {"require_delegate": True}),
         "evaluation": kind != "model" and some(False, False, True),
         "library_version": some(*[None, "2.0.1"] * 5, "x") if kind == "arduino" else None,

@@ -18,6 +18,7 @@ from tests.fuzz.frames import Frames
 from tests.fuzz.manifest import Manifests
 from tests.fuzz.npz import NpzFiles
 from tests.fuzz.onnx import OnnxFiles, OnnxFloatFiles
+from tests.fuzz.onnx_ml_seeds import ml_seeds, operators
 from tests.fuzz.onnx_seeds import FOLDS, LAYERS, float_seeds, quantized_seeds
 from tests.fuzz.projects import Projects
 from tests.fuzz.run import BYTES, Outcome, Target, run_here, table
@@ -78,9 +79,10 @@ def test_every_tflite_operator_has_a_seed(tmp_path: Path) -> None:
 
 
 def test_every_onnx_operator_has_a_seed() -> None:
-    for proto in (*quantized_seeds(), *float_seeds()):
+    for proto in (*quantized_seeds(), *float_seeds(), *ml_seeds()):
         import_model(read_model(proto.SerializeToString(), "seed", "seed"), name="seed")
     used = {layer.op for layer in LAYERS} | {"QuantizeLinear", "DequantizeLinear", LINEAR, CONVOLUTION}
+    used |= operators()
     assert onnx_rows.ALL - used == set(), "add them to LAYERS of tests/fuzz/onnx_seeds.py"
     assert TAKEN - {node.op_type for proto in quantized_seeds() for node in proto.graph.node} == set(), (
         "add them to QOPERATORS of tests/fuzz/onnx_seeds.py"

@@ -20,11 +20,11 @@ from pathlib import Path
 import numpy as np
 
 from tests.fuzz.run import Case, Outcome, Result
-from tests.ops.cases import SANITIZERS, WARNINGS, write_files
+from tests.ops.cases import HOST_FLAGS, SANITIZERS, WARNINGS, write_files
 from tests.ops.objects import compiled_object
 from tinyet.ir import Array
 
-KERNEL_FLAGS = ("-O1", "-g1", "-ffp-contract=off", *WARNINGS, *SANITIZERS)
+KERNEL_FLAGS = (*HOST_FLAGS, *WARNINGS, *SANITIZERS)
 MODEL_FLAGS = ("-O0", "-ffp-contract=off", *WARNINGS, *SANITIZERS)
 
 MAIN = """

@@ -31,6 +31,7 @@ from tinyet.ops.argmax import ArgMax
 from tinyet.ops.argsort import ArgSort
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.batch_norm import BatchNorm
+from tinyet.ops.biquads import Biquads
 from tinyet.ops.cast import Cast
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.compare import Compare
@@ -51,6 +52,7 @@ from tinyet.ops.gru import Gru
 from tinyet.ops.l2_normalize import L2Normalize
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
+from tinyet.ops.linear_bands import LinearBands
 from tinyet.ops.linear_single_rounding import LinearSingleRounding
 from tinyet.ops.log_softmax import LogSoftmax
 from tinyet.ops.lookup import Lookup
@@ -78,7 +80,9 @@ from tinyet.ops.squared_difference import SquaredDifference
 from tinyet.ops.state_write import StateWrite
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
+from tinyet.ops.sum_of_squares import SumOfSquares
 from tinyet.ops.svdf import Svdf
+from tinyet.ops.tree_ensemble import TreeEnsemble
 from tinyet.ops.unary import Unary
 from tinyet.ops.unfold import Unfold
 from tinyet.ops.where import Where
@@ -167,6 +171,8 @@ def seeds() -> list[Program]:
         *_recurrent(),
         *_kept(),
         *_wholes(),
+        *_features(),
+        *_forests(),
         *signals(),
     ]
     used = {n.op for p in made for n in p.graph.nodes}
@@ -441,6 +447,38 @@ def layer(attrs: Attrs, inputs: Sequence[Tensor | None], kinds: Sequence[Tensor]
     shapes = ops.infer(Node(attrs, tuple(inputs), tuple(kinds)))
     types = (TensorType(s, t.dtype, t.type.quant) for s, t in zip(shapes, kinds, strict=True))
     return Node(attrs, tuple(inputs), tuple(Tensor(f"y{i}", kind) for i, kind in enumerate(types)))
+
+
+def _features() -> list[Program]:
+    x, state = value("x", (2, 6), F32), value("state", (2, 2, 2), F32)
+    sections = constant("sections", (numbers((2, 5)) / 512).astype(np.float32))
+    runs = [constant(f"run_{i}", np.array(each, np.int32)) for i, each in enumerate(([0, 2, 3], [2, 4, 3]))]
+    bands = [x, constant("w", (numbers((9,)) / 64).astype(np.float32)), *runs]
+    return [
+        program("biquads", layer(Biquads(), [x, state, sections], [x, state])),
+        program("linear_bands", layer(LinearBands(), bands, [x])),
+        program("sum_of_squares", layer(SumOfSquares(), [x], [x])),
+    ]
+
+
+def _forests() -> list[Program]:
+    """Two trees, one of which is a leaf; of features of each type."""
+    made = []
+    for dtype in TYPES:
+        asked = constant("features", np.array([1, 0], np.int32))
+        thresholds = constant("thresholds", np.array([3, -2], dtype.numpy))
+        children = constant("children", np.array([[1, ~0], [~1, ~2]], np.int32))
+        roots = constant("roots", np.array([0, ~1], np.int32))
+        leaves = constant("leaves", np.array([[0.5], [1.5], [-2.0]], np.float32))
+        targets, base = constant("targets", np.array([0, 1], np.int32)), floats("base", (2,))
+        held = [asked, thresholds, children, roots, leaves, targets, base]
+        y = value("y", (2, 2), F32)
+        x = value("x", (2, 3), dtype)
+        made.append(program(f"forest_{dtype.suffix}", layer(TreeEnsemble(), [x, *held], [y])))
+    missing = constant("missing", np.array([1, 0], np.uint8))
+    last = made[-1].graph.nodes[0]
+    made.append(program("forest_missing", layer(TreeEnsemble(), [*last.inputs, missing], [y])))
+    return made
 
 
 def _wholes() -> list[Program]:

@@ -22,7 +22,6 @@ from tinyet.errors import (
     DataError,
     ModelError,
     QuantizationError,
-    UnsupportedOp,
     UnsupportedShape,
     UsageError,
 )
@@ -34,13 +33,13 @@ NET = nn.Sequential(nn.Linear(8, 3)).eval()
 
 
 def spectrum(x: Tensor) -> Tensor:
-    lines: Tensor = torch.fft.rfft(x).abs()
+    lines: Tensor = torch.fft.rfft(x, n=67).abs()
     return lines
 
 
 def spectrum_right(x: Tensor) -> Tensor:
-    angle = torch.outer(torch.arange(64.0), torch.arange(33.0)) * (2 * torch.pi / 64)
-    return ((x @ torch.cos(angle)).square() + (x @ torch.sin(angle)).square() + 1e-12).sqrt()
+    lines: Tensor = torch.fft.rfft(x, n=72).abs()
+    return lines
 
 
 def darker(x: Tensor) -> Tensor:
@@ -156,11 +155,12 @@ MORE_MISTAKES = (
         same=False,
     ),
     Mistake(
-        "an FFT in front of the layers",
+        "an FFT of a length with large prime factors",
         Attempt(spectrum, SIGNAL),
-        UnsupportedOp,
-        "torch.fft.rfft(x)",
+        UnsupportedShape,
+        "torch.fft.rfft(x, n=67)",
         Attempt(spectrum_right, SIGNAL),
+        same=False,
     ),
     Mistake(
         "arithmetic with bytes",

@@ -204,12 +204,13 @@ def dropped_in_training(x: Tensor) -> Tensor:
     return F.dropout(x, 0.5, training=False)
 
 
-def spectrum(x: Tensor) -> Tensor:
-    return torch.abs(torch.fft.rfft(x))
+def phase(x: Tensor) -> Tensor:
+    return torch.angle(torch.fft.rfft(x))
 
 
-def given_spectrum(x: Tensor) -> Tensor:
-    return x.abs()
+def parts_of_spectrum(x: Tensor) -> tuple[Tensor, Tensor]:
+    z = torch.fft.rfft(x)
+    return z.real, z.imag
 
 
 def bicubic(x: Tensor) -> Tensor:

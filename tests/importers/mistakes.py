@@ -198,11 +198,11 @@ MISTAKES = (
         same=False,
     ),
     Mistake(
-        "a Fourier transform",
-        Attempt(models.spectrum, models.ROW),
+        "the angle of complex numbers",
+        Attempt(models.phase, models.ROW),
         UnsupportedOp,
-        "torch.fft.rfft(x)",
-        Attempt(models.given_spectrum, models.ROW),
+        "torch.angle(torch.fft.rfft(x))",
+        Attempt(models.parts_of_spectrum, models.ROW),
         same=False,
     ),
     Mistake(

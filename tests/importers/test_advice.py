@@ -207,9 +207,6 @@ CASES: dict[str, tuple[Function, Function | None]] = {
         lambda g: F.batch_norm(g.image, torch.zeros(2), torch.ones(2), training=True),
         None,
     ),
-    "complex": (lambda g: torch.complex(g.x, g.x), None),
-    "stft": (lambda g: torch.stft(g.x, 4, return_complex=True), None),
-    "_fft_r2c": (lambda g: torch.fft.rfft(g.x), None),
 }
 
 

@@ -33,8 +33,17 @@ def complaints(
     ("function", "expected"),
     [
         # complex values have no type here: what reads them is not looked at
-        (lambda x: torch.fft.rfft(x).abs(), ["aten._fft_r2c.default: is not supported"]),
-        (lambda x: torch.view_as_real(torch.fft.rfft(x) * 2), ["aten._fft_r2c.default: is not supported"]),
+        (
+            lambda x: torch.view_as_real(torch.fft.rfft(x).exp() * 2),
+            ["aten.exp.default: is not supported on complex values"],
+        ),
+        (
+            lambda x: torch.angle(torch.fft.rfft(x)) + torch.fft.rfft(x).abs().cumprod(1),
+            [
+                "aten.angle.default: is not supported on complex values",
+                "aten.cumprod.default: is not supported",
+            ],
+        ),
         # integers where floats are wanted, and a table that is computed
         (lambda x: torch.bucketize(x, ROW[0]) * 0.5, ["aten.bucketize.Tensor: is not supported"]),
         (lambda x: torch.bucketize(x, ROW[0]).abs(), ["aten.bucketize.Tensor: is not supported"]),

@@ -162,19 +162,6 @@ def test_all_of_a_damaged_onnx_file_is_listed_at_once() -> None:
         assert part in str(refused.value)
 
 
-@pytest.mark.parametrize("quantized_model", [False, True])
-def test_classical_models_are_called_what_they_are(quantized_model: bool) -> None:
-    nodes = [helper.make_node("TreeEnsembleClassifier", ["x"], ["y"], name="trees", domain="ai.onnx.ml")]
-    if quantized_model:
-        nodes.insert(0, node("QuantizeLinear", ["x", "s"], "q"))
-    proto = model(nodes, {"x": (1, 4)}, {"s": np.array(0.1, np.float32)}, opset=9)
-    proto.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))
-    with pytest.raises(ModelError, match=r"classical machine learning .*: ai\.onnx\.ml") as refused:
-        read(proto)
-    assert "TreeEnsembleClassifier, node" in str(refused.value)
-    assert "opset" not in str(refused.value)
-
-
 def test_other_domains_are_named() -> None:
     nodes = [helper.make_node("Shrink9", ["dq"], ["y"], name="n", domain="my.own")]
     text = quantized(nodes, {})

@@ -25,7 +25,7 @@ from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files
 from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType
-from tinyet.memory import planner, schedule
+from tinyet.memory import offsets, planner, schedule
 from tinyet.ops.state_write import StateWrite
 from tinyet.planning import search
 
@@ -33,7 +33,11 @@ _SEEN_AS_CXX: set[frozenset[str]] = set()
 """The headers of models that a C++ compiler of this session has taken."""
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
-# Accesses are checked by calls: checks written out inline take the compiler a third longer, and find the same.
+HOST_FLAGS = ("-O1", "-g1", "-ffp-contract=off")
+"""For C that runs on this machine under sanitizers. These say the line; more for a debugger would cost a third of the
+compiler's time."""
+
+# Accesses are checked by calls: checks written out inline take the compiler longer, and find the same.
 SANITIZERS = (
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
@@ -144,6 +148,7 @@ def arenas_of_any_size() -> Iterator[None]:
     side searching takes as long as the compiler."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schedule, "DEFAULT_BUDGET", 0)
+        patch.setattr(offsets, "DEFAULT_BUDGET", 1)
         patch.setattr(search, "_MOST_ASSIGNMENTS", 1)
         patch.setattr(planner, "_MOST_APART", 0)
         yield
@@ -158,8 +163,7 @@ def placed_quickly(graph: Graph, target: Target, *args: Any, **options: Any) -> 
 def run_on_host(deployment: Deployment, data: bytes, extra: Sequence[str] = SANITIZERS) -> bytes:
     """The generated model under ASan and UBSan: input bytes in order → output bytes in order. data: of one run, or of
     several one after another."""
-    # Sanitizers say the line; more for a debugger would cost a third of the compiler's time.
-    flags = ("-O1", "-g1", "-ffp-contract=off", *WARNINGS, *extra)
+    flags = (*HOST_FLAGS, *WARNINGS, *extra)
     files = model_files(deployment, "cases", ["cases"])
     graph, plan = deployment.graph, deployment.plan
     spans = {

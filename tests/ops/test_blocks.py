@@ -30,7 +30,7 @@ from tinyet.opset import Blocks, Op, Outside, TileMap, blocks
 
 NEVER = {
     *("dynamic_conv2d", "dynamic_linear"),  # the range of all of the input
-    *("lstm", "gru", "rnn", "svdf"),  # states
+    *("biquads", "lstm", "gru", "rnn", "svdf"),  # states
     *("signal_delay", "signal_fft_auto_scale", "signal_filter_bank_spectral_subtraction", "signal_framer"),
     *("signal_overlap_add", "signal_stacker"),  # several results
     "signal_filter_bank",  # places with a meaning of their own

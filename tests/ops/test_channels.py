@@ -21,7 +21,7 @@ from tinyet.passes.prune_rules import Cut, Flow, Index, Unions, flow_of, narrow
 NAMES = [op.name for op in ops.OPS]
 
 
-UNFOLLOWED = {"svdf", *(op.name for op in ops.OPS if op.name.startswith("signal_"))}
+UNFOLLOWED = {"biquads", "svdf", *(op.name for op in ops.OPS if op.name.startswith("signal_"))}
 """Of these some are; nothing is said of them."""
 
 

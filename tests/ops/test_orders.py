@@ -21,10 +21,11 @@ NAMES = [op.name for op in ops.OPS if op.name != "permute"]
 
 TAKE_OTHERS = frozenset(NAMES) - {
     *("adaptive_avg_pool2d", "avg_pool2d", "conv2d", "conv_transpose2d", "dynamic_conv2d", "max_pool2d"),
-    *("gru", "lstm", "resize", "rnn", "svdf"),
+    *("biquads", "gru", "lstm", "resize", "rnn", "svdf", "tree_ensemble"),
     *(op.name for op in ops.OPS if op.name.startswith("signal_")),
 }
-"""Of the rest, the kernels have images and sequences in one order alone; at most sizes of 1 may change places."""
+"""Of the rest, the kernels have images, sequences and rows of features in one order alone; at most sizes of 1 may
+change places."""
 
 
 def orders(frame: Frame) -> list[tuple[Label, Attrs]]:

@@ -18,8 +18,9 @@ from tinyet.ir import Attrs
 from tinyet.opset import Op, attributes
 
 # Conversions exist in one direction only, as does what bytes become; dynamic layers are float outside; lengths in
-# float32 are composed; truth values are int32; signals are as TFLM has them.
+# float32 are composed; truth values are int32; signals are as TFLM has them, features and sums over trees in float32.
 ONE_FORM = {
+    "biquads": {"f32"},
     "compare": {"f32_s32", "s32"},
     "where": {"s32", "s32_s8", "s32_s16", "s32_f32"},
     "quantize": {"f32_s8", "f32_s16"},
@@ -28,8 +29,10 @@ ONE_FORM = {
     "lookup": {"u8_s8", "u8_s16"},
     "requantize": {"s8", "s16", "s8_s16", "s16_s8"},
     "l2_normalize": {"s8"},
+    "linear_bands": {"f32"},
     "linear_single_rounding": {"s8", "s16"},
     "pairwise": {"s32"},
+    "sum_of_squares": {"f32"},
     "squared_difference": {"s8", "s16"},
     "dynamic_conv2d": {"f32"},
     "dynamic_linear": {"f32"},
@@ -47,6 +50,7 @@ ONE_FORM = {
     "signal_rfft": {"s16", "s32", "f32"},
     "signal_stacker": {"s16"},
     "signal_window": {"s16"},
+    "tree_ensemble": {"f32", "s16_f32", "s8_f32"},
 }
 
 

@@ -49,12 +49,14 @@ from tinyet.ops.prelu import PRelu
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.resize import Resize
 from tinyet.ops.rnn import Rnn
+from tinyet.ops.shared.forest import Tree, forest_of
 from tinyet.ops.shared.unary_functions import FUNCTIONS, FunctionName
 from tinyet.ops.slice import Slice
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.ops.svdf import Svdf
+from tinyet.ops.tree_ensemble import TreeEnsemble
 from tinyet.ops.unary import Unary
 from tinyet.ops.unfold import Unfold
 from tinyet.ops.where import Where
@@ -238,6 +240,22 @@ def _prelu(d: Draw) -> None:
 
 def _embedding(d: Draw) -> None:
     d.node(Embedding(), d.value(d.shape(1, 3), DType.INT32), d.held(d.numbers(d.size(2, 6), d.size())))
+
+
+def _tree_ensemble(d: Draw) -> None:
+    """Trees of one node or three."""
+    features, width = d.size(1, 5), d.size(1, 3)
+    trees = []
+    for _ in range(d.size(1, 4)):
+        left = np.array([1, 3, -1, -1, -1] if d.flag() else [1, -1, -1, -1, -1], np.int32)
+        asked = d.rng.integers(0, features, 5).astype(np.int32)
+        sides = d.rng.random(5) < 0.5 if d.flag() else None
+        numbers, leaves = (np.asarray(d.numbers(*s), np.float32) for s in ((5,), (5, width)))
+        trees.append(Tree(left, left + np.int32(1), asked, numbers, leaves, 0, sides))
+    made = forest_of(trees, d.numbers(width))
+    arrays = [made.features, made.thresholds, made.children, made.roots, made.values, made.targets, made.base]
+    arrays += [] if made.missing is None else [made.missing]
+    d.node(TreeEnsemble(), d.value((d.size(1, 3), features)), *map(d.held, arrays))
 
 
 def _of_two(kind: Callable[..., Attrs], **more: tuple[object, ...]) -> Callable[[Draw], None]:
@@ -442,6 +460,7 @@ DRAWN: Mapping[str, Callable[[Draw], None]] = {
     "sub": _of_two(Sub, clamp=CLAMPS),
     "sum": _reduction(Sum),
     "svdf": _svdf,
+    "tree_ensemble": _tree_ensemble,
     "unfold": _unfold,
     **{f"unary {function}": unary(function) for function in FUNCTIONS},
 }

@@ -29,16 +29,19 @@ CASES = 40
 
 # Operators of integers, of signals, and what stands between integers and floats.
 OF_NO_FLOATS = {
+    "biquads",
     "dequantize",
     # These become layers of floats.
     "dynamic_conv2d",
     "dynamic_linear",
     "l2_normalize",
+    "linear_bands",
     "linear_single_rounding",
     "lookup",
     "quantize",
     "requantize",
     "squared_difference",
+    "sum_of_squares",
     *(op.name for op in ops.OPS if op.name.startswith("signal_")),
 }
 

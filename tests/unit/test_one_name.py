@@ -50,8 +50,12 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "lower": tinyet.lower,
     "from_tflite": tinyet.from_tflite,
     "from_onnx": tinyet.from_onnx,
+    "from_sklearn": tinyet.from_sklearn,
+    "from_xgboost": tinyet.from_xgboost,
+    "from_lightgbm": tinyet.from_lightgbm,
     "export_tflite": tinyet.export_tflite,
     "Program.streaming": Program.streaming,
+    "audit": tinyet.audit,
     "Project.validate": Project.validate,
     "Project.build": Project.build,
     "device.validate": plugin.TinyetDevice.validate,
@@ -63,6 +67,7 @@ OTHER_DEFAULTS = {
     "example_inputs": "required to lower",
     "name": "a lowered module is a part, and no program with a name of its own",
     "optimize": "analyze and compare take a project's own",
+    "program": "audit takes the project's own",
     "runtime": "TFLM's arithmetic is read where nobody says, and LiteRT's kernels are written for",
 }
 
@@ -77,7 +82,7 @@ def test_a_parameter_has_one_default() -> None:
 
 def test_options_are_given_by_name() -> None:
     """What has a default is keyword-only, but for what is the first thing that a function is about."""
-    first = {"example_inputs", "calibration", "board", "axis"}
+    first = {"example_inputs", "calibration", "board", "axis", "elf", "methods"}
     for title, function in FUNCTIONS.items():
         for name, parameter in parameters(function).items():
             if parameter.default is not parameter.empty and parameter.kind is not parameter.KEYWORD_ONLY:
@@ -90,10 +95,14 @@ def test_open_takes_what_its_record_has() -> None:
 
 
 def test_open_takes_what_the_typed_doors_take() -> None:
-    doors = parameters(tinyet.compile, tinyet.from_tflite, tinyet.from_onnx)
-    first = {"model", "example_inputs", "path"}
+    doors = parameters(
+        *(tinyet.compile, tinyet.from_tflite, tinyet.from_onnx),
+        *(tinyet.from_sklearn, tinyet.from_xgboost, tinyet.from_lightgbm),
+    )
+    # An estimator is compared with while it is there.
+    first = {"model", "example_inputs", "path", "estimator", "compared_on"}
     assert doors.keys() - first <= parameters(tinyet.open).keys()
-    assert parameters(tinyet.open).keys() - doors.keys() == {"streaming", "hop", "edges"}
+    assert parameters(tinyet.open).keys() - doors.keys() == {"streaming", "hop", "edges", "trust_pickle"}
 
 
 # ---------------------------------------------------------------- the command line
@@ -111,6 +120,7 @@ COMMANDS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "check": (tinyet.check,),
     "compare": (tinyet.compare,),
     "build": (Project.build,),
+    "audit": (tinyet.audit,),
 }
 ONLY_PYTHON = {
     "before": "A",
@@ -140,6 +150,9 @@ ONLY_COMMAND = {
     "markdown": "to_markdown()",
     "trace": "profiles.forms",
     "folded": "profiles.forms",
+    "html": "pages.page_of",
+    "budgets": "of a pyproject.toml",
+    "boards": "one after the other",
     "max_samples": "of evaluation data: slice it",
 }
 # What a command leaves out of what its functions take, and why.
@@ -153,6 +166,7 @@ LEFT_OUT = {
         "dump": "`tinyet compile` has it",
     },
     "validate": {"labels": "in --evaluation"},
+    "audit": {"project": "DIR"},
 }
 
 
@@ -201,6 +215,7 @@ NOT_IN_A_TEST = {
     "homepage": "likewise",
     "archive": "likewise",
     "tflm_header": "likewise",
+    "schedule": "a test is of one model",
 }
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests import small
 from tests.emulated.test_states import remembering
 from tests.golden.programs import branches, input_s8, mixed, samples
-from tests.ops.cases import SANITIZERS, WARNINGS
+from tests.ops.cases import HOST_FLAGS, SANITIZERS, WARNINGS
 from tests.ops.objects import compiled_object
 from tinyet import from_tflite, ops
 from tinyet.errors import UsageError
@@ -28,8 +28,8 @@ from tinyet.project import Project, generate
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 
 _BOARD = "mps2_an385"
-_CXX = ("g++", "-std=c++11", "-pedantic", "-O1", "-g1", *WARNINGS, "-Wno-variadic-macros", *SANITIZERS)
-_CC = ("gcc", "-std=c11", "-O1", "-g1", "-ffp-contract=off", *SANITIZERS)
+_CXX = ("g++", "-std=c++11", "-pedantic", "-O0", "-g1", *WARNINGS, "-Wno-variadic-macros", *SANITIZERS)
+_CC = ("gcc", "-std=c11", *HOST_FLAGS, *SANITIZERS)
 _FLIP = (np.arange(256) ^ 128).astype(np.uint8).reshape(1, 256)
 
 # As the examples of TFLM and of its Arduino library are written: only the includes are ours.

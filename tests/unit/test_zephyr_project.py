@@ -197,7 +197,10 @@ def test_platformio_gets_its_part(golden: Golden) -> None:
             f"zephyr/{name}"
             for name in ("CMakeLists.txt", "Kconfig", "prj.conf", "harness.conf", "app.overlay")
         ),
-        *(f"harness/tinyet_{name}" for name in ("harness.c", "harness.h", "platform.h", "zephyr.c")),
+        *(
+            f"harness/tinyet_{name}"
+            for name in ("frames.h", "harness.c", "harness.h", "platform.h", "zephyr.c")
+        ),
         "harness/model_desc.c",
         "src/main.c",
         "src/tiny_sample.h",

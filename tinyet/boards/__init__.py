@@ -6,7 +6,7 @@ from __future__ import annotations
 from tinyet.boards.board import Arduino, Board, Memory, PlatformIo, Qemu, Renode, Zephyr
 from tinyet.boards.cpus import Target
 from tinyet.boards.flash import Flash
-from tinyet.boards.load import all_boards, board_names, load_board
+from tinyet.boards.load import all_boards, board_names, file_of, load_board
 
 __all__ = [
     "Arduino",
@@ -20,5 +20,6 @@ __all__ = [
     "Zephyr",
     "all_boards",
     "board_names",
+    "file_of",
     "load_board",
 ]

@@ -67,3 +67,10 @@ def _load_file(path: Path) -> Board:
     from tinyet.boards.file import board_of
 
     return board_of(values, path, text)
+
+
+def file_of(board: str | Path | Board, loaded: Board) -> dict[str, bytes]:
+    """A board file of the user's, under the board's name; nothing for a board that comes with tinyet."""
+    if isinstance(board, Board) or str(board) in board_names():
+        return {}
+    return {f"{loaded.name}.toml": Path(board).read_bytes()}

@@ -17,7 +17,7 @@ from tinyet.errors.arguments import whole_given
 from tinyet.ir import Graph, Node
 from tinyet.memory.fusion import FusionGroup
 from tinyet.opset.cost import core_of, measured
-from tinyet.planning.objective import Objective, check_optimize
+from tinyet.planning.objective import Capacity, Objective, check_optimize
 from tinyet.stack.use import StackUse
 
 LARGEST = 5
@@ -86,14 +86,20 @@ def objective_of(
     Raises UsageError for an `optimize` that there is not.
     """
     table, around = measured(core_of(board.target)), around_table(board) if limits.bare else None
-    flash = _tighter(limits.max_flash, board.flash.bytes, board)[0] - (0 if table is None else table.base)
+    base = 0 if table is None else table.base
+    flash = _tighter(limits.max_flash, board.flash.bytes, board)[0] - base
     known = limits.bare and board.bare_metal and core_table(table_of(board.target)) is not None
     usual = min(CALLER_STACK, board.stack_bytes) if known else board.stack_bytes
     stack = usual if limits.stack is None else limits.stack
     static = 0 if around is None else around.ram
     ram = _tighter(limits.max_ram, board.ram.bytes, board)[0] - stack - static
     return Objective(
-        check_optimize(optimize), max(flash, 0), max(ram, 0), dict(pins or {}), input_rows=input_rows
+        check_optimize(optimize),
+        max(flash, 0),
+        max(ram, 0),
+        dict(pins or {}),
+        input_rows=input_rows,
+        board=Capacity(max(board.flash.bytes - base, 0), max(board.ram.bytes - stack - static, 0)),
     )
 
 

@@ -99,6 +99,13 @@ def _are_pins(value: object) -> bool:
     return all(layer(name) and kernel(symbol) for name, symbol in value.items())
 
 
+def _are_models(value: object) -> bool:
+    name, digest = _text(r"[A-Za-z_]\w{0,255}"), _text(r"[0-9a-f]{64}")
+    if not isinstance(value, dict) or not 1 < len(value) <= MOST_FILES:
+        return False
+    return all(name(model) and digest(found) for model, found in value.items())
+
+
 def _are_digests(value: object) -> bool:
     digest = _text(r"[0-9a-f]{64}")
     if not isinstance(value, dict) or len(value) > MOST_FILES:
@@ -125,6 +132,13 @@ _FIELDS: Mapping[str, Callable[[object], bool]] = {
     "pins": _are_pins,
     "archive": _text(r"\w{1,63}\.zip"),
     "operators": _list_of(_text(r"[\x21-\x7e]{1,200}")),
+    "models": _are_models,
+    "schedule": _text(r"[\w\s,|>()]{1,4000}"),
+    "context": lambda value: isinstance(value, bool),
+    "selftest": lambda value: isinstance(value, bool),
+    "max_step": lambda value: (
+        isinstance(value, str) and re.fullmatch(r"[\d.]{1,20}(s|ms|us)?", value) is not None
+    ),
     "tflm_header": lambda value: isinstance(value, bool),
     "files": _are_digests,
 }

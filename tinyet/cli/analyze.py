@@ -18,6 +18,7 @@ from tinyet.cli.model import obtain, spelled
 from tinyet.cli.options import (
     CallerStack,
     DelegateNames,
+    HtmlFile,
     InputRows,
     JsonFile,
     MaxFlash,
@@ -30,12 +31,16 @@ from tinyet.cli.options import (
     pins_of,
     takes_model,
 )
+from tinyet.cli.together import tell_together
 from tinyet.compiler import DEFAULT_BOARD
 from tinyet.delegates import PORTABLE
 from tinyet.errors import UsageError
 from tinyet.opening import PROJECT, kind_of
+from tinyet.pages.page import page_of
 from tinyet.program import Program
-from tinyet.project import Project, open_project
+from tinyet.project import Project
+from tinyet.projects import open_project
+from tinyet.projects.together import TogetherProject
 
 
 @takes_model()
@@ -56,6 +61,7 @@ def analyze(
     input_rows: InputRows = False,
     delegates: DelegateNames = None,
     require_delegate: RequireDelegate = False,
+    html: HtmlFile = None,
     json: JsonFile = None,
     *,
     flags: ModelFlags,
@@ -71,6 +77,9 @@ def analyze(
         with ui.stages("reading the program"):
             subject = open_project(model)
             shown = target or subject.board
+        if isinstance(subject, TogetherProject):
+            tell_together(subject, json)
+            return
     else:
         compiled = obtain(model, flags.options())
         subject, warnings = compiled.program, compiled.warnings
@@ -88,6 +97,9 @@ def analyze(
             pins=pins,
             input_rows=input_rows,
         )
+    if html is not None:
+        page = page_of(f"{analysis.name} on {analysis.board}", analysis=analysis.to_json(), remarks=warnings)
+        ui.write_text(str(html), page)
     if json is not None:
         ui.write_json(json, analysis.to_json())
     if json != "-":
@@ -156,6 +168,7 @@ def _show(analysis: Analysis, board: Board) -> None:
             ("layers by delegate", ", ".join(f"{name} {count}" for name, count in took.items())),
         ],
     )
+    _plans(analysis)
     _streams(analysis)
     _contributors("largest in flash", analysis.largest_constants)
     _code(analysis)
@@ -222,6 +235,31 @@ def _costs(
 ) -> tuple[int | str, ...]:
     """What stands in these columns."""
     return _dash(one.instructions), *(() if analysis.cycles is None else (_dash(one.cycles),))
+
+
+def _plans(analysis: Analysis) -> None:
+    """The front of time, flash and RAM, with what each aim takes."""
+    if len(analysis.plans) < 2:
+        return
+    ui.table(
+        [
+            ("", "text"),
+            ("plans that no other beats", "text"),
+            ("RAM", "number"),
+            ("flash", "number"),
+            *_cost_columns(analysis, ", all counted"),
+        ],
+        [
+            (
+                "chosen" if p.chosen else "",
+                ", ".join(p.optimize),
+                p.ram_bytes,
+                p.flash_bytes,
+                *_costs(analysis, p),
+            )
+            for p in analysis.plans
+        ],
+    )
 
 
 def _streams(analysis: Analysis) -> None:
@@ -314,19 +352,6 @@ def _kernels(analysis: Analysis) -> None:
                 for p in analysis.kernel_front
             ],
         )
-        if len(analysis.plans) > 1:
-            ui.table(
-                [
-                    ("", "text"),
-                    ("RAM", "number"),
-                    ("flash", "number"),
-                    *_cost_columns(analysis, ", all counted"),
-                ],
-                [
-                    ("chosen" if p.chosen else "", p.ram_bytes, p.flash_bytes, *_costs(analysis, p))
-                    for p in analysis.plans
-                ],
-            )
         if analysis.kernel_front_gap:
             ui.say(f"  found with a gap: better choices may take {analysis.kernel_front_gap} bytes less")
     rows = [

@@ -11,7 +11,8 @@ from tinyet.budget.fit import LARGEST
 from tinyet.build.size import Size, Where
 from tinyet.cli import ui
 from tinyet.cli.options import Directory, JsonFile
-from tinyet.project import Project, open_project
+from tinyet.project import Project
+from tinyet.projects import open_project
 from tinyet.stack.use import StackUse
 
 

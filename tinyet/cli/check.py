@@ -11,6 +11,8 @@ import typer
 from tinyet.cli import ui
 from tinyet.cli.options import DelegateNames, JsonFile, Optimize, delegates_of
 from tinyet.compiler import DEFAULT_BOARD
+from tinyet.errors import LimitError, UsageError, bullet_list
+from tinyet.survey.budgets import read_budgets
 from tinyet.survey.folder import models_below
 from tinyet.survey.look import Check
 from tinyet.survey.look import check as look
@@ -24,11 +26,20 @@ _INTEGERS = {
 
 def check(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL…", help="models as for `generate`, or folders of them")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="MODEL…", help="models as for `generate`, or folders of them"),
+    ] = None,
     board: Annotated[
         str, typer.Option("--board", help="a name (see `tinyet boards`), or your own board's .toml file")
     ] = DEFAULT_BOARD,
+    budgets: Annotated[
+        Path | None,
+        typer.Option(
+            "--budgets",
+            metavar="TOML",
+            help="check the models of this file, as pyproject.toml, against their limits there",
+        ),
+    ] = None,
     delegates: DelegateNames = None,
     optimize: Optimize = None,
     json: JsonFile = None,
@@ -36,15 +47,24 @@ def check(
     """Say in seconds whether models can become firmware of a board, before there is data for them.
 
     Every operator that is not supported is named, with its line; of the others what they cost, and what stays float.
-    The exit status is 1 where a model is refused or does not fit.
+    The exit status is 1 where a model is refused, does not fit, or is above its budget.
     """
-    paths = [path for given in models for path in _paths(given)]
+    if not models and budgets is None:
+        raise UsageError("there is no model to check", hint="name models or folders, or --budgets FILE.toml")
+    wanted = [] if budgets is None else list(read_budgets(budgets))
+    pairs = [(path, board) for given in models or () for path in _paths(given)]
+    pairs += [(one.model, one.board) for one in wanted]
     chosen = delegates_of(delegates, require=False)
     found: list[Check] = []
     with ui.stages("reading") as progress:
-        for number, path in enumerate(paths):
-            progress(number, len(paths))
-            found.append(look(path, board=board, delegates=chosen, optimize=optimize or "balanced"))
+        for number, (path, place) in enumerate(pairs):
+            progress(number, len(pairs))
+            found.append(look(path, board=place, delegates=chosen, optimize=optimize or "balanced"))
+    above = [
+        (one, lines)
+        for one, budget in zip(found[len(found) - len(wanted) :], wanted, strict=True)
+        if (lines := budget.broken(one))
+    ]
     if json is not None:
         ui.write_json(json, {"version": 1, "models": [one.to_json() for one in found]})
     if json != "-":
@@ -57,7 +77,11 @@ def check(
                 if error is not None:
                     ui.tell(f"\n{one.path}")
                     ui.show_error(error)
-    return 0 if all(one.ok for one in found) else 1
+        for one, lines in above:
+            ui.show_error(
+                LimitError(f"above the budget:\n{bullet_list(lines)}", f"{one.path} on {one.board}")
+            )
+    return 0 if all(one.ok for one in found) and not above else 1
 
 
 def _paths(given: str) -> list[str]:
@@ -96,6 +120,7 @@ def _table(found: list[Check]) -> None:
     ui.table(
         [
             ("model", "text"),
+            ("board", "name"),
             ("", "name"),
             ("MACs", "number"),
             ("weights", "number"),
@@ -107,6 +132,7 @@ def _table(found: list[Check]) -> None:
         [
             (
                 one.path,
+                one.board,
                 one.verdict,
                 *(
                     ("–",) * 6

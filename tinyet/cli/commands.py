@@ -24,6 +24,7 @@ _COMMANDS = {
     "build": "build",
     "validate": "validate",
     "analyze": "analyze",
+    "audit": "audit",
     "compare": "compare",
     "boards": "boards",
     "delegates": "delegates",

@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 
 from tinyet.cli import ui
-from tinyet.cli.options import JsonFile, Optimize
+from tinyet.cli.options import HtmlFile, JsonFile, Optimize
 from tinyet.comparison.compare import MOST_ROWS, Comparison, difference_said, shown
 from tinyet.comparison.compare import compare as compare_sides
 from tinyet.comparison.sides import FIGURES
 from tinyet.errors import LimitError, bullet_list
+from tinyet.pages.page import page_of
 
 _WHAT = "a JSON report, a model as for `generate`, a .tet program, a project, or an ELF file"
 
@@ -41,6 +42,7 @@ def compare(
         str | None,
         typer.Option("--markdown", metavar="FILE", help="write it for a pull request; - prints only that"),
     ] = None,
+    html: HtmlFile = None,
     json: JsonFile = None,
 ) -> int:
     """Show what changed between two reports, programs, projects or firmwares.
@@ -50,6 +52,10 @@ def compare(
     with ui.stages("reading both sides"):
         found = compare_sides(before, after, board=board, optimize=optimize, evaluation=evaluation)
     broken = found.broken(fail_if or ())
+    if html is not None:
+        title = f"{found.before.name} → {found.after.name}"
+        page = page_of(title, comparison=found.to_json(), remarks=(*broken, *found.notes))
+        ui.write_text(str(html), page)
     if json is not None:
         ui.write_json(json, found.to_json())
     if markdown is not None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,6 @@ from tinyet.cli.options import (
     JsonFile,
     MaxFlash,
     MaxRam,
-    Model,
     ModelFlags,
     Optimize,
     Pins,
@@ -30,20 +30,30 @@ from tinyet.cli.options import (
     pins_of,
     takes_model,
 )
+from tinyet.cli.together import tell_together
 from tinyet.data import Data, read_data
 from tinyet.emit.kinds import KINDS, PROJECT_KINDS
 from tinyet.emit.project import check_kind, check_library
+from tinyet.emit.slices import SlicePlan
 from tinyet.errors import UsageError
 from tinyet.files.model_name import check_name
 from tinyet.opening import kind_of
 from tinyet.planning.objective import check_optimize
+from tinyet.program import Program, load
 from tinyet.project import Project
-from tinyet.project import generate as generate_project
+from tinyet.projects import generate as generate_project
 
 
 @takes_model()
 def generate(
-    model: Model,
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL...",
+            help="file.py, file.py:factory, a saved .pt2, a .tflite, an .onnx, or a .tet program; or several .tet "
+            "programs, which become one project",
+        ),
+    ],
     board: BoardOption,
     kind: Annotated[
         str,
@@ -68,8 +78,30 @@ def generate(
     stack: CallerStack = None,
     pin: Pins = None,
     input_rows: InputRows = False,
+    context: Annotated[
+        bool,
+        typer.Option(
+            "--context",
+            help="the caller gives the memory of each instance of the model, and may have several; nothing is static",
+        ),
+    ] = False,
     delegates: DelegateNames = None,
     require_delegate: RequireDelegate = False,
+    selftest: Annotated[
+        bool,
+        typer.Option(
+            "--selftest",
+            help="a function that checks the model's constants, and an input whose outputs are known, at start",
+        ),
+    ] = False,
+    max_step: Annotated[
+        str | None,
+        typer.Option(
+            "--max-step",
+            metavar="LENGTH",
+            help="a run can be left between slices that are no longer: instructions, or an estimated time, as in 1ms",
+        ),
+    ] = None,
     library_version: Annotated[
         str | None,
         typer.Option("--library-version", metavar="X.Y.Z", help="your library's version, by default 1.0.0"),
@@ -87,6 +119,15 @@ def generate(
             "--tflm-header", help="a C++ header, too, for sketches written for TensorFlow Lite Micro"
         ),
     ] = False,
+    schedule: Annotated[
+        str | None,
+        typer.Option(
+            "--schedule",
+            metavar="TEXT",
+            help='of several models, who runs when: "a | b" never at the same time, "a > b" b takes a\'s output, '
+            '"a(b)" in the midst, "a, b" at any time',
+        ),
+    ] = None,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="TET", help="save the compiled program, too")
     ] = None,
@@ -102,6 +143,7 @@ def generate(
     check_library(wanted, library_version, homepage, archive=archive)
     asked, pins = delegates_of(delegates, require_delegate), pins_of(pin)
     check_optimize(optimize or "balanced")
+    model, *others = models
     if flags.name is not None:
         check_name(flags.name, "--name")
     if out is not None:
@@ -110,6 +152,37 @@ def generate(
         raise UsageError(
             "the C files alone keep no samples", "--evaluation", "leave it away, or --kind model"
         )
+    if others:
+        programs = _programs(models, flags)
+        with ui.stages("generating"):
+            together = generate_project(
+                programs,
+                target if board == target.name else board,
+                out or Path("build") / (flags.name or "models"),
+                kind=wanted,
+                name=flags.name,
+                delegates=asked,
+                require_delegate=require_delegate,
+                optimize=optimize or "balanced",
+                max_ram=max_ram,
+                max_flash=max_flash,
+                stack=stack,
+                pins=pins or None,
+                input_rows=input_rows,
+                context=context,
+                selftest=selftest,
+                max_step=max_step,
+                evaluation=evaluation,
+                library_version=library_version,
+                homepage=homepage,
+                archive=archive,
+                tflm_header=tflm_header,
+                schedule=schedule,
+            )
+        tell_together(together, json)
+        if json != "-" and application:
+            ui.say(f"next: tinyet build {together.path}")
+        return
     # A program that is compiled keeps its name; the C that is generated of it may have another.
     is_program = kind_of(model) == ".tet"
     compiled = obtain(model, flags.options(name=None) if is_program else flags.options())
@@ -133,17 +206,23 @@ def generate(
             stack=stack,
             pins=pins,
             input_rows=input_rows,
+            context=context,
+            selftest=selftest,
+            max_step=max_step,
             evaluation=data if application else None,
             library_version=library_version,
             homepage=homepage,
             archive=archive,
             tflm_header=tflm_header,
+            schedule=schedule,
         )
     if save is not None:
         with ui.stages("encoding the program"):
             program.save(save)
     unlabelled = application and (data is None or data.labels is None)
     notes = [*compiled.warnings, *([_without_labels(model, data)] if unlabelled else [])]
+    if made.slices is not None:
+        notes += [f"a slice longer than {made.slices.limit.text}: {note}" for note in made.slices.notes]
     if json is not None:
         facts = {"name": made.name, "board": made.board.name, "kind": wanted, "path": str(made.path)}
         ui.write_json(json, made_record(program, facts, notes))
@@ -151,6 +230,27 @@ def generate(
         show_answers(program, model, flags)
         ui.notes(notes)
         _show(made)
+
+
+def _programs(models: list[str], flags: ModelFlags) -> list[Program]:
+    """Several programs. Raises UsageError, listing them, for files that are none: each compiles in its own way."""
+    wrong = [model for model in models if kind_of(model) != ".tet"]
+    if wrong:
+        raise UsageError(
+            f"several models are .tet programs, and these are none: {', '.join(wrong)}",
+            hint="tinyet compile MODEL --name NAME -o NAME.tet, for each",
+        )
+    given = [
+        field.name
+        for field in fields(ModelFlags)
+        if field.name != "name" and getattr(flags, field.name) != field.default
+    ]
+    if given:
+        raise UsageError(
+            f"programs are compiled already: {', '.join(given)} cannot be said of them",
+            hint="say it to `tinyet compile`",
+        )
+    return [load(Path(model)) for model in models]
 
 
 def _without_labels(model: str, data: Data | None) -> str:
@@ -173,6 +273,12 @@ def _check_out(directory: Path) -> None:
         )
 
 
+def _slices_said(slices: SlicePlan) -> str:
+    stated = max((s.cost for s in slices.segments if s.cost is not None), default=None)
+    most = "" if stated is None else f", at most {ui.number(stated)} {slices.unit} as stated"
+    return f"steps: {slices.count} slices{most}; {ui.size(slices.retained_most)} of the arena live between them at most"
+
+
 def _show(project: Project) -> None:
     facts = project.manifest
     if not PROJECT_KINDS[str(facts["kind"])].application:
@@ -193,6 +299,8 @@ def _show(project: Project) -> None:
     room = project.room
     ui.say(f"flash: {said_of(room.flash)}")
     ui.say(f"stack: {stack_said(room.stack)}")
+    if (slices := project.slices) is not None:
+        ui.say(_slices_said(slices))
     if project.archive is not None:
         ui.say(f"{project.archive}: for the Arduino IDE, Sketch > Include Library > Add .ZIP Library")
     ui.say(f"next: tinyet build {project.path}")

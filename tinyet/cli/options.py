@@ -100,6 +100,14 @@ Model = Annotated[
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="a project that `tinyet generate` made")]
 
 
+HtmlFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--html", metavar="FILE", help="write the report as a page to look at, too: one file, for any browser"
+    ),
+]
+
+
 BoardOption = Annotated[
     str, typer.Option("--board", help="a name (see `tinyet boards`), or your own board's .toml file")
 ]
@@ -120,7 +128,7 @@ Optimize = Annotated[
     typer.Option(
         "--optimize",
         metavar="FOR",
-        help="aim of the choice of kernels: speed, size (up to ten percent of time for one of flash), or balanced, "
+        help="aim of the choice of kernels: speed, size (up to five percent of time for one of flash), or balanced, "
         "the default; for a project its own",
     ),
 ]
@@ -272,6 +280,35 @@ class ModelFlags:
             help="of a quantized .onnx: refuse nodes that may differ from ONNX Runtime by a last bit",
         ),
     ] = False
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods",
+            metavar="NAMES",
+            help="of a classical model: what its outputs are, with commas between: predict, predict_proba, "
+            "decision_function, score_samples, transform",
+        ),
+    ] = None
+    input_dtype: Annotated[
+        str,
+        typer.Option(
+            "--input-dtype", metavar="TYPE", help="of a classical model's features: float32, int16 or int8"
+        ),
+    ] = "float32"
+    input_scale: Annotated[
+        float,
+        typer.Option("--input-scale", metavar="SCALE", help="what a step of integer features stands for"),
+    ] = 1.0
+    input_zero_point: Annotated[
+        int, typer.Option("--input-zero-point", metavar="Q", help="the integer feature that stands for 0")
+    ] = 0
+    missing_values: Annotated[
+        bool, typer.Option("--missing-values", help="a classical model's features may be NaN")
+    ] = False
+    trust_pickle: Annotated[
+        bool,
+        typer.Option("--trust-pickle", help="of a .joblib or .pkl: run the code in it, for it is your own"),
+    ] = False
     streaming: Annotated[
         int | None,
         typer.Option(
@@ -300,6 +337,8 @@ class ModelFlags:
         """The same in the form of `opening.read`; more: a command's further options."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         given |= {"labels": labels_in(self.labels), "runtime": runtime_of(self.runtime)}
+        if self.methods is not None:
+            given["methods"] = tuple(word.strip() for word in self.methods.split(",") if word.strip())
         return ModelOptions(**{**given, **more})
 
 

@@ -8,22 +8,32 @@ from typing import Annotated
 
 import typer
 
+from tinyet.analysis import analyze
+from tinyet.auditing.steps import StepCounts, count_steps
 from tinyet.cli import ui
 from tinyet.cli.model import tell_answers
-from tinyet.cli.options import Directory, JsonFile, MaxSamples, place_to_run
+from tinyet.cli.options import HtmlFile, JsonFile, MaxSamples, place_to_run
+from tinyet.cli.validate_boards import on_boards
 from tinyet.cycles.estimate import CycleEstimate
-from tinyet.errors import MismatchError
+from tinyet.errors import MismatchError, UsageError
 from tinyet.opening import look_closer
 from tinyet.oracles import Agreement
+from tinyet.pages.page import page_of
 from tinyet.profiles.forms import folded_stacks, trace_events
 from tinyet.profiles.spans import profile_of
-from tinyet.project import open_project
+from tinyet.projects import open_project
+from tinyet.projects.together import TogetherProject
 from tinyet.timing.work import Work
 from tinyet.validation import DEFAULT_SQNR_SAMPLES, ValidationResult
 
 
 def validate(
-    directory: Directory,
+    directory: Annotated[
+        str,
+        typer.Argument(
+            metavar="DIR", help="a project that `tinyet generate` made; with --boards a MODEL, too"
+        ),
+    ],
     on: Annotated[
         str, typer.Option(parser=place_to_run, metavar="PLACE", help="host, qemu, renode or serial:PORT")
     ] = "qemu",
@@ -56,6 +66,15 @@ def validate(
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.001, metavar="SECONDS", help="that one run may take")
     ] = 60.0,
+    boards: Annotated[
+        str | None,
+        typer.Option(
+            "--boards",
+            metavar="NAMES",
+            help="instead of the project's own: a table of these, as in microbit,mps2_an386, or all-emulated",
+        ),
+    ] = None,
+    html: HtmlFile = None,
     trace: Annotated[
         str | None,
         typer.Option(
@@ -79,7 +98,28 @@ def validate(
     of accuracy. --estimate needs QEMU, and a compiler for this machine. --oracle needs the runtime that the model was
     made for.
     """
+    if boards is not None:
+        one = {
+            "--oracle": oracle,
+            "--html": html,
+            "--trace": trace,
+            "--folded": folded,
+            "--estimate": estimate or None,
+        }
+        if idle := [name for name, value in one.items() if value is not None]:
+            raise UsageError(
+                f"{', '.join(idle)}: of one board", "--boards", "leave it away, or validate a project"
+            )
+        return on_boards(directory, boards, evaluation, max_samples, timeout, json)
     project = open_project(directory)
+    if isinstance(project, TogetherProject):
+        if evaluation is not None or estimate or oracle is not None:
+            raise UsageError(
+                "several models are validated on patterns: leave --evaluation, --estimate and --oracle away",
+                str(directory),
+                "for data of one model: generate a project of it alone",
+            )
+        return _validate_each(project, on, max_samples, timeout, json)
     with ui.stages("reading the program") as progress:
         result = project.validate(
             evaluation=evaluation,
@@ -91,19 +131,29 @@ def validate(
             oracle=oracle,
             progress=progress,
         )
+        steps = None
+        if project.slices is not None and result.bit_exact:
+            samples = project.samples((), None, evaluation).first(max_samples)
+            steps = count_steps(project, samples, on, timeout=timeout)
     agreement = result.oracle
+    if html is not None:
+        title = f"{project.name} on {project.board.name}"
+        reports = {"validation": result.to_json(), "analysis": analyze(project).to_json()}
+        ui.write_text(str(html), page_of(title, **reports, remarks=result.data_warnings))
     if trace is not None:
         ui.write_json(trace, trace_events(profile_of(result), project.name))
     if folded is not None:
         ui.write_text(folded, folded_stacks(profile_of(result), project.name))
     if json is not None:
-        ui.write_json(json, result.to_json())
+        ui.write_json(json, result.to_json() | ({} if steps is None else {"steps": steps.to_json()}))
     if "-" not in (json, trace, folded):
         if result.answers is not None and not result.answers.healthy:
             tell_answers(result.answers, look_closer(f"{project.name}.tet"))
         _show(result)
         if agreement is not None:
             _show_agreement(agreement)
+        if steps is not None:
+            _show_steps(steps)
         if result.estimate is not None:
             _show_estimate(result, result.estimate)
         told = [] if result.data_note is None or not result.bit_exact else [result.data_note]
@@ -116,6 +166,42 @@ def validate(
     else:
         return 0
     return 1
+
+
+def _show_steps(steps: StepCounts) -> None:
+    worst = steps.worst
+    longest = f"{ui.number(steps.counts[worst])} {steps.unit}, slice {worst}: {steps.layers[worst]}"
+    ui.facts(
+        "",
+        [
+            ("slices", f"{steps.plan.count}, asked for at most {steps.plan.limit.text}"),
+            ("longest slice, counted", longest),
+            ("retained between slices", f"{ui.size(steps.plan.retained_most)} at most"),
+        ],
+    )
+
+
+def _validate_each(
+    project: TogetherProject, on: str, turns: int | None, timeout: float, json: str | None
+) -> int:
+    """Several models: each by itself, and then in turns."""
+    result = project.validate_each(on=on, max_samples=turns, timeout=timeout)
+    if json is not None:
+        ui.write_json(json, result.to_json())
+    if json != "-":
+        for name, each in result.results.items():
+            ui.say(f"\n{name}")
+            _show(each)
+        said = "NO" if result.differing else "yes"
+        ui.facts("", [("in turns = host reference", f"{said}, {result.turns} rounds of all models")])
+    for each in result.results.values():
+        if not each.bit_exact:
+            ui.show_error(_mismatch_error(each))
+    if result.differing:
+        ui.show_error(
+            MismatchError("models that run in turns disturb each other:\n" + "\n".join(result.differing))
+        )
+    return 0 if result.bit_exact else 1
 
 
 def _show_agreement(agreement: Agreement) -> None:

@@ -18,11 +18,12 @@ from tinyet.analysis import Analysis, analyze
 from tinyet.boards import Board
 from tinyet.build.size import measure
 from tinyet.data import Data
-from tinyet.errors import DataError
+from tinyet.errors import DataError, TinyetError
 from tinyet.files.reading import read_bounded
 from tinyet.opening import PROJECT, ModelOptions, kind_of, read
 from tinyet.program import Program
-from tinyet.project import Project, open_project
+from tinyet.project import Project
+from tinyet.projects import open_project
 from tinyet.validation import ValidationResult
 
 Comparable = str | Path | Program | Project | Analysis | ValidationResult
@@ -94,7 +95,7 @@ def side_of(given: Comparable, board: str | Path | Board | None, optimize: str |
     if isinstance(given, (Program, Project)):
         return _analyzed(given, given.name, board, optimize, None)
     path = Path(given)
-    if path.suffix == ".json" and path.is_file():
+    if path.suffix == ".json" and path.is_file() and not _is_model(path):
         return _of_report(path)
     if path.is_file() and (path.suffix == ".elf" or _is_elf(path)):
         return _of_elf(path)
@@ -102,6 +103,15 @@ def side_of(given: Comparable, board: str | Path | Board | None, optimize: str |
         return _analyzed(open_project(path), str(given), board, optimize, None)
     opened = read(str(given), ModelOptions())
     return _analyzed(opened.program, str(given), board, optimize, opened.evaluation)
+
+
+def _is_model(path: Path) -> bool:
+    """XGBoost's models are JSON, too."""
+    try:
+        kind_of(str(path))
+    except TinyetError:
+        return False
+    return True
 
 
 def _is_elf(path: Path) -> bool:

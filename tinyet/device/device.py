@@ -17,6 +17,7 @@ from tinyet.device import host, protocol, qemu, renode, serial_port
 from tinyet.device.links import Link, LinkClosed
 from tinyet.device.protocol import Command, Frame, Info, Reason
 from tinyet.errors import EmulatorError, ToolchainError
+from tinyet.files.identity import BYTES, Identity, read_identity
 
 CountUnit = Literal["instructions", "cycles", "nanoseconds"]
 
@@ -136,6 +137,7 @@ class Device:
         self._tag = 0
         # Whether the states are known to be those after a reset.
         self._afresh = False
+        self._selected = 0
         try:
             self._info = self._greet(_HELLO_TRIES_SECONDS)
         except BaseException:
@@ -243,6 +245,48 @@ class Device:
         self._ask(Command.RESET, b"", reply_bytes=0)
         self._afresh = True
 
+    def steps(
+        self, inputs: Sequence[bytes], runs: Sequence[int]
+    ) -> tuple[tuple[int, ...], tuple[bytes, ...]]:
+        """Run the model once, slice by slice: what each took, in `count_unit`s, and the outputs, those of states
+        included. inputs: without states, which are those of the previous run. runs: of layers, in each slice.
+        Raises EmulatorError: the model does not run in slices, or in others; ModelFailed."""
+        output_bytes = sum(slot.bytes for slot in self._info.outputs)
+        reply_bytes = output_bytes + 8 * len(runs)
+        self._afresh = False
+        reply = self._ask(Command.STEP, b"".join(inputs), reply_bytes, self._timeout, tries=1)
+        raw = protocol.unpack_steps(reply, output_bytes)
+        if raw.status != 0:
+            raise ModelFailed(raw.status, None)
+        if len(raw.slices) != len(runs):
+            raise EmulatorError(what=f"the model runs in {len(raw.slices)} slices, not in {len(runs)}")
+        outputs, at = [], 0
+        for slot in self._info.outputs:
+            outputs.append(raw.outputs[at : at + slot.bytes])
+            at += slot.bytes
+        return protocol.step_counts(self._info, raw, runs, self._ticks_per_instruction), tuple(outputs)
+
+    def identity(self) -> Identity:
+        """Who the model is, as its flash says. Raises EmulatorError: it was not generated with a self-test."""
+        found = read_identity(self._ask(Command.IDENTITY, b"", reply_bytes=BYTES))
+        if found is None:
+            raise EmulatorError(what="the device's answer is no identity of a model")
+        return found
+
+    def selftest(self) -> tuple[int, int]:
+        """Check the constants, and run the self-test, which checks them, too: the statuses of both, 0 for success.
+        Raises EmulatorError: the model was not generated with one."""
+        reply = self._ask(Command.SELFTEST, b"", reply_bytes=8, work_seconds=self._timeout)
+        self._afresh = True
+        return protocol.unpack_selftest(reply)
+
+    def select(self, number: int) -> Info:
+        """Let all further requests be for one of the firmware's models, counted from 0; the description of that one."""
+        self._ask(Command.SELECT, protocol.pack_select(number), reply_bytes=0)
+        self._selected = number
+        self._info = protocol.unpack_info(self._ask(Command.INFO, b"", _INFO_BYTES))
+        return self._info
+
     def read(self, offset: int, n: int) -> bytes:
         """Return `n` bytes of the arena from `offset`, as the last run has left them."""
         if n < 0 or offset < 0 or offset + n > self._info.arena_bytes:
@@ -272,6 +316,9 @@ class Device:
                 is_gone = True
             except (_NoAnswerError, _DamagedError):
                 raise lost from None
+        if self._selected:
+            self._ask(Command.SELECT, protocol.pack_select(self._selected), reply_bytes=0)
+            found = protocol.unpack_info(self._ask(Command.INFO, b"", _INFO_BYTES))
         if found.hash != self._info.hash:
             raise EmulatorError(
                 what=f"the device was lost in mid-run, and another firmware answers now: {found.name}",
@@ -381,6 +428,7 @@ class Device:
             Reason.UNKNOWN_COMMAND: f"the harness does not know command {detail}",
             Reason.BAD_LENGTH: f"the request must have {detail} bytes",
             Reason.OUT_OF_ARENA: f"the arena has {detail} bytes only",
+            Reason.NO_MODEL: f"the firmware has {detail} model(s) only",
             Reason.NO_TRACE_MEMORY: f"the free RAM holds the counts of {detail} layers only (up to 16 bytes each)",
         }
         if reason == Reason.BAD_FRAME:

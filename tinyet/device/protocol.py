@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tinyet.errors import EmulatorError
 
-PROTOCOL = 4
+PROTOCOL = 5
 NO_LAYER = 0xFFFFFFFF
 # For the bytes of stack: none is left.
 STACK_OVERFLOW = 0xFFFFFFFF
@@ -42,6 +42,10 @@ class Command(enum.IntEnum):
     RUN = 2
     READ = 3
     RESET = 4
+    IDENTITY = 5
+    SELFTEST = 6
+    STEP = 7
+    SELECT = 8
     ERROR = 0x7E
     FAULT = 0x7F
 
@@ -54,6 +58,7 @@ class Reason(enum.IntEnum):
     BAD_LENGTH = 3
     OUT_OF_ARENA = 4
     NO_TRACE_MEMORY = 5
+    NO_MODEL = 6
 
 
 @dataclass(frozen=True)
@@ -243,6 +248,35 @@ class RawRun:
     outputs: bytes
 
 
+def unpack_selftest(payload: bytes) -> tuple[int, int]:
+    """The statuses of the check of the constants and of the self-test."""
+    reader = _Reader(payload, "SELFTEST reply")
+    constants, selftest = (reader.number(4, signed=True) for _ in range(2))
+    reader.done()
+    return constants, selftest
+
+
+@dataclass(frozen=True)
+class RawSteps:
+    """A STEP reply: the reading of each slice, the last slice's status, and the outputs."""
+
+    slices: tuple[RawCount, ...]
+    status: int
+    outputs: bytes
+
+
+def unpack_steps(payload: bytes, output_bytes: int) -> RawSteps:
+    """Raises EmulatorError for a payload that is none."""
+    reader = _Reader(payload, "STEP reply")
+    count = reader.number(4)
+    if count > _MOST_LAYERS:
+        raise EmulatorError(what=f"the STEP reply announces {count} slices")
+    slices = tuple(RawCount.unpack(word) for word in reader.numbers(8, count))
+    found = RawSteps(slices, reader.number(4, signed=True), reader.take(output_bytes))
+    reader.done()
+    return found
+
+
 def unpack_info(payload: bytes) -> Info:
     """Raises EmulatorError: another version of the protocol, or a payload that is none."""
     reader = _Reader(payload, "INFO reply")
@@ -333,6 +367,11 @@ def unpack_run(payload: bytes, output_bytes: int) -> RawRun:
 def pack_read(offset: int, n: int) -> bytes:
     """The payload of a READ request: `n` bytes of the arena from `offset`."""
     return struct.pack("<II", offset, n)
+
+
+def pack_select(number: int) -> bytes:
+    """The payload of a SELECT request: the firmware's model of that number."""
+    return struct.pack("<I", number)
 
 
 def unpack_error(payload: bytes) -> tuple[int, int]:
@@ -501,6 +540,22 @@ class Counts:
     events: tuple[int, ...] = ()
 
 
+def _units(info: Info, raw: RawCount, ticks_per_instruction: float | None) -> int:
+    if ticks_per_instruction is None:
+        return raw.ticks
+    return round(raw.ticks / ticks_per_instruction) - raw.interrupts * info.counter_irq_instructions
+
+
+def step_counts(
+    info: Info, raw: RawSteps, runs: Sequence[int], ticks_per_instruction: float | None
+) -> tuple[int, ...]:
+    """What each slice took, in the units of `net_counts`, without the cost of counting. runs: of layers, in each."""
+    empty_run = _units(info, info.empty_run, ticks_per_instruction)
+    a_layer = (_units(info, info.empty_layers_run, ticks_per_instruction) - empty_run) / _EMPTY_LAYERS
+    counted = [_units(info, count, ticks_per_instruction) - empty_run for count in raw.slices]
+    return tuple(max(0, count - round(a_layer * layers)) for count, layers in zip(counted, runs, strict=True))
+
+
 def net_counts(info: Info, run: RawRun, ticks_per_instruction: float | None) -> Counts:
     """Subtract the cost of counting from a run's readings.
 
@@ -510,9 +565,7 @@ def net_counts(info: Info, run: RawRun, ticks_per_instruction: float | None) -> 
     """
 
     def units(raw: RawCount) -> int:
-        if ticks_per_instruction is None:
-            return raw.ticks
-        return round(raw.ticks / ticks_per_instruction) - raw.interrupts * info.counter_irq_instructions
+        return _units(info, raw, ticks_per_instruction)
 
     empty_run = units(info.empty_run)
     empty_layer = units(info.empty_layer)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.deployment import Deployment
+from tinyet.emit.instance import Instance
 from tinyet.errors import InternalError
 from tinyet.ir import Array, DType, Tensor
 from tinyet.messages.text import markdown_code
@@ -74,6 +75,10 @@ class ModelFacts:
     states: values that survive from run to run, with their places in the arena. samples: one for each input, as its
     bytes lie in the arena; the application runs on them. expected: the reference's outputs for them, likewise; empty
     if it was not asked. library_version, homepage: of the model's library; they are its owner's, not tinyet's.
+    context: whether callers give the memory of each instance. selftest: whether the model tests itself.
+    slices: of a run that can be left between them; 0 for a run as a whole. shared: the name of the arena that it has
+    with others; takes: its input is what the model before it has left. models: of a project of several; these facts
+    are then what they have in common.
     """
 
     name: str
@@ -90,6 +95,27 @@ class ModelFacts:
     states: tuple[TensorFacts, ...] = ()
     library_version: str = DEFAULT_LIBRARY_VERSION
     homepage: str | None = None
+    context: bool = False
+    selftest: bool = False
+    slices: int = 0
+    shared: str = ""
+    takes: bool = False
+    models: tuple[ModelFacts, ...] = ()
+
+    @property
+    def suffix(self) -> str:
+        """Of an application's names, where it has several models."""
+        return f"_{self.name}" if self.shared else ""
+
+    @property
+    def instance(self) -> Instance:
+        """How applications and the harness hand an instance on."""
+        return Instance(self.name, self.context, self.shared, self.suffix)
+
+    @property
+    def parts(self) -> tuple[ModelFacts, ...]:
+        """The models of a project."""
+        return self.models or (self,)
 
     @property
     def tiled_input(self) -> TensorFacts | None:

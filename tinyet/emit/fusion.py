@@ -121,12 +121,18 @@ class RowPointers:
     """Pointers to the rows of a fusion group's tensors: to slots of windows, and variables that advance with every
     tile of a whole tensor.
 
-    names: of the tensors. variables: declarations of variables that advance, and of the stacked windows' starts;
-    starts: statements that set them before the first row.
+    names: of the tensors. field: before the name of a variable, where it is one of a context. variables: declarations
+    of variables that advance, and of the stacked windows' starts; starts: statements that set them before the first
+    row.
     """
 
     def __init__(
-        self, plan: MemoryPlan, fusion_group: FusionGroup, names: Mapping[Tensor, str], fresh: Names
+        self,
+        plan: MemoryPlan,
+        fusion_group: FusionGroup,
+        names: Mapping[Tensor, str],
+        fresh: Names,
+        field: str = "",
     ) -> None:
         self._plan = plan
         self.fusion_group = fusion_group
@@ -134,14 +140,15 @@ class RowPointers:
         self.variables: list[str] = []
         self.starts: list[str] = []
         self._moving: dict[tuple[Node, int], str] = {}
-        self._window = fresh.unique("window", "rows")
+        window = fresh.unique("window", "rows")
+        self._window = field + window
         self._number = {tensor: number for number, tensor in enumerate(fusion_group.stacked_buffers)}
         if fusion_group.stacked_buffers:
             count = len(fusion_group.stacked_buffers) + 1
             base = f"arena + {plan.offset(fusion_group.stacked_buffers[0])}"
             which = ", ".join(names[tensor] for tensor in fusion_group.stacked_buffers)
             self.variables.append(f"/* Where the windows of {which} begin, and where the last ends. */")
-            self.variables.append(f"uint8_t *{self._window}[{count}];")
+            self.variables.append(f"uint8_t *{window}[{count}];")
             self.starts.append(f"for (uint32_t i = 0u; i < {count}u; i++) {{")
             self.starts.append(f"  {self._window}[i] = {base};")
             self.starts.append("}")
@@ -156,8 +163,8 @@ class RowPointers:
                 variable = fresh.unique(f"{names[tensor]}_rows", "rows")
                 const = "" if index == _OUTPUT else "const "
                 self.variables.append(f"{const}{tensor.dtype.c} *{variable};")
-                self.starts.append(f"{variable} = {self._at(tensor, starts[node, index])};")
-                self._moving[node, index] = variable
+                self.starts.append(f"{field}{variable} = {self._at(tensor, starts[node, index])};")
+                self._moving[node, index] = field + variable
 
     def _at(self, tensor: Tensor, place: Place) -> str:
         rows = self.fusion_group.rows[tensor]

@@ -11,15 +11,20 @@ from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step, StoredArray
 from tinyet.emit.fusion import CaseView, FusionGroupView, RowPointers, cases, order, order_lines, part_lines
+from tinyet.emit.instance import Instance
 from tinyet.emit.interface import HEAD_BYTES, io_view, kept_views, states_view
 from tinyet.emit.kernels import shareable
 from tinyet.emit.literals import CTYPES, array, integer, packed, real, struct
 from tinyet.emit.names import Names, declared, function_names
 from tinyet.emit.pointers import Pointers
+from tinyet.emit.selftest import HEADER as SELFTEST_HEADER
+from tinyet.emit.selftest import Golden, selftest_view
+from tinyet.emit.slices import SlicePlan, slices_view
 from tinyet.errors import InternalError, UsageError
 from tinyet.files.model_name import interface
+from tinyet.memory.arena_map import ArenaBlock, arena_map
 from tinyet.memory.fusion import FusionGroup, Run
-from tinyet.memory.plan import MARK, MARK_BYTES
+from tinyet.memory.plan import MARK
 from tinyet.memory.tile_records import Fill, Repeat, Take
 from tinyet.messages.text import c_comment, c_string
 from tinyet.ops.region import Region
@@ -121,26 +126,41 @@ def model_files(
     labels: Sequence[str] = (),
     program_hash: str = "",
     version: str = __version__,
+    context: bool = False,
+    golden: Golden | None = None,
+    slices: SlicePlan | None = None,
+    shared: str = "",
 ) -> dict[str, str]:
     """`<name>.h`, `<name>.c`, `<name>_kernels.h` and the kernels' headers and sources: {file name: text}.
 
     name: a C identifier. banner: lines for the head of both files. labels: names of the classes, or none.
-    program_hash, version: of the program and of tinyet, for the macros that tell them.
+    program_hash, version: of the program and of tinyet, for the macros that tell them. context: callers give the memory
+    of each instance; otherwise there is one, with static memory. golden: the run that the model tests itself with, or
+    none. slices: how a run is cut, of a model whose context is the caller's; None for a run as a whole.
+    shared: the name of the arena that it has with others.
     """
     graph, plan = deployment.graph, deployment.plan
     kernels, symbols = shareable(_kernel_files(deployment))
+    instance = Instance(name, context, shared)
+    if context:
+        kernels |= own_files(["tinyet_context.h"], [])
+    if golden is not None:
+        kernels |= own_files([SELFTEST_HEADER], [])
     own = {f"{name}{ending}" for ending in (".h", ".c", "_kernels.h")}
     if taken := sorted(path for path in kernels if path.lower() in {file.lower() for file in own}):
         raise UsageError(
             f"a model cannot be called {name!r}: a kernel's file is {taken[0]}", hint="--name another"
         )
-    code = _code(deployment, name, kernels)
+    code = _code(deployment, instance, kernels, sliced=slices is not None)
     note = "optimal (the lower bound)"
-    if gap := plan.arena_bytes - plan.lower_bound:
+    if shared:
+        note = f"together with other models: {shared}_arena.h"
+    elif gap := plan.arena_bytes - plan.lower_bound:
         known = "no addresses make it smaller" if plan.optimal else "not proved optimal"
         note = f"{known} (lower bound {plan.lower_bound}: {gap} less)"
-    context = {
+    printed = {
         "name": name,
+        "instance": instance,
         "macro": name.upper(),
         "abi": ABI_VERSION,
         "version": version,
@@ -177,38 +197,55 @@ def model_files(
         "kept": kept_views(deployment),
         "words": states_view(deployment, program_hash),
         "head_bytes": HEAD_BYTES,
+        "slices": None if slices is None else slices_view(slices, code.steps),
+        "selftest": None
+        if golden is None
+        else selftest_view(golden, (a for a, _ in code.constants), name, program_hash, version, kernels),
     }
     files = {
-        f"{name}.h": render("model/model.h.j2", context),
-        f"{name}.c": render("model/model.c.j2", context),
+        f"{name}.h": render("model/model.h.j2", printed),
+        f"{name}.c": render("model/model.c.j2", printed),
     }
     if symbols:
-        files[f"{name}_kernels.h"] = render("model/kernels.h.j2", context)
+        files[f"{name}_kernels.h"] = render("model/kernels.h.j2", printed)
     return files | kernels
 
 
 @dataclass(frozen=True)
 class Symbols:
     """Names of the definitions in `model_files`: the functions printed for calls, and for each step the arrays and
-    parameters that no earlier step needs."""
+    parameters that no earlier step needs.
+
+    arrays: by their names. parameters: for each step that has some, their name, and those of the arrays that they may
+    point at, by their roles.
+    """
 
     functions: Mapping[Definition, str]
     constants: Mapping[Step, tuple[str, ...]]
+    arrays: Mapping[str, StoredArray]
+    parameters: Mapping[Step, tuple[str, Mapping[str | int, str]]]
 
 
 def symbols_of(deployment: Deployment, name: str) -> Symbols:
     """name: of the model, as for `model_files`."""
-    code = _code(deployment, name, shareable(_kernel_files(deployment))[0])
-    return Symbols(code.functions, code.own_constants)
+    code = _code(deployment, Instance(name, context=False), shareable(_kernel_files(deployment))[0])
+    arrays = {text: stored for stored, text in code.constants}
+    made = {step: (own.name, names) for step, (names, own) in code.made.items() if own is not None}
+    return Symbols(code.functions, code.own_constants, arrays, made)
 
 
-def _code(deployment: Deployment, name: str, kernels: Mapping[str, str]) -> _Code:
-    """kernels: the C files that stand beside the model."""
+def _code(
+    deployment: Deployment, instance: Instance, kernels: Mapping[str, str], *, sliced: bool = False
+) -> _Code:
+    """kernels: the C files that stand beside the model. sliced: a run stops between tiles."""
     graph = deployment.graph
-    names = Names(interface(name, len(graph.user_inputs), len(graph.user_outputs), len(graph.states)))
+    names = Names(
+        interface(instance.name, len(graph.user_inputs), len(graph.user_outputs), len(graph.states))
+    )
     names.reserve(*(declared(text) for path, text in kernels.items() if path.endswith(".h")))
     names.reserve(_called(deployment))
-    return _Code(deployment, name, names)
+    instance.reserve(names)
+    return _Code(deployment, instance, names, sliced)
 
 
 def _labels(macro: str, labels: Sequence[str]) -> list[str]:
@@ -273,8 +310,10 @@ def _function(definition: Definition, name: str) -> list[str]:
 class _Code:
     """The parts of `<name>.c`, each step's after those of the step before."""
 
-    def __init__(self, deployment: Deployment, name: str, names: Names) -> None:
+    def __init__(self, deployment: Deployment, instance: Instance, names: Names, sliced: bool) -> None:
         self.deployment = deployment
+        self.sliced = sliced
+        self.instance = instance
         # Where constants have an address space of their own, parameters are there, too, and copied for each call.
         self.parameters_in_rom = "progmem" in deployment.target.features
         names_in_c = (identifier(step.name) for step in deployment.steps)
@@ -292,7 +331,7 @@ class _Code:
         }
         # All names at file scope are there before those in `run`, which must not hide them.
         made = [self._constants(step, names) for step in deployment.steps]
-        self.pointers = Pointers(deployment, name, names)
+        self.pointers = Pointers(deployment, instance, names)
         self.inputs = [self.pointers.declare(t) for t in self.pointers.inputs_read()]
         calls, fusion_groups = deployment.plan.calls, deployment.plan.fusion_groups
         taking = (calls.index(found.nodes[0]) for found in fusion_groups if found.tiled_input is not None)
@@ -354,7 +393,9 @@ class _Code:
             for step in steps.values()
             if fusion_group.rules[step.node].reduces
         ]
-        rows = RowPointers(self.deployment.plan, fusion_group, self.pointers.names, names)
+        resumed = fusion_group.tiled_input is not None or self.sliced
+        field = self.instance.field if resumed else ""
+        rows = RowPointers(self.deployment.plan, fusion_group, self.pointers.names, names, field)
         done, numbers = order(cases(fusion_group))
         views: list[CaseView] = []
         for case, number in numbers.items():
@@ -445,7 +486,7 @@ class _Code:
                 case ConstantArg(name):
                     return constants[name]
                 case StateArg():
-                    return self.states[step].name
+                    return self.instance.field + self.states[step].name
                 case EventArg():
                     return f"{step.first_event}u"
                 case LiteralArg(value):
@@ -476,36 +517,33 @@ def _title(step: Step) -> str:
 
 def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
     """A row for each tensor and each scratch area, by offset and then by time."""
-    plan, rows = deployment.plan, []
-    end = len(plan.calls)
+    plan, end = deployment.plan, len(deployment.plan.calls)
+    over = {node.output: plan.over(node) for node in plan.overlaps}
+    areas = {step.node: name for step, name in pointers.scratch.items()}
 
-    def alive(first: int, last: int) -> str:
-        start = "in" if first < 0 else str(first)
-        stop = "out" if last >= end else str(last)
+    def alive(block: ArenaBlock) -> str:
+        start = "in" if block.first < 0 else str(block.first)
+        stop = "out" if block.last >= end else str(block.last)
         return start if start == stop else f"{start}..{stop}"
 
-    over = {node.output: plan.over(node) for node in plan.overlaps}
-    for tensor in plan.storage:
-        life, at = plan.lifetimes[tensor], plan.offset(tensor)
-        form = plan.form(tensor)
-        text = f"{pointers.names[tensor]}: {tensor.type}" + (f", {form}" if form else "")
-        if tensor in over:
-            text += f", over {' and '.join(pointers.names[t] for t in over[tensor])} row by row"
-        window = plan.line_buffer(tensor)
-        text += ", stacked" if window is not None and window.stacked else ""
-        rows.append((life.first, ArenaRow(at, plan.extent(tensor), alive(life.first, life.last), text)))
-    for fusion_group in plan.fusion_groups:
-        if fusion_group.stacked_buffers:
-            life, block = (
-                plan.lifetimes[fusion_group.nodes[0].outputs[0]],
-                plan.storage[fusion_group.stacked_buffers[0]].block,
+    def text(block: ArenaBlock) -> str:
+        tensor = block.tensor
+        if tensor is None:
+            if block.node is not None:
+                return areas[block.node]
+            return (
+                MARK
+                if block.kind == "mark"
+                else "stacked windows: one behind the other, and scratch memory on top"
             )
-            text = "stacked windows: one behind the other, and scratch memory on top"
-            size, at = plan.blocks[block].bytes, plan.blocks[block].offset
-            rows.append((life.first, ArenaRow(at, size, alive(life.first, life.last), text)))
-    if plan.mark is not None:
-        rows.append((-1, ArenaRow(plan.mark, MARK_BYTES, alive(-1, end), MARK)))
-    for step, name in pointers.scratch.items():
-        row = ArenaRow(plan.scratch[step.node], step.call.scratch_bytes, str(step.index), name)
-        rows.append((step.index, row))
+        form = plan.form(tensor)
+        said = f"{pointers.names[tensor]}: {tensor.type}" + (f", {form}" if form else "")
+        if tensor in over:
+            said += f", over {' and '.join(pointers.names[t] for t in over[tensor])} row by row"
+        window = plan.line_buffer(tensor)
+        return f"{said}, stacked" if window is not None and window.stacked else said
+
+    scratch = {step.node: step.call.scratch_bytes for step in pointers.scratch}
+    blocks = arena_map(plan, scratch)
+    rows = [(block.first, ArenaRow(block.offset, block.bytes, alive(block), text(block))) for block in blocks]
     return [row for _, row in sorted(rows, key=lambda r: (r[1].offset, r[0], r[1].text))]

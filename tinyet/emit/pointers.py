@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tinyet.deployment import Deployment, Step
+from tinyet.emit.instance import Instance
 from tinyet.emit.names import Names
 from tinyet.ir import Tensor
 from tinyet.opset import InputArg, OutputArg, ScratchArg
@@ -18,9 +19,9 @@ class Pointers:
     arena_used: whether a declaration has been made that speaks of the arena.
     """
 
-    def __init__(self, deployment: Deployment, model: str, names: Names) -> None:
+    def __init__(self, deployment: Deployment, instance: Instance, names: Names) -> None:
         self.deployment = deployment
-        self.model = model
+        self.instance = instance
         self.arena_used = False
         tensors = dict.fromkeys((*deployment.graph.inputs, *deployment.plan.storage))
         self.names = {tensor: names.unique(tensor.name) for tensor in tensors}
@@ -50,7 +51,7 @@ class Pointers:
         states = [state.value for state in graph.states]
         for kind, tensors in (("input", graph.user_inputs), ("state", states)):
             if tensor in tensors and tensor not in self._given:
-                return f"{self.model}_{kind}_{list(tensors).index(tensor)}()"
+                return f"{self.instance.name}_{kind}_{list(tensors).index(tensor)}({self.instance.give})"
         return None
 
     def for_call(self, step: Step, stacked_buffers: Collection[Tensor] = ()) -> tuple[str, ...]:

@@ -28,7 +28,9 @@ class Options:
     for everything but an inference, or None; reserved: of the whole stack, 0 for the board's own. optimize: the aim
     of the choice of kernels; pins: layer → kernel, if the user has chosen. operators: names of those that a file of
     the user's registers. archive: the .zip file beside the library, or None. tflm_header: whether the model has the
-    names of TensorFlow Lite Micro, too.
+    names of TensorFlow Lite Micro, too. context: callers give the memory of each instance. selftest: the model tests
+    itself. max_step: how long a slice of a run may be, as it was given; None for a run as a whole.
+    models: name → hash of each of several; schedule: which of these never run at the same time.
     """
 
     delegates: tuple[str, ...] = ()
@@ -43,6 +45,11 @@ class Options:
     operators: tuple[str, ...] = ()
     archive: str | None = None
     tflm_header: bool = False
+    context: bool = False
+    selftest: bool = False
+    max_step: str | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
+    schedule: str = ""
 
 
 NO_OPTIONS = Options()
@@ -109,13 +116,19 @@ def project_files(
     facts: ModelFacts,
     model_sources: Mapping[str, str],
     options: Options = NO_OPTIONS,
+    *,
+    readme: str | None = None,
 ) -> dict[str, str]:
     """Return a whole project: relative POSIX path -> text, sorted by path.
 
     model_sources: file name -> text of `<name>.h`, `<name>.c` and every kernel source and header they need.
+    readme: in place of the kind's own README.md.
     Raises UsageError for an unknown kind, or a board that cannot have it.
     """
     tree = PROJECT_KINDS[check_kind(kind, board)].tree(board, facts, model_sources)
+    files = dict(tree.files)
+    if readme is not None:
+        files |= {path: readme for path in files if path.rpartition("/")[2] == "README.md"}
     manifest: dict[str, object] = {
         "tinyet": __version__,
         "kind": kind,
@@ -141,6 +154,14 @@ def project_files(
         manifest["archive"] = options.archive
     if options.operators:
         manifest["operators"] = list(options.operators)
+    if options.models:
+        manifest |= {"models": dict(options.models), "schedule": options.schedule}
+    if options.context:
+        manifest["context"] = True
+    if options.selftest:
+        manifest["selftest"] = True
+    if options.max_step is not None:
+        manifest["max_step"] = options.max_step
     if options.tflm_header:
         manifest["tflm_header"] = True
-    return dict(sorted({**tree.files, "tinyet.json": json.dumps(manifest, indent=2) + "\n"}.items()))
+    return dict(sorted({**files, "tinyet.json": json.dumps(manifest, indent=2) + "\n"}.items()))

@@ -47,13 +47,19 @@ class _TensorView:
 def tflm_files(deployment: Deployment, facts: ModelFacts) -> dict[str, str]:
     """The header and what it includes: file name → text. They go beside the model's own header.
 
-    Raises UsageError: the model takes its input row by row, which TFLM has no call for.
+    Raises UsageError: the model takes its input row by row, which TFLM has no call for, or its memory from the caller.
     """
     if facts.tiled_input is not None:
         raise UsageError(
             "a model that takes its input row by row cannot be called as one of TensorFlow Lite Micro",
             "--tflm-header",
             "leave --tflm-header or --input-rows away",
+        )
+    if facts.context:
+        raise UsageError(
+            "applications of TensorFlow Lite Micro know one instance of a model, with memory of its own",
+            "--tflm-header",
+            "leave --tflm-header or --context away",
         )
     graph = deployment.graph
     context = {

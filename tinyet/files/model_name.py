@@ -131,6 +131,9 @@ _TAKEN = (
 def interface(name: str, inputs: int, outputs: int, states: int = 0) -> frozenset[str]:
     """The declarations of the model `name` in its public header."""
     words = ["arena", "run", "init", "push_rows", "restart_rows", "quantize_row", "image", "advance"]
+    words += ["context", "layers", "identity", "is", "check_constants", "selftest"]
+    words += ["slice", "step", "restart", "retained", "ranges", "alive"]
+    words += [f"golden_{i}" for i in range(inputs)]
     words += ["reset", "mark", "sum", "save_state", "restore_state", *(f"state_{i}" for i in range(states))]
     words += [f"{verb}input_{i}" for i in range(inputs) for verb in ("", "set_")]
     words += [f"{verb}output_{i}" for i in range(outputs) for verb in ("", "get_")]

@@ -2,8 +2,8 @@
 """nn.Module and example inputs → a functional ExportedProgram of core ATen operators, with static shapes.
 
 Operators that torch would take apart into many but that are one kernel on the device stay whole
-(`decompose.py`). Batch norms are folded or become depthwise convolutions, constants are folded, no-ops are
-dropped (`normalize.py`).
+(`decompose.py`). Complex values become pairs of floats (`complex.py`). Batch norms are folded or become
+depthwise convolutions, constants are folded, no-ops are dropped (`normalize.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from tinyet.errors import DynamicShape, ModelError, bullet_list
+from tinyet.fx.complex import split_complex
 from tinyet.fx.decompose import decompose
 from tinyet.fx.examples import Example, Inputs, check_inputs, example_of
 from tinyet.fx.known_indices import fold_known_indices
@@ -38,6 +39,7 @@ from tinyet.fx.precision import in_float32, refuse_others, say
 from tinyet.fx.prune import with_plain_weights
 from tinyet.fx.recurrent import keep_recurrent
 from tinyet.fx.recurrent_loops import gather_loops
+from tinyet.fx.signals import mark_signals
 from tinyet.fx.source_locations import (
     directory_of,
     frame_of_exception,
@@ -285,11 +287,13 @@ def lower(
     if source is not None:
         _call_inputs(module, source.input_names)
     kept = take_out(module)
+    split_complex(module)
     normalize(module)
     fold_known_indices(module)
     gather_loops(module)
     keep_recurrent(module)
     stamp(module.graph, root)
+    mark_signals(module)
     put_back(module, kept)
     lowered = re_export(module, inputs)
     _LOWERED.add(lowered)

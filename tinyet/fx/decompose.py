@@ -34,7 +34,7 @@ go; recurrent layers, which would be taken apart step by step."""
 REFUSED_WHOLE: frozenset[str] = frozenset(
     """
     conv3d conv_transpose3d max_pool3d avg_pool3d bilinear col2im max_unpool2d
-    upsample_bicubic2d upsample_trilinear3d upsample_nearest3d _upsample_bilinear2d_aa stft
+    upsample_bicubic2d upsample_trilinear3d upsample_nearest3d _upsample_bilinear2d_aa
     cross_entropy_loss nll_loss_nd rrelu embedding_bag
     """.split()  # noqa: SIM905
 )

@@ -18,10 +18,14 @@ def quiet() -> Iterator[None]:
     torch.export prints the half-traced graph when it fails: the error that we raise says what matters of it.
     """
     before = logging.root.manager.disable
-    logging.disable(max(before, logging.WARNING))
+    loud = before < logging.WARNING
+    # Each change clears what every logger has cached, and torch has hundreds of them.
+    if loud:
+        logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
-        logging.disable(before)
+        if loud:
+            logging.disable(before)

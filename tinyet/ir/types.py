@@ -6,6 +6,7 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -35,14 +36,10 @@ class DType(enum.Enum):
     UINT32 = "uint32"
     FLOAT32 = "float32"
 
-    @property
-    def bits(self) -> int:
-        return _BITS[self]
-
-    @property
-    def bytes(self) -> int:
-        """Of one element; an int4 takes a whole byte when it stands alone."""
-        return (self.bits + 7) // 8
+    def __init__(self, name: str) -> None:
+        """bits, bytes: of one element; an int4 takes a whole byte when it stands alone."""
+        self.bits = 4 if name == "int4" else 8 * np.dtype(name).itemsize
+        self.bytes = (self.bits + 7) // 8
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
@@ -71,7 +68,6 @@ class DType(enum.Enum):
 
 
 _UNSIGNED = (DType.UINT8, DType.UINT32)
-_BITS = {d: 4 if d is DType.INT4 else 8 * np.dtype(d.value).itemsize for d in DType}
 
 
 @dataclass(frozen=True)
@@ -124,12 +120,12 @@ class TensorType:
     dtype: DType
     quant: QuantParams | None = None
 
-    @property
+    @cached_property
     def count(self) -> int:
         """Number of elements."""
         return math.prod(self.shape)
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         return (self.count * self.dtype.bits + 7) // 8
 

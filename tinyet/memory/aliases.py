@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tinyet.ir import Tensor
 
@@ -18,8 +19,7 @@ NEVER = 1 << 62
 _ALWAYS = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """Bytes `start` to `end` of a block, all in one state.
 
     written: the earliest moment at which one of the tensors that own these bytes is written; NEVER without any.

@@ -357,8 +357,10 @@ def check_plan(
     scratch_align: int,
     access_order: AccessOrders | None = None,
     replaces: Callable[[Node, int], bool] | None = None,
+    kept: Sequence[Span] = (),
 ) -> None:
-    """Prove that a plan computes the graph: arguments as for `plan_memory`.
+    """Prove that a plan computes the graph: arguments as for `plan_memory`. kept: other models' bytes, which must be
+    intact after the last call.
 
     Raises:
         InternalError: as `check_accesses`; or a node missing, twice, or before what it reads; or an elided
@@ -443,6 +445,7 @@ def check_plan(
     outputs = [span(t) for t in dict.fromkeys(graph.outputs)]
     # Set when a run begins, and when the next one does.
     marks = [] if plan.mark is None else [Span(MARK, plan.mark, MARK_BYTES, MARK_BYTES)]
+    marks += kept
     check_accesses(steps, plan.arena_bytes, inputs + marks, outputs + marks, aliases)
 
 

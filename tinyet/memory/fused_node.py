@@ -12,7 +12,9 @@ import numpy as np
 
 from tinyet.errors import InternalError
 from tinyet.ir import Attrs, DType, Graph, Node, Shape, Tensor, TensorType
+from tinyet.memory.buffers import Buffer
 from tinyet.memory.fusion import FusionGroup, LineBuffer, Run
+from tinyet.memory.live_ranges import LiveRange
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
 from tinyet.memory.timeline import AccessSchedule, Inner
 from tinyet.opset import Op
@@ -234,6 +236,18 @@ def scratch_name(node: Node) -> str:
     group's first output may be that of a layer in it, which has scratch memory of its own."""
     of = "scratch of" if fusion_group_of(node) is None else "what is in the stream of"
     return f"{of} {node.outputs[0].name}"
+
+
+def inner_buffer(
+    calls: Sequence[Node], fusion_groups: Mapping[Node, AccessSchedule], inner: LiveRange
+) -> Buffer:
+    """The buffer that a fusion group works in."""
+    position = next(
+        p
+        for p, node in enumerate(calls)
+        if node in fusion_groups and any(b.name == inner.name for b in fusion_groups[node].inner)
+    )
+    return Buffer(inner.name, inner.bytes, position, position, inner.align)
 
 
 def with_layers(

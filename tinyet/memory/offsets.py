@@ -44,13 +44,15 @@ class Placement:
     `offsets` maps buffer name to byte offset. `peak` is the end of the highest buffer in bytes.
     `lower_bound` is the largest sum of bytes alive together (less if gaps allow), or the caller's proved bound if
     that is more; no placement can be smaller. `optimal` says that no placement has a smaller peak, either because the
-    bound is met or because the search tried everything.
+    bound is met or because the search tried everything. kept_bytes: of its start that states have for themselves
+    (`memory/apart.py`).
     """
 
     offsets: dict[str, int]
     peak: int
     lower_bound: int
     optimal: bool
+    kept_bytes: int = 0
 
 
 def place(

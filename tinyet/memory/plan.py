@@ -78,6 +78,8 @@ class MemoryPlan:
                  or partly, counted only where input and output fill their blocks).
     given_order_bytes: bytes alive at the worst moment of the graph's own order, in the same terms.
     fusion_groups:     successive calls of `calls` that are computed by rows, together.
+    kept_bytes:  of the arena's start, where nothing but states and their mark lies, if the plan keeps them apart; 0 if
+                 they lie anywhere, or there are none.
     mark:        offset in the arena of the word of `MARK_BYTES` that says whether the states are set; None where there
                  are none. It is a block like those of the states.
     """
@@ -99,6 +101,7 @@ class MemoryPlan:
     given_order_bytes: int
     fusion_groups: tuple[FusionGroup, ...] = ()
     mark: int | None = None
+    kept_bytes: int = 0
 
     def offset(self, tensor: Tensor) -> int:
         """Byte offset of a tensor in the arena, or of the stacked buffers with its window; raises InternalError for a

@@ -12,6 +12,7 @@ from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import offsets as packing
 from tinyet.memory import schedule as ordering
 from tinyet.memory.aliases import NEVER, AliasSets, nothing_owned_twice
+from tinyet.memory.apart import place_apart
 from tinyet.memory.candidate_plan import (
     CandidatePlan,
     FusionRefusedError,
@@ -28,6 +29,7 @@ from tinyet.memory.fused_node import (
     access_schedule_of,
     borders_of,
     fusion_group_of,
+    inner_buffer,
     scratch_name,
     with_fused_nodes,
     with_layers,
@@ -71,6 +73,7 @@ def plan_memory(
     access_order: AccessOrders = no_access_order,
     replaces: Replaces = no_replacing,
     fusion_groups: Sequence[FusionGroup] = (),
+    states_apart: bool = False,
     align: int = 4,
     scratch_align: int = 8,
     search_budget: int = packing.DEFAULT_BUDGET,
@@ -85,10 +88,11 @@ def plan_memory(
         may_stride: which tensors the kernels can read and write with their pixels apart.
         data_layouts: of tensors that do not lie row-major; none of the graph's own.
         access_order: what a call whose tensors all lie row-major has read of an input by the time it writes its
-        output; one
-            may lie partly over the other where that is safe.
+            output; one may lie partly over the other where that is safe.
         replaces: inputs of such calls over which the output may lie exactly, beside those of the operator.
         fusion_groups: calls that are computed by rows, together; no node is in two.
+        states_apart: the states lie at the arena's start and share bytes with nothing; inputs and outputs lie at
+            multiples of 16. Other models can then have the rest in turns.
         align: every tensor's offset is a multiple of this (a power of two), and of its element's size; of the latter
             alone where its pixels lie apart.
         scratch_align: the same for scratch memory.
@@ -121,6 +125,7 @@ def plan_memory(
         align,
         scratch_align,
         order_budget,
+        states_apart=states_apart,
     )
     chosen = planner.best() if order_budget else planner.candidate(frozenset())
     placement = planner.place(chosen, search_budget)
@@ -161,8 +166,11 @@ class _Planner:
         align: int,
         scratch_align: int,
         order_budget: int,
+        *,
+        states_apart: bool,
     ) -> None:
         self.graph = graph
+        self.states_apart = states_apart
         self.states = States(graph)
         self.ops = {node: op_of(node) if fusion_group_of(node) is None else FUSED_OP for node in graph.nodes}
         self.fusion_groups = {
@@ -519,8 +527,10 @@ class _Planner:
     def place(self, candidate: CandidatePlan, budget: int) -> packing.Placement:
         """Offsets of a draft's buffers."""
         live_ranges = self.live_ranges(candidate)
-        known = {buffer.name: buffer for buffer in candidate.buffers}
-        buffers = [known.get(each.name) or self.inner_buffer(candidate, each) for each in live_ranges]
+        known, calls, groups = {b.name: b for b in candidate.buffers}, candidate.calls, self.fusion_groups
+        buffers = [known.get(each.name) or inner_buffer(calls, groups, each) for each in live_ranges]
+        if self.states_apart:
+            return place_apart(self.graph, candidate.aliases.root, buffers, live_ranges, budget)
         return packing.place(buffers, gaps=gaps(live_ranges), floor=most_alive(live_ranges), budget=budget)
 
     def live_ranges(self, candidate: CandidatePlan) -> list[LiveRange]:
@@ -534,16 +544,6 @@ class _Planner:
                     at = start + np.arange(len(inner.low) + 1)
                     found.append(live_range(inner.name, at, inner.low, inner.high, inner.bytes, inner.align))
         return found
-
-    def inner_buffer(self, candidate: CandidatePlan, inner: LiveRange) -> packing.Buffer:
-        """The buffer that a fusion group works in."""
-        position = next(
-            p
-            for p, node in enumerate(candidate.calls)
-            if node in self.fusion_groups
-            and any(b.name == inner.name for b in self.fusion_groups[node].inner)
-        )
-        return packing.Buffer(inner.name, inner.bytes, position, position, inner.align)
 
     def alive(self, candidate: CandidatePlan) -> tuple[int, ...]:
         """The most bytes alive before the first call, at each call or layer of a fusion group, and after the last."""
@@ -595,4 +595,5 @@ class _Planner:
             given_order_bytes=candidate.schedule.given_peak,
             alive=self.alive(candidate),
             mark=placement.offsets.get(MARK),
+            kept_bytes=placement.kept_bytes,
         )

@@ -165,10 +165,16 @@ class _Graph:
         during = live + step.scratch
         left = live
         for block in self.touched[number]:
-            before = self.alive(block, done)
+            # As `alive` before and after, written out: nothing is asked as often.
+            writing, rest = self.writing[block], self.touching[block] & ~done
+            kept = block in self.outputs
+            before = writing & (done | self.always) and (kept or rest)
             if not before:
                 during += self.sizes[block]
-            left += self.sizes[block] * (self.alive(block, after) - before)
+            if writing & (after | self.always) and (kept or rest & ~after):
+                left += 0 if before else self.sizes[block]
+            elif before:
+                left -= self.sizes[block]
         taken: set[int] = set()
         for read, written, saved in self.shared[number]:
             if read in taken or written in taken or self.alive(written, done):

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
-from tinyet.memory.aliases import AliasSets
+from tinyet.memory.aliases import AliasSets, Piece
 from tinyet.memory.live_ranges import LiveRange, live_range
 from tinyet.memory.liveness import Saving
 from tinyet.memory.offsets import Buffer
@@ -153,17 +152,16 @@ class Timeline:
     def extent(self, aliases: AliasSets, root: Tensor) -> LiveRange:
         """Of a block whose tensors' moments are known."""
         pieces = _Pieces(aliases, root)
-        changes = {*pieces.written.tolist(), *pieces.used.tolist()}
+        written, used = {p.written for p in pieces.pieces}, {p.used for p in pieces.pieces}
+        changes = written | used
         ordered = {p for p in changes if 0 <= p < len(self.calls) and self.calls[p] in self.access_schedules}
-        stops = sorted(
-            {*pieces.written.tolist(), *(pieces.used + 1).tolist(), *ordered, *(p + 1 for p in ordered)}
-        )
+        stops = sorted({*written, *(p + 1 for p in used), *ordered, *(p + 1 for p in ordered)})
         found: list[tuple[Bytes, Bytes, Bytes]] = []
         for position in stops[:-1]:
             if position in ordered:
                 low, high = pieces.living(aliases, position, self.access_schedules[self.calls[position]])
             else:
-                low, high = pieces.hull((pieces.written <= position) & (position <= pieces.used))
+                low, high = pieces.hull(position)
             found.append((self._start[position + 1] + np.arange(len(low)), low, high))
         at, low, high = (np.concatenate(each) for each in zip(*found, strict=True))
         at = np.append(at, self._start[stops[-1] + 1])
@@ -194,36 +192,40 @@ def overlapping(
 
 
 _FAR = 1 << 62
-Which = npt.NDArray[np.bool_]
 
 
 class _Pieces:
-    """The pieces of a block that something is ever written to, as arrays."""
+    """The pieces of a block that something is ever written to. There are few: loops are faster than arrays."""
 
     def __init__(self, aliases: AliasSets, root: Tensor) -> None:
         self.root = root
-        pieces = aliases.states(root)
-        self.start, self.end, self.written, self.used = (
-            np.array([getattr(p, name) for p in pieces], np.int64)
-            for name in ("start", "end", "written", "used")
-        )
+        self.pieces = aliases.states(root)
 
-    def hull(self, pieces: Which) -> tuple[Bytes, Bytes]:
-        """From the first byte of some to the last, (1,) each."""
-        if not pieces.any():
-            return np.array([_FAR]), np.array([0])
-        return self.start[pieces].min(keepdims=True), self.end[pieces].max(keepdims=True)
+    def hull(self, position: int) -> tuple[Bytes, Bytes]:
+        """From the first byte that is alive at a call's position to the last, (1,) each."""
+        alive = [piece for piece in self.pieces if piece.written <= position <= piece.used]
+        low = min((piece.start for piece in alive), default=_FAR)
+        return np.array([low]), np.array([max((piece.end for piece in alive), default=0)])
 
     def living(
         self, aliases: AliasSets, position: int, access_schedule: AccessSchedule
     ) -> tuple[Bytes, Bytes]:
         """From the first living byte to the last at each step of a call that has an access schedule."""
-        alive = (self.written <= position) & (position <= self.used)
-        fresh, dying = alive & (self.written == position), alive & (self.used == position)
-        low, high = (np.repeat(each, len(access_schedule)) for each in self.hull(alive & ~fresh & ~dying))
-        nothing = np.zeros(len(access_schedule), np.int64)
+        count = len(access_schedule)
+        lowest, highest = _FAR, 0
+        changing: list[Piece] = []
+        for piece in self.pieces:
+            if not piece.written <= position <= piece.used:
+                continue
+            if position in (piece.written, piece.used):
+                changing.append(piece)
+            else:
+                lowest, highest = min(lowest, piece.start), max(highest, piece.end)
+        low, high = np.full(count, lowest), np.full(count, highest)
+        if not changing:
+            return low, high
         outputs = [
-            (*aliases.extent(t), written, access_schedule.needed.get(t, nothing))
+            (*aliases.extent(t), written, access_schedule.needed.get(t, 0))
             for t, written in access_schedule.written.items()
             if aliases.root(t) is self.root
         ]
@@ -232,19 +234,29 @@ class _Pieces:
             for t in access_schedule.variables
             if aliases.root(t) is self.root
         ]
-        for i in np.flatnonzero(fresh | dying):
-            start, end = int(self.start[i]), int(self.end[i])
-            first, last = np.full(len(access_schedule), start), np.full(len(access_schedule), end)
+        for piece in changing:
+            start, end = piece.start, piece.end
+            first: Bytes | int = start
+            last: Bytes | int = end
             writes = [(at + w, at + n) for at, to, w, n in outputs if at < end and start < to]
-            if fresh[i]:
-                last = np.minimum(end, np.maximum.reduce([w for w, _ in writes]))
-                if dying[i]:
-                    first = np.maximum(start, np.minimum.reduce([n for _, n in writes]))
+            if piece.written == position:
+                last = np.minimum(end, _most([w for w, _ in writes]))
+                if piece.used == position:
+                    first = np.maximum(start, _least([n for _, n in writes]))
             elif not writes:
                 needed = [None if n is None else at + n for at, to, n in reads if at < end and start < to]
-                if needed and all(n is not None for n in needed):
-                    first = np.maximum(start, np.minimum.reduce([n for n in needed if n is not None]))
+                known = [n for n in needed if n is not None]
+                if needed and len(known) == len(needed):
+                    first = np.maximum(start, _least(known))
             there = first < last
             low = np.where(there, np.minimum(low, first), low)
             high = np.where(there, np.maximum(high, last), high)
         return low, high
+
+
+def _most(values: Sequence[Bytes]) -> Bytes:
+    return values[0] if len(values) == 1 else np.maximum.reduce(values)
+
+
+def _least(values: Sequence[Bytes | int]) -> Bytes | int:
+    return values[0] if len(values) == 1 else np.minimum.reduce(np.broadcast_arrays(*values))

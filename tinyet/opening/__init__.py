@@ -25,24 +25,35 @@ from tinyet.deployment import deploy
 from tinyet.errors import IdleOptions, TinyetWarning, UsageError
 from tinyet.errors.arguments import OverTime, path_given
 from tinyet.files.model_name import check_name, given_or_derived
+from tinyet.files.reading import open_regular
 from tinyet.files.sniffing import sniffed_error
 from tinyet.importers.onnx.read import read_file as read_onnx
 from tinyet.importers.tflite.floats import holds_integers
 from tinyet.ir import DType, Note
 from tinyet.messages.stages import stage
+from tinyet.opening.classical import from_lightgbm, from_sklearn, from_xgboost
+from tinyet.opening.estimator_files import PICKLES, load_estimator
 from tinyet.opening.files import asks_for_integers, file_names, from_onnx, from_tflite
 from tinyet.opening.float_models import FloatModel, of_onnx, of_tflite
 from tinyet.opening.loader import calibration_of, call_users, evaluation_of, labels_of, load_model, name_of
 from tinyet.opening.options import ModelOptions
 from tinyet.program import Program, load
-from tinyet.project import Project, open_project
+from tinyet.project import Project
+from tinyet.projects import open_project
 from tinyet.tflite import Runtime
 from tinyet.tflite import read_file as read_tflite
 
 __all__ = ["PROJECT", "ModelOptions", "Opened", "kind_of", "open", "read", "warnings_of"]
 
 PROJECT = "project"
-_KINDS = "it opens file.py, file.py:factory, a .pt2 of torch.export.save, a .tflite, an .onnx, a .tet, or a project"
+_KINDS = (
+    "it opens file.py, file.py:factory, a .pt2 of torch.export.save, a .tflite, an .onnx, a .tet, a .skops or .joblib "
+    "of scikit-learn's, a .json of XGBoost's, a .txt of LightGBM's, or a project"
+)
+_BOOSTED = {".json": b'"learner"', ".txt": b"num_tree_per_iteration="}
+"""What models of XGBoost's and LightGBM's have near their beginning."""
+
+_HEAD = 1 << 12
 _ANY = frozenset({"board", "delegates", "strict", "streaming", "hop", "edges"})
 _CONVERTED = _ANY | {"name", "labels", "dump"}
 
@@ -81,6 +92,12 @@ def open(  # noqa: A001 - the public name is tinyet.open
     runtime: Runtime = "tflm",
     signature: str | None = None,
     exact: bool = False,
+    methods: str | Sequence[str] | None = None,
+    input_dtype: str = "float32",
+    input_scale: float = 1.0,
+    input_zero_point: int = 0,
+    missing_values: bool = False,
+    trust_pickle: bool = False,
     streaming: int | Sequence[int | None] | None = None,
     hop: int | None = None,
     edges: str = "exact",
@@ -90,7 +107,8 @@ def open(  # noqa: A001 - the public name is tinyet.open
     """What lies at a path: a model of any format as a Program, a directory that `generate` wrote as a Project.
 
     path: `file.py` with the functions that docs/cli.md lists, `file.py:factory`, a `.pt2`, `.tflite`, `.onnx` or `.tet`
-        file, or a project. A Python file is code, and is run.
+        file, a `.skops`, `.joblib` or `.pkl` of scikit-learn's, a `.json` of XGBoost's, a `.txt` of LightGBM's, or a
+        project. A Python file is code, and is run; so is a pickle, if `trust_pickle` says that it may be.
     calibration: batches as for `tinyet.compile`, or the path of a .npz file; by default the calibration() of the file.
     name: the prefix of the C functions. By default what the model is called elsewhere: its factory or its file; where
         that is a word like `model`, its class; else its folder. A `.tet` has its own.
@@ -100,6 +118,8 @@ def open(  # noqa: A001 - the public name is tinyet.open
         integers' answers are not the model's.
     runtime, signature: of a `.tflite`, as for `tinyet.from_tflite`. exact: of a quantized `.onnx`, as for
         `tinyet.from_onnx`.
+    methods, input_dtype, input_scale, input_zero_point, missing_values: of classical models, as for
+        `tinyet.from_sklearn`. trust_pickle: of a `.joblib` or `.pkl`: run the code in it.
     streaming: the axis that is time, of all inputs, or one for each; the program takes the newest frames then. hop,
         edges: as for `Program.streaming`.
 
@@ -127,6 +147,12 @@ def open(  # noqa: A001 - the public name is tinyet.open
         runtime=runtime,
         signature=signature,
         exact=exact,
+        methods=methods,
+        input_dtype=input_dtype,
+        input_scale=input_scale,
+        input_zero_point=input_zero_point,
+        missing_values=missing_values,
+        trust_pickle=trust_pickle,
         streaming=streaming,
         hop=hop,
         edges=edges,
@@ -168,9 +194,20 @@ def kind_of(path: str) -> str:
         raise UsageError("this directory is not a tinyet project", str(place), f"name a file: {_KINDS}")
     if not place.is_file():
         raise UsageError(f"there is no file {place}", hint=f"tinyet: {_KINDS}")
-    if place.suffix not in _READERS:
+    if place.suffix not in _READERS or not _begins_as_model(place):
         raise sniffed_error(place)
     return place.suffix
+
+
+def _begins_as_model(path: Path) -> bool:
+    """Whether a text is boosted trees: many others have these endings. A file that cannot be read is for its reader."""
+    if path.suffix not in _BOOSTED:
+        return True
+    try:
+        with open_regular(path) as file:
+            return _BOOSTED[path.suffix] in file.read(_HEAD)
+    except OSError:
+        return True
 
 
 def read(model: str, options: ModelOptions) -> Opened:
@@ -344,12 +381,46 @@ def _of_torch(model: str, options: ModelOptions) -> _Read:
     return Opened(program, evaluation, tuple(remarks)), batches, None
 
 
+_CLASSICAL = _CONVERTED | {"methods", "input_dtype", "input_scale", "input_zero_point", "missing_values"}
+
+
+def _classical(options: ModelOptions) -> dict[str, Any]:
+    """The options of a classical model's door."""
+    names = ("methods", "input_dtype", "input_scale", "input_zero_point", "missing_values", "labels", "dump")
+    return {name: getattr(options, name) for name in names}
+
+
+def _of_estimator(path: str, options: ModelOptions) -> _Read:
+    """A file of scikit-learn's."""
+    taken = _CLASSICAL | ({"trust_pickle"} if Path(path).suffix in PICKLES else set())
+    options.refuse_others(taken, "this is a model of scikit-learn's", path, "leave it away")
+    estimator = load_estimator(Path(path), trust_pickle=options.trust_pickle)
+    title = given_or_derived(options.name, *file_names(Path(path)))
+    return _strict(from_sklearn(estimator, name=title, **_classical(options)), options), None, None
+
+
+def _of_boosted(path: str, options: ModelOptions) -> _Read:
+    """A file of XGBoost's or LightGBM's."""
+    options.refuse_others(_CLASSICAL, "this is a model of boosted trees", path, "leave it away")
+    door = from_xgboost if Path(path).suffix == ".json" else from_lightgbm
+    return _strict(door(path, name=options.name, **_classical(options)), options), None, None
+
+
+def _strict(program: Program, options: ModelOptions) -> Opened:
+    if options.strict:
+        require_integer(program, ())
+    return Opened(program)
+
+
 _READERS: dict[str, Callable[[str, ModelOptions], _Read]] = {
     ".py": _of_torch,
     ".pt2": _of_torch,
     ".tet": _of_program,
     ".tflite": _of_tflite,
     ".onnx": _of_onnx,
+    **dict.fromkeys((*PICKLES, ".skops"), _of_estimator),
+    ".json": _of_boosted,
+    ".txt": _of_boosted,
 }
 
 

@@ -38,6 +38,12 @@ class ModelOptions:
     runtime: Runtime = "tflm"
     signature: str | None = None
     exact: bool = False
+    methods: str | Sequence[str] | None = None
+    input_dtype: str = "float32"
+    input_scale: float = 1.0
+    input_zero_point: int = 0
+    missing_values: bool = False
+    trust_pickle: bool = False
     streaming: int | Sequence[int | None] | None = None
     hop: int | None = None
     edges: str = "exact"
@@ -54,7 +60,7 @@ class ModelOptions:
         return tuple(
             field.name
             for field in fields(self)
-            if field.name != "progress" and getattr(self, field.name) is not field.default
+            if field.name != "progress" and not _same(getattr(self, field.name), field.default)
         )
 
     @property
@@ -77,3 +83,8 @@ class ModelOptions:
         idle = [name for name in self.given if name not in taken]
         if idle:
             raise IdleOptions(idle, why, where, hint)
+
+
+def _same(value: object, default: object) -> bool:
+    """Equal numbers are not one object; data must not be compared at all."""
+    return value is default or (type(value) is type(default) is float and value == default)

@@ -16,15 +16,16 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP, Rounding, float32
-from tinyet.ops.shared import fully_connected, nibbles, weighted
-from tinyet.ops.shared.access_orders import by_vectors
+from tinyet.ops.shared import fully_connected, nibbles, packed_words, weighted
+from tinyet.ops.shared.access_orders import by_copied_vectors, by_vectors
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.cost_models import COST_MODELS
 from tinyet.ops.shared.cost_models_float import COST_MODELS as FLOAT_COST_MODELS
+from tinyet.ops.shared.cost_models_words import COST_MODELS as WORDS_COST_MODELS
 from tinyet.ops.shared.factors import rounds_half_even
 from tinyet.ops.shared.fully_connected import row_weights, size_fields
 from tinyet.ops.shared.packing import interleave_pairs
-from tinyet.opset import Call, Constant, Kernel, Op, Struct, library_call, with_cost_models
+from tinyet.opset import Call, Constant, FieldValue, Kernel, Op, Struct, library_call, with_cost_models
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,19 @@ def lower_s8(node: Node, _target: Target) -> Call:
     return folded_call(node, row_weights(node))
 
 
+def lower_packed_words(node: Node, _target: Target) -> Call:
+    sizes = size_fields(node)
+    fields: dict[str, FieldValue] = {"rows": sizes["rows"], "depth": sizes["depth"]}
+    symbol = "tinyet_linear_s8_packed_words"
+    params = Struct(f"{symbol}_params", {**fields, "words": packed_words.fields(node)})
+    scratch = packed_words.patch_bytes(node)
+    return library_call(symbol, node, [0], params, [packed_words.stream(node)], scratch)
+
+
+def refuse_packed_words(node: Node, _target: Target) -> str | None:
+    return packed_words.refuse(node)
+
+
 def lower_s8_w4(node: Node, _target: Target) -> Call:
     return folded_call(node, nibbles.narrowed(row_weights(node), 1))
 
@@ -116,6 +130,15 @@ OP = Op(
         (
             Kernel(
                 "tinyet_linear_s8", "s8", lower_s8, ROWS, ("tinyet_linear_s8.c",), access_order=by_vectors
+            ),
+            Kernel(
+                "tinyet_linear_s8_packed_words",
+                "s8",
+                lower_packed_words,
+                ("tinyet_conv2d.h", "tinyet_packed_words.h"),
+                ("tinyet_linear_s8_packed_words.c", "tinyet_packed_words.c"),
+                refuse_packed_words,
+                access_order=by_copied_vectors,
             ),
             Kernel(
                 "tinyet_linear_s8_rne",
@@ -151,6 +174,6 @@ OP = Op(
                 access_order=by_vectors,
             ),
         ),
-        {**COST_MODELS, **FLOAT_COST_MODELS},
+        {**COST_MODELS, **FLOAT_COST_MODELS, **WORDS_COST_MODELS},
     ),
 )

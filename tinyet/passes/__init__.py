@@ -20,10 +20,12 @@ from tinyet.passes.fold_requantize import fold_requantize
 from tinyet.passes.fuse_clamp import fuse_clamp
 from tinyet.passes.keep_integers import keep_integers
 from tinyet.passes.layout_apply import optimize_layout
+from tinyet.passes.linear_bands import linear_bands
 from tinyet.passes.lower_qdq import lower_qdq
 from tinyet.passes.merge_reshapes import merge_reshapes
 from tinyet.passes.prune_channels import prune_channels
 from tinyet.passes.states import carry_states, integer_states, write_states
+from tinyet.passes.sum_of_squares import sum_of_squares
 from tinyet.passes.tabulate_bytes import tabulate_bytes
 from tinyet.passes.widen_int4 import widen_int4
 
@@ -74,6 +76,10 @@ PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
     ("integer_states", integer_states),
     ("layout_integer", optimize_layout),
     ("merge_reshapes_integer", merge_reshapes),
+    # The last that looks for float products has been: layouts put permutes into their weights.
+    ("linear_bands", linear_bands),
+    # Reshapes that stood between squares and sums are gone.
+    ("sum_of_squares", sum_of_squares),
     # Behind all passes that move permutes and changes of scale between a layer and the readers of its last step.
     ("last_steps", last_steps),
     ("merge_reshapes_last", merge_reshapes),
@@ -85,8 +91,8 @@ PIPELINE: tuple[tuple[str, Rewrite | Lowering], ...] = (
 )
 
 ONLY_OF_FLOATS = frozenset(
-    # They make integers of floats, or fewer roundings of several.
-    "fold_batch_norm lower_qdq fold_requantize integer_boundary integer_states".split()  # noqa: SIM905
+    # They make integers of floats, fewer roundings of several, or leave products with 0 away.
+    "fold_batch_norm lower_qdq fold_requantize integer_boundary integer_states linear_bands".split()  # noqa: SIM905
 )
 """Steps that change results, if only by a last bit: not for graphs whose integers are another tool's own."""
 

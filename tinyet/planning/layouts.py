@@ -57,10 +57,11 @@ def planned(
     fusion_groups: Sequence[FusionGroup] = (),
     first: bool = False,
     in_order: bool = False,
+    states_apart: bool = False,
 ) -> MemoryPlan:
     """The memory of a graph computed by these candidates, with the layouts of tensors, and calls by rows.
     first: the addresses are the first ones found, not the best; the live bytes are the same. in_order: the calls keep
-    the graph's order."""
+    the graph's order. states_apart: they share the arena with nothing (`plan_memory`)."""
     stage("planning memory")
     scratch = {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
 
@@ -82,6 +83,7 @@ def planned(
         access_order=access_order,
         replaces=replaces,
         fusion_groups=fusion_groups,
+        states_apart=states_apart,
         search_budget=0 if first else offsets.DEFAULT_BUDGET,
         order_budget=0 if in_order else schedule.DEFAULT_BUDGET,
     )

@@ -23,12 +23,21 @@ def check_optimize(wanted: str) -> Optimize:
 
 
 @dataclass(frozen=True)
+class Capacity:
+    """Bytes of a board's flash and RAM that a model could have, whatever the user allows it."""
+
+    flash: int
+    ram: int
+
+
+@dataclass(frozen=True)
 class Objective:
     """The objective of a choice.
 
     flash: the most bytes of constants and code of the model; ram: of its arena and state. None: no limit.
     pins: kernels that the user has named for layers, by the layers' names. untiled: no layer is computed by rows.
-    input_rows: the input comes row by row.
+    input_rows: the input comes row by row. board: what there is, by which its price is measured; None where nobody
+    knows it.
     """
 
     optimize: Optimize = "balanced"
@@ -37,6 +46,7 @@ class Objective:
     pins: Mapping[str, str] = field(default_factory=dict)
     untiled: bool = False
     input_rows: bool = False
+    board: Capacity | None = None
 
     def excess(self, figures: Figures) -> int:
         """Bytes of flash and RAM above the limits, added up; 0 within them."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates import Delegate
@@ -88,7 +89,7 @@ def decide(
         select_kernels(graph, target, delegates), target, delegates, objective, require=require
     )
     fewer = sink_reshapes(graph)
-    if fewer is not graph and search.wants_tiles(search.free()):
+    if fewer is not graph and search.wants_tiles(search.free):
         by_rows = select_kernels(fewer, target, delegates)
         decision, plan = _PlanSearch(by_rows, target, delegates, objective, require=require).decide()
         if plan.fusion_groups:
@@ -137,11 +138,11 @@ class _PlanSearch:
             if found[0].cost is None
         )
         most = of_one_delegate(self.candidates, self.allowed)
-        self.pricing = Pricing(objective.optimize, most, unstated, Figures(0, 0, 0))
+        self.pricing = Pricing(objective.optimize, most, unstated, Figures(0, 0, 0), objective.board)
         self.actions = CYCLES if counts_cycles(target) else INSTRUCTIONS
 
     def decide(self) -> tuple[Decision, MemoryPlan]:
-        free = self.free()
+        free = self.free
         figures = self.figures(free.chosen, free.first)
         most = min(self.pricing.most, round(MOST_SLOWDOWN * figures.time))
         self.pricing = replace(self.pricing, most=most, free=figures)
@@ -179,6 +180,7 @@ class _PlanSearch:
 
     # ------------------------------------------------------------ tilings and their kernels
 
+    @cached_property
     def free(self) -> Assignment:
         """Untiled layers, with the kernels that would be chosen without a limit."""
         return self.assigned(self.candidates, (), front_of(self.candidates, self.allowed, self.target))
@@ -242,6 +244,12 @@ class _PlanSearch:
                 break
             allowed, front = fewer, front_of(tiling.candidates, fewer, self.target)
             assignment = self.made(tiling, allowed, front, self.fastest(front, tiling.fusion_groups, spare))
+        fewest = tiling.within(0)
+        if self.objective.ram is not None and fewest != allowed and not any(map(self.fits, self.front)):
+            # Blocks that have room by their sizes may not by their addresses.
+            front = front_of(tiling.candidates, fewest, self.target)
+            kernels = self.fastest(front, tiling.fusion_groups, spare)
+            self.settle(self.made(tiling, fewest, front, kernels))
 
     def fastest(
         self, front: Front[KernelSet], fusion_groups: Sequence[FusionGroup], flash: int | None
@@ -251,7 +259,7 @@ class _PlanSearch:
         return select(
             front,
             Objective(flash=flash).excess,
-            lambda kernels: price(kernels.figures, self.objective.optimize, most),
+            lambda kernels: price(kernels.figures, self.objective.optimize, most, self.objective.board),
         )
 
     def made(
@@ -269,7 +277,11 @@ class _PlanSearch:
         frugal = {n: self.candidates[n][indices[0]] for n, indices in free.tiling.within(0).items()}
         least = planned(self.graph, frugal, self.access_orders, first=True)
         known: list[dict[Node, TileMap]] = []
+        tried: list[dict[Node, TileMap]] = []
         for rules in self.rules():
+            if rules in tried:
+                continue
+            tried.append(rules)
             tiles = self.tiles(rules)
             used = {n: found.rule for n, found in tiles.items()}
             if used in known or not (used or self.objective.input_rows):
@@ -398,19 +410,26 @@ class _PlanSearch:
         if memory.arena_bytes > memory.lower_bound:
             memory = planned(self.graph, assignment.chosen, self.access_orders, fusion_groups=fusion_groups)
         agreements = agreements_of(self.graph, assignment.chosen, memory, self.target)
-        # All available memory is spent on speed only if speed is the only aim.
-        most: int | None = memory.arena_bytes
-        if self.objective.optimize == "speed":
-            most = None if self.objective.ram is None else max(self.room(assignment), memory.arena_bytes)
-        for chosen, lying in laid_out(
-            self.graph, assignment.chosen, memory, agreements, most, self.target, self.access_orders
-        ):
-            plan = Plan(assignment, chosen, lying, self.figures(chosen, lying))
-            if not fusion_groups and (
-                self.untiled is None or self.price_of(plan) < self.price_of(self.untiled)
+        # With more memory or without: the price decides, except where memory is the aim.
+        most: list[int | None] = [memory.arena_bytes]
+        if self.objective.optimize != "size":
+            available = None if self.objective.ram is None else self.room(assignment)
+            if available is None or available > memory.arena_bytes:
+                most.append(available)
+        known = set[int]()
+        for limit in most:
+            for chosen, lying in laid_out(
+                self.graph, assignment.chosen, memory, agreements, limit, self.target, self.access_orders
             ):
-                self.untiled = plan
-            self.front = self.front.with_point(plan)
+                if id(lying) in known:
+                    continue
+                known.add(id(lying))
+                plan = Plan(assignment, chosen, lying, self.figures(chosen, lying))
+                if not fusion_groups and (
+                    self.untiled is None or self.price_of(plan) < self.price_of(self.untiled)
+                ):
+                    self.untiled = plan
+                self.front = self.front.with_point(plan)
 
     def best(self, free: Assignment) -> Plan:
         """The best plan for the objective that has room; if none has, the one that exceeds the limits least. free: the

@@ -10,6 +10,8 @@ what the float model computes:
   the layer's weights and bias take that back: W x + b = (W / d) (d (x - m)) + (b + W m).
 - Values of the front get more bits: int16 where that holds them, float32 where not even 16 bits do, and int8 still
   wherever that is enough.
+
+Features of signals (`fx.signals`) are not tried: they stay in float32, unless the quantizer was told of them.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from tinyet.fx.log_filter import quiet
 from tinyet.fx.mutable_buffers import take_out
 from tinyet.fx.origins import op_name, origin_of, stamp_node
 from tinyet.fx.recurrent_ops import RECURRENT
+from tinyet.fx.signals import is_signal
 from tinyet.ir import Note
 from tinyet.quantization import annotate as rules
 from tinyet.quantization.config import QuantConfig, int16_config
@@ -136,6 +139,26 @@ def _with_types(
         drop_unused(module)
         program = re_export(module, example_inputs_of(program))
     return Mended(program, quantizer.with_operators(more), tuple(notes))
+
+
+def note_signals(program: ExportedProgram, quantizer: TinyetQuantizer) -> tuple[Note, ...]:
+    """What is left in float because it computes features of signals, if the quantizer was told nothing of it."""
+    left = [
+        node
+        for node in program.graph.nodes
+        if is_signal(node) and node.target in rules.KNOWN and quantizer.config_of(node) is None
+    ]
+    if not left:
+        return ()
+    first, last = (origin_of(node).key for node in (left[0], left[-1]))
+    which = "one operator" if len(left) == 1 else f"{len(left)} operators, {first} … {last},"
+    return (
+        Note(
+            f"features of signals in front of the first learned layer stay in float32: {which} which eight bits would "
+            "spoil",
+            origin_of(left[0]),
+        ),
+    )
 
 
 # ---------------------------------------------------------------- which nodes

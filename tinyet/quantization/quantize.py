@@ -33,7 +33,7 @@ from tinyet.quantization.batches import iterable_of
 from tinyet.quantization.bias_correction import correct_bias as correct_biases
 from tinyet.quantization.equalize import Equalized
 from tinyet.quantization.equalize import equalize as equalize_layers
-from tinyet.quantization.fronts import MOST_SAMPLES, mend_fronts
+from tinyet.quantization.fronts import MOST_SAMPLES, mend_fronts, note_signals
 from tinyet.quantization.learned_rounding import Rounded
 from tinyet.quantization.learned_rounding import learn_rounding as learn_roundings
 from tinyet.quantization.qparam_finalization import settle
@@ -388,7 +388,8 @@ def quantize_fully(
         stage("looking at what stands before the first layer")
         batches, first = _with_first(batches)
         better = mend_fronts(program, own, [inputs for _, inputs in samples(first, example)])
-        program, quantizer, mended = better.program, better.quantizer, better.notes
+        mended = (*note_signals(program, own), *better.notes)
+        program, quantizer = better.program, better.quantizer
     if equalize or correct_bias or learn_rounding:
         batches = list(batches)
     if equalize:

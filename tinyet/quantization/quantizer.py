@@ -24,6 +24,7 @@ from tinyet.fx.edit import get_constant
 from tinyet.fx.log_filter import quiet
 from tinyet.fx.origins import module_stack, origin_of
 from tinyet.fx.recurrent_ops import RECURRENT
+from tinyet.fx.signals import is_signal
 from tinyet.quantization import annotate as rules
 from tinyet.quantization import recurrent
 from tinyet.quantization.config import KnownRangeSpec, QuantConfig, int8_config
@@ -51,7 +52,8 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
     in float.
 
     The most telling setting wins: that of the one operator, then the longest module name that holds the node, then the
-    operators of a kind, then the type of the innermost module that has a setting, then the global one.
+    operators of a kind, then the type of the innermost module that has a setting, then the global one. Features of
+    signals in front of the first learned layer (`fx.signals`) stay in float where none but the global one holds.
     """
 
     def __init__(self, config: QuantConfig | None = None) -> None:
@@ -98,7 +100,8 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
 
     def is_free(self, node: fx.Node) -> bool:
         """Whether only the global setting says how the node is quantized."""
-        return self._setting_of(node) is None and origin_of(node).key not in self._operators
+        told = self._setting_of(node) is not None or origin_of(node).key in self._operators
+        return not told and not is_signal(node)
 
     @property
     def needs_calibration(self) -> bool:
@@ -132,7 +135,9 @@ class TinyetQuantizer(Quantizer):  # type: ignore[misc]
         if self._operators and (key := origin_of(node).key) in self._operators:
             return self._operators[key]
         found = self._setting_of(node)
-        return self._global if found is None else found[0]
+        if found is not None:
+            return found[0]
+        return None if is_signal(node) else self._global
 
     def _setting_of(self, node: fx.Node) -> tuple[QuantConfig | None] | None:
         """The most telling setting, in a tuple; None where there is only the global one."""

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
+
 from tinyet.tiles.function import CHANNELS, TURN, Function, function
 from tinyet.tiles.registers import Placed
 from tinyet.tiles.tile import Tile, Weights
@@ -13,8 +16,9 @@ _LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */"
 _PARAMETERS = ("const int32_t *weights", "const uint32_t *pixels", "int8_t *output", "const int8_t *end")
 
 
-def files(tile: Tile) -> dict[str, str]:
-    """{name: text} of the header and the source."""
+@lru_cache(256)
+def files(tile: Tile) -> Mapping[str, str]:
+    """{name: text} of the header and the source. Each plan that a search looks at asks for those of the same layers."""
     return {f"{tile.name}.h": _header(tile), f"{tile.name}.c": _source(function(tile))}
 
 

@@ -55,6 +55,7 @@ from tinyet.ops.state_write import StateWrite
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.ops.svdf import Svdf
+from tinyet.ops.tree_ensemble import TreeEnsemble
 from tinyet.ops.unary import Unary
 from tinyet.ops.unfold import Unfold
 from tinyet.ops.where import Where
@@ -107,6 +108,7 @@ HANDLERS: Mapping[type[Attrs], Handler] = {
     Sub: elementwise.arithmetic(operator.sub),
     Sum: elementwise.reduction(torch.sum),
     Svdf: recurrent.svdf,
+    TreeEnsemble: layers.tree_ensemble,
     Unary: elementwise.unary,
     Unfold: shapes.unfold,
     Where: elementwise.where,

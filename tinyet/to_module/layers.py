@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import torch
 from torch import nn
 
 from tinyet.errors import RefusedError
+from tinyet.fx.tree_ops import TREE_ENSEMBLE
 from tinyet.ir import Array
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.conv2d import Conv2d
@@ -172,6 +175,14 @@ def embedding(b: Build) -> None:
     table, x = b.array(1, "table"), b.take(0)
     (made,) = b.step(nn.Embedding.from_pretrained(parameter(table), freeze=False), [x])
     b.give(made, plain(len(b.node.output.shape)))
+
+
+def tree_ensemble(b: Build) -> None:
+    """The trees are buffers: nothing in them is trained."""
+    missing = b.optional(8)
+    values = [b.take(0), *(b.value(i) for i in range(1, 8)), *([] if missing is None else [missing])]
+    function = partial(TREE_ENSEMBLE, missing=None) if missing is None else TREE_ENSEMBLE
+    b.give(b.call(function, values), plain(2))
 
 
 def prelu(b: Build) -> None:

@@ -5,26 +5,23 @@
 #include "nested_kernels.h"
 #include "tinyet_conv2d_dsp.h"
 #include "tinyet_conv2d_k8_dsp.h"
-#include "tinyet_conv2d_tiles_dsp.h"
 #include "tinyet_dsp.h"
 #include "tinyet_elementwise_dsp.h"
 #include "tinyet_linear_dsp.h"
 #include "tinyet_pool_dsp.h"
-#include "tinyet_tile_2x2_w16_18p_e8_s4_x2_dsp.h"
-#include "tinyet_tile_dsp.h"
 
 /* ---- weights and tables: 640 bytes ---- */
 
-/* 84 bias, weights and rounding of 2 channels after another */
+/* 84 bias, weights and rounding of two channels after another */
 static const TINYET_ROM int32_t stem_conv_weights[84] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
-  -14436, 1824, -13828604, 1113832, -4129128, 10813308, 24903764, -27000520, -32243480, -17301044, -3080536, 11861900,
-  6618940, 21495840, -31194888, -16252452, -21495412, -6488460, 7667532, 22544432, 17367008, 32243908, -20446820,
-  -5439868, -10682828, 4259608, 18415600, 33292500, 28049540, -23854744, -9634236, 5308200, 65240, 15007676, 29098132,
-  -22806152, -28049112, -13042160, 1099511680, 1236950528, -639, -639, -3336, 5784, 16056268, 30933168, 25690208,
-  -26214076, -11993568, 2948868, -2294092, 12648344, 26738800, -25165484, -30408444, -15466008, -1245500, 13696936,
-  8453976, 23330876, -29359852, -14417416, -19660376, -4653424, 9502568, 24379468, 19202044, -32767776, -18611784,
-  -3604832, -8847792, 6094644, 20185100, -31719184, 29884576, -22019708, -7799200, 7143236, 1900276, 16842712,
-  1374389504, 1511828480, -639, -639,
+  -14436, 1824, -13828604, 1113832, 24903764, -27000520, -3080536, 11861900, -4129128, 10813308, -32243480, -17301044,
+  6618940, 21495840, -31194888, -16252452, 7667532, 22544432, -20446820, -5439868, -21495412, -6488460, 17367008,
+  32243908, -10682828, 4259608, 18415600, 33292500, -9634236, 5308200, 29098132, -22806152, 28049540, -23854744,
+  65240, 15007676, -28049112, -13042160, 1099511680, 1236950528, -639, -639, -3336, 5784, 16056268, 30933168,
+  -11993568, 2948868, 26738800, -25165484, 25690208, -26214076, -2294092, 12648344, -30408444, -15466008, -1245500,
+  13696936, -29359852, -14417416, 9502568, 24379468, 8453976, 23330876, -19660376, -4653424, 19202044, -32767776,
+  -18611784, -3604832, 20185100, -31719184, -7799200, 7143236, -8847792, 6094644, 29884576, -22019708, 1900276,
+  16842712, 1374389504, 1511828480, -639, -639,
 };
 
 /* 24 bias, weights and rounding of each channel */
@@ -49,11 +46,9 @@ static const TINYET_ROM int32_t layer_2_int_weights[22] TINYET_ALIGNED(4) TINYET
 TINYET_DSP_FUNCTION void stem_conv_conv2d(const int8_t *input, int8_t *output, void *scratch,
     const int32_t *weights) {
   const tinyet_conv2d_shape_dsp shape = {1, /* in */ 6, 6, 4, /* out */ 6, 6, 4, /* kernel */ 3, 3, /* stride */ 1, 1,
-      /* dilation */ 1, 1, /* pad */ 1, 1, /* pixel stride */ 4, 4, /* zero point */ -7, /* unroll */ 0};
+      /* dilation */ 1, 1, /* pad */ 1, 1, /* pixel stride */ 4, 4, /* zero point */ -7, /* unroll */ 18};
   const tinyet_rounding_dsp rounding = {TINYET_DSP_ONE_SIDED, /* exponent */ 8, /* clamp */ -3, 127};
-  const tinyet_tiles_dsp tiles = {tinyet_tile_2x2_w16_18p_e8_s4_x2_dsp, NULL,
-      /* channels, words */ 2, 42, /* pairs */ 18};
-  tinyet_conv2d_tiles_dsp(input, output, scratch, weights, shape, rounding, tiles);
+  tinyet_conv2d_s8_w16_direct_4x2_dsp(input, output, scratch, weights, shape, rounding);
 }
 
 /* 6x6x4 -> 6x6x4, kernel 1x1, stride 1x1 */
@@ -113,10 +108,10 @@ static const tinyet_affine_s8_dsp_params blocks_1_add_params = {
   .offset = 8617983,
 };
 
-/* ---- memory: one arena of 352 bytes; optimal (the lower bound)
+/* ---- memory: one arena of 324 bytes; optimal (the lower bound)
  *
  *   offset    bytes   alive     tensor
- *        0      180   0         scratch_0
+ *        0      144   0         scratch_0
  *        0      144   1..2      exp_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
  *        0      144   2..3      unix_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3, over exp_ row by row
  *        0      144   3..4      stem_conv_weights_2: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
@@ -125,9 +120,9 @@ static const tinyet_affine_s8_dsp_params blocks_1_add_params = {
  *        0        5   6..7      value_5: int8[1x5] scale=0.0500000007 zero_point=-3
  *        0        4   7..out    tinyet_linear_s8: int8[1x4] scale=0.0199999996 zero_point=3, over value_5 row by row
  *        8       12   7         scratch_7
+ *      144      144   0..1      default_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3, over input row by row
  *      144      180   5..6      arena_: int8[1x6x6x5] scale=0.0500000007 zero_point=-3
- *      180      144   0..1      default_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3, over input row by row
- *      208      144   in..0     input: int8[1x6x6x4] scale=0.0500000007 zero_point=-7
+ *      180      144   in..0     input: int8[1x6x6x4] scale=0.0500000007 zero_point=-7
  */
 uint8_t nested_arena[NESTED_ARENA_BYTES] TINYET_ALIGNED(16) TINYET_ARENA_PLACE;
 
@@ -138,7 +133,7 @@ tinyet_status nested_run(void) {
   /* 0: conv2d 1x6x6x4 -> 1x6x6x4, 5184 MACs
    * stem.conv (model.py:10): x = F.relu(self.stem.conv(x))
    */
-  int8_t *const default_ = (int8_t *)(arena + 180);
+  int8_t *const default_ = (int8_t *)(arena + 144);
   void *const scratch_0 = arena + 0;
   TINYET_LAYER_BEGIN(0u);
   stem_conv_conv2d(input, default_, scratch_0, stem_conv_weights);

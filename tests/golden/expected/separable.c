@@ -4,59 +4,40 @@
 
 #include "separable_kernels.h"
 #include "tinyet_conv2d.h"
-#include "tinyet_depthwise.h"
+#include "tinyet_conv2d_4x4.h"
 #include "tinyet_dot_1x4.h"
-#include "tinyet_dot_2x2.h"
-#include "tinyet_im2col.h"
 #include "tinyet_int16x2.h"
 #include "tinyet_linear.h"
-#include "tinyet_window.h"
+#include "tinyet_packed_words.h"
 
-/* ---- weights and tables: 661 bytes ---- */
+/* ---- weights and tables: 889 bytes ---- */
 
-/* 1x2x14x4 a0 b0 a1 b1 of two channels */
+/* 1x20 as tinyet_conv2d_4x4.h */
+static const TINYET_ROM uint32_t conv2d_0_stream[20] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
+  0xfffff19au, 0xffffffa0u, 0xffffffb3u, 0xffffffc5u, 0x000099cau, 0x0001a6d0u, 0x00001c9cu, 0x8100d2c0u, 0x000088b3u,
+  0x0001dbaau, 0x00001d5cu, 0x810122c8u, 0x00007b08u, 0x00021084u, 0x00002158u, 0x8101082eu, 0x00006fd9u, 0x0002455eu,
+  0x00002550u, 0x81012279u,
+};
+
+/* 1x28x4 four channels a tap */
 static const TINYET_ROM int8_t conv2d_0_weights[112] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
-  -127, 107, -90, -111, -53, -74, -16, -37, 21, 0, 58, 37, 95, 74, -123, 111, -86, -107, -49, -70, -12, -33, 25, 4,
-  62, 41, 99, 78, -119, 115, -82, -103, -45, -66, -8, -29, 29, 8, 66, 45, 103, 82, -115, 119, -78, -99, -41, -62, -4,
-  -25, 33, 12, 70, 49, 0, 0, 86, 65, 123, 102, -95, -116, -58, -79, -21, -42, 16, -5, 53, 32, 90, 69, 127, 106, -91,
-  -112, -54, -75, -17, -38, 20, -1, 57, 36, 94, 73, -124, 110, -87, -108, -50, -71, -13, -34, 24, 3, 61, 40, 98, 77,
-  -120, 114, -83, -104, -46, -67, -9, -30, 28, 7, 0, 0,
+  -127, 107, 86, 65, -90, -111, 123, 102, -53, -74, -95, -116, -16, -37, -58, -79, 21, 0, -21, -42, 58, 37, 16, -5,
+  95, 74, 53, 32, -123, 111, 90, 69, -86, -107, 127, 106, -49, -70, -91, -112, -12, -33, -54, -75, 25, 4, -17, -38,
+  62, 41, 20, -1, 99, 78, 57, 36, -119, 115, 94, 73, -82, -103, -124, 110, -45, -66, -87, -108, -8, -29, -50, -71, 29,
+  8, -13, -34, 66, 45, 24, 3, 103, 82, 61, 40, -115, 119, 98, 77, -78, -99, -120, 114, -41, -62, -83, -104, -4, -25,
+  -46, -67, 33, 12, -9, -30, 70, 49, 28, 7, 0, 0, 0, 0,
 };
 
-/* 4 */
-static const TINYET_ROM int32_t conv2d_0_bias[4] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
-  -3609, -27, -15, -3,
-};
-
-/* 4 */
-static const TINYET_ROM int32_t conv2d_0_multiplier[4] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
-  1773405991, 1995081559, 1108378667, 1219216554,
-};
-
-/* 4 as tinyet_requantize_form */
-static const TINYET_ROM int8_t conv2d_0_shift[4] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
-  6, 6, 5, 5,
-};
-
-/* 1x9x4 four channels a tap */
-static const TINYET_ROM int8_t conv2d_1_weights[36] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
-  -127, 95, 62, 29, -74, -107, 115, 82, -21, -54, -87, -120, 32, -1, -34, -67, 85, 52, 19, -14, -117, 105, 72, 39,
-  -64, -97, 125, 92, -11, -44, -77, -110, 42, 9, -24, -57,
-};
-
-/* 4 */
-static const TINYET_ROM int32_t conv2d_1_bias[4] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
-  -33540, -6103, 21334, -16509,
-};
-
-/* 4 */
-static const TINYET_ROM int32_t conv2d_1_multiplier[4] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
-  1662676126, 1870510472, 2078345012, 1143089776,
-};
-
-/* 4 as tinyet_requantize_form */
-static const TINYET_ROM int8_t conv2d_1_shift[4] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
-  7, 7, 7, 6,
+/* 4x16 as tinyet_packed_words.h */
+static const TINYET_ROM uint32_t conv2d_1_stream[64] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
+  0x0000acc8u, 0xffffff81u, 0xffffffb6u, 0xffffffebu, 0x00000020u, 0x00000055u, 0xffffff8bu, 0xffffffc0u, 0xfffffff5u,
+  0x0000002au, 0x0000b04cu, 0x0001061du, 0x0001480fu, 0x0000c634u, 0x00006c9eu, 0x81015605u, 0x000099deu, 0x0000005fu,
+  0xffffff95u, 0xffffffcau, 0xffffffffu, 0x00000034u, 0x00000069u, 0xffffff9fu, 0xffffffd4u, 0x00000009u, 0x00009cb5u,
+  0x0000fef1u, 0x0001239bu, 0x0000defbu, 0x00003988u, 0x81019d92u, 0x00008adfu, 0x0000003eu, 0x00000073u, 0xffffffa9u,
+  0xffffffdeu, 0x00000013u, 0x00000048u, 0x0000007du, 0xffffffb3u, 0xffffffe8u, 0x00008d09u, 0x00010008u, 0x00010672u,
+  0x0000f7c2u, 0x00000734u, 0x8101e842u, 0x00007ebau, 0x0000001du, 0x00000052u, 0xffffff88u, 0xffffffbdu, 0xfffffff2u,
+  0x00000027u, 0x0000005cu, 0xffffff92u, 0xffffffc7u, 0x00008037u, 0x0001ff23u, 0x0000ee96u, 0x00011088u, 0x000054e0u,
+  0x81021d55u,
 };
 
 /* 2x12x4x4 four inputs of four outputs in turn */
@@ -94,7 +75,7 @@ static const TINYET_ROM int8_t linear_2_shift[5] TINYET_ALIGNED(4) TINYET_WEIGHT
 
 /* ---- kernel parameters ---- */
 
-static const tinyet_conv2d_s8_params conv2d_0_params = {
+static const tinyet_conv2d_s8_4x4_params conv2d_0_params = {
   .shape = {
     .batch = 1,
     .in_h = 8,
@@ -113,19 +94,19 @@ static const tinyet_conv2d_s8_params conv2d_0_params = {
     .pad_left = 1,
     .groups = 1,
   },
-  .quant = {
-    .weights = conv2d_0_weights,
-    .bias = conv2d_0_bias,
-    .multiplier = conv2d_0_multiplier,
-    .shift = conv2d_0_shift,
-    .in_zero_point = -7,
-    .out_zero_point = -128,
+  .words = {
+    .stream = conv2d_0_stream,
+    .out_c = 4,
+    .padding = -7,
+    .right = 16,
+    .two_sided = 0,
     .clamp_low = -128,
     .clamp_high = 127,
   },
+  .weights = conv2d_0_weights,
 };
 
-static const tinyet_conv2d_s8_params conv2d_1_params = {
+static const tinyet_depthwise_s8_chw_3x3_params conv2d_1_params = {
   .shape = {
     .batch = 1,
     .in_h = 4,
@@ -144,13 +125,12 @@ static const tinyet_conv2d_s8_params conv2d_1_params = {
     .pad_left = 1,
     .groups = 4,
   },
-  .quant = {
-    .weights = conv2d_1_weights,
-    .bias = conv2d_1_bias,
-    .multiplier = conv2d_1_multiplier,
-    .shift = conv2d_1_shift,
-    .in_zero_point = -128,
-    .out_zero_point = 9,
+  .words = {
+    .stream = conv2d_1_stream,
+    .out_c = 4,
+    .padding = 0,
+    .right = 15,
+    .two_sided = 1,
     .clamp_low = -128,
     .clamp_high = 127,
   },
@@ -174,10 +154,10 @@ static const tinyet_linear_s8_params linear_2_params = {
  *   offset    bytes   alive     tensor
  *        0      144   in..0     x: int8[1x8x6x3] scale=0.0500000007 zero_point=-7
  *        0       48   0..1      relu: int8[1x4x3x4] scale=0.0309999995 zero_point=-128, over x row by row
- *        0        5   2..out    logits: int8[1x5] scale=0.0900000036 zero_point=3
- *       48       48   1..2      depthwise: int8[1x4x3x4] scale=0.0410000011 zero_point=9
- *       48       48   1..2      flat: int8[1x48] scale=0.0410000011 zero_point=9
- *       96       72   1         scratch_1
+ *        0       48   1..2      depthwise: int8[1x4x3x4] scale=0.0410000011 zero_point=9
+ *        0       48   1..2      flat: int8[1x48] scale=0.0410000011 zero_point=9
+ *       48       30   1         scratch_1
+ *       48        5   2..out    logits: int8[1x5] scale=0.0900000036 zero_point=3
  *      144      112   0         scratch_0
  */
 uint8_t separable_arena[SEPARABLE_ARENA_BYTES] TINYET_ALIGNED(16) TINYET_ARENA_PLACE;
@@ -192,23 +172,23 @@ tinyet_status separable_run(void) {
   int8_t *const relu = (int8_t *)(arena + 0);
   void *const scratch_0 = arena + 144;
   TINYET_LAYER_BEGIN(0u);
-  tinyet_conv2d_s8(x, relu, scratch_0, &conv2d_0_params);
+  tinyet_conv2d_s8_4x4(x, relu, scratch_0, &conv2d_0_params);
   TINYET_LAYER_END(0u);
 
   /* 1: conv2d 1x4x3x4 -> 1x4x3x4, 432 MACs
    * model.py:11: x = self.depthwise(x)
    */
-  int8_t *const depthwise = (int8_t *)(arena + 48);
-  void *const scratch_1 = arena + 96;
+  int8_t *const depthwise = (int8_t *)(arena + 0);
+  void *const scratch_1 = arena + 48;
   TINYET_LAYER_BEGIN(1u);
-  tinyet_depthwise_s8(relu, depthwise, scratch_1, &conv2d_1_params);
+  tinyet_depthwise_s8_chw_3x3(relu, depthwise, scratch_1, &conv2d_1_params);
   TINYET_LAYER_END(1u);
 
   /* 2: linear 1x48 -> 1x5, 240 MACs
    * model.py:13: return self.linear(x)
    */
   const int8_t *const flat = depthwise;
-  int8_t *const logits = (int8_t *)(arena + 0);
+  int8_t *const logits = (int8_t *)(arena + 48);
   TINYET_LAYER_BEGIN(2u);
   tinyet_linear_s8(flat, logits, &linear_2_params);
   TINYET_LAYER_END(2u);

@@ -36,7 +36,7 @@ extern "C" {
 #define SEPARABLE_INPUT_0_ZERO_POINT -7
 
 /* output 0: logits, int8[1x5] scale=0.0900000036 zero_point=3 */
-#define SEPARABLE_OUTPUT_0_OFFSET 0u /* in the arena */
+#define SEPARABLE_OUTPUT_0_OFFSET 48u /* in the arena */
 #define SEPARABLE_OUTPUT_0_BYTES 5u
 #define SEPARABLE_OUTPUT_0_COUNT 5u /* elements */
 #define SEPARABLE_OUTPUT_0_SCALE 0.09f /* real = scale * (value - zero point) */

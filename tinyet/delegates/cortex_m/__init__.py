@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Specialised int8 kernels for Arm cores with the DSP extension: Cortex-M4, M7, M33 and larger.
+"""Specialised int8 kernels for Arm cores with the DSP extension: Cortex-M4, M7, M33 and larger; those for Helium (M52,
+M55, M85) come first where they are for the same node.
 
 Each layer becomes a small C function around an always-inline kernel of firmware/include/tinyet_*_dsp.h with
 every shape and rounding constant known to the compiler, and weights packed in the order it reads them in.
 
 Those of FOR_FLASH take flash for speed, of int4 weights, too. They stand last, behind a kernel that takes all that they
-take, so that they are used only where their costs are weighed, or by a pin.
+take, so that they are used only where their costs are weighed, or by a pin. Those for Helium hold int4 weights as
+bytes.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import (
     conv2d,
     conv2d_k8,
+    conv2d_mve,
     conv2d_s8,
     conv2d_s16,
     conv2d_tiles,
@@ -29,10 +32,13 @@ from tinyet.delegates.cortex_m import (
     cost_models_s16,
     cost_models_transposed,
     depthwise,
+    depthwise_mve,
     depthwise_s16,
     elementwise,
+    elementwise_mve,
     linear,
     linear_1x4,
+    linear_mve,
     linear_s16,
     linear_w4,
     pool,
@@ -71,6 +77,7 @@ def supports(target: Target) -> str | None:
     return arm_target(target) or (None if has_dsp else f"{target.cpu} has no DSP instructions")
 
 
+HELIUM_CONV2D = (*conv2d_mve.KERNELS, *depthwise_mve.KERNELS)
 CONV2D_FOR_FLASH = (
     *winograd.KERNELS,
     *conv2d.WIDE_KERNELS,
@@ -82,6 +89,9 @@ FOR_FLASH = (*CONV2D_FOR_FLASH, *linear_1x4.WIDE_KERNELS)
 
 COST_MODELS = {
     **cost_models.COST_MODELS,
+    **conv2d_mve.COST_MODELS,
+    **depthwise_mve.COST_MODELS,
+    **linear_mve.COST_MODELS,
     **cost_models_depthwise.COST_MODELS,
     **cost_models_flash.COST_MODELS,
     **cost_models_pixels.COST_MODELS,
@@ -96,10 +106,12 @@ CORTEX_M = Delegate(
     {
         Conv2d: with_cost_models(
             (
+                *HELIUM_CONV2D,
                 *depthwise.KERNELS,
                 *conv2d.KERNELS,
                 *conv2d_s8.KERNELS,
                 *CONV2D_FOR_FLASH,
+                *(replace(kernel, dtypes="s8_w4") for kernel in HELIUM_CONV2D),
                 *depthwise.NIBBLE_KERNELS,
                 *conv2d.NIBBLE_KERNELS,
                 *(replace(kernel, dtypes="s8_w4") for kernel in CONV2D_FOR_FLASH),
@@ -112,8 +124,10 @@ CORTEX_M = Delegate(
         ConvTranspose2d: with_cost_models(conv_transpose2d.KERNELS, COST_MODELS),
         Linear: with_cost_models(
             (
+                *linear_mve.KERNELS,
                 *linear.KERNELS,
                 *linear_1x4.WIDE_KERNELS,
+                *(replace(kernel, dtypes="s8_w4") for kernel in linear_mve.KERNELS),
                 *linear_w4.KERNELS,
                 *linear_w4.WIDE_KERNELS,
                 *linear_s16.KERNELS,
@@ -121,8 +135,8 @@ CORTEX_M = Delegate(
             ),
             COST_MODELS,
         ),
-        Add: elementwise.ADD_KERNELS,
-        Sub: elementwise.SUB_KERNELS,
+        Add: (*elementwise_mve.ADD_KERNELS, *elementwise.ADD_KERNELS),
+        Sub: (*elementwise_mve.SUB_KERNELS, *elementwise.SUB_KERNELS),
         Mul: elementwise.MUL_KERNELS,
         Maximum: elementwise.MAXIMUM_KERNELS,
         Minimum: elementwise.MINIMUM_KERNELS,

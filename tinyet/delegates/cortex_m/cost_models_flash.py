@@ -118,6 +118,37 @@ def narrow_work(node: Node) -> Mapping[str, int]:
     }
 
 
+_OF_EACH_PART = (
+    "four tiles",
+    "tile",
+    "edge",
+    "four channels of a tile",
+    "four channels of an edge",
+    "four channels of an edge row",
+    "four channels of an edge pixel",
+    "last channels of a tile",
+    "last 1 channels of a pixel",
+    "last 2 channels of a pixel",
+    "last 3 channels of a pixel",
+)
+"""Parts of the work on inputs, once for each part of the output channels unless transformed inputs are kept."""
+
+
+def narrow_f4_work(node: Node) -> Mapping[str, int]:
+    g = conv2d.geometry(node)
+    pairs, parts = -(-g.out_c // 2), winograd.parts_of(node, g)
+    found = dict(winograd_work(winograd.F4)(node))
+    for name in _OF_EACH_PART if not winograd.keeps_tiles(g) else ():
+        if name in found:
+            found[name] *= parts
+    return {
+        **found,
+        "part": parts,
+        "transformed channel": 2 * pairs,
+        "transformed kernel": pairs * 2 * winograd.pairs_of(g),
+    }
+
+
 COST_MODELS: Mapping[str, CostModel] = {
     **{
         how.named(name): CostModel(stored(work, how), stored(code, how))
@@ -128,6 +159,7 @@ COST_MODELS: Mapping[str, CostModel] = {
         )
     },
     winograd.NARROW: CostModel(narrow_work, winograd_code(winograd.F2)),
+    winograd.NARROW_F4: CostModel(narrow_f4_work, winograd_code(winograd.F4)),
     **{f.symbol: CostModel(winograd_work(f), winograd_code(f)) for f in (winograd.F4, winograd.F2)},
 }
 """By the kernels' names."""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from functools import partial
 
@@ -18,8 +19,8 @@ from tinyet.ops.shared.cost_models import Parts, axis
 from tinyet.opset import DENSE, CostModel, Exact, Layouts
 from tinyet.tiles.core import ARMV7E_M
 from tinyet.tiles.function import function
+from tinyet.tiles.tile import Tile
 from tinyet.timing.cores import CORES
-from tinyet.timing.model import Model
 from tinyet.timing.work import Work, total
 
 
@@ -113,6 +114,12 @@ def two_code(node: Node, family: Family) -> Mapping[str, int]:
     }
 
 
+@functools.cache
+def _work(tile: Tile, core: str, channels: int) -> Work:
+    """Of one call of a tile. Layers of a network share tiles, and plans ask for the same layer again and again."""
+    return function(tile).work(CORES[core], channels)
+
+
 def two_exact(node: Node, layouts: Layouts, family: Family) -> Exact:
     """The tiles: all channels of two pixels, and of a last one, as often as they are called."""
     g, r = conv2d.geometry(node, layouts), conv2d_tiles.chosen_rounding(node)
@@ -121,15 +128,15 @@ def two_exact(node: Node, layouts: Layouts, family: Family) -> Exact:
     calls = [(two, g.batch * (pixels // 2 if one else -(-pixels // 2))), *((made, g.batch) for made in one)]
     whole = g.out_c // family.channels * family.channels
 
-    def of(core: Model) -> Work:
+    def of(core: str) -> Work:
         works = []
         for made, times in calls:
-            works.append(made.work(core, whole).times(times))
+            works.append(_work(made.tile, core, whole).times(times))
             if whole != g.out_c:
-                works.append(made.work(core, family.channels).times(times))
+                works.append(_work(made.tile, core, family.channels).times(times))
         return total(works)
 
-    works = {name: of(CORES[name]) for name in ARMV7E_M.cores}
+    works = {name: of(name) for name in ARMV7E_M.cores}
     instructions = next(iter(works.values())).instructions
     groups = -(-g.out_c // family.channels)
     return Exact(

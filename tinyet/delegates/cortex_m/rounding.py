@@ -18,6 +18,7 @@ import enum
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tinyet.ir import Node
 from tinyet.ir.memoize import memoize
@@ -114,15 +115,7 @@ def choose(
     low, high = clamp
     smallest, largest = sum_range(weights, bias)
     bound = np.maximum(np.abs(smallest), np.abs(largest))
-    if int(bound.max(initial=0)) < LIMIT:
-        # Requantization is monotonic (but for left shifts, which can wrap), so equal outputs at both ends are
-        # one output everywhere.
-        ends = [
-            np.clip(requantize(s, multiplier, shift) + zero_point, low, high) for s in (smallest, largest)
-        ]
-        live, fixed = (ends[0] != ends[1]) | (shift > 0), ends[0]
-    else:
-        live, fixed = np.ones(len(bias), np.bool_), np.zeros(len(bias), np.int64)
+    live, fixed = live_channels(weights, bias, multiplier, shift, zero_point, clamp)
     exponents = -shift
     fast = bool(np.all(exponents[live] >= 1) and np.all(multiplier[live] >= 2**30))
     form = Form.PLAIN
@@ -157,6 +150,19 @@ def choose(
         np.asarray(offset, np.int64),
         np.asarray(shifts, np.int64),
     )
+
+
+def live_channels(
+    weights: Int64, bias: Int64, multiplier: Int64, shift: Int64, zero_point: int, clamp: tuple[int, int]
+) -> tuple[NDArray[np.bool_], Int64]:
+    """Whether each channel's output depends on the input, and the output of those where it does not."""
+    smallest, largest = sum_range(weights, bias)
+    if max(int(np.abs(end).max(initial=0)) for end in (smallest, largest)) >= LIMIT:
+        return np.ones(len(bias), np.bool_), np.zeros(len(bias), np.int64)
+    # Requantization is monotonic (but for left shifts, which can wrap), so equal outputs at both ends are one output
+    # everywhere.
+    ends = [np.clip(requantize(s, multiplier, shift) + zero_point, *clamp) for s in (smallest, largest)]
+    return (ends[0] != ends[1]) | (shift > 0), ends[0]
 
 
 def one_sided_exponent(exponents: Int64, bound: Int64, most_before: int, least_before: int = 2) -> int | None:

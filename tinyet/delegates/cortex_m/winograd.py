@@ -6,7 +6,7 @@ docs/winograd.md has the proof; what it asks of a layer is checked here, in `ref
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -224,24 +224,55 @@ def stream(transform: Transform, node: Node, r: Rounding) -> Int64:
     return words(np.concatenate([body.reshape(len(body), -1), *tail], axis=1).ravel())
 
 
-def narrow_stream(node: Node, r: Rounding) -> Int64:
-    """The stream with int8 weights of tinyet_conv2d_s8_winograd_f2x2_dsp, (words,)."""
+def narrow_stream(transform: Transform, node: Node, r: Rounding) -> Int64:
+    """The stream with int8 weights of tinyet_conv2d_s8_winograd_f2x2_dsp, or of f4x4, (words,)."""
     weights = r.weights.reshape(node.input(1).shape)
     weights = padded_channels(np.pad(weights, ((0, 0), (0, 0), (0, 0), (0, -weights.shape[3] % 4))), 2)
-    start = starts(F2, weights_of(F2, node, r), r)[:, 5]
+    # The kernel takes the lift away; what else there is is at position (1, 1).
+    start = starts(replace(transform, lift=0), weights_of(transform, node, r), r)[:, transform.tile + 3]
     low, high = (weights[..., list(columns)] for columns in zip(*lane_pairs(weights.shape[3]), strict=True))
     # (pairs of channels, channel of the pair, taps, pairs of inputs, input of the pair)
     both = np.stack([low, high], axis=-1).reshape(-1, 2, 9, low.shape[3], 2)
     body = join_bytes(both.transpose(0, 3, 2, 4, 1).reshape(*both.shape[:1], both.shape[3], 9, 4))
     # A channel that is there for its partner alone has a shift that a shift can be.
     shift = np.pad(r.shift, (0, len(r.shift) % 2), mode="edge")
-    head = [padded_channels(v, 2).reshape(-1, 2) for v in (start, r.multiplier, r.offset, shift)]
+    factors = [transform.inverse << beyond(transform, r)] if transform.odd > 1 else []
+    head = [padded_channels(v, 2).reshape(-1, 2) for v in (start, *factors, r.multiplier, r.offset, shift)]
     return words(np.concatenate([*head, body.reshape(len(body), -1)], axis=1).ravel())
+
+
+def pair_bytes(transform: Transform, g: Geometry) -> int:
+    """Of the stream of the transformed weights, and what goes with them, of two output channels."""
+    return 4 * (transform.positions * (2 + 2 * pairs_of(g)) + (8 if transform.odd > 1 else 6))
 
 
 def stream_bytes(g: Geometry) -> int:
     """Of the transformed weights of F(2x2)."""
-    return 4 * -(-g.out_c // 2) * (16 * (2 + 2 * pairs_of(g)) + 6)
+    return -(-g.out_c // 2) * pair_bytes(F2, g)
+
+
+def keeps_tiles(g: Geometry) -> bool:
+    """Whether all tiles of F(4x4) are four, which are in scratch from one part of the output channels to the next."""
+    return g.batch == 1 and -(-g.out_h // 4) * -(-g.out_w // 4) <= 4
+
+
+def parts_of(node: Node, g: Geometry) -> int:
+    """How many times F(4x4) with int8 weights transforms those of some output channels, of all but the last as many.
+
+    As few as have room in twice the layer's input and output, for inputs are transformed again for each; where they are
+    kept, one for every two channels.
+    """
+    doubles = -(-g.out_c // 2)
+    if keeps_tiles(g):
+        return doubles
+    room = 2 * (node.input(0).type.bytes + node.output.type.bytes)
+    return -(-doubles // max(1, min(doubles, room // pair_bytes(F4, g))))
+
+
+def at_once(node: Node, g: Geometry) -> int:
+    """Output channels of each of these parts, an even number."""
+    doubles = -(-g.out_c // 2)
+    return 2 * -(-doubles // parts_of(node, g))
 
 
 def refuse_narrow(node: Node, target: Target) -> str | None:
@@ -265,17 +296,23 @@ def shape_line(g: Geometry) -> str:
     )
 
 
-def lower_narrow(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
-    g, r = geometry(node, layouts), chosen_rounding(F2, node)
+def lower_narrow(transform: Transform, node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
+    g, r = geometry(node, layouts), chosen_rounding(transform, node)
+    if transform.tile == 2:
+        symbol, more, stream = NARROW, "", stream_bytes(g)
+    else:
+        channels = at_once(node, g)
+        symbol, more = NARROW_F4, f"/* at once */ {channels}, "
+        stream = channels // 2 * pair_bytes(transform, g)
     body = (
         shape_line(g),
         f"const tinyet_rounding_dsp rounding = {r.literal};",
-        f"{NARROW}(input, output, scratch, weights, shape, rounding);",
+        f"{symbol}(input, output, scratch, weights, {more}shape, rounding);",
     )
-    data = narrow_stream(node, r).astype(np.int32)
+    data = narrow_stream(transform, node, r).astype(np.int32)
     constant = Constant("weights", data, "bias, rounding and weights of two channels after another")
-    scratch = scratch_bytes(F2, g) + stream_bytes(g)
-    return specialised_call(NARROW, summary(node), [constant], body, scratch_bytes=scratch)
+    scratch = scratch_bytes(transform, g) + stream
+    return specialised_call(symbol, summary(node), [constant], body, scratch_bytes=scratch)
 
 
 def lower(transform: Transform, node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
@@ -323,6 +360,7 @@ def by_tiles(tile: int) -> AccessOrders:
 
 
 NARROW = "tinyet_conv2d_s8_winograd_f2x2_dsp"
+NARROW_F4 = "tinyet_conv2d_s8_winograd_f4x4_dsp"
 KERNELS = (
     *(
         Kernel(
@@ -341,12 +379,23 @@ KERNELS = (
     Kernel(
         NARROW,
         "s8",
-        lower_narrow,
+        partial(lower_narrow, F2),
         HEADERS,
         (),
         refuse_narrow,
         "cortex_m",
-        layout_support=LayoutSupport(lower_narrow, only_strides),
+        layout_support=LayoutSupport(partial(lower_narrow, F2), only_strides),
         access_order=by_tiles(F2.tile),
+    ),
+    # It reads its input once for each part of its output channels.
+    Kernel(
+        NARROW_F4,
+        "s8",
+        partial(lower_narrow, F4),
+        HEADERS,
+        ("tinyet_winograd_f4x4_stream_dsp.c",),
+        partial(refuse, F4),
+        "cortex_m",
+        layout_support=LayoutSupport(partial(lower_narrow, F4), only_strides),
     ),
 )

@@ -30,6 +30,7 @@ from tinyet.emit.kinds.tree import (
     context_of,
     firmware,
     model_files,
+    sample_files,
     template_text,
     tflm_header,
 )
@@ -38,7 +39,10 @@ from tinyet.errors import InternalError
 # The Arduino tools accept names of at most this length.
 _LONGEST_NAME = 63
 _HARNESS = "examples/Harness"
-_HARNESS_HEADERS = ("include/tinyet_harness.h", "include/tinyet_platform.h", "platform/tinyet_arduino.h")
+_HARNESS_HEADERS = (
+    *("include/tinyet_frames.h", "include/tinyet_harness.h", "include/tinyet_platform.h"),
+    "platform/tinyet_arduino.h",
+)
 
 
 def refusal(board: Board) -> str | None:
@@ -79,16 +83,21 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
         | {
             "LICENSE": template_text("common/LICENSE"),
             "README.md": render("project/arduino/README.md.j2", context),
-            "keywords.txt": render("project/arduino/keywords.txt.j2", context),
+            "keywords.txt": "\n".join(
+                render("project/arduino/keywords.txt.j2", {**context, "facts": part}) for part in facts.parts
+            ),
             "library.properties": render("project/arduino/library.properties.j2", context),
             f"src/{library}.h": render("project/arduino/library.h.j2", context),
-            f"{run}/Run{library}.ino": render("project/arduino/run.ino.j2", context),
-            f"{run}/print_outputs.cpp": render("project/arduino/print_outputs.cpp.j2", context),
-            f"{run}/print_outputs.h": template_text("arduino/print_outputs.h"),
-            f"{run}/{facts.name}_sample.h": render("project/arduino/sample.h.j2", context),
+            **_sketch(run, library, facts, context),
+            **sample_files(run, context, "arduino"),
             f"{_HARNESS}/Harness.ino": render("project/arduino/harness.ino.j2", context),
             f"{_HARNESS}/model_desc.c": render("project/common/model_desc.c.j2", context),
-            f"{_HARNESS}/traced_model.c": render("project/arduino/traced_model.c.j2", context),
+            **{
+                f"{_HARNESS}/traced_model{part.suffix}.c": render(
+                    "project/arduino/traced_model.c.j2", {**context, "part": part}
+                )
+                for part in facts.parts
+            },
             f"{_HARNESS}/tinyet_harness.c": _with("TINYET_TRACE", "1", firmware("harness/tinyet_harness.c")),
             f"{_HARNESS}/tinyet_arduino.cpp": _with(
                 "TINYET_ARDUINO_BAUD", f"{board.baud}ul", firmware("platform/tinyet_arduino.cpp")
@@ -100,6 +109,18 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
     files = {f"{library}/{path}": text for path, text in inside.items()} | {".gitignore": "/build/\n/*.zip\n"}
     yours = tuple(f"{library}/{path}" for path in (f"{run}/Run{library}.ino", "library.properties"))
     return Tree(files, f"{library}/src", f"{library}/{_HARNESS}/model_desc.c", yours)
+
+
+def _sketch(run: str, library: str, facts: ModelFacts, context: Mapping[str, object]) -> dict[str, str]:
+    """The sketch that runs the model, or the models one after another, on samples."""
+    if facts.models:
+        several = {**context, "sample_in_progmem": True}
+        return {f"{run}/Run{library}.ino": render("project/platformio/arduino/main.cpp.j2", several)}
+    return {
+        f"{run}/Run{library}.ino": render("project/arduino/run.ino.j2", context),
+        f"{run}/print_outputs.cpp": render("project/arduino/print_outputs.cpp.j2", context),
+        f"{run}/print_outputs.h": render("project/arduino/print_outputs.h.j2", context),
+    }
 
 
 def _architectures(own: str, facts: ModelFacts, model_sources: Mapping[str, str]) -> str:

@@ -30,6 +30,7 @@ from tinyet.emit.kinds.tree import (
     firmware,
     harness_files,
     model_files,
+    sample_files,
     support_files,
     template_text,
     tflm_header,
@@ -69,7 +70,7 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
             "platform/support/tinyet_platform.h": firmware("include/tinyet_platform.h"),
             "platform/support/tinyet_posix.c": firmware("platform/tinyet_posix.c"),
             "src/main.c": render("project/common/main.c.j2", context),
-            f"src/{facts.name}_sample.h": render("project/common/sample.h.j2", context),
+            **sample_files("src", context),
         }
     )
     if board.bare_metal:

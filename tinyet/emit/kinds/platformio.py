@@ -31,6 +31,7 @@ from tinyet.emit.kinds.tree import (
     harness_files,
     model_files,
     qemu_command,
+    sample_files,
     support_files,
     template_text,
 )
@@ -68,7 +69,7 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
     }
     yours = "src/main.c"
     if board.bare_metal:
-        files |= _bare_metal_files(board, facts, context)
+        files |= _bare_metal_files(board, context)
         if with_arduino:
             files |= _arduino_files(context, "arduino", "arduino_harness")
             return Tree(files, model_dir, "harness/model_desc.c", (yours, "arduino/main.cpp"))
@@ -76,10 +77,13 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
         yours = "src/main.cpp"
         files |= _arduino_files(context, "src", "harness")
         files |= {
-            f"src/{facts.name}_sample.h": render("project/common/sample.h.j2", context),
+            **sample_files("src", context),
             "harness/model_desc.c": render("project/common/model_desc.c.j2", context),
         }
-        shared = ("include/tinyet_harness.h", "include/tinyet_platform.h", "harness/tinyet_harness.c")
+        shared = (
+            *("include/tinyet_frames.h", "include/tinyet_harness.h", "include/tinyet_platform.h"),
+            "harness/tinyet_harness.c",
+        )
         files |= {f"harness/{basename(path)}": firmware(path) for path in shared}
     else:
         files |= zephyr.platformio_files(board, facts, model_sources)
@@ -87,7 +91,7 @@ def tree(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) -> T
     return Tree(files, model_dir, "harness/model_desc.c", (yours,))
 
 
-def _bare_metal_files(board: Board, facts: ModelFacts, context: Mapping[str, object]) -> dict[str, str]:
+def _bare_metal_files(board: Board, context: Mapping[str, object]) -> dict[str, str]:
     """The application, the harness, and the local platform."""
     # PlatformIO follows this link to the local platform. It would write one itself, with the absolute path of
     # the project; this one stays right when the project is moved or copied.
@@ -102,7 +106,7 @@ def _bare_metal_files(board: Board, facts: ModelFacts, context: Mapping[str, obj
             "platform/link/platform.pio-link": json.dumps(link, indent=2) + "\n",
             f"platform/boards/{board.name}.json": _board_json(board),
             "src/main.c": render("project/common/main.c.j2", context),
-            f"src/{facts.name}_sample.h": render("project/common/sample.h.j2", context),
+            **sample_files("src", context),
         }
     )
 

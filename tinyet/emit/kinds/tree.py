@@ -43,6 +43,9 @@ def context_of(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]
         "version": __version__,
         "board": board,
         "facts": facts,
+        "instance": facts.instance,
+        "models": facts.parts,
+        "names": ", ".join(part.name for part in facts.parts),
         "machine_flags": board.machine_flags,
         "board_defines": board.defines,
         "board_sources": [basename(path) for path in board.support_sources],
@@ -54,8 +57,21 @@ def context_of(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]
         "sample_lines": [byte_lines(sample) for sample in facts.samples],
         # Programs on this machine read the same sample; if only AVR reads it, it stays out of the RAM.
         "sample_in_progmem": False,
-        "prints_reals": any(tensor.is_float or tensor.is_quantized for tensor in facts.outputs),
+        "prints_reals": any(t.is_float or t.is_quantized for part in facts.parts for t in part.outputs),
         "qemu": "" if board.qemu is None else qemu_command(board),
+    }
+
+
+def sample_files(directory: str, context: Mapping[str, object], template: str = "common") -> dict[str, str]:
+    """A sample of each model's inputs, for the application."""
+    facts = context["facts"]
+    assert isinstance(facts, ModelFacts)
+    return {
+        f"{directory}/{part.name}_sample.h": render(
+            f"project/{template}/sample.h.j2",
+            {**context, "facts": part, "sample_lines": [byte_lines(sample) for sample in part.samples]},
+        )
+        for part in facts.parts
     }
 
 
@@ -84,7 +100,7 @@ def harness_files(directory: str, context: Mapping[str, object]) -> dict[str, st
     assert isinstance(board, Board)
     files = {
         f"{directory}/{basename(path)}": firmware(path)
-        for path in ("include/tinyet_harness.h", *board.harness_sources)
+        for path in ("include/tinyet_frames.h", "include/tinyet_harness.h", *board.harness_sources)
     }
     return files | {f"{directory}/model_desc.c": render("project/common/model_desc.c.j2", context)}
 

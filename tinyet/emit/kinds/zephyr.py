@@ -17,7 +17,15 @@ from tinyet.boards import Board
 from tinyet.emit.facts import ModelFacts
 from tinyet.emit.kinds.console import printed_outputs
 from tinyet.emit.kinds.kind import ProjectKind
-from tinyet.emit.kinds.tree import Tree, basename, context_of, firmware, model_files, template_text
+from tinyet.emit.kinds.tree import (
+    Tree,
+    basename,
+    context_of,
+    firmware,
+    model_files,
+    sample_files,
+    template_text,
+)
 from tinyet.errors import InternalError
 from tinyet.messages.text import c_comment
 
@@ -55,6 +63,7 @@ _HAL_BY_BOARD: tuple[tuple[re.Pattern[str], str], ...] = (
 
 # The harness's files, relative to the `firmware` directory.
 _HARNESS = (
+    "include/tinyet_frames.h",
     "include/tinyet_harness.h",
     "include/tinyet_platform.h",
     "harness/tinyet_harness.c",
@@ -180,7 +189,7 @@ def _application_files(context: Mapping[str, object]) -> dict[str, str]:
     return {f"harness/{basename(path)}": firmware(path) for path in _HARNESS} | {
         "harness/model_desc.c": render("project/common/model_desc.c.j2", context),
         "src/main.c": render("project/zephyr/main.c.j2", context),
-        f"src/{facts.name}_sample.h": render("project/common/sample.h.j2", context),
+        **sample_files("src", context),
     }
 
 

@@ -21,6 +21,7 @@ from tinyet.importers.onnx import (
 )
 from tinyet.importers.onnx.context import Context, Handler
 from tinyet.importers.onnx.dynamic import CONVOLUTION, LINEAR
+from tinyet.importers.onnx.handlers_ml import ML_HANDLERS
 from tinyet.importers.onnx.values import Integers, Numbers, Value
 from tinyet.ir import DType
 
@@ -59,6 +60,7 @@ def dequantize(ctx: Context) -> Value:
 
 
 TABLE: Mapping[str, Handler] = {
+    **ML_HANDLERS,
     **dict.fromkeys((LINEAR, CONVOLUTION), handlers_dynamic.layer),
     **dict.fromkeys(handlers_elements.BINARY, handlers_elements.binary),
     **dict.fromkeys(handlers_elements.UNARY, handlers_elements.unary),

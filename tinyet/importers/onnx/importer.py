@@ -201,6 +201,8 @@ def unsupported(op: str) -> RefusedError:
 
 def advice(op: str) -> str:
     """The advice for an operator without a handler."""
+    if op.startswith("ai.onnx.ml."):
+        return "tinyet.from_sklearn takes more models than their conversions: docs/classical.md"
     if "." in op:
         return "export it as ONNX's own operators; functions: onnx.inliner.inline_local_functions"
     if op.startswith(("DynamicQuantize", "ConvInteger", "MatMulInteger")):

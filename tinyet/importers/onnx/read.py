@@ -25,6 +25,26 @@ MAX_FILE_BYTES = 1 << 28
 OLDEST_OPSET = 13
 """QuantizeLinear by channel, and axes as inputs, are from here on."""
 
+OLDEST_CLASSICAL = 9
+"""Of models with operators of ai.onnx.ml whose other ones are `_UNCHANGED`: converters write as old an opset as they
+can."""
+
+_UNCHANGED = (
+    "Add",
+    "ArgMax",
+    "Cast",
+    "Concat",
+    "Constant",
+    "Div",
+    "Gemm",
+    "Identity",
+    "MatMul",
+    "Mul",
+    "Reshape",
+    "Sub",
+)
+"""Operators that were in OLDEST_CLASSICAL what they are in OLDEST_OPSET."""
+
 WIDE = ("int16", "uint16")
 """numpy's names of integers of 16 bits."""
 
@@ -141,7 +161,9 @@ def _model(proto: Any, where: str, file: str) -> OnnxModel:
         raise ModelError(f"it has {len(graph.node):,} nodes, at most {MAX_NODES:,}", where)
     _check_domains(graph, where)
     opset = next((int(o.version) for o in proto.opset_import if o.domain in ("", "ai.onnx")), 0)
-    if opset < OLDEST_OPSET:
+    others = {n.op_type for n in graph.node if n.domain in ("", "ai.onnx")}
+    classical = any(n.domain == "ai.onnx.ml" for n in graph.node) and others <= set(_UNCHANGED)
+    if opset < (OLDEST_CLASSICAL if classical else OLDEST_OPSET):
         hint = "onnx.version_converter.convert_version(model, 13), or export it again"
         raise ModelError(f"it is of opset {opset}, {OLDEST_OPSET} is the oldest that is taken", where, hint)
     if graph.sparse_initializer:
@@ -160,10 +182,6 @@ def _model(proto: Any, where: str, file: str) -> OnnxModel:
 
 
 _NOT_NETWORKS = {
-    "ai.onnx.ml": (
-        "classical machine learning (trees, linear models, scalers), no neural network",
-        "emlearn and m2cgen make C of such models",
-    ),
     "ai.onnx.preview.training": ("a step of training, no inference", "export the model in eval mode"),
     "ai.onnx.training": ("a step of training, no inference", "export the model in eval mode"),
 }

@@ -12,6 +12,8 @@ from tinyet.importers.torch.aten_math import MATH_HANDLERS
 from tinyet.importers.torch.aten_quant import quant_rows
 from tinyet.importers.torch.aten_recurrent import RECURRENT_HANDLERS
 from tinyet.importers.torch.aten_shape import SHAPE_HANDLERS, getitem
+from tinyet.importers.torch.aten_signal import SIGNAL_HANDLERS
+from tinyet.importers.torch.aten_trees import TREE_HANDLERS
 from tinyet.importers.torch.aten_truth import TRUTH_HANDLERS
 from tinyet.importers.torch.aten_whole import WHOLE_HANDLERS
 from tinyet.importers.torch.aten_window import WINDOW_HANDLERS
@@ -37,10 +39,12 @@ def _by_kind(name: str, integers: Handler, truths: Handler | None, floats: Handl
 _HANDLERS: dict[object, Handler] = {
     operator.getitem: getitem,
     **WINDOW_HANDLERS,
+    **TREE_HANDLERS,
     **MATH_HANDLERS,
     **SHAPE_HANDLERS,
     **TRUTH_HANDLERS,
     **RECURRENT_HANDLERS,
+    **SIGNAL_HANDLERS,
     **quant_rows(),
     **LOWERED_HANDLERS,
 }
@@ -62,10 +66,6 @@ _OUTSIDE = "compute it outside of the model"
 _NUMBERS = "leave .item(), .tolist(), int() and float() away: compute with tensors, of one element, too"
 _ONE_HOT = "use a mask, torch.arange(n) == index.unsqueeze(-1), in torch.where or a product"
 
-_SPECTRUM = (
-    "multiply by constant matrices of cosines and sines (x @ cos, x @ sin), or compute the spectrum before the model, "
-    "in C: examples/keyword_spotting/mfcc.c does, bit for bit like its Python reference (docs/gallery.md)"
-)
 ADVICE = {
     "conv3d": _SLICES_3D,
     "conv_transpose3d": _SLICES_3D,
@@ -125,9 +125,6 @@ ADVICE = {
     "_local_scalar_dense": _NUMBERS,
     "_native_batch_norm_legit": _STATISTICS,
     "_native_batch_norm_legit_functional": _STATISTICS,
-    "complex": "take and give real and imaginary parts as two tensors",
-    "stft": _SPECTRUM,
-    "_fft_r2c": _SPECTRUM,
 }
 
 

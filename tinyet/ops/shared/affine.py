@@ -54,8 +54,13 @@ def find(
     reach = sum(abs(f) * float(np.abs(w).max()) for f, w in zip(factors, (u, v), strict=True))
     # `c` holds the zero points, at most as large as the reach plus the width of the output, and half a step.
     shift = min(math.floor(31 - math.log2(2 * reach + 512)), 30)
-    if shift < 1:
-        return None
+    return None if shift < 1 else find_at(u, v, want, factors, clamp, shift)
+
+
+def find_at(
+    u: Int64, v: Int64, want: Int64, factors: tuple[float, float], clamp: tuple[int, int], shift: int
+) -> Affine | None:
+    """The same with a shift of 1 and more that is given."""
     low, high = clamp
     target = want << shift
     for a, b in candidates(*(f * 2.0**shift for f in factors)):

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of signals in front of networks."""
+
+from __future__ import annotations
+
+from benchmarks.tables.form import result, table
+
+
+def keywords_from_samples() -> str:
+    """The keyword example's front end and network: in two parts, in one program, as a listener."""
+    rows = [
+        (
+            row["way"],
+            f"{row['accuracy'] * 100:.2f} %",
+            row["instructions"],
+            row["front"],
+            row["ram"],
+            row["flash"],
+        )
+        for row in result("signals")["keywords"]
+    ]
+    heads = ("", "accuracy", "instructions", "of these the front end's", "bytes of RAM", "bytes of flash")
+    return table(heads, 1, rows)
+
+
+def transforms() -> str:
+    """Fourier transforms of real values by size."""
+    rows = [
+        (row["size"], row["instructions"], f"{row['error_db']:.0f} dB")
+        for row in result("signals")["transforms"]
+    ]
+    return table(("real values", "instructions", "error"), 0, rows)

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the int8 kernels for cores with Helium (MVE: Cortex-M52, M55, M85) have in common: copies, and the requantization of
+ * sums. Their loops are inline assembly, one text for GCC and clang; everywhere else (another core, a sanitizer, a build with
+ * -O0) plain C computes the same bits. Vectors of words lie at addresses that are multiples of four, which these instructions
+ * ask for. Narrowing shifts are rounding ones throughout: GNU as 2.40 assembles the others as these. */
+#ifndef TINYET_MVE_H
+#define TINYET_MVE_H
+
+#include "tinyet_dsp.h"
+
+#if TINYET_DSP_ASM && defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)
+#define TINYET_MVE_ASM 1
+#else
+#define TINYET_MVE_ASM 0
+#endif
+
+/* A parameter of a function whose body is assembly alone. */
+#define TINYET_MVE_UNUSED __attribute__((unused))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Sums to outputs.
+ * one_sided: nothing below the zero point is an output (ReLU), so that no correction of negative sums can be seen.
+ * clamped: low and high are not the ends of int8. */
+typedef struct {
+  int32_t one_sided, clamped, zero_point, low, high;
+} tinyet_rounding_mve;
+
+/* (value * multiplier / 2^31, rounded) * 2^shift, rounded away from zero; shift: -1 ... -31 */
+TINYET_DSP_INLINE int8_t tinyet_round_mve(int32_t sum, int32_t multiplier, int32_t shift, const tinyet_rounding_mve *r) {
+  int32_t value = (int32_t)(((int64_t)sum * multiplier + (INT64_C(1) << 30)) >> 31);
+  if (!r->one_sided && sum < 0) {
+    value--;
+  }
+  value = (int32_t)(((int64_t)value + (INT64_C(1) << (-shift - 1))) >> -shift);
+  value = tinyet_clamp(tinyet_clamp(value, -32768, 32767) + r->zero_point, -128, 127);
+  return (int8_t)(r->clamped ? tinyet_clamp(value, r->low, r->high) : value);
+}
+
+/* count > 0 bytes, ascending: `to` may lie before `from`. */
+TINYET_DSP_INLINE void tinyet_copy_mve(int8_t *to, const int8_t *from, int32_t count) {
+#if TINYET_MVE_ASM
+  __asm__ volatile(
+      "dlstp.8 lr, %[count]\n"
+      "1:\n"
+      "vldrb.8 q0, [%[from]], #16\n"
+      "vstrb.8 q0, [%[to]], #16\n"
+      "letp lr, 1b\n"
+      : [to] "+l"(to), [from] "+l"(from)
+      : [count] "r"(count)
+      : "lr", "d0", "d1", "memory");
+#else
+  memmove(to, from, (size_t)count);
+#endif
+}
+
+/* The same, whole vectors of sixteen: up to 15 bytes more. */
+TINYET_DSP_INLINE void tinyet_copy_sixteens_mve(int8_t *to, const int8_t *from, int32_t count) {
+#if TINYET_MVE_ASM
+  for (; count > 0; count -= 16) {
+    __asm__ volatile(
+        "vldrb.8 q0, [%[from]], #16\n"
+        "vstrb.8 q0, [%[to]], #16\n"
+        : [to] "+l"(to), [from] "+l"(from)
+        :
+        : "d0", "d1", "memory");
+  }
+#else
+  memmove(to, from, (size_t)count); /* nothing that is read later is in the others */
+#endif
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The int8 kernels of cortex_m for Helium: as plain C under sanitizers, and as machine code on an emulated Cortex-M55
+by GCC and by clang. Those of recurrent layers are in test_recurrent.py."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.calls import board
+from tests.calls.board import Image
+from tests.calls.emulated import check_library, check_own
+from tests.calls.exact import assert_kernels
+from tests.delegates import test_cortex_m
+from tests.delegates.elementwise_nodes import clamp, output_quant, quants
+from tests.delegates.test_cortex_m import (
+    any_depthwise_nodes,
+    depthwise_nodes,
+    gemm_nodes,
+    layer,
+    linear_nodes,
+    only,
+    pointwise_nodes,
+    row_nodes,
+    with_nibbles,
+)
+from tests.ops import drawing
+from tests.ops.cases import Case
+from tinyet.boards.cpus import Target
+from tinyet.delegates import CORTEX_M
+from tinyet.delegates.cortex_m import conv2d_mve, depthwise_mve
+from tinyet.ir import DType, QuantParams, Tensor, TensorType, constant
+from tinyet.numerics import NO_CLAMP
+from tinyet.ops.add import Add
+from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.sub import Sub
+
+MVE = Target("host", frozenset({"dsp", "mve"}))
+
+# ---------------------------------------------------------------- drawing
+
+
+@st.composite
+def deep_nodes(draw: st.DrawFn) -> Case:
+    """Depths of whole vectors, whose windows are not copied pixel by pixel: rows of fewer than four pixels and of more,
+    padding on all sides, strides, dilation, windows that move down several times."""
+    rng = drawing.random(draw)
+    outs = draw(st.sampled_from((1, 2, 9, 14))), draw(st.sampled_from((1, 3, 4, 7, 9)))
+    kernels = st.sampled_from((1, 2, 3, 3, 5))
+    window, kernel, size = draw(test_cortex_m.windows(outs, kernels, draw(st.sampled_from((1, 1, 2)))))
+    channels = draw(st.sampled_from((16, 32, 64, 20, 24)))
+    x, weights = (draw(st.integers(1, 2)), *size, channels), (draw(st.integers(1, 13)), *kernel, channels)
+    return layer(rng, Conv2d(**window, clamp=NO_CLAMP), x, weights)
+
+
+@st.composite
+def wide_nodes(draw: st.DrawFn) -> Case:
+    """Pixels so far apart that pointers move between them."""
+    rng = drawing.random(draw)
+    channels = draw(st.sampled_from((256, 344, 512, 1100)))
+    x = 1, 1, draw(st.integers(4, 6)), channels
+    return layer(rng, Conv2d(clamp=NO_CLAMP), x, (draw(st.sampled_from((4, 7, 8))), 1, 1, channels))
+
+
+def conv2d_nodes() -> st.SearchStrategy[Case]:
+    drawn = st.one_of(gemm_nodes(), pointwise_nodes(), deep_nodes(), deep_nodes(), wide_nodes())
+    return st.one_of(drawn, drawn, drawn, drawn.map(with_nibbles))
+
+
+@st.composite
+def banded_nodes(draw: st.DrawFn) -> Case:
+    """Depthwise, so large that it is computed in bands, the last of which overlaps the one before."""
+    rng = drawing.random(draw)
+    outs = draw(st.integers(33, 41)), draw(st.sampled_from((20, 31)))
+    window, kernel, size = draw(test_cortex_m.windows(outs, st.sampled_from((1, 3)), 1))
+    channels = draw(st.integers(2, 3))
+    return layer(
+        rng, Conv2d(**window, groups=channels, clamp=NO_CLAMP), (1, *size, channels), (channels, *kernel, 1)
+    )
+
+
+def all_depthwise_nodes() -> st.SearchStrategy[Case]:
+    few = banded_nodes()  # they take long
+    return st.one_of(*5 * [depthwise_nodes()], *6 * [any_depthwise_nodes()], few)
+
+
+def all_linear_nodes() -> st.SearchStrategy[Case]:
+    return st.one_of(linear_nodes(), row_nodes(), row_nodes(), linear_nodes().map(with_nibbles))
+
+
+@st.composite
+def same_nodes(draw: st.DrawFn) -> Case:
+    """Sums and differences of one shape, mostly of several vectors."""
+    rng = drawing.random(draw)
+    shape = draw(st.integers(1, 5)), draw(st.integers(1, 40))
+    scale = float(2.0 ** rng.uniform(-4, 4))
+    a, b = (Tensor(n, TensorType(shape, DType.INT8, quants(rng, scale * rng.uniform(0.2, 1)))) for n in "ab")
+    bounds = clamp(rng, scale)
+    operator = draw(st.sampled_from((Add, Add, Sub)))
+    node = drawing.node_of(operator(clamp=bounds), [a, b], output_quant(rng, scale, bounds))
+    return Case(node, tuple(drawing.int8_data(rng, shape) for _ in range(2)))
+
+
+NODES = {
+    "tinyet_conv2d_s8_4x2_mve": conv2d_nodes,
+    "tinyet_depthwise_s8_mve": all_depthwise_nodes,
+    "tinyet_linear_s8_1x8_mve": all_linear_nodes,
+    "tinyet_linear_s8_4x2_mve": all_linear_nodes,
+    "tinyet_affine_s8_same_mve": same_nodes,
+}
+"""Kernel → strategy."""
+
+MADE = ("tinyet_conv2d_s8_4x2_mve", "tinyet_linear_s8_4x2_mve")
+"""Those for each call of which C is made."""
+
+
+# ---------------------------------------------------------------- tests
+
+
+def takes(symbol: str, case: Case) -> bool:
+    kernels = only(symbol).kernels.get(type(case.node.attrs), ())
+    return any(kernel.why_not(case.node, MVE) is None for kernel in kernels)
+
+
+def test_every_kernel_has_nodes() -> None:
+    symbols = {k.symbol for kernels in CORTEX_M.kernels.values() for k in kernels}
+    assert {s for s in symbols if s.endswith("_mve")} - set(test_cortex_m.NODES) == set(NODES)
+
+
+@pytest.mark.parametrize("symbol", [symbol for symbol in NODES if symbol not in MADE])
+def test_library_on_host(symbol: str) -> None:
+    """Plain C in place of the instructions, under ASan and UBSan."""
+
+    @settings(drawing.called, max_examples=20)
+    @given(NODES[symbol]())
+    def run(case: Case) -> None:
+        assume(takes(symbol, case))
+        assert_kernels([case], only(symbol), MVE)
+
+    run()
+
+
+@pytest.mark.parametrize("symbol", MADE)
+def test_host(symbol: str) -> None:
+    @drawing.compiled
+    @given(drawing.many(NODES[symbol]()))
+    def run(cases: list[Case]) -> None:
+        taken = [case for case in cases if takes(symbol, case)]
+        assume(taken)
+        assert_kernels(taken, only(symbol), MVE)
+
+    run()
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("symbol", [symbol for symbol in NODES if symbol not in MADE])
+def test_library_on_the_device(symbol: str) -> None:
+    check_library(NODES[symbol](), only(symbol), (board.M55, board.M55_CLANG), examples=12)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize(("image", "count"), [(board.M55, 24), (board.M55_CLANG, 8)], ids=str)
+def test_on_the_device(image: Image, count: int) -> None:
+    check_own({symbol: NODES[symbol] for symbol in MADE}, only, image, count)
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def pointwise(scale: float, bias: int = 0, weight: int = 64, relu: bool = False) -> Case:
+    """Of one channel and four pixels."""
+    x = Tensor("x", TensorType((1, 1, 4, 1), DType.INT8, QuantParams.per_tensor(1.0, 0)))
+    weights = constant("w", np.full((1, 1, 1, 1), weight, np.int8), QuantParams.per_tensor(1.0, 0))
+    attrs = Conv2d(clamp=(0.0, math.inf) if relu else NO_CLAMP)
+    inputs = [x, weights, constant("b", np.array([bias], np.int32))]
+    node = drawing.node_of(attrs, inputs, QuantParams.per_tensor(scale, -128 if relu else 0))
+    return Case(node, ())
+
+
+def test_refusals() -> None:
+    kernel = conv2d_mve.KERNELS[0]
+    assert kernel.why_not(pointwise(64.0).node, MVE) is None
+    assert "no Helium" in str(kernel.why_not(pointwise(64.0).node, test_cortex_m.DSP))
+    assert kernel.why_not(pointwise(2.01).node, MVE) is None
+    assert "one half" in str(kernel.why_not(pointwise(2.0).node, MVE))
+    # Whatever its factor, an output that is always the same is a bias.
+    assert kernel.why_not(pointwise(1.01, bias=2**20, weight=1).node, MVE) is None
+    assert "2**31" in str(kernel.why_not(pointwise(2.0**24, bias=2**31 - 1).node, MVE))
+
+
+def test_in_place_where_one_band_is_enough() -> None:
+    """A plane is a copy of its channel; with several bands the next one would see outputs."""
+    found = {}
+    for height in (8, 64):
+        shape = 1, height, 32, 4
+        attrs = Conv2d(groups=4, pad_top=1, pad_bottom=1, pad_left=1, pad_right=1, clamp=NO_CLAMP)
+        rng = np.random.default_rng(0)
+        node = layer(rng, attrs, shape, (4, 3, 3, 1)).node
+        found[height] = depthwise_mve.replaces(node, 0)
+    assert found == {8: True, 64: False}

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of reports in a real browser: every number on them is the JSON's, whatever names hold; they load nothing."""
+
+from __future__ import annotations
+
+import copy
+import html.parser
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tinyet
+from tests import small
+from tests.golden.programs import separable
+from tests.streamed import residual
+from tests.unit.test_comparison import result
+from tinyet import assets
+from tinyet.ir import DType
+from tinyet.pages.page import page_of
+
+_BOARD = "mps2_an386"
+_EVIL = "</script><script>document.title='owned'</script><b>@script@ @report@ \u2028 &amp;"
+
+browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+
+
+class _Page(html.parser.HTMLParser):
+    """The elements of a document with a data-path: path, text or data-value, digits; and all text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers: list[tuple[str, str, int]] = []
+        self.rows = 0
+        self.tags: set[str] = set()
+        self._open: tuple[str, int] | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.tags.add(tag)
+        self.rows += tag == "tr"
+        path = found.get("data-path")
+        self._open = None
+        if path is not None and "data-value" in found:
+            self.numbers.append((path, str(found["data-value"]), 0))
+        elif path is not None:
+            self._open = (path, int(found.get("data-digits") or 0))
+
+    def handle_data(self, data: str) -> None:
+        if self._open is not None:
+            path, digits = self._open
+            found = re.match(r"[-−]?[\d\u202f]+(\.\d+)?", data)
+            text = "" if found is None else found[0].replace("−", "-").replace("\u202f", "")
+            self.numbers.append((path, text, digits))
+            self._open = None
+
+
+def dump(page: str, where: Path, script: str = "") -> tuple[_Page, str]:
+    """The document that a browser makes of a page, after a script; asserted: nothing was thrown, nothing was loaded."""
+    file = where / "page.html"
+    file.write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-sync",
+    ]
+    options += ["--disable-background-networking", "--disable-component-update", "--enable-logging=stderr"]
+    done = subprocess.run(
+        ["chromium", *options, f"--user-data-dir={where / 'profile'}", "--dump-dom", file.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert "CONSOLE" not in done.stderr, done.stderr
+    parsed = _Page()
+    parsed.feed(done.stdout)
+    return parsed, done.stdout
+
+
+def at(record: Any, path: str) -> Any:
+    for key in path.split("."):
+        record = record[int(key)] if isinstance(record, list) else record[key]
+    return record
+
+
+def assert_numbers(parsed: _Page, reports: Mapping[str, Any]) -> set[str]:
+    """Each number is what stands at its path in the reports. Returns the paths."""
+    assert parsed.numbers
+    for path, text, digits in parsed.numbers:
+        value = at(reports, path)
+        assert text, path
+        assert float(text) == pytest.approx(value, abs=0.5001 * 10**-digits), path
+    return {path for path, _, _ in parsed.numbers}
+
+
+@cache
+def _analysis(which: str) -> dict[str, Any]:
+    if which == "rows":
+        return tinyet.analyze(_program(residual(DType.INT8)), _BOARD, optimize="size").to_json()
+    return tinyet.analyze(separable(), _BOARD).to_json()
+
+
+def _program(given: Any) -> Any:
+    return given
+
+
+@browser
+def test_every_number_of_an_analysis_is_the_jsons(tmp_path: Path) -> None:
+    for which in ("whole", "rows"):
+        report = _analysis(which)
+        parsed, _ = dump(page_of("net", analysis=report), tmp_path)
+        paths = assert_numbers(parsed, {"analysis": report})
+        for key in ("macs", "cycles", "instructions", "constant_bytes", "output_bytes"):
+            layers = {
+                f"analysis.layers.{i}.{key}"
+                for i, layer in enumerate(report["layers"])
+                if layer[key] is not None
+            }
+            assert layers <= paths, key
+        assert {f"analysis.arena.{i}.bytes" for i in range(len(report["arena"]))} <= paths
+        assert {"analysis.arena_bytes", "analysis.milliseconds", "analysis.macs"} <= paths
+
+
+@browser
+def test_validation_and_comparison_likewise(tmp_path: Path) -> None:
+    validation, comparison = result().to_json(), tinyet.compare(result(), result(1100)).to_json()
+    parsed, _ = dump(page_of("net", validation=validation, comparison=comparison), tmp_path)
+    paths = assert_numbers(parsed, {"validation": validation, "comparison": comparison})
+    assert {
+        "validation.layers.1.instructions",
+        "validation.flash_bytes",
+        "comparison.figures.0.after",
+    } <= paths
+
+
+@browser
+def test_a_row_opens_its_layer_and_a_heading_sorts(tmp_path: Path) -> None:
+    report = _analysis("whole")
+    sort = "[...document.querySelectorAll('th button')].find((b) => b.textContent === 'MACs').click();"
+    first = "document.querySelector('tbody tr').dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'}));"
+    parsed, text = dump(page_of("net", analysis=report), tmp_path, sort + first)
+    paths = assert_numbers(parsed, {"analysis": report})
+    most = max(report["layers"], key=lambda layer: layer["macs"])
+    assert "<dialog" in text
+    assert f"analysis.layers.{most['index']}.candidates.0.instructions" in paths
+    assert 'aria-sort="descending"' in text
+
+
+@browser
+def test_the_arena_is_walked_with_the_keyboard(tmp_path: Path) -> None:
+    report = _analysis("whole")
+    step = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}));"
+    script = "document.querySelector('rect.block').focus();" + step
+    _, text = dump(page_of("net", analysis=report), tmp_path, script)
+    told = re.search(r'<div id="told"[^>]*>(.*?)</div>', text)
+    assert told is not None
+    block = report["arena"][1]
+    assert block["name"] in told[1]
+    assert f"{block['bytes']:,} bytes at {block['offset']:,}" in told[1]
+
+
+@browser
+def test_text_of_a_model_is_text(tmp_path: Path) -> None:
+    report = copy.deepcopy(_analysis("whole"))
+    for layer in report["layers"]:
+        layer["name"] = layer["line"] = layer["source"] = _EVIL
+    for block in report["arena"]:
+        block["name"] = _EVIL
+    report["notes"] = [_EVIL]
+    parsed, text = dump(page_of(_EVIL, analysis=report, remarks=[_EVIL]), tmp_path)
+    assert "b" not in parsed.tags
+    title = re.search(r"<title>(.*?)</title>", text)
+    assert title is not None
+    assert title[1].startswith("&lt;/script&gt;")
+    assert_numbers(parsed, {"analysis": report})
+
+
+@browser
+def test_a_thousand_layers(tmp_path: Path) -> None:
+    """In one page of less than 2 MB."""
+    report = copy.deepcopy(_analysis("whole"))
+    kinds, blocks = report["layers"], report["arena"]
+    count = 1000
+    report["layers"] = [{**kinds[i % len(kinds)], "index": i, "name": f"layer_{i}"} for i in range(count)]
+    report["arena"] = [{**blocks[i % len(blocks)], "first": i, "last": i + 2} for i in range(count)]
+    page = page_of("large", analysis=report)
+    assert len(page.encode()) < 2_000_000
+    parsed, _ = dump(page, tmp_path)
+    assert parsed.rows > count
+    assert f"analysis.layers.{count - 1}.instructions" in assert_numbers(parsed, {"analysis": report})
+
+
+def _unpacked(found: dict[str, Any]) -> Any:
+    """As page.js does it."""
+    if found.keys() != {"columns", "rows"}:
+        return found
+    return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
+
+
+def test_a_page_loads_nothing_and_holds_its_json() -> None:
+    report = _analysis("whole")
+    page = page_of("net", analysis=report)
+    assert not re.search(r"""(src|href)\s*=\s*["']""", page.partition("<script")[0])
+    assert "default-src 'none'" in page
+    held = re.search(r'<script type="application/json" id="report">(.*?)</script>', page, re.DOTALL)
+    assert held is not None
+    assert json.loads(held[1], object_hook=_unpacked)["analysis"] == json.loads(json.dumps(report))
+    for name in ("page.js", "d3.v7.min.js", "page.css"):
+        text = (assets.path("templates") / "page" / name).read_text(encoding="utf-8")
+        assert "</script" not in text
+        assert text.strip() in page
+    assert page == page_of("net", analysis=report)
+
+
+def test_the_commands_write_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.cli.command import tinyet as run
+
+    monkeypatch.chdir(tmp_path)
+    small.program().save(tmp_path / "small.tet")
+    assert run("analyze", "small.tet", "--html", "a.html", "--json", "a.json").status == 0
+    assert run("compare", "small.tet", "a.json", "--html", "c.html").status == 0
+    for name, key in (("a", "analysis"), ("c", "comparison")):
+        page = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
+        held = re.search(r'<script type="application/json" id="report">(.*?)</script>', page, re.DOTALL)
+        assert held is not None
+        assert json.loads(held[1])[key] is not None
+    assert json.loads((tmp_path / "a.json").read_text())["arena"]

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Printed sums for Helium: what they refuse, and on an emulated Cortex-M55 the same sums as their twins in C, general
+and vector registers as they were, the instructions that they say; one firmware for all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.calls import board
+from tests.calls.board import STRICT, Image
+from tests.calls.emulated import skip_missing
+from tests.tiles.test_emulated import c_array
+from tinyet.assets import kernel_sources
+from tinyet.build.gcc import build_firmware
+from tinyet.device.device import open_device
+from tinyet.errors import InternalError
+from tinyet.tiles.helium import Sums, files
+
+CHANNELS = 8
+SUMS = (
+    Sums(1, 1, 1, 0, 0, 8, pairs=4),
+    Sums(1, 1, 2, 0, 0, 24),
+    Sums(1, 1, 4, 0, 0, 64, pairs=2),
+    Sums(1, 1, 22, 0, 0, 352),
+    Sums(1, 1, 40, 0, 0, 640),  # pointers move
+    Sums(3, 3, 1, 160, 16, 16),
+    Sums(3, 3, 2, 640, 32, 64),  # a stride of two
+    Sums(3, 1, 3, 1200, 0, 12),
+    Sums(2, 5, 1, 4400, 16, 16),
+)
+"""Inputs that all stay in registers, that all but one do, that pixels share; near and far."""
+
+MODEL = """
+#include <string.h>
+#include "tinyet_harness.h"
+%(includes)s
+
+%(arrays)s
+
+typedef void (*sums_function)(const int8_t *weights, const int8_t *pixels, int32_t *sums, const int32_t *end);
+
+__attribute__((naked)) static void nothing(const int8_t *w, const int8_t *x, int32_t *s, const int32_t *e) {
+  __asm__ volatile("bx.n lr");
+}
+
+static const struct {
+  sums_function function;
+  const int32_t *weights;
+} entries[] = {{nothing, NULL}, %(entries)s};
+
+/* Whether the function leaves r4 ... r11 and d8 ... d15 as they were, with values of their own in them. */
+__attribute__((naked, noinline)) static uint32_t guarded(const int8_t *w, const int8_t *x, int32_t *s, const int32_t *e,
+                                                         sums_function f) {
+  __asm__ volatile(
+      ".syntax unified\\n"
+      "push {r4-r11, lr}\\n"
+      "vpush {d8-d15}\\n"
+      "ldr r12, [sp, #100]\\n"
+%(poison)s
+      "blx r12\\n"
+      "movs r0, #0\\n"
+%(check)s
+      "vpop {d8-d15}\\n"
+      "pop {r4-r11, pc}\\n");
+}
+
+TINYET_ALIGNED(16) static uint8_t arena[4 + 4 * %(count)d];
+static int32_t sums[%(count)d][4 * %(channels)d + 2];
+
+static tinyet_status run(void) {
+  uint32_t *const wrong = (uint32_t *)(void *)(arena + 4);
+  memset(sums, 0x5a, sizeof sums);
+  for (uint32_t i = 0; i < %(count)du; i++) {
+    int32_t *const to = sums[i] + 1;
+    TINYET_LAYER_BEGIN(i);
+    wrong[i] = guarded((const int8_t *)entries[i].weights, (const int8_t *)pixels, to, to + 4 * %(channels)d,
+                       entries[i].function);
+    TINYET_LAYER_END(i);
+  }
+%(twins)s
+  return TINYET_OK;
+}
+
+static const tinyet_io ins[] = {{0u, 4u}};
+static const tinyet_io outs[] = {{4u, 4u * %(count)du}};
+
+const tinyet_model tinyet_harness_model = {
+    "sums", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    TINYET_ABI_VERSION, arena, sizeof arena, %(count)du, 1u, ins, 1u, outs, run, 0u, NULL, NULL, 0u, NULL, NULL, NULL,
+    NULL,
+};
+"""
+
+
+def model(rng: np.random.Generator) -> str:
+    """Layer 0 calls an empty function, layer i + 1 the sums i. The output: a word for each, 0 where all is right."""
+    arrays = [c_array("int32_t", "pixels", rng.integers(-(2**31), 2**31, 4096))]
+    entries, twins = [], []
+    for i, each in enumerate(SUMS, 1):
+        words = CHANNELS // 2 * (8 + 8 * each.vectors)
+        arrays.append(c_array("int32_t", f"weights_{i}", rng.integers(-(2**31), 2**31, words)))
+        entries.append(f"{{{each.name}, weights_{i}}}")
+        shape = f"{each.rows}, {each.columns}, {each.depth}, {each.row}, {each.column}, {each.step}"
+        twins += [
+            "  {",
+            "    static int32_t wanted[sizeof sums[0] / 4];",
+            f"    static const int32_t taps[] = {{{', '.join(map(str, each.taps))}}};",
+            f"    const tinyet_sums_shape_mve shape = {{{shape}}};",
+            "    memset(wanted, 0x5a, sizeof wanted);",
+            f"    tinyet_sums_mve_twin((const int8_t *)weights_{i}, (const int8_t *)pixels, wanted + 1,",
+            f"                         wanted + 1 + {4 * CHANNELS}, taps, &shape);",
+            f"    wrong[{i}] |= memcmp(wanted, sums[{i}], sizeof wanted) != 0 ? 2u : 0u;",
+            "  }",
+        ]
+    core, vector = range(4, 12), range(16, 32)
+    poison = [f"mov r{r}, #{0x51 + r}\\n" for r in core] + [f"vmov s{r}, r{4 + r % 8}\\n" for r in vector]
+    differs = 'it ne\\n" "movne r0, #1\\n'
+    check = [f'cmp r{r}, #{0x51 + r}\\n" "{differs}' for r in core]
+    check += [f'vmov r1, s{r}\\n" "cmp r1, r{4 + r % 8}\\n" "{differs}' for r in vector]
+    return MODEL % {
+        "includes": "\n".join(f'#include "{each.name}.h"' for each in SUMS),
+        "arrays": "\n".join(arrays),
+        "entries": ", ".join(entries),
+        "poison": "\n".join(f'      "{line}"' for line in poison),
+        "check": "\n".join(f'      "{line}"' for line in check),
+        "count": len(SUMS) + 1,
+        "channels": CHANNELS,
+        "twins": "\n".join(twins),
+    }
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("image", [board.M55, board.M55_CLANG], ids=str)
+def test_sums_registers_and_instructions(image: Image, tmp_path: Path) -> None:
+    skip_missing([image])
+    for each in SUMS:
+        for name, text in files(each).items():
+            (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "model.c").write_text(model(np.random.default_rng(3)), encoding="utf-8")
+    kernel_sources.write(tmp_path, ["tinyet_conv2d_s8_4x2_mve.c"])
+    flags = (*STRICT, "-Wno-unused-parameter", "-Wno-cast-align")
+    elf = build_firmware(
+        image.board,
+        sorted(tmp_path.glob("*.c")),
+        [tmp_path],
+        tmp_path / "build",
+        flags=flags,
+        compiler=image.compiler,
+    )
+    with open_device(image.board, elf, "qemu") as device:
+        result = device.run([bytes(4)])
+    wrong = np.frombuffer(result.outputs[0], np.uint32)[1:]
+    assert {each.name: w for each, w in zip(SUMS, wrong, strict=True) if w} == {}
+    nothing, *counts = result.layer_counts
+    # The empty function returns by an instruction of its own.
+    assert [count - nothing + 1 for count in counts] == [each.instructions(CHANNELS) for each in SUMS]
+
+
+def test_what_there_is_not() -> None:
+    with pytest.raises(InternalError):
+        Sums(3, 3, 20, 1000, 320, 320)
+    with pytest.raises(InternalError):
+        Sums(1, 1, 1, 0, 0, 6)
+    with pytest.raises(InternalError):
+        Sums(1, 1, 1, 0, 0, 8, pairs=3).instructions(CHANNELS)

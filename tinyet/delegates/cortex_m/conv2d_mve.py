@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""int8 convolutions of one group for Helium, four pixels by two channels at a time (tinyet_conv2d_mve.h)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tinyet.boards.cpus import Target
+from tinyet.delegates.cortex_m.conv2d import Geometry, geometry, walk
+from tinyet.delegates.cortex_m.rounding_mve import RoundingMve, rounding_mve
+from tinyet.delegates.cortex_m.summary import summary
+from tinyet.delegates.cortex_m.wrapper import specialised_call
+from tinyet.ir import Array, Node
+from tinyet.numerics import Int64
+from tinyet.ops.shared.access_orders import of_input
+from tinyet.ops.shared.convolution import attrs_of
+from tinyet.opset import (
+    DENSE,
+    AccessOrder,
+    Call,
+    Constant,
+    CostModel,
+    Exact,
+    FieldValue,
+    Kernel,
+    Layouts,
+    LayoutSupport,
+    Struct,
+    only_strides,
+)
+from tinyet.tiles.helium import LANES, MOST_VECTORS, PIXELS, Sums, files
+
+SYMBOL = "tinyet_conv2d_s8_4x2_mve"
+HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_conv2d_mve.h")
+SOURCES = (f"{SYMBOL}.c",)
+LEAST_BYTES = 16
+"""Behind the window, for vectors that begin in it."""
+EXTRA_STRIDES = 3
+"""Rows of the window beside those that a kernel spans, in strides: so often it moves down before it is copied."""
+
+
+def no_helium(target: Target) -> str | None:
+    return None if "mve" in target.features else f"{target.cpu} has no Helium instructions"
+
+
+def vectors(values: int) -> int:
+    return -(-values // LANES)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a layer's pixels lie before its sums.
+
+    pointwise: as they are. patch: bytes of a pixel's copy of its own; 0 where pixels see the window itself.
+    window_rows, row: of the window; 0 for none. channels: of the output, in fours.
+    """
+
+    geometry: Geometry
+    pointwise: bool
+    patch: int
+    window_rows: int
+    row: int
+    sums: Sums
+    channels: int
+
+    @property
+    def span_h(self) -> int:
+        return (self.geometry.kernel_h - 1) * self.geometry.dilation_h + 1
+
+    @property
+    def seen(self) -> int:
+        """Bytes of four pixels, pointwise."""
+        return (PIXELS - 1) * self.sums.step + LANES * self.sums.vectors if self.pointwise else 0
+
+    @property
+    def patches_bytes(self) -> int:
+        size = PIXELS * self.patch + LEAST_BYTES if self.patch else self.seen
+        return size + -size % 16
+
+    @property
+    def scratch_bytes(self) -> int:
+        window = self.window_rows * self.row + LEAST_BYTES if self.window_rows else 0
+        return 5 * PIXELS * self.channels + self.patches_bytes + window
+
+    @property
+    def step(self) -> int:
+        """Bytes from what a pixel sees to what the next one does."""
+        return self.geometry.stride_w * self.geometry.in_c
+
+    @property
+    def taps(self) -> tuple[int, int, int]:
+        """Of a kernel row that is copied: how many parts, their bytes, and from one to the next."""
+        g = self.geometry
+        if g.dilation_w == 1:
+            return 1, g.kernel_w * g.in_c, 0
+        return g.kernel_w, g.in_c, g.dilation_w * g.in_c
+
+
+def pairs_of(sums: Sums, channels: int) -> Sums:
+    """With as many pairs of channels in a turn as are worth their code, and divide them."""
+    most = sums.most_pairs
+    return replace(sums, pairs=max(n for n in range(1, most + 1) if channels // 2 % n == 0))
+
+
+def plan(node: Node, layouts: Layouts = DENSE) -> Plan:
+    return plan_of(geometry(node, layouts))
+
+
+def plan_of(g: Geometry) -> Plan:
+    channels = g.out_c + -g.out_c % 4
+    taps = g.kernel_h * g.kernel_w
+    by_fours = g.in_c % 4 == 0
+    if taps == 1 and g.inside and by_fours:
+        sums = Sums(1, 1, vectors(g.in_c), 0, 0, g.stride_w * g.in_c)
+        return Plan(g, True, 0, 0, 0, pairs_of(sums, channels), channels)
+    span_w = (g.kernel_w - 1) * g.dilation_w + 1
+    columns = (max(g.out_w, PIXELS) - 1) * g.stride_w + span_w
+    row = columns * g.in_c + -(columns * g.in_c) % 4
+    span_h = (g.kernel_h - 1) * g.dilation_h + 1
+    rows = min(span_h + EXTRA_STRIDES * g.stride_h, (g.out_h - 1) * g.stride_h + span_h)
+    patch = LANES * vectors(taps * g.in_c)
+    # Where neighbouring columns of a kernel row are whole vectors, pixels share them; else a kernel row is one piece.
+    whole = g.in_c % LANES == 0 or g.dilation_w > 1
+    along = (g.kernel_w, vectors(g.in_c)) if whole else (1, vectors(g.kernel_w * g.in_c))
+    if by_fours and g.kernel_h * math.prod(along) <= patch // LANES * 5 // 4:
+        column = g.dilation_w * g.in_c if whole else 0
+        sums = Sums(g.kernel_h, *along, g.dilation_h * row, column, g.stride_w * g.in_c)
+        return Plan(g, False, 0, rows, row, pairs_of(sums, channels), channels)
+    sums = Sums(1, 1, patch // LANES, 0, 0, patch)
+    return Plan(g, False, patch, rows, row, pairs_of(sums, channels), channels)
+
+
+def refuse(node: Node, target: Target) -> str | None:
+    if (reason := no_helium(target)) is not None:
+        return reason
+    if attrs_of(node).groups != 1:
+        return "only one group"
+    g = geometry(node)
+    seen = g.kernel_h * g.kernel_w * vectors(g.in_c)
+    if seen > MOST_VECTORS:
+        return f"{seen} vectors of weights a channel, takes up to {MOST_VECTORS}"
+    return rounding_of(node).refused
+
+
+def rounding_of(node: Node) -> RoundingMve:
+    return rounding_mve(node, attrs_of(node).clamp)
+
+
+def weight_vectors(p: Plan, weights: Int64) -> Int64:
+    """(channels, depth) → (channels, vectors, 16), zeros where nothing is to be multiplied."""
+    g, s = p.geometry, p.sums
+    if p.pointwise or p.patch:
+        filled = np.pad(weights, ((0, 0), (0, s.vectors * LANES - weights.shape[1])))
+        return filled.reshape(len(weights), s.vectors, LANES)
+    rows = weights.reshape(len(weights), g.kernel_h, s.columns, -1)
+    rows = np.pad(rows, ((0, 0), (0, 0), (0, 0), (0, s.depth * LANES - rows.shape[3])))
+    parts = rows.reshape(len(weights), g.kernel_h, s.columns, s.depth, LANES)
+    ky, kx, block = np.array(s.places).T
+    return np.asarray(parts[:, ky, kx, block], np.int64)
+
+
+def stream(p: Plan, r: RoundingMve) -> tuple[Array, int]:
+    """The stream of tinyet_conv2d_mve.h, int8, and how many bytes come before multipliers and shifts."""
+    behind = p.channels - p.geometry.out_c
+    weights = np.pad(weight_vectors(p, r.weights), ((0, behind), (0, 0), (0, 0))).astype(np.int8)
+    pairs = weights.reshape(p.channels // 2, 2, p.sums.vectors, LANES).swapaxes(1, 2)
+    bias = np.pad(r.bias, (0, behind)).astype("<i4").repeat(PIXELS).view(np.int8).reshape(len(pairs), -1)
+    body = np.concatenate([bias, pairs.reshape(len(pairs), -1)], axis=1).ravel()
+    ends = np.stack(
+        [
+            np.pad(r.multiplier, (0, behind), constant_values=2**30),
+            np.pad(r.shift, (0, behind), constant_values=-1),
+        ],
+        axis=1,
+    )
+    return np.concatenate([body, ends.astype("<i4").view(np.int8).ravel()]), len(body)
+
+
+def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
+    return call(SYMBOL, plan(node, layouts), rounding_of(node), summary(node))
+
+
+def call(symbol: str, p: Plan, r: RoundingMve, text: str) -> Call:
+    """Of the kernel of this name; `text` says what it computes."""
+    g = p.geometry
+    data, ends = stream(p, r)
+    taps, tap_bytes, tap_step = p.taps
+    fields: dict[str, FieldValue] = {
+        "batch": g.batch,
+        "in_h": g.in_h,
+        "in_w": g.in_w,
+        "in_c": g.in_c,
+        "out_h": g.out_h,
+        "out_w": g.out_w,
+        "out_c": g.out_c,
+        "stride_h": g.stride_h,
+        "pad_top": g.pad_top,
+        "pad_left": g.pad_left,
+        "step": p.step,
+        "out_pixel": g.out_pixel_stride,
+        "zero_point": g.zero_point,
+        "channels": p.channels,
+        "ends": ends,
+        "seen": p.seen,
+        "window_rows": p.window_rows,
+        "row": p.row,
+        "span_h": p.span_h,
+        "patch": p.patch,
+        "kernel_h": g.kernel_h,
+        "dilation_h": g.dilation_h,
+        "taps": taps,
+        "tap_bytes": tap_bytes,
+        "tap_step": tap_step,
+        "patches_bytes": p.patches_bytes,
+        "rounding": r.struct,
+    }
+    constants = (
+        Constant("weights", data, "bias and weights of two channels after another, then the rounding"),
+        Constant("shape", np.array(numbers(fields), np.int32), "tinyet_conv2d_shape_mve"),
+    )
+    body = (
+        "tinyet_conv2d_state_mve state;",
+        "const int8_t *pixels = tinyet_conv2d_begin_mve(&state, input, output, scratch, weights,",
+        "    (const tinyet_conv2d_shape_mve *)(const void *)shape);",
+        "for (; pixels != NULL; pixels = tinyet_conv2d_next_mve(&state)) {",
+        f"  {p.sums.name}(weights, pixels, state.sums, state.sums_end);",
+        "}",
+    )
+    made = specialised_call(symbol, text, constants, body, scratch_bytes=p.scratch_bytes)
+    return replace(made, files=files(p.sums))
+
+
+def numbers(fields: Mapping[str, FieldValue]) -> list[int]:
+    """Of a struct whose members are all int32_t."""
+    found: list[int] = []
+    for value in fields.values():
+        if isinstance(value, Struct):
+            found += numbers(value.fields)
+        else:
+            assert isinstance(value, int)
+            found.append(value)
+    return found
+
+
+def takes(node: Node, layouts: Layouts) -> bool:
+    return only_strides(node, layouts) and not layouts.input
+
+
+@of_input
+def by_fours(node: Node) -> AccessOrder:
+    """Four pixels at a time, whose sums are there before they are written."""
+    w = walk(node)
+    run = w.image if geometry(node).out_h == 1 else w.row
+    return w.by_pixels(PIXELS, run, moved_back=run >= PIXELS, gathered=True)
+
+
+# ---------------------------------------------------------------- what costs grow with
+
+
+def blocks(p: Plan) -> int:
+    """Of four pixels."""
+    g = p.geometry
+    if p.patch:
+        return g.batch * -(-g.out_h * g.out_w // PIXELS)
+    return g.batch * g.out_h * -(-g.out_w // PIXELS)
+
+
+def work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
+    return work_of(plan(node, layouts), rounding_of(node))
+
+
+def work_of(p: Plan, r: RoundingMve) -> Mapping[str, int]:
+    """What is around the sums."""
+    g, count = p.geometry, blocks(p)
+    form = ("one-sided" if r.one_sided else "two-sided") + (", clamped" if r.clamped else "")
+    staged = g.out_c % 4 != 0 or g.out_pixel_stride % 4 != 0
+    rows = g.batch * g.out_h
+    parts = {
+        "call": 1,
+        "row": rows,
+        "block": count,
+        f"four channels, {form}": count * (p.channels // 4),
+        "staged block": count if staged else 0,
+        "staged vector": count * PIXELS * vectors(g.out_c) if staged else 0,
+        "short row": rows if g.out_w < PIXELS and not p.patch else 0,
+        # What cycles grow with beside the exact instructions.
+        "vector of products": count * p.channels * PIXELS * p.sums.vectors,
+        "loaded vector": count * p.channels // 2 * p.sums.loads,
+        "pair of channels": count * p.channels // 2,
+    }
+    if p.window_rows:
+        steps = g.batch * ((g.out_h - 1) * g.stride_h + p.span_h)
+        inside = g.batch * min(g.in_h, steps // g.batch)
+        moves = rows // (1 + EXTRA_STRIDES)
+        parts["row of the window"] = steps
+        parts["vector of the window"] = inside * vectors(min(g.in_w * g.in_c, p.row))
+        parts["padding of the window"] = steps * p.row - inside * min(g.in_w * g.in_c, p.row)
+        parts["window moved"] = moves
+        parts["moved vector"] = moves * vectors(max(p.span_h - g.stride_h, 0) * p.row)
+    if p.patch:
+        taps, tap_bytes, _ = p.taps
+        pixels = rows * g.out_w
+        many = "" if taps == 1 and tap_bytes <= LANES else " of several vectors"
+        parts[f"patch{many}"] = pixels
+        parts[f"row of a patch{many}"] = pixels * g.kernel_h
+        if many:
+            parts["tap of a patch"] = pixels * g.kernel_h * taps
+            parts["vector of a patch"] = pixels * g.kernel_h * taps * vectors(tap_bytes)
+    return parts
+
+
+def exact(node: Node, layouts: Layouts) -> Exact:
+    return exact_of(plan(node, layouts))
+
+
+def exact_of(p: Plan) -> Exact:
+    count = blocks(p)
+    return Exact(
+        instructions=count * p.sums.instructions(p.channels),
+        cycles={},
+        functions={p.sums.name: p.sums.code_bytes},
+        reads={},
+    )
+
+
+COST_MODELS: Mapping[str, CostModel] = {SYMBOL: CostModel(work, layout_work=work, exact=exact)}
+
+KERNELS = (
+    Kernel(
+        SYMBOL,
+        "s8",
+        lower,
+        HEADERS,
+        SOURCES,
+        refuse,
+        "cortex_m",
+        layout_support=LayoutSupport(lower, takes),
+        access_order=by_fours,
+    ),
+)

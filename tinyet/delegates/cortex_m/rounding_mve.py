@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums to outputs for Helium: VQRDMULH and VRSHL are the two roundings of the specification, exact for every sum of 32
+bits where a factor is below one half, but for the correction of negative sums, which is added where it can be seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyet.delegates.cortex_m.rounding import LIMIT, live_channels, sum_range
+from tinyet.ir import Node
+from tinyet.ir.memoize import memoize
+from tinyet.numerics import Int64, clamp_range
+from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.weighted import folded_bias
+from tinyet.opset import Struct
+
+
+@dataclass(frozen=True)
+class RoundingMve:
+    """Of a layer's channels, int64. weights: (channels, depth); bias, with the input's zero point in it, multiplier,
+    and shift, negative: (channels,). Of a channel whose output never changes the bias alone makes that.
+
+    refused: why this form cannot be taken; the others are of no use then.
+    """
+
+    weights: Int64
+    bias: Int64
+    multiplier: Int64
+    shift: Int64
+    zero_point: int
+    low: int
+    high: int
+    refused: str | None
+
+    @property
+    def one_sided(self) -> bool:
+        return self.low >= self.zero_point
+
+    @property
+    def clamped(self) -> bool:
+        """Beyond what saturation and the zero point do."""
+        return (self.low > -128) or self.high < 127
+
+    @property
+    def struct(self) -> Struct:
+        """The tinyet_rounding_mve."""
+        return Struct(
+            "tinyet_rounding_mve",
+            {
+                "one_sided": int(self.one_sided),
+                "clamped": int(self.clamped),
+                "zero_point": self.zero_point,
+                "low": self.low,
+                "high": self.high,
+            },
+        )
+
+
+@memoize
+def rounding_mve(node: Node, clamp: tuple[float, float]) -> RoundingMve:
+    """Of a node with weights (input 1), bias (input 2) and factors for each channel."""
+    low, high = clamp_range(clamp, node.output.type)
+    zero = node.output.type.zero_point
+    weights = node.input(1).array.astype(np.int64)
+    weights = weights.reshape(weights.shape[0], -1)
+    bias, (multiplier, shift) = folded_bias(node), output_factors(node)
+    bound = max(int(np.abs(end).max(initial=0)) for end in sum_range(weights, bias))
+    live, fixed = live_channels(weights, bias, multiplier, shift, zero, (low, high))
+    refused = None
+    if bound >= LIMIT:
+        refused = f"sums up to {bound}, needs fewer than 2**31"
+    elif np.any(shift[live] > -1) or np.any(multiplier[live] < 2**30):
+        refused = "a factor of one half and more"
+    elif np.any(shift[live] < -31):
+        refused = "a factor below 2**-31"
+    return RoundingMve(
+        np.where(live[:, None], weights, 0),
+        # Times 2**30 / 2**31, times 2**-1: the output.
+        np.where(live, bias, 4 * (fixed - zero)),
+        np.where(live, multiplier, 2**30),
+        np.where(live, shift, -1),
+        zero,
+        low,
+        high,
+        refused,
+    )

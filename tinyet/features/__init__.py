@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Features of signals as torch modules: what stands between a sensor's samples and a network, in the same program.
+
+Modules take float32 of any leading dimensions and work along the last one, which is time; they have no trained weights,
+and stay in float32 where the network behind them is quantized. `decisions` has what stands behind a network.
+"""
+
+from tinyet.features.filters import FIR, Biquads, PreEmphasis, Resample
+from tinyet.features.frames import Frame, PowerSpectrum, Spectrum
+from tinyet.features.mel import DCT, MFCC, LogMel, MelFilterBank, mel_filters
+from tinyet.features.statistics import Autocorrelation, Statistics, moving
+from tinyet.features.transforms import Envelope, Goertzel, Haar
+
+__all__ = [
+    "DCT",
+    "FIR",
+    "MFCC",
+    "Autocorrelation",
+    "Biquads",
+    "Envelope",
+    "Frame",
+    "Goertzel",
+    "Haar",
+    "LogMel",
+    "MelFilterBank",
+    "PowerSpectrum",
+    "PreEmphasis",
+    "Resample",
+    "Spectrum",
+    "Statistics",
+    "mel_filters",
+    "moving",
+]

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mel bands of spectra, their logarithms, and cepstra."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from tinyet.errors import UsageError
+from tinyet.errors.arguments import whole_given
+from tinyet.features.frames import PowerSpectrum
+
+Scale = Literal["htk", "slaney"]
+Reals = npt.NDArray[np.float64]
+
+_SLANEY_HZ, _SLANEY_MEL, _SLANEY_STEP = 1000.0, 15.0, math.log(6.4) / 27.0
+
+
+def _mel(hertz: npt.ArrayLike, scale: Scale) -> Reals:
+    f = np.asarray(hertz, np.float64)
+    if scale == "htk":
+        return 2595.0 * np.log10(1.0 + f / 700.0)
+    above = _SLANEY_MEL + np.log(np.maximum(f, _SLANEY_HZ) / _SLANEY_HZ) / _SLANEY_STEP
+    return np.where(f < _SLANEY_HZ, f * (_SLANEY_MEL / _SLANEY_HZ), above)
+
+
+def _hertz(mel: npt.ArrayLike, scale: Scale) -> Reals:
+    m = np.asarray(mel, np.float64)
+    if scale == "htk":
+        return np.asarray(700.0 * (10.0 ** (m / 2595.0) - 1.0))
+    above = _SLANEY_HZ * np.exp(_SLANEY_STEP * (m - _SLANEY_MEL))
+    return np.where(m < _SLANEY_MEL, m * (_SLANEY_HZ / _SLANEY_MEL), above)
+
+
+def mel_filters(
+    rate: float,
+    size: int,
+    bands: int,
+    low: float = 0.0,
+    high: float | None = None,
+    scale: Scale = "htk",
+    norm: Literal["slaney"] | None = None,
+) -> Tensor:
+    """Triangles between frequencies that lie equally far apart in mel: (bands, size // 2 + 1), float32.
+
+    rate: samples a second. size: of the transform. low, high: hertz; high is rate / 2 by default. scale, norm: as in
+    librosa.filters.mel, whose formulas these are ("slaney" divides each triangle by half its width in hertz).
+    """
+    top = rate / 2 if high is None else high
+    if not 0 <= low < top <= rate / 2:
+        raise UsageError(f"mel bands from {low} to {top} Hz at {rate} samples a second")
+    edges = _hertz(np.linspace(float(_mel(low, scale)), float(_mel(top, scale)), bands + 2), scale)
+    bins = np.arange(size // 2 + 1) * (rate / size)
+    width = np.diff(edges)
+    slopes = edges[:, None] - bins[None]
+    rise, fall = -slopes[:-2] / width[:-1, None], slopes[2:] / width[1:, None]
+    filters = np.maximum(0.0, np.minimum(rise, fall))
+    if norm == "slaney":
+        filters *= (2.0 / (edges[2:] - edges[:-2]))[:, None]
+    if empty := [int(band) for band in np.flatnonzero(~filters.any(1))]:
+        raise UsageError(
+            f"mel bands without a single frequency: {', '.join(map(str, empty[:8]))}",
+            hint="take fewer bands, a longer transform, or a wider range",
+        )
+    return torch.from_numpy(filters).float()
+
+
+class MelFilterBank(nn.Module):
+    """(..., size // 2 + 1) to (..., bands): `mel_filters`, whose arguments it takes."""
+
+    def __init__(
+        self,
+        rate: float,
+        size: int,
+        bands: int,
+        low: float = 0.0,
+        high: float | None = None,
+        scale: Scale = "htk",
+        norm: Literal["slaney"] | None = None,
+    ) -> None:
+        super().__init__()
+        self.register_buffer(
+            "filters", mel_filters(rate, size, bands, low, high, scale, norm), persistent=False
+        )
+        self.filters: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.linear(x, self.filters)
+
+
+class LogMel(nn.Module):
+    """(..., samples) to (..., frames, bands): natural logarithms of the powers of mel bands.
+
+    rate: samples a second. size, hop, window, frame: of `PowerSpectrum`. bands, low, high, scale, norm: of
+    `mel_filters`. floor: is added to each power: what is quieter is all the same silence.
+    """
+
+    def __init__(
+        self,
+        rate: float,
+        size: int,
+        hop: int,
+        bands: int = 40,
+        *,
+        low: float = 0.0,
+        high: float | None = None,
+        scale: Scale = "htk",
+        norm: Literal["slaney"] | None = None,
+        window: str | Tensor = "hann",
+        frame: int | None = None,
+        floor: float = 1e-6,
+    ) -> None:
+        super().__init__()
+        if not floor > 0:
+            raise UsageError(f"the floor is {floor}, and the logarithm of silence is not finite")
+        self.power = PowerSpectrum(size, hop, window, frame)
+        self.bank = MelFilterBank(rate, size, bands, low, high, scale, norm)
+        self.floor = float(floor)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.log(self.bank(self.power(x)) + self.floor)
+
+
+class DCT(nn.Module):
+    """(..., count) to (..., kept): the first coefficients of the orthonormal DCT-II (scipy.fft.dct, norm="ortho")."""
+
+    def __init__(self, count: int, kept: int) -> None:
+        super().__init__()
+        if not 1 <= whole_given(kept, "kept", "coefficients") <= count:
+            raise UsageError(f"{kept} coefficients of a transform of {count}")
+        matrix = np.cos(np.pi / count * np.outer(np.arange(kept), np.arange(count) + 0.5)) * np.sqrt(
+            2.0 / count
+        )
+        matrix[0] /= np.sqrt(2.0)
+        self.register_buffer("matrix", torch.from_numpy(matrix).float(), persistent=False)
+        self.matrix: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.linear(x, self.matrix)
+
+
+class MFCC(nn.Module):
+    """(..., samples) to (..., frames, coefficients): the DCT of what a LogMel gives.
+
+    mel: the LogMel in front.
+    """
+
+    def __init__(self, mel: LogMel, coefficients: int = 13) -> None:
+        super().__init__()
+        self.mel = mel
+        self.dct = DCT(mel.bank.filters.shape[0], coefficients)
+
+    def forward(self, x: Tensor) -> Tensor:
+        cepstra: Tensor = self.dct(self.mel(x))
+        return cepstra

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decision trees as arrays: how the operator's constants hold them, what is wrong with such constants, and how they
+are made of trees as other tools have them.
+
+A node asks `x[feature] <= threshold`: yes is its first child, no its second. Other comparisons become this one:
+
+- scikit-learn compares a float32 feature with a float64 threshold. A float32 is at most t exactly if it is at most the
+  greatest float32 f <= t, for no float32 lies between f and t: `at_most`.
+- x < t, of float32 (XGBoost), is x <= p with p the float32 before t, for no float32 lies between them: `below`.
+- LightGBM and scikit-learn's histogram trees compare float64 features, which are rounded to float32 on their way to us.
+  Rounded to nearest, too, a threshold is still at least every feature that it was; and it is less than every greater
+  one that does not round to the same float32: `nearest`. (`at_most` would fail where a threshold is itself a feature.)
+- x = scale * (q - zero_point) in float32 grows with q, so that x <= t is q <= the greatest q for which it holds:
+  `as_integers`, which asks that of every integer of the type, with the arithmetic of `dequantize`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tinyet.errors import RefusedError
+from tinyet.ir import DType, QuantParams
+from tinyet.numerics import dequantize
+
+Int32 = npt.NDArray[np.int32]
+Float32 = npt.NDArray[np.float32]
+Numeric = npt.NDArray[Any]
+
+MAX_LINKS = 1 << 15
+"""Nodes, leaves and features are numbers of 15 bits in the table that firmware has."""
+
+MAX_DEPTH = 255
+"""Comparisons on the way to a leaf."""
+
+MAX_TREES = 1 << 15
+
+
+def at_most(thresholds: npt.ArrayLike) -> Float32:
+    """The greatest float32 that is not greater than each float64."""
+    wide = np.asarray(thresholds, np.float64)
+    with np.errstate(over="ignore"):
+        near = wide.astype(np.float32)
+    down = np.nextafter(near, np.float32(-math.inf))
+    # -0 is 0, which is what is compared.
+    return np.asarray(np.where(near.astype(np.float64) > wide, down, near) + np.float32(0.0), np.float32)
+
+
+def nearest(thresholds: npt.ArrayLike) -> Float32:
+    """Float64 thresholds of features that are rounded as they are."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.asarray(thresholds, np.float64).astype(np.float32) + np.float32(0.0), np.float32)
+
+
+def below(thresholds: npt.ArrayLike) -> Float32:
+    """The float32 before each: x < t is x <= this. Raises RefusedError for -inf, which nothing is below."""
+    given = np.asarray(thresholds, np.float32)
+    if np.isneginf(given).any():
+        raise RefusedError("asks whether a feature is below -inf", "train it without infinite features")
+    down = np.nextafter(given, np.float32(-math.inf))
+    return np.asarray(down + np.float32(0.0), np.float32)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree as other tools have it: arrays over all of its nodes, leaves included; node 0 is the root.
+
+    left, right: numbers of the children; left < 0 marks a leaf. features, thresholds: of the others; float32, for <=.
+    values: (nodes, width), of leaves. target: the output to which column 0 of its values is added. missing_left:
+    where NaN goes left; None where it goes right everywhere.
+    """
+
+    left: Int32
+    right: Int32
+    features: Int32
+    thresholds: Float32
+    values: Float32
+    target: int = 0
+    missing_left: npt.NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Trees as the operator's constants: only nodes that ask; equal leaves are one.
+
+    features, thresholds: (nodes,). children: (nodes, 2): a node, which has a greater number, or ~leaf. roots: (trees,),
+    likewise. values: (leaves, width). targets: (trees,): the output to which the first of a leaf's values is added.
+    base: (outputs,): what the sums begin with. missing: (nodes,), 1 where NaN goes left; None for nowhere.
+    """
+
+    features: Int32
+    thresholds: Numeric
+    children: Int32
+    roots: Int32
+    values: Float32
+    targets: Int32
+    base: Float32
+    missing: npt.NDArray[np.uint8] | None = None
+
+    def complaint(self, width: int, kind: DType) -> str | None:
+        """What is wrong with arrays that a stranger may have made, for rows of `width` features; None for nothing.
+        Their dimensions agree already."""
+        nodes, trees = len(self.features), len(self.roots)
+        leaves, span = self.values.shape
+        if max(nodes, leaves) > MAX_LINKS or width > MAX_LINKS or trees > MAX_TREES:
+            return (
+                f"{nodes:,} nodes, {leaves:,} different leaves, {width:,} features, {trees:,} trees: "
+                f"at most {MAX_LINKS:,} of each"
+            )
+        if self.features.min() < 0 or self.features.max() >= width:
+            return f"a node asks for a feature outside of 0 … {width - 1}"
+        if self.targets.min() < 0 or self.targets.max() > len(self.base) - span:
+            return f"a tree adds to an output outside of 0 … {len(self.base) - 1}"
+        if kind is DType.FLOAT32 and np.isnan(self.thresholds).any():
+            return "a threshold is NaN"
+        if self.missing is not None and (kind is not DType.FLOAT32 or self.missing.max() > 1):
+            return "missing values are of float32, and 0 or 1 a node"
+        links = np.concatenate([self.roots, self.children.reshape(-1)]).astype(np.int64)
+        if links.max() >= nodes or (~links).max() >= leaves:
+            return "a link leads to no node and to no leaf"
+        if (self.children <= np.where(self.children < 0, -(2**31), np.arange(nodes)[:, None])).any():
+            return "a child does not come after its node"
+        if (np.bincount(links[links >= 0], minlength=nodes) != 1).any():
+            return "a node is not the child of one node, or one root"
+        if self.depth > MAX_DEPTH:
+            return f"a tree is {self.depth} comparisons deep, at most {MAX_DEPTH}"
+        return None
+
+    def levels(self) -> list[Int32]:
+        """The nodes at each depth; nodes are checked to come after their parents."""
+        found: list[Int32] = []
+        at = self.roots[self.roots >= 0]
+        while len(at):
+            found.append(at)
+            below_ = self.children[at].reshape(-1)
+            at = below_[below_ >= 0]
+        return found
+
+    @property
+    def depth(self) -> int:
+        """Comparisons on the longest way to a leaf."""
+        return len(self.levels())
+
+    @property
+    def worst_path(self) -> int:
+        """Comparisons of one row at most: the depths of all trees together."""
+        depths = np.zeros(len(self.features), np.int64)
+        for node in range(len(self.features) - 1, -1, -1):
+            depths[node] = 1 + max(depths[c] if c >= 0 else 0 for c in self.children[node])
+        return int(depths[self.roots[self.roots >= 0]].sum())
+
+    @property
+    def mean_path(self) -> float:
+        """Comparisons of one row where either answer is as likely as the other."""
+        return float(sum(len(nodes) * 0.5**depth for depth, nodes in enumerate(self.levels())))
+
+    def evaluate(self, x: Numeric) -> Float32:
+        """Sums of the rows of x, (rows, features): the trees' values added one tree after another, in float32."""
+        rows = np.arange(len(x))[:, None]
+        at = np.broadcast_to(self.roots, (len(x), len(self.roots))).copy()
+        while (active := at >= 0).any():
+            node = np.where(active, at, 0)
+            values = x[rows, self.features[node]]
+            left = values <= self.thresholds[node]
+            if self.missing is not None:
+                left |= np.isnan(values) & (self.missing[node] != 0)
+            at = np.where(active, np.where(left, self.children[node, 0], self.children[node, 1]), at)
+        sums = np.broadcast_to(self.base, (len(x), len(self.base))).copy()
+        width = self.values.shape[1]
+        for tree, target in enumerate(self.targets):
+            sums[:, target : target + width] += self.values[~at[:, tree]]
+        return sums
+
+
+def forest_of(trees: Sequence[Tree], base: npt.ArrayLike) -> Forest:
+    """One forest of trees, in their order. Nodes are numbered as they are met from each root, the first child first.
+
+    Raises RefusedError for trees that are none: children that are no nodes, cycles, more than MAX_DEPTH comparisons.
+    """
+    features: list[int] = []
+    thresholds: list[np.float32] = []
+    children: list[list[int]] = []
+    missing: list[bool] = []
+    roots: list[int] = []
+    leaves: dict[bytes, int] = {}
+
+    for tree in trees:
+        rows = np.ascontiguousarray(tree.values + np.float32(0.0), np.float32)
+        seen = 0
+        # (node, place of the link to it: the parent's number and which child, or a root; depth)
+        waiting: list[tuple[int, int, int, int]] = [(0, -1, 0, 0)]
+        while waiting:
+            node, parent, side, depth = waiting.pop()
+            seen += 1
+            if not 0 <= node < len(tree.left) or seen > len(tree.left):
+                raise RefusedError("is no tree: a link leads nowhere, or back", "save the model again")
+            if tree.left[node] < 0:
+                link = ~leaves.setdefault(rows[node].tobytes(), len(leaves))
+            else:
+                if depth >= MAX_DEPTH:
+                    raise RefusedError(f"is deeper than {MAX_DEPTH} comparisons", "train it with a max_depth")
+                link = len(features)
+                features.append(int(tree.features[node]))
+                thresholds.append(tree.thresholds[node])
+                children.append([0, 0])
+                missing.append(tree.missing_left is not None and bool(tree.missing_left[node]))
+                waiting.append((int(tree.right[node]), link, 1, depth + 1))
+                waiting.append((int(tree.left[node]), link, 0, depth + 1))
+            if parent < 0:
+                roots.append(link)
+            else:
+                children[parent][side] = link
+    width = trees[0].values.shape[1]
+    values = np.frombuffer(b"".join(leaves), np.float32).reshape(-1, width)
+    forest = Forest(
+        np.array(features, np.int32),
+        np.array(thresholds, np.float32),
+        np.array(children, np.int32).reshape(-1, 2),
+        np.array(roots, np.int32),
+        values,
+        np.array([tree.target for tree in trees], np.int32),
+        np.asarray(base, np.float32),
+        np.array(missing, np.uint8) if any(missing) else None,
+    )
+    return _with_a_node(forest)
+
+
+def _with_a_node(forest: Forest) -> Forest:
+    """No constant is empty: of leaves alone, the first becomes a node with that leaf on both sides."""
+    if len(forest.features):
+        return forest
+    leaf, rest = forest.roots[0], forest.roots[1:]
+    return replace(
+        forest,
+        features=np.zeros(1, np.int32),
+        thresholds=np.zeros(1, forest.thresholds.dtype),
+        children=np.array([[leaf, leaf]], np.int32),
+        roots=np.concatenate([np.zeros(1, np.int32), rest]),
+        missing=None,
+    )
+
+
+def as_integers(forest: Forest, kind: DType, quant: QuantParams) -> Forest:
+    """The same forest of features that are integers: the same answers for all of them. Nodes whose answer is the same
+    for all integers are left out, with what is behind the other."""
+    low, high = kind.range
+    every = np.arange(low, high + 1)
+    reals = dequantize(every.astype(kind.numpy), quant)
+    count = np.searchsorted(reals, forest.thresholds, side="right")  # integers for which the answer is yes
+    links: Any = {}
+    kept = (count > 0) & (count < len(every))
+    number = np.cumsum(kept) - 1
+    for node in range(len(kept) - 1, -1, -1):
+        if kept[node]:
+            links[node] = int(number[node])
+        else:
+            child = int(forest.children[node, 0 if count[node] else 1])
+            links[node] = links[child] if child >= 0 else child
+    # What hangs on the sides that are left out is not reached any more.
+    reached = np.zeros(len(kept), bool)
+    stack = [int(r) for r in forest.roots if r >= 0]
+    while stack:
+        node = stack.pop()
+        if kept[node]:
+            reached[node] = True
+            stack += [int(c) for c in forest.children[node] if c >= 0]
+        else:
+            child = int(forest.children[node, 0 if count[node] else 1])
+            stack += [child] if child >= 0 else []
+    renumber = np.cumsum(reached) - 1
+    back = {int(number[node]): int(renumber[node]) for node in np.flatnonzero(reached)}
+
+    def followed(link: int) -> int:
+        final = links[link] if link >= 0 else link
+        return back[final] if final >= 0 else final
+
+    at = np.flatnonzero(reached)
+    children = [[followed(int(c)) for c in forest.children[node]] for node in at]
+    return _with_a_node(
+        replace(
+            forest,
+            features=forest.features[at],
+            thresholds=every[count[at] - 1].astype(kind.numpy) if len(at) else np.zeros(0, kind.numpy),
+            children=np.array(children, np.int32).reshape(-1, 2),
+            roots=np.array([followed(int(r)) for r in forest.roots], np.int32),
+            missing=None,
+        )
+    )

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights of the kernels that multiply by two channels at once, on cores whose only multiplication is 32 by 32 bits.
+
+A word 2**16 b + a of the weights a, b of two channels, times an input u = x + 128 of 0 … 255, adds to both channels'
+sums, as long as each stays within 16 bits. So the products of a channel are added up in runs of neighbouring taps, of
+which 255 * sum(|weight|) < 2**16 for each channel: with what makes its sum positive (255 times its negative weights) in
+each half before the run, no half leaves 0 … 65535, whatever the inputs. Behind a run its halves are added to sums of 32
+bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyet.ir import Array, Node
+from tinyet.ir.memoize import memoize
+from tinyet.numerics import Int64, clamp_range
+from tinyet.ops.shared import two_products
+from tinyet.ops.shared.clamped import clamp_of
+from tinyet.ops.shared.convolution import attrs_of
+from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.two_products import Rescaling
+from tinyet.ops.shared.weighted import folded_bias
+from tinyet.opset import Constant, Pointer, Struct
+
+CHANNELS = 4
+"""That a block computes: two words of weights a tap."""
+LONGEST = 16
+"""Taps of a run at most: steps of straight code that a run jumps into."""
+_ROOM = (2**16 - 1) // 255
+_STEP_BYTES = 12  # of the straight code in tinyet_packed_words.c, six instructions
+_LEAVE = LONGEST * _STEP_BYTES + 14  # where it goes on behind the last run
+
+
+@memoize
+def rescaling(node: Node) -> Rescaling | str:
+    """Of the sums of inputs u = x + 128 by weights; why there is none otherwise."""
+    weights = rows_of(node).astype(np.int64)
+    multiplier, shift = output_factors(node)
+    bias = folded_bias(node)
+    highest, lowest = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
+    least, most = bias + 127 * lowest - 128 * highest, bias + 127 * highest - 128 * lowest
+    low, high = clamp_range(clamp_of(node), node.output.type)
+    return two_products.rescaling(multiplier, shift, node.output.type.zero_point, (low, high), (least, most))
+
+
+def rows_of(node: Node) -> Array:
+    """(channels, taps) int8."""
+    weights = node.input(1).array
+    return weights.reshape(weights.shape[0], -1)
+
+
+def refuse(node: Node) -> str | None:
+    found = rescaling(node)
+    return found if isinstance(found, str) else None
+
+
+def runs(magnitudes: Int64) -> list[tuple[int, int]]:
+    """First tap and the one behind the last of each run; magnitudes: (taps, channels), absolute weights."""
+    total = np.concatenate([np.zeros((1, magnitudes.shape[1]), np.int64), np.cumsum(magnitudes, axis=0)])
+    ends = [np.searchsorted(t, t[:-1] + _ROOM, side="right") - 1 for t in total.T]
+    end = np.minimum(np.min(ends, axis=0), np.arange(len(magnitudes)) + LONGEST)
+    found, at = [], 0
+    while at < len(magnitudes):
+        found.append((at, int(end[at])))
+        at = int(end[at])
+    return found
+
+
+@memoize
+def all_runs(node: Node) -> list[tuple[int, int]]:
+    """Of all blocks."""
+    magnitudes = np.abs(rows_of(node).astype(np.int64))
+    return [
+        run for at in range(0, len(magnitudes), CHANNELS) for run in runs(magnitudes[at : at + CHANNELS].T)
+    ]
+
+
+def words(low: Int64, high: Int64) -> Int64:
+    """2**16 high + low, modulo 2**32."""
+    return np.asarray((high * 2**16 + low) & 0xFFFFFFFF, np.int64)
+
+
+def block(weights: Int64, bias: Int64, sums: Rescaling, first: int) -> list[Int64]:
+    """One block's part of the stream. weights: (taps, CHANNELS); bias of sums of u = x + 128 (CHANNELS,)."""
+    negative = 255 * np.maximum(-weights, 0)
+    before = bias - negative.sum(axis=0)
+    parts = [np.stack([words(before[::2], before[1::2]), before[1::2] & 0xFFFFFFFF], axis=1).ravel()]
+    pairs = words(weights[:, ::2], weights[:, 1::2])
+    for start, end in runs(np.abs(weights)):
+        lift = negative[start:end].sum(axis=0)
+        head = np.array([_STEP_BYTES * (LONGEST - (end - start)), end - start])
+        parts += [head, words(lift[::2], lift[1::2]), pairs[start:end].ravel()]
+    parts.append(np.array([_LEAVE, 0]))
+    parts.append(sums.words(first, CHANNELS).ravel())
+    return parts
+
+
+def stream(node: Node) -> Constant:
+    """All that a pixel reads, front to back, block by block of CHANNELS channels: sums before the first product, runs,
+    what makes outputs of the sums. Missing channels of the last block have zeros for weights."""
+    sums = rescaling(node)
+    assert isinstance(sums, Rescaling)
+    weights = rows_of(node).astype(np.int64)
+    # Sums of x + 128 instead of x, less where the first output step begins.
+    bias = folded_bias(node) - 128 * weights.sum(axis=1) - sums.start
+    more = -len(weights) % CHANNELS
+    weights, bias, sums = np.pad(weights, ((0, more), (0, 0))), np.pad(bias, (0, more)), sums.padded(more)
+    parts: list[Int64] = []
+    for first in range(0, len(weights), CHANNELS):
+        some = slice(first, first + CHANNELS)
+        parts += block(weights[some].T, bias[some], sums, first)
+    return Constant("stream", np.concatenate(parts).astype(np.uint32), "as tinyet_packed_words.h")
+
+
+def plane_stream(node: Node) -> Constant:
+    """Of a depthwise layer, channel by channel: the sum before the first product, the weights, what makes an output."""
+    sums = rescaling(node)
+    assert isinstance(sums, Rescaling)
+    weights = rows_of(node).astype(np.int64)
+    bias = folded_bias(node) - 128 * weights.sum(axis=1) - sums.start
+    words = [bias[:, None], weights, sums.words(0, len(weights))]
+    found = (np.concatenate(words, axis=1) & 0xFFFFFFFF).astype(np.uint32)
+    return Constant("stream", found, "as tinyet_packed_words.h")
+
+
+def plane_bytes(node: Node) -> int:
+    """Scratch: the part of a channel's image that 3x3 windows reach, a byte a pixel."""
+    attrs, (_, out_h, out_w, _) = attrs_of(node), node.output.shape
+    return int(((out_h - 1) * attrs.stride_h + 3) * ((out_w - 1) * attrs.stride_w + 3))
+
+
+def block_constants(node: Node) -> tuple[Constant, Constant]:
+    """Of inputs as they are, for blocks of CHANNELS channels: the sums before the first product and what makes outputs
+    of the sums, and the weights, taps rounded up to fours."""
+    sums = rescaling(node)
+    assert isinstance(sums, Rescaling)
+    weights, bias = rows_of(node), folded_bias(node) - sums.start
+    more, taps = -len(weights) % CHANNELS, -weights.shape[1] % 4
+    padded = np.pad(weights, ((0, more), (0, taps))).reshape(-1, CHANNELS, weights.shape[1] + taps)
+    starts = np.pad(bias, (0, more)).reshape(-1, CHANNELS) & 0xFFFFFFFF
+    rounding = sums.padded(more).words(0, len(weights) + more).reshape(len(starts), -1)
+    words = np.concatenate([starts, rounding], axis=1).astype(np.uint32)
+    four = np.ascontiguousarray(padded.transpose(0, 2, 1))
+    return Constant("stream", words, "as tinyet_conv2d_4x4.h"), Constant(
+        "weights", four, "four channels a tap"
+    )
+
+
+def block_bytes(node: Node) -> int:
+    """Scratch: what four pixels' windows see, taps rounded up to fours."""
+    return 4 * patch_bytes(node)
+
+
+def fields(node: Node, above: int = 128) -> Struct:
+    """The struct tinyet_packed_words. above: by how much inputs are larger than they were."""
+    sums = rescaling(node)
+    assert isinstance(sums, Rescaling)
+    low, high = clamp_range(clamp_of(node), node.output.type)
+    return Struct(
+        "tinyet_packed_words",
+        {
+            "stream": Pointer("stream"),
+            "out_c": node.output.shape[-1],
+            "padding": node.input(0).type.zero_point + above,
+            "right": sums.right,
+            "two_sided": int(sums.two_sided),
+            "clamp_low": low,
+            "clamp_high": high,
+        },
+    )
+
+
+def patch_bytes(node: Node) -> int:
+    """Scratch: the inputs of a pixel, u = x + 128, as bytes."""
+    taps: int = rows_of(node).shape[1]
+    return (taps + 3) // 4 * 4

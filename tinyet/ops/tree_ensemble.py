@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums over decision trees: forests, boosted trees, isolation forests.
+
+A node asks whether a feature is at most its threshold: of floats as IEEE 754 has it, so that -0 is 0, and NaN is at
+most nothing, except at nodes where missing values go to the first child. The answers never round. The sums are float32:
+base, then the values of the first tree's leaf, the second's, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tinyet.boards.cpus import Target
+from tinyet.errors import UnsupportedShape
+from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.ops.shared.counting import Parts
+from tinyet.ops.shared.forest import Forest, Numeric
+from tinyet.opset import (
+    Call,
+    Constant,
+    CostModel,
+    FieldValue,
+    Iteration,
+    Kernel,
+    Nest,
+    Op,
+    Pointer,
+    Struct,
+    library_call,
+    operand,
+    parameters,
+    signature,
+)
+
+_LEAF = 0x8000
+_DTYPES = (DType.FLOAT32, DType.INT16, DType.INT8)
+_MISSING = 8
+_KINDS = (DType.INT32, None, DType.INT32, DType.INT32, DType.FLOAT32, DType.INT32, DType.FLOAT32, DType.UINT8)
+"""Types of the inputs from 1 on; thresholds have that of the features."""
+
+
+@dataclass(frozen=True)
+class TreeEnsemble(Attrs):
+    """inputs: x (rows, features), float32, int16 or int8; and constants, which are a `Forest`: features (nodes,) int32;
+    thresholds (nodes,), as x; children (nodes, 2) int32: a node or ~leaf; roots (trees,) int32, likewise; values
+    (leaves, width) float32; targets (trees,) int32; base (outputs,) float32; and, of float32, missing (nodes,) uint8,
+    or absent. Output: (rows, outputs) float32. Tree t adds column i of its leaf to output targets[t] + i.
+    """
+
+    name: ClassVar[str] = "tree_ensemble"
+
+
+def forest_in(node: Node) -> Forest:
+    """The constants of a node."""
+    arrays: list[Any] = [node.input(i).array for i in range(1, _MISSING)]
+    missing = node.optional_input(_MISSING)
+    arrays.append(None if missing is None else missing.array)
+    return Forest(*arrays)
+
+
+def infer(node: Node) -> tuple[Shape, ...]:
+    x, features, thresholds, children, roots, values, targets, base = (
+        node.input(i).shape for i in range(_MISSING)
+    )
+    missing = node.optional_input(_MISSING)
+    ranks = [len(s) for s in (x, features, thresholds, children, roots, values, targets, base)]
+    if ranks != [2, 1, 1, 2, 1, 2, 1, 1]:
+        raise UnsupportedShape(f"tree_ensemble: operands of {ranks} dimensions", node.where)
+    nodes = [features, thresholds, *([] if missing is None else [missing.shape])]
+    if any(shape != features for shape in nodes) or children != (*features, 2) or targets != roots:
+        raise UnsupportedShape("tree_ensemble: arrays of nodes or trees of different lengths", node.where)
+    return ((x[0], base[0]),)
+
+
+def check(node: Node) -> str | None:
+    x = node.input(0)
+    if x.dtype not in _DTYPES or node.output.dtype is not DType.FLOAT32:
+        return f"no form from {x.dtype.value} to {node.output.dtype.value}"
+    for position, kind in enumerate(_KINDS, 1):
+        tensor = node.optional_input(position)
+        if tensor is None:
+            continue
+        if not tensor.is_constant or tensor.dtype is not (kind or x.dtype):
+            return f"input {position} must be a constant of {(kind or x.dtype).value}"
+        if tensor.type.quant is not None:
+            return f"input {position} is quantized"
+    return forest_in(node).complaint(x.shape[1], x.dtype)
+
+
+def iterate(node: Node) -> Iteration:
+    nest = Nest()
+    row = nest.parallel(node.input(0).shape[0])
+    read = operand(row, nest.reduced(node.input(0).shape[1]))
+    output = operand(row, nest.parallel(node.output.shape[1]))
+    return nest.iteration([read, *parameters(node, nest)], [output])
+
+
+def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    x = inputs[0]
+    assert x is not None
+    with np.errstate(over="ignore", invalid="ignore"):
+        return (forest_in(node).evaluate(x),)
+
+
+def keys(values: Numeric) -> Numeric:
+    """float32 as uint32 in the same order, so that comparing them is comparing the floats: from -inf, 0, up to inf, and
+    above it every NaN. Of a negative number all bits are turned over, of another the sign; then what was -inf is taken
+    off, and the negative NaNs, which lay below it, come out at the top."""
+    bits = np.asarray(values, np.float32).view(np.uint32)
+    turned = np.where(bits >> 31 != 0, ~bits, bits | np.uint32(0x80000000))
+    return np.asarray(turned - np.uint32(0x007FFFFF), np.uint32)
+
+
+NANS = 0x00FFFFFE
+"""How many NaNs there are: added to a key, they become the smallest, and -inf comes behind them."""
+
+
+def lower(node: Node, _target: Target) -> Call:
+    forest = forest_in(node)
+    thresholds, features = forest.thresholds, forest.features.astype(np.uint16)
+    if node.input(0).dtype is DType.FLOAT32:
+        # -0 and 0 are one threshold, of which only 0 is at least as great as both.
+        thresholds = keys(thresholds + np.float32(0.0))
+        if forest.missing is not None:
+            thresholds = thresholds + forest.missing.astype(np.uint32) * np.uint32(NANS)
+            features = features | (forest.missing.astype(np.uint16) << np.uint16(15))
+    children = np.where(forest.children < 0, ~forest.children | _LEAF, forest.children)
+    roots = np.where(forest.roots < 0, ~forest.roots | _LEAF, forest.roots)
+    symbol = symbol_of(node)
+    fields: dict[str, FieldValue] = {
+        "thresholds": Pointer("thresholds"),
+        "links": Pointer("nodes"),
+        "trees": Pointer("trees"),
+        "values": Pointer("leaves"),
+        "base": Pointer("base"),
+        "rows": node.output.shape[0],
+        "features": node.input(0).shape[1],
+        "num_trees": len(forest.roots),
+        "outputs": node.output.shape[1],
+        "width": forest.values.shape[1],
+    }
+    trees = np.stack([roots, forest.targets], axis=1)
+    constants = [
+        Constant("thresholds", np.ascontiguousarray(thresholds)),
+        Constant(
+            "nodes",
+            np.column_stack([features, children.astype(np.uint16)]).reshape(-1),
+            "feature, child where it is at most the threshold, child where not; 0x8000: a leaf",
+        ),
+        Constant("trees", trees.astype(np.uint16).reshape(-1), "root, first output"),
+        Constant("leaves", np.ascontiguousarray(forest.values).reshape(-1)),
+        Constant("base", np.ascontiguousarray(forest.base)),
+    ]
+    struct = f"tinyet_tree_ensemble_{node.input(0).dtype.suffix}_params"
+    return library_call(symbol, node, [0], Struct(struct, fields), constants)
+
+
+def symbol_of(node: Node) -> str:
+    missing = "_missing" if node.optional_input(_MISSING) is not None else ""
+    return f"tinyet_tree_ensemble_{signature(node)}{missing}"
+
+
+def refuse_missing(node: Node, _target: Target) -> str | None:
+    return (
+        None if node.optional_input(_MISSING) is None else "some nodes send missing values to the first child"
+    )
+
+
+def refuse_others(node: Node, _target: Target) -> str | None:
+    return (
+        None
+        if node.optional_input(_MISSING) is not None
+        else "no node sends missing values to the first child"
+    )
+
+
+def walked(node: Node) -> Parts:
+    """Comparisons of a row, where either answer is as likely as the other."""
+    forest, rows = forest_in(node), node.output.shape[0]
+    trees = rows * len(forest.roots)
+    return {
+        "call": 1,
+        "row": rows,
+        "output": node.output.type.count,
+        "tree": trees,
+        "comparison": round(rows * forest.mean_path),
+        "value": trees * forest.values.shape[1],
+    }
+
+
+def kernel(dtypes: str, refuse: str = "") -> Kernel:
+    symbol = f"tinyet_tree_ensemble_{dtypes}{refuse}"
+    return Kernel(
+        symbol,
+        dtypes,
+        lower,
+        ("tinyet_tree_ensemble.h",),
+        (f"{symbol}.c",),
+        refuse_others if refuse else refuse_missing,
+        cost_model=CostModel(walked),
+    )
+
+
+OP = Op(
+    attrs=TreeEnsemble,
+    summary="sums over decision trees",
+    infer=infer,
+    inputs=(8, 9),
+    reference=reference,
+    iteration=iterate,
+    check=check,
+    kernels=(kernel("f32"), kernel("f32", "_missing"), kernel("s16_f32"), kernel("s8_f32")),
+)

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums of convolutions for Helium (MVE): four pixels by two output channels, eight sums in registers.
+
+VMLADAVA adds sixteen products to one of the eight even general registers, so that the odd ones are left for pointers,
+and the vectors for inputs: a vector of one pixel that another one sees with another weight is not loaded again as long
+as there is room for it. What a function executes is known to the instruction.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from tinyet.errors import InternalError
+
+PIXELS, CHANNELS, LANES = 4, 2, 16
+HEADER = "tinyet_conv2d_mve.h"
+MOST_VECTORS = 160
+"""Of a pixel, all in straight code."""
+_REACH = 508
+"""Of VLDRW, in bytes, both ways."""
+_SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
+"""What VMLADAVA adds to, as LDM and STM have them: the four pixels of the first channel, of the second."""
+_WEIGHTS, _PIXELS, _TO, _END = "r3", "r1", "r5", "r11"
+_OTHER_BASES = ("r7", "r9")
+_INPUTS = 6  # vectors; the two others are weights
+_STRAIGHT = 12  # vectors of a pixel in a turn of the loop over channels, about, where a pixel has fewer
+_INSTRUCTION_BYTES = 4
+_LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */"
+_PARAMETERS = ("const int8_t *weights", "const int8_t *pixels", "int32_t *sums", "const int32_t *end")
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums of four neighbouring pixels for all output channels, two at a time.
+
+    rows, columns, depth: vectors of sixteen values that a pixel sees: along kernel rows, along their taps, and of
+    each of these. row, column: bytes from one to the next; step: from pixel to pixel. All are multiples of four.
+    channels: pairs of them that are computed before the loop over them branches.
+
+    The stream, for each pair of channels: of each four times the bias, int32; then for each row, each column in the
+    order of `taps`, each sixteen values: those of the first channel, those of the second.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    row: int
+    column: int
+    step: int
+    pairs: int = 1
+
+    def __post_init__(self) -> None:
+        if self.vectors > MOST_VECTORS or (self.row | self.column | self.step) % 4 or self.pairs < 1:
+            raise InternalError(f"no such sums: {self}")
+
+    @property
+    def vectors(self) -> int:
+        return self.rows * self.columns * self.depth
+
+    @property
+    def name(self) -> str:
+        """Says all that it is made for."""
+        size = "_".join(str(n) for n in (self.rows, self.columns, self.depth))
+        steps = "_".join(str(n) for n in (self.row, self.column, self.step))
+        return f"tinyet_sums_4x2_s8_{size}_by_{steps}_g{self.pairs}_mve"
+
+    @cached_property
+    def taps(self) -> tuple[int, ...]:
+        """Columns in the order in which neighbouring pixels share the most."""
+        natural = tuple(range(self.columns))
+        orders = itertools.permutations(natural) if self.columns <= 4 else (natural,)
+        return min(orders, key=lambda order: len(self._shared(order)))
+
+    def offsets(self, order: Sequence[int]) -> list[int]:
+        """Bytes from the first pixel to each vector that it sees."""
+        return [
+            ky * self.row + kx * self.column + LANES * block
+            for ky in range(self.rows)
+            for block in range(self.depth)
+            for kx in order
+        ]
+
+    @property
+    def places(self) -> list[tuple[int, int, int]]:
+        """(row, tap, sixteen) of each vector of the weights, in the order of the stream."""
+        return [(ky, kx, b) for ky in range(self.rows) for b in range(self.depth) for kx in self.taps]
+
+    @property
+    def most_pairs(self) -> int:
+        """Pairs of channels worth their code in a turn."""
+        return max(1, _STRAIGHT // self.vectors)
+
+    def _wanted(self, order: Sequence[int]) -> list[list[int]]:
+        """Of each vector of weights the offsets of what it is multiplied by, of each pixel."""
+        return [[at + p * self.step for p in range(PIXELS)] for at in self.offsets(order)]
+
+    def _shared(self, order: Sequence[int]) -> list[tuple[int, int, int]]:
+        """(vector of weights, register, offset) of each load of an input: that goes which is needed the latest."""
+        wanted = self._wanted(order)
+        uses: dict[int, list[int]] = {}
+        for i, offsets in enumerate(wanted):
+            for offset in offsets:
+                uses.setdefault(offset, []).append(i)
+        held: dict[int, int] = {}
+        found: list[tuple[int, int, int]] = []
+
+        def next_use(offset: int, i: int) -> int:
+            return next((use for use in uses[offset] if use >= i), len(wanted))
+
+        for i, offsets in enumerate(wanted):
+            for offset in offsets:
+                if offset in held:
+                    continue
+                free = [n for n in range(_INPUTS) if n not in held.values()]
+                if free:
+                    register = free[0]
+                else:
+                    register = held.pop(
+                        max((o for o in held if o not in offsets), key=lambda o: next_use(o, i))
+                    )
+                held[offset] = register
+                found.append((i, register, offset))
+            for offset in [o for o in held if o not in offsets and next_use(o, i + 1) == len(wanted)]:
+                del held[offset]
+        return found
+
+    @cached_property
+    def _kept(self) -> dict[int, int]:
+        """{offset: register} of inputs that stay in registers for all channels: all, or all but one of the registers,
+        where sharing would not save more."""
+        offsets = list(dict.fromkeys(o for offsets in self._wanted(self.taps) for o in offsets))
+        kept = offsets if len(offsets) <= _INPUTS else offsets[: _INPUTS - 1]
+        uses = PIXELS * self.vectors - sum(o in kept for offsets in self._wanted(self.taps) for o in offsets)
+        if uses >= len(self._shared(self.taps)):
+            return {}
+        return {offset: register for register, offset in enumerate(kept)}
+
+    @cached_property
+    def _anchors(self) -> tuple[int, ...] | None:
+        """Where three pointers stand so that all loads reach; None where that is not enough."""
+        anchors: list[int] = []
+        for offset in sorted({offset for offsets in self._wanted(self.taps) for offset in offsets}):
+            if not anchors or offset > anchors[-1] + _REACH:
+                anchors.append(offset + _REACH)
+        return tuple(anchors) if len(anchors) <= 1 + len(_OTHER_BASES) else None
+
+    @cached_property
+    def before(self) -> list[str]:
+        """Up to the loop."""
+        lines = ["push {r3-r11, lr}", "vpush {d8-d15}", "mov.w r11, r3", "mov.w r5, r2", "mov.w r3, r0"]
+        if self._anchors is not None:
+            for base, anchor in zip(_OTHER_BASES, self._anchors[1:], strict=False):
+                lines += _added(base, anchor)
+            lines += _added(_PIXELS, self._anchors[0])
+        bases = self._fixed_bases()
+        for offset, register in self._kept.items():
+            lines += self._load(f"q{register}", offset, bases, "r7")
+        return lines
+
+    @cached_property
+    def turn(self) -> list[str]:
+        return [
+            *(line for _ in range(self.pairs) for line in self._pair()),
+            f"cmp.w {_TO}, {_END}",
+            "bne.w 1b",
+        ]
+
+    @cached_property
+    def behind(self) -> list[str]:
+        return ["vpop {d8-d15}", "pop.w {r3-r11, pc}"]
+
+    def _pair(self) -> Iterator[str]:
+        """Two channels."""
+        sums = ", ".join(_SUMS)
+        yield f"ldm.w {_WEIGHTS}!, {{{sums}}}"
+        yield from self._kept_products() if self._kept else self._shared_products()
+        yield f"stm.w {_TO}!, {{{sums}}}"
+
+    def _kept_products(self) -> Iterator[str]:
+        """One pixel after another: what is not kept is in one register, for both channels."""
+        bases = self._fixed_bases()
+        spare = f"q{_INPUTS - 1}"
+        for offsets in self._wanted(self.taps):
+            for channel in range(CHANNELS):
+                yield f"vldrw.32 q{_INPUTS + channel}, [{_WEIGHTS}], #16"
+            for p, offset in enumerate(offsets):
+                if offset not in self._kept:
+                    yield from self._load(spare, offset, bases, _OTHER_BASES[p % 2])
+                vector = f"q{self._kept[offset]}" if offset in self._kept else spare
+                for channel in range(CHANNELS):
+                    yield f"vmladava.s8 {_SUMS[PIXELS * channel + p]}, {vector}, q{_INPUTS + channel}"
+
+    def _shared_products(self) -> Iterator[str]:
+        """One channel after another: the vectors of all pixels are in registers."""
+        loads: dict[int, list[tuple[int, int]]] = {}
+        for i, register, offset in self._shared(self.taps):
+            loads.setdefault(i, []).append((register, offset))
+        home: dict[int, int] = {}
+        bases = self._fixed_bases()
+        turn = 0
+        for i, offsets in enumerate(self._wanted(self.taps)):
+            for register, offset in loads.get(i, []):
+                home = {o: r for o, r in home.items() if r != register} | {offset: register}
+                lines = self._load(f"q{register}", offset, bases, _OTHER_BASES[turn])
+                turn = turn if len(lines) == 1 else 1 - turn
+                yield from lines
+            for channel in range(CHANNELS):
+                weights = _INPUTS + channel
+                yield f"vldrw.32 q{weights}, [{_WEIGHTS}], #16"
+                for p, offset in enumerate(offsets):
+                    yield f"vmladava.s8 {_SUMS[PIXELS * channel + p]}, q{home[offset]}, q{weights}"
+
+    def _load(self, vector: str, offset: int, bases: dict[str, int], spare: str) -> list[str]:
+        """Of an input; where no pointer is near, `spare` is moved there."""
+        base = next((b for b, place in bases.items() if abs(offset - place) <= _REACH), None)
+        moved = []
+        if base is None:
+            base, bases[spare] = spare, offset + _REACH
+            moved = _added(spare, bases[spare])
+        return [*moved, f"vldrw.32 {vector}, [{base}, #{offset - bases[base]}]"]
+
+    def _fixed_bases(self) -> dict[str, int]:
+        if self._anchors is None:
+            return {_PIXELS: 0}
+        return dict(zip((_PIXELS, *_OTHER_BASES), self._anchors, strict=False))
+
+    @property
+    def loads(self) -> int:
+        """Of vectors, for two channels."""
+        return sum(line.startswith("vldrw") for line in self.turn) // self.pairs
+
+    @property
+    def code_bytes(self) -> int:
+        return _INSTRUCTION_BYTES * (len(self.before) + len(self.turn) + len(self.behind))
+
+    def instructions(self, channels: int) -> int:
+        """Of a call for so many channels."""
+        turns, rest = divmod(channels, CHANNELS * self.pairs)
+        if rest or not turns:
+            raise InternalError(f"{channels} channels by {self.name}")
+        return len(self.before) + turns * len(self.turn) + len(self.behind)
+
+
+def _added(base: str, offset: int) -> list[str]:
+    """Where the pixels are, and so many bytes more."""
+    if offset < 4096:
+        return [f"addw {base}, {_PIXELS}, #{offset}"] if offset or base != _PIXELS else []
+    if base == _PIXELS:
+        return [line for part in (4092, offset - 4092) for line in _added(base, part)]
+    return [
+        f"movw {base}, #{offset & 0xFFFF}",
+        *([f"movt {base}, #{offset >> 16}"] if offset >> 16 else []),
+        f"add.w {base}, {base}, {_PIXELS}",
+    ]
+
+
+@cache
+def files(sums: Sums) -> dict[str, str]:
+    """{name: text} of the header and the source, one text for GCC and clang; for other cores its twin in C."""
+    return {f"{sums.name}.h": _header(sums), f"{sums.name}.c": _source(sums)}
+
+
+def _summary(s: Sums) -> str:
+    seen = f"{s.rows} x {s.columns} x {s.depth} vectors of sixteen values"
+    return (
+        f"Sums of four pixels, {s.step} bytes apart, two channels at a time: {seen}. Printed by tinyet/tiles."
+    )
+
+
+def _header(s: Sums) -> str:
+    guard = f"{s.name.upper()}_H"
+    return "\n".join(
+        (
+            *(_LICENCE, f"#ifndef {guard}", f"#define {guard}", "", f'#include "{HEADER}"', ""),
+            *("#ifdef __cplusplus", 'extern "C" {', "#endif", ""),
+            f"/* {_summary(s)} */",
+            f"void {s.name}({', '.join(_PARAMETERS)});",
+            *("", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""),
+        )
+    )
+
+
+def _source(s: Sums) -> str:
+    unused = ", ".join(f"TINYET_MVE_UNUSED {p}" for p in _PARAMETERS[:2])
+    unused += ",\n    " + ", ".join(f"TINYET_MVE_UNUSED {p}" for p in _PARAMETERS[2:])
+    taps = ", ".join(str(tap) for tap in s.taps)
+    steps = f"{s.row}, {s.column}, {s.step}"
+    return "\n".join(
+        (
+            _LICENCE,
+            f"/* {_summary(s)} {s.code_bytes} bytes. */",
+            f'#include "{s.name}.h"',
+            "",
+            "#if TINYET_MVE_ASM",
+            f"__attribute__((naked)) void {s.name}(\n    {unused}) {{",
+            "  __asm__ volatile(",
+            *(f'      "{line}\\n"' for line in s.before),
+            '      "1:\\n"',
+            *(f'      "{line}\\n"' for line in (*s.turn, *s.behind)),
+            "  );",
+            "}",
+            "#else",
+            f"void {s.name}({', '.join(_PARAMETERS)}) {{",
+            f"  static const int32_t taps[] = {{{taps}}};",
+            f"  const tinyet_sums_shape_mve shape = {{{s.rows}, {s.columns}, {s.depth}, {steps}}};",
+            "  tinyet_sums_mve_twin(weights, pixels, sums, end, taps, &shape);",
+            "}",
+            "#endif",
+            "",
+        )
+    )
