@@ -20,7 +20,7 @@ import pytest
 from tests import small
 from tinyet.boards import load_board
 from tinyet.build.ending import Ended, ended_by_signals, undisturbed
-from tinyet.device import links, renode
+from tinyet.device import child, links, renode
 from tinyet.device.child import Child
 from tinyet.device.device import open_device
 from tinyet.device.links import PipeLink
@@ -90,6 +90,27 @@ def test_an_emulator_ends_with_the_command(number: signal.Signals, project: Proj
     assert list(folders.iterdir()) == []
 
 
+def test_no_child_runs_before_its_guard_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed in between, the command would leave it behind."""
+    started, guard = tmp_path / "started", child._Guard
+
+    def late(group: int, directory: str) -> child._Guard:
+        # Enough for a shell to begin; a child without a gate is told the more often the longer this is.
+        time.sleep(0.2)
+        assert not started.exists()
+        return guard(group, directory)
+
+    monkeypatch.setattr(child, "_Guard", late)
+    running = Child(["/bin/sh", "-c", f"touch {started}; read -r line; echo $line"], pipes=True)
+    _until(started.exists)
+    link = PipeLink(running)
+    link.write(b"heard\n", time.monotonic() + _PATIENCE)
+    assert link.read(time.monotonic() + _PATIENCE) == b"heard\n"
+    link.close()
+    with pytest.raises(FileNotFoundError, match="no_such_emulator"):
+        Child(["no_such_emulator"], pipes=True)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_ends_and_those_behind_it_do_not_cut_the_way_out_short(
     number: signal.Signals, request: pytest.FixtureRequest
@@ -134,15 +155,15 @@ def test_a_signal_that_others_handle_stays_theirs() -> None:
 
 def test_a_log_without_end_is_read_as_it_grows_and_its_end_is_kept() -> None:
     talk = "yes first | head -c 300000; echo 'the mark'; yes last | head -c 100000; echo end; yes last"
-    child = Child(["/bin/sh", "-c", talk], pipes=False, watched=("the mark", "another", "end"))
-    _until(lambda: child.said("the mark"))
-    _until(lambda: child.said("end"))
-    assert not child.said("another")
-    place = Path(child._directory.name)
+    talking = Child(["/bin/sh", "-c", talk], pipes=False, watched=("the mark", "another", "end"))
+    _until(lambda: talking.said("the mark"))
+    _until(lambda: talking.said("end"))
+    assert not talking.said("another")
+    place = Path(talking._directory.name)
     assert list(place.iterdir()) == []
-    child.end()
+    talking.end()
     assert not place.exists()
-    head, _, words = child.last_words().partition("\n")
+    head, _, words = talking.last_words().partition("\n")
     assert head.startswith("[")
     assert head.endswith("bytes]")
     assert set(words.split()) <= {"last", "ast", "st", "t", "la", "l", "las", "end"}

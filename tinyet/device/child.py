@@ -3,13 +3,16 @@
 
 A process that is killed cleans nothing up. So each child has a guard, a shell that waits at a pipe from here. If the
 pipe ends before the guard was dismissed, this process is gone: the guard ends the child's group, and removes its
-directory.
+directory. The child begins behind a gate, another shell, which becomes the command once the guard stands: at no moment
+does it run without one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +28,9 @@ CHUNK = 65536
 END_SECONDS = 5.0
 _TAIL_BYTES = 4000
 
+# A pipe that ends before the first line opens nothing. `read` takes no byte behind the line.
+_GATE = 'read -r line && exec "$@"'
+_GATE_KEEPER = "/bin/sh"
 # $1 is the child's group, $2 its directory. A signal to a group of processes need not be meant for the guard.
 _GUARD = 'trap \'\' HUP INT TERM; read -r line || { kill -KILL "-$1"; rm -rf -- "$2"; }'
 
@@ -61,15 +67,25 @@ class Child:
             raise
 
     def _start(self, words: list[str], pipes: bool, watched: tuple[str, ...]) -> None:
+        # A system without this shell has neither gates nor guards.
+        gated = sys.platform != "win32" and os.access(_GATE_KEEPER, os.X_OK)
+        if gated and shutil.which(words[0]) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), words[0])
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
-            words,
+            [_GATE_KEEPER, "-c", _GATE, "tinyet-gate", *words] if gated else words,
             cwd=self._directory.name,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if pipes else subprocess.STDOUT,
             start_new_session=sys.platform != "win32",
         )
+        self.process.args = words
         self._guard = _Guard(self.process.pid, self._directory.name)
+        if gated:
+            assert self.process.stdin is not None
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.write(b"\n")
+                self.process.stdin.flush()
         log = self.process.stderr if pipes else self.process.stdout
         assert log is not None
         self._log = _Log(log, watched)
@@ -158,10 +174,9 @@ class _Guard:
         self._process: subprocess.Popen[bytes] | None = None
         if sys.platform == "win32":
             return
-        # A system without a shell has no guards.
         with contextlib.suppress(OSError):
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARD, "tinyet-guard", str(group), directory],
+                [_GATE_KEEPER, "-c", _GUARD, "tinyet-guard", str(group), directory],
                 cwd="/",
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
