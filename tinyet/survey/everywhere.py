@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tinyet.analysis import cycles_said
+from tinyet.accounts.fronts import cycles_said
 from tinyet.boards import Board, all_boards, load_board
 from tinyet.data import Data
 from tinyet.delegates import Delegates
