@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from tinyet.answers import Answers
+from tinyet.answers.confusion import Confusion, confusion_of
 from tinyet.cycles.estimate import CycleEstimate
 from tinyet.data import Samples, predicted, prepare_inputs
 from tinyet.data.warnings import fit_warnings, fits_of, label_warnings
@@ -30,6 +31,7 @@ from tinyet.oracles import Agreement, compare
 from tinyet.program import Program
 from tinyet.quality.alarm import Judge, beginning_as_known, names_classes
 from tinyet.reference import Session
+from tinyet.reference.histograms import Histograms
 from tinyet.stack.bound import Bound
 from tinyet.timing.work import Work
 
@@ -51,7 +53,9 @@ class LayerResult:
     name: as every report names it; value: the tensor that it computes; line: `file:line`, source: the line's text
     behind it, both empty where they are not known. count: mean over the samples, in the result's `count_unit`.
     sqnr_db: signal to quantization noise of its value against the float model; None where it has no float partner.
-    estimate: its part of the result's estimate of cycles; None where none was asked for.
+    estimate: its part of the result's estimate of cycles; None where none was asked for. histogram: of its value's
+    integers on the host, in equal steps from the least that the type has to the largest; empty where they stand for no
+    real numbers. at_ends: how many of these are the least or the largest; None likewise.
     """
 
     name: str
@@ -65,6 +69,8 @@ class LayerResult:
     sqnr_db: float | None
     parts: tuple[PartResult, ...] = ()
     estimate: Work | None = None
+    histogram: tuple[int, ...] = ()
+    at_ends: int | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ class ValidationResult(Counted):
     a sentence each. estimate: of cycles, where it was asked for; it is no count, wherever the model ran.
     oracle: how the answers compare with those of the model's original runtime, where that was asked. answers: how far
     the host reference's are from the float model's on these samples; None without a float model, and for a made-up
-    sample.
+    sample. confusion: of labelled samples, what each of the three takes for what.
     """
 
     on: str
@@ -138,6 +144,7 @@ class ValidationResult(Counted):
     stack_bound: Bound | None = None
     ram_with_stack_bytes: int | None = None
     answers: Answers | None = None
+    confusion: Confusion | None = None
 
     def __repr__(self) -> str:
         exact = "bit-exact" if self.bit_exact else f"{self.mismatches} differ"
@@ -195,12 +202,14 @@ class ValidationResult(Counted):
             "estimate": None if self.estimate is None else self.estimate.to_json(),
             "oracle": None if self.oracle is None else self.oracle.to_json(),
             "answers": None if self.answers is None else self.answers.to_json(),
+            "confusion": None if self.confusion is None else self.confusion.to_json(),
             "layers": [self._layer(layer) for layer in self.layers],
         }
 
     def _layer(self, layer: LayerResult) -> dict[str, object]:
         fields = self._counted(layer)
         del fields["parts"], fields["estimate"]
+        fields["histogram"] = list(layer.histogram)
         fields["parts"] = [self._counted(part) for part in layer.parts]
         fields["estimate"] = None if layer.estimate is None else dataclasses.asdict(layer.estimate)
         return fields
@@ -262,6 +271,9 @@ def validate(
     classifies = bool(program.labels) or names_classes(program.graph)
     judge = None if exact_graph is None else Judge(graph, exact_graph, classifies)
     tally = _Tally(len(deployment.steps), len(deployment.events))
+    # Of a pattern they would mean nothing.
+    counted = () if samples.synthetic else deployment.steps
+    histograms = Histograms(step.node.outputs[0] for step in counted)
     outputs: list[list[Array]] = []
     mismatches, first = 0, None
     session, count = Session(graph), len(graph.user_outputs)
@@ -281,6 +293,7 @@ def validate(
         if not right:
             mismatches += 1
             first = first or locate_mismatch(deployment, device, [*raw, *states], values, i)
+        histograms.add(values)
         tally.counts(run.layer_counts, run.event_counts, run.total)
         exact = None
         if judge is not None and (i < sqnr_samples or samples.labels is not None):
@@ -307,6 +320,8 @@ def validate(
             tally.mean(tally.layers[step.index]),
             None if judge is None else judge.comparison.sqnr_db(step.node.outputs[0]),
             _parts(step, tally, len(deployment.steps)),
+            histogram=histograms.of(step.node.outputs[0]),
+            at_ends=histograms.at_ends(step.node.outputs[0]),
         )
         for step in deployment.steps
     )
@@ -317,9 +332,9 @@ def validate(
         samples=len(samples),
         mismatches=mismatches,
         first_mismatch=first,
-        accuracy=tally.share(tally.right_device),
-        host_accuracy=tally.share(tally.right_host),
-        float_accuracy=tally.share(tally.right_float) if judge is not None else None,
+        accuracy=tally.share(1),
+        host_accuracy=tally.share(2),
+        float_accuracy=tally.share(3) if judge is not None else None,
         count=tally.mean(tally.total),
         count_unit=device.count_unit,
         macs=deployment.macs,
@@ -337,6 +352,7 @@ def validate(
         if sizes.ram_bytes is None or sizes.stack_bytes is None
         else sizes.ram_bytes + sizes.stack_bytes,
         answers=None if judge is None else beginning_as_known(program, judge.answers("evaluation")),
+        confusion=confusion_of(program.labels, tally.named),
     )
 
 
@@ -430,10 +446,7 @@ class _Tally:
         self.events = [0] * events
         self.total = 0
         self.runs = 0
-        self.labelled = 0
-        self.right_device = 0
-        self.right_host = 0
-        self.right_float = 0
+        self.named: list[tuple[int, int, int, int | None]] = []
 
     def counts(self, layers: Sequence[int], events: Sequence[int], total: int) -> None:
         self.runs += 1
@@ -447,14 +460,19 @@ class _Tally:
         self, label: int, device: Sequence[Array], host: Sequence[Array], exact: Sequence[Array] | None
     ) -> None:
         """The class is the index of the largest element of the first output (of a single integer, that itself)."""
-        self.labelled += 1
-        self.right_device += predicted(device[0]) == label
-        self.right_host += predicted(host[0]) == label
-        if exact is not None:
-            self.right_float += predicted(exact[0]) == label
+        self.named.append(
+            (
+                label,
+                predicted(device[0]),
+                predicted(host[0]),
+                None if exact is None else predicted(exact[0]),
+            )
+        )
 
     def mean(self, total: int) -> int | None:
         return round(total / self.runs) if self.runs else None
 
-    def share(self, right: int) -> float | None:
-        return right / self.labelled if self.labelled else None
+    def share(self, who: int) -> float | None:
+        """Of the labelled samples, those that one of them names rightly; who: its place in `named`."""
+        right = sum(row[who] == row[0] for row in self.named)
+        return right / len(self.named) if self.named else None

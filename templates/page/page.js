@@ -25,13 +25,13 @@
 
   const cards = (where, items) => {
     const list = where.append("dl").attr("class", "cards");
-    for (const { label, path, value, unit = "", digits = 0 } of items) {
+    for (const { label, path, value, unit = "", digits = 0, times = 1 } of items) {
       if (value === null || value === undefined) continue;
       const card = list.append("div");
       card.append("dt").text(label);
-      const shown = typeof value === "number" ? number(value, digits) + (unit && " " + unit) : String(value);
+      const shown = typeof value === "number" ? number(times * value, digits) + (unit && " " + unit) : String(value);
       const cell = card.append("dd").text(shown);
-      if (path && typeof value === "number") cell.attr("data-path", path).attr("data-digits", digits);
+      if (path && typeof value === "number") cell.attr("data-path", path).attr("data-digits", digits).attr("data-times", times);
     }
   };
 
@@ -135,12 +135,46 @@
 
   const detail = d3.select(document.body).append("dialog").attr("aria-label", "a layer");
 
+  // What was measured of a layer, as [its record, the path there].
+  const measured = (name) => {
+    const i = report.validation ? report.validation.layers.findIndex((layer) => layer.name === name) : -1;
+    return i < 0 ? [null, ""] : [report.validation.layers[i], `validation.layers.${i}`];
+  };
+
+  const histogram = (where, layer, at, found, there) => {
+    if (layer.low === null) return;
+    where.append("h3").text("Its values");
+    const [left, right, total] = [layer.low, layer.high, found && d3.sum(found.histogram)];
+    const said = where.append("p");
+    const digits = Math.max(0, Math.min(6, 3 - Math.floor(Math.log10(right - left))));
+    const end = (key) => said.append("span").attr("data-path", `${at}.${key}`).attr("data-digits", digits).text(number(layer[key], digits));
+    said.append("span").text("can be from "); end("low"); said.append("span").text(" to "); end("high");
+    if (!total) { said.append("span").text("; validate with data shows how they spread."); return; }
+    said.append("span").text("; at these ends, where what is beyond was clipped to: ");
+    said.append("span").attr("data-path", `${there}.at_ends`).text(number(found.at_ends));
+    said.append("span").text(` of ${number(total)}.`);
+    const [width, height, bottom] = [640, 150, 22];
+    const x = d3.scaleLinear([left, right], [10, width - 10]);
+    const y = d3.scaleSqrt([0, d3.max(found.histogram)], [height - bottom, 5]);
+    const step = (width - 20) / found.histogram.length;
+    const svg = where.append("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("role", "img")
+      .attr("aria-label", `how often the values are where, by square roots: ${found.histogram.join(", ")}`);
+    svg.append("g").selectAll("rect").data(found.histogram).join("rect").attr("class", "value").attr("x", (_, i) => 10 + i * step)
+      .attr("width", step - 1).attr("y", (n) => y(n)).attr("height", (n) => height - bottom - y(n))
+      .attr("data-path", (_, i) => `${there}.histogram.${i}`).attr("data-value", (n) => n).append("title").text((n) => figure(n));
+    svg.append("g").attr("transform", `translate(0,${height - bottom})`).call(d3.axisBottom(x).ticks(8));
+  };
+
   const open = (analysis, at, layer) => {
+    const [found, there] = measured(layer.name);
     detail.html("");
     detail.append("h2").text(`${layer.index}  ${layer.name}`);
     detail.append("p").text(layer.source || layer.line);
     detail.append("p").text(`${layer.op} ${layer.shape.join("×")} (${layer.dtype}), ${layer.kernel}` +
-      (layer.over.length ? `, over ${layer.over.join(" and ")} row by row` : ""));
+      (layer.over.length ? `, over ${layer.over.join(" and ")} row by row` : "") +
+      (layer.runs > 1 ? `; called ${layer.runs} times, by rows` : ""));
+    detail.append("pre").text(layer.call);
+    histogram(detail, layer, `${at}.layers.${layer.index}`, found, there);
     const path = (key) => (row) => `${at}.layers.${layer.index}.candidates.${layer.candidates.indexOf(row)}.${key}`;
     table(detail, [
       { name: "kernel", of: (c) => c.kernel },
@@ -151,6 +185,103 @@
     for (const reason of layer.refusals) detail.append("p").text(reason);
     detail.append("form").attr("method", "dialog").append("button").text("close");
     detail.node().showModal();
+  };
+
+  // ---- the graph ----
+
+  // Layers from top to bottom in the order of their calls; a value that waits while others are computed keeps a lane beside them.
+  const lanes = (layers) => {
+    const last = new Map();
+    layers.forEach((layer) => layer.reads.forEach((from) => last.set(from, layer.index)));
+    const free = [], lane = new Map(), ends = [];
+    let width = 1;
+    const take = (index) => {
+      const found = free.length ? free.splice(d3.minIndex(free), 1)[0] : width++;
+      lane.set(index, found);
+      if (last.has(index)) ends.push([last.get(index), found]); else free.push(found);
+    };
+    free.push(0);
+    if (last.has(-1)) take(-1);
+    for (const layer of layers) {
+      // A lane is free for the layer that reads its value last.
+      for (let i = ends.length - 1; i >= 0; i--) if (ends[i][0] <= layer.index) { free.push(ends[i][1]); ends.splice(i, 1); }
+      take(layer.index);
+    }
+    return [lane, width];
+  };
+
+  const graph = (analysis, at, show) => {
+    const layers = analysis.layers, time = analysis.time;
+    const where = section("The graph", "Layers in the order of their calls, kernels as colours; the bar is a layer's share of the time. " +
+      "Arrow keys walk, Enter opens a layer: its source line, its C, its values.");
+    const kernels = d3.groups(layers, (layer) => layer.kernel).map(([name]) => name);
+    const colour = (name) => `oklch(68% 0.13 ${Math.round((360 * kernels.indexOf(name) * 0.382) % 360)})`;
+    const key = where.append("p").attr("class", "key");
+    for (const name of kernels) key.append("span").style("--kind", colour(name)).text(name.replace("tinyet_", ""));
+    const [lane, count] = lanes(layers);
+    const [row, gap, top] = [24, Math.min(18, 260 / count), 30];
+    const first = 24 + gap * count, width = 1100, height = top + row * layers.length + 6;
+    const x = (index) => 14 + gap * (lane.get(index) ?? 0);
+    const y = (index) => top + row * index + row / 2;
+    const bar = d3.scaleLinear([0, d3.max(layers, (layer) => layer[time] ?? 0) || 1], [0, 260]);
+    const svg = where.append("div").attr("class", "tall").append("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("role", "group")
+      .attr("aria-label", `the graph, ${layers.length} layers`);
+    const edges = layers.flatMap((layer) => layer.reads.map((from) => [from, layer.index]));
+    svg.append("path").attr("class", "edges").attr("d", edges.map(([from, to]) => {
+      const [a, b, c, d] = [x(from), from < 0 ? 10 : y(from), x(to), y(to)];
+      return `M${a},${b}V${d - row}C${a},${d - row / 3} ${c},${d - row * 0.7} ${c},${d}`;
+    }).join(""));
+    svg.append("text").attr("x", first).attr("y", 14).text(analysis.inputs.join(", "));
+    const nodes = svg.append("g").selectAll("g").data(layers).join("g").attr("class", "node").attr("role", "button")
+      .attr("tabindex", (_, i) => (i ? -1 : 0))
+      .attr("aria-label", (l) => `layer ${l.index}, ${l.name}, ${l.op}, ${l.kernel}${l.line ? `, ${l.line}` : ""}`)
+      .on("click", (_, layer) => open(analysis, at, layer))
+      .on("mouseenter focus", (_, layer) => show(layer.index)).on("mouseleave blur", () => show(null))
+      .on("keydown", (event, layer) => {
+        if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(analysis, at, layer); return; }
+        const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+        const next = step && nodes.nodes()[layer.index + step];
+        if (next) { event.preventDefault(); next.focus(); }
+      });
+    nodes.append("rect").attr("class", "hit").attr("x", 0).attr("width", width).attr("y", (l) => y(l.index) - row / 2).attr("height", row);
+    nodes.append("circle").attr("cx", (l) => x(l.index)).attr("cy", (l) => y(l.index)).attr("r", 6).style("fill", (l) => colour(l.kernel));
+    const told = (l) => `${l.index}  ${l.name}`;
+    nodes.append("text").attr("class", "name").attr("x", first).attr("y", (l) => y(l.index) + 4).text((l) => {
+      const text = told(l);
+      return text.length > 52 ? `${text.slice(0, 51)}…` : text;
+    });
+    nodes.append("text").attr("x", first + 360).attr("y", (l) => y(l.index) + 4).text((l) => `${l.op} ${l.shape.join("×")}`);
+    nodes.append("rect").attr("class", "share").attr("x", first + 560).attr("width", (l) => bar(l[time] ?? 0)).attr("y", (l) => y(l.index) - 7)
+      .attr("height", 14).style("fill", (l) => colour(l.kernel))
+      .attr("data-path", (l) => (l[time] === null ? null : `${at}.layers.${l.index}.${time}`)).attr("data-value", (l) => l[time]);
+    const noise = layers.map((layer) => measured(layer.name));
+    nodes.filter((_, i) => noise[i][0] && noise[i][0].sqnr_db !== null).append("text").attr("class", "number").attr("x", width - 70)
+      .attr("y", (l) => y(l.index) + 4).attr("data-path", (l) => `${noise[l.index][1]}.sqnr_db`).attr("data-digits", 1)
+      .text((l) => `${number(noise[l.index][0].sqnr_db, 1)} dB`);
+  };
+
+  // ---- the board's memories ----
+
+  const memories = (analysis, at) => {
+    if (!analysis.memories.length) return;
+    const where = section(`The memories of ${analysis.board}`, "What lies in them as far as it is known before a build.");
+    analysis.memories.forEach((memory, i) => {
+      const taken = d3.sum(memory.taken, (part) => part.bytes);
+      where.append("h3").text(memory.name).append("span").attr("class", "size").attr("data-path", `${at}.memories.${i}.bytes`)
+        .text(`${number(memory.bytes)} bytes`);
+      const bar = where.append("div").attr("class", "memory").attr("role", "img")
+        .attr("aria-label", `${number(taken)} of ${number(memory.bytes)} bytes are taken`);
+      const whole = Math.max(memory.bytes, taken);
+      memory.taken.forEach((part, j) => bar.append("i").style("--share", `${(100 * part.bytes) / whole}%`)
+        .style("--kind", `oklch(68% 0.13 ${(250 + 137 * j) % 360})`));
+      const list = where.append("p").attr("class", "key");
+      memory.taken.forEach((part, j) => {
+        const one = list.append("span").style("--kind", `oklch(68% 0.13 ${(250 + 137 * j) % 360})`).text(`${part.text} `);
+        one.append("span").attr("class", "size").attr("data-path", `${at}.memories.${i}.taken.${j}.bytes`).text(number(part.bytes));
+      });
+      if (!memory.taken.length) list.text("nothing is put there");
+      else if (taken > memory.bytes) list.append("strong").attr("class", "worse").text(" It does not fit.");
+    });
   };
 
   const layersOf = (analysis, at, show) => {
@@ -223,7 +354,9 @@
       { label: "flash, linked", path: `${at}.linked_bytes`, value: analysis.linked_bytes, unit: "bytes" },
       { label: "RAM with stack", path: `${at}.ram_with_stack_bytes`, value: analysis.ram_with_stack_bytes, unit: "bytes" },
     ]);
+    memories(analysis, at);
     const show = arena(analysis, at);
+    graph(analysis, at, show);
     layersOf(analysis, at, show);
     front(analysis, at);
     contributors(analysis, at);
@@ -233,15 +366,89 @@
     }
   };
 
-  const percent = (value) => (value === null ? null : 100 * value);
+  // ---- which classes are taken for which ----
+
+  const MOST_CLASSES = 24;
+
+  const confusion = (found, at) => {
+    if (!found) return;
+    const where = section("Which classes are taken for which", "Rows: what a sample is; columns: what it was named. Right answers are on the diagonal.");
+    const called = (i) => found.classes[i] ?? String(i);
+    const kinds = [["device", "the device"], ["host", "the int8 model on the host"], ["float", "the float model"]].filter(([kind]) => found[kind]);
+    const count = 1 + d3.max(kinds, ([kind]) => d3.max(found[kind], ([label, named]) => Math.max(label, named)));
+    if (Math.max(count, found.classes.length) > MOST_CLASSES) {
+      for (const [kind, title] of kinds) {
+        const wrong = found[kind].map((cell, i) => ({ cell, i })).filter(({ cell }) => cell[0] !== cell[1])
+          .sort((a, b) => b.cell[2] - a.cell[2]).slice(0, MOST_CLASSES);
+        where.append("h3").text(`${title}: what is taken for another most often`);
+        table(where, [{ name: "is", of: (c) => called(c.cell[0]) }, { name: "was named", of: (c) => called(c.cell[1]) },
+          { name: "samples", of: (c) => c.cell[2], path: (c) => `${at}.${kind}.${c.i}.2`, bar: true }], wrong);
+      }
+      return;
+    }
+    const classes = d3.range(Math.max(count, found.classes.length));
+    const side = where.append("div").attr("class", "beside");
+    for (const [kind, title] of kinds) {
+      const cells = new Map(found[kind].map(([label, named, n], i) => [`${label},${named}`, [n, i]]));
+      const most = d3.max(found[kind], (cell) => cell[2]);
+      const made = side.append("div").attr("class", "scroll").append("table").attr("class", "matrix");
+      made.append("caption").text(title);
+      const head = made.append("thead").append("tr");
+      head.append("td");
+      for (const j of classes) head.append("th").attr("scope", "col").text(called(j));
+      for (const i of classes) {
+        const line = made.append("tr");
+        line.append("th").attr("scope", "row").text(called(i));
+        for (const j of classes) {
+          const [n, k] = cells.get(`${i},${j}`) ?? [0, -1];
+          const cell = line.append("td").classed(i === j ? "right" : "wrong", n > 0).style("--share", `${(100 * n) / most}%`).text(n ? number(n) : "·");
+          if (n) cell.attr("data-path", `${at}.${kind}.${k}.2`);
+        }
+      }
+    }
+  };
+
+  // ---- the report of quantize ----
+
+  const quantizationPage = (found, at) => {
+    const health = found.health;
+    if (health) cards(page, [
+      { label: "the integers' answers", value: health.healthy ? "are the model's" : "are NOT the model's" },
+      { label: "SQNR of the worst output", path: `${at}.health.sqnr_db`, value: health.sqnr_db, unit: "dB", digits: 1 },
+      { label: "of what moves", path: `${at}.health.moving_db`, value: health.moving_db, unit: "dB", digits: 1 },
+      { label: "accuracy, int8", path: `${at}.health.accuracy`, value: health.accuracy, times: 100, digits: 2, unit: "%" },
+      { label: "accuracy, float", path: `${at}.health.float_accuracy`, value: health.float_accuracy, times: 100, digits: 2, unit: "%" },
+      { label: "samples", path: `${at}.health.samples`, value: health.samples },
+      { label: "weights and tables", path: `${at}.flash_bytes`, value: found.flash_bytes, unit: "bytes" },
+      { label: "arena", path: `${at}.arena_bytes`, value: found.arena_bytes, unit: "bytes" },
+    ]);
+    if (health?.advice.length) section("To do", `tinyet quantize … ${health.advice.join(" ")}`);
+    if (health) confusion(health.confusion, `${at}.health.confusion`);
+    const list = (title, said, key, rows, columns) => {
+      if (!rows.length) return;
+      const path = (name) => (row) => `${at}.${key}.${rows.indexOf(row)}.${name}`;
+      table(section(title, said), columns.map(([name, field, digits]) => (digits === undefined ? { name, of: (row) => row[field] ?? "" }
+        : { name, of: (row) => row[field], path: path(field), digits })), rows);
+    };
+    list("Layers", "SQNR of each in the quantized model, and of the model's output when it alone is quantized.", "layers", found.layers,
+      [["module", "module"], ["op", "op"], ["SQNR dB", "sqnr_db", 1], ["alone, at the output", "alone_sqnr_db", 1], ["source", "source"]]);
+    list("Operators", "", "operators", found.operators,
+      [["kind", "kind"], ["name", "name"], ["SQNR dB", "sqnr_db", 1], ["alone, at the output", "alone_sqnr_db", 1], ["source", "source"]]);
+    list("What is seen there", "", "patterns", found.patterns, [["what", "text"], ["gain dB", "gain_db", 1], ["source", "source"]]);
+    list("Free changes that were tried", "", "health.free", health ? health.free.map((one) => one) : [],
+      [["equalize", "equalize"], ["bias", "correct_bias"], ["observer", "observer"], ["output dB", "output_sqnr_db", 1], ["gain dB", "gain_db", 1]]);
+    list("Exceptions that were tried", "", "exceptions", found.exceptions,
+      [["layer", "module"], ["operators", "operators"], ["as", "config"], ["output dB", "output_sqnr_db", 1], ["gain dB", "gain_db", 1],
+        ["flash", "flash_bytes", 0], ["arena", "arena_bytes", 0], ["refused", "refused"]]);
+  };
 
   const validationPage = (found, at) => {
     cards(page, [
       { label: "device = host reference", value: found.bit_exact ? "bit-exact" : "NO" },
       { label: found.synthetic ? "synthetic sample" : "samples", path: `${at}.samples`, value: found.samples },
       { label: "samples that differ", path: `${at}.mismatches`, value: found.mismatches },
-      { label: "accuracy on the device", value: found.accuracy === null ? null : `${percent(found.accuracy).toFixed(2)} %` },
-      { label: "of the float model", value: found.float_accuracy === null ? null : `${percent(found.float_accuracy).toFixed(2)} %` },
+      ...[["accuracy on the device", "accuracy"], ["of the host's int8", "host_accuracy"], ["of the float model", "float_accuracy"]].map(
+        ([label, key]) => ({ label, path: `${at}.${key}`, value: found[key], times: 100, digits: 2, unit: "%" })),
       { label: "instructions", path: `${at}.instructions`, value: found.instructions },
       { label: "cycles", path: `${at}.cycles`, value: found.cycles },
       { label: "estimated", path: `${at}.estimate.milliseconds`, value: found.estimate?.milliseconds, unit: "ms", digits: 2 },
@@ -265,6 +472,7 @@
       { name: "kernel", of: (row) => row.kernel.replace("tinyet_", "") },
       { name: "line", of: (row) => row.line },
     ], found.layers);
+    confusion(found.confusion, `${at}.confusion`);
   };
 
   const comparisonPage = (found, at) => {
@@ -296,6 +504,7 @@
   page.append("h1").text(report.title);
   for (const note of report.remarks) page.append("p").text(note);
   if (report.comparison) comparisonPage(report.comparison, "comparison");
+  if (report.quantization) quantizationPage(report.quantization, "quantization");
   if (report.validation) validationPage(report.validation, "validation");
   if (report.analysis) analysisPage(report.analysis, "analysis");
 })();

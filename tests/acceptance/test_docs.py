@@ -21,6 +21,7 @@ from tests.golden.programs import separable
 from tests.streamed import residual
 from tinyet import cli, load_board
 from tinyet.analysis import analyze
+from tinyet.answers.confusion import Confusion
 from tinyet.boards import all_boards
 from tinyet.boards.cpus import CPUS, RUNS_CODE_OF
 from tinyet.cli.model import made_record
@@ -166,6 +167,8 @@ def test_every_field_of_answers_is_documented() -> None:
     assert answers is not None
     (fields,) = fields_of(sections("json.md", 2)["Answers"])
     assert fields == list(answers.to_json())
+    (confused,) = fields_of(sections("json.md", 2)["Confusion"])
+    assert confused == list(Confusion((), None, (), None).to_json())
     (made,) = fields_of(sections("json.md", 2)["`tinyet compile` and `tinyet generate`"])
     assert set(made) == set(made_record(program, {"name": "net", "path": "net.tet"}, ()))
 
@@ -176,6 +179,7 @@ def test_every_field_of_analyze_is_documented() -> None:
     assert whole == list(report)
     assert layers == list(report["layers"][0])
     assert arena == list(report["arena"][0])
+    assert list(report["memories"][0]) == ["name", "bytes", "taken"]
     assert functions == list(report["functions"][0])
     assert kernels == list(report["kernels"][0])
     assert [list(c) for c in report["peak"]] == [["bytes", "text"]] * len(report["peak"])

@@ -182,11 +182,13 @@ def test_report_of_a_model_that_needs_bytes(here: Path) -> None:
     """And every field of it is in docs/json.md, section `tinyet quantize`: the whole, its parts."""
     milder = _UNEQUAL.replace("0.003, 1.0, 1.0, 300.0", "0.03, 1.0, 1.0, 30.0")
     (here / "net.py").write_text(_PLAIN + milder.replace("uneven(even())", "Split(uneven(even()))") + _SPLIT)
-    ended = tinyet(
-        "quantize", "net.py", "--report", "--worst", "1", "--auto", "--accuracy", "0", "--json", "report.json"
-    )
+    asked = ("--report", "--worst", "1", "--auto", "--accuracy", "0")
+    ended = tinyet("quantize", "net.py", *asked, "--json", "report.json", "--html", "report.html")
     assert ended.status == 0, ended.err
     record = json.loads((here / "report.json").read_text())
+    page = (here / "report.html").read_text(encoding="utf-8")
+    assert '"quantization":{"version":4,' in page
+    assert re.search(r'"confusion":\{"classes":\[\],"device":null,"host":\[\[\d', page)
     health = record["health"]
     assert not health["healthy"]
     assert not health["healed"]
@@ -313,7 +315,7 @@ def test_max_drop_counts_from_the_float_model() -> None:
         (("--report", "--learn-rounding"), "rounded to nearest"),
         (("-o", "net.bin"), "does not end in .tet"),
         (("-o", "none/net.tet"), "there is no directory none"),
-        (("-o", "net.tet", "--json", "-"), "--json writes what"),
+        (("-o", "net.tet", "--json", "-"), "--json: written is what"),
         (("-o", "net.tet", "--layer", "head"), "'head' is not NAME=CONFIG"),
     ],
 )

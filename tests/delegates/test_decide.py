@@ -14,7 +14,8 @@ import pytest
 
 from benchmarks.kernels import MODELS, side_by_side
 from tests.golden.programs import RELU, Builder, bias_s32, input_s8, weights_s8
-from tinyet.analysis import MOST_PLANS, analyze
+from tinyet.accounts.fronts import MOST_PLANS
+from tinyet.analysis import analyze
 from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
 from tinyet.budget.fit import Limits, objective_of

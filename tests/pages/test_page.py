@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import html
 import html.parser
 import json
 import re
@@ -22,6 +24,7 @@ from tests.golden.programs import separable
 from tests.streamed import residual
 from tests.unit.test_comparison import result
 from tinyet import assets
+from tinyet.answers.confusion import Confusion
 from tinyet.ir import DType
 from tinyet.pages.page import page_of
 
@@ -32,14 +35,15 @@ browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium 
 
 
 class _Page(html.parser.HTMLParser):
-    """The elements of a document with a data-path: path, text or data-value, digits; and all text."""
+    """The elements of a document with a data-path: path, text or data-value, digits, what the value was multiplied by;
+    and all text."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.numbers: list[tuple[str, str, int]] = []
+        self.numbers: list[tuple[str, str, int, int]] = []
         self.rows = 0
         self.tags: set[str] = set()
-        self._open: tuple[str, int] | None = None
+        self._open: tuple[str, int, int] | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = dict(attrs)
@@ -48,16 +52,16 @@ class _Page(html.parser.HTMLParser):
         path = found.get("data-path")
         self._open = None
         if path is not None and "data-value" in found:
-            self.numbers.append((path, str(found["data-value"]), 0))
+            self.numbers.append((path, str(found["data-value"]), 0, 1))
         elif path is not None:
-            self._open = (path, int(found.get("data-digits") or 0))
+            self._open = (path, int(found.get("data-digits") or 0), int(found.get("data-times") or 1))
 
     def handle_data(self, data: str) -> None:
         if self._open is not None:
-            path, digits = self._open
+            path, digits, times = self._open
             found = re.match(r"[-−]?[\d\u202f]+(\.\d+)?", data)
             text = "" if found is None else found[0].replace("−", "-").replace("\u202f", "")
-            self.numbers.append((path, text, digits))
+            self.numbers.append((path, text, digits, times))
             self._open = None
 
 
@@ -96,11 +100,11 @@ def at(record: Any, path: str) -> Any:
 def assert_numbers(parsed: _Page, reports: Mapping[str, Any]) -> set[str]:
     """Each number is what stands at its path in the reports. Returns the paths."""
     assert parsed.numbers
-    for path, text, digits in parsed.numbers:
-        value = at(reports, path)
+    for path, text, digits, times in parsed.numbers:
+        value = times * at(reports, path)
         assert text, path
         assert float(text) == pytest.approx(value, abs=0.5001 * 10**-digits), path
-    return {path for path, _, _ in parsed.numbers}
+    return {path for path, *_ in parsed.numbers}
 
 
 @cache
@@ -128,6 +132,10 @@ def test_every_number_of_an_analysis_is_the_jsons(tmp_path: Path) -> None:
             }
             assert layers <= paths, key
         assert {f"analysis.arena.{i}.bytes" for i in range(len(report["arena"]))} <= paths
+        assert {f"analysis.memories.{i}.bytes" for i in range(len(report["memories"]))} <= paths
+        assert {
+            f"analysis.memories.1.taken.{i}.bytes" for i in range(len(report["memories"][1]["taken"]))
+        } <= paths
         assert {"analysis.arena_bytes", "analysis.milliseconds", "analysis.macs"} <= paths
 
 
@@ -141,6 +149,75 @@ def test_validation_and_comparison_likewise(tmp_path: Path) -> None:
         "validation.flash_bytes",
         "comparison.figures.0.after",
     } <= paths
+
+
+def _labelled(classes: int = 3) -> dict[str, Any]:
+    """A validation of the layers of `_analysis("whole")`, of which each thing is there that a page shows."""
+    names = [layer["name"] for layer in _analysis("whole")["layers"]]
+    cells = ((0, 0, 5), (0, 2, 1), (1, 1, 3), (classes - 1, 1, 2))
+    found = result(
+        layers=dict.fromkeys(names, 100),
+        confusion=Confusion(("cat", "dog", "owl"), cells, cells[:3], cells[1:]),
+    )
+    layers = [
+        dataclasses.replace(layer, sqnr_db=30.25 + i, histogram=(0, 7, 1, 40 + i), at_ends=i)
+        for i, layer in enumerate(found.layers)
+    ]
+    return dataclasses.replace(found, layers=tuple(layers)).to_json()
+
+
+@browser
+def test_the_graph_opens_a_layer_with_its_values(tmp_path: Path) -> None:
+    report, validation = _analysis("whole"), _labelled()
+    step = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: '%s'}));"
+    script = "document.querySelector('g.node').focus();" + step % "ArrowDown" + step % "Enter"
+    parsed, text = dump(page_of("net", analysis=report, validation=validation), tmp_path, script)
+    paths = assert_numbers(parsed, {"analysis": report, "validation": validation})
+    (shown,) = re.findall(r"<dialog.*?</dialog>", text, re.DOTALL)
+    layer = report["layers"][1]
+    assert html.escape(layer["call"], quote=False) in shown
+    assert html.escape(layer["source"], quote=False) in shown
+    there = {f"validation.layers.1.{key}" for key in ("at_ends", "histogram.1", "histogram.3")}
+    assert there | {"analysis.layers.1.low", "analysis.layers.1.high"} <= paths
+    noise = {f"validation.layers.{i}.sqnr_db" for i in range(len(report["layers"]))}
+    assert noise <= {path for path, *_ in parsed.numbers}
+    edges = re.search(r'class="edges" d="([^"]*)"', text)
+    assert edges is not None
+    assert edges[1].count("M") == sum(len(layer["reads"]) for layer in report["layers"])
+
+
+@browser
+def test_confusion_is_a_matrix_or_a_list(tmp_path: Path) -> None:
+    for classes in (3, 1000):
+        validation = _labelled(classes)
+        parsed, text = dump(page_of("net", validation=validation), tmp_path)
+        paths = assert_numbers(parsed, {"validation": validation})
+        for kind in ("device", "host", "float"):
+            cells = validation["confusion"][kind]
+            wanted = {
+                f"validation.confusion.{kind}.{i}.2"
+                for i, cell in enumerate(cells)
+                if classes == 3 or cell[0] != cell[1]
+            }
+            assert wanted == {path for path in paths if path.startswith(f"validation.confusion.{kind}")}
+        assert ("<caption>" in text) == (classes == 3)
+        assert "owl" in text
+    assert {"validation.accuracy", "validation.host_accuracy", "validation.float_accuracy"} <= paths
+
+
+@browser
+def test_a_report_of_quantize(tmp_path: Path) -> None:
+    report = json.loads((Path(__file__).parent / "quantize.json").read_text())
+    parsed, text = dump(page_of("net", quantization=report), tmp_path)
+    paths = assert_numbers(parsed, {"quantization": report})
+    for key in ("layers", "operators"):
+        assert {f"quantization.{key}.{i}.alone_sqnr_db" for i in range(len(report[key]))} <= paths
+    assert {
+        "quantization.health.accuracy",
+        "quantization.health.confusion.host.0.2",
+        "quantization.flash_bytes",
+    } <= paths
+    assert "are the model" in text
 
 
 @browser

@@ -98,6 +98,12 @@ def test_what_was_counted_otherwise_is_not_compared() -> None:
     assert {c.figure for c in beside.changes} == {"arena_bytes", "macs"} | {
         name for name in ("ram_bytes", "flash_bytes") if name in beside.after.figures
     }
+    names = [layer.name for layer in analyze(small.program(), _BOARD).layers]
+    executed = result(layers=dict.fromkeys(names, 100))
+    for layer in tinyet.compare(executed, analyze(small.program(), _BOARD)).parts:
+        assert layer.after is not None
+        assert "stated_instructions" in layer.after.figures
+        assert {c.figure for c in layer.changes} == {"macs"}
 
 
 # ---------------------------------------------------------------- conditions

@@ -40,7 +40,7 @@ HOUSE: tuple[tuple[str, ...], ...] = (
     ("deployment", "quantization"),
     ("budget", "mismatch", "together"),
     ("emit",),
-    ("native",),
+    ("accounts", "native"),
     ("program",),
     ("oracles", "quality", "to_files"),
     ("compiler", "validation"),

@@ -14,7 +14,7 @@ import pytest
 
 from tests import small
 from tinyet.boards.cpus import Target
-from tinyet.data import Samples, make_samples, predicted
+from tinyet.data import Samples, make_samples, predicted, prepare_inputs
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import Device, RunResult
 from tinyet.device.protocol import Slot
@@ -301,7 +301,7 @@ _KEYS = {
         "data_warnings",
         "layers",
     ),
-    *("estimate", "oracle"),
+    *("estimate", "oracle", "confusion"),
 }
 _LAYER_KEYS = {
     *(
@@ -318,7 +318,41 @@ _LAYER_KEYS = {
         "parts",
     ),
     "estimate",
+    *("histogram", "at_ends"),
 }
+
+
+def test_histograms_count_the_integers_of_each_layer() -> None:
+    images = small.images(_SAMPLES)
+    result = _validate(FakeDevice(_DEPLOYMENT))
+    for step, layer in zip(_DEPLOYMENT.steps, result.layers, strict=True):
+        tensor = step.node.outputs[0]
+        graph, samples = _DEPLOYMENT.graph, make_samples(_PROGRAM.inputs, [images]).inputs
+        runs = [evaluate(graph, prepare_inputs(graph.user_inputs, list(arrays))) for arrays in samples]
+        values = np.concatenate([run[tensor].ravel() for run in runs])
+        counts, _ = np.histogram(values, bins=32, range=(-128, 128))
+        assert layer.histogram == tuple(counts)
+        assert layer.at_ends == np.sum((values == -128) | (values == 127))
+    assert any(layer.at_ends for layer in result.layers)
+
+
+def test_confusion_counts_who_names_what() -> None:
+    images, labels = small.images(8), np.arange(8) % 3
+    result = _validate(
+        FakeDevice(_DEPLOYMENT, [Mistake(2, (0, 0), -100, 1)]),
+        make_samples(_PROGRAM.inputs, [images], labels),
+    )
+    confusion = result.confusion
+    assert confusion is not None
+    named = [predicted(outputs[0]) for outputs in result.outputs]
+    pairs = [(int(label), other) for label, other in zip(labels, named, strict=True)]
+    assert confusion.device == tuple((*pair, pairs.count(pair)) for pair in sorted(set(pairs)))
+    for cells, share in ((confusion.host, result.host_accuracy), (confusion.float, result.float_accuracy)):
+        assert cells is not None
+        assert sum(count for *_, count in cells) == len(images)
+        assert share == sum(count for label, other, count in cells if label == other) / len(images)
+    assert confusion.device != confusion.host
+    assert _validate(FakeDevice(_DEPLOYMENT)).confusion is None
 
 
 def test_json_has_the_documented_keys() -> None:

@@ -17,7 +17,9 @@ When a model is healthy, and why:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from tinyet.answers.confusion import Confusion
 
 ENOUGH_DB = 18.0
 MOVING_DB = 6.0
@@ -90,12 +92,13 @@ class Accuracy:
 @dataclass(frozen=True)
 class Quality:
     """outputs: the model's real-valued ones. samples: they were measured with. equal: share of the values of its other
-    outputs that are the float model's; 1 where there are none. accuracy: None where it was not measured."""
+    outputs that are the float model's; 1 where there are none. accuracy, confusion: None where not measured."""
 
     outputs: tuple[OutputQuality, ...]
     samples: int
     equal: float = 1.0
     accuracy: Accuracy | None = None
+    confusion: Confusion | None = field(default=None, compare=False, repr=False)
 
     @property
     def sqnr_db(self) -> float | None:

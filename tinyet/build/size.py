@@ -73,6 +73,15 @@ class Size:
         return tuple(sorted(inside, key=lambda s: (-s.bytes, s.name))[:count])
 
 
+def is_elf(path: Path) -> bool:
+    """Whether there is an ELF file at a place."""
+    try:
+        check_elf(path)
+    except ToolchainError:
+        return False
+    return True
+
+
 def check_elf(elf: Path) -> None:
     """Raise ToolchainError when there is no ELF file at a place: nothing, an empty file, another kind of file."""
     try:

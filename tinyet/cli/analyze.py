@@ -9,7 +9,10 @@ from typing import Annotated
 
 import typer
 
-from tinyet.analysis import Analysis, CandidateAnalysis, KernelAnalysis, KernelFrontPoint, PlanAnalysis
+from tinyet.accounts.code import KernelAnalysis
+from tinyet.accounts.fronts import KernelFrontPoint, PlanAnalysis
+from tinyet.accounts.layers import CandidateAnalysis
+from tinyet.analysis import Analysis
 from tinyet.analysis import analyze as analyze_program
 from tinyet.boards import Board, load_board
 from tinyet.budget.fit import LARGEST, Contributor, said_of, stack_said

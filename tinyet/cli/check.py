@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tinyet.build.tree import is_project
 from tinyet.cli import ui
 from tinyet.cli.options import DelegateNames, JsonFile, Optimize, delegates_of
 from tinyet.compiler import DEFAULT_BOARD
@@ -87,7 +88,7 @@ def check(
 def _paths(given: str) -> list[str]:
     place = Path(given)
     # A generated project is a folder, too: `look` says what to do with it.
-    if place.is_dir() and not (place / "tinyet.json").is_file():
+    if place.is_dir() and not is_project(place):
         return [str(path) for path in models_below(place)]
     return [given]
 

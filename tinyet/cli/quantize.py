@@ -14,7 +14,15 @@ import typer
 from tinyet.boards import load_board
 from tinyet.cli import ui
 from tinyet.cli.model import keep_evaluation, quantize_options, show_answers
-from tinyet.cli.options import JsonFile, MaxSamples, ModelFlags, SaveEvaluation, labels_in, takes_model
+from tinyet.cli.options import (
+    HtmlFile,
+    JsonFile,
+    MaxSamples,
+    ModelFlags,
+    SaveEvaluation,
+    labels_in,
+    takes_model,
+)
 from tinyet.cli.quantize_report import record_of, say_finding, show_choice, show_diagnosis
 from tinyet.compiler import DEFAULT_BOARD, cost_on
 from tinyet.compiler import compiled as compile_model
@@ -34,6 +42,7 @@ from tinyet.opening.loader import (
     measured_with,
     name_of,
 )
+from tinyet.pages.page import page_of
 from tinyet.program import Program
 
 if TYPE_CHECKING:
@@ -212,6 +221,7 @@ def quantize(
         str, typer.Option("--board", help="whose kernels the bytes are counted for")
     ] = DEFAULT_BOARD,
     save_evaluation: SaveEvaluation = None,
+    html: HtmlFile = None,
     json: JsonFile = None,
     *,
     flags: ModelFlags,
@@ -221,7 +231,11 @@ def quantize(
     With --auto the accuracy on the model's evaluation() decides; it is that of the host reference, which the device
     repeats bit for bit.
     """
-    _check(model, out, report, auto, accuracy, max_drop, json, save_evaluation, flags.learn_rounding)
+    _check(model, out, report, auto, accuracy, max_drop, save_evaluation, flags.learn_rounding)
+    found = {"--json": json, "--html": html}
+    if not (report or auto) and (idle := [name for name, value in found.items() if value is not None]):
+        what = f"{', '.join(idle)}: written is what --report or --auto found"
+        raise UsageError(what, idle[0], "give one of them, too")
     load_board(board)
     if flags.name is not None:
         check_name(flags.name, "--name")
@@ -242,8 +256,13 @@ def quantize(
         program.save(out)
     graph = (choice or diagnosis or task).graph if program is None else program.graph
     data_warnings = data_warnings_of(graph.user_inputs, graph.user_outputs, task.batches, data)
+    record = record_of(task.name, task.board, diagnosis, choice, out, data_warnings)
+    if html is not None:
+        ui.write_text(
+            str(html), page_of(f"{task.name}, quantized", quantization=record, remarks=data_warnings)
+        )
     if json is not None:
-        ui.write_json(json, record_of(task.name, task.board, diagnosis, choice, out, data_warnings))
+        ui.write_json(json, record)
     if json == "-":
         return
     types = [
@@ -282,7 +301,6 @@ def _check(
     auto: bool,
     accuracy: float | None,
     max_drop: float | None,
-    json: str | None,
     save_evaluation: Path | None,
     learn_rounding: bool,
 ) -> None:
@@ -313,8 +331,6 @@ def _check(
             "--learn-rounding",
             "leave it away, and give it with -o and the options that they find",
         )
-    if json is not None and not report and not auto:
-        raise UsageError("--json writes what --report or --auto found", "--json", "give one of them, too")
 
 
 def _task(

@@ -15,6 +15,7 @@ from tinyet.cli.model import tell_answers
 from tinyet.cli.options import HtmlFile, JsonFile, MaxSamples, place_to_run
 from tinyet.cli.validate_boards import on_boards
 from tinyet.cycles.estimate import CycleEstimate
+from tinyet.data import data_given
 from tinyet.errors import MismatchError, UsageError
 from tinyet.opening import look_closer
 from tinyet.oracles import Agreement
@@ -121,8 +122,9 @@ def validate(
             )
         return _validate_each(project, on, max_samples, timeout, json)
     with ui.stages("reading the program") as progress:
+        data = data_given(evaluation, [tensor.name for tensor in project.program.inputs])
         result = project.validate(
-            evaluation=evaluation,
+            evaluation=data,
             on=on,
             max_samples=max_samples,
             sqnr_samples=sqnr_samples,
@@ -133,17 +135,19 @@ def validate(
         )
         steps = None
         if project.slices is not None and result.bit_exact:
-            samples = project.samples((), None, evaluation).first(max_samples)
+            samples = project.samples((), None, data).first(max_samples)
             steps = count_steps(project, samples, on, timeout=timeout)
     agreement = result.oracle
     if html is not None:
         title = f"{project.name} on {project.board.name}"
         reports = {"validation": result.to_json(), "analysis": analyze(project).to_json()}
         ui.write_text(str(html), page_of(title, **reports, remarks=result.data_warnings))
-    if trace is not None:
-        ui.write_json(trace, trace_events(profile_of(result), project.name))
-    if folded is not None:
-        ui.write_text(folded, folded_stacks(profile_of(result), project.name))
+    if trace is not None or folded is not None:
+        profile = profile_of(result)
+        if trace is not None:
+            ui.write_json(trace, trace_events(profile, project.name))
+        if folded is not None:
+            ui.write_text(folded, folded_stacks(profile, project.name))
     if json is not None:
         ui.write_json(json, result.to_json() | ({} if steps is None else {"steps": steps.to_json()}))
     if "-" not in (json, trace, folded):

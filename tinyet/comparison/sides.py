@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tinyet.analysis import Analysis, analyze
+from tinyet.analysis import Analysis, analyze_chosen
 from tinyet.boards import Board
-from tinyet.build.size import measure
+from tinyet.build.size import is_elf, measure
 from tinyet.data import Data
 from tinyet.errors import DataError, TinyetError
 from tinyet.files.reading import read_bounded
@@ -97,7 +97,7 @@ def side_of(given: Comparable, board: str | Path | Board | None, optimize: str |
     path = Path(given)
     if path.suffix == ".json" and path.is_file() and not _is_model(path):
         return _of_report(path)
-    if path.is_file() and (path.suffix == ".elf" or _is_elf(path)):
+    if path.is_file() and (path.suffix == ".elf" or is_elf(path)):
         return _of_elf(path)
     if kind_of(str(given)) == PROJECT:
         return _analyzed(open_project(path), str(given), board, optimize, None)
@@ -114,14 +114,6 @@ def _is_model(path: Path) -> bool:
     return True
 
 
-def _is_elf(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(4) == b"\x7fELF"
-    except OSError:
-        return False
-
-
 # ---------------------------------------------------------------- programs, projects, firmwares
 
 
@@ -133,7 +125,7 @@ def _analyzed(
     data: Data | None,
 ) -> Side:
     """A program or a project by its analysis. data: that came with a model; a project has its own."""
-    side = _of_analysis(analyze(given, board, optimize=optimize).to_json(), name)
+    side = _of_analysis(analyze_chosen(given, board, optimize=optimize).to_json(), name)
     if isinstance(given, Project):
         what, program, data = "a project", given.program, given.evaluation
     else:

@@ -72,6 +72,21 @@ def _repeated(codes: Sequence[int], at: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
+class ParamsView:
+    name: str
+    ctype: str
+    text: str
+
+
+@dataclass(frozen=True)
+class CallView:
+    """statement: its lines. copied: the parameters that the call wants in RAM, where they are kept elsewhere."""
+
+    statement: tuple[str, ...]
+    copied: ParamsView | None
+
+
+@dataclass(frozen=True)
 class CaseView:
     """A case as the template prints it. ahead: lines before. layer: its number, and call, if it is a layer's tile;
     lines: lines after. takes: the place of a row of the caller's."""
@@ -81,7 +96,7 @@ class CaseView:
     notes: tuple[str, ...]
     ahead: Sequence[str]
     layer: int | None
-    call: object
+    call: CallView | None
     lines: Sequence[str]
     takes: str = ""
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,17 @@ from tinyet.assets.templating import render
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step, StoredArray
-from tinyet.emit.fusion import CaseView, FusionGroupView, RowPointers, cases, order, order_lines, part_lines
+from tinyet.emit.fusion import (
+    CallView,
+    CaseView,
+    FusionGroupView,
+    ParamsView,
+    RowPointers,
+    cases,
+    order,
+    order_lines,
+    part_lines,
+)
 from tinyet.emit.instance import Instance
 from tinyet.emit.interface import HEAD_BYTES, io_view, kept_views, states_view
 from tinyet.emit.kernels import shareable
@@ -59,21 +70,6 @@ class ConstantView:
     align: int
     comment: str
     lines: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class ParamsView:
-    name: str
-    ctype: str
-    text: str
-
-
-@dataclass(frozen=True)
-class CallView:
-    """statement: its lines. copied: the parameters that the call wants in RAM, where they are kept elsewhere."""
-
-    statement: tuple[str, ...]
-    copied: ParamsView | None
 
 
 @dataclass(frozen=True)
@@ -217,13 +213,15 @@ class Symbols:
     parameters that no earlier step needs.
 
     arrays: by their names. parameters: for each step that has some, their name, and those of the arrays that they may
-    point at, by their roles.
+    point at, by their roles. calls: the C of each layer's call, by its index; of one that is computed by rows, of its
+    first tile.
     """
 
     functions: Mapping[Definition, str]
     constants: Mapping[Step, tuple[str, ...]]
     arrays: Mapping[str, StoredArray]
     parameters: Mapping[Step, tuple[str, Mapping[str | int, str]]]
+    calls: Mapping[int, str]
 
 
 def symbols_of(deployment: Deployment, name: str) -> Symbols:
@@ -231,7 +229,21 @@ def symbols_of(deployment: Deployment, name: str) -> Symbols:
     code = _code(deployment, Instance(name, context=False), shareable(_kernel_files(deployment))[0])
     arrays = {text: stored for stored, text in code.constants}
     made = {step: (own.name, names) for step, (names, own) in code.made.items() if own is not None}
-    return Symbols(code.functions, code.own_constants, arrays, made)
+    return Symbols(code.functions, code.own_constants, arrays, made, _calls(code.steps))
+
+
+def _calls(views: Sequence[StepView | FusionGroupView]) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for view in views:
+        made = (
+            [(view.index, view.call)]
+            if isinstance(view, StepView)
+            else [(c.layer, c.call) for c in view.cases]
+        )
+        for layer, call in made:
+            if layer is not None and call is not None:
+                found.setdefault(layer, textwrap.dedent("\n".join(call.statement)))
+    return found
 
 
 def _code(

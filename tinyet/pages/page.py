@@ -20,6 +20,7 @@ def page_of(
     analysis: Mapping[str, object] | None = None,
     validation: Mapping[str, object] | None = None,
     comparison: Mapping[str, object] | None = None,
+    quantization: Mapping[str, object] | None = None,
     remarks: Sequence[str] = (),
 ) -> str:
     """The page of one or more reports. title: its heading. Each report: its `to_json()`. remarks: sentences below the
@@ -33,6 +34,7 @@ def page_of(
         "analysis": analysis,
         "validation": validation,
         "comparison": comparison,
+        "quantization": quantization,
     }
     data = json.dumps(_packed(record), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     texts = {name: _read(file) for name, file in _PARTS.items()}

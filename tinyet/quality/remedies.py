@@ -308,6 +308,7 @@ class Diagnosis:
         return {
             "healthy": self.quality.healthy,
             **self.quality.to_json(),
+            "confusion": None if self.quality.confusion is None else self.quality.confusion.to_json(),
             "free": [trial.to_json() for trial in self.free],
             "healed": self.healed,
             "advice": list(self.flags),

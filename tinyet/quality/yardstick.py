@@ -34,6 +34,7 @@ from tinyet.answers import (
     finite,
     or_infinite,
 )
+from tinyet.answers.confusion import confusion_of
 from tinyet.data import predicted, prepare_inputs
 from tinyet.errors import QuantizationError
 from tinyet.fx.exact import Exact
@@ -148,26 +149,32 @@ class Yardstick:
         ]
         real = [pair for pair in columns if pair[0].dtype.kind == "f"]
         same = [exact == values for exact, values in columns if exact.dtype.kind != "f"]
-        labelled = accuracy and self.labels is not None
+        named = self._named(graph) if accuracy else []
         return Quality(
             tuple(compare(exact, values) for exact, values in real),
             len(self.chosen),
             min((float(values.mean()) for values in same), default=1.0),
-            self._accuracy(graph) if labelled else None,
+            _accuracy(named) if named else None,
+            confusion_of((), ((label, None, found, exact) for label, found, exact in named)),
         )
 
-    def _accuracy(self, graph: Graph) -> Accuracy:
-        assert self.labels is not None
+    def _named(self, graph: Graph) -> list[tuple[int, int, int]]:
+        """Of each labelled sample the label, and what the integers and the float model name."""
+        if self.labels is None:
+            return []
         classes = [predicted(answers[0]) for answers in _answers(graph, self.samples)]
-        rows = list(zip(self.labels, classes, self._float_classes, strict=True))
-        return Accuracy(
-            samples=len(rows),
-            right=sum(found == label for label, found, _ in rows),
-            float_right=sum(exact == label for label, _, exact in rows),
-            lost=sum(exact == label != found for label, found, exact in rows),
-            won=sum(found == label != exact for label, found, exact in rows),
-            alike=sum(found == exact for _, found, exact in rows),
-        )
+        return list(zip(self.labels, classes, self._float_classes, strict=True))
+
+
+def _accuracy(rows: Sequence[tuple[int, int, int]]) -> Accuracy:
+    return Accuracy(
+        samples=len(rows),
+        right=sum(found == label for label, found, _ in rows),
+        float_right=sum(exact == label for label, _, exact in rows),
+        lost=sum(exact == label != found for label, found, exact in rows),
+        won=sum(found == label != exact for label, found, exact in rows),
+        alike=sum(found == exact for _, found, exact in rows),
+    )
 
 
 def accuracy_on(graph: Graph, samples: Sequence[Inputs], labels: Sequence[int]) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tinyet.analysis import analyze
+from tinyet.accounts.fronts import cycles_said
 from tinyet.boards import Board, all_boards, load_board
 from tinyet.data import Data
 from tinyet.delegates import Delegates
@@ -106,4 +106,6 @@ def validate_on(
             result = project.validate(on=on, max_samples=max_samples, timeout=timeout)
         except TinyetError as error:
             return BoardResult(board.name, board.cpu, on, error)
-    return BoardResult(board.name, board.cpu, on, None, result, analyze(project).milliseconds)
+    cycles = cycles_said(project.deployment.decision.figures, board.target)
+    milliseconds = None if cycles is None else 1e3 * cycles / board.clock_hz
+    return BoardResult(board.name, board.cpu, on, None, result, milliseconds)
