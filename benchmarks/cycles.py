@@ -34,10 +34,11 @@ from tinyet.cycles.estimate import Estimator
 from tinyet.cycles.inference import cycle_model
 from tinyet.cycles.profile import Profiler
 from tinyet.planning.objective import OPTIMIZE
-from tinyet.timing.cores import CORES, ENDS, Core
+from tinyet.timing.cores import CORES, ENDS
 from tinyet.timing.instruction import Instruction
 from tinyet.timing.model import Model
 from tinyet.timing.pipeline import Pipeline
+from tinyet.timing.table import Core
 from tinyet.timing.work import Work, total
 from tinyet.validation import sample_bytes
 

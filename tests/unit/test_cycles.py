@@ -24,8 +24,9 @@ from tinyet.cycles.plugin import build_plugin, core_of, plugin_api
 from tinyet.cycles.profile import Block, Profiler, Run, Segment
 from tinyet.errors import EmulatorError, MissingTool, ToolchainError, UsageError
 from tinyet.project import Project, generate
-from tinyet.timing.cores import CORES, TABLES, WITHOUT_MODEL, Core
+from tinyet.timing.cores import CORES, TABLES, WITHOUT_MODEL
 from tinyet.timing.instruction import Instruction
+from tinyet.timing.table import Core
 from tinyet.timing.thumb import decode
 from tinyet.timing.work import Work, total
 

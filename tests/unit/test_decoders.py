@@ -15,8 +15,9 @@ from typing import NamedTuple
 import pytest
 
 from tinyet.timing import riscv, xtensa
-from tinyet.timing.in_order import RV32, XTENSA, InOrder
+from tinyet.timing.in_order import RV32, XTENSA
 from tinyet.timing.instruction import Instruction, Kind
+from tinyet.timing.table import Core
 
 RISCV_NAMES = ("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{i}" for i in range(8)))
 RISCV_REGISTERS = {
@@ -281,7 +282,7 @@ def test_what_waits_for_a_load(block: list[Instruction], before: list[Instructio
 
 
 @pytest.mark.parametrize("model", [RV32, XTENSA])
-def test_what_a_branch_costs_and_that_all_is_said_to_be_assumed(model: InOrder) -> None:
+def test_what_a_branch_costs_and_that_all_is_said_to_be_assumed(model: Core) -> None:
     assert [model.refill(last) for last in (BNEZ, RET, LW)] == [2, 2, 0]
     assert model.source.startswith("none: ")
     for what in ("load", "product", "division", "branch"):

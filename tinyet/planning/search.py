@@ -80,21 +80,25 @@ def decide(
     require: bool = False,
 ) -> tuple[Selection, Decision, MemoryPlan]:
     """A candidate for every node, and the memory plan, as the objective asks for them; with the kernels that there are
-    for the graph, or for the same with fewer reshapes, where layers are computed by rows.
+    for the graph, or for the same with fewer reshapes, where layers may be computed by rows.
 
     delegates: may be asked for kernels; require: no other may compute any. Raises UnsupportedOp when a node has no
     kernel for the target, UsageError for a pin that no layer has.
     """
-    search = _PlanSearch(
-        select_kernels(graph, target, delegates), target, delegates, objective, require=require
-    )
     fewer = sink_reshapes(graph)
-    if fewer is not graph and search.wants_tiles(search.free):
-        by_rows = select_kernels(fewer, target, delegates)
-        decision, plan = _PlanSearch(by_rows, target, delegates, objective, require=require).decide()
-        if plan.fusion_groups:
-            return by_rows, decision, plan
-    return search.selection, *search.decide()
+    if fewer is not graph and _may_want_tiles(objective):
+        selection = select_kernels(fewer, target, delegates)
+        search = _PlanSearch(selection, target, delegates, objective, require=require)
+        if search.wants_tiles(search.free):
+            return selection, *search.decide()
+    selection = select_kernels(graph, target, delegates)
+    return selection, *_PlanSearch(selection, target, delegates, objective, require=require).decide()
+
+
+def _may_want_tiles(objective: Objective) -> bool:
+    """Whether there is any network that is computed by rows."""
+    limited = objective.optimize == "size" or objective.ram is not None or objective.flash is not None
+    return objective.input_rows or (limited and not objective.untiled)
 
 
 class _PlanSearch:
@@ -368,8 +372,11 @@ class _PlanSearch:
         for most in _MOST_TILES:
             if most is not None or longest <= _MOST_SINGLE_ROWS:
                 usual = unmoved(self.graph, most)
+                moved = followed(self.graph, usual, most)
                 yield usual
-                yield followed(self.graph, usual, most)
+                yield moved
+                if not sequences and moved == usual:
+                    return  # no row is a single pixel
 
     def tiles(self, rules: Mapping[Node, TileMap]) -> dict[Node, TileCandidates]:
         """Nodes that can be computed by tiles: by kernels alone, not by regions."""

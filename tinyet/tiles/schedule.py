@@ -18,24 +18,26 @@ def ordered(operations: Sequence[Operation], room: int, page: CorePage) -> list[
     """operations: in any order that computes the right values. room: registers for the values that are loaded or made
     and used up in this piece; those that come in, or that something behind it needs, are not counted."""
     found = _late_loads(operations, page)
+    local = local_values(found)
+    alive = alive_at(found, local)
     at = 0
     while at < len(found):
         if page.kinds[found[at].mnemonic] == "load":
-            _raise(found, at, room, page)
+            _raise(found, alive, at, room, local, page)
         at += 1
     return found
 
 
-def most_alive(operations: Sequence[Operation], local: frozenset[str]) -> int:
-    """Of the local values, how many live at a time. An operation's result may take the place of its last operands."""
+def alive_at(operations: Sequence[Operation], local: frozenset[str]) -> list[int]:
+    """Of the local values, how many live behind each operation, whose result may take the place of what it uses up."""
     last = {name: i for i, operation in enumerate(operations) for name in operation.reads}
     alive: set[str] = set()
-    most = 0
+    counts = []
     for i, operation in enumerate(operations):
         alive -= {name for name in operation.reads if last[name] == i}
         alive |= {name for name in operation.writes if name in local and last.get(name, i) > i}
-        most = max(most, len(alive))
-    return most
+        counts.append(len(alive))
+    return counts
 
 
 def local_values(operations: Sequence[Operation]) -> frozenset[str]:
@@ -67,7 +69,9 @@ def _late_loads(operations: Sequence[Operation], page: CorePage) -> list[Operati
     return found + waiting
 
 
-def _raise(found: list[Operation], at: int, room: int, page: CorePage) -> None:
+def _raise(
+    found: list[Operation], alive: list[int], at: int, room: int, local: frozenset[str], page: CorePage
+) -> None:
     """Move the load at a place up behind the load before it, if that is possible and there is room."""
     load = found[at]
     before = next((i for i in range(at - 1, -1, -1) if page.kinds[found[i].mnemonic] == "load"), None)
@@ -78,6 +82,9 @@ def _raise(found: list[Operation], at: int, room: int, page: CorePage) -> None:
     written = {name for operation in found[before:at] for name in operation.writes}
     if touched & set(load.writes) or set(load.reads) & written:
         return
-    trial = [*found[: before + 1], load, *between, *found[at + 1 :]]
-    if most_alive(trial, local_values(trial)) <= room:
-        found[:] = trial
+    # What it loads lives behind all that it passes, too.
+    more = sum(name in local for name in load.writes)
+    behind = [alive[before] + more, *(count + more for count in alive[before + 1 : at])]
+    if max(behind) <= room:
+        found[before + 1 : at + 1] = [load, *between]
+        alive[before + 1 : at + 1] = behind

@@ -3,70 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 from tinyet.timing.in_order import IN_ORDER_ENDS, RV32, XTENSA
-from tinyet.timing.instruction import PROCESSING, Instruction, Kind
+from tinyet.timing.instruction import Kind
 from tinyet.timing.model import Model
 from tinyet.timing.pipelines import PIPELINE_ENDS, PIPELINES
-
-_MULTIPLE = frozenset(("load_multiple", "store_multiple", "load_multiple_pc", "load_double", "store_double"))
-_SINGLE = frozenset(("load", "load_narrow"))
-# The manuals speak of these where they speak of addresses.
-_ADDRESSED = frozenset((*_SINGLE, "load_pc", "load_double", "store", "store_double"))
-
-
-@dataclass(frozen=True)
-class Core:
-    """The cycles of a core.
-
-    title, source: for people; source is the document with the table. assumed: what the table leaves open, and how it is
-    filled, a sentence each. cycles: of an instruction that is not in a branch's way; 1 for a kind that is not there,
-    one more a register for transfers of several. taken: how many more when control goes elsewhere. pairs: a load takes
-    a cycle less right behind another load, unless its address needs what that one loads, and so does a store with an
-    indexed address, which takes one more otherwise; both wait a cycle for an address that data processing right before
-    them computes.
-    """
-
-    title: str
-    source: str
-    assumed: tuple[str, ...]
-    cycles: Mapping[Kind, int]
-    taken: Mapping[Kind, int]
-    pairs: bool
-
-    def straight(self, block: Sequence[Instruction], before: Sequence[Instruction] = ()) -> int:
-        """Cycles of a block's instructions, its branch not taken; what ran before it changes nothing."""
-        del before
-        pairs = zip((None, *block), block, strict=False)
-        return sum(self._alone(now) + self._beside(one, now) for one, now in pairs)
-
-    def refill(self, last: Instruction) -> int:
-        """Cycles more when control goes elsewhere behind an instruction."""
-        return self.taken.get(last.kind, 0)
-
-    def mispredicted(self, last: Instruction) -> int:
-        """These cores predict nothing."""
-        del last
-        return 0
-
-    def _alone(self, now: Instruction) -> int:
-        cycles = self.cycles.get(now.kind, 1)
-        if now.kind in _MULTIPLE:
-            cycles += now.registers
-        return cycles + (self.pairs and now.kind == "store" and now.indexed)
-
-    def _beside(self, before: Instruction | None, now: Instruction) -> int:
-        """Cycles more, or less, because of the instruction before."""
-        if not self.pairs or before is None:
-            return 0
-        depends = now.kind in _ADDRESSED and not set(before.results).isdisjoint(now.address)
-        if before.kind in PROCESSING:
-            return int(depends)
-        paired = before.kind in _SINGLE and (now.kind in _SINGLE or (now.kind == "store" and now.indexed))
-        return -int(paired and not depends)
-
+from tinyet.timing.table import Core
 
 # DDI 0337 and DDI 0439 give P, the cycles to refill the pipeline, as 1 to 3 for a branch and as 3 for a load of the
 # program counter. The target of a branch with a constant offset is known early.
