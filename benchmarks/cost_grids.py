@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks import kernels as layers
 from tinyet import ops
@@ -162,7 +164,9 @@ def argmax(rng: np.random.Generator) -> Node:
         rng.random(),
         ArgMax(int(rng.integers(1, 4))),
     )
-    x = widened(x) if choice < 0.3 else as_float(x) if choice < 0.6 else x
+    x = widened(x) if choice < 0.25 else as_float(x) if choice < 0.5 else x
+    if choice > 0.75:
+        x = plain("x", x.shape, DType.INT32)
     node = Node(attrs, (x,), (plain("y", (1,), DType.INT32),))
     return node.replace(outputs=[plain("y", ops.infer(node)[0], DType.INT32)])
 
@@ -184,11 +188,11 @@ def embedding(rng: np.random.Generator) -> Node:
 
 
 def tree_ensemble(rng: np.random.Generator) -> Node:
-    """Full trees whose nodes are as often left to one side as to the other; one kernel's, of any type."""
+    """Full trees, of any type. No comparison follows from those before it, which a compiler would leave out."""
     outputs, features = int(rng.choice([1, 2, 3, 5, 10])), int(rng.integers(2, 30))
     width = outputs if rng.random() < 0.7 else 1
     kind = (DType.FLOAT32, DType.FLOAT32, DType.INT16, DType.INT8)[int(rng.integers(4))]
-    missing = kind is DType.FLOAT32 and rng.random() < 0.5
+    fixed, missing = rng.random() < 0.5, kind is DType.FLOAT32 and rng.random() < 0.5
     trees = []
     for _ in range(int(rng.integers(1, 40))):
         inner = 2 ** int(rng.integers(1, 7)) - 1
@@ -198,16 +202,37 @@ def tree_ensemble(rng: np.random.Generator) -> Node:
         values = rng.standard_normal((len(number), width)).astype(np.float32)
         sides = np.full(len(number), True) if missing else None
         target = int(rng.integers(0, outputs - width + 1))
-        zeros = np.zeros(len(number), np.float32)
-        trees.append(Tree(left, left + np.int32(1), asked, zeros, values, target, sides))
+        thresholds = split_points(rng, asked, inner, features)
+        trees.append(Tree(left, left + np.int32(1), asked, thresholds, values, target, sides))
     forest = forest_of(trees, np.zeros(outputs))
-    thresholds = forest.thresholds.astype(kind.numpy)
-    arrays = [forest.features, thresholds, forest.children, forest.roots, forest.values, forest.targets]
-    arrays += [forest.base] if forest.missing is None else [forest.base, forest.missing]
+    if kind is not DType.FLOAT32:
+        most = kind.range[1]
+        forest = replace(forest, thresholds=np.rint(forest.thresholds * most).astype(kind.numpy))
+    if fixed:
+        forest = forest.fixed_point().forest
+    arrays = [forest.features, forest.thresholds, forest.children, forest.roots, forest.values]
+    arrays += [forest.targets, forest.base, *([] if forest.missing is None else [forest.missing])]
     x = layers.activation("x", (int(rng.integers(1, 4)), features), relu=False)
     x = {DType.FLOAT32: as_float, DType.INT16: widened}.get(kind, lambda t: t)(x)
     held = [constant(f"c{i}", array) for i, array in enumerate(arrays)]
-    return Node(TreeEnsemble(), (x, *held), (plain("y", (x.shape[0], outputs), DType.FLOAT32),))
+    sums = DType.INT32 if fixed else DType.FLOAT32
+    return Node(TreeEnsemble(), (x, *held), (plain("y", (x.shape[0], outputs), sums),))
+
+
+def split_points(
+    rng: np.random.Generator, asked: npt.NDArray[np.int32], inner: int, features: int
+) -> npt.NDArray[np.float32]:
+    """A threshold for each node of a full tree, from -1 to 1: within what the nodes above leave of its feature."""
+    found = np.zeros(len(asked), np.float32)
+    bounds = {0: np.array([[-1.0, 1.0]] * features)}
+    for node in range(inner):
+        own, feature = bounds.pop(node), asked[node]
+        low, high = own[feature]
+        found[node] = low + (high - low) * rng.uniform(0.4, 0.6)
+        for side, child in enumerate((2 * node + 1, 2 * node + 2)):
+            bounds[child] = own.copy()
+            bounds[child][feature, 1 - side] = found[node]
+    return found
 
 
 def lookup(rng: np.random.Generator) -> Node:

@@ -16,6 +16,7 @@ typedef struct {
 /* The first of equal elements. */
 void tinyet_argmax_s8(const int8_t *input, int32_t *output, const tinyet_argmax_params *params);
 void tinyet_argmax_s16(const int16_t *input, int32_t *output, const tinyet_argmax_params *params);
+void tinyet_argmax_s32(const int32_t *input, int32_t *output, const tinyet_argmax_params *params);
 
 /* The first NaN if there is one, as PyTorch and numpy have it. */
 void tinyet_argmax_f32(const float *input, int32_t *output, const tinyet_argmax_params *params);

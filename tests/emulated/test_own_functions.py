@@ -11,8 +11,11 @@ from tests.calls import board
 from tests.calls.board import Image
 from tests.calls.emulated import check_own
 from tests.delegates import cmsis_nodes, test_access_order, test_cortex_m, test_cortex_m_s16
+from tests.ops.test_tree_ensemble import tree_ensemble_nodes
 from tinyet import assets
+from tinyet.delegates import PORTABLE, Delegate
 from tinyet.ir import DType
+from tinyet.ops.tree_ensemble import BRANCHES, SIGNATURES
 
 CORTEX_M = {
     **{symbol: nodes for symbol, nodes in test_cortex_m.NODES.items() if symbol not in test_cortex_m.LIBRARY},
@@ -36,6 +39,19 @@ def test_cmsis_nn(image: Image, count: int) -> None:
     if assets.cmsis_nn_dir() is None:
         pytest.skip(f"the sources of CMSIS-NN {assets.CMSIS_NN_VERSION} are not here")
     check_own(cmsis_nodes.NODES, cmsis_nodes.only, image, count)
+
+
+def only_portable(symbol: str) -> Delegate:
+    kernels = PORTABLE.kernels.items()
+    by_op = {op: tuple(k for k in own if k.symbol == symbol) for op, own in kernels}
+    return Delegate("only", {op: own for op, own in by_op.items() if own}, files=PORTABLE.files)
+
+
+@pytest.mark.parametrize("image", [board.M0, board.M4], ids=str)
+def test_trees_as_code(image: Image) -> None:
+    symbols = [f"{BRANCHES}_{dtypes}" for dtypes in SIGNATURES if not dtypes.startswith("f32")]
+    nodes = functools.partial(tree_ensemble_nodes, (DType.INT16, DType.INT8))
+    check_own(dict.fromkeys(symbols, nodes), only_portable, image, 4)
 
 
 @pytest.mark.parametrize("image", [board.M4, board.M7], ids=str)

@@ -475,8 +475,14 @@ def _forests() -> list[Program]:
         y = value("y", (2, 2), F32)
         x = value("x", (2, 3), dtype)
         made.append(program(f"forest_{dtype.suffix}", layer(TreeEnsemble(), [x, *held], [y])))
+        whole = constant("whole", np.array([[5], [-32768], [7]], np.int16))
+        start = constant("start", np.array([1, -1], np.int32))
+        fixed = [x, *held[:4], whole, targets, start]
+        made.append(
+            program(f"fixed_{dtype.suffix}", layer(TreeEnsemble(), fixed, [value("y", (2, 2), DType.INT32)]))
+        )
     missing = constant("missing", np.array([1, 0], np.uint8))
-    last = made[-1].graph.nodes[0]
+    last = made[-2].graph.nodes[0]
     made.append(program("forest_missing", layer(TreeEnsemble(), [*last.inputs, missing], [y])))
     return made
 

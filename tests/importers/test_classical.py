@@ -209,6 +209,39 @@ def test_trees_of_integers(dtype: DType) -> None:
     assert (answers(program, rows)[0][:, 0] == forest.predict(dequantize(rows, quant))).all()
 
 
+FIXED = (
+    ensemble.RandomForestClassifier(8, max_depth=4, random_state=0),
+    ensemble.GradientBoostingClassifier(n_estimators=5, random_state=0),
+    ensemble.HistGradientBoostingClassifier(max_iter=5),
+    ensemble.AdaBoostClassifier(n_estimators=5, random_state=0),
+    ensemble.IsolationForest(n_estimators=10, random_state=0),
+    ensemble.GradientBoostingRegressor(n_estimators=5, random_state=0),
+)
+
+
+@pytest.mark.parametrize("estimator", FIXED, ids=lambda e: type(e).__name__)
+def test_leaves_in_fixed_point(estimator: Any) -> None:
+    """The same classes, of integers alone; sums within the error of the note, and hardly ever at it."""
+    x, y = samples("wine")
+    fitted = base.clone(estimator).fit(x[::2], y[::2])
+    regression = hasattr(fitted, "score") and not hasattr(fitted, "classes_")
+    programs = [tinyet.from_sklearn(fitted, leaf_dtype=leaf) for leaf in ("float32", "int16")]
+    own, fixed = (answers(program, x)[0] for program in programs)
+    (trees,) = (node for node in programs[1].graph.nodes if node.op == "tree_ensemble")
+    assert trees.output.dtype is DType.INT32
+    if regression:
+        (note,) = (str(n) for n in programs[1].notes if "leaves are int16" in str(n))
+        most = float(note.split("at most ")[1].split()[0])
+        assert 0 < np.abs(own - fixed).max() <= most + 1e-5
+        assert most < 1e-3
+        return
+    assert (own == fixed).all()
+    if hasattr(fitted, "classes_"):
+        assert {node.op for node in programs[1].graph.nodes} <= {
+            *("tree_ensemble", "argmax", "compare", "reshape")
+        }
+
+
 def test_the_notes_of_a_program() -> None:
     x, y = samples("iris")
     forest = ensemble.RandomForestClassifier(3, max_depth=2, random_state=0).fit(x, y)
@@ -279,6 +312,8 @@ def test_classes_of_ones_own_are_refused() -> None:
 
 def test_arguments_that_cannot_be() -> None:
     fitted = fitted_on_iris(tree.DecisionTreeClassifier())
+    with pytest.raises(UsageError, match="leaf_dtype"):
+        tinyet.from_sklearn(fitted, leaf_dtype="int8")
     with pytest.raises(UsageError, match="not fitted"):
         tinyet.from_sklearn(tree.DecisionTreeClassifier())
     with pytest.raises(UsageError, match="methods: guess"):

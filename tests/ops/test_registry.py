@@ -50,7 +50,7 @@ ONE_FORM = {
     "signal_rfft": {"s16", "s32", "f32"},
     "signal_stacker": {"s16"},
     "signal_window": {"s16"},
-    "tree_ensemble": {"f32", "s16_f32", "s8_f32"},
+    "tree_ensemble": {"f32", "s16_f32", "s8_f32", "f32_s32", "s16_s32", "s8_s32"},
 }
 
 

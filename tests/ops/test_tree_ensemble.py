@@ -2,20 +2,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.ops import bodies, drawing
+from tests.calls.exact import assert_kernels
+from tests.ops import drawing
 from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.errors import RefusedError
 from tinyet.ir import DType, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import dequantize
+from tinyet.ops import tree_ensemble
 from tinyet.ops.shared.forest import (
+    INT16_MOST,
+    MAX_BASE,
     MAX_DEPTH,
     Forest,
     Numeric,
@@ -26,9 +31,10 @@ from tinyet.ops.shared.forest import (
     forest_of,
     nearest,
 )
-from tinyet.ops.tree_ensemble import TreeEnsemble, keys
+from tinyet.ops.tree_ensemble import OP, TreeEnsemble, keys
 from tinyet.opset import rule
 
+KINDS = (DType.FLOAT32, DType.INT16, DType.INT8)
 SPECIAL = np.array(
     [0.0, -0.0, math.inf, -math.inf, 1e-45, -1e-45, 1.0, -1.0, 3.4028235e38, -3.4028235e38], np.float32
 )
@@ -75,20 +81,25 @@ def node_of(forest: Forest, x: Tensor) -> Node:
     inputs: list[Tensor | None] = [x, *(constant(f"c{i}", array) for i, array in enumerate(arrays))]
     if forest.missing is not None:
         inputs.append(constant("missing", forest.missing))
-    shape = (x.shape[0], len(forest.base))
-    return Node(TreeEnsemble(), tuple(inputs), (Tensor("y", TensorType(shape, DType.FLOAT32)),))
+    kind = TensorType((x.shape[0], len(forest.base)), DType(forest.base.dtype.name))
+    return Node(TreeEnsemble(), tuple(inputs), (Tensor("y", kind),))
 
 
 @st.composite
-def tree_ensemble_nodes(draw: st.DrawFn) -> Case:
+def tree_ensemble_nodes(draw: st.DrawFn, kinds: Sequence[DType] = KINDS) -> Case:
+    """Leaves in float32 or int16, of the whole range; one value or several."""
     rng = drawing.random(draw)
-    kind = draw(st.sampled_from((DType.FLOAT32, DType.INT16, DType.INT8)))
+    kind = draw(st.sampled_from(kinds))
     missing = kind is DType.FLOAT32 and draw(st.booleans())
     features, outputs = draw(st.integers(1, 6)), draw(st.integers(1, 4))
     width = draw(st.integers(1, outputs))
     trees = [drawn_tree(rng, width, features, kind, outputs, missing) for _ in range(draw(st.integers(1, 6)))]
     forest = forest_of(trees, drawing.float_data(rng, (outputs,)))
     forest = replace(forest, thresholds=forest.thresholds.astype(kind.numpy))
+    if draw(st.booleans()):
+        leaves = drawing.integer_data(rng, forest.values.shape, DType.INT16)
+        base = rng.integers(-MAX_BASE, MAX_BASE, outputs, np.int32, endpoint=True)
+        forest = replace(forest, values=leaves, base=base)
     x = draw(drawing.activations("x", (draw(st.integers(1, 3)), features), kind))
     data = drawing.data(rng, x.shape, kind)
     if kind is DType.FLOAT32:
@@ -99,7 +110,21 @@ def tree_ensemble_nodes(draw: st.DrawFn) -> Case:
     return Case(node_of(forest, x), (data.astype(kind.numpy),))
 
 
-test_host = bodies.host(tree_ensemble_nodes())
+TABLES = [kernel for kernel in OP.kernels if not kernel.symbol.startswith(tree_ensemble.BRANCHES)]
+BRANCHES = [kernel for kernel in OP.kernels if kernel.symbol.startswith(tree_ensemble.BRANCHES)]
+
+
+@drawing.called
+@given(tree_ensemble_nodes())
+def test_host(case: Case) -> None:
+    assert_kernels([case], TABLES)
+
+
+@settings(max_examples=3, deadline=None)
+@given(st.lists(tree_ensemble_nodes(), min_size=20, max_size=30))
+def test_branches(cases: list[Case]) -> None:
+    """The same trees as code, which is compiled: many at once."""
+    assert_kernels(cases, BRANCHES)
 
 
 def walked(tree: Tree, row: Numeric) -> Numeric:
@@ -173,6 +198,33 @@ def test_keys_are_in_the_order_of_floats(first: int, second: int) -> None:
         assert (keys(x) <= keys(t + np.float32(0))) == (x <= t)
 
 
+@drawing.quick
+@given(drawing.SEEDS, st.floats(1e-6, 1e6), st.floats(0, 1e9))
+def test_fixed_point_is_as_near_as_it_says(seed: int, size: float, start: float) -> None:
+    rng = np.random.default_rng(seed)
+    trees = [drawn_tree(rng, 2, 3, DType.FLOAT32, 3, False) for _ in range(5)]
+    trees = [
+        replace(tree, values=rng.normal(0, size, tree.values.shape).astype(np.float32)) for tree in trees
+    ]
+    forest = forest_of(trees, np.array([start, 0.0, -start]))
+    fixed = forest.fixed_point()
+    assert fixed.forest.complaint(3, DType.FLOAT32) is None
+    x = rng.normal(0, 3, (50, 3)).astype(np.float32)
+    exact = replace(forest, values=forest.values.astype(np.float64), base=forest.base.astype(np.float64))
+    sums = np.ldexp(fixed.forest.evaluate(x).astype(np.float64), -fixed.fraction)
+    assert np.abs(sums - exact.evaluate(x)).max() <= fixed.error
+    # No bit is given away: of the leaves, or of what the sums begin with.
+    leaves, base = np.abs(fixed.forest.values.astype(int)).max(), np.abs(fixed.forest.base.astype(int)).max()
+    assert leaves > INT16_MOST // 2 - 1 or base > MAX_BASE // 2 - 1
+
+
+def test_whole_numbers_are_exact_in_fixed_point() -> None:
+    """Votes of pure leaves stay as even as they were."""
+    fixed = forest_of([replace(chain(2), values=np.eye(5, dtype=np.float32))] * 3, np.zeros(5)).fixed_point()
+    assert (fixed.error, fixed.fraction) == (0.0, 14)
+    assert set(fixed.forest.values.reshape(-1).tolist()) == {0, 1 << 14}
+
+
 def chain(depth: int) -> Tree:
     """Each node's second child is the next."""
     count = 2 * depth + 1
@@ -199,6 +251,7 @@ def test_trees_that_are_none_are_refused() -> None:
 
 
 GOOD = forest_of([chain(3), chain(2)], [0.0])
+FIXED = GOOD.fixed_point().forest
 
 
 @pytest.mark.parametrize(
@@ -213,6 +266,9 @@ GOOD = forest_of([chain(3), chain(2)], [0.0])
         (replace(GOOD, children=np.where(GOOD.children == 2, 1, GOOD.children)), "after its node"),
         (replace(GOOD, children=np.where(GOOD.children == 1, 2, GOOD.children)), "child of one node"),
         (replace(GOOD, roots=GOOD.roots[::-1] * 0), "child of one node"),
+        (replace(FIXED, base=FIXED.base + np.int32(MAX_BASE + 1)), "within int32"),
+        (replace(GOOD, values=FIXED.values), "no form"),
+        (replace(GOOD, base=FIXED.base), "no form"),
         (replace(GOOD, missing=np.full(5, 2, np.uint8)), "0 or 1"),
         (replace(GOOD, children=GOOD.children.astype(np.int16)), "constant of int32"),
         (replace(GOOD, targets=GOOD.targets[:1]), "different lengths"),

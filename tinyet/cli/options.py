@@ -305,6 +305,12 @@ class ModelFlags:
     missing_values: Annotated[
         bool, typer.Option("--missing-values", help="a classical model's features may be NaN")
     ] = False
+    leaf_dtype: Annotated[
+        str,
+        typer.Option(
+            "--leaf-dtype", metavar="TYPE", help="of what trees add up: float32, or int16, without any float"
+        ),
+    ] = "float32"
     trust_pickle: Annotated[
         bool,
         typer.Option("--trust-pickle", help="of a .joblib or .pkl: run the code in it, for it is your own"),

@@ -2,7 +2,8 @@
 """Sums over decision trees as one operator of torch, so that a module with a forest in it is captured whole.
 
 `torch.ops.tinyet.tree_ensemble` takes the rows of features and the constants of `tinyet.ops.tree_ensemble`, in that
-order, and gives its sums: the same comparisons, and float32 additions in the order of the trees. It has no gradient.
+order, and gives its sums: the same comparisons, and float32 additions in the order of the trees, or int32 ones of int16
+leaves. It has no gradient.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def tree_ensemble(
 def _(x: torch.Tensor, *constants: torch.Tensor | None) -> torch.Tensor:
     base = constants[6]
     assert base is not None
-    return x.new_empty((x.shape[0], base.shape[0]))
+    return x.new_empty((x.shape[0], base.shape[0]), dtype=base.dtype)
 
 
 TREE_ENSEMBLE = torch.ops.tinyet.tree_ensemble.default

@@ -97,6 +97,7 @@ def open(  # noqa: A001 - the public name is tinyet.open
     input_scale: float = 1.0,
     input_zero_point: int = 0,
     missing_values: bool = False,
+    leaf_dtype: str = "float32",
     trust_pickle: bool = False,
     streaming: int | Sequence[int | None] | None = None,
     hop: int | None = None,
@@ -118,7 +119,7 @@ def open(  # noqa: A001 - the public name is tinyet.open
         integers' answers are not the model's.
     runtime, signature: of a `.tflite`, as for `tinyet.from_tflite`. exact: of a quantized `.onnx`, as for
         `tinyet.from_onnx`.
-    methods, input_dtype, input_scale, input_zero_point, missing_values: of classical models, as for
+    methods, input_dtype, input_scale, input_zero_point, missing_values, leaf_dtype: of classical models, as for
         `tinyet.from_sklearn`. trust_pickle: of a `.joblib` or `.pkl`: run the code in it.
     streaming: the axis that is time, of all inputs, or one for each; the program takes the newest frames then. hop,
         edges: as for `Program.streaming`.
@@ -152,6 +153,7 @@ def open(  # noqa: A001 - the public name is tinyet.open
         input_scale=input_scale,
         input_zero_point=input_zero_point,
         missing_values=missing_values,
+        leaf_dtype=leaf_dtype,
         trust_pickle=trust_pickle,
         streaming=streaming,
         hop=hop,
@@ -381,12 +383,28 @@ def _of_torch(model: str, options: ModelOptions) -> _Read:
     return Opened(program, evaluation, tuple(remarks)), batches, None
 
 
-_CLASSICAL = _CONVERTED | {"methods", "input_dtype", "input_scale", "input_zero_point", "missing_values"}
+_CLASSICAL = _CONVERTED | {
+    "methods",
+    "input_dtype",
+    "input_scale",
+    "input_zero_point",
+    "missing_values",
+    "leaf_dtype",
+}
 
 
 def _classical(options: ModelOptions) -> dict[str, Any]:
     """The options of a classical model's door."""
-    names = ("methods", "input_dtype", "input_scale", "input_zero_point", "missing_values", "labels", "dump")
+    names = (
+        "methods",
+        "input_dtype",
+        "input_scale",
+        "input_zero_point",
+        "missing_values",
+        "leaf_dtype",
+        "labels",
+        "dump",
+    )
     return {name: getattr(options, name) for name in names}
 
 

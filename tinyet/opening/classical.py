@@ -17,7 +17,7 @@ from tinyet.errors import UsageError
 from tinyet.errors.arguments import path_given
 from tinyet.files.model_name import class_name, given_or_derived
 from tinyet.importers.classical.boosted import Boosted, import_boosted
-from tinyet.importers.classical.context import INPUTS, METHODS, Imported
+from tinyet.importers.classical.context import INPUTS, LEAVES, METHODS, Imported
 from tinyet.importers.classical.lightgbm import read_lightgbm
 from tinyet.importers.classical.sklearn import import_estimator, last_of
 from tinyet.importers.classical.xgboost import read_xgboost
@@ -42,6 +42,7 @@ def from_sklearn(
     input_scale: float = 1.0,
     input_zero_point: int = 0,
     missing_values: bool = False,
+    leaf_dtype: str = "float32",
     compared_on: Any = None,
     name: str | None = None,
     labels: Sequence[str] | None = None,
@@ -56,6 +57,8 @@ def from_sklearn(
         input_scale * (q - input_zero_point). Trees compare the integers themselves.
     missing_values: features may be NaN, and go where training has sent missing values; otherwise NaN goes to the right
         child of every node.
+    leaf_dtype: of what trees add up: "float32", or "int16", whose sums are exact integers: no float is added, compared
+        or stored for `predict` of trees, which is what cores without FPU want. A note says how far the sums may be off.
     compared_on: rows of features: a note of the program says how far its answers are from the estimator's own on them.
     name: the prefix of the C functions; by default the class of the estimator. labels: names of the classes; by default
         its `classes_`. dump: as for `tinyet.compile`.
@@ -74,6 +77,7 @@ def from_sklearn(
         scale=input_scale,
         zero_point=input_zero_point,
         missing_values=missing_values,
+        leaf_dtype=leaf_dtype_given(leaf_dtype),
     )
     program = _program(imported, title, labels, dump)
     if compared_on is not None:
@@ -84,11 +88,15 @@ def from_sklearn(
 
 
 def sklearn_to_torch(
-    estimator: Any, methods: str | Sequence[str] | None = None, *, missing_values: bool = False
+    estimator: Any,
+    methods: str | Sequence[str] | None = None,
+    *,
+    missing_values: bool = False,
+    leaf_dtype: str = "float32",
 ) -> nn.Module:
     """A fitted estimator as a torch module in eval mode, which takes a row of features, (1, n) float32: to be part of
-    another module, or to be quantized by `tinyet.compile`. methods, missing_values: as for `from_sklearn`. Trees are
-    one operator, without a gradient; layers have weights that can be trained.
+    another module, or to be quantized by `tinyet.compile`. All arguments are as for `from_sklearn`. Trees are one
+    operator, without a gradient; layers have weights that can be trained.
 
     Raises what `from_sklearn` raises, and ToolchainError without torch.
     """
@@ -97,7 +105,13 @@ def sklearn_to_torch(
     except ImportError as error:
         raise without_torch(error) from error
     title = class_name(last_of(estimator)) or "model"
-    imported = import_estimator(estimator, methods_given(methods), name=title, missing_values=missing_values)
+    imported = import_estimator(
+        estimator,
+        methods_given(methods),
+        name=title,
+        missing_values=missing_values,
+        leaf_dtype=leaf_dtype_given(leaf_dtype),
+    )
     return to_module(imported.graph)[0]
 
 
@@ -109,6 +123,7 @@ def from_xgboost(
     input_scale: float = 1.0,
     input_zero_point: int = 0,
     missing_values: bool = False,
+    leaf_dtype: str = "float32",
     name: str | None = None,
     labels: Sequence[str] | None = None,
     dump: DumpTo | None = None,
@@ -121,7 +136,9 @@ def from_xgboost(
     """
     file = path_given(path, "from_xgboost takes the path of a JSON file")
     model = read_xgboost(file, missing_values=missing_values)
-    return _boosted(model, file, methods, (input_dtype, input_scale, input_zero_point), name, labels, dump)
+    return _boosted(
+        model, file, methods, (input_dtype, input_scale, input_zero_point), leaf_dtype, name, labels, dump
+    )
 
 
 def from_lightgbm(
@@ -132,6 +149,7 @@ def from_lightgbm(
     input_scale: float = 1.0,
     input_zero_point: int = 0,
     missing_values: bool = False,
+    leaf_dtype: str = "float32",
     name: str | None = None,
     labels: Sequence[str] | None = None,
     dump: DumpTo | None = None,
@@ -139,7 +157,9 @@ def from_lightgbm(
     """The same of a model that LightGBM has saved as text."""
     file = path_given(path, "from_lightgbm takes the path of a text file")
     model = read_lightgbm(file, missing_values=missing_values)
-    return _boosted(model, file, methods, (input_dtype, input_scale, input_zero_point), name, labels, dump)
+    return _boosted(
+        model, file, methods, (input_dtype, input_scale, input_zero_point), leaf_dtype, name, labels, dump
+    )
 
 
 def _boosted(
@@ -147,6 +167,7 @@ def _boosted(
     file: Path,
     methods: str | Sequence[str] | None,
     integers: tuple[str, float, int],
+    leaf_dtype: str,
     name: str | None,
     labels: Sequence[str] | None,
     dump: DumpTo | None,
@@ -154,7 +175,10 @@ def _boosted(
     kind, (_, scale, zero_point) = dtype_given(*integers), integers
     title = given_or_derived(name, *file_names(file))
     asked = methods_given(methods)
-    imported = import_boosted(model, asked, name=title, dtype=kind, scale=scale, zero_point=zero_point)
+    leaves = leaf_dtype_given(leaf_dtype)
+    imported = import_boosted(
+        model, asked, name=title, dtype=kind, scale=scale, zero_point=zero_point, leaf_dtype=leaves
+    )
     return _program(imported, title, labels, dump)
 
 
@@ -188,6 +212,13 @@ def dtype_given(dtype: str, scale: float, zero_point: int) -> DType:
     if not low <= zero_point <= high:
         raise UsageError(f"input_zero_point={zero_point}", hint=f"an integer of {dtype}: {low} … {high}")
     return kind
+
+
+def leaf_dtype_given(dtype: str) -> DType:
+    """Raises UsageError for a type that leaves cannot have."""
+    if dtype not in {kind.value for kind in LEAVES}:
+        raise UsageError(f"leaf_dtype={dtype!r}", hint="float32 or int16")
+    return DType(dtype)
 
 
 def _program(imported: Imported, name: str, labels: Sequence[str] | None, dump: DumpTo | None) -> Program:

@@ -43,6 +43,7 @@ class ModelOptions:
     input_scale: float = 1.0
     input_zero_point: int = 0
     missing_values: bool = False
+    leaf_dtype: str = "float32"
     trust_pickle: bool = False
     streaming: int | Sequence[int | None] | None = None
     hop: int | None = None

@@ -19,7 +19,7 @@ from tinyet.opset import AXIS, Call, CostModel, Iteration, Kernel, Op, Struct, l
 
 @dataclass(frozen=True)
 class ArgMax(Attrs):
-    """inputs: x int8, int16 or float32; output: int32 indices along `axis`, which stays only with `keepdims`."""
+    """inputs: x int8, int16, int32 or float32; output: int32 indices along `axis`, which stays only with `keepdims`."""
 
     name: ClassVar[str] = "argmax"
     axis: int = field(metadata=AXIS)
@@ -42,7 +42,7 @@ def iterate(node: Node) -> Iteration:
 
 
 def check(node: Node) -> str | None:
-    if node.input(0).dtype not in (DType.INT8, DType.INT16, DType.FLOAT32):
+    if node.input(0).dtype not in (DType.INT8, DType.INT16, DType.INT32, DType.FLOAT32):
         return f"argmax has no {node.input(0).dtype.value} form"
     return None if node.output.dtype is DType.INT32 else "indices must be int32"
 
@@ -62,7 +62,7 @@ def searched(node: Node) -> Parts:
 
 
 def kernel(dtype: str) -> Kernel:
-    symbol = f"tinyet_argmax_{dtype}"
+    symbol, signature_ = f"tinyet_argmax_{dtype}", "s32" if dtype == "s32" else f"{dtype}_s32"
 
     def lower(node: Node, _target: Target) -> Call:
         outer, count, inner = around_axis(node.input(0).shape, attrs_of(node).axis)
@@ -70,7 +70,7 @@ def kernel(dtype: str) -> Kernel:
         return library_call(symbol, node, [0], Struct("tinyet_argmax_params", fields))
 
     return Kernel(
-        symbol, f"{dtype}_s32", lower, ("tinyet_argmax.h",), (f"{symbol}.c",), cost_model=CostModel(searched)
+        symbol, signature_, lower, ("tinyet_argmax.h",), (f"{symbol}.c",), cost_model=CostModel(searched)
     )
 
 
@@ -81,5 +81,5 @@ OP = Op(
     reference=reference,
     iteration=iterate,
     check=check,
-    kernels=(kernel("s8"), kernel("s16"), kernel("f32")),
+    kernels=(kernel("s8"), kernel("s16"), kernel("s32"), kernel("f32")),
 )

@@ -3,7 +3,10 @@
 
 A node asks whether a feature is at most its threshold: of floats as IEEE 754 has it, so that -0 is 0, and NaN is at
 most nothing, except at nodes where missing values go to the first child. The answers never round. The sums are float32:
-base, then the values of the first tree's leaf, the second's, and so on.
+base, then the values of the first tree's leaf, the second's, and so on; or, of int16 leaves, int32, which are exact.
+
+The trees are tables that one function of the library walks through, or code (`shared/tree_branches.py`): the planner
+takes what is worth its bytes.
 """
 
 from __future__ import annotations
@@ -19,16 +22,24 @@ from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.forest import Forest, Numeric
+from tinyet.ops.shared.tree_branches import Branches, refusal
+from tinyet.ops.shared.tree_branches import parameters as branch_parameters
 from tinyet.opset import (
+    Arg,
     Call,
     Constant,
+    ConstantArg,
     CostModel,
+    Definition,
     FieldValue,
+    InputArg,
     Iteration,
     Kernel,
     Nest,
     Op,
+    OutputArg,
     Pointer,
+    ScratchArg,
     Struct,
     library_call,
     operand,
@@ -36,19 +47,24 @@ from tinyet.opset import (
     signature,
 )
 
+HEADERS = ("tinyet_tree_ensemble.h",)
+BRANCHES = "tinyet_tree_branches"
 _LEAF = 0x8000
 _DTYPES = (DType.FLOAT32, DType.INT16, DType.INT8)
 _MISSING = 8
+_VALUES = 5
 _KINDS = (DType.INT32, None, DType.INT32, DType.INT32, DType.FLOAT32, DType.INT32, DType.FLOAT32, DType.UINT8)
-"""Types of the inputs from 1 on; thresholds have that of the features."""
+_FIXED = (DType.INT32, None, DType.INT32, DType.INT32, DType.INT16, DType.INT32, DType.INT32, DType.UINT8)
+"""Types of the inputs from 1 on, for sums in float32 and in integers; thresholds have that of the features."""
 
 
 @dataclass(frozen=True)
 class TreeEnsemble(Attrs):
     """inputs: x (rows, features), float32, int16 or int8; and constants, which are a `Forest`: features (nodes,) int32;
     thresholds (nodes,), as x; children (nodes, 2) int32: a node or ~leaf; roots (trees,) int32, likewise; values
-    (leaves, width) float32; targets (trees,) int32; base (outputs,) float32; and, of float32, missing (nodes,) uint8,
-    or absent. Output: (rows, outputs) float32. Tree t adds column i of its leaf to output targets[t] + i.
+    (leaves, width) float32 or int16; targets (trees,) int32; base (outputs,) float32, or int32 for int16 leaves; and,
+    of float32 features, missing (nodes,) uint8, or absent. Output: (rows, outputs), as base. Tree t adds column i of
+    its leaf to output targets[t] + i.
     """
 
     name: ClassVar[str] = "tree_ensemble"
@@ -78,9 +94,12 @@ def infer(node: Node) -> tuple[Shape, ...]:
 
 def check(node: Node) -> str | None:
     x = node.input(0)
-    if x.dtype not in _DTYPES or node.output.dtype is not DType.FLOAT32:
+    kinds = _FIXED if node.input(_VALUES).dtype is DType.INT16 else _KINDS
+    if x.dtype not in _DTYPES or node.output.dtype is not kinds[_VALUES + 1]:
         return f"no form from {x.dtype.value} to {node.output.dtype.value}"
-    for position, kind in enumerate(_KINDS, 1):
+    if node.output.type.quant is not None:
+        return "sums are numbers, which stand for nothing else"
+    for position, kind in enumerate(kinds, 1):
         tensor = node.optional_input(position)
         if tensor is None:
             continue
@@ -119,18 +138,22 @@ NANS = 0x00FFFFFE
 """How many NaNs there are: added to a key, they become the smallest, and -inf comes behind them."""
 
 
+def compared_with(node: Node, forest: Forest) -> Numeric:
+    """The thresholds as C compares them: of float32 as keys."""
+    if node.input(0).dtype is not DType.FLOAT32:
+        return forest.thresholds
+    # -0 and 0 are one threshold, of which only 0 is at least as great as both.
+    made = keys(forest.thresholds + np.float32(0.0))
+    return made if forest.missing is None else made + forest.missing.astype(np.uint32) * np.uint32(NANS)
+
+
 def lower(node: Node, _target: Target) -> Call:
     forest = forest_in(node)
-    thresholds, features = forest.thresholds, forest.features.astype(np.uint16)
-    if node.input(0).dtype is DType.FLOAT32:
-        # -0 and 0 are one threshold, of which only 0 is at least as great as both.
-        thresholds = keys(thresholds + np.float32(0.0))
-        if forest.missing is not None:
-            thresholds = thresholds + forest.missing.astype(np.uint32) * np.uint32(NANS)
-            features = features | (forest.missing.astype(np.uint16) << np.uint16(15))
+    features = forest.features.astype(np.uint16)
+    if forest.missing is not None:
+        features = features | (forest.missing.astype(np.uint16) << np.uint16(15))
     children = np.where(forest.children < 0, ~forest.children | _LEAF, forest.children)
     roots = np.where(forest.roots < 0, ~forest.roots | _LEAF, forest.roots)
-    symbol = symbol_of(node)
     fields: dict[str, FieldValue] = {
         "thresholds": Pointer("thresholds"),
         "links": Pointer("nodes"),
@@ -145,7 +168,7 @@ def lower(node: Node, _target: Target) -> Call:
     }
     trees = np.stack([roots, forest.targets], axis=1)
     constants = [
-        Constant("thresholds", np.ascontiguousarray(thresholds)),
+        Constant("thresholds", np.ascontiguousarray(compared_with(node, forest))),
         Constant(
             "nodes",
             np.column_stack([features, children.astype(np.uint16)]).reshape(-1),
@@ -155,8 +178,32 @@ def lower(node: Node, _target: Target) -> Call:
         Constant("leaves", np.ascontiguousarray(forest.values).reshape(-1)),
         Constant("base", np.ascontiguousarray(forest.base)),
     ]
-    struct = f"tinyet_tree_ensemble_{node.input(0).dtype.suffix}_params"
-    return library_call(symbol, node, [0], Struct(struct, fields), constants)
+    struct = f"tinyet_tree_ensemble_{signature(node)}_params"
+    return library_call(symbol_of(node), node, [0], Struct(struct, fields), constants)
+
+
+def lower_branches(node: Node, _target: Target) -> Call:
+    forest, x = forest_in(node), node.input(0)
+    real = x.dtype is DType.FLOAT32
+    most = 2**32 - 1 if real else x.dtype.range[1]
+    made = Branches(forest, compared_with(node, forest), x.dtype, most, x.shape[0])
+    function = Definition(
+        f"{BRANCHES}_{signature(node)}",
+        "TINYET_FUNCTION void",
+        tuple(branch_parameters(x.dtype, made.integers, table=not made.literal)),
+        made.body(x.shape[1]),
+        f"{len(forest.roots)} tree(s), {len(forest.features)} nodes",
+    )
+    constants = [Constant("base", np.ascontiguousarray(forest.base))]
+    if not made.literal:
+        constants.append(Constant("values", np.ascontiguousarray(forest.values).reshape(-1)))
+    args: list[Arg] = [InputArg(0), OutputArg(0), *([ScratchArg()] if real else [])]
+    args += [ConstantArg(constant.name) for constant in constants]
+    return Call(function, tuple(args), None, tuple(constants), 4 * x.shape[1] if real else 0)
+
+
+def refuse_branches(node: Node, _target: Target) -> str | None:
+    return refusal(forest_in(node))
 
 
 def symbol_of(node: Node) -> str:
@@ -192,18 +239,60 @@ def walked(node: Node) -> Parts:
     }
 
 
+def branched(node: Node) -> Parts:
+    """The same of code, whose leaves may be numbers in it."""
+    parts = walked(node)
+    rows = parts["row"]
+    if node.input(0).dtype is DType.FLOAT32:
+        parts["feature"] = rows * node.input(0).shape[1]
+    if literal(node):
+        parts["leaf"] = parts.pop("tree")
+        del parts["value"]
+    return parts
+
+
+def literal(node: Node) -> bool:
+    """Whether leaves are numbers in the code."""
+    values = node.input(_VALUES)
+    return values.dtype is DType.INT16 and values.shape[1] == 1
+
+
+def branch_code(node: Node) -> Parts:
+    """Bytes: a node has a comparison and, behind one of its sides, a branch; the last ones choose between leaves."""
+    forest = forest_in(node)
+    last = int((forest.children < 0).all(1).sum())
+    own = "leaf" if literal(node) else "tree"
+    return {"call": 1, "node": len(forest.features), "last node": last, own: len(forest.roots)}
+
+
 def kernel(dtypes: str, refuse: str = "") -> Kernel:
     symbol = f"tinyet_tree_ensemble_{dtypes}{refuse}"
     return Kernel(
         symbol,
         dtypes,
         lower,
-        ("tinyet_tree_ensemble.h",),
+        HEADERS,
         (f"{symbol}.c",),
         refuse_others if refuse else refuse_missing,
         cost_model=CostModel(walked),
     )
 
+
+def branches(dtypes: str) -> Kernel:
+    cost_model = CostModel(branched, branch_code)
+    source = "tinyet_tree_add_s32.c" if dtypes.endswith("s32") else "tinyet_tree_add_f32.c"
+    return Kernel(
+        f"{BRANCHES}_{dtypes}",
+        dtypes,
+        lower_branches,
+        HEADERS,
+        (source,),
+        refuse_branches,
+        cost_model=cost_model,
+    )
+
+
+SIGNATURES = ("f32", "s16_f32", "s8_f32", "f32_s32", "s16_s32", "s8_s32")
 
 OP = Op(
     attrs=TreeEnsemble,
@@ -213,5 +302,9 @@ OP = Op(
     reference=reference,
     iteration=iterate,
     check=check,
-    kernels=(kernel("f32"), kernel("f32", "_missing"), kernel("s16_f32"), kernel("s8_f32")),
+    kernels=(
+        *(kernel(dtypes) for dtypes in SIGNATURES),
+        *(kernel(dtypes, "_missing") for dtypes in ("f32", "f32_s32")),
+        *(branches(dtypes) for dtypes in SIGNATURES),
+    ),
 )

@@ -45,6 +45,7 @@ def import_boosted(
     dtype: DType = DType.FLOAT32,
     scale: float = 1.0,
     zero_point: int = 0,
+    leaf_dtype: DType = DType.FLOAT32,
 ) -> Imported:
     """The model as a graph of one row of features, (1, width). methods: `predict` by default, `predict_proba` of
     classifiers, `decision_function`: the sums.
@@ -52,7 +53,7 @@ def import_boosted(
     Raises UnsupportedShape for methods that the model has not, trees that are none, and integers for missing values.
     """
     asked = ("predict",) if methods is None else tuple(methods)
-    ctx = Context(file=model.file, place=model.library)
+    ctx = Context(leaf_dtype=leaf_dtype, file=model.file, place=model.library)
     complaints = Complaints(model.file)
     outputs: list[Tensor] = []
     x = features(ctx, model.width, dtype, scale, zero_point)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from tinyet.messages.text import c_identifier, printable, shown, unused
 from tinyet.ops import op_of
 from tinyet.ops.add import Add
 from tinyet.ops.argmax import ArgMax
+from tinyet.ops.cast import Cast
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.compare import Compare
 from tinyet.ops.concat import Concat
@@ -43,11 +45,17 @@ Methods = Mapping[str, Handler]
 
 @dataclass(eq=False)
 class Context:
-    """Collects the graph. missing_values: features may be NaN, and go where training has sent them. file: that the
-    model was read from, if it was."""
+    """Collects the graph. missing_values: features may be NaN, and go where training has sent them. leaf_dtype: of what
+    trees add up, float32 or int16. file: that the model was read from, if it was.
+
+    fractions: of values that are numbers in int32, which stand for 2^-fraction times themselves. All steps take them,
+    in float32 but where they only compare.
+    """
 
     missing_values: bool = False
+    leaf_dtype: DType = DType.FLOAT32
     file: str = ""
+    fractions: dict[Tensor, int] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     place: str = ""
@@ -109,7 +117,16 @@ class Context:
 
     def real(self, x: Tensor) -> Tensor:
         """In float32."""
+        if x in self.fractions:
+            return self.of_fixed_point(x)
         return x if x.dtype is DType.FLOAT32 else self.emit(Dequantize(), [x], DType.FLOAT32)
+
+    def of_fixed_point(self, x: Tensor) -> Tensor:
+        """What a value in fixed point stands for, in float32; any other as it is."""
+        if x not in self.fractions:
+            return x
+        whole = self.emit(Cast(), [x], DType.FLOAT32)
+        return self.emit(Mul(), [whole, self.held("step", [[math.ldexp(1.0, -self.fractions[x])]])])
 
     def linear(self, x: Tensor, weights: npt.ArrayLike, bias: npt.ArrayLike | None) -> Tensor:
         """x @ weights.T + bias; weights: (outputs, inputs)."""
@@ -117,30 +134,31 @@ class Context:
         return self.emit(Linear(), [self.real(x), *held])
 
     def add(self, x: Tensor, other: Tensor | npt.ArrayLike) -> Tensor:
-        return self.emit(Add(), [x, self.operand(other)])
+        return self.emit(Add(), [self.of_fixed_point(x), self.operand(other)])
 
     def sub(self, x: Tensor, other: Tensor | npt.ArrayLike) -> Tensor:
-        return self.emit(Sub(), [x, self.operand(other)])
+        return self.emit(Sub(), [self.of_fixed_point(x), self.operand(other)])
 
     def mul(self, x: Tensor, other: Tensor | npt.ArrayLike) -> Tensor:
-        return self.emit(Mul(), [x, self.operand(other)])
+        return self.emit(Mul(), [self.of_fixed_point(x), self.operand(other)])
 
     def operand(self, other: Tensor | npt.ArrayLike) -> Tensor:
-        return other if isinstance(other, Tensor) else self.held("operand", other)
+        return self.of_fixed_point(other) if isinstance(other, Tensor) else self.held("operand", other)
 
     def relu(self, x: Tensor) -> Tensor:
-        return self.emit(Clamp(0.0), [x])
+        return self.emit(Clamp(0.0), [self.of_fixed_point(x)])
 
     def unary(self, function: FunctionName, x: Tensor) -> Tensor:
-        return self.emit(Unary(function), [x])
+        return self.emit(Unary(function), [self.of_fixed_point(x)])
 
     def sum(self, x: Tensor, axis: int, keepdims: bool = False) -> Tensor:
-        return self.emit(Sum((axis,), keepdims), [x])
+        return self.emit(Sum((axis,), keepdims), [self.of_fixed_point(x)])
 
     def softmax(self, x: Tensor) -> Tensor:
-        return self.emit(Softmax(len(x.shape) - 1), [x])
+        return self.emit(Softmax(len(x.shape) - 1), [self.of_fixed_point(x)])
 
     def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
+        x = self.of_fixed_point(x)
         return x if tuple(shape) == x.shape else self.emit(Reshape(tuple(shape)), [x])
 
     def concat(self, parts: Sequence[Tensor]) -> Tensor:
@@ -153,7 +171,13 @@ class Context:
     def above(self, x: Tensor, bound: float, *, equal: bool = False) -> Tensor:
         """(1, 1) → whether it is greater than a bound, (1,) int32; or equal, too."""
         relation = Compare("greater_equal" if equal else "greater")
-        return self.reshape(self.emit(relation, [x, self.held("bound", [[bound]])], DType.INT32), (1,))
+        if x in self.fractions:
+            steps = math.ldexp(bound, self.fractions[x])
+            whole = math.ceil(steps) if equal else math.floor(steps)
+            held = self.held("bound", [[min(max(whole, -(2**31)), 2**31 - 1)]], np.int32)
+        else:
+            held = self.held("bound", [[bound]])
+        return self.reshape(self.emit(relation, [x, held], DType.INT32), (1,))
 
     def columns(self, x: Tensor, indices: Sequence[int]) -> Tensor:
         """Some features, in this order."""
@@ -178,6 +202,9 @@ class Context:
 METHODS = ("predict", "predict_proba", "decision_function", "score_samples", "transform")
 INPUTS = (DType.FLOAT32, DType.INT16, DType.INT8)
 """Types that features may have."""
+
+LEAVES = (DType.FLOAT32, DType.INT16)
+"""Types of what trees add up."""
 
 
 @dataclass(frozen=True)
@@ -204,6 +231,7 @@ def finished(
     labels: tuple[str, ...],
 ) -> Imported:
     """The graph, its outputs called after their methods."""
+    outputs = [ctx.of_fixed_point(tensor) for tensor in outputs]
     made = {tensor for node in ctx.nodes for tensor in node.outputs}
     renamed: dict[Tensor, Tensor] = {}
     for tensor, method in zip(outputs, methods, strict=True):

@@ -92,12 +92,14 @@ def import_estimator(
     scale: float = 1.0,
     zero_point: int = 0,
     missing_values: bool = False,
+    leaf_dtype: DType = DType.FLOAT32,
 ) -> Imported:
     """A fitted estimator as a graph of one row of features, (1, n).
 
     methods: those whose results are the outputs; by default `predict`, of a transformer `transform`. dtype, scale,
     zero_point: of the features; integers q stand for scale * (q - zero_point). missing_values: features may be NaN,
-    and go where training has sent missing ones; otherwise NaN goes to the right child everywhere.
+    and go where training has sent missing ones; otherwise NaN goes to the right child everywhere. leaf_dtype: of what
+    trees add up: float32, or int16, whose sums are int32.
 
     Raises UsageError for a method that the estimator has not, or that nothing is known of, UnsupportedOp
     (UnsupportedShape, when every estimator is known, but not its options) with all complaints at once.
@@ -106,7 +108,7 @@ def import_estimator(
     if methods is None:
         known = HANDLERS.get(type(last).__name__, {})
         methods = ("transform",) if "predict" not in known and "transform" in known else ("predict",)
-    ctx = Context(missing_values)
+    ctx = Context(missing_values, leaf_dtype)
     complaints = Complaints(type(estimator).__name__)
     width = getattr(estimator, "n_features_in_", None)
     for place, step in steps_of(estimator, ""):

@@ -22,14 +22,17 @@ from tinyet.ops.tree_ensemble import TreeEnsemble
 
 
 def emitted(ctx: Context, x: Tensor, forest: Forest, samples: float | None = None) -> Tensor:
-    """The node of a forest. Thresholds become those of the features' own integers, where it reads these. samples: the
-    comparisons of a training sample, on average."""
+    """The node of a forest. Thresholds become those of the features' own integers, where it reads these; leaves
+    int16 where this is asked for, whose sums are in fixed point. samples: the comparisons of a training sample, on
+    average."""
     mean = forest.mean_path if samples is None else samples
     if x.dtype is not DType.FLOAT32:
         assert x.type.quant is not None
         if forest.missing is not None:
             raise RefusedError("takes missing values, which integers have not", "take float32 features")
         forest = as_integers(forest, x.dtype, x.type.quant)
+    fixed = forest.fixed_point() if ctx.leaf_dtype is DType.INT16 else None
+    forest = forest if fixed is None else fixed.forest
     arrays = [
         ("feature_numbers", forest.features),
         ("thresholds", forest.thresholds),
@@ -45,7 +48,15 @@ def emitted(ctx: Context, x: Tensor, forest: Forest, samples: float | None = Non
         f"most {forest.depth} deep; comparisons of a row: at most {forest.worst_path:,}, {mean:,.0f} on average"
     )
     held = [ctx.held(name, data, data.dtype, finite=name != "thresholds") for name, data in arrays]
-    return ctx.emit(TreeEnsemble(), [x, *held], DType.FLOAT32)
+    if fixed is None:
+        return ctx.emit(TreeEnsemble(), [x, *held], DType.FLOAT32)
+    ctx.note(
+        f"leaves are int16 with {fixed.fraction} fractional bits, and their sums exact: at most {fixed.error:.3g} from "
+        f"the sums of the leaves as they were, {fixed.error / len(forest.roots):.3g} from their mean"
+    )
+    sums = ctx.emit(TreeEnsemble(), [x, *held], DType.INT32)
+    ctx.fractions[sums] = fixed.fraction
+    return sums
 
 
 def tree_of(
@@ -300,7 +311,8 @@ def depths_of(left: Numeric, right: Numeric) -> Numeric:
     return found
 
 
-def isolation_scores(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
+def isolation_depth(ctx: Context, estimator: Any, x: Tensor) -> tuple[Tensor, float]:
+    """How deep the sample lies in all trees together, and how deep an average one would."""
     made = []
     for tree, columns in zip(members(estimator), estimator.estimators_features_, strict=True):
         fitted = tree.tree_
@@ -309,7 +321,11 @@ def isolation_scores(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
         made.append(tree_of(ctx, fitted, isolated[:, None], columns=columns))
     whole = len(made) * float(average_depth(np.array([estimator._max_samples]))[0])
     path = sum(sampled_path(tree.tree_) for tree in members(estimator))
-    depth = emitted(ctx, x, forest_of(made, [0.0]), path)
+    return emitted(ctx, x, forest_of(made, [0.0]), path), whole
+
+
+def isolation_scores(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
+    depth, whole = isolation_depth(ctx, estimator, x)
     return ctx.mul(ctx.unary("exp", ctx.mul(depth, [[-math.log(2) / whole]])), [[-1.0]])
 
 

@@ -17,7 +17,9 @@ def tree_ensemble(ctx: Context, a: Args) -> Value:
         raise RefusedError("computes its trees", "make them constants of the model")
     constants = [None if c is None else ctx.hold(c.named(ctx.parameter_name(name))) for name, c in held]
     inputs = constants if constants[-1] is not None else constants[:-1]
-    return ctx.emit(TreeEnsemble(), [ctx.real(a["x"]), *inputs], ctx.shape)
+    base = constants[_CONSTANTS.index("base")]
+    assert base is not None
+    return ctx.emit(TreeEnsemble(), [ctx.real(a["x"]), *inputs], ctx.shape, base.dtype)
 
 
 TREE_HANDLERS: dict[object, Handler] = {TREE_ENSEMBLE: tree_ensemble}

@@ -40,6 +40,11 @@ MAX_DEPTH = 255
 
 MAX_TREES = 1 << 15
 
+MAX_BASE = 1 << 30
+"""What integer sums begin with: with MAX_TREES leaves of 16 bits they stay within int32."""
+
+INT16_MOST = 32767
+
 
 def at_most(thresholds: npt.ArrayLike) -> Float32:
     """The greatest float32 that is not greater than each float64."""
@@ -89,17 +94,18 @@ class Forest:
     """Trees as the operator's constants: only nodes that ask; equal leaves are one.
 
     features, thresholds: (nodes,). children: (nodes, 2): a node, which has a greater number, or ~leaf. roots: (trees,),
-    likewise. values: (leaves, width). targets: (trees,): the output to which the first of a leaf's values is added.
-    base: (outputs,): what the sums begin with. missing: (nodes,), 1 where NaN goes left; None for nowhere.
+    likewise. values: (leaves, width), float32 or int16. targets: (trees,): the output to which the first of a leaf's
+    values is added. base: (outputs,): what the sums begin with, float32, or int32 beside int16. missing: (nodes,), 1
+    where NaN goes left; None for nowhere.
     """
 
     features: Int32
     thresholds: Numeric
     children: Int32
     roots: Int32
-    values: Float32
+    values: Numeric
     targets: Int32
-    base: Float32
+    base: Numeric
     missing: npt.NDArray[np.uint8] | None = None
 
     def complaint(self, width: int, kind: DType) -> str | None:
@@ -116,6 +122,8 @@ class Forest:
             return f"a node asks for a feature outside of 0 … {width - 1}"
         if self.targets.min() < 0 or self.targets.max() > len(self.base) - span:
             return f"a tree adds to an output outside of 0 … {len(self.base) - 1}"
+        if self.values.dtype.kind == "i" and np.abs(self.base.astype(np.int64)).max() > MAX_BASE:
+            return f"a sum begins beyond {MAX_BASE:,}, and might not stay within int32"
         if kind is DType.FLOAT32 and np.isnan(self.thresholds).any():
             return "a threshold is NaN"
         if self.missing is not None and (kind is not DType.FLOAT32 or self.missing.max() > 1):
@@ -159,8 +167,9 @@ class Forest:
         """Comparisons of one row where either answer is as likely as the other."""
         return float(sum(len(nodes) * 0.5**depth for depth, nodes in enumerate(self.levels())))
 
-    def evaluate(self, x: Numeric) -> Float32:
-        """Sums of the rows of x, (rows, features): the trees' values added one tree after another, in float32."""
+    def evaluate(self, x: Numeric) -> Numeric:
+        """Sums of the rows of x, (rows, features): the trees' values added one tree after another, in float32, or exact
+        in int32 where the leaves are int16."""
         rows = np.arange(len(x))[:, None]
         at = np.broadcast_to(self.roots, (len(x), len(self.roots))).copy()
         while (active := at >= 0).any():
@@ -175,6 +184,41 @@ class Forest:
         for tree, target in enumerate(self.targets):
             sums[:, target : target + width] += self.values[~at[:, tree]]
         return sums
+
+    def fixed_point(self) -> FixedPoint:
+        """The same forest with int16 leaves that stand for 2^-fraction times themselves, as many fractional bits as the
+        greatest leaf and the greatest base leave; rounded to nearest, ties to even."""
+        most = max(float(np.abs(self.values).max()), 2.0**-100)
+        fraction = math.floor(math.log2((INT16_MOST + 0.5) / most))
+        while np.rint(np.ldexp(np.float64(most), fraction)) > INT16_MOST:
+            fraction -= 1
+        largest = float(np.abs(self.base).max())
+        while largest and np.rint(np.ldexp(largest, fraction)) > MAX_BASE:
+            fraction -= 1
+        fraction = min(max(fraction, -100), 100)
+        exact, start = np.ldexp(self.values.astype(np.float64), fraction), np.ldexp(self.base, fraction)
+        values, base = np.rint(exact), np.rint(start)
+        off = np.ldexp(np.abs(values - exact).max(1), -fraction)
+        error = self.worst_sum(off) + float(np.ldexp(np.abs(base - start).max(), -fraction))
+        forest = replace(self, values=values.astype(np.int16), base=base.astype(np.int32))
+        return FixedPoint(forest, fraction, error)
+
+    def worst_sum(self, of_leaves: Numeric) -> float:
+        """Over all trees, the greatest figure of a leaf of each, added up. of_leaves: (leaves,)."""
+        worst = np.zeros(len(self.features))
+        for node in range(len(self.features) - 1, -1, -1):
+            worst[node] = max(float(worst[c] if c >= 0 else of_leaves[~c]) for c in self.children[node])
+        return float(sum(worst[r] if r >= 0 else of_leaves[~r] for r in self.roots))
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """A forest of int16 leaves. fraction: the bits behind the point. error: of a sum at most, by the leaves' rounding;
+    what float32 would have lost in adding is not in it."""
+
+    forest: Forest
+    fraction: int
+    error: float
 
 
 def forest_of(trees: Sequence[Tree], base: npt.ArrayLike) -> Forest:
