@@ -33,7 +33,7 @@ _SEEN_AS_CXX: set[frozenset[str]] = set()
 """The headers of models that a C++ compiler of this session has taken."""
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror")
-HOST_FLAGS = ("-O1", "-g1", "-ffp-contract=off")
+HOST_FLAGS = ("-O0", "-g1", "-ffp-contract=off")
 """For C that runs on this machine under sanitizers. These say the line; more for a debugger would cost a third of the
 compiler's time."""
 

@@ -57,13 +57,26 @@ def refuse(node: Node) -> str | None:
 
 def runs(magnitudes: Int64) -> list[tuple[int, int]]:
     """First tap and the one behind the last of each run; magnitudes: (taps, channels), absolute weights."""
-    total = np.concatenate([np.zeros((1, magnitudes.shape[1]), np.int64), np.cumsum(magnitudes, axis=0)])
-    ends = [np.searchsorted(t, t[:-1] + _ROOM, side="right") - 1 for t in total.T]
-    end = np.minimum(np.min(ends, axis=0), np.arange(len(magnitudes)) + LONGEST)
+    return _runs(_longest(magnitudes.T))
+
+
+def _longest(magnitudes: Int64) -> Int64:
+    """Behind which tap a run would end that begins at a tap (taps,). magnitudes: (channels, taps)."""
+    channels, taps = magnitudes.shape
+    total = np.concatenate([np.zeros((channels, 1), np.int64), np.cumsum(magnitudes, axis=1)], axis=1)
+    # All channels are searched at once: so far apart, none is searched in another's sums.
+    total += np.arange(channels)[:, None] * (int(total[:, -1].max()) + _ROOM + 1)
+    found = np.searchsorted(total.ravel(), (total[:, :-1] + _ROOM).ravel(), side="right") - 1
+    ends = found.reshape(channels, taps) - np.arange(channels)[:, None] * (taps + 1)
+    return np.asarray(np.minimum(ends.min(axis=0), np.arange(taps) + LONGEST), np.int64)
+
+
+def _runs(longest: Int64) -> list[tuple[int, int]]:
+    ends = longest.tolist()
     found, at = [], 0
-    while at < len(magnitudes):
-        found.append((at, int(end[at])))
-        at = int(end[at])
+    while at < len(ends):
+        found.append((at, ends[at]))
+        at = ends[at]
     return found
 
 
@@ -85,15 +98,21 @@ def block(weights: Int64, bias: Int64, sums: Rescaling, first: int) -> list[Int6
     """One block's part of the stream. weights: (taps, CHANNELS); bias of sums of u = x + 128 (CHANNELS,)."""
     negative = 255 * np.maximum(-weights, 0)
     before = bias - negative.sum(axis=0)
-    parts = [np.stack([words(before[::2], before[1::2]), before[1::2] & 0xFFFFFFFF], axis=1).ravel()]
-    pairs = words(weights[:, ::2], weights[:, 1::2])
-    for start, end in runs(np.abs(weights)):
-        lift = negative[start:end].sum(axis=0)
-        head = np.array([_STEP_BYTES * (LONGEST - (end - start)), end - start])
-        parts += [head, words(lift[::2], lift[1::2]), pairs[start:end].ravel()]
-    parts.append(np.array([_LEAVE, 0]))
-    parts.append(sums.words(first, CHANNELS).ravel())
-    return parts
+    start = np.stack([words(before[::2], before[1::2]), before[1::2] & 0xFFFFFFFF], axis=1).ravel()
+    taps, pairs = len(weights), CHANNELS // 2
+    starts, ends = np.array(runs(np.abs(weights)), np.int64).reshape(-1, 2).T
+    lengths = ends - starts
+    total = np.concatenate([np.zeros((1, CHANNELS), np.int64), np.cumsum(negative, axis=0)])
+    lift = total[ends] - total[starts]
+    # A row is two words: of a run one that says where it begins in the straight code and how long it is, one that
+    # lifts, and one of weights a tap.
+    heads = np.arange(len(starts)) * 2 + starts
+    rows = np.empty((2 * len(starts) + taps, pairs), np.int64)
+    rows[heads, 0] = _STEP_BYTES * (LONGEST - lengths)
+    rows[heads, 1] = lengths
+    rows[heads + 1] = words(lift[:, ::2], lift[:, 1::2])
+    rows[np.repeat(heads + 2 - starts, lengths) + np.arange(taps)] = words(weights[:, ::2], weights[:, 1::2])
+    return [start, rows.ravel(), np.array([_LEAVE, 0]), sums.words(first, CHANNELS).ravel()]
 
 
 def stream(node: Node) -> Constant:
