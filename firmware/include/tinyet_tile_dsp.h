@@ -7,7 +7,8 @@
  * Wide, the weights are a word a channel, and multiplier, offset and shift are of all channels one behind the other; shifts are
  * missing where the rounding is one-sided. Packed, each half of a word is 256 times a weight of channel b and one of channel a
  * before it; of each channel come multiplier, offset and shift, those of b before those of a; the bias of b is 256 times itself
- * and that of a; the shift of a is to the left, that of b to the right, where the rounding is one-sided. */
+ * and that of a; the shift of a is to the left, that of b to the right, where the rounding is one-sided. Alike, 256 times each
+ * sum is rounded, without shifts, and each two channels have multiplier a | multiplier b | offset a | offset b. */
 #ifndef TINYET_TILE_DSP_H
 #define TINYET_TILE_DSP_H
 
@@ -21,7 +22,7 @@ typedef void (*tinyet_tile_function_dsp)(const int32_t *weights, const uint32_t 
 
 typedef struct {
   int32_t pixels, channels; /* of a group */
-  int32_t packed, pairs;
+  int32_t packed, alike, pairs;
   int32_t step; /* bytes from pixel to pixel of the output */
   tinyet_rounding_dsp rounding;
 } tinyet_tile_shape_dsp;
@@ -32,6 +33,10 @@ TINYET_DSP_INLINE int8_t tinyet_tile_output_dsp(int32_t sum, const int32_t *ends
   if (!t.packed) {
     const int32_t shift = one_sided ? 0 : ends[2 * t.channels + channel];
     return tinyet_round_shifted_dsp(sum, ends[channel], ends[t.channels + channel], shift, t.rounding);
+  }
+  if (t.alike) {
+    ends += 4 * (channel / 2) + channel % 2;
+    return tinyet_round_shifted_dsp(channel % 2 != 0 ? sum : tinyet_shift_left(sum, 8), ends[0], ends[2], 0, t.rounding);
   }
   ends += 3 * (channel ^ 1);
   if (channel % 2 != 0) {
@@ -65,7 +70,7 @@ TINYET_DSP_INLINE void tinyet_tile_dsp(const int32_t *weights, const uint32_t *p
         output[m * t.step + channel] = tinyet_tile_output_dsp(sum, ends, channel, t);
       }
     }
-    weights = ends + t.channels * (t.packed || t.rounding.form != TINYET_DSP_ONE_SIDED ? 3 : 2);
+    weights = ends + t.channels * (!t.alike && (t.packed || t.rounding.form != TINYET_DSP_ONE_SIDED) ? 3 : 2);
   }
 }
 

@@ -69,6 +69,37 @@ def test_rounding_is_requantization(seed: int, exponent: int, relu: bool, zero_p
 
 
 @drawing.quick
+@given(st.integers(0, 2**32 - 1), st.integers(4, 12), st.integers(0, 2), st.integers(-128, 127))
+def test_rounding_without_shifts(seed: int, exponent: int, spread: int, zero_point: int) -> None:
+    """Of 256 times each sum: what the one-sided form gives, at every boundary of its sums and at both of their ends."""
+    rng = np.random.default_rng(seed)
+    count, depth = 6, int(rng.choice([1, 9, 27, 64]))
+    weights = rng.integers(-127, 128, (count, depth)).astype(np.int64)
+    weights[0] = 0
+    bias = rng.integers(-(2**12), 2**12, count)
+    multiplier = rng.choice([2**30, 2**30 + 1, 2**31 - 1, int(rng.integers(2**30, 2**31))], count)
+    shift = -(exponent + rng.integers(0, spread + 1, count))
+    r = rounding.choose(weights, bias, multiplier, shift, zero_point, (zero_point, 127), 8)
+    if r.form is not Form.ONE_SIDED:
+        return
+    found = r.alike
+    # Factors of a power of two apart leave the multipliers bits enough.
+    assert found is not None
+    assert np.all((found.multiplier >= 0) & (found.multiplier < 2**31))
+    smallest, largest = rounding.sum_range(r.weights, r.bias)
+    for c in range(count):
+        sums = boundary_sums(int(multiplier[c]), int(shift[c]), int(smallest[c]), int(largest[c])).astype(
+            np.int64
+        )
+        product = 256 * sums * found.multiplier[c] >> 32
+        value = product + found.offset[c] >> found.exponent
+        one = rounding.Rounding(
+            r.form, r.exponent, r.low, 127, r.weights, r.bias, r.multiplier[c], r.offset[c], r.shift[c]
+        )
+        np.testing.assert_array_equal(np.clip(value, r.low, 127), rounded(one, sums))
+
+
+@drawing.quick
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(2, 8), st.integers(-128, 127))
 def test_rounding_of_two_weights_in_a_lane(seed: int, exponent: int, left: int, zero_point: int) -> None:
     """Both channels of a pair, as tinyet_packed_outputs_dsp has them, at every rounding boundary of its sums."""

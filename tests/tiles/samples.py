@@ -16,6 +16,8 @@ TILES = (
     Tile(2, 4, PACKED, 1, 12, 8),
     Tile(2, 4, PACKED, 14, 8, 19, groups=2),
     Tile(2, 4, PACKED, 14, None, 16),
+    Tile(2, 4, PACKED, 5, 14, 12, groups=2, alike=True),
+    Tile(4, 2, PACKED, 3, 12, 8, alike=True),
     Tile(2, 4, PACKED, 33, 12, 16),
     Tile(2, 4, PACKED, 40, None, 300, straight=8, turn=3),
     Tile(2, 4, PACKED, 72, 16, 4),
@@ -66,7 +68,14 @@ def _group(t: Tile, rng: np.random.Generator) -> Int64:
         body = rng.integers(-(2**15), 2**15, shape)
     one_sided = t.exponent is not None
     ends = [rng.integers(2**30, 2**31, t.channels), rng.integers(-(2**20), 2**20, t.channels)]
+    if t.alike:
+        return np.asarray(np.concatenate([bias, _halves(body).ravel(), *_alike(t, *ends)]), np.int64)
     if t.weights is PACKED or not one_sided:
         ends.append(rng.integers(1, 9 if one_sided else 20, t.channels))
     tail = np.stack(ends, axis=1 if t.weights is PACKED else 0).ravel()
     return np.asarray(np.concatenate([bias, _halves(body).ravel(), tail]), np.int64)
+
+
+def _alike(t: Tile, multiplier: Int64, offset: Int64) -> list[Int64]:
+    """Of each two channels both multipliers, then both offsets."""
+    return [part[a : a + 2] for a in range(0, t.channels, 2) for part in (multiplier, offset)]

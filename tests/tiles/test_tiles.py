@@ -37,6 +37,13 @@ def test_a_pair_takes_what_the_manual_says() -> None:
     assert straight_pair(Tile(4, 2, PACKED, 8, 12, 8)) == (5 + 1 + 8, 4 + 3 + 1 + 8)
 
 
+def test_what_sums_that_are_alike_save() -> None:
+    """Of four channels of two pixels: two loads of four words instead of four of three, and a shift a pixel for two."""
+    one, other = (function(Tile(2, 4, PACKED, 8, 12, 8, alike=alike)).work(M4, 4) for alike in (False, True))
+    assert one.instructions - other.instructions == (4 - 2) + 2 * 2
+    assert one.cycles - other.cycles == (4 * 4 - 2 * 5) + 2 * 2
+
+
 def test_loads_stand_side_by_side_as_far_as_there_is_room() -> None:
     def order(room: int) -> list[str]:
         loads = [load(name, SP, 4 * i) for i, name in enumerate("abcd")]
@@ -99,6 +106,8 @@ def test_a_value_that_nothing_wrote() -> None:
         ({"pairs": 0}, "at least one pixel, channel and pair"),
         ({"at_once": 3}, "whole loads"),
         ({"exponent": 0}, "an exponent of 1 to 31"),
+        ({"exponent": None, "alike": True}, "alike are packed channels of a one-sided rounding"),
+        ({"weights": WIDE, "alike": True}, "alike are packed channels of a one-sided rounding"),
     ],
 )
 def test_a_description_that_makes_no_sense(change: dict[str, Any], match: str) -> None:
@@ -118,7 +127,7 @@ def test_names_say_all_that_the_text_depends_on() -> None:
         replace(base, **change)
         for change in (
             *({"pixels": 1}, {"channels": 2}, {"pairs": 2}, {"exponent": None}, {"exponent": 9}, {"step": 9}),
-            *({"groups": 2}, {"at_once": 1}, {"straight": 1, "turn": 2}),
+            *({"groups": 2}, {"at_once": 1}, {"straight": 1, "turn": 2}, {"alike": True}),
         )
     ]
     texts = {tile.name: files(tile)[f"{tile.name}.c"] for tile in (base, *changed)}

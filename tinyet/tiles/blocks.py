@@ -98,19 +98,24 @@ def rounding(t: Tile) -> list[Operation]:
         for m in range(t.pixels):
             step = f"256 times channel {b} without channel {a}" if m == 0 else ""
             found.append(compute("sub.w", total(b, m), total(b, m), total(a, m), step=step))
+        if t.alike:
+            found += _rounded(t, range(a, b + 1), f"rounding of channels {a} and {b}")
+            continue
         for channel in (b, a):
             found += _rounded(t, range(channel, channel + 1), f"rounding of channel {channel}")
     return found
 
 
 def _rounded(t: Tile, channels: range, step: str) -> list[Operation]:
-    shifts = t.weights is Weights.PACKED or t.exponent is None
+    shifts = not t.alike and (t.weights is Weights.PACKED or t.exponent is None)
     names = ("multiplier", "offset", "shift") if shifts else ("multiplier", "offset")
     found = [load_several(tuple(f"{name}{c}" for name in names for c in channels), WEIGHTS, step)]
     for channel in channels:
         sums = [total(channel, m) for m in range(t.pixels)]
         multiplier, offset, shift = f"multiplier{channel}", f"offset{channel}", f"shift{channel}"
-        if t.weights is Weights.PACKED:
+        if t.alike:
+            found += [compute("lsl.w", s, s, behind="#8") for s in sums if channel % 2 == 0]
+        elif t.weights is Weights.PACKED:
             mnemonic = "asr.w" if channel % 2 else "lsl.w"
             two_sided = "#7" if channel % 2 else "#1"
             for s in sums:

@@ -99,6 +99,7 @@ def _summary(t: Tile) -> str:
     pixels = "one pixel" if t.pixels == 1 else f"{t.pixels} pixels {t.step} bytes apart"
     weights = "two int8 weights" if t.weights is Weights.PACKED else "int16 weights"
     rounding = "two-sided" if t.exponent is None else f"one-sided, exponent {t.exponent}"
+    rounding += ", of 256 times each sum" if t.alike else ""
     loop = f", {t.turn} in a turn" if t.turns else ""
     return (
         f"Outputs of {pixels}, {t.channels} channels at a time; pairs of input values: {t.pairs}{loop};\n"
@@ -111,6 +112,6 @@ def shape_literal(t: Tile) -> str:
     packed = int(t.weights is Weights.PACKED)
     form = "TINYET_DSP_TWO_SIDED" if t.exponent is None else "TINYET_DSP_ONE_SIDED"
     return (
-        f"{{{t.pixels}, {t.channels}, /* packed */ {packed}, /* pairs */ {t.pairs}, /* step */ {t.step}, "
-        f"{{{form}, {t.exponent or 0}, -128, 127}}}}"
+        f"{{{t.pixels}, {t.channels}, /* packed */ {packed}, /* alike */ {int(t.alike)}, /* pairs */ {t.pairs}, "
+        f"/* step */ {t.step}, {{{form}, {t.exponent or 0}, -128, 127}}}}"
     )

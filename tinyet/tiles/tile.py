@@ -30,12 +30,13 @@ class Tile:
     (firmware/include/tinyet_dsp.h). step: bytes from pixel to pixel of the output. at_once: pairs whose inputs and
     weights are one load of several registers each; 0 for loads of one register, side by side. straight: pairs of
     straight code, at most; turn: of a turn of the loop where there are more. groups: how often `channels` are computed
-    before the loop over them branches.
+    before the loop over them branches. alike: packed and one-sided, 256 times each sum is rounded, without a shift.
 
     The inputs: for each pair a word of each pixel. The stream of weights, in words, for each group of `channels`:
       bias of each | for each pair the weights | for each, or for WIDE for all together: multiplier | offset | shift
     Packed, channel b comes before a there, its bias is 256 times itself and that of a, and its shift is what is left to
-    be shifted right where the rounding is one-sided. WIDE has no shift where it is one-sided.
+    be shifted right where the rounding is one-sided. WIDE has no shift where it is one-sided. Alike, two channels have:
+      multiplier a | multiplier b | offset a | offset b
     """
 
     pixels: int
@@ -48,6 +49,7 @@ class Tile:
     straight: int = 32
     turn: int = 16
     groups: int = 1
+    alike: bool = False
 
     def __post_init__(self) -> None:
         wrong = [
@@ -56,6 +58,10 @@ class Tile:
                 ("packed channels are pairs", self.weights is Weights.WIDE or self.channels % 2 == 0),
                 ("at least one pixel, channel and pair", min(self.pixels, self.channels, self.pairs) >= 1),
                 ("whole loads", self.pairs % max(self.at_once, 1) == 0 == self.turn % max(self.at_once, 1)),
+                (
+                    "alike are packed channels of a one-sided rounding",
+                    not self.alike or (self.weights is Weights.PACKED and self.exponent is not None),
+                ),
                 ("an exponent of 1 to 31", self.exponent is None or 1 <= self.exponent <= 31),
             )
             if not true
@@ -66,7 +72,9 @@ class Tile:
     @property
     def name(self) -> str:
         """Says all that it is made for."""
-        rounding = "two_sided" if self.exponent is None else f"e{self.exponent}"
+        rounding = (
+            "two_sided" if self.exponent is None else f"e{self.exponent}{'_alike' if self.alike else ''}"
+        )
         size = f"{self.pixels}x{self.channels}"
         more = f"_x{self.at_once}" if self.at_once else ""
         more += f"_t{self.turn}" if self.turns else ""
@@ -92,5 +100,5 @@ class Tile:
     @property
     def group_words(self) -> int:
         """Of the stream, for each group of channels."""
-        ends = 2 if self.weights is Weights.WIDE and self.exponent is not None else 3
+        ends = 2 if self.alike or (self.weights is Weights.WIDE and self.exponent is not None) else 3
         return self.channels * (1 + ends) + self.pairs * self.words

@@ -85,17 +85,20 @@ def tile_of(g: Geometry, r: Rounding, family: Family, pixels: int = 2) -> Tile:
     # Code that is there several times is worth its flash where a loop runs it again.
     most = max(min(family.together // pairs, groups // 2), 1)
     together = 1 if rest else largest_divisor(groups, most)
+    alike = r.alike if family.weights is Weights.PACKED else None
+    one_sided = r.exponent if r.form is Form.ONE_SIDED else None
     return Tile(
         pixels=pixels,
         channels=family.channels,
         weights=family.weights,
         pairs=pairs,
-        exponent=r.exponent if r.form is Form.ONE_SIDED else None,
+        exponent=one_sided if alike is None else alike.exponent,
         step=g.out_pixel_stride if pixels > 1 else 0,
         at_once=family.at_once,
         straight=family.straight,
         turn=family.turn,
         groups=together,
+        alike=alike is not None,
     )
 
 
@@ -158,12 +161,18 @@ def stream(r: Rounding, g: Geometry, family: Family) -> Int64:
     else:
         columns, bias = both_channels(r, groups), r.bias[groups]
         bias[:, 1::2] = 256 * bias[:, 1::2] + bias[:, 0::2]
+    if family.weights is Weights.PACKED and r.alike is not None:
+        by_two = (len(groups), -1, 2)
+        parts = (r.alike.multiplier, r.alike.offset)
+        ends = np.concatenate([part[groups].reshape(by_two) for part in parts], axis=2)
+        tail = ends.reshape(len(groups), -1)
+    elif family.weights is Weights.PACKED:
         shift = r.shift[groups]
         if r.form is Form.ONE_SIDED:
             shift[:, 1::2] = 8 - shift[:, 1::2]
         turned = np.arange(family.channels) ^ 1  # b before a
-        parts = np.stack([r.multiplier[groups], r.offset[groups], shift], axis=2)
-        tail = parts[:, turned].reshape(len(groups), -1)
+        by_channel = np.stack([r.multiplier[groups], r.offset[groups], shift], axis=2)
+        tail = by_channel[:, turned].reshape(len(groups), -1)
     columns = np.pad(columns, ((0, 0), (0, 0), (0, 1)))  # NONE is the last one
     # (groups, pairs of inputs, words of a pair)
     body = pack_int16x2(columns[..., low], columns[..., high]).transpose(0, 2, 1)

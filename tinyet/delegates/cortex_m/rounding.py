@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.weighted import folded_bias
 
 LIMIT = 2**31
+_OFFSETS = (0, *(sign * by for by in (1, 2) for sign in (1, -1)))
+"""Differences of an offset that are tried where sums have no shifts of their own."""
 
 
 class Form(enum.Enum):
@@ -35,6 +38,18 @@ class Form(enum.Enum):
     ONE_SIDED = "TINYET_DSP_ONE_SIDED"
     TWO_SIDED = "TINYET_DSP_TWO_SIDED"
     PLAIN = "TINYET_DSP_PLAIN"
+
+
+@dataclass(frozen=True)
+class Alike:
+    """A rounding of sums that all have the same factor, 256, before their multiplication: none has a shift.
+
+    exponent: of all; multiplier, offset: int64, one element a channel.
+    """
+
+    exponent: int
+    multiplier: Int64
+    offset: Int64
 
 
 @dataclass(frozen=True)
@@ -60,6 +75,11 @@ class Rounding:
         """tinyet_before_dsp of each channel."""
         fixed = {Form.TWO_SIDED: 1, Form.PLAIN: 0}.get(self.form)
         return self.shift if fixed is None else np.full_like(self.shift, fixed)
+
+    @cached_property
+    def alike(self) -> Alike | None:
+        """The same outputs of 256 times each sum; None where there is no such rounding."""
+        return alike(self) if self.form is Form.ONE_SIDED else None
 
     @property
     def literal(self) -> str:
@@ -183,3 +203,50 @@ def one_sided_exponent(exponents: Int64, bound: Int64, most_before: int, least_b
 def two_sided(exponents: Int64, bound: Int64) -> bool:
     """Whether acc << 1 fits 32 bits, and the offset beside a product below 2**30, too."""
     return bool(np.all(bound < LIMIT // 2) and np.all(exponents <= 21))
+
+
+def alike(r: Rounding) -> Alike | None:
+    """(hi(256 * acc, multiplier) + offset) >> exponent that is each channel's output, for every sum that there can be;
+    None where a channel has none. r: one-sided, with shifts of up to 8.
+
+    An output is at least v from one sum on, t. So the multiplier m and the offset have to lead to a value of at least
+    v there, and not at t - 1:
+
+        (t - 1) * 256 * m < (v * 2**exponent - offset) * 2**32 <= t * 256 * m
+
+    for all v above the lower clamp up to the upper one: of an offset, each v leaves a range of multipliers. The larger
+    the exponent, the finer multipliers are.
+    """
+    smallest, largest = (end[:, None] for end in sum_range(r.weights, r.bias))
+    values = np.arange(max(r.low, -128) + 1, min(r.high, 127) + 1, dtype=np.int64)[None]
+    live = r.multiplier > 0
+    most = int(r.shift[live].max(initial=2))
+    scale, shift = np.where(live, r.multiplier, 1), np.where(live, r.shift, 2)
+    # ceil(x * 2**32 / (multiplier * 2**shift))
+    distance = (values << r.exponent) - r.offset[:, None]
+    first = np.clip(-((-distance << (32 - shift[:, None])) // scale[:, None]), smallest, largest + 1)
+    for finer in range(min(8 - most, 21 - r.exponent) + 1):
+        multiplier, offset = np.zeros_like(r.multiplier), r.offset << finer
+        missing = live.copy()
+        for more in _OFFSETS:
+            needed = ((distance << finer) - more) << 24
+            low, high = _factors(first, needed, first <= largest)
+            below_low, below_high = _factors(1 - first, 1 - needed, first > smallest)
+            low = np.maximum(low, below_low).max(axis=1, initial=1)
+            high = np.minimum(high, below_high).min(axis=1, initial=LIMIT - 1)
+            found = missing & (low <= high)
+            multiplier[found] = ((low + high) // 2)[found]
+            offset[found] += more
+            missing &= ~found
+            if not missing.any():
+                return Alike(r.exponent + finer, multiplier, offset)
+    return None
+
+
+def _factors(sums: Int64, needed: Int64, asked: NDArray[np.bool_]) -> tuple[Int64, Int64]:
+    """The least and the greatest m, of 1 … 2**31 - 1, with sums * m >= needed, element by element; where nothing is
+    asked, all of them."""
+    apart = np.where(sums == 0, 1, np.abs(sums))
+    least = np.where(sums > 0, -(-needed // apart), np.where((sums == 0) & (needed > 0), LIMIT, 1))
+    greatest = np.where(sums < 0, -needed // apart, LIMIT - 1)
+    return np.where(asked, least, 1), np.where(asked, greatest, LIMIT - 1)
