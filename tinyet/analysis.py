@@ -24,6 +24,7 @@ from tinyet.budget.fit import (
     peak_tensors,
 )
 from tinyet.budget.fusion import FusionGroupAnalysis, fusion_groups_of
+from tinyet.budget.placing import MemoryUse, Placed, memories_of, placed, places_given
 from tinyet.budget.room import Flash, PlannedStack, room_of
 from tinyet.build.size import Size, measure
 from tinyet.compiler import DEFAULT_BOARD
@@ -186,6 +187,7 @@ class Analysis:
     kernel_front: of the choice of kernels, from the smallest to the fastest, at most MOST_POINTS of them;
         kernel_front_gap: bytes by which it may miss better ones. plans: what was made of such choices before one was
         taken, the smallest in RAM first.
+    memories: of the board; placed: in which of them the arena, the state and each layer's weights lie.
     """
 
     name: str
@@ -223,6 +225,8 @@ class Analysis:
     ram_bytes: int | None = None
     stack: StackUse | None = None
     arena: tuple[ArenaAnalysis, ...] = ()
+    memories: tuple[MemoryUse, ...] = ()
+    placed: tuple[Placed, ...] = ()
 
     def __repr__(self) -> str:
         what = f"{len(self.layers)} layers, {self.macs:,} MACs"
@@ -290,6 +294,8 @@ class Analysis:
             ],
             "whole_arena_bytes": self.whole_arena_bytes,
             "arena": [vars(block) for block in self.arena],
+            "memories": [vars(memory) for memory in self.memories],
+            "placed": [{**vars(each), "memory": each.memory.name} for each in self.placed],
         }
 
 
@@ -304,6 +310,7 @@ def analyze(
     max_flash: int | None = None,
     stack: int | None = None,
     pins: Mapping[str, str] | None = None,
+    place: Mapping[str, str] | None = None,
     input_rows: bool = False,
 ) -> Analysis:
     """What each layer of a program costs on a board, before anything is built.
@@ -318,7 +325,7 @@ def analyze(
         model if project is None else project.program, Program, "analyze takes a Program", hint
     )
     own = Limits() if project is None else project.limits
-    asked = (board, delegates, optimize, max_ram, max_flash, stack, pins, require_delegate, input_rows)
+    asked = (board, delegates, optimize, max_ram, max_flash, stack, pins, place, require_delegate, input_rows)
     built = project is not None and not any(asked) and project.application is not None
     given = limits_given(max_ram, max_flash, stack, bare=own.bare)
     limits = Limits(
@@ -328,11 +335,14 @@ def analyze(
         if delegates is None:
             delegates, require_delegate = project.delegates, require_delegate or project.require_delegate
         optimize, pins = optimize or project.optimize, {**project.pins, **(pins or {})}
+        place = {**project.place, **(place or {})}
         input_rows = input_rows or project.input_rows
         board = project.board if board is None else board
     target = load_board(DEFAULT_BOARD if board is None else board)
     chosen = delegates_or_default(delegates, require=require_delegate)
-    objective = objective_of(target, optimize or "balanced", limits, pins=pins, input_rows=input_rows)
+    objective = objective_of(
+        target, optimize or "balanced", limits, pins=pins, input_rows=input_rows, place=places_given(place)
+    )
 
     def of(aim: Objective) -> Deployment:
         return fitted(program.graph, target, aim, limits, chosen, require=require_delegate)
@@ -555,6 +565,8 @@ def analyze_deployment(
         ram_bytes=None if size is None else size.ram,
         stack=stack,
         arena=arena_of(deployment),
+        memories=memories_of(deployment, board),
+        placed=placed(deployment, board),
         fusion_groups=fusion_groups_of(deployment),
         whole_arena_bytes=None if decision.untiled is None else decision.untiled.arena_bytes,
     )
