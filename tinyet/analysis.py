@@ -32,6 +32,7 @@ from tinyet.budget.fit import (
     peak_tensors,
 )
 from tinyet.budget.fusion import FusionGroupAnalysis, fusion_groups_of
+from tinyet.budget.placing import Placed, placed, places_given
 from tinyet.budget.room import Flash, PlannedStack, room_of
 from tinyet.build.size import Size, measure
 from tinyet.compiler import DEFAULT_BOARD
@@ -67,6 +68,7 @@ class Analysis:
     kernel_front: of the choice of kernels, from the smallest to the fastest, at most MOST_POINTS of them;
         kernel_front_gap: bytes by which it may miss better ones. plans: what was made of such choices before one was
         taken, the smallest in RAM first.
+    memories: of the board; placed: in which of them the arena, the state and each layer's weights lie.
     """
 
     name: str
@@ -105,6 +107,7 @@ class Analysis:
     stack: StackUse | None = None
     arena: tuple[ArenaAnalysis, ...] = ()
     memories: tuple[MemoryAnalysis, ...] = ()
+    placed: tuple[Placed, ...] = ()
 
     def __repr__(self) -> str:
         what = f"{len(self.layers)} layers, {self.macs:,} MACs"
@@ -176,6 +179,7 @@ class Analysis:
             "memories": [
                 {**vars(memory), "taken": [vars(part) for part in memory.taken]} for memory in self.memories
             ],
+            "placed": [{**vars(each), "memory": each.memory.name} for each in self.placed],
         }
 
 
@@ -190,6 +194,7 @@ def analyze(
     max_flash: int | None = None,
     stack: int | None = None,
     pins: Mapping[str, str] | None = None,
+    place: Mapping[str, str] | None = None,
     input_rows: bool = False,
 ) -> Analysis:
     """What each layer of a program costs on a board, before anything is built.
@@ -274,7 +279,7 @@ def _subject_of(
         model if project is None else project.program, Program, "analyze takes a Program", hint
     )
     own = Limits() if project is None else project.limits
-    asked = (board, delegates, optimize, max_ram, max_flash, stack, pins, require_delegate, input_rows)
+    asked = (board, delegates, optimize, max_ram, max_flash, stack, pins, place, require_delegate, input_rows)
     as_it_is = project is not None and not any(asked)
     given = limits_given(max_ram, max_flash, stack, bare=own.bare)
     limits = Limits(
@@ -284,11 +289,14 @@ def _subject_of(
         if delegates is None:
             delegates, require_delegate = project.delegates, require_delegate or project.require_delegate
         optimize, pins = optimize or project.optimize, {**project.pins, **(pins or {})}
+        place = {**project.place, **(place or {})}
         input_rows = input_rows or project.input_rows
         board = project.board if board is None else board
     target = load_board(DEFAULT_BOARD if board is None else board)
     chosen = delegates_or_default(delegates, require=require_delegate)
-    objective = objective_of(target, optimize or "balanced", limits, pins=pins, input_rows=input_rows)
+    objective = objective_of(
+        target, optimize or "balanced", limits, pins=pins, input_rows=input_rows, place=places_given(place)
+    )
 
     return Subject(
         program, target, objective, limits, chosen, require_delegate, project if as_it_is else None
@@ -350,6 +358,7 @@ def analyze_deployment(
         stack=stack,
         arena=arena_of(deployment),
         memories=memories_of(deployment, board, room),
+        placed=placed(deployment, board),
         fusion_groups=fusion_groups_of(deployment),
         whole_arena_bytes=None if decision.untiled is None else decision.untiled.arena_bytes,
     )

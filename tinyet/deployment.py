@@ -28,6 +28,7 @@ from tinyet.planning.kernel_selection import Choice, Selection
 from tinyet.planning.layer_names import names_of
 from tinyet.planning.layouts import AccessOrderCache, planned
 from tinyet.planning.objective import Objective
+from tinyet.planning.places import USUAL, Places
 from tinyet.planning.search import decide
 
 
@@ -93,13 +94,14 @@ class StoredArray:
 @dataclass(frozen=True, eq=False)
 class Deployment:
     """graph: the program's, with a Region node for each part that a region delegate took. decision: why each layer has
-    the kernel that it has."""
+    the kernel that it has. places: the memories of arena, state and weights."""
 
     graph: Graph
     target: Target
     plan: MemoryPlan
     steps: tuple[Step, ...]
     decision: Decision
+    places: Places = USUAL
 
     def __repr__(self) -> str:
         """In a line; `tinyet analyze` tells of each layer."""

@@ -25,6 +25,7 @@ from tinyet.budget.fit import (
     limits_given,
     objective_of,
 )
+from tinyet.budget.placing import check_sections, places_given
 from tinyet.budget.room import Room, room_of
 from tinyet.build import gcc
 from tinyet.build.builder import HARNESS, Builder
@@ -55,7 +56,16 @@ from tinyet.device.host import build_host
 from tinyet.emit.facts import DEFAULT_LIBRARY_VERSION, facts_of
 from tinyet.emit.kinds import PROJECT_KINDS
 from tinyet.emit.model import model_files
-from tinyet.emit.project import Kind, Options, check_kind, check_library, is_bare, project_files
+from tinyet.emit.placed import check_placed
+from tinyet.emit.project import (
+    Kind,
+    Options,
+    check_kind,
+    check_library,
+    framework_of,
+    is_bare,
+    project_files,
+)
 from tinyet.emit.selftest import Golden
 from tinyet.emit.slices import SlicePlan, slices_given
 from tinyet.emit.tflm import tflm_files
@@ -73,6 +83,7 @@ from tinyet.files.model_name import check_name
 from tinyet.ir import Array
 from tinyet.messages.stages import stage
 from tinyet.planning.objective import Objective
+from tinyet.planning.places import ARENA, STATE
 from tinyet.program import Program, load
 from tinyet.stack.use import StackUse, inference_bound, stack_of
 from tinyet.validation import (
@@ -103,6 +114,7 @@ def generate(
     max_flash: int | None = None,
     stack: int | None = None,
     pins: Mapping[str, str] | None = None,
+    place: Mapping[str, str] | None = None,
     input_rows: bool = False,
     context: bool = False,
     selftest: bool = False,
@@ -120,7 +132,7 @@ def generate(
     ProjectError when the directory cannot be used. Nothing is written unless everything is.
     """
     instance_given(program, Program, "generate takes a Program", _PROGRAM)
-    place = path_given(out, "out is the project's directory")
+    directory = path_given(out, "out is the project's directory")
     for text, what in ((name, "name"), (library_version, "library_version"), (homepage, "homepage")):
         if text is not None:
             text_given(text, what, "or leave it away")
@@ -140,9 +152,18 @@ def generate(
     model = check_name(name or program.name)
     chosen = delegates_or_default(delegates, require=require_delegate)
     limits = limits_given(max_ram, max_flash, stack, bare=is_bare(kind, target))
-    objective = objective_of(target, optimize, limits, pins=pins, input_rows=input_rows)
+    wanted = places_given(place)
+    if apart := [what for what in (ARENA, STATE) if context and what in wanted]:
+        raise UsageError(
+            f"with context the caller gives the memory of {' and '.join(apart)}",
+            "--place",
+            "put your own arrays into the section, or leave context away",
+        )
+    objective = objective_of(target, optimize, limits, pins=pins, input_rows=input_rows, place=wanted)
     deployment = fitted(program.graph, target, objective, limits, chosen, require=require_delegate)
     check_fit(deployment, target, limits)
+    if (framework := framework_of(kind, target)) is not None:
+        check_sections(target, deployment.places, framework)
     room = room_of(deployment, target, bare=limits.bare, stack=limits.stack)
     # What is counted is what the linker script reserves.
     target = dataclasses.replace(target, stack_bytes=room.stack.total)
@@ -173,6 +194,7 @@ def generate(
         reserved=room.stack.total,
         optimize=objective.optimize,
         pins=objective.pins,
+        place=objective.place,
         input_rows=input_rows,
         context=context,
         selftest=selftest,
@@ -196,14 +218,14 @@ def generate(
     files = project_files(kind, target, facts, sources, options)
     stage("writing the project")
     if (builder := BUILDERS.get(kind)) is not None:
-        builder.check_directory(place)
+        builder.check_directory(directory)
     data = file_of(board, target)
     if project_kind.application:
         data[f"{model}.tet"] = program.data
     if project_kind.application and evaluation is not None:
         data[EVALUATION] = encode_data(evaluation, [t.name for t in program.inputs])
-    write_project(place, {**files, **data}, archives=archives)
-    return Project(place)
+    write_project(directory, {**files, **data}, archives=archives)
+    return Project(directory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +319,12 @@ class Project:
     def objective(self) -> Objective:
         """The first objective of the choice of kernels."""
         return objective_of(
-            self._board, self.optimize, self.limits, pins=self.pins, input_rows=self.input_rows
+            self._board,
+            self.optimize,
+            self.limits,
+            pins=self.pins,
+            input_rows=self.input_rows,
+            place=self.place,
         )
 
     @cached_property
@@ -321,6 +348,12 @@ class Project:
         """The kernels that were named for layers."""
         pins = self.manifest.get("pins")
         return {str(k): str(v) for k, v in pins.items()} if isinstance(pins, dict) else {}
+
+    @property
+    def place(self) -> dict[str, str]:
+        """The memories that were named for the arena, the state and weights."""
+        place = self.manifest.get("place")
+        return {str(k): str(v) for k, v in place.items()} if isinstance(place, dict) else {}
 
     @property
     def limits(self) -> Limits:
@@ -371,8 +404,10 @@ class Project:
         ram, flash = (
             [Contributor(s.bytes, s.name) for s in size.largest(where, count)] for where in ("ram", "flash")
         )
+        check_placed(self.deployment, self.name, size, str(self.elf(self.board.name)))
         stack, limits = self.stack, self.limits
-        uses = Use("RAM", size.ram + stack.taken, ram), Use("flash", size.flash - size.sample, flash)
+        apart = size.bytes_in(self.board.extra_memories)
+        uses = Use("RAM", size.ram - apart + stack.taken, ram), Use("flash", size.flash - size.sample, flash)
         check_sizes((uses[0], limits.max_ram), (uses[1], limits.max_flash), stack=stack, board=self.board)
         return size
 

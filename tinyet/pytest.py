@@ -49,8 +49,8 @@ _OF_MODEL = tuple(
     field.name for field in fields(ModelOptions) if field.name not in ("board", "delegates", "progress")
 )
 _OF_PROJECT = (
-    *("delegates", "require_delegate", "optimize", "max_ram", "max_flash", "stack", "pins", "input_rows"),
-    *("context", "evaluation", "selftest", "max_step"),
+    *("delegates", "require_delegate", "optimize", "max_ram", "max_flash", "stack", "pins", "place"),
+    *("input_rows", "context", "evaluation", "selftest", "max_step"),
 )
 OPTIONS = ("model", "project", "board", "on", "timeout", *_OF_MODEL, *_OF_PROJECT)
 """What the marker and `tinyet_devices.open` take."""

@@ -142,6 +142,13 @@ void tinyet_trace_event_end(uint32_t event);
 #define TINYET_WEIGHTS_PLACE __attribute__((section(TINYET_WEIGHTS_SECTION)))
 #endif
 
+/* Behind a definition: it goes into a section of the linker script. Programs of an operating system have no such sections. */
+#if defined(__linux__) || defined(__APPLE__) || defined(_WIN32)
+#define TINYET_IN(section_name)
+#else
+#define TINYET_IN(section_name) __attribute__((section(section_name)))
+#endif
+
 /* memcpy from a constant that has TINYET_ROM in its type. */
 static inline void tinyet_copy_rom(void *to, const TINYET_ROM void *from, size_t bytes) {
 #if defined(__FLASH) && !defined(__cplusplus)

@@ -175,11 +175,14 @@ def test_every_field_of_answers_is_documented() -> None:
 
 def test_every_field_of_analyze_is_documented() -> None:
     report: Any = analyze(separable(), load_board("mps2_an386")).to_json()
-    whole, layers, functions, kernels, groups, arena = fields_of(sections("json.md", 2)["`tinyet analyze`"])
+    whole, layers, functions, kernels, groups, arena, memories, placed = fields_of(
+        sections("json.md", 2)["`tinyet analyze`"]
+    )
     assert whole == list(report)
     assert layers == list(report["layers"][0])
     assert arena == list(report["arena"][0])
-    assert list(report["memories"][0]) == ["name", "bytes", "taken"]
+    assert memories == list(report["memories"][0])
+    assert placed == list(report["placed"][0])
     assert functions == list(report["functions"][0])
     assert kernels == list(report["kernels"][0])
     assert [list(c) for c in report["peak"]] == [["bytes", "text"]] * len(report["peak"])
@@ -262,7 +265,9 @@ def test_every_key_of_a_board_file_is_documented() -> None:
     used = {
         key for path in (ROOT / "boards").glob("*.toml") for key in _keys(tomllib.loads(path.read_text()), "")
     }
-    wanted = {re.sub(r"^memory\.(?!flash|ram\b)\w+", "memory.NAME", key) for key in used} | {"uart.baud"}
+    wanted = {re.sub(r"^memory\.(?!flash|ram\b)\w+", "memory.NAME", key) for key in used} | {
+        *("uart.baud", "memory.NAME.line_bytes", "memory.NAME.family", "memory.NAME.read_only")
+    }
     assert documented == wanted
     cpus = next(row[1] for row in rows if row[0] == "`cpu`")
     assert re.findall(r"`([\w-]+)`", cpus) == [*CPUS, *RUNS_CODE_OF]

@@ -24,17 +24,44 @@ _UART_HEADERS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Memory:
-    """A range of addresses. `bytes` is its size; `access` is "rx" or "rwx", as in a linker script."""
+    """A range of addresses. `bytes` is its size; `access` is "rx" or "rwx", as in a linker script.
+
+    read_waits, write_waits: cycles that an access takes longer than one of the fastest memory; None where nobody has
+    stated them. Those of the flash are in `Flash`. line_bytes: what one access brings. cached: through the core's data
+    cache. dma: whether the DMA controllers reach it. family: whose figures these are, where they were not confirmed for
+    the board's own chip. sections: by framework, the section of its linker script that lies here.
+    """
 
     name: str
     origin: int
     bytes: int
     access: str
+    read_waits: int | None = None
+    write_waits: int | None = None
+    line_bytes: int = 4
+    cached: bool = False
+    dma: bool = True
+    family: str = ""
+    sections: tuple[tuple[str, str], ...] = ()
 
     @property
     def end(self) -> int:
         """The first address behind it."""
         return self.origin + self.bytes
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it holds constants and code only."""
+        return "w" not in self.access
+
+    @property
+    def section(self) -> str:
+        """The section of tinyet's own linker scripts that lies here; none of the usual flash and RAM."""
+        return f".tinyet.{self.name}"
+
+    def section_of(self, framework: str) -> str | None:
+        """The section of a framework's linker script that lies here; None where the board file names none."""
+        return dict(self.sections).get(framework)
 
 
 @dataclass(frozen=True)
@@ -124,9 +151,9 @@ class Board:
     compiler does not know this core.
 
     `flash` holds code and constants, as much of it as an application can have; `ram` everything else;
-    `vectors` is the memory the core boots from where that is not the flash; `extra_memories` are further RAMs
-    that sections named `.tinyet.<memory>` go to. `uart` and `counter` are there for bare-metal boards, those that
-    tinyet has startup code for; the others are reached through a framework.
+    `vectors` is the memory the core boots from where that is not the flash; `extra_memories` are further RAMs, and
+    memories of constants, that sections named `.tinyet.<memory>` go to. `uart` and `counter` are there for bare-metal
+    boards, those that tinyet has startup code for; the others are reached through a framework.
     """
 
     name: str

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -48,6 +49,7 @@ from tinyet.boards.strings import (
     PlatformIoBoard,
     QemuArguments,
     QemuMachine,
+    SectionName,
     Settings,
     Text,
     Url,
@@ -104,36 +106,68 @@ class _Range(_Table):
     bytes: int = Field(ge=1, le=_ADDRESSES)
 
 
+def _line_of(value: int) -> int:
+    if value not in _LINE_BYTES:
+        raise ValueError(f"is {value}; it is one of {', '.join(map(str, _LINE_BYTES))}")
+    return value
+
+
+_Line = Annotated[int, AfterValidator(_line_of)]
+
+
+class _Sections(_Table):
+    """Of frameworks' own linker scripts."""
+
+    arduino: SectionName | None = None
+    zephyr: SectionName | None = None
+
+
+class _Ram(_Range):
+    read_waits: int | None = Field(None, ge=0, le=4096)
+    write_waits: int | None = Field(None, ge=0, le=4096)
+    line_bytes: _Line = 4
+    cached: bool = False
+    dma: bool = True
+    family: OptionalText = ""
+
+
+class _Extra(_Ram):
+    read_only: bool = False
+    sections: _Sections = _Sections()
+
+
 class _Memories(_Table):
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, _Range]
+    __pydantic_extra__: dict[str, _Extra]
 
     flash: _Range
-    ram: _Range
+    ram: _Ram
 
     def records(self) -> dict[str, Memory]:
         """By name: the flash, the RAM, then the others as they are in the file."""
         return {
-            name: Memory(name, table.origin, table.bytes, "rx" if name in ("flash", "vectors") else "rwx")
+            name: _memory(name, table)
             for name, table in (("flash", self.flash), ("ram", self.ram), *self.__pydantic_extra__.items())
         }
 
 
+def _memory(name: str, table: _Range) -> Memory:
+    known = table.model_dump(exclude={"origin", "bytes", "read_only", "sections"})
+    fixed = name in ("flash", "vectors") or (isinstance(table, _Extra) and table.read_only)
+    named = table.sections.model_dump(exclude_none=True) if isinstance(table, _Extra) else {}
+    return Memory(
+        name, table.origin, table.bytes, "rx" if fixed else "rwx", **known, sections=tuple(named.items())
+    )
+
+
 class _Flash(_Table):
     wait_states: int = Field(ge=0, le=4096)
-    line_bytes: int = Field(4, validate_default=True)
+    line_bytes: _Line = 4
     shared: bool = False
     code_lines: int = Field(1, ge=1, le=4096)
     data_lines: int = Field(1, ge=1, le=4096)
     prefetch: bool = False
     family: OptionalText = ""
-
-    @field_validator("line_bytes")
-    @classmethod
-    def _line(cls, value: int) -> int:
-        if value not in _LINE_BYTES:
-            raise ValueError(f"is {value}; it is one of {', '.join(map(str, _LINE_BYTES))}")
-        return value
 
     @field_validator("data_lines")
     @classmethod
@@ -395,6 +429,7 @@ def _contradictions(
             yield complaint
         if memory.end > _ADDRESSES:
             yield f"memory.{memory.name} ends behind the 32-bit address space"
+        yield from _memory_contradictions(memory)
     # Where constants have an address space of their own, every address is in the flash and in the RAM.
     apart = {"vectors", "flash"} if core and "progmem" in core.always else {"vectors"}
     for one, two in itertools.combinations(memories, 2):
@@ -405,3 +440,19 @@ def _contradictions(
         yield "stack_bytes must be a multiple of 8, as the procedure call standard wants of the stack"
     if memories and stack_bytes >= right[_File, "memory"].ram.bytes:
         yield f"stack_bytes leaves nothing of the {right[_File, 'memory'].ram.bytes} bytes of memory.ram"
+
+
+def _memory_contradictions(memory: Memory) -> Iterator[str]:
+    """Of one memory's keys."""
+    if memory.name == "auto":
+        yield "memory.auto cannot be told from --place NAME=auto: name it otherwise"
+    if memory.name == "vectors" and memory != Memory(memory.name, memory.origin, memory.bytes, memory.access):
+        yield "memory.vectors has an origin and bytes only: nothing but the vectors is put there"
+    if memory.read_only and memory.write_waits is not None:
+        yield f"memory.{memory.name}.write_waits is stated of a memory that is read_only"
+    elif not memory.read_only and (memory.read_waits is None) != (memory.write_waits is None):
+        missing = "read_waits" if memory.read_waits is None else "write_waits"
+        yield f"memory.{memory.name}.{missing} is missing: an access of either kind takes its time"
+    if memory.read_waits is None and (memory.family or memory.line_bytes != 4):
+        stated = "family" if memory.family else "line_bytes"
+        yield f"memory.{memory.name}.{stated} is of waits, and there are no read_waits"

@@ -177,5 +177,7 @@ Fqbn = Annotated[
 ZephyrBoard = Annotated[
     str, written(r"\w[\w-]*(@\w[\w.]*)?(/\w[\w-]*|/(?=/))*", "nrf5340dk/nrf5340/cpuapp", 100)
 ]
+SectionName = Annotated[str, written(r"\.[A-Za-z_][A-Za-z0-9_.]*", ".dtcm_bss")]
+"""Of an ELF file; of no form in which a compiler or an assembler finds an option."""
 Settings = Annotated[str, _checked(_settings)]
 Overlay = Annotated[str, _checked(_overlay)]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.boards import Board
+from tinyet.budget.placing import held, shortages, with_places
 from tinyet.budget.room import CALLER_STACK, HARNESS_STACK, Flash, PlannedStack, Room, room_of
 from tinyet.budget.tables import around_table, core_table, table_of
 from tinyet.delegates import DEFAULT, Delegate
@@ -18,6 +19,7 @@ from tinyet.ir import Graph, Node
 from tinyet.memory.fusion import FusionGroup
 from tinyet.opset.cost import core_of, measured
 from tinyet.planning.objective import Capacity, Objective, check_optimize
+from tinyet.planning.places import ARENA, AUTO, USUAL
 from tinyet.stack.use import StackUse
 
 LARGEST = 5
@@ -79,9 +81,10 @@ def objective_of(
     *,
     pins: Mapping[str, str] | None = None,
     input_rows: bool = False,
+    place: Mapping[str, str] | None = None,
 ) -> Objective:
     """The first objective for a board: its memories, or the given limits where these are tighter, less the measured
-    size of the rest of the firmware and the stack of its callers.
+    size of the rest of the firmware and the stack of its callers. place: of an arena in another memory that one counts.
 
     Raises UsageError for an `optimize` that there is not.
     """
@@ -92,14 +95,21 @@ def objective_of(
     usual = min(CALLER_STACK, board.stack_bytes) if known else board.stack_bytes
     stack = usual if limits.stack is None else limits.stack
     static = 0 if around is None else around.ram
+    available = board.ram.bytes - stack - static
     ram = _tighter(limits.max_ram, board.ram.bytes, board)[0] - stack - static
+    wanted = dict(place or {})
+    others = {m.name: m.bytes for m in board.extra_memories if not m.read_only}
+    if (arena := wanted.get(ARENA)) in others or arena == AUTO:
+        most = max([ram, *others.values()]) if arena == AUTO else others[str(arena)]
+        ram, available = most, max(most, available) if arena == AUTO else most
     return Objective(
         check_optimize(optimize),
         max(flash, 0),
         max(ram, 0),
         dict(pins or {}),
+        wanted,
         input_rows=input_rows,
-        board=Capacity(max(board.flash.bytes - base, 0), max(board.ram.bytes - stack - static, 0)),
+        board=Capacity(max(board.flash.bytes - base, 0), max(available, 0)),
     )
 
 
@@ -120,12 +130,16 @@ def fitted(
     for left in reversed(range(ROUNDS)):
         deployment = deploy(graph, board.target, delegates, require=require, objective=objective)
         room = room_of(deployment, board, bare=limits.bare, stack=limits.stack)
+        left_ram = _tighter(limits.max_ram, board.ram.bytes, board)[0] - room.static - room.stack.total
+        deployment = with_places(deployment, board, objective.place, left_ram)
         own, flash = (
             deployment.plan.arena_bytes + deployment.state_bytes,
             deployment.decision.kernels.figures.flash,
         )
         more_ram = _ram(deployment, board, room) - _tighter(limits.max_ram, board.ram.bytes, board)[0]
-        more_flash = room.flash.at_most - _tighter(limits.max_flash, board.flash.bytes, board)[0]
+        if (arena := deployment.places.arena) is not None:
+            more_ram = held(deployment, board)[arena.name] - arena.bytes
+        more_flash = _flash(deployment, room) - _tighter(limits.max_flash, board.flash.bytes, board)[0]
         # What was above an objective already is the least that there is.
         again_ram = more_ram > 0 and objective.ram is not None and own <= objective.ram
         again_flash = more_flash > 0 and objective.flash is not None and flash <= objective.flash
@@ -142,7 +156,30 @@ def fitted(
 def _ram(deployment: Deployment, board: Board, room: Room) -> int:
     """Bytes of RAM that are counted of a deployment."""
     copied = deployment.operand_bytes if "progmem" in board.target.features else 0
-    return deployment.plan.arena_bytes + deployment.state_bytes + copied + room.static + room.stack.total
+    return sum(_placed_in_ram(deployment, board)) + copied + room.static + room.stack.total
+
+
+def _placed_in_ram(deployment: Deployment, board: Board) -> tuple[int, int, int]:
+    """Bytes of arena, state and copies of weights in the RAM."""
+    places = deployment.places
+    if places == USUAL:
+        return deployment.plan.arena_bytes, deployment.state_bytes, 0
+    arena = deployment.plan.arena_bytes if places.arena is None else 0
+    kept = sum(fusion_group.kept_bytes for fusion_group in deployment.plan.fusion_groups)
+    state = deployment.state_bytes if places.state is None else kept
+    own = held(deployment, board)[board.ram.name]
+    return arena, state, max(own - arena - (state - kept), 0)
+
+
+def _flash(deployment: Deployment, room: Room) -> int:
+    """Bytes that the flash takes at most: constants in other memories are not there."""
+    return room.flash.at_most - _elsewhere(deployment)
+
+
+def _elsewhere(deployment: Deployment) -> int:
+    """Bytes of constants that lie in another memory than the flash, and nowhere else."""
+    apart = {name for name, memory in deployment.places.weights.items() if memory.read_only}
+    return sum(a.bytes for s in deployment.steps if s.name in apart for a in deployment.arrays_of(s))
 
 
 def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
@@ -229,14 +266,16 @@ def check_fit(deployment: Deployment, board: Board, limits: Limits = NO_LIMITS) 
     problems, hints = [], []
     limit, whose = _tighter(limits.max_ram, board.ram.bytes, board)
     total = _ram(deployment, board, room)
+    arena, state, copies = _placed_in_ram(deployment, board)
     if total > limit:
         step, tensors = peak_tensors(deployment)
         where = deployment.steps[step] if 0 <= step < len(deployment.steps) else None
         at = f"layer {where.index}, {where}: {where.node.op}" if where else "the boundary"
         inference = room.stack.inference is not None
         terms = [
-            ("arena", deployment.plan.arena_bytes),
-            ("state", deployment.state_bytes),
+            ("arena", arena),
+            ("state", state),
+            ("copies of weights", copies),
             ("constants that are operands", kept_bytes if progmem else 0),
             ("the firmware's own data", room.static),
             ("stack of an inference", room.stack.inference or 0),
@@ -254,7 +293,18 @@ def check_fit(deployment: Deployment, board: Board, limits: Limits = NO_LIMITS) 
         hints.append("RAM: smaller images, fewer channels or earlier strides; or a board with more RAM")
         if inference and total - room.stack.caller < limit:
             hints.append("RAM: a smaller reserve of stack for who calls an inference: --stack BYTES")
-    constants = deployment.constant_bytes + deployment.parameter_bytes
+        if deployment.places.arena is None and (
+            others := [m.name for m in board.extra_memories if not m.read_only and m.bytes >= arena > 0]
+        ):
+            hints.append(f"RAM: the arena in another memory: --place arena={others[0]}")
+    for memory, taken, objects in shortages(deployment, board):
+        problems.append(
+            f"{memory.name}: {taken} bytes were placed there, {board.name} has {memory.bytes}, {taken - memory.bytes} "
+            f"too few; the largest:\n"
+            + bullet_list([f"{each.bytes} bytes: {each.name}" for each in objects[:LARGEST]])
+        )
+        hints.append(f"{memory.name}: place less there, or let the estimate choose: --place weights=auto")
+    constants = deployment.constant_bytes + deployment.parameter_bytes - _elsewhere(deployment)
     flash, whose = _tighter(limits.max_flash, board.flash.bytes, board)
     largest = sorted(largest_constants(deployment) + kept, key=lambda c: -c.bytes)[:LARGEST]
     smaller = "flash: fewer channels, int8 instead of float layers; or a board with more flash"
@@ -264,7 +314,7 @@ def check_fit(deployment: Deployment, board: Board, limits: Limits = NO_LIMITS) 
             + bullet_list([str(c) for c in largest])
         )
         hints.append(smaller)
-    elif room.flash.at_most > flash:
+    elif _flash(deployment, room) > flash:
         problems.append(
             f"flash: {said_of(room.flash)}, {whose} {flash}; the largest constants:\n"
             + bullet_list([str(c) for c in largest])

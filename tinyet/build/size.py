@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,6 +15,7 @@ from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from tinyet.boards import Memory
 from tinyet.errors import ToolchainError
 
 Where = Literal["flash", "ram"]
@@ -66,6 +68,14 @@ class Size:
     def sample(self) -> int:
         """Bytes of flash that hold the demonstration's input, which is no part of the model."""
         return sum(s.bytes for s in self.symbols if s.section.in_flash and _SAMPLE.search(s.name))
+
+    def bytes_in(self, memories: Sequence[Memory]) -> int:
+        """Static data that lies in any of these memories."""
+        return sum(
+            section.bytes
+            for section in self.sections
+            if section.in_ram and any(m.origin <= section.address < m.end for m in memories)
+        )
 
     def largest(self, where: Where, count: int = 10) -> tuple[Symbol, ...]:
         """Return the largest symbols in flash or RAM, largest first, ties by name."""

@@ -29,9 +29,11 @@ from tinyet.cli.options import (
     ModelFlags,
     Optimize,
     Pins,
+    Place,
     RequireDelegate,
     delegates_of,
     pins_of,
+    place_of,
     takes_model,
 )
 from tinyet.cli.together import tell_together
@@ -40,6 +42,7 @@ from tinyet.delegates import PORTABLE
 from tinyet.errors import UsageError
 from tinyet.opening import PROJECT, kind_of
 from tinyet.pages.page import page_of
+from tinyet.planning.places import ARENA
 from tinyet.program import Program
 from tinyet.project import Project
 from tinyet.projects import open_project
@@ -61,6 +64,7 @@ def analyze(
     max_flash: MaxFlash = None,
     stack: CallerStack = None,
     pin: Pins = None,
+    place: Place = None,
     input_rows: InputRows = False,
     delegates: DelegateNames = None,
     require_delegate: RequireDelegate = False,
@@ -72,6 +76,7 @@ def analyze(
     """Show what each layer costs on a board, before anything is built."""
     target = None if board is None else load_board(board)
     asked, pins = delegates_of(delegates, require_delegate), pins_of(pin)
+    placed = place_of(place)
     warnings: tuple[str, ...] = ()
     subject: Program | Project
     if kind_of(model) == PROJECT:
@@ -98,6 +103,7 @@ def analyze(
             max_flash=max_flash,
             stack=stack,
             pins=pins,
+            place=placed,
             input_rows=input_rows,
         )
     if html is not None:
@@ -108,6 +114,43 @@ def analyze(
     if json != "-":
         ui.notes(warnings)
         _show(analysis, shown)
+
+
+def _arena_said(analysis: Analysis, board: Board) -> str:
+    memory = next((each.memory for each in analysis.placed if each.name == ARENA), board.ram)
+    name = "RAM" if memory == board.ram else memory.name
+    return f"{ui.size(analysis.arena_bytes)} of {ui.number(memory.bytes)} of {name}"
+
+
+def _show_places(analysis: Analysis) -> None:
+    """Where things lie, if any of them does not lie where things usually do."""
+    usual = {"flash": True, "ram": False}
+    if all(usual.get(each.memory.name) is bool(each.layer) for each in analysis.placed):
+        return
+    ui.table(
+        [
+            ("object", "text"),
+            ("bytes", "number"),
+            ("memory", "name"),
+            ("how", "name"),
+            ("est. waits", "number"),
+        ],
+        [
+            (
+                each.name,
+                each.bytes,
+                each.memory.name,
+                "copied at the start" if each.copied else "there",
+                "–" if each.waits is None else round(each.waits),
+            )
+            for each in analysis.placed
+        ],
+    )
+    said = [
+        (m.name, f"{ui.size(m.model_bytes)} of {ui.number(m.bytes)} for arena, state and weights")
+        for m in analysis.memories
+    ]
+    ui.facts("", said)
 
 
 def _show(analysis: Analysis, board: Board) -> None:
@@ -150,6 +193,7 @@ def _show(analysis: Analysis, board: Board) -> None:
         ],
         rows,
     )
+    _show_places(analysis)
     took = Counter(layer.delegate for layer in analysis.layers)
     over = sum(1 for layer in analysis.layers if layer.over)
     ui.facts(
@@ -164,7 +208,7 @@ def _show(analysis: Analysis, board: Board) -> None:
             ("code of the kernels", _code_said(analysis)),
             ("flash, stated", said_of(analysis.flash)),
             ("stack, planned", stack_said(analysis.planned_stack)),
-            ("arena", f"{ui.size(analysis.arena_bytes)} of {ui.number(board.ram.bytes)} of RAM"),
+            ("arena", _arena_said(analysis, board)),
             ("its bound", _bound_said(analysis)),
             *([("layers over their input", f"{over} of {len(analysis.layers)}, row by row")] if over else []),
             *([] if analysis.stack is None else ui.stack_rows(analysis.stack, analysis.ram_bytes)),

@@ -11,6 +11,7 @@ import typer
 
 from tinyet.boards import load_board
 from tinyet.budget.fit import said_of, stack_said
+from tinyet.budget.placing import placed
 from tinyet.build.tree import is_free, read_manifest
 from tinyet.cli import ui
 from tinyet.cli.model import input_names, judged, made_record, obtain, show_answers
@@ -25,9 +26,11 @@ from tinyet.cli.options import (
     ModelFlags,
     Optimize,
     Pins,
+    Place,
     RequireDelegate,
     delegates_of,
     pins_of,
+    place_of,
     takes_model,
 )
 from tinyet.cli.together import tell_together
@@ -77,6 +80,7 @@ def generate(
     max_flash: MaxFlash = None,
     stack: CallerStack = None,
     pin: Pins = None,
+    place: Place = None,
     input_rows: InputRows = False,
     context: Annotated[
         bool,
@@ -142,6 +146,7 @@ def generate(
     application = PROJECT_KINDS[wanted].application
     check_library(wanted, library_version, homepage, archive=archive)
     asked, pins = delegates_of(delegates, require_delegate), pins_of(pin)
+    placed = place_of(place)
     check_optimize(optimize or "balanced")
     model, *others = models
     if flags.name is not None:
@@ -168,6 +173,7 @@ def generate(
                 max_flash=max_flash,
                 stack=stack,
                 pins=pins or None,
+                place=placed or None,
                 input_rows=input_rows,
                 context=context,
                 selftest=selftest,
@@ -205,6 +211,7 @@ def generate(
             max_flash=max_flash,
             stack=stack,
             pins=pins,
+            place=placed,
             input_rows=input_rows,
             context=context,
             selftest=selftest,
@@ -299,6 +306,16 @@ def _show(project: Project) -> None:
     room = project.room
     ui.say(f"flash: {said_of(room.flash)}")
     ui.say(f"stack: {stack_said(room.stack)}")
+    places = project.deployment.places
+    by_memory = {
+        memory.name: [each for each in placed(project.deployment, project.board) if each.memory == memory]
+        for memory in places.memories
+    }
+    for memory, there in by_memory.items():
+        copied = sum(each.bytes for each in there if each.copied)
+        said = ", ".join(each.name for each in there if not each.layer) or "weights"
+        more = f", {ui.size(copied)} of them weights that are copied at the start" if copied else ""
+        ui.say(f"{memory}: {said}, {ui.size(sum(each.bytes for each in there))}{more}")
     if (slices := project.slices) is not None:
         ui.say(_slices_said(slices))
     if project.archive is not None:

@@ -21,6 +21,7 @@ from tinyet.errors import UsageError
 from tinyet.errors.arguments import place_given
 from tinyet.files.reading import read_bounded
 from tinyet.opening import ModelOptions
+from tinyet.planning.places import ARENA, AUTO, STATE, WEIGHTS
 from tinyet.tflite import Runtime
 
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20}
@@ -57,6 +58,23 @@ def pins_of(texts: Sequence[str] | None) -> dict[str, str]:
         if not (layer and equals and kernel):
             raise UsageError(f"--pin {text} names no layer and kernel", hint="--pin conv1=tinyet_conv2d_s8")
         found[layer] = kernel
+    return found
+
+
+def place_of(texts: Sequence[str] | None) -> dict[str, str]:
+    """What is placed by `--place object=memory`; `--place auto` leaves all to the estimate."""
+    found = dict[str, str]()
+    for text in texts or ():
+        if text == AUTO:
+            found |= dict.fromkeys((ARENA, STATE, WEIGHTS), AUTO)
+            continue
+        what, equals, memory = text.partition("=")
+        if not (what and equals and memory):
+            raise UsageError(
+                f"--place {text} names no object and memory",
+                hint="--place arena=dtcm, --place weights=auto, or --place auto",
+            )
+        found[what] = memory
     return found
 
 
@@ -167,6 +185,17 @@ Pins = Annotated[
         "--pin",
         metavar="LAYER=KERNEL",
         help="the kernel of a layer, by names as in `analyze`; may be repeated",
+    ),
+]
+
+
+Place = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--place",
+        metavar="NAME=MEMORY",
+        help="put the arena, the state, the weights or those of a layer into a memory of the board (repeatable); "
+        "auto: where the estimate of accesses speaks for it",
     ),
 ]
 

@@ -153,7 +153,9 @@ def facts_of(
         outputs=tuple(_tensor_facts(t, deployment) for t in deployment.graph.user_outputs),
         samples=tuple(np.ascontiguousarray(a).tobytes() for a in inputs),
         events=len(deployment.events),
-        has_init=any(step.call.init for step in deployment.steps),
+        has_init=any(step.call.init for step in deployment.steps)
+        or deployment.places.copies
+        or deployment.places.state is not None,
         expected=tuple(np.ascontiguousarray(a).tobytes() for a in expected),
         states=tuple(_tensor_facts(state.value, deployment) for state in deployment.graph.states),
     )

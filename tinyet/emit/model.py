@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.assets.templating import render
+from tinyet.boards import Memory
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment, Step, StoredArray
@@ -27,6 +28,7 @@ from tinyet.emit.interface import HEAD_BYTES, io_view, kept_views, states_view
 from tinyet.emit.kernels import shareable
 from tinyet.emit.literals import CTYPES, array, integer, packed, real, struct
 from tinyet.emit.names import Names, declared, function_names
+from tinyet.emit.places import CopyView, attribute, sections_of
 from tinyet.emit.pointers import Pointers
 from tinyet.emit.selftest import HEADER as SELFTEST_HEADER
 from tinyet.emit.selftest import Golden, selftest_view
@@ -54,6 +56,7 @@ from tinyet.opset import (
     wrapped,
 )
 from tinyet.planning.layer_names import identifier
+from tinyet.planning.places import Places
 from tinyet.version import __version__
 
 ABI_VERSION = 2
@@ -61,7 +64,7 @@ ABI_VERSION = 2
 
 @dataclass(frozen=True)
 class ConstantView:
-    """rom: only kernels that know it for a constant read it."""
+    """rom: only kernels that know it for a constant read it. place: behind its name."""
 
     name: str
     rom: bool
@@ -70,6 +73,7 @@ class ConstantView:
     align: int
     comment: str
     lines: tuple[str, ...]
+    place: str
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class ArenaRow:
     text: str
 
 
-def _constant(array_: StoredArray, name: str) -> ConstantView:
+def _constant(array_: StoredArray, name: str, places: Places) -> ConstantView:
     """The array as the template prints it, under its C name."""
     ctype = CTYPES.get(array_.data.dtype.name)
     if ctype is None:
@@ -111,7 +115,10 @@ def _constant(array_: StoredArray, name: str) -> ConstantView:
     label = f"{shape} {array_.comment}" if array_.comment else shape
     # C has no empty arrays; one zero stands for them.
     lines = tuple(array(array_.data)) or ("0",)
-    return ConstantView(name, array_.rom, ctype, max(array_.data.size, 1), array_.align, label, lines)
+    memory = places.weights.get(array_.uses[0][0].name)
+    apart = memory is not None and memory.read_only
+    place = attribute(memory).strip() if apart else "TINYET_WEIGHTS_PLACE"
+    return ConstantView(name, array_.rom, ctype, max(array_.data.size, 1), array_.align, label, lines, place)
 
 
 def model_files(
@@ -173,7 +180,12 @@ def model_files(
             | {f for s in deployment.steps for f in s.call.files if f.endswith(".h")}
             | set(_rows_headers(deployment))
         ),
-        "constants": [_constant(stored, text) for stored, text in code.constants],
+        "constants": [_constant(stored, text, deployment.places) for stored, text in code.constants],
+        "copies": code.copies,
+        "sections": sections_of(deployment.places),
+        "arena_place": attribute(deployment.places.arena) or " TINYET_ARENA_PLACE",
+        "arena_placed": deployment.places.arena is not None,
+        "state_place": attribute(deployment.places.state),
         "constant_bytes": deployment.constant_bytes,
         "definitions": [line for lines in code.definitions for line in lines],
         "parameters": code.parameters,
@@ -213,8 +225,8 @@ class Symbols:
     parameters that no earlier step needs.
 
     arrays: by their names. parameters: for each step that has some, their name, and those of the arrays that they may
-    point at, by their roles. calls: the C of each layer's call, by its index; of one that is computed by rows, of its
-    first tile.
+    point at, by their roles. placed: the memory of each variable and array that was given one. calls: the C of each
+    layer's call, by its index; of one that is computed by rows, of its first tile.
     """
 
     functions: Mapping[Definition, str]
@@ -222,6 +234,7 @@ class Symbols:
     arrays: Mapping[str, StoredArray]
     parameters: Mapping[Step, tuple[str, Mapping[str | int, str]]]
     calls: Mapping[int, str]
+    placed: Mapping[str, Memory]
 
 
 def symbols_of(deployment: Deployment, name: str) -> Symbols:
@@ -229,7 +242,7 @@ def symbols_of(deployment: Deployment, name: str) -> Symbols:
     code = _code(deployment, Instance(name, context=False), shareable(_kernel_files(deployment))[0])
     arrays = {text: stored for stored, text in code.constants}
     made = {step: (own.name, names) for step, (names, own) in code.made.items() if own is not None}
-    return Symbols(code.functions, code.own_constants, arrays, made, _calls(code.steps))
+    return Symbols(code.functions, code.own_constants, arrays, made, _calls(code.steps), _placed(code, name))
 
 
 def _calls(views: Sequence[StepView | FusionGroupView]) -> dict[int, str]:
@@ -243,6 +256,20 @@ def _calls(views: Sequence[StepView | FusionGroupView]) -> dict[int, str]:
         for layer, call in made:
             if layer is not None and call is not None:
                 found.setdefault(layer, textwrap.dedent("\n".join(call.statement)))
+    return found
+
+
+def _placed(code: _Code, name: str) -> dict[str, Memory]:
+    places, found = code.deployment.places, dict[str, Memory]()
+    if places.arena is not None:
+        found[f"{name}_arena"] = places.arena
+    if places.state is not None:
+        found |= {state.name: places.state for state in code.states.values()}
+    copies = {copy.source: copy.name for copy in code.copies}
+    for stored, text in code.constants:
+        memory = places.weights.get(stored.uses[0][0].name)
+        if memory is not None:
+            found[copies.get(text, text)] = memory
     return found
 
 
@@ -335,6 +362,7 @@ class _Code:
         self.constants: list[tuple[StoredArray, str]] = []
         self.own_constants: dict[Step, tuple[str, ...]] = {}
         self.constant_names: dict[Step, dict[str | int, str]] = {step: {} for step in deployment.steps}
+        self.copies: list[CopyView] = []
         self.parameters: list[ParamsView] = []
         self.states = {
             step: StateView(names.unique(f"{self.layers[step.index]}_state", "layer"), step.call.state_bytes)
@@ -348,7 +376,11 @@ class _Code:
         calls, fusion_groups = deployment.plan.calls, deployment.plan.fusion_groups
         taking = (calls.index(found.nodes[0]) for found in fusion_groups if found.tiled_input is not None)
         self.ahead = frozenset(calls[: next(taking, 0)])
-        self.inits: list[CallView] = []
+        self.inits = [CallView(copy.statement, None) for copy in self.copies]
+        if deployment.places.state is not None and not instance.context:
+            # Where nobody sets it to zero at reset.
+            clear = [f"  memset({s.name}, 0, sizeof {s.name});" for s in self.states.values()]
+            self.inits += [CallView((line,), None) for line in clear]
         self.made = dict(zip(deployment.steps, made, strict=True))
         self.steps: list[StepView | FusionGroupView] = []
         for step in deployment.steps:
@@ -365,8 +397,9 @@ class _Code:
             name = names.unique(f"{layer}_{stored.role}")
             self.constants.append((stored, name))
             self.own_constants[step] = (*self.own_constants.get(step, ()), name)
+            used = self._copied(stored, name, names)
             for user, role in stored.uses:
-                self.constant_names[user][role] = name
+                self.constant_names[user][role] = used
         found = self.constant_names[step]
         if call.params is None:
             return found, None
@@ -380,6 +413,16 @@ class _Code:
         self.parameters.append(own)
         self.own_constants[step] = (*self.own_constants.get(step, ()), own.name)
         return found, own
+
+    def _copied(self, stored: StoredArray, name: str, names: Names) -> str:
+        """The array that kernels read: itself, or its copy in the memory that the layer's weights were placed in."""
+        memory = self.deployment.places.weights.get(stored.uses[0][0].name)
+        if memory is None or memory.read_only:
+            return name
+        view = _constant(stored, name, self.deployment.places)
+        copy = names.unique(f"{name}_copy")
+        self.copies.append(CopyView(copy, name, view.ctype, view.count, view.align, attribute(memory)))
+        return copy
 
     def _step(self, step: Step) -> StepView:
         """The call as the template prints it; the one that prepares it goes among `inits`."""

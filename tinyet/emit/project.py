@@ -26,11 +26,11 @@ class Options:
 
     delegates: names, in the order in which they are asked. max_ram, max_flash: limits in bytes, or None. stack: bytes
     for everything but an inference, or None; reserved: of the whole stack, 0 for the board's own. optimize: the aim
-    of the choice of kernels; pins: layer → kernel, if the user has chosen. operators: names of those that a file of
-    the user's registers. archive: the .zip file beside the library, or None. tflm_header: whether the model has the
-    names of TensorFlow Lite Micro, too. context: callers give the memory of each instance. selftest: the model tests
-    itself. max_step: how long a slice of a run may be, as it was given; None for a run as a whole.
-    models: name → hash of each of several; schedule: which of these never run at the same time.
+    of the choice of kernels; pins: layer → kernel, if the user has chosen; place: object → memory, likewise.
+    operators: names of those that a file of the user's registers. archive: the .zip file beside the library, or None.
+    tflm_header: whether the model has the names of TensorFlow Lite Micro, too. context: callers give the memory of each
+    instance. selftest: the model tests itself. max_step: how long a slice of a run may be, as it was given; None for a
+    run as a whole. models: name → hash of each of several; schedule: which of these never run at the same time.
     """
 
     delegates: tuple[str, ...] = ()
@@ -42,6 +42,7 @@ class Options:
     optimize: str = "balanced"
     input_rows: bool = False
     pins: Mapping[str, str] = field(default_factory=dict)
+    place: Mapping[str, str] = field(default_factory=dict)
     operators: tuple[str, ...] = ()
     archive: str | None = None
     tflm_header: bool = False
@@ -82,6 +83,11 @@ def check_kind(kind: str, board: Board) -> Kind:
 def is_bare(kind: str, board: Board) -> bool:
     """Whether a project's application is started by tinyet's own code, not by a framework's."""
     return kind in PROJECT_KINDS and PROJECT_KINDS[kind].bare(board)
+
+
+def framework_of(kind: Kind, board: Board) -> str | None:
+    """The framework whose linker script a project's application is linked with; None for tinyet's, or the user's."""
+    return PROJECT_KINDS[kind].framework(board)
 
 
 def check_library(kind: Kind, version: str | None, homepage: str | None, *, archive: bool) -> None:
@@ -150,6 +156,8 @@ def project_files(
         manifest["input_rows"] = True
     if options.pins:
         manifest["pins"] = dict(options.pins)
+    if options.place:
+        manifest["place"] = dict(options.place)
     if options.archive:
         manifest["archive"] = options.archive
     if options.operators:

@@ -36,14 +36,15 @@ class Objective:
 
     flash: the most bytes of constants and code of the model; ram: of its arena and state. None: no limit.
     pins: kernels that the user has named for layers, by the layers' names. untiled: no layer is computed by rows.
-    input_rows: the input comes row by row. board: what there is, by which its price is measured; None where nobody
-    knows it.
+    place: memories that the user has named for the arena, the state and weights. input_rows: the input comes row by
+    row. board: what there is, by which its price is measured; None where nobody knows it.
     """
 
     optimize: Optimize = "balanced"
     flash: int | None = None
     ram: int | None = None
     pins: Mapping[str, str] = field(default_factory=dict)
+    place: Mapping[str, str] = field(default_factory=dict)
     untiled: bool = False
     input_rows: bool = False
     board: Capacity | None = None

@@ -35,6 +35,7 @@ def generate(
     max_flash: int | None = None,
     stack: int | None = None,
     pins: Mapping[str, str] | None = None,
+    place: Mapping[str, str] | None = None,
     input_rows: bool = False,
     context: bool = False,
     selftest: bool = False,
@@ -58,6 +59,8 @@ def generate(
     optimize: what kernels are chosen for, "speed", "balanced" or "size", of those that the delegates bring.
     max_ram, max_flash: limits in bytes, the board's own by default. stack: bytes of it that are reserved for who
     calls an inference and for interrupts. pins: {layer: kernel} where the choice is yours.
+    place: {object: memory} of "arena", "state", "weights" or a layer, whose weights are meant; of the board's memories,
+    or "auto", by the estimate of accesses. Weights that are placed in a RAM are copied there before the first run.
     input_rows: the model takes its input row by row, as a camera gives it, and never holds the whole of it.
     context: the caller gives the memory of each instance of the model, and may have several; without it there is one,
     in static memory. selftest: the model has a function for a device's start that checks its constants, and runs an
@@ -69,14 +72,15 @@ def generate(
     default none. archive: write the .zip file of an Arduino library, too; tflm_header: a C++ header for applications
     that were written for TensorFlow Lite Micro.
     schedule: of several models, which of them never run at the same time (`tinyet/together/schedule.py`); without it
-    any may. A list of programs becomes one project with one arena, a `TogetherProject`; it takes no pins, input_rows,
-    selftest, max_step, sample, evaluation, and nothing of a library.
+    any may. A list of programs becomes one project with one arena, a `TogetherProject`; it takes no pins, place,
+    input_rows, selftest, max_step, sample, evaluation, and nothing of a library.
     Raises FitError when the model does not fit, UnsupportedOp when an operator has no kernel for the board,
     ProjectError when the directory cannot be used. Nothing is written unless everything is.
     """
     if isinstance(program, list | tuple):
         own: dict[str, object] = {
             "pins": pins,
+            "place": place,
             "input_rows": input_rows,
             "sample": sample,
             "evaluation": evaluation,
@@ -119,6 +123,7 @@ def generate(
         max_flash=max_flash,
         stack=stack,
         pins=pins,
+        place=place,
         input_rows=input_rows,
         context=context,
         selftest=selftest,

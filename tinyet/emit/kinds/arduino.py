@@ -152,6 +152,7 @@ KIND = ProjectKind(
     ),
     refusal,
     tree,
+    framework=lambda _board: "arduino",
     library=True,
     archive=library_name,
 )

@@ -168,5 +168,6 @@ KIND = ProjectKind(
     refusal,
     tree,
     bare=lambda board: board.bare_metal and not (board.platformio is not None and board.platformio.framework),
+    framework=lambda board: None if board.platformio is None else board.platformio.framework or None,
     library=True,
 )

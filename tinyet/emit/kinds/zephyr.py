@@ -212,6 +212,7 @@ KIND = ProjectKind(
     ),
     refusal,
     tree,
+    framework=lambda _board: "zephyr",
     # Zephyr's own test runner reads the console, so it gets the expected text.
     tells_outputs=True,
 )

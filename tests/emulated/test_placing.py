@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models whose arena and weights lie in other memories of a board, linked and run: the ELF file's symbols are in these
+memories, and the answers are the host reference's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests import small
+from tests.ops.emulated import require_emulator
+from tinyet.boards import load_board
+from tinyet.build.gcc import build_firmware
+from tinyet.build.size import Size, measure
+from tinyet.data import pattern_inputs
+from tinyet.device.device import open_device
+from tinyet.emit.model import symbols_of
+from tinyet.emit.placed import check_placed
+from tinyet.errors import ProjectError
+from tinyet.project import Project, generate
+from tinyet.validation import as_bytes
+
+pytestmark = pytest.mark.emulated
+
+# Each board once, and one of them with all of the compiler's ways to move things.
+CASES = [
+    ("mps2_an386", {"arena": "psram", "weights": "ram"}, ("-O2",)),
+    ("mps2_an386", {"arena": "psram", "weights": "ram"}, ("-Os",)),
+    ("mps2_an386", {"arena": "psram", "weights": "ram"}, ("-O2", "-flto")),
+    ("mps2_an500", {"conv": "psram", "head": "ram"}, ("-Os", "-flto")),
+    ("mps2_an505", {"arena": "psram", "head": "psram"}, ("-O2",)),
+    ("mps3_an547", {"arena": "dtcm", "weights": "dtcm"}, ("-O2",)),
+]
+
+
+def _built(project: Project, where: Path, flags: tuple[str, ...]) -> Path:
+    sources = [*sorted(project._model_dir.rglob("*.c")), project.path / str(project.manifest["desc"])]
+    return build_firmware(project.board, sources, [project._model_dir], where, flags=flags)
+
+
+@pytest.mark.parametrize(
+    ("board", "place", "flags"), CASES, ids=lambda v: v if isinstance(v, str) else "".join(v)
+)
+def test_placed_where_asked(
+    board: str, place: dict[str, str], flags: tuple[str, ...], tmp_path: Path
+) -> None:
+    require_emulator(board)
+    program = small.program()
+    project = generate(program, board, tmp_path / "project", kind="cmake", name="net", place=place)
+    elf = _built(project, tmp_path / "built", flags)
+    size = measure(elf)
+    ranges = {m.name: (m.origin, m.end) for m in (project.board.ram, *project.board.extra_memories)}
+    expected = symbols_of(project.deployment, "net").placed
+    wanted = {place.get("arena"), *(place.get(n, place.get("weights")) for n in ("conv", "head"))} - {None}
+    assert {memory.name for memory in expected.values()} == wanted
+    found = {symbol.name.partition(".")[0]: symbol for symbol in size.symbols}
+    for name, memory in expected.items():
+        start, end = ranges[memory.name]
+        assert start <= found[name].address, name
+        assert found[name].address + found[name].bytes <= end, name
+    check_placed(project.deployment, "net", size, str(elf))
+    inputs = pattern_inputs(program.inputs)
+    with open_device(project.board, elf, "qemu", timeout=30) as device:
+        # Twice: the copies are made before the first run only.
+        runs = [device.run(as_bytes(inputs)) for _ in range(2)]
+    outputs = [np.ascontiguousarray(o).tobytes() for o in program.outputs_for(inputs)]
+    assert [list(run.outputs) for run in runs] == [outputs, outputs]
+
+
+def test_a_linker_script_of_another_mind_is_found(tmp_path: Path) -> None:
+    """The build looks at the addresses: a section that the script has put elsewhere is an error."""
+    require_emulator("mps2_an386")
+    project = generate(
+        small.program(), "mps2_an386", tmp_path / "net", kind="cmake", name="net", place={"arena": "psram"}
+    )
+    script = next((tmp_path / "net").rglob("*.ld"))
+    script.write_text(script.read_text().replace("> PSRAM", "> RAM"))
+    with pytest.raises(ProjectError, match=r"net_arena lies at 0x2000\w+ to 0x2000\w+, outside of psram"):
+        project.build()
+
+
+def test_constants_in_a_flash_of_their_own(tmp_path: Path) -> None:
+    """A memory that is read only: no copy is made, and the linker puts the array itself there."""
+    require_emulator("mps2_an386")
+    text = load_board_text("mps2_an386").replace(
+        "[memory.psram]", "[memory.psram]\nread_only = true\nread_waits = 9"
+    )
+    own = tmp_path / "own.toml"
+    own.write_text(text)
+    program = small.program()
+    project = generate(
+        program, own, tmp_path / "net", kind="cmake", name="net", place={"weights": "psram"}, selftest=True
+    )
+    elf = _built(project, tmp_path / "built", ("-O2",))
+    size: Size = measure(elf)
+    there = {s.name for s in size.symbols if s.section.name == ".tinyet.psram"}
+    assert there == {"conv_weights", "head_weights"}
+    check_placed(project.deployment, "net", size, str(elf))
+    inputs = pattern_inputs(program.inputs)
+    with open_device(project.board, elf, "qemu", timeout=30) as device:
+        run = device.run(as_bytes(inputs))
+    assert list(run.outputs) == [np.ascontiguousarray(o).tobytes() for o in program.outputs_for(inputs)]
+
+
+def load_board_text(name: str) -> str:
+    from tinyet import assets
+
+    assert load_board(name).name == name
+    return (assets.path("boards") / f"{name}.toml").read_text()

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which memory of a board holds the arena, the state, and the weights of each layer: what the user names, or what the
+estimate of their accesses speaks for.
+
+The model: each byte of a layer's inputs is read once an inference, each of its outputs written once, each of scratch
+and state both. Of weights a call reads what its kernel states (printed tiles do), otherwise each byte once. So it is a
+lower bound. An access of a memory brings `line_bytes`, and waits `read_waits` or `write_waits` cycles; what fits into
+the lines that a flash, or the core's cache, keeps, is read once. A copy at the start is no part of an inference.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tinyet.boards import Board, Memory
+from tinyet.deployment import Deployment, Step
+from tinyet.errors import InternalError, UsageError, bullet_list
+from tinyet.errors.arguments import described
+from tinyet.opset import Layouts
+from tinyet.planning.places import ARENA, AUTO, STATE, USUAL, WEIGHTS, Places
+
+_ALIGN = 16
+"""Bytes: of every object, as it is counted. The strictest alignment of any array."""
+_MOST_ROUNDS = 16
+"""Turns of exchanging the places of weights."""
+_PRINTED_WEIGHTS = "printed weights"
+"""The part of a cost model that states the bytes of weights that a call reads."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes of an object, and those of them that an inference reads and writes; each as often as it does."""
+
+    bytes: int
+    read: int
+    written: int
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An object and the memory that it lies in. layer: of weights, else empty. copied: from flash, at the start.
+    waits: estimated cycles that an inference waits for its accesses; None where nobody has stated the memory's."""
+
+    name: str
+    layer: str
+    memory: Memory
+    bytes: int
+    copied: bool
+    waits: float | None
+
+
+def placed(deployment: Deployment, board: Board) -> tuple[Placed, ...]:
+    """Arena, state, and the weights of each layer that has some, in this order."""
+    places = deployment.places
+    rows = [(ARENA, "", places.arena or board.ram, arena_traffic(deployment))]
+    if (state := _state_traffic(deployment)).bytes:
+        rows.append((STATE, "", places.state or board.ram, state))
+    for step in _weighted(deployment):
+        memory = places.weights.get(step.name, board.flash)
+        rows.append((f"weights of {step.name}", step.name, memory, weight_traffic(deployment, step)))
+    return tuple(
+        Placed(
+            name,
+            layer,
+            memory,
+            traffic.bytes,
+            bool(layer) and not memory.read_only,
+            waits(board, memory, traffic),
+        )
+        for name, layer, memory, traffic in rows
+    )
+
+
+def waits(board: Board, memory: Memory, traffic: Traffic) -> float | None:
+    """Cycles of an inference; None where they are not stated."""
+    timing, ram = board.flash_timing, board.ram.read_waits or 0
+    kept = 0 if timing is None else timing.data_lines * timing.line_bytes
+    if memory == board.flash:
+        if timing is None:
+            return None
+        read = min(traffic.read, traffic.bytes) if traffic.bytes <= kept else traffic.read
+        return (timing.wait_states + ram) * read / timing.line_bytes
+    if memory == board.ram and memory.read_waits is None:
+        return 0.0  # those of the flash are more than the RAM's
+    if memory.read_waits is None:
+        return None
+    read = traffic.read
+    if memory.cached and traffic.bytes <= kept:
+        read = min(read, traffic.bytes)
+    return (memory.read_waits * read + (memory.write_waits or 0) * traffic.written) / memory.line_bytes
+
+
+def arena_traffic(deployment: Deployment) -> Traffic:
+    read = written = 0
+    for step in deployment.steps:
+        inputs = dict.fromkeys(t for t in step.node.inputs if t is not None and not t.is_constant)
+        read += sum(t.type.bytes for t in inputs) + step.call.scratch_bytes
+        written += sum(t.type.bytes for t in step.node.outputs) + step.call.scratch_bytes
+    return Traffic(max(deployment.plan.arena_bytes, 1), read, written)
+
+
+def _state_traffic(deployment: Deployment) -> Traffic:
+    size = sum(step.call.state_bytes for step in deployment.steps)
+    return Traffic(size, size, size)
+
+
+def weight_traffic(deployment: Deployment, step: Step) -> Traffic:
+    """Of the arrays that this layer is the first to need; others that share them read them as often."""
+    arrays = deployment.arrays_of(step)
+    users = {user: None for array in arrays for user, _ in array.uses}
+    own = sum(array.bytes for array in arrays)
+    read = 0
+    for user in users:
+        stated = _stated_reads(deployment, user)
+        mine = sum(a.bytes for a in arrays if any(user is each for each, _ in a.uses))
+        read += mine * user.runs if stated is None else max(stated, mine)
+    return Traffic(own, read, 0)
+
+
+def _stated_reads(deployment: Deployment, step: Step) -> int | None:
+    """Bytes of weights that all calls of a layer read, as its kernel states them."""
+    model, node, plan = step.choice.kernel.cost_model, step.node, deployment.plan
+    if model is None or model.exact is None or step.runs != 1:
+        return None
+    first = node.inputs[0] if node.inputs else None
+    inside = first is not None and not first.is_constant
+    layouts = Layouts(
+        plan.pixel_stride(first) if first is not None and inside else 0,
+        plan.pixel_stride(node.outputs[0]),
+        plan.data_layout(first) if first is not None and inside else None,
+        plan.data_layout(node.outputs[0]),
+    )
+    return model.exact(node, layouts).reads.get(_PRINTED_WEIGHTS)
+
+
+def _weighted(deployment: Deployment) -> list[Step]:
+    return [step for step in deployment.steps if deployment.arrays_of(step)]
+
+
+def held(deployment: Deployment, board: Board) -> dict[str, int]:
+    """Bytes that the model's objects take of each memory, by its name; of the flash what was not placed elsewhere."""
+    found = {memory.name: 0 for memory in (board.flash, board.ram, *board.extra_memories)}
+    for each in placed(deployment, board):
+        found[each.memory.name] += _aligned(each.bytes)
+    return found
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGN) * _ALIGN
+
+
+# ---------------------------------------------------------------- what the user names
+
+
+def places_given(place: Mapping[str, str] | None) -> dict[str, str]:
+    """As a user gives it. Raises UsageError for what is no mapping of names to names."""
+    found: object = {} if place is None else place
+    if not isinstance(found, Mapping) or not all(isinstance(t, str) for pair in found.items() for t in pair):
+        raise UsageError(
+            f"place is {described(found)}",
+            hint='names and memories: place={"arena": "dtcm", "weights": "auto"}',
+        )
+    return dict(found)
+
+
+def check_sections(board: Board, places: Places, framework: str) -> None:
+    """Raise UsageError for memories in which a framework's linker script has no section."""
+    missing = [
+        f"{memory.name}: the board file names no section of {framework}'s linker script in it"
+        for memory in places.memories
+        if memory != board.ram and memory.section_of(framework) is None
+    ]
+    if missing:
+        raise UsageError(
+            f"nothing can be placed there by a project of {framework}:\n{bullet_list(missing)}",
+            "--place",
+            f'[memory.NAME.sections] in a board file of yours, with {framework} = ".section"; or another kind of '
+            "project, whose linker script is yours or tinyet's",
+        )
+
+
+def places_of(deployment: Deployment, board: Board, wanted: Mapping[str, str], room: int) -> Places:
+    """The memories of all objects. wanted: as given. room: bytes of the RAM that stack and other data leave.
+
+    Raises UsageError with everything that is wrong with `wanted`.
+    """
+    if not wanted:
+        return USUAL
+    steps = {step.name: step for step in _weighted(deployment)}
+    problems = _problems(deployment, board, wanted, steps)
+    if problems:
+        raise UsageError(
+            f"not placed as asked: {len(problems)}\n{bullet_list(problems)}",
+            "--place",
+            f"objects: {', '.join([ARENA, STATE, WEIGHTS, *steps])}; memories of {board.name}: "
+            f"{', '.join(m.name for m in memories_on(board))}, or {AUTO}",
+        )
+    named = {memory.name: memory for memory in memories_on(board)}
+    of_layer = {name: wanted.get(name, wanted.get(WEIGHTS, board.flash.name)) for name in steps}
+    fixed = Places(
+        _variables(named, board, wanted.get(ARENA, AUTO)),
+        _variables(named, board, wanted.get(STATE, AUTO)),
+        {name: named[to] for name, to in of_layer.items() if to not in (AUTO, board.flash.name)},
+    )
+    movable = {what for what in (ARENA, STATE) if wanted.get(what) == AUTO}
+    movable |= {name for name, to in of_layer.items() if to == AUTO}
+    if not _state_traffic(deployment).bytes:
+        movable.discard(STATE)
+    return _best(deployment, board, fixed, movable, room) if movable else fixed
+
+
+def _variables(named: Mapping[str, Memory], board: Board, to: str) -> Memory | None:
+    """The memory of arena or state; None for the RAM, and for what is not decided yet."""
+    return None if to in (AUTO, board.ram.name) else named[to]
+
+
+def memories_on(board: Board) -> list[Memory]:
+    """Flash, RAM, and the others in the order of the board file."""
+    return [board.flash, board.ram, *board.extra_memories]
+
+
+def _problems(
+    deployment: Deployment, board: Board, wanted: Mapping[str, str], steps: Mapping[str, Step]
+) -> list[str]:
+    named = {memory.name: memory for memory in memories_on(board)}
+    problems = []
+    for what, to in wanted.items():
+        memory = named.get(to)
+        if what not in (ARENA, STATE, WEIGHTS, *steps):
+            constant = any(step.name == what for step in deployment.steps)
+            problems.append(
+                f"{what}: {'that layer has no weights' if constant else 'nothing is called that'}"
+            )
+        elif what == STATE and to != AUTO and not _state_traffic(deployment).bytes:
+            problems.append(
+                f"{what}: no layer keeps memory of its own; states from run to run are in the arena"
+            )
+        if to != AUTO and memory is None:
+            problems.append(f"{what}: {board.name} has no memory {to!r}")
+        elif memory is not None and memory.read_only and what in (ARENA, STATE):
+            problems.append(f"{what}: {to} cannot be written")
+    if "progmem" in board.target.features and any(to != AUTO for to in wanted.values()):
+        problems.append(f"on {board.cpu} constants are in an address space of their own, and cannot be moved")
+    return problems
+
+
+# ---------------------------------------------------------------- what the estimate speaks for
+
+
+def _best(deployment: Deployment, board: Board, fixed: Places, movable: set[str], room: int) -> Places:
+    """The places with the fewest cycles of waiting. Every pair of memories for arena and state is tried; for each, the
+    weights that gain most a byte go first, and are exchanged while that gains. That is no proof of the optimum. Of
+    equal places the usual ones."""
+    if "progmem" in board.target.features:
+        return fixed
+    choices = [
+        [m for m in (board.ram, *board.extra_memories) if not m.read_only] if what in movable else [usual]
+        for what, usual in ((ARENA, fixed.arena or board.ram), (STATE, fixed.state or board.ram))
+    ]
+    traffic = {step.name: weight_traffic(deployment, step) for step in _weighted(deployment)}
+    own = {ARENA: arena_traffic(deployment), STATE: _state_traffic(deployment)}
+    best: tuple[tuple[int, float], Places] | None = None
+    for arena, state in itertools.product(*choices):
+        left = {memory.name: memory.bytes for memory in memories_on(board)} | {board.ram.name: room}
+        left[arena.name] -= _aligned(own[ARENA].bytes)
+        left[state.name] -= _aligned(own[STATE].bytes)
+        for name, memory in fixed.weights.items():
+            left[memory.name] -= _aligned(traffic[name].bytes)
+        cycles = sum(waits(board, m, own[w]) or 0.0 for m, w in ((arena, ARENA), (state, STATE)))
+        unknown = sum(waits(board, m, own[w]) is None for m, w in ((arena, ARENA), (state, STATE)))
+        free = [name for name in traffic if name in movable]
+        weights, saved = _moved_weights(board, {name: traffic[name] for name in free}, left)
+        short = -sum(min(each, 0) for each in left.values())
+        found = Places(
+            None if arena == board.ram else arena,
+            None if state == board.ram else state,
+            {name: m for name in traffic if (m := weights.get(name, fixed.weights.get(name))) is not None},
+        )
+        # What does not fit is worst, then what nobody can estimate; of equal ones the first, which is the usual.
+        key = (short + (unknown << 40 if not short else 0), cycles - saved)
+        if best is None or key < best[0]:
+            best = key, found
+    if best is None:
+        raise InternalError("there is no memory to place anything in")
+    return best[1]
+
+
+def _moved_weights(
+    board: Board, traffic: Mapping[str, Traffic], left: dict[str, int]
+) -> tuple[dict[str, Memory], float]:
+    """The weights that are moved, and the cycles that this saves. left: bytes of each memory, which it lowers."""
+    others = [memory for memory in (board.ram, *board.extra_memories) if memory.read_waits is not None]
+    others += [board.ram] if board.ram not in others else []
+    gains = {
+        name: {m.name: gain for m in others if (gain := _gain(board, m, each)) > 0}
+        for name, each in traffic.items()
+    }
+    sizes = {name: _aligned(each.bytes) for name, each in traffic.items()}
+    moved: dict[str, str] = {}
+
+    def put(name: str, to: str | None) -> None:
+        if name in moved:
+            left[moved.pop(name)] += sizes[name]
+        if to is not None:
+            left[to] -= sizes[name]
+            moved[name] = to
+
+    def best_of(name: str) -> str | None:
+        """The best memory that has room."""
+        open_ = [m for m in gains[name] if sizes[name] <= left[m]]
+        return max(open_, key=lambda m: gains[name][m], default=None)
+
+    def total() -> float:
+        return sum(gains[name][to] for name, to in moved.items())
+
+    rank = sorted(
+        gains, key=lambda name: (-max(gains[name].values(), default=0.0) / max(sizes[name], 1), name)
+    )
+    for name in rank:
+        put(name, best_of(name))
+    # One that gains more than another has the other's place, and that the best that is left.
+    for _ in range(_MOST_ROUNDS):
+        before = total()
+        for one, two in itertools.permutations(rank, 2):
+            was, place, now = moved.get(one), moved.get(two), total()
+            if place is None or place not in gains[one] or place == was:
+                continue
+            put(two, None)
+            put(one, None)
+            if sizes[one] <= left[place]:
+                put(one, place)
+                put(two, best_of(two))
+                if total() > now:
+                    continue
+            put(one, None)
+            put(two, None)
+            put(one, was)
+            put(two, place)
+        if total() <= before:
+            break
+    named = {memory.name: memory for memory in others}
+    return {name: named[moved[name]] for name in traffic if name in moved}, total()
+
+
+def _gain(board: Board, memory: Memory, traffic: Traffic) -> float:
+    usual, other = waits(board, board.flash, traffic), waits(board, memory, traffic)
+    return 0.0 if usual is None or other is None else usual - other
+
+
+# ---------------------------------------------------------------- the proof
+
+
+def shortages(deployment: Deployment, board: Board) -> list[tuple[Memory, int, list[Placed]]]:
+    """The further memories that do not hold what was placed in them: each with the bytes that it would take, and with
+    the objects, largest first. RAM and flash are the budget's."""
+    if deployment.places == USUAL:
+        return []
+    found, all_ = held(deployment, board), placed(deployment, board)
+    return [
+        (
+            memory,
+            found[memory.name],
+            sorted((each for each in all_ if each.memory == memory), key=lambda each: -each.bytes),
+        )
+        for memory in board.extra_memories
+        if found[memory.name] > memory.bytes
+    ]
+
+
+def check_addresses(symbols: Iterable[tuple[str, int, int]], expected: Mapping[str, Memory]) -> list[str]:
+    """What is wrong with a linked firmware: objects that do not lie in their memory, or over one another.
+
+    symbols: name, address and bytes of all in the firmware. expected: the memory of each placed object, by its name.
+    """
+    faults: list[str] = []
+    there: dict[str, tuple[int, int]] = {}
+    for name, address, size in symbols:
+        if name in expected:
+            there[name] = (address, address + size)
+    for name, memory in expected.items():
+        if name not in there:
+            faults.append(f"{name} has no symbol, so nobody knows whether it lies in {memory.name}")
+            continue
+        start, end = there[name]
+        if not memory.origin <= start <= end <= memory.end:
+            faults.append(
+                f"{name} lies at {start:#010x} to {end:#010x}, outside of {memory.name}: {memory.origin:#010x} to "
+                f"{memory.end:#010x}"
+            )
+    ordered: Sequence[tuple[str, tuple[int, int]]] = sorted(there.items(), key=lambda each: each[1])
+    for (one, (_, end)), (two, (start, _)) in itertools.pairwise(ordered):
+        if start < end:
+            faults.append(f"{one} and {two} lie over each other at {start:#010x}")
+    return faults
+
+
+def with_places(deployment: Deployment, board: Board, wanted: Mapping[str, str], room: int) -> Deployment:
+    """The deployment with its objects placed; `room` as for `places_of`."""
+    return replace(deployment, places=places_of(deployment, board, wanted, room)) if wanted else deployment

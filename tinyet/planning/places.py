@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In which of a board's memories the arena, the state and the weights lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tinyet.boards import Memory
+
+ARENA, STATE, WEIGHTS = "arena", "state", "weights"
+"""What can be placed, beside the weights of a layer, by its name."""
+AUTO = "auto"
+"""In place of a memory: the one that the estimate of accesses speaks for."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """arena, state: None for the RAM, where all variables go. weights: by the layer's name, for those that do not lie
+    in the flash. Where their memory can be written, they lie in flash, too, and are copied there at the start."""
+
+    arena: Memory | None = None
+    state: Memory | None = None
+    weights: Mapping[str, Memory] = field(default_factory=dict)
+
+    @property
+    def memories(self) -> tuple[Memory, ...]:
+        """Each memory that something has been placed in, once, in order."""
+        found = [self.arena, self.state, *self.weights.values()]
+        return tuple(dict.fromkeys(memory for memory in found if memory is not None))
+
+    @property
+    def copies(self) -> bool:
+        """Whether something is copied at the start."""
+        return any(not memory.read_only for memory in self.weights.values())
+
+
+USUAL = Places()
+"""Arena and state in the RAM, weights in the flash."""
