@@ -15,6 +15,8 @@ from tinyet.version import __version__
 if TYPE_CHECKING:
     from tinyet.analysis import Analysis as Analysis
     from tinyet.analysis import analyze as analyze
+    from tinyet.anomaly.drift import with_drift as with_drift
+    from tinyet.anomaly.threshold import with_flag as with_flag
     from tinyet.auditing.audit import Audit as Audit
     from tinyet.auditing.audit import audit as audit
     from tinyet.boards import Board as Board
@@ -106,6 +108,8 @@ _PUBLIC = {
     "register_delegate": "tinyet.delegates",
     "sklearn_to_torch": "tinyet.opening.classical",
     "streaming": "tinyet.importers.torch.streamed",
+    "with_drift": "tinyet.anomaly.drift",
+    "with_flag": "tinyet.anomaly.threshold",
 }
 
 __all__ = [
@@ -155,6 +159,8 @@ __all__ = [
     "register_delegate",
     "sklearn_to_torch",
     "streaming",
+    "with_drift",
+    "with_flag",
 ]
 
 

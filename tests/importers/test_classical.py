@@ -17,7 +17,7 @@ from tinyet.importers.classical.context import METHODS
 from tinyet.importers.classical.sklearn import HANDLERS
 from tinyet.ir import DType
 from tinyet.numerics import dequantize
-from tinyet.opening.classical import compared
+from tinyet.opening.classical import anomaly_scores, compared
 from tinyet.ops.shared.forest import Numeric
 from tinyet.reference.evaluate import run_graph
 
@@ -27,6 +27,7 @@ from sklearn import (
     base,
     cluster,
     compose,
+    covariance,
     datasets,
     decomposition,
     discriminant_analysis,
@@ -180,6 +181,25 @@ def test_regressors(estimator: Any) -> None:
 def test_without_classes(estimator: Any) -> None:
     x, _ = samples("wine")
     agree(base.clone(estimator).fit(x[::2]), x[::5])
+
+
+DETECTORS = (
+    ensemble.IsolationForest(n_estimators=10, random_state=0),
+    piped(scaled(), cluster.KMeans(3, random_state=0)),
+    piped(scaled(), mixture.GaussianMixture(2, random_state=0)),
+    piped(scaled(), covariance.EllipticEnvelope(random_state=0)),
+    piped(scaled(), svm.OneClassSVM()),
+)
+
+
+@pytest.mark.parametrize(
+    "estimator", DETECTORS, ids=lambda e: type(getattr(e, "steps", [[0, e]])[-1][1]).__name__
+)
+def test_anomaly_scores(estimator: Any) -> None:
+    x, _ = samples("wine")
+    fitted = base.clone(estimator).fit(x[::2])
+    (got,) = answers(tinyet.from_sklearn(fitted, "anomaly_score"), x[::5])
+    np.testing.assert_allclose(got.reshape(-1), anomaly_scores(fitted, x[::5]), 2e-4, 2e-4)
 
 
 @pytest.mark.parametrize("estimator", TRANSFORMERS, ids=lambda e: type(e).__name__)

@@ -42,7 +42,7 @@ HOUSE: tuple[tuple[str, ...], ...] = (
     ("emit",),
     ("accounts", "native"),
     ("program",),
-    ("oracles", "quality", "to_files"),
+    ("anomaly", "oracles", "quality", "to_files"),
     ("compiler", "validation"),
     ("lowering", "profiles", "project"),
     ("analysis", "bench", "projects"),

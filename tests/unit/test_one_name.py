@@ -102,7 +102,9 @@ def test_open_takes_what_the_typed_doors_take() -> None:
     # An estimator is compared with while it is there.
     first = {"model", "example_inputs", "path", "estimator", "compared_on"}
     assert doors.keys() - first <= parameters(tinyet.open).keys()
-    assert parameters(tinyet.open).keys() - doors.keys() == {"streaming", "hop", "edges", "trust_pickle"}
+    assert parameters(tinyet.open).keys() - doors.keys() == {
+        *("streaming", "hop", "edges", "trust_pickle", "flag", "false_alarms", "drift")
+    }
 
 
 # ---------------------------------------------------------------- the command line

@@ -16,6 +16,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from tinyet.anomaly.threshold import FALSE_ALARMS
 from tinyet.delegates import Delegate, delegates_named
 from tinyet.errors import UsageError
 from tinyet.errors.arguments import place_given
@@ -344,6 +345,29 @@ class ModelFlags:
         bool,
         typer.Option("--trust-pickle", help="of a .joblib or .pkl: run the code in it, for it is your own"),
     ] = False
+    flag: Annotated[
+        Path | None,
+        typer.Option(
+            "--flag",
+            metavar="FILE",
+            help="samples (.npz), maybe with labels 0 and 1: one more output says whether the last, a score, is above "
+            "a threshold chosen on them",
+        ),
+    ] = None
+    false_alarms: Annotated[
+        float,
+        typer.Option(
+            "--false-alarms", metavar="SHARE", help="of the samples of --flag, that are flagged at most"
+        ),
+    ] = FALSE_ALARMS
+    drift: Annotated[
+        Path | None,
+        typer.Option(
+            "--drift",
+            metavar="FILE",
+            help="samples (.npz): one more output says how far an input is from them",
+        ),
+    ] = None
     streaming: Annotated[
         int | None,
         typer.Option(

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tinyet.anomaly.drift import with_drift
+from tinyet.anomaly.threshold import FALSE_ALARMS, with_flag
 from tinyet.boards import Board, load_board
 from tinyet.build.tree import is_project
 from tinyet.compiler import DumpTo, Progress, compiled, float_layers, require_answers, require_integer
-from tinyet.data import Data
+from tinyet.data import Data, array_of, read_data
 from tinyet.data.watched import Watched, data_warnings_of, watch
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import deploy
@@ -54,7 +56,9 @@ _BOOSTED = {".json": b'"learner"', ".txt": b"num_tree_per_iteration="}
 """What models of XGBoost's and LightGBM's have near their beginning."""
 
 _HEAD = 1 << 12
-_ANY = frozenset({"board", "delegates", "strict", "streaming", "hop", "edges"})
+_ANY = frozenset(
+    {"board", "delegates", "strict", "streaming", "hop", "edges", "flag", "false_alarms", "drift"}
+)
 _CONVERTED = _ANY | {"name", "labels", "dump"}
 
 
@@ -99,6 +103,9 @@ def open(  # noqa: A001 - the public name is tinyet.open
     missing_values: bool = False,
     leaf_dtype: str = "float32",
     trust_pickle: bool = False,
+    flag: Any = None,
+    false_alarms: float = FALSE_ALARMS,
+    drift: Any = None,
     streaming: int | Sequence[int | None] | None = None,
     hop: int | None = None,
     edges: str = "exact",
@@ -121,6 +128,10 @@ def open(  # noqa: A001 - the public name is tinyet.open
         `tinyet.from_onnx`.
     methods, input_dtype, input_scale, input_zero_point, missing_values, leaf_dtype: of classical models, as for
         `tinyet.from_sklearn`. trust_pickle: of a `.joblib` or `.pkl`: run the code in it.
+    flag: an array of samples, several for several inputs, or the path of a .npz file, maybe with labels of 0 and 1: an
+        output says whether the last one, a score, is above a threshold chosen on them, of which at most the share
+        `false_alarms` is flagged (`tinyet.with_flag`). drift: samples likewise: an output says how far an input is
+        from them (`tinyet.with_drift`).
     streaming: the axis that is time, of all inputs, or one for each; the program takes the newest frames then. hop,
         edges: as for `Program.streaming`.
 
@@ -155,6 +166,9 @@ def open(  # noqa: A001 - the public name is tinyet.open
         missing_values=missing_values,
         leaf_dtype=leaf_dtype,
         trust_pickle=trust_pickle,
+        flag=flag,
+        false_alarms=false_alarms,
+        drift=drift,
         streaming=streaming,
         hop=hop,
         edges=edges,
@@ -231,6 +245,7 @@ def read(model: str, options: ModelOptions) -> Opened:
     if asked is not None:
         last = kind == ".tflite" or options.channels_last
         program = program.streaming(asked.axis, hop=asked.hop, edges=asked.edges, channels_last=last)
+    program = watched_over(program, options)
     # What evaluation() gives are windows, which a streaming program does not take.
     evaluation = opened.evaluation if asked is None else None
     remarks = opened.remarks if asked is None else ()
@@ -239,6 +254,27 @@ def read(model: str, options: ModelOptions) -> Opened:
         deploy(program.graph, target, delegates_or_default(options.delegates))
     data_warnings = data_warnings_of(program.inputs, program.outputs, calibrated, evaluation)
     return Opened(program, evaluation, (*remarks, *data_warnings))
+
+
+def watched_over(program: Program, options: ModelOptions) -> Program:
+    """The program with the outputs `flag` and `drift` that were asked for. Raises what with_flag and with_drift do."""
+    if options.flag is None and options.false_alarms != FALSE_ALARMS:
+        raise IdleOptions(["false_alarms"], "there is no flag", "", "say the data of the flag, too")
+    if options.flag is not None:
+        samples = samples_given(options.flag, program)
+        program = with_flag(
+            program, *samples.arrays, labels=samples.labels, false_alarms=options.false_alarms
+        )
+    if options.drift is not None:
+        program = with_drift(program, *samples_given(options.drift, program).arrays)
+    return program
+
+
+def samples_given(given: Any, program: Program) -> Data:
+    if isinstance(given, (str, Path)):
+        return read_data(given, [tensor.name for tensor in program.inputs])
+    several = isinstance(given, (list, tuple))
+    return Data(tuple(array_of(each) for each in (given if several else [given])), None)
 
 
 _Read = tuple[Opened, Watched | None, OverTime | None]

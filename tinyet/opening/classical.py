@@ -50,9 +50,9 @@ def from_sklearn(
 ) -> Program:
     """The Program of a fitted estimator of scikit-learn, or of a Pipeline of them; docs/classical.md lists which.
 
-    methods: one of "predict", "predict_proba", "decision_function", "score_samples", "transform", or several, whose
-        results are the outputs in that order; "predict" by default, of a transformer "transform". `predict` of a
-        classifier is the index of the class, which `labels` names.
+    methods: one of "predict", "predict_proba", "decision_function", "score_samples", "transform", "anomaly_score", or
+        several, whose results are the outputs in that order; "predict" by default, of a transformer "transform".
+        `predict` of a classifier is the index of the class, which `labels` names.
     input_dtype: of the features: "float32", "int16" or "int8"; integers q stand for
         input_scale * (q - input_zero_point). Trees compare the integers themselves.
     missing_values: features may be NaN, and go where training has sent missing values; otherwise NaN goes to the right
@@ -248,9 +248,18 @@ def compared(program: Program, estimator: Any, methods: Sequence[str], rows: Num
     answers = program.evaluate(taken).outputs
     notes = []
     for method, got in zip(methods, answers, strict=True):
-        own = np.asarray(getattr(estimator, method)(rows))
-        notes.append(Note(difference(estimator, method, own, got.reshape(len(rows), -1))))
+        own = (
+            anomaly_scores(estimator, rows) if method == "anomaly_score" else getattr(estimator, method)(rows)
+        )
+        notes.append(Note(difference(estimator, method, np.asarray(own), got.reshape(len(rows), -1))))
     return notes
+
+
+def anomaly_scores(estimator: Any, rows: Numeric) -> Numeric:
+    """Those of scikit-learn's own methods that the scores stand for."""
+    if hasattr(estimator, "score_samples"):
+        return -np.asarray(estimator.score_samples(rows))
+    return np.asarray(np.asarray(estimator.transform(rows)).min(1))
 
 
 def difference(estimator: Any, method: str, own: Numeric, got: Numeric) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from tinyet.anomaly.threshold import FALSE_ALARMS
 from tinyet.boards import Board
 from tinyet.compiler import DumpTo, Progress
 from tinyet.delegates import Delegates
@@ -44,6 +45,9 @@ class ModelOptions:
     input_zero_point: int = 0
     missing_values: bool = False
     leaf_dtype: str = "float32"
+    flag: Any = None
+    false_alarms: float = FALSE_ALARMS
+    drift: Any = None
     trust_pickle: bool = False
     streaming: int | Sequence[int | None] | None = None
     hop: int | None = None

@@ -199,7 +199,9 @@ class Context:
 
 # ---------------------------------------------------------------- from the features to the outputs
 
-METHODS = ("predict", "predict_proba", "decision_function", "score_samples", "transform")
+METHODS = ("predict", "predict_proba", "decision_function", "score_samples", "transform", "anomaly_score")
+"""scikit-learn's, and one of ours: a number that is the greater, the less a sample is like those of the training."""
+
 INPUTS = (DType.FLOAT32, DType.INT16, DType.INT8)
 """Types that features may have."""
 

@@ -17,6 +17,7 @@ from tinyet.errors import RefusedError
 from tinyet.importers.classical.context import Context, Methods, array, only
 from tinyet.ir import DType, Tensor
 from tinyet.ops.amax import Amax
+from tinyet.ops.amin import Amin
 from tinyet.ops.argsort import ArgSort
 from tinyet.ops.cast import Cast
 from tinyet.ops.clamp import Clamp
@@ -52,7 +53,13 @@ def cluster_distances(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
     return ctx.unary("sqrt", squares(ctx, x, array(estimator, "cluster_centers_")))
 
 
-KMEANS: Methods = {"predict": cluster, "transform": cluster_distances}
+def cluster_nearest(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
+    """The distance to the nearest center."""
+    near = ctx.emit(Amin((1,), True), [squares(ctx, x, array(estimator, "cluster_centers_"))])
+    return ctx.reshape(ctx.unary("sqrt", near), (1,))
+
+
+KMEANS: Methods = {"predict": cluster, "transform": cluster_distances, "anomaly_score": cluster_nearest}
 
 
 # ---------------------------------------------------------------- neighbours
@@ -189,6 +196,10 @@ def one_class_inlier(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
     return ctx.above(margin(ctx, estimator, x), 0.0)
 
 
+def one_class_anomaly(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
+    return ctx.mul(one_class_scores(ctx, estimator, x), [[-1.0]])
+
+
 def one_class_scores(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
     return ctx.add(margin(ctx, estimator, x), [[float(estimator.offset_[0])]])
 
@@ -199,6 +210,7 @@ ONE_CLASS: Methods = {
     "predict": one_class_inlier,
     "decision_function": margin,
     "score_samples": one_class_scores,
+    "anomaly_score": one_class_anomaly,
 }
 
 
@@ -263,8 +275,44 @@ def mixture_scores(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
     return ctx.reshape(ctx.add(most, ctx.unary("log", rest)), (1,))
 
 
+def mixture_anomaly(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
+    return ctx.mul(mixture_scores(ctx, estimator, x), [-1.0])
+
+
 MIXTURE: Methods = {
     "predict": mixture_class,
     "predict_proba": mixture_proba,
     "score_samples": mixture_scores,
+    "anomaly_score": mixture_anomaly,
+}
+
+
+def envelope_distance(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
+    """Mahalanobis' distance from the data, squared: with L L^T the precision, |(x - mean) L|^2."""
+    mean = array(estimator, "location_")
+    try:
+        root = np.linalg.cholesky(array(estimator, "precision_"))
+    except np.linalg.LinAlgError as error:
+        raise RefusedError("has a covariance that is not positive", "fit it on more samples") from error
+    along = ctx.linear(ctx.sub(ctx.real(x), mean[None]), root.T, None)
+    return ctx.sum(ctx.unary("square", along), 1, keepdims=True)
+
+
+def envelope_scores(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
+    return ctx.mul(envelope_distance(ctx, estimator, x), [[-1.0]])
+
+
+def envelope_decision(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
+    return ctx.sub(envelope_scores(ctx, estimator, x), [[float(estimator.offset_)]])
+
+
+def envelope_inlier(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
+    return ctx.above(envelope_decision(ctx, estimator, x), 0.0, equal=True)
+
+
+ENVELOPE: Methods = {
+    "predict": envelope_inlier,
+    "decision_function": envelope_decision,
+    "score_samples": envelope_scores,
+    "anomaly_score": envelope_distance,
 }

@@ -24,6 +24,7 @@ HANDLERS: Mapping[str, Methods] = {
     "DecisionTreeRegressor": trees.REGRESSOR,
     "ElasticNet": linear.REGRESSOR,
     "ElasticNetCV": linear.REGRESSOR,
+    "EllipticEnvelope": distances.ENVELOPE,
     "ExtraTreeClassifier": trees.CLASSIFIER,
     "ExtraTreeRegressor": trees.REGRESSOR,
     "ExtraTreesClassifier": trees.CLASSIFIER,
@@ -79,7 +80,7 @@ HANDLERS: Mapping[str, Methods] = {
     "VarianceThreshold": preprocessing.SELECTED,
 }
 
-INLIERS = ("IsolationForest", "OneClassSVM")
+INLIERS = ("EllipticEnvelope", "IsolationForest", "OneClassSVM")
 """Whose `predict` is 1 or -1; here 1 or 0."""
 
 

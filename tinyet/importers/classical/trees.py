@@ -324,9 +324,14 @@ def isolation_depth(ctx: Context, estimator: Any, x: Tensor) -> tuple[Tensor, fl
     return emitted(ctx, x, forest_of(made, [0.0]), path), whole
 
 
-def isolation_scores(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
+def isolation_anomaly(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
+    """From 0 to 1: 2^-(depth / that of an average sample)."""
     depth, whole = isolation_depth(ctx, estimator, x)
-    return ctx.mul(ctx.unary("exp", ctx.mul(depth, [[-math.log(2) / whole]])), [[-1.0]])
+    return ctx.unary("exp", ctx.mul(depth, [[-math.log(2) / whole]]))
+
+
+def isolation_scores(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
+    return ctx.mul(isolation_anomaly(ctx, estimator, x), [[-1.0]])
 
 
 def isolation_decision(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
@@ -341,4 +346,5 @@ ISOLATION: Methods = {
     "predict": isolation_inlier,
     "score_samples": isolation_scores,
     "decision_function": isolation_decision,
+    "anomaly_score": isolation_anomaly,
 }
