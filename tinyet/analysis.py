@@ -213,6 +213,7 @@ def analyze(
         max_flash=max_flash,
         stack=stack,
         pins=pins,
+        place=place,
         input_rows=input_rows,
     )
     deployment = subject.deployed(subject.objective)
@@ -271,6 +272,7 @@ def _subject_of(
     max_flash: int | None = None,
     stack: int | None = None,
     pins: Mapping[str, str] | None = None,
+    place: Mapping[str, str] | None = None,
     input_rows: bool = False,
 ) -> Subject:
     project = model if isinstance(model, Project) else None
@@ -297,7 +299,6 @@ def _subject_of(
     objective = objective_of(
         target, optimize or "balanced", limits, pins=pins, input_rows=input_rows, place=places_given(place)
     )
-
     return Subject(
         program, target, objective, limits, chosen, require_delegate, project if as_it_is else None
     )

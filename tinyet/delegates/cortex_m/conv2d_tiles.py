@@ -164,8 +164,9 @@ def stream(r: Rounding, g: Geometry, family: Family) -> Int64:
     if family.weights is Weights.PACKED and r.alike is not None:
         by_two = (len(groups), -1, 2)
         parts = (r.alike.multiplier, r.alike.offset)
-        ends = np.concatenate([part[groups].reshape(by_two) for part in parts], axis=2)
-        tail = ends.reshape(len(groups), -1)
+        tail = np.concatenate([part[groups].reshape(by_two) for part in parts], axis=2).reshape(
+            len(groups), -1
+        )
     elif family.weights is Weights.PACKED:
         shift = r.shift[groups]
         if r.form is Form.ONE_SIDED:
