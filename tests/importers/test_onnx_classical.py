@@ -65,6 +65,32 @@ def regressor(**more: Any) -> Any:
     )  # fmt: skip
 
 
+def machine(kind: str, classes: int, **more: Any) -> Any:
+    """Of two vectors for the first class and one for each other one."""
+    rng, total = np.random.default_rng(classes), classes + 1
+    given: dict[str, Any] = {
+        "classlabels_ints": list(range(classes)),
+        "kernel_type": kind,
+        "kernel_params": [0.4, 0.25, 2.0],
+        "vectors_per_class": [2, *[1] * (classes - 1)],
+        "support_vectors": rng.normal(0, 1, 3 * total).tolist(),
+        "coefficients": rng.normal(0, 1, (classes - 1) * total).tolist(),
+        "rho": rng.normal(0, 0.3, classes * (classes - 1) // 2).tolist(),
+    }
+    return ml("SVMClassifier", ["label", "scores"], **{**given, **more})
+
+
+def vector_regressor(**more: Any) -> Any:
+    given: dict[str, Any] = {
+        "kernel_params": [0.4, 0.25, 3.0],
+        "n_supports": 2,
+        "support_vectors": [0.5, 1.0, -1.0, 0.0, -0.5, 2.0],
+        "coefficients": [1.5, -1.0],
+        "rho": [0.1],
+    }
+    return ml("SVMRegressor", ["y"], **{**given, **more})
+
+
 MODELS: dict[str, list[Any]] = {
     "three classes": [classifier([0, 1, 2, 0, 1, 2], [0.5, 1.0, 0.25, 0.5, 0.3, 0.7], 3)],
     "softmax": [classifier([0, 1, 2, 0, 1, 2], [0.5, 1, 0.2, 0.5, 0.3, 0.7], 3, post_transform="SOFTMAX")],
@@ -80,6 +106,15 @@ MODELS: dict[str, list[Any]] = {
     "regression": [ml("LinearRegressor", ["y"], coefficients=[1.0, 2, 3], intercepts=[0.5])],
     "scaler": [ml("Scaler", ["y"], offset=[1.0, 2, 3], scale=[0.5, 2, 1])],
     **{norm: [ml("Normalizer", ["y"], norm=norm)] for norm in ("L1", "L2")},
+    **{
+        f"{kind} {count}": [machine(kind, count)]
+        for kind, count in (("RBF", 2), ("RBF", 3), ("POLY", 3), ("SIGMOID", 2), ("LINEAR", 3))
+    },
+    "vector regression": [vector_regressor(kernel_type="RBF")],
+    "one class": [vector_regressor(one_class=1, kernel_type="POLY")],
+    "linear vector regression": [
+        ml("SVMRegressor", ["y"], coefficients=[1.0, -2, 3], rho=[0.5], kernel_type="LINEAR", n_supports=0,
+            kernel_params=[0.1, 0.0, 3.0])],
     "columns": [
         helper.make_node("Constant", [], ["i"], value=helper.make_tensor("i", TensorProto.INT64, [2], [2, 0])),
         helper.make_node("ArrayFeatureExtractor", ["x", "i"], ["y"], domain="ai.onnx.ml"),
@@ -138,12 +173,21 @@ def test_missing_values() -> None:
         (ml("LinearRegressor", ["y"], coefficients=[1.0, 2]), "2 coefficients, not 3"),
         (ml("Scaler", ["y"], offset=[1.0, 2], scale=[1.0]), "2 numbers of offset"),
         (ml("Normalizer", ["y"], norm="MAX"), "norm MAX"),
-        (ml("SVMRegressor", ["y"]), "tinyet.from_sklearn takes more"),
+        (ml("FeatureVectorizer", ["y"]), "tinyet.from_sklearn takes more"),
+        (vector_regressor(kernel_type="COSINE"), "kernel_type COSINE"),
+        (vector_regressor(kernel_type="POLY", kernel_params=[1.0, 0.0, 2.5]), "degree 2.5"),
+        (vector_regressor(n_supports=3), "6 support_vectors, not 9"),
+        (vector_regressor(n_supports=2**30), "support vectors, at most"),
+        (vector_regressor(n_supports=0, kernel_type="RBF"), "has no support vectors"),
+        (machine("RBF", 3, prob_a=[1.0] * 3, prob_b=[1.0] * 3), "probabilities"),
+        (machine("RBF", 3, vectors_per_class=[3, 1]), "vectors_per_class of 2 classes, not 3"),
+        (machine("RBF", 3, rho=[1.0]), "1 rho, not 3"),
+        (machine("RBF", 3, coefficients=[1.0] * 4), "4 coefficients, not 8"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_refusals(node: Any, words: str, tmp_path: Path) -> None:
-    (tmp_path / "m.onnx").write_bytes(model_of([node], {"y": TensorProto.FLOAT}))
+    (tmp_path / "m.onnx").write_bytes(model_of([node], {node.output[-1]: TensorProto.FLOAT}))
     with pytest.raises((UnsupportedOp, UnsupportedShape)) as caught:
         tinyet.from_onnx(tmp_path / "m.onnx")
     assert words in str(caught.value)

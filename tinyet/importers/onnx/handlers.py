@@ -22,6 +22,7 @@ from tinyet.importers.onnx import (
 from tinyet.importers.onnx.context import Context, Handler
 from tinyet.importers.onnx.dynamic import CONVOLUTION, LINEAR
 from tinyet.importers.onnx.handlers_ml import ML_HANDLERS
+from tinyet.importers.onnx.handlers_svm import SVM_HANDLERS
 from tinyet.importers.onnx.values import Integers, Numbers, Value
 from tinyet.ir import DType
 
@@ -61,6 +62,7 @@ def dequantize(ctx: Context) -> Value:
 
 TABLE: Mapping[str, Handler] = {
     **ML_HANDLERS,
+    **SVM_HANDLERS,
     **dict.fromkeys((LINEAR, CONVOLUTION), handlers_dynamic.layer),
     **dict.fromkeys(handlers_elements.BINARY, handlers_elements.binary),
     **dict.fromkeys(handlers_elements.UNARY, handlers_elements.unary),
