@@ -11,6 +11,7 @@ from tinyet import ops
 from tinyet.ir import Array, DType, Graph
 from tinyet.ops.cast import Cast
 from tinyet.ops.concat import Concat
+from tinyet.ops.log_bands import LogBands
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.signal_delay import SignalDelay
 from tinyet.ops.signal_energy import SignalEnergy
@@ -56,6 +57,12 @@ def _cases() -> dict[str, Case]:
         ),
         "pcan": case(SignalPcan(6), [channels, channels], [U32], [_zeros(S16, ENTRIES)]),
         "log": case(SignalFilterBankLog(64, 3), [channels], [S16]),
+        "log_bands": case(
+            LogBands(8, 1.0),
+            [_zeros(S16, 2, 6)],
+            [S16],
+            [np.linspace(0, 1, 6, dtype=np.float32), np.eye(2, 5, 1, dtype=np.float32)],
+        ),
         "delay": case(SignalDelay(), [sound, _zeros(S16, 2)], [S16, S16]),
         "framer": case(SignalFramer(5, 2), [sound, _zeros(S16, 4), number], [S16, S32, S16, S32]),
         "stacker": case(SignalStacker(1, 1), [sound, _zeros(S16, 8), number], [S16, S32, S16, S32]),

@@ -18,7 +18,8 @@ from tinyet.ir import Attrs
 from tinyet.opset import Op, attributes
 
 # Conversions exist in one direction only, as does what bytes become; dynamic layers are float outside; lengths in
-# float32 are composed; truth values are int32; signals are as TFLM has them, features and sums over trees in float32.
+# float32 are composed; truth values are int32; signals are as TFLM has them, features and sums over trees in float32,
+# bands of a spectrum in fixed point.
 ONE_FORM = {
     "biquads": {"f32"},
     "compare": {"f32_s32", "s32"},
@@ -31,6 +32,7 @@ ONE_FORM = {
     "l2_normalize": {"s8"},
     "linear_bands": {"f32"},
     "linear_single_rounding": {"s8", "s16"},
+    "log_bands": {"s16"},
     "pairwise": {"s32"},
     "sum_of_squares": {"f32"},
     "squared_difference": {"s8", "s16"},

@@ -37,6 +37,7 @@ OF_NO_FLOATS = {
     "l2_normalize",
     "linear_bands",
     "linear_single_rounding",
+    "log_bands",
     "lookup",
     "quantize",
     "requantize",

@@ -7,7 +7,7 @@ and stay in float32 where the network behind them is quantized. `decisions` has 
 
 from tinyet.features.filters import FIR, Biquads, PreEmphasis, Resample
 from tinyet.features.frames import Frame, PowerSpectrum, Spectrum
-from tinyet.features.mel import DCT, MFCC, LogMel, MelFilterBank, mel_filters
+from tinyet.features.mel import DCT, MFCC, LogMel, LogSpectrum, MelFilterBank, mel_filters
 from tinyet.features.statistics import Autocorrelation, Statistics, moving
 from tinyet.features.transforms import Envelope, Goertzel, Haar
 
@@ -22,6 +22,7 @@ __all__ = [
     "Goertzel",
     "Haar",
     "LogMel",
+    "LogSpectrum",
     "MelFilterBank",
     "PowerSpectrum",
     "PreEmphasis",

@@ -14,8 +14,10 @@ from torch import Tensor, nn
 from tinyet.errors import UsageError
 from tinyet.errors.arguments import whole_given
 from tinyet.features.frames import PowerSpectrum
+from tinyet.fx.log_bands_ops import AUTO, FIXED, FLOAT, log_bands
 
 Scale = Literal["htk", "slaney"]
+Arithmetic = Literal["auto", "fixed", "float"]
 Reals = npt.NDArray[np.float64]
 
 _SLANEY_HZ, _SLANEY_MEL, _SLANEY_STEP = 1000.0, 15.0, math.log(6.4) / 27.0
@@ -93,11 +95,77 @@ class MelFilterBank(nn.Module):
         return nn.functional.linear(x, self.filters)
 
 
+_ARITHMETICS = {"auto": AUTO, "fixed": FIXED, "float": FLOAT}
+
+
+def _checked(arithmetic: Arithmetic, floor: float) -> tuple[int, float]:
+    """The arithmetic's number, and the floor."""
+    if not floor > 0:
+        raise UsageError(f"the floor is {floor}, and the logarithm of silence is not finite")
+    if arithmetic not in _ARITHMETICS:
+        raise UsageError(f"no arithmetic is called {arithmetic!r}", hint=", ".join(_ARITHMETICS))
+    return _ARITHMETICS[arithmetic], float(floor)
+
+
+def _as_one(x: Tensor, power: PowerSpectrum, filters: Tensor, floor: float, arithmetic: int) -> Tensor | None:
+    """Logarithms of bands of a signal's powers as one operator, where fixed point is asked for or may be chosen."""
+    if x.dtype is torch.int16 and arithmetic != FLOAT:
+        frames = x.unfold(-1, power.frame.size, power.frame.hop)
+        found: Tensor = log_bands(frames, power.frame.window, filters, power.size, floor, arithmetic)
+        return found
+    if arithmetic == FIXED:
+        raise UsageError(
+            f"fixed point takes samples of int16, not {x.dtype}",
+            hint='leave .float() away, or say arithmetic="auto"',
+        )
+    return None
+
+
+class LogSpectrum(nn.Module):
+    """(..., samples) to (..., frames, size // 2 + 1): natural logarithms of the powers of each frequency.
+
+    size, hop, window, frame: of `PowerSpectrum`. floor, arithmetic: as of `LogMel`. low, high: the first frequency that
+    is given, and the last, by their numbers.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        hop: int,
+        *,
+        low: int = 0,
+        high: int | None = None,
+        window: str | Tensor = "hann",
+        frame: int | None = None,
+        floor: float = 1e-6,
+        arithmetic: Arithmetic = "auto",
+    ) -> None:
+        super().__init__()
+        self.arithmetic, self.floor = _checked(arithmetic, floor)
+        self.power = PowerSpectrum(size, hop, window, frame)
+        last = size // 2 if high is None else high
+        if not 0 <= low <= last <= size // 2:
+            raise UsageError(f"frequencies {low} to {last} of a transform of {size}")
+        self.low, self.high = low, last
+        self.register_buffer("filters", torch.eye(size // 2 + 1)[low : last + 1].clone(), persistent=False)
+        self.filters: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = _as_one(x, self.power, self.filters, self.floor, self.arithmetic)
+        if found is not None:
+            return found
+        return torch.log(self.power(x.float())[..., self.low : self.high + 1] + self.floor)
+
+
 class LogMel(nn.Module):
     """(..., samples) to (..., frames, bands): natural logarithms of the powers of mel bands.
 
     rate: samples a second. size, hop, window, frame: of `PowerSpectrum`. bands, low, high, scale, norm: of
     `mel_filters`. floor: is added to each power: what is quieter is all the same silence.
+
+    arithmetic: how a program computes it of int16 samples, which the module takes as they are: in "fixed" point, in
+    "float", or "auto": in fixed point where that loses next to nothing on the calibration data. Of floats it is
+    computed in float32, and in torch it always is.
     """
 
     def __init__(
@@ -114,16 +182,16 @@ class LogMel(nn.Module):
         window: str | Tensor = "hann",
         frame: int | None = None,
         floor: float = 1e-6,
+        arithmetic: Arithmetic = "auto",
     ) -> None:
         super().__init__()
-        if not floor > 0:
-            raise UsageError(f"the floor is {floor}, and the logarithm of silence is not finite")
+        self.arithmetic, self.floor = _checked(arithmetic, floor)
         self.power = PowerSpectrum(size, hop, window, frame)
         self.bank = MelFilterBank(rate, size, bands, low, high, scale, norm)
-        self.floor = float(floor)
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.log(self.bank(self.power(x)) + self.floor)
+        found = _as_one(x, self.power, self.bank.filters, self.floor, self.arithmetic)
+        return torch.log(self.bank(self.power(x.float())) + self.floor) if found is None else found
 
 
 class DCT(nn.Module):

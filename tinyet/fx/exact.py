@@ -18,6 +18,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from tinyet.fx.biquad_ops import BIQUADS
+from tinyet.fx.log_bands_ops import LOG_BANDS
 from tinyet.fx.log_filter import quiet
 from tinyet.fx.recurrent_ops import RECURRENT
 from tinyet.fx.spectrum_ops import SPECTRA
@@ -28,7 +29,7 @@ with quiet():
 _ANY_FLOAT = ("aten", "prims")
 """Namespaces whose operators take float64 wherever they take float32."""
 
-_OURS: frozenset[object] = RECURRENT | SPECTRA | {BIQUADS}
+_OURS: frozenset[object] = RECURRENT | SPECTRA | {BIQUADS, LOG_BANDS}
 """Operators of tinyet that do, too."""
 
 

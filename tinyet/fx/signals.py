@@ -15,6 +15,7 @@ from torch import fx, nn
 
 from tinyet.fx.biquad_ops import BIQUADS
 from tinyet.fx.edit import get_constant
+from tinyet.fx.log_bands_ops import LOG_BANDS
 from tinyet.fx.origins import module_stack
 from tinyet.fx.recurrent_ops import RECURRENT
 from tinyet.fx.spectrum_ops import SPECTRA
@@ -62,7 +63,7 @@ def is_signal(node: fx.Node) -> bool:
 def _is_source(node: fx.Node) -> bool:
     if node.op != "call_function":
         return False
-    if node.target in SPECTRA or node.target is BIQUADS:
+    if node.target in SPECTRA or node.target in (BIQUADS, LOG_BANDS):
         return True
     return _is_in(node, FEATURES) and not _is_in(node, DECISIONS)
 

@@ -16,6 +16,7 @@ from tinyet.errors import QuantizationError, UsageError
 from tinyet.fx.argument_checks import check_model
 from tinyet.fx.capture import capture, example_inputs_of, lower
 from tinyet.fx.examples import example_of
+from tinyet.fx.fixed_point import in_float
 from tinyet.fx.log_filter import quiet
 from tinyet.fx.mutable_buffers import written_buffers
 from tinyet.fx.origins import origin_of
@@ -23,6 +24,7 @@ from tinyet.fx.precision import said_of
 from tinyet.importers.torch.importer import import_program
 from tinyet.ir import Array, Graph, Note
 from tinyet.quantization.batches import KeptSamples
+from tinyet.quantization.fixed_fronts import choose
 from tinyet.quantization.quantize import Progress, is_quantized, needs_calibration, quantize_fully
 
 with quiet():
@@ -88,10 +90,14 @@ def lower_program(
         calibration = ()  # it needs none
     said = tuple(Note(text) for text in said_of(program))
     if calibration is None:
-        graph = import_program(program, name=name, channels_last=channels_last)
-        return Lowered(graph, None if quantized_already else graph, said)
+        chosen, told = (program, ()) if quantized_already else choose(program, ())
+        graph = import_program(chosen, name=name, channels_last=channels_last)
+        floats = in_float(chosen)
+        if quantized_already or floats is chosen:
+            return Lowered(graph, None if quantized_already else graph, (*said, *told))
+        return Lowered(graph, import_program(floats, name=name, channels_last=channels_last), (*said, *told))
     # first, so that an operator that cannot be lowered is told before minutes of calibration
-    float_graph = import_program(program, name=name, channels_last=channels_last)
+    float_graph = import_program(in_float(program), name=name, channels_last=channels_last)
     kept = KeptSamples(all_of=any(True for _ in written_buffers(program)))
     quantized = quantize_fully(
         program,
@@ -104,7 +110,8 @@ def lower_program(
         seen=kept.add,
     )
     if quantized.float_program is not program:
-        float_graph = import_program(quantized.float_program, name=name, channels_last=channels_last)
+        float_program = in_float(quantized.float_program)
+        float_graph = import_program(float_program, name=name, channels_last=channels_last)
     graph = import_program(quantized.program, name=name, channels_last=channels_last)
     notes, samples = (*said, *quantized.notes), _as_taken(kept.samples, channels_last)
     return Lowered(graph, float_graph, notes, _left_in_float(program, quantizer), samples)

@@ -22,6 +22,7 @@ from tinyet.fx.capture import example_inputs_of, re_export
 from tinyet.fx.edit import drop_unused, get_constant
 from tinyet.fx.exact import Exact
 from tinyet.fx.examples import Inputs
+from tinyet.fx.fixed_point import has_log_bands
 from tinyet.fx.lazy_code import compiled_when_called
 from tinyet.fx.log_filter import quiet
 from tinyet.fx.mutable_buffers import Kept, Running, put_back, take_out
@@ -33,6 +34,7 @@ from tinyet.quantization.batches import iterable_of
 from tinyet.quantization.bias_correction import correct_bias as correct_biases
 from tinyet.quantization.equalize import Equalized
 from tinyet.quantization.equalize import equalize as equalize_layers
+from tinyet.quantization.fixed_fronts import choose
 from tinyet.quantization.fronts import MOST_SAMPLES, mend_fronts, note_signals
 from tinyet.quantization.learned_rounding import Rounded
 from tinyet.quantization.learned_rounding import learn_rounding as learn_roundings
@@ -384,11 +386,15 @@ def quantize_fully(
     example = example_inputs_of(program)
     batches = as_batches(batches, example)
     own = TinyetQuantizer() if quantizer is None else quantizer
+    if has_log_bands(program) and not is_quantized(program):
+        stage("looking at what fixed point loses")
+        batches, first = _with_first(batches)
+        program, mended = choose(program, [inputs for _, inputs in samples(first, example)])
     if mend and isinstance(own, TinyetQuantizer) and own.needs_calibration and not is_quantized(program):
         stage("looking at what stands before the first layer")
         batches, first = _with_first(batches)
         better = mend_fronts(program, own, [inputs for _, inputs in samples(first, example)])
-        mended = (*note_signals(program, own), *better.notes)
+        mended = (*mended, *note_signals(program, own), *better.notes)
         program, quantizer = better.program, better.quantizer
     if equalize or correct_bias or learn_rounding:
         batches = list(batches)

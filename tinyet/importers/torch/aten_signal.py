@@ -14,11 +14,15 @@ import torch
 
 from tinyet.errors import RefusedError
 from tinyet.fx.biquad_ops import BIQUADS
+from tinyet.fx.log_bands_ops import LOG_BANDS
 from tinyet.fx.spectrum_ops import IRFFT, RFFT, bins_of
-from tinyet.importers.torch.context import Args, Constant, Context, Handler, Value
-from tinyet.ir import DType, Tensor, TensorType
+from tinyet.importers.torch.context import Args, Constant, Context, Handler, StandIn, Value
+from tinyet.ir import DType, QuantParams, Tensor, TensorType
+from tinyet.ops import op_of
 from tinyet.ops.biquads import Biquads
+from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.linear import Linear
+from tinyet.ops.log_bands import SCALE, LogBands
 from tinyet.ops.shared.fft import length_complaint
 from tinyet.ops.signal_irfft import SignalIrfft
 from tinyet.ops.signal_rfft import SignalRfft
@@ -99,6 +103,26 @@ def biquads(ctx: Context, a: Args) -> Value:
     return tuple(outputs)
 
 
+def log_bands(ctx: Context, a: Args) -> Value:
+    """In fixed point: what stays in float32 has been spelled out (`fx.log_bands_ops.in_float`)."""
+    x, n = ctx.tensor(a["x"]), int(a["n"])
+    if isinstance(x, StandIn):
+        return StandIn(ctx.node.name, TensorType(ctx.shape, DType.FLOAT32))
+    _check(n)
+    constants = []
+    for role in ("window", "filters"):
+        constant = ctx.optional_constant(a[role], role)
+        assert constant is not None
+        constants.append(ctx.hold(Constant(ctx.parameter_name(role), constant.data.astype("float32"))))
+    name, scale = f"{ctx.node.name}_fixed", QuantParams.per_tensor(SCALE, 0)
+    found = ctx.emit(LogBands(n, float(a["floor"])), [x, *constants], ctx.shape, DType.INT16, scale, name)
+    complaint = op_of(ctx.nodes[-1]).check(ctx.nodes[-1])
+    if complaint is not None:
+        hint = 'give the module arithmetic="float"'
+        raise RefusedError(f"has no form in fixed point: {complaint}", hint, shape=False)
+    return ctx.emit(Dequantize(), [found], ctx.shape)
+
+
 def read_as_complex(_ctx: Context, _a: Args) -> Value:
     """What `complex` has left for an operator that has no form on pairs, whose origin it has."""
     raise RefusedError(
@@ -112,5 +136,6 @@ SIGNAL_HANDLERS: dict[object, Handler] = {
     RFFT: rfft,
     IRFFT: irfft,
     BIQUADS: biquads,
+    LOG_BANDS: log_bands,
     torch.ops.aten.view_as_complex.default: read_as_complex,
 }
