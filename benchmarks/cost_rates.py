@@ -116,6 +116,7 @@ def rates_of(cost_model: cost.CostModel, nodes: Sequence[Node], found: Sample) -
         for core in found.cores
     }
     lines: list[dict[str, float]] = [{}, {}]
+    executed: dict[str, float] = {}
     if found.cores:
         scale = [time["cycles"][found.cores[0]] for time in found.time]
         read = (
@@ -123,9 +124,11 @@ def rates_of(cost_model: cost.CostModel, nodes: Sequence[Node], found: Sample) -
             [time["next_lines"] for time in found.time],
         )
         lines = [fitted(nodes, lambda node: every_part(cost_model, node), each, scale) for each in read]
+        known = [exact.reads.get("printed code", 0) for exact in printed]
+        executed = beside([time["bytes"] for time in found.time], known)
     code = fitted(nodes, cost_model.code, found.code)
     instructions = beside(found.instructions, [exact.instructions for exact in printed])
-    return cost.Rates(instructions, cycles, *lines, code)
+    return cost.Rates(instructions, cycles, *lines, code, executed)
 
 
 def exactly(cost_model: cost.CostModel, node: Node) -> cost.Exact:
@@ -169,6 +172,7 @@ def entry_of(found: cost.Coefficients) -> dict[str, Any]:
             "lines": listed(rates.lines),
             "next_lines": listed(rates.next_lines),
             "code": dict(rates.code),
+            "bytes": listed(rates.bytes),
         }
 
     every = (found.rates, *found.kinds.values())
@@ -176,7 +180,13 @@ def entry_of(found: cost.Coefficients) -> dict[str, Any]:
         {
             part
             for rates in every
-            for each in (rates.instructions, rates.lines, rates.next_lines, *rates.cycles.values())
+            for each in (
+                rates.instructions,
+                rates.lines,
+                rates.next_lines,
+                rates.bytes,
+                *rates.cycles.values(),
+            )
             for part in each
         }
     )

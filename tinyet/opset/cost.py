@@ -115,6 +115,7 @@ class Rates:
 
     instructions, and code in bytes. cycles: without waits, by core: those that execute the same code. lines: of the
     flash that are read, for none of its buffers holds them; next_lines: likewise, code right behind the executed line.
+    bytes: of executed code; empty where only the average of an instruction was measured, for the kernel as a whole.
     """
 
     instructions: Mapping[str, float]
@@ -122,6 +123,7 @@ class Rates:
     lines: Mapping[str, float]
     next_lines: Mapping[str, float]
     code: Mapping[str, float]
+    bytes: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,7 @@ def _coefficients(entry: Mapping[str, Any]) -> Coefficients:
             by_part(part["lines"]),
             by_part(part["next_lines"]),
             part["code"],
+            by_part(part.get("bytes", [])),
         )
 
     kinds = {kind: of(part) for kind, part in entry["kinds"].items()}
@@ -228,7 +231,8 @@ def estimate(
         executing = max(1.0, total(rates.cycles[core], parts) + exact.cycles.get(core, 0))
         cycles = round(executing)
         if target.flash is not None and target.flash.code_lines * target.flash.line_bytes <= _MOST_KEPT:
-            per_byte = executing / (instructions * coefficients.bytes_each)
+            executed = total(rates.bytes, parts) + exact.reads.get("printed code", 0)
+            per_byte = executing / (executed if rates.bytes else instructions * coefficients.bytes_each)
             scale = table.line_bytes / target.flash.line_bytes
             lines, behind = (scale * total(read, parts) for read in (rates.lines, rates.next_lines))
             cycles = round(executing + target.flash.waits(lines, behind, per_byte))

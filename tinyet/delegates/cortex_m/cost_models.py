@@ -19,6 +19,11 @@ from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.cost_models import Parts, axis
 from tinyet.opset import CostModel
 
+_TAP_BYTES, _ENDS_BYTES = 52, 150
+"""Of code: of a tap of four pixels by two channels, and of what begins and rounds their sums."""
+_KEPT_BYTES = 64 * 16
+"""Of code in the buffers of the flash whose lines were counted. Of a longer loop nothing is left for its next turn."""
+
 
 def form_name(r: Rounding) -> str:
     """The name of the form in the parts' names."""
@@ -64,6 +69,8 @@ def matrix(parts: Parts, g: conv2d.Geometry, r: Rounding, blocks: int, taps: int
     parts["two channels"] = doubles
     parts["odd channel"] = blocks * (g.out_c % 2)
     parts["tap"] = doubles * taps
+    if unroll * _TAP_BYTES + (_ENDS_BYTES if unroll == taps else 0) > _KEPT_BYTES:
+        parts["tap of a loop that is not kept"] = doubles * taps
     if unroll != taps:
         parts["two channels by a loop"] = doubles
         parts["turn"] = doubles * (taps // unroll)
