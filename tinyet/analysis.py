@@ -41,6 +41,8 @@ from tinyet.deployment import Deployment
 from tinyet.emit.model import symbols_of
 from tinyet.errors.arguments import instance_given
 from tinyet.ir import Tensor
+from tinyet.pages import notebook
+from tinyet.pages.pictures import PICTURES
 from tinyet.planning.objective import OPTIMIZE, Objective
 from tinyet.program import Program
 from tinyet.project import Project
@@ -113,6 +115,19 @@ class Analysis:
         what = f"{len(self.layers)} layers, {self.macs:,} MACs"
         bytes_ = f"{self.constant_bytes:,} bytes of constants, arena {self.arena_bytes:,} bytes"
         return f"<analysis of {self.name} on {self.board}: {what}, {bytes_}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the sums, and the pictures of `--svg`."""
+        found: list[tuple[str, notebook.Cell]] = [
+            ("MACs", self.macs),
+            ("estimated cycles", self.cycles),
+            ("estimated ms", self.milliseconds),
+            ("arena, bytes", self.arena_bytes),
+            ("weights and tables, bytes", self.constant_bytes),
+            ("flash at most, bytes", self.flash.at_most),
+        ]
+        pictures = "".join(draw(self.to_json()) for draw in PICTURES.values())
+        return notebook.facts(f"{self.name} on {self.board}", found, pictures)
 
     def to_json(self) -> dict[str, object]:
         """The documented, stable form of `--json` (docs/json.md)."""

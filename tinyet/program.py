@@ -24,6 +24,7 @@ from tinyet.ir.limits import MAX_TEXT
 from tinyet.messages.stages import stage
 from tinyet.numerics import dequantize
 from tinyet.over_time import axes_of, stream
+from tinyet.pages import notebook
 from tinyet.reference import Session, States
 from tinyet.tet.format import Contents, decode, encode
 from tinyet.version import __version__
@@ -87,6 +88,30 @@ class Program:
         constants = sum(tensor.array.nbytes for tensor in self.graph.constants)
         what = f"{len(self.graph.nodes)} nodes, {constants:,} bytes of constants"
         return "\n".join([f"<tinyet.Program {self.name}: {what}", *lines[:_MOST_SIDES]]) + ">"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        constants = sum(tensor.array.nbytes for tensor in self.graph.constants)
+        sides = (("input", self.inputs), ("output", self.outputs), ("state", [s.value for s in self.states]))
+        pairs = [(side, f"{tensor.name}: {tensor.type}") for side, tensors in sides for tensor in tensors]
+        rows = [
+            (
+                i,
+                node.op,
+                ", ".join(str(t.type) for t in node.outputs),
+                str(node.origins[-1]) if node.origins else "",
+            )
+            for i, node in enumerate(self.graph.nodes)
+        ]
+        answers = None if self.answers is None else self.answers.said
+        found: list[tuple[str, notebook.Cell]] = [
+            *pairs[:_MOST_SIDES],
+            ("constants, bytes", constants),
+            ("answers", answers),
+        ]
+        return notebook.facts(
+            f"Program {self.name}", found, notebook.table(("", "op", "output", "source"), rows)
+        )
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:

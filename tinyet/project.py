@@ -82,6 +82,7 @@ from tinyet.errors.arguments import (
 from tinyet.files.model_name import check_name
 from tinyet.ir import Array
 from tinyet.messages.stages import stage
+from tinyet.pages import notebook
 from tinyet.planning.objective import Objective
 from tinyet.planning.places import ARENA, STATE
 from tinyet.program import Program, load
@@ -233,6 +234,29 @@ class Project:
     """A directory that `generate` wrote."""
 
     path: Path
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the plan of the project, and the sizes of what was built."""
+        deployment, sizes = self.deployment, self.sizes
+        found: list[tuple[str, notebook.Cell]] = [
+            ("path", str(self.path)),
+            ("board", f"{self.board.name}, {self.board.cpu}"),
+            ("layers", len(deployment.steps)),
+            ("MACs", deployment.macs),
+            ("arena, bytes", deployment.plan.arena_bytes),
+            ("weights and tables, bytes", deployment.constant_bytes),
+            ("flash, bytes", sizes.flash_bytes),
+            ("RAM, bytes", sizes.ram_bytes),
+        ]
+        rows = [
+            (step.index, step.name, step.node.op, step.macs, step.choice.kernel.symbol, step.line)
+            for step in deployment.steps
+        ]
+        return notebook.facts(
+            f"Project {self.name}",
+            found,
+            notebook.table(("", "layer", "op", "MACs", "kernel", "line"), rows),
+        )
 
     @cached_property
     def manifest(self) -> dict[str, object]:

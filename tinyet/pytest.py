@@ -42,6 +42,7 @@ from tinyet.program import Program
 from tinyet.project import Project, generate
 from tinyet.projects import open_project
 from tinyet.reference import Session
+from tinyet.survey.as_tests import BudgetFile
 from tinyet.validation import DEFAULT_SQNR_SAMPLES, Counted, Sizes, ValidationResult, as_bytes, validate
 
 # How a program is made of a model, as in `tinyet.open`; and a project of a program, as in `tinyet.generate`.
@@ -425,6 +426,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--tinyet-on", metavar="PLACE", help="qemu, renode, host or serial:PORT, for all tests")
     group.addoption("--tinyet-board", metavar="BOARD", help="a board's name or file, for all tests")
     group.addoption(
+        "--tinyet-budgets",
+        metavar="TOML",
+        help="test the models of this file, as pyproject.toml, against their limits there: a test each",
+    )
+    group.addoption(
         "--tinyet-require",
         action="store_true",
         help="fail tests whose emulator or compiler is not installed, instead of skipping them",
@@ -441,6 +447,21 @@ def pytest_configure(config: pytest.Config) -> None:
     ending = ExitStack()
     ending.enter_context(ended_by_signals(_end_session))
     config.add_cleanup(ending.close)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Budgets are tests wherever the others are, and are chosen with -k as they are."""
+    given = config.getoption("tinyet_budgets", None)
+    if given is None:
+        return
+    path = config.invocation_params.dir / given
+    try:
+        items += BudgetFile.from_parent(session, path=path).collect()
+    except TinyetError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def _end_session(number: int) -> None:

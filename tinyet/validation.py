@@ -28,6 +28,7 @@ from tinyet.ir import Array, Tensor
 from tinyet.messages.stages import stage
 from tinyet.mismatch.locate import Mismatch, from_bytes, locate_mismatch, same
 from tinyet.oracles import Agreement, compare
+from tinyet.pages import notebook
 from tinyet.program import Program
 from tinyet.quality.alarm import Judge, beginning_as_known, names_classes
 from tinyet.reference import Session
@@ -150,6 +151,26 @@ class ValidationResult(Counted):
         exact = "bit-exact" if self.bit_exact else f"{self.mismatches} differ"
         count = "" if self.count is None else f", {self.count:,} {self.count_unit} per inference"
         return f"<validation on {self.on}, {self.board}: {self.samples} samples, {exact}{count}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        accuracies = [("device", self.accuracy), ("host", self.host_accuracy), ("float", self.float_accuracy)]
+        found: list[tuple[str, notebook.Cell]] = [
+            ("run on", f"{self.on}, {self.board}"),
+            ("device = host reference", "bit-exact" if self.bit_exact else "NO"),
+            ("samples", self.samples),
+            *((f"accuracy, {who}", share) for who, share in accuracies),
+            (self.count_unit, self.count),
+            ("arena, bytes", self.arena_bytes),
+            ("flash, bytes", self.flash_bytes),
+            ("RAM without stack, bytes", self.ram_bytes),
+            ("stack, highest use, bytes", self.stack_bytes),
+        ]
+        headings = ("layer", "op", "MACs", self.count_unit, "SQNR dB", "kernel", "line")
+        rows = [
+            (one.name, one.op, one.macs, one.count, one.sqnr_db, one.kernel, one.line) for one in self.layers
+        ]
+        return notebook.facts("Validation", found, notebook.table(headings, rows))
 
     @property
     def bit_exact(self) -> bool:

@@ -411,3 +411,45 @@ def test_one_wrong_element_is_not_bit_exact(device: Array, host: Array, exact: b
     same = np.zeros(3, np.int8)
     result = DeviceResult((device, same), (device, same), (host, same), 1, "instructions", None)
     assert result.bit_exact is exact
+
+
+def test_budgets_are_tests(suite: pytest.Pytester) -> None:
+    """In a file of its own folder, whatever is collected besides: one holds, two do not, and say why."""
+    (suite.path / "limits.toml").write_text(
+        """
+[[tool.tinyet.budgets]]
+model = "small.tet"
+board = "mps2_an386"
+arena_bytes = "8K"
+
+[[tool.tinyet.budgets]]
+model = "small.tet"
+board = "microbit"
+arena_bytes = 8
+macs = 9
+
+[[tool.tinyet.budgets]]
+model = "missing.tet"
+board = "microbit"
+macs = "1M"
+"""
+    )
+    body = "def test_mine():\n    pass\n"
+    result = run(suite, body, "--tinyet-budgets", "limits.toml", "-v")
+    result.assert_outcomes(passed=2, failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "limits.toml::budget?0: small.tet on mps2_an386? PASSED*",
+            "limits.toml::budget?1: small.tet on microbit? FAILED*",
+            "*arena_bytes: *, at most 8*",
+        ]
+    )
+    result.stdout.fnmatch_lines(["*macs: *, at most 9*", "*there is no file*missing.tet*"])
+    assert "Traceback" not in result.stdout.str()
+    run(suite, body, "--tinyet-budgets", "limits.toml", "-k", "mps2_an386").assert_outcomes(
+        passed=1, deselected=3
+    )
+    run(suite, body).assert_outcomes(passed=1)
+    broken = run(suite, body, "--tinyet-budgets", "nothing.toml")
+    assert broken.ret == pytest.ExitCode.USAGE_ERROR
+    broken.stderr.fnmatch_lines(["*the budgets cannot be read*"])

@@ -47,8 +47,8 @@ HOUSE: tuple[tuple[str, ...], ...] = (
     ("lowering", "profiles", "project"),
     ("analysis", "bench", "projects"),
     ("auditing", "opening"),
-    ("comparison", "pytest", "survey"),
-    ("cli",),
+    ("comparison", "survey"),
+    ("cli", "pytest"),
     ("__main__",),
 )
 FLOORS = {room: number for number, rooms in enumerate(HOUSE) for room in rooms}

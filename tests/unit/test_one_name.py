@@ -110,7 +110,7 @@ def test_open_takes_what_the_typed_doors_take() -> None:
 # ---------------------------------------------------------------- the command line
 
 # Options that may be given several times: each is one of a list.
-SINGULAR = {"pin": "pins", "layer": "layers", "op": "ops"}
+SINGULAR = {"svg": "pictures", "pin": "pins", "layer": "layers", "op": "ops"}
 ARGUMENTS = {"model": "path", "directory": "path"}
 COMMANDS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "generate": (tinyet.open, tinyet.generate),
@@ -153,6 +153,10 @@ ONLY_COMMAND = {
     "trace": "profiles.forms",
     "folded": "profiles.forms",
     "html": "pages.page_of",
+    "pictures": "pages.pictures",
+    "model_explorer": "pages.viewers",
+    "netron": "pages.viewers",
+    "measured": "to_json() of Project.validate",
     "budgets": "of a pyproject.toml",
     "boards": "one after the other",
     "max_samples": "of evaluation data: slice it",
@@ -160,7 +164,7 @@ ONLY_COMMAND = {
 # What a command leaves out of what its functions take, and why.
 LEFT_OUT = {
     "compile": {"delegates": "a program is the same for all of them"},
-    "export": {"board": "the file is for none", "delegates": "as board"},
+    "export": {"delegates": "a .tflite is for none"},
     "quantize": {
         "delegates": "bytes are counted for the usual ones",
         "stateful": "`tinyet compile` has it",

@@ -31,7 +31,9 @@ from tinyet.cli.options import (
     Pins,
     Place,
     RequireDelegate,
+    Svg,
     delegates_of,
+    pictures_of,
     pins_of,
     place_of,
     takes_model,
@@ -42,6 +44,7 @@ from tinyet.delegates import PORTABLE
 from tinyet.errors import UsageError
 from tinyet.opening import PROJECT, kind_of
 from tinyet.pages.page import page_of
+from tinyet.pages.pictures import PICTURES
 from tinyet.planning.places import ARENA
 from tinyet.program import Program
 from tinyet.project import Project
@@ -69,6 +72,7 @@ def analyze(
     delegates: DelegateNames = None,
     require_delegate: RequireDelegate = False,
     html: HtmlFile = None,
+    svg: Svg = None,
     json: JsonFile = None,
     *,
     flags: ModelFlags,
@@ -76,6 +80,7 @@ def analyze(
     """Show what each layer costs on a board, before anything is built."""
     target = None if board is None else load_board(board)
     asked, pins = delegates_of(delegates, require_delegate), pins_of(pin)
+    pictures = pictures_of(svg)
     placed = place_of(place)
     warnings: tuple[str, ...] = ()
     subject: Program | Project
@@ -109,6 +114,8 @@ def analyze(
     if html is not None:
         page = page_of(f"{analysis.name} on {analysis.board}", analysis=analysis.to_json(), remarks=warnings)
         ui.write_text(str(html), page)
+    for picture, file in pictures.items():
+        ui.write_text(str(file), PICTURES[picture](analysis.to_json()))
     if json is not None:
         ui.write_json(json, analysis.to_json())
     if json != "-":

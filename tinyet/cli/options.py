@@ -22,6 +22,7 @@ from tinyet.errors import UsageError
 from tinyet.errors.arguments import place_given
 from tinyet.files.reading import read_bounded
 from tinyet.opening import ModelOptions
+from tinyet.pages.pictures import PICTURES
 from tinyet.planning.places import ARENA, AUTO, STATE, WEIGHTS
 from tinyet.tflite import Runtime
 
@@ -79,6 +80,18 @@ def place_of(texts: Sequence[str] | None) -> dict[str, str]:
     return found
 
 
+def pictures_of(texts: Sequence[str] | None) -> dict[str, Path]:
+    """Files by picture, of `--svg arena=FILE`. Raises UsageError for what is no picture."""
+    found = {}
+    for text in texts or ():
+        picture, equals, file = text.partition("=")
+        if not (equals and file) or picture not in PICTURES:
+            hint = " or ".join(f"--svg {name}={name}.svg" for name in PICTURES)
+            raise UsageError(f"--svg {text} names no picture and file", hint=hint)
+        found[picture] = Path(file)
+    return found
+
+
 def labels_in(path: Path | None) -> list[str] | None:
     """The names of the classes in a text file, one a line."""
     if path is None:
@@ -123,6 +136,16 @@ HtmlFile = Annotated[
     Path | None,
     typer.Option(
         "--html", metavar="FILE", help="write the report as a page to look at, too: one file, for any browser"
+    ),
+]
+
+
+Svg = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--svg",
+        metavar="PICTURE=FILE",
+        help="write a single picture, too: arena=FILE.svg, or layers=FILE.svg; may be given several times",
     ),
 ]
 

@@ -20,6 +20,7 @@ from tinyet.ir import Array, Tensor
 from tinyet.messages.stages import stage
 from tinyet.messages.text import markdown, markdown_code
 from tinyet.numerics import dequantize
+from tinyet.pages import notebook
 from tinyet.program import Program
 
 MOST_ROWS = 20
@@ -127,6 +128,18 @@ class Comparison:
         worse = [c.figure for c in self.changes if c.verdict == "worse"]
         said = f"worse in {', '.join(worse)}" if worse else "worse in nothing"
         return f"<comparison of {self.before.name} and {self.after.name}: {said}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        rows: list[tuple[notebook.Cell, ...]]
+        rows = [(FIGURES[c.figure], c.before, c.after, c.difference, c.verdict) for c in self.changes]
+        rows += [(f"{row.name}: {row.figure}", row.before, row.after, row.change, "") for row in self.rows()]
+        sides: list[tuple[str, notebook.Cell]] = [
+            ("A", self.before.name),
+            ("B", self.after.name),
+            ("answers", None if self.answers is None else self.answers.said),
+        ]
+        return notebook.facts("Comparison", sides, notebook.table(("", "A", "B", "change", ""), rows))
 
     def broken(self, conditions: Sequence[str | Condition]) -> tuple[str, ...]:
         """The conditions that hold, and should not, each in a line with its figures.

@@ -22,6 +22,7 @@ from tinyet.ir import DType
 from tinyet.messages.stages import stage
 from tinyet.opening import PROJECT, ModelOptions, kind_of, read, warnings_of
 from tinyet.opening.loader import call_users, load_model, name_of
+from tinyet.pages import notebook
 from tinyet.program import Program
 from tinyet.tflite import read_file as read_tflite
 
@@ -51,6 +52,27 @@ class Check:
 
     def __repr__(self) -> str:
         return f"<check of {self.path} for {self.board}: {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        record = self.to_json()
+        texts = ("verdict", "error", "too_large", "integers")
+        numbers = (
+            "macs",
+            "constant_bytes",
+            "arena_bytes",
+            "flash_bytes",
+            "stack_bytes",
+            "cycles",
+            "milliseconds",
+        )
+        found: list[tuple[str, notebook.Cell]] = []
+        for key in (*texts, *numbers):
+            value = record[key]
+            assert value is None or isinstance(value, (str, int, float))
+            found.append((key, value))
+        operators = notebook.table(("operator", "layers"), list(self.operators.items()))
+        return notebook.facts(f"{self.path} for {self.board}", found, operators)
 
     @property
     def verdict(self) -> Literal["ok", "refused", "too large"]:
