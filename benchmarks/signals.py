@@ -3,10 +3,11 @@
 
     python benchmarks/signals.py [--board mps2_an386] [--samples 24] [--results NAME]
 
-The keyword example is built four times: its front end in C and its network (demo.py); both in one program (sound.py),
-as it is and with the least RAM; and that program as a listener, 80 ms a run. All run on the emulated board, where every
-byte must be the host's. Instructions are those of one second of sound. Transforms are in one program; their error is
-that of the numpy reference, whose bits the board's are, against float64.
+The keyword example is built five times: its front end in C and its network (demo.py); both in one program (sound.py),
+with spectra in float32 and in fixed point, and with the least RAM; and that program as a listener, 80 ms a run. All run
+on the emulated board, where every byte must be the host's. Instructions are those of one second of sound. A log-mel
+front end alone is built for several cores. Transforms are in one program; their error is that of the numpy reference,
+whose bits the board's are, against float64.
 """
 
 from __future__ import annotations
@@ -34,8 +35,13 @@ import words
 
 import tinyet
 from benchmarks import record
+from tinyet import features
+from tinyet.features.mel import Arithmetic
 
 SIZES = (64, 128, 256, 480, 512, 1024)
+FRONT_FRAMES = 4
+FRONT_SAMPLES = 400 + (FRONT_FRAMES - 1) * 160
+FRONT_BOARDS = {"mps2_an386": "M4 with FPU", "mps2_an385": "M3", "microbit": "M0"}
 LEAST_RAM = 40_000
 """Bytes that the second of samples, 32,000, and everything else must do with."""
 
@@ -54,6 +60,7 @@ def main() -> None:
         folder = Path(where)
         found = {
             "keywords": list(ways(options.board, folder, options.samples)),
+            "fronts": list(fronts(folder)),
             "transforms": transforms(options.board, folder),
         }
     for rows in found.values():
@@ -65,16 +72,21 @@ def main() -> None:
 def ways(board: str, folder: Path, count: int) -> Iterable[dict[str, Any]]:
     yield in_two_parts(board, folder / "parts")
     sounds, labels = (part.numpy() for part in sound.evaluation())
-    program = tinyet.compile(
-        sound.model(),
-        sound.example_inputs(),
-        calibration=sound.calibration(),
-        name="sound",
-        labels=words.CLASSES,
-    )
-    accuracy = program.evaluate(sounds, labels=labels).accuracy
-    for name, ram in (("one program", None), ("one program, least RAM", LEAST_RAM)):
-        measured = on_board(program, board, folder / f"whole{ram}", sounds[:count], ram)
+    for name, arithmetic, ram in (
+        ("one program, spectra in float32", "float", None),
+        ("one program, spectra in fixed point", "auto", None),
+        ("the same, least RAM", "auto", LEAST_RAM),
+    ):
+        program = tinyet.compile(
+            sound.model(arithmetic),
+            sound.example_inputs(),
+            calibration=sound.calibration(),
+            name="sound",
+            labels=words.CLASSES,
+        )
+        assert any(node.op == "log_bands" for node in program.graph.nodes) == (arithmetic == "auto")
+        accuracy = program.evaluate(sounds, labels=labels).accuracy
+        measured = on_board(program, board, folder / f"{arithmetic}{ram}", sounds[:count], ram)
         yield {"way": name, "accuracy": accuracy, **measured}
     listener = tinyet.compile(sound.hearing(), calibration=sound.calibration(), name="hearing")
     runs = sounds[0].size // sound.HOP
@@ -144,6 +156,58 @@ def in_two_parts(board: str, folder: Path) -> dict[str, Any]:
         "flash": size.flash - sounds.nbytes,
         "samples": len(answers),
     }
+
+
+class Front(nn.Module):
+    """(1, FRONT_SAMPLES) int16 to (1, FRONT_FRAMES, 40): frames of 25 ms every 10 ms, in a transform of 512."""
+
+    def __init__(self, arithmetic: Arithmetic) -> None:
+        super().__init__()
+        self.mel = features.LogMel(
+            words.RATE, 512, 160, 40, frame=400, low=20.0, floor=1.0, arithmetic=arithmetic
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.mel(x)
+        return y
+
+
+def fronts(folder: Path) -> Iterable[dict[str, Any]]:
+    """A log-mel front end of 40 bands alone, in both arithmetics, on cores with and without an FPU."""
+    sounds = sound.evaluation()[0].numpy()[:8, None, 4000 : 4000 + FRONT_SAMPLES]
+    for board, core in FRONT_BOARDS.items():
+        for arithmetic in ("float", "fixed"):
+            program = tinyet.compile(Front(arithmetic).eval(), (torch.from_numpy(sounds[0]),), name="front")
+            project = tinyet.generate(program, board, folder / f"front_{board}_{arithmetic}")
+            size = project.build()
+            result = project.validate(sounds[: 2 if core == "M0" else 8], on="qemu")
+            assert result.bit_exact, "a front end is not what the host computes"
+            yield {
+                "core": core,
+                "arithmetic": arithmetic,
+                "instructions": round(result.instructions / FRONT_FRAMES * 100),
+                "ram": size.ram,
+                "flash": sum(s.bytes for s in size.symbols if s.section.in_flash and _is_front(s.name)),
+                "error": error(program, sounds),
+            }
+
+
+def _is_front(name: str) -> bool:
+    """Whether a function or a constant is there for the program: its own, kernels, floats in software."""
+    around = ("tinyet_platform", "tinyet_uart", "tinyet_systick", "front_sample")
+    return name.startswith(("front_", "tinyet_", "__aeabi", "__gnu")) and not name.startswith(around)
+
+
+def error(program: tinyet.Program, sounds: np.ndarray) -> float:
+    """RMS of how far logarithms are from those in float64."""
+    mel = Front("float").double().mel
+    squares = []
+    for x in sounds:
+        frames = np.lib.stride_tricks.sliding_window_view(x[0].astype(np.float64), 400)[::160]
+        power = np.abs(np.fft.rfft(frames * mel.power.frame.window.numpy(), 512)) ** 2
+        wanted = np.log(power @ mel.bank.filters.numpy().T + 1.0)
+        squares.append((np.asarray(program.run(x), np.float64)[0] - wanted) ** 2)
+    return float(f"{np.sqrt(np.mean(squares)):.2g}")
 
 
 class Transforms(nn.Module):

@@ -37,6 +37,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         layers.convolutions_widened,
         layers.convolutions_others,
         signals.keywords_from_samples,
+        signals.fronts,
         signals.transforms,
         whole.cycles,
         whole.cycles_of_pipelines,

@@ -23,6 +23,16 @@ def keywords_from_samples() -> str:
     return table(heads, 1, rows)
 
 
+def fronts() -> str:
+    """A log-mel front end alone, in both arithmetics, by core."""
+    rows = [
+        (row["core"], row["arithmetic"], row["instructions"], row["ram"], row["flash"], row["error"])
+        for row in result("signals")["fronts"]
+    ]
+    heads = ("core", "arithmetic", "instructions a second", "bytes of RAM", "bytes of flash", "error")
+    return table(heads, 2, rows)
+
+
 def transforms() -> str:
     """Fourier transforms of real values by size."""
     rows = [

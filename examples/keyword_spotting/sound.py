@@ -4,7 +4,8 @@
     tinyet generate examples/keyword_spotting/sound.py --board mps2_an386 -o build/sound
 
 `hearing()` is the same as a listener, which takes 80 ms of sound at a time. The network, its weights and the data are
-those of model.py; the front end is `tinyet.features` in float32 in the place of mfcc.c in integers.
+those of model.py; in the place of mfcc.c stands `tinyet.features`, its spectra in fixed point: "auto" finds that this
+loses nothing.
 """
 
 import sys
@@ -23,6 +24,7 @@ import words
 
 import tinyet
 from tinyet import features
+from tinyet.features.mel import Arithmetic
 
 CLASSES = words.CLASSES
 labels = CLASSES
@@ -33,7 +35,7 @@ HOP = 4 * mfcc.HOP
 class Sound(nn.Module):
     """(1, 16000) samples, int16, to (1, 6) class probabilities."""
 
-    def __init__(self) -> None:
+    def __init__(self, arithmetic: Arithmetic = "auto") -> None:
         super().__init__()
         mel = features.LogMel(
             mfcc.RATE,
@@ -43,6 +45,7 @@ class Sound(nn.Module):
             low=mfcc.LOWEST_HZ,
             high=mfcc.HIGHEST_HZ,
             floor=mfcc.FLOOR,
+            arithmetic=arithmetic,
         )
         self.cepstra = features.MFCC(mel, mfcc.CEPSTRA)
         self.register_buffer("mean", torch.tensor(keywords.MEAN) / 2.0**mfcc.FRACTION, persistent=False)
@@ -50,12 +53,12 @@ class Sound(nn.Module):
         self.network = keywords.model()
 
     def forward(self, samples: torch.Tensor) -> torch.Tensor:
-        x = (self.cepstra(samples.float()) - self.mean) * self.scale
+        x = (self.cepstra(samples) - self.mean) * self.scale
         return self.network(x[:, None])
 
 
-def model() -> nn.Module:
-    return Sound().eval()
+def model(arithmetic: Arithmetic = "auto") -> nn.Module:
+    return Sound(arithmetic).eval()
 
 
 def hearing() -> nn.Module:

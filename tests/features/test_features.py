@@ -21,12 +21,16 @@ from tinyet import features
 from tinyet.errors import UsageError
 from tinyet.features.frames import window_of
 from tinyet.features.statistics import STATISTICS
+from tinyet.features.transforms import daubechies
 
 RATE = 2000
 X = torch.randn(2, 240, generator=torch.Generator().manual_seed(4))
 LONG = X.numpy().astype(np.float64)
 BUTTER = signal.butter(4, [0.1, 0.4], "bandpass", output="sos")
 TAPS = signal.firwin(9, 0.3)
+
+# Daubechies (1992), table 6.1.
+DB3 = np.array([0.33267055295, 0.80689150931, 0.45987750212, -0.13501102001, -0.08544127388, 0.03522629189])
 
 Reals = npt.NDArray[np.float64]
 
@@ -52,6 +56,38 @@ def _haar(x: Reals) -> Reals:
         parts.insert(0, (x[..., ::2] - x[..., 1::2]) / np.sqrt(2))
         x = (x[..., ::2] + x[..., 1::2]) / np.sqrt(2)
     return np.concatenate([x, *parts], -1)
+
+
+def _daubechies(x: Reals, taps: Reals, levels: int) -> Reals:
+    """Sums of products over a signal that goes round, as pywt's periodization has them."""
+    parts: list[Reals] = []
+    high = taps[::-1] * (-1.0) ** np.arange(len(taps))
+    for _ in range(levels):
+        at = np.arange(x.shape[-1] // 2)[:, None] * 2 + np.arange(len(taps)) - len(taps) // 2 + 1
+        windows = x[..., at % x.shape[-1]]
+        parts.insert(0, windows @ high)
+        x = windows @ taps
+    return np.concatenate([x, *parts], -1)
+
+
+def _pcen(x: Reals) -> Reals:
+    """librosa.pcen's formulas (0.10), with T of 8 frames."""
+    power = x.reshape(2, 12, 20) ** 2
+    b = (np.sqrt(1 + 4 * 8.0**2) - 1) / (2 * 8.0**2)
+    start = np.broadcast_to(signal.lfilter_zi([b], [1, b - 1])[:, None], (2, 1, 20))
+    mean, _ = signal.lfilter([b], [1, b - 1], power, axis=1, zi=start)
+    smooth = np.exp(-0.9 * (np.log(1e-3) + np.log1p(mean / 1e-3)))
+    return np.asarray((2**0.5) * np.expm1(0.5 * np.log1p(power * smooth / 2)))
+
+
+class _Pcen(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.pcen = features.PCEN(features.smoothing_of(8.0), gain=0.9, eps=1e-3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.pcen(x.reshape(2, 12, 20).square())
+        return y
 
 
 def _statistics(x: Reals) -> Reals:
@@ -116,6 +152,12 @@ CASES: dict[str, tuple[nn.Module, Callable[[Reals], Any]]] = {
         features.Autocorrelation(3, normalized=True),
         lambda x: np.stack([signal.correlate(row, row)[239:243] / (row @ row) for row in x]),
     ),
+    "quantiles": (
+        nn.Sequential(features.Frame(60, 60), features.Quantiles([0.0, 0.25, 0.5, 0.9, 1.0])),
+        lambda x: np.moveaxis(np.quantile(_frames(x, 60, 60), [0.0, 0.25, 0.5, 0.9, 1.0], axis=-1), 0, -1),
+    ),
+    "energies of channels": (_Pcen(), _pcen),
+    "Daubechies' wavelets": (features.Daubechies(3, 2), lambda x: _daubechies(x, DB3, 2)),
     "single frequencies": (
         features.Goertzel(240, [50.0, RATE * 7 / 240], RATE),
         lambda x: np.abs(fft.rfft(x)[..., [6, 7]]) ** 2,
@@ -158,7 +200,7 @@ def test_program(program: tinyet.Program) -> None:
         np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=size, err_msg=name)
     made = [node.op for node in program.graph.nodes]
     assert made.count("linear_bands") == 1, "mel filters, of which there are two equal ones"
-    assert made.count("biquads") == 1
+    assert made.count("biquads") == 2
 
 
 def test_board(program: tinyet.Program, tmp_path: Path) -> None:
@@ -178,6 +220,38 @@ def test_librosa(scale: Any, norm: Any) -> None:
     wanted = filters.mel(sr=RATE, n_fft=512, n_mels=20, fmin=20.0, htk=scale == "htk", norm=norm)
     found = features.mel_filters(RATE, 512, 20, low=20.0, scale=scale, norm=norm)
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4, atol=1e-7)
+
+
+def test_pywt() -> None:
+    pywt = pytest.importorskip("pywt")
+    for moments in range(1, 11):
+        np.testing.assert_allclose(daubechies(moments), pywt.Wavelet(f"db{moments}").rec_lo, atol=1e-8)
+        wanted = np.concatenate(pywt.wavedec(LONG, f"db{moments}", mode="periodization", level=3), -1)
+        np.testing.assert_allclose(features.Daubechies(moments, 3)(X).numpy(), wanted, atol=1e-5)
+
+
+def test_librosa_pcen() -> None:
+    librosa = pytest.importorskip("librosa")
+    power = LONG.reshape(2, 12, 20) ** 2
+    wanted = librosa.pcen(power, b=features.smoothing_of(8.0), gain=0.9, eps=1e-3, axis=1)
+    np.testing.assert_allclose(_Pcen()(X).numpy(), wanted, rtol=1e-4)
+
+
+@pytest.mark.parametrize("moments", range(1, 11))
+def test_wavelets(moments: int) -> None:
+    """Orthonormal; so many moments of the differences are 0, and no more; Haar's are the first."""
+    taps = daubechies(moments)
+    shifted = [taps[2 * k :] @ taps[: len(taps) - 2 * k] for k in range(moments)]
+    np.testing.assert_allclose(shifted, [1.0, *[0.0] * (moments - 1)], atol=1e-7)
+    # The first taps are the large ones, as pywt's and Daubechies' tables have them.
+    assert np.abs(taps[:moments]).sum() > np.abs(taps[moments:]).sum() - 1e-9
+    signs = taps[::-1] * (-1.0) ** np.arange(len(taps))
+    sizes = [np.abs(signs @ (np.arange(len(taps)) / len(taps)) ** k) for k in range(moments + 1)]
+    assert max(sizes[:moments]) < 1e-6 < sizes[moments] * 100
+    energy = (features.Daubechies(moments, 3)(X) ** 2).sum(-1)
+    np.testing.assert_allclose(energy.numpy(), (LONG**2).sum(-1), rtol=1e-5)
+    if moments == 1:
+        np.testing.assert_allclose(features.Daubechies(1, 3)(X), features.Haar(3)(X), atol=1e-5)
 
 
 def test_mel_filters() -> None:
@@ -232,6 +306,10 @@ def test_gradients() -> None:
         (lambda: features.Biquads([1, 0, 0]), r"sections of shape \(3,\)"),
         (lambda: features.FIR([]), "taps of shape"),
         (lambda: features.Haar(5)(X), "240 samples are not halved 5 times"),
+        (lambda: features.Daubechies(11, 1), "11 vanishing moments"),
+        (lambda: features.Daubechies(10, 4)(X[:, :80]), "are not halved 4 times"),
+        (lambda: features.Quantiles([1.5]), "quantiles"),
+        (lambda: features.PCEN(1.5), "PCEN of smoothing 1.5"),
         (lambda: features.Goertzel(8, [1200.0], RATE), "frequencies from 0 to"),
         (lambda: features.Envelope()(X[:, :5]), "an even number"),
     ],

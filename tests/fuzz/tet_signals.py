@@ -13,6 +13,7 @@ from tinyet.ops.cast import Cast
 from tinyet.ops.concat import Concat
 from tinyet.ops.log_bands import LogBands
 from tinyet.ops.reshape import Reshape
+from tinyet.ops.samples import Samples
 from tinyet.ops.signal_delay import SignalDelay
 from tinyet.ops.signal_energy import SignalEnergy
 from tinyet.ops.signal_fft_auto_scale import SignalFftAutoScale
@@ -63,6 +64,7 @@ def _cases() -> dict[str, Case]:
             [S16],
             [np.linspace(0, 1, 6, dtype=np.float32), np.eye(2, 5, 1, dtype=np.float32)],
         ),
+        "samples": case(Samples(3, 2048, True), [sound], [S16]),
         "delay": case(SignalDelay(), [sound, _zeros(S16, 2)], [S16, S16]),
         "framer": case(SignalFramer(5, 2), [sound, _zeros(S16, 4), number], [S16, S32, S16, S32]),
         "stacker": case(SignalStacker(1, 1), [sound, _zeros(S16, 8), number], [S16, S32, S16, S32]),

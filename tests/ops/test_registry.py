@@ -38,6 +38,7 @@ ONE_FORM = {
     "squared_difference": {"s8", "s16"},
     "dynamic_conv2d": {"f32"},
     "dynamic_linear": {"f32"},
+    "samples": {"s16", "s32_s16"},
     "signal_delay": {"s16"},
     "signal_energy": {"s16_u32"},
     "signal_fft_auto_scale": {"s16"},

@@ -41,6 +41,7 @@ OF_NO_FLOATS = {
     "lookup",
     "quantize",
     "requantize",
+    "samples",
     "squared_difference",
     "sum_of_squares",
     *(op.name for op in ops.OPS if op.name.startswith("signal_")),

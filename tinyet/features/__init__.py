@@ -7,16 +7,19 @@ and stay in float32 where the network behind them is quantized. `decisions` has 
 
 from tinyet.features.filters import FIR, Biquads, PreEmphasis, Resample
 from tinyet.features.frames import Frame, PowerSpectrum, Spectrum
-from tinyet.features.mel import DCT, MFCC, LogMel, LogSpectrum, MelFilterBank, mel_filters
-from tinyet.features.statistics import Autocorrelation, Statistics, moving
-from tinyet.features.transforms import Envelope, Goertzel, Haar
+from tinyet.features.mel import DCT, MFCC, PCEN, LogMel, LogSpectrum, MelFilterBank, mel_filters, smoothing_of
+from tinyet.features.samples import Samples
+from tinyet.features.statistics import Autocorrelation, Quantiles, Statistics, moving
+from tinyet.features.transforms import Daubechies, Envelope, Goertzel, Haar
 
 __all__ = [
     "DCT",
     "FIR",
     "MFCC",
+    "PCEN",
     "Autocorrelation",
     "Biquads",
+    "Daubechies",
     "Envelope",
     "Frame",
     "Goertzel",
@@ -26,9 +29,12 @@ __all__ = [
     "MelFilterBank",
     "PowerSpectrum",
     "PreEmphasis",
+    "Quantiles",
     "Resample",
+    "Samples",
     "Spectrum",
     "Statistics",
     "mel_filters",
     "moving",
+    "smoothing_of",
 ]

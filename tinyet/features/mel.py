@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from tinyet.errors import UsageError
 from tinyet.errors.arguments import whole_given
 from tinyet.features.frames import PowerSpectrum
+from tinyet.fx.biquad_ops import biquads
 from tinyet.fx.log_bands_ops import AUTO, FIXED, FLOAT, log_bands
 
 Scale = Literal["htk", "slaney"]
@@ -192,6 +193,53 @@ class LogMel(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         found = _as_one(x, self.power, self.bank.filters, self.floor, self.arithmetic)
         return torch.log(self.bank(self.power(x.float())) + self.floor) if found is None else found
+
+
+class PCEN(nn.Module):
+    """(..., frames, bands) to the same: powers of bands, each divided by its own running mean, and compressed:
+    librosa.pcen(x, gain=…, bias=…, power=…, eps=…, b=smoothing, axis=-2), the logarithm's place in LogMel.
+
+        mean[t] = (1 - smoothing) * mean[t - 1] + smoothing * x[t]
+        y[t] = (x[t] / (eps + mean[t])**gain + bias)**power - bias**power
+
+    smoothing: from 0 to 1; librosa's is (sqrt(1 + 4 T**2) - 1) / (2 T**2) of T frames (`smoothing_of`). first: the mean
+    before the first frame. In a stream the mean goes on. eps is in the powers' unit: of int16 samples, thousands.
+    """
+
+    def __init__(
+        self,
+        smoothing: float = 0.025,
+        gain: float = 0.98,
+        bias: float = 2.0,
+        power: float = 0.5,
+        eps: float = 1e-6,
+        first: float = 1.0,
+    ) -> None:
+        super().__init__()
+        if not (0 < smoothing < 1 and gain >= 0 and bias >= 0 and power > 0 and eps > 0):
+            raise UsageError(
+                f"PCEN of smoothing {smoothing}, gain {gain}, bias {bias}, power {power}, eps {eps}",
+                hint="smoothing lies between 0 and 1, power and eps above 0",
+            )
+        self.smoothing, self.gain, self.bias, self.power = smoothing, gain, bias, power
+        self.eps, self.first = eps, first
+        section = torch.tensor([[smoothing, 0.0, 0.0, smoothing - 1.0, 0.0]])
+        self.register_buffer("section", section, persistent=False)
+        self.section: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.transpose(-1, -2).reshape(-1, x.shape[-2])
+        rest = torch.zeros(rows.shape[0], 1, 2)
+        rest[:, :, 0] = (1.0 - self.smoothing) * self.first
+        means = biquads(rows, rest, self.section)[0]
+        mean = means.reshape(*x.shape[:-2], x.shape[-1], x.shape[-2]).transpose(-1, -2)
+        scaled = x * torch.exp(torch.log(mean + self.eps) * -self.gain)
+        return torch.exp(torch.log(scaled + self.bias) * self.power) - self.bias**self.power
+
+
+def smoothing_of(frames: float) -> float:
+    """Of a running mean over about so many frames, as librosa computes it: seconds * rate / hop."""
+    return (math.sqrt(1.0 + 4.0 * frames**2) - 1.0) / (2.0 * frames**2)
 
 
 class DCT(nn.Module):

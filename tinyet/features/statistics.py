@@ -80,6 +80,29 @@ class Statistics(nn.Module):
         return torch.stack([STATISTICS[name](x) for name in self.names], -1)
 
 
+class Quantiles(nn.Module):
+    """(..., samples) to (..., len(at)): numpy.quantile(x, at, axis=-1), between two samples on the line between them.
+
+    at: from 0 (the least) to 1 (the greatest).
+    """
+
+    def __init__(self, at: Sequence[float]) -> None:
+        super().__init__()
+        if not at or not all(0 <= each <= 1 for each in at):
+            raise UsageError(f"quantiles {list(at)}", hint="from 0 to 1: 0.5 is the median")
+        self.at = tuple(float(each) for each in at)
+
+    def forward(self, x: Tensor) -> Tensor:
+        ranks = torch.sort(x, -1).values
+        found = []
+        for each in self.at:
+            place = each * (x.shape[-1] - 1)
+            first, share = int(place), place - int(place)
+            low = ranks[..., first]
+            found.append(low if not share else low + (ranks[..., first + 1] - low) * share)
+        return torch.stack(found, -1)
+
+
 class Autocorrelation(nn.Module):
     """(..., samples) to (..., lags + 1): sums of x[i] x[i + lag] for lags 0 … `lags`; normalized: divided by that of
     lag 0, so that the first is 1."""

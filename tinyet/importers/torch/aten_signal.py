@@ -15,14 +15,16 @@ import torch
 from tinyet.errors import RefusedError
 from tinyet.fx.biquad_ops import BIQUADS
 from tinyet.fx.log_bands_ops import LOG_BANDS
+from tinyet.fx.samples_ops import SAMPLES
 from tinyet.fx.spectrum_ops import IRFFT, RFFT, bins_of
 from tinyet.importers.torch.context import Args, Constant, Context, Handler, StandIn, Value
-from tinyet.ir import DType, QuantParams, Tensor, TensorType
+from tinyet.ir import ITSELF, DType, QuantParams, Tensor, TensorType
 from tinyet.ops import op_of
 from tinyet.ops.biquads import Biquads
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.linear import Linear
 from tinyet.ops.log_bands import SCALE, LogBands
+from tinyet.ops.samples import Samples
 from tinyet.ops.shared.fft import length_complaint
 from tinyet.ops.signal_irfft import SignalIrfft
 from tinyet.ops.signal_rfft import SignalRfft
@@ -123,6 +125,11 @@ def log_bands(ctx: Context, a: Args) -> Value:
     return ctx.emit(Dequantize(), [found], ctx.shape)
 
 
+def samples(ctx: Context, a: Args) -> Value:
+    attrs = Samples(int(a["shift"]), int(a["offset"]), bool(a["unsigned"]))
+    return ctx.emit(attrs, [ctx.tensor(a["x"])], ctx.shape, DType.INT16, ITSELF)
+
+
 def read_as_complex(_ctx: Context, _a: Args) -> Value:
     """What `complex` has left for an operator that has no form on pairs, whose origin it has."""
     raise RefusedError(
@@ -137,5 +144,6 @@ SIGNAL_HANDLERS: dict[object, Handler] = {
     IRFFT: irfft,
     BIQUADS: biquads,
     LOG_BANDS: log_bands,
+    SAMPLES: samples,
     torch.ops.aten.view_as_complex.default: read_as_complex,
 }
