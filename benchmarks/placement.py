@@ -4,8 +4,8 @@
     python benchmarks/placement.py [--network mobilenet_v2] [--board NAME]... [--json FILE] [--results NAME]
 
 A network is generated for each board with its weights in flash, with as many copied as its RAM has room for as the
-estimate of accesses chooses (`--place weights=auto`), and with arena and weights placed by it (`--place auto`). Each
-firmware runs in QEMU, bit for bit as the host reference, and its cycles are estimated, waits of the flash by its lines
+estimate of accesses chooses (`--place weights=auto`), and, on a board with further memories, with arena and weights
+placed by it (`--place auto`). Each firmware runs in QEMU, bit for bit as the host reference, and its cycles are estimated, waits of the flash by its lines
 and buffers included. Reads and writes are those of the layers, counted by QEMU. The copies themselves, once at the
 start, are in none of the figures.
 """
@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import tinyet
 from benchmarks.programs import program_of, show
 from benchmarks.record import add_option, write
+from tinyet.boards import load_board
 from tinyet.budget.placing import placed
 from tinyet.program import Program
 
@@ -69,7 +70,11 @@ def main() -> int:
     options = parser.parse_args()
     program, _ = program_of(options.network, 1, channels_last=True)
     figures = {
-        board: {how: measured(program, board, place) for how, place in PLACES.items()}
+        board: {
+            how: measured(program, board, place)
+            for how, place in PLACES.items()
+            if how != "placed" or load_board(board).extra_memories
+        }
         for board in options.board or BOARDS
     }
     rows = [
