@@ -5,9 +5,9 @@
 
 A network is generated for each board with its weights in flash, with as many copied as its RAM has room for as the
 estimate of accesses chooses (`--place weights=auto`), and, on a board with further memories, with arena and weights
-placed by it (`--place auto`). Each firmware runs in QEMU, bit for bit as the host reference, and its cycles are estimated, waits of the flash by its lines
-and buffers included. Reads and writes are those of the layers, counted by QEMU. The copies themselves, once at the
-start, are in none of the figures.
+placed by it (`--place auto`). Each firmware is bit for bit what the host reference is, and its cycles are estimated in
+QEMU, waits of the flash by its lines and buffers included. Reads and writes are those of the layers, counted by QEMU.
+The copies themselves, once at the start, are in none of the figures.
 """
 
 import argparse

@@ -84,7 +84,7 @@ from tinyet.files.model_name import check_name
 from tinyet.ir import Array
 from tinyet.messages.stages import stage
 from tinyet.planning.objective import Objective
-from tinyet.planning.places import ARENA, STATE, USUAL
+from tinyet.planning.places import ARENA, STATE
 from tinyet.program import Program, load
 from tinyet.stack.use import StackUse, inference_bound, stack_of
 from tinyet.validation import (
@@ -515,8 +515,8 @@ class Project:
         elf = self.firmware_for(model.machine, where) if model.stands_in else self.firmware("qemu", where)
         stage("estimating cycles")
         raw = sample_bytes(self.deployment.graph.user_inputs, samples)
-        machine, counted = model.machine, self.deployment.places != USUAL
-        memories = (machine.flash, machine.ram, *machine.extra_memories) if counted else ()
+        machine = model.machine
+        memories = (machine.flash, machine.ram, *machine.extra_memories) if self.place else ()
         return model.estimate(
             elf, raw, where, timeout=timeout, order=self.deployment.order, memories=memories
         )
