@@ -19,11 +19,13 @@
  *                     count reads of the flash that none of its buffers holds, for instructions and for data: LINES lines of
  *                     BYTES each, of which the one that was used longest ago makes room; no lines for data where they are kept
  *                     among those for instructions
+ *   memory=FROM-TO    count accesses of data there; may be given several times
  *
  * A file holds for each run of a layer, in their order, and for what lies between them (-1), "segment NUMBER", a line
  *   START INSTRUCTIONS COUNT                of each block: how often it ran; then of each that it ran right behind
  *   behind START INSTRUCTIONS COUNT         how often that was
- * and "flash CODE NEXT DATA": lines read for instructions, of these right behind the line before, and for data.
+ * and "flash CODE NEXT DATA": lines read for instructions, of these right behind the line before, and for data; and for each
+ * memory, in their order, "memory READS WRITES READ_BYTES WRITTEN_BYTES".
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,6 +53,7 @@ void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
                                       void (*cb)(unsigned, qemu_plugin_meminfo_t, uint64_t, void *),
                                       enum qemu_plugin_cb_flags flags, enum qemu_plugin_mem_rw rw, void *data);
 bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
+unsigned qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
@@ -63,7 +66,7 @@ EXPORT int qemu_plugin_version = TINYET_QEMU_PLUGIN_API;
 
 /* ---- what is counted ---- */
 
-enum { MOST_RANGES = 32, MOST_MARKS = 8, MOST_LINES = 4096, BETWEEN = -1 };
+enum { MOST_RANGES = 32, MOST_MARKS = 8, MOST_LINES = 4096, MOST_MEMORIES = 16, BETWEEN = -1 };
 
 typedef struct block {
   struct block *next_touched; /* of those that ran in this segment */
@@ -109,6 +112,12 @@ static uint64_t line_bytes;
 static buffer code_buffer, data_buffer;
 static uint64_t code_reads, next_reads, data_reads, previous_line;
 
+static struct {
+  range at;
+  uint64_t accesses[2], bytes[2]; /* reads, writes */
+} memories[MOST_MEMORIES];
+static unsigned num_memories;
+
 /* Whether the line must be read; afterwards the buffer holds it. */
 static bool misses(buffer *held, uint64_t line) {
   unsigned at = 0;
@@ -141,7 +150,13 @@ static void fetch(const block *now) {
 
 static void on_access(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
   (void)cpu, (void)data;
-  if (state == RUNNING && !qemu_plugin_mem_is_store(info) && address >= flash.from && address < flash.to &&
+  for (unsigned i = 0; state == RUNNING && i < num_memories; i++) {
+    if (address >= memories[i].at.from && address < memories[i].at.to) {
+      memories[i].accesses[qemu_plugin_mem_is_store(info)]++;
+      memories[i].bytes[qemu_plugin_mem_is_store(info)] += UINT64_C(1) << qemu_plugin_mem_size_shift(info);
+    }
+  }
+  if (state == RUNNING && line_bytes != 0 && !qemu_plugin_mem_is_store(info) && address >= flash.from && address < flash.to &&
       misses(data_buffer.size > 0 ? &data_buffer : &code_buffer, address / line_bytes)) {
     data_reads++;
   }
@@ -167,6 +182,13 @@ static void change_segment(int next) {
   fprintf(file, "flash %llu %llu %llu\n", (unsigned long long)code_reads, (unsigned long long)next_reads,
           (unsigned long long)data_reads);
   code_reads = next_reads = data_reads = 0;
+  for (unsigned i = 0; i < num_memories; i++) {
+    fprintf(file, "memory %llu %llu %llu %llu\n", (unsigned long long)memories[i].accesses[0],
+            (unsigned long long)memories[i].accesses[1], (unsigned long long)memories[i].bytes[0],
+            (unsigned long long)memories[i].bytes[1]);
+    memset(memories[i].accesses, 0, sizeof memories[i].accesses);
+    memset(memories[i].bytes, 0, sizeof memories[i].bytes);
+  }
   previous = NULL;
   segment = next;
 }
@@ -304,7 +326,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
   made->last = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, n - 1));
   made->instructions = n;
   qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, made);
-  for (size_t i = 0; line_bytes != 0 && i < n; i++) {
+  for (size_t i = 0; (line_bytes != 0 || num_memories != 0) && i < n; i++) {
     struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
     /* Asked for reads alone, QEMU 7.2 tells of writes alone. */
     qemu_plugin_register_vcpu_mem_cb(insn, on_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
@@ -350,6 +372,8 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
       marks[num_marks++] = strtoull(value, NULL, 16);
     } else if (takes(argv[i], "quiet", &value) && num_quiet < MOST_RANGES) {
       quiet[num_quiet++] = range_of(value);
+    } else if (takes(argv[i], "memory", &value) && num_memories < MOST_MEMORIES) {
+      memories[num_memories++].at = range_of(value);
     } else if (takes(argv[i], "flash", &value)) {
       flash = range_of(value);
     } else if (takes(argv[i], "line", &value)) {

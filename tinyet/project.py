@@ -25,7 +25,7 @@ from tinyet.budget.fit import (
     limits_given,
     objective_of,
 )
-from tinyet.budget.placing import check_sections, places_given
+from tinyet.budget.placing import check_sections, for_framework, places_given
 from tinyet.budget.room import Room, room_of
 from tinyet.build import gcc
 from tinyet.build.builder import HARNESS, Builder
@@ -57,6 +57,7 @@ from tinyet.emit.facts import DEFAULT_LIBRARY_VERSION, facts_of
 from tinyet.emit.kinds import PROJECT_KINDS
 from tinyet.emit.model import model_files
 from tinyet.emit.placed import check_placed
+from tinyet.emit.places import section_macro
 from tinyet.emit.project import (
     Kind,
     Options,
@@ -144,6 +145,8 @@ def generate(
     evaluation = data_given(evaluation, [t.name for t in program.inputs])
     target = load_board(board)
     project_kind = PROJECT_KINDS[check_kind(kind, target)]
+    framework = framework_of(kind, target)
+    target = for_framework(target, framework)
     if not project_kind.application and (sample is not None or evaluation is not None):
         raise UsageError(
             "the C files alone have no application and keep no samples",
@@ -163,7 +166,7 @@ def generate(
     objective = objective_of(target, optimize, limits, pins=pins, input_rows=input_rows, place=wanted)
     deployment = fitted(program.graph, target, objective, limits, chosen, require=require_delegate)
     check_fit(deployment, target, limits)
-    if (framework := framework_of(kind, target)) is not None:
+    if framework is not None:
         check_sections(target, deployment.places, framework)
     room = room_of(deployment, target, bare=limits.bare, stack=limits.stack)
     # What is counted is what the linker script reserves.
@@ -295,7 +298,9 @@ class Project:
     @cached_property
     def _board(self) -> Board:
         own = self.path / f"{self.manifest['board']}.toml"
-        return load_board(own if own.is_file() else str(self.manifest["board"]))
+        board = load_board(own if own.is_file() else str(self.manifest["board"]))
+        kind = PROJECT_KINDS.get(str(self.manifest["kind"]))
+        return board if kind is None else for_framework(board, kind.framework(board))
 
     @cached_property
     def program(self) -> Program:
@@ -534,7 +539,11 @@ class Project:
         elf = self.firmware_for(model.machine, where) if model.stands_in else self.firmware("qemu", where)
         stage("estimating cycles")
         raw = sample_bytes(self.deployment.graph.user_inputs, samples)
-        return model.estimate(elf, raw, where, timeout=timeout, order=self.deployment.order)
+        machine = model.machine
+        memories = (machine.flash, machine.ram, *machine.extra_memories) if self.place else ()
+        return model.estimate(
+            elf, raw, where, timeout=timeout, order=self.deployment.order, memories=memories
+        )
 
     def firmware(self, on: str, where: Path, *, compile_anew: bool = False) -> Path:
         """The harness as it runs in a place: an executable for "host", an elf for the others.
@@ -556,7 +565,12 @@ class Project:
         Raises ProjectError, ToolchainError."""
         self._check_harness()
         stage(f"compiling for {machine.name}")
-        return gcc.build_firmware(machine, self._harness_sources, [self._model_dir], where)
+        # Memories that the machine does not have are parts of its RAM and its flash there.
+        elsewhere = [m for m in self.deployment.places.memories if m not in machine.extra_memories]
+        defines = [
+            (section_macro(m), f'"{".rodata" if m.read_only else ".bss"}.{m.name}"') for m in elsewhere
+        ]
+        return gcc.build_firmware(machine, self._harness_sources, [self._model_dir], where, defines)
 
     def samples(
         self,

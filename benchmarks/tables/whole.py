@@ -318,6 +318,36 @@ def together() -> str:
     return table(("", "bytes of arena"), 1, rows)
 
 
+def placement() -> str:
+    """Estimated cycles of MobileNetV2 on boards, by where arena and weights lie."""
+    titles = {
+        "nucleo_f446re": "STM32F446, 5 waits",
+        "pico2": "RP2350, serial flash",
+        "nucleo_h743zi": "STM32H743, 8 waits",
+    }
+    ways = {"in flash": "in flash", "copied": "copied by `weights=auto`", "placed": "`--place auto`"}
+    rows = [
+        (
+            titles[board],
+            ways[how] + (f", arena in {row['arena']}" if row["arena"] != "ram" else ""),
+            *(row[key] for key in ("weights", "copied", "flash_reads", "stated_waits", "waits", "cycles")),
+        )
+        for board, by_how in result("placement").items()
+        for how, row in by_how.items()
+    ]
+    heads = (
+        "board",
+        "weights",
+        "bytes",
+        "copied",
+        "reads of flash",
+        "stated waits",
+        "est. waits",
+        "est. cycles",
+    )
+    return table(heads, 2, rows)
+
+
 def context_cost() -> str:
     """Instructions and flash of networks with static memory and with a context."""
     names = {**NETWORKS, "keywords": "keyword spotting of the examples"}

@@ -95,6 +95,28 @@ IN_TURN = """
     (void)thread(&numbers[which]);
   }
 """
+OF_PLACED = """
+#include <stdio.h>
+#include <string.h>
+
+@BLOCKS@
+
+static const int8_t windows[2][KWS_INPUT_0_COUNT] = {@WINDOWS@};
+
+int main(void) {
+  int8_t scores[KWS_OUTPUT_0_COUNT];
+  printf("%d", (int)at_start());
+  for (uint32_t turn = 0u; turn < 2u; turn++) {
+    printf(" %d", (int)classify_placed(windows[turn], scores));
+    for (uint32_t i = 0u; i < KWS_OUTPUT_0_COUNT; i++) {
+      printf(" %d", scores[i]);
+    }
+  }
+  printf("\\ndone\\n");
+  fflush(stdout);
+  return 0;
+}
+"""
 OF_BOTH = """
 #include <stdio.h>
 #include <string.h>
@@ -188,8 +210,22 @@ def two_models(folder: Path) -> list[str]:
     return [" ".join(map(str, said)), "done"]
 
 
+def placed_model(folder: Path) -> list[str]:
+    """In a memory beside the RAM, with copies of the weights in the RAM."""
+    windows, place = drawn(kws(), 2), {"arena": "psram", "weights": "ram"}
+    generate(kws(), "mps2_an386", folder, kind="model", place=place)
+    text = OF_PLACED.replace("@BLOCKS@", BLOCKS["placed"]).replace("@WINDOWS@", rows(windows))
+    (folder / "main.c").write_text(text)
+    return [" ".join(["0", *(f"0 {scores(kws(), window)}" for window in windows)]), "done"]
+
+
 def test_the_page_has_these_questions() -> None:
-    assert set(BLOCKS) == {"threads", "heap", "section", "cascade"}
+    assert set(BLOCKS) == {"threads", "heap", "section", "placed", "cascade"}
+
+
+def test_a_placed_model_here(tmp_path: Path) -> None:
+    wanted = placed_model(tmp_path)
+    assert run_here(tmp_path) == wanted
 
 
 def test_one_model_here(tmp_path: Path) -> None:
@@ -204,8 +240,9 @@ def test_two_models_here(tmp_path: Path) -> None:
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("models", [1, 2])
-def test_on_a_board(models: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["one", "two", "placed"])
+def test_on_a_board(what: str, tmp_path: Path) -> None:
     require_emulator()
-    wanted = two_models(tmp_path) if models == 2 else one_model(tmp_path, IN_TURN)
+    made = {"one": lambda to: one_model(to, IN_TURN), "two": two_models, "placed": placed_model}
+    wanted = made[what](tmp_path)
     assert [line.rstrip() for line in run_on_a_board(tmp_path)] == wanted

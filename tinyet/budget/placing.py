@@ -3,7 +3,8 @@
 estimate of their accesses speaks for.
 
 The model: each byte of a layer's inputs is read once an inference, each of its outputs written once, each of scratch
-and state both. Of weights a call reads what its kernel states (printed tiles do), otherwise each byte once. So it is a
+and state both. Of weights a call reads what its kernel states (printed tiles do); otherwise dense convolutions and
+linear layers read them once for every four pixels, which is the largest tile there is, and others once. So it is a
 lower bound. An access of a memory brings `line_bytes`, and waits `read_waits` or `write_waits` cycles; what fits into
 the lines that a flash, or the core's cache, keeps, is read once. A copy at the start is no part of an inference.
 """
@@ -23,6 +24,10 @@ from tinyet.planning.places import ARENA, AUTO, STATE, USUAL, WEIGHTS, Places
 
 _ALIGN = 16
 """Bytes: of every object, as it is counted. The strictest alignment of any array."""
+_BY_PIXELS = ("conv2d", "linear")
+"""Operators that have each weight for all of several pixels, or rows."""
+_MOST_PIXELS, _WINOGRAD_PIXELS = 4, 16
+"""Pixels that a kernel computes together at most: those of its tile, or of a tile of Winograd's F(4x4)."""
 _MOST_ROUNDS = 16
 """Turns of exchanging the places of weights."""
 _PRINTED_WEIGHTS = "printed weights"
@@ -115,7 +120,7 @@ def weight_traffic(deployment: Deployment, step: Step) -> Traffic:
     for user in users:
         stated = _stated_reads(deployment, user)
         mine = sum(a.bytes for a in arrays if any(user is each for each, _ in a.uses))
-        read += mine * user.runs if stated is None else max(stated, mine)
+        read += mine * _times(user) if stated is None else max(stated, mine)
     return Traffic(own, read, 0)
 
 
@@ -133,6 +138,18 @@ def _stated_reads(deployment: Deployment, step: Step) -> int | None:
         plan.data_layout(node.outputs[0]),
     )
     return model.exact(node, layouts).reads.get(_PRINTED_WEIGHTS)
+
+
+def _times(step: Step) -> int:
+    """How often an inference reads a layer's weights at least: once a call; a convolution or a linear layer that has
+    each weight for several pixels, once for as many as a kernel computes together."""
+    node = step.node
+    weights = node.inputs[1] if len(node.inputs) > 1 else None
+    if node.op not in _BY_PIXELS or weights is None or getattr(node.attrs, "groups", 1) != 1:
+        return step.runs
+    pixels = step.macs * step.runs // max(weights.type.count, 1)
+    together = _WINOGRAD_PIXELS if "winograd" in step.choice.kernel.symbol else _MOST_PIXELS
+    return max(step.runs, -(-pixels // together))
 
 
 def _weighted(deployment: Deployment) -> list[Step]:
@@ -163,6 +180,22 @@ def places_given(place: Mapping[str, str] | None) -> dict[str, str]:
             hint='names and memories: place={"arena": "dtcm", "weights": "auto"}',
         )
     return dict(found)
+
+
+def for_framework(board: Board, framework: str | None) -> Board:
+    """The board as a project sees that a framework's linker script links: the estimate puts nothing into memories in
+    which that has no section."""
+    if framework is None:
+        return board
+    return replace(
+        board,
+        extra_memories=tuple(
+            memory
+            if memory.section_of(framework)
+            else replace(memory, read_waits=None, write_waits=None, line_bytes=4, family="")
+            for memory in board.extra_memories
+        ),
+    )
 
 
 def check_sections(board: Board, places: Places, framework: str) -> None:

@@ -15,6 +15,7 @@ from tinyet.cli.model import tell_answers
 from tinyet.cli.options import HtmlFile, JsonFile, MaxSamples, place_to_run
 from tinyet.cli.validate_boards import on_boards
 from tinyet.cycles.estimate import CycleEstimate
+from tinyet.cycles.profile import Accesses
 from tinyet.data import data_given
 from tinyet.errors import MismatchError, UsageError
 from tinyet.opening import look_closer
@@ -315,12 +316,18 @@ def _show_estimate(result: ValidationResult, estimate: CycleEstimate) -> None:
         [
             ("estimated cycles per inference", ui.number(estimate.cycles)),
             *_ends(estimate),
+            *((f"data in {name}", _accesses_said(each)) for name, each in estimate.accesses.items()),
             ("estimated time per inference", f"{estimate.milliseconds:.3f} ms at {clock}"),
             ("cycles of instructions from", estimate.source),
             ("instructions counted in", f"QEMU, {estimate.machine}"),
         ],
     )
     ui.notes([f"the estimate assumes: {sentence}" for sentence in estimate.assumed])
+
+
+def _accesses_said(found: Accesses) -> str:
+    reads, writes = ui.number(found.reads), ui.number(found.writes)
+    return f"{reads} reads of {ui.size(found.read_bytes)}, {writes} writes of {ui.size(found.written_bytes)}"
 
 
 def _ends(estimate: CycleEstimate) -> list[tuple[str, str]]:

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from tinyet.boards import Flash
 from tinyet.cycles.code import Code
-from tinyet.cycles.profile import Block, Run, Segment
+from tinyet.cycles.profile import Accesses, Block, Run, Segment
 from tinyet.timing.instruction import BRANCHES, Instruction
 from tinyet.timing.model import Model
 from tinyet.timing.work import Work, counted, total
@@ -28,7 +28,8 @@ class CycleEstimate:
     machine: the board that was emulated, which has the same core or one that runs the same instructions. clock_hz: of
     the board, what `milliseconds` is computed with. layers: in the order of the calls; between: what belongs to none
     of them. ends: cycles of the whole, should all that the source leaves open be at its least and at its most; None
-    where it leaves nothing open. The cost of telling layers apart is in none of the figures.
+    where it leaves nothing open. The cost of telling layers apart is in none of the figures. accesses: of data, that
+    the layers made of each memory of the emulated board, by its name, as QEMU counted them; empty where nobody asked.
     """
 
     model: str
@@ -39,6 +40,7 @@ class CycleEstimate:
     layers: tuple[Work, ...]
     between: Work
     ends: tuple[int, int] | None = None
+    accesses: Mapping[str, Accesses] = field(default_factory=dict)
 
     @property
     def whole(self) -> Work:
@@ -72,6 +74,7 @@ class CycleEstimate:
             "cycles_at_most": None if self.ends is None else self.ends[1],
             **dataclasses.asdict(self.whole),
             "between": dataclasses.asdict(self.between),
+            "accesses": {name: dataclasses.asdict(each) for name, each in self.accesses.items()},
         }
 
 

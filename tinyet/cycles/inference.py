@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinyet.boards import Board, Flash, load_board
+from tinyet.boards import Board, Flash, Memory, load_board
 from tinyet.cycles.code import read_code
 from tinyet.cycles.estimate import CycleEstimate, Estimator
 from tinyet.cycles.plugin import build_plugin, core_of
-from tinyet.cycles.profile import Profiler
+from tinyet.cycles.profile import Accesses, Profiler, Run
 from tinyet.timing.cores import ENDS
 from tinyet.timing.model import Model
 from tinyet.timing.work import Work, total
@@ -58,17 +58,21 @@ class CycleModel:
         *,
         timeout: float,
         order: Sequence[int] | None = None,
+        memories: Sequence[Memory] = (),
     ) -> CycleEstimate:
         """Run samples, at least one, and estimate the cycles of an inference.
 
         elf: the harness, for `machine`. samples: bytes of each input. where: a directory of the caller's, for files.
         timeout: seconds that a run may take. order: the layer of each run of a layer, where some run several times.
+        memories: of `machine`, whose accesses are counted, too; that takes longer.
         Raises EmulatorError, ToolchainError.
         """
         timing = self.board.flash_timing
         flash = timing if timing is not None and timing.wait_states else None
         code = read_code(elf)
-        with Profiler(self.machine, elf, code, self.plugin, where, flash, timeout=timeout) as profiler:
+        with Profiler(
+            self.machine, elf, code, self.plugin, where, flash, timeout=timeout, memories=memories
+        ) as profiler:
             first, *others = samples
             if flash is not None:
                 profiler.run(first)  # the buffers hold what an inference leaves there, not nothing
@@ -90,6 +94,7 @@ class CycleModel:
             layers,
             between,
             None if ends is None else (least, most),
+            {memory.name: _accesses(runs, number) for number, memory in enumerate(memories)},
         )
 
 
@@ -104,6 +109,13 @@ def cycle_model(board: Board, where: Path) -> CycleModel:
         # With the board's own target, the compiler makes the code that the board would run.
         machine = dataclasses.replace(load_board(_STAND_INS[board.cpu]), target=board.target)
     return CycleModel(board, core, machine, build_plugin(machine, where))
+
+
+def _accesses(runs: Sequence[Run], memory: int) -> Accesses:
+    """Of the layers of a run, a mean over all."""
+    each = [layer.accesses[memory] for run in runs for layer in run.layers if layer.accesses]
+    sums = (sum(getattr(one, field.name) for one in each) for field in dataclasses.fields(Accesses))
+    return Accesses(*(round(n / len(runs)) for n in sums))
 
 
 def _other_code(board: Board) -> tuple[str, ...]:

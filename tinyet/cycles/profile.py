@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tinyet.boards import Board, Flash
+from tinyet.boards import Board, Flash, Memory
 from tinyet.cycles.code import Code
 from tinyet.device import qemu
 from tinyet.device.device import Device
@@ -37,15 +37,35 @@ class Block:
     behind: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Accesses:
+    """Accesses of one memory for data: how many, and of how many bytes."""
+
+    reads: int = 0
+    writes: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+
+    def plus(self, other: Accesses) -> Accesses:
+        return Accesses(
+            self.reads + other.reads,
+            self.writes + other.writes,
+            self.read_bytes + other.read_bytes,
+            self.written_bytes + other.written_bytes,
+        )
+
+
 @dataclass
 class Segment:
     """The execution profile of a layer. code_reads: flash lines read for instructions, next_reads: those of them
-    directly behind the previous line, data_reads: lines read for data; 0 where not requested."""
+    directly behind the previous line, data_reads: lines read for data; 0 where not requested. accesses: of each memory
+    that was asked for, in their order."""
 
     blocks: list[Block] = field(default_factory=list)
     code_reads: int = 0
     next_reads: int = 0
     data_reads: int = 0
+    accesses: list[Accesses] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -60,7 +80,8 @@ class Profiler:
     """A harness that runs in QEMU with the plugin.
 
     machine: the board that is emulated. code: of `elf`. plugin: the shared object. where: a directory of the caller's,
-    for files. flash: whose reads are counted; None for none. timeout: seconds that a run may take.
+    for files. flash: whose reads are counted; None for none. memories: whose accesses are. timeout: seconds
+    that a run may take.
     Raises EmulatorError, ToolchainError.
     """
 
@@ -74,6 +95,7 @@ class Profiler:
         flash: Flash | None,
         *,
         timeout: float,
+        memories: Sequence[Memory] = (),
     ) -> None:
         self._out = where.resolve() / "profile"
         self._taken = 0
@@ -81,6 +103,7 @@ class Profiler:
         if flash is not None:
             words += [f"flash={machine.flash.origin:x}-{machine.flash.end:x}", f"line={flash.line_bytes}"]
             words += [f"code={flash.code_lines}", f"data={0 if flash.shared else flash.data_lines}"]
+        words += [f"memory={memory.origin:x}-{memory.end:x}" for memory in memories]
         self._device = Device(
             qemu.start(machine, elf, plugin=words),
             elf=elf,
@@ -158,7 +181,7 @@ def _functions(code: Code, elf: Path) -> list[str]:
 def _parse(text: str, path: Path) -> Run:
     """A run's file, as qemu/tinyet_profile.c describes it. Raises EmulatorError for one that is cut off."""
     segments: dict[int, Segment] = {}
-    current = Segment()
+    current, seen = Segment(), 0
     behind: dict[tuple[int, int], int] = {}
     *lines, last = text.splitlines() or [""]
     if last != "end":
@@ -169,12 +192,19 @@ def _parse(text: str, path: Path) -> Run:
         words = line.split()
         match words[0]:
             case "segment":
-                current = segments.setdefault(int(words[1]), Segment())
+                current, seen = segments.setdefault(int(words[1]), Segment()), 0
             case "flash":
                 code_reads, next_reads, data_reads = map(int, words[1:])
                 current.code_reads += code_reads
                 current.next_reads += next_reads
                 current.data_reads += data_reads
+            case "memory":
+                found = Accesses(*map(int, words[1:]))
+                if seen < len(current.accesses):
+                    current.accesses[seen] = current.accesses[seen].plus(found)
+                else:
+                    current.accesses.append(found)
+                seen += 1
             case "behind":
                 before = int(words[1], 16), int(words[2])
                 behind[before] = behind.get(before, 0) + int(words[3])
