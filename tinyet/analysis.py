@@ -335,7 +335,7 @@ def analyze(
     objective = objective_of(target, optimize or "balanced", limits, pins=pins, input_rows=input_rows)
 
     def of(aim: Objective) -> Deployment:
-        return fitted(program.graph, target, aim, limits, chosen, require=require_delegate)
+        return fitted(program.graph, target, aim, limits, chosen, require=require_delegate, size=program.size)
 
     deployment = of(objective)
     others = {aim: of(replace(objective, optimize=aim)) for aim in OPTIMIZE if aim != objective.optimize}

@@ -141,7 +141,9 @@ def generate(
     chosen = delegates_or_default(delegates, require=require_delegate)
     limits = limits_given(max_ram, max_flash, stack, bare=is_bare(kind, target))
     objective = objective_of(target, optimize, limits, pins=pins, input_rows=input_rows)
-    deployment = fitted(program.graph, target, objective, limits, chosen, require=require_delegate)
+    deployment = fitted(
+        program.graph, target, objective, limits, chosen, require=require_delegate, size=program.size
+    )
     check_fit(deployment, target, limits)
     room = room_of(deployment, target, bare=limits.bare, stack=limits.stack)
     # What is counted is what the linker script reserves.
@@ -286,6 +288,7 @@ class Project:
             self.limits,
             self.delegates,
             require=self.require_delegate,
+            size=program.size,
         )
 
     @property
@@ -474,7 +477,7 @@ class Project:
         where.mkdir()
         elf = self.firmware_for(model.machine, where) if model.stands_in else self.firmware("qemu", where)
         stage("estimating cycles")
-        raw = sample_bytes(self.deployment.graph.user_inputs, samples)
+        raw = sample_bytes(self.deployment, samples)
         return model.estimate(elf, raw, where, timeout=timeout, order=self.deployment.order)
 
     def firmware(self, on: str, where: Path, *, compile_anew: bool = False) -> Path:
