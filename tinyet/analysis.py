@@ -266,8 +266,9 @@ class Subject:
         """The plan for an aim."""
         if self.own is not None and objective == self.objective:
             return self.own.deployment
-        graph, limits = self.program.graph, self.limits
-        return fitted(graph, self.board, objective, limits, self.delegates, require=self.require_delegate)
+        program, limits, require = self.program, self.limits, self.require_delegate
+        graph, size = program.graph, program.size
+        return fitted(graph, self.board, objective, limits, self.delegates, require=require, size=size)
 
     def analysis(self, deployment: Deployment) -> Analysis:
         size = used = None

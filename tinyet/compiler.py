@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from tinyet.ops.quantize import Quantize
 from tinyet.opset import moves
 from tinyet.program import Program, check_labels
 from tinyet.quality.alarm import measured
+from tinyet.sizes import resize
 
 if TYPE_CHECKING:
     import torch
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
     from tinyet.quality.sensitivity import Cost
     from tinyet.quantization.lowering import Lowered
+    from tinyet.quantization.sizes import Dynamic
 
 Dump = Callable[[str, str], None]
 """Receives (pass name, graph text) after each pass."""
@@ -71,6 +74,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     learn_rounding: bool = False,
     prune: bool = True,
     stateful: bool = False,
+    dynamic_shapes: Any = None,
     labels: Sequence[str] | None = None,
     strict: bool = False,
     dump: DumpTo | None = None,
@@ -100,6 +104,9 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     prune: channels that are constant or that nobody reads are removed, which changes no output: see docs/pruning.md.
     stateful: recurrent layers that are given no first state begin each run where the run before has stopped; see
         docs/state.md. Calibration is as in torch: each sample begins with a first state of zero.
+    dynamic_shapes: as torch.export takes it, for a size that is known only when the firmware runs, with its largest
+        value: ({1: torch.export.Dim("steps", min=4, max=98)},). Memory is planned for the largest, and a run is told
+        the size; example inputs and calibration data have the largest. See docs/sizes.md.
     labels: names of the classes, one for each element of the first output; the generated header has them.
     strict: raise ModelError, listing them, when layers compute in float that the quantizer was not told to leave so,
         and QuantizationError when the integers' answers are not the model's.
@@ -111,6 +118,9 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
     Raises ModelError (and its subclasses) for a model that cannot be captured or lowered, QuantizationError
     for calibration data that cannot be used, UsageError for arguments that would have no effect beside the others.
     """
+    dynamic = None
+    if dynamic_shapes is not None:
+        dynamic = dynamic_given(model, example_inputs, dynamic_shapes)
     program = compiled(
         model,
         example_inputs,
@@ -130,6 +140,7 @@ def compile(  # noqa: A001 - the public name is tinyet.compile
         strict=strict,
         dump=dump,
         progress=progress,
+        dynamic=dynamic,
     )
     if program.answers is not None and not program.answers.healthy:
         warnings.warn(TinyetWarning(f"{program.answers.warning}\n{look_closer(quantizer)}"), stacklevel=2)
@@ -163,9 +174,11 @@ def compiled(
     dump: DumpTo | None = None,
     progress: Progress | None = None,
     evaluation: Callable[[Program], Data | None] | None = None,
+    dynamic: Dynamic | None = None,
 ) -> Program:
     """`compile` without its warning: who calls this tells of the program's answers. evaluation: gives the model's
-    evaluation data, in the shapes of a program, where answers to the calibration data are not good enough."""
+    evaluation data, in the shapes of a program, where answers to the calibration data are not good enough. dynamic: the
+    size that is known at run time, as `dynamic_given` gives it."""
     if delegates is not None and board is None:
         raise UsageError(
             "delegates choose kernels for a board, and there is no board",
@@ -203,6 +216,8 @@ def compiled(
         float_graph, _ = passes.run(lowered.float_graph, float_io=True, prune=False, stateful=stateful)
     names = () if labels is None else check_labels(labels, graph.user_outputs[0], "labels")
     program = Program(name, graph, float_graph, (*lowered.notes, *notes), names)
+    if dynamic is not None:
+        program = _with_size(program, dynamic, channels_last=channels_last)
     if strict:
         require_integer(program, lowered.in_float)
     program = measured(program, lowered.samples, evaluation)
@@ -213,8 +228,43 @@ def compiled(
             over_time.axis, hop=over_time.hop, edges=over_time.edges, channels_last=channels_last
         )
     if target is not None:
-        deploy(program.graph, target, chosen)
+        deploy(program.graph, target, chosen, size=program.size)
     return program
+
+
+def dynamic_given(model: object, example_inputs: Any, dynamic_shapes: Any) -> Dynamic:
+    """The size that dynamic_shapes declares of a module and its example inputs. Raises UsageError for anything else."""
+    try:
+        from tinyet.quantization.sizes import dynamic_of
+    except ImportError as error:
+        raise without_torch(error) from error
+    if isinstance(getattr(model, "over_time", None), OverTime):
+        raise UsageError(
+            "a streaming model takes as many frames in each run",
+            "dynamic_shapes",
+            "leave dynamic_shapes away, or give the network over the window",
+        )
+    return dynamic_of(model, example_inputs, dynamic_shapes)
+
+
+def _with_size(program: Program, dynamic: Dynamic, *, channels_last: bool) -> Program:
+    """The program with its size; the graph at other sizes has been compared with the module."""
+    from tinyet.quantization.sizes import check_sizes
+
+    axes = tuple(
+        (0, 3, 1, 2)[axis] if channels_last and axis is not None and len(tensor.shape) == 4 else axis
+        for tensor, axis in zip(program.inputs, dynamic.size.axes, strict=True)
+    )
+    size = replace(dynamic.size, axes=axes)
+    wrong = size.complaints(program.inputs)
+    if wrong:
+        raise ModelError("; ".join(wrong), "dynamic_shapes")
+    exact = program.graph if program.float_graph is None else program.float_graph
+    check_sizes(dynamic, exact, size, channels_last=channels_last)
+    for value in size.values:
+        resize(program.graph, size, value)
+    notes = program.notes if dynamic.note is None else (*program.notes, dynamic.note)
+    return replace(program, size=size, notes=notes)
 
 
 def _graphs(

@@ -7,7 +7,7 @@ program alone, without torch and always to the same result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,10 +15,11 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, Delegate
-from tinyet.errors import UnsupportedOp, bullet_list
-from tinyet.ir import Array, Graph, Node, place_of
+from tinyet.errors import UnsupportedOp, UsageError, bullet_list
+from tinyet.ir import Array, Graph, Node, Size, place_of
 from tinyet.memory import MemoryPlan
 from tinyet.memory.fusion import Run
+from tinyet.memory.resized import at_another_size, check_resized
 from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
@@ -30,6 +31,7 @@ from tinyet.planning.layouts import AccessOrderCache, planned
 from tinyet.planning.objective import Objective
 from tinyet.planning.places import USUAL, Places
 from tinyet.planning.search import decide
+from tinyet.planning.sized import Sizing, sizing_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +94,19 @@ class StoredArray:
 
 
 @dataclass(frozen=True, eq=False)
+class Sized:
+    """size: which is known at run time. at: the deployment for each of its values: the same calls at the same places,
+    for shorter tensors."""
+
+    size: Size
+    at: Mapping[int, Deployment]
+
+
+@dataclass(frozen=True, eq=False)
 class Deployment:
     """graph: the program's, with a Region node for each part that a region delegate took. decision: why each layer has
-    the kernel that it has. places: the memories of arena, state and weights."""
+    the kernel that it has. places: the memories of arena, state and weights. sized: of a program with a size that is
+    known at run time, the same at each of its values; everything else here is for the largest."""
 
     graph: Graph
     target: Target
@@ -102,6 +114,7 @@ class Deployment:
     steps: tuple[Step, ...]
     decision: Decision
     places: Places = USUAL
+    sized: Sized | None = None
 
     def __repr__(self) -> str:
         """In a line; `tinyet analyze` tells of each layer."""
@@ -232,20 +245,57 @@ def deploy(
     *,
     require: bool = False,
     objective: Objective | None = None,
+    size: Size | None = None,
 ) -> Deployment:
     """Choose kernels, pack constants, order the calls and place every value.
 
     delegates: who is asked for kernels, in this order; the portable ones take what is left where they are not named.
     require: every call must go to one of `delegates`; without it the portable kernels take what these refuse.
     objective: what the choice is made for; by default "balanced", without limits.
+    size: of the graph's inputs, known at run time: every layer is one call for all its values, and none is by rows.
+    That each reads and writes what it should, at every value, has been checked when this returns.
     Raises UnsupportedOp when a node has no kernel for the target, or one of a delegate that was not asked for;
     UsageError for a pin of the objective that no layer has.
     """
     stage("choosing kernels")
-    selection, decision, plan = decide(graph, target, delegates, objective or Objective(), require=require)
+    aim = objective or Objective()
+    sizing = None if size is None else sizing_of(graph, size)
+    if sizing is not None:
+        if aim.input_rows:
+            raise UsageError(
+                "a model that takes its input row by row has no size that is known at run time",
+                "--input-rows",
+                "leave --input-rows away, or compile it for one size",
+            )
+        aim = replace(aim, untiled=True)
+    selection, decision, plan = decide(graph, target, delegates, aim, require=require, sizing=sizing)
     steps = _steps(selection.graph, decision, plan)
     _no_fallback(steps, selection, delegates if require else None)
-    return Deployment(selection.graph, target, plan, steps, decision)
+    whole = Deployment(selection.graph, target, plan, steps, decision)
+    return whole if sizing is None else replace(whole, sized=_sized(whole, sizing))
+
+
+def _sized(whole: Deployment, sizing: Sizing) -> Sized:
+    """The deployment at every value, each proved."""
+    if whole.graph is not sizing.graph:
+        raise UnsupportedOp(
+            "a delegate takes a part of the graph as a whole, and knows it for one size only",
+            hint="leave this delegate away, or compile the model for one size",
+        )
+    found = {}
+    for value, graph in zip(sizing.size.values, sizing.graphs, strict=True):
+        nodes = dict(zip(whole.graph.nodes, graph.nodes, strict=True))
+        plan = whole.plan if graph is whole.graph else at_another_size(whole.plan, whole.graph, graph)
+        steps = tuple(
+            replace(step, node=nodes[step.node], macs=op_of(nodes[step.node]).macs(nodes[step.node]))
+            for step in whole.steps
+        )
+        found[value] = replace(whole, graph=graph, plan=plan, steps=steps)
+        if graph is not whole.graph:
+            kernels = {step.node: step.choice.kernel for step in steps}
+            scratch = {step.node: step.call.scratch_bytes for step in steps if step.call.scratch_bytes}
+            check_resized(graph, plan, op_of, scratch, kernels)
+    return Sized(sizing.size, found)
 
 
 def with_states_apart(deployment: Deployment) -> Deployment:

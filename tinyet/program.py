@@ -14,18 +14,19 @@ import numpy as np
 
 from tinyet.answers import Answers
 from tinyet.data import array_of, as_arrays, make_samples, predicted, prepare_inputs, refuse_indices
-from tinyet.errors import DataError, ModelError, ProgramError
+from tinyet.errors import DataError, ModelError, ProgramError, UsageError
 from tinyet.errors.arguments import over_time_given, path_given
 from tinyet.files.atomic import write_whole
 from tinyet.files.reading import read_bounded
 from tinyet.files.sniffing import sniff
-from tinyet.ir import Array, DType, Graph, Note, State, Tensor
+from tinyet.ir import Array, DType, Graph, Note, Size, State, Tensor
 from tinyet.ir.limits import MAX_TEXT
 from tinyet.messages.stages import stage
 from tinyet.numerics import dequantize
 from tinyet.over_time import axes_of, stream
 from tinyet.pages import notebook
 from tinyet.reference import Session, States
+from tinyet.sizes import resize
 from tinyet.tet.format import Contents, decode, encode
 from tinyet.version import __version__
 
@@ -71,6 +72,8 @@ class Program:
     notes:       what the compiler thought worth telling: layers that stayed float, and why.
     labels:      names of the classes, one for each element of the first output (see `check_labels`); or none.
     answers:     how far the integers' answers are from the float model's, as `compile` has measured it; or None.
+    size:        of the inputs, where it is known only when the firmware runs: the graphs are for the largest, and `at`
+                 gives the program for another; or None.
     """
 
     name: str
@@ -79,6 +82,7 @@ class Program:
     notes: tuple[Note, ...] = ()
     labels: tuple[str, ...] = ()
     answers: Answers | None = None
+    size: Size | None = None
 
     def __repr__(self) -> str:
         """A line for each input, output and state, and what is in between."""
@@ -87,6 +91,7 @@ class Program:
         lines = [f"  {side} {tensor.name}: {tensor.type}" for side, tensors in sides for tensor in tensors]
         constants = sum(tensor.array.nbytes for tensor in self.graph.constants)
         what = f"{len(self.graph.nodes)} nodes, {constants:,} bytes of constants"
+        what += "" if self.size is None else f", {self.size}"
         return "\n".join([f"<tinyet.Program {self.name}: {what}", *lines[:_MOST_SIDES]]) + ">"
 
     def _repr_html_(self) -> str:
@@ -136,7 +141,7 @@ class Program:
 
     def _contents(self, answers: Answers | None) -> Contents:
         return Contents(
-            __version__, self.name, self.graph, self.float_graph, self.notes, self.labels, answers
+            __version__, self.name, self.graph, self.float_graph, self.notes, self.labels, answers, self.size
         )
 
     @cached_property
@@ -222,6 +227,39 @@ class Program:
             judged=runs.judged,
         )
 
+    def at(self, value: int) -> Program:
+        """The program for one value of its size, and no other.
+
+        Raises UsageError where there is no such size, ModelError where a layer has no form for it.
+        """
+        if self.size is None or value not in self.size.values:
+            known = "its inputs have one size only" if self.size is None else f"it is made for {self.size}"
+            raise UsageError(f"{self.name} has no size {value}: {known}")
+        if value not in self._at:
+            graph = resize(self.graph, self.size, value)
+            float_graph = self.float_graph and resize(self.float_graph, self.size, value)
+            self._at[value] = replace(self, graph=graph, float_graph=float_graph, size=None, answers=None)
+        return self._at[value]
+
+    @cached_property
+    def _at(self) -> dict[int, Program]:
+        return {}
+
+    def size_of(self, inputs: Sequence[Array]) -> int | None:
+        """The size that arrays for the inputs have; None where the program has none. Raises DataError for arrays of
+        different sizes, or of one that it is not made for."""
+        if self.size is None:
+            return None
+        found = set()
+        for tensor, axis, x in zip(self.inputs, self.size.axes, inputs, strict=False):
+            rank = len(tensor.shape)
+            if axis is not None and x.ndim in (rank, rank - 1):
+                found.add(x.shape[axis - rank + x.ndim] if axis >= rank - x.ndim else 1)
+        if len(found) != 1 or not found <= set(self.size.values):
+            listed = " and ".join(map(str, sorted(found))) or "none"
+            raise DataError(f"the inputs have {listed} elements along {self.size.name}", hint=f"{self.size}")
+        return int(found.pop())
+
     def streaming(
         self,
         axis: int | Sequence[int | None] | None,
@@ -241,6 +279,8 @@ class Program:
         Raises UsageError for arguments that do not fit, ModelError that lists all layers in the way.
         """
         stage("streaming")
+        if self.size is not None:
+            raise UsageError(f"{self.name} takes {self.size} in a run, and a stream a fixed number of frames")
         asked = over_time_given(axis, hop, edges)
         axes = axes_of(asked, self.inputs, channels_last=channels_last)
         found = stream(self.graph, axes, hop=asked.hop, edges=asked.edges)
@@ -289,14 +329,29 @@ class ProgramSession:
     def run(self, *inputs: Array, as_float: bool | None = None) -> Array | list[Array]:
         """The next run: takes, returns and raises what `Program.run` does. Inputs that do not fit leave the states as
         they were."""
-        tensors = self.program.inputs
         given = as_arrays(inputs)
+        size = self.program.size
+        if size is not None and self.program.size_of(given) != size.most:
+            return self._at_size(given, as_float)
+        tensors = self.program.inputs
         prepared = prepare_inputs(tensors, given)
         refuse_indices(self.program.graph, prepared)
         outputs = self._session.outputs(prepared)
         real = _as_float(tensors, given, as_float)
         results = [_finish(t, x, real) for t, x in zip(self.program.outputs, outputs, strict=True)]
         return results[0] if len(results) == 1 else results
+
+    def _at_size(self, given: Sequence[Array], as_float: bool | None) -> Array | list[Array]:
+        """A run on smaller inputs; the states are the same."""
+        value = self.program.size_of(given)
+        assert value is not None
+        other = self.program.at(value).session()
+        for name in self._session.state:
+            other.state[name] = self._session.state[name]
+        results = other.run(*given, as_float=as_float)
+        for name in self._session.state:
+            self._session.state[name] = other.state[name]
+        return results
 
 
 def check_labels(labels: object, output: Tensor, where: str) -> tuple[str, ...]:
@@ -377,4 +432,5 @@ def from_bytes(data: bytes, where: str) -> Program:
         contents.notes,
         contents.labels,
         contents.answers,
+        contents.size,
     )

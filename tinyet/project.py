@@ -164,7 +164,9 @@ def generate(
             "put your own arrays into the section, or leave context away",
         )
     objective = objective_of(target, optimize, limits, pins=pins, input_rows=input_rows, place=wanted)
-    deployment = fitted(program.graph, target, objective, limits, chosen, require=require_delegate)
+    deployment = fitted(
+        program.graph, target, objective, limits, chosen, require=require_delegate, size=program.size
+    )
     check_fit(deployment, target, limits)
     if framework is not None:
         check_sections(target, deployment.places, framework)
@@ -337,6 +339,7 @@ class Project:
             self.limits,
             self.delegates,
             require=self.require_delegate,
+            size=program.size,
         )
 
     @property
@@ -538,7 +541,7 @@ class Project:
         where.mkdir()
         elf = self.firmware_for(model.machine, where) if model.stands_in else self.firmware("qemu", where)
         stage("estimating cycles")
-        raw = sample_bytes(self.deployment.graph.user_inputs, samples)
+        raw = sample_bytes(self.deployment, samples)
         machine = model.machine
         memories = (machine.flash, machine.ram, *machine.extra_memories) if self.place else ()
         return model.estimate(

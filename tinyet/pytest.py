@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import signal
 import warnings
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -35,7 +35,8 @@ from tinyet.data import Data, predicted, prepare_inputs
 from tinyet.deployment import Deployment
 from tinyet.emit.kinds import PROJECT_KINDS, kinds_for
 from tinyet.errors import MissingTool, TinyetError, TinyetWarning, UsageError, bullet_list
-from tinyet.ir import Array
+from tinyet.ir import Array, Graph, Tensor
+from tinyet.mismatch.sizes import request
 from tinyet.numerics import dequantize
 from tinyet.opening import ModelOptions, Opened, look_closer, read
 from tinyet.program import Program
@@ -291,14 +292,17 @@ class TinyetDevice:
         return self._harness.sizes
 
     def run(self, *inputs: Array) -> DeviceResult:
-        """One inference. inputs: one array per input, in the model's shapes; float data is quantized first. The model's
-        states are those that the run before has left on the device.
+        """One inference. inputs: one array per input, in the model's shapes, at any of its sizes where it has some;
+        float data is quantized first. The model's states are those that the run before has left on the device.
 
         Raises DataError for inputs that do not fit, EmulatorError when the device fails.
         """
-        graph = self.deployment.graph
-        prepared = prepare_inputs(graph.user_inputs, [np.asarray(x) for x in inputs])
-        data = [*as_bytes(prepared), *self._states]
+        given = [np.asarray(x) for x in inputs]
+        value = self.program.size_of(given)
+        sized = self.deployment.sized
+        graph = self.deployment.graph if sized is None or value is None else sized.at[value].graph
+        prepared = prepare_inputs(graph.user_inputs, given)
+        data = [*request(self.deployment, prepared, value), *self._states]
         with self._closing_on_error():
             counted = self._harness.device.run(data)
             # The counter's interrupt would be in the stack.
@@ -306,23 +310,35 @@ class TinyetDevice:
         outputs = graph.user_outputs
         self._states = list(counted.outputs[len(outputs) :])
         raw = tuple(
-            np.frombuffer(b, t.dtype.numpy).reshape(t.shape)
+            np.frombuffer(b[: t.type.bytes], t.dtype.numpy).reshape(t.shape)
             for b, t in zip(counted.outputs, outputs, strict=False)
         )
-        values = self._session.values(prepared)
+        values = (
+            self._session.values(prepared) if graph is self._session.graph else self._values(graph, prepared)
+        )
         result = DeviceResult(
             outputs=tuple(
                 a if t.type.quant is None else dequantize(a, t.type.quant)
                 for a, t in zip(raw, outputs, strict=True)
             ),
             raw=raw,
-            expected=tuple(values[t] for t in self.program.outputs),
+            expected=tuple(values[t] for t in graph.user_outputs),
             count=counted.total,
             count_unit=self._harness.device.count_unit,
             stack_bytes=calm.stack_bytes or None,
         )
         self._note(1, result)
         return result
+
+    def _values(self, graph: Graph, prepared: Sequence[Array]) -> Mapping[Tensor, Array]:
+        """The host reference's at another size; the states go on."""
+        session = Session(graph)
+        for name in self._session.state:
+            session.state[name] = self._session.state[name]
+        values = session.values(prepared)
+        for name in self._session.state:
+            self._session.state[name] = session.state[name]
+        return values
 
     def validate(
         self,

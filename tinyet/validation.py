@@ -27,6 +27,7 @@ from tinyet.errors import DataError, EmulatorError, bullet_list
 from tinyet.ir import Array, Tensor
 from tinyet.messages.stages import stage
 from tinyet.mismatch.locate import Mismatch, from_bytes, locate_mismatch, same
+from tinyet.mismatch.sizes import SizeResult, input_bytes, request, run_at_sizes
 from tinyet.oracles import Agreement, compare
 from tinyet.pages import notebook
 from tinyet.program import Program
@@ -117,7 +118,8 @@ class ValidationResult(Counted):
     a sentence each. estimate: of cycles, where it was asked for; it is no count, wherever the model ran.
     oracle: how the answers compare with those of the model's original runtime, where that was asked. answers: how far
     the host reference's are from the float model's on these samples; None without a float model, and for a made-up
-    sample. confusion: of labelled samples, what each of the three takes for what.
+    sample. confusion: of labelled samples, what each of the three takes for what. at_sizes: of a model with a size that
+    is known at run time, the runs at its sizes, on the beginnings of the samples; everything else is for the largest.
     """
 
     on: str
@@ -146,6 +148,7 @@ class ValidationResult(Counted):
     ram_with_stack_bytes: int | None = None
     answers: Answers | None = None
     confusion: Confusion | None = None
+    at_sizes: tuple[SizeResult, ...] = ()
 
     def __repr__(self) -> str:
         exact = "bit-exact" if self.bit_exact else f"{self.mismatches} differ"
@@ -174,7 +177,7 @@ class ValidationResult(Counted):
 
     @property
     def bit_exact(self) -> bool:
-        return self.mismatches == 0
+        return self.mismatches == 0 and all(result.bit_exact for result in self.at_sizes)
 
     @property
     def data_note(self) -> str | None:
@@ -224,6 +227,7 @@ class ValidationResult(Counted):
             "oracle": None if self.oracle is None else self.oracle.to_json(),
             "answers": None if self.answers is None else self.answers.to_json(),
             "confusion": None if self.confusion is None else self.confusion.to_json(),
+            "sizes": [result.to_json(self.count_unit) for result in self.at_sizes],
             "layers": [self._layer(layer) for layer in self.layers],
         }
 
@@ -303,7 +307,7 @@ def validate(
         device.reset()
     for i, arrays in enumerate(samples.inputs):
         prepared = prepare_inputs(graph.user_inputs, list(arrays))
-        raw, states = as_bytes(prepared), as_bytes(session.state.values())
+        raw, states = request(deployment, prepared), as_bytes(session.state.values())
         values = session.values(prepared)
         run = _run(device, raw if states_agree else [*raw, *states], deployment)
         got = [from_bytes(b, t) for b, t in zip(run.outputs, graph.outputs, strict=True)]
@@ -323,9 +327,12 @@ def validate(
             tally.label(samples.labels[i], got, wanted, exact)
         if progress is not None:
             progress(i + 1, len(samples))
+    at_sizes = run_at_sizes(deployment, device, samples.inputs)
+    wrong = next((result for result in at_sizes if not result.bit_exact), None)
+    first = first or (None if wrong is None else wrong.mismatch)
     stack = 0
     if samples.inputs:
-        raw = next(sample_bytes(graph.user_inputs, samples))
+        raw = next(sample_bytes(deployment, samples))
         raw += as_bytes(state.initial.array for state in graph.states)
         # The other runs have the frames of the counter's interrupt in it, where one happened to come.
         stack = device.run(raw, uninterrupted=True).stack_bytes
@@ -374,6 +381,7 @@ def validate(
         else sizes.ram_bytes + sizes.stack_bytes,
         answers=None if judge is None else beginning_as_known(program, judge.answers("evaluation")),
         confusion=confusion_of(program.labels, tally.named),
+        at_sizes=at_sizes,
     )
 
 
@@ -382,10 +390,10 @@ def as_bytes(arrays: Iterable[Array]) -> list[bytes]:
     return [np.ascontiguousarray(a).tobytes() for a in arrays]
 
 
-def sample_bytes(inputs: Sequence[Tensor], samples: Samples) -> Iterator[list[bytes]]:
+def sample_bytes(deployment: Deployment, samples: Samples) -> Iterator[list[bytes]]:
     """Each sample as the device takes it: the bytes of each input."""
     for arrays in samples.inputs:
-        yield as_bytes(prepare_inputs(inputs, list(arrays)))
+        yield request(deployment, prepare_inputs(deployment.graph.user_inputs, list(arrays)))
 
 
 def _data_warnings(
@@ -417,7 +425,7 @@ def _check_description(info: Info, deployment: Deployment) -> None:
     """Raise EmulatorError unless the device, which has the right program, has it in the right sizes."""
     graph = deployment.graph
     said = [slot.bytes for slot in info.inputs], [slot.bytes for slot in info.outputs], info.num_layers
-    right = [t.type.bytes for t in graph.inputs], [t.type.bytes for t in graph.outputs], len(deployment.steps)
+    right = input_bytes(deployment), [t.type.bytes for t in graph.outputs], len(deployment.steps)
     if said != right:
         raise EmulatorError(
             what=f"the device has inputs, outputs and layers of the sizes {said}, the project of {right}",

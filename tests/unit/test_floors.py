@@ -34,7 +34,7 @@ HOUSE: tuple[tuple[str, ...], ...] = (
             "importers.classical",
             "memory",
         ),
-        *("passes", "reference", "tet"),
+        *("passes", "reference", "sizes", "tet"),
     ),
     ("importers.tflite", "importers.torch", "over_time", "planning", "to_module"),
     ("deployment", "quantization"),

@@ -60,7 +60,7 @@ def count_steps(project: Project, samples: Samples, on: str = "qemu", *, timeout
         elf = project.firmware(on, Path(scratch))
         with open_device(project.board, elf, on, timeout=timeout) as device:
             worst = [0] * plan.count
-            for data in sample_bytes(project.deployment.graph.user_inputs, samples):
+            for data in sample_bytes(project.deployment, samples):
                 if device.info().num_states:
                     device.reset()
                 counts, outputs = device.steps(data, plan.runs)

@@ -15,7 +15,7 @@ from tinyet.delegates import DEFAULT, Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.errors import FitError, ToolchainError, bullet_list
 from tinyet.errors.arguments import whole_given
-from tinyet.ir import Graph, Node
+from tinyet.ir import Graph, Node, Size
 from tinyet.memory.fusion import FusionGroup
 from tinyet.opset.cost import core_of, measured
 from tinyet.planning.objective import Capacity, Objective, check_optimize
@@ -121,14 +121,15 @@ def fitted(
     delegates: Sequence[Delegate] = DEFAULT,
     *,
     require: bool = False,
+    size: Size | None = None,
 ) -> Deployment:
     """The deployment for an objective of `objective_of`, chosen again for less where code, stack or the margin of what
     is stated are above what that has left for them. Where nothing fits, the last that was tried; `check_fit` says so.
 
-    Raises what `deploy` does.
+        size: of the graph's inputs, known at run time. Raises what `deploy` does.
     """
     for left in reversed(range(ROUNDS)):
-        deployment = deploy(graph, board.target, delegates, require=require, objective=objective)
+        deployment = deploy(graph, board.target, delegates, require=require, objective=objective, size=size)
         room = room_of(deployment, board, bare=limits.bare, stack=limits.stack)
         left_ram = _tighter(limits.max_ram, board.ram.bytes, board)[0] - room.static - room.stack.total
         deployment = with_places(deployment, board, objective.place, left_ram)

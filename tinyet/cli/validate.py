@@ -249,6 +249,15 @@ def _show(result: ValidationResult) -> None:
         *_beside_float(result),
         ("run on", "host" if result.on == "host" else f"{result.on}, {result.board}"),
     ]
+    if result.at_sizes:
+        right = sum(each.bit_exact for each in result.at_sizes)
+        first, last = result.at_sizes[0], result.at_sizes[-1]
+        pairs.append(
+            (
+                f"sizes {first.size} to {last.size}",
+                f"{right} of {len(result.at_sizes)} exact, {ui.number(first.count)} to {ui.number(last.count)} {unit}",
+            )
+        )
     if result.accuracy is not None:
         parts = [
             f"device {ui.percent(result.accuracy)}",
@@ -339,7 +348,10 @@ def _ends(estimate: CycleEstimate) -> list[tuple[str, str]]:
 
 def _mismatch_error(result: ValidationResult) -> MismatchError:
     """The error of a result that is not bit-exact: the first layer that differs, where it could be found."""
+    wrong = [each.size for each in result.at_sizes if not each.bit_exact]
     count = f"{result.mismatches} of {result.samples} samples differ from the host reference"
+    if wrong:
+        count += f", and {len(wrong)} of {len(result.at_sizes)} sizes, from {wrong[0]} on"
     first = result.first_mismatch
     if first is None:
         return MismatchError(

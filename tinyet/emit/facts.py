@@ -13,7 +13,7 @@ import numpy as np
 from tinyet.deployment import Deployment
 from tinyet.emit.instance import Instance
 from tinyet.errors import InternalError
-from tinyet.ir import Array, DType, Tensor
+from tinyet.ir import Array, DType, Size, Tensor
 from tinyet.messages.text import markdown_code
 
 DEFAULT_LIBRARY_VERSION = "1.0.0"
@@ -78,7 +78,7 @@ class ModelFacts:
     context: whether callers give the memory of each instance. selftest: whether the model tests itself.
     slices: of a run that can be left between them; 0 for a run as a whole. shared: the name of the arena that it has
     with others; takes: its input is what the model before it has left. models: of a project of several; these facts
-    are then what they have in common.
+    are then what they have in common. size: of the inputs, which a run is told; their shapes are for the largest.
     """
 
     name: str
@@ -101,6 +101,7 @@ class ModelFacts:
     shared: str = ""
     takes: bool = False
     models: tuple[ModelFacts, ...] = ()
+    size: Size | None = None
 
     @property
     def suffix(self) -> str:
@@ -110,7 +111,7 @@ class ModelFacts:
     @property
     def instance(self) -> Instance:
         """How applications and the harness hand an instance on."""
-        return Instance(self.name, self.context, self.shared, self.suffix)
+        return Instance(self.name, self.context, self.shared, self.suffix, self.size is not None)
 
     @property
     def parts(self) -> tuple[ModelFacts, ...]:
@@ -158,6 +159,7 @@ def facts_of(
         or deployment.places.state is not None,
         expected=tuple(np.ascontiguousarray(a).tobytes() for a in expected),
         states=tuple(_tensor_facts(state.value, deployment) for state in deployment.graph.states),
+        size=None if deployment.sized is None else deployment.sized.size,
     )
 
 

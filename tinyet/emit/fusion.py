@@ -80,10 +80,12 @@ class ParamsView:
 
 @dataclass(frozen=True)
 class CallView:
-    """statement: its lines. copied: the parameters that the call wants in RAM, where they are kept elsewhere."""
+    """statement: its lines. copied: the parameters that the call wants in RAM, where they are kept elsewhere, or depend
+    on the size of the run; sets: the statements that make the copy those of the size."""
 
     statement: tuple[str, ...]
     copied: ParamsView | None
+    sets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

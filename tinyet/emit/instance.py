@@ -19,13 +19,15 @@ class Instance:
     context: whether callers have it. only, first: its parameter, alone or before others; read: likewise, of functions
     that only look where something is. give, give_first: the argument that hands it on. arena: the expression of the
     arena's address; image: before what is known of an image's rows; field: before other variables. shared: whose arena
-    it is, where several models have one; suffix: of an application's names where it has several models.
+    it is, where several models have one; suffix: of an application's names where it has several models. sized: a run is
+    told how large its inputs are.
     """
 
     name: str
     context: bool
     shared: str = ""
     suffix: str = ""
+    sized: bool = False
 
     @property
     def only(self) -> str:
@@ -34,6 +36,22 @@ class Instance:
     @property
     def first(self) -> str:
         return f"{self.only}, " if self.context else ""
+
+    @property
+    def run(self) -> str:
+        """The parameters of a run."""
+        return f"{self.first}uint32_t size" if self.sized else self.only
+
+    @property
+    def layers(self) -> str:
+        """Of the function behind it, for a size that has been checked."""
+        return f"{self.first}int32_t size" if self.sized else self.only
+
+    @property
+    def own_run(self) -> str:
+        """The arguments by which an application runs the one instance that it has, on as much as it takes."""
+        most = f"{self.name.upper()}_SIZE_MAX"
+        return f"{self.own_first}{most}" if self.sized else self.own
 
     @property
     def read(self) -> str:
@@ -46,6 +64,12 @@ class Instance:
     @property
     def give(self) -> str:
         return "ctx" if self.context else ""
+
+    @property
+    def give_run(self) -> str:
+        """The arguments of a run on as much as the model takes."""
+        most = f"{self.name.upper()}_SIZE_MAX"
+        return f"{self.give_first}{most}" if self.sized else self.give
 
     @property
     def give_first(self) -> str:
@@ -82,6 +106,5 @@ class Instance:
         return "ctx->" if self.context else ""
 
     def reserve(self, names: Names) -> None:
-        """Keep the parameter's name from the values of a model."""
-        if self.context:
-            names.reserve(["ctx"])
+        """Keep the parameters' names from the values of a model."""
+        names.reserve((["ctx"] if self.context else []) + (["size"] if self.sized else []))

@@ -32,6 +32,7 @@ from tinyet.emit.places import CopyView, attribute, sections_of
 from tinyet.emit.pointers import Pointers
 from tinyet.emit.selftest import HEADER as SELFTEST_HEADER
 from tinyet.emit.selftest import Golden, selftest_view
+from tinyet.emit.sizes import SizeCode, size_view
 from tinyet.emit.slices import SlicePlan, slices_view
 from tinyet.errors import InternalError, UsageError
 from tinyet.files.model_name import interface
@@ -52,11 +53,13 @@ from tinyet.opset import (
     OutputArg,
     ParamsArg,
     ScratchArg,
+    SizeArg,
     StateArg,
     wrapped,
 )
 from tinyet.planning.layer_names import identifier
 from tinyet.planning.places import Places
+from tinyet.sizes.merge import SIZE
 from tinyet.version import __version__
 
 ABI_VERSION = 2
@@ -144,7 +147,7 @@ def model_files(
     """
     graph, plan = deployment.graph, deployment.plan
     kernels, symbols = shareable(_kernel_files(deployment))
-    instance = Instance(name, context, shared)
+    instance = Instance(name, context, shared, sized=deployment.sized is not None)
     if context:
         kernels |= own_files(["tinyet_context.h"], [])
     if golden is not None:
@@ -202,6 +205,7 @@ def model_files(
         "inits": code.inits,
         "inputs": [io_view("input", i, t, deployment) for i, t in enumerate(graph.user_inputs)],
         "outputs": [io_view("output", i, t, deployment) for i, t in enumerate(graph.user_outputs)],
+        "size": None if code.sizes is None else size_view(deployment, code.sizes),
         "kept": kept_views(deployment),
         "words": states_view(deployment, program_hash),
         "head_bytes": HEAD_BYTES,
@@ -239,7 +243,11 @@ class Symbols:
 
 def symbols_of(deployment: Deployment, name: str) -> Symbols:
     """name: of the model, as for `model_files`."""
-    code = _code(deployment, Instance(name, context=False), shareable(_kernel_files(deployment))[0])
+    code = _code(
+        deployment,
+        Instance(name, context=False, sized=deployment.sized is not None),
+        shareable(_kernel_files(deployment))[0],
+    )
     arrays = {text: stored for stored, text in code.constants}
     made = {step: (own.name, names) for step, (names, own) in code.made.items() if own is not None}
     return Symbols(code.functions, code.own_constants, arrays, made, _calls(code.steps), _placed(code, name))
@@ -284,7 +292,9 @@ def _code(
     names.reserve(*(declared(text) for path, text in kernels.items() if path.endswith(".h")))
     names.reserve(_called(deployment))
     instance.reserve(names)
-    return _Code(deployment, instance, names, sliced)
+    headers = [text for path, text in kernels.items() if path.endswith(".h")]
+    sizes = None if deployment.sized is None else SizeCode(deployment.sized.size, names, headers)
+    return _Code(deployment, instance, names, sliced, sizes)
 
 
 def _labels(macro: str, labels: Sequence[str]) -> list[str]:
@@ -349,8 +359,11 @@ def _function(definition: Definition, name: str) -> list[str]:
 class _Code:
     """The parts of `<name>.c`, each step's after those of the step before."""
 
-    def __init__(self, deployment: Deployment, instance: Instance, names: Names, sliced: bool) -> None:
+    def __init__(
+        self, deployment: Deployment, instance: Instance, names: Names, sliced: bool, sizes: SizeCode | None
+    ) -> None:
         self.deployment = deployment
+        self.sizes = sizes
         self.sliced = sliced
         self.instance = instance
         # Where constants have an address space of their own, parameters are there, too, and copied for each call.
@@ -526,6 +539,10 @@ class _Code:
         scratch: str = "",
     ) -> CallView:
         constants, params = self.made[step]
+        sets: tuple[str, ...] = ()
+        if self.sizes is not None and params is not None and ParamsArg() in args:
+            sets = self.sizes.sets(step, params.name, step.call.params)
+        copied = params if (self.parameters_in_rom or sets) and ParamsArg() in args else None
 
         def spell(arg: Arg) -> str:
             match arg:
@@ -537,20 +554,21 @@ class _Code:
                     return self.pointers.scratch.get(step, scratch)
                 case ParamsArg():
                     assert params is not None
-                    return "&params" if self.parameters_in_rom else f"&{params.name}"
+                    return "&params" if copied is not None else f"&{params.name}"
                 case ConstantArg(name):
                     return constants[name]
                 case StateArg():
                     return self.instance.field + self.states[step].name
                 case EventArg():
                     return f"{step.first_event}u"
+                case SizeArg():
+                    return SIZE
                 case LiteralArg(value):
                     return real(value) if isinstance(value, float) else integer(value)
 
-        copied = params if self.parameters_in_rom and ParamsArg() in args else None
         text = f"{symbol}({', '.join(spell(arg) for arg in args)})"
         line = f"TINYET_TRY({text});" if checked else f"{text};"
-        return CallView(tuple(wrapped(("  " if copied else "") + indent + line)), copied)
+        return CallView(tuple(wrapped(("  " if copied else "") + indent + line)), copied, sets)
 
 
 def _notes(step: Step) -> tuple[str, ...]:

@@ -65,6 +65,12 @@ def slices_given(
     if max_step is None:
         return None
     limit = slice_limit(max_step)
+    if deployment.sized is not None:
+        raise UsageError(
+            "the slices of a run are cut for one size, and the model's is known at run time",
+            "--max-step",
+            "leave --max-step away, or compile the model for one size",
+        )
     if not context:
         raise UsageError(
             "a run that can be left and gone on with needs a context that says where it has come to",

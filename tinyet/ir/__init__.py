@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from tinyet.ir.graph import Attrs, Graph, Node, Note, Origin, State, Tensor, constant, place_of, substitute
+from tinyet.ir.size import MOST_SIZES, Size, size_decoded
 from tinyet.ir.text import attrs_text, subgraphs, to_text
 from tinyet.ir.types import ITSELF, Array, DType, QuantParams, Shape, TensorType
 from tinyet.ir.verify import problems_of, size_complaints
 
 __all__ = [
     "ITSELF",
+    "MOST_SIZES",
     "Array",
     "Attrs",
     "DType",
@@ -19,6 +21,7 @@ __all__ = [
     "Origin",
     "QuantParams",
     "Shape",
+    "Size",
     "State",
     "Tensor",
     "TensorType",
@@ -27,6 +30,7 @@ __all__ = [
     "place_of",
     "problems_of",
     "size_complaints",
+    "size_decoded",
     "subgraphs",
     "substitute",
     "to_text",

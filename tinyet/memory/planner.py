@@ -74,6 +74,7 @@ def plan_memory(
     replaces: Replaces = no_replacing,
     fusion_groups: Sequence[FusionGroup] = (),
     states_apart: bool = False,
+    called: frozenset[Node] = frozenset(),
     align: int = 4,
     scratch_align: int = 8,
     search_budget: int = packing.DEFAULT_BUDGET,
@@ -93,6 +94,7 @@ def plan_memory(
         fusion_groups: calls that are computed by rows, together; no node is in two.
         states_apart: the states lie at the arena's start and share bytes with nothing; inputs and outputs lie at
             multiples of 16. Other models can then have the rest in turns.
+        called: nodes whose call is made though their output's bytes lie in an input.
         align: every tensor's offset is a multiple of this (a power of two), and of its element's size; of the latter
             alone where its pixels lie apart.
         scratch_align: the same for scratch memory.
@@ -101,13 +103,11 @@ def plan_memory(
         order_budget: steps of the search for an order; with 0 the calls keep the graph's, and all moves that can be
             done without a call are.
 
-    A view costs no call. A slice or a concatenation costs none either unless its copy makes the arena
-    smaller (a slice that outlives a large tensor is better copied out). The plan has been checked when this
-    returns.
+    A view costs no call. A slice or a concatenation costs none either unless its copy makes the arena smaller (a slice
+    that outlives a large tensor is better copied out). The plan has been checked when this returns.
 
     Raises:
-        InternalError: a constant among the graph's outputs (it has no place in the arena: a copy must
-            produce it), or a plan that its check refuses.
+        InternalError: a constant among the graph's outputs (a copy must produce it), or a plan that its check refuses.
     """
     for tensor in graph.outputs:
         if tensor.is_constant:
@@ -125,9 +125,10 @@ def plan_memory(
         align,
         scratch_align,
         order_budget,
-        states_apart=states_apart,
+        states_apart,
+        called,
     )
-    chosen = planner.best() if order_budget else planner.candidate(frozenset())
+    chosen = planner.best() if order_budget else planner.candidate(called)
     placement = planner.place(chosen, search_budget)
     if search_budget:
         chosen, placement = planner.apart(chosen, placement, search_budget)
@@ -166,10 +167,11 @@ class _Planner:
         align: int,
         scratch_align: int,
         order_budget: int,
-        *,
         states_apart: bool,
+        called: frozenset[Node],
     ) -> None:
         self.graph = graph
+        self.called = called
         self.states_apart = states_apart
         self.states = States(graph)
         self.ops = {node: op_of(node) if fusion_group_of(node) is None else FUSED_OP for node in graph.nodes}
@@ -202,7 +204,7 @@ class _Planner:
     def best(self) -> CandidatePlan:
         """All moves without a call; then moves that are no plain views are tried with one, each that may help, and
         the others as long as the graph is small enough to try whatever there is."""
-        best = self.candidate(frozenset())
+        best = self.candidate(self.called)
         spent = 0
         for node in self.graph.nodes:
             if node not in best.elided or self.ops[node].view or not best.matters(node):
@@ -389,8 +391,7 @@ class _Planner:
     def overlaps(
         self, aliases: AliasSets, number: Mapping[Tensor, int], access_schedule: AccessSchedule | None
     ) -> tuple[tuple[int, int, int], ...]:
-        """Overlaps that the order may count on: tensors alone in their blocks that can lie partly over each other,
-        the pair that saves the most bytes first."""
+        """Overlaps to count on, of tensors alone in their blocks, the pair that saves the most bytes first."""
         if access_schedule is None or len(access_schedule.written) != 1:
             return ()
         (output,) = access_schedule.written
@@ -433,9 +434,9 @@ class _Planner:
         Another input in the same bytes is all right only if it may be overwritten too and lies exactly
         there. Tensors whose pixels lie apart stay where they are.
         """
-        found: list[tuple[Tensor, Tensor]] = []
         if node in self.states.kept:
-            return found  # it lies in its place already
+            return []  # it lies in its place already
+        found: list[tuple[Tensor, Tensor]] = []
         may = set(self.ops[node].inplace)
         if len(node.outputs) == 1 and self.dense(node, strided):
             may.update(i for i in range(len(node.inputs)) if self.replaces(node, i))

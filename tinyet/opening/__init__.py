@@ -19,7 +19,15 @@ from tinyet.anomaly.drift import with_drift
 from tinyet.anomaly.threshold import FALSE_ALARMS, with_flag
 from tinyet.boards import Board, load_board
 from tinyet.build.tree import is_project
-from tinyet.compiler import DumpTo, Progress, compiled, float_layers, require_answers, require_integer
+from tinyet.compiler import (
+    DumpTo,
+    Progress,
+    compiled,
+    dynamic_given,
+    float_layers,
+    require_answers,
+    require_integer,
+)
 from tinyet.data import Data, array_of, read_data
 from tinyet.data.watched import Watched, data_warnings_of, watch
 from tinyet.delegates import Delegates, delegates_or_default
@@ -251,7 +259,7 @@ def read(model: str, options: ModelOptions) -> Opened:
     remarks = opened.remarks if asked is None else ()
     if options.board is not None:
         target = load_board(options.board).target
-        deploy(program.graph, target, delegates_or_default(options.delegates))
+        deploy(program.graph, target, delegates_or_default(options.delegates), size=program.size)
     data_warnings = data_warnings_of(program.inputs, program.outputs, calibrated, evaluation)
     return Opened(program, evaluation, (*remarks, *data_warnings))
 
@@ -394,6 +402,10 @@ def _of_torch(model: str, options: ModelOptions) -> _Read:
         quantizer = call_users(source.quantizer, "quantizer()")
     given = calibration_of(source, options.calibration)
     batches = None if given is None else watch(given)
+    dynamic = None
+    if source.dynamic_shapes is not None:
+        declared = call_users(source.dynamic_shapes, "dynamic_shapes()")
+        dynamic = dynamic_given(source.module, source.example_inputs, declared)
     program = compiled(
         source.program,
         calibration=batches,
@@ -411,6 +423,7 @@ def _of_torch(model: str, options: ModelOptions) -> _Read:
         dump=options.dump,
         progress=options.progress,
         evaluation=lambda made: evaluation_of(source, made, options.channels_last)[0],
+        dynamic=dynamic,
     )
     over_time = options.over_time or source.over_time
     if over_time is not None:

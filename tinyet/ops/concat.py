@@ -209,6 +209,7 @@ OP = Op(
             (),
             cost_model=CostModel(work, code),
             access_order=access_order,
+            open_code=True,
         )
         for dtype in MOVABLE
     ),

@@ -65,7 +65,25 @@ class LiteralArg:
     value: int | float
 
 
-Arg = InputArg | OutputArg | ScratchArg | ParamsArg | ConstantArg | StateArg | EventArg | LiteralArg
+@dataclass(frozen=True)
+class SizeArg:
+    """`int32_t`: the size that the run was asked for, of a model that has one."""
+
+
+Arg = InputArg | OutputArg | ScratchArg | ParamsArg | ConstantArg | StateArg | EventArg | LiteralArg | SizeArg
+
+
+class Varying(int):
+    """A number of a call that depends on the size of a run: as an int, what it is at the largest. numbers: at each."""
+
+    numbers: tuple[int, ...]
+
+    @staticmethod
+    def of(numbers: Sequence[int]) -> Varying:
+        """numbers: at each value of the size, ascending."""
+        found = Varying(numbers[-1])
+        found.numbers = tuple(numbers)
+        return found
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,8 @@ class Kernel:
     access_order:    what it reads of an input after it has written of its output; None where it promises nothing.
     replaces: whether its output may lie exactly where an input lies, by the input's number; beside those that the
         operator allows to all its kernels.
+    always_called: it is called though the output's bytes lie in an input, which they do not at every size of a run.
+    open_code: functions that it makes for a call compile where their counts are no constants.
     """
 
     symbol: str
@@ -71,6 +73,8 @@ class Kernel:
     layout_support: LayoutSupport | None = None
     access_order: AccessOrders | None = None
     replaces: Callable[[Node, int], bool] | None = None
+    always_called: bool = False
+    open_code: bool = False
 
     def may_stride(self, node: Node, tensor: Tensor, pixel_stride: int) -> bool:
         """Whether it can read or write this tensor of a node with a pixel every `pixel_stride` bytes."""

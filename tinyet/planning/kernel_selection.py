@@ -14,6 +14,7 @@ from tinyet.ir import Graph, Node
 from tinyet.ops.region import Region
 from tinyet.opset import Kernel, signature
 from tinyet.planning.partition import contract, inline
+from tinyet.planning.sized import Sizing
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ def with_portable(delegates: Sequence[Delegate]) -> tuple[Delegate, ...]:
 class _State:
     graph: Graph
     target: Target
+    sizing: Sizing | None = None
     candidates: dict[Node, list[Choice]] = field(default_factory=dict)
     refusals: dict[Node, list[Refusal]] = field(default_factory=dict)
     pinned: dict[Node, Delegate] = field(default_factory=dict)
@@ -89,14 +91,19 @@ class _State:
         self.homeless.append(f"{node.op} ({signature(node)}), {node.where or node.outputs[0].name}: {text}")
 
 
-def select_kernels(graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT) -> Selection:
+def select_kernels(
+    graph: Graph, target: Target, delegates: Sequence[Delegate] = DEFAULT, sizing: Sizing | None = None
+) -> Selection:
     """The kernels for every node, in the delegates' order.
+
+    sizing: of a graph whose size is known at run time; nodes that depend on it get kernels for all sizes, and are in no
+    region of a delegate.
 
     A region delegate takes groups of the nodes that those before it left; each group becomes one node. The
     portable kernels, if the user does not name them, take only the nodes that no other delegate can compute.
     Raises UnsupportedOp with every node that no delegate takes, each with its source line and the reasons.
     """
-    state = _State(graph, target)
+    state = _State(graph, target, sizing)
     _lowered_modules(state, delegates)
     for delegate in with_portable(delegates):
         _ask(state, delegate, last_resort=delegate not in delegates)
@@ -125,7 +132,9 @@ def _ask(state: _State, delegate: Delegate, *, last_resort: bool) -> None:
                 state.refuse(node, delegate, "", reason)
         return
     if delegate.partition is not None:
-        _partition(state, delegate, [node for node in free if node not in state.pinned])
+        sizing = state.sizing
+        whole = [node for node in free if sizing is None or not sizing.depends(node)]
+        _partition(state, delegate, [node for node in whole if node not in state.pinned])
     for node in state.graph.nodes:
         pinned = state.pinned.get(node)
         # A pinned node has been offered to its delegate. The portable kernels may replace it if memory
@@ -141,8 +150,11 @@ def _kernels(state: _State, node: Node, delegate: Delegate) -> None:
     own = ops.op_of(node).kernels if delegate is PORTABLE else delegate.kernels.get(type(node.attrs), ())
     for kernel in own:
         reason = kernel.why_not(node, state.target)
+        sizing = state.sizing if state.sizing is not None and state.sizing.depends(node) else None
+        if reason is None and sizing is not None:
+            reason = sizing.why_not(node, kernel, state.target)
         if reason is None:
-            state.choose(node, delegate, kernel)
+            state.choose(node, delegate, kernel if sizing is None else sizing.kernel(node, kernel))
         else:
             state.refuse(node, delegate, kernel.symbol, reason)
 

@@ -84,6 +84,7 @@ def planned(
         replaces=replaces,
         fusion_groups=fusion_groups,
         states_apart=states_apart,
+        called=frozenset(node for node, v in chosen.items() if v.choice.kernel.always_called),
         search_budget=0 if first else offsets.DEFAULT_BUDGET,
         order_budget=0 if in_order else schedule.DEFAULT_BUDGET,
     )

@@ -44,6 +44,7 @@ from tinyet.planning.pareto import Figures, Front, select
 from tinyet.planning.plans import Assignment, Plan, Tiling, own_bytes
 from tinyet.planning.price import MOST_SLOWDOWN, PlanPrice, Pricing, price
 from tinyet.planning.row_axes import followed, unmoved
+from tinyet.planning.sized import Sizing
 from tinyet.planning.tiled_input import GIVE_WHOLE, tiled_input
 from tinyet.planning.tiling import (
     CYCLES,
@@ -78,20 +79,22 @@ def decide(
     objective: Objective,
     *,
     require: bool = False,
+    sizing: Sizing | None = None,
 ) -> tuple[Selection, Decision, MemoryPlan]:
     """A candidate for every node, and the memory plan, as the objective asks for them; with the kernels that there are
     for the graph, or for the same with fewer reshapes, where layers may be computed by rows.
 
-    delegates: may be asked for kernels; require: no other may compute any. Raises UnsupportedOp when a node has no
-    kernel for the target, UsageError for a pin that no layer has.
+    delegates: may be asked for kernels; require: no other may compute any. sizing: of a graph whose size is known at
+    run time; its layers are untiled. Raises UnsupportedOp when a node has no kernel for the target, UsageError for a
+    pin that no layer has.
     """
     fewer = sink_reshapes(graph)
-    if fewer is not graph and _may_want_tiles(objective):
+    if sizing is None and fewer is not graph and _may_want_tiles(objective):
         selection = select_kernels(fewer, target, delegates)
         search = _PlanSearch(selection, target, delegates, objective, require=require)
         if search.wants_tiles(search.free):
             return selection, *search.decide()
-    selection = select_kernels(graph, target, delegates)
+    selection = select_kernels(graph, target, delegates, sizing)
     return selection, *_PlanSearch(selection, target, delegates, objective, require=require).decide()
 
 

@@ -67,6 +67,12 @@ def generate_together(
     fit; and what `generate` raises for one of them.
     """
     given_names = _programs(programs)
+    sized = [model for model, program in given_names.items() if program.size is not None]
+    if sized:
+        raise UsageError(
+            f"the size of {', '.join(sized)} is known at run time: such a model shares no arena yet",
+            hint="generate it by itself, or compile it for one size",
+        )
     part = parse(schedule, list(given_names))
     # The application runs them in the schedule's order, in which a chain's values are handed on.
     by_name = {model: given_names[model] for model in names_of(part)}

@@ -144,7 +144,7 @@ def check(
     try:
         program, integers = _program(place)
         stage("analyzing")
-        deployment = fitted(program.graph, target, objective, NO_LIMITS, chosen)
+        deployment = fitted(program.graph, target, objective, NO_LIMITS, chosen, size=program.size)
     except TinyetError as error:
         return Check(place, target.name, error)
     too_large = None

@@ -23,14 +23,28 @@ from tinyet import ops
 from tinyet.answers import Answers
 from tinyet.answers.record import decoded
 from tinyet.errors import ProgramError, QuantizationError, bullet_list
-from tinyet.ir import Attrs, DType, Graph, Node, Note, Origin, QuantParams, Tensor, TensorType, subgraphs
+from tinyet.ir import (
+    Attrs,
+    DType,
+    Graph,
+    Node,
+    Note,
+    Origin,
+    QuantParams,
+    Size,
+    Tensor,
+    TensorType,
+    size_decoded,
+    subgraphs,
+)
 from tinyet.ir.limits import MAX_CONSTANT_ELEMENTS, MAX_DEPTH, MAX_NAME, MAX_NODES, MAX_TEXT, shape_complaint
 from tinyet.messages.text import shown
 from tinyet.opset import attributes
 from tinyet.tet import wire
 from tinyet.tet.wire import GraphRecord, NodeRecord, OriginRecord, ProgramRecord, TensorRecord
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+STATEFUL_VERSION = 2
 STATELESS_VERSION = 1
 """Of programs without state, which older versions of tinyet read, too."""
 DIGEST_BYTES = 32
@@ -47,6 +61,7 @@ class Contents:
     notes: tuple[Note, ...]
     labels: tuple[str, ...] = ()
     answers: Answers | None = None
+    size: Size | None = None
 
 
 # ---------------------------------------------------------------- writing
@@ -149,7 +164,7 @@ def encode(contents: Contents) -> bytes:
     return seal(
         wire.write(
             ProgramRecord(
-                FORMAT_VERSION if any(g.initial for g in (*graphs, *recorder.inner)) else STATELESS_VERSION,
+                _version(contents, (*graphs, *recorder.inner)),
                 contents.tinyet,
                 contents.name,
                 [OriginRecord(o.aten, o.module, o.file, o.line, o.text, o.key) for o in recorder.origins],
@@ -162,9 +177,17 @@ def encode(contents: Contents) -> bytes:
                 inner,
                 contents.labels,
                 "" if contents.answers is None else contents.answers.encoded(),
+                "" if contents.size is None else contents.size.encoded(),
             )
         )
     )
+
+
+def _version(contents: Contents, graphs: Sequence[Graph]) -> int:
+    """The oldest format that holds all of it."""
+    if contents.size is not None:
+        return FORMAT_VERSION
+    return STATEFUL_VERSION if any(graph.initial for graph in graphs) else STATELESS_VERSION
 
 
 def seal(payload: bytes) -> bytes:
@@ -282,7 +305,17 @@ class _Loader:
             problems = [f"in the float graph, {text}" for text in ops.whole_problems(float_graph)]
             _raise(problems or _differences(graph, float_graph))
         answers = self._answers() if record.answers else None
-        return Contents(record.tinyet, record.name, graph, float_graph, self._notes(), record.labels, answers)
+        size = self._size(graph) if record.size else None
+        notes = self._notes()
+        return Contents(record.tinyet, record.name, graph, float_graph, notes, record.labels, answers, size)
+
+    def _size(self, graph: Graph) -> Size:
+        try:
+            size = size_decoded(self.record.size)
+        except (ValueError, OverflowError) as error:
+            raise _NonsenseError([f"the record of the size: {error}"]) from None
+        _raise(size.complaints(graph.user_inputs))
+        return size
 
     def _answers(self) -> Answers:
         if self.record.float_graph is None:

@@ -88,6 +88,7 @@ class ProgramRecord:
     subgraphs: list[GraphRecord]
     labels: tuple[str, ...]
     answers: str = ""
+    size: str = ""
 
 
 # ---------------------------------------------------------------- writing
@@ -198,7 +199,12 @@ def write(program: ProgramRecord) -> bytes:
             w.offsets(notes),
             w.offsets(inner) if inner else None,
             w.offsets([w.text(label) for label in program.labels]) if program.labels else None,
-            *([w.text(program.answers)] if program.answers else []),
+            *(
+                [w.text(program.answers) if program.answers else None]
+                if program.answers or program.size
+                else []
+            ),
+            *([w.text(program.size)] if program.size else []),
         ]
     )
     w.builder.Finish(root, file_identifier=IDENTIFIER)
@@ -251,6 +257,7 @@ def root_of(data: bytes) -> tuple[int, str, Callable[[], ProgramRecord]]:
             root.children(7, _graph),
             root.texts(8),
             root.text(9),
+            root.text(10),
         )
 
     return version, writer, rest

@@ -63,6 +63,7 @@ class ModelSource:
     evaluation: Batches | None = None
     quantizer: Callable[[], Any] | None = None
     labels: Callable[[], Any] | None = None
+    dynamic_shapes: Callable[[], Any] | None = None
     over_time: OverTime | None = None
     notes: tuple[Note, ...] = ()
 
@@ -153,7 +154,8 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
             )
         inputs = _call(example, "example_inputs()")
     example = example_of(inputs)
-    optional = {n: getattr(namespace, n, None) for n in ("calibration", "evaluation", "quantizer", "labels")}
+    functions = "calibration", "evaluation", "quantizer", "labels", "dynamic_shapes"
+    optional = {n: getattr(namespace, n, None) for n in functions}
     names = optional["labels"]
     if isinstance(names, (list, tuple)):  # other data of this name (a tensor) is ignored
         optional["labels"] = lambda: names
