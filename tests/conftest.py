@@ -9,6 +9,7 @@ import functools
 import gc
 import os
 import tempfile
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -45,6 +46,17 @@ def pytest_configure(config: pytest.Config) -> None:
     patch = pytest.MonkeyPatch()
     patch.setattr(objects, "compile_object", stored(objects.compile_object))
     config.add_cleanup(patch.undo)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Imports make little that could go, and much to walk through: collecting garbage meanwhile is a fifth of their
+    time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:

@@ -29,7 +29,9 @@ BOARD = "stm32f4_discovery"
 _AGAIN = """
 import sys
 import tinyet
-tinyet.generate(tinyet.load(sys.argv[1]), sys.argv[2], sys.argv[3], kind=sys.argv[4])
+program, board, *kinds = sys.argv[1:]
+for kind in kinds:
+    tinyet.generate(tinyet.load(program), board, kind, kind=kind)
 """
 
 
@@ -37,24 +39,32 @@ def tree(directory: Path) -> dict[str, bytes]:
     return {p.relative_to(directory).as_posix(): p.read_bytes() for p in directory.rglob("*") if p.is_file()}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_two_directories_two_processes_one_tree(name: str, kind: Kind, tmp_path: Path) -> None:
-    saved = tmp_path / "x.tet"
-    PROGRAMS[name]().save(saved)
-    first = tmp_path / "first"
-    generate(load(saved), BOARD, first, kind=kind)
-    second = tmp_path / "somewhere" / "else" / "deeper"
-    second.parent.mkdir(parents=True)
+@pytest.fixture(scope="module", params=PROGRAMS)
+def elsewhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A program's file, and a directory with its projects of all kinds, of one process."""
+    place = tmp_path_factory.mktemp("elsewhere")
+    saved, projects = place / "x.tet", place / "somewhere" / "else" / "deeper"
+    PROGRAMS[request.param]().save(saved)
+    projects.mkdir(parents=True)
     environment = os.environ | {
         "PYTHONHASHSEED": "12345",
         "LC_ALL": "C",
         "TZ": "Pacific/Chatham",
         "PYTHONPATH": str(ROOT),
     }
-    command = [sys.executable, "-c", _AGAIN, str(saved), BOARD, second.name, kind]
-    subprocess.run(command, check=True, cwd=second.parent, env=environment, timeout=120)
-    one, two = tree(first), tree(second)
+    command = [sys.executable, "-c", _AGAIN, str(saved), BOARD, *KINDS]
+    subprocess.run(command, check=True, cwd=projects, env=environment, timeout=300)
+    return saved, projects
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_directories_two_processes_one_tree(
+    elsewhere: tuple[Path, Path], kind: Kind, tmp_path: Path
+) -> None:
+    saved, projects = elsewhere
+    first = tmp_path / "first"
+    generate(load(saved), BOARD, first, kind=kind)
+    one, two = tree(first), tree(projects / kind)
     assert set(one) == set(two)
     assert [path for path in one if one[path] != two[path]] == []
 

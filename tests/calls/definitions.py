@@ -103,8 +103,7 @@ def served(
 def _built_here(
     folder: Path, sources: Sequence[Path], symbols: Mapping[str, str], table: FunctionTable
 ) -> Path:
-    # Sanitizers check what is written; optimizing it takes the compiler as long again, for a single call.
-    compiler = ["gcc", "-std=c11", *HOST_FLAGS, "-O0", *WARNINGS, *SANITIZERS, f"-I{folder}"]
+    compiler = ["gcc", "-std=c11", *HOST_FLAGS, *WARNINGS, *SANITIZERS, f"-I{folder}"]
     objects = [
         compiled_object([*compiler, *(THIRD_PARTY if source.parent != folder else ())], source)
         for source in sources

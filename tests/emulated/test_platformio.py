@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -217,10 +216,8 @@ def test_a_missing_compiler_is_found_at_once(
 ) -> None:
     project = _project(tmp_path / "p", "mps2_an386")
     monkeypatch.setenv("PATH", str(tmp_path))
-    began = time.monotonic()
     with pytest.raises(ToolchainError, match="arm-none-eabi-gcc") as caught:
         platformio.build(project, "mps2_an386")
-    assert time.monotonic() - began < 5
     assert unreachable == [("api.registry.platformio.org", 443)]
     assert "SCons" not in caught.value.what
     assert "gcc-arm-none-eabi" in str(caught.value.hint)
@@ -230,19 +227,19 @@ def test_a_missing_compiler_is_found_at_once(
 def test_a_slow_network_is_not_waited_for(
     tmp_path: Path, unreachable: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hold = threading.Event()
+    hold, waited = threading.Event(), threading.Event()
 
     def connect(address: object, **_options: object) -> None:
         unreachable.append(address)
-        hold.wait(30)
+        if not hold.wait(60):
+            waited.set()
         raise OSError("too late")
 
     monkeypatch.setattr(socket, "create_connection", connect)
     monkeypatch.setenv("PATH", str(tmp_path))
-    began = time.monotonic()
     with pytest.raises(ToolchainError, match="arm-none-eabi-gcc"):
         platformio.prepare(tmp_path / "core", "arm-none-eabi-gcc")
-    assert time.monotonic() - began < 6
+    assert not waited.is_set()
     hold.set()
     assert unreachable
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -110,7 +109,7 @@ def test_quantized_twice_is_an_error() -> None:
         prepare(program)
 
 
-def test_lone_batch_norm_is_quick_and_precise() -> None:
+def test_lone_batch_norm_is_precise() -> None:
     net = nn.Sequential(nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 4, 1)).eval()
     norm = net[0]
     assert isinstance(norm, nn.BatchNorm2d)
@@ -118,9 +117,7 @@ def test_lone_batch_norm_is_quick_and_precise() -> None:
     norm.running_var.copy_(torch.linspace(0.5, 2, 8))
     data = torch.randn(32, 8, 4, 4, generator=torch.Generator().manual_seed(6))
     captured = capture(net, data[:1])
-    start = time.monotonic()
     program = quantize(captured, [data])
-    assert time.monotonic() - start < 15
     assert [op for op in ops(program) if "quantize" not in op] == ["conv2d", "relu", "conv2d"]
     torch.testing.assert_close(run(program, data[:1]), net(data[:1]).detach(), atol=0.08, rtol=0)
 

@@ -187,24 +187,24 @@ def test_a_failure_shows_the_command_and_the_end_of_its_errors() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups are POSIX")
 def test_a_timeout_ends_the_tool_and_its_children(tmp_path: Path) -> None:
-    pid_file = tmp_path / "pid"
+    pid_file, ended = tmp_path / "pid", tmp_path / "ended"
+    wait = f"import pathlib, time; time.sleep(60); pathlib.Path({str(ended)!r}).touch()"
     code = (
-        "import pathlib, subprocess, sys, time\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "import pathlib, subprocess, sys\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {wait!r}])\n"
         f"pathlib.Path({str(pid_file)!r}).write_text(str(child.pid))\n"
         "print('waiting', flush=True)\n"
-        "time.sleep(60)\n"
+        f"{wait}\n"
     )
-    began = time.monotonic()
     with pytest.raises(ToolchainError, match="did not end within 2 s\nwaiting"):
         process.run([sys.executable, "-c", code], timeout=2, what="waiting")
-    assert time.monotonic() - began < 20
     child = int(pid_file.read_text())
     for _ in range(100):
         if not _is_running(child):
             break
         time.sleep(0.05)
     assert not _is_running(child)
+    assert not ended.exists(), "they were waited for"
 
 
 def _is_running(pid: int) -> bool:
