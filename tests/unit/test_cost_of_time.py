@@ -76,6 +76,28 @@ def test_a_flash_that_waits_makes_a_call_slower(node: Node) -> None:
     assert quick.time < half.time < slow.time
 
 
+@pytest.mark.parametrize(
+    ("symbol", "cycles", "code_bytes", "lines", "next_lines"),
+    [
+        ("tinyet_conv2d_s8_direct_4x2_dsp", 664_398, 1_921_800, 1_025 + 10_273, 117_093),
+        ("tinyet_conv2d_s8_im2col_4x2_dsp", 664_909, 1_922_884, 1_025 + 10_273, 117_125),
+    ],
+)
+def test_a_loop_longer_than_the_buffers_is_read_in_each_turn(
+    symbol: str, cycles: int, code_bytes: int, lines: int, next_lines: int
+) -> None:
+    """32 taps are 1.7 KB of straight code, and the flash keeps 1 KB. The figures are an emulator's, of this layer
+    (`benchmarks/kernels.py`, `timed`)."""
+    counted = SLOW.waits(lines, next_lines, cycles / code_bytes)
+    node = kernels.conv((25, 5, 64), 64, (1, 1))
+    waiting, quick = (stated(replace(M4, flash=flash), node, symbol).time for flash in (SLOW, None))
+    assert waiting - quick == pytest.approx(counted, rel=0.05)
+    # 8 taps stay: what is left are the weights.
+    short = kernels.conv((25, 5, 16), 64, (1, 1))
+    waiting, quick = (stated(replace(M4, flash=flash), short, symbol).time for flash in (SLOW, None))
+    assert waiting - quick < counted / 3
+
+
 def test_time_is_instructions_without_a_model() -> None:
     m7 = load_board("stm32f746g_disco").target
     assert core_of(m7) == core_of(M4)

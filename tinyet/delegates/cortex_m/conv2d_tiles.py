@@ -161,23 +161,25 @@ def stream(r: Rounding, g: Geometry, family: Family) -> Int64:
     else:
         columns, bias = both_channels(r, groups), r.bias[groups]
         bias[:, 1::2] = 256 * bias[:, 1::2] + bias[:, 0::2]
-    if family.weights is Weights.PACKED and r.alike is not None:
-        by_two = (len(groups), -1, 2)
-        parts = (r.alike.multiplier, r.alike.offset)
-        tail = np.concatenate([part[groups].reshape(by_two) for part in parts], axis=2).reshape(
-            len(groups), -1
-        )
-    elif family.weights is Weights.PACKED:
-        shift = r.shift[groups]
-        if r.form is Form.ONE_SIDED:
-            shift[:, 1::2] = 8 - shift[:, 1::2]
-        turned = np.arange(family.channels) ^ 1  # b before a
-        by_channel = np.stack([r.multiplier[groups], r.offset[groups], shift], axis=2)
-        tail = by_channel[:, turned].reshape(len(groups), -1)
+        tail = packed_ends(r, groups)
     columns = np.pad(columns, ((0, 0), (0, 0), (0, 1)))  # NONE is the last one
     # (groups, pairs of inputs, words of a pair)
     body = pack_int16x2(columns[..., low], columns[..., high]).transpose(0, 2, 1)
     return words(np.concatenate([bias, body.reshape(len(body), -1), tail], axis=1).ravel())
+
+
+def packed_ends(r: Rounding, groups: Int64) -> Int64:
+    """(groups, words): what rounds the sums of two channels a word of weights."""
+    if r.alike is not None:
+        parts = (r.alike.multiplier, r.alike.offset)
+        by_two = [part[groups].reshape(len(groups), -1, 2) for part in parts]
+        return np.concatenate(by_two, axis=2).reshape(len(groups), -1)
+    shift = r.shift[groups]
+    if r.form is Form.ONE_SIDED:
+        shift[:, 1::2] = 8 - shift[:, 1::2]
+    turned = np.arange(groups.shape[1]) ^ 1  # b before a
+    by_channel = np.stack([r.multiplier[groups], r.offset[groups], shift], axis=2)
+    return np.asarray(by_channel[:, turned].reshape(len(groups), -1), np.int64)
 
 
 def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Family) -> Call:
