@@ -55,11 +55,12 @@ def refuse(node: Node) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def runs(magnitudes: Int64) -> list[tuple[int, int]]:
-    """First tap and the one behind the last of each run; magnitudes: (taps, channels), absolute weights."""
+def runs(magnitudes: Int64, room: int = _ROOM, longest: int = LONGEST) -> list[tuple[int, int]]:
+    """First tap and the one behind the last of each run; magnitudes: (taps, channels), absolute weights. room: what
+    those of a run may add up to."""
     total = np.concatenate([np.zeros((1, magnitudes.shape[1]), np.int64), np.cumsum(magnitudes, axis=0)])
-    ends = [np.searchsorted(t, t[:-1] + _ROOM, side="right") - 1 for t in total.T]
-    end = np.minimum(np.min(ends, axis=0), np.arange(len(magnitudes)) + LONGEST)
+    ends = [np.searchsorted(t, t[:-1] + room, side="right") - 1 for t in total.T]
+    end = np.minimum(np.min(ends, axis=0), np.arange(len(magnitudes)) + longest)
     found, at = [], 0
     while at < len(magnitudes):
         found.append((at, int(end[at])))
