@@ -42,19 +42,21 @@ typedef struct {
 typedef tinyet_conv2d_s8_packed_words_params tinyet_depthwise_s8_chw_3x3_params;
 
 /* The output of a sum, of which `start` has been subtracted: limit, upper, lower and offset at f, where two_sided behind split
- * and less. */
-static inline int8_t tinyet_two_products(uint32_t a, const TINYET_ROM uint32_t *f, int32_t right, int32_t two_sided,
-                                         int8_t low, int8_t high) {
-  uint32_t less = 0u;
-  if (two_sided != 0) {
-    less = a < f[0] ? f[1] : 0u;
-    f += 2;
+ * and less. A function for each address space: AVR's flash has one of its own. */
+#define TINYET_TWO_PRODUCTS(name, pointer)                                                                           \
+  static inline int8_t name(uint32_t a, pointer f, int32_t right, int32_t two_sided, int8_t low, int8_t high) {      \
+    uint32_t less = 0u;                                                                                              \
+    if (two_sided != 0) {                                                                                            \
+      less = a < f[0] ? f[1] : 0u;                                                                                   \
+      f += 2;                                                                                                        \
+    }                                                                                                                \
+    if (__builtin_expect(a < f[0], 1)) {                                                                             \
+      return (int8_t)((a * f[1] + (a * f[2] >> right) + f[3] - less) >> 24);                                         \
+    }                                                                                                                \
+    return (int32_t)a < 0 ? low : high;                                                                              \
   }
-  if (__builtin_expect(a < f[0], 1)) {
-    return (int8_t)((a * f[1] + (a * f[2] >> right) + f[3] - less) >> 24);
-  }
-  return (int32_t)a < 0 ? low : high;
-}
+
+TINYET_TWO_PRODUCTS(tinyet_two_products, const TINYET_ROM uint32_t *)
 
 /* All channels of a pixel. inputs: those of its taps, plus 128 each. */
 void tinyet_packed_pixel(const uint8_t *inputs, int8_t *output, const tinyet_packed_words *layer);

@@ -126,18 +126,7 @@ __attribute__((naked, noinline)) static void one_sided_channel(const uint8_t *pl
 #undef TAP
 #endif
 
-/* tinyet_two_products of a copy in RAM, which has another address space on AVR. */
-static inline int8_t rounded(uint32_t a, const uint32_t *f, int32_t right, int32_t two_sided, int8_t low, int8_t high) {
-  uint32_t less = 0u;
-  if (two_sided != 0) {
-    less = a < f[0] ? f[1] : 0u;
-    f += 2;
-  }
-  if (__builtin_expect(a < f[0], 1)) {
-    return (int8_t)((a * f[1] + (a * f[2] >> right) + f[3] - less) >> 24);
-  }
-  return (int32_t)a < 0 ? low : high;
-}
+TINYET_TWO_PRODUCTS(rounded, const uint32_t *)
 
 static inline __attribute__((always_inline)) void channel(const uint8_t *plane, int8_t *output, int32_t columns,
                                                           const tinyet_conv2d_shape *s, const TINYET_ROM uint32_t *w,

@@ -38,6 +38,9 @@ WITHOUT_DSP = {
     "tinyet_conv2d_1x1_s8_packed_words",
     "tinyet_linear_s8_packed_words",
     "tinyet_conv2d_s8_4x4",
+    "tinyet_conv2d_s8_paired_4x2",
+    "tinyet_conv2d_s8_paired_runs_6x2",
+    "tinyet_depthwise_s8_chw_3x3_2x1",
     "tinyet_depthwise_s8_chw_3x3",
 }
 """Kernels that nobody has measured on cores with DSP, which have better ones."""

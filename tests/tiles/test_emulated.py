@@ -14,6 +14,8 @@ import pytest
 from tests.calls import board
 from tests.calls.board import STRICT, Image
 from tests.calls.emulated import skip_missing
+from tests.tiles import harness
+from tests.tiles.harness import c_array
 from tests.tiles.samples import TILES, Sample, sample
 from tinyet.build.gcc import build_firmware
 from tinyet.cycles.code import Code, read_code
@@ -21,7 +23,6 @@ from tinyet.cycles.estimate import Estimator
 from tinyet.cycles.plugin import build_plugin
 from tinyet.cycles.profile import Profiler
 from tinyet.device.device import open_device
-from tinyet.ir import Array
 from tinyet.tiles.core import ARMV7E_M
 from tinyet.tiles.function import function
 from tinyet.tiles.printer import files, shape_literal
@@ -35,9 +36,7 @@ TRACE_PAGE = 1024
 """Bytes behind which the emulator ends a block of code: loads on both sides of such an end overlap, and are counted as
 if they did not."""
 
-MODEL = """
-#include <string.h>
-#include "tinyet_harness.h"
+TEXT = """
 %(includes)s
 
 %(arrays)s
@@ -69,11 +68,9 @@ __attribute__((naked, noinline)) static uint32_t guarded(const int32_t *w, const
       "pop {r4-r11, pc}\\n");
 }
 
-TINYET_ALIGNED(16) static uint8_t arena[4 + 4 * %(count)d];
 static int8_t outputs[%(count)d][2048];
 
 static tinyet_status run(void) {
-  uint32_t *const wrong = (uint32_t *)(void *)(arena + 4);
   memset(outputs, 0x5a, sizeof outputs);
   for (uint32_t i = 0; i < %(count)du; i++) {
     const entry *const at = &entries[i];
@@ -85,22 +82,7 @@ static tinyet_status run(void) {
 %(twins)s
   return TINYET_OK;
 }
-
-static const tinyet_io ins[] = {{0u, 4u}};
-static const tinyet_io outs[] = {{4u, 4u * %(count)du}};
-
-const tinyet_model tinyet_harness_model = {
-    "tiles", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-    TINYET_ABI_VERSION, arena, sizeof arena, %(count)du, 1u, ins, 1u, outs, run, 0u, NULL, NULL, 0u, NULL, NULL, NULL,
-    NULL,
-};
 """
-
-
-def c_array(kind: str, name: str, values: Array) -> str:
-    words = values.astype(np.int64) % 2**32
-    cast = "" if kind == "uint32_t" else f"({kind})"
-    return f"static const {kind} {name}[] = {{{', '.join(f'{cast}{v}u' for v in words)}}};"
 
 
 def model(samples: Sequence[Sample]) -> str:
@@ -122,7 +104,7 @@ def model(samples: Sequence[Sample]) -> str:
             "  }",
         ]
     kept = range(4, 12)
-    return MODEL % {
+    text = TEXT % {
         "includes": "\n".join(f'#include "{tile.name}.h"' for tile in TILES),
         "arrays": "\n".join(arrays),
         "entries": ", ".join(entries),
@@ -131,6 +113,7 @@ def model(samples: Sequence[Sample]) -> str:
         "count": len(TILES) + 1,
         "twins": "\n".join(twins),
     }
+    return harness.model("tiles", len(TILES) + 1, text)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import pytest
 from tests.calls import board
 from tests.calls.board import STRICT, Image
 from tests.calls.emulated import skip_missing
-from tests.tiles.test_emulated import c_array
+from tests.tiles import harness
+from tests.tiles.harness import c_array
 from tinyet.assets import kernel_sources
 from tinyet.build.gcc import build_firmware
 from tinyet.device.device import open_device
@@ -33,9 +34,7 @@ SUMS = (
 )
 """Inputs that all stay in registers, that all but one do, that pixels share; near and far."""
 
-MODEL = """
-#include <string.h>
-#include "tinyet_harness.h"
+TEXT = """
 %(includes)s
 
 %(arrays)s
@@ -67,11 +66,9 @@ __attribute__((naked, noinline)) static uint32_t guarded(const int8_t *w, const 
       "pop {r4-r11, pc}\\n");
 }
 
-TINYET_ALIGNED(16) static uint8_t arena[4 + 4 * %(count)d];
 static int32_t sums[%(count)d][4 * %(channels)d + 2];
 
 static tinyet_status run(void) {
-  uint32_t *const wrong = (uint32_t *)(void *)(arena + 4);
   memset(sums, 0x5a, sizeof sums);
   for (uint32_t i = 0; i < %(count)du; i++) {
     int32_t *const to = sums[i] + 1;
@@ -83,15 +80,6 @@ static tinyet_status run(void) {
 %(twins)s
   return TINYET_OK;
 }
-
-static const tinyet_io ins[] = {{0u, 4u}};
-static const tinyet_io outs[] = {{4u, 4u * %(count)du}};
-
-const tinyet_model tinyet_harness_model = {
-    "sums", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-    TINYET_ABI_VERSION, arena, sizeof arena, %(count)du, 1u, ins, 1u, outs, run, 0u, NULL, NULL, 0u, NULL, NULL, NULL,
-    NULL,
-};
 """
 
 
@@ -120,7 +108,7 @@ def model(rng: np.random.Generator) -> str:
     differs = 'it ne\\n" "movne r0, #1\\n'
     check = [f'cmp r{r}, #{0x51 + r}\\n" "{differs}' for r in core]
     check += [f'vmov r1, s{r}\\n" "cmp r1, r{4 + r % 8}\\n" "{differs}' for r in vector]
-    return MODEL % {
+    text = TEXT % {
         "includes": "\n".join(f'#include "{each.name}.h"' for each in SUMS),
         "arrays": "\n".join(arrays),
         "entries": ", ".join(entries),
@@ -130,6 +118,7 @@ def model(rng: np.random.Generator) -> str:
         "channels": CHANNELS,
         "twins": "\n".join(twins),
     }
+    return harness.model("sums", len(SUMS) + 1, text)
 
 
 @pytest.mark.emulated

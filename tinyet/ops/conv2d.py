@@ -13,15 +13,21 @@ import numpy.typing as npt
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, DType, Node
 from tinyet.numerics import LayerRounding, float32
-from tinyet.ops.shared import convolution, nibbles, packed_words, weighted, weighted_s16
+from tinyet.ops.shared import (
+    convolution,
+    nibbles,
+    weighted,
+    weighted_s16,
+)
 from tinyet.ops.shared.access_orders import (
-    by_copied_vectors,
     by_window_pixels,
     of_input,
     pixel_walk,
     window_walk,
 )
 from tinyet.ops.shared.clamped import clamp_of
+from tinyet.ops.shared.conv2d_words import KERNELS as WORDS_KERNELS
+from tinyet.ops.shared.conv2d_words import by_summed_pixels, refuse_1x1, refuse_groups
 from tinyet.ops.shared.convolution import (
     DEPTHWISE,
     DOT,
@@ -40,7 +46,6 @@ from tinyet.ops.shared.convolution import (
 )
 from tinyet.ops.shared.cost_models import COST_MODELS
 from tinyet.ops.shared.cost_models_float import COST_MODELS as FLOAT_COST_MODELS
-from tinyet.ops.shared.cost_models_words import COST_MODELS as WORDS_COST_MODELS
 from tinyet.ops.shared.factors import rounds_half_even
 from tinyet.opset import (
     AccessOrder,
@@ -48,7 +53,6 @@ from tinyet.opset import (
     Constant,
     Kernel,
     Op,
-    Pointer,
     Struct,
     library_call,
     with_cost_models,
@@ -194,64 +198,7 @@ def lower_depthwise_f32(node: Node, _target: Target) -> Call:
     return quads_call("tinyet_depthwise_f32", node)
 
 
-def packed_words_call(symbol: str, node: Node) -> Call:
-    fields = {"shape": shape_struct(node), "words": packed_words.fields(node)}
-    params = Struct("tinyet_conv2d_s8_packed_words_params", fields)
-    constants = (packed_words.stream(node),)
-    return library_call(symbol, node, [0], params, constants, packed_words.patch_bytes(node))
-
-
-def lower_packed_words(node: Node, _target: Target) -> Call:
-    return packed_words_call("tinyet_conv2d_s8_packed_words", node)
-
-
-def lower_1x1_packed_words(node: Node, _target: Target) -> Call:
-    return packed_words_call("tinyet_conv2d_1x1_s8_packed_words", node)
-
-
-def lower_depthwise_planes(node: Node, _target: Target) -> Call:
-    fields = {"shape": shape_struct(node), "words": packed_words.fields(node)}
-    params = Struct("tinyet_depthwise_s8_chw_3x3_params", fields)
-    constants, scratch = [packed_words.plane_stream(node)], packed_words.plane_bytes(node)
-    return library_call("tinyet_depthwise_s8_chw_3x3", node, [0], params, constants, scratch)
-
-
-def lower_4x4(node: Node, _target: Target) -> Call:
-    fields = {"shape": shape_struct(node), "words": packed_words.fields(node, above=0)}
-    params = Struct("tinyet_conv2d_s8_4x4_params", {**fields, "weights": Pointer("weights")})
-    constants, scratch = packed_words.block_constants(node), packed_words.block_bytes(node)
-    return library_call("tinyet_conv2d_s8_4x4", node, [0], params, constants, scratch)
-
-
 # ---------------------------------------------------------------- refusals
-
-
-def refuse_groups(node: Node, _target: Target) -> str | None:
-    return None if attrs_of(node).groups == 1 else "only one group"
-
-
-def refuse_1x1(node: Node, _target: Target) -> str | None:
-    attrs = attrs_of(node)
-    if node.input(1).shape[1:3] != (1, 1) or attrs.groups != 1:
-        return "only 1x1 kernels of one group"
-    if (attrs.stride_h, attrs.stride_w) != (1, 1) or node.input(0).shape[1:3] != node.output.shape[1:3]:
-        return "only stride 1 without padding"
-    return None
-
-
-def refuse_packed_words(node: Node, target: Target) -> str | None:
-    return refuse_groups(node, target) or packed_words.refuse(node)
-
-
-def refuse_1x1_packed_words(node: Node, target: Target) -> str | None:
-    return refuse_1x1(node, target) or packed_words.refuse(node)
-
-
-def refuse_depthwise_planes(node: Node, target: Target) -> str | None:
-    attrs = attrs_of(node)
-    if node.input(1).shape[1:3] != (3, 3) or (attrs.dilation_h, attrs.dilation_w) != (1, 1):
-        return "only 3x3 without dilation"
-    return refuse_depthwise(node, target) or packed_words.refuse(node)
 
 
 def refuse_depthwise_multiplier(node: Node, _target: Target) -> str | None:
@@ -291,20 +238,8 @@ def by_patches(node: Node) -> AccessOrder | None:
 
 
 @of_input
-def by_four_pixels(node: Node) -> AccessOrder:
-    """Four pixels' patches are copied before these are written."""
-    return window_walk(node).by_pixels(4, gathered=True)
-
-
-@of_input
 def by_copied_pixels(node: Node) -> AccessOrder:
     return pixel_walk(node).by_pixels(2, gathered=True)
-
-
-@of_input
-def by_summed_pixels(node: Node) -> AccessOrder:
-    """A pixel's sums are complete before any of them is written."""
-    return window_walk(node).by_pixels(gathered=True)
 
 
 @of_input
@@ -313,14 +248,8 @@ def by_blocks(node: Node) -> AccessOrder:
     return window_walk(node).by_pixels(ahead=1)
 
 
-def by_channels(node: Node, index: int) -> bool:
-    """A channel's image is copied before its outputs, which lie where it lay, are written."""
-    return index == 0 and node.input(0).shape == node.output.shape
-
-
 NIBBLES = ("tinyet_int4.h",)
 EVEN = ("tinyet_rne.h",)
-PACKED_WORDS = (*HEADERS, "tinyet_packed_words.h")
 CONV_W4 = ("tinyet_conv2d_s8_w4.c",)
 
 EVEN_KERNELS = (
@@ -408,42 +337,7 @@ OP = Op(
                 ("tinyet_conv2d_s8.c",),
                 access_order=by_patches,
             ),
-            Kernel(
-                "tinyet_conv2d_1x1_s8_packed_words",
-                "s8",
-                lower_1x1_packed_words,
-                PACKED_WORDS,
-                ("tinyet_conv2d_s8_packed_words.c", "tinyet_packed_words.c"),
-                refuse_1x1_packed_words,
-                access_order=by_copied_vectors,
-            ),
-            Kernel(
-                "tinyet_conv2d_s8_packed_words",
-                "s8",
-                lower_packed_words,
-                PACKED_WORDS,
-                ("tinyet_conv2d_s8_packed_words.c", "tinyet_packed_words.c"),
-                refuse_packed_words,
-                access_order=by_summed_pixels,
-            ),
-            Kernel(
-                "tinyet_conv2d_s8_4x4",
-                "s8",
-                lower_4x4,
-                (*PACKED_WORDS, "tinyet_conv2d_4x4.h"),
-                ("tinyet_conv2d_s8_4x4.c",),
-                refuse_packed_words,
-                access_order=by_four_pixels,
-            ),
-            Kernel(
-                "tinyet_depthwise_s8_chw_3x3",
-                "s8",
-                lower_depthwise_planes,
-                PACKED_WORDS,
-                ("tinyet_depthwise_s8_chw_3x3.c",),
-                refuse_depthwise_planes,
-                replaces=by_channels,
-            ),
+            *WORDS_KERNELS,
             *EVEN_KERNELS,
             Kernel(
                 "tinyet_conv2d_1x1_s8_w4",
@@ -534,6 +428,6 @@ OP = Op(
                 access_order=by_window_pixels,
             ),
         ),
-        {**COST_MODELS, **FLOAT_COST_MODELS, **WORDS_COST_MODELS},
+        {**COST_MODELS, **FLOAT_COST_MODELS},
     ),
 )

@@ -6,10 +6,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
+
 from tinyet.ir import Node
-from tinyet.ops.shared import counting, packed_words
+from tinyet.numerics import clamp_range
+from tinyet.ops.shared import counting, packed_words, paired
+from tinyet.ops.shared import depthwise_planes as depthwise_constants
+from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.cost_models import axes
+from tinyet.ops.shared.one_product import Rounding
 from tinyet.ops.shared.two_products import Rescaling
 from tinyet.opset import CostModel
 
@@ -48,6 +54,23 @@ def gathered(parts: Parts, node: Node, at_once: int) -> None:
     filled(parts, tap_rows * (edge.size - there), count)
     filled(parts, batch * rows.outside * columns.positions, kernel_w * count)
     counting.add(parts, "window row", batch * rows.positions * columns.positions * kernel_h)
+
+
+def gathered_by_parts(parts: Parts, node: Node) -> None:
+    """The same where a window's row is what lies left of the image, in it, and right of it."""
+    a, (_, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
+    rows, columns = axes(node, a, kernel_h, kernel_w)
+    batch = node.input(0).shape[0]
+    there = batch * rows.in_image
+    counting.add(parts, "window", batch * rows.positions * columns.positions)
+    counting.add(parts, "row outside", batch * rows.outside * columns.positions)
+    counting.add(parts, "row", there * columns.positions if a.dilation_w == 1 else 0)
+    counting.add(parts, "tap of a row", 0 if a.dilation_w == 1 else there * columns.inside.size)
+    blank = batch * rows.outside * columns.positions * kernel_w + there * columns.outside
+    counting.add(parts, "blank input", blank * count)
+    pieces = columns.inside.sum(axis=1) if a.dilation_w == 1 else columns.inside.ravel().astype(np.int64)
+    counting.add(parts, "four inputs", there * int((pieces * count // 4).sum()))
+    counting.add(parts, "input", there * int((pieces * count % 4).sum()))
 
 
 def blocks(node: Node, pixels: int) -> Parts:
@@ -106,24 +129,91 @@ def conv2d_4x4(node: Node) -> Mapping[str, int]:
     return parts
 
 
-def depthwise_planes(node: Node) -> Mapping[str, int]:
-    """tinyet_depthwise_s8_chw_3x3."""
+def paired_tiles(node: Node, pixels_each: int, word_bytes: int, taps: int) -> Parts:
+    """What the kernels of two pixels a word have in common. word_bytes: of a tap, of all pixels; taps: with those that
+    are added."""
+    found = paired.rounding(node)
+    assert isinstance(found, Rounding)
+    (batch, out_h, out_w, out_c), (low, high) = (
+        node.output.shape,
+        clamp_range(clamp_of(node), node.output.type),
+    )
+    pixels = out_h * out_w
+    steps = batch * -(-pixels // pixels_each)
+    tiles = steps * -(-out_c // 2)
+    parts: Parts = {
+        "call": 1,
+        "pixel": batch * pixels,
+        "step": steps,
+        "tile": tiles,
+        "two-sided tile": tiles * found.two_sided,
+        "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
+    }
+    gathered_by_parts(parts, node)
+    counting.copied(parts, "clear", 1, word_bytes * taps)
+    rest = pixels % pixels_each
+    counting.add(parts, "step apart", steps if out_c % 2 else batch * int(rest != 0))
+    counting.copied(parts, "apart", batch * (pixels if out_c % 2 else rest), out_c)
+    return parts
+
+
+def conv2d_paired(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_paired_4x2."""
+    fours = -(-math.prod(node.input(1).shape[1:]) // 4)
+    parts = paired_tiles(node, 4, 8, 4 * fours)
+    return parts | {"four taps": parts["tile"] * fours, "odd four taps": parts["tile"] * (fours % 2)}
+
+
+def conv2d_paired_runs(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_paired_runs_6x2."""
+    taps, runs = math.prod(node.input(1).shape[1:]), paired.all_runs(node)
+    parts = paired_tiles(node, 6, 12, taps)
+    counts = parts["step"] * sum(len(some) for some in runs)
+    return parts | {"tap": parts["tile"] * taps, "run": counts}
+
+
+def planes(node: Node, times: int) -> Parts:
+    """Images of depthwise layers, channel by channel; their borders are written so many times."""
     a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
     _, in_h, in_w, _ = node.input(0).shape
     rows, columns = (out_h - 1) * a.stride_h + 3, (out_w - 1) * a.stride_w + 3
     width, height = min(in_w, columns - a.pad_left), min(in_h, rows - a.pad_top)
-    planes = batch * channels
+    count = batch * channels
     parts: Parts = {
         "call": 1,
-        "plane": planes,
-        "input row": planes * height,
-        "inputs of a turn": planes * height * (width // 4),
-        "input": planes * height * (width % 4),
-        "output row": planes * out_h,
-        **outputs(node, node.output.type.count),
+        "plane": count,
+        "input row": count * height,
+        "inputs of a turn": count * height * (width // 4),
+        "input": count * height * (width % 4),
+        "output row": count * out_h,
     }
-    counting.copied(parts, "clear", planes, rows * columns)
+    counting.copied(parts, "clear", times, rows * columns)
     return parts
+
+
+def depthwise_planes(node: Node) -> Mapping[str, int]:
+    """tinyet_depthwise_s8_chw_3x3."""
+    batch, _, _, channels = node.output.shape
+    return planes(node, batch * channels) | outputs(node, node.output.type.count)
+
+
+def depthwise_2x1(node: Node) -> Mapping[str, int]:
+    """tinyet_depthwise_s8_chw_3x3_2x1."""
+    found = depthwise_constants.rounding(node)
+    assert isinstance(found, Rounding)
+    (batch, out_h, out_w, channels), (low, high) = (
+        node.output.shape,
+        clamp_range(clamp_of(node), node.output.type),
+    )
+    rows, pairs = batch * channels * out_h, out_w // 2 if attrs_of(node).stride_w == 1 else 0
+    away = int(np.count_nonzero(found.away))
+    return planes(node, 1) | {
+        "pair": rows * pairs,
+        "row with pairs": rows * int(pairs > 0),
+        "single": rows * (out_w - 2 * pairs),
+        "two-sided output": batch * out_h * out_w * away,
+        "clamped": node.output.type.count * int((low, high) != (-128, 127)),
+    }
 
 
 COST_MODELS: Mapping[str, CostModel] = {
@@ -131,6 +221,9 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_1x1_s8_packed_words": CostModel(packed_rows),
     "tinyet_linear_s8_packed_words": CostModel(packed_rows),
     "tinyet_conv2d_s8_4x4": CostModel(conv2d_4x4),
+    "tinyet_conv2d_s8_paired_4x2": CostModel(conv2d_paired),
+    "tinyet_conv2d_s8_paired_runs_6x2": CostModel(conv2d_paired_runs),
+    "tinyet_depthwise_s8_chw_3x3_2x1": CostModel(depthwise_2x1),
     "tinyet_depthwise_s8_chw_3x3": CostModel(depthwise_planes),
 }
 """By the kernels' names."""

@@ -55,20 +55,21 @@ def refuse(node: Node) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def runs(magnitudes: Int64) -> list[tuple[int, int]]:
-    """First tap and the one behind the last of each run; magnitudes: (taps, channels), absolute weights."""
-    return _runs(_longest(magnitudes.T))
+def runs(magnitudes: Int64, room: int = _ROOM, longest: int = LONGEST) -> list[tuple[int, int]]:
+    """First tap and the one behind the last of each run; magnitudes: (taps, channels), absolute weights. room: what
+    those of a run may add up to."""
+    return _runs(_longest(magnitudes.T, room, longest))
 
 
-def _longest(magnitudes: Int64) -> Int64:
+def _longest(magnitudes: Int64, room: int = _ROOM, longest: int = LONGEST) -> Int64:
     """Behind which tap a run would end that begins at a tap (taps,). magnitudes: (channels, taps)."""
     channels, taps = magnitudes.shape
     total = np.concatenate([np.zeros((channels, 1), np.int64), np.cumsum(magnitudes, axis=1)], axis=1)
     # All channels are searched at once: so far apart, none is searched in another's sums.
-    total += np.arange(channels)[:, None] * (int(total[:, -1].max()) + _ROOM + 1)
-    found = np.searchsorted(total.ravel(), (total[:, :-1] + _ROOM).ravel(), side="right") - 1
+    total += np.arange(channels)[:, None] * (int(total[:, -1].max()) + room + 1)
+    found = np.searchsorted(total.ravel(), (total[:, :-1] + room).ravel(), side="right") - 1
     ends = found.reshape(channels, taps) - np.arange(channels)[:, None] * (taps + 1)
-    return np.asarray(np.minimum(ends.min(axis=0), np.arange(taps) + LONGEST), np.int64)
+    return np.asarray(np.minimum(ends.min(axis=0), np.arange(taps) + longest), np.int64)
 
 
 def _runs(longest: Int64) -> list[tuple[int, int]]:

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions of two pixels in one multiplication, for cores that add a product of 64 bits in one instruction but have none
+ * for several products: a word 2^24 b + a of what two pixels see, times a weight, adds to both sums. What makes this exact
+ * is proved for each layer when code is generated (tinyet/ops/shared/paired.py), and so are outputs of sums by the high half
+ * of one product. */
+#ifndef TINYET_CONV2D_PAIRED_H
+#define TINYET_CONV2D_PAIRED_H
+
+#include "tinyet_conv2d.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* stream: for each two channels (zeros where the second is missing) the two words, low one first, of both channels' sums of
+ * a pair before the first product: 2^24 bias + (bias - 128 sum(weights)) + 2^23; then multiplier, offset and shift of each.
+ * weights: [pairs of channels][taps][2], taps rounded up to fours; what is missing is zero. */
+typedef struct {
+  tinyet_conv2d_shape shape;
+  const TINYET_ROM uint32_t *stream;
+  const TINYET_ROM int8_t *weights;
+  int32_t padding; /* what a tap outside the image reads */
+  int32_t two_sided;
+  int32_t clamp_low, clamp_high;
+} tinyet_conv2d_s8_paired_4x2_params;
+
+/* The same in words of 2^16 b + a, whose products are added up in 32 bits in runs of taps: so many as cannot leave 16 bits.
+ * stream, for each two channels (zeros where the second is missing): of each the sums of a pair before the first product,
+ * 2^16 bias + bias - 2^15 runs, and bias; then multiplier, offset and shift of each. weights, for each two channels: of each
+ * run the number of its taps and their weights, two a tap; TINYET_PAIRED_END behind the last. */
+typedef tinyet_conv2d_s8_paired_4x2_params tinyet_conv2d_s8_paired_runs_6x2_params;
+
+enum { TINYET_PAIRED_END = -2 };
+
+/* One group. scratch: twelve bytes for each tap, and six for each output channel, rounded up to twos. */
+void tinyet_conv2d_s8_paired_runs_6x2(const int8_t *input, int8_t *output, void *scratch,
+                                      const tinyet_conv2d_s8_paired_runs_6x2_params *params);
+
+/* One group. scratch: eight bytes for each tap, taps rounded up to fours, and four for each output channel, rounded up to
+ * twos. */
+void tinyet_conv2d_s8_paired_4x2(const int8_t *input, int8_t *output, void *scratch,
+                                 const tinyet_conv2d_s8_paired_4x2_params *params);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

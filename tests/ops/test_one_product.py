@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rounding rule by the high half of one product, and two pixels in one product: the proofs, and what they refuse.
+The kernels themselves are in test_conv2d.py, on boards in tests/emulated/test_operators.py."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.delegates.test_winograd import layer
+from tinyet.ir import Node
+from tinyet.numerics import Int64, requantize
+from tinyet.ops.shared import depthwise_planes, one_product, paired
+from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.one_product import Rounding
+
+REACH = 20_000
+SCALES = [0.499, 0.4, 0.25, 0.0371, 2.0**-7, 1.7e-4]
+
+
+def node_of(scale: float, relu: bool = False, weight: int = 1) -> Node:
+    """Sums of one channel to REACH on both sides, times the weight, and of one that is the same for all inputs."""
+    weights = np.zeros((2, 3, 3, 20), np.int64)
+    weights[0].flat[:157] = weight
+    return layer(weights, np.array([12, 40]), relu=relu, scale=scale)
+
+
+def outputs(r: Rounding, sums: Int64) -> Int64:
+    """As tinyet_one_product has them. sums: (channels, …)."""
+    scaled = sums << r.before[:, None]
+    assert np.abs(scaled).max() < 2**31
+    high = scaled * r.multiplier[:, None] >> 32
+    value = high - np.where(high < 0, r.away[:, None], 0) + r.offset[:, None]
+    assert np.abs(value).max() < 2**31
+    return np.asarray(np.clip(value >> r.shift[:, None], -128, 127), np.int64)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_sum_is_rounded_as_the_rule_says(scale: float, relu: bool) -> None:
+    """With a factor before the product that is the same for all channels, and with one shift for all."""
+    node = node_of(scale, relu)
+    multiplier, shift = output_factors(node)
+    sums = np.stack([np.arange(-REACH, REACH + 1), np.full(2 * REACH + 1, 40)])
+    zero = node.output.type.zero_point
+    want = np.clip(requantize(sums, multiplier[:, None], shift[:, None]) + zero, -128, 127)
+    for found in (paired.rounding(node), one_product.rounding(node, shift=14)):
+        assert isinstance(found, Rounding), found
+        assert found.two_sided == (not relu)
+        np.testing.assert_array_equal(outputs(found, sums), want)
+
+
+def test_what_is_refused() -> None:
+    assert "below a half" in str(paired.rounding(node_of(0.51)))
+    assert "too small" in str(paired.rounding(node_of(2.0**-18, weight=127)))
+    wide = np.full((1, 3, 3, 60), 127)  # 540 products of 16,256
+    assert paired.refuse(layer(wide, np.zeros(1, np.int64), scale=0.01)) == "sums do not fit 23 bits"
+    assert paired.refuse(layer(wide[..., :56], np.zeros(1, np.int64), scale=0.01)) is None
+    # All channels have the shift 12, which leaves nothing before the product of 2**-13, and 19 bits for sums of 0.4.
+    assert "too small" in str(depthwise_planes.rounding(node_of(2.0**-13)))
+    assert depthwise_planes.refuse(node_of(0.4, weight=127)) == "sums do not fit 19 bits"
+    assert depthwise_planes.refuse(node_of(0.01)) is None
+
+
+def test_fields_hold_what_a_pair_adds_up_to() -> None:
+    """Both pixels' sums, from a word for two inputs; with the extremes of all inputs, and random ones."""
+    rng = np.random.default_rng(3)
+    weights, bias = rng.integers(-127, 128, (3, 3, 3, 5)), rng.integers(-9000, 9000, 3)
+    node = layer(weights, bias, scale=0.01)
+    stream, packed = paired.constants(node)
+    words, taps = stream.data.astype(np.int64), 45
+    rows = weights.reshape(3, -1)
+    x = rng.integers(-128, 128, (50, 2, taps))
+    x[0], x[1] = 127, -128
+    x[2] = np.where(rows[0] > 0, 127, -128)
+    pairs = (x[:, 1] << 24) + x[:, 0] + 128
+    for channel in range(3):
+        block, c = divmod(channel, 2)
+        start = words[block, 2 * c] + (words[block, 2 * c + 1] << 32)
+        w = packed.data[block, :taps, c].astype(np.int64)
+        total = [(int(start) + int((word * w).sum())) & (2**64 - 1) for word in pairs]
+        want = bias[channel] - 3 * w.sum() + x @ w
+        np.testing.assert_array_equal([(t & 0xFFFFFF) - 2**23 for t in total], want[:, 0])
+        np.testing.assert_array_equal([((t >> 24) & 0xFFFFFFFF ^ 2**31) - 2**31 for t in total], want[:, 1])
+
+
+@pytest.mark.parametrize("largest", [3, 127])
+def test_runs_of_pairs_add_up_to_the_sums(largest: int) -> None:
+    """Of all words of a pair, with the inputs that reach farthest, too; no run leaves 16 bits, nor could be longer."""
+    rng = np.random.default_rng(largest)
+    weights, bias = rng.integers(-largest, largest + 1, (3, 3, 3, 5)), rng.integers(-9000, 9000, 3)
+    weights[0, 0, 0] = -128  # two of them are too many for a run
+    node = layer(weights, bias, scale=0.01)
+    stream, packed = paired.constants_in_runs(node)
+    words, at = stream.data.astype(np.int64), 0
+    rows = np.pad(weights.reshape(3, -1), ((0, 1), (0, 0)))
+    x = rng.integers(-128, 128, (50, 2, 45))
+    x[0], x[1] = 127, -128
+    x[2] = np.where(rows[0] > 0, 127, -128)
+    pairs = (x[:, 1] << 16) + x[:, 0]
+    for block in range(2):
+        tap, both, high = 0, np.zeros((2, 50), np.int64), np.zeros((2, 50), np.int64)
+        both[:], high[:] = words[block, [0, 2], None], words[block, [1, 3], None]
+        while (count := int(packed.data[at])) != -2:
+            run = packed.data[at + 1 : at + 1 + 2 * count].reshape(count, 2).astype(np.int64)
+            np.testing.assert_array_equal(run.T, rows[2 * block : 2 * block + 2, tap : tap + count])
+            products = pairs[:, tap : tap + count] @ run
+            low = x[:, 0, tap : tap + count] @ run
+            assert np.abs(low).max() < 2**15
+            for c in range(2):
+                total = (products[:, c] + 2**15) & (2**32 - 1)
+                both[c] += total
+                high[c] += (total ^ 2**31) - 2**31 >> 16
+            at, tap = at + 1 + 2 * count, tap + count
+            if tap < 45 and count < paired.LONGEST:
+                longer = np.abs(rows[2 * block : 2 * block + 2, tap - count : tap + 1]).sum(axis=1)
+                assert longer.max() > 255
+        assert tap == 45
+        at += 1
+        for c in range(min(2, 3 - 2 * block)):
+            w = rows[2 * block + c]
+            want = (bias[2 * block + c] - 3 * w.sum() + x @ w).T
+            upper = ((high[c] & (2**32 - 1)) ^ 2**31) - 2**31
+            np.testing.assert_array_equal(upper, want[1])
+            lower = (both[c] - (upper << 16)) & (2**32 - 1)
+            np.testing.assert_array_equal((lower ^ 2**31) - 2**31, want[0])
+    assert at == len(packed.data)

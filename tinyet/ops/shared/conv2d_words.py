@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels of int8 convolutions for cores whose only products are of 32 or 64 bits (tinyet_packed_words.h,
+tinyet_conv2d_paired.h, tinyet_depthwise_planes.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tinyet.boards.cpus import Target
+from tinyet.ir import Node
+from tinyet.ops.shared import depthwise_planes, packed_words, paired
+from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, window_walk
+from tinyet.ops.shared.convolution import HEADERS, attrs_of, refuse_depthwise, shape_struct
+from tinyet.ops.shared.cost_models_words import COST_MODELS
+from tinyet.opset import (
+    AccessOrder,
+    Call,
+    Constant,
+    FieldValue,
+    Kernel,
+    Pointer,
+    Struct,
+    library_call,
+    with_cost_models,
+)
+
+ONE_PRODUCT = ("tinyet_one_product.h",)
+PACKED_WORDS = (*HEADERS, "tinyet_packed_words.h")
+
+
+def shaped_call(
+    symbol: str, node: Node, fields: Mapping[str, FieldValue], constants: Sequence[Constant], scratch: int
+) -> Call:
+    """A library kernel whose params begin with the shape; of int8."""
+    params = Struct(f"{symbol}_params", {"shape": shape_struct(node), **fields})
+    return library_call(symbol, node, [0], params, constants, scratch)
+
+
+def packed_words_call(symbol: str, node: Node) -> Call:
+    fields = {"shape": shape_struct(node), "words": packed_words.fields(node)}
+    params = Struct("tinyet_conv2d_s8_packed_words_params", fields)
+    constants = (packed_words.stream(node),)
+    return library_call(symbol, node, [0], params, constants, packed_words.patch_bytes(node))
+
+
+def lower_packed_words(node: Node, _target: Target) -> Call:
+    return packed_words_call("tinyet_conv2d_s8_packed_words", node)
+
+
+def lower_1x1_packed_words(node: Node, _target: Target) -> Call:
+    return packed_words_call("tinyet_conv2d_1x1_s8_packed_words", node)
+
+
+def lower_depthwise_planes(node: Node, _target: Target) -> Call:
+    fields, constants = {"words": packed_words.fields(node)}, [packed_words.plane_stream(node)]
+    return shaped_call("tinyet_depthwise_s8_chw_3x3", node, fields, constants, packed_words.plane_bytes(node))
+
+
+def lower_4x4(node: Node, _target: Target) -> Call:
+    words = packed_words.fields(node, above=0)
+    fields: dict[str, FieldValue] = {"words": words, "weights": Pointer("weights")}
+    constants, scratch = packed_words.block_constants(node), packed_words.block_bytes(node)
+    return shaped_call("tinyet_conv2d_s8_4x4", node, fields, constants, scratch)
+
+
+def lower_paired(node: Node, _target: Target) -> Call:
+    constants, scratch = paired.constants(node), paired.scratch_bytes(node)
+    return shaped_call("tinyet_conv2d_s8_paired_4x2", node, paired.fields(node), constants, scratch)
+
+
+def lower_paired_runs(node: Node, _target: Target) -> Call:
+    constants, scratch = paired.constants_in_runs(node), paired.scratch_bytes_in_runs(node)
+    return shaped_call("tinyet_conv2d_s8_paired_runs_6x2", node, paired.fields(node), constants, scratch)
+
+
+def lower_depthwise_2x1(node: Node, _target: Target) -> Call:
+    fields, constants = depthwise_planes.fields(node), [depthwise_planes.stream(node)]
+    scratch = packed_words.plane_bytes(node)
+    return shaped_call("tinyet_depthwise_s8_chw_3x3_2x1", node, fields, constants, scratch)
+
+
+def refuse_groups(node: Node, _target: Target) -> str | None:
+    return None if attrs_of(node).groups == 1 else "only one group"
+
+
+def refuse_1x1(node: Node, _target: Target) -> str | None:
+    attrs = attrs_of(node)
+    if node.input(1).shape[1:3] != (1, 1) or attrs.groups != 1:
+        return "only 1x1 kernels of one group"
+    if (attrs.stride_h, attrs.stride_w) != (1, 1) or node.input(0).shape[1:3] != node.output.shape[1:3]:
+        return "only stride 1 without padding"
+    return None
+
+
+def refuse_packed_words(node: Node, target: Target) -> str | None:
+    return refuse_groups(node, target) or packed_words.refuse(node)
+
+
+def refuse_paired(node: Node, target: Target) -> str | None:
+    return refuse_groups(node, target) or paired.refuse(node)
+
+
+def refuse_1x1_packed_words(node: Node, target: Target) -> str | None:
+    return refuse_1x1(node, target) or packed_words.refuse(node)
+
+
+def refuse_depthwise_3x3(node: Node, target: Target) -> str | None:
+    attrs = attrs_of(node)
+    if node.input(1).shape[1:3] != (3, 3) or (attrs.dilation_h, attrs.dilation_w) != (1, 1):
+        return "only 3x3 without dilation"
+    return refuse_depthwise(node, target)
+
+
+def refuse_depthwise_planes(node: Node, target: Target) -> str | None:
+    return refuse_depthwise_3x3(node, target) or packed_words.refuse(node)
+
+
+def refuse_depthwise_2x1(node: Node, target: Target) -> str | None:
+    return refuse_depthwise_3x3(node, target) or depthwise_planes.refuse(node)
+
+
+@of_input
+def by_summed_pixels(node: Node) -> AccessOrder:
+    """A pixel's sums are complete before any of them is written."""
+    return window_walk(node).by_pixels(gathered=True)
+
+
+@of_input
+def by_four_pixels(node: Node) -> AccessOrder:
+    """Four pixels' patches are copied before these are written."""
+    return window_walk(node).by_pixels(4, gathered=True)
+
+
+@of_input
+def by_six_pixels(node: Node) -> AccessOrder:
+    """Six pixels' patches are copied before these are written."""
+    return window_walk(node).by_pixels(6, gathered=True)
+
+
+def by_channels(node: Node, index: int) -> bool:
+    """A channel's image is copied before its outputs, which lie where it lay, are written."""
+    return index == 0 and node.input(0).shape == node.output.shape
+
+
+KERNELS = with_cost_models(
+    (
+        Kernel(
+            "tinyet_conv2d_1x1_s8_packed_words",
+            "s8",
+            lower_1x1_packed_words,
+            PACKED_WORDS,
+            ("tinyet_conv2d_s8_packed_words.c", "tinyet_packed_words.c"),
+            refuse_1x1_packed_words,
+            access_order=by_copied_vectors,
+        ),
+        Kernel(
+            "tinyet_conv2d_s8_packed_words",
+            "s8",
+            lower_packed_words,
+            PACKED_WORDS,
+            ("tinyet_conv2d_s8_packed_words.c", "tinyet_packed_words.c"),
+            refuse_packed_words,
+            access_order=by_summed_pixels,
+        ),
+        Kernel(
+            "tinyet_conv2d_s8_paired_4x2",
+            "s8",
+            lower_paired,
+            (*HEADERS, *ONE_PRODUCT, "tinyet_conv2d_paired.h"),
+            ("tinyet_conv2d_s8_paired_4x2.c",),
+            refuse_paired,
+            access_order=by_four_pixels,
+        ),
+        Kernel(
+            "tinyet_conv2d_s8_paired_runs_6x2",
+            "s8",
+            lower_paired_runs,
+            (*HEADERS, *ONE_PRODUCT, "tinyet_conv2d_paired.h"),
+            ("tinyet_conv2d_s8_paired_runs_6x2.c",),
+            refuse_paired,
+            access_order=by_six_pixels,
+        ),
+        Kernel(
+            "tinyet_conv2d_s8_4x4",
+            "s8",
+            lower_4x4,
+            (*PACKED_WORDS, "tinyet_conv2d_4x4.h"),
+            ("tinyet_conv2d_s8_4x4.c",),
+            refuse_packed_words,
+            access_order=by_four_pixels,
+        ),
+        Kernel(
+            "tinyet_depthwise_s8_chw_3x3_2x1",
+            "s8",
+            lower_depthwise_2x1,
+            (*HEADERS, *ONE_PRODUCT, "tinyet_depthwise_planes.h"),
+            ("tinyet_depthwise_s8_chw_3x3_2x1.c",),
+            refuse_depthwise_2x1,
+            replaces=by_channels,
+        ),
+        Kernel(
+            "tinyet_depthwise_s8_chw_3x3",
+            "s8",
+            lower_depthwise_planes,
+            PACKED_WORDS,
+            ("tinyet_depthwise_s8_chw_3x3.c",),
+            refuse_depthwise_planes,
+            replaces=by_channels,
+        ),
+    ),
+    COST_MODELS,
+)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constants of the kernels that multiply two pixels' inputs at once, on cores that add a product of 64 bits in one
+instruction.
+
+A word 2**24 b + (a + 128) of two inputs times a weight adds to the sums of both pixels: that of `a` is in the low 24
+bits, as long as it is within them with 2**23 added before the first product, that of `b` above. Only the whole sum
+has to be; between products the fields may run over, because additions are modulo 2**64. Outputs are as
+one_product.py has them.
+
+Where products have 32 bits a word is 2**16 b + a, and taps are divided into runs: as many as cannot leave 16 bits,
+128 * sum(|weight|) < 2**15 for both channels of a tile. With 2**15 added before the first product, what is above 16
+bits is the upper sum of a run.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyet.ir import Node
+from tinyet.ir.memoize import memoize
+from tinyet.numerics import clamp_range
+from tinyet.ops.shared import one_product, packed_words
+from tinyet.ops.shared.clamped import clamp_of
+from tinyet.ops.shared.one_product import Rounding
+from tinyet.ops.shared.packed_words import rows_of
+from tinyet.opset import Constant, FieldValue, Pointer
+
+CHANNELS = 2
+FIELD = 24
+LONGEST = 12
+"""Taps of a run at most: steps of straight code that a run jumps into."""
+_ROOM = (2**15 - 1) // 128
+_END = -2  # TINYET_PAIRED_END
+
+
+@memoize
+def rounding(node: Node) -> Rounding | str:
+    """Of sums that fit a field: 2**(32 - FIELD) of them fit a word."""
+    return one_product.rounding(node, before=32 - FIELD)
+
+
+def refuse(node: Node) -> str | None:
+    found = rounding(node)
+    return found if isinstance(found, str) else None
+
+
+def constants(node: Node) -> tuple[Constant, Constant]:
+    """The stream and the weights of tinyet_conv2d_paired.h."""
+    r = rounding(node)
+    assert isinstance(r, Rounding)
+    weights = rows_of(node)
+    more, taps = -len(weights) % CHANNELS, -weights.shape[1] % 4
+    first = r.bias - 128 * weights.astype(np.int64).sum(axis=1) + 2 ** (FIELD - 1)
+    start = (r.bias << FIELD) + first
+    halves = np.stack([start, start >> 32], axis=1)
+    behind = np.stack([r.multiplier, r.offset, r.shift], axis=1)
+    blocks = [
+        np.pad(part, ((0, more), (0, 0))).reshape(-1, CHANNELS * part.shape[1]) for part in (halves, behind)
+    ]
+    stream = (np.concatenate(blocks, axis=1) & 0xFFFFFFFF).astype(np.uint32)
+    padded = np.pad(weights, ((0, more), (0, taps))).reshape(-1, CHANNELS, weights.shape[1] + taps)
+    twos = np.ascontiguousarray(padded.transpose(0, 2, 1))
+    header = "as tinyet_conv2d_paired.h"
+    return Constant("stream", stream, header), Constant("weights", twos, "two channels a tap")
+
+
+def all_runs(node: Node) -> list[list[tuple[int, int]]]:
+    """Of each two channels."""
+    magnitudes = np.abs(rows_of(node).astype(np.int64))
+    return [
+        packed_words.runs(magnitudes[first : first + CHANNELS].T, _ROOM, LONGEST)
+        for first in range(0, len(magnitudes), CHANNELS)
+    ]
+
+
+def constants_in_runs(node: Node) -> tuple[Constant, Constant]:
+    """Those of tinyet_conv2d_s8_paired_runs_6x2."""
+    r = rounding(node)
+    assert isinstance(r, Rounding)
+    weights, found = rows_of(node), all_runs(node)
+    more = -len(weights) % CHANNELS
+    bias, runs = np.pad(r.bias, (0, more)), np.repeat([len(some) for some in found], CHANNELS)
+    start = np.stack([(bias << 16) + bias - (runs << 15), bias], axis=1).reshape(len(found), -1)
+    behind = np.pad(np.stack([r.multiplier, r.offset, r.shift], axis=1), ((0, more), (0, 0)))
+    stream = np.concatenate([start, behind.reshape(len(found), -1)], axis=1) & 0xFFFFFFFF
+    twos = np.pad(weights, ((0, more), (0, 0))).reshape(len(found), CHANNELS, -1).swapaxes(1, 2)
+    parts = [
+        np.array(part, np.int8).ravel()
+        for pair, some in zip(twos, found, strict=True)
+        for part in (*(x for start, end in some for x in ([end - start], pair[start:end])), [_END])
+    ]
+    return Constant("stream", stream.astype(np.uint32), "as tinyet_conv2d_paired.h"), Constant(
+        "weights", np.concatenate(parts), "runs of taps of two channels"
+    )
+
+
+def scratch_bytes_in_runs(node: Node) -> int:
+    """Six pixels' windows, three words a tap; six pixels' outputs."""
+    channels, taps = rows_of(node).shape
+    return int(12 * taps + 6 * (channels + channels % CHANNELS))
+
+
+def fields(node: Node) -> dict[str, FieldValue]:
+    """Of the params, behind the shape."""
+    r = rounding(node)
+    assert isinstance(r, Rounding)
+    low, high = clamp_range(clamp_of(node), node.output.type)
+    return {
+        "stream": Pointer("stream"),
+        "weights": Pointer("weights"),
+        "padding": node.input(0).type.zero_point,
+        "two_sided": int(r.two_sided),
+        "clamp_low": low,
+        "clamp_high": high,
+    }
+
+
+def scratch_bytes(node: Node) -> int:
+    """Four pixels' windows, two words a tap, taps rounded up to fours; four pixels' outputs."""
+    channels, taps = rows_of(node).shape
+    return int(8 * (taps + -taps % 4) + 4 * (channels + channels % CHANNELS))
