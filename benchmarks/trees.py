@@ -2,9 +2,11 @@
 """Classical models: how often a program's answers are scikit-learn's, of 20 data sets and 8 estimators.
 
     python benchmarks/trees.py agreement [--board mps2_an386]
+    python benchmarks/trees.py programs
 
 Data sets come with scikit-learn or are made by it; each estimator is fitted on one half and compared on the other,
-whose numbers are float32.
+whose numbers are float32. `programs` are those of benchmarks/classical_programs.py, on a Cortex-M0, a Cortex-M4, a
+RISC-V core and an AVR, of which the last counts cycles.
 """
 
 from __future__ import annotations
@@ -24,9 +26,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tinyet
 from benchmarks import record
+from benchmarks.classical_programs import DEMONSTRATIONS
+from tests.emulated.avr import run_on_avr
 from tinyet.boards import load_board
+from tinyet.data import Data, prepare_inputs
 from tinyet.deployment import deploy
 from tinyet.opset.cost import constant_bytes
+from tinyet.survey.everywhere import validate_on
 
 Samples = tuple[Any, Any]
 Figures = dict[str, Any]
@@ -36,6 +42,7 @@ def made(function: Callable[..., Samples], **options: Any) -> Callable[[], Sampl
     return partial(function, **options, random_state=0)
 
 
+AVR = "atmega1284p"
 COUNT = 1000
 DATA: Mapping[str, Callable[[], Samples]] = {
     "iris": partial(datasets.load_iris, return_X_y=True),
@@ -85,6 +92,9 @@ ESTIMATORS: Mapping[str, Any] = {
     ),
 }
 
+OF_TREES = tuple(ESTIMATORS)[:5]
+"""Whose leaves may be int16, too."""
+
 
 def halves(name: str) -> tuple[Samples, Samples]:
     """Samples to fit and to compare on."""
@@ -95,10 +105,19 @@ def halves(name: str) -> tuple[Samples, Samples]:
     return (x[first], y[first]), (x[second], y[second])
 
 
-def constants(program: tinyet.Program, board: str) -> int:
-    """Bytes of trees, weights and parameters."""
+def planned(program: tinyet.Program, board: str) -> Figures:
+    """Bytes of trees, weights and parameters, and of what is printed as code, and instructions of a row: as planned."""
     target = load_board(board).target
-    return sum(constant_bytes(step.call, target) for step in deploy(program.graph, target).steps)
+    deployment = deploy(program.graph, target)
+    costs = [deployment.decision.chosen[step.node].cost for step in deployment.steps]
+    return {
+        "bytes": sum(constant_bytes(step.call, target) for step in deployment.steps),
+        "code": sum(0 if cost is None else cost.code for cost in costs),
+        "instructions": None
+        if None in costs
+        else sum(cost.instructions for cost in costs if cost is not None),
+        "kernel": deployment.steps[0].call.kernel,
+    }
 
 
 def agreement(board: str) -> list[Figures]:
@@ -109,7 +128,7 @@ def agreement(board: str) -> list[Figures]:
             fitted = base.clone(estimator).fit(x, y)
             own = fitted.predict(unseen)
             program = tinyet.from_sklearn(fitted)
-            answers = fitted.classes_[program.evaluate(unseen, by="numpy").outputs[0][:, 0]]
+            answers = answers_of(program, fitted, unseen)
             rows.append(
                 {
                     "estimator": title,
@@ -118,10 +137,61 @@ def agreement(board: str) -> list[Figures]:
                     "accuracy_sklearn": float((own == labels).mean()),
                     "accuracy": float((answers == labels).mean()),
                     "same": int((answers == own).sum()),
-                    "bytes": constants(program, board),
+                    **planned(program, board),
+                }
+            )
+            if title in OF_TREES:
+                fixed = tinyet.from_sklearn(fitted, leaf_dtype="int16")
+                rows[-1]["same_int16"] = int((answers_of(fixed, fitted, unseen) == own).sum())
+                rows[-1] |= {f"{name}_int16": value for name, value in planned(fixed, board).items()}
+            sys.stdout.write(f"{rows[-1]}\n")
+    return rows
+
+
+def answers_of(program: tinyet.Program, fitted: Any, rows: Any) -> Any:
+    return fitted.classes_[program.evaluate(rows, by="numpy").outputs[0][:, 0]]
+
+
+SAMPLES = 8
+"""Of a program, on each board."""
+
+
+def programs() -> list[Figures]:
+    rows: list[Figures] = []
+    for title, make in DEMONSTRATIONS.items():
+        made = make()
+        some = made.samples[:: max(len(made.samples) // SAMPLES, 1)][:SAMPLES]
+        head = {"program": title, "samples": len(made.labels), "own": made.own, "accuracy": made.accuracy()}
+        for name in ("microbit", "mps2_an386", "riscv32_virt"):
+            found = validate_on(made.program, load_board(name), evaluation=Data((some,)))
+            assert found.result is not None, found.error
+            result = found.result
+            rows.append(
+                head
+                | {
+                    "board": name,
+                    "exact": found.verdict == "exact",
+                    "instructions": result.count,
+                    "ram": result.ram_bytes,
+                    "flash": result.flash_bytes,
                 }
             )
             sys.stdout.write(f"{rows[-1]}\n")
+        inputs = prepare_inputs(made.program.inputs, [some[-1]])
+        run = run_on_avr(made.program.graph, inputs, AVR)
+        wanted = b"".join(x.tobytes() for x in made.program.outputs_for(inputs))
+        arena = run.deployment.plan.arena_bytes
+        rows.append(
+            head
+            | {
+                "board": AVR,
+                "exact": run.outputs == wanted,
+                "cycles": run.cycles,
+                "ram": arena + run.data,
+                "flash": run.text,
+            }
+        )
+        sys.stdout.write(f"{rows[-1]}\n")
     return rows
 
 
@@ -129,12 +199,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("agreement",))
+    parser.add_argument("what", choices=("agreement", "programs"))
     parser.add_argument("--board", default="mps2_an386")
     record.add_option(parser)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    rows = agreement(options.board)
+    rows = agreement(options.board) if options.what == "agreement" else programs()
     record.write(options.results, rows)
 
 

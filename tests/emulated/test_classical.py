@@ -7,14 +7,35 @@ import numpy as np
 import pytest
 
 import tinyet
+from tests.emulated.avr import run_on_avr
 from tests.ops.emulated import require_emulator
 from tinyet.boards import load_board
-from tinyet.data import Data
+from tinyet.data import Data, prepare_inputs
 from tinyet.survey.everywhere import validate_on
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 SAMPLES = 30
+
+
+@pytest.mark.emulated
+def test_a_program_from_the_sensor_to_the_answer() -> None:
+    """Statistics and a forest: bit for bit on four kinds of cores, and as often right as in float. What else
+    benchmarks/classical_programs.py has, benchmarks/trees.py runs on the same boards."""
+    from benchmarks import classical_programs
+
+    made = classical_programs.gestures()
+    assert made.accuracy() > 0.8
+    assert abs(made.accuracy() - made.own) < 0.02
+    some = made.samples[:: len(made.samples) // 2][:2]
+    for board in ("microbit", "mps2_an386", "riscv32_virt"):
+        require_emulator(board)
+        found = validate_on(made.program, load_board(board), evaluation=Data((some,)))
+        assert found.verdict == "exact", f"{board}: {found.error}"
+    program = made.program
+    inputs = prepare_inputs(program.inputs, [some[1]])
+    run = run_on_avr(program.graph, inputs, "atmega1284p")
+    assert run.outputs == b"".join(x.tobytes() for x in program.outputs_for(inputs))
 
 
 @pytest.mark.emulated

@@ -19,7 +19,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
-from tinyet.ir import Array, Attrs, DType, Node, Shape
+from tinyet.ir import ITSELF, Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.forest import Forest, Numeric
 from tinyet.ops.shared.tree_branches import Branches, refusal
@@ -105,7 +105,7 @@ def check(node: Node) -> str | None:
             continue
         if not tensor.is_constant or tensor.dtype is not (kind or x.dtype):
             return f"input {position} must be a constant of {(kind or x.dtype).value}"
-        if tensor.type.quant is not None:
+        if tensor.type.quant not in (None, ITSELF):
             return f"input {position} is quantized"
     return forest_in(node).complaint(x.shape[1], x.dtype)
 

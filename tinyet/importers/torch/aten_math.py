@@ -268,7 +268,8 @@ def _argmax(ctx: Context, x: Tensor, dim: int | None, keep: bool) -> Tensor:
 
 
 def argmax(ctx: Context, a: Args) -> Value:
-    return _argmax(ctx, ctx.real(a["self"]), a["dim"], a["keepdim"])
+    x = ctx.tensor(a["self"])
+    return _argmax(ctx, x if x.dtype is DType.INT32 else ctx.real(a["self"]), a["dim"], a["keepdim"])
 
 
 def argmin(ctx: Context, a: Args) -> Value:
