@@ -41,6 +41,7 @@ from tinyet.deployment import Deployment
 from tinyet.emit.model import symbols_of
 from tinyet.errors.arguments import instance_given
 from tinyet.ir import Tensor
+from tinyet.messages.stages import part
 from tinyet.pages import notebook
 from tinyet.pages.pictures import PICTURES
 from tinyet.planning.objective import OPTIMIZE
@@ -231,12 +232,14 @@ def analyze(
         pins=pins,
         input_rows=input_rows,
     )
-    deployment = subject.deployed()
-    others = [
-        subject.deployed(replace(subject.objective, optimize=aim))
-        for aim in OPTIMIZE
-        if aim != subject.objective.optimize
-    ]
+    aims = (subject.objective.optimize, *(aim for aim in OPTIMIZE if aim != subject.objective.optimize))
+    made: list[Deployment] = []
+    for number, aim in enumerate(aims, 1):
+        with part(f"for {aim}", number, len(aims)):
+            # As the subject's own plan is asked for, a project's is not made anew.
+            other = replace(subject.objective, optimize=aim) if made else None
+            made.append(subject.deployed(other))
+    deployment, *others = made
     found = replace(_analysis_of(subject, deployment), plans=plans_of(deployment, others))
     return replace(found, advice=advise(subject, deployment, others)) if advice else found
 

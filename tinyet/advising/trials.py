@@ -15,7 +15,7 @@ from tinyet.delegates import delegates_named
 from tinyet.deployment import Deployment
 from tinyet.errors import TinyetError
 from tinyet.ir import Graph
-from tinyet.messages.stages import stage
+from tinyet.messages.stages import part
 from tinyet.ops.softmax import Softmax
 from tinyet.passes.boundary import integer_boundary
 from tinyet.passes.dead_code import eliminate_dead_code
@@ -54,12 +54,13 @@ def advise(subject: Subject, base: Deployment, others: Sequence[Deployment]) -> 
     """What was tried, those first that help, in the order of trying. base: the subject's plan; others: its plans for
     other aims, which are there already."""
     found = []
-    for what, do, plan in _trials(subject, base, others):
-        stage(f"trying: {what}")
-        try:
-            found.append(_advice(what, do, subject, base, plan()))
-        except TinyetError as error:
-            found.append(Advice(what, do, refused=error.what))
+    trials = list(_trials(subject, base, others))
+    for number, (what, do, plan) in enumerate(trials, 1):
+        with part(f"trying {what}", number, len(trials)):
+            try:
+                found.append(_advice(what, do, subject, base, plan()))
+            except TinyetError as error:
+                found.append(Advice(what, do, refused=error.what))
     return tuple(sorted(found, key=lambda one: not one.helps))
 
 
