@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,8 @@ from tinyet.accounts.fronts import (
 )
 from tinyet.accounts.layers import LayerAnalysis, layers_of, linked_sizes
 from tinyet.accounts.memories import MemoryAnalysis, memories_of
+from tinyet.advising.subject import Subject
+from tinyet.advising.trials import Advice, advise
 from tinyet.boards import Board, load_board
 from tinyet.budget.arena import ArenaAnalysis, arena_of
 from tinyet.budget.code import call_bytes, functions_of
@@ -25,7 +27,6 @@ from tinyet.budget.fit import (
     NO_LIMITS,
     Contributor,
     Limits,
-    fitted,
     largest_constants,
     limits_given,
     objective_of,
@@ -36,14 +37,15 @@ from tinyet.budget.placing import Placed, placed, places_given
 from tinyet.budget.room import Flash, PlannedStack, room_of
 from tinyet.build.size import Size, measure
 from tinyet.compiler import DEFAULT_BOARD
-from tinyet.delegates import Delegate, Delegates, delegates_or_default
+from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import Deployment
 from tinyet.emit.model import symbols_of
 from tinyet.errors.arguments import instance_given
 from tinyet.ir import Tensor
+from tinyet.messages.stages import part
 from tinyet.pages import notebook
 from tinyet.pages.pictures import PICTURES
-from tinyet.planning.objective import OPTIMIZE, Objective
+from tinyet.planning.objective import OPTIMIZE
 from tinyet.program import Program
 from tinyet.project import Project
 from tinyet.stack.use import StackUse
@@ -66,7 +68,8 @@ class Analysis:
         model of its cycles; cycles: of an inference, as far as they are stated, None without a model; milliseconds: at
         the board's clock.
     ram_bytes: static data of the built application, and stack: what it takes of it at most; None where it is not built.
-    memories: of the board, and what they hold as far as that is known before a build.
+    memories: of the board, and what they hold as far as that is known before a build. advice: what was tried, those
+        first that help; None where nobody asked.
     kernel_front: of the choice of kernels, from the smallest to the fastest, at most MOST_POINTS of them;
         kernel_front_gap: bytes by which it may miss better ones. plans: what was made of such choices before one was
         taken, the smallest in RAM first.
@@ -110,6 +113,7 @@ class Analysis:
     arena: tuple[ArenaAnalysis, ...] = ()
     memories: tuple[MemoryAnalysis, ...] = ()
     placed: tuple[Placed, ...] = ()
+    advice: tuple[Advice, ...] | None = None
 
     def __repr__(self) -> str:
         what = f"{len(self.layers)} layers, {self.macs:,} MACs"
@@ -195,6 +199,7 @@ class Analysis:
                 {**vars(memory), "taken": [vars(part) for part in memory.taken]} for memory in self.memories
             ],
             "placed": [{**vars(each), "memory": each.memory.name} for each in self.placed],
+            "advice": None if self.advice is None else [one.to_json() for one in self.advice],
         }
 
 
@@ -211,13 +216,15 @@ def analyze(
     pins: Mapping[str, str] | None = None,
     place: Mapping[str, str] | None = None,
     input_rows: bool = False,
+    advice: bool = False,
 ) -> Analysis:
     """What each layer of a program costs on a board, before anything is built.
 
     board and all options: as `generate` takes them; the board is DEFAULT_BOARD where none is named. Of a project they
     are its own, each unless another is given, and the linker's figures are there, too, where the project has been built
-    and nothing else is asked for. Raises UsageError for what is neither a Program nor a Project, UnsupportedOp when an
-    operator has no kernel for the board."""
+    and nothing else is asked for. advice: try what could make it smaller or faster, too, a plan each, which takes
+    seconds to minutes. Raises UsageError for what is neither a Program nor a Project, UnsupportedOp when an operator
+    has no kernel for the board."""
     subject = _subject_of(
         model,
         board,
@@ -231,13 +238,16 @@ def analyze(
         place=place,
         input_rows=input_rows,
     )
-    deployment = subject.deployed(subject.objective)
-    others = [
-        subject.deployed(replace(subject.objective, optimize=aim))
-        for aim in OPTIMIZE
-        if aim != subject.objective.optimize
-    ]
-    return replace(subject.analysis(deployment), plans=plans_of(deployment, others))
+    aims = (subject.objective.optimize, *(aim for aim in OPTIMIZE if aim != subject.objective.optimize))
+    made: list[Deployment] = []
+    for number, aim in enumerate(aims, 1):
+        with part(f"for {aim}", number, len(aims)):
+            # As the subject's own plan is asked for, a project's is not made anew.
+            other = replace(subject.objective, optimize=aim) if made else None
+            made.append(subject.deployed(other))
+    deployment, *others = made
+    found = replace(_analysis_of(subject, deployment), plans=plans_of(deployment, others))
+    return replace(found, advice=advise(subject, deployment, others)) if advice else found
 
 
 def analyze_chosen(
@@ -246,35 +256,15 @@ def analyze_chosen(
     """What `analyze` says of the plan that is taken, in a third of the time: of `plans` those only that were made on
     the way to it. Parameters and errors: as of `analyze`."""
     subject = _subject_of(model, board, optimize=optimize)
-    return subject.analysis(subject.deployed(subject.objective))
+    return _analysis_of(subject, subject.deployed())
 
 
-@dataclass(frozen=True)
-class Subject:
-    """What is analyzed, with everything that was asked for or is a project's own. own: the project, where nothing
-    else is asked for than what it is."""
-
-    program: Program
-    board: Board
-    objective: Objective
-    limits: Limits
-    delegates: Sequence[Delegate]
-    require_delegate: bool
-    own: Project | None
-
-    def deployed(self, objective: Objective) -> Deployment:
-        """The plan for an aim."""
-        if self.own is not None and objective == self.objective:
-            return self.own.deployment
-        program, limits, require = self.program, self.limits, self.require_delegate
-        graph, size = program.graph, program.size
-        return fitted(graph, self.board, objective, limits, self.delegates, require=require, size=size)
-
-    def analysis(self, deployment: Deployment) -> Analysis:
-        size = used = None
-        if self.own is not None and self.own.application is not None:
-            size, used = measure(self.own.elf(self.board.name)), self.own.stack
-        return analyze_deployment(self.program, deployment, self.board, self.limits, size, used)
+def _analysis_of(subject: Subject, deployment: Deployment) -> Analysis:
+    own = subject.own
+    size = used = None
+    if own is not None and own.application is not None:
+        size, used = measure(own.elf(subject.board.name)), own.stack
+    return analyze_deployment(subject.program, deployment, subject.board, subject.limits, size, used)
 
 
 def _subject_of(

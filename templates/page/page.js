@@ -329,6 +329,20 @@
     ], analysis.plans, { chosen: (p) => p.chosen });
   };
 
+  const advice = (analysis, at) => {
+    if (!analysis.advice) return;
+    const where = section("What would help", "Each was planned before it is said here; flash as stated before a build.");
+    const path = (key) => (one) => `${at}.advice.${analysis.advice.indexOf(one)}.${key}`;
+    const column = (name, key) => ({ name, of: (one) => (one.refused ? null : one[key]), path: path(key), digits: 0 });
+    table(where, [
+      { name: "", of: (one) => (one.helps ? "helps" : one.refused ? "impossible" : "no gain") },
+      { name: "what", of: (one) => one.what },
+      column("arena", "arena_bytes"), column("flash", "flash_bytes"), column("instructions", "instructions"),
+      ...(analysis.time === "cycles" ? [column("est. cycles", "cycles")] : []),
+      { name: "by", of: (one) => one.refused ?? one.do },
+    ], analysis.advice).classed("better", (one) => one.helps);
+  };
+
   const contributors = (analysis, at) => {
     const where = section("What takes the room");
     for (const [title, key] of [["largest in flash", "largest_constants"], ["alive at the peak of the arena", "peak"]]) {
@@ -359,6 +373,7 @@
     graph(analysis, at, show);
     layersOf(analysis, at, show);
     front(analysis, at);
+    advice(analysis, at);
     contributors(analysis, at);
     if (analysis.notes.length) {
       const list = section("Notes").append("ul");

@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.command import plain, tinyet
 from tinyet.cli import run, ui
-from tinyet.messages.stages import stage
+from tinyet.messages.stages import part, stage
 
 _TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 
@@ -109,6 +109,24 @@ def test_counting_belongs_to_its_stage() -> None:
     assert missing(shown, "first [bold]", "second", "third") == []
     assert "\x1b]0" not in shown
     assert "/3" not in shown[shown.index("third") :]
+
+
+def test_a_part_of_several_says_which_it_is() -> None:
+    err = Terminal()
+    with contextlib.redirect_stderr(err), ui.stages("first"):
+        with part("microbit", 1, 2):
+            stage("planning memory")
+        with part("mps2_an386", 2, 2):
+            pass
+        stage("last")
+    shown = err.getvalue()
+    assert (
+        missing(
+            shown, "microbit (1 of 2)", "microbit (1 of 2): planning memory", "mps2_an386 (2 of 2)", "last"
+        )
+        == []
+    )
+    assert ": last" not in shown
 
 
 def test_colours_for_a_file_are_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from tests.golden.programs import separable
 from tests.streamed import residual
 from tests.unit.test_comparison import result
 from tinyet import assets
+from tinyet.advising.trials import Advice
 from tinyet.answers.confusion import Confusion
 from tinyet.ir import DType
 from tinyet.pages.page import page_of
@@ -244,6 +245,20 @@ def test_the_arena_is_walked_with_the_keyboard(tmp_path: Path) -> None:
     block = report["arena"][1]
     assert block["name"] in told[1]
     assert f"{block['bytes']:,} bytes at {block['offset']:,}" in told[1]
+
+
+@browser
+def test_advice_on_a_page(tmp_path: Path) -> None:
+    helping = Advice("rows", "--optimize size", -1024, 12, 100, 2345, True)
+    report = _analysis("whole") | {
+        "advice": [helping.to_json(), Advice("no", "-", refused="it cannot be").to_json()]
+    }
+    parsed, text = dump(page_of("net", analysis=report), tmp_path)
+    paths = assert_numbers(parsed, {"analysis": report})
+    figures = ("arena_bytes", "flash_bytes", "instructions", "cycles")
+    assert {f"analysis.advice.0.{key}" for key in figures} <= paths
+    assert "analysis.advice.1.arena_bytes" not in paths
+    assert "it cannot be" in text
 
 
 @browser

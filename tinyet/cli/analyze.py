@@ -12,6 +12,7 @@ import typer
 from tinyet.accounts.code import KernelAnalysis
 from tinyet.accounts.fronts import KernelFrontPoint, PlanAnalysis
 from tinyet.accounts.layers import CandidateAnalysis
+from tinyet.advising.trials import Advice
 from tinyet.analysis import Analysis
 from tinyet.analysis import analyze as analyze_program
 from tinyet.boards import Board, load_board
@@ -71,6 +72,12 @@ def analyze(
     input_rows: InputRows = False,
     delegates: DelegateNames = None,
     require_delegate: RequireDelegate = False,
+    advice: Annotated[
+        bool,
+        typer.Option(
+            "--advice", help="try what could help, a plan each, and say what it brings: takes seconds"
+        ),
+    ] = False,
     html: HtmlFile = None,
     svg: Svg = None,
     json: JsonFile = None,
@@ -110,6 +117,7 @@ def analyze(
             pins=pins,
             place=placed,
             input_rows=input_rows,
+            advice=advice,
         )
     if html is not None:
         page = page_of(f"{analysis.name} on {analysis.board}", analysis=analysis.to_json(), remarks=warnings)
@@ -223,6 +231,8 @@ def _show(analysis: Analysis, board: Board) -> None:
         ],
     )
     _plans(analysis)
+    if analysis.advice is not None:
+        _advice(analysis, analysis.advice)
     _streams(analysis)
     _contributors("largest in flash", analysis.largest_constants)
     _code(analysis)
@@ -314,6 +324,52 @@ def _plans(analysis: Analysis) -> None:
             for p in analysis.plans
         ],
     )
+
+
+def _advice(analysis: Analysis, tried: Sequence[Advice]) -> None:
+    """What helps, with what it brings; and what was tried beside it."""
+    helping = [one for one in tried if one.helps]
+    if helping:
+        ui.table(
+            [
+                ("what would help, each planned", "text"),
+                ("arena", "number"),
+                ("flash", "number"),
+                ("instructions" if analysis.cycles is None else "est. cycles", "number"),
+                ("by", "detail"),
+            ],
+            [
+                (
+                    one.what,
+                    _change(one.arena_bytes, analysis.arena_bytes),
+                    _change(one.flash_bytes, analysis.flash.stated),
+                    *_changed_time(analysis, one),
+                    one.do,
+                )
+                for one in helping
+            ],
+        )
+    for one in tried:
+        if not one.helps:
+            ui.say(f"  tried, {'impossible' if one.refused else 'no gain'}: {one.what}" + _why(one))
+
+
+def _why(one: Advice) -> str:
+    return "" if one.refused is None else f": {one.refused.splitlines()[0]}"
+
+
+def _changed_time(analysis: Analysis, one: Advice) -> tuple[str]:
+    plan = next(plan for plan in analysis.plans if plan.chosen)
+    if one.cycles is None or plan.cycles is None:
+        return (_change(one.instructions, plan.instructions),)
+    return (_change(one.cycles, plan.cycles),)
+
+
+def _change(more: int, of: int) -> str:
+    if not more:
+        return "="
+    share = f" ({100 * more / of:+.0f} %)" if of else ""
+    return f"{'+' if more > 0 else '-'}{ui.number(abs(more))}{share}"
 
 
 def _streams(analysis: Analysis) -> None:

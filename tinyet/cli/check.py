@@ -13,6 +13,7 @@ from tinyet.cli import ui
 from tinyet.cli.options import DelegateNames, JsonFile, Optimize, delegates_of
 from tinyet.compiler import DEFAULT_BOARD
 from tinyet.errors import LimitError, UsageError, bullet_list
+from tinyet.messages.stages import part
 from tinyet.survey.budgets import read_budgets
 from tinyet.survey.folder import models_below
 from tinyet.survey.look import Check
@@ -57,10 +58,10 @@ def check(
     pairs += [(one.model, one.board) for one in wanted]
     chosen = delegates_of(delegates, require=False)
     found: list[Check] = []
-    with ui.stages("reading") as progress:
-        for number, (path, place) in enumerate(pairs):
-            progress(number, len(pairs))
-            found.append(look(path, board=place, delegates=chosen, optimize=optimize or "balanced"))
+    with ui.stages("reading"):
+        for number, (path, place) in enumerate(pairs, 1):
+            with part(path, number, len(pairs)):
+                found.append(look(path, board=place, delegates=chosen, optimize=optimize or "balanced"))
     above = [
         (one, lines)
         for one, budget in zip(found[len(found) - len(wanted) :], wanted, strict=True)

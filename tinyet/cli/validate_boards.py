@@ -8,6 +8,7 @@ from pathlib import Path
 from tinyet.cli import ui
 from tinyet.data import data_given
 from tinyet.errors import FitError
+from tinyet.messages.stages import part
 from tinyet.opening import PROJECT, ModelOptions, kind_of, read
 from tinyet.projects import open_project
 from tinyet.survey.everywhere import BoardResult, boards_given, validate_on
@@ -19,7 +20,7 @@ def on_boards(
     """A table, an error below it for each board that has no result; the exit status is 1 where one is not exact or has
     failed. That a board is too small is no failure: the table is there to show it."""
     boards = boards_given(names)
-    with ui.stages("reading the program") as progress:
+    with ui.stages("reading the program"):
         if kind_of(model) == PROJECT:
             project = open_project(model)
             program, own, optimize, delegates = (
@@ -33,10 +34,9 @@ def on_boards(
             program, own, optimize, delegates = opened.program, opened.evaluation, "balanced", None
         data = own if evaluation is None else data_given(evaluation, [t.name for t in program.inputs])
         found = []
-        for number, board in enumerate(boards):
-            progress(number, len(boards))
-            found.append(
-                validate_on(
+        for number, board in enumerate(boards, 1):
+            with part(board.name, number, len(boards)):
+                result = validate_on(
                     program,
                     board,
                     evaluation=data,
@@ -45,7 +45,7 @@ def on_boards(
                     max_samples=max_samples,
                     timeout=timeout,
                 )
-            )
+            found.append(result)
     if json is not None:
         ui.write_json(json, {"version": 1, "name": program.name, "boards": [one.to_json() for one in found]})
     if json != "-":

@@ -26,3 +26,17 @@ def listening(listener: Callable[[str], None]) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+@contextmanager
+def part(name: str, number: int, count: int) -> Iterator[None]:
+    """Stages that begin in the block are those of one part of several that are alike: `microbit (3 of 11): planning
+    memory`. number: from 1 on. The part is told as it begins, too."""
+    listener = _listener.get()
+    if listener is None:
+        yield
+        return
+    title = f"{name} ({number} of {count})"
+    listener(title)
+    with listening(lambda inner: listener(f"{title}: {inner}")):
+        yield

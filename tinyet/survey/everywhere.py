@@ -101,7 +101,7 @@ def validate_on(
                 optimize=optimize,
                 evaluation=evaluation,
             )
-            stage(f"building for {board.name}")
+            stage("building the firmware")
             project.build()
             result = project.validate(on=on, max_samples=max_samples, timeout=timeout)
         except TinyetError as error:
