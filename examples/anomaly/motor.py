@@ -15,6 +15,7 @@ import numpy.typing as npt
 RATE = 8000
 SAMPLES = 2048  # a quarter of a second
 BANDS = 64
+FLOOR = 1e-3  # added to a power, in g squared
 FAULTS = ("bearing", "imbalance", "misalignment", "looseness")
 
 Reals = npt.NDArray[np.float64]
@@ -84,11 +85,11 @@ BINS = _bands()
 def _logarithms(sounds: Reals) -> Reals:
     """Accelerations (n, 2048) to the logarithms (n, 64) of the power in each band."""
     power = np.abs(np.fft.rfft(sounds * np.hanning(SAMPLES))) ** 2
-    return np.log(np.stack([power[:, bins].mean(1) for bins in BINS], axis=1) + 1e-3)
+    return np.log(np.stack([power[:, bins].mean(1) for bins in BINS], axis=1) + FLOOR)
 
 
 @cache
-def _scale() -> tuple[Reals, Reals]:
+def scale() -> tuple[Reals, Reals]:
     """Mean and deviation (64,) of each band over 400 healthy motors: on a device, a table."""
     logarithms = _logarithms(np.stack([vibration(i) for i in range(400)]))
     return logarithms.mean(0), logarithms.std(0)
@@ -96,7 +97,7 @@ def _scale() -> tuple[Reals, Reals]:
 
 def features(sounds: Reals) -> npt.NDArray[np.float32]:
     """Accelerations (n, 2048) to features (n, 64): how far each band is from usual, in its own deviations."""
-    mean, deviation = _scale()
+    mean, deviation = scale()
     return ((_logarithms(sounds) - mean) / deviation).astype(np.float32)
 
 

@@ -7,7 +7,17 @@ and stay in float32 where the network behind them is quantized. `decisions` has 
 
 from tinyet.features.filters import FIR, Biquads, PreEmphasis, Resample
 from tinyet.features.frames import Frame, PowerSpectrum, Spectrum
-from tinyet.features.mel import DCT, MFCC, PCEN, LogMel, LogSpectrum, MelFilterBank, mel_filters, smoothing_of
+from tinyet.features.mel import (
+    DCT,
+    MFCC,
+    PCEN,
+    LogBands,
+    LogMel,
+    LogSpectrum,
+    MelFilterBank,
+    mel_filters,
+    smoothing_of,
+)
 from tinyet.features.samples import Samples
 from tinyet.features.statistics import Autocorrelation, Quantiles, Statistics, moving
 from tinyet.features.transforms import Daubechies, Envelope, Goertzel, Haar
@@ -24,6 +34,7 @@ __all__ = [
     "Frame",
     "Goertzel",
     "Haar",
+    "LogBands",
     "LogMel",
     "LogSpectrum",
     "MelFilterBank",

@@ -158,6 +158,42 @@ class LogSpectrum(nn.Module):
         return torch.log(self.power(x.float())[..., self.low : self.high + 1] + self.floor)
 
 
+class LogBands(nn.Module):
+    """(..., samples) to (..., frames, bands): natural logarithms of sums of a spectrum's powers, of one's own bands.
+
+    filters: (bands, size // 2 + 1), what each power counts in each band, none negative. size, hop, window, frame: of
+    `PowerSpectrum`. floor, arithmetic: as of `LogMel`.
+    """
+
+    def __init__(
+        self,
+        filters: Tensor,
+        size: int,
+        hop: int,
+        *,
+        window: str | Tensor = "hann",
+        frame: int | None = None,
+        floor: float = 1e-6,
+        arithmetic: Arithmetic = "auto",
+    ) -> None:
+        super().__init__()
+        self.arithmetic, self.floor = _checked(arithmetic, floor)
+        self.power = PowerSpectrum(size, hop, window, frame)
+        if filters.ndim != 2 or filters.shape[1] != size // 2 + 1 or bool((filters < 0).any()):
+            raise UsageError(
+                f"filters of shape {tuple(filters.shape)} for {size // 2 + 1} powers",
+                hint="one row a band, none of it negative",
+            )
+        self.register_buffer("filters", filters.detach().float().clone(), persistent=False)
+        self.filters: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = _as_one(x, self.power, self.filters, self.floor, self.arithmetic)
+        if found is not None:
+            return found
+        return torch.log(nn.functional.linear(self.power(x.float()), self.filters) + self.floor)
+
+
 class LogMel(nn.Module):
     """(..., samples) to (..., frames, bands): natural logarithms of the powers of mel bands.
 
