@@ -511,7 +511,7 @@ def check_addresses(symbols: Iterable[tuple[str, int, int]], expected: Mapping[s
 
 
 def with_places(deployment: Deployment, board: Board, wanted: Mapping[str, str], room: int) -> Deployment:
-    """The deployment with its objects placed, and a plan with what is copied ahead of layers; room as in `places_of`."""
+    """The deployment with its objects placed, and a plan with what is copied ahead of layers. room: of `places_of`."""
     if not wanted:
         return deployment
     places = places_of(deployment, board, wanted, room)
