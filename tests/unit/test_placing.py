@@ -242,6 +242,14 @@ def test_the_estimate_copies_ahead_what_has_no_room_for_good() -> None:
             assert weight_traffic(found, step).read > 2 * weight_traffic(found, step).bytes, step
 
 
+def test_weights_that_are_read_once_are_not_copied_ahead() -> None:
+    """There is room for it, and nothing is gained: a copy reads them once, too."""
+    where = board(bytes=AROUND + 900)
+    check_fit(deployed(where, {"conv": "ram", "head": "arena"}), where)
+    found = deployed(where, {"weights": "auto"})
+    assert (set(found.places.weights), found.places.ahead) == ({"conv"}, frozenset())
+
+
 def test_a_flash_that_nobody_has_timed_keeps_its_weights() -> None:
     assert deployed(board(FAST, flash=None), {"weights": "auto"}).places == USUAL
 
