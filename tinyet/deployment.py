@@ -7,7 +7,7 @@ program alone, without torch and always to the same result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -32,6 +32,9 @@ from tinyet.planning.objective import Objective
 from tinyet.planning.places import USUAL, Places
 from tinyet.planning.search import decide
 from tinyet.planning.sized import Sizing, sizing_of
+
+AHEAD_ALIGN = 16
+"""Of copies of weights in the arena, in bytes, like that of the arena itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,6 +314,26 @@ def with_states_apart(deployment: Deployment) -> Deployment:
         states_apart=True,
     )
     return replace(deployment, plan=apart, steps=_steps(graph, decision, apart))
+
+
+def ahead_bytes(arrays: Iterable[StoredArray]) -> int:
+    """What copies of arrays take, one behind the other."""
+    return sum(-(-array.bytes // AHEAD_ALIGN) * AHEAD_ALIGN for array in arrays)
+
+
+def with_copies_ahead(deployment: Deployment, layers: Collection[str]) -> Deployment:
+    """The same kernels with a plan in which calls of these layers work in memory for copies of their weights, behind
+    their own."""
+    graph, plan, chosen = deployment.graph, deployment.plan, dict(deployment.decision.chosen)
+    for step in deployment.steps:
+        if step.name in layers:
+            own = -(-step.call.scratch_bytes // AHEAD_ALIGN) * AHEAD_ALIGN
+            call = replace(step.call, scratch_bytes=own + ahead_bytes(deployment.arrays_of(step)))
+            chosen[step.node] = replace(chosen[step.node], call=call)
+    decision = replace(deployment.decision, chosen=chosen)
+    layouts = {t: found for t in plan.storage if (found := plan.data_layout(t)) is not None}
+    made = planned(graph, chosen, AccessOrderCache(), layouts, plan.fusion_groups)
+    return replace(deployment, plan=made, decision=decision, steps=_steps(graph, decision, made))
 
 
 def _steps(graph: Graph, decision: Decision, plan: MemoryPlan) -> tuple[Step, ...]:

@@ -25,7 +25,7 @@ from tinyet.budget.fit import (
     limits_given,
     objective_of,
 )
-from tinyet.budget.placing import check_sections, for_framework, places_given
+from tinyet.budget.placing import check_context, check_sections, for_framework, places_given
 from tinyet.budget.room import Room, room_of
 from tinyet.build import gcc
 from tinyet.build.builder import HARNESS, Builder
@@ -57,7 +57,7 @@ from tinyet.emit.facts import DEFAULT_LIBRARY_VERSION, facts_of
 from tinyet.emit.kinds import PROJECT_KINDS
 from tinyet.emit.model import model_files
 from tinyet.emit.placed import check_placed
-from tinyet.emit.places import section_macro
+from tinyet.emit.places import stand_in_sections
 from tinyet.emit.project import (
     Kind,
     Options,
@@ -85,7 +85,6 @@ from tinyet.ir import Array
 from tinyet.messages.stages import stage
 from tinyet.pages import notebook
 from tinyet.planning.objective import Objective
-from tinyet.planning.places import ARENA, STATE
 from tinyet.program import Program, load
 from tinyet.stack.use import StackUse, inference_bound, stack_of
 from tinyet.validation import (
@@ -157,12 +156,8 @@ def generate(
     chosen = delegates_or_default(delegates, require=require_delegate)
     limits = limits_given(max_ram, max_flash, stack, bare=is_bare(kind, target))
     wanted = places_given(place)
-    if apart := [what for what in (ARENA, STATE) if context and what in wanted]:
-        raise UsageError(
-            f"with context the caller gives the memory of {' and '.join(apart)}",
-            "--place",
-            "put your own arrays into the section, or leave context away",
-        )
+    if context:
+        check_context(wanted)
     objective = objective_of(target, optimize, limits, pins=pins, input_rows=input_rows, place=wanted)
     deployment = fitted(
         program.graph, target, objective, limits, chosen, require=require_delegate, size=program.size
@@ -568,11 +563,7 @@ class Project:
         Raises ProjectError, ToolchainError."""
         self._check_harness()
         stage(f"compiling for {machine.name}")
-        # Memories that the machine does not have are parts of its RAM and its flash there.
-        elsewhere = [m for m in self.deployment.places.memories if m not in machine.extra_memories]
-        defines = [
-            (section_macro(m), f'"{".rodata" if m.read_only else ".bss"}.{m.name}"') for m in elsewhere
-        ]
+        defines = stand_in_sections(self.deployment.places, machine)
         return gcc.build_firmware(machine, self._harness_sources, [self._model_dir], where, defines)
 
     def samples(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import small
+from tests.golden.programs import Builder, bias_s32, input_s8, weights_s8
 from tinyet import assets
 from tinyet.analysis import analyze
 from tinyet.boards import Board, Flash, Memory, load_board
@@ -21,6 +22,8 @@ from tinyet.cli.options import place_of
 from tinyet.deployment import Deployment
 from tinyet.emit.model import model_files, symbols_of
 from tinyet.errors import BoardError, FitError, UsageError
+from tinyet.ir import Graph
+from tinyet.ops.conv2d import Conv2d
 from tinyet.planning.places import USUAL
 from tinyet.project import Project, generate
 
@@ -76,7 +79,8 @@ def test_all_that_is_wrong_is_listed() -> None:
         "  - head: mps2_an386 has no memory 'tcm'",
     ]
     assert caught.value.hint == (
-        "objects: arena, state, weights, conv, head; memories of mps2_an386: flash, ram, fast, fixed, or auto"
+        "objects: arena, state, weights, conv, head; memories of mps2_an386: flash, ram, fast, fixed, or auto; "
+        "of weights also arena, ahead of each call"
     )
 
 
@@ -185,6 +189,65 @@ def test_an_arena_that_the_ram_has_no_room_for() -> None:
     moved = deployed(where, {"arena": "auto"})
     assert moved.places.arena == MIDDLE
     check_fit(moved, where)
+
+
+def test_copies_ahead_of_a_layer() -> None:
+    """The plan, which is proved like any other, has memory for them while the layer runs."""
+    where = board(FAST, MIDDLE)
+    found = deployed(where, {"conv": "arena", "head": "arena"})
+    usual = deployed(where, {})
+    for step in (each for each in found.steps if found.arrays_of(each)):
+        own = next(s.call.scratch_bytes for s in usual.steps if s.name == step.name)
+        copies = sum(-(-a.bytes // 16) * 16 for a in found.arrays_of(step))
+        assert step.call.scratch_bytes == -(-own // 16) * 16 + copies, step
+        assert step.node in found.plan.scratch
+    # One behind the other in time: less than both at once.
+    weights = held(usual, where)["flash"]
+    assert usual.plan.arena_bytes < found.plan.arena_bytes < usual.plan.arena_bytes + weights
+    assert [p.ahead for p in placed(found, where)] == [False, True, True]
+    text = model_files(found, "net", ["test"])["net.c"]
+    assert text.count("memcpy(net_arena + ") == len(found.arrays)
+
+
+def narrowing() -> Graph:
+    """The first layer has the large values, later ones the weights that are read for many pixels."""
+    b = Builder("narrowing")
+    y = x = input_s8("x", (1, 24, 24, 4), 0.05, -7)
+    for number, (into, out, stride) in enumerate(((4, 8, 4), (8, 32, 1), (32, 32, 1), (32, 8, 1))):
+        y = b.add(
+            Conv2d(stride_h=stride, stride_w=stride),
+            *(y, weights_s8(f"w{number}", (out, 1, 1, into), 37), bias_s32(f"b{number}", out, 411)),
+            out=f"y{number}",
+            source="",
+            quant=(0.031, -128),
+        )
+    return b.finish((x,), y).graph
+
+
+def test_the_estimate_copies_ahead_what_has_no_room_for_good() -> None:
+    graph = narrowing()
+    where = board(bytes=AROUND + 3400)
+
+    def made(place: Mapping[str, str]) -> Deployment:
+        return fitted(graph, where, objective_of(where, place=place))
+
+    usual, found = made({}), made({"weights": "auto"})
+    check_fit(found, where)
+    assert found.places.ahead
+    assert not found.places.weights.keys() & found.places.ahead
+    waited = [sum(p.waits or 0.0 for p in placed(each, where) if p.layer) for each in (usual, found)]
+    assert waited[1] < waited[0]
+    for step in found.steps:
+        if step.name in found.places.ahead:
+            assert weight_traffic(found, step).read > 2 * weight_traffic(found, step).bytes, step
+
+
+def test_weights_that_are_read_once_are_not_copied_ahead() -> None:
+    """There is room for it, and nothing is gained: a copy reads them once, too."""
+    where = board(bytes=AROUND + 900)
+    check_fit(deployed(where, {"conv": "ram", "head": "arena"}), where)
+    found = deployed(where, {"weights": "auto"})
+    assert (set(found.places.weights), found.places.ahead) == ({"conv"}, frozenset())
 
 
 def test_a_flash_that_nobody_has_timed_keeps_its_weights() -> None:

@@ -444,8 +444,8 @@ def _contradictions(
 
 def _memory_contradictions(memory: Memory) -> Iterator[str]:
     """Of one memory's keys."""
-    if memory.name == "auto":
-        yield "memory.auto cannot be told from --place NAME=auto: name it otherwise"
+    if memory.name in ("auto", "arena"):
+        yield f"memory.{memory.name} cannot be told from --place NAME={memory.name}: name it otherwise"
     if memory.name == "vectors" and memory != Memory(memory.name, memory.origin, memory.bytes, memory.access):
         yield "memory.vectors has an origin and bytes only: nothing but the vectors is put there"
     if memory.read_only and memory.write_waits is not None:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.boards import Board, Memory
-from tinyet.deployment import Deployment, Step
+from tinyet.deployment import Deployment, Step, ahead_bytes, with_copies_ahead
 from tinyet.errors import InternalError, UsageError, bullet_list
 from tinyet.errors.arguments import described
 from tinyet.opset import Layouts
@@ -28,6 +28,10 @@ _BY_PIXELS = ("conv2d", "linear")
 """Operators that have each weight for all of several pixels, or rows."""
 _MOST_PIXELS, _WINOGRAD_PIXELS = 4, 16
 """Pixels that a kernel computes together at most: those of its tile, or of a tile of Winograd's F(4x4)."""
+_MOST_AHEAD = 8
+"""Layers for which copies ahead of their calls are tried: each is a plan of the memory."""
+_COPIED_A_CYCLE = 1
+"""Bytes that memcpy moves in a cycle at least, without waits: a load and a store of a word take four, or less."""
 _MOST_ROUNDS = 16
 """Turns of exchanging the places of weights."""
 _PRINTED_WEIGHTS = "printed weights"
@@ -45,7 +49,8 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Placed:
-    """An object and the memory that it lies in. layer: of weights, else empty. copied: from flash, at the start.
+    """An object and the memory that it lies in. layer: of weights, else empty. copied: from flash, at the start; ahead:
+    into the arena, before each call.
     waits: estimated cycles that an inference waits for its accesses; None where nobody has stated the memory's."""
 
     name: str
@@ -53,6 +58,7 @@ class Placed:
     memory: Memory
     bytes: int
     copied: bool
+    ahead: bool
     waits: float | None
 
 
@@ -64,6 +70,8 @@ def placed(deployment: Deployment, board: Board) -> tuple[Placed, ...]:
         rows.append((STATE, "", places.state or board.ram, state))
     for step in _weighted(deployment):
         memory = places.weights.get(step.name, board.flash)
+        if step.name in places.ahead:
+            memory = places.arena or board.ram
         rows.append((f"weights of {step.name}", step.name, memory, weight_traffic(deployment, step)))
     return tuple(
         Placed(
@@ -71,8 +79,9 @@ def placed(deployment: Deployment, board: Board) -> tuple[Placed, ...]:
             layer,
             memory,
             traffic.bytes,
-            bool(layer) and not memory.read_only,
-            waits(board, memory, traffic),
+            bool(layer) and not memory.read_only and layer not in places.ahead,
+            layer in places.ahead,
+            _ahead_waits(board, memory, traffic) if layer in places.ahead else waits(board, memory, traffic),
         )
         for name, layer, memory, traffic in rows
     )
@@ -81,7 +90,8 @@ def placed(deployment: Deployment, board: Board) -> tuple[Placed, ...]:
 def waits(board: Board, memory: Memory, traffic: Traffic) -> float | None:
     """Cycles of an inference; None where they are not stated."""
     timing, ram = board.flash_timing, board.ram.read_waits or 0
-    kept = 0 if timing is None else timing.data_lines * timing.line_bytes
+    lines = 0 if timing is None else timing.code_lines if timing.shared else timing.data_lines
+    kept = 0 if timing is None else lines * timing.line_bytes
     if memory == board.flash:
         if timing is None:
             return None
@@ -95,6 +105,13 @@ def waits(board: Board, memory: Memory, traffic: Traffic) -> float | None:
     if memory.cached and traffic.bytes <= kept:
         read = min(read, traffic.bytes)
     return (memory.read_waits * read + (memory.write_waits or 0) * traffic.written) / memory.line_bytes
+
+
+def _ahead_waits(board: Board, memory: Memory, traffic: Traffic) -> float | None:
+    """Of weights that are copied into the arena's memory before each call: read once in flash."""
+    copied = waits(board, board.flash, Traffic(traffic.bytes, traffic.bytes, 0))
+    used = waits(board, memory, Traffic(traffic.bytes, traffic.read, traffic.bytes))
+    return None if copied is None or used is None else copied + used + traffic.bytes / _COPIED_A_CYCLE
 
 
 def arena_traffic(deployment: Deployment) -> Traffic:
@@ -160,7 +177,8 @@ def held(deployment: Deployment, board: Board) -> dict[str, int]:
     """Bytes that the model's objects take of each memory, by its name; of the flash what was not placed elsewhere."""
     found = {memory.name: 0 for memory in (board.flash, board.ram, *board.extra_memories)}
     for each in placed(deployment, board):
-        found[each.memory.name] += _aligned(each.bytes)
+        # Copies ahead of a layer are a part of the arena, whose weights stay in flash.
+        found[board.flash.name if each.ahead else each.memory.name] += _aligned(each.bytes)
     return found
 
 
@@ -198,6 +216,22 @@ def for_framework(board: Board, framework: str | None) -> Board:
     )
 
 
+def check_context(wanted: Mapping[str, str]) -> None:
+    """Raise UsageError for what cannot be placed where the caller gives each instance its memory."""
+    if apart := [what for what in (ARENA, STATE) if what in wanted]:
+        raise UsageError(
+            f"with context the caller gives the memory of {' and '.join(apart)}",
+            "--place",
+            "put your own arrays into the section, or leave context away",
+        )
+    if ahead := [what for what, to in wanted.items() if to == ARENA]:
+        raise UsageError(
+            f"with context kernels' parameters cannot point into the arena: {', '.join(ahead)}",
+            "--place",
+            "copy these weights into a memory at the start, or leave context away",
+        )
+
+
 def check_sections(board: Board, places: Places, framework: str) -> None:
     """Raise UsageError for memories in which a framework's linker script has no section."""
     missing = [
@@ -228,14 +262,17 @@ def places_of(deployment: Deployment, board: Board, wanted: Mapping[str, str], r
             f"not placed as asked: {len(problems)}\n{bullet_list(problems)}",
             "--place",
             f"objects: {', '.join([ARENA, STATE, WEIGHTS, *steps])}; memories of {board.name}: "
-            f"{', '.join(m.name for m in memories_on(board))}, or {AUTO}",
+            f"{', '.join(m.name for m in memories_on(board))}, or {AUTO}; of weights also {ARENA}, ahead of each call",
         )
     named = {memory.name: memory for memory in memories_on(board)}
     of_layer = {name: wanted.get(name, wanted.get(WEIGHTS, board.flash.name)) for name in steps}
     fixed = Places(
         _variables(named, board, wanted.get(ARENA, AUTO)),
         _variables(named, board, wanted.get(STATE, AUTO)),
-        {name: named[to] for name, to in of_layer.items() if to not in (AUTO, board.flash.name)},
+        {name: named[to] for name, to in of_layer.items() if to not in (AUTO, ARENA, board.flash.name)},
+        frozenset(
+            name for name, to in of_layer.items() if to == ARENA and not _by_rows(deployment, steps[name])
+        ),
     )
     movable = {what for what in (ARENA, STATE) if wanted.get(what) == AUTO}
     movable |= {name for name, to in of_layer.items() if to == AUTO}
@@ -247,6 +284,10 @@ def places_of(deployment: Deployment, board: Board, wanted: Mapping[str, str], r
 def _variables(named: Mapping[str, Memory], board: Board, to: str) -> Memory | None:
     """The memory of arena or state; None for the RAM, and for what is not decided yet."""
     return None if to in (AUTO, board.ram.name) else named[to]
+
+
+def _by_rows(deployment: Deployment, step: Step) -> bool:
+    return deployment.plan.fusion_group(step.node) is not None
 
 
 def memories_on(board: Board) -> list[Memory]:
@@ -270,7 +311,12 @@ def _problems(
             problems.append(
                 f"{what}: no layer keeps memory of its own; states from run to run are in the arena"
             )
-        if to != AUTO and memory is None:
+        if to == ARENA and what not in (ARENA, STATE):
+            if what in steps and _by_rows(deployment, steps[what]):
+                problems.append(
+                    f"{what}: it is computed by rows, and has no single call to copy weights ahead of"
+                )
+        elif to != AUTO and memory is None:
             problems.append(f"{what}: {board.name} has no memory {to!r}")
         elif memory is not None and memory.read_only and what in (ARENA, STATE):
             problems.append(f"{what}: {to} cannot be written")
@@ -310,6 +356,7 @@ def _best(deployment: Deployment, board: Board, fixed: Places, movable: set[str]
             None if arena == board.ram else arena,
             None if state == board.ram else state,
             {name: m for name in traffic if (m := weights.get(name, fixed.weights.get(name))) is not None},
+            fixed.ahead,
         )
         # What does not fit is worst, then what nobody can estimate; of equal ones the first, which is the usual.
         key = (short + (unknown << 40 if not short else 0), cycles - saved)
@@ -430,5 +477,46 @@ def check_addresses(symbols: Iterable[tuple[str, int, int]], expected: Mapping[s
 
 
 def with_places(deployment: Deployment, board: Board, wanted: Mapping[str, str], room: int) -> Deployment:
-    """The deployment with its objects placed; `room` as for `places_of`."""
-    return replace(deployment, places=places_of(deployment, board, wanted, room)) if wanted else deployment
+    """The deployment with its objects placed, and a plan with what is copied ahead of layers. room: of `places_of`."""
+    if not wanted:
+        return deployment
+    places = places_of(deployment, board, wanted, room)
+    made = _planned(deployment, places)
+    for name in _worth_ahead(made, board, wanted, room):
+        more = _planned(deployment, replace(places, ahead=places.ahead | {name}))
+        if more.plan.arena_bytes <= max(deployment.plan.arena_bytes, _room_of_arena(made, board, room)):
+            places, made = more.places, more
+    return made
+
+
+def _planned(deployment: Deployment, places: Places) -> Deployment:
+    found = with_copies_ahead(deployment, places.ahead) if places.ahead else deployment
+    return replace(found, places=places)
+
+
+def _room_of_arena(deployment: Deployment, board: Board, room: int) -> int:
+    """Bytes that the arena can have in its memory, beside what else is there."""
+    memory = deployment.places.arena or board.ram
+    capacity = room if memory == board.ram else memory.bytes
+    return capacity - held(deployment, board)[memory.name] + _aligned(deployment.plan.arena_bytes)
+
+
+def _worth_ahead(deployment: Deployment, board: Board, wanted: Mapping[str, str], room: int) -> list[str]:
+    """Layers left to the estimate whose weights are still read in flash and would wait less as copies in the arena, for
+    which there is room beside what lives at their calls; those that gain most first."""
+    memory, most = deployment.places.arena or board.ram, _room_of_arena(deployment, board, room)
+    if "progmem" in board.target.features:
+        return []
+    found: list[tuple[float, str]] = []
+    for step in _weighted(deployment):
+        name = step.name
+        if wanted.get(name, wanted.get(WEIGHTS)) != AUTO or name in deployment.places.weights:
+            continue
+        traffic = weight_traffic(deployment, step)
+        now, then = waits(board, board.flash, traffic), _ahead_waits(board, memory, traffic)
+        alive = deployment.plan.alive[step.index + 1] + ahead_bytes(deployment.arrays_of(step))
+        if now is None or then is None or _by_rows(deployment, step):
+            continue
+        if then < now and alive <= most:
+            found.append((then - now, name))
+    return [name for _, name in sorted(found)[:_MOST_AHEAD]]

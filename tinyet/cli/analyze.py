@@ -155,7 +155,7 @@ def _show_places(analysis: Analysis) -> None:
                 each.name,
                 each.bytes,
                 each.memory.name,
-                "copied at the start" if each.copied else "there",
+                "copied ahead" if each.ahead else "copied at the start" if each.copied else "there",
                 "–" if each.waits is None else round(each.waits),
             )
             for each in analysis.placed

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tinyet.deployment import Deployment
-from tinyet.emit.literals import array, real
+from tinyet.emit.literals import array, packed, real
 from tinyet.ir import DType, Tensor
+from tinyet.messages.text import c_string
+from tinyet.opset import WIDTH
 
 
 @dataclass(frozen=True)
@@ -127,3 +130,13 @@ def kept_views(deployment: Deployment) -> list[KeptView]:
             )
         )
     return found
+
+
+def labels_macro(macro: str, labels: Sequence[str]) -> list[str]:
+    """A macro that initialises an array of strings, so that nothing is stored unless it is used."""
+    texts = [c_string(label) for label in labels]
+    line = f"#define {macro} {{{', '.join(texts)}}}"
+    if len(line) <= WIDTH:
+        return [line]
+    rows = [f"    {row}" for row in packed([f"{text}," for text in texts])]
+    return [f"{row} \\" for row in (f"#define {macro}", "  {", *rows)] + ["  }"]

@@ -11,7 +11,7 @@ from tinyet.assets.templating import render
 from tinyet.boards import Memory
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
-from tinyet.deployment import Deployment, Step, StoredArray
+from tinyet.deployment import Deployment, Step, StoredArray, ahead_bytes
 from tinyet.emit.fusion import (
     CallView,
     CaseView,
@@ -24,11 +24,11 @@ from tinyet.emit.fusion import (
     part_lines,
 )
 from tinyet.emit.instance import Instance
-from tinyet.emit.interface import HEAD_BYTES, io_view, kept_views, states_view
+from tinyet.emit.interface import HEAD_BYTES, io_view, kept_views, labels_macro, states_view
 from tinyet.emit.kernels import shareable
-from tinyet.emit.literals import CTYPES, array, integer, packed, real, struct
+from tinyet.emit.literals import CTYPES, array, integer, real, struct
 from tinyet.emit.names import Names, declared, function_names
-from tinyet.emit.places import CopyView, attribute, sections_of
+from tinyet.emit.places import CopyView, attribute, copies_at, sections_of
 from tinyet.emit.pointers import Pointers
 from tinyet.emit.selftest import HEADER as SELFTEST_HEADER
 from tinyet.emit.selftest import Golden, selftest_view
@@ -40,10 +40,9 @@ from tinyet.memory.arena_map import ArenaBlock, arena_map
 from tinyet.memory.fusion import FusionGroup, Run
 from tinyet.memory.plan import MARK
 from tinyet.memory.tile_records import Fill, Repeat, Take
-from tinyet.messages.text import c_comment, c_string
+from tinyet.messages.text import c_comment
 from tinyet.ops.region import Region
 from tinyet.opset import (
-    WIDTH,
     Arg,
     ConstantArg,
     Definition,
@@ -172,7 +171,7 @@ def model_files(
         "version": version,
         "program_hash": program_hash,
         "num_labels": len(labels),
-        "labels": _labels(f"{name.upper()}_LABELS", labels),
+        "labels": labels_macro(f"{name.upper()}_LABELS", labels),
         "banner": list(banner),
         "arena_bytes": max(plan.arena_bytes, 1),
         "arena_note": note,
@@ -297,16 +296,6 @@ def _code(
     return _Code(deployment, instance, names, sliced, sizes)
 
 
-def _labels(macro: str, labels: Sequence[str]) -> list[str]:
-    """A macro that initialises an array of strings, so that nothing is stored unless it is used."""
-    texts = [c_string(label) for label in labels]
-    line = f"#define {macro} {{{', '.join(texts)}}}"
-    if len(line) <= WIDTH:
-        return [line]
-    rows = [f"    {row}" for row in packed([f"{text}," for text in texts])]
-    return [f"{row} \\" for row in (f"#define {macro}", "  {", *rows)] + ["  }"]
-
-
 def _kernel_files(deployment: Deployment) -> dict[str, str]:
     """The C files of all kernels, each delegate's by its own `files`, and tinyet's headers that they include.
 
@@ -376,6 +365,7 @@ class _Code:
         self.own_constants: dict[Step, tuple[str, ...]] = {}
         self.constant_names: dict[Step, dict[str | int, str]] = {step: {} for step in deployment.steps}
         self.copies: list[CopyView] = []
+        self.ahead_of: dict[Step, list[str]] = {}
         self.parameters: list[ParamsView] = []
         self.states = {
             step: StateView(names.unique(f"{self.layers[step.index]}_state", "layer"), step.call.state_bytes)
@@ -406,6 +396,8 @@ class _Code:
     def _constants(self, step: Step, names: Names) -> tuple[dict[str | int, str], ParamsView | None]:
         """The C names of a call's constants, by role, and of constant inputs, by index; and its parameters."""
         call, layer = step.call, self.layers[step.index]
+        layer_ahead = step.name in self.deployment.places.ahead
+        offset = copies_at(self.deployment, step) if layer_ahead else 0
         for stored in self.deployment.arrays_of(step):
             name = names.unique(f"{layer}_{stored.role}")
             self.constants.append((stored, name))
@@ -413,6 +405,13 @@ class _Code:
             used = self._copied(stored, name, names)
             for user, role in stored.uses:
                 self.constant_names[user][role] = used
+            if layer_ahead:
+                ahead = f"{self.instance.arena} + {offset}"
+                offset += ahead_bytes([stored])
+                self.ahead_of.setdefault(step, []).append(f"memcpy({ahead}, {name}, sizeof {name});")
+                ctype = _constant(stored, name, self.deployment.places).ctype
+                for _, role in (use for use in stored.uses if use[0] is step):
+                    self.constant_names[step][role] = f"(const {ctype} *)(const void *)({ahead})"
         found = self.constant_names[step]
         if call.params is None:
             return found, None
@@ -445,7 +444,10 @@ class _Code:
         pointers = self.pointers.for_call(step)
         self._init(step)
         ahead = node in self.ahead
-        call = self._call(step, inputs, outputs, "    " if ahead else "  ")
+        indent = "    " if ahead else "  "
+        call = self._call(step, inputs, outputs, indent)
+        copies = tuple(text for line in self.ahead_of.get(step, ()) for text in wrapped(indent + line))
+        call = CallView((*copies, *call.statement), call.copied)
         return StepView(step.index, _title(step), _notes(step), pointers, call, ahead)
 
     def _stream(self, fusion_group: FusionGroup, names: Names) -> FusionGroupView:

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinyet.boards import Memory
+from tinyet.boards import Board, Memory
+from tinyet.deployment import Deployment, Step, ahead_bytes
 from tinyet.opset.call import wrapped
 from tinyet.planning.places import Places
 
@@ -65,3 +66,20 @@ def sections_of(places: Places) -> tuple[SectionView, ...]:
         for memory in places.memories
         if memory.name != RAM
     )
+
+
+def stand_in_sections(places: Places, machine: Board) -> list[tuple[str, str]]:
+    """Macros for a board that stands in for another in an emulator: memories that it does not have are parts of its RAM
+    and its flash there."""
+    elsewhere = [memory for memory in places.memories if memory not in machine.extra_memories]
+    return [
+        (section_macro(memory), f'"{".rodata" if memory.read_only else ".bss"}.{memory.name}"')
+        for memory in elsewhere
+        if memory.name != RAM
+    ]
+
+
+def copies_at(deployment: Deployment, step: Step) -> int:
+    """The offset in the arena of copies that are made ahead of a call: the end of its scratch memory."""
+    end = deployment.plan.scratch[step.node] + step.call.scratch_bytes
+    return end - ahead_bytes(deployment.arrays_of(step))

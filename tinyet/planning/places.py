@@ -17,11 +17,13 @@ AUTO = "auto"
 @dataclass(frozen=True)
 class Places:
     """arena, state: None for the RAM, where all variables go. weights: by the layer's name, for those that do not lie
-    in the flash. Where their memory can be written, they lie in flash, too, and are copied there at the start."""
+    in the flash. Where their memory can be written, they lie in flash, too, and are copied there at the start.
+    ahead: layers whose weights are copied into the arena right before each call, as memory that it works in."""
 
     arena: Memory | None = None
     state: Memory | None = None
     weights: Mapping[str, Memory] = field(default_factory=dict)
+    ahead: frozenset[str] = frozenset()
 
     @property
     def memories(self) -> tuple[Memory, ...]:

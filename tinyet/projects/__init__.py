@@ -60,7 +60,8 @@ def generate(
     max_ram, max_flash: limits in bytes, the board's own by default. stack: bytes of it that are reserved for who
     calls an inference and for interrupts. pins: {layer: kernel} where the choice is yours.
     place: {object: memory} of "arena", "state", "weights" or a layer, whose weights are meant; of the board's memories,
-    or "auto", by the estimate of accesses. Weights that are placed in a RAM are copied there before the first run.
+    of weights also "arena", ahead of each call; or "auto", by the estimate of accesses. Weights that are placed in a
+    RAM are copied there before the first run.
     input_rows: the model takes its input row by row, as a camera gives it, and never holds the whole of it.
     context: the caller gives the memory of each instance of the model, and may have several; without it there is one,
     in static memory. selftest: the model has a function for a device's start that checks its constants, and runs an
