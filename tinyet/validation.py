@@ -227,7 +227,7 @@ class ValidationResult(Counted):
             "oracle": None if self.oracle is None else self.oracle.to_json(),
             "answers": None if self.answers is None else self.answers.to_json(),
             "confusion": None if self.confusion is None else self.confusion.to_json(),
-            "sizes": [result.to_json(self.count_unit) for result in self.at_sizes],
+            "at_sizes": [result.to_json(self.count_unit) for result in self.at_sizes],
             "layers": [self._layer(layer) for layer in self.layers],
         }
 

@@ -69,7 +69,7 @@ def test_every_size_on_this_machine(sequence: Program, tmp_path: Path) -> None:
     result = project.validate(on="host")
     assert [each.size for each in result.at_sizes] == list(range(1, 13))
     assert result.bit_exact
-    sizes = result.to_json()["sizes"]
+    sizes = result.to_json()["at_sizes"]
     assert isinstance(sizes, list)
     assert [each["bit_exact"] for each in sizes] == [True] * 12
 

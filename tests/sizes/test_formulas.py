@@ -75,7 +75,6 @@ def test_calls_that_differ_in_numbers_are_one() -> None:
     [
         (_call(2, weights=b"bcde"), "its weights are others"),
         (_call(2, scratch=12), "more scratch memory at a smaller"),
-        (_call(2, rate=0.25), "no integer"),
         (Call("another", (ParamsArg(),), _call(2).params), "it is another"),
         (Call("kernel", (LiteralArg(1),), None), "other arguments"),
     ],

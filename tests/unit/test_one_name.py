@@ -99,8 +99,8 @@ def test_open_takes_what_the_typed_doors_take() -> None:
         *(tinyet.compile, tinyet.from_tflite, tinyet.from_onnx),
         *(tinyet.from_sklearn, tinyet.from_xgboost, tinyet.from_lightgbm),
     )
-    # An estimator is compared with while it is there.
-    first = {"model", "example_inputs", "path", "estimator", "compared_on"}
+    # An estimator is compared with while it is there; dynamic shapes are of example inputs.
+    first = {"model", "example_inputs", "dynamic_shapes", "path", "estimator", "compared_on"}
     assert doors.keys() - first <= parameters(tinyet.open).keys()
     assert parameters(tinyet.open).keys() - doors.keys() == {
         *("streaming", "hop", "edges", "trust_pickle", "flag", "false_alarms", "drift")
@@ -131,6 +131,7 @@ ONLY_PYTHON = {
     "model": "MODEL",
     "path": "MODEL, DIR or --out",
     "example_inputs": "the model's file gives them",
+    "dynamic_shapes": "as example_inputs",
     "quantizer": "an object: quantizer() of the model's file, or `tinyet quantize`",
     "sample": "arrays: the first of --evaluation",
     "progress": "shown at a terminal",

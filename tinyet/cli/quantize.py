@@ -36,6 +36,7 @@ from tinyet.opening import PROJECT, Opened, kind_of, warnings_of
 from tinyet.opening.loader import (
     calibration_of,
     call_users,
+    dynamic_of,
     evaluation_of,
     labels_of,
     load_model,
@@ -125,6 +126,7 @@ class _Task:
             labels=labels_in(self.flags.labels) or labels_of(self.source),
             progress=progress,
             evaluation=lambda made: evaluation_of(self.source, made, self.flags.channels_last)[0],
+            dynamic=dynamic_of(self.source),
         )
 
 

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tinyet.deployment import Deployment, Sized, Step
-from tinyet.emit.literals import integer, packed
+from tinyet.emit.literals import integer, packed, real
 from tinyet.emit.names import Names
 from tinyet.errors import InternalError
 from tinyet.ir import Size
 from tinyet.opset import Struct
+from tinyet.opset.call import Varying, VaryingReal
 from tinyet.sizes.extents import formula
 from tinyet.sizes.merge import SIZE, varying
 
@@ -69,8 +70,10 @@ class SizeCode:
         copies of."""
         lines = []
         for path, number in () if params is None else varying(params):
-            text = formula(number.numbers, self.size.values, SIZE)
-            ctype = self._type(params, path)
+            text = None
+            ctype = "float" if isinstance(number, VaryingReal) else self._type(params, path)
+            if isinstance(number, Varying):
+                text = formula(number.numbers, self.size.values, SIZE)
             if text is None:
                 text = self._table(step, name, path, ctype, number.numbers)
             elif ctype != "int32_t":
@@ -78,11 +81,12 @@ class SizeCode:
             lines.append(f"params.{path} = {text};")
         return tuple(lines)
 
-    def _table(self, step: Step, name: str, path: str, ctype: str, numbers: Sequence[int]) -> str:
+    def _table(self, step: Step, name: str, path: str, ctype: str, numbers: Sequence[float]) -> str:
         label = self.names.unique(
             f"{name}_{path.rsplit('.', maxsplit=1)[-1].replace('[', '_').replace(']', '')}"
         )
-        lines = packed([f"{integer(number)}{'u' if ctype.startswith('u') else ''}," for number in numbers])
+        unsigned = "u" if ctype.startswith("u") else ""
+        lines = packed([f"{integer(n)}{unsigned}," if isinstance(n, int) else f"{real(n)}," for n in numbers])
         self.tables.append(
             TableView(label, ctype, len(numbers), f"{path} of {step}, at each size", tuple(lines))
         )

@@ -23,7 +23,6 @@ from tinyet.compiler import (
     DumpTo,
     Progress,
     compiled,
-    dynamic_given,
     float_layers,
     require_answers,
     require_integer,
@@ -45,7 +44,15 @@ from tinyet.opening.classical import from_lightgbm, from_sklearn, from_xgboost
 from tinyet.opening.estimator_files import PICKLES, load_estimator
 from tinyet.opening.files import asks_for_integers, file_names, from_onnx, from_tflite
 from tinyet.opening.float_models import FloatModel, of_onnx, of_tflite
-from tinyet.opening.loader import calibration_of, call_users, evaluation_of, labels_of, load_model, name_of
+from tinyet.opening.loader import (
+    calibration_of,
+    call_users,
+    dynamic_of,
+    evaluation_of,
+    labels_of,
+    load_model,
+    name_of,
+)
 from tinyet.opening.options import ModelOptions
 from tinyet.program import Program, load
 from tinyet.project import Project
@@ -402,10 +409,6 @@ def _of_torch(model: str, options: ModelOptions) -> _Read:
         quantizer = call_users(source.quantizer, "quantizer()")
     given = calibration_of(source, options.calibration)
     batches = None if given is None else watch(given)
-    dynamic = None
-    if source.dynamic_shapes is not None:
-        declared = call_users(source.dynamic_shapes, "dynamic_shapes()")
-        dynamic = dynamic_given(source.module, source.example_inputs, declared)
     program = compiled(
         source.program,
         calibration=batches,
@@ -423,7 +426,7 @@ def _of_torch(model: str, options: ModelOptions) -> _Read:
         dump=options.dump,
         progress=options.progress,
         evaluation=lambda made: evaluation_of(source, made, options.channels_last)[0],
-        dynamic=dynamic,
+        dynamic=dynamic_of(source),
     )
     over_time = options.over_time or source.over_time
     if over_time is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tinyet.compiler import dynamic_given
 from tinyet.data import Data, array_of, make_samples, read_data, refuse_indices
 from tinyet.errors import DataError, ModelError, TinyetError, ToolchainError
 from tinyet.files.model_name import class_name, given_or_derived
@@ -20,6 +21,7 @@ from tinyet.program import Program
 
 if TYPE_CHECKING:
     from tinyet.importers.torch.source import ModelSource
+    from tinyet.quantization.sizes import Dynamic
 
 
 def load_model(model: str) -> ModelSource:
@@ -87,6 +89,14 @@ def calibration_of(source: ModelSource, given: Iterable[Any] | str | Path | None
 
     arrays = read_data(given, list(source.program.graph_signature.user_inputs)).arrays
     return batches_of(arrays, source.example_inputs, str(given))
+
+
+def dynamic_of(source: ModelSource) -> Dynamic | None:
+    """The size that the source's dynamic_shapes() declares, or None."""
+    if source.dynamic_shapes is None:
+        return None
+    declared = call_users(source.dynamic_shapes, "dynamic_shapes()")
+    return dynamic_given(source.module, source.example_inputs, declared)
 
 
 def labels_of(source: ModelSource) -> Any:

@@ -86,6 +86,19 @@ class Varying(int):
         return found
 
 
+class VaryingReal(float):
+    """The same of a real number."""
+
+    numbers: tuple[float, ...]
+
+    @staticmethod
+    def of(numbers: Sequence[float]) -> VaryingReal:
+        """numbers: at each value of the size, ascending."""
+        found = VaryingReal(numbers[-1])
+        found.numbers = tuple(numbers)
+        return found
+
+
 @dataclass(frozen=True)
 class Constant:
     """A const array in the layout the kernel wants; its numpy dtype decides the C element type.

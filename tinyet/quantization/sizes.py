@@ -255,8 +255,12 @@ def check_sizes(dynamic: Dynamic, graph: Graph, size: Size, *, channels_last: bo
                     "declare the sizes that it runs with",
                 ) from error
             wanted = [x.numpy() for x in pytree.tree_leaves(result) if isinstance(x, Tensor)]
-            taken = [_as_taken(x.numpy(), channels_last=channels_last) for x in inputs]
-            found = Session(resize(graph, size, value)).outputs(taken)
+            other = resize(graph, size, value)
+            taken = [
+                _as_taken(x.numpy(), channels_last=channels_last).astype(tensor.dtype.numpy, copy=False)
+                for x, tensor in zip(inputs, other.user_inputs, strict=True)
+            ]
+            found = Session(other).outputs(taken)
             _compare(found[: len(wanted)], wanted, f"{size.name} = {value}", place_of_forward(module))
 
 

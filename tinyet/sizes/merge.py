@@ -26,7 +26,7 @@ from tinyet.opset import (
     Struct,
     wrapped,
 )
-from tinyet.opset.call import Varying
+from tinyet.opset.call import Varying, VaryingReal
 from tinyet.sizes.extents import formula
 
 SIZE = "size"
@@ -119,15 +119,17 @@ def _merge(values: Sequence[FieldValue | Struct | None]) -> FieldValue | Struct:
         return last
     if type(last) is int and all(type(v) is int for v in values):
         return Varying.of([v for v in values if isinstance(v, int)])
-    raise DifferentCalls("a parameter that is no integer depends on the size")
+    if type(last) is float and all(type(v) is float for v in values):
+        return VaryingReal.of([v for v in values if isinstance(v, float)])
+    raise DifferentCalls("a parameter that is no number depends on the size")
 
 
 def _varies(value: FieldValue) -> bool:
     if isinstance(value, Struct):
         return any(_varies(item) for item in value.fields.values())
     if isinstance(value, tuple):
-        return any(isinstance(item, Varying) for item in value)
-    return isinstance(value, Varying)
+        return any(isinstance(item, Varying | VaryingReal) for item in value)
+    return isinstance(value, Varying | VaryingReal)
 
 
 def _definition(symbols: Sequence[str | Definition], values: Sequence[int], *, open_code: bool) -> Definition:
@@ -170,15 +172,15 @@ def _opened(literals: Sequence[str], values: Sequence[int], body: str) -> str:
     return f"(uint32_t){text}" if literals[0].endswith("u") else text
 
 
-def varying(params: Struct) -> list[tuple[str, Varying]]:
+def varying(params: Struct) -> list[tuple[str, Varying | VaryingReal]]:
     """The fields that depend on the size, as C reaches them: ("shape.in_w", …), ("size[5]", …)."""
-    found: list[tuple[str, Varying]] = []
+    found: list[tuple[str, Varying | VaryingReal]] = []
     for name, value in params.fields.items():
         if isinstance(value, Struct):
             found += [(f"{name}.{inner}", number) for inner, number in varying(value)]
         elif isinstance(value, tuple):
-            found += [(f"{name}[{i}]", item) for i, item in enumerate(value) if isinstance(item, Varying)]
-        elif isinstance(value, Varying):
+            found += [(f"{name}[{i}]", item) for i, item in enumerate(value) if _varies(item)]
+        elif isinstance(value, Varying | VaryingReal):
             found.append((name, value))
     return found
 

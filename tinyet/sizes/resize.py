@@ -94,17 +94,21 @@ def _node(node: Node, new: Mapping[Tensor, Tensor]) -> Node:
     return made
 
 
-def _axes(node: Node, inputs: list[Tensor | None]) -> dict[int, tuple[int, int]]:
-    """Of each input that has changed: the axis, and its elements now."""
-    found = {}
-    for index, (was, now) in enumerate(zip(node.inputs, inputs, strict=True)):
-        if was is None or now is None or was.shape == now.shape:
-            continue
-        axes = [axis for axis, (a, b) in enumerate(zip(was.shape, now.shape, strict=True)) if a != b]
-        if len(axes) > 1:
-            raise _RefusedError(f"several axes of {was.name} have the size")
-        found[index] = axes[0], now.shape[axes[0]]
-    return found
+def _axes(node: Node, inputs: list[Tensor | None]) -> dict[int, dict[int, int]]:
+    """Of each input that has changed: the axes that have, each with its elements now."""
+    return {
+        index: {axis: b for axis, (a, b) in enumerate(zip(was.shape, now.shape, strict=True)) if a != b}
+        for index, (was, now) in enumerate(zip(node.inputs, inputs, strict=True))
+        if was is not None and now is not None and was.shape != now.shape
+    }
+
+
+def _only(moved: dict[int, dict[int, int]]) -> tuple[int, int]:
+    """The axis of the first input that has changed, and its elements now."""
+    axes = moved.get(0, {})
+    if len(axes) != 1:
+        raise _RefusedError(f"{len(axes)} axes of its input have the size, where one can be followed")
+    return next(iter(axes.items()))
 
 
 def _constants(node: Node, inputs: list[Tensor | None]) -> list[Tensor | None]:
@@ -114,10 +118,11 @@ def _constants(node: Node, inputs: list[Tensor | None]) -> list[Tensor | None]:
     if isinstance(space, str) or not any(t is not None and t.is_constant for t in inputs):
         return inputs
     dims: dict[int, int] = {}
-    for index, (axis, now) in moving.items():
+    for index, axes in moving.items():
         operand = space.inputs[index]
-        if operand is not None and (dim := getattr(operand.axes[axis], "dim", None)) is not None:
-            dims[dim] = now
+        for axis, now in axes.items():
+            if operand is not None and (dim := getattr(operand.axes[axis], "dim", None)) is not None:
+                dims[dim] = now
     found = list(inputs)
     for index, tensor in enumerate(inputs):
         operand = space.inputs[index] if index < len(space.inputs) else None
@@ -139,13 +144,13 @@ def _attrs(node: Node, moved: Node) -> Attrs:
     attrs = node.attrs
     moving = _axes(node, list(moved.inputs))
     if isinstance(attrs, Reshape):
-        return Reshape(_reshaped(node.input(0).shape, moved.input(0).shape, attrs.shape, *moving[0]))
+        return Reshape(_reshaped(node.input(0).shape, moved.input(0).shape, attrs.shape, *_only(moving)))
     if isinstance(attrs, Expand):
-        axis, now = moving[0]
+        axis, now = _only(moving)
         place = len(attrs.shape) - len(node.input(0).shape) + axis
         return Expand((*attrs.shape[:place], now, *attrs.shape[place + 1 :]))
-    if isinstance(attrs, Slice) and attrs.axis == moving[0][0]:
-        was, now = node.input(0).shape[attrs.axis], moving[0][1]
+    if isinstance(attrs, Slice) and attrs.axis in moving.get(0, {}):
+        was, now = node.input(0).shape[attrs.axis], moving[0][attrs.axis]
         # A place in the second half is counted from the end, as in x[-1:] and x[:-1]; so is the end itself.
         start, stop = (
             place - was + now if 2 * place > was or place == was else place
@@ -155,7 +160,7 @@ def _attrs(node: Node, moved: Node) -> Attrs:
             raise _RefusedError(f"elements {attrs.start} to {attrs.stop} of {was} are not there of {now}")
         return dataclasses.replace(attrs, start=start, stop=stop)
     if isinstance(attrs, Resize):
-        return _resampled(node, attrs, *moving[0])
+        return _resampled(node, attrs, *_only(moving))
     return attrs
 
 

@@ -21,7 +21,7 @@ from tinyet.importers.tflite.floats import holds_integers
 from tinyet.ir import DType
 from tinyet.messages.stages import stage
 from tinyet.opening import PROJECT, ModelOptions, kind_of, read, warnings_of
-from tinyet.opening.loader import call_users, load_model, name_of
+from tinyet.opening.loader import call_users, dynamic_of, load_model, name_of
 from tinyet.pages import notebook
 from tinyet.program import Program
 from tinyet.tflite import read_file as read_tflite
@@ -175,7 +175,13 @@ def _program(path: str) -> tuple[Program, Integers]:
         return read(path, ModelOptions()).program, "its own"
     quantizer = None if source.quantizer is None else call_users(source.quantizer, "quantizer()")
     batches = noise_like(source.example_inputs)
-    program = compiled(source.program, calibration=batches, name=name_of(source, None), quantizer=quantizer)
+    program = compiled(
+        source.program,
+        calibration=batches,
+        name=name_of(source, None),
+        quantizer=quantizer,
+        dynamic=dynamic_of(source),
+    )
     if (asked := source.over_time) is not None:
         program = program.streaming(asked.axis, hop=asked.hop, edges=asked.edges)
     return program, "by noise"
