@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from benchmarks.tables.form import result, table
 
 
@@ -29,29 +26,11 @@ def trees_agreement() -> str:
                 *(f"{100 * mean:.2f} %" for mean in means),
                 f"{same:,} of {samples:,}",
                 where,
-                f"{min(map(flash, own)):,} … {max(map(flash, own)):,}",
-                instructions(own, "instructions"),
-                fixed(own, samples),
-                instructions(own, "instructions_int16"),
+                f"{min(r['bytes'] for r in own):,} … {max(r['bytes'] for r in own):,}",
             )
         )
-    heads = ("estimator", "scikit-learn", "program", "equal answers", "fewest", "bytes", "instructions")
-    return table((*heads, "equal with int16 leaves", "instructions"), 1, lines)
-
-
-def flash(row: dict[str, Any]) -> int:
-    return int(row["bytes"]) + int(row.get("code", 0))
-
-
-def instructions(rows: Sequence[dict[str, Any]], key: str) -> str:
-    """The range of those that are stated."""
-    found = [row[key] for row in rows if row.get(key) is not None]
-    return f"{min(found):,} … {max(found):,}" if found else ""
-
-
-def fixed(rows: Sequence[dict[str, Any]], samples: int) -> str:
-    found = [row["same_int16"] for row in rows if "same_int16" in row]
-    return f"{sum(found):,} of {samples:,}" if found else ""
+    heads = ("estimator", "scikit-learn", "program", "equal answers", "fewest", "bytes of constants")
+    return table(heads, 1, lines)
 
 
 BOARDS = {"microbit": "M0", "mps2_an386": "M4", "riscv32_virt": "RV32IMAC", "atmega1284p": "AVR"}
