@@ -100,7 +100,7 @@ def gestures() -> Demonstration:
 
 
 class Vibration(nn.Module):
-    """(1, 1024) raw int16 accelerations to (1, 23) logarithms of powers: Welch's over seven windows of 256 samples, the
+    """(1, 768) raw int16 accelerations to (1, 23) logarithms of powers: Welch's over five windows of 256 samples, the
     first 16 bins and seven sums of 16."""
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ def motor() -> Demonstration:
         motors = module("motor")
 
     def recorded(seeds: range, fault: str | None = None) -> Numbers:
-        sounds = np.stack([motors.vibration(seed, fault)[:1024] for seed in seeds])
+        sounds = np.stack([motors.vibration(seed, fault)[:768] for seed in seeds])
         return np.clip(np.rint(sounds * 4096), -32768, 32767).astype(np.int16)
 
     front = Vibration()

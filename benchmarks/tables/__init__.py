@@ -51,6 +51,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         silicon.silicon_cmsis_nn,
         whole.tflite,
         trees.trees_agreement,
+        trees.against_emlearn,
         whole.gallery,
         answers.recurrent,
         answers.unrolled,

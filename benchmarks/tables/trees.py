@@ -31,3 +31,19 @@ def trees_agreement() -> str:
         )
     heads = ("estimator", "scikit-learn", "program", "equal answers", "fewest", "bytes of constants")
     return table(heads, 1, lines)
+
+
+BOARDS = {"microbit": "M0", "mps2_an386": "M4", "riscv32_virt": "RV32IMAC", "atmega1284p": "AVR"}
+
+
+def against_emlearn() -> str:
+    """Forests by both, on both boards."""
+    lines = [
+        (
+            row["forest"], row["features"], row["way"], BOARDS[row["board"]], f"{row['same']} of {row['rows']}",
+            f"{row['instructions']:,}", f"{row['flash']:,}",
+        )
+        for row in result("against_emlearn")
+    ]  # fmt: skip
+    heads = ("forest", "features", "by", "core", "equal to scikit-learn's", "instructions", "bytes")
+    return table(heads, 4, lines)

@@ -24,12 +24,17 @@ from tinyet.deployment import Step
 from tinyet.ir import Array, Attrs, Graph, Node
 from tinyet.ops.add import Add
 from tinyet.ops.mul import Mul
+from tinyet.ops.tree_ensemble import BRANCHES, SIGNATURES
 from tinyet.opset import Cost, Definition, Kernel, cost
 
 ALL, EACH, DRAWN_EACH = 0.03, 0.07, 0.13
 """Largest error of the sum of all layers, of one of a known network, and of one of any shape."""
-BY_VALUES = {"tinyet_maximum_s8", "tinyet_minimum_s8"}
-"""Kernels that jump over half of their work by what they read: of a layer nothing but an average can be stated."""
+BY_VALUES = {
+    *("tinyet_maximum_s8", "tinyet_minimum_s8"),
+    *(f"{BRANCHES}_{dtypes}" for dtypes in SIGNATURES),
+}
+"""Kernels that jump over half of their work by what they read, or are branches that a compiler arranges: of a layer
+nothing but an average can be stated."""
 UNROLLED = {"tinyet_conv2d_s8_winograd_f4x4_dsp", "tinyet_conv2d_s8_w16_winograd_f4x4_dsp"}
 """Kernels whose loops a compiler unrolls for some shapes: their code is stated to a third, instructions by a percent
 less exactly than others'."""

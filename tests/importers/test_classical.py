@@ -262,6 +262,16 @@ def test_leaves_in_fixed_point(estimator: Any) -> None:
         }
 
 
+def test_two_classes_in_fixed_point() -> None:
+    """One sum, of which 0 is the second class's: compared as the integer that it is."""
+    x, y = samples("wine")
+    for estimator in (FIXED[1], FIXED[2]):
+        fitted = base.clone(estimator).fit(x[::2], y[::2] > 0)
+        program = tinyet.from_sklearn(fitted, leaf_dtype="int16")
+        assert (fitted.classes_[answers(program, x)[0][:, 0]] == fitted.predict(x)).all()
+        assert "cast" not in {node.op for node in program.graph.nodes}
+
+
 def test_the_notes_of_a_program() -> None:
     x, y = samples("iris")
     forest = ensemble.RandomForestClassifier(3, max_depth=2, random_state=0).fit(x, y)
