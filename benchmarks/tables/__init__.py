@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.tables import answers, insight, layers, signals, silicon, trees, whole
+from benchmarks.tables import answers, layers, signals, silicon, trees, whole
 
 FIGURES: dict[str, Callable[[], str]] = {
     function.__name__: function
@@ -33,9 +33,6 @@ FIGURES: dict[str, Callable[[], str]] = {
         whole.streaming,
         whole.streaming_compared,
         whole.together,
-        insight.report_pages,
-        insight.every_board,
-        insight.pull_request,
         whole.context_cost,
         layers.convolutions_widened,
         layers.convolutions_others,
