@@ -3,10 +3,17 @@
 // data-path, so that a test, or a reader, can look it up.
 "use strict";
 (() => {
-  // Lists of objects come as {columns, rows}.
-  const unpacked = (_, value) => (value && value.columns && value.rows
-    ? value.rows.map((row) => Object.fromEntries(value.columns.map((key, i) => [key, row[i]]))) : value);
-  const report = JSON.parse(document.getElementById("report").textContent, unpacked);
+  // Lists of objects come as {columns: their keys' place in `keys`, rows}, longer texts as {t: their place in `texts`}.
+  const { keys, texts, report: packed } = JSON.parse(document.getElementById("report").textContent);
+  const unpacked = (value) => {
+    if (value === null || typeof value !== "object") return value;
+    if (Array.isArray(value)) return value.map(unpacked);
+    if (typeof value.t === "number") return texts[value.t];
+    if (value.rows && value.columns !== undefined)
+      return value.rows.map((row) => Object.fromEntries(keys[value.columns].map((key, i) => [key, unpacked(row[i])])));
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, unpacked(item)]));
+  };
+  const report = unpacked(packed);
   const page = d3.select("#page");
   const told = document.getElementById("told");
   const figure = d3.format(",");

@@ -27,7 +27,7 @@ from tinyet import assets
 from tinyet.advising.trials import Advice
 from tinyet.answers.confusion import Confusion
 from tinyet.ir import DType
-from tinyet.pages.page import page_of
+from tinyet.pages.page import page_of, unpacked
 
 _BOARD = "mps2_an386"
 _EVIL = "</script><script>document.title='owned'</script><b>@script@ @report@ \u2028 &amp;"
@@ -279,24 +279,26 @@ def test_text_of_a_model_is_text(tmp_path: Path) -> None:
 
 @browser
 def test_a_thousand_layers(tmp_path: Path) -> None:
-    """In one page of less than 2 MB."""
-    report = copy.deepcopy(_analysis("whole"))
-    kinds, blocks = report["layers"], report["arena"]
+    """In one page of less than 2 MB, with all that was measured of them."""
+    report, validation = copy.deepcopy(_analysis("whole")), _labelled()
+    kinds, blocks, ran = report["layers"], report["arena"], validation["layers"]
     count = 1000
-    report["layers"] = [{**kinds[i % len(kinds)], "index": i, "name": f"layer_{i}"} for i in range(count)]
+    report["layers"] = [
+        {**kinds[i % len(kinds)], "index": i, "name": f"layer_{i}", "reads": sorted({max(i - 2, -1), i - 1})}
+        for i in range(count)
+    ]
     report["arena"] = [{**blocks[i % len(blocks)], "first": i, "last": i + 2} for i in range(count)]
-    page = page_of("large", analysis=report)
+    histogram = list(range(1000, 1032))
+    validation["layers"] = [
+        {**ran[i % len(ran)], "name": f"layer_{i}", "histogram": histogram} for i in range(count)
+    ]
+    page = page_of("large", analysis=report, validation=validation)
     assert len(page.encode()) < 2_000_000
-    parsed, _ = dump(page, tmp_path)
-    assert parsed.rows > count
-    assert f"analysis.layers.{count - 1}.instructions" in assert_numbers(parsed, {"analysis": report})
-
-
-def _unpacked(found: dict[str, Any]) -> Any:
-    """As page.js does it."""
-    if found.keys() != {"columns", "rows"}:
-        return found
-    return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
+    parsed, text = dump(page, tmp_path)
+    assert parsed.rows > 2 * count
+    paths = assert_numbers(parsed, {"analysis": report, "validation": validation})
+    assert {f"analysis.layers.{count - 1}.instructions", f"validation.layers.{count - 1}.sqnr_db"} <= paths
+    assert text.count('class="node"') == count
 
 
 def test_a_page_loads_nothing_and_holds_its_json() -> None:
@@ -306,7 +308,7 @@ def test_a_page_loads_nothing_and_holds_its_json() -> None:
     assert "default-src 'none'" in page
     held = re.search(r'<script type="application/json" id="report">(.*?)</script>', page, re.DOTALL)
     assert held is not None
-    assert json.loads(held[1], object_hook=_unpacked)["analysis"] == json.loads(json.dumps(report))
+    assert unpacked(json.loads(held[1]))["analysis"] == json.loads(json.dumps(report))
     for name in ("page.js", "d3.v7.min.js", "page.css"):
         text = (assets.path("templates") / "page" / name).read_text(encoding="utf-8")
         assert "</script" not in text
@@ -325,5 +327,5 @@ def test_the_commands_write_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         page = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
         held = re.search(r'<script type="application/json" id="report">(.*?)</script>', page, re.DOTALL)
         assert held is not None
-        assert json.loads(held[1])[key] is not None
+        assert unpacked(json.loads(held[1]))[key] is not None
     assert json.loads((tmp_path / "a.json").read_text())["arena"]

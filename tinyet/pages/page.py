@@ -11,6 +11,8 @@ from typing import Any
 from tinyet import assets
 from tinyet.messages.text import printable
 
+MOST_CHARACTERS = 12
+"""Of a text that stands where it is used: longer ones, such as names of kernels, come again and again."""
 _PARTS = {"style": "page.css", "library": "d3.v7.min.js", "script": "page.js"}
 
 
@@ -36,7 +38,7 @@ def page_of(
         "comparison": comparison,
         "quantization": quantization,
     }
-    data = json.dumps(_packed(record), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    data = json.dumps(packed(record), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     texts = {name: _read(file) for name, file in _PARTS.items()}
     texts |= {"title": html.escape(printable(title)), "report": data}
     page = _read("page.html")
@@ -48,18 +50,47 @@ def page_of(
     return page
 
 
-def _packed(value: Any) -> Any:
-    """JSON with each list of objects that have the same keys as {"columns": keys, "rows": lists of values}, as page.js
-    takes it apart: of a thousand layers the keys are half."""
-    if isinstance(value, Mapping):
-        return {key: _packed(item) for key, item in value.items()}
-    if not isinstance(value, (list, tuple)):
-        return value
-    items = [_packed(item) for item in value]
-    keys = list(items[0]) if items and isinstance(items[0], dict) else []
-    if keys and all(isinstance(item, dict) and list(item) == keys for item in items):
-        return {"columns": keys, "rows": [list(item.values()) for item in items]}
-    return items
+def packed(value: Any) -> dict[str, Any]:
+    """JSON as {"keys", "texts", "report"}, as page.js takes it apart. In the report each list of objects that have the
+    same keys is {"columns": the place of these in `keys`, "rows": lists of values}, and a text of MOST_CHARACTERS or
+    more is {"t": its place in `texts`}. Of a thousand layers this is half."""
+    keys: dict[tuple[str, ...], int] = {}
+    texts: dict[str, int] = {}
+
+    def of(value: Any) -> Any:
+        if isinstance(value, str) and len(value) >= MOST_CHARACTERS:
+            return {"t": texts.setdefault(value, len(texts))}
+        if isinstance(value, Mapping):
+            return {key: of(item) for key, item in value.items()}
+        if not isinstance(value, (list, tuple)):
+            return value
+        items = [of(item) for item in value]
+        objects = bool(value) and all(isinstance(item, Mapping) for item in value)
+        if objects and all(list(item) == list(items[0]) for item in items):
+            columns = keys.setdefault(tuple(items[0]), len(keys))
+            return {"columns": columns, "rows": [list(item.values()) for item in items]}
+        return items
+
+    report = of(value)
+    return {"keys": [list(each) for each in keys], "texts": list(texts), "report": report}
+
+
+def unpacked(found: Mapping[str, Any]) -> Any:
+    """What `packed` was given, tuples as lists."""
+    keys, texts = found["keys"], found["texts"]
+
+    def of(value: Any) -> Any:
+        if isinstance(value, list):
+            return [of(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if value.keys() == {"t"} and isinstance(value["t"], int):
+            return texts[value["t"]]
+        if value.keys() == {"columns", "rows"}:
+            return [dict(zip(keys[value["columns"]], map(of, row), strict=True)) for row in value["rows"]]
+        return {key: of(item) for key, item in value.items()}
+
+    return of(found["report"])
 
 
 def _read(name: str) -> str:
