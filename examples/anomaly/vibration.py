@@ -69,10 +69,11 @@ def example_inputs() -> tuple[torch.Tensor, ...]:
 
 @cache
 def calibration() -> list[torch.Tensor]:
-    """128 healthy motors of the training set. What no healthy motor shows is cut off in the network's integers, but not
-    in the bands that its answer is compared with: the score of a fault is greater for it."""
-    sounds = np.stack([motor.vibration(1_000 + i) for i in range(128)])
-    return list(torch.from_numpy(samples_of(sounds)).split(16))
+    """96 healthy motors of the training set, and the same half and twice as strong: the network's integers cannot go
+    beyond what calibration shows, and a fault is what no healthy motor shows."""
+    sounds = np.stack([motor.vibration(1_000 + i) for i in range(96)])
+    stronger = np.concatenate([gain * sounds for gain in (0.5, 1.0, 2.0)])
+    return list(torch.from_numpy(samples_of(stronger)).split(16))
 
 
 def motors(healthy: int = 200, each_fault: int = 40) -> tuple[np.ndarray, np.ndarray]:

@@ -82,6 +82,6 @@ def test_refused() -> None:
         ({"channel": 1}, "interleaved"),
     ):
         with pytest.raises(UsageError, match=why):
-            features.Samples(**arguments)  # type: ignore[arg-type]
+            features.Samples(**arguments)
     with pytest.raises(UsageError, match="int16 lies in"):
         features.Samples()(torch.zeros(4))

@@ -270,7 +270,8 @@ class PCEN(nn.Module):
         means = biquads(rows, rest, self.section)[0]
         mean = means.reshape(*x.shape[:-2], x.shape[-1], x.shape[-2]).transpose(-1, -2)
         scaled = x * torch.exp(torch.log(mean + self.eps) * -self.gain)
-        return torch.exp(torch.log(scaled + self.bias) * self.power) - self.bias**self.power
+        offset = float(self.bias**self.power)
+        return torch.exp(torch.log(scaled + self.bias) * self.power) - offset
 
 
 def smoothing_of(frames: float) -> float:
