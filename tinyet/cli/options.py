@@ -218,8 +218,8 @@ Place = Annotated[
     typer.Option(
         "--place",
         metavar="NAME=MEMORY",
-        help="put the arena, the state, the weights or those of a layer into a memory of the board (repeatable); "
-        "auto: where the estimate of accesses speaks for it",
+        help="put the arena, the state, the weights or those of a layer into a memory of the board; arena: weights "
+        "are copied ahead of their layer; auto: by the estimate of accesses; may be repeated",
     ),
 ]
 
