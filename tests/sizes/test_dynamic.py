@@ -150,7 +150,8 @@ def test_floats_and_steps(tmp_path: Path) -> None:
 
 class Last(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
-        return torch.tanh(x)[:, -2:]
+        y: Tensor = torch.tanh(x)
+        return y[:, -2:]
 
 
 def test_a_view_that_moves_with_the_size_is_a_copy() -> None:
