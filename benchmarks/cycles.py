@@ -103,7 +103,7 @@ def estimates(name: str, board: str) -> Iterator[dict[str, object]]:
         model = cycle_model(project.board, folder)
         elf = project.firmware("qemu", folder)
         code = read_code(elf)
-        raw = sample_bytes(project.deployment.graph.user_inputs, project.samples((inputs,), None, None))
+        raw = sample_bytes(project.deployment, project.samples((inputs,), None, None))
         with Profiler(model.machine, elf, code, model.plugin, folder, None, timeout=600) as profiler:
             runs = [profiler.run(sample) for sample in raw]
         cpu = project.board.cpu

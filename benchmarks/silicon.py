@@ -138,7 +138,7 @@ def estimate(program: Program, sample: list[Array], board: str | Path, variant: 
                 sizes=project.sizes,
                 sqnr_samples=0,
             )
-        raw = sample_bytes(project.deployment.graph.user_inputs, samples)
+        raw = sample_bytes(project.deployment, samples)
         found = model.estimate(elf, raw, folder, timeout=SECONDS, order=project.deployment.order)
     if not ran.bit_exact:
         sys.exit(f"{program.name} on {board}, {variant}: the result differs from the reference")

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import tinyet
+from tinyet.boards import load_board
+from tinyet.deployment import deploy
 from tinyet.errors import DataError, ModelError, ProgramError, TinyetError, UsageError
 from tinyet.program import Program
 
@@ -37,7 +39,7 @@ class Sequence(nn.Module):
         steps = self.point(y).transpose(1, 2)
         steps = steps + self.place[:, : steps.shape[1]]
         hidden, _ = self.lstm(steps)
-        return torch.softmax(hidden, 1), self.out(hidden.mean(1)), self.out(hidden[:, -1])
+        return torch.softmax(hidden, 1), self.out(hidden.mean(1)), self.out(steps[:, -1])
 
 
 def compiled(
@@ -144,6 +146,23 @@ def test_floats_and_steps(tmp_path: Path) -> None:
     assert list(program.size.values) == [4, 8, 12]
     project = tinyet.generate(program, "mps2_an385", tmp_path / "p", kind="cmake")
     assert project.validate(on="host").bit_exact
+
+
+class Last(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = torch.tanh(x)
+        return y[:, -2:]
+
+
+def test_a_view_that_moves_with_the_size_is_a_copy() -> None:
+    """The last steps lie where the size says: for one size they are bytes of what they are taken from."""
+    program = compiled(Last(), (1, 9, 4), ({1: dim(3, 9)},), integers=False)
+    target = load_board("mps2_an385").target
+    fixed, sized = deploy(program.graph, target), deploy(program.graph, target, size=program.size)
+    assert [step.node.op for step in fixed.steps] == ["unary"]
+    assert [step.node.op for step in sized.steps] == ["unary", "slice"]
+    assert sized.sized is not None
+    assert [each.graph.outputs[0].shape for each in sized.sized.at.values()] == [(1, 2, 4)] * 7
 
 
 class ByLength(nn.Module):

@@ -179,7 +179,11 @@ def varying(params: Struct) -> list[tuple[str, Varying | VaryingReal]]:
         if isinstance(value, Struct):
             found += [(f"{name}.{inner}", number) for inner, number in varying(value)]
         elif isinstance(value, tuple):
-            found += [(f"{name}[{i}]", item) for i, item in enumerate(value) if _varies(item)]
+            found += [
+                (f"{name}[{i}]", item)
+                for i, item in enumerate(value)
+                if isinstance(item, Varying | VaryingReal)
+            ]
         elif isinstance(value, Varying | VaryingReal):
             found.append((name, value))
     return found
