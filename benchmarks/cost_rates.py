@@ -159,6 +159,15 @@ def coefficients_of(
     return cost.Coefficients(rates_of(cost_model, nodes, found), round(each, 3), shared, own)
 
 
+def leave_known_cores(entry: dict[str, Any], others: Sequence[Mapping[str, Any]]) -> None:
+    """Take away the cycles of cores that the other kernels of a table state none for: plans are compared by a core's
+    cycles only where all have them."""
+    if others:
+        known = set.intersection(*(set(other["cycles"]) for other in others))
+        for rates in (entry, *entry["kinds"].values()):
+            rates["cycles"] = {core: each for core, each in rates["cycles"].items() if core in known}
+
+
 def entry_of(found: cost.Coefficients) -> dict[str, Any]:
     """A kernel's, for a file: the parts once, and lists of what each of them comes to."""
 

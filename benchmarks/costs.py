@@ -38,6 +38,7 @@ from benchmarks.cost_rates import (
     exactly,
     fit_said,
     joined,
+    leave_known_cores,
     some_of,
     store,
 )
@@ -381,7 +382,8 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
         table: dict[str, Any] = {"base": 0, "kernels": {}}
         if path.is_file():
             table = json.loads(path.read_text(encoding="utf-8"))
-        table["kernels"][kernel.symbol] = entry_of(coefficients)
+        table["kernels"][kernel.symbol] = entry = entry_of(coefficients)
+        leave_known_cores(entry, [other for other in table["kernels"].values() if other is not entry])
         table |= {"board": board.name, "core": core, "toolchain": f"{version}, -O2"}
         store(path, table | {"line_bytes": layers.SHAPE.line_bytes})
         print(
