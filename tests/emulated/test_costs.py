@@ -43,12 +43,16 @@ WITHOUT_DSP = {
     "tinyet_conv2d_1x1_s8_packed_words",
     "tinyet_linear_s8_packed_words",
     "tinyet_conv2d_s8_4x4",
-    "tinyet_conv2d_s8_paired_4x2",
-    "tinyet_conv2d_s8_paired_runs_6x2",
-    "tinyet_depthwise_s8_chw_3x3_2x1",
     "tinyet_depthwise_s8_chw_3x3",
 }
 """Kernels that nobody has measured on cores with DSP, which have better ones."""
+MADE_FOR = {
+    "tinyet_conv2d_s8_paired_4x2": {"cortex-m3"},
+    "tinyet_conv2d_s8_paired_runs_6x2": {"rv32imac"},
+    "tinyet_depthwise_s8_chw_3x3_2x1": {"cortex-m3", "rv32imac"},
+}
+"""Kernels that are measured on the cores that have assembly of theirs alone: others would not choose them for time, but
+for a few bytes."""
 SLOW = Flash(wait_states=5, line_bytes=16, code_lines=64, data_lines=8, prefetch=True)
 """A flash that waits, as of an STM32F446 at its fastest clock."""
 
@@ -60,7 +64,10 @@ def layers_and_kernels(target: Target) -> list[tuple[Node, Delegate, Kernel]]:
     for node in [node for model in kernels.MODELS.values() for node in model]:
         for delegate in homes:
             for kernel in delegate.kernels[type(node.attrs)]:
-                elsewhere = "dsp" in target.features and kernel.symbol in WITHOUT_DSP
+                core = cost.core_of(target)
+                elsewhere = core not in MADE_FOR.get(kernel.symbol, {core}) or (
+                    "dsp" in target.features and kernel.symbol in WITHOUT_DSP
+                )
                 if kernel.cost_model is not None and not elsewhere and kernel.why_not(node, target) is None:
                     found[str(node.attrs), node.input(0).shape, node.outputs[0].shape, kernel.symbol] = (
                         node,
