@@ -287,6 +287,7 @@ def test_a_device_with_another_program_is_refused() -> None:
 
 _KEYS = {
     "answers",
+    "at_sizes",
     *("version", "on", "board", "bit_exact", "samples", "synthetic", "data_note"),
     *("mismatches", "first_mismatch", "accuracy"),
     *("host_accuracy", "float_accuracy", "instructions", "cycles", "macs"),
