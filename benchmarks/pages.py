@@ -146,7 +146,7 @@ def main() -> int:
         heads = ("page", "bytes", "drawn", "sorted", "layer opened", "slowest step")
         rows = [
             [
-                row["page"],
+                str(row["page"]),
                 f"{row['bytes']:,}",
                 *(f"{row[k]:.0f}" for k in ("drawn", "sorted", "opened", "step")),
             ]
