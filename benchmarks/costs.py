@@ -62,7 +62,7 @@ from tinyet.ops.sum import Sum
 from tinyet.opset import Definition, Kernel, complaints, cost
 from tinyet.opset.cost import MEASURED
 from tinyet.program import Program
-from tinyet.project import generate
+from tinyet.projects.one import generate
 
 FIT, COMPARE = 1, 2
 """Seeds of the two grids."""

@@ -45,14 +45,15 @@ from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
 from tinyet.delegates.delegate import own_files
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.kernels import definitions
-from tinyet.emit.model import model_files, symbols_of
+from tinyet.emit.model import model_files
+from tinyet.emit.symbols import symbols_of
 from tinyet.ir import Attrs, DType, Graph, Node, Tensor, TensorType
 from tinyet.ops.add import Add
 from tinyet.ops.argmax import ArgMax
 from tinyet.ops.dequantize import Dequantize
 from tinyet.opset import Definition, Kernel
 from tinyet.program import Program
-from tinyet.project import generate
+from tinyet.projects.one import generate
 from tinyet.stack.bound import Stack
 
 NOTHING = "int main(void);\nint main(void) { return 0; }\n"

@@ -26,7 +26,7 @@ from tinyet.build.builders import BUILDERS  # noqa: E402
 from tinyet.cli import ui  # noqa: E402
 from tinyet.emit.kinds import Kind, kinds_for  # noqa: E402
 from tinyet.errors import TinyetError  # noqa: E402
-from tinyet.project import generate  # noqa: E402
+from tinyet.projects.one import generate  # noqa: E402
 
 # What a tool says that was started: everything else was missing before.
 _TRIED = re.compile(r"failed \(exit status|did not end within|wrote no firmware|bytes too many")

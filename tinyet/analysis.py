@@ -39,7 +39,7 @@ from tinyet.build.size import Size, measure
 from tinyet.compiler import DEFAULT_BOARD
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import Deployment
-from tinyet.emit.model import symbols_of
+from tinyet.emit.symbols import symbols_of
 from tinyet.errors.arguments import instance_given
 from tinyet.ir import Tensor
 from tinyet.messages.stages import part

@@ -40,8 +40,9 @@ from tinyet.mismatch.sizes import request
 from tinyet.numerics import dequantize
 from tinyet.opening import ModelOptions, Opened, look_closer, read
 from tinyet.program import Program
-from tinyet.project import Project, generate
+from tinyet.project import Project
 from tinyet.projects import open_project
+from tinyet.projects.one import generate
 from tinyet.reference import Session
 from tinyet.survey.as_tests import BudgetFile
 from tinyet.validation import DEFAULT_SQNR_SAMPLES, Counted, Sizes, ValidationResult, as_bytes, validate

@@ -20,7 +20,8 @@ from tinyet.auditing.audit import Audit, audit
 from tinyet.auditing.flash import Flash
 from tinyet.auditing.owners import Owner
 from tinyet.errors import ToolchainError, UsageError
-from tinyet.project import Project, generate
+from tinyet.project import Project
+from tinyet.projects.one import generate
 
 pytestmark = pytest.mark.skipif(
     shutil.which("arm-none-eabi-gcc") is None, reason="arm-none-eabi-gcc is not installed"

@@ -32,8 +32,8 @@ from tinyet.planning.objective import OPTIMIZE, Capacity, Objective, Optimize
 from tinyet.planning.pareto import Figures, Front, select
 from tinyet.planning.price import price
 from tinyet.program import Program
-from tinyet.project import generate
 from tinyet.projects import open_project
+from tinyet.projects.one import generate
 
 M4 = load_board("mps2_an386")
 WIDENS = "tinyet_linear_s8_1x4_dsp"

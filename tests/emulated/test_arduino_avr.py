@@ -26,7 +26,8 @@ from tinyet.device.links import PipeLink
 from tinyet.errors import FitError
 from tinyet.ir import Array
 from tinyet.program import Program
-from tinyet.project import Project, generate
+from tinyet.project import Project
+from tinyet.projects.one import generate
 from tinyet.validation import validate
 
 HARDWARE = Path("/usr/share/arduino/hardware/arduino/avr")

@@ -24,7 +24,8 @@ from tinyet.delegates import CMSIS_NN
 from tinyet.device import qemu
 from tinyet.device.device import open_device
 from tinyet.program import Program
-from tinyet.project import Project, generate
+from tinyet.project import Project
+from tinyet.projects.one import generate
 from tinyet.validation import validate
 
 API = Path(__file__).parents[1] / "arduino_api"

@@ -23,7 +23,7 @@ from tinyet.build.tree import write_project
 from tinyet.device import qemu
 from tinyet.emit.project import project_files
 from tinyet.errors import ProjectError, ToolchainError
-from tinyet.project import generate
+from tinyet.projects.one import generate
 
 pytestmark = [
     pytest.mark.emulated,

@@ -22,7 +22,7 @@ from tinyet.build.process import run
 from tinyet.data import pattern_inputs
 from tinyet.deployment import deploy
 from tinyet.errors import ToolchainError
-from tinyet.project import generate
+from tinyet.projects.one import generate
 
 pytestmark = [
     pytest.mark.emulated,

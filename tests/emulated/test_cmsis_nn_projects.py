@@ -13,7 +13,7 @@ from tinyet import assets
 from tinyet.build.process import run
 from tinyet.delegates import CMSIS_NN
 from tinyet.errors import ToolchainError
-from tinyet.project import generate
+from tinyet.projects.one import generate
 
 pytestmark = [
     pytest.mark.emulated,

@@ -19,14 +19,15 @@ from tinyet.analysis import analyze
 from tinyet.boards import load_board
 from tinyet.budget.code import functions_of
 from tinyet.deployment import Deployment, Step, deploy
-from tinyet.emit.model import model_files, symbols_of
+from tinyet.emit.model import model_files
+from tinyet.emit.symbols import symbols_of
 from tinyet.ops.conv2d import Conv2d
 from tinyet.opset import Definition
 from tinyet.opset.cost import field_bytes
 from tinyet.planning.objective import OPTIMIZE, Objective
 from tinyet.program import Program
-from tinyet.project import generate
 from tinyet.projects import open_project
+from tinyet.projects.one import generate
 
 M4 = load_board("mps2_an386")
 

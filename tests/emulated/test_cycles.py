@@ -24,7 +24,7 @@ from tinyet.cycles.plugin import build_plugin
 from tinyet.cycles.profile import Profiler, Segment
 from tinyet.delegates import CMSIS_NN, PORTABLE
 from tinyet.emit.project import Kind
-from tinyet.project import generate
+from tinyet.projects.one import generate
 from tinyet.timing.cores import CORES
 from tinyet.timing.instruction import Kind as InstructionKind
 from tinyet.timing.work import Work

@@ -16,10 +16,11 @@ from tinyet.build.gcc import build_firmware
 from tinyet.build.size import Size, measure
 from tinyet.data import pattern_inputs
 from tinyet.device.device import open_device
-from tinyet.emit.model import symbols_of
 from tinyet.emit.placed import check_placed
+from tinyet.emit.symbols import symbols_of
 from tinyet.errors import ProjectError
-from tinyet.project import Project, generate
+from tinyet.project import Project
+from tinyet.projects.one import generate
 from tinyet.validation import as_bytes
 
 pytestmark = pytest.mark.emulated

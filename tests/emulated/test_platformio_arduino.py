@@ -23,7 +23,8 @@ from tinyet.data import make_samples
 from tinyet.device.child import Child
 from tinyet.device.device import Device
 from tinyet.device.links import PipeLink
-from tinyet.project import Project, generate
+from tinyet.project import Project
+from tinyet.projects.one import generate
 from tinyet.validation import validate
 
 pytestmark = [

@@ -24,13 +24,15 @@ from tinyet.auditing.owners import Owner
 from tinyet.data import demonstration
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
-from tinyet.emit.model import model_files, symbols_of
+from tinyet.emit.model import model_files
 from tinyet.emit.selftest import Golden
+from tinyet.emit.symbols import symbols_of
 from tinyet.errors import EmulatorError
 from tinyet.files.identity import Identity, identities, read_identity
 from tinyet.planning.objective import Objective
 from tinyet.program import Program
-from tinyet.project import Project, generate
+from tinyet.project import Project
+from tinyet.projects.one import generate
 
 OK, DAMAGED = 0, -6
 MAIN = """

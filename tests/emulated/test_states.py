@@ -22,7 +22,7 @@ from tinyet.ops.slice import Slice
 from tinyet.ops.svdf import Svdf
 from tinyet.passes.states import write_states
 from tinyet.program import Program, from_bytes
-from tinyet.project import generate
+from tinyet.projects.one import generate
 from tinyet.reference import Session
 from tinyet.validation import as_bytes
 

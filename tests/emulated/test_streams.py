@@ -29,7 +29,7 @@ from tinyet.ir import DType
 from tinyet.memory.breakpoints import breakpoints
 from tinyet.mismatch.locate import locate_mismatch
 from tinyet.program import Program
-from tinyet.project import generate
+from tinyet.projects.one import generate
 from tinyet.reference import evaluate
 
 BOARDS = [

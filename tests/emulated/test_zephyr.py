@@ -32,7 +32,8 @@ from tinyet.emit.kinds.zephyr import platformio_files
 from tinyet.emit.project import project_files
 from tinyet.errors import ToolchainError
 from tinyet.program import Program
-from tinyet.project import Project, generate
+from tinyet.project import Project
+from tinyet.projects.one import generate
 from tinyet.validation import ValidationResult, validate
 
 for _module in ("kconfiglib", "devicetree", "pykwalify", "yaml"):

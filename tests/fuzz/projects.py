@@ -20,7 +20,7 @@ from tests.fuzz.tet_seeds import seeds
 from tinyet.build.manifest import MANIFEST
 from tinyet.data import Data
 from tinyet.program import Program
-from tinyet.project import generate
+from tinyet.projects.one import generate
 
 BOARDS = {
     "platformio": ("mps2_an386", "uno_r4_wifi"),

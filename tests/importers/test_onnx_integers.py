@@ -18,7 +18,7 @@ from tinyet.ir import Array, DType
 from tinyet.opening.files import from_onnx
 from tinyet.oracles import compare
 from tinyet.program import Program
-from tinyet.project import generate
+from tinyet.projects.one import generate
 
 pytest.importorskip("onnxruntime")
 

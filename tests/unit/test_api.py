@@ -18,7 +18,7 @@ from tinyet.data import Data, Samples
 from tinyet.delegates import CMSIS_NN, CORTEX_M, DEFAULT, PORTABLE, Delegates, delegates_named
 from tinyet.deployment import deploy
 from tinyet.errors import UsageError
-from tinyet.project import generate
+from tinyet.projects.one import generate
 from tinyet.validation import ValidationResult
 
 _BOARD = tinyet.load_board("mps2_an386")

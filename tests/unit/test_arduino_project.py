@@ -29,7 +29,8 @@ from tinyet.data import Data
 from tinyet.emit.kinds.arduino import library_name
 from tinyet.emit.project import Kind, project_files
 from tinyet.errors import ProjectError, ToolchainError, UsageError
-from tinyet.project import Project, generate
+from tinyet.project import Project
+from tinyet.projects.one import generate
 
 _FOLDERS = ("src", "examples", "extras")
 _CATEGORIES = (

@@ -23,7 +23,8 @@ from tinyet.cycles.inference import cycle_model, flash_sentence
 from tinyet.cycles.plugin import build_plugin, core_of, plugin_api
 from tinyet.cycles.profile import Block, Profiler, Run, Segment
 from tinyet.errors import EmulatorError, MissingTool, ToolchainError, UsageError
-from tinyet.project import Project, generate
+from tinyet.project import Project
+from tinyet.projects.one import generate
 from tinyet.timing.cores import CORES, TABLES, WITHOUT_MODEL
 from tinyet.timing.instruction import Instruction
 from tinyet.timing.table import Core

@@ -25,7 +25,8 @@ from tinyet.device.child import Child
 from tinyet.device.device import open_device
 from tinyet.device.links import PipeLink
 from tinyet.errors import EmulatorError
-from tinyet.project import Project, generate
+from tinyet.project import Project
+from tinyet.projects.one import generate
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and shells of POSIX")
 

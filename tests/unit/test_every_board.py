@@ -22,7 +22,8 @@ from tinyet.emit.kinds import KINDS, Kind, kinds_for
 from tinyet.errors import FitError, ProjectError, ToolchainError, UsageError
 from tinyet.ops.linear import Linear
 from tinyet.program import Program
-from tinyet.project import Project, generate
+from tinyet.project import Project
+from tinyet.projects.one import generate
 
 BOARDS = {name: load_board(name) for name in board_names()}
 REGISTRY = {name: board for name, board in BOARDS.items() if board.platformio and board.platformio.framework}

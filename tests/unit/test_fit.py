@@ -32,7 +32,7 @@ from tinyet.ir import DType, Graph, Node, Tensor, TensorType, constant
 from tinyet.ops.add import Add
 from tinyet.opset import Pointer, Struct
 from tinyet.opset.cost import field_bytes
-from tinyet.project import generate
+from tinyet.projects.one import generate
 from tinyet.stack.bound import Bound, Frame
 from tinyet.stack.use import StackUse
 

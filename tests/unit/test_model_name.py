@@ -17,7 +17,7 @@ from tests.cli.command import tinyet
 from tinyet.errors import UsageError
 from tinyet.files import model_name
 from tinyet.files.model_name import check_name, name_problem, safe_name
-from tinyet.project import generate
+from tinyet.projects.one import generate
 
 REFUSED = [
     # headers, whatever their case

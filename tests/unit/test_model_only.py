@@ -14,8 +14,8 @@ from tests import small
 from tests.cli.command import tinyet
 from tinyet.data import pattern_inputs
 from tinyet.errors import ProjectError
-from tinyet.project import generate
 from tinyet.projects import open_project
+from tinyet.projects.one import generate
 
 _MAIN = """\
 #include <stdio.h>

@@ -20,12 +20,14 @@ from tinyet.budget.fit import Limits, check_fit, fitted, objective_of
 from tinyet.budget.placing import check_addresses, held, placed, waits, weight_traffic
 from tinyet.cli.options import place_of
 from tinyet.deployment import Deployment
-from tinyet.emit.model import model_files, symbols_of
+from tinyet.emit.model import model_files
+from tinyet.emit.symbols import symbols_of
 from tinyet.errors import BoardError, FitError, UsageError
 from tinyet.ir import Graph
 from tinyet.ops.conv2d import Conv2d
 from tinyet.planning.places import USUAL
-from tinyet.project import Project, generate
+from tinyet.project import Project
+from tinyet.projects.one import generate
 
 PROGRAM = small.program()
 AN386 = load_board("mps2_an386")

@@ -22,7 +22,7 @@ from tinyet.errors import FitError, UsageError
 from tinyet.ir import Graph
 from tinyet.ops.tree_ensemble import BRANCHES, SIGNATURES
 from tinyet.opset import cost
-from tinyet.project import generate
+from tinyet.projects.one import generate
 
 M4 = load_board("mps2_an386")
 # One board for each table.

@@ -20,7 +20,7 @@ from tinyet.assets import kernel_sources
 from tinyet.data import pattern_inputs
 from tinyet.emit import model as emitter
 from tinyet.emit.kernels import definitions, shareable
-from tinyet.project import generate
+from tinyet.projects.one import generate
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 
@@ -107,7 +107,7 @@ def test_models_with_different_texts_of_a_kernel_each_keep_their_own(
 ) -> None:
     """As two versions of tinyet give them: nothing is merged that is not the same."""
     programs = {name: _programs()[name] for name in ("one", "two")}
-    files = emitter._kernel_files
+    files = emitter.kernel_files
 
     def other_version(deployment: object) -> dict[str, str]:
         found = files(deployment)  # type: ignore[arg-type]
@@ -120,7 +120,7 @@ def test_models_with_different_texts_of_a_kernel_each_keep_their_own(
 
     _generate("one", programs["one"], tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(emitter, "_kernel_files", other_version)
+        patch.setattr(emitter, "kernel_files", other_version)
         _generate("two", programs["two"], tmp_path)
     parts = [part for name in programs for part in _objects(tmp_path / name)]
     answers, kernels = _run(tmp_path, programs, parts)

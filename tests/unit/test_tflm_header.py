@@ -23,7 +23,8 @@ from tinyet.errors import UsageError
 from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType, constant
 from tinyet.ops.lookup import Lookup
 from tinyet.program import Program
-from tinyet.project import Project, generate
+from tinyet.project import Project
+from tinyet.projects.one import generate
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 

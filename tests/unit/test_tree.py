@@ -23,7 +23,7 @@ from tinyet.build.lock import LOCK, project_lock
 from tinyet.build.tree import building, is_free, is_project, read_manifest, write_project
 from tinyet.errors import ProjectError, ToolchainError
 from tinyet.files import atomic
-from tinyet.project import generate
+from tinyet.projects.one import generate
 
 _MANIFEST = json.dumps({"yours": ["src/main.c"]})
 OLD = {"tinyet.json": _MANIFEST, "src/main.c": "old", "lib/a.c": "old", "lib/gone/b.c": "old", "same": "same"}

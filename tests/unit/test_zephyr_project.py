@@ -21,7 +21,7 @@ from tinyet.emit.kinds import console, zephyr
 from tinyet.emit.project import project_files
 from tinyet.errors import InternalError, ToolchainError, UsageError
 from tinyet.ir import DType
-from tinyet.project import generate
+from tinyet.projects.one import generate
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
 

@@ -10,7 +10,7 @@ from tinyet.boards.cpus import Target
 from tinyet.budget.code import Function, call_bytes, plain_name
 from tinyet.build.size import Size
 from tinyet.deployment import Deployment
-from tinyet.emit.model import Symbols
+from tinyet.emit.symbols import Symbols
 from tinyet.ir import Node, Tensor, place_of
 from tinyet.memory import MemoryPlan
 from tinyet.opset.cost import constant_bytes

@@ -16,7 +16,7 @@ from tinyet.auditing.link_map import LinkMap
 from tinyet.auditing.owners import Owner, Span, owners
 from tinyet.auditing.parameters import wrong_fields
 from tinyet.deployment import Deployment, Step, StoredArray
-from tinyet.emit.model import Symbols, symbols_of
+from tinyet.emit.symbols import Symbols, symbols_of
 from tinyet.errors import ProjectError, UsageError
 from tinyet.errors.arguments import path_given
 from tinyet.ir import DType, Tensor

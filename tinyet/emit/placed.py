@@ -7,7 +7,7 @@ from tinyet.budget.code import plain_name
 from tinyet.budget.placing import check_addresses
 from tinyet.build.size import Size
 from tinyet.deployment import Deployment
-from tinyet.emit.model import symbols_of
+from tinyet.emit.symbols import symbols_of
 from tinyet.errors import ProjectError, bullet_list
 from tinyet.planning.places import USUAL
 

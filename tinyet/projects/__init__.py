@@ -17,7 +17,7 @@ from tinyet.errors.arguments import path_given
 from tinyet.ir import Array
 from tinyet.program import Program
 from tinyet.project import Project
-from tinyet.project import generate as generate_one
+from tinyet.projects.one import generate as generate_one
 from tinyet.projects.together import TogetherProject, generate_together
 
 

@@ -17,7 +17,7 @@ from tinyet.emit.kinds import PROJECT_KINDS, kinds_for
 from tinyet.errors import FitError, TinyetError, UsageError
 from tinyet.messages.stages import stage
 from tinyet.program import Program
-from tinyet.project import generate
+from tinyet.projects.one import generate
 from tinyet.validation import ValidationResult
 
 ALL_EMULATED = "all-emulated"
