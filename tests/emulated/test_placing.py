@@ -14,6 +14,7 @@ from tests.ops.emulated import require_emulator
 from tinyet.boards import load_board
 from tinyet.build.gcc import build_firmware
 from tinyet.build.size import Size, measure
+from tinyet.cycles.inference import cycle_model
 from tinyet.data import pattern_inputs
 from tinyet.device.device import open_device
 from tinyet.emit.placed import check_placed
@@ -106,6 +107,15 @@ def test_constants_in_a_flash_of_their_own(tmp_path: Path) -> None:
     with open_device(project.board, elf, "qemu", timeout=30) as device:
         run = device.run(as_bytes(inputs))
     assert list(run.outputs) == [np.ascontiguousarray(o).tobytes() for o in program.outputs_for(inputs)]
+    # QEMU counts who is read: all weights there at least once, nothing written, and the arena in the RAM.
+    (tmp_path / "counted").mkdir()
+    memories = (project.board.ram, *project.board.extra_memories)
+    model = cycle_model(project.board, tmp_path)
+    found = model.estimate(elf, [as_bytes(inputs)], tmp_path / "counted", timeout=30, memories=memories)
+    weights = sum(s.bytes for s in size.symbols if s.section.name == ".tinyet.psram")
+    assert found.accesses["psram"].read_bytes >= weights
+    assert found.accesses["psram"].writes == 0
+    assert found.accesses["ram"].writes > 0
 
 
 def load_board_text(name: str) -> str:
