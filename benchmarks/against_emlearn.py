@@ -15,6 +15,7 @@ not installed.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import sys
 import tempfile
@@ -120,9 +121,11 @@ def own(forest: Any, rows: Any, board: Board, optimize: str) -> tuple[Any, float
 def others(forest: Any, rows: Any, board: Board) -> tuple[Any, float, int]:
     import emlearn
 
-    text = emlearn.convert(forest, method="inline", dtype="int16_t").save(
-        name="other", format="c", include_proba=False
-    )
+    # It compiles its trees for the host, too, in tmp/ of where it runs.
+    with tempfile.TemporaryDirectory(prefix="tinyet-emlearn-") as where, contextlib.chdir(where):
+        text = emlearn.convert(forest, method="inline", dtype="int16_t").save(
+            name="other", format="c", include_proba=False
+        )
     count = rows.shape[1]
     # Functions of a header are the file's own; it is included once.
     text = "#pragma once\n" + text.replace("int32_t other_predict(", "static inline int32_t other_predict(")
