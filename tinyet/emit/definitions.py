@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tinyet.deployment import Deployment, Step, StoredArray, ahead_bytes
 from tinyet.emit.fusion import (
@@ -232,7 +232,7 @@ class ModelCode:
         indent = "    " if ahead else "  "
         call = self._call(step, inputs, outputs, indent)
         copies = tuple(text for line in self.ahead_of.get(step, ()) for text in wrapped(indent + line))
-        call = CallView((*copies, *call.statement), call.copied)
+        call = replace(call, statement=(*copies, *call.statement))
         return StepView(step.index, _title(step), _notes(step), pointers, call, ahead)
 
     def _stream(self, fusion_group: FusionGroup, names: Names) -> FusionGroupView:
