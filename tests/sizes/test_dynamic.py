@@ -63,11 +63,15 @@ def sequence() -> Program:
 
 
 def test_every_size_on_this_machine(sequence: Program, tmp_path: Path) -> None:
-    """All sizes, with bytes behind the smaller inputs that nobody may read, under the sanitizers."""
+    """All sizes, with bytes behind the smaller inputs that nobody may read, and weights that are copied into the arena
+    ahead of each layer, under the sanitizers."""
     assert sequence.size is not None
     assert str(sequence.size) == "t, 1 to 12"
     assert any("each of its 12 sizes" in note.text for note in sequence.notes)  # torch counts the steps
-    project = tinyet.generate(sequence, "mps2_an385", tmp_path / "p", kind="cmake")
+    project = tinyet.generate(
+        sequence, "mps2_an386", tmp_path / "p", kind="cmake", place={"weights": "arena"}
+    )
+    assert any(found.ahead for found in tinyet.analyze(project).placed)
     result = project.validate(on="host")
     assert [each.size for each in result.at_sizes] == list(range(1, 13))
     assert result.bit_exact
