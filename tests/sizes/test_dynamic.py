@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tinyet
+from tinyet.auditing.audit import audit
 from tinyet.boards import load_board
 from tinyet.deployment import deploy
 from tinyet.errors import DataError, ModelError, ProgramError, TinyetError, UsageError
@@ -88,6 +89,7 @@ def test_every_size_on_a_board(sequence: Program, tmp_path: Path) -> None:
     result = project.validate()
     assert result.bit_exact
     assert len(result.at_sizes) == 12
+    assert audit(project).ok
     counts = [each.count for each in result.at_sizes]
     assert counts[0] * 2 < counts[-1]  # a shorter sequence is not the longest with a mask
 

@@ -39,6 +39,10 @@ class Sizing:
         number = self._number[node]
         return tuple(graph.nodes[number] for graph in self.graphs)
 
+    def knows(self, node: Node) -> bool:
+        """Whether the graph has it."""
+        return node in self._number
+
     def depends(self, node: Node) -> bool:
         """Whether it is another at another value."""
         number = self._number.get(node)
@@ -94,6 +98,8 @@ class _Lower:
     kernel: Kernel
 
     def __call__(self, node: Node, target: Target) -> Call:
+        if not self.sizing.knows(node):  # one with other weights, which are the same at all sizes
+            return self.kernel.lower(node, target)
         return self.sizing.merged(self.kernel, node, target)
 
 
