@@ -36,6 +36,26 @@ def agree(program: tinyet.Program, x: Numeric, own: list[Any], tolerance: float)
             np.testing.assert_allclose(got.reshape(np.shape(want)), want, tolerance, tolerance)
 
 
+CATEGORIES = np.array(
+    [
+        [c, b, e]
+        for c in (*range(-1, 42), -0.5, 0.5, 38.99, 1e9, np.inf)
+        for b in (-1, 1)
+        for e in (-7, 0, 1, 5, 6.5)
+    ],
+    np.float32,
+)
+"""Rows with categories of training, others, negative ones, and numbers that are not whole; the second is a number."""
+
+
+def by_categories() -> tuple[Numeric, Numeric]:
+    """Numbers that depend on categories, so that sets of them are learned."""
+    rng = np.random.default_rng(1)
+    x = np.column_stack([rng.integers(0, 40, 600), rng.normal(size=600), rng.integers(0, 7, 600)])
+    effects = rng.normal(size=40) * 3
+    return x.astype(np.float32), effects[x[:, 0].astype(int)] + x[:, 1] + 2 * (x[:, 2] % 3 == 1)
+
+
 # ---------------------------------------------------------------- XGBoost
 
 
@@ -74,6 +94,28 @@ def test_xgboost_stops_early(tmp_path: Path) -> None:
     program = tinyet.from_xgboost(tmp_path / "model.json")
     assert any("early stopping" in str(note) for note in program.notes)
     agree(program, x[::20], [model.predict(x[::20])], 1e-6)
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_xgboost_categories(holes: bool, tmp_path: Path) -> None:
+    """One category against the others, and sets of many."""
+    xgboost = pytest.importorskip("xgboost")
+    x, y = by_categories()
+    rows = CATEGORIES[::3]
+    if holes:
+        rng = np.random.default_rng(0)
+        x[rng.random(x.shape) < 0.2] = np.nan
+        rows = np.where(rng.random(rows.shape) < 0.3, np.float32(np.nan), rows)
+    model = xgboost.XGBRegressor(
+        n_estimators=4,
+        max_depth=5,
+        max_cat_to_onehot=8,
+        feature_types=["c", "q", "c"],
+        enable_categorical=True,
+    ).fit(x, y)
+    model.save_model(tmp_path / "model.json")
+    program = tinyet.from_xgboost(tmp_path / "model.json", missing_values=holes)
+    agree(program, rows, [model.predict(rows)], 1e-6)
 
 
 def xgboost_file() -> dict[str, Any]:
@@ -117,6 +159,38 @@ def test_xgboost_by_hand(tmp_path: Path) -> None:
         assert run_graph(holes.graph, [x])[0].tolist() == [with_holes]
 
 
+def with_set(categories: list[int], **others: Any) -> dict[str, Any]:
+    """The same model, whose root asks for a set: 2 where x[1] is not in it."""
+    model = xgboost_file()
+    tree_in(model).update(
+        split_type=[1, 0, 0, 0, 0],
+        split_conditions=[float("nan"), 2.0, -1.0, 3.0, 4.0],
+        categories_nodes=[0],
+        categories_segments=[0],
+        categories_sizes=[len(categories)],
+        categories=categories,
+    )
+    tree_in(model).update(others)
+    return model
+
+
+def test_xgboost_categories_by_hand(tmp_path: Path) -> None:
+    """What is in the set is on the right, also before it is cut off to a whole number; negative numbers never are. NaN
+    is in no set, or goes where the file says."""
+    outcomes = {}
+    for default in (0, 1):
+        model = with_set([0, 1, 5, 2**24], default_left=[default, 0, 1, 0, 0])
+        (tmp_path / "m.json").write_text(json.dumps(model))
+        for holes in (False, True):
+            program = tinyet.from_xgboost(tmp_path / "m.json", missing_values=holes)
+            xs = [-1, -0.5, -0.0, 0, 1.999, 2, 4.999, 5, 5.999, 6, 2**24, np.inf, np.nan]
+            rows = [np.array([[0, x]], np.float32) for x in xs]
+            got = [int(run_graph(program.graph, [row])[0][0]) for row in rows]
+            assert got[:-1] == [12, 12, 14, 14, 14, 12, 12, 14, 14, 12, 12, 12]
+            outcomes[default, holes] = got[-1]
+    assert outcomes == {(0, False): 12, (1, False): 12, (0, True): 14, (1, True): 12}
+
+
 Damage = Callable[[dict[str, Any]], object]
 
 
@@ -136,7 +210,15 @@ DAMAGE: dict[str, tuple[Damage, str]] = {
     "nested": (lambda m: tree_in(m).update(split_conditions=[[1]] * 5), "no numbers"),
     "not finite": (lambda m: tree_in(m).update(split_conditions=[1e99] * 5), "no finite"),
     "beyond 32 bits": (lambda m: tree_in(m).update(split_indices=[2**40] * 5), "beyond 32 bits"),
-    "categories": (lambda m: tree_in(m).update(split_type=[1, 0, 0, 0, 0]), "splits by categories"),
+    "no sets": (lambda m: tree_in(m).update(split_type=[1, 0, 0, 0, 0]), "in categories_nodes"),
+    "another node": (lambda m: m.update(with_set([1], categories_nodes=[2])), "in categories_nodes"),
+    "an empty set": (lambda m: m.update(with_set([])), "not behind each other"),
+    "a set beyond": (lambda m: m.update(with_set([1], categories_sizes=[2])), "number of categories"),
+    "a huge set": (lambda m: m.update(with_set([1], categories_sizes=[2**40])), "beyond 32 bits"),
+    "sets over each other": (lambda m: m.update(with_set([1], categories_segments=[1])), "behind each other"),
+    "negative categories": (lambda m: m.update(with_set([-1])), "negative categories"),
+    "no category": (lambda m: m.update(with_set([2**24])), "nothing is in"),
+    "many intervals": (lambda m: m.update(with_set(list(range(0, 2**19, 2)))), "too many comparisons"),
     "a sum beyond": (lambda m: m["learner"]["gradient_booster"]["model"].update(tree_info=[1]), "it has not"),
     "another booster": (lambda m: m["learner"]["gradient_booster"].update(name="gblinear"), "gblinear"),
     "another objective": (lambda m: m["learner"]["objective"].update(name="survival:cox"), "survival:cox"),
@@ -201,6 +283,19 @@ def test_lightgbm_numbers(more: dict[str, Any], tmp_path: Path) -> None:
     agree(tinyet.from_lightgbm(tmp_path / "model.txt"), x[::20], [model.predict(x[::20])], 1e-5)
 
 
+def test_lightgbm_categories(tmp_path: Path) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    x, y = by_categories()
+    model = lightgbm.LGBMRegressor(n_estimators=4, verbose=-1, min_data_per_group=5, cat_smooth=1)
+    model.fit(x, y, categorical_feature=[0, 2])
+    model.booster_.save_model(tmp_path / "model.txt")
+    rows = CATEGORIES[::3].copy()
+    rows[::4, 0] = np.nan
+    for holes in (False, True):
+        program = tinyet.from_lightgbm(tmp_path / "model.txt", missing_values=holes)
+        agree(program, rows, [model.predict(rows)], 1e-5)
+
+
 LIGHTGBM = """tree
 version=v4
 num_class=1
@@ -245,6 +340,54 @@ def test_lightgbm_by_hand(tmp_path: Path) -> None:
         assert run_graph(holes.graph, [x])[0].tolist() == [with_holes]
 
 
+def lightgbm_with_set(words: str = "35 0 16", bounds: str = "0 1 3", which: str = "1") -> str:
+    """The same model, whose root asks for a set: 2 where x[1] is in it."""
+    text = LIGHTGBM.replace("num_cat=0", f"num_cat=2\ncat_boundaries={bounds}\ncat_threshold={words}")
+    return text.replace("decision_type=2", "decision_type=1").replace("threshold=0.5", f"threshold={which}")
+
+
+def test_lightgbm_categories_by_hand(tmp_path: Path) -> None:
+    """What is in the set is on the left, also before it is cut off to a whole number; NaN never is."""
+    for which, words, inside in (("0", "35 0 16", (0, 1, 5)), ("1", "35 0 2147483648", (63,))):
+        (tmp_path / "m.txt").write_text(lightgbm_with_set(words, which=which))
+        for holes in (False, True):
+            program = tinyet.from_lightgbm(tmp_path / "m.txt", missing_values=holes)
+            for x in (-1, -0.999, 0, 1, 1.999, 2, 4.999, 5, 5.5, 6, 62.9, 63, 63.9, 64, 1e9, np.inf, np.nan):
+                got = int(run_graph(program.graph, [np.array([[0, x]], np.float32)])[0][0])
+                assert got == (12 if np.isfinite(x) and x > -1 and int(x) in inside else 14), x
+
+
+def test_categories_of_integers(tmp_path: Path) -> None:
+    """Integers ask for the same sets; what none of them can be is left out."""
+    (tmp_path / "m.txt").write_text(lightgbm_with_set("35 0 16", which="0"))
+    program = tinyet.from_lightgbm(tmp_path / "m.txt", input_dtype="int8")
+    got = [run_graph(program.graph, [np.array([[0, q]], np.int8)])[0][0] for q in range(-128, 128)]
+    assert [q - 128 for q, value in enumerate(got) if value == 12] == [0, 1, 5]
+
+
+@pytest.mark.parametrize(
+    ("words", "bounds", "which", "said"),
+    [
+        ("35 0 16", "0 1 3", "2", "there is not"),
+        ("35 0 16", "0 1 3", "-1", "there is not"),
+        ("35 0 16", "0 1 3", "0.5", "there is not"),
+        ("35 0 16", "0 1 3", "nan", "there is not"),
+        ("35 0 16", "1 1 3", "0", "cat_boundaries that are none"),
+        ("35 0 16", "0 3 1", "0", "cat_boundaries that are none"),
+        ("35 0 16", "0 1 99999999", "0", "cat_boundaries that are none"),
+        ("35 0 16", "0 1 4", "0", "3 numbers of cat_threshold, not 4"),
+        ("35 0", "0 3", "0", "2 numbers of cat_boundaries, not 3"),
+        ("-35 0 16", "0 1 3", "0", "negative words"),
+        ("35 0 4294967296", "0 1 3", "0", "beyond 32 bits"),
+        ("0 0 16", "0 1 3", "0", "nothing is in"),
+    ],
+)
+def test_damaged_sets(words: str, bounds: str, which: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "m.txt").write_text(lightgbm_with_set(words, bounds, which))
+    with pytest.raises(ModelError, match=said):
+        tinyet.open(tmp_path / "m.txt")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -256,7 +399,7 @@ def test_lightgbm_by_hand(tmp_path: Path) -> None:
         ("split_feature=1 0", "split_feature=1 x", "damaged"),
         ("num_leaves=3", "num_leaves=99999999999", "99999999999 leaves"),
         ("num_leaves=3", "num_leaves=-3", "-3 leaves"),
-        ("decision_type=2 8", "decision_type=1 8", "splits by categories"),
+        ("decision_type=2 8", "decision_type=1 8", "0 sets of categories"),
         ("decision_type=2 8", "decision_type=6 8", "zeros for missing"),
         ("leaf_value=2 3 4", "leaf_value=2 3 nan", "no finite numbers"),
         ("leaf_value=2 3 4", "leaf_value=2 3 1e99", "no finite float32"),
@@ -279,11 +422,12 @@ def test_damaged_lightgbm(old: str, new: str, words: str, tmp_path: Path) -> Non
 def test_flipped_bytes(tmp_path: Path) -> None:
     """Whatever is damaged, a program is one that holds its rule, or the file is refused."""
     rng = np.random.default_rng(0)
-    texts = {"m.txt": LIGHTGBM.encode(), "m.json": json.dumps(xgboost_file()).encode()}
+    texts = [("m.txt", LIGHTGBM), ("m.txt", lightgbm_with_set())]
+    texts += [("m.json", json.dumps(model)) for model in (xgboost_file(), with_set([1, 2, 9]))]
     made = 0
-    for name, text in texts.items():
-        for _ in range(150):
-            data = bytearray(text)
+    for name, text in texts:
+        for _ in range(80):
+            data = bytearray(text.encode())
             for at in rng.integers(0, len(data), rng.integers(1, 4)):
                 data[at] = rng.choice(list(b'0123456789-.,[]{}"=e \nx'))
             (tmp_path / name).write_bytes(data)

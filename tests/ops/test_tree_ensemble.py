@@ -22,6 +22,7 @@ from tinyet.ops.shared.forest import (
     INT16_MOST,
     MAX_BASE,
     MAX_DEPTH,
+    Choice,
     Forest,
     Numeric,
     Tree,
@@ -31,6 +32,7 @@ from tinyet.ops.shared.forest import (
     forest_of,
     nearest,
 )
+from tinyet.ops.shared.tree_branches import Branches
 from tinyet.ops.tree_ensemble import OP, TreeEnsemble, keys
 from tinyet.opset import rule
 
@@ -44,7 +46,7 @@ NANS = np.array([0x7FC00000, 0xFFC00000, 0x7F800001, 0xFF800001, 0xFFFFFFFF], np
 def drawn_tree(
     rng: np.random.Generator, width: int, features: int, kind: DType, outputs: int, missing: bool
 ) -> Tree:
-    """A tree of any form of up to 20 nodes that ask."""
+    """A tree of any form of up to 20 nodes that ask, some of them for intervals."""
     left, right = [-1], [-1]
     for _ in range(rng.integers(0, 20)):
         leaf = int(rng.choice([i for i, child in enumerate(left) if child < 0]))
@@ -56,6 +58,11 @@ def drawn_tree(
     if kind is DType.FLOAT32:
         special = rng.random(count) < 0.5
         thresholds = np.where(special, rng.choice(SPECIAL, count), thresholds)
+    choices = {}
+    for node in np.flatnonzero(rng.random(count) < 0.3):
+        edges = np.unique(rng.choice(thresholds, rng.integers(2, 12)) + np.float32(0))
+        if len(edges) > 1:
+            choices[int(node)] = Choice(edges[: len(edges) // 2 * 2], int(rng.integers(0, 2)))
     return Tree(
         np.array(left, np.int32),
         np.array(right, np.int32),
@@ -65,6 +72,7 @@ def drawn_tree(
         (rng.integers(-3, 4, (count, width)) * 0.37).astype(np.float32),
         int(rng.integers(0, outputs - width + 1)),
         rng.random(count) < 0.5 if missing else None,
+        choices,
     )
 
 
@@ -131,9 +139,14 @@ def walked(tree: Tree, row: Numeric) -> Numeric:
     """The leaf of one row, node by node, as the words of the definition have it."""
     node = 0
     while tree.left[node] >= 0:
-        value = row[tree.features[node]]
-        missing = tree.missing_left is not None and np.isnan(value) and tree.missing_left[node]
-        node = int(tree.left[node] if missing or value <= tree.thresholds[node] else tree.right[node])
+        value, choice = row[tree.features[node]], tree.choices.get(node)
+        if np.isnan(value) and tree.missing_left is not None:
+            left = bool(tree.missing_left[node])
+        elif choice is None:
+            left = value <= tree.thresholds[node]
+        else:
+            left = (np.sum(choice.edges < value) % 2 == 1) == (choice.inside == 0)
+        node = int(tree.left[node] if left else tree.right[node])
     return np.asarray(tree.values[node])
 
 
@@ -239,6 +252,30 @@ def test_paths_are_counted() -> None:
     assert (forest.depth, forest.worst_path, forest.mean_path) == (3, 4, 1 + 0.5 + 0.25 + 1)
 
 
+def ladder(count: int) -> Forest:
+    """One tree of so many nodes, each of which leads to the next two: a hundred have more ways than there are atoms."""
+    nodes = np.arange(count, dtype=np.int32)
+    children = np.column_stack([nodes + 1, nodes + 2]).astype(np.int32)
+    children = np.where(children < count, children, -1 - (children & 1)).astype(np.int32)
+    arrays = (nodes % 2, (0.5 * (nodes % 9)).astype(np.float32), children, np.zeros(1, np.int32))
+    values = np.array([[1.0], [2.0]], np.float32)
+    return Forest(*arrays, values, np.zeros(1, np.int32), np.zeros(1, np.float32))
+
+
+def test_shared_nodes_are_met_once() -> None:
+    """Counted, made smaller, and printed, in the time and the bytes of its nodes."""
+    forest = ladder(100)
+    assert forest.complaint(2, DType.FLOAT32) is None
+    assert (forest.depth, forest.worst_path) == (100, 100)
+    assert 66 < forest.mean_path < 68
+    narrow = as_integers(forest, DType.INT8, QuantParams.per_tensor(1.0, 0))
+    assert len(narrow.features) == 100
+    made = Branches(narrow, narrow.thresholds, DType.INT8, 127, 1)
+    lines = made.tree(0)
+    assert sum("if (" in line for line in lines) == 100
+    assert sum("goto " in line for line in lines) == 98
+
+
 def test_trees_that_are_none_are_refused() -> None:
     loop = replace(chain(2), right=np.array([2, -1, 0, -1, -1], np.int32))
     with pytest.raises(RefusedError, match="no tree"):
@@ -264,8 +301,16 @@ FIXED = GOOD.fixed_point().forest
         (replace(GOOD, roots=GOOD.roots + np.int32(3)), "no node and to no leaf"),
         (replace(GOOD, children=np.where(GOOD.children < 0, -3, GOOD.children)), "no node and to no leaf"),
         (replace(GOOD, children=np.where(GOOD.children == 2, 1, GOOD.children)), "after its node"),
-        (replace(GOOD, children=np.where(GOOD.children == 1, 2, GOOD.children)), "child of one node"),
-        (replace(GOOD, roots=GOOD.roots[::-1] * 0), "child of one node"),
+        (replace(GOOD, children=np.where(GOOD.children == 1, 2, GOOD.children)), "no link leads"),
+        (replace(GOOD, roots=GOOD.roots[::-1] * 0), "no link leads"),
+        (replace(GOOD, roots=np.array([0, 3, 3], np.int32), targets=np.zeros(3, np.int32)), "trees share"),
+        (replace(GOOD, roots=np.array([0, 1, 3], np.int32), targets=np.zeros(3, np.int32)), "trees share"),
+        (
+            replace(
+                GOOD, children=np.where(np.arange(5)[:, None] == 2, [[-1, 4]], GOOD.children).astype(np.int32)
+            ),
+            "trees share",
+        ),
         (replace(FIXED, base=FIXED.base + np.int32(MAX_BASE + 1)), "within int32"),
         (replace(GOOD, values=FIXED.values), "no form"),
         (replace(GOOD, base=FIXED.base), "no form"),

@@ -2,8 +2,9 @@
 """LightGBM's model files, text: data from a stranger until each number has been checked.
 
 The format is that of LightGBM's `Booster.save_model`: a head of `name=value` lines, and a block of such lines for each
-tree. A node asks whether its feature is at most the threshold, in float64, as `forest.nearest` explains. Sums are
-float64 there, float32 here.
+tree. A node asks whether its feature is at most the threshold, in float64, as `forest.nearest` explains, or whether it
+is in a set of categories, which are bits of words: what is in it is on the left, all else, negative numbers and NaN,
+on the right. Sums are float64 there, float32 here.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ import numpy as np
 from tinyet.errors import ModelError, RefusedError
 from tinyet.files.reading import read_bounded
 from tinyet.importers.classical.boosted import MAX_NODES, Boosted, Link
+from tinyet.importers.classical.categories import choice_of
 from tinyet.messages.text import shown
-from tinyet.ops.shared.forest import MAX_LINKS, MAX_TREES, Numeric, Tree, nearest
+from tinyet.ops.shared.forest import MAX_LINKS, MAX_TREES, Choice, Numeric, Tree, nearest
 
 MAX_BYTES = 1 << 26
+
+MAX_WORDS = 1 << 16
+"""Of the sets of a tree, 32 categories each."""
 
 _OBJECTIVES: Mapping[str, tuple[Link, bool]] = {
     "binary": ("logistic", True),
@@ -107,16 +112,22 @@ def _model(head: str, blocks: list[str], file: str, missing_values: bool) -> Boo
 
 
 def _numbers(
-    values: Mapping[str, str], name: str, count: int, kind: type[int | float], *, finite: bool = True
+    values: Mapping[str, str],
+    name: str,
+    count: int,
+    kind: type[int | float],
+    *,
+    finite: bool = True,
+    most: int = 2**31 - 1,
 ) -> Numeric:
-    """A line of so many numbers. Raises ValueError for what is none."""
+    """A line of so many numbers. Raises ValueError for what is none. most: how large integers are."""
     words = values[name].split()
     if len(words) != count:
         raise RefusedError(f"has a tree with {len(words)} numbers of {name}, not {count}")
     found = np.array([float(word) for word in words]) if kind is float else np.array([int(w) for w in words])
     if found.dtype.kind not in "if" or (finite and not np.isfinite(found).all()):
         raise RefusedError(f"has {name} that are no finite numbers")
-    if kind is int and (np.abs(found) >= 2**31).any():
+    if kind is int and (np.abs(found) > most).any():
         raise RefusedError(f"has {name} beyond 32 bits")
     return found
 
@@ -135,10 +146,9 @@ def _tree(values: Mapping[str, str], target: int, width: int, missing_values: bo
         zero = np.zeros(1, np.float32)
         return Tree(nothing, nothing, np.zeros(1, np.int32), zero, _finite(results)[:, None], target)
     kinds = _numbers(values, "decision_type", asking, int)
-    if int(values.get("num_cat", "0")) or (kinds & _CATEGORIES).any():
-        raise RefusedError("splits by categories", "encode them as numbers before (one-hot)")
+    by_set = (kinds & _CATEGORIES) != 0
     missing = (kinds >> _MISSING_SHIFT) & 3
-    if (missing == _MISSING_ZERO).any():
+    if ((missing == _MISSING_ZERO) & ~by_set).any():
         raise RefusedError("takes zeros for missing values", "train it with zero_as_missing=false")
     numbers = _numbers(values, "split_feature", asking, int)
     if (numbers < 0).any() or (numbers >= width).any():
@@ -152,7 +162,7 @@ def _tree(values: Mapping[str, str], target: int, width: int, missing_values: bo
     left, right = (np.where(side < 0, asking + ~side, side) for side in children)
     none = np.full(leaves, -1)
     # Where no value was missing in training, NaN is 0.
-    to_left = np.where(missing == _MISSING_NAN, (kinds & _DEFAULT_LEFT) != 0, thresholds >= 0)
+    to_left = np.where(missing == _MISSING_NAN, (kinds & _DEFAULT_LEFT) != 0, thresholds >= 0) & ~by_set
     return Tree(
         np.concatenate([left, none]).astype(np.int32),
         np.concatenate([right, none]).astype(np.int32),
@@ -161,7 +171,32 @@ def _tree(values: Mapping[str, str], target: int, width: int, missing_values: bo
         np.concatenate([np.zeros(asking, np.float32), _finite(results)])[:, None],
         target,
         np.concatenate([to_left, np.zeros(leaves, bool)]) if missing_values else None,
+        _choices(values, np.flatnonzero(by_set), given),
     )
+
+
+def _choices(values: Mapping[str, str], nodes: Numeric, which: Numeric) -> dict[int, Choice]:
+    """The sets of some nodes. which: of each node of the tree the number of its set, in place of a threshold."""
+    if not len(nodes):
+        return {}
+    count = int(values["num_cat"])
+    if not 1 <= count <= MAX_LINKS:
+        raise RefusedError(f"has a tree with {count} sets of categories, at most {MAX_LINKS:,}")
+    bounds = _numbers(values, "cat_boundaries", count + 1, int)
+    if bounds[0] != 0 or (np.diff(bounds) < 0).any() or bounds[-1] > MAX_WORDS:
+        raise RefusedError("has cat_boundaries that are none", "save the model again")
+    words = _numbers(values, "cat_threshold", int(bounds[-1]), int, most=2**32 - 1)
+    if (words < 0).any():
+        raise RefusedError("has negative words of cat_threshold", "save the model again")
+    asked = which[nodes]
+    if not ((asked >= 0) & (asked < count)).all() or (asked != np.floor(asked)).any():
+        raise RefusedError("has a node with a set of categories that there is not", "save the model again")
+    sets: dict[int, Choice] = {}
+    for number in {int(n) for n in asked}:
+        bits = words[bounds[number] : bounds[number + 1]].astype("<u4").view(np.uint8)
+        members = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
+        sets[number] = choice_of(members, 0, cut_off_to_zero=True)
+    return {int(node): sets[int(number)] for node, number in zip(nodes, asked, strict=True)}
 
 
 def _finite(values: Numeric) -> Numeric:

@@ -2,7 +2,8 @@
 """XGBoost's model files, in JSON: data from a stranger until each number has been checked.
 
 The format: https://xgboost.readthedocs.io/en/stable/tutorials/saving_model.html. A node asks whether its feature is
-less than the condition; a leaf's value stands in its condition's place. Sums are float32 there, too, in this order.
+less than the condition; a leaf's value stands in its condition's place. Or it asks whether it is in a set of
+categories: what is goes right, all else, negative numbers, too, goes left. Sums are float32 there, too, in this order.
 """
 
 from __future__ import annotations
@@ -18,10 +19,14 @@ import numpy as np
 from tinyet.errors import ModelError, RefusedError
 from tinyet.files.reading import read_bounded
 from tinyet.importers.classical.boosted import MAX_NODES, Boosted, Link
+from tinyet.importers.classical.categories import choice_of
 from tinyet.messages.text import shown
-from tinyet.ops.shared.forest import MAX_LINKS, MAX_TREES, Numeric, Tree, below
+from tinyet.ops.shared.forest import MAX_LINKS, MAX_TREES, Choice, Numeric, Tree, below
 
 MAX_BYTES = 1 << 26
+
+NO_CATEGORY = 1 << 24
+"""From here on a number is no category, whatever the file says."""
 
 _OBJECTIVES: Mapping[str, tuple[Link, bool]] = {
     "binary:hinge": ("identity", True),
@@ -135,7 +140,7 @@ def _base(text: Any, sums: int, link: Link) -> tuple[float, ...]:
 def _numbers(values: Any, count: int, kind: type[np.generic], what: str) -> Numeric:
     """A list of so many numbers of the file."""
     if not isinstance(values, list) or len(values) != count:
-        raise RefusedError(f"has a tree with another number of {what} than of nodes")
+        raise RefusedError(f"has a tree with another number of {what} than belong to it")
     found = np.asarray(values)
     if found.dtype.kind not in "iufb" or found.ndim != 1:
         raise RefusedError(f"has {what} that are no numbers")
@@ -146,8 +151,6 @@ def _numbers(values: Any, count: int, kind: type[np.generic], what: str) -> Nume
 
 
 def _tree(tree: Any, number: Any, sums: int, width: int, missing_values: bool) -> Tree:
-    if tree.get("categories_nodes") or any(tree.get("split_type", ())):
-        raise RefusedError("splits by categories", "encode them as numbers before (one-hot)")
     if int(tree["tree_param"].get("size_leaf_vector", "1")) > 1:
         raise RefusedError("has several values a leaf", "train with multi_strategy='one_output_per_tree'")
     left_given = tree["left_children"]
@@ -158,6 +161,9 @@ def _tree(tree: Any, number: Any, sums: int, width: int, missing_values: bool) -
     conditions = _numbers(tree["split_conditions"], count, np.float32, "split_conditions")
     missing = _numbers(tree["default_left"], count, np.int32, "default_left") != 0
     leaf = left < 0
+    choices = _choices(tree, count)
+    by_set = np.isin(np.arange(count), list(choices)) & ~leaf
+    conditions = np.where(by_set, np.float32(0), conditions)  # which have none
     if not np.isfinite(conditions).all():
         raise RefusedError("has conditions that are no finite float32")
     if ((numbers < 0) | (numbers >= width))[~leaf].any() or not 0 <= int(number) < sums:
@@ -170,4 +176,30 @@ def _tree(tree: Any, number: Any, sums: int, width: int, missing_values: bool) -
         conditions[:, None],
         int(number),
         missing & ~leaf if missing_values else None,
+        choices,
     )
+
+
+def _choices(tree: Any, count: int) -> dict[int, Choice]:
+    """The sets of the nodes that ask for categories."""
+    nodes = tree.get("categories_nodes", [])
+    types = tree.get("split_type", [])
+    if not nodes and not any(types):
+        return {}
+    numbers = _numbers(nodes, len(nodes), np.int64, "categories_nodes")
+    by_set = np.flatnonzero(_numbers(types, count, np.int64, "split_type"))
+    if numbers.tolist() != by_set.tolist():
+        raise RefusedError("says of others in split_type than in categories_nodes that they have categories")
+    sizes = _numbers(tree["categories_sizes"], len(numbers), np.int64, "categories_sizes")
+    begins = _numbers(tree["categories_segments"], len(numbers), np.int64, "categories_segments")
+    categories = _numbers(tree["categories"], int(sizes.sum()), np.int64, "categories")
+    ends = np.cumsum(sizes)
+    if (sizes < 1).any() or (begins != ends - sizes).any():
+        raise RefusedError("has categories_segments that are not behind each other")
+    if (categories < 0).any():
+        raise RefusedError("has negative categories")
+    made = {}
+    for node, begin, end in zip(numbers.tolist(), begins.tolist(), ends.tolist(), strict=True):
+        members = np.unique(categories[begin:end])
+        made[node] = choice_of(members[members < NO_CATEGORY], 1, cut_off_to_zero=False)
+    return made

@@ -12,13 +12,15 @@ A node asks `x[feature] <= threshold`: yes is its first child, no its second. Ot
   one that does not round to the same float32: `nearest`. (`at_most` would fail where a threshold is itself a feature.)
 - x = scale * (q - zero_point) in float32 grows with q, so that x <= t is q <= the greatest q for which it holds:
   `as_integers`, which asks that of every integer of the type, with the arithmetic of `dequantize`.
+- Whether x is in a set of categories, which is a union of intervals, is a few comparisons with their ends, a balanced
+  tree of them, whose outcomes share two children: `Choice`. So a child may be that of several nodes, all of one tree.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,9 @@ MAX_BASE = 1 << 30
 """What integer sums begin with: with MAX_TREES leaves of 16 bits they stay within int32."""
 
 INT16_MOST = 32767
+
+MAX_MADE = 1 << 18
+"""Nodes of trees as they are made: what integers then leave out is more than firmware can have, not without bound."""
 
 
 def at_most(thresholds: npt.ArrayLike) -> Float32:
@@ -72,12 +77,23 @@ def below(thresholds: npt.ArrayLike) -> Float32:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """What a node asks instead of a comparison: whether its feature is above edges[0] and at most edges[1], or above
+    edges[2] and at most edges[3], and so on. edges: ascending, an even number. inside: the child, 0 or 1, where it is;
+    the other where it is not. NaN, where missing values go nowhere of their own, is above all.
+    """
+
+    edges: Float32
+    inside: int
+
+
+@dataclass(frozen=True)
 class Tree:
     """A tree as other tools have it: arrays over all of its nodes, leaves included; node 0 is the root.
 
     left, right: numbers of the children; left < 0 marks a leaf. features, thresholds: of the others; float32, for <=.
     values: (nodes, width), of leaves. target: the output to which column 0 of its values is added. missing_left:
-    where NaN goes left; None where it goes right everywhere.
+    where NaN goes left; None where it goes right of every threshold. choices: the nodes that ask for intervals.
     """
 
     left: Int32
@@ -87,16 +103,17 @@ class Tree:
     values: Float32
     target: int = 0
     missing_left: npt.NDArray[np.bool_] | None = None
+    choices: Mapping[int, Choice] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Forest:
     """Trees as the operator's constants: only nodes that ask; equal leaves are one.
 
-    features, thresholds: (nodes,). children: (nodes, 2): a node, which has a greater number, or ~leaf. roots: (trees,),
-    likewise. values: (leaves, width), float32 or int16. targets: (trees,): the output to which the first of a leaf's
-    values is added. base: (outputs,): what the sums begin with, float32, or int32 beside int16. missing: (nodes,), 1
-    where NaN goes left; None for nowhere.
+    features, thresholds: (nodes,). children: (nodes, 2): a node, which has a greater number, or ~leaf; a node may be
+    the child of several of its tree's. roots: (trees,), likewise. values: (leaves, width), float32 or int16. targets:
+    (trees,): the output to which the first of a leaf's values is added. base: (outputs,): what the sums begin with,
+    float32, or int32 beside int16. missing: (nodes,), 1 where NaN goes left; None for nowhere.
     """
 
     features: Int32
@@ -133,39 +150,62 @@ class Forest:
             return "a link leads to no node and to no leaf"
         if (self.children <= np.where(self.children < 0, -(2**31), np.arange(nodes)[:, None])).any():
             return "a child does not come after its node"
-        if (np.bincount(links[links >= 0], minlength=nodes) != 1).any():
-            return "a node is not the child of one node, or one root"
+        if (complaint := self._shared(np.bincount(links[links >= 0], minlength=nodes))) is not None:
+            return complaint
         if self.depth > MAX_DEPTH:
             return f"a tree is {self.depth} comparisons deep, at most {MAX_DEPTH}"
         return None
 
-    def levels(self) -> list[Int32]:
-        """The nodes at each depth; nodes are checked to come after their parents."""
-        found: list[Int32] = []
-        at = self.roots[self.roots >= 0]
-        while len(at):
-            found.append(at)
-            below_ = self.children[at].reshape(-1)
-            at = below_[below_ >= 0]
-        return found
+    def _shared(self, parents: Numeric) -> str | None:
+        """What is wrong with nodes by how many links lead to each."""
+        if (parents == 1).all():
+            return None
+        if (parents == 0).any():
+            return "no link leads to a node"
+        owners = [-1] * len(parents)
+        for tree, root in enumerate(self.roots.tolist()):
+            if root >= 0:
+                if owners[root] >= 0:
+                    return "two trees share a node"
+                owners[root] = tree
+        for node, both in enumerate(self.children.tolist()):
+            for child in both:
+                if child >= 0 and owners[child] not in (-1, owners[node]):
+                    return "two trees share a node"
+                if child >= 0:
+                    owners[child] = owners[node]
+        return None
+
+    def _deepest(self) -> Numeric:
+        """Comparisons from each node on at most; nodes are checked to come after their parents."""
+        found = [0] * len(self.features)
+        children = self.children.tolist()
+        for node in range(len(found) - 1, -1, -1):
+            found[node] = 1 + max(found[c] if c >= 0 else 0 for c in children[node])
+        return np.array(found, np.int64)
 
     @property
     def depth(self) -> int:
         """Comparisons on the longest way to a leaf."""
-        return len(self.levels())
+        return int(self._deepest()[self.roots[self.roots >= 0]].max(initial=0))
 
     @property
     def worst_path(self) -> int:
         """Comparisons of one row at most: the depths of all trees together."""
-        depths = np.zeros(len(self.features), np.int64)
-        for node in range(len(self.features) - 1, -1, -1):
-            depths[node] = 1 + max(depths[c] if c >= 0 else 0 for c in self.children[node])
-        return int(depths[self.roots[self.roots >= 0]].sum())
+        return int(self._deepest()[self.roots[self.roots >= 0]].sum())
 
     @property
     def mean_path(self) -> float:
         """Comparisons of one row where either answer is as likely as the other."""
-        return float(sum(len(nodes) * 0.5**depth for depth, nodes in enumerate(self.levels())))
+        likely = [0.0] * len(self.features)
+        for root in self.roots.tolist():
+            if root >= 0:
+                likely[root] = 1.0
+        for node, both in enumerate(self.children.tolist()):
+            for child in both:
+                if child >= 0:
+                    likely[child] += likely[node] / 2
+        return math.fsum(likely)
 
     def evaluate(self, x: Numeric) -> Numeric:
         """Sums of the rows of x, (rows, features): the trees' values added one tree after another, in float32, or exact
@@ -221,55 +261,100 @@ class FixedPoint:
     error: float
 
 
+@dataclass
+class _Nodes:
+    """The nodes of a forest as it grows."""
+
+    features: list[int] = field(default_factory=list)
+    thresholds: list[np.float32] = field(default_factory=list)
+    children: list[list[int]] = field(default_factory=list)
+    missing: list[bool] = field(default_factory=list)
+
+    def ask(self, tree: Tree, node: int) -> tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]], int]:
+        """Append what a node asks: the links that lead to its first child, those to its second, and how many
+        comparisons are on the way at most."""
+        feature = int(tree.features[node])
+        to_left = None if tree.missing_left is None else bool(tree.missing_left[node])
+        choice = tree.choices.get(node)
+        if choice is None:
+            link = self._append(feature, tree.thresholds[node], bool(to_left))
+            return [(link, 0)], [(link, 1)], 1
+        found: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
+        # Interval i ends at edges[i], the last one nowhere; the odd ones are inside. NaN goes to the last one of its
+        # child.
+        count = len(choice.edges)
+        aside = to_left is not None and (choice.inside == 0) == to_left
+        nan, deepest = count - 1 if aside else count, 0
+        waiting: list[tuple[int, int, tuple[int, int] | None, int]] = [(0, count, None, 0)]
+        while waiting:
+            low, high, place, depth = waiting.pop()
+            deepest = max(deepest, depth)
+            if low == high:
+                assert place is not None
+                found[choice.inside if low % 2 else 1 - choice.inside].append(place)
+                continue
+            middle = (low + high) // 2
+            link = self._append(feature, choice.edges[middle], low <= nan <= middle)
+            if place is not None:
+                self.children[place[0]][place[1]] = link
+            waiting += [(middle + 1, high, (link, 1), depth + 1), (low, middle, (link, 0), depth + 1)]
+        return *found, deepest
+
+    def _append(self, feature: int, threshold: np.float32, missing: bool) -> int:
+        if len(self.features) >= MAX_MADE:
+            raise RefusedError(
+                "has too many comparisons for firmware", "train it smaller, with fewer categories"
+            )
+        self.features.append(feature)
+        self.thresholds.append(threshold)
+        self.children.append([0, 0])
+        self.missing.append(missing)
+        return len(self.features) - 1
+
+
 def forest_of(trees: Sequence[Tree], base: npt.ArrayLike) -> Forest:
     """One forest of trees, in their order. Nodes are numbered as they are met from each root, the first child first.
 
     Raises RefusedError for trees that are none: children that are no nodes, cycles, more than MAX_DEPTH comparisons.
     """
-    features: list[int] = []
-    thresholds: list[np.float32] = []
-    children: list[list[int]] = []
-    missing: list[bool] = []
+    made = _Nodes()
     roots: list[int] = []
     leaves: dict[bytes, int] = {}
 
     for tree in trees:
         rows = np.ascontiguousarray(tree.values + np.float32(0.0), np.float32)
         seen = 0
-        # (node, place of the link to it: the parent's number and which child, or a root; depth)
-        waiting: list[tuple[int, int, int, int]] = [(0, -1, 0, 0)]
+        # (node, the links to it: of which nodes, and which child; depth)
+        waiting: list[tuple[int, Sequence[tuple[int, int]], int]] = [(0, (), 0)]
         while waiting:
-            node, parent, side, depth = waiting.pop()
+            node, links, depth = waiting.pop()
             seen += 1
             if not 0 <= node < len(tree.left) or seen > len(tree.left):
                 raise RefusedError("is no tree: a link leads nowhere, or back", "save the model again")
             if tree.left[node] < 0:
                 link = ~leaves.setdefault(rows[node].tobytes(), len(leaves))
             else:
-                if depth >= MAX_DEPTH:
+                link = len(made.features)
+                first, second, more = made.ask(tree, node)
+                if depth + more > MAX_DEPTH:
                     raise RefusedError(f"is deeper than {MAX_DEPTH} comparisons", "train it with a max_depth")
-                link = len(features)
-                features.append(int(tree.features[node]))
-                thresholds.append(tree.thresholds[node])
-                children.append([0, 0])
-                missing.append(tree.missing_left is not None and bool(tree.missing_left[node]))
-                waiting.append((int(tree.right[node]), link, 1, depth + 1))
-                waiting.append((int(tree.left[node]), link, 0, depth + 1))
-            if parent < 0:
+                waiting.append((int(tree.right[node]), second, depth + more))
+                waiting.append((int(tree.left[node]), first, depth + more))
+            if not links:
                 roots.append(link)
-            else:
-                children[parent][side] = link
+            for parent, side in links:
+                made.children[parent][side] = link
     width = trees[0].values.shape[1]
     values = np.frombuffer(b"".join(leaves), np.float32).reshape(-1, width)
     forest = Forest(
-        np.array(features, np.int32),
-        np.array(thresholds, np.float32),
-        np.array(children, np.int32).reshape(-1, 2),
+        np.array(made.features, np.int32),
+        np.array(made.thresholds, np.float32),
+        np.array(made.children, np.int32).reshape(-1, 2),
         np.array(roots, np.int32),
         values,
         np.array([tree.target for tree in trees], np.int32),
         np.asarray(base, np.float32),
-        np.array(missing, np.uint8) if any(missing) else None,
+        np.array(made.missing, np.uint8) if any(made.missing) else None,
     )
     return _with_a_node(forest)
 
@@ -307,15 +392,15 @@ def as_integers(forest: Forest, kind: DType, quant: QuantParams) -> Forest:
             links[node] = links[child] if child >= 0 else child
     # What hangs on the sides that are left out is not reached any more.
     reached = np.zeros(len(kept), bool)
+    met = np.zeros(len(kept), bool)
     stack = [int(r) for r in forest.roots if r >= 0]
     while stack:
         node = stack.pop()
-        if kept[node]:
-            reached[node] = True
-            stack += [int(c) for c in forest.children[node] if c >= 0]
-        else:
-            child = int(forest.children[node, 0 if count[node] else 1])
-            stack += [child] if child >= 0 else []
+        if met[node]:
+            continue
+        met[node], reached[node] = True, kept[node]
+        sides = (0, 1) if kept[node] else (0 if count[node] else 1,)
+        stack += [int(c) for c in forest.children[node, sides] if c >= 0]
     renumber = np.cumsum(reached) - 1
     back = {int(number[node]): int(renumber[node]) for node in np.flatnonzero(reached)}
 

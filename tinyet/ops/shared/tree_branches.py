@@ -3,7 +3,8 @@
 
 A comparison is then a load, a comparison with a number in the instruction or behind the code, and a branch: two to five
 times as fast as a walk through tables, for about twice their bytes. Features in float32 are turned once a row into
-integers of the same order (`tinyet_tree_key`), so that no node compares floats.
+integers of the same order (`tinyet_tree_key`), so that no node compares floats. What several nodes lead to is
+printed behind one of them, with a label that the others jump to: all ways through a tree end behind its first `if`.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ class Branches:
     def tree(self, root: int) -> list[str]:
         """The branches of a tree, without recursion: it may be deep."""
         lines: list[str] = []
+        printed: dict[int, int] = {}  # in which line a node is
+        labels: set[int] = set()
         waiting: list[tuple[str, int, int]] = [("", root, 0)]  # text, or a link, and its depth
         while waiting:
             text, link, depth = waiting.pop()
@@ -82,6 +85,14 @@ class Branches:
                 if self.thresholds[link] >= self.most:
                     waiting.append(("", first, depth))  # compilers warn of what is always so
                     continue
+                if link in printed:
+                    if link not in labels:
+                        labels.add(link)
+                        at = lines[printed[link]]
+                        lines[printed[link]] = f"{at[: -len(at.lstrip())]}node_{link}: {at.lstrip()}"
+                    lines.append(f"{pad}goto node_{link};")
+                    continue
+                printed[link] = len(lines)
                 waiting += [("}", 0, depth), ("", second, depth + 1), ("} else {", 0, depth)]
                 waiting.append(("", first, depth + 1))
                 lines.append(f"{pad}if ({self.condition(link)}) {{")
