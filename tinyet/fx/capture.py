@@ -30,6 +30,7 @@ from tinyet.fx.decompose import decompose
 from tinyet.fx.examples import Example, Inputs, check_inputs, example_of
 from tinyet.fx.known_indices import fold_known_indices
 from tinyet.fx.lazy_code import compiled_when_called
+from tinyet.fx.lfilter import split_lfilter, torchaudio_taken_whole
 from tinyet.fx.log_filter import quiet
 from tinyet.fx.module_snapshot import left_as_found
 from tinyet.fx.mutable_buffers import put_back, take_out
@@ -289,6 +290,7 @@ def lower(
     kept = take_out(module)
     split_complex(module)
     normalize(module)
+    split_lfilter(module)
     fold_known_indices(module)
     gather_loops(module)
     keep_recurrent(module)
@@ -334,7 +336,8 @@ def capture(
         with _own_mistakes(module, inputs):
             refuse_state(module, inputs)
         try:
-            with quiet(), torch.no_grad(), users_frames_recorded(), _masks_taken_as_they_are():
+            whole = (_masks_taken_as_they_are(), torchaudio_taken_whole())
+            with quiet(), torch.no_grad(), users_frames_recorded(), whole[0], whole[1]:
                 program = torch.export.export(with_plain_weights(module), *inputs.copied().arguments)
         except Exception as error:
             raise _capture_error(error, module) from error
