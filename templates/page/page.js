@@ -126,9 +126,10 @@
       .attr("y", (b) => y(b.offset + b.bytes)).attr("height", (b) => Math.max(y(b.offset) - y(b.offset + b.bytes), 1))
       .attr("tabindex", (_, i) => (i ? -1 : 0)).attr("role", "img").attr("aria-label", said)
       .attr("data-path", (_, i) => `${at}.arena.${i}.bytes`).attr("data-value", (b) => b.bytes);
+    const holds = (b, end) => x(end) - x(b.first) > 7 * b.name.length + 8;
     // A later block may be drawn over the end of an earlier one.
     const seen = (b) => d3.min(overlapping(b).filter((other) => other.first > b.first), (other) => other.first) ?? b.last + 1;
-    const fits = (b) => x(seen(b)) - x(b.first) > 7 * b.name.length + 8 && y(b.offset) - y(b.offset + b.bytes) > 14;
+    const fits = (b) => y(b.offset) - y(b.offset + b.bytes) > 14 && holds(b, b.last + 1) && holds(b, seen(b));
     svg.append("g").attr("class", "names").attr("aria-hidden", "true").selectAll("text").data(analysis.arena.filter(fits)).join("text")
       .attr("x", (b) => x(b.first) + 4).attr("y", (b) => y(b.offset + b.bytes) + 12).text((b) => b.name);
     const tell = (_, block) => { told.textContent = said(block); };
