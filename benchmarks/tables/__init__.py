@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.tables import answers, layers, signals, silicon, trees, whole
+from benchmarks.tables import answers, layers, reports, signals, silicon, trees, whole
 
 FIGURES: dict[str, Callable[[], str]] = {
     function.__name__: function
@@ -63,5 +63,8 @@ FIGURES: dict[str, Callable[[], str]] = {
         whole.evaluation,
         whole.evaluation_machine,
         whole.evaluation_all,
+        reports.pages,
+        reports.everywhere,
+        reports.pull_request,
     )
 }

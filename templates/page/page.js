@@ -101,8 +101,8 @@
     const layers = analysis.layers.length;
     const x = d3.scaleLinear([-1, layers + 1], [left, width - right]);
     const y = d3.scaleLinear([0, analysis.arena_bytes], [height - bottom, top]);
-    const svg = where.append("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("role", "group")
-      .attr("aria-label", `the arena, ${analysis.arena_bytes} bytes`);
+    const svg = where.append("div").attr("class", "scroll").append("svg").attr("class", "wide")
+      .attr("viewBox", `0 0 ${width} ${height}`).attr("role", "group").attr("aria-label", `the arena, ${analysis.arena_bytes} bytes`);
     svg.append("g").attr("transform", `translate(0,${height - bottom})`).call(d3.axisBottom(x).ticks(Math.min(layers + 2, 16)).tickFormat(
       (v) => (v === -1 ? "in" : v === layers ? "out" : Number.isInteger(v) && v < layers ? v : "")))
       .selectAll(".tick text").attr("dx", (x(1) - x(0)) / 2); // a layer takes the room from its tick to the next
@@ -126,7 +126,10 @@
       .attr("y", (b) => y(b.offset + b.bytes)).attr("height", (b) => Math.max(y(b.offset) - y(b.offset + b.bytes), 1))
       .attr("tabindex", (_, i) => (i ? -1 : 0)).attr("role", "img").attr("aria-label", said)
       .attr("data-path", (_, i) => `${at}.arena.${i}.bytes`).attr("data-value", (b) => b.bytes);
-    const fits = (b) => x(b.last + 1) - x(b.first) > 7 * b.name.length + 8 && y(b.offset) - y(b.offset + b.bytes) > 14;
+    const holds = (b, end) => x(end) - x(b.first) > 7 * b.name.length + 8;
+    // A later block may be drawn over the end of an earlier one.
+    const seen = (b) => d3.min(overlapping(b).filter((other) => other.first > b.first), (other) => other.first) ?? b.last + 1;
+    const fits = (b) => y(b.offset) - y(b.offset + b.bytes) > 14 && holds(b, b.last + 1) && holds(b, seen(b));
     svg.append("g").attr("class", "names").attr("aria-hidden", "true").selectAll("text").data(analysis.arena.filter(fits)).join("text")
       .attr("x", (b) => x(b.first) + 4).attr("y", (b) => y(b.offset + b.bytes) + 12).text((b) => b.name);
     const tell = (_, block) => { told.textContent = said(block); };
@@ -231,7 +234,7 @@
     const x = (index) => 14 + gap * (lane.get(index) ?? 0);
     const y = (index) => top + row * index + row / 2;
     const bar = d3.scaleLinear([0, d3.max(layers, (layer) => layer[time] ?? 0) || 1], [0, 260]);
-    const svg = where.append("div").attr("class", "tall").append("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("role", "group")
+    const svg = where.append("div").attr("class", "tall").append("svg").attr("class", "wide").attr("viewBox", `0 0 ${width} ${height}`).attr("role", "group")
       .attr("aria-label", `the graph, ${layers.length} layers`);
     const edges = layers.flatMap((layer) => layer.reads.map((from) => [from, layer.index]));
     svg.append("path").attr("class", "edges").attr("d", edges.map(([from, to]) => {
@@ -317,7 +320,8 @@
     const x = d3.scaleLinear(d3.extent(analysis.plans, (p) => p.flash_bytes), [left + 20, width - right]).nice();
     const y = d3.scaleLinear(d3.extent(analysis.plans, (p) => p[time]), [height - bottom - 10, top + 10]).nice();
     const r = d3.scaleSqrt([0, d3.max(analysis.plans, (p) => p.ram_bytes)], [0, 12]);
-    const svg = where.append("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("role", "img").attr("aria-label", "the table below as points");
+    const svg = where.append("div").attr("class", "scroll").append("svg").attr("class", "wide")
+      .attr("viewBox", `0 0 ${width} ${height}`).attr("role", "img").attr("aria-label", "the table below as points");
     svg.append("g").attr("transform", `translate(0,${height - bottom})`).call(d3.axisBottom(x).ticks(8));
     svg.append("g").attr("transform", `translate(${left},0)`).call(d3.axisLeft(y).ticks(6));
     svg.append("text").attr("x", width - right).attr("y", height - 8).attr("text-anchor", "end").text("bytes of flash");
@@ -364,6 +368,7 @@
   // ---- the reports ----
 
   const analysisPage = (analysis, at) => {
+    if (report.validation) section("The plan");
     cards(page, [
       { label: "time, estimated", path: `${at}.milliseconds`, value: analysis.milliseconds, unit: "ms", digits: 2 },
       { label: "estimated cycles", path: `${at}.cycles`, value: analysis.cycles },
