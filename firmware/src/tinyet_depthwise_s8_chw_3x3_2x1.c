@@ -314,7 +314,7 @@ void tinyet_depthwise_s8_chw_3x3_2x1(const int8_t *input, int8_t *output, void *
   const inside part = {s->in_h < bottom ? s->in_h : bottom, s->in_w < right ? s->in_w : right, columns,
                        s->in_w * s->in_c, s->in_c};
   int8_t *const plane = (int8_t *)scratch;
-  memset(plane, params->padding, (size_t)(rows * columns));
+  memset(plane, (int)params->padding, (size_t)(rows * columns));
   for (int32_t n = 0; n < s->batch; n++) {
     walk.stream = params->stream;
     for (int32_t c = 0; c < s->in_c; c++) {
