@@ -164,6 +164,7 @@ class Analysis:
                     "reads": list(layer.reads),
                     "refusals": list(layer.refusals),
                     "candidates": [vars(candidate) for candidate in layer.candidates],
+                    "trees": None if layer.trees is None else vars(layer.trees),
                 }
                 for layer in self.layers
             ],

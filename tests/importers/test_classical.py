@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tinyet
+from tinyet.cli import run
 from tinyet.errors import UnsupportedOp, UnsupportedShape, UsageError
-from tinyet.importers.classical.context import METHODS
+from tinyet.importers.classical.context import METHODS, Context, finished
 from tinyet.importers.classical.sklearn import HANDLERS
-from tinyet.ir import DType
+from tinyet.ir import DType, Tensor, TensorType
 from tinyet.numerics import dequantize
 from tinyet.opening.classical import anomaly_scores, compared
 from tinyet.ops.shared.forest import Numeric
@@ -272,6 +275,19 @@ def test_two_classes_in_fixed_point() -> None:
         assert "cast" not in {node.op for node in program.graph.nodes}
 
 
+@pytest.mark.parametrize("equal", [False, True])
+@pytest.mark.parametrize("bound", [-1.3, -0.25, 0.0, 0.3, 0.5, 1e30, -1e30])
+def test_a_bound_of_sums_in_fixed_point(bound: float, equal: bool) -> None:
+    """Sums are compared as integers, also with a number between two of them."""
+    ctx = Context()
+    x = Tensor("x", TensorType((1, 1), DType.INT32))
+    ctx.fractions[x] = 2
+    graph = finished(ctx, "bounded", x, [ctx.above(x, bound, equal=equal)], ["predict"], ()).graph
+    for q in range(-9, 10):
+        wanted = q / 4 >= bound if equal else q / 4 > bound
+        assert run_graph(graph, [np.array([[q]], np.int32)])[0].tolist() == [wanted], q
+
+
 def test_the_notes_of_a_program() -> None:
     x, y = samples("iris")
     forest = ensemble.RandomForestClassifier(3, max_depth=2, random_state=0).fit(x, y)
@@ -285,6 +301,38 @@ def test_the_notes_of_a_program() -> None:
     other = ensemble.RandomForestClassifier(3, max_depth=2, random_state=0).fit(x, y[::-1])
     note, _ = compared(program, other, ["predict", "predict_proba"], x[:5])
     assert "0 of 5 samples; it differs for the samples 0, 1, 2, 3, 4" in str(note)
+
+
+def test_what_trees_cost_is_in_the_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the program that a file holds, too; the mean of the training's samples is that of scikit-learn's own paths."""
+    x, y = samples("iris")
+    forest = ensemble.RandomForestClassifier(4, max_depth=5, bootstrap=False, random_state=0).fit(x, y)
+    program = tinyet.from_sklearn(forest)
+    program.save(tmp_path / "flowers.tet")
+    assert run(["analyze", str(tmp_path / "flowers.tet"), "--json", "-"]) == 0
+    first, *others = json.loads(capsys.readouterr().out)["layers"]
+    paths, _ = forest.decision_path(x)
+    trees = [tree.tree_ for tree in forest.estimators_]
+    assert first["trees"] == {
+        "trees": 4,
+        "nodes": sum(int((tree.children_left >= 0).sum()) for tree in trees),
+        "leaves": first["trees"]["leaves"],
+        "depth": max(tree.max_depth for tree in trees),
+        "worst_path": sum(tree.max_depth for tree in trees),
+        "mean_path": first["trees"]["mean_path"],
+        # Without the leaf, of each tree.
+        "sampled_path": pytest.approx(paths.sum() / len(x) - 4),
+    }
+    assert 4 < first["trees"]["mean_path"] < first["trees"]["worst_path"]
+    assert 3 <= first["trees"]["leaves"] <= first["trees"]["nodes"] + 4
+    assert [layer["trees"] for layer in others] == [None] * len(others)
+    assert run(["analyze", str(tmp_path / "flowers.tet")]) == 0
+    assert "comparisons at most" in capsys.readouterr().out
+    # Integers that are all on one side of most thresholds.
+    narrow = tinyet.analyze(tinyet.from_sklearn(forest, input_dtype="int8", input_scale=0.02)).layers[0].trees
+    assert narrow is not None
+    assert narrow.nodes < first["trees"]["nodes"]
+    assert narrow.sampled_path is None
 
 
 def test_missing_values_go_where_training_has_sent_them() -> None:

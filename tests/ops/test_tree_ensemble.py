@@ -327,6 +327,14 @@ def test_what_a_file_may_not_say(bad: Forest, words: str) -> None:
     assert words in "; ".join(rule.complaints(ops.op_of(node), node))
 
 
+@pytest.mark.parametrize("sampled", [-0.5, 5.5])
+def test_a_mean_beyond_what_it_is_of(sampled: float) -> None:
+    node = node_of(GOOD, Tensor("x", TensorType((1, 2), DType.FLOAT32)))
+    assert GOOD.worst_path == 5
+    assert ops.op_of(node).check(node.replace(attrs=TreeEnsemble(5.0))) is None
+    assert "where 5 are the most" in str(ops.op_of(node).check(node.replace(attrs=TreeEnsemble(sampled))))
+
+
 def test_a_table_that_is_computed_is_refused() -> None:
     node = node_of(GOOD, Tensor("x", TensorType((1, 2), DType.FLOAT32)))
     moving = [Tensor("c", t.type) if i == 3 and t is not None else t for i, t in enumerate(node.inputs)]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tinyet.accounts.trees import TreesAnalysis, trees_of
 from tinyet.boards.cpus import Target
 from tinyet.budget.code import Function, call_bytes, plain_name
 from tinyet.build.size import Size
@@ -50,7 +51,7 @@ class LayerAnalysis:
     instructions, cycles: stated for its kernel, the cycles as estimated for the board, or None.
     reads: the layers whose values it reads, by index, -1 for the model's inputs and states; call: its C, as a project
     with static memory has it; low, high: the least and the largest real number that its first output can hold, None
-    where that is not quantized, or has a scale for each channel.
+    where that is not quantized, or has a scale for each channel; trees: its decision trees, or None.
     candidates: all kernels that could compute it, in the order of asking, that one among them."""
 
     index: int
@@ -80,6 +81,7 @@ class LayerAnalysis:
     call: str
     low: float | None
     high: float | None
+    trees: TreesAnalysis | None
 
     @property
     def label(self) -> str:
@@ -133,6 +135,7 @@ def layers_of(
             call=symbols.calls[s.index],
             low=ranges[s][0],
             high=ranges[s][1],
+            trees=trees_of(s.node),
         )
         for s in deployment.steps
     )

@@ -168,6 +168,28 @@ def _show_places(analysis: Analysis) -> None:
     ui.facts("", said)
 
 
+def _show_trees(analysis: Analysis) -> None:
+    """Of layers of decision trees: how many there are, and the comparisons of a row."""
+    rows = [
+        (
+            layer.name,
+            found.trees,
+            found.nodes,
+            found.leaves,
+            found.depth,
+            found.worst_path,
+            round(found.mean_path),
+            "–" if found.sampled_path is None else round(found.sampled_path),
+        )
+        for layer in analysis.layers
+        if (found := layer.trees) is not None
+    ]
+    if not rows:
+        return
+    heads = ("trees", "nodes", "leaves", "depth", "comparisons at most", "even odds", "training")
+    ui.table([("layer", "text"), *((head, "number") for head in heads)], rows)
+
+
 def _show(analysis: Analysis, board: Board) -> None:
     ui.facts(
         f"{analysis.name} on {analysis.board} ({analysis.cpu})",
@@ -208,6 +230,7 @@ def _show(analysis: Analysis, board: Board) -> None:
         ],
         rows,
     )
+    _show_trees(analysis)
     _show_places(analysis)
     took = Counter(layer.delegate for layer in analysis.layers)
     over = sum(1 for layer in analysis.layers if layer.over)

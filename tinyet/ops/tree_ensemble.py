@@ -65,9 +65,12 @@ class TreeEnsemble(Attrs):
     (leaves, width) float32 or int16; targets (trees,) int32; base (outputs,) float32, or int32 for int16 leaves; and,
     of float32 features, missing (nodes,) uint8, or absent. Output: (rows, outputs), as base. Tree t adds column i of
     its leaf to output targets[t] + i.
+
+    sampled_path: comparisons of a row of the training's, on average, for reports; None where that is not known.
     """
 
     name: ClassVar[str] = "tree_ensemble"
+    sampled_path: float | None = None
 
 
 def forest_in(node: Node) -> Forest:
@@ -107,7 +110,14 @@ def check(node: Node) -> str | None:
             return f"input {position} must be a constant of {(kind or x.dtype).value}"
         if tensor.type.quant not in (None, ITSELF):
             return f"input {position} is quantized"
-    return forest_in(node).complaint(x.shape[1], x.dtype)
+    forest = forest_in(node)
+    if (complaint := forest.complaint(x.shape[1], x.dtype)) is not None:
+        return complaint
+    assert isinstance(node.attrs, TreeEnsemble)
+    sampled = node.attrs.sampled_path
+    if sampled is not None and not 0 <= sampled <= forest.worst_path:
+        return f"{sampled:g} comparisons on average, where {forest.worst_path:,} are the most"
+    return None
 
 
 def iterate(node: Node) -> Iteration:

@@ -24,13 +24,17 @@ from tinyet.ops.tree_ensemble import TreeEnsemble
 def emitted(ctx: Context, x: Tensor, forest: Forest, samples: float | None = None) -> Tensor:
     """The node of a forest. Thresholds become those of the features' own integers, where it reads these; leaves
     int16 where this is asked for, whose sums are in fixed point. samples: the comparisons of a training sample, on
-    average."""
-    mean = forest.mean_path if samples is None else samples
+    average, which is not known any more where integers leave nodes out."""
     if x.dtype is not DType.FLOAT32:
         assert x.type.quant is not None
         if forest.missing is not None:
             raise RefusedError("takes missing values, which integers have not", "take float32 features")
+        nodes = len(forest.features)
         forest = as_integers(forest, x.dtype, x.type.quant)
+        samples = samples if len(forest.features) == nodes else None
+    # Rounded, a mean may be above what it is the mean of.
+    sampled = None if samples is None else min(float(samples), float(forest.worst_path))
+    mean = forest.mean_path if sampled is None else sampled
     fixed = forest.fixed_point() if ctx.leaf_dtype is DType.INT16 else None
     forest = forest if fixed is None else fixed.forest
     arrays = [
@@ -49,12 +53,12 @@ def emitted(ctx: Context, x: Tensor, forest: Forest, samples: float | None = Non
     )
     held = [ctx.held(name, data, data.dtype, finite=name != "thresholds") for name, data in arrays]
     if fixed is None:
-        return ctx.emit(TreeEnsemble(), [x, *held], DType.FLOAT32)
+        return ctx.emit(TreeEnsemble(sampled), [x, *held], DType.FLOAT32)
     ctx.note(
         f"leaves are int16 with {fixed.fraction} fractional bits, and their sums exact: at most {fixed.error:.3g} from "
         f"the sums of the leaves as they were, {fixed.error / len(forest.roots):.3g} from their mean"
     )
-    sums = ctx.emit(TreeEnsemble(), [x, *held], DType.INT32)
+    sums = ctx.emit(TreeEnsemble(sampled), [x, *held], DType.INT32)
     ctx.fractions[sums] = fixed.fraction
     return sums
 
