@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comment that a pull request gets, of an example before and after a change: a layer of the digits network narrowed.
+"""The comment that a pull request gets, of the digits example before and after a layer of it was narrowed.
 
     python benchmarks/pull_request.py [--results NAME]
 

@@ -19,7 +19,7 @@ PAGES = {
 def pages() -> str:
     """Sizes of pages, and what a browser takes for them."""
     rows = [
-        (PAGES[row["page"]], row["bytes"], *(f"{row[k]:.0f}" for k in ("drawn", "sorted", "opened", "step")))
+        (PAGES[row["page"]], row["bytes"], *(f"{row[k]:,.0f}" for k in ("drawn", "sorted", "opened", "step")))
         for row in result("pages")
     ]
     heads = ("report of", "bytes", "drawn, ms", "layers sorted", "a layer opened", "slowest step")

@@ -8,15 +8,16 @@ from typing import Annotated
 
 import typer
 
+from tinyet.boards import load_board
 from tinyet.build.tree import is_project
 from tinyet.cli import ui
 from tinyet.cli.options import DelegateNames, JsonFile, Optimize, delegates_of
 from tinyet.compiler import DEFAULT_BOARD
-from tinyet.errors import LimitError, UsageError, bullet_list
+from tinyet.errors import LimitError, TinyetError, UsageError, bullet_list
 from tinyet.messages.stages import part
-from tinyet.survey.budgets import read_budgets
+from tinyet.survey.budgets import Budget, read_budgets
 from tinyet.survey.folder import models_below
-from tinyet.survey.look import Check
+from tinyet.survey.look import Check, require_model
 from tinyet.survey.look import check as look
 
 _INTEGERS = {
@@ -54,14 +55,19 @@ def check(
     if not models and budgets is None:
         raise UsageError("there is no model to check", hint="name models or folders, or --budgets FILE.toml")
     wanted = [] if budgets is None else list(read_budgets(budgets))
-    pairs = [(path, board) for given in models or () for path in _paths(given)]
-    pairs += [(one.model, one.board) for one in wanted]
+    named = [path for given in models or () for path in _paths(given)]
+    pairs: list[tuple[str, str, TinyetError | None]] = [(path, board, None) for path in named]
+    pairs += [(one.model, one.board, _missing(one)) for one in wanted]
     chosen = delegates_of(delegates, require=False)
     found: list[Check] = []
     with ui.stages("reading"):
-        for number, (path, place) in enumerate(pairs, 1):
+        for number, (path, place, missing) in enumerate(pairs, 1):
             with part(path, number, len(pairs)):
-                found.append(look(path, board=place, delegates=chosen, optimize=optimize or "balanced"))
+                found.append(
+                    look(path, board=place, delegates=chosen, optimize=optimize or "balanced")
+                    if missing is None
+                    else Check(path, place, missing)
+                )
     above = [
         (one, lines)
         for one, budget in zip(found[len(found) - len(wanted) :], wanted, strict=True)
@@ -84,6 +90,16 @@ def check(
                 LimitError(f"above the budget:\n{bullet_list(lines)}", f"{one.path} on {one.board}")
             )
     return 0 if all(one.ok for one in found) and not above else 1
+
+
+def _missing(budget: Budget) -> TinyetError | None:
+    """Why a budget has no model or no board; the others of its file are checked all the same."""
+    try:
+        load_board(budget.board)
+        require_model(budget.model)
+    except TinyetError as error:
+        return error
+    return None
 
 
 def _paths(given: str) -> list[str]:

@@ -137,10 +137,7 @@ def check(
     target = load_board(DEFAULT_BOARD if board is None else board)
     chosen = delegates_or_default(delegates)
     objective = objective_of(target, optimize, NO_LIMITS)
-    if kind_of(place) == PROJECT:
-        raise UsageError(
-            "this is a project, and a model is wanted", place, "tinyet analyze DIR looks at a project"
-        )
+    require_model(place)
     try:
         program, integers = _program(place)
         stage("analyzing")
@@ -156,6 +153,14 @@ def check(
     floats = tuple(str(node.origins[-1]) if node.origins else node.op for node in float_layers(program.graph))
     notes = warnings_of(program)
     return Check(place, target.name, None, program, analysis, integers, too_large, floats, notes)
+
+
+def require_model(path: str) -> None:
+    """Raises UsageError for a path at which no model lies, before anything is read."""
+    if kind_of(path) == PROJECT:
+        raise UsageError(
+            "this is a project, and a model is wanted", path, "tinyet analyze DIR looks at a project"
+        )
 
 
 def _program(path: str) -> tuple[Program, Integers]:
