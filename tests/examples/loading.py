@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -15,32 +13,22 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SHARED_NAMES = ("model", "demo")
 
 
-@contextmanager
-def own_neighbours() -> Iterator[None]:
-    """Within, an example finds its own neighbours of these names and nobody else's; what was imported before stays
-    so."""
-    others = {name: sys.modules.pop(name) for name in SHARED_NAMES if name in sys.modules}
-    try:
-        yield
-    finally:
-        for name in SHARED_NAMES:
-            sys.modules.pop(name, None)
-        sys.modules.update(others)
-
-
 def load(path: str) -> ModuleType:
-    """A file below examples/, with its own neighbours."""
+    """A file below examples/, with its own neighbours and nobody else's; what was imported before stays so."""
     place = EXAMPLES / path
+    others = {name: sys.modules.pop(name) for name in SHARED_NAMES if name in sys.modules}
     search = list(sys.path)
     sys.path[:0] = [str(place.parent), str(EXAMPLES)]
     try:
-        with own_neighbours():
-            spec = importlib.util.spec_from_file_location(f"examples_{path.replace('/', '_')[:-3]}", place)
-            assert spec is not None
-            assert spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[spec.name] = module
-            spec.loader.exec_module(module)
+        spec = importlib.util.spec_from_file_location(f"examples_{path.replace('/', '_')[:-3]}", place)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
     finally:
         sys.path[:] = search
+        for name in SHARED_NAMES:
+            sys.modules.pop(name, None)
+        sys.modules.update(others)
     return module
