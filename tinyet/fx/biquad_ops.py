@@ -18,7 +18,7 @@ from torch import Tensor
 Reals = npt.NDArray[np.float64]
 
 
-_FEWEST_ROWS = 16
+_FEWEST_ROWS = 32
 """From here on numpy takes a step of all rows at once sooner than Python takes it row by row."""
 
 
