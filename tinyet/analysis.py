@@ -20,7 +20,7 @@ from tinyet.accounts.layers import LayerAnalysis, layers_of, linked_sizes
 from tinyet.accounts.memories import MemoryAnalysis, memories_of
 from tinyet.advising.subject import Subject
 from tinyet.advising.trials import Advice, advise
-from tinyet.boards import Board, load_board
+from tinyet.boards import DEFAULT_BOARD, Board, load_board
 from tinyet.budget.arena import ArenaAnalysis, arena_of
 from tinyet.budget.code import call_bytes, functions_of
 from tinyet.budget.fit import (
@@ -36,7 +36,6 @@ from tinyet.budget.fusion import FusionGroupAnalysis, fusion_groups_of
 from tinyet.budget.placing import Placed, placed, places_given
 from tinyet.budget.room import Flash, PlannedStack, room_of
 from tinyet.build.size import Size, measure
-from tinyet.compiler import DEFAULT_BOARD
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import Deployment
 from tinyet.emit.symbols import symbols_of

@@ -54,9 +54,6 @@ DumpTo = Dump | str | Path
 
 Progress = Callable[[int, int | None], None]
 
-DEFAULT_BOARD = "mps2_an386"
-"""Whose kernels are counted where nobody names a board."""
-
 
 def compile(  # noqa: A001 - the public name is tinyet.compile
     model: torch.nn.Module | ExportedProgram,

@@ -357,10 +357,11 @@ def test_the_help_tells_what_each_command_does_and_waits_for_none() -> None:
     page = " ".join(tinyet("--help").out.split())
     for command in _GROUP.commands.values():
         assert command.help.partition("\n")[0] in page
-    asked = "import sys; from tinyet.cli import run; run(['--help']); print(*sorted(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    asked = "run(['--help']); run(['check', '--help']); run(['analyze', '--help'])"
+    program = f"import sys; from tinyet.cli import run; {asked}; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     *_, modules = done.stdout.splitlines()
-    assert "tinyet.cli.app" in modules.split()
+    assert {"tinyet.cli.app", "tinyet.cli.check", "tinyet.cli.analyze"} <= set(modules.split())
     assert not {"numpy", "torch", "tinyet.ops", "tinyet.deployment"} & set(modules.split())
 
 

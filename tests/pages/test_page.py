@@ -66,8 +66,9 @@ class _Page(html.parser.HTMLParser):
             self._open = None
 
 
-def dump(page: str, where: Path, script: str = "") -> tuple[_Page, str]:
-    """The document that a browser makes of a page, after a script; asserted: nothing was thrown, nothing was loaded."""
+def dump(page: str, where: Path, script: str = "", width: int = 1200) -> tuple[_Page, str]:
+    """The document that a browser makes of a page, after a script, in a window of a width in pixels; asserted:
+    nothing was thrown, nothing was loaded."""
     file = where / "page.html"
     file.write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
     options = [
@@ -77,6 +78,7 @@ def dump(page: str, where: Path, script: str = "") -> tuple[_Page, str]:
         "--disable-quic",
         "--no-first-run",
         "--disable-sync",
+        f"--window-size={width},800",
     ]
     options += ["--disable-background-networking", "--disable-component-update", "--enable-logging=stderr"]
     done = subprocess.run(
@@ -245,6 +247,37 @@ def test_the_arena_is_walked_with_the_keyboard(tmp_path: Path) -> None:
     block = report["arena"][1]
     assert block["name"] in told[1]
     assert f"{block['bytes']:,} bytes at {block['offset']:,}" in told[1]
+
+
+@browser
+def test_a_narrow_page_is_readable(tmp_path: Path) -> None:
+    """As wide as the window, with letters of nine pixels in its pictures; no key is torn from its name, and
+    nothing lies over the last line."""
+    script = """
+    const all = (what) => [...document.querySelectorAll(what)];
+    const put = document.body.dataset, wide = (svg) => svg.getBoundingClientRect().width;
+    put.over = document.documentElement.scrollWidth - innerWidth;
+    put.keys = all(".key > span").length;
+    put.torn = all(".key > span").filter((key) => key.getClientRects().length > 1).length;
+    put.letters = Math.min(...all("svg").map((svg) => 11 * wide(svg) / svg.viewBox.baseVal.width));
+    const told = document.getElementById("told"), [main] = all("main");
+    put.bar = told.getBoundingClientRect().height;
+    told.textContent = "one line";
+    put.room = parseFloat(getComputedStyle(main).paddingBottom) - told.getBoundingClientRect().height;
+    """
+    _, text = dump(page_of("net", analysis=_analysis("whole"), validation=_labelled()), tmp_path, script, 500)
+    found = {key: float(value) for key, value in re.findall(r'data-(\w+)="([-\d.]+)"', _body(text))}
+    assert found["over"] <= 0
+    assert found["keys"] > 5
+    assert found["torn"] == 0
+    assert found["letters"] > 9
+    assert found["bar"] == 0
+    assert found["room"] > 0
+
+
+def _body(text: str) -> str:
+    """The first tag of a document's body."""
+    return text.partition("<body")[2].partition(">")[0]
 
 
 @browser

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from tinyet.anomaly import FALSE_ALARMS
 from tinyet.anomaly.building import Extension
 from tinyet.data import array_of
 from tinyet.errors import DataError, UsageError
 from tinyet.ir import Array, DType, Graph, Note, Tensor
 from tinyet.ops.compare import Compare
 from tinyet.program import Program
-
-FALSE_ALARMS = 0.01
 
 
 @dataclass(frozen=True)

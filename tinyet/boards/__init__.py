@@ -9,6 +9,7 @@ from tinyet.boards.flash import Flash
 from tinyet.boards.load import all_boards, board_names, file_of, load_board
 
 __all__ = [
+    "DEFAULT_BOARD",
     "Arduino",
     "Board",
     "Flash",
@@ -23,3 +24,6 @@ __all__ = [
     "file_of",
     "load_board",
 ]
+
+DEFAULT_BOARD = "mps2_an386"
+"""Whose kernels are counted where nobody names a board."""

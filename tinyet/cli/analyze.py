@@ -5,20 +5,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tinyet.accounts.code import KernelAnalysis
-from tinyet.accounts.fronts import KernelFrontPoint, PlanAnalysis
-from tinyet.accounts.layers import CandidateAnalysis
-from tinyet.advising.trials import Advice
-from tinyet.analysis import Analysis
-from tinyet.analysis import analyze as analyze_program
-from tinyet.boards import Board, load_board
-from tinyet.budget.fit import LARGEST, Contributor, said_of, stack_said
+from tinyet.boards import DEFAULT_BOARD, Board, load_board
 from tinyet.cli import ui
-from tinyet.cli.model import obtain, spelled
 from tinyet.cli.options import (
     CallerStack,
     DelegateNames,
@@ -39,18 +31,20 @@ from tinyet.cli.options import (
     place_of,
     takes_model,
 )
-from tinyet.cli.together import tell_together
-from tinyet.compiler import DEFAULT_BOARD
-from tinyet.delegates import PORTABLE
 from tinyet.errors import UsageError
-from tinyet.opening import PROJECT, kind_of
 from tinyet.pages.page import page_of
 from tinyet.pages.pictures import PICTURES
 from tinyet.planning.places import ARENA
-from tinyet.program import Program
-from tinyet.project import Project
-from tinyet.projects import open_project
-from tinyet.projects.together import TogetherProject
+
+if TYPE_CHECKING:
+    from tinyet.accounts.code import KernelAnalysis
+    from tinyet.accounts.fronts import KernelFrontPoint, PlanAnalysis
+    from tinyet.accounts.layers import CandidateAnalysis
+    from tinyet.advising.trials import Advice
+    from tinyet.analysis import Analysis
+    from tinyet.budget.fit import Contributor
+    from tinyet.program import Program
+    from tinyet.project import Project
 
 
 @takes_model()
@@ -85,6 +79,14 @@ def analyze(
     flags: ModelFlags,
 ) -> None:
     """Show what each layer costs on a board, before anything is built."""
+    # Who asks for help waits for no planner.
+    from tinyet.analysis import analyze as analyze_program
+    from tinyet.cli.model import obtain, spelled
+    from tinyet.cli.together import tell_together
+    from tinyet.opening import PROJECT, kind_of
+    from tinyet.projects import open_project
+    from tinyet.projects.together import TogetherProject
+
     target = None if board is None else load_board(board)
     asked, pins = delegates_of(delegates, require_delegate), pins_of(pin)
     pictures = pictures_of(svg)
@@ -191,6 +193,9 @@ def _show_trees(analysis: Analysis) -> None:
 
 
 def _show(analysis: Analysis, board: Board) -> None:
+    from tinyet.budget.fit import said_of, stack_said
+    from tinyet.delegates import PORTABLE
+
     ui.facts(
         f"{analysis.name} on {analysis.board} ({analysis.cpu})",
         [
@@ -517,6 +522,8 @@ def _kernels(analysis: Analysis) -> None:
 
 
 def _contributors(title: str, contributors: Sequence[Contributor]) -> None:
+    from tinyet.budget.fit import LARGEST
+
     rows = [(entry.bytes, entry.text) for entry in contributors[:LARGEST]]
     if rows:
         ui.table([("bytes", "number"), (title, "text")], rows)

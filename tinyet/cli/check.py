@@ -4,21 +4,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tinyet.boards import load_board
+from tinyet.boards import DEFAULT_BOARD, load_board
 from tinyet.build.tree import is_project
 from tinyet.cli import ui
 from tinyet.cli.options import DelegateNames, JsonFile, Optimize, delegates_of
-from tinyet.compiler import DEFAULT_BOARD
 from tinyet.errors import LimitError, TinyetError, UsageError, bullet_list
 from tinyet.messages.stages import part
-from tinyet.survey.budgets import Budget, read_budgets
-from tinyet.survey.folder import models_below
-from tinyet.survey.look import Check, require_model
-from tinyet.survey.look import check as look
+
+if TYPE_CHECKING:
+    from tinyet.survey.budgets import Budget
+    from tinyet.survey.look import Check
 
 _INTEGERS = {
     "its own": "its own integers",
@@ -54,6 +53,11 @@ def check(
     """
     if not models and budgets is None:
         raise UsageError("there is no model to check", hint="name models or folders, or --budgets FILE.toml")
+    # Who asks for help waits for no planner.
+    from tinyet.survey.budgets import read_budgets
+    from tinyet.survey.look import Check
+    from tinyet.survey.look import check as look
+
     wanted = [] if budgets is None else list(read_budgets(budgets))
     named = [path for given in models or () for path in _paths(given)]
     pairs: list[tuple[str, str, TinyetError | None]] = [(path, board, None) for path in named]
@@ -94,6 +98,8 @@ def check(
 
 def _missing(budget: Budget) -> TinyetError | None:
     """Why a budget has no model or no board; the others of its file are checked all the same."""
+    from tinyet.survey.look import require_model
+
     try:
         load_board(budget.board)
         require_model(budget.model)
@@ -103,6 +109,8 @@ def _missing(budget: Budget) -> TinyetError | None:
 
 
 def _paths(given: str) -> list[str]:
+    from tinyet.survey.folder import models_below
+
     place = Path(given)
     # A generated project is a folder, too: `look` says what to do with it.
     if place.is_dir() and not is_project(place):

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from tinyet.analysis import analyze
+from tinyet.boards import DEFAULT_BOARD
 from tinyet.cli import ui
 from tinyet.cli.model import obtain
 from tinyet.cli.options import Model, ModelFlags, runtime_of, takes_model
-from tinyet.compiler import DEFAULT_BOARD
 from tinyet.errors import DataError, UsageError
 from tinyet.files.reading import read_bounded
 from tinyet.messages.text import json_text

@@ -12,19 +12,21 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from tinyet.anomaly.threshold import FALSE_ALARMS
-from tinyet.delegates import Delegate, delegates_named
+from tinyet.anomaly import FALSE_ALARMS
 from tinyet.errors import UsageError
 from tinyet.errors.arguments import place_given
 from tinyet.files.reading import read_bounded
-from tinyet.opening import ModelOptions
 from tinyet.pages.pictures import PICTURES
 from tinyet.planning.places import ARENA, AUTO, STATE, WEIGHTS
 from tinyet.tflite import Runtime
+
+if TYPE_CHECKING:
+    from tinyet.delegates import Delegate
+    from tinyet.opening import ModelOptions
 
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20}
 _LABEL_BYTES = 1 << 20
@@ -49,6 +51,8 @@ def delegates_of(names: str | None, require: bool) -> tuple[Delegate, ...] | Non
                 "--require-delegate needs --delegates", hint="--delegates cmsis_nn --require-delegate"
             )
         return None
+    from tinyet.delegates import delegates_named
+
     return delegates_named([name.strip() for name in names.split(",") if name.strip()])
 
 
@@ -417,6 +421,8 @@ class ModelFlags:
 
     def options(self, **more: Any) -> ModelOptions:
         """The same in the form of `opening.read`; more: a command's further options."""
+        from tinyet.opening import ModelOptions
+
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         given |= {"labels": labels_in(self.labels), "runtime": runtime_of(self.runtime)}
         if self.methods is not None:

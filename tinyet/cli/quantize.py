@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tinyet.boards import load_board
+from tinyet.boards import DEFAULT_BOARD, load_board
 from tinyet.cli import ui
 from tinyet.cli.model import keep_evaluation, quantize_options, show_answers
 from tinyet.cli.options import (
@@ -24,8 +24,8 @@ from tinyet.cli.options import (
     takes_model,
 )
 from tinyet.cli.quantize_report import record_of, say_finding, show_choice, show_diagnosis
-from tinyet.compiler import DEFAULT_BOARD, cost_on
 from tinyet.compiler import compiled as compile_model
+from tinyet.compiler import cost_on
 from tinyet.data import Data
 from tinyet.data.warnings import label_warnings
 from tinyet.data.watched import Watched, data_warnings_of, watch

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tinyet.anomaly import FALSE_ALARMS
 from tinyet.anomaly.drift import with_drift
-from tinyet.anomaly.threshold import FALSE_ALARMS, with_flag
+from tinyet.anomaly.threshold import with_flag
 from tinyet.boards import Board, load_board
 from tinyet.build.tree import is_project
 from tinyet.compiler import (

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tinyet.boards import Board
-from tinyet.compiler import DEFAULT_BOARD, cost_on, without_torch
+from tinyet.boards import DEFAULT_BOARD, Board
+from tinyet.compiler import cost_on, without_torch
 from tinyet.data import Data, data_given
 from tinyet.delegates import Delegates
 from tinyet.errors import UsageError

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from tinyet.anomaly.threshold import FALSE_ALARMS
+from tinyet.anomaly import FALSE_ALARMS
 from tinyet.boards import Board
 from tinyet.compiler import DumpTo, Progress
 from tinyet.delegates import Delegates

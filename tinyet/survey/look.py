@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Literal
 
 from tinyet.analysis import Analysis, analyze_deployment
-from tinyet.boards import Board, load_board
+from tinyet.boards import DEFAULT_BOARD, Board, load_board
 from tinyet.budget.fit import NO_LIMITS, check_fit, fitted, objective_of
-from tinyet.compiler import DEFAULT_BOARD, compiled, float_layers
+from tinyet.compiler import compiled, float_layers
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.errors import FitError, TinyetError, UsageError
 from tinyet.errors.arguments import path_given
