@@ -389,7 +389,7 @@ def test_all_unsupported_operators_in_one_error() -> None:
         (lambda a, w: F.conv2d(a, w, None), (IMAGE, tensor(2, 4, 3, 3)), "weight is computed"),
         (lambda a: torch.div(a, 2, rounding_mode="floor"), (FLAT,), "rounding_mode"),
         (lambda i: i**17, (torch.tensor([1, 2]),), "to the power 17"),
-        (lambda i: i.argmax(0), (torch.tensor([1, 2]),), "int32 values"),
+        (lambda i: i.argmin(0), (torch.tensor([1, 2]),), "int32 values"),
     ],
 )
 def test_unsupported_arguments(
