@@ -54,6 +54,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         whole.tflite,
         trees.trees_agreement,
         trees.against_emlearn,
+        trees.trees_programs,
         whole.gallery,
         answers.recurrent,
         answers.unrolled,

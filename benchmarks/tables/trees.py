@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from benchmarks.tables.form import result, table
 
 
@@ -26,11 +29,29 @@ def trees_agreement() -> str:
                 *(f"{100 * mean:.2f} %" for mean in means),
                 f"{same:,} of {samples:,}",
                 where,
-                f"{min(r['bytes'] for r in own):,} … {max(r['bytes'] for r in own):,}",
+                f"{min(map(flash, own)):,} … {max(map(flash, own)):,}",
+                fixed(own, samples),
+                instructions(own, "instructions_int16"),
             )
         )
-    heads = ("estimator", "scikit-learn", "program", "equal answers", "fewest", "bytes of constants")
-    return table(heads, 1, lines)
+    heads = ("estimator", "scikit-learn", "program", "equal answers", "fewest", "bytes")
+    return table((*heads, "equal with int16 leaves", "their instructions"), 1, lines)
+
+
+def flash(row: dict[str, Any]) -> int:
+    """Trees, weights and parameters, and their code as far as it is stated."""
+    return int(row["bytes"]) + int(row["code"])
+
+
+def instructions(rows: Sequence[dict[str, Any]], key: str) -> str:
+    """The range of those that are stated."""
+    found = [row[key] for row in rows if row.get(key) is not None]
+    return f"{min(found):,} … {max(found):,}" if found else ""
+
+
+def fixed(rows: Sequence[dict[str, Any]], samples: int) -> str:
+    found = [row["same_int16"] for row in rows if "same_int16" in row]
+    return f"{sum(found):,} of {samples:,}" if found else ""
 
 
 BOARDS = {"microbit": "M0", "mps2_an386": "M4", "riscv32_virt": "RV32IMAC", "atmega1284p": "AVR"}
@@ -47,3 +68,18 @@ def against_emlearn() -> str:
     ]  # fmt: skip
     heads = ("forest", "features", "by", "core", "equal to scikit-learn's", "instructions", "bytes")
     return table(heads, 4, lines)
+
+
+def trees_programs() -> str:
+    """By program and board; the AVR's simulator counts cycles."""
+    lines = [
+        (
+            row["program"], BOARDS[row["board"]], f"{row['own']:.1%}", f"{row['accuracy']:.1%}",
+            "exact" if row["exact"] else "**differs**",
+            f"{row['instructions']:,}" if "instructions" in row else f"{row['cycles']:,} cycles",
+            f"{row['ram']:,}", f"{row['flash']:,}",
+        )
+        for row in result("trees_programs")
+    ]  # fmt: skip
+    heads = ("program", "core", "in Python", "program's accuracy", "bits", "instructions", "RAM", "flash")
+    return table(heads, 2, lines)
