@@ -425,7 +425,7 @@ def test_an_interrupt_while_the_project_is_written(here: Path, monkeypatch: pyte
     def model_files(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tinyet.project.model_files", model_files)
+    monkeypatch.setattr("tinyet.projects.one.model_files", model_files)
     assert tinyet("generate", "small.tet", "--board", "microbit").status == 130
     assert listing(here) == ["small.tet"]
 
