@@ -131,8 +131,8 @@ def argmax(ctx: Context) -> None:
     node, attrs = ctx.node, ctx.node.attrs
     assert isinstance(attrs, ArgMax)
     x = node.input(0)
-    if x.dtype is DType.INT16:
-        raise RefusedError("there is no ARG_MAX of int16", "take the index outside of the model")
+    if x.dtype not in (DType.FLOAT32, DType.INT8):  # TFLM has no other
+        raise RefusedError(f"there is no ARG_MAX of {x.dtype.value}", "take the index outside of the model")
     shape = tuple(n for axis, n in enumerate(x.shape) if axis != attrs.axis)
     index = ctx.like(ctx.out, shape) if attrs.keepdims else ctx.out
     ctx.call(
