@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,19 @@ def test_python_file(folder: Path) -> None:
     origin = origin_of(scaled)
     assert (origin.file, origin.line, origin.text) == ("helper_layers.py", 5, "return x * 3")
     assert origin.module == "1"
+
+
+def test_each_model_has_its_own_neighbours(folder: Path, tmp_path: Path) -> None:
+    """Two files that import modules of one name, in one process: as when a folder of models is checked."""
+    other = tmp_path / "other"
+    (other / "blocks").mkdir(parents=True)
+    (other / "my-net.py").write_text("from blocks.scale import FACTOR\n" + GOOD)
+    (other / "blocks" / "scale.py").write_text("FACTOR = 5\n")
+    (other / "helper_layers.py").write_text(LAYERS.replace("x * 3", "x + 3"))
+    for _ in range(2):
+        assert ops(load_source(str(folder / "my-net.py")).program) == ["linear", "mul"]
+        assert ops(load_source(str(other / "my-net.py")).program) == ["linear", "add"]
+    assert sys.modules["blocks.scale"].FACTOR == 5
 
 
 def test_factory_with_its_own_inputs(folder: Path) -> None:

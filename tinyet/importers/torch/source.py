@@ -84,6 +84,35 @@ def _call(function: Callable[[], Any], label: str) -> Any:
         raise ModelError(f"{label} raises {message_of(error)}", str(frame) if frame else None) from error
 
 
+_NEIGHBOURS: dict[str, ModuleType] = {}
+"""Modules beside the model files that were executed, by the bare names that these have imported them by."""
+
+
+def _forget_other_neighbours(directory: Path) -> None:
+    """Modules of this directory are imported anew where another model's have the same names. Those that the other
+    model has are its own."""
+    for name, module in list(_NEIGHBOURS.items()):
+        if any(each.exists() for each in _places(name, directory)) and not _is_of(name, module, directory):
+            del _NEIGHBOURS[name]
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+
+
+def _places(name: str, directory: Path) -> tuple[Path, Path]:
+    """Where a module of this name, or the package that it is of, lies in a directory."""
+    top = name.partition(".")[0]
+    return directory / f"{top}.py", directory / top
+
+
+def _is_of(name: str, module: ModuleType, directory: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return False
+    source, package = _places(name, directory)
+    place = Path(file).resolve()
+    return place == source or package in place.parents
+
+
 def _import(path: Path) -> ModuleType:
     """Execute the file as a module of its own; its directory is importable meanwhile, as with `python
     file.py`."""
@@ -93,6 +122,8 @@ def _import(path: Path) -> ModuleType:
         raise ModelError(f"{path} is not a Python file", hint="name a .py or a .pt2 file")
     module = importlib.util.module_from_spec(spec)
     directory = str(path.parent.resolve())
+    _forget_other_neighbours(Path(directory))
+    before = set(sys.modules)
     sys.modules[name] = module
     sys.path.insert(0, directory)
     try:
@@ -105,6 +136,8 @@ def _import(path: Path) -> ModuleType:
         ) from error
     finally:
         sys.path.remove(directory)
+        new = {n: m for n, m in list(sys.modules.items()) if n not in before and n != name}
+        _NEIGHBOURS.update((n, m) for n, m in new.items() if _is_of(n, m, Path(directory)))
     return module
 
 
