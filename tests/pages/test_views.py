@@ -52,6 +52,17 @@ def test_the_picture_of_the_arena_has_its_blocks_to_scale() -> None:
         assert f"{block['bytes']:,} bytes at {block['offset']:,}" in said
 
 
+def test_names_of_values_at_one_place_are_not_printed_over_each_other() -> None:
+    report = _analysis("whole")
+    largest = max(report["arena"], key=lambda block: int(block["bytes"]))
+    report["arena"].append({**largest, "name": "a_view"})
+    tree = ET.fromstring(PICTURES["arena"](report))
+    names = [text.text for text in tree.iter(f"{_SVG}text") if text.get("class") is None]
+    assert largest["name"] in names
+    assert "a_view" not in names
+    assert any((title.text or "").startswith("a_view: ") for title in tree.iter(f"{_SVG}title"))
+
+
 def test_the_picture_of_the_layers_has_their_time() -> None:
     report = _analysis("whole")
     tree = ET.fromstring(PICTURES["layers"](report))

@@ -33,6 +33,8 @@ _DARK = {
 _WIDTH = 1000
 _CHARACTER = 6.8
 """About the width of a letter, in the picture's units, to see whether a name fits."""
+_LINE = 12.0
+"""The height of a line of text."""
 
 
 def arena(analysis: Mapping[str, Any]) -> str:
@@ -61,7 +63,7 @@ def arena(analysis: Mapping[str, Any]) -> str:
         parts.append(
             f'<line class="axis" x1="{left}" x2="{_WIDTH - right}" y1="{y(at):.1f}" y2="{y(at):.1f}"/>'
         )
-    names: list[str] = []
+    names: list[tuple[float, float, str]] = []
     for block in analysis["arena"]:
         wide, tall = (
             (block["last"] + 1 - block["first"]) * step,
@@ -75,9 +77,10 @@ def arena(analysis: Mapping[str, Any]) -> str:
             f'<rect class="block {block["kind"]}" x="{at:.1f}" y="{over:.1f}" width="{max(wide, 1):.1f}" '
             f'height="{max(tall, 1):.1f}"><title>{_escaped(said)}</title></rect>'
         )
-        if wide > _CHARACTER * len(name) + 8 and tall > 14:
-            names.append(_text(at + 4, over + 12, name))
-    parts += names
+        # Values of the same bytes begin at one place: the first has its name there, the others where one points.
+        if wide > _CHARACTER * len(name) + 8 and tall > 14 and not _covered(names, at + 4, over + 12, name):
+            names.append((at + 4, over + 12, name))
+    parts += [_text(*each) for each in names]
     bound = y(analysis["arena_lower_bound"])
     parts.append(f'<line class="bound" x1="{left}" x2="{_WIDTH - right}" y1="{bound:.1f}" y2="{bound:.1f}"/>')
     shown = range(0, layers, max(1, layers // 16))
@@ -122,6 +125,16 @@ def _drawn(height: int, title: str, parts: Sequence[str]) -> str:
 def _rules(colours: Mapping[str, str]) -> str:
     """For this picture alone, also within a page that has others."""
     return "".join(f"svg.tinyet {what}{{{how}}}" for what, how in colours.items())
+
+
+def _covered(names: Sequence[tuple[float, float, str]], x: float, y: float, name: str) -> bool:
+    """Whether a name would be printed over another."""
+    return any(
+        abs(y - other_y) < _LINE
+        and x < other_x + _CHARACTER * len(other)
+        and other_x < x + _CHARACTER * len(name)
+        for other_x, other_y, other in names
+    )
 
 
 def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> str:
