@@ -126,18 +126,9 @@ class _Lowering:
 
 def _lowering(step: Step, plan: MemoryPlan, target: Target) -> _Lowering | None:
     """As the layer was lowered: its tensors may have gaps, or lie otherwise. None where that is not found."""
-    first, output = step.node.inputs[0] if step.node.inputs else None, step.node.outputs[0]
-    inside = first is not None and not first.is_constant
     tried: list[Layouts | None] = [None]
-    if first is not None and step.choice.kernel.layout_support is not None:
-        tried.append(
-            Layouts(
-                plan.pixel_stride(first) if inside else 0,
-                plan.pixel_stride(output),
-                plan.data_layout(first) if inside else None,
-                plan.data_layout(output),
-            )
-        )
+    if step.node.inputs and step.node.inputs[0] is not None and step.choice.kernel.layout_support is not None:
+        tried.append(plan.layouts(step.node))
     for layouts in tried:
         lowering = _Lowering(step, layouts, target)
         call = lowering.call()

@@ -19,7 +19,6 @@ from tinyet.boards import Board, Memory
 from tinyet.deployment import Deployment, Step, ahead_bytes, with_copies_ahead
 from tinyet.errors import InternalError, UsageError, bullet_list
 from tinyet.errors.arguments import described
-from tinyet.opset import Layouts
 from tinyet.planning.places import ARENA, AUTO, STATE, USUAL, WEIGHTS, Places
 
 _ALIGN = 16
@@ -146,15 +145,7 @@ def _stated_reads(deployment: Deployment, step: Step) -> int | None:
     model, node, plan = step.choice.kernel.cost_model, step.node, deployment.plan
     if model is None or model.exact is None or step.runs != 1:
         return None
-    first = node.inputs[0] if node.inputs else None
-    inside = first is not None and not first.is_constant
-    layouts = Layouts(
-        plan.pixel_stride(first) if first is not None and inside else 0,
-        plan.pixel_stride(node.outputs[0]),
-        plan.data_layout(first) if first is not None and inside else None,
-        plan.data_layout(node.outputs[0]),
-    )
-    return model.exact(node, layouts).reads.get(_PRINTED_WEIGHTS)
+    return model.exact(node, plan.layouts(node)).reads.get(_PRINTED_WEIGHTS)
 
 
 def _times(step: Step) -> int:

@@ -10,7 +10,7 @@ from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
 from tinyet.memory.fusion import FusionGroup, LineBuffer
 from tinyet.memory.tile_records import Place
-from tinyet.opset import DataLayout
+from tinyet.opset import DataLayout, Layouts
 
 MARK = "whether the states are set"
 """Of the block that is that word. No tensor's name holds a space, so this cannot be one."""
@@ -116,6 +116,18 @@ class MemoryPlan:
     def data_layout(self, tensor: Tensor) -> DataLayout | None:
         """The layout of a tensor's values; None for row-major, with gaps or without."""
         return self._storage(tensor).data_layout
+
+    def layouts(self, node: Node) -> Layouts:
+        """How a node's first input, where that is in the arena, and its first output lie."""
+        first, output = node.inputs[0] if node.inputs else None, node.outputs[0]
+        if first is None or first.is_constant:
+            return Layouts(output=self.pixel_stride(output), writes=self.data_layout(output))
+        return Layouts(
+            self.pixel_stride(first),
+            self.pixel_stride(output),
+            self.data_layout(first),
+            self.data_layout(output),
+        )
 
     def size(self, tensor: Tensor) -> int:
         """Bytes of a tensor's values as they lie, without gaps between them."""

@@ -208,14 +208,7 @@ def _lowered(chosen: Chosen, plan: MemoryPlan, target: Target) -> dict[Node, Can
     for node in plan.calls:
         if plan.fusion_group(node) is not None:
             continue
-        first, output = node.inputs[0] if node.inputs else None, node.outputs[0]
-        in_arena = first is not None and not first.is_constant
-        layouts = Layouts(
-            plan.pixel_stride(first) if first is not None and in_arena else 0,
-            plan.pixel_stride(output),
-            plan.data_layout(first) if first is not None and in_arena else None,
-            plan.data_layout(output),
-        )
+        layouts = plan.layouts(node)
         # Those of layouts alone have been lowered, to learn what they cost.
         if layouts.input or layouts.output:
             found[node] = _candidate(node, chosen[node], layouts, target)
