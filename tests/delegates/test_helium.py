@@ -25,7 +25,6 @@ from tests.delegates.test_cortex_m import (
     linear_nodes,
     only,
     pointwise_nodes,
-    pool_nodes,
     row_nodes,
     with_nibbles,
 )
@@ -38,8 +37,10 @@ from tinyet.ir import DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops.add import Add
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.mean import Mean
 from tinyet.ops.permute import Permute
 from tinyet.ops.sub import Sub
+from tinyet.ops.sum import Sum
 
 MVE = Target("host", frozenset({"dsp", "mve"}))
 
@@ -119,6 +120,18 @@ def transposed_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (drawing.int8_data(rng, shape),))
 
 
+@st.composite
+def summed_nodes(draw: st.DrawFn) -> Case:
+    """Means and sums over as many pixels as are taken; odd numbers of channels, too."""
+    rng = drawing.random(draw)
+    height, width = draw(st.integers(1, 15)), draw(st.integers(2, 17))
+    x = test_cortex_m.activation(rng, (draw(st.integers(1, 2)), height, width, draw(st.integers(2, 19))))
+    mean = draw(st.booleans())
+    attrs = Mean((1, 2), True) if mean else Sum((1, 2), True)
+    node = drawing.node_of(attrs, [x], quants(rng, 0.7 if mean else 0.7 * height * width))
+    return Case(node, (drawing.int8_data(rng, x.shape),))
+
+
 NODES = {
     "tinyet_conv2d_s8_4x2_mve": conv2d_nodes,
     "tinyet_depthwise_s8_mve": all_depthwise_nodes,
@@ -126,7 +139,7 @@ NODES = {
     "tinyet_linear_s8_4x2_mve": all_linear_nodes,
     "tinyet_affine_s8_same_mve": same_nodes,
     "tinyet_transpose_s8_mve": transposed_nodes,
-    "tinyet_sum_s8_mve": pool_nodes,
+    "tinyet_sum_s8_mve": summed_nodes,
 }
 """Kernel → strategy."""
 
