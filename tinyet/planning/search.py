@@ -149,27 +149,12 @@ class _PlanSearch:
         self.actions = CYCLES if counts_cycles(target) else INSTRUCTIONS
 
     def decide(self) -> tuple[Decision, MemoryPlan]:
-        free = self.free
-        figures = self.figures(free.chosen, free.first)
-        most = min(self.pricing.most, round(MOST_SLOWDOWN * figures.time))
-        self.pricing = replace(self.pricing, most=most, free=figures)
-        if not self.objective.input_rows:
-            self.search(free)
-        if self.wants_tiles(free):
-            for assignment in self.tilings(free):
-                self.search(assignment)
-        if self.objective.input_rows and not self.front.points and not self.beyond:
-            raise UsageError(
-                f"the first layers of {self.graph.name} cannot be computed from rows of their input as they come",
-                hint=GIVE_WHOLE,
-            )
-        best = self.best(free)
+        best = self.searched()
         untiled = None
         if best.tiled:
             if self.untiled is None:  # no limit leaves room for it
-                untiled = Untiled(
-                    free.chosen, planned(self.graph, free.chosen, self.access_orders).arena_bytes
-                )
+                free = self.free.chosen
+                untiled = Untiled(free, planned(self.graph, free, self.access_orders).arena_bytes)
             else:
                 untiled = Untiled(self.untiled.chosen, self.untiled.memory.arena_bytes)
         decision = Decision(
@@ -184,6 +169,24 @@ class _PlanSearch:
             untiled,
         )
         return decision, best.memory
+
+    def searched(self) -> Plan:
+        """The best of all plans that are tried."""
+        free = self.free
+        figures = self.figures(free.chosen, free.first)
+        most = min(self.pricing.most, round(MOST_SLOWDOWN * figures.time))
+        self.pricing = replace(self.pricing, most=most, free=figures)
+        if not self.objective.input_rows:
+            self.search(free)
+        if self.wants_tiles(free):
+            for assignment in self.tilings(free):
+                self.search(assignment)
+        if self.objective.input_rows and not self.front.points and not self.beyond:
+            raise UsageError(
+                f"the first layers of {self.graph.name} cannot be computed from rows of their input as they come",
+                hint=GIVE_WHOLE,
+            )
+        return self.best(free)
 
     # ------------------------------------------------------------ tilings and their kernels
 
@@ -458,7 +461,14 @@ class _PlanSearch:
             untiled += [] if self.objective.input_rows else [free]
             for assignment in dict.fromkeys((*ordered[:_MOST_BEYOND], *untiled[:1], *untiled[-1:])):
                 self.settled(assignment)
+            if self.objective.optimize == "size" and self.objective.ram is not None:
+                # Without the limit, tilings were tried whose arenas are larger by their bounds, not by their addresses.
+                self.front = self.front.with_point(self.without_limit().searched())
         return select(self.front, self.objective.excess, self.price_of)
+
+    def without_limit(self) -> _PlanSearch:
+        objective = replace(self.objective, ram=None)
+        return _PlanSearch(self.selection, self.target, self.delegates, objective, require=self.require)
 
     def figures(self, chosen: Chosen, plan: MemoryPlan) -> Figures:
         """A plan's figures, as far as they are stated."""
