@@ -14,7 +14,8 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from tests.ops.objects import DIRECTORY, stored
+from tests.compilers import launcher
+from tests.ops.objects import DIRECTORY, directory, stored
 from tinyet.build import objects
 
 # The fixture `golden` and its option; the slowest files and what they compile, at the end.
@@ -44,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(functools.partial(os.environ.__delitem__, DIRECTORY))
         config.add_cleanup(holder.cleanup)
     patch = pytest.MonkeyPatch()
+    launcher.install(directory(), patch)
     patch.setattr(objects, "compile_object", stored(objects.compile_object))
     config.add_cleanup(patch.undo)
 
