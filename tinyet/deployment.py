@@ -18,6 +18,7 @@ from tinyet.delegates import DEFAULT, Delegate
 from tinyet.errors import UnsupportedOp, UsageError, bullet_list
 from tinyet.ir import Array, Graph, Node, Size, place_of
 from tinyet.memory import MemoryPlan
+from tinyet.memory.caller_buffers import check_ends
 from tinyet.memory.fusion import Run
 from tinyet.memory.resized import at_another_size, check_resized
 from tinyet.messages.stages import stage
@@ -258,10 +259,12 @@ def deploy(
     size: of the graph's inputs, known at run time: every layer is one call for all its values, and none is by rows.
     That each reads and writes what it should, at every value, has been checked when this returns.
     Raises UnsupportedOp when a node has no kernel for the target, or one of a delegate that was not asked for;
-    UsageError for a pin of the objective that no layer has.
+    UsageError for a pin of the objective that no layer has, or an output that cannot have a buffer of its own.
     """
     stage("choosing kernels")
     aim = objective or Objective()
+    if aim.callers:
+        check_ends(graph)
     sizing = None if size is None else sizing_of(graph, size)
     if sizing is not None:
         if aim.input_rows:
@@ -312,6 +315,7 @@ def with_states_apart(deployment: Deployment) -> Deployment:
         {t: found for t in plan.storage if (found := plan.data_layout(t)) is not None},
         plan.fusion_groups,
         states_apart=True,
+        callers=plan.buffers_from is not None,
     )
     return replace(deployment, plan=apart, steps=_steps(graph, decision, apart))
 
@@ -332,7 +336,8 @@ def with_copies_ahead(deployment: Deployment, layers: Collection[str]) -> Deploy
             chosen[step.node] = replace(chosen[step.node], call=call)
     decision = replace(deployment.decision, chosen=chosen)
     layouts = {t: found for t in plan.storage if (found := plan.data_layout(t)) is not None}
-    made = planned(graph, chosen, AccessOrderCache(), layouts, plan.fusion_groups)
+    outside = plan.buffers_from is not None
+    made = planned(graph, chosen, AccessOrderCache(), layouts, plan.fusion_groups, callers=outside)
     return replace(deployment, plan=made, decision=decision, steps=_steps(graph, decision, made))
 
 

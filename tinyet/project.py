@@ -198,6 +198,7 @@ class Project:
             self.limits,
             pins=self.pins,
             input_rows=self.input_rows,
+            buffers=self.buffers,
             place=self.place,
         )
 
@@ -216,6 +217,11 @@ class Project:
     def input_rows(self) -> bool:
         """Whether the model takes its input row by row."""
         return self.manifest.get("input_rows") is True
+
+    @property
+    def buffers(self) -> str:
+        """Where inputs and outputs lie: "arena" or "caller"."""
+        return str(self.manifest.get("buffers", "arena"))
 
     @property
     def pins(self) -> dict[str, str]:

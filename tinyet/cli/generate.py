@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from tinyet.accounts.buffers import buffers_of, copies_noted
 from tinyet.boards import load_board
 from tinyet.budget.fit import said_of, stack_said
 from tinyet.budget.placing import placed
@@ -17,6 +18,7 @@ from tinyet.cli import ui
 from tinyet.cli.model import input_names, judged, made_record, obtain, show_answers
 from tinyet.cli.options import (
     BoardOption,
+    Buffers,
     CallerStack,
     DelegateNames,
     InputRows,
@@ -41,7 +43,7 @@ from tinyet.emit.slices import SlicePlan
 from tinyet.errors import UsageError
 from tinyet.files.model_name import check_name
 from tinyet.opening import kind_of
-from tinyet.planning.objective import check_optimize
+from tinyet.planning.objective import check_buffers, check_optimize
 from tinyet.program import Program, load
 from tinyet.project import Project
 from tinyet.projects import generate as generate_project
@@ -82,6 +84,7 @@ def generate(
     pin: Pins = None,
     place: Place = None,
     input_rows: InputRows = False,
+    buffers: Buffers = None,
     context: Annotated[
         bool,
         typer.Option(
@@ -148,6 +151,7 @@ def generate(
     asked, pins = delegates_of(delegates, require_delegate), pins_of(pin)
     placed = place_of(place)
     check_optimize(optimize or "balanced")
+    check_buffers(buffers or "arena", input_rows=input_rows)
     model, *others = models
     if flags.name is not None:
         check_name(flags.name, "--name")
@@ -175,6 +179,7 @@ def generate(
                 pins=pins or None,
                 place=placed or None,
                 input_rows=input_rows,
+                buffers=buffers or "arena",
                 context=context,
                 selftest=selftest,
                 max_step=max_step,
@@ -213,6 +218,7 @@ def generate(
             pins=pins,
             place=placed,
             input_rows=input_rows,
+            buffers=buffers or "arena",
             context=context,
             selftest=selftest,
             max_step=max_step,
@@ -228,6 +234,7 @@ def generate(
             program.save(save)
     unlabelled = application and (data is None or data.labels is None)
     notes = [*compiled.warnings, *([_without_labels(model, data)] if unlabelled else [])]
+    notes += copies_noted(made.deployment) if buffers == "caller" and application else ()
     if made.slices is not None:
         notes += [f"a slice longer than {made.slices.limit.text}: {note}" for note in made.slices.notes]
     if json is not None:
@@ -303,6 +310,8 @@ def _show(project: Project) -> None:
         f"arena {ui.size(plan.arena_bytes)} ({proved}), "
         f"weights {ui.size(project.deployment.constant_bytes)}"
     )
+    if given := buffers_of(project.deployment):
+        ui.say(f"inputs and outputs: {ui.size(sum(each.bytes for each in given))}, in the caller's buffers")
     room = project.room
     ui.say(f"flash: {said_of(room.flash)}")
     ui.say(f"stack: {stack_said(room.stack)}")

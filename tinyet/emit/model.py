@@ -14,7 +14,7 @@ from tinyet.emit.definitions import code_of, constant_view
 from tinyet.emit.fusion import (
     FusionGroupView,
 )
-from tinyet.emit.instance import Instance
+from tinyet.emit.instance import Instance, ends_of
 from tinyet.emit.interface import HEAD_BYTES, io_view, kept_views, labels_macro, states_view
 from tinyet.emit.kernels import shareable
 from tinyet.emit.places import attribute, sections_of
@@ -29,6 +29,8 @@ from tinyet.memory.plan import MARK
 from tinyet.version import __version__
 
 ABI_VERSION = 2
+BUFFERS_HEADER = "tinyet_buffers.h"
+"""Of models whose inputs and outputs are the caller's."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,11 @@ def model_files(
     """
     graph, plan = deployment.graph, deployment.plan
     kernels, symbols = shareable(kernel_files(deployment))
-    instance = Instance(name, context, shared, sized=deployment.sized is not None)
+    instance = Instance(name, context, shared, sized=deployment.sized is not None, ends=ends_of(deployment))
     if context:
         kernels |= own_files(["tinyet_context.h"], [])
+    if instance.ends:
+        kernels |= own_files([BUFFERS_HEADER], [])
     if golden is not None:
         kernels |= own_files([SELFTEST_HEADER], [])
     own = {f"{name}{ending}" for ending in (".h", ".c", "_kernels.h")}

@@ -312,7 +312,7 @@ def _alive(deployment: Deployment, begun: int, needed: int) -> list[tuple[int, i
     a later one."""
     return [
         (block.offset, block.bytes)
-        for block in deployment.plan.blocks
+        for block in deployment.plan.arena_blocks
         if block.bytes and block.lifetime.first <= begun and block.lifetime.last >= needed
     ]
 

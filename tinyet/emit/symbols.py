@@ -13,7 +13,7 @@ from tinyet.emit.definitions import ModelCode, StepView, code_of
 from tinyet.emit.fusion import (
     FusionGroupView,
 )
-from tinyet.emit.instance import Instance
+from tinyet.emit.instance import Instance, ends_of
 from tinyet.emit.kernels import shareable
 from tinyet.emit.model import kernel_files
 from tinyet.opset import (
@@ -43,7 +43,7 @@ def symbols_of(deployment: Deployment, name: str) -> Symbols:
     """name: of the model, as for `model_files`."""
     code = code_of(
         deployment,
-        Instance(name, context=False, sized=deployment.sized is not None),
+        Instance(name, context=False, sized=deployment.sized is not None, ends=ends_of(deployment)),
         shareable(kernel_files(deployment))[0],
     )
     arrays = {text: stored for stored, text in code.constants}

@@ -17,7 +17,7 @@ import numpy as np
 
 from tinyet.errors import InternalError, bullet_list
 from tinyet.ir import Array, Graph, Node, Tensor
-from tinyet.memory.accesses import Access, Alias, Copy, Piece, Span
+from tinyet.memory.accesses import Access, Alias, Copy, Piece, Region, Span
 from tinyet.memory.check_tiles import tile_aliases, tile_steps
 from tinyet.memory.plan import MARK, MARK_BYTES, MemoryPlan
 from tinyet.opset import AccessOrder, AccessOrders, Op
@@ -84,6 +84,7 @@ class _Arena:
     """The simulated memory, in runs of bytes: which thing's bytes each run holds, and which step wrote it."""
 
     bytes: int
+    regions: Sequence[Region] = ()
     runs: list[_Run] = field(init=False)
     starts: list[int] = field(init=False)  # the offset of each run
     names: list[str] = field(default_factory=list)
@@ -115,7 +116,21 @@ class _Arena:
                 f"{label}: {what} at {offset} to {offset + size} leaves the arena of {self.bytes} bytes"
             )
             return False
+        if self.regions and not any(r.start <= offset and offset + size <= r.end for r in self.regions):
+            names = " and ".join(r.name for r in self.regions if offset < r.end and r.start < offset + size)
+            self.problems.append(
+                f"{label}: {what} at {offset} to {offset + size} is not within {names or 'any memory'}"
+            )
+            return False
         return True
+
+    def refuse_written(self, label: str, what: str, offset: int, size: int) -> None:
+        """Complain of a write to memory that is only read."""
+        self.problems += [
+            f"{label}: writes {what} to {region.name}, which is only read"
+            for region in self.regions
+            if region.constant and offset < region.end and region.start < offset + size
+        ]
 
     def expect(self, label: str, span: Span, steps: Sequence[str]) -> None:
         """Complain unless `span` holds exactly its tensor."""
@@ -265,6 +280,7 @@ def check_accesses(
     inputs: Sequence[Span] = (),
     outputs: Sequence[Span] = (),
     aliases: Sequence[Alias] = (),
+    regions: Sequence[Region] = (),
 ) -> None:
     """Simulate the calls in order and prove that each reads what it should.
 
@@ -274,12 +290,14 @@ def check_accesses(
         inputs: written by the caller before the first call.
         outputs: must be intact after the last.
         aliases: tensors whose bytes are bytes of others.
+        regions: what the bytes up to `arena_bytes` are where they are no one piece; whatever lies anywhere lies in one
+            of them.
 
     Raises:
         InternalError: listing every read of bytes that are not the tensor's, every write over something the
             same call reads or writes without permission, everything outside the arena or not aligned.
     """
-    arena = _Arena(arena_bytes)
+    arena = _Arena(arena_bytes, regions)
     labels = [f"call {number} ({step.name})" for number, step in enumerate(steps)]
     waiting: dict[str, list[Alias]] = {}
     for alias in aliases:
@@ -292,6 +310,7 @@ def check_accesses(
     arena.resolve(waiting, [span.tensor for span in inputs])
     for number, (label, step) in enumerate(zip(labels, steps, strict=True)):
         if isinstance(step, Copy):
+            arena.refuse_written(label, "moved bytes", step.target, step.bytes)
             if arena.inside(
                 label,
                 "what moves",
@@ -303,6 +322,8 @@ def check_accesses(
             continue
         for read in (*step.reads, *(write for write in step.writes if write.tensor in step.again)):
             arena.expect(label, read, labels)
+        for write in step.writes:
+            arena.refuse_written(label, write.tensor, write.offset, write.extent)
         reads, writes = _Places(step.reads), _Places(step.writes)
         for position, write in enumerate(step.writes):
             for read in (step.reads[k] for k in reads.near(write)):
@@ -327,6 +348,7 @@ def check_accesses(
                     arena.problems.append(f"{label}: its outputs {other.tensor} and {write.tensor} overlap")
         if step.scratch is not None:
             offset, size, align = step.scratch
+            arena.refuse_written(label, "scratch", offset, size)
             for span in (*step.reads, *step.writes):
                 if _meet(Span("scratch", offset, size), span):
                     arena.problems.append(f"{label}: its scratch memory overlaps {span.tensor}")
@@ -446,7 +468,33 @@ def check_plan(
     # Set when a run begins, and when the next one does.
     marks = [] if plan.mark is None else [Span(MARK, plan.mark, MARK_BYTES, MARK_BYTES)]
     marks += kept
-    check_accesses(steps, plan.arena_bytes, inputs + marks, outputs + marks, aliases)
+    regions = _regions(graph, plan)
+    # What is only read is there when the run has ended, too.
+    outputs += [s for s in inputs if any(r.constant and r.start <= s.offset < r.end for r in regions)]
+    check_accesses(steps, plan.end, inputs + marks, outputs + marks, aliases, regions)
+
+
+def _regions(graph: Graph, plan: MemoryPlan) -> list[Region]:
+    """The arena and the caller's buffers; none where there is the arena alone. Raises InternalError for a buffer that
+    is not one input or output alone."""
+    if plan.buffers_from is None:
+        return []
+    found = [Region("the arena", 0, plan.arena_bytes)]
+    given = [t for t in graph.user_inputs if plan.line_buffer(t) is None]
+    for kind, tensors in (("input", given), ("output", graph.user_outputs)):
+        for number, tensor in enumerate(tensors):
+            block = plan.blocks[plan.storage[tensor].block]
+            if not plan.is_callers(tensor) or plan.form(tensor) or plan.offset(tensor) != block.offset:
+                raise InternalError(f"{kind} {tensor.name} does not fill a buffer", "memory planner")
+            found.append(
+                Region(f"the buffer of {kind} {number}", block.offset, tensor.type.bytes, kind == "input")
+            )
+    ordered = sorted(found, key=lambda region: region.start)
+    if any(a.end > b.start for a, b in itertools.pairwise(ordered)) or len(found) != 1 + len(
+        plan.buffer_blocks
+    ):
+        raise InternalError("the caller's buffers are not each apart", "memory planner")
+    return found
 
 
 def _access_orders(

@@ -134,7 +134,7 @@ class _PlanSearch:
         pins: dict[Node, int] = {}
         if objective.pins:
             firsts = {n: found[0] for n, found in self.candidates.items()}
-            calls = planned(self.graph, firsts, self.access_orders, first=True).calls
+            calls = self.planned(self.graph, firsts, first=True).calls
             layers = {name: node for node, name in names_of(self.graph, calls).items()}
             pins = pinned(self.candidates, layers, objective.pins)
         self.pins = pins
@@ -154,7 +154,7 @@ class _PlanSearch:
         if best.tiled:
             if self.untiled is None:  # no limit leaves room for it
                 free = self.free.chosen
-                untiled = Untiled(free, planned(self.graph, free, self.access_orders).arena_bytes)
+                untiled = Untiled(free, self.planned(self.graph, free).arena_bytes)
             else:
                 untiled = Untiled(self.untiled.chosen, self.untiled.memory.arena_bytes)
         decision = Decision(
@@ -188,6 +188,26 @@ class _PlanSearch:
             )
         return self.best(free)
 
+    def planned(
+        self,
+        graph: Graph,
+        chosen: Chosen,
+        fusion_groups: Sequence[FusionGroup] = (),
+        *,
+        first: bool = False,
+        in_order: bool = False,
+    ) -> MemoryPlan:
+        """The memory of a graph computed by these candidates, where the objective wants its ends."""
+        return planned(
+            graph,
+            chosen,
+            self.access_orders,
+            fusion_groups=fusion_groups,
+            first=first,
+            in_order=in_order,
+            callers=self.objective.callers,
+        )
+
     # ------------------------------------------------------------ tilings and their kernels
 
     @cached_property
@@ -215,7 +235,7 @@ class _PlanSearch:
         allowed = self.allowed_of(candidates)
         kernels = self.fastest(front, fusion_groups, None)
         chosen = chosen_by(candidates, allowed, kernels)
-        plan = planned(self.graph, chosen, self.access_orders, fusion_groups=fusion_groups, first=True)
+        plan = self.planned(self.graph, chosen, fusion_groups, first=True)
         needs = {}
         for index, node in enumerate(plan.calls):
             own = {
@@ -277,7 +297,7 @@ class _PlanSearch:
     ) -> Assignment:
         """The kernels of a front for a tiling, and a first plan of their memory."""
         chosen = chosen_by(tiling.candidates, allowed, kernels)
-        plan = planned(self.graph, chosen, self.access_orders, fusion_groups=tiling.fusion_groups, first=True)
+        plan = self.planned(self.graph, chosen, tiling.fusion_groups, first=True)
         return Assignment(tiling, allowed, chosen, front, kernels, plan)
 
     def tilings(self, free: Assignment) -> Iterator[Assignment]:
@@ -285,7 +305,7 @@ class _PlanSearch:
         promising."""
         stage("planning memory by rows")
         frugal = {n: self.candidates[n][indices[0]] for n, indices in free.tiling.within(0).items()}
-        least = planned(self.graph, frugal, self.access_orders, first=True)
+        least = self.planned(self.graph, frugal, first=True)
         known: list[dict[Node, TileMap]] = []
         tried: list[dict[Node, TileMap]] = []
         for rules in self.rules():
@@ -305,7 +325,7 @@ class _PlanSearch:
             )
             other = whole_first(self.graph, tiles)
             if other is not None:
-                early = planned(other, frugal, self.access_orders, first=True, in_order=True)
+                early = self.planned(other, frugal, first=True, in_order=True)
                 search = TilingSearch(self.graph, early, free.chosen, tiles, self.actions, taken=taken)
                 yield from self.tilings_in_order(search, free)
 
@@ -421,7 +441,7 @@ class _PlanSearch:
         """The same without asking whether it is worth it."""
         memory, fusion_groups = assignment.first, assignment.tiling.fusion_groups
         if memory.arena_bytes > memory.lower_bound:
-            memory = planned(self.graph, assignment.chosen, self.access_orders, fusion_groups=fusion_groups)
+            memory = self.planned(self.graph, assignment.chosen, fusion_groups)
         agreements = agreements_of(self.graph, assignment.chosen, memory, self.target)
         # With more memory or without: the price decides, except where memory is the aim.
         most: list[int | None] = [memory.arena_bytes]

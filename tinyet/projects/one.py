@@ -75,6 +75,7 @@ def generate(
     pins: Mapping[str, str] | None = None,
     place: Mapping[str, str] | None = None,
     input_rows: bool = False,
+    buffers: str = "arena",
     context: bool = False,
     selftest: bool = False,
     max_step: int | str | None = None,
@@ -116,7 +117,9 @@ def generate(
     wanted = places_given(place)
     if context:
         check_context(wanted)
-    objective = objective_of(target, optimize, limits, pins=pins, input_rows=input_rows, place=wanted)
+    objective = objective_of(
+        target, optimize, limits, pins=pins, input_rows=input_rows, buffers=buffers, place=wanted
+    )
     deployment = fitted(
         program.graph, target, objective, limits, chosen, require=require_delegate, size=program.size
     )
@@ -155,6 +158,7 @@ def generate(
         pins=objective.pins,
         place=objective.place,
         input_rows=input_rows,
+        buffers=objective.buffers,
         context=context,
         selftest=selftest,
         max_step=None if slices is None else slices.limit.text,

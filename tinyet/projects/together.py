@@ -52,6 +52,7 @@ def generate_together(
     schedule: str | None = None,
     kind: Kind = "platformio",
     name: str | None = None,
+    buffers: str = "arena",
     context: bool = False,
     delegates: Delegates | None = None,
     require_delegate: bool = False,
@@ -86,7 +87,7 @@ def generate_together(
     project_kind = PROJECT_KINDS[check_kind(kind, target)]
     chosen = delegates_or_default(delegates, require=require_delegate)
     limits = limits_given(max_ram, max_flash, stack, bare=is_bare(kind, target))
-    objective = objective_of(target, optimize, limits)
+    objective = objective_of(target, optimize, limits, buffers=buffers)
     shared = share(
         part,
         {
@@ -121,6 +122,7 @@ def generate_together(
         stack=limits.stack,
         reserved=reserved,
         optimize=objective.optimize,
+        buffers=objective.buffers,
         context=context,
         operators=tuple(
             sorted(
