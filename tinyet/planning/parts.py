@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A call in parts that take no longer than asked: rows of an image, steps of a sequence, or outputs of a fully connected
+layer. Which bytes a part reads and writes follows from the operator's iteration; the kernel is the layer's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tinyet.boards.cpus import Target
+from tinyet.errors import TinyetError
+from tinyet.ir import Attrs, DType, Node, QuantParams, Tensor, TensorType
+from tinyet.memory import MemoryPlan
+from tinyet.ops import op_of
+from tinyet.ops.shared.window import Window, padded
+from tinyet.opset import AccessOrder, Call, Cost, DataLayout, Kernel, Layouts, row_axis
+from tinyet.opset.blocks import Blocks, blocks
+from tinyet.opset.parts import Part
+from tinyet.planning.candidates import Candidate
+
+ALIGN = 4
+"""Bytes that every tensor of an arena begins at a multiple of; so does each part."""
+_TOGETHER = (8, 4, 2, 1)
+"""Kernels compute several rows or outputs at once: parts of as many are tried."""
+_NUMBERS = (DType.INT8, DType.INT16, DType.FLOAT32)
+
+
+@dataclass(frozen=True)
+class _Whole(Exception):
+    """A reason why a call is not cut."""
+
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A call in parts. candidate: whose kernel computes them, with the call of the part that needs most scratch memory,
+    and the cost of all."""
+
+    candidate: Candidate
+    parts: tuple[Part, ...]
+
+    def longest(self, *, by_time: bool) -> int:
+        """As stated: cycles where by time, else instructions."""
+        return max(part.cost.time if by_time else part.cost.instructions for part in self.parts)
+
+
+def cut_of(
+    node: Node,
+    chosen: Candidate,
+    others: Sequence[Candidate],
+    plan: MemoryPlan,
+    target: Target,
+    most: int,
+    *,
+    by_time: bool,
+) -> Cut | str:
+    """A call that takes longer than `most`, cycles where by time, else instructions, in as few parts as can be so that
+    none does. Where its kernel does not make such short ones, another one's parts are taken: of those that are short
+    enough the fastest, else the ones whose longest is the shortest. A text says why the call is not cut."""
+    whole = 0 if chosen.cost is None else chosen.cost.time if by_time else chosen.cost.instructions
+    found, why = list[Cut](), ""
+    for candidate in (chosen, *(other for other in others if other is not chosen)):
+        made = _cut(node, candidate, plan, target, most, by_time=by_time)
+        if isinstance(made, Cut) and made.longest(by_time=by_time) < whole:
+            found.append(made)
+            if made.candidate.choice is chosen.choice and made.longest(by_time=by_time) <= most:
+                return made
+        why = why or (made if isinstance(made, str) else f"{candidate.choice.kernel.symbol} makes no shorter parts")
+    if not found:
+        return why
+
+    def rank(cut: Cut) -> tuple[int, int]:
+        return max(cut.longest(by_time=by_time), most), cut.candidate.time
+
+    return min(found, key=rank)
+
+
+def _cut(
+    node: Node, candidate: Candidate, plan: MemoryPlan, target: Target, most: int, *, by_time: bool
+) -> Cut | str:
+    """With the parts of one kernel; or, where a single row is longer than asked, of one row each."""
+    try:
+        cutting = _Cutting(node, candidate, plan, target)
+    except _Whole as why:
+        return why.reason
+
+    def found(units: int) -> Cut | str:
+        parts = cutting.found(units)
+        return parts if isinstance(parts, str) else Cut(_together(candidate, parts), parts)
+
+    units, best = 1, found(1)
+    while isinstance(best, str) and 2 * units < cutting.units:
+        units *= 2
+        best = found(units)
+    if isinstance(best, str):
+        return best
+    limit = max(most, best.longest(by_time=by_time))
+    low, high = units, cutting.units
+    while low + 1 < high:
+        middle = (low + high) // 2
+        tried = found(middle)
+        if isinstance(tried, str) or tried.longest(by_time=by_time) > limit:
+            high = middle
+        else:
+            low, best = middle, tried
+    for together in (each for each in _TOGETHER if each <= low):
+        # Of as many parts, ones that are about as long, of as many rows or outputs as kernels compute at once.
+        even = -(-cutting.units // -(-cutting.units // (low // together * together)))
+        tried = found(-(-even // together) * together)
+        if not isinstance(tried, str) and tried.longest(by_time=by_time) <= limit:
+            best = min(best, tried, key=lambda cut: cut.candidate.time)
+    return best if len(best.parts) > 1 else f"{node.op} makes one row"
+
+
+def _together(candidate: Candidate, parts: Sequence[Part]) -> Candidate:
+    """The candidate whose call is all these parts."""
+    costs, widest = [part.cost for part in parts], max(parts, key=lambda part: part.call.scratch_bytes)
+    calls = {id(part.call): part.cost for part in parts}.values()
+    cost = Cost(
+        instructions=sum(cost.instructions for cost in costs),
+        cycles=None if costs[0].cycles is None else sum(cost.cycles or 0 for cost in costs),
+        code=sum(cost.code for cost in calls),
+        shared={name: size for cost in calls for name, size in cost.shared.items()},
+        constants=max(cost.constants for cost in calls),
+        scratch=widest.call.scratch_bytes,
+    )
+    return Candidate(candidate.choice, widest.call, cost)
+
+
+class _Cutting:
+    """Ways to cut one call. units: the smallest parts that there can be."""
+
+    def __init__(self, node: Node, candidate: Candidate, plan: MemoryPlan, target: Target) -> None:
+        call = candidate.call
+        self.node, self.kernel, self.target = node, candidate.choice.kernel, target
+        self.layouts = plan.layouts(node)
+        self.plain = self.layouts == Layouts()
+        if call.state_bytes or call.init is not None or call.events:
+            raise _Whole(f"{call.kernel} keeps what it has begun for itself")
+        if len(node.outputs) != 1:
+            raise _Whole(f"{node.op} has several outputs")
+        variables = [(i, t) for i, t in enumerate(node.inputs) if t is not None and not t.is_constant]
+        if any(t.dtype not in _NUMBERS for t in (*(t for _, t in variables), node.output)):
+            raise _Whole(f"{node.op} does not work on numbers alone")
+        space = op_of(node).iteration(node)
+        if isinstance(space, str):
+            raise _Whole(space)
+        self.axis = row_axis(node.output)
+        found = blocks(node, space, self.axis, least=2)
+        if isinstance(found, str):
+            raise _Whole(found)
+        self.blocks: Blocks = found
+        self.forms = {i: _Form.of(plan, t, found.read[i]) if i in found.read else None for i, t in variables}
+        self.form = _Form.of(plan, node.output, self.axis)
+        self.grain = self._grain()
+        self.units = -(-node.output.shape[self.axis] // (found.size * self.grain))
+        self._calls: dict[object, tuple[Node, Call, Cost] | str] = {}
+
+    def _grain(self) -> int:
+        """How many of the smallest blocks make all parts begin at whole words."""
+        steps = [(self.form, self.blocks.size, 0)]
+        steps += [(f, self.blocks.stride, self.blocks.first) for f in self.forms.values() if f is not None]
+        for form, _, offset in steps:
+            if form.row_bytes * offset % form.align:
+                raise _Whole("its rows do not begin at whole words")
+        count = self.node.output.shape[self.axis] // self.blocks.size
+        for grain in (1, 2, 4):
+            if grain < count and all(f.row_bytes * step * grain % f.align == 0 for f, step, _ in steps):
+                return grain
+        raise _Whole("its rows do not begin at whole words")
+
+    def found(self, units: int) -> tuple[Part, ...] | str:
+        """Parts of so many units, the last one of what is left."""
+        total, step = self.node.output.shape[self.axis], units * self.grain * self.blocks.size
+        parts = []
+        for first in range(0, total, step):
+            part = self._part(first, min(first + step, total))
+            if isinstance(part, str):
+                return part
+            parts.append(part)
+        return tuple(parts)
+
+    def _part(self, first: int, end: int) -> Part | str:
+        size, stride = self.blocks.size, self.blocks.stride
+        low = first // size * stride + self.blocks.first
+        high = (end // size - 1) * stride + self.blocks.first + self.blocks.extent
+        inputs, reads, own = list(self.node.inputs), dict[int, int](), list[object]()
+        outside = set[tuple[int, int]]()
+        for index, tensor in enumerate(self.node.inputs):
+            if tensor is None or index not in self.blocks.read:
+                if tensor is not None and not tensor.is_constant:
+                    reads[index] = 0
+                continue
+            axis = self.blocks.read[index]
+            height = tensor.shape[axis]
+            start, stop = max(low, 0), min(high, height)
+            outside.add((start - low, high - stop))
+            inputs[index] = _slice(tensor, axis, start, stop)
+            if tensor.is_constant:
+                own.append((index, start, stop))
+            else:
+                form = self.forms[index]
+                assert form is not None
+                reads[index] = start * form.row_bytes
+        ((above, below),) = outside or {(0, 0)}
+        attrs = self._attrs(end - first, above, below)
+        if isinstance(attrs, str):
+            return attrs
+        key = attrs, end - first, *own
+        if key not in self._calls:
+            output = _slice(self.node.output, self.axis, 0, end - first)
+            self._calls[key] = self._lowered(
+                self.node.replace(attrs=attrs, inputs=inputs, outputs=[output])
+            )
+        made = self._calls[key]
+        if isinstance(made, str):
+            return made
+        return Part(*made, first, end, reads, first * self.form.row_bytes)
+
+    def _attrs(self, count: int, above: int, below: int) -> Attrs | str:
+        op, node = op_of(self.node), self.node
+        attrs = op.part(node, self.axis, count)
+        if isinstance(attrs, str):
+            return attrs
+        attrs = node.attrs if attrs is None else attrs
+        if not above and not below:
+            return attrs
+        if not isinstance(attrs, Window):
+            return f"{node.op} makes rows at an edge otherwise than others"
+        return padded(attrs, self.axis, above, below)
+
+    def _lowered(self, part: Node) -> tuple[Node, Call, Cost] | str:
+        kernel, layouts = self.kernel, self.layouts
+        try:
+            if op_of(part).infer(part) != (part.output.shape,):
+                return f"{part.op} makes other rows of a part"
+            why = kernel.why_not(part, self.target)
+            if why is not None:
+                return f"{kernel.symbol}: {why}"
+            if self.plain:
+                call = kernel.lower(part, self.target)
+            else:
+                support = kernel.layout_support
+                if support is None or not _takes(kernel, part, layouts):
+                    return f"{kernel.symbol} does not take parts that lie so"
+                call = support.lower(part, self.target, layouts)
+        except TinyetError as error:
+            return f"{kernel.symbol}: {error.what}"
+        cost = kernel.cost(part, self.target, call, layouts)
+        if cost is None:
+            return f"{kernel.symbol} states no cost"
+        return part, call, cost
+
+
+def _takes(kernel: Kernel, node: Node, layouts: Layouts) -> bool:
+    """Whether a kernel lowers a part of a node that it has lowered for these layouts."""
+    support = kernel.layout_support
+    assert support is not None
+    first, output = node.input(0), node.output
+    held = [(layouts.reads, first), (layouts.writes, output)]
+    if not all(layout is None or layout.holds(tensor) for layout, tensor in held):
+        return False
+    one = Layouts(input=layouts.input, reads=layouts.reads)
+    other = Layouts(output=layouts.output, writes=layouts.writes)
+    return all(each == Layouts() or support.takes(node, each) for each in (one, other))
+
+
+@dataclass(frozen=True)
+class _Form:
+    """Bytes from one row of a tensor to the next, as it lies, and what the first of some rows is aligned to."""
+
+    row_bytes: int
+    align: int
+
+    @staticmethod
+    def of(plan: MemoryPlan, tensor: Tensor, axis: int) -> _Form:
+        """Raises _Whole where rows do not lie one after another."""
+        rows, width = tensor.shape[axis], tensor.dtype.bytes
+        if any(size > 1 for size in tensor.shape[:axis]):
+            raise _Whole(f"rows of {tensor.name} do not lie together")
+        layout = plan.data_layout(tensor)
+        if layout is not None:
+            if not _rows_lie_in_turn(tensor, layout, axis):
+                raise _Whole(f"rows of {tensor.name} do not lie together")
+            return _Form(layout.size(tensor) // rows, max(layout.align, ALIGN))
+        stride = plan.pixel_stride(tensor)
+        if stride and axis == len(tensor.shape) - 1:
+            return _Form(width, width)
+        if stride:
+            return _Form(stride * int(np.prod(tensor.shape[axis + 1 : -1], dtype=np.int64)), width)
+        return _Form(tensor.type.bytes // rows, max(ALIGN, width))
+
+
+def _rows_lie_in_turn(tensor: Tensor, layout: DataLayout, axis: int) -> bool:
+    """Whether a tensor of one row is a row of a tensor of several: tried with drawn bytes."""
+    rows, size = tensor.shape[axis], layout.size(tensor)
+    one = _slice(tensor, axis, 0, 1)
+    if size % rows or not layout.holds(one) or layout.size(one) * rows != size:
+        return False
+    data, each = np.random.default_rng(rows).bytes(size), size // rows
+    whole = layout.row_major(tensor, data)
+    return whole == b"".join(layout.row_major(one, data[at : at + each]) for at in range(0, size, each))
+
+
+def _slice(tensor: Tensor, axis: int, start: int, stop: int) -> Tensor:
+    """Some indices of an axis; the tensor itself where these are all."""
+    if (start, stop) == (0, tensor.shape[axis]):
+        return tensor
+    kind, shape = tensor.type, (*tensor.shape[:axis], stop - start, *tensor.shape[axis + 1 :])
+    quant = kind.quant
+    if quant is not None and quant.axis == axis:
+        quant = QuantParams(quant.scale[start:stop], quant.zero_point[start:stop], axis)
+    data = None if tensor.data is None else np.ascontiguousarray(tensor.array.take(range(start, stop), axis))
+    return Tensor(tensor.name, TensorType(shape, kind.dtype, quant), data)
+
+
+# ---------------------------------------------------------------- what is read after it is written
+
+
+def in_parts(kernel: Kernel, parts: Sequence[Part]) -> Kernel:
+    """A kernel whose call of a node is these parts: what they read behind what they have written."""
+
+    def access_order(_node: Node, index: int) -> AccessOrder | None:
+        return _access_order(kernel, parts, index)
+
+    def replaces(_node: Node, index: int) -> bool:
+        inplace = kernel.replaces
+        return inplace is not None and all(
+            p.reads.get(index) == p.writes and inplace(p.node, index) for p in parts
+        )
+
+    return replace(kernel, access_order=access_order, replaces=replaces)
+
+
+def _access_order(kernel: Kernel, parts: Sequence[Part], index: int) -> AccessOrder:
+    """The parts' own, one behind the other; a part may read all its bytes to its end where the kernel says nothing."""
+    written, needed = list[np.ndarray[tuple[int], np.dtype[np.int64]]](), list[np.ndarray[tuple[int], np.dtype[np.int64]]]()
+    behind = parts[-1].reads[index] + parts[-1].node.input(index).type.bytes
+    for part in reversed(parts):
+        own = None if kernel.access_order is None else kernel.access_order(part.node, index)
+        if own is None:
+            own = AccessOrder(np.array([part.node.output.type.bytes]), np.array([0]))
+        needed.append(np.minimum(own.needed + part.reads[index], behind))
+        written.append(own.written + part.writes)
+        behind = int(needed[-1][0])
+    return AccessOrder(np.concatenate(written[::-1]), np.concatenate(needed[::-1]))
+
+
+def stretches(parts: Sequence[Part]) -> Iterator[tuple[int, int]]:
+    """(first, count) of parts one behind another that are one call at addresses of equal distances."""
+    at = 0
+    while at < len(parts):
+        count = 1
+        while at + count < len(parts) and _goes_on(parts, at, at + count):
+            count += 1
+        yield at, count
+        at += count
+
+
+def _goes_on(parts: Sequence[Part], first: int, to: int) -> bool:
+    if parts[first].call is not parts[to].call:
+        return False
+    ahead, last, this = parts[first], parts[to - 1], parts[to]
+    if last is ahead:
+        return True
+    second = parts[first + 1]
+
+    def steps(a: Part, b: Part) -> Mapping[int, int]:
+        return {-1: b.writes - a.writes} | {i: b.reads[i] - a.reads[i] for i in a.reads}
+
+    return steps(ahead, second) == steps(last, this)
