@@ -51,7 +51,8 @@ class Step:
     first_event: number of the call's first event; events count on where the layers' indices end.
     runs: how often the call is made in an inference; where the layer is computed by rows, once for each tile; where it
     is cut, once for each part.
-    parts: of a layer that is cut; its calls are `Deployment.calls_of` then. whole: the layer's node, of such a call.
+    parts: of a layer that is cut; its calls are `Deployment.calls_of` then. groups: of the output's channels, into which
+    each of its rows is cut. whole: the layer's node, of such a call.
     """
 
     index: int
@@ -63,6 +64,7 @@ class Step:
     first_event: int = 0
     runs: int = 1
     parts: tuple[Part, ...] = ()
+    groups: int = 1
     whole: Node | None = None
 
     def __repr__(self) -> str:
@@ -108,7 +110,8 @@ class StoredArray:
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Parts of a layer, one behind another, that one call makes: `count` of them from `first` on.
+    """Parts of a layer that one call makes: `count` of them from number `first` on, each of the layer's groups of channels
+    a number further.
 
     step: that call. reads: of each input in the arena, by its number, (bytes that the first part begins behind the
     tensor's start, bytes from part to part); writes: the same of the output.
@@ -397,7 +400,9 @@ def with_parts(deployment: Deployment, cuts: Mapping[Node, Cut]) -> Deployment:
         _check_parts(graph, plan, chosen, cuts)
     decision = replace(deployment.decision, chosen=chosen)
     steps = tuple(
-        replace(step, runs=len(cuts[step.node].parts), parts=cuts[step.node].parts) if step.node in cuts else step
+        replace(step, runs=len(cut.parts), parts=cut.parts, groups=cut.groups)
+        if (cut := cuts.get(step.node)) is not None
+        else step
         for step in _steps(graph, decision, plan)
     )
     return replace(deployment, plan=plan, decision=decision, steps=steps)
@@ -406,7 +411,7 @@ def with_parts(deployment: Deployment, cuts: Mapping[Node, Cut]) -> Deployment:
 def _in_parts(cut: Cut) -> Candidate:
     """For the planner: what the parts read behind what they have written."""
     choice = cut.candidate.choice
-    return replace(cut.candidate, choice=replace(choice, kernel=in_parts(choice.kernel, cut.parts)))
+    return replace(cut.candidate, choice=replace(choice, kernel=in_parts(choice.kernel, cut)))
 
 
 def _check_parts(graph: Graph, plan: MemoryPlan, chosen: Chosen, cuts: Mapping[Node, Cut]) -> None:
@@ -428,8 +433,8 @@ def _check_parts(graph: Graph, plan: MemoryPlan, chosen: Chosen, cuts: Mapping[N
 
 
 def _stretches(step: Step) -> Iterator[Stretch]:
-    for first, count in stretches(step.parts):
-        part, behind = step.parts[first], step.parts[min(first + 1, first + count - 1)]
+    for first, count in stretches(step.parts, step.groups):
+        part, behind = step.parts[first], step.parts[first + (step.groups if count > 1 else 0)]
         call = replace(step, node=part.node, call=part.call, runs=count, parts=(), whole=step.node)
         reads = {i: (start, behind.reads[i] - start) for i, start in part.reads.items()}
         yield Stretch(call, first, count, reads, (part.writes, behind.writes - part.writes))

@@ -67,8 +67,8 @@ class ConstantView:
 @dataclass(frozen=True)
 class StepView:
     """pointers: declarations of the values that the call is the first to use. ahead: the call comes before a fusion
-    group that takes rows, which is resumed many times an image. parts: of a call that is made in parts; `call` is the
-    first of them."""
+    group that takes rows, which is resumed many times an image. parts: of a call that is made in parts, of so many groups
+    of channels; `call` is the first of them."""
 
     index: int
     title: str
@@ -78,12 +78,15 @@ class StepView:
     ahead: bool
     cases: tuple[()] = ()
     parts: tuple[PartView, ...] = ()
+    groups: int = 1
 
 
 @dataclass(frozen=True)
 class PartView:
-    """What makes the parts up to number `end`, which is not included, but for those that others have made."""
+    """What makes the parts of a group of channels up to row `end`, which is not included, but for those that others have
+    made."""
 
+    group: int
     end: int
     call: CallView
 
@@ -241,7 +244,7 @@ class ModelCode:
         if step.parts:
             parts = tuple(self._parts(step, inputs, outputs[0]))
             return StepView(
-                step.index, _title(step), _notes(step), pointers, parts[0].call, False, parts=parts
+                step.index, _title(step), _notes(step), pointers, parts[0].call, False, (), parts, step.groups
             )
         self._init(step)
         ahead = node in self.ahead
@@ -252,19 +255,20 @@ class ModelCode:
         return StepView(step.index, _title(step), _notes(step), pointers, call, ahead)
 
     def _parts(self, step: Step, inputs: Mapping[int, str], output: str) -> Iterator[PartView]:
-        """The calls of a layer in parts, each for some numbers of `part`."""
+        """The calls of a layer in parts, each for some of its rows and for a group of channels."""
         for stretch in self.deployment.stretches[step]:
+            row, group = divmod(stretch.first, step.groups)
 
-            def at(name: str, tensor: Tensor, place: tuple[int, int], first: int = stretch.first) -> str:
+            def at(name: str, tensor: Tensor, place: tuple[int, int], first: int = row) -> str:
                 start, by = (each // tensor.dtype.bytes for each in place)
-                number = f"(part - {first}u)" if first else "part"
+                number = f"(row - {first}u)" if first else "row"
                 return name + (f" + {start}" if start else "") + (f" + {number} * {by}u" if by else "")
 
             reads = {i: at(name, step.node.input(i), stretch.reads.get(i, (0, 0))) for i, name in inputs.items()}
             written = at(output, step.node.output, stretch.writes)
             scratch = self.pointers.scratch.get(step, "")
             call = self._call(stretch.step, reads, [written], "        ", scratch)
-            yield PartView(stretch.first + stretch.count, call)
+            yield PartView(group, row + stretch.count, call)
 
     def _stream(self, fusion_group: FusionGroup, names: Names) -> FusionGroupView:
         """The layers of a stream in one loop."""

@@ -44,7 +44,7 @@ def part_accesses(
             if not any(alias.tensor == name for alias in aliases):
                 aliases.append(Alias(name, (piece,)))
         write, piece = _region(plan, output, part.node.output, part.writes, made, align)
-        pieces.append(Piece(piece.source_start, piece.bytes, made, 0))
+        pieces += _pieces(output, part.node.output, made, piece)
         allowed = {i for i in reads if i in op.inplace or (replaces is not None and plain and replaces(part.node, i))}
         orders: dict[tuple[str, str], list[AccessOrder]] = {}
         if plain and access_order is not None:
@@ -73,6 +73,8 @@ def _region(
     """Where a part of a tensor lies, which begins `start` bytes behind it; and which of its bytes these are."""
     width, stride, layout = tensor.dtype.bytes, plan.pixel_stride(tensor), plan.data_layout(tensor)
     offset, size = plan.offset(tensor) + start, part.type.bytes if layout is None else layout.size(part)
+    if layout is None and part.shape[-1] < tensor.shape[-1]:
+        stride = stride or tensor.shape[-1] * width
     if layout is not None:
         return Span(name, offset, size, max(align, layout.align)), Piece(0, size, tensor.name, start)
     if not stride:
@@ -81,13 +83,23 @@ def _region(
     return Span(name, offset, size, width, run, stride), Piece(0, size, tensor.name, first)
 
 
+def _pieces(tensor: Tensor, part: Tensor, name: str, piece: Piece) -> list[Piece]:
+    """The values of a tensor that a part has made: some channels of each pixel, or all."""
+    run, whole = part.shape[-1] * part.dtype.bytes, tensor.shape[-1] * tensor.dtype.bytes
+    if run == whole:
+        return [Piece(piece.source_start, piece.bytes, name, 0)]
+    pixels = part.type.count // part.shape[-1]
+    return [Piece(piece.source_start + k * whole, run, name, k * run) for k in range(pixels)]
+
+
 def check_meaning(plan: MemoryPlan, node: Node, parts: Sequence[Part], op: Op) -> None:
-    """Raise InternalError unless the parts make the whole output, each of its bytes once and in order, and all of them
-    what the call makes: both references are run on drawn values."""
+    """Raise InternalError unless the parts make the whole output, each of its values once, and all of them what the call
+    makes: both references are run on drawn values."""
     random = np.random.default_rng(len(parts))
     drawn = {i: _drawn(node.input(i), random) for i in parts[0].reads}
     given = [drawn.get(i, None if t is None else t.data) for i, t in enumerate(node.inputs)]
-    wanted, end = op.reference(node, given)[0].tobytes(), 0
+    wanted, width = op.reference(node, given)[0].ravel(), node.output.dtype.bytes
+    made = np.zeros(wanted.size, np.int64)
     for part in parts:
         taken = [None if t is None else t.data for t in part.node.inputs]
         for index, start in part.reads.items():
@@ -95,15 +107,17 @@ def check_meaning(plan: MemoryPlan, node: Node, parts: Sequence[Part], op: Op) -
             at = _row_major(plan, node.input(index), start)
             data = drawn[index].tobytes()[at : at + tensor.type.bytes]
             taken[index] = np.frombuffer(data, tensor.dtype.numpy).reshape(tensor.shape)
-        at = _row_major(plan, node.output, part.writes)
-        made = op.reference(part.node, taken)[0].tobytes()
-        if at != end or made != wanted[at : at + len(made)]:
+        (found,) = op.reference(part.node, taken)
+        at = _row_major(plan, node.output, part.writes) // width
+        pixels, channels = np.indices((found.size // found.shape[-1], found.shape[-1]))
+        there = (at + pixels * node.output.shape[-1] + channels).ravel()
+        if there[-1] >= wanted.size or found.tobytes() != wanted[there].tobytes():
             raise InternalError(
                 f"{node.op}: what is made from {part.first} to {part.end} is not the layer's", node.where
             )
-        end += len(made)
-    if end != len(wanted):
-        raise InternalError(f"{node.op} is not made to its end", node.where)
+        made[there] += 1
+    if not (made == 1).all():
+        raise InternalError(f"{node.op} is not made once, from end to end", node.where)
 
 
 def _row_major(plan: MemoryPlan, tensor: Tensor, start: int) -> int:

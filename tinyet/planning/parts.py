@@ -4,7 +4,7 @@ layer. Which bytes a part reads and writes follows from the operator's iteration
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,8 @@ from tinyet.ir import Attrs, DType, Node, QuantParams, Tensor, TensorType
 from tinyet.memory import MemoryPlan
 from tinyet.ops import op_of
 from tinyet.ops.shared.window import Window, padded
-from tinyet.opset import AccessOrder, Call, Cost, DataLayout, Kernel, Layouts, row_axis
+from tinyet.opset import AccessOrder, Call, Cost, DataLayout, Iteration, Kernel, Layouts, row_axis
+from tinyet.opset.access_order import Bytes
 from tinyet.opset.blocks import Blocks, blocks
 from tinyet.opset.parts import Part
 from tinyet.planning.candidates import Candidate
@@ -37,10 +38,11 @@ class _Whole(Exception):
 @dataclass(frozen=True, eq=False)
 class Cut:
     """A call in parts. candidate: whose kernel computes them, with the call of the part that needs most scratch memory,
-    and the cost of all."""
+    and the cost of all. groups: of output channels, each of the same rows has a part of its own for each."""
 
     candidate: Candidate
     parts: tuple[Part, ...]
+    groups: int = 1
 
     def longest(self, *, by_time: bool) -> int:
         """As stated: cycles where by time, else instructions."""
@@ -87,9 +89,12 @@ def _cut(
     except _Whole as why:
         return why.reason
 
-    def found(units: int) -> Cut | str:
-        parts = cutting.found(units)
-        return parts if isinstance(parts, str) else Cut(_together(candidate, parts), parts)
+    def found(units: int, channels: int = 0) -> Cut | str:
+        parts = cutting.found(units, channels)
+        if isinstance(parts, str):
+            return parts
+        groups = -(-cutting.channels // channels) if channels else 1
+        return Cut(_together(candidate, parts), parts, groups)
 
     units, best = 1, found(1)
     while isinstance(best, str) and 2 * units < cutting.units:
@@ -97,12 +102,13 @@ def _cut(
         best = found(units)
     if isinstance(best, str):
         return best
-    limit = max(most, best.longest(by_time=by_time))
+    if best.longest(by_time=by_time) > most:
+        return _by_channels(cutting, best, lambda channels: found(units, channels), most, by_time=by_time)
     low, high = units, cutting.units
     while low + 1 < high:
         middle = (low + high) // 2
         tried = found(middle)
-        if isinstance(tried, str) or tried.longest(by_time=by_time) > limit:
+        if isinstance(tried, str) or tried.longest(by_time=by_time) > most:
             high = middle
         else:
             low, best = middle, tried
@@ -110,9 +116,33 @@ def _cut(
         # Of as many parts, ones that are about as long, of as many rows or outputs as kernels compute at once.
         even = -(-cutting.units // -(-cutting.units // (low // together * together)))
         tried = found(-(-even // together) * together)
-        if not isinstance(tried, str) and tried.longest(by_time=by_time) <= limit:
+        if not isinstance(tried, str) and tried.longest(by_time=by_time) <= most:
             best = min(best, tried, key=lambda cut: cut.candidate.time)
     return best if len(best.parts) > 1 else f"{node.op} makes one row"
+
+
+def _by_channels(
+    cutting: _Cutting, rows: Cut, found: Callable[[int], Cut | str], most: int, *, by_time: bool
+) -> Cut:
+    """Rows that are too long, cut into as few groups of output channels as can be."""
+    best, counts = rows, list[int]()
+    for together in _TOGETHER:
+        widest = counts[-1] if counts else cutting.channels
+        counts += [c for c in range((widest - 1) // together * together, 0, -together)]
+    groups = 0
+    for channels in counts:
+        if -(-cutting.channels // channels) == groups:
+            continue  # as many, less even
+        groups = -(-cutting.channels // channels)
+        even = min((c for c in counts if -(-cutting.channels // c) == groups))
+        tried = found(even)
+        if isinstance(tried, str):
+            continue
+        if tried.longest(by_time=by_time) < best.longest(by_time=by_time):
+            best = tried
+        if best.longest(by_time=by_time) <= most:
+            break
+    return best
 
 
 def _together(candidate: Candidate, parts: Sequence[Part]) -> Candidate:
@@ -137,7 +167,6 @@ class _Cutting:
         call = candidate.call
         self.node, self.kernel, self.target = node, candidate.choice.kernel, target
         self.layouts = plan.layouts(node)
-        self.plain = self.layouts == Layouts()
         if call.state_bytes or call.init is not None or call.events:
             raise _Whole(f"{call.kernel} keeps what it has begun for itself")
         if len(node.outputs) != 1:
@@ -155,6 +184,7 @@ class _Cutting:
         self.blocks: Blocks = found
         self.forms = {i: _Form.of(plan, t, found.read[i]) if i in found.read else None for i, t in variables}
         self.form = _Form.of(plan, node.output, self.axis)
+        self.channels = self._channels(space)
         self.grain = self._grain()
         self.units = -(-node.output.shape[self.axis] // (found.size * self.grain))
         self._calls: dict[object, tuple[Node, Call, Cost] | str] = {}
@@ -172,18 +202,35 @@ class _Cutting:
                 return grain
         raise _Whole("its rows do not begin at whole words")
 
-    def found(self, units: int) -> tuple[Part, ...] | str:
-        """Parts of so many units, the last one of what is left."""
+    def _channels(self, space: Iteration) -> int:
+        """How many output channels there are, where each is made of constants of its own and all that its row takes of
+        other inputs; else 0."""
+        node, last = self.node, len(self.node.output.shape) - 1
+        if self.axis == last or self.layouts.writes is not None:
+            return 0
+        found = blocks(node, space, last, least=2)
+        if isinstance(found, str) or (found.size, found.stride, found.first, found.extent) != (1, 1, 0, 1):
+            return 0
+        alone = all(node.input(index).is_constant for index in found.read)
+        self.by_channel = found.read
+        return node.output.shape[last] if alone else 0
+
+    def found(self, units: int, channels: int = 0) -> tuple[Part, ...] | str:
+        """Parts of so many units, the last one of what is left; each for so many channels at a time, 0 for all."""
         total, step = self.node.output.shape[self.axis], units * self.grain * self.blocks.size
+        if channels and not self.channels:
+            return f"{self.node.op} does not make each channel by itself"
+        groups = [(c, min(c + channels, self.channels)) for c in range(0, self.channels, channels)] if channels else [None]
         parts = []
         for first in range(0, total, step):
-            part = self._part(first, min(first + step, total))
-            if isinstance(part, str):
-                return part
-            parts.append(part)
+            for group in groups:
+                part = self._part(first, min(first + step, total), group)
+                if isinstance(part, str):
+                    return part
+                parts.append(part)
         return tuple(parts)
 
-    def _part(self, first: int, end: int) -> Part | str:
+    def _part(self, first: int, end: int, group: tuple[int, int] | None) -> Part | str:
         size, stride = self.blocks.size, self.blocks.stride
         low = first // size * stride + self.blocks.first
         high = (end // size - 1) * stride + self.blocks.first + self.blocks.extent
@@ -205,20 +252,31 @@ class _Cutting:
                 form = self.forms[index]
                 assert form is not None
                 reads[index] = start * form.row_bytes
+        output, at = _slice(self.node.output, self.axis, 0, end - first), first * self.form.row_bytes
+        if group is not None:
+            output = _slice(output, len(output.shape) - 1, *group)
+            at += group[0] * output.dtype.bytes
+            own.append(group)
+            for index, axis in self.by_channel.items():
+                inputs[index] = _slice(inputs[index] or self.node.input(index), axis, *group)
         ((above, below),) = outside or {(0, 0)}
         attrs = self._attrs(end - first, above, below)
         if isinstance(attrs, str):
             return attrs
         key = attrs, end - first, *own
         if key not in self._calls:
-            output = _slice(self.node.output, self.axis, 0, end - first)
-            self._calls[key] = self._lowered(
-                self.node.replace(attrs=attrs, inputs=inputs, outputs=[output])
-            )
+            part = self.node.replace(attrs=attrs, inputs=inputs, outputs=[output])
+            self._calls[key] = self._lowered(part, self._lying(group))
         made = self._calls[key]
         if isinstance(made, str):
             return made
-        return Part(*made, first, end, reads, first * self.form.row_bytes)
+        return Part(*made, first, end, reads, at)
+
+    def _lying(self, group: tuple[int, int] | None) -> Layouts:
+        """How a part's values lie: between those of some channels lie those of the others."""
+        if group is None or self.layouts.output:
+            return self.layouts
+        return replace(self.layouts, output=self.node.output.shape[-1] * self.node.output.dtype.bytes)
 
     def _attrs(self, count: int, above: int, below: int) -> Attrs | str:
         op, node = op_of(self.node), self.node
@@ -232,15 +290,15 @@ class _Cutting:
             return f"{node.op} makes rows at an edge otherwise than others"
         return padded(attrs, self.axis, above, below)
 
-    def _lowered(self, part: Node) -> tuple[Node, Call, Cost] | str:
-        kernel, layouts = self.kernel, self.layouts
+    def _lowered(self, part: Node, layouts: Layouts) -> tuple[Node, Call, Cost] | str:
+        kernel = self.kernel
         try:
             if op_of(part).infer(part) != (part.output.shape,):
                 return f"{part.op} makes other rows of a part"
             why = kernel.why_not(part, self.target)
             if why is not None:
                 return f"{kernel.symbol}: {why}"
-            if self.plain:
+            if layouts == Layouts():
                 call = kernel.lower(part, self.target)
             else:
                 support = kernel.layout_support
@@ -320,11 +378,12 @@ def _slice(tensor: Tensor, axis: int, start: int, stop: int) -> Tensor:
 # ---------------------------------------------------------------- what is read after it is written
 
 
-def in_parts(kernel: Kernel, parts: Sequence[Part]) -> Kernel:
+def in_parts(kernel: Kernel, cut: Cut) -> Kernel:
     """A kernel whose call of a node is these parts: what they read behind what they have written."""
+    parts = cut.parts
 
-    def access_order(_node: Node, index: int) -> AccessOrder | None:
-        return _access_order(kernel, parts, index)
+    def access_order(node: Node, index: int) -> AccessOrder:
+        return _access_order(kernel, node, cut, index)
 
     def replaces(_node: Node, index: int) -> bool:
         inplace = kernel.replaces
@@ -335,40 +394,41 @@ def in_parts(kernel: Kernel, parts: Sequence[Part]) -> Kernel:
     return replace(kernel, access_order=access_order, replaces=replaces)
 
 
-def _access_order(kernel: Kernel, parts: Sequence[Part], index: int) -> AccessOrder:
-    """The parts' own, one behind the other; a part may read all its bytes to its end where the kernel says nothing."""
-    written, needed = list[np.ndarray[tuple[int], np.dtype[np.int64]]](), list[np.ndarray[tuple[int], np.dtype[np.int64]]]()
-    behind = parts[-1].reads[index] + parts[-1].node.input(index).type.bytes
-    for part in reversed(parts):
-        own = None if kernel.access_order is None else kernel.access_order(part.node, index)
+def _access_order(kernel: Kernel, node: Node, cut: Cut, index: int) -> AccessOrder:
+    """The parts' own, one behind the other; where the kernel says nothing, of some channels among others, say, a part may
+    read all its bytes to its end."""
+    written, needed = list[Bytes](), list[Bytes]()
+    last = cut.parts[-1]
+    behind = last.reads[index] + last.node.input(index).type.bytes
+    for part in reversed(cut.parts):
+        own = None if kernel.access_order is None or cut.groups > 1 else kernel.access_order(part.node, index)
         if own is None:
-            own = AccessOrder(np.array([part.node.output.type.bytes]), np.array([0]))
+            output = part.node.output
+            missing = (node.output.shape[-1] - output.shape[-1]) * output.dtype.bytes if cut.groups > 1 else 0
+            pixels = output.type.count // output.shape[-1]
+            own = AccessOrder(np.array([output.type.bytes + (pixels - 1) * missing]), np.array([0]))
         needed.append(np.minimum(own.needed + part.reads[index], behind))
         written.append(own.written + part.writes)
         behind = int(needed[-1][0])
     return AccessOrder(np.concatenate(written[::-1]), np.concatenate(needed[::-1]))
 
 
-def stretches(parts: Sequence[Part]) -> Iterator[tuple[int, int]]:
-    """(first, count) of parts one behind another that are one call at addresses of equal distances."""
-    at = 0
-    while at < len(parts):
-        count = 1
-        while at + count < len(parts) and _goes_on(parts, at, at + count):
-            count += 1
-        yield at, count
-        at += count
+def stretches(parts: Sequence[Part], groups: int) -> Iterator[tuple[int, int]]:
+    """(first, count) of parts that are one call at addresses of equal distances: from one to the next it is `groups`."""
+    for group in range(groups):
+        mine, at = parts[group::groups], 0
+        while at < len(mine):
+            count = 1
+            while at + count < len(mine) and _goes_on(mine[at : at + count + 1]):
+                count += 1
+            yield group + at * groups, count
+            at += count
 
 
-def _goes_on(parts: Sequence[Part], first: int, to: int) -> bool:
-    if parts[first].call is not parts[to].call:
-        return False
-    ahead, last, this = parts[first], parts[to - 1], parts[to]
-    if last is ahead:
-        return True
-    second = parts[first + 1]
+def _goes_on(parts: Sequence[Part]) -> bool:
+    """Whether the last of some parts is the call that those before it are, as far behind as they are."""
 
     def steps(a: Part, b: Part) -> Mapping[int, int]:
         return {-1: b.writes - a.writes} | {i: b.reads[i] - a.reads[i] for i in a.reads}
 
-    return steps(ahead, second) == steps(last, this)
+    return parts[0].call is parts[-1].call and steps(*parts[:2]) == steps(*parts[-2:])
