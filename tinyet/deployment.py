@@ -15,7 +15,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates import DEFAULT, Delegate
-from tinyet.errors import InternalError, UnsupportedOp, UsageError, bullet_list
+from tinyet.errors import UnsupportedOp, UsageError, bullet_list
 from tinyet.ir import Array, Graph, Node, Size, place_of
 from tinyet.memory import MemoryPlan
 from tinyet.memory.check import check_plan
@@ -32,7 +32,7 @@ from tinyet.planning.kernel_selection import Choice, Selection
 from tinyet.planning.layer_names import names_of
 from tinyet.planning.layouts import AccessOrderCache, planned
 from tinyet.planning.objective import Objective
-from tinyet.planning.parts import ALIGN, Cut, in_parts, stretches
+from tinyet.planning.parts import ALIGN, Cut, in_parts, stretches, undisturbed
 from tinyet.planning.places import USUAL, Places
 from tinyet.planning.search import decide
 from tinyet.planning.sized import Sizing, sizing_of
@@ -386,18 +386,14 @@ def with_parts(deployment: Deployment, cuts: Mapping[Node, Cut]) -> Deployment:
     graph, plan, chosen = deployment.graph, deployment.plan, dict(deployment.decision.chosen)
     chosen |= {node: cut.candidate for node, cut in cuts.items()}
     as_planned = chosen | {node: _in_parts(cut) for node, cut in cuts.items()}
-    fits = all(
-        cut.candidate.call.scratch_bytes <= deployment.decision.chosen[node].call.scratch_bytes
+    scratch = {node: deployment.decision.chosen[node].call.scratch_bytes for node in cuts}
+    if not all(
+        cut.candidate.call.scratch_bytes <= scratch[node] and undisturbed(plan, node, cut)
         for node, cut in cuts.items()
-    )
-    try:
-        if not fits:
-            raise InternalError("there is less scratch memory than parts need")
-        _check_parts(graph, plan, chosen, cuts)
-    except InternalError:
+    ):
         layouts = {t: found for t in plan.storage if (found := plan.data_layout(t)) is not None}
         plan = planned(graph, as_planned, AccessOrderCache(), layouts, plan.fusion_groups)
-        _check_parts(graph, plan, chosen, cuts)
+    _check_parts(graph, plan, chosen, cuts)
     decision = replace(deployment.decision, chosen=chosen)
     steps = tuple(
         replace(step, runs=len(cut.parts), parts=cut.parts, groups=cut.groups)

@@ -218,7 +218,7 @@ def test_power_cuts_on_the_host(case: str, tmp_path: Path) -> None:
     program, optimize, length = CASES[case]
     frames = drawn(program)
     deployment = deploy(program.graph, BOARD.target, (PORTABLE,), objective=Objective(optimize))
-    slices = slices_of(deployment, BOARD, slice_limit(length))
+    deployment, slices = slices_of(deployment, BOARD, slice_limit(length))
     rows = [segment.group is not None for segment in slices.segments]
     assert any(rows) == (optimize == "size")
     assert slices.count > 1
@@ -290,7 +290,7 @@ def test_lengths_that_are_none(tmp_path: Path) -> None:
 
 def test_a_call_that_cannot_be_cut_is_named() -> None:
     deployment = deploy(small.program().graph, BOARD.target)
-    (note,) = slices_of(deployment, BOARD, slice_limit(2000)).notes
+    (note,) = slices_of(deployment, BOARD, slice_limit(2000))[1].notes
     assert note.startswith("conv (net.py:11): conv2d by ")
     assert note.endswith(" instructions, in one call")
 
@@ -352,7 +352,7 @@ def test_what_the_page_shows(tmp_path: Path) -> None:
     deployment = deploy(program.graph, BOARD.target, (PORTABLE,))
     inputs = demonstration(program.inputs, None, None)
     golden = Golden(tuple(inputs), tuple(program.outputs_for(inputs)))
-    slices = slices_of(deployment, BOARD, slice_limit(1))
+    deployment, slices = slices_of(deployment, BOARD, slice_limit(1))
     files = model_files(
         deployment, "kws", ["test"], program_hash=program.hash, context=True, golden=golden, slices=slices
     )

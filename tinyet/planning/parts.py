@@ -63,21 +63,21 @@ def cut_of(
     none does. Where its kernel does not make such short ones, another one's parts are taken: of those that are short
     enough the fastest, else the ones whose longest is the shortest. A text says why the call is not cut."""
     whole = 0 if chosen.cost is None else chosen.cost.time if by_time else chosen.cost.instructions
-    found, why = list[Cut](), ""
-    for candidate in (chosen, *(other for other in others if other is not chosen)):
-        made = _cut(node, candidate, plan, target, most, by_time=by_time)
-        if isinstance(made, Cut) and made.longest(by_time=by_time) < whole:
-            found.append(made)
-            if made.candidate.choice is chosen.choice and made.longest(by_time=by_time) <= most:
-                return made
-        why = why or (made if isinstance(made, str) else f"{candidate.choice.kernel.symbol} makes no shorter parts")
-    if not found:
-        return why
+    best, why = None, ""
 
     def rank(cut: Cut) -> tuple[int, int]:
         return max(cut.longest(by_time=by_time), most), cut.candidate.time
 
-    return min(found, key=rank)
+    for candidate in (chosen, *sorted((o for o in others if o is not chosen), key=lambda o: o.time)):
+        if best is not None and rank(best) <= (most, candidate.time):
+            break  # short enough, and no slower than what is left
+        made = _cut(node, candidate, plan, target, most, by_time=by_time)
+        why = why or (made if isinstance(made, str) else f"{candidate.choice.kernel.symbol} makes no shorter parts")
+        if isinstance(made, Cut) and made.longest(by_time=by_time) < whole:
+            best = made if best is None else min(best, made, key=rank)
+            if candidate is chosen and rank(best)[0] <= most:
+                break
+    return why if best is None else best
 
 
 def _cut(
@@ -89,60 +89,63 @@ def _cut(
     except _Whole as why:
         return why.reason
 
-    def found(units: int, channels: int = 0) -> Cut | str:
+    def length(units: int, channels: int = 0) -> int | None:
+        """Of one of the parts, which are about as long; None where there are none such."""
+        cost = cutting.cost(units, channels)
+        return None if cost is None else cost.time if by_time else cost.instructions
+
+    def cut(units: int, channels: int = 0) -> Cut | str:
         parts = cutting.found(units, channels)
         if isinstance(parts, str):
             return parts
-        groups = -(-cutting.channels // channels) if channels else 1
-        return Cut(_together(candidate, parts), parts, groups)
+        return Cut(_together(candidate, parts), parts, -(-cutting.channels // channels) if channels else 1)
 
-    units, best = 1, found(1)
-    while isinstance(best, str) and 2 * units < cutting.units:
+    units = 1
+    while length(units) is None and 2 * units < cutting.units:
         units *= 2
-        best = found(units)
-    if isinstance(best, str):
-        return best
-    if best.longest(by_time=by_time) > most:
-        return _by_channels(cutting, best, lambda channels: found(units, channels), most, by_time=by_time)
-    low, high = units, cutting.units
-    while low + 1 < high:
-        middle = (low + high) // 2
-        tried = found(middle)
-        if isinstance(tried, str) or tried.longest(by_time=by_time) > most:
-            high = middle
-        else:
-            low, best = middle, tried
-    for together in (each for each in _TOGETHER if each <= low):
-        # Of as many parts, ones that are about as long, of as many rows or outputs as kernels compute at once.
-        even = -(-cutting.units // -(-cutting.units // (low // together * together)))
-        tried = found(-(-even // together) * together)
-        if not isinstance(tried, str) and tried.longest(by_time=by_time) <= most:
-            best = min(best, tried, key=lambda cut: cut.candidate.time)
+    row = length(units) or 0
+    if row > most:
+        channels = _channels(cutting, lambda count: length(units, count), most)
+        made = cut(units, channels) if channels and (length(units, channels) or row) < row else cut(units)
+        return made if isinstance(made, Cut) or not channels else cut(units)
+    widest = _widest(range(units, cutting.units), lambda count: _within(length(count), most))
+    tried = {widest}
+    for together in (each for each in _TOGETHER if each <= widest):
+        # As many parts that are about as long, of as many rows or outputs as kernels compute at once.
+        even = -(-cutting.units // -(-cutting.units // (widest // together * together)))
+        tried.add(-(-even // together) * together)
+    cuts = [made for count in sorted(tried) if not isinstance(made := cut(count), str)]
+    short = [each for each in cuts if each.longest(by_time=by_time) <= most] or cuts
+    if not short:
+        reason = cut(units)
+        return reason if isinstance(reason, str) else f"{node.op} makes one row"
+    best = min(short, key=lambda each: each.candidate.time)
     return best if len(best.parts) > 1 else f"{node.op} makes one row"
 
 
-def _by_channels(
-    cutting: _Cutting, rows: Cut, found: Callable[[int], Cut | str], most: int, *, by_time: bool
-) -> Cut:
-    """Rows that are too long, cut into as few groups of output channels as can be."""
-    best, counts = rows, list[int]()
+def _within(length: int | None, most: int) -> bool:
+    return length is not None and length <= most
+
+
+def _widest(counts: Sequence[int], short: Callable[[int], bool]) -> int:
+    """The last of ascending counts of which parts are short enough; the first, where none is."""
+    low, high = 0, len(counts)
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (middle, high) if short(counts[middle]) else (low, middle)
+    return counts[low]
+
+
+def _channels(cutting: _Cutting, length: Callable[[int], int | None], most: int) -> int:
+    """Of how many output channels parts are short enough, of rows that are too long: as many as can be, in even groups; 1
+    where none are. 0 where channels are not parted."""
     for together in _TOGETHER:
-        widest = counts[-1] if counts else cutting.channels
-        counts += [c for c in range((widest - 1) // together * together, 0, -together)]
-    groups = 0
-    for channels in counts:
-        if -(-cutting.channels // channels) == groups:
-            continue  # as many, less even
-        groups = -(-cutting.channels // channels)
-        even = min((c for c in counts if -(-cutting.channels // c) == groups))
-        tried = found(even)
-        if isinstance(tried, str):
-            continue
-        if tried.longest(by_time=by_time) < best.longest(by_time=by_time):
-            best = tried
-        if best.longest(by_time=by_time) <= most:
-            break
-    return best
+        counts = range(together, cutting.channels, together)
+        if counts and _within(length(widest := _widest(counts, lambda c: _within(length(c), most))), most):
+            groups = -(-cutting.channels // widest)
+            even = -(-(-(-cutting.channels // groups)) // together) * together
+            return even if _within(length(even), most) else widest
+    return min(cutting.channels, 1)
 
 
 def _together(candidate: Candidate, parts: Sequence[Part]) -> Candidate:
@@ -214,6 +217,15 @@ class _Cutting:
         alone = all(node.input(index).is_constant for index in found.read)
         self.by_channel = found.read
         return node.output.shape[last] if alone else 0
+
+    def cost(self, units: int, channels: int = 0) -> Cost | None:
+        """Of a part in the midst of the output."""
+        step = units * self.grain * self.blocks.size
+        first = step if 2 * step <= self.node.output.shape[self.axis] else 0
+        if channels and not self.channels:
+            return None
+        part = self._part(first, first + step, (0, channels) if channels else None)
+        return None if isinstance(part, str) else part.cost
 
     def found(self, units: int, channels: int = 0) -> tuple[Part, ...] | str:
         """Parts of so many units, the last one of what is left; each for so many channels at a time, 0 for all."""
@@ -411,6 +423,25 @@ def _access_order(kernel: Kernel, node: Node, cut: Cut, index: int) -> AccessOrd
         written.append(own.written + part.writes)
         behind = int(needed[-1][0])
     return AccessOrder(np.concatenate(written[::-1]), np.concatenate(needed[::-1]))
+
+
+def undisturbed(plan: MemoryPlan, node: Node, cut: Cut) -> bool:
+    """Whether, at the addresses of a plan that was made for the whole call, no part needs what one has written over."""
+    kernel, output = cut.candidate.choice.kernel, plan.offset(node.output)
+    end = output + plan.extent(node.output)
+    for index, start in cut.parts[0].reads.items():
+        tensor = node.input(index)
+        at = plan.offset(tensor)
+        if at >= end or output >= at + plan.extent(tensor):
+            continue
+        if all(p.reads[index] == p.writes for p in cut.parts) and at == output and start == 0:
+            continue  # each part is over what it takes
+        if plan.layouts(node) != Layouts():
+            return False
+        order = _access_order(kernel, node, cut, index)
+        if (output + order.written > at + order.needed).any():
+            return False
+    return True
 
 
 def stretches(parts: Sequence[Part], groups: int) -> Iterator[tuple[int, int]]:
