@@ -23,7 +23,7 @@ from tinyet.memory.fusion import Run
 from tinyet.memory.resized import at_another_size, check_resized
 from tinyet.messages.stages import stage
 from tinyet.ops import op_of
-from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
+from tinyet.opset import Call, Constant, Cost, Event, FieldValue, InputArg, Pointer, Struct
 from tinyet.opset.cost import field_bytes
 from tinyet.opset.parts import Part
 from tinyet.planning.candidates import Candidate, Chosen
@@ -178,6 +178,13 @@ class Deployment:
     def calls(self) -> tuple[Step, ...]:
         """All calls in the generated code."""
         return tuple(call for step in self.steps for call in self.calls_of(step))
+
+    def cost_of(self, step: Step) -> Cost | None:
+        """What a call of the generated code states: of a layer in parts, each of its parts by that call."""
+        if step.whole is None:
+            return self.decision.chosen[step.node].cost
+        layer = self.steps[step.index]
+        return next(part.cost for part in layer.parts if part.call is step.call)
 
     @property
     def events(self) -> tuple[Event, ...]:

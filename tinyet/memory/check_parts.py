@@ -106,6 +106,8 @@ def check_meaning(plan: MemoryPlan, node: Node, parts: Sequence[Part], op: Op) -
             tensor = part.node.input(index)
             at = _row_major(plan, node.input(index), start)
             data = drawn[index].tobytes()[at : at + tensor.type.bytes]
+            if len(data) < tensor.type.bytes:
+                raise InternalError(f"{node.op}: a part reads beyond {tensor.name}", node.where)
             taken[index] = np.frombuffer(data, tensor.dtype.numpy).reshape(tensor.shape)
         (found,) = op.reference(part.node, taken)
         at = _row_major(plan, node.output, part.writes) // width
