@@ -51,8 +51,8 @@ class Step:
     first_event: number of the call's first event; events count on where the layers' indices end.
     runs: how often the call is made in an inference; where the layer is computed by rows, once for each tile; where it
     is cut, once for each part.
-    parts: of a layer that is cut; its calls are `Deployment.calls_of` then. groups: of the output's channels, into which
-    each of its rows is cut. whole: the layer's node, of such a call.
+    parts: of a layer that is cut; its calls are `Deployment.calls_of` then. groups: of the output's channels, into
+    which each of its rows is cut. whole: the layer's node, of such a call.
     """
 
     index: int
@@ -110,8 +110,8 @@ class StoredArray:
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Parts of a layer that one call makes: `count` of them from number `first` on, each of the layer's groups of channels
-    a number further.
+    """Parts of a layer that one call makes: `count` of them from number `first` on, each of the layer's groups of
+    channels a number further.
 
     step: that call. reads: of each input in the arena, by its number, (bytes that the first part begins behind the
     tensor's start, bytes from part to part); writes: the same of the output.

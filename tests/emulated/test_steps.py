@@ -281,7 +281,6 @@ def test_no_slice_is_longer_than_asked(optimize: str, max_step: int | str, tmp_p
     stated = max(s.cost for s in slices.segments if s.cost is not None)
     assert stated <= slices.most or slices.notes
     if slices.unit == "instructions":
-        print(counts, [(s.cost, s.slices) for s in slices.segments])
         # What kernels state is off by so much for layers as small as these.
         assert stated / 2 < max(counts) < 2 * slices.most
     else:

@@ -70,8 +70,7 @@ def found() -> Found:
     """A padded 3x3 convolution in single rows."""
     deployment = deployed("chain", delegates=(PORTABLE,))
     node = deployment.steps[0].node
-    chosen = deployment.decision.chosen[node]
-    cut = cut_of(node, chosen, (), deployment.plan, BOARD.target, 1, by_time=False)
+    cut = cut_of(node, deployment.decision, deployment.plan, BOARD.target, 1, by_time=False)
     assert isinstance(cut, Cut)
     assert len(cut.parts) == node.output.shape[1]
     return deployment, node, cut
@@ -86,7 +85,10 @@ MISTAKES = {
     "another one's place": lambda parts: (*parts[:4], shifted(parts[4], writes=160), *parts[5:]),
     "left out": lambda parts: (*parts[:4], *parts[5:]),
     "twice": lambda parts: (*parts[:5], *parts[4:]),
-    "no padding": lambda parts: (*parts[:-1], replace(parts[-2], reads=parts[-1].reads, writes=parts[-1].writes)),
+    "no padding": lambda parts: (
+        *parts[:-1],
+        replace(parts[-2], reads=parts[-1].reads, writes=parts[-1].writes),
+    ),
 }
 
 
@@ -104,10 +106,11 @@ def test_what_is_written_over_is_found(found: Found) -> None:
     deployment, node, cut = found
     plan, blocks = deployment.plan, list(deployment.plan.blocks)
     x, y = (plan.storage[tensor].block for tensor in (node.input(0), node.output))
-    assert x != y and undisturbed(plan, node, cut)
+    assert x != y
+    assert undisturbed(plan, node, cut)
     blocks[y] = replace(blocks[y], offset=blocks[x].offset)
     over = replace(plan, blocks=tuple(blocks))
     assert not undisturbed(over, node, cut)
     scratch = {s.node: s.call.scratch_bytes for s in deployment.steps if s.call.scratch_bytes}
-    with pytest.raises(InternalError, match="reads byte .* of what part 1 of conv2d_0 takes of x"):
+    with pytest.raises(InternalError, match=r"reads byte .* of what part 1 of conv2d_0 takes of x"):
         check_plan(deployment.graph, over, op_of, scratch, align=4, scratch_align=8, parts={node: cut.parts})

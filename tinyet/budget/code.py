@@ -65,4 +65,6 @@ def call_bytes(deployment: Deployment, step: Step) -> int | None:
     """Bytes of code that a layer has alone: its call, where that is to a library; None where that is not stated."""
     calls = [call for call in deployment.calls_of(step) if not isinstance(call.call.symbol, Definition)]
     costs = [deployment.cost_of(call) for call in calls]
-    return None if any(cost is None for cost in costs) else sum(cost.code for cost in costs if cost is not None)
+    return (
+        None if any(cost is None for cost in costs) else sum(cost.code for cost in costs if cost is not None)
+    )

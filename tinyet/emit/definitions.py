@@ -67,8 +67,8 @@ class ConstantView:
 @dataclass(frozen=True)
 class StepView:
     """pointers: declarations of the values that the call is the first to use. ahead: the call comes before a fusion
-    group that takes rows, which is resumed many times an image. parts: of a call that is made in parts, of so many groups
-    of channels; `call` is the first of them."""
+    group that takes rows, which is resumed many times an image. parts: of a call that is made in parts, of so many
+    groups of channels; `call` is the first of them."""
 
     index: int
     title: str
@@ -83,8 +83,8 @@ class StepView:
 
 @dataclass(frozen=True)
 class PartView:
-    """What makes the parts of a group of channels up to row `end`, which is not included, but for those that others have
-    made."""
+    """What makes the parts of a group of channels up to row `end`, which is not included, but for those that others
+    have made."""
 
     group: int
     end: int
@@ -264,7 +264,9 @@ class ModelCode:
                 number = f"(row - {first}u)" if first else "row"
                 return name + (f" + {start}" if start else "") + (f" + {number} * {by}u" if by else "")
 
-            reads = {i: at(name, step.node.input(i), stretch.reads.get(i, (0, 0))) for i, name in inputs.items()}
+            reads = {
+                i: at(name, step.node.input(i), stretch.reads.get(i, (0, 0))) for i, name in inputs.items()
+            }
             written = at(output, step.node.output, stretch.writes)
             scratch = self.pointers.scratch.get(step, "")
             call = self._call(stretch.step, reads, [written], "        ", scratch)

@@ -62,8 +62,8 @@ def slice_limit(given: object) -> SliceLimit:
 def slices_given(
     deployment: Deployment, board: Board, max_step: object, *, context: bool
 ) -> tuple[Deployment, SlicePlan | None]:
-    """The deployment with long calls in parts, and the cuts for `generate`'s max_step; as it is, and None, where that is
-    None. Raises UsageError: no length, or static memory."""
+    """The deployment with long calls in parts, and the cuts for `generate`'s max_step; as it is, and None, where that
+    is None. Raises UsageError: no length, or static memory."""
     if max_step is None:
         return deployment, None
     limit = slice_limit(max_step)
@@ -101,8 +101,8 @@ class Segment:
 @dataclass(frozen=True)
 class SlicePlan:
     """limit: in `unit`s, "instructions" or "cycles". retained: before each slice, and after the last, ranges (offset,
-    bytes) of the arena, ascending, that are alive. notes: slices that are longer than asked, and what was changed so that
-    others are not, a line each."""
+    bytes) of the arena, ascending, that are alive. notes: slices that are longer than asked, and what was changed so
+    that others are not, a line each."""
 
     limit: SliceLimit
     most: int
@@ -134,9 +134,7 @@ class SlicePlan:
         raise IndexError(number)
 
 
-def slices_of(
-    deployment: Deployment, board: Board, limit: SliceLimit
-) -> tuple[Deployment, SlicePlan]:
+def slices_of(deployment: Deployment, board: Board, limit: SliceLimit) -> tuple[Deployment, SlicePlan]:
     """The deployment with calls in parts that are longer than a slice may be, the cuts of a run, and what lives there.
     Raises UsageError: a model that takes its input row by row is cut by its caller already."""
     if any(group.tiled_input is not None for group in deployment.plan.fusion_groups):
@@ -193,9 +191,7 @@ def slices_of(
     return deployment, slices
 
 
-def _cuts(
-    deployment: Deployment, most: int, *, by_time: bool
-) -> tuple[dict[Node, Cut], dict[Node, str]]:
+def _cuts(deployment: Deployment, most: int, *, by_time: bool) -> tuple[dict[Node, Cut], dict[Node, str]]:
     """The calls that are made in parts; and why others, which are too long, are not."""
     plan, decision = deployment.plan, deployment.decision
     found, reasons = dict[Node, Cut](), dict[Node, str]()
@@ -206,8 +202,7 @@ def _cuts(
         if step.name in deployment.places.ahead:
             reasons[step.node] = "its weights are copied ahead of it"
             continue
-        chosen, others = decision.chosen[step.node], decision.candidates[step.node]
-        cut = cut_of(step.node, chosen, others, plan, deployment.target, most, by_time=by_time)
+        cut = cut_of(step.node, decision, plan, deployment.target, most, by_time=by_time)
         if isinstance(cut, str):
             reasons[step.node] = cut
         else:

@@ -45,7 +45,9 @@ def part_accesses(
                 aliases.append(Alias(name, (piece,)))
         write, piece = _region(plan, output, part.node.output, part.writes, made, align)
         pieces += _pieces(output, part.node.output, made, piece)
-        allowed = {i for i in reads if i in op.inplace or (replaces is not None and plain and replaces(part.node, i))}
+        allowed = {
+            i for i in reads if i in op.inplace or (replaces is not None and plain and replaces(part.node, i))
+        }
         orders: dict[tuple[str, str], list[AccessOrder]] = {}
         if plain and access_order is not None:
             said = {i: access_order(part.node, i) for i in reads}
@@ -93,8 +95,8 @@ def _pieces(tensor: Tensor, part: Tensor, name: str, piece: Piece) -> list[Piece
 
 
 def check_meaning(plan: MemoryPlan, node: Node, parts: Sequence[Part], op: Op) -> None:
-    """Raise InternalError unless the parts make the whole output, each of its values once, and all of them what the call
-    makes: both references are run on drawn values."""
+    """Raise InternalError unless the parts make the whole output, each of its values once, and all of them what the
+    call makes: both references are run on drawn values."""
     random = np.random.default_rng(len(parts))
     drawn = {i: _drawn(node.input(i), random) for i in parts[0].reads}
     given = [drawn.get(i, None if t is None else t.data) for i, t in enumerate(node.inputs)]

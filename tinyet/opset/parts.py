@@ -15,9 +15,9 @@ from tinyet.opset.cost import Cost
 class Part:
     """node: like any other, of smaller tensors. Parts whose calls are one object are computed by the same C.
 
-    first, end: the indices of the output's axis that it makes, `end` not included. reads: of each input in the arena, by
-    its number, the first byte that it takes, from the tensor's first on; writes: the same of the output. cost: stated.
-    """
+    first, end: the indices of the output's axis that it makes, `end` not included. reads: of each input in the arena,
+    by its number, the first byte that it takes, from the tensor's first on; writes: the same of the output. cost:
+    stated."""
 
     node: Node
     call: Call

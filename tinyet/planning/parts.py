@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call in parts that take no longer than asked: rows of an image, steps of a sequence, or outputs of a fully connected
-layer. Which bytes a part reads and writes follows from the operator's iteration; the kernel is the layer's own."""
+"""A call in parts that take no longer than asked: rows of an image, steps of a sequence, or outputs of a fully
+connected layer. Which bytes a part reads and writes follows from the operator's iteration; the kernel is the layer's
+own."""
 
 from __future__ import annotations
 
@@ -20,6 +21,8 @@ from tinyet.opset.access_order import Bytes
 from tinyet.opset.blocks import Blocks, blocks
 from tinyet.opset.parts import Part
 from tinyet.planning.candidates import Candidate
+from tinyet.planning.decision import Decision
+from tinyet.planning.price import Price, price
 
 ALIGN = 4
 """Bytes that every tensor of an arena begins at a multiple of; so does each part."""
@@ -29,7 +32,7 @@ _NUMBERS = (DType.INT8, DType.INT16, DType.FLOAT32)
 
 
 @dataclass(frozen=True)
-class _Whole(Exception):
+class _WholeError(Exception):
     """A reason why a call is not cut."""
 
     reason: str
@@ -50,34 +53,42 @@ class Cut:
 
 
 def cut_of(
-    node: Node,
-    chosen: Candidate,
-    others: Sequence[Candidate],
-    plan: MemoryPlan,
-    target: Target,
-    most: int,
-    *,
-    by_time: bool,
+    node: Node, decision: Decision, plan: MemoryPlan, target: Target, most: int, *, by_time: bool
 ) -> Cut | str:
     """A call that takes longer than `most`, cycles where by time, else instructions, in as few parts as can be so that
     none does. Where its kernel does not make such short ones, another one's parts are taken: of those that are short
-    enough the fastest, else the ones whose longest is the shortest. A text says why the call is not cut."""
-    whole = 0 if chosen.cost is None else chosen.cost.time if by_time else chosen.cost.instructions
+    enough the ones of the least price, else the ones whose longest is the shortest. A text says why the call is not
+    cut."""
+    chosen, objective, whole = decision.chosen[node], decision.objective, decision.figures
+    longest = 0 if chosen.cost is None else chosen.cost.time if by_time else chosen.cost.instructions
     best, why = None, ""
 
-    def rank(cut: Cut) -> tuple[int, int]:
-        return max(cut.longest(by_time=by_time), most), cut.candidate.time
+    def rank(cut: Cut) -> tuple[int, Price]:
+        flash = (
+            whole.flash - _flash([(chosen.call, chosen.cost)]) + _flash([(p.call, p.cost) for p in cut.parts])
+        )
+        figures = replace(whole, time=whole.time - chosen.time + cut.candidate.time, flash=flash)
+        return max(cut.longest(by_time=by_time), most), price(
+            figures, objective.optimize, figures.time, objective.board
+        )
 
-    for candidate in (chosen, *sorted((o for o in others if o is not chosen), key=lambda o: o.time)):
-        if best is not None and rank(best) <= (most, candidate.time):
-            break  # short enough, and no slower than what is left
+    for candidate in (chosen, *(other for other in decision.candidates[node] if other is not chosen)):
         made = _cut(node, candidate, plan, target, most, by_time=by_time)
-        why = why or (made if isinstance(made, str) else f"{candidate.choice.kernel.symbol} makes no shorter parts")
-        if isinstance(made, Cut) and made.longest(by_time=by_time) < whole:
+        why = why or (
+            made if isinstance(made, str) else f"{candidate.choice.kernel.symbol} makes no shorter parts"
+        )
+        if isinstance(made, Cut) and made.longest(by_time=by_time) < longest:
             best = made if best is None else min(best, made, key=rank)
             if candidate is chosen and rank(best)[0] <= most:
                 break
     return why if best is None else best
+
+
+def _flash(calls: Sequence[tuple[Call, Cost | None]]) -> int:
+    """Bytes of the constants and of the code of some calls, equal ones once."""
+    arrays = {np.ascontiguousarray(c.data).tobytes() for call, _ in calls for c in call.constants}
+    code = {id(call): cost.code for call, cost in calls if cost is not None}
+    return sum(map(len, arrays)) + sum(code.values())
 
 
 def _cut(
@@ -86,7 +97,7 @@ def _cut(
     """With the parts of one kernel; or, where a single row is longer than asked, of one row each."""
     try:
         cutting = _Cutting(node, candidate, plan, target)
-    except _Whole as why:
+    except _WholeError as why:
         return why.reason
 
     def length(units: int, channels: int = 0) -> int | None:
@@ -137,13 +148,14 @@ def _widest(counts: Sequence[int], short: Callable[[int], bool]) -> int:
 
 
 def _channels(cutting: _Cutting, length: Callable[[int], int | None], most: int) -> int:
-    """Of how many output channels parts are short enough, of rows that are too long: as many as can be, in even groups; 1
-    where none are. 0 where channels are not parted."""
+    """Of how many output channels parts are short enough, of rows that are too long: as many as can be, in even
+    groups; 1 where none are. 0 where channels are not parted."""
     for together in _TOGETHER:
         counts = range(together, cutting.channels, together)
         if counts and _within(length(widest := _widest(counts, lambda c: _within(length(c), most))), most):
             groups = -(-cutting.channels // widest)
-            even = -(-(-(-cutting.channels // groups)) // together) * together
+            each = -(-cutting.channels // groups)
+            even = -(-each // together) * together
             return even if _within(length(even), most) else widest
     return min(cutting.channels, 1)
 
@@ -171,19 +183,19 @@ class _Cutting:
         self.node, self.kernel, self.target = node, candidate.choice.kernel, target
         self.layouts = plan.layouts(node)
         if call.state_bytes or call.init is not None or call.events:
-            raise _Whole(f"{call.kernel} keeps what it has begun for itself")
+            raise _WholeError(f"{call.kernel} keeps what it has begun for itself")
         if len(node.outputs) != 1:
-            raise _Whole(f"{node.op} has several outputs")
+            raise _WholeError(f"{node.op} has several outputs")
         variables = [(i, t) for i, t in enumerate(node.inputs) if t is not None and not t.is_constant]
         if any(t.dtype not in _NUMBERS for t in (*(t for _, t in variables), node.output)):
-            raise _Whole(f"{node.op} does not work on numbers alone")
+            raise _WholeError(f"{node.op} does not work on numbers alone")
         space = op_of(node).iteration(node)
         if isinstance(space, str):
-            raise _Whole(space)
+            raise _WholeError(space)
         self.axis = row_axis(node.output)
         found = blocks(node, space, self.axis, least=2)
         if isinstance(found, str):
-            raise _Whole(found)
+            raise _WholeError(found)
         self.blocks: Blocks = found
         self.forms = {i: _Form.of(plan, t, found.read[i]) if i in found.read else None for i, t in variables}
         self.form = _Form.of(plan, node.output, self.axis)
@@ -198,12 +210,12 @@ class _Cutting:
         steps += [(f, self.blocks.stride, self.blocks.first) for f in self.forms.values() if f is not None]
         for form, _, offset in steps:
             if form.row_bytes * offset % form.align:
-                raise _Whole("its rows do not begin at whole words")
+                raise _WholeError("its rows do not begin at whole words")
         count = self.node.output.shape[self.axis] // self.blocks.size
         for grain in (1, 2, 4):
             if grain < count and all(f.row_bytes * step * grain % f.align == 0 for f, step, _ in steps):
                 return grain
-        raise _Whole("its rows do not begin at whole words")
+        raise _WholeError("its rows do not begin at whole words")
 
     def _channels(self, space: Iteration) -> int:
         """How many output channels there are, where each is made of constants of its own and all that its row takes of
@@ -232,7 +244,11 @@ class _Cutting:
         total, step = self.node.output.shape[self.axis], units * self.grain * self.blocks.size
         if channels and not self.channels:
             return f"{self.node.op} does not make each channel by itself"
-        groups = [(c, min(c + channels, self.channels)) for c in range(0, self.channels, channels)] if channels else [None]
+        groups = (
+            [(c, min(c + channels, self.channels)) for c in range(0, self.channels, channels)]
+            if channels
+            else [None]
+        )
         parts = []
         for first in range(0, total, step):
             for group in groups:
@@ -347,14 +363,14 @@ class _Form:
 
     @staticmethod
     def of(plan: MemoryPlan, tensor: Tensor, axis: int) -> _Form:
-        """Raises _Whole where rows do not lie one after another."""
+        """Raises _WholeError where rows do not lie one after another."""
         rows, width = tensor.shape[axis], tensor.dtype.bytes
         if any(size > 1 for size in tensor.shape[:axis]):
-            raise _Whole(f"rows of {tensor.name} do not lie together")
+            raise _WholeError(f"rows of {tensor.name} do not lie together")
         layout = plan.data_layout(tensor)
         if layout is not None:
             if not _rows_lie_in_turn(tensor, layout, axis):
-                raise _Whole(f"rows of {tensor.name} do not lie together")
+                raise _WholeError(f"rows of {tensor.name} do not lie together")
             return _Form(layout.size(tensor) // rows, max(layout.align, ALIGN))
         stride = plan.pixel_stride(tensor)
         if stride and axis == len(tensor.shape) - 1:
@@ -407,8 +423,8 @@ def in_parts(kernel: Kernel, cut: Cut) -> Kernel:
 
 
 def _access_order(kernel: Kernel, node: Node, cut: Cut, index: int) -> AccessOrder:
-    """The parts' own, one behind the other; where the kernel says nothing, of some channels among others, say, a part may
-    read all its bytes to its end."""
+    """The parts' own, one behind the other; where the kernel says nothing, of some channels among others, say, a part
+    may read all its bytes to its end."""
     written, needed = list[Bytes](), list[Bytes]()
     last = cut.parts[-1]
     behind = last.reads[index] + last.node.input(index).type.bytes
@@ -445,7 +461,8 @@ def undisturbed(plan: MemoryPlan, node: Node, cut: Cut) -> bool:
 
 
 def stretches(parts: Sequence[Part], groups: int) -> Iterator[tuple[int, int]]:
-    """(first, count) of parts that are one call at addresses of equal distances: from one to the next it is `groups`."""
+    """(first, count) of parts that are one call at addresses of equal distances: from one to the next it is
+    `groups`."""
     for group in range(groups):
         mine, at = parts[group::groups], 0
         while at < len(mine):
