@@ -21,7 +21,7 @@ from tests.ops.emulated import require_emulator
 from tests.ops.objects import compiled_object
 from tinyet.boards import load_board
 from tinyet.data import demonstration
-from tinyet.delegates import PORTABLE
+from tinyet.delegates import DEFAULT, PORTABLE
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
 from tinyet.emit.model import model_files
@@ -31,7 +31,7 @@ from tinyet.errors import EmulatorError, UsageError
 from tinyet.ir import Array, DType
 from tinyet.planning.objective import Objective
 from tinyet.program import Program
-from tinyet.reference import Session
+from tinyet.reference import Session, evaluate
 
 BOARD = load_board("mps2_an386")
 FRAMES, CUTS = 6, 1000
@@ -207,7 +207,10 @@ CASES: dict[str, tuple[Program, Literal["balanced", "size"], int]] = {
     "branches": (streamed.branched(DType.INT16), "size", 100000),
     "sums": (streamed.averaged(DType.INT8), "size", 1),
     "attention": (streamed.heads(DType.INT8), "size", 30000),
+    "parts": (streamed.everything(DType.INT8), "balanced", 1),
+    "parts of channels": (streamed.chain(DType.INT8), "balanced", 2500),
 }
+IN_PARTS = {"calls", "states", "parts", "parts of channels"}
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
@@ -217,8 +220,11 @@ def test_power_cuts_on_the_host(case: str, tmp_path: Path) -> None:
     each slice, or at a thousand drawn ones."""
     program, optimize, length = CASES[case]
     frames = drawn(program)
-    deployment = deploy(program.graph, BOARD.target, (PORTABLE,), objective=Objective(optimize))
-    slices = slices_of(deployment, BOARD, slice_limit(length))
+    delegates = DEFAULT if case == "parts of channels" else (PORTABLE,)
+    deployment = deploy(program.graph, BOARD.target, delegates, objective=Objective(optimize))
+    deployment, slices = slices_of(deployment, BOARD, slice_limit(length))
+    assert case not in IN_PARTS or any(step.parts for step in deployment.steps)
+    assert any(step.groups > 1 for step in deployment.steps) == (case == "parts of channels")
     rows = [segment.group is not None for segment in slices.segments]
     assert any(rows) == (optimize == "size")
     assert slices.count > 1
@@ -237,7 +243,7 @@ def test_power_cuts_on_the_host(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("optimize", "max_step"), [("balanced", "100000"), ("size", 60000), ("balanced", "1ms")]
+    ("optimize", "max_step"), [("balanced", "5000"), ("size", 60000), ("balanced", "1ms")]
 )
 def test_no_slice_is_longer_than_asked(optimize: str, max_step: int | str, tmp_path: Path) -> None:
     """Counted on an emulated board, slice by slice, and compared with what was stated; the outputs are the run's."""
@@ -261,6 +267,14 @@ def test_no_slice_is_longer_than_asked(optimize: str, max_step: int | str, tmp_p
     with open_device(BOARD, elf) as device:
         counts, outputs = device.steps([array.tobytes() for array in frame], slices.runs)
         whole = device.run([array.tobytes() for array in frame])
+        # A layer in parts can be looked at, as the search for a wrong one does.
+        values = evaluate(project.deployment.graph, frame)
+        for step in [each for each in project.deployment.steps if each.parts][:2]:
+            device.run([array.tobytes() for array in frame], stop_after=step.index, runs=step.runs)
+            plan, tensor = project.deployment.plan, step.node.output
+            read = plan.dense(tensor, device.read(plan.offset(tensor), plan.extent(tensor)))
+            assert read == values[tensor].tobytes()
+    assert any(step.parts for step in project.deployment.steps) == (optimize == "balanced")
     assert list(outputs) == [array.tobytes() for array in program.outputs_for(frame)] == list(whole.outputs)
     assert len(counts) == slices.count > 1
     assert sum(counts) == pytest.approx(whole.total, rel=0.05)
@@ -290,9 +304,9 @@ def test_lengths_that_are_none(tmp_path: Path) -> None:
 
 def test_a_call_that_cannot_be_cut_is_named() -> None:
     deployment = deploy(small.program().graph, BOARD.target)
-    (note,) = slices_of(deployment, BOARD, slice_limit(2000)).notes
-    assert note.startswith("conv (net.py:11): conv2d by ")
-    assert note.endswith(" instructions, in one call")
+    (note,) = slices_of(deployment, BOARD, slice_limit(2000))[1].notes
+    assert note.startswith("a slice longer than 2000: conv (net.py:11): conv2d by ")
+    assert note.endswith(" instructions, in one call: its rows do not begin at whole words")
 
 
 def test_a_model_without_slices_says_so(tmp_path: Path) -> None:
@@ -352,7 +366,7 @@ def test_what_the_page_shows(tmp_path: Path) -> None:
     deployment = deploy(program.graph, BOARD.target, (PORTABLE,))
     inputs = demonstration(program.inputs, None, None)
     golden = Golden(tuple(inputs), tuple(program.outputs_for(inputs)))
-    slices = slices_of(deployment, BOARD, slice_limit(1))
+    deployment, slices = slices_of(deployment, BOARD, slice_limit(1))
     files = model_files(
         deployment, "kws", ["test"], program_hash=program.hash, context=True, golden=golden, slices=slices
     )

@@ -159,14 +159,20 @@ class _Work:
         stored = {use: name for name, array in self.names.arrays.items() for use in array.uses}
         found = {name: self._find(name, array) for name, array in self.names.arrays.items()}
         target = self.deployment.target
-        layouts = {step: layouts_of(step, self.deployment.plan, target) for step in self.deployment.steps}
+        calls = self.deployment.calls
+        layouts = {step: layouts_of(step, self.deployment.plan, target) for step in calls}
         arrays = [self._array(n, a, found[n], layouts) for n, a in self.names.arrays.items()]
+        constants = {
+            (step.index, tensor): step
+            for step in reversed(calls)
+            for tensor in reversed(step.node.inputs)
+            if tensor is not None and tensor.is_constant
+        }
         weights = [
             self._weights(step, tensor, layouts[step], stored, found)
-            for step in self.deployment.steps
-            for tensor in dict.fromkeys(t for t in step.node.inputs if t is not None and t.is_constant)
+            for (_, tensor), step in reversed(constants.items())
         ]
-        checked = [self._parameters(step, found) for step in self.deployment.steps if step.call.params]
+        checked = [self._parameters(step, found) for step in calls if step.call.params]
         spans = owners(self.flash, self.project, self.owned, self.link_map)
         parameters = (sum(checked), len(checked))
         hash_ = str(self.project.manifest["hash"])

@@ -12,7 +12,7 @@ its value, too, can be read back.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -128,7 +128,11 @@ def _lowering(step: Step, plan: MemoryPlan, target: Target) -> _Lowering | None:
     """As the layer was lowered: its tensors may have gaps, or lie otherwise. None where that is not found."""
     tried: list[Layouts | None] = [None]
     if step.node.inputs and step.node.inputs[0] is not None and step.choice.kernel.layout_support is not None:
-        tried.append(plan.layouts(step.node))
+        lying = plan.layouts(step.whole or step.node)
+        tried.append(lying)
+        # Of some channels, between which those of others lie.
+        apart = step.node.output.dtype.bytes * (step.whole or step.node).output.shape[-1]
+        tried += [replace(lying, output=apart)] if step.whole is not None else []
     for layouts in tried:
         lowering = _Lowering(step, layouts, target)
         call = lowering.call()

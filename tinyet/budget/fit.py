@@ -247,7 +247,7 @@ def largest_constants(deployment: Deployment) -> list[Contributor]:
         mine = [a for a in deployment.arrays_of(step) if a.rom]
         size = sum(a.bytes for a in mine)
         if size:
-            others = len({user for a in mine for user, _ in a.uses}) - 1
+            others = len({user.index for a in mine for user, _ in a.uses}) - 1
             shared = f" (and {others} more that share them)" if others else ""
             found.append(Contributor(size, f"{step}: {step.node.op}{shared}"))
     return sorted(found, key=lambda c: -c.bytes)

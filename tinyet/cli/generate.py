@@ -236,7 +236,7 @@ def generate(
     notes = [*compiled.warnings, *([_without_labels(model, data)] if unlabelled else [])]
     notes += copies_noted(made.deployment) if buffers == "caller" and application else ()
     if made.slices is not None:
-        notes += [f"a slice longer than {made.slices.limit.text}: {note}" for note in made.slices.notes]
+        notes += made.slices.notes
     if json is not None:
         facts = {"name": made.name, "board": made.board.name, "kind": wanted, "path": str(made.path)}
         ui.write_json(json, made_record(program, facts, notes))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.deployment import Deployment, Step, StoredArray, ahead_bytes
@@ -26,6 +26,7 @@ from tinyet.emit.pointers import Pointers
 from tinyet.emit.sizes import SizeCode
 from tinyet.errors import InternalError
 from tinyet.files.model_name import interface
+from tinyet.ir import Tensor
 from tinyet.memory.fusion import FusionGroup, Run
 from tinyet.memory.tile_records import Fill, Repeat, Take
 from tinyet.messages.text import c_comment
@@ -66,7 +67,8 @@ class ConstantView:
 @dataclass(frozen=True)
 class StepView:
     """pointers: declarations of the values that the call is the first to use. ahead: the call comes before a fusion
-    group that takes rows, which is resumed many times an image."""
+    group that takes rows, which is resumed many times an image. parts: of a call that is made in parts, of so many
+    groups of channels; `call` is the first of them."""
 
     index: int
     title: str
@@ -75,6 +77,18 @@ class StepView:
     call: CallView
     ahead: bool
     cases: tuple[()] = ()
+    parts: tuple[PartView, ...] = ()
+    groups: int = 1
+
+
+@dataclass(frozen=True)
+class PartView:
+    """What makes the parts of a group of channels up to row `end`, which is not included, but for those that others
+    have made."""
+
+    group: int
+    end: int
+    call: CallView
 
 
 @dataclass(frozen=True)
@@ -118,7 +132,7 @@ def code_of(
 
 def _called(deployment: Deployment) -> frozenset[str]:
     """The functions of libraries that the model calls."""
-    calls = [step.call for step in deployment.steps]
+    calls = [step.call for step in deployment.calls]
     symbols = [c.symbol for c in calls if isinstance(c.symbol, str)]
     return frozenset(symbols + [c.init.symbol for c in calls if c.init is not None])
 
@@ -144,11 +158,11 @@ class ModelCode:
         self.parameters_in_rom = "progmem" in deployment.target.features
         names_in_c = (identifier(step.name) for step in deployment.steps)
         self.layers = tuple(f"layer_{n}" if n[0].isdigit() else n for n in names_in_c)
-        self.functions = function_names(deployment.steps, self.layers, names)
+        self.functions = function_names(deployment.calls, self.layers, names)
         self.definitions = [["", *_function(d, text)] for d, text in self.functions.items()]
         self.constants: list[tuple[StoredArray, str]] = []
         self.own_constants: dict[Step, tuple[str, ...]] = {}
-        self.constant_names: dict[Step, dict[str | int, str]] = {step: {} for step in deployment.steps}
+        self.constant_names: dict[Step, dict[str | int, str]] = {step: {} for step in deployment.calls}
         self.copies: list[CopyView] = []
         self.ahead_of: dict[Step, list[str]] = {}
         self.parameters: list[ParamsView] = []
@@ -158,7 +172,7 @@ class ModelCode:
             if step.call.state_bytes
         }
         # All names at file scope are there before those in `run`, which must not hide them.
-        made = [self._constants(step, names) for step in deployment.steps]
+        made = [self._constants(step, names) for step in deployment.calls]
         self.pointers = Pointers(deployment, instance, names)
         self.inputs = [self.pointers.declare(t) for t in self.pointers.inputs_read()]
         calls, fusion_groups = deployment.plan.calls, deployment.plan.fusion_groups
@@ -169,7 +183,7 @@ class ModelCode:
             # Where nobody sets it to zero at reset.
             clear = [f"  memset({s.name}, 0, sizeof {s.name});" for s in self.states.values()]
             self.inits += [CallView((line,), None) for line in clear]
-        self.made = dict(zip(deployment.steps, made, strict=True))
+        self.made = dict(zip(deployment.calls, made, strict=True))
         self.steps: list[StepView | FusionGroupView] = []
         for step in deployment.steps:
             fusion_group = deployment.plan.fusion_group(step.node)
@@ -183,7 +197,7 @@ class ModelCode:
         call, layer = step.call, self.layers[step.index]
         layer_ahead = step.name in self.deployment.places.ahead
         offset = copies_at(self.deployment, step) if layer_ahead else 0
-        for stored in self.deployment.arrays_of(step):
+        for stored in (each for each in self.deployment.arrays_of(step) if each.uses[0][0] is step):
             name = names.unique(f"{layer}_{stored.role}")
             self.constants.append((stored, name))
             self.own_constants[step] = (*self.own_constants.get(step, ()), name)
@@ -227,6 +241,11 @@ class ModelCode:
         inputs = {i: self.pointers.names.get(t, "") for i, t in enumerate(node.inputs) if t is not None}
         outputs = [self.pointers.names[t] for t in node.outputs]
         pointers = self.pointers.for_call(step)
+        if step.parts:
+            parts = tuple(self._parts(step, inputs, outputs[0]))
+            return StepView(
+                step.index, _title(step), _notes(step), pointers, parts[0].call, False, (), parts, step.groups
+            )
         self._init(step)
         ahead = node in self.ahead
         indent = "    " if ahead else "  "
@@ -234,6 +253,24 @@ class ModelCode:
         copies = tuple(text for line in self.ahead_of.get(step, ()) for text in wrapped(indent + line))
         call = replace(call, statement=(*copies, *call.statement))
         return StepView(step.index, _title(step), _notes(step), pointers, call, ahead)
+
+    def _parts(self, step: Step, inputs: Mapping[int, str], output: str) -> Iterator[PartView]:
+        """The calls of a layer in parts, each for some of its rows and for a group of channels."""
+        for stretch in self.deployment.stretches[step]:
+            row, group = divmod(stretch.first, step.groups)
+
+            def at(name: str, tensor: Tensor, place: tuple[int, int], first: int = row) -> str:
+                start, by = (each // tensor.dtype.bytes for each in place)
+                number = f"(row - {first}u)" if first else "row"
+                return name + (f" + {start}" if start else "") + (f" + {number} * {by}u" if by else "")
+
+            reads = {
+                i: at(name, step.node.input(i), stretch.reads.get(i, (0, 0))) for i, name in inputs.items()
+            }
+            written = at(output, step.node.output, stretch.writes)
+            scratch = self.pointers.scratch.get(step, "")
+            call = self._call(stretch.step, reads, [written], "        ", scratch)
+            yield PartView(group, row + stretch.count, call)
 
     def _stream(self, fusion_group: FusionGroup, names: Names) -> FusionGroupView:
         """The layers of a stream in one loop."""

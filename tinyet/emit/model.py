@@ -99,7 +99,7 @@ def model_files(
         "symbols": symbols,
         "headers": sorted(
             {h for s in deployment.steps for h in s.choice.kernel.headers}
-            | {f for s in deployment.steps for f in s.call.files if f.endswith(".h")}
+            | {f for s in deployment.calls for f in s.call.files if f.endswith(".h")}
             | set(_rows_headers(deployment))
         ),
         "constants": [constant_view(stored, text, deployment.places) for stored, text in code.constants],
@@ -149,7 +149,7 @@ def kernel_files(deployment: Deployment) -> dict[str, str]:
     """
     carried: dict[str, str] = {}
     wanted: dict[Delegate, tuple[list[str], list[str]]] = {}
-    for step in deployment.steps:
+    for step in deployment.calls:
         kernel, delegate = step.choice.kernel, step.choice.delegate
         _merge(carried, kernel.texts, kernel.symbol)
         _merge(carried, step.call.files, kernel.symbol)

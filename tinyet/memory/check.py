@@ -12,16 +12,21 @@ import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from tinyet.errors import InternalError, bullet_list
 from tinyet.ir import Array, Graph, Node, Tensor
 from tinyet.memory.accesses import Access, Alias, Copy, Piece, Region, Span
+from tinyet.memory.check_parts import check_meaning, part_accesses
 from tinyet.memory.check_tiles import tile_aliases, tile_steps
 from tinyet.memory.plan import MARK, MARK_BYTES, MemoryPlan
 from tinyet.opset import AccessOrder, AccessOrders, Op
+from tinyet.opset.parts import Part
 
+NO_PARTS: Mapping[Node, Sequence[Part]] = MappingProxyType({})
+"""Every call is made as a whole."""
 _SHOWN = 20
 """Complaints listed; one mistake can break every read after it."""
 
@@ -380,9 +385,11 @@ def check_plan(
     access_order: AccessOrders | None = None,
     replaces: Callable[[Node, int], bool] | None = None,
     kept: Sequence[Span] = (),
+    parts: Mapping[Node, Sequence[Part]] = NO_PARTS,
 ) -> None:
     """Prove that a plan computes the graph: arguments as for `plan_memory`. kept: other models' bytes, which must be
-    intact after the last call.
+    intact after the last call. parts: of the calls that are made in parts; `access_order` and `replaces` are asked of
+    the parts' nodes, too.
 
     Raises:
         InternalError: as `check_accesses`; or a node missing, twice, or before what it reads; or an elided
@@ -410,6 +417,7 @@ def check_plan(
         return Span(tensor.name, offset, size, width, tensor.shape[-1] * width, plan.pixel_stride(tensor))
 
     steps: list[Access | Copy] = []
+    of_parts: list[Alias] = []
     for node in plan.calls:
         fusion_group = plan.fusion_group(node)
         if fusion_group is not None:
@@ -419,6 +427,14 @@ def check_plan(
                     # The image may be dropped at any row: until its last one the states are what they were before it.
                     states = tuple(span(state.value) for state in graph.states)
                     steps.append(Access("the end of the rows", states, ()))
+            continue
+        if node in parts:
+            check_meaning(plan, node, parts[node], op_of(node))
+            made, parted = part_accesses(
+                plan, node, parts[node], op_of(node), scratch_align, align, access_order, replaces
+            )
+            steps += made
+            of_parts += parted
             continue
         reads = tuple(dict.fromkeys(span(t) for t in node.inputs if t is not None and not t.is_constant))
         size = scratch.get(node, 0)
@@ -462,6 +478,7 @@ def check_plan(
     elided = set(plan.elided) - given
     aliases = [a for node in plan.order if node in elided for a in _aliases(node, span, op_of(node))]
     aliases += [alias for fusion_group in plan.fusion_groups for alias in tile_aliases(fusion_group)]
+    aliases += of_parts
     # The caller writes them element by element; who reads them says what else they have to be.
     inputs = [replace(span(t), align=t.dtype.bytes) for t in graph.inputs if plan.line_buffer(t) is None]
     outputs = [span(t) for t in dict.fromkeys(graph.outputs)]

@@ -123,13 +123,13 @@ def generate(
     deployment = fitted(
         program.graph, target, objective, limits, chosen, require=require_delegate, size=program.size
     )
+    deployment, slices = slices_given(deployment, target, max_step, context=context)
     check_fit(deployment, target, limits)
     if framework is not None:
         check_sections(target, deployment.places, framework)
     room = room_of(deployment, target, bare=limits.bare, stack=limits.stack)
     # What is counted is what the linker script reserves.
     target = dataclasses.replace(target, stack_bytes=room.stack.total)
-    slices = slices_given(deployment, target, max_step, context=context)
     inputs = demonstration(program.inputs, sample, evaluation)
     expected = program.outputs_for(inputs) if project_kind.tells_outputs else ()
     golden = Golden(tuple(inputs), tuple(program.outputs_for(inputs))) if selftest else None
