@@ -51,7 +51,7 @@ TYPES = {"s8": "int8", "s16": "int16", "s8_w4": "int4"}
 
 def widens(kernel: Kernel) -> bool:
     """Whether its weights take more flash than they have bits."""
-    as_bytes = kernel.dtypes == "s8_w4" and kernel.symbol == "tinyet_linear_s8_packed_1x4_dsp"
+    as_bytes = kernel.dtypes == "s8_w4" and kernel.symbol.startswith("tinyet_linear_s8_packed_1x4")
     return as_bytes or "_w16" in kernel.symbol or "winograd" in kernel.symbol
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tinyet.errors import InternalError
-from tinyet.tiles import blocks
+from tinyet.tiles import blocks, filling
 from tinyet.tiles.blocks import PIXELS, WEIGHTS
 from tinyet.tiles.core import ARMV7E_M, CorePage
 from tinyet.tiles.operation import (
@@ -115,21 +115,44 @@ def _sequence(t: Tile, page: CorePage) -> tuple[list[Operation], list[int]]:
     found: list[Operation] = []
     ends: list[int] = []
     for group in range(t.groups):
-        first = blocks.products(t, 0, t.before, begin=True)
-        moved = _moved(t, t.before) if not t.at_once else []
-        found += [blocks.biases(t), load(PIXELS, SP, _PIXELS, "the inputs")]
-        found += ordered(first, room, page) + (moved if t.turns else moved[:1])
+        head, turn, tail = (_filled if t.filling else _ordered)(t, room, page)
+        found += head
         ends.append(len(found))
         if t.turns:
-            found += ordered(blocks.products(t, t.before, t.turn, begin=False), room, page)
-            found += [] if t.at_once else _moved(t, t.turn)
+            found += turn
             found.append(load("inputs_end", SP, 4 * (page.given - 1 + len(page.kept)), "again?"))
             found.append(compare(PIXELS, "inputs_end"))
             found.append(branch_if_unequal(TURN))
         ends.append(len(found))
-        found += blocks.rounding(t) + _stored(t, group)
+        found += tail + _stored(t, group)
         ends.append(len(found))
     return found, ends
+
+
+_Parts = tuple[list[Operation], list[Operation], list[Operation]]
+"""Of a group of channels: before the loop over pairs, a turn of it, and behind it."""
+
+
+def _ordered(t: Tile, room: int, page: CorePage) -> _Parts:
+    """room: registers for what is neither a pointer nor a sum."""
+    moved = _moved(t, t.before) if not t.at_once else []
+    head = [blocks.biases(t), load(PIXELS, SP, _PIXELS, "the inputs")]
+    head += ordered(blocks.products(t, 0, t.before, begin=True), room, page) + (
+        moved if t.turns else moved[:1]
+    )
+    turn: list[Operation] = []
+    if t.turns:
+        turn = ordered(blocks.products(t, t.before, t.turn, begin=False), room, page)
+        turn += [] if t.at_once else _moved(t, t.turn)
+    return head, turn, blocks.rounding(t)
+
+
+def _filled(t: Tile, room: int, _page: CorePage) -> _Parts:
+    """The same where loads fill the registers."""
+    first = [load(PIXELS, SP, _PIXELS, "the inputs")]
+    if not t.turns:
+        return first + filling.whole(t, room), [], []
+    return first + filling.head(t, room), filling.turn(t, room), filling.tail(t, room)
 
 
 def _moved(t: Tile, pairs: int) -> list[Operation]:

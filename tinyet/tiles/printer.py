@@ -97,7 +97,7 @@ def _part(part: Placed) -> list[str]:
 
 def _summary(t: Tile) -> str:
     pixels = "one pixel" if t.pixels == 1 else f"{t.pixels} pixels {t.step} bytes apart"
-    weights = "two int8 weights" if t.weights is Weights.PACKED else "int16 weights"
+    weights = "two int8 weights" if t.weights.packed else "int16 weights"
     rounding = "two-sided" if t.exponent is None else f"one-sided, exponent {t.exponent}"
     rounding += ", of 256 times each sum" if t.alike else ""
     loop = f", {t.turn} in a turn" if t.turns else ""
@@ -109,9 +109,9 @@ def _summary(t: Tile) -> str:
 
 def shape_literal(t: Tile) -> str:
     """The tinyet_tile_shape_dsp as a C initialiser."""
-    packed = int(t.weights is Weights.PACKED)
+    packed, crossed = int(t.weights.packed), int(t.weights is Weights.CROSSED)
     form = "TINYET_DSP_TWO_SIDED" if t.exponent is None else "TINYET_DSP_ONE_SIDED"
     return (
-        f"{{{t.pixels}, {t.channels}, /* packed */ {packed}, /* alike */ {int(t.alike)}, /* pairs */ {t.pairs}, "
-        f"/* step */ {t.step}, {{{form}, {t.exponent or 0}, -128, 127}}}}"
+        f"{{{t.pixels}, {t.channels}, /* packed */ {packed}, /* crossed */ {crossed}, /* alike */ {int(t.alike)},\n"
+        f"    /* pairs */ {t.pairs}, /* step */ {t.step}, {{{form}, {t.exponent or 0}, -128, 127}}}}"
     )
