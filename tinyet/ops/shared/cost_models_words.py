@@ -109,6 +109,24 @@ def packed_rows(node: Node) -> Mapping[str, int]:
     return parts
 
 
+def two_taps_rows(node: Node) -> Mapping[str, int]:
+    """tinyet_linear_s8_two_taps."""
+    (out_c, depth), rows = node.input(1).shape, math.prod(node.output.shape[:-1])
+    pairs, in_row = -(-depth // 2), -(-out_c // BLOCK)
+    alone = in_row - out_c // (2 * BLOCK) * 2  # RISC-V takes two blocks at once
+    return {
+        "call": 1,
+        "row": rows,
+        "two inputs": rows * pairs,
+        "block": rows * in_row,
+        "block by itself": rows * alone,
+        "two taps": rows * in_row * pairs,
+        "two taps by themselves": rows * alone * pairs,
+        "odd two taps": rows * in_row * (pairs % 2),
+        **outputs(node, rows * out_c),
+    }
+
+
 def conv2d_4x4(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_4x4."""
     (batch, out_h, out_w, out_c), taps = node.output.shape, math.prod(node.input(1).shape[1:])
@@ -220,6 +238,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_packed_words": CostModel(packed_conv2d),
     "tinyet_conv2d_1x1_s8_packed_words": CostModel(packed_rows),
     "tinyet_linear_s8_packed_words": CostModel(packed_rows),
+    "tinyet_linear_s8_two_taps": CostModel(two_taps_rows),
     "tinyet_conv2d_s8_4x4": CostModel(conv2d_4x4),
     "tinyet_conv2d_s8_paired_4x2": CostModel(conv2d_paired),
     "tinyet_conv2d_s8_paired_runs_6x2": CostModel(conv2d_paired_runs),
