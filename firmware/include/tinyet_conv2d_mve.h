@@ -22,6 +22,11 @@ typedef struct {
   int32_t rows, columns, depth, row, column, step;
 } tinyet_sums_shape_mve;
 
+/* See tinyet/tiles/helium_patches.py. */
+typedef struct {
+  int32_t rows, bytes, row, step, patch;
+} tinyet_patches_shape_mve;
+
 typedef struct {
   int32_t batch, in_h, in_w, in_c, out_h, out_w, out_c;
   int32_t stride_h, pad_top, pad_left;
@@ -56,6 +61,9 @@ typedef struct {
   const int8_t *row, *near, *end;          /* what pixels see from near on is copied first, up to the end */
   int32_t window_first, window_behind;     /* rows of the padded image: the first there, and that behind the last one */
   int32_t images, y, x, count, staged;     /* images: that are left; count: of the pixels; staged: they are copied */
+  const int8_t *pixel;                     /* of patches: what the first of `run` pixels sees, whose patches go to `patch` */
+  int8_t *patch;
+  int32_t run;
   tinyet_pixels_rounding_mve rounding;
 } tinyet_conv2d_state_mve;
 
@@ -66,7 +74,13 @@ const int8_t *tinyet_conv2d_begin_mve(tinyet_conv2d_state_mve *state, const int8
                                       const int8_t *weights, const tinyet_conv2d_shape_mve *shape);
 const int8_t *tinyet_conv2d_next_mve(tinyet_conv2d_state_mve *state);
 
+/* Of patches: before their sums the caller makes those of state->run pixels, by a printed function or the one below, and asks here
+ * whether others follow. */
+int tinyet_conv2d_run_mve(tinyet_conv2d_state_mve *state);
+void tinyet_conv2d_patches_mve(int8_t *to, const int8_t *from, int32_t count, const tinyet_conv2d_shape_mve *shape);
+
 /* What printed functions compute, in C. */
+void tinyet_patches_mve_twin(int8_t *to, const int8_t *from, int32_t count, const tinyet_patches_shape_mve *shape);
 void tinyet_sums_mve_twin(const int8_t *weights, const int8_t *pixels, int32_t *sums, const int32_t *end, const int32_t *taps,
                           const tinyet_sums_shape_mve *shape);
 

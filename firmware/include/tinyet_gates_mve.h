@@ -12,77 +12,119 @@
 extern "C" {
 #endif
 
-/* Times a constant where bit `bit` of n is 0. */
-static inline int16x8_t tinyet_times_mve(int16x8_t x, int16x8_t n, int32_t bit, int16_t factor) {
-  const mve_pred16_t clear = vcmpeqq_n_s16(vandq_s16(n, vdupq_n_s16((int16_t)(1 << bit))), 0);
-  return vqrdmulhq_m_s16(x, x, vdupq_n_s16(factor), clear);
-}
-
-/* exp(n / 2^(15 - bits)) for n in -2^15 ... -1, bits in 1 ... 7: Q0.15. */
-static inline int16x8_t tinyet_gate_exp_mve(int16x8_t n, int32_t bits) {
-  const int32_t quarter = 13 - bits; /* the bit of n that is worth 1/4 */
-  const int16x8_t rest = vandq_s16(vshlq_r_s16(n, bits), vdupq_n_s16(8191));
-  const int16x8_t x = vsubq_n_s16(rest, 4096), x2 = vqrdmulhq_s16(x, x);
-  const int16x8_t sum = vaddq_s16(vrshrq_n_s16(vqrdmulhq_s16(x2, x2), 2), vqrdmulhq_s16(x2, x));
-  const int16x8_t series = vaddq_s16(vqrdmulhq_n_s16(sum, 10923), x2);
-  int16x8_t result = vqrdmulhq_n_s16(vaddq_s16(x, vrshrq_n_s16(series, 1)), 28918);
-  result = vaddq_n_s16(result, 28918);
-  result = tinyet_times_mve(result, n, quarter, 25520);
-  result = tinyet_times_mve(result, n, quarter + 1, 19875);
-  result = tinyet_times_mve(result, n, quarter + 2, 12055);
-  if (bits > 1) {
-    result = tinyet_times_mve(result, n, quarter + 3, 4435);
-  }
-  if (bits > 2) {
-    result = tinyet_times_mve(result, n, quarter + 4, 600);
-  }
-  if (bits > 3) {
-    result = tinyet_times_mve(result, n, quarter + 5, 11);
-  }
-  if (bits > 4) { /* exp(-16) is nothing */
-    const mve_pred16_t small = vcmpltq_n_s16(n, (int16_t)-(1 << (quarter + 6)));
-    result = vpselq_s16(vdupq_n_s16(0), result, small);
-  }
-  return result;
-}
-
-/* 2 / (1 + x) for x in [0, 1), Q0.15 to Q2.13: three Newton steps. */
-static inline int16x8_t tinyet_gate_reciprocal_mve(int16x8_t x) {
-  const int16x8_t half_denominator = vaddq_n_s16(vshrq_n_s16(x, 1), 16384);
-  int16x8_t y = vaddq_n_s16(vqrdmulhq_n_s16(half_denominator, -15420), 23130);
-  const int16x8_t one = vdupq_n_s16(8192);
-  y = vaddq_s16(y, vshlq_n_s16(vqrdmulhq_s16(y, vsubq_s16(one, vqrdmulhq_s16(half_denominator, y))), 2));
-  y = vaddq_s16(y, vshlq_n_s16(vqrdmulhq_s16(y, vsubq_s16(one, vqrdmulhq_s16(half_denominator, y))), 2));
-  return vaddq_s16(y, vshlq_n_s16(vqrdmulhq_s16(y, vsubq_s16(one, vqrdmulhq_s16(half_denominator, y))), 2));
-}
+/* clang-format off */
+/* exp(n / 2^15) and 2 / (1 + it), as tinyet_gates.h has them, of n = -|x|, eight values at a time. r0: the values, q0: x. A factor is
+ * for where a bit of n is 0, so q1 has the bits of ~n. LEFT shifts what remains of a multiple of 1/4 to the highest bits. */
+#define TINYET_MVE_FACTOR(BITS, R) \
+  "vpt.s16 lt, " BITS ", zr\n" \
+  "vqrdmulht.s16 q3, q3, " R "\n"
+#define TINYET_MVE_NEWTON \
+  "vqrdmulh.s16 q5, q4, q3\n" \
+  "vsub.i16 q5, q7, q5\n" \
+  "vqrdmulh.s16 q5, q3, q5\n" \
+  "vmla.s16 q3, q5, r12\n"
+#define TINYET_MVE_OF_EXP(LEFT, FACTORS) \
+  "vldrh.u16 q0, [r0]\n" \
+  "vneg.s16 q1, q0\n" \
+  "vmin.s16 q2, q0, q1\n" \
+  "vmvn q1, q2\n" LEFT \
+  "vadd.i16 q2, q2, r8\n" \
+  "vshr.s16 q2, q2, #3\n" \
+  "vqrdmulh.s16 q3, q2, q2\n" \
+  "vqrdmulh.s16 q4, q3, q3\n" \
+  "vqrdmulh.s16 q5, q3, q2\n" \
+  "vrshr.s16 q4, q4, #2\n" \
+  "vadd.i16 q4, q4, q5\n" \
+  "vqrdmlah.s16 q3, q4, r6\n" \
+  "vrshr.s16 q3, q3, #1\n" \
+  "vadd.i16 q3, q3, q2\n" \
+  "vqrdmlash.s16 q3, q6, r7\n" FACTORS \
+  "vhadd.u16 q4, q3, r8\n" \
+  "vqrdmulh.s16 q3, q4, r9\n" \
+  "vadd.i16 q3, q3, r10\n" TINYET_MVE_NEWTON TINYET_MVE_NEWTON TINYET_MVE_NEWTON
+#define TINYET_MVE_GATE_BEGIN \
+  "push {r4-r11, lr}\n" \
+  "vpush {d8-d15}\n" \
+  "movw r3, #25520\n" /* exp(-1/4) */ \
+  "movw r4, #19875\n" \
+  "movw r5, #12055\n" \
+  "movw r11, #4435\n" \
+  "movw r6, #10923\n" \
+  "movw r7, #28918\n" /* exp(-1/8) */ \
+  "vdup.16 q6, r7\n" \
+  "movw r8, #32768\n" \
+  "movw r9, #50116\n" /* -15420 */ \
+  "movw r10, #23130\n" \
+  "mov.w r12, #4\n" \
+  "vmov.i16 q7, #8192\n"
 
 /* Of each value. Q3.12 to Q0.15. */
-static __attribute__((noinline, unused)) void tinyet_gate_sigmoid(int16_t *values, int32_t count) {
-  for (; count > 0; count -= 8) {
-    const mve_pred16_t there = vctp16q((uint32_t)count);
-    const int16x8_t x = vldrhq_z_s16(values, there);
-    int16x8_t y = tinyet_gate_reciprocal_mve(tinyet_gate_exp_mve(vnegq_s16(vabsq_s16(x)), 3));
-    y = vqaddq_s16(y, y);
-    y = vsubq_m_s16(y, vdupq_n_s16(INT16_MAX), y, vcmpltq_n_s16(x, 0));
-    y = vdupq_m_n_s16(y, 16384, vcmpeqq_n_s16(x, 0));
-    vstrhq_p_s16(values, y, there);
-    values += 8;
-  }
+#define TINYET_MVE_BIT(LEFT, R) "vshl.i16 q5, q1, #" LEFT "\n" TINYET_MVE_FACTOR("q5", R)
+__attribute__((naked, noinline, unused)) static void tinyet_gate_sigmoid(__attribute__((unused)) int16_t *values,
+                                                                         __attribute__((unused)) int32_t count) {
+  __asm__ volatile(TINYET_MVE_GATE_BEGIN
+      "movw r2, #600\n"
+      "dlstp.16 lr, r1\n"
+      "1:\n" TINYET_MVE_OF_EXP("vshl.i16 q2, q2, #6\n", TINYET_MVE_BIT("5", "r3") TINYET_MVE_BIT("4", "r4")
+        TINYET_MVE_BIT("3", "r5") TINYET_MVE_BIT("2", "r11") TINYET_MVE_BIT("1", "r2"))
+      "vqadd.s16 q3, q3, q3\n"
+      "vptt.s16 lt, q0, zr\n"
+      "vmvnt q3, q3\n"
+      "vbict.i16 q3, #32768\n" /* 32767 - y */
+      "vpt.i16 eq, q0, zr\n"
+      "vmovt.i16 q3, #16384\n"
+      "vstrh.16 q3, [r0], #16\n"
+      "letp lr, 1b\n"
+      "vpop {d8-d15}\n"
+      "pop.w {r4-r11, pc}\n");
 }
 
-/* Of each value, of so many integer bits, 0 ... 6, to Q0.15. */
-static __attribute__((noinline, unused)) void tinyet_gate_tanh(int16_t *values, int32_t count, int32_t integer_bits) {
-  for (; count > 0; count -= 8) {
-    const mve_pred16_t there = vctp16q((uint32_t)count);
-    const int16x8_t x = vldrhq_z_s16(values, there);
-    int16x8_t y = tinyet_gate_reciprocal_mve(tinyet_gate_exp_mve(vnegq_s16(vabsq_s16(x)), integer_bits + 1));
-    y = vqshlq_n_s16(vsubq_n_s16(y, 8192), 2);
-    y = vnegq_m_s16(y, y, vcmpltq_n_s16(x, 0));
-    y = vdupq_m_n_s16(y, 0, vcmpeqq_n_s16(x, 0));
-    vstrhq_p_s16(values, y, there);
-    values += 8;
-  }
+/* Of each value, of so many integer bits, 0 ... 6, to Q0.15. Here the bits of ~n come to the sign one after another, the one that is
+ * worth 1/4 first, and zeros behind the last one. On the stack: the shift of what remains, and 16, to reverse all bits; the shift
+ * behind that, and a factor; another, and 16 as x has it, above which exp is nothing. */
+#define TINYET_MVE_NEXT_BIT(R) "vshl.i16 q1, q1, #1\n" TINYET_MVE_FACTOR("q1", R)
+__attribute__((naked, noinline, unused)) static void tinyet_gate_tanh(__attribute__((unused)) int16_t *values,
+                                                                      __attribute__((unused)) int32_t count,
+                                                                      __attribute__((unused)) int32_t integer_bits) {
+  __asm__ volatile(TINYET_MVE_GATE_BEGIN
+      "sub.w sp, sp, #24\n"
+      "dlstp.16 lr, r1\n"
+      "add.w r1, r2, #4\n"
+      "str.w r1, [sp]\n"
+      "mov.w r1, #16\n"
+      "str.w r1, [sp, #4]\n"
+      "rsb.w r1, r2, #12\n"
+      "str.w r1, [sp, #8]\n"
+      "mov.w r1, #600\n"
+      "str.w r1, [sp, #12]\n"
+      "mov.w r1, #11\n"
+      "str.w r1, [sp, #16]\n"
+      "mov.w r1, #32768\n"
+      "subs.w r2, r2, #3\n"
+      "it gt\n"
+      "lsrgt.w r1, r1, r2\n"
+      "str.w r1, [sp, #20]\n"
+      "1:\n" TINYET_MVE_OF_EXP("ldrd r1, r2, [sp]\nvshl.s16 q2, r1\nvbrsr.16 q1, q1, r2\n",
+        "ldrd r1, r2, [sp, #8]\n"
+        "vshl.s16 q1, r1\n" TINYET_MVE_FACTOR("q1", "r3") TINYET_MVE_NEXT_BIT("r4") TINYET_MVE_NEXT_BIT("r5")
+        TINYET_MVE_NEXT_BIT("r11") TINYET_MVE_NEXT_BIT("r2")
+        "ldrd r1, r2, [sp, #16]\n" TINYET_MVE_NEXT_BIT("r1")
+        "vabs.s16 q1, q0\n"
+        "vpt.u16 hi, q1, r2\n"
+        "vmovt.i16 q3, #0\n")
+      "vsub.i16 q3, q3, q7\n"
+      "vqshl.s16 q3, q3, #2\n"
+      "vpt.s16 lt, q0, zr\n"
+      "vnegt.s16 q3, q3\n"
+      "vpt.i16 eq, q0, zr\n"
+      "vmovt.i16 q3, #0\n"
+      "vstrh.16 q3, [r0], #16\n"
+      "letp lr, 1b\n"
+      "add.w sp, sp, #24\n"
+      "vpop {d8-d15}\n"
+      "pop.w {r4-r11, pc}\n");
 }
+/* clang-format on */
 
 /* a * b / 2^bits of the even or the odd lanes: ties away from zero. */
 static inline int32x4_t tinyet_rounded_mve(int32x4_t product, int32_t bits) {

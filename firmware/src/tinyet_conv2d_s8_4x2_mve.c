@@ -122,7 +122,15 @@ void tinyet_sums_mve_twin(const int8_t *weights, const int8_t *pixels, int32_t *
   }
 }
 
-/* ---- what is around the printed function ---- */
+void tinyet_patches_mve_twin(int8_t *to, const int8_t *from, int32_t count, const tinyet_patches_shape_mve *s) {
+  for (; count != 0; count--, from += s->step, to += s->patch) {
+    for (int32_t y = 0; y < s->rows; y++) {
+      memcpy(to + y * s->bytes, from + y * s->row, (size_t)s->bytes);
+    }
+  }
+}
+
+/* ---- what is around the printed functions ---- */
 
 static void fill_row(int8_t *to, const int8_t *input, int32_t y, const tinyet_conv2d_shape_mve *s) {
   const int32_t all = s->in_w * s->in_c, row = s->row;
@@ -158,32 +166,6 @@ static const int8_t *move_window(tinyet_conv2d_state_mve *state, const tinyet_co
   return rows + (top - state->window_first) * row;
 }
 
-/* What a pixel sees, without gaps; up to 15 bytes more. */
-TINYET_DSP_INLINE void gather(int8_t *to, const int8_t *from, int32_t row, const tinyet_conv2d_shape_mve *s) {
-#if TINYET_MVE_ASM
-  if (s->taps == 1 && s->tap_bytes <= 16) {
-    __asm__ volatile(
-        "dls lr, %[rows]\n"
-        "1:\n"
-        "vldrb.8 q0, [%[from]]\n"
-        "add.w %[from], %[from], %[row]\n"
-        "vstrb.8 q0, [%[to]]\n"
-        "add.w %[to], %[to], %[bytes]\n"
-        "le lr, 1b\n"
-        : [to] "+l"(to), [from] "+l"(from)
-        : [rows] "r"(s->kernel_h), [row] "r"(row), [bytes] "r"(s->tap_bytes)
-        : "lr", "d0", "d1", "memory");
-    return;
-  }
-#endif
-  for (int32_t ky = s->kernel_h; ky != 0; ky--, from += row) {
-    const int8_t *tap = from;
-    for (int32_t kx = s->taps; kx != 0; kx--, tap += s->tap_step, to += s->tap_bytes) {
-      tinyet_copy_sixteens_mve(to, tap, s->tap_bytes);
-    }
-  }
-}
-
 /* The next row of output pixels; 0 behind the last one. */
 static int next_row(tinyet_conv2d_state_mve *state, const tinyet_conv2d_shape_mve *s) {
   state->x = 0;
@@ -204,29 +186,48 @@ static int next_row(tinyet_conv2d_state_mve *state, const tinyet_conv2d_shape_mv
   return 1;
 }
 
+/* What so many pixels see, without gaps; up to 15 bytes more. */
+void tinyet_conv2d_patches_mve(int8_t *to, const int8_t *from, int32_t count, const tinyet_conv2d_shape_mve *s) {
+  for (; count != 0; count--, from += s->step, to += s->patch) {
+    const int8_t *row = from;
+    int8_t *at = to;
+    for (int32_t ky = s->kernel_h; ky != 0; ky--, row += s->dilation_h * s->row) {
+      const int8_t *tap = row;
+      for (int32_t kx = s->taps; kx != 0; kx--, tap += s->tap_step, at += s->tap_bytes) {
+        tinyet_copy_sixteens_mve(at, tap, s->tap_bytes);
+      }
+    }
+  }
+}
+
+/* Pixels of a row, as many as are missing from four. */
+static void begin_run(tinyet_conv2d_state_mve *state, const tinyet_conv2d_shape_mve *s) {
+  const int32_t left = s->out_w - state->x, missing = 4 - state->count;
+  state->run = left < missing ? left : missing;
+  state->pixel = state->row + state->x * s->step;
+  state->patch = state->patches + state->count * s->patch;
+}
+
+int tinyet_conv2d_run_mve(tinyet_conv2d_state_mve *state) {
+  const tinyet_conv2d_shape_mve *const s = state->shape;
+  state->x += state->run;
+  state->count += state->run;
+  if (state->count == 4 || state->y == s->out_h - 1) {
+    return 0;
+  }
+  next_row(state, s);
+  begin_run(state, s);
+  return 1;
+}
+
 /* Four neighbours wherever a row ends, and what is left of an image. */
 static const int8_t *next_patches(tinyet_conv2d_state_mve *state, const tinyet_conv2d_shape_mve *s) {
-  const int32_t row = s->dilation_h * s->row;
-  int32_t count = 0;
   if (state->x == s->out_w && !next_row(state, s)) {
     return NULL;
   }
   state->to = state->output + state->x * s->out_pixel;
-  for (;;) {
-    const int32_t left = s->out_w - state->x, now = left < 4 - count ? left : 4 - count;
-    const int8_t *pixel = state->row + state->x * s->step;
-    int8_t *to = state->patches + count * s->patch;
-    state->x += now;
-    count += now;
-    for (int32_t i = now; i != 0; i--, pixel += s->step, to += s->patch) {
-      gather(to, pixel, row, s);
-    }
-    if (count == 4 || state->y == s->out_h - 1) {
-      break;
-    }
-    next_row(state, s);
-  }
-  state->count = count;
+  state->count = 0;
+  begin_run(state, s);
   return state->patches;
 }
 

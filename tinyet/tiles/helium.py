@@ -27,8 +27,8 @@ _WEIGHTS, _PIXELS, _TO, _END = "r3", "r1", "r5", "r11"
 _OTHER_BASES = ("r7", "r9")
 _INPUTS = 6  # vectors; the two others are weights
 _STRAIGHT = 12  # vectors of a pixel in a turn of the loop over channels, about, where a pixel has fewer
-_INSTRUCTION_BYTES = 4
-_LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */"
+INSTRUCTION_BYTES = 4
+LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */"
 _PARAMETERS = ("const int8_t *weights", "const int8_t *pixels", "int32_t *sums", "const int32_t *end")
 
 
@@ -234,7 +234,7 @@ class Sums:
 
     @property
     def code_bytes(self) -> int:
-        return _INSTRUCTION_BYTES * (len(self.before) + len(self.turn) + len(self.behind))
+        return INSTRUCTION_BYTES * (len(self.before) + len(self.turn) + len(self.behind))
 
     def instructions(self, channels: int) -> int:
         """Of a call for so many channels."""
@@ -274,7 +274,7 @@ def _header(s: Sums) -> str:
     guard = f"{s.name.upper()}_H"
     return "\n".join(
         (
-            *(_LICENCE, f"#ifndef {guard}", f"#define {guard}", "", f'#include "{HEADER}"', ""),
+            *(LICENCE, f"#ifndef {guard}", f"#define {guard}", "", f'#include "{HEADER}"', ""),
             *("#ifdef __cplusplus", 'extern "C" {', "#endif", ""),
             f"/* {_summary(s)} */",
             f"void {s.name}({', '.join(_PARAMETERS)});",
@@ -290,7 +290,7 @@ def _source(s: Sums) -> str:
     steps = f"{s.row}, {s.column}, {s.step}"
     return "\n".join(
         (
-            _LICENCE,
+            LICENCE,
             f"/* {_summary(s)} {s.code_bytes} bytes. */",
             f'#include "{s.name}.h"',
             "",

@@ -32,7 +32,9 @@ from tinyet.opset import (
     Struct,
     only_strides,
 )
+from tinyet.tiles import helium_patches
 from tinyet.tiles.helium import LANES, MOST_VECTORS, PIXELS, Sums, files
+from tinyet.tiles.helium_patches import Patches
 
 SYMBOL = "tinyet_conv2d_s8_4x2_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_conv2d_mve.h")
@@ -98,6 +100,25 @@ class Plan:
         if g.dilation_w == 1:
             return 1, g.kernel_w * g.in_c, 0
         return g.kernel_w, g.in_c, g.dilation_w * g.in_c
+
+    @property
+    def patches(self) -> Patches | None:
+        """The printed copies of what pixels see; None where they see the window itself, or by a loop in C."""
+        g, (taps, tap_bytes, _) = self.geometry, self.taps
+        if (
+            taps != 1
+            or not self.patch
+            or not helium_patches.fits(g.kernel_h, tap_bytes, self.step, self.patch)
+        ):
+            return None
+        return Patches(g.kernel_h, tap_bytes, g.dilation_h * self.row, self.step, self.patch)
+
+    @property
+    def runs(self) -> int:
+        """Of pixels side by side in a row, whose patches are made by one call."""
+        g = self.geometry
+        pixels = range(g.out_h * g.out_w)
+        return g.batch * len({*pixels[:: g.out_w], *pixels[::PIXELS]})
 
 
 def pairs_of(sums: Sums, channels: int) -> Sums:
@@ -227,11 +248,24 @@ def call(symbol: str, p: Plan, r: RoundingMve, text: str) -> Call:
         "const int8_t *pixels = tinyet_conv2d_begin_mve(&state, input, output, scratch, weights,",
         "    (const tinyet_conv2d_shape_mve *)(const void *)shape);",
         "for (; pixels != NULL; pixels = tinyet_conv2d_next_mve(&state)) {",
+        *(f"  {line}" for line in patches_code(p)),
         f"  {p.sums.name}(weights, pixels, state.sums, state.sums_end);",
         "}",
     )
     made = specialised_call(symbol, text, constants, body, scratch_bytes=p.scratch_bytes)
-    return replace(made, files=files(p.sums))
+    printed = helium_patches.files(p.patches) if p.patches is not None else {}
+    return replace(made, files={**files(p.sums), **printed})
+
+
+def patches_code(p: Plan) -> tuple[str, ...]:
+    """What makes the patches of four pixels."""
+    if not p.patch:
+        return ()
+    if p.patches is None:
+        call = "tinyet_conv2d_patches_mve(state.patch, state.pixel, state.run, state.shape);"
+    else:
+        call = f"{p.patches.name}(state.patch, state.pixel, state.run);"
+    return "do {", f"  {call}", "} while (tinyet_conv2d_run_mve(&state));"
 
 
 def numbers(fields: Mapping[str, FieldValue]) -> list[int]:
@@ -302,14 +336,14 @@ def work_of(p: Plan, r: RoundingMve) -> Mapping[str, int]:
         parts["window moved"] = moves
         parts["moved vector"] = moves * vectors(max(p.span_h - g.stride_h, 0) * p.row)
     if p.patch:
+        parts["run of patches"] = p.runs
+    if p.patch and p.patches is None:
         taps, tap_bytes, _ = p.taps
         pixels = rows * g.out_w
-        many = "" if taps == 1 and tap_bytes <= LANES else " of several vectors"
-        parts[f"patch{many}"] = pixels
-        parts[f"row of a patch{many}"] = pixels * g.kernel_h
-        if many:
-            parts["tap of a patch"] = pixels * g.kernel_h * taps
-            parts["vector of a patch"] = pixels * g.kernel_h * taps * vectors(tap_bytes)
+        parts["patch"] = pixels
+        parts["row of a patch"] = pixels * g.kernel_h
+        parts["tap of a patch"] = pixels * g.kernel_h * taps
+        parts["vector of a patch"] = pixels * g.kernel_h * taps * vectors(tap_bytes)
     return parts
 
 
@@ -318,13 +352,12 @@ def exact(node: Node, layouts: Layouts) -> Exact:
 
 
 def exact_of(p: Plan) -> Exact:
-    count = blocks(p)
-    return Exact(
-        instructions=count * p.sums.instructions(p.channels),
-        cycles={},
-        functions={p.sums.name: p.sums.code_bytes},
-        reads={},
-    )
+    g = p.geometry
+    instructions, functions = blocks(p) * p.sums.instructions(p.channels), {p.sums.name: p.sums.code_bytes}
+    if p.patches is not None:
+        instructions += p.patches.instructions(p.runs, g.batch * g.out_h * g.out_w)
+        functions[p.patches.name] = p.patches.code_bytes
+    return Exact(instructions=instructions, cycles={}, functions=functions, reads={})
 
 
 COST_MODELS: Mapping[str, CostModel] = {SYMBOL: CostModel(work, layout_work=work, exact=exact)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int8 recurrent layers: matrices with the weights of two rows in each int16 (tinyet_gates_dsp.h); and in sixteens of
+"""int8 recurrent layers: matrices with the weights of two rows in each int16 (tinyet_gates_dsp.h); and in eights of
 rows, for cores with Helium (tinyet_gate_sums_mve.h)."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.packing import pack_int16x2, words
 from tinyet.delegates.cortex_m.rounding import sum_range
-from tinyet.ir import Node
+from tinyet.ir import Array, Node
 from tinyet.ops import gru, lstm, rnn
 from tinyet.ops.shared.cost_models_recurrent import SizesOf, in_rows, of_function, paired
 from tinyet.ops.shared.recurrent import Part, PartConstants, Sizes, part_blocks, part_rows, rounded_up
@@ -58,26 +58,51 @@ def refuse_part(matrix: Part) -> str | None:
     return f"sums up to {bound}, needs fewer than 2**23" if bound >= 2**23 else None
 
 
+IN_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
+"""Rows of eight as their sums are narrowed."""
+
+
+def padded_depth(depth: int) -> int:
+    """To sixteens, or to eight more than these."""
+    return depth + -depth % (8 if depth > 16 and 0 < depth % 16 <= 8 else 16)
+
+
+def in_sixteens(rows: Array) -> Array:
+    """(groups, rows, depth): sixteen inputs of each row in turn, then eight where no more are left."""
+    groups, count, depth = rows.shape
+    whole = depth // 16 * 16
+    sixteens = rows[..., :whole].reshape(groups, count, whole // 16, 16).swapaxes(1, 2)
+    parts = (
+        sixteens.reshape(groups, count * whole),
+        rows[..., whole:].reshape(groups, count * (depth - whole)),
+    )
+    return np.concatenate(parts, axis=1)
+
+
 def sixteens_constants(name: str, matrix: Part) -> tuple[Constant, Constant]:
     """The constants in the layout of tinyet_gate_sums_mve."""
     weights, bias = part_rows(matrix)
-    fours = weights.reshape(-1, 4, weights.shape[2])
-    whole = fours.shape[2] // 16 * 16
-    sixteens = fours[..., :whole].reshape(len(fours), 4, -1, 16).swapaxes(1, 2)
-    parts = [each.reshape(len(fours), -1) for each in (sixteens, fours[..., whole:])]
+    gates, rows, depth = weights.shape
+    weights = np.pad(weights, ((0, 0), (0, 0), (0, padded_depth(depth) - depth)))
+    eights = rows // 8 * 8
+    ordered = weights[:, :eights].reshape(-1, 8, weights.shape[2])[:, IN_ORDER]
+    parts = [in_sixteens(ordered).reshape(gates, -1), in_sixteens(weights[:, eights:]).reshape(gates, -1)]
     behind = np.concatenate([np.concatenate(parts, axis=1).ravel(), np.zeros(16, np.int8)])
+    biases = [bias[:, :eights].reshape(gates, -1, 8)[..., IN_ORDER].reshape(gates, -1), bias[:, eights:]]
     return (
         Constant(
-            f"{name}_weights", behind, "four rows in turn, and 16 bytes that are read with the last one"
+            f"{name}_weights",
+            behind,
+            "eight rows in turn, the even ones first, and 16 bytes that are read with the last one",
         ),
-        Constant(f"{name}_bias", bias.astype(np.int32)),
+        Constant(f"{name}_bias", np.concatenate(biases, axis=1).astype(np.int32)),
     )
 
 
 def sixteens(sizes: Sizes) -> int:
-    """Bytes of a row of the input or of the state, filled up."""
+    """Bytes of a row of the input or of the state, filled up, and of its last eight once more."""
     longest = max(sizes.inputs, sizes.outputs)
-    return longest + -longest % 16
+    return longest + -longest % 16 + 16
 
 
 @dataclass(frozen=True)

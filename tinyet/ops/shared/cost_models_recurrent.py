@@ -90,13 +90,21 @@ def in_rows(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> Co
         s = sizes_of(node)
         parts, times = steps(s), s.batch * s.steps
         for matrix in parts_of(node)[:2]:
-            fours = times * matrix.gates * rounded_up(matrix.units) // 4
+            eights, four = divmod(rounded_up(matrix.units), 8)
+            eights, fours = times * matrix.gates * eights, times * matrix.gates * (four // 4)
             depth = matrix.weights.shape[1]
-            counting.add(parts, "sixteen values", times * -(-depth // 16))
+            half = int(depth > 16 and 0 < depth % 16 <= 8)
+            sixteens = -(-depth // 16) - half
+            counting.add(parts, "copied sixteen", times * -(-depth // 16) if depth % 16 else 0)
+            counting.add(parts, "copied half", times * half)
             counting.add(parts, "gate", times * matrix.gates)
+            counting.add(parts, "eight rows", eights)
+            counting.add(parts, "odd sixteen of eight rows", eights * (sixteens % 2))
+            counting.add(parts, "two sixteens of eight rows", eights * (sixteens // 2))
+            counting.add(parts, "half of eight rows", eights * half)
             counting.add(parts, "four rows", fours)
-            counting.add(parts, "sixteen values of four rows", fours * (depth // 16))
-            counting.add(parts, "rest of four rows", fours * min(depth % 16, 1))
+            counting.add(parts, "sixteen of four rows", fours * sixteens)
+            counting.add(parts, "half of four rows", fours * half)
         add_projections(parts, s, parts_of(node)[2:])
         return parts
 
