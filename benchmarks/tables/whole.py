@@ -432,6 +432,36 @@ def cycles_of_aims() -> str:
     return table(heads, 3, map(cells, result("time")))
 
 
+def cycles_by_measure() -> str:
+    """Plans on other cores that are compared by instructions, beside those that are compared by cycles."""
+    found: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
+    for row in result("time_cores"):
+        found.setdefault((row["core"], row["network"], row["optimize"]), {})[row["compared_by"]] = row
+
+    def cells(labels: tuple[str, str, str], rows: dict[str, dict[str, Any]]) -> tuple[object, ...]:
+        core, network, aim = labels
+        one, other = rows["instructions"], rows["cycles"]
+        ends = (other[f"cycles_at_{end}"] / other["cycles"] - 1 for end in ("least", "most"))
+        return (
+            core.removeprefix("Cortex-"),
+            NETWORKS[network],
+            f"`{aim}`",
+            *(one[key] for key in ("instructions", "cycles", "flash_bytes")),
+            *(other[key] for key in ("instructions", "cycles", "flash_bytes")),
+            f"{(other['cycles'] / one['cycles'] - 1) * 100:+.1f} %",
+            f"{(other['stated_cycles'] / other['cycles'] - 1) * 100:+.1f} %",
+            " … ".join(f"{end * 100:+.0f} %" for end in ends),
+        )
+
+    by = [
+        f"by {measure}: {what}"
+        for measure in ("instructions", "cycles")
+        for what in ("instructions", "est. cycles", "flash")
+    ]
+    heads = ("core", "network", "", *by, "cycles", "stated", "left open")
+    return table(heads, 3, [cells(labels, rows) for labels, rows in found.items()])
+
+
 def cycles_of_flash() -> str:
     """Without and with the flash's waits; within a sentence."""
     found = result("cycles")["flash"]
