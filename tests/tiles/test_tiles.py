@@ -155,14 +155,12 @@ def test_a_call_of_channels_that_are_no_whole_groups() -> None:
 
 def test_names_say_all_that_the_text_depends_on() -> None:
     base = replace(TILES[0], pairs=4)
-    changed = [
-        replace(base, **change)
-        for change in (
-            *({"pixels": 1}, {"channels": 2}, {"pairs": 2}, {"exponent": None}, {"exponent": 9}, {"step": 9}),
-            *({"groups": 2}, {"at_once": 1}, {"straight": 1, "turn": 2}, {"alike": True}),
-            *({"pixels": 1, "weights": w, "filling": True} for w in (CROSSED, WIDE)),
-        )
-    ]
+    changes: tuple[dict[str, Any], ...] = (
+        *({"pixels": 1}, {"channels": 2}, {"pairs": 2}, {"exponent": None}, {"exponent": 9}, {"step": 9}),
+        *({"groups": 2}, {"at_once": 1}, {"straight": 1, "turn": 2}, {"alike": True}),
+        *({"pixels": 1, "weights": w, "filling": True} for w in (CROSSED, WIDE)),
+    )
+    changed = [replace(base, **change) for change in changes]
     texts = {tile.name: files(tile)[f"{tile.name}.c"] for tile in (base, *changed)}
     assert len(texts) == len(set(texts.values())) == 1 + len(changed)
 

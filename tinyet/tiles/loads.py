@@ -58,11 +58,11 @@ def planned(steps: Sequence[Step], room: int, *, begun: bool = False) -> list[tu
         if not found:
             raise InternalError(f"{step} needs more than {room} registers")
         ways, done = found, step.done
-    way: _Way | None = min(ways.values(), key=lambda w: w.count)
+    last: _Way | None = min(ways.values(), key=lambda way: way.count)
     plan: list[tuple[Load, ...]] = []
-    while way is not None:
-        plan.append(way.loads)
-        way = way.before
+    while last is not None:
+        plan.append(last.loads)
+        last = last.before
     return plan[::-1]
 
 
