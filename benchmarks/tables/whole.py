@@ -433,33 +433,43 @@ def cycles_of_aims() -> str:
 
 
 def cycles_by_measure() -> str:
-    """Plans on other cores that are compared by instructions, beside those that are compared by cycles."""
-    found: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
+    """Plans on other cores that are compared by instructions, and by cycles: one row where both are the same."""
+    same = ("cycles", "instructions", "flash_bytes", "arena_bytes")
+    found: dict[tuple[object, ...], list[dict[str, Any]]] = {}
     for row in result("time_cores"):
-        found.setdefault((row["core"], row["network"], row["optimize"]), {})[row["compared_by"]] = row
+        key = (row["core"], row["network"], row["optimize"], *(row[name] for name in same))
+        found.setdefault(key, []).append(row)
 
-    def cells(labels: tuple[str, str, str], rows: dict[str, dict[str, Any]]) -> tuple[object, ...]:
-        core, network, aim = labels
-        one, other = rows["instructions"], rows["cycles"]
-        ends = (other[f"cycles_at_{end}"] / other["cycles"] - 1 for end in ("least", "most"))
+    def cells(rows: list[dict[str, Any]]) -> tuple[object, ...]:
+        row = min(rows, key=lambda one: one["stated_cycles"] is None)
+        ends = (row[f"cycles_at_{end}"] / row["cycles"] - 1 for end in ("least", "most"))
+        stated = row["stated_cycles"]
         return (
-            core.removeprefix("Cortex-"),
-            NETWORKS[network],
-            f"`{aim}`",
-            *(one[key] for key in ("instructions", "cycles", "flash_bytes")),
-            *(other[key] for key in ("instructions", "cycles", "flash_bytes")),
-            f"{(other['cycles'] / one['cycles'] - 1) * 100:+.1f} %",
-            f"{(other['stated_cycles'] / other['cycles'] - 1) * 100:+.1f} %",
+            row["core"].removeprefix("Cortex-"),
+            NETWORKS[row["network"]],
+            f"`{row['optimize']}`",
+            "either" if len(rows) > 1 else row["compared_by"],
+            row["instructions"],
+            row["cycles"],
+            "–" if stated is None else f"{(stated / row['cycles'] - 1) * 100:+.1f} %",
             " … ".join(f"{end * 100:+.0f} %" for end in ends),
+            row["flash_bytes"],
+            row["arena_bytes"],
         )
 
-    by = [
-        f"by {measure}: {what}"
-        for measure in ("instructions", "cycles")
-        for what in ("instructions", "est. cycles", "flash")
-    ]
-    heads = ("core", "network", "", *by, "cycles", "stated", "left open")
-    return table(heads, 3, [cells(labels, rows) for labels, rows in found.items()])
+    heads = (
+        "core",
+        "network",
+        "",
+        "by",
+        "instructions",
+        "est. cycles",
+        "stated",
+        "left open",
+        "flash",
+        "arena",
+    )
+    return table(heads, 4, map(cells, found.values()))
 
 
 def cycles_of_flash() -> str:
