@@ -38,6 +38,8 @@ from tinyet.planning.places import USUAL, Places
 from tinyet.planning.search import decide
 from tinyet.planning.sized import Sizing, sizing_of
 
+ArrayKey = tuple[bytes, str, bool]
+"""Equal for arrays that can be one: of the same bytes, elements and address space (`StoredArray.rom`)."""
 AHEAD_ALIGN = 16
 """Of copies of weights in the arena, in bytes, like that of the arena itself."""
 SCRATCH_ALIGN = 8
@@ -102,6 +104,10 @@ class StoredArray:
     uses: tuple[tuple[Step, str | int], ...]
     role: str
     comment: str
+
+    @property
+    def key(self) -> ArrayKey:
+        return np.ascontiguousarray(self.data).tobytes(), self.data.dtype.name, self.rom
 
     @property
     def bytes(self) -> int:

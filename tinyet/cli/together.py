@@ -17,11 +17,12 @@ def tell_together(project: Project, json: str | None) -> None:
         ui.say(f"{project.path}: one arena of {ui.size(int(str(project.manifest['arena_bytes'])))}")
         ui.say(f'next: compile the .c files with your own, and include "{project.name}.h"')
         return
-    shared = project.shared
+    shared, common = project.shared, project.common
     if json is not None:
         facts = {"name": project.name, "board": project.board.name, "kind": str(project.manifest["kind"])}
         pieces = {name: vars(piece) for name, piece in shared.pieces.items()}
         sizes = {"arena_bytes": shared.arena_bytes, "apart_bytes": shared.apart_bytes}
+        sizes |= {"common_bytes": common.bytes, "saved_bytes": common.saved_bytes}
         ui.write_json(json, {"version": 1, **facts, "path": str(project.path), **sizes, "models": pieces})
     if json == "-":
         return
@@ -33,4 +34,9 @@ def tell_together(project: Project, json: str | None) -> None:
         [("model", "text"), ("states", "number"), ("from", "number"), ("rest", "number"), ("from", "number")],
         [(name, p.kept_bytes, p.kept, p.bytes, p.start) for name, p in shared.pieces.items()],
     )
+    if common.arrays:
+        ui.say(
+            f"constants: {ui.size(common.bytes)} are in common to some of them, {ui.size(common.saved_bytes)} "
+            "fewer than if each had its own"
+        )
     ui.say(f"schedule: {project.manifest['schedule']}; proved")

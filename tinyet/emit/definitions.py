@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.deployment import Deployment, Step, StoredArray, ahead_bytes
+from tinyet.emit.constants import NONE_COMMON, Common
 from tinyet.emit.fusion import (
     CallView,
     CaseView,
@@ -115,9 +116,15 @@ def constant_view(array_: StoredArray, name: str, places: Places) -> ConstantVie
 
 
 def code_of(
-    deployment: Deployment, instance: Instance, kernels: Mapping[str, str], *, sliced: bool = False
+    deployment: Deployment,
+    instance: Instance,
+    kernels: Mapping[str, str],
+    *,
+    sliced: bool = False,
+    common: Common = NONE_COMMON,
 ) -> ModelCode:
-    """kernels: the C files that stand beside the model. sliced: a run stops between tiles."""
+    """kernels: the C files that stand beside the model. sliced: a run stops between tiles. common: the constants that
+    are in other models, too."""
     graph = deployment.graph
     names = Names(
         interface(instance.name, len(graph.user_inputs), len(graph.user_outputs), len(graph.states))
@@ -125,9 +132,10 @@ def code_of(
     names.reserve(*(declared(text) for path, text in kernels.items() if path.endswith(".h")))
     names.reserve(_called(deployment))
     instance.reserve(names)
+    names.reserve([array.name for array in common.arrays.values()])
     headers = [text for path, text in kernels.items() if path.endswith(".h")]
     sizes = None if deployment.sized is None else SizeCode(deployment.sized.size, names, headers)
-    return ModelCode(deployment, instance, names, sliced, sizes)
+    return ModelCode(deployment, instance, names, sliced, sizes, common)
 
 
 def _called(deployment: Deployment) -> frozenset[str]:
@@ -148,9 +156,16 @@ class ModelCode:
     """The parts of `<name>.c`, each step's after those of the step before."""
 
     def __init__(
-        self, deployment: Deployment, instance: Instance, names: Names, sliced: bool, sizes: SizeCode | None
+        self,
+        deployment: Deployment,
+        instance: Instance,
+        names: Names,
+        sliced: bool,
+        sizes: SizeCode | None,
+        common: Common,
     ) -> None:
         self.deployment = deployment
+        self.common = common
         self.sizes = sizes
         self.sliced = sliced
         self.instance = instance
@@ -198,7 +213,7 @@ class ModelCode:
         layer_ahead = step.name in self.deployment.places.ahead
         offset = copies_at(self.deployment, step) if layer_ahead else 0
         for stored in (each for each in self.deployment.arrays_of(step) if each.uses[0][0] is step):
-            name = names.unique(f"{layer}_{stored.role}")
+            name = self.common.of(stored) or names.unique(f"{layer}_{stored.role}")
             self.constants.append((stored, name))
             self.own_constants[step] = (*self.own_constants.get(step, ()), name)
             used = self._copied(stored, name, names)

@@ -10,6 +10,7 @@ from tinyet.assets.templating import render
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment
+from tinyet.emit.constants import NONE_COMMON, Common
 from tinyet.emit.definitions import code_of, constant_view
 from tinyet.emit.fusion import (
     FusionGroupView,
@@ -53,6 +54,7 @@ def model_files(
     golden: Golden | None = None,
     slices: SlicePlan | None = None,
     shared: str = "",
+    common: Common = NONE_COMMON,
 ) -> dict[str, str]:
     """`<name>.h`, `<name>.c`, `<name>_kernels.h` and the kernels' headers and sources: {file name: text}.
 
@@ -60,7 +62,7 @@ def model_files(
     program_hash, version: of the program and of tinyet, for the macros that tell them. context: callers give the memory
     of each instance; otherwise there is one, with static memory. golden: the run that the model tests itself with, or
     none. slices: how a run is cut, of a model whose context is the caller's; None for a run as a whole.
-    shared: the name of the arena that it has with others.
+    shared: the name of the arena that it has with others; common: the constants.
     """
     graph, plan = deployment.graph, deployment.plan
     kernels, symbols = shareable(kernel_files(deployment))
@@ -76,7 +78,8 @@ def model_files(
         raise UsageError(
             f"a model cannot be called {name!r}: a kernel's file is {taken[0]}", hint="--name another"
         )
-    code = code_of(deployment, instance, kernels, sliced=slices is not None)
+    code = code_of(deployment, instance, kernels, sliced=slices is not None, common=common)
+    own_arrays = [(stored, text) for stored, text in code.constants if common.of(stored) is None]
     note = "optimal (the lower bound)"
     if shared:
         note = f"together with other models: {shared}_arena.h"
@@ -102,13 +105,15 @@ def model_files(
             | {f for s in deployment.calls for f in s.call.files if f.endswith(".h")}
             | set(_rows_headers(deployment))
         ),
-        "constants": [constant_view(stored, text, deployment.places) for stored, text in code.constants],
+        "constants": [constant_view(stored, text, deployment.places) for stored, text in own_arrays],
+        "common": common.file if len(own_arrays) < len(code.constants) else "",
+        "common_bytes": deployment.constant_bytes - sum(stored.bytes for stored, _ in own_arrays),
         "copies": code.copies,
         "sections": sections_of(deployment.places),
         "arena_place": attribute(deployment.places.arena) or " TINYET_ARENA_PLACE",
         "arena_placed": deployment.places.arena is not None,
         "state_place": attribute(deployment.places.state),
-        "constant_bytes": deployment.constant_bytes,
+        "constant_bytes": sum(stored.bytes for stored, _ in own_arrays),
         "definitions": [line for lines in code.definitions for line in lines],
         "parameters": code.parameters,
         "parameters_in_rom": code.parameters_in_rom,
