@@ -103,4 +103,27 @@ TINYET_DSP_INLINE void tinyet_tile_dsp(const int32_t *weights, const uint32_t *p
   }
 }
 
+/* A printed function of sums of Winograd's convolutions: where the inputs end. */
+typedef void (*tinyet_products_function_dsp)(const int32_t *weights, uint32_t *inputs, const uint32_t *end);
+
+/* Sums of two channels of four transformed tiles, position by position: for each pair of input channels a word of each tile, then
+ * room for the sums of the first channel and of the second. The weights: what both sums begin with, then a word of each channel for
+ * each pair. */
+TINYET_DSP_INLINE void tinyet_products_dsp(const int32_t *weights, uint32_t *inputs, const uint32_t *end, const int32_t pairs) {
+  while (inputs != end) {
+    int32_t sums[8];
+    for (int32_t k = 0; k < 8; k++) {
+      sums[k] = weights[k / 4];
+    }
+    weights += 2;
+    for (int32_t pair = 0; pair < pairs; pair++, weights += 2, inputs += 4) {
+      for (int32_t k = 0; k < 8; k++) {
+        sums[k] = tinyet_smlad_dsp((uint32_t)weights[k / 4], inputs[k % 4], sums[k]);
+      }
+    }
+    memcpy(inputs, sums, sizeof sums);
+    inputs += 8;
+  }
+}
+
 #endif

@@ -149,7 +149,7 @@ def test_a_description_that_makes_no_sense(change: dict[str, Any], match: str) -
 
 def test_a_call_of_channels_that_are_no_whole_groups() -> None:
     made = function(Tile(2, 4, PACKED, 8, 12, 8, groups=2))
-    with pytest.raises(InternalError, match="12 channels by tile"):
+    with pytest.raises(InternalError, match="12 units by tinyet_tile"):
         made.work(M4, 12)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Protocol
 
 from tinyet.errors import InternalError
 from tinyet.tiles import blocks, filling
@@ -34,19 +35,31 @@ from tinyet.timing.instruction import Instruction
 from tinyet.timing.model import Model
 from tinyet.timing.work import Work, straight
 
-CHANNELS, TURN = "1", "2"
+OUTER, TURN = "1", "2"
 """Labels: of the loop over groups of channels, and of that over pairs."""
 # On the stack, in bytes from sp; of what has no place among what was given, behind the registers that are kept.
 _PIXELS, _OUTPUT = 0, 4
 
 
+class Described(Protocol):
+    """What a function is made for. units: that a turn of its outer loop computes. turns: of the loop over pairs."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def units(self) -> int: ...
+    @property
+    def turns(self) -> int: ...
+
+
 @dataclass(frozen=True)
 class Function:
-    """entry: before the loop over groups of channels. groups: of one of its turns, what comes before the loop over
-    pairs, a turn of that, and what comes behind it; where there is no such loop the turn is empty. leave: behind all.
+    """entry: before the outer loop, that over groups of channels. groups: of one of its turns, what comes before the
+    loop over pairs, a turn of that, and what comes behind it; where there is no such loop the turn is empty. leave:
+    behind all.
     """
 
-    tile: Tile
+    tile: Described
     page: CorePage
     entry: Placed
     groups: tuple[tuple[Placed, Placed, Placed], ...]
@@ -58,15 +71,16 @@ class Function:
         parts = [self.entry, *(part for group in self.groups for part in group), self.leave]
         return self.page.instruction_bytes * sum(map(len, parts))
 
-    def work(self, core: Model, channels: int) -> Work:
-        """What a call executes for so many channels, a multiple of those of a turn. Not fitted: summed up."""
-        turns, rest = divmod(channels, self.tile.channels * self.tile.groups)
+    def work(self, core: Model, units: int) -> Work:
+        """What a call executes for so many units, of a tile its channels, a multiple of those of a turn. Not fitted:
+        summed up."""
+        turns, rest = divmod(units, self.tile.units)
         if rest or not turns:
-            raise InternalError(f"{channels} channels by tile {self.tile.name}")
+            raise InternalError(f"{units} units by {self.tile.name}, {self.tile.units} at a time")
         once = self._turn(core, ())
         first = self._turn(core, self._timed(self.entry))
         leave = _taken(core, self._timed(self.leave))
-        back = branch_if_unequal(CHANNELS).timed(self.page, {})
+        back = branch_if_unequal(OUTER).timed(self.page, {})
         again = Work(cycles=core.refill(back), taken_branches=1)
         return first + leave + (once + again).times(turns - 1)
 
@@ -176,7 +190,7 @@ def _stored(t: Tile, group: int) -> list[Operation]:
         *found,
         store("output", SP, _OUTPUT),
         compare("output", "output_end"),
-        branch_if_unequal(CHANNELS),
+        branch_if_unequal(OUTER),
     ]
 
 

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from tinyet.tiles.function import CHANNELS, TURN, Function, function
+from tinyet.tiles.function import OUTER, TURN, Function, function
 from tinyet.tiles.registers import Placed
 from tinyet.tiles.tile import Tile, Weights
 
@@ -19,11 +19,24 @@ _PARAMETERS = ("const int32_t *weights", "const uint32_t *pixels", "int8_t *outp
 @lru_cache(256)
 def files(tile: Tile) -> Mapping[str, str]:
     """{name: text} of the header and the source. Each plan that a search looks at asks for those of the same layers."""
-    return {f"{tile.name}.h": _header(tile), f"{tile.name}.c": _source(function(tile))}
+    twin = (
+        f"const tinyet_tile_shape_dsp shape = {shape_literal(tile)};",
+        "tinyet_tile_dsp(weights, pixels, output, end, shape);",
+    )
+    return printed(function(tile), _summary(tile), _PARAMETERS, twin)
 
 
-def _header(tile: Tile) -> str:
-    guard = f"{tile.name.upper()}_H"
+def printed(made: Function, summary: str, parameters: Sequence[str], twin: Sequence[str]) -> dict[str, str]:
+    """The files of a function. twin: what it is in C, for cores without its instructions."""
+    name = made.tile.name
+    return {
+        f"{name}.h": _header(name, summary, parameters),
+        f"{name}.c": _source(made, summary, parameters, twin),
+    }
+
+
+def _header(name: str, summary: str, parameters: Sequence[str]) -> str:
+    guard = f"{name.upper()}_H"
     return "\n".join(
         (
             _LICENCE,
@@ -36,8 +49,8 @@ def _header(tile: Tile) -> str:
             'extern "C" {',
             "#endif",
             "",
-            f"/* {_summary(tile)} */",
-            f"void {tile.name}({', '.join(_PARAMETERS)});",
+            f"/* {summary} */",
+            f"void {name}({', '.join(parameters)});",
             "",
             "#ifdef __cplusplus",
             "}",
@@ -49,26 +62,25 @@ def _header(tile: Tile) -> str:
     )
 
 
-def _source(made: Function) -> str:
-    tile = made.tile
-    unused = ", ".join(f"TINYET_TILE_UNUSED {p}" for p in _PARAMETERS[:2])
-    unused += ",\n    " + ", ".join(f"TINYET_TILE_UNUSED {p}" for p in _PARAMETERS[2:])
+def _source(made: Function, summary: str, parameters: Sequence[str], twin: Sequence[str]) -> str:
+    name = made.tile.name
+    unused = ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[:2])
+    unused += ",\n    " + ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[2:])
     return "\n".join(
         (
             _LICENCE,
-            f"/* {_summary(tile)} {made.code_bytes} bytes. */",
-            f'#include "{tile.name}.h"',
+            f"/* {summary} {made.code_bytes} bytes. */",
+            f'#include "{name}.h"',
             "",
             "#if TINYET_DSP_ASM",
-            f"__attribute__((naked)) void {tile.name}(\n    {unused}) {{",
+            f"__attribute__((naked)) void {name}(\n    {unused}) {{",
             "  __asm__ volatile(",
             *_assembly(made),
             "  );",
             "}",
             "#else",
-            f"void {tile.name}({', '.join(_PARAMETERS)}) {{",
-            f"  const tinyet_tile_shape_dsp shape = {shape_literal(tile)};",
-            "  tinyet_tile_dsp(weights, pixels, output, end, shape);",
+            f"void {name}({', '.join(parameters)}) {{",
+            *(f"  {line}" for line in twin),
             "}",
             "#endif",
             "",
@@ -77,7 +89,7 @@ def _source(made: Function) -> str:
 
 
 def _assembly(made: Function) -> list[str]:
-    lines = [*_part(made.entry), f'      "{CHANNELS}:\\n"']
+    lines = [*_part(made.entry), f'      "{OUTER}:\\n"']
     for head, turn, tail in made.groups:
         lines += _part(head)
         if turn:

@@ -103,6 +103,11 @@ class Tile:
         return f"tinyet_tile_{size}_{self.weights.value}_{self.pairs}p_{rounding}_s{self.step}{more}_dsp"
 
     @property
+    def units(self) -> int:
+        """Channels of a turn of the loop over them."""
+        return self.channels * self.groups
+
+    @property
     def turns(self) -> int:
         """Of the loop; 0 where all is straight."""
         if self.pairs <= self.straight:
