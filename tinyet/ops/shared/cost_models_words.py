@@ -56,21 +56,37 @@ def gathered(parts: Parts, node: Node, at_once: int) -> None:
     counting.add(parts, "window row", batch * rows.positions * columns.positions * kernel_h)
 
 
-def gathered_by_parts(parts: Parts, node: Node) -> None:
-    """The same where a window's row is what lies left of the image, in it, and right of it."""
+def gathered_in_twos(parts: Parts, node: Node) -> None:
+    """The same of two pixels at once where both windows lie in the image; else of each by itself, whose rows are what
+    lies left of the image, in it, and right of it."""
     a, (_, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
+    (batch, out_h, out_w, _), taps = node.output.shape, kernel_w * count
     rows, columns = axes(node, a, kernel_h, kernel_w)
-    batch = node.input(0).shape[0]
-    there = batch * rows.in_image
-    counting.add(parts, "window", batch * rows.positions * columns.positions)
-    counting.add(parts, "row outside", batch * rows.outside * columns.positions)
-    counting.add(parts, "row", there * columns.positions if a.dilation_w == 1 else 0)
-    counting.add(parts, "tap of a row", 0 if a.dilation_w == 1 else there * columns.inside.size)
-    blank = batch * rows.outside * columns.positions * kernel_w + there * columns.outside
-    counting.add(parts, "blank input", blank * count)
-    pieces = columns.inside.sum(axis=1) if a.dilation_w == 1 else columns.inside.ravel().astype(np.int64)
-    counting.add(parts, "four inputs", there * int((pieces * count // 4).sum()))
-    counting.add(parts, "input", there * int((pieces * count % 4).sum()))
+    pixel = np.arange(out_h * out_w)
+    whole = np.zeros(len(pixel) + len(pixel) % 2, np.bool_)
+    if (a.dilation_h, a.dilation_w) == (1, 1):
+        whole[: len(pixel)] = rows.whole[pixel // out_w] & columns.whole[pixel % out_w]
+    both = whole.reshape(-1, 2).all(axis=1)
+    twos = batch * int(both.sum())
+    counting.add(parts, "two windows", twos)
+    counting.add(parts, "row of two", twos * kernel_h)
+    counting.add(parts, "four inputs of two", twos * kernel_h * (taps // 4))
+    counting.add(parts, "input of two", twos * kernel_h * (taps % 4))
+    single = pixel[~np.repeat(both, 2)[: len(pixel)]]
+    there = rows.inside.sum(axis=1)[single // out_w]
+    inside = columns.inside.sum(axis=1)[single % out_w]
+    counting.add(parts, "window", batch * len(single))
+    counting.add(parts, "row outside", batch * int((kernel_h - there).sum()))
+    counting.add(parts, "row", batch * int(there.sum()) * (a.dilation_w == 1))
+    counting.add(parts, "tap of a row", batch * int(there.sum()) * kernel_w * (a.dilation_w != 1))
+    blank = (kernel_h - there) * kernel_w + there * (kernel_w - inside)
+    counting.add(parts, "blank input", batch * int(blank.sum()) * count)
+    if a.dilation_w == 1:
+        fours, rest = there * (inside * count // 4), there * (inside * count % 4)
+    else:
+        fours, rest = there * inside * (count // 4), there * inside * (count % 4)
+    counting.add(parts, "four inputs", batch * int(fours.sum()))
+    counting.add(parts, "input", batch * int(rest.sum()))
 
 
 def blocks(node: Node, pixels: int) -> Parts:
@@ -167,7 +183,7 @@ def paired_tiles(node: Node, pixels_each: int, word_bytes: int, taps: int) -> Pa
         "two-sided tile": tiles * found.two_sided,
         "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
     }
-    gathered_by_parts(parts, node)
+    gathered_in_twos(parts, node)
     counting.copied(parts, "clear", 1, word_bytes * taps)
     rest = pixels % pixels_each
     counting.add(parts, "step apart", steps if out_c % 2 else batch * int(rest != 0))
