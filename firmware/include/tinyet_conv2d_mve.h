@@ -20,6 +20,7 @@ extern "C" {
 /* See tinyet/tiles/helium.py. */
 typedef struct {
   int32_t rows, columns, depth, row, column, step;
+  int32_t chunks; /* whose sizes are behind the taps; 0: inputs are not held */
 } tinyet_sums_shape_mve;
 
 /* See tinyet/tiles/helium_patches.py. */
@@ -64,6 +65,9 @@ typedef struct {
   const int8_t *pixel;                     /* of patches: what the first of `run` pixels sees, whose patches go to `patch` */
   int8_t *patch;
   int32_t run;
+  const int8_t *pixels;                    /* of a row: what the four pixels see; `plain` times four more follow in it */
+  int32_t plain, four_in, four_out;        /* four_in, four_out: bytes to those */
+  int32_t form;                            /* of rounding: 1 two-sided, 2 clamped */
   tinyet_pixels_rounding_mve rounding;
 } tinyet_conv2d_state_mve;
 

@@ -68,7 +68,7 @@ typedef struct {
 
 /* r1: inputs, r3: weights, r5: sums, r7: what is left of the sixteens, r9: the last sums' end, r11: biases. */
 #define TINYET_MVE_GATE_ROWS(NAME, SHIFT, SATURATE) \
-  __attribute__((naked, noinline, unused)) static void NAME(__attribute__((unused)) const tinyet_gate_rows_mve *rows) { \
+  TINYET_GATE_NAKED static void NAME(__attribute__((unused)) const tinyet_gate_rows_mve *rows) { \
     __asm__ volatile( \
       "push {r3-r11, lr}\n" \
       "ldm.w r0!, {r3, r5, r9, r11}\n" \
@@ -152,6 +152,7 @@ static inline __attribute__((always_inline)) void tinyet_sums_mve(const int8_t *
     }
     input = wide;
   }
+  tinyet_gate_rows_mve rows = {NULL, NULL, NULL, NULL, input, sixteens, half, 0, 0};
 #else
   (void)wide;
 #endif
@@ -160,13 +161,14 @@ static inline __attribute__((always_inline)) void tinyet_sums_mve(const int8_t *
 #if TINYET_GATE_MVE
     const int32_t shift = form < 0 ? form + 31 : -1 - form;
     if (eights != 0) {
-      const tinyet_gate_rows_mve rows = {w, sums, sums + eights, bias, input, sixteens, half, multiplier, shift};
+      rows.weights = w, rows.sums = sums, rows.bias = bias, rows.multiplier = multiplier, rows.shift = shift;
+      rows.end = sums += eights;
       if (form < 0) {
         apart ? tinyet_lut_rows_left_mve(&rows) : tinyet_gate_rows_left_mve(&rows);
       } else {
         apart ? tinyet_lut_rows_right_mve(&rows) : tinyet_gate_rows_right_mve(&rows);
       }
-      w += eights * row, bias += eights, sums += eights;
+      w += eights * row, bias += eights;
     }
     if (eights != units) {
       int32x4_t four = tinyet_four_rows_mve(input, w, bias, sixteens, half);

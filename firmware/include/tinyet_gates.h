@@ -96,6 +96,8 @@ static inline int32_t tinyet_gate_add_upper(int32_t start, int32_t a, int32_t b)
 #endif
 
 #if !TINYET_GATE_MVE
+static inline void tinyet_gate_clear(int16_t *values, int32_t count) { memset(values, 0, (size_t)count * sizeof *values); }
+
 /* x times a constant below 2^14. */
 static inline int32_t tinyet_gate_times(int32_t x, int32_t factor) {
 #if TINYET_GATE_DSP

@@ -12,6 +12,13 @@
 extern "C" {
 #endif
 
+/* A function of assembly alone. GCC would take registers that the text does not tell it of as not written to. */
+#if defined(__clang__)
+#define TINYET_GATE_NAKED __attribute__((naked, noinline, unused))
+#else
+#define TINYET_GATE_NAKED __attribute__((naked, noinline, noipa, unused))
+#endif
+
 /* clang-format off */
 /* exp(n / 2^15) and 2 / (1 + it), as tinyet_gates.h has them, of n = -|x|, eight values at a time. r0: the values, q0: x. A factor is
  * for where a bit of n is 0, so q1 has the bits of ~n. LEFT shifts what remains of a multiple of 1/4 to the highest bits. */
@@ -60,7 +67,7 @@ extern "C" {
 
 /* Of each value. Q3.12 to Q0.15. */
 #define TINYET_MVE_BIT(LEFT, R) "vshl.i16 q5, q1, #" LEFT "\n" TINYET_MVE_FACTOR("q5", R)
-__attribute__((naked, noinline, unused)) static void tinyet_gate_sigmoid(__attribute__((unused)) int16_t *values,
+TINYET_GATE_NAKED static void tinyet_gate_sigmoid(__attribute__((unused)) int16_t *values,
                                                                          __attribute__((unused)) int32_t count) {
   __asm__ volatile(TINYET_MVE_GATE_BEGIN
       "movw r2, #600\n"
@@ -83,7 +90,7 @@ __attribute__((naked, noinline, unused)) static void tinyet_gate_sigmoid(__attri
  * worth 1/4 first, and zeros behind the last one. On the stack: the shift of what remains, and 16, to reverse all bits; the shift
  * behind that, and a factor; another, and 16 as x has it, above which exp is nothing. */
 #define TINYET_MVE_NEXT_BIT(R) "vshl.i16 q1, q1, #1\n" TINYET_MVE_FACTOR("q1", R)
-__attribute__((naked, noinline, unused)) static void tinyet_gate_tanh(__attribute__((unused)) int16_t *values,
+TINYET_GATE_NAKED static void tinyet_gate_tanh(__attribute__((unused)) int16_t *values,
                                                                       __attribute__((unused)) int32_t count,
                                                                       __attribute__((unused)) int32_t integer_bits) {
   __asm__ volatile(TINYET_MVE_GATE_BEGIN
@@ -125,6 +132,13 @@ __attribute__((naked, noinline, unused)) static void tinyet_gate_tanh(__attribut
       "pop.w {r4-r11, pc}\n");
 }
 /* clang-format on */
+
+/* Zeros; a multiple of eight. */
+static inline void tinyet_gate_clear(int16_t *values, int32_t count) {
+  for (int16_t *const end = values + count; values != end; values += 8) {
+    vstrhq_s16(values, vdupq_n_s16(0));
+  }
+}
 
 /* a * b / 2^bits of the even or the odd lanes: ties away from zero. */
 static inline int32x4_t tinyet_rounded_mve(int32x4_t product, int32_t bits) {

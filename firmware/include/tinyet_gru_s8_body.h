@@ -70,7 +70,7 @@ void KERNEL(const int8_t *x, const int8_t *h, int8_t *y, int8_t *h_n, void *scra
     const int8_t *in = x + s->x_first, *state = h;
     int8_t *out = y + s->y_first;
     for (int32_t t = s->steps; t != 0; t--) {
-      memset(sums, 0, (size_t)(4 * rows) * sizeof *sums);
+      tinyet_gate_clear(sums, 4 * rows);
       SUMS(in, &params->x, 3, rows, sums, sums + 4 * rows);
       SUMS(state, &params->h, 3, rows, sums + rows, sums + 4 * rows);
       tinyet_gate_sigmoid(sums + rows, 2 * rows);

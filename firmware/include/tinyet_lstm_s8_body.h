@@ -49,7 +49,7 @@ void KERNEL(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_
     int8_t *out = y + s->y_first;
     for (int32_t t = s->steps; t != 0; t--) {
       int8_t *const hidden = HIDDEN;
-      memset(gates, 0, (size_t)(4 * rows) * sizeof *gates);
+      tinyet_gate_clear(gates, 4 * rows);
       SUMS(in, &layer->x, 4, rows, gates, gates + 4 * rows);
       SUMS(state, &layer->h, 4, rows, gates, gates + 4 * rows);
       tinyet_gate_sigmoid(gates, 2 * rows);

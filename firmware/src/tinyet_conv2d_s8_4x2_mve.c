@@ -76,20 +76,18 @@ TINYET_MVE_ROUNDING(round_two_sided_clamped, TINYET_MVE_TWO_SIDED, "q4", "q0", T
 #endif
 
 static void round_pixels(const tinyet_conv2d_state_mve *state, int8_t *to) {
-  const tinyet_rounding_mve *const r = &state->shape->rounding;
 #if TINYET_MVE_ASM
-  if (r->one_sided) {
-    if (!r->clamped) {
-      round_one_sided(state->sums, state->ends, to, &state->rounding);
-    } else {
-      round_one_sided_clamped(state->sums, state->ends, to, &state->rounding);
-    }
-  } else if (!r->clamped) {
+  if (state->form == 0) {
+    round_one_sided(state->sums, state->ends, to, &state->rounding);
+  } else if (state->form == 1) {
     round_two_sided(state->sums, state->ends, to, &state->rounding);
+  } else if (state->form == 2) {
+    round_one_sided_clamped(state->sums, state->ends, to, &state->rounding);
   } else {
     round_two_sided_clamped(state->sums, state->ends, to, &state->rounding);
   }
 #else
+  const tinyet_rounding_mve *const r = &state->shape->rounding;
   const int32_t *sums = state->sums, *ends = state->ends;
   for (int32_t c = 0; c < 4 * state->rounding.groups; c++, ends += 2) {
     for (int32_t p = 0; p < 4; p++) {
@@ -99,26 +97,43 @@ static void round_pixels(const tinyet_conv2d_state_mve *state, int8_t *to) {
 #endif
 }
 
-void tinyet_sums_mve_twin(const int8_t *weights, const int8_t *pixels, int32_t *sums, const int32_t *end, const int32_t *taps,
-                          const tinyet_sums_shape_mve *s) {
-  while (sums != end) {
-    const int8_t *const w = weights + 32;
-    memcpy(sums, weights, 32);
-    weights = w;
-    for (int32_t ky = 0; ky < s->rows; ky++) {
-      for (int32_t b = 0; b < s->depth; b++) {
-        for (int32_t kx = 0; kx < s->columns; kx++, weights += 32) {
-          const int8_t *const at = pixels + ky * s->row + taps[kx] * s->column + 16 * b;
-          for (int32_t i = 0; i < 4; i++) {
-            for (int32_t k = 0; k < 16; k++) {
-              sums[i] += at[i * s->step + k] * weights[k];
-              sums[4 + i] += at[i * s->step + k] * weights[16 + k];
-            }
-          }
-        }
+/* Of two channels, of so many columns. */
+static void add_products(int32_t *sums, const int8_t *weights, const int8_t *at, const int32_t *taps, int32_t count,
+                         const tinyet_sums_shape_mve *s) {
+  for (int32_t kx = 0; kx < count; kx++, weights += 32) {
+    const int8_t *const tap = at + taps[kx] * s->column;
+    for (int32_t i = 0; i < 4; i++) {
+      for (int32_t k = 0; k < 16; k++) {
+        sums[i] += tap[i * s->step + k] * weights[k];
+        sums[4 + i] += tap[i * s->step + k] * weights[16 + k];
       }
     }
-    sums += 8;
+  }
+}
+
+void tinyet_sums_mve_twin(const int8_t *weights, const int8_t *pixels, int32_t *sums, const int32_t *end, const int32_t *taps,
+                          const tinyet_sums_shape_mve *s) {
+  const int32_t places = s->rows * s->depth;
+  for (int32_t i = 0; s->chunks != 0 && i < places; i++, weights += 4) {
+    const int8_t *const at = pixels + i / s->depth * s->row + i % s->depth * 16;
+    const int32_t *tap = taps;
+    for (int32_t c = 0; c < s->chunks; tap += taps[s->columns + c], c++) {
+      for (int32_t *to = sums; to != end; to += 8) {
+        if (i == 0 && c == 0) {
+          memcpy(to, weights, 32);
+          weights += 32;
+        }
+        add_products(to, weights, at, tap, taps[s->columns + c], s);
+        weights += 32 * taps[s->columns + c];
+      }
+    }
+  }
+  for (; s->chunks == 0 && sums != end; sums += 8) {
+    memcpy(sums, weights, 32);
+    weights += 32;
+    for (int32_t i = 0; i < places; i++, weights += 32 * s->columns) {
+      add_products(sums, weights, pixels + i / s->depth * s->row + i % s->depth * 16, taps, s->columns, s);
+    }
   }
 }
 
@@ -241,6 +256,11 @@ static const int8_t *next_pixels(tinyet_conv2d_state_mve *state, const tinyet_co
   state->x += 4;
   state->to = state->output + x * s->out_pixel;
   if (pixels < state->near) {
+    if (!state->staged) {
+      const int32_t there = (int32_t)(state->near - pixels - 1) / state->four_in, more = (last - x) >> 2;
+      state->plain = more < there ? more : there;
+      state->pixels = pixels;
+    }
     return pixels;
   }
   const int32_t there = (int32_t)(state->end - pixels);
@@ -271,23 +291,39 @@ const int8_t *tinyet_conv2d_begin_mve(tinyet_conv2d_state_mve *state, const int8
   state->y = -1;
   state->x = s->out_w;
   state->count = s->out_w < 4 ? s->out_w : 4;
+  state->plain = 0;
+  state->four_in = 4 * s->step;
+  state->four_out = 4 * s->out_pixel;
+  state->form = (r->one_sided ? 0 : 1) + (r->clamped ? 2 : 0);
   state->staged = (((uintptr_t)output | (uintptr_t)s->out_pixel | (uintptr_t)s->out_c) & 3u) != 0u;
   const tinyet_pixels_rounding_mve rounding = {r->zero_point, s->channels >> 2, r->low, r->high, s->out_pixel};
   state->rounding = rounding;
   return s->patch != 0 ? next_patches(state, s) : next_pixels(state, s);
 }
 
+/* Outputs that go where a vector of words cannot, or fewer than four. */
+static void round_staged(tinyet_conv2d_state_mve *state, const tinyet_conv2d_shape_mve *s) {
+  state->rounding.step = s->channels;
+  round_pixels(state, state->stage);
+  state->rounding.step = s->out_pixel;
+  for (int32_t p = 0; p < state->count; p++) {
+    tinyet_copy_mve(state->to + p * s->out_pixel, state->stage + p * s->channels, s->out_c);
+  }
+}
+
 const int8_t *tinyet_conv2d_next_mve(tinyet_conv2d_state_mve *state) {
+  if (state->plain != 0) {
+    round_pixels(state, state->to);
+    state->plain--;
+    state->x += 4;
+    state->to += state->four_out;
+    return state->pixels += state->four_in;
+  }
   const tinyet_conv2d_shape_mve *const s = state->shape;
   if (!state->staged && state->count == 4) {
     round_pixels(state, state->to);
   } else {
-    state->rounding.step = s->channels;
-    round_pixels(state, state->stage);
-    state->rounding.step = s->out_pixel;
-    for (int32_t p = 0; p < state->count; p++) {
-      tinyet_copy_mve(state->to + p * s->out_pixel, state->stage + p * s->channels, s->out_c);
-    }
+    round_staged(state, s);
   }
   return s->patch != 0 ? next_patches(state, s) : next_pixels(state, s);
 }

@@ -25,6 +25,7 @@ from tests.delegates.test_cortex_m import (
     linear_nodes,
     only,
     pointwise_nodes,
+    pool_nodes,
     row_nodes,
     with_nibbles,
 )
@@ -37,6 +38,7 @@ from tinyet.ir import DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops.add import Add
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.permute import Permute
 from tinyet.ops.sub import Sub
 
 MVE = Target("host", frozenset({"dsp", "mve"}))
@@ -105,12 +107,26 @@ def same_nodes(draw: st.DrawFn) -> Case:
     return Case(node, tuple(drawing.int8_data(rng, shape) for _ in range(2)))
 
 
+@st.composite
+def transposed_nodes(draw: st.DrawFn) -> Case:
+    """Images whose channels go last, or come first; matrices of one and of several vectors."""
+    rng = drawing.random(draw)
+    batch, few, many = draw(st.integers(1, 2)), draw(st.integers(2, 17)), draw(st.integers(1, 40))
+    last = draw(st.booleans())
+    shape = (batch, few, many) if last else (batch, many, few)
+    x = Tensor("x", TensorType(shape, DType.INT8, quants(rng, 0.1)))
+    node = drawing.node_of(Permute((0, 2, 1)), [x], x.type.quant)
+    return Case(node, (drawing.int8_data(rng, shape),))
+
+
 NODES = {
     "tinyet_conv2d_s8_4x2_mve": conv2d_nodes,
     "tinyet_depthwise_s8_mve": all_depthwise_nodes,
     "tinyet_linear_s8_1x8_mve": all_linear_nodes,
     "tinyet_linear_s8_4x2_mve": all_linear_nodes,
     "tinyet_affine_s8_same_mve": same_nodes,
+    "tinyet_transpose_s8_mve": transposed_nodes,
+    "tinyet_sum_s8_mve": pool_nodes,
 }
 """Kernel → strategy."""
 

@@ -33,8 +33,14 @@ SUMS = (
     Sums(3, 3, 2, 640, 32, 64),  # a stride of two
     Sums(3, 1, 3, 1200, 0, 12),
     Sums(2, 5, 1, 4400, 16, 16),
+    Sums(1, 1, 6, 0, 0, 96, pairs=2, held=True),
+    Sums(1, 1, 12, 0, 0, 640, held=True),  # pointers move
+    Sums(3, 3, 2, 640, 32, 32, held=True),
+    Sums(3, 3, 1, 320, 16, 32, pairs=2, held=True),  # a stride of two: two chunks of columns
+    Sums(1, 5, 1, 640, 16, 16, held=True),
 )
-"""Inputs that all stay in registers, that all but one do, that pixels share; near and far."""
+"""Inputs that all stay in registers, that all but one do, that pixels share, that are held for all channels; near and
+far."""
 
 PATCHES = (
     Patches(1, 5, 5, 1, 16),
@@ -97,20 +103,32 @@ static tinyet_status run(void) {
 """
 
 
+def stream(rng: np.random.Generator, sums: Sums) -> np.ndarray:
+    """Words of biases and weights; where inputs are held, with the steps between them."""
+    count = CHANNELS // 2 * 8
+    words = rng.integers(-(2**31), 2**31, count * (1 + sums.vectors))
+    if not sums.held:
+        return words
+    parts = np.split(words, [count * (1 + sums.columns * (i + 1)) for i in range(len(sums.advances) - 1)])
+    return np.concatenate([np.append(part, step) for part, step in zip(parts, sums.advances, strict=True)])
+
+
 def model(rng: np.random.Generator) -> str:
-    """Layer 0 calls an empty function, layer i + 1 the sums i, those behind them the patches. The output: a word for each,
-    0 where all is right."""
+    """Layer 0 calls an empty function, layer i + 1 the sums i, those behind them the patches. The output: a word for
+    each, 0 where all is right."""
     arrays = [c_array("int32_t", "pixels", rng.integers(-(2**31), 2**31, 4096))]
     entries, twins = ["{nothing, NULL, NULL, NULL}"], []
     for i, each in enumerate(SUMS, 1):
-        words = CHANNELS // 2 * (8 + 8 * each.vectors)
-        arrays.append(c_array("int32_t", f"weights_{i}", rng.integers(-(2**31), 2**31, words)))
+        arrays.append(c_array("int32_t", f"weights_{i}", stream(rng, each)))
         entries.append(f"{{{each.name}, weights_{i}, sums[{i}] + 1, sums[{i}] + {1 + 4 * CHANNELS}}}")
-        shape = f"{each.rows}, {each.columns}, {each.depth}, {each.row}, {each.column}, {each.step}"
+        sizes = [len(chunk) for chunk in each.chunks] if each.held else []
+        shape = (
+            f"{each.rows}, {each.columns}, {each.depth}, {each.row}, {each.column}, {each.step}, {len(sizes)}"
+        )
         twins += [
             "  {",
             "    static int32_t wanted[sizeof sums[0] / 4];",
-            f"    static const int32_t taps[] = {{{', '.join(map(str, each.taps))}}};",
+            f"    static const int32_t taps[] = {{{', '.join(map(str, (*each.taps, *sizes)))}}};",
             f"    const tinyet_sums_shape_mve shape = {{{shape}}};",
             "    memset(wanted, 0x5a, sizeof wanted);",
             f"    tinyet_sums_mve_twin((const int8_t *)weights_{i}, (const int8_t *)pixels, wanted + 1,",
@@ -130,7 +148,8 @@ def model(rng: np.random.Generator) -> str:
             "    memset(wanted, 0, sizeof wanted);",
             f"    tinyet_patches_mve_twin(wanted, (const int8_t *)pixels, {RUN}, &shape);",
             f"    for (int32_t p = 0; p < {RUN}; p++) {{",
-            f"      wrong[{len(SUMS) + 1 + i}] |= memcmp(wanted + p * {patches.patch}, copies[{i}] + p * {patches.patch},",
+            f"      const int32_t at = p * {patches.patch};",
+            f"      wrong[{len(SUMS) + 1 + i}] |= memcmp(wanted + at, copies[{i}] + at,",
             f"                       {size}) != 0 ? 2u : 0u;",
             "    }",
             "  }",

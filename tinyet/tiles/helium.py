@@ -25,8 +25,13 @@ _SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
 """What VMLADAVA adds to, as LDM and STM have them: the four pixels of the first channel, of the second."""
 _WEIGHTS, _PIXELS, _TO, _END = "r3", "r1", "r5", "r11"
 _OTHER_BASES = ("r7", "r9")
+_FIRST = "r7"  # where the sums begin, where inputs are held
+_AGAIN = (f"cmp.w {_TO}, {_END}", "bne.w 1b")
+_BACK = f"mov.w {_TO}, {_FIRST}"
+_ADVANCE = ("ldr.w r9, [r3], #4", "add.w r1, r1, r9", "cmp.w r9, #0", "bne.w 2b")
 _INPUTS = 6  # vectors; the two others are weights
 _STRAIGHT = 12  # vectors of a pixel in a turn of the loop over channels, about, where a pixel has fewer
+_STRAIGHT_HELD = 6  # the same where inputs are held
 INSTRUCTION_BYTES = 4
 LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */"
 _PARAMETERS = ("const int8_t *weights", "const int8_t *pixels", "int32_t *sums", "const int32_t *end")
@@ -40,8 +45,13 @@ class Sums:
     each of these. row, column: bytes from one to the next; step: from pixel to pixel. All are multiples of four.
     channels: pairs of them that are computed before the loop over them branches.
 
-    The stream, for each pair of channels: of each four times the bias, int32; then for each row, each column in the
-    order of `taps`, each sixteen values: those of the first channel, those of the second.
+    The stream, for each pair of channels: of each four times the bias, int32; then for each row, each sixteen values,
+    each column in the order of `taps`: those of the first channel, those of the second.
+
+    held: instead inputs are held in registers while all channels pass by, and sums wait in memory. For each row, each
+    sixteen values: of each of `chunks`, whose columns the registers have room for, the weights of all pairs of
+    channels; behind the last one the bytes to where the next sixteen values are, int32, 0 at the end. Biases are where
+    they are without, before the weights of the first chunk.
     """
 
     rows: int
@@ -51,10 +61,13 @@ class Sums:
     column: int
     step: int
     pairs: int = 1
+    held: bool = False
 
     def __post_init__(self) -> None:
         if self.vectors > MOST_VECTORS or (self.row | self.column | self.step) % 4 or self.pairs < 1:
             raise InternalError(f"no such sums: {self}")
+        if self.held and not self.chunks:
+            raise InternalError(f"no registers for the inputs: {self}")
 
     @property
     def vectors(self) -> int:
@@ -65,11 +78,37 @@ class Sums:
         """Says all that it is made for."""
         size = "_".join(str(n) for n in (self.rows, self.columns, self.depth))
         steps = "_".join(str(n) for n in (self.row, self.column, self.step))
-        return f"tinyet_sums_4x2_s8_{size}_by_{steps}_g{self.pairs}_mve"
+        return f"tinyet_sums_4x2_s8_{size}_by_{steps}_g{self.pairs}{'_held' if self.held else ''}_mve"
+
+    @cached_property
+    def chunks(self) -> tuple[tuple[int, ...], ...]:
+        """Columns whose inputs are held at a time; none where one of them has too many."""
+        order = sorted(range(self.columns), key=lambda kx: (kx * self.column % max(self.step, 1), kx))
+        found: list[tuple[int, ...]] = []
+        for kx in order:
+            if found and len(self._held_inputs((*found[-1], kx))) <= _INPUTS:
+                found[-1] = (*found[-1], kx)
+            else:
+                found.append((kx,))
+        return tuple(found)
+
+    def _held_inputs(self, columns: Sequence[int]) -> dict[int, int]:
+        """{offset from the first pixel's first column: register}."""
+        offsets = sorted({kx * self.column + p * self.step for kx in columns for p in range(PIXELS)})
+        return {offset: register for register, offset in enumerate(offsets)}
+
+    @property
+    def advances(self) -> list[int]:
+        """Bytes from each sixteen values to the next ones, 0 behind the last."""
+        along = [LANES] * (self.depth - 1)
+        down = self.row - LANES * (self.depth - 1)
+        return [*(step for _ in range(self.rows - 1) for step in (*along, down)), *along, 0]
 
     @cached_property
     def taps(self) -> tuple[int, ...]:
         """Columns in the order in which neighbouring pixels share the most."""
+        if self.held:
+            return tuple(kx for chunk in self.chunks for kx in chunk)
         natural = tuple(range(self.columns))
         orders = itertools.permutations(natural) if self.columns <= 4 else (natural,)
         return min(orders, key=lambda order: len(self._shared(order)))
@@ -91,6 +130,8 @@ class Sums:
     @property
     def most_pairs(self) -> int:
         """Pairs of channels worth their code in a turn."""
+        if self.held:
+            return max(1, _STRAIGHT_HELD // max(map(len, self.chunks)))
         return max(1, _STRAIGHT // self.vectors)
 
     def _wanted(self, order: Sequence[int]) -> list[list[int]]:
@@ -151,6 +192,8 @@ class Sums:
     def before(self) -> list[str]:
         """Up to the loop."""
         lines = ["push {r3-r11, lr}", "vpush {d8-d15}", "mov.w r11, r3", "mov.w r5, r2", "mov.w r3, r0"]
+        if self.held:
+            return [*lines, f"mov.w {_FIRST}, {_TO}", *self._held_loads(self.chunks[0])]
         if self._anchors is not None:
             for base, anchor in zip(_OTHER_BASES, self._anchors[1:], strict=False):
                 lines += _added(base, anchor)
@@ -162,15 +205,55 @@ class Sums:
 
     @cached_property
     def turn(self) -> list[str]:
+        """Of the only loop, or of the first one."""
+        if self.held:
+            return self._held_turn(self.chunks[0], f"{_WEIGHTS}!")
         return [
             *(line for _ in range(self.pairs) for line in self._pair()),
-            f"cmp.w {_TO}, {_END}",
-            "bne.w 1b",
+            *_AGAIN,
         ]
+
+    @cached_property
+    def chunk_loops(self) -> list[tuple[list[str], list[str]]]:
+        """Where inputs are held: of each chunk what is before its loop, and a turn of it."""
+        return [(self._held_loads(chunk), self._held_turn(chunk, _TO)) for chunk in self.chunks]
 
     @cached_property
     def behind(self) -> list[str]:
         return ["vpop {d8-d15}", "pop.w {r3-r11, pc}"]
+
+    @property
+    def lines(self) -> list[str]:
+        """All of the function, labels included."""
+        if not self.held:
+            return [*self.before, "1:", *self.turn, *self.behind]
+        (loads, turn), *others = self.chunk_loops
+        rest = [line for before, loop in others for line in (_BACK, *before, "1:", *loop)]
+        return [
+            *(*self.before, "1:", *self.turn, "b.w 3f"),
+            *("2:", *loads, "1:", *turn, "3:", *rest),
+            *(_BACK, *_ADVANCE, *self.behind),
+        ]
+
+    def _held_loads(self, chunk: Sequence[int]) -> list[str]:
+        bases = {_PIXELS: 0}
+        inputs = self._held_inputs(chunk).items()
+        return [line for at, q in inputs for line in self._load(f"q{q}", at, bases, _OTHER_BASES[1])]
+
+    def _held_turn(self, chunk: Sequence[int], sums_from: str) -> list[str]:
+        """Pairs of channels, whose sums so far are there."""
+        sums, inputs = ", ".join(_SUMS), self._held_inputs(chunk)
+        lines = [f"ldm.w {sums_from}, {{{sums}}}"]
+        for kx in chunk:
+            lines += [f"vldrw.32 q{_INPUTS + channel}, [{_WEIGHTS}], #16" for channel in range(CHANNELS)]
+            for channel in range(CHANNELS):
+                for p in range(PIXELS):
+                    vector = inputs[kx * self.column + p * self.step]
+                    lines.append(
+                        f"vmladava.s8 {_SUMS[PIXELS * channel + p]}, q{vector}, q{_INPUTS + channel}"
+                    )
+        lines.append(f"stm.w {_TO}!, {{{sums}}}")
+        return [*lines * self.pairs, *_AGAIN]
 
     def _pair(self) -> Iterator[str]:
         """Two channels."""
@@ -227,21 +310,40 @@ class Sums:
             return {_PIXELS: 0}
         return dict(zip((_PIXELS, *_OTHER_BASES), self._anchors, strict=False))
 
+    def loads(self, channels: int) -> int:
+        """Of vectors, by a call for so many channels."""
+        return sum(count * lines.count("vldrw") for count, lines in self._parts(channels))
+
     @property
-    def loads(self) -> int:
-        """Of vectors, for two channels."""
-        return sum(line.startswith("vldrw") for line in self.turn) // self.pairs
+    def visits(self) -> int:
+        """How often the sums of a pair of channels are in registers."""
+        return self.rows * self.depth * len(self.chunks) if self.held else 1
 
     @property
     def code_bytes(self) -> int:
-        return INSTRUCTION_BYTES * (len(self.before) + len(self.turn) + len(self.behind))
+        return INSTRUCTION_BYTES * sum(not line.endswith(":") for line in self.lines)
 
     def instructions(self, channels: int) -> int:
         """Of a call for so many channels."""
+        return sum(count * len(lines.splitlines()) for count, lines in self._parts(channels))
+
+    def _parts(self, channels: int) -> Iterator[tuple[int, str]]:
+        """How often which lines are executed."""
         turns, rest = divmod(channels, CHANNELS * self.pairs)
         if rest or not turns:
             raise InternalError(f"{channels} channels by {self.name}")
-        return len(self.before) + turns * len(self.turn) + len(self.behind)
+        yield 1, "\n".join(self.before)
+        yield turns, "\n".join(self.turn)
+        yield 1, "\n".join(self.behind)
+        if not self.held:
+            return
+        passes = self.rows * self.depth
+        yield 1, "b.w 3f"
+        yield passes, "\n".join((_BACK, *_ADVANCE))
+        for i, (before, loop) in enumerate(self.chunk_loops):
+            count = passes if i else passes - 1
+            yield count, "\n".join((_BACK, *before) if i else before)
+            yield count * turns, "\n".join(loop)
 
 
 def _added(base: str, offset: int) -> list[str]:
@@ -286,8 +388,9 @@ def _header(s: Sums) -> str:
 def _source(s: Sums) -> str:
     unused = ", ".join(f"TINYET_MVE_UNUSED {p}" for p in _PARAMETERS[:2])
     unused += ",\n    " + ", ".join(f"TINYET_MVE_UNUSED {p}" for p in _PARAMETERS[2:])
-    taps = ", ".join(str(tap) for tap in s.taps)
-    steps = f"{s.row}, {s.column}, {s.step}"
+    sizes = [len(chunk) for chunk in s.chunks] if s.held else []
+    taps = ", ".join(map(str, (*s.taps, *sizes)))
+    numbers = ", ".join(map(str, (s.rows, s.columns, s.depth, s.row, s.column, s.step, len(sizes))))
     return "\n".join(
         (
             LICENCE,
@@ -297,15 +400,13 @@ def _source(s: Sums) -> str:
             "#if TINYET_MVE_ASM",
             f"__attribute__((naked)) void {s.name}(\n    {unused}) {{",
             "  __asm__ volatile(",
-            *(f'      "{line}\\n"' for line in s.before),
-            '      "1:\\n"',
-            *(f'      "{line}\\n"' for line in (*s.turn, *s.behind)),
+            *(f'      "{line}\\n"' for line in s.lines),
             "  );",
             "}",
             "#else",
             f"void {s.name}({', '.join(_PARAMETERS)}) {{",
             f"  static const int32_t taps[] = {{{taps}}};",
-            f"  const tinyet_sums_shape_mve shape = {{{s.rows}, {s.columns}, {s.depth}, {steps}}};",
+            f"  const tinyet_sums_shape_mve shape = {{{numbers}}};",
             "  tinyet_sums_mve_twin(weights, pixels, sums, end, taps, &shape);",
             "}",
             "#endif",

@@ -45,6 +45,8 @@ from tinyet.delegates.cortex_m import (
     recurrent,
     resize,
     softmax,
+    sum_mve,
+    transpose_mve,
     winograd,
 )
 from tinyet.delegates.delegate import Delegate, arm_target
@@ -62,6 +64,7 @@ from tinyet.ops.maximum import Maximum
 from tinyet.ops.mean import Mean
 from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
+from tinyet.ops.permute import Permute
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.resize import Resize, Sampled
 from tinyet.ops.rnn import Rnn
@@ -143,13 +146,14 @@ CORTEX_M = Delegate(
         Clamp: elementwise.CLAMP_KERNELS,
         Requantize: elementwise.REQUANTIZE_KERNELS,
         BatchNorm: elementwise.BATCH_NORM_KERNELS,
+        Permute: transpose_mve.KERNELS,
         Resize: resize.KERNELS,
         Sampled: resize.KERNELS,
         Softmax: softmax.KERNELS,
         AvgPool2d: with_cost_models(pool.AVERAGE_KERNELS, COST_MODELS),
         MaxPool2d: with_cost_models(pool.MAX_KERNELS, COST_MODELS),
-        Mean: with_cost_models(pool.MEAN_KERNELS, COST_MODELS),
-        Sum: with_cost_models(pool.SUM_KERNELS, COST_MODELS),
+        Mean: with_cost_models((*sum_mve.MEAN_KERNELS, *pool.MEAN_KERNELS), COST_MODELS),
+        Sum: with_cost_models((*sum_mve.SUM_KERNELS, *pool.SUM_KERNELS), COST_MODELS),
         Lstm: recurrent.LSTM,
         Gru: recurrent.GRU,
         Rnn: recurrent.RNN,

@@ -121,10 +121,18 @@ class Plan:
         return g.batch * len({*pixels[:: g.out_w], *pixels[::PIXELS]})
 
 
-def pairs_of(sums: Sums, channels: int) -> Sums:
+def with_pairs(sums: Sums, channels: int) -> Sums:
     """With as many pairs of channels in a turn as are worth their code, and divide them."""
     most = sums.most_pairs
     return replace(sums, pairs=max(n for n in range(1, most + 1) if channels // 2 % n == 0))
+
+
+def pairs_of(sums: Sums, channels: int) -> Sums:
+    """The same in fewest instructions: inputs held or not."""
+    found = [with_pairs(sums, channels)]
+    if sums.chunks:
+        found.append(with_pairs(replace(sums, held=True), channels))
+    return min(found, key=lambda each: each.instructions(channels))
 
 
 def plan(node: Node, layouts: Layouts = DENSE) -> Plan:
@@ -191,6 +199,8 @@ def stream(p: Plan, r: RoundingMve) -> tuple[Array, int]:
     pairs = weights.reshape(p.channels // 2, 2, p.sums.vectors, LANES).swapaxes(1, 2)
     bias = np.pad(r.bias, (0, behind)).astype("<i4").repeat(PIXELS).view(np.int8).reshape(len(pairs), -1)
     body = np.concatenate([bias, pairs.reshape(len(pairs), -1)], axis=1).ravel()
+    if p.sums.held:
+        body = held_stream(p.sums, bias, pairs)
     ends = np.stack(
         [
             np.pad(r.multiplier, (0, behind), constant_values=2**30),
@@ -199,6 +209,18 @@ def stream(p: Plan, r: RoundingMve) -> tuple[Array, int]:
         axis=1,
     )
     return np.concatenate([body, ends.astype("<i4").view(np.int8).ravel()]), len(body)
+
+
+def held_stream(sums: Sums, bias: Array, pairs: Array) -> Array:
+    """Of sums whose inputs are held. bias: (pairs, bytes); pairs: (pairs, vectors, 2, 16)."""
+    parts, first = [], 0
+    for advance in sums.advances:
+        for chunk in sums.chunks:
+            weights = pairs[:, first : first + len(chunk)].reshape(len(pairs), -1)
+            parts.append(weights if first else np.concatenate([bias, weights], axis=1))
+            first += len(chunk)
+        parts.append(np.array([advance], "<i4").view(np.int8))
+    return np.concatenate([part.ravel() for part in parts])
 
 
 def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
@@ -323,8 +345,8 @@ def work_of(p: Plan, r: RoundingMve) -> Mapping[str, int]:
         "short row": rows if g.out_w < PIXELS and not p.patch else 0,
         # What cycles grow with beside the exact instructions.
         "vector of products": count * p.channels * PIXELS * p.sums.vectors,
-        "loaded vector": count * p.channels // 2 * p.sums.loads,
-        "pair of channels": count * p.channels // 2,
+        "loaded vector": count * p.sums.loads(p.channels),
+        "pair of channels": count * p.channels // 2 * p.sums.visits,
     }
     if p.window_rows:
         steps = g.batch * ((g.out_h - 1) * g.stride_h + p.span_h)

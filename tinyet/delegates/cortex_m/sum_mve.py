@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""int8 means and sums over all pixels for Helium, eight channels at a time (tinyet_sum_mve.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tinyet.boards.cpus import Target
+from tinyet.delegates.cortex_m.conv2d_mve import no_helium
+from tinyet.ir import Node
+from tinyet.numerics import Int64, Multiplier
+from tinyet.ops.shared import reduction, summation
+from tinyet.ops.shared.access_orders import in_groups, of_input
+from tinyet.opset import AccessOrder, Call, CostModel, Kernel, Struct, library_call
+
+SYMBOL = "tinyet_sum_s8_mve"
+HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_sum_mve.h")
+CHANNELS = 8
+MOST_PIXELS = 255
+"""Whose sum int16 holds."""
+
+
+def sizes_of(node: Node) -> tuple[int, int, int] | None:
+    """Images, pixels, channels."""
+    sizes = reduction.loops(node)
+    if sizes is None or sizes[1] != 1 or sizes[4] == 1:
+        return None
+    outer, _, middle, count, channels = sizes
+    return outer * middle, count, channels
+
+
+def sizes_taken(node: Node) -> tuple[int, int, int]:
+    found = sizes_of(node)
+    assert found is not None
+    return found
+
+
+def work(node: Node) -> Mapping[str, int]:
+    images, pixels, channels = sizes_taken(node)
+    eights = images * -(-channels // CHANNELS)
+    return {"call": 1, "image": images, "eight channels": eights, "eight values": eights * pixels}
+
+
+@of_input
+def by_eights(node: Node) -> AccessOrder:
+    """Eight channels of an image at a time, whose sums are complete before they are written."""
+    images, pixels, channels = sizes_taken(node)
+    of_image = -(-channels // CHANNELS)
+
+    def end(groups: Int64) -> Int64:
+        image, eight = np.divmod(groups, of_image)
+        return np.asarray(image * channels + np.minimum(CHANNELS * (eight + 1), channels), np.int64)
+
+    def first(groups: Int64) -> Int64:
+        image, eight = np.divmod(groups, of_image)
+        return np.asarray(image * pixels * channels + CHANNELS * eight, np.int64)
+
+    return in_groups(images * of_image, end, first, images * pixels * channels, gathered=True)
+
+
+def kernels(multiplier_of: Callable[[Node], Multiplier]) -> tuple[Kernel, ...]:
+    """Of an operator whose sums have this factor."""
+
+    def refuse(node: Node, target: Target) -> str | None:
+        if (reason := no_helium(target)) is not None:
+            return reason
+        sizes = sizes_of(node)
+        if sizes is None:
+            return "only sums over one run of axes before the last ones"
+        if sizes[1] > MOST_PIXELS:
+            return f"{sizes[1]} pixels, takes up to {MOST_PIXELS}"
+        shift = multiplier_of(node).shift
+        return None if -31 <= shift <= -1 else "a factor of one half and more, or below 2**-31"
+
+    def lower(node: Node, _target: Target) -> Call:
+        (images, pixels, channels), factor = sizes_taken(node), multiplier_of(node)
+        fields = {
+            "bias": -node.input(0).type.zero_point * pixels,
+            "multiplier": factor.multiplier,
+            "shift": factor.shift,
+            "zero_point": node.output.type.zero_point,
+            "images": images,
+            "pixels": pixels,
+            "channels": channels,
+        }
+        return library_call(SYMBOL, node, [0], Struct("tinyet_sum_s8_mve_params", fields))
+
+    return (
+        Kernel(
+            SYMBOL,
+            "s8",
+            lower,
+            HEADERS,
+            (f"{SYMBOL}.c",),
+            refuse,
+            "cortex_m",
+            cost_model=CostModel(work),
+            access_order=by_eights,
+        ),
+    )
+
+
+MEAN_KERNELS = kernels(summation.mean_multiplier)
+SUM_KERNELS = kernels(summation.sum_multiplier)
