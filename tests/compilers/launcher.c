@@ -7,8 +7,8 @@
    debug information, __FILE__, assert and sanitizers; there the places count, as -ffile-prefix-map leaves them.
 
    Only what ends well and says nothing is kept, so that an error or a warning is seen each time. Whatever is not
-   `compiler -c source -o object` or `compiler sources objects -o program`, with arguments that are known here, is left
-   to the compiler. */
+   `compiler -c source -o object` or `compiler sources objects`, with arguments that are known here, is left to the
+   compiler. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -200,6 +200,7 @@ static bool read_arguments(char **words) {
   }
   bool program = !compiles && sources.count > 0 && !links_files && !writes_dependencies;
   bool object = compiles && sources.count == 1 && objects.count == 0;
+  output = !output && program ? "a.out" : output;
   return output && (program || object);
 }
 

@@ -203,7 +203,9 @@ def test_other_starts_are_left_to_the_compiler(compilers: Compilers, tmp_path: P
 
 
 def test_a_program_is_made_once(compilers: Compilers) -> None:
-    def starts(place: str, *words: str, text: str = "int more(void) { return 3; }\n") -> bool:
+    def starts(
+        place: str, *words: str, text: str = "int more(void) { return 3; }\n", out: str = "program"
+    ) -> bool:
         """Whether the compiler is started for a program of a source, an object and another source."""
         folder = compilers.where / place
         folder.mkdir(exist_ok=True)
@@ -217,8 +219,9 @@ def test_a_program_is_made_once(compilers: Compilers) -> None:
 
         start("-c", "more.c", "-o", "more.o")
         before = len(compilers.log.read_text())
-        start("main.c", "more.o", "other.c", *words, "-o", "program")
-        done = subprocess.run([str(folder / "program")], check=False)
+        (folder / out).unlink(missing_ok=True)
+        start("main.c", "more.o", "other.c", *words, *(["-o", out] if out != "a.out" else []))
+        done = subprocess.run([str(folder / out)], check=False)
         assert done.returncode == (3 if "3" in text else 4)
         return len(compilers.log.read_text()) > before
 
@@ -227,6 +230,9 @@ def test_a_program_is_made_once(compilers: Compilers) -> None:
     assert not starts("program elsewhere")
     assert starts("program", "-lm")
     assert starts("program", text="int more(void) { return 4; }\n")
+    # Whatever it is to be called.
+    assert not starts("program", out="other")
+    assert not starts("program elsewhere", out="a.out")
     # What else a linker reads and writes is not looked into.
     for word in ("-L.", "-Wl,-Map=map"):
         assert starts("program", word)
