@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Stands before a compiler on PATH, under its name, and compiles nothing twice in a session: an object is kept under a
-   hash of all that decides it, and the same compilation is answered with a copy.
+   Stands before a compiler on PATH, under its name, and compiles nothing twice in a session: an object, or a program
+   made of sources at once, is kept under a hash of all that decides it, and the same command is answered with a copy.
 
-   What decides an object: the compiler, its arguments, and each file that could be included, wherever a name may be
+   What decides it: the compiler, its arguments, and each file that could be included, wherever a name may be
    found. Files of the compiler's own are the same all session. Where the project lies decides only what names places:
    debug information, __FILE__, assert and sanitizers; there the places count, as -ffile-prefix-map leaves them.
 
    Only what ends well and says nothing is kept, so that an error or a warning is seen each time. Whatever is not
-   `compiler -c one-source -o object` with arguments that are known here is left to the compiler. */
+   `compiler -c source -o object` or `compiler sources objects`, with arguments that are known here, is left to the
+   compiler. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -30,8 +31,8 @@ typedef struct {
   size_t count;
 } list;
 
-static list folders, files, maps;
-static const char *output, *dependencies, *target, *source;
+static list folders, files, maps, sources, objects;
+static const char *output, *dependencies, *target;
 static bool compiles, writes_dependencies, phony, places_count, traced, trace_defined;
 static const char *trace_flag;
 
@@ -70,15 +71,30 @@ static const char *value(char **words, int *at, const char *option) {
   return *rest ? rest : words[*at + 1] ? words[++*at] : NULL;
 }
 
-static bool is_source(const char *name) {
-  static const char *const endings[] = {".c", ".cc", ".cpp", ".cxx", ".S", ".s"};
+static bool ends_with(const char *name, const char *const *endings, size_t count) {
   const char *dot = strrchr(name, '.');
-  for (size_t i = 0; dot && i < COUNT(endings); i++) {
+  for (size_t i = 0; dot && i < count; i++) {
     if (strcmp(dot, endings[i]) == 0) {
       return true;
     }
   }
   return false;
+}
+
+static bool is_source(const char *name) {
+  static const char *const endings[] = {".c", ".cc", ".cpp", ".cxx", ".S", ".s"};
+  return ends_with(name, endings, COUNT(endings));
+}
+
+static bool is_object(const char *name) {
+  static const char *const endings[] = {".o", ".obj", ".a"};
+  return ends_with(name, endings, COUNT(endings));
+}
+
+/* Arguments with which a linker reads or writes other files. */
+static bool is_of_files(const char *word) {
+  return starts(word, "-L") || starts(word, "-T") || starts(word, "-Xlinker") ||
+         (starts(word, "-Wl,") && (strchr(word, '/') || strstr(word, "Map") || strstr(word, "script")));
 }
 
 /* Arguments that make something else than an object, or read what is not looked into here. */
@@ -104,6 +120,7 @@ static bool is_installed(const char *path) {
 
 /* Reads the arguments and adds those that decide the object. Returns whether this is a compilation that can be kept. */
 static bool read_arguments(char **words) {
+  bool links_files = false;
   static const char *const searched[] = {"-isystem", "-iquote", "-idirafter", "-I"};
   static const char *const included[] = {"-include", "-imacros"};
   static const char *const mapped[] = {"-ffile-prefix-map=", "-fdebug-prefix-map=", "-fmacro-prefix-map="};
@@ -163,6 +180,7 @@ static bool read_arguments(char **words) {
     } else if (word[0] == '-') {
       /* -g3 keeps macros. */
       traced = traced || strcmp(word, "-g3") == 0 || strcmp(word, "-ggdb3") == 0;
+      links_files = links_files || is_of_files(word);
       places_count = places_count || starts(word, "-fsanitize") || (starts(word, "-g") && strcmp(word, "-g0") != 0);
       add(word);
       for (size_t k = 0; k < COUNT(followed); k++) {
@@ -171,13 +189,19 @@ static bool read_arguments(char **words) {
           break;
         }
       }
-    } else if (!source && is_source(word)) {
-      source = word;
+    } else if (is_source(word) || is_object(word)) {
+      add(is_source(word) ? "a source" : "an object");
+      if (!push(is_source(word) ? &sources : &objects, word)) {
+        return false;
+      }
     } else {
       return false;
     }
   }
-  return compiles && source && output;
+  bool program = !compiles && sources.count > 0 && !links_files && !writes_dependencies;
+  bool object = compiles && sources.count == 1 && objects.count == 0;
+  output = !output && program ? "a.out" : output;
+  return output && (program || object);
 }
 
 /* The bytes of a file, with a 0 behind them; NULL where it cannot be read. */
@@ -304,11 +328,25 @@ static void add_place(const char *path) {
 /* Adds all that the object comes of; false where that cannot be known. */
 static bool add_sources(void) {
   char here[PATH_MAX];
-  if (!getcwd(here, sizeof here) || !push(&files, source)) {
+  if (!getcwd(here, sizeof here)) {
     return false;
   }
-  const char *slash = strrchr(source, '/');
-  add(slash ? slash + 1 : source);
+  for (size_t i = 0; i < sources.count; i++) {
+    const char *slash = strrchr(sources.names[i], '/');
+    add(slash ? slash + 1 : sources.names[i]);
+    if (!push(&files, sources.names[i])) {
+      return false;
+    }
+  }
+  for (size_t i = 0; i < objects.count; i++) {
+    size_t size;
+    const char *bytes = contents(objects.names[i], &size);
+    if (!bytes) {
+      return false;
+    }
+    add_bytes((const char *)&size, sizeof size);
+    add_bytes(bytes, size);
+  }
   for (size_t i = 0; i < files.count; i++) {
     if (!add_text(files.names[i])) {
       return false;
@@ -329,7 +367,7 @@ static bool add_sources(void) {
 static bool copy(const char *from, const char *to) {
   size_t size;
   const char *bytes = contents(from, &size);
-  int file = bytes ? open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
+  int file = bytes ? open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, compiles ? 0666 : 0777) : -1;
   bool done = file >= 0 && write(file, bytes, size) == (ssize_t)size;
   if (file >= 0) {
     done = close(file) == 0 && done;
@@ -369,7 +407,7 @@ static bool write_rule(void) {
   }
   fputc('\n', to);
   for (size_t i = 0; phony && i < files.count; i++) {
-    if (strcmp(files.names[i], source) != 0) {
+    if (strcmp(files.names[i], sources.names[0]) != 0) {
       print_name(to, files.names[i]);
       fputs(":\n", to);
     }
@@ -441,7 +479,7 @@ int main(int argc, char **words) {
     return 127;
   }
   char kept[PATH_MAX], made[PATH_MAX];
-  snprintf(kept, sizeof kept, "%s/%016llx%016llx.o", shelf, (unsigned long long)(hash >> 64), (unsigned long long)hash);
+  snprintf(kept, sizeof kept, "%s/%016llx%016llx", shelf, (unsigned long long)(hash >> 64), (unsigned long long)hash);
   if (access(kept, R_OK) == 0 && copy(kept, output) && (!writes_dependencies || write_rule())) {
     return 0;
   }

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -189,14 +189,7 @@ def test_rules_name_what_an_object_comes_of(compilers: Compilers) -> None:
 
 def test_other_starts_are_left_to_the_compiler(compilers: Compilers, tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text("int main(void) { return 7; }\n")
-    others: Sequence[Sequence[str]] = (
-        ["-E"],
-        ["-S"],
-        ["-fsyntax-only"],
-        [],
-        ["-v", "-c"],
-        ["-c", "-save-temps"],
-    )
+    others = (["-E"], ["-S"], ["-fsyntax-only"], ["-v", "-c"], ["-c", "-save-temps"])
     for words in others:
         for _ in range(2):
             before = len(compilers.log.read_text())
@@ -205,13 +198,46 @@ def test_other_starts_are_left_to_the_compiler(compilers: Compilers, tmp_path: P
                 launcher.COMPILED: str(compilers.kept),
             }
             command = [str(compilers.command), *words, "a.c", "-o", "a.out"]
-            assert (
-                subprocess.run(
-                    command, cwd=tmp_path, env=environment, capture_output=True, check=False
-                ).returncode
-                == 0
-            )
+            subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
             assert len(compilers.log.read_text()) > before
+
+
+def test_a_program_is_made_once(compilers: Compilers) -> None:
+    def starts(
+        place: str, *words: str, text: str = "int more(void) { return 3; }\n", out: str = "program"
+    ) -> bool:
+        """Whether the compiler is started for a program of a source, an object and another source."""
+        folder = compilers.where / place
+        folder.mkdir(exist_ok=True)
+        (folder / "main.c").write_text("int more(void);\nint main(void) { return more(); }\n")
+        (folder / "more.c").write_text(text)
+        (folder / "other.c").write_text("int other;\n")
+        environment = os.environ | {"PATH": compilers.path, launcher.COMPILED: str(compilers.kept)}
+
+        def start(*command: str) -> None:
+            subprocess.run([str(compilers.command), *command], cwd=folder, env=environment, check=True)
+
+        start("-c", "more.c", "-o", "more.o")
+        before = len(compilers.log.read_text())
+        (folder / out).unlink(missing_ok=True)
+        start("main.c", "more.o", "other.c", *words, *(["-o", out] if out != "a.out" else []))
+        done = subprocess.run([str(folder / out)], check=False)
+        assert done.returncode == (3 if "3" in text else 4)
+        return len(compilers.log.read_text()) > before
+
+    assert starts("program")
+    assert not starts("program")
+    assert not starts("program elsewhere")
+    assert starts("program", "-lm")
+    assert starts("program", text="int more(void) { return 4; }\n")
+    # Whatever it is to be called.
+    assert not starts("program", out="other")
+    assert not starts("program elsewhere", out="a.out")
+    # What else a linker reads and writes is not looked into.
+    for word in ("-L.", "-Wl,-Map=map"):
+        assert starts("program", word)
+        assert starts("program", word)
+    assert (compilers.where / "program" / "map").is_file()
 
 
 def test_a_compiler_that_is_no_longer_on_the_path(compilers: Compilers) -> None:
