@@ -103,7 +103,7 @@ def linear_w16() -> str:
 
 def linear_packed() -> str:
     """The same of two weights in an int16."""
-    return _linear("weights as they are", "tinyet_linear_s8_packed_1x4_dsp")
+    return _linear("weights as they are", "tinyet_linear_s8_packed_1x4_k160_dsp")
 
 
 def _linear(weights: str, symbol: str) -> str:

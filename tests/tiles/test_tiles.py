@@ -99,7 +99,7 @@ def test_registers_of_values_that_live_at_a_time_differ() -> None:
                     holds[home[name]] = name, version[name]
 
 
-def straight_runs(made: Function) -> list[list[tuple[Operation, dict[str, str]]]]:
+def straight_runs(made: Function[Tile]) -> list[list[tuple[Operation, dict[str, str]]]]:
     """A turn of the loop over channels, with no, one and two turns of that over pairs."""
     runs = []
     for turns in (0, 1, 2):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from tinyet.errors import InternalError
 from tinyet.tiles import blocks, filling
@@ -52,14 +52,17 @@ class Described(Protocol):
     def turns(self) -> int: ...
 
 
+D_co = TypeVar("D_co", bound=Described, covariant=True)
+
+
 @dataclass(frozen=True)
-class Function:
+class Function(Generic[D_co]):
     """entry: before the outer loop, that over groups of channels. groups: of one of its turns, what comes before the
     loop over pairs, a turn of that, and what comes behind it; where there is no such loop the turn is empty. leave:
     behind all.
     """
 
-    tile: Described
+    tile: D_co
     page: CorePage
     entry: Placed
     groups: tuple[tuple[Placed, Placed, Placed], ...]
@@ -113,7 +116,7 @@ def _taken(core: Model, block: tuple[Instruction, ...]) -> Work:
 
 
 @cache
-def function(tile: Tile, page: CorePage = ARMV7E_M) -> Function:
+def function(tile: Tile, page: CorePage = ARMV7E_M) -> Function[Tile]:
     """Raises InternalError for a tile that does not fit the core."""
     sequence, ends = _sequence(tile, page)
     placed = allocated(sequence, {WEIGHTS: page.registers[0]}, page, tile.name)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from tinyet.tiles.function import OUTER, TURN, Function, function
+from tinyet.tiles.function import OUTER, TURN, Described, Function, function
 from tinyet.tiles.registers import Placed
 from tinyet.tiles.tile import Tile, Weights
 
@@ -26,7 +26,9 @@ def files(tile: Tile) -> Mapping[str, str]:
     return printed(function(tile), _summary(tile), _PARAMETERS, twin)
 
 
-def printed(made: Function, summary: str, parameters: Sequence[str], twin: Sequence[str]) -> dict[str, str]:
+def printed(
+    made: Function[Described], summary: str, parameters: Sequence[str], twin: Sequence[str]
+) -> dict[str, str]:
     """The files of a function. twin: what it is in C, for cores without its instructions."""
     name = made.tile.name
     return {
@@ -62,7 +64,7 @@ def _header(name: str, summary: str, parameters: Sequence[str]) -> str:
     )
 
 
-def _source(made: Function, summary: str, parameters: Sequence[str], twin: Sequence[str]) -> str:
+def _source(made: Function[Described], summary: str, parameters: Sequence[str], twin: Sequence[str]) -> str:
     name = made.tile.name
     unused = ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[:2])
     unused += ",\n    " + ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[2:])
@@ -88,7 +90,7 @@ def _source(made: Function, summary: str, parameters: Sequence[str], twin: Seque
     )
 
 
-def _assembly(made: Function) -> list[str]:
+def _assembly(made: Function[Described]) -> list[str]:
     lines = [*_part(made.entry), f'      "{OUTER}:\\n"']
     for head, turn, tail in made.groups:
         lines += _part(head)

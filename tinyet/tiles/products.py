@@ -84,7 +84,7 @@ class Products:
 
 
 @cache
-def function(products: Products, page: CorePage = ARMV7E_M) -> Function:
+def function(products: Products, page: CorePage = ARMV7E_M) -> Function[Products]:
     found, ends = _sequence(products, page)
     fixed = {_WEIGHTS: page.registers[0], _INPUTS: page.registers[1]}
     placed = allocated(found, fixed, page, products.name)
