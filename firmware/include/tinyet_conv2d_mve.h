@@ -62,24 +62,23 @@ typedef struct {
   const int8_t *row, *near, *end;          /* what pixels see from near on is copied first, up to the end */
   int32_t window_first, window_behind;     /* rows of the padded image: the first there, and that behind the last one */
   int32_t images, y, x, count, staged;     /* images: that are left; count: of the pixels; staged: they are copied */
-  const int8_t *pixel;                     /* of patches: what the first of `run` pixels sees, whose patches go to `patch` */
-  int8_t *patch;
-  int32_t run;
-  const int8_t *pixels;                    /* of a row: what the four pixels see; `plain` times four more follow in it */
-  int32_t plain, four_in, four_out;        /* four_in, four_out: bytes to those */
+  const int8_t *pixels;                    /* what the first of the pixels sees, in the image or in the window */
+  int8_t *patch;                           /* where the patches of the next `run` pixels go */
+  int32_t run, whole;                      /* whole: these are all four */
+  int32_t plain, four_in, four_out;        /* blocks of four that follow in a row, and the bytes to the next one */
   int32_t form;                            /* of rounding: 1 two-sided, 2 clamped */
   tinyet_pixels_rounding_mve rounding;
 } tinyet_conv2d_state_mve;
 
-/* What the first four pixels see. Their sums are made by the caller; each further call makes outputs of these, and gives what the
- * next four see, or NULL behind the last ones.
+/* What the first four pixels see, of patches the first one. Their sums are made by the caller; each further call makes outputs of
+ * these, and gives what the next four see, or NULL behind the last ones.
  * scratch: sums and outputs of four pixels, 20 * channels bytes; patches_bytes; the window, and 16 bytes. */
 const int8_t *tinyet_conv2d_begin_mve(tinyet_conv2d_state_mve *state, const int8_t *input, int8_t *output, void *scratch,
                                       const int8_t *weights, const tinyet_conv2d_shape_mve *shape);
 const int8_t *tinyet_conv2d_next_mve(tinyet_conv2d_state_mve *state);
 
-/* Of patches: before their sums the caller makes those of state->run pixels, by a printed function or the one below, and asks here
- * whether others follow. */
+/* Of patches: before their sums the caller makes those of state->run pixels, by a printed function or the one below, and asks here,
+ * unless they are whole, whether others follow. */
 int tinyet_conv2d_run_mve(tinyet_conv2d_state_mve *state);
 void tinyet_conv2d_patches_mve(int8_t *to, const int8_t *from, int32_t count, const tinyet_conv2d_shape_mve *shape);
 

@@ -66,6 +66,10 @@ typedef struct {
   "vqmovnt.s32 q0, q3\n" \
   "vqadd.s16 q0, q0, q1\n"
 
+#define TINYET_MVE_SATURATE_FIRST \
+  "vqmovnb.s32 q0, q2\n" \
+  "vqmovnt.s32 q0, q3\n"
+
 /* r1: inputs, r3: weights, r5: sums, r7: what is left of the sixteens, r9: the last sums' end, r11: biases. */
 #define TINYET_MVE_GATE_ROWS(NAME, SHIFT, SATURATE) \
   TINYET_GATE_NAKED static void NAME(__attribute__((unused)) const tinyet_gate_rows_mve *rows) { \
@@ -105,6 +109,8 @@ typedef struct {
 /* clang-format on */
 TINYET_MVE_GATE_ROWS(tinyet_gate_rows_right_mve, TINYET_MVE_SHIFT_RIGHT, TINYET_MVE_SATURATE_ONCE)
 TINYET_MVE_GATE_ROWS(tinyet_gate_rows_left_mve, TINYET_MVE_SHIFT_LEFT, TINYET_MVE_SATURATE_ONCE)
+TINYET_MVE_GATE_ROWS(tinyet_gate_first_rows_right_mve, TINYET_MVE_SHIFT_RIGHT, TINYET_MVE_SATURATE_FIRST)
+TINYET_MVE_GATE_ROWS(tinyet_gate_first_rows_left_mve, TINYET_MVE_SHIFT_LEFT, TINYET_MVE_SATURATE_FIRST)
 TINYET_MVE_GATE_ROWS(tinyet_lut_rows_right_mve, TINYET_MVE_SHIFT_RIGHT, TINYET_MVE_SATURATE_TWICE)
 TINYET_MVE_GATE_ROWS(tinyet_lut_rows_left_mve, TINYET_MVE_SHIFT_LEFT, TINYET_MVE_SATURATE_TWICE)
 
@@ -132,10 +138,12 @@ static inline int32x4_t tinyet_four_rows_mve(const int8_t *input, const int8_t *
 }
 #endif
 
-/* apart: what is added is saturated before, too. */
+enum { TINYET_MVE_ADDED, TINYET_MVE_ADDED_APART, TINYET_MVE_FIRST };
+
+/* how: added to sums; saturated before, too; or in place of whatever is there. */
 static inline __attribute__((always_inline)) void tinyet_sums_mve(const int8_t *input, const tinyet_gate_part_s8 *part,
                                                                   int32_t gates, int32_t units, int16_t *sums,
-                                                                  int8_t *wide, const int32_t apart) {
+                                                                  int8_t *wide, const int32_t how) {
   const int32_t depth = part->depth, rest = depth & 15, half = depth > 16 && rest != 0 && rest <= 8 ? 1 : 0;
   const int32_t sixteens = (depth + 15) / 16 - half, row = 16 * sixteens + 8 * half, eights = units & ~7;
   const int8_t *w = part->weights;
@@ -163,10 +171,12 @@ static inline __attribute__((always_inline)) void tinyet_sums_mve(const int8_t *
     if (eights != 0) {
       rows.weights = w, rows.sums = sums, rows.bias = bias, rows.multiplier = multiplier, rows.shift = shift;
       rows.end = sums += eights;
-      if (form < 0) {
-        apart ? tinyet_lut_rows_left_mve(&rows) : tinyet_gate_rows_left_mve(&rows);
+      if (how == TINYET_MVE_FIRST) {
+        form < 0 ? tinyet_gate_first_rows_left_mve(&rows) : tinyet_gate_first_rows_right_mve(&rows);
+      } else if (how == TINYET_MVE_ADDED_APART) {
+        form < 0 ? tinyet_lut_rows_left_mve(&rows) : tinyet_lut_rows_right_mve(&rows);
       } else {
-        apart ? tinyet_lut_rows_right_mve(&rows) : tinyet_gate_rows_right_mve(&rows);
+        form < 0 ? tinyet_gate_rows_left_mve(&rows) : tinyet_gate_rows_right_mve(&rows);
       }
       w += eights * row, bias += eights;
     }
@@ -177,10 +187,12 @@ static inline __attribute__((always_inline)) void tinyet_sums_mve(const int8_t *
       } else {
         four = vqrdmulhq_n_s32(vshlq_r_s32(four, shift), multiplier);
       }
-      if (apart) {
+      if (how == TINYET_MVE_ADDED_APART) {
         four = vmovlbq_s16(vqmovnbq_s32(vdupq_n_s16(0), four));
       }
-      four = vaddq_s32(four, vldrhq_s32(sums));
+      if (how != TINYET_MVE_FIRST) {
+        four = vaddq_s32(four, vldrhq_s32(sums));
+      }
       vstrhq_s32(sums, vreinterpretq_s32_s16(vqmovnbq_s32(vdupq_n_s16(0), four)));
       w += 4 * row, bias += 4, sums += 4;
     }
@@ -194,7 +206,8 @@ static inline __attribute__((always_inline)) void tinyet_sums_mve(const int8_t *
         sum += input[k] * rows[(k & ~15) * group + place * wide_row + (k & 15)];
       }
       sum = tinyet_requantize_form(sum, multiplier, form, 0);
-      sum = *sums + (apart ? tinyet_gate_saturate(sum) : sum);
+      sum = how == TINYET_MVE_ADDED_APART ? tinyet_gate_saturate(sum) : sum;
+      sum += how == TINYET_MVE_FIRST ? 0 : *sums;
       *sums++ = (int16_t)tinyet_gate_saturate(sum);
     }
     w += units * row, bias += units;
@@ -206,14 +219,21 @@ static inline __attribute__((always_inline)) void tinyet_sums_mve(const int8_t *
 static __attribute__((noinline, unused)) void tinyet_gate_sums_mve(const int8_t *input, const tinyet_gate_part_s8 *part,
                                                                    int32_t gates, int32_t units, int16_t *sums,
                                                                    int8_t *wide) {
-  tinyet_sums_mve(input, part, gates, units, sums, wide, 0);
+  tinyet_sums_mve(input, part, gates, units, sums, wide, TINYET_MVE_ADDED);
+}
+
+/* The same where all sums are 0. */
+static __attribute__((noinline, unused)) void tinyet_gate_first_sums_mve(const int8_t *input, const tinyet_gate_part_s8 *part,
+                                                                         int32_t gates, int32_t units, int16_t *sums,
+                                                                         int8_t *wide) {
+  tinyet_sums_mve(input, part, gates, units, sums, wide, TINYET_MVE_FIRST);
 }
 
 /* The same as tinyet_lut_sums_s8. */
 static __attribute__((noinline, unused)) void tinyet_lut_sums_mve(const int8_t *input,
                                                                   const tinyet_gate_part_s8 *part, int32_t gates,
                                                                   int32_t units, int16_t *sums, int8_t *wide) {
-  tinyet_sums_mve(input, part, gates, units, sums, wide, 1);
+  tinyet_sums_mve(input, part, gates, units, sums, wide, TINYET_MVE_ADDED_APART);
 }
 
 #ifdef __cplusplus

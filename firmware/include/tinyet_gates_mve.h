@@ -133,6 +133,78 @@ TINYET_GATE_NAKED static void tinyet_gate_tanh(__attribute__((unused)) int16_t *
 }
 /* clang-format on */
 
+/* What an LSTM's cells are behind a step, of eight at a time: gates + rows times the cell, plus gates times gates + 2 rows. They go to
+ * the first gate, too. */
+static inline void tinyet_lstm_cells_mve(int16_t *gates, int32_t rows, int16_t *cells, int32_t units, int32_t cell_bits) {
+  const int16_t *forget = gates + rows, *fresh = forget + rows;
+  const int32_t shift = -15 - cell_bits;
+  /* clang-format off */
+  __asm__ volatile(
+      "dlstp.16 lr, %[units]\n"
+      "1:\n"
+      "vldrh.u16 q0, [%[forget]], #16\n"
+      "vldrh.u16 q1, [%[cells]]\n"
+      "vmullb.s16 q2, q0, q1\n"
+      "vmullt.s16 q3, q0, q1\n"
+      "vldrh.u16 q0, [%[gates]]\n"
+      "vldrh.u16 q1, [%[fresh]], #16\n"
+      "vshr.s32 q4, q2, #31\n"
+      "vadd.i32 q2, q2, q4\n"
+      "vshr.s32 q4, q3, #31\n"
+      "vadd.i32 q3, q3, q4\n"
+      "vrshr.s32 q2, q2, #15\n"
+      "vrshr.s32 q3, q3, #15\n"
+      "vmullb.s16 q4, q0, q1\n"
+      "vmullt.s16 q0, q0, q1\n"
+      "vshr.s32 q1, q4, #31\n"
+      "vadd.i32 q4, q4, q1\n"
+      "vshr.s32 q1, q0, #31\n"
+      "vadd.i32 q0, q0, q1\n"
+      "vrshl.s32 q4, %[shift]\n"
+      "vrshl.s32 q0, %[shift]\n"
+      "vadd.i32 q2, q2, q4\n"
+      "vadd.i32 q3, q3, q0\n"
+      "vqmovnb.s32 q2, q2\n"
+      "vqmovnt.s32 q2, q3\n"
+      "vstrh.16 q2, [%[cells]], #16\n"
+      "vstrh.16 q2, [%[gates]], #16\n"
+      "letp lr, 1b\n"
+      : [gates] "+r"(gates), [forget] "+r"(forget), [fresh] "+r"(fresh), [cells] "+r"(cells)
+      : [units] "r"(units), [shift] "r"(shift)
+      : "lr", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8", "d9", "memory");
+  /* clang-format on */
+}
+
+/* What the output gate lets through of the cells' tanh, of a form that is not negative. */
+static inline void tinyet_lstm_hidden_mve(const int16_t *out, const int16_t *cells, int8_t *hidden, int32_t units,
+                                          int32_t multiplier, int32_t form, int32_t zero_point) {
+  const int32_t shift = -1 - form;
+  /* clang-format off */
+  __asm__ volatile(
+      "dlstp.16 lr, %[units]\n"
+      "1:\n"
+      "vldrh.u16 q0, [%[out]], #16\n"
+      "vldrh.u16 q1, [%[cells]], #16\n"
+      "vmullb.s16 q2, q0, q1\n"
+      "vmullt.s16 q3, q0, q1\n"
+      "vshr.s32 q0, q2, #31\n"
+      "vshr.s32 q1, q3, #31\n"
+      "vqrdmlah.s32 q0, q2, %[multiplier]\n"
+      "vqrdmlah.s32 q1, q3, %[multiplier]\n"
+      "vrshl.s32 q0, %[shift]\n"
+      "vrshl.s32 q1, %[shift]\n"
+      "vqmovnb.s32 q0, q0\n"
+      "vqmovnt.s32 q0, q1\n"
+      "vqadd.s16 q0, q0, %[zero]\n"
+      "vqmovnb.s16 q0, q0\n"
+      "vstrb.16 q0, [%[hidden]], #8\n"
+      "letp lr, 1b\n"
+      : [out] "+r"(out), [cells] "+r"(cells), [hidden] "+l"(hidden)
+      : [units] "r"(units), [multiplier] "r"(multiplier), [shift] "r"(shift), [zero] "r"(zero_point)
+      : "lr", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "memory");
+  /* clang-format on */
+}
+
 /* Zeros; a multiple of eight. */
 static inline void tinyet_gate_clear(int16_t *values, int32_t count) {
   for (int16_t *const end = values + count; values != end; values += 8) {

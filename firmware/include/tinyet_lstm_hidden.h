@@ -16,12 +16,9 @@ static inline void tinyet_lstm_hidden(const int16_t *out, const int16_t *cells, 
   const int32_t multiplier = layer->multiplier, form = layer->form, zero_point = layer->zero_point;
   int32_t i = 0;
 #if TINYET_GATE_MVE
-  for (; form >= 0 && i < units; i += 8) {
-    const mve_pred16_t there = vctp16q((uint32_t)(units - i));
-    const int16x8_t a = vldrhq_z_s16(out + i, there), b = vldrhq_z_s16(cells + i, there);
-    tinyet_store_bytes_mve(
-        hidden + i, tinyet_requantize_mve(vmullbq_int_s16(a, b), multiplier, form, zero_point),
-        tinyet_requantize_mve(vmulltq_int_s16(a, b), multiplier, form, zero_point), there);
+  if (form >= 0) {
+    tinyet_lstm_hidden_mve(out, cells, hidden, units, multiplier, form, zero_point);
+    i = units;
   }
 #else
   for (; form >= 0 && i < units; i++) {

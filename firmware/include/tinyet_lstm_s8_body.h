@@ -6,27 +6,23 @@
  *   LAYER              the tinyet_lstm_s8_params in these
  *   HIDDEN             where what the output gate lets through goes, be it the state itself, `out`, or behind the `gates`
  *   PROJECT            makes the state of it
- *   SUMS(values, part, gates, units, sums, rest)   adds the sums of a part; rest: scratch memory behind the gates */
+ *   SUMS(values, part, gates, units, sums, rest)   adds the sums of a part; rest: scratch memory behind the gates
+ *   FIRST_SUMS                                     the same to none; where it is not defined, SUMS to zeros */
 #ifndef TINYET_LSTM_S8_BODY_H
 #define TINYET_LSTM_S8_BODY_H
 
 #include "tinyet_lstm_hidden.h"
 
+#if !defined(FIRST_SUMS)
+#define FIRST_SUMS(values, part, gates, units, sums, rest)    \
+  memset(sums, 0, (size_t)((gates) * (units)) * sizeof *sums); \
+  SUMS(values, part, gates, units, sums, rest)
+#endif
+
 /* The cells behind a step, and a copy of them in the place of the first gate. */
 static inline void tinyet_lstm_cells(int16_t *gates, int32_t rows, int16_t *cells, int32_t units, int32_t cell_bits) {
 #if TINYET_GATE_MVE
-  for (int32_t i = 0; i < units; i += 8) {
-    const mve_pred16_t there = vctp16q((uint32_t)(units - i));
-    const int16x8_t in = vldrhq_z_s16(gates + i, there), forget = vldrhq_z_s16(gates + rows + i, there);
-    const int16x8_t fresh = vldrhq_z_s16(gates + 2 * rows + i, there), cell = vldrhq_z_s16(cells + i, there);
-    const int32x4_t even = tinyet_rounded_mve(vmullbq_int_s16(forget, cell), 15);
-    const int32x4_t odd = tinyet_rounded_mve(vmulltq_int_s16(forget, cell), 15);
-    const int16x8_t sum =
-        tinyet_joined_mve(vaddq_s32(even, tinyet_rounded_mve(vmullbq_int_s16(in, fresh), 15 + cell_bits)),
-                          vaddq_s32(odd, tinyet_rounded_mve(vmulltq_int_s16(in, fresh), 15 + cell_bits)));
-    vstrhq_p_s16(cells + i, sum, there);
-    vstrhq_p_s16(gates + i, sum, there);
-  }
+  tinyet_lstm_cells_mve(gates, rows, cells, units, cell_bits);
 #else
   for (int32_t i = 0; i < units; i++) {
     int16_t *const gate = gates + i;
@@ -49,8 +45,7 @@ void KERNEL(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_
     int8_t *out = y + s->y_first;
     for (int32_t t = s->steps; t != 0; t--) {
       int8_t *const hidden = HIDDEN;
-      tinyet_gate_clear(gates, 4 * rows);
-      SUMS(in, &layer->x, 4, rows, gates, gates + 4 * rows);
+      FIRST_SUMS(in, &layer->x, 4, rows, gates, gates + 4 * rows);
       SUMS(state, &layer->h, 4, rows, gates, gates + 4 * rows);
       tinyet_gate_sigmoid(gates, 2 * rows);
       tinyet_gate_tanh(gates + 2 * rows, rows, 3);

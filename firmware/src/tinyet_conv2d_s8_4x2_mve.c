@@ -219,7 +219,7 @@ void tinyet_conv2d_patches_mve(int8_t *to, const int8_t *from, int32_t count, co
 static void begin_run(tinyet_conv2d_state_mve *state, const tinyet_conv2d_shape_mve *s) {
   const int32_t left = s->out_w - state->x, missing = 4 - state->count;
   state->run = left < missing ? left : missing;
-  state->pixel = state->row + state->x * s->step;
+  state->pixels = state->row + state->x * s->step;
   state->patch = state->patches + state->count * s->patch;
 }
 
@@ -243,7 +243,11 @@ static const int8_t *next_patches(tinyet_conv2d_state_mve *state, const tinyet_c
   state->to = state->output + state->x * s->out_pixel;
   state->count = 0;
   begin_run(state, s);
-  return state->patches;
+  state->whole = 0;
+  if (!state->staged && state->run == 4) {
+    state->plain = ((s->out_w - state->x) >> 2) - 1;
+  }
+  return state->pixels;
 }
 
 /* Of a row, whose last four pixels overlap those before. */
@@ -291,7 +295,7 @@ const int8_t *tinyet_conv2d_begin_mve(tinyet_conv2d_state_mve *state, const int8
   state->y = -1;
   state->x = s->out_w;
   state->count = s->out_w < 4 ? s->out_w : 4;
-  state->plain = 0;
+  state->plain = state->whole = 0;
   state->four_in = 4 * s->step;
   state->four_out = 4 * s->out_pixel;
   state->form = (r->one_sided ? 0 : 1) + (r->clamped ? 2 : 0);
@@ -317,6 +321,7 @@ const int8_t *tinyet_conv2d_next_mve(tinyet_conv2d_state_mve *state) {
     state->plain--;
     state->x += 4;
     state->to += state->four_out;
+    state->whole = 1;
     return state->pixels += state->four_in;
   }
   const tinyet_conv2d_shape_mve *const s = state->shape;

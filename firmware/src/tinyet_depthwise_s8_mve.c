@@ -122,7 +122,7 @@ __attribute__((naked)) static void output_of_three(TINYET_MVE_UNUSED const job *
       "vstrb.16 " A ", [r11, q7]\n" \
       "le lr, 1b\n" \
       : [sums] "+r"(sums), [places] "+r"(places) \
-      : [state] "r"(&state) \
+      : [state] "r"(state) \
       : "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8", \
         "d9", "d10", "d11", "d12", "d13", "d14", "d15", "memory", "cc")
 #define TINYET_MVE_ROUND_ONE \
@@ -174,33 +174,33 @@ static void sum_patches(const job *j, int32_t outputs, int32_t groups) {
   }
 }
 
-/* Outputs of the sums of all tiles. places: where those of a tile go: of lane i the sum i / 2, and 4 more where i is odd.
- * channel: multiplier, shift, bias. */
-static void round_tiles(const int32_t *sums, const uint16_t *places, int8_t *output, const int32_t *channel,
-                        const tinyet_depthwise_shape_mve *s) {
-  const tinyet_rounding_mve *const r = &s->rounding;
+/* Of the sums of all tiles the outputs, in the order in which assembly loads it. */
+typedef struct {
+  int32_t low, high, bias, multiplier, shift, zero_point;
+  int8_t *output;
+  int32_t tiles;
+} rounding;
+
+/* places: where those of a tile go: of lane i the sum i / 2, and 4 more where i is odd. form: 1 two-sided, 2 clamped. */
+static void round_tiles(const int32_t *sums, const uint16_t *places, const rounding *state, int32_t form,
+                        const tinyet_rounding_mve *r) {
 #if TINYET_MVE_ASM
-  const struct {
-    int32_t low, high, bias, multiplier, shift, zero_point;
-    int8_t *output;
-    int32_t tiles;
-  } state = {r->low, r->high, channel[2], channel[0], channel[1], r->zero_point, output, s->tiles};
-  if (r->one_sided) {
-    if (r->clamped) {
-      TINYET_MVE_TILES(TINYET_MVE_ROUND_ONE, "q0", "q1", TINYET_MVE_BOUNDS);
-    } else {
-      TINYET_MVE_TILES(TINYET_MVE_ROUND_ONE, "q0", "q1", TINYET_MVE_BYTES);
-    }
-  } else if (r->clamped) {
-    TINYET_MVE_TILES(TINYET_MVE_ROUND_TWO, "q2", "q3", TINYET_MVE_BOUNDS);
-  } else {
+  (void)r;
+  if (form == 0) {
+    TINYET_MVE_TILES(TINYET_MVE_ROUND_ONE, "q0", "q1", TINYET_MVE_BYTES);
+  } else if (form == 1) {
     TINYET_MVE_TILES(TINYET_MVE_ROUND_TWO, "q2", "q3", TINYET_MVE_BYTES);
+  } else if (form == 2) {
+    TINYET_MVE_TILES(TINYET_MVE_ROUND_ONE, "q0", "q1", TINYET_MVE_BOUNDS);
+  } else {
+    TINYET_MVE_TILES(TINYET_MVE_ROUND_TWO, "q2", "q3", TINYET_MVE_BOUNDS);
   }
 #else
-  for (int32_t t = 0; t < s->tiles; t++, sums += 8, places += 8) {
+  (void)form;
+  for (int32_t t = 0; t < state->tiles; t++, sums += 8, places += 8) {
     for (int32_t i = 0; i < 8; i++) {
-      const int32_t sum = sums[i / 2 + i % 2 * 4] + channel[2];
-      output[places[i]] = tinyet_round_mve(sum, channel[0], channel[1], r);
+      const int32_t sum = sums[i / 2 + i % 2 * 4] + state->bias;
+      state->output[places[i]] = tinyet_round_mve(sum, state->multiplier, state->shift, r);
     }
   }
 #endif
@@ -285,6 +285,10 @@ void tinyet_depthwise_s8_mve(const int8_t *input, int8_t *output, void *scratch,
   int32_t *const sums = (int32_t *)(void *)tiles_end;
   uint16_t *const places = (uint16_t *)(void *)(sums + 8 * s->tiles), *const pixels = places + 8 * s->tiles;
   int8_t *const plane = (int8_t *)(pixels + s->band_in * s->in_w);
+  const tinyet_rounding_mve *const r = &s->rounding;
+  const int32_t form = (r->one_sided ? 0 : 1) + (r->clamped ? 2 : 0);
+  job j = {weights, vectors, tiles, tiles_end, sums, plane};
+  rounding state = {r->low, r->high, 0, 0, 0, r->zero_point, output, s->tiles};
   lay_patches(tiles, places, plane, s);
   number_pixels(pixels, s->band_in, s);
   for (int32_t b = 0; b < s->batch; b++) {
@@ -294,19 +298,21 @@ void tinyet_depthwise_s8_mve(const int8_t *input, int8_t *output, void *scratch,
       const int32_t begin = top > 0 ? top : 0;
       const int32_t end = top + s->band_in < s->in_h ? top + s->band_in : s->in_h;
       const int32_t count = end > begin ? (end - begin) * s->in_w : 0;
-      const int8_t *const from = input + begin * s->in_w * s->in_c;
+      const int8_t *from = input + begin * s->in_w * s->in_c;
       int8_t *const inside = plane + (begin - top) * s->row + s->pad_left;
       int8_t *const to = output + first * s->out_w * s->out_pixel;
-      const int8_t *stream = weights;
+      const int8_t *const end_of_pixel = from + s->in_c;
       memset(plane, s->zero_point, (size_t)(s->band_in * s->row));
-      for (int32_t c = 0; c < s->in_c; c++, stream += s->stream) {
-        const int32_t *const channel = (const int32_t *)(const void *)stream;
-        const job j = {stream + 12, vectors, tiles, tiles_end, sums, plane};
+      j.weights = weights + 12;
+      state.output = to;
+      for (; from != end_of_pixel; from++, state.output++, j.weights += s->stream) {
+        const int32_t *const channel = (const int32_t *)(const void *)(j.weights - 12);
         if (count != 0) {
-          take_channel(from + c, inside, pixels, count, s->in_c);
+          take_channel(from, inside, pixels, count, s->in_c);
         }
         sum_patches(&j, outputs, s->groups);
-        round_tiles(sums, places, to + c, channel, s);
+        state.multiplier = channel[0], state.shift = channel[1], state.bias = channel[2];
+        round_tiles(sums, places, &state, form, r);
       }
     }
     input += s->in_h * s->in_w * s->in_c;

@@ -271,7 +271,7 @@ def call(symbol: str, p: Plan, r: RoundingMve, text: str) -> Call:
         "    (const tinyet_conv2d_shape_mve *)(const void *)shape);",
         "for (; pixels != NULL; pixels = tinyet_conv2d_next_mve(&state)) {",
         *(f"  {line}" for line in patches_code(p)),
-        f"  {p.sums.name}(weights, pixels, state.sums, state.sums_end);",
+        f"  {p.sums.name}(weights, {'state.patches' if p.patch else 'pixels'}, state.sums, state.sums_end);",
         "}",
     )
     made = specialised_call(symbol, text, constants, body, scratch_bytes=p.scratch_bytes)
@@ -284,10 +284,10 @@ def patches_code(p: Plan) -> tuple[str, ...]:
     if not p.patch:
         return ()
     if p.patches is None:
-        call = "tinyet_conv2d_patches_mve(state.patch, state.pixel, state.run, state.shape);"
+        call = "tinyet_conv2d_patches_mve(state.patch, state.pixels, state.run, state.shape);"
     else:
-        call = f"{p.patches.name}(state.patch, state.pixel, state.run);"
-    return "do {", f"  {call}", "} while (tinyet_conv2d_run_mve(&state));"
+        call = f"{p.patches.name}(state.patch, state.pixels, state.run);"
+    return "do {", f"  {call}", "} while (state.whole == 0 && tinyet_conv2d_run_mve(&state) != 0);"
 
 
 def numbers(fields: Mapping[str, FieldValue]) -> list[int]:

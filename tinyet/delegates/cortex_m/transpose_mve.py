@@ -42,9 +42,7 @@ def lower(node: Node, _target: Target) -> Call:
 
 def work(node: Node) -> Mapping[str, int]:
     found = of(node)
-    few, many = (
-        (found.rows, found.columns) if found.rows <= LANES else (found.columns, found.rows)
-    )
+    few, many = (found.rows, found.columns) if found.rows <= LANES else (found.columns, found.rows)
     return {
         "call": 1,
         "matrix": found.matrices,
@@ -54,7 +52,5 @@ def work(node: Node) -> Mapping[str, int]:
 
 
 KERNELS = (
-    Kernel(
-        SYMBOL, "s8", lower, HEADERS, (f"{SYMBOL}.c",), refuse, "cortex_m", cost_model=CostModel(work)
-    ),
+    Kernel(SYMBOL, "s8", lower, HEADERS, (f"{SYMBOL}.c",), refuse, "cortex_m", cost_model=CostModel(work)),
 )
