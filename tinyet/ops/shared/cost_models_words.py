@@ -233,19 +233,24 @@ def depthwise_planes(node: Node) -> Mapping[str, int]:
 
 def depthwise_2x1(node: Node) -> Mapping[str, int]:
     """tinyet_depthwise_s8_chw_3x3_2x1."""
-    found = depthwise_constants.rounding(node)
-    assert isinstance(found, Rounding)
     (batch, out_h, out_w, channels), (low, high) = (
         node.output.shape,
         clamp_range(clamp_of(node), node.output.type),
     )
     rows, pairs = batch * channels * out_h, out_w // 2 if attrs_of(node).stride_w == 1 else 0
-    away = int(np.count_nonzero(found.away))
-    return planes(node, 1) | {
+    parts = dict(planes(node, 1))
+    rest = parts.pop("input")
+    in_rows = parts["input row"]
+    return parts | {
+        "two inputs": in_rows * (rest // in_rows // 2),
+        "input": in_rows * (rest // in_rows % 2),
         "pair": rows * pairs,
         "row with pairs": rows * int(pairs > 0),
         "single": rows * (out_w - 2 * pairs),
-        "two-sided output": batch * out_h * out_w * away,
+        "output not folded": batch
+        * out_h
+        * out_w
+        * int(np.count_nonzero(~depthwise_constants.folded(node).found)),
         "clamped": node.output.type.count * int((low, high) != (-128, 127)),
     }
 
