@@ -42,7 +42,8 @@ from tinyet.emit.project import check_kind, check_library
 from tinyet.emit.slices import SlicePlan
 from tinyet.errors import UsageError
 from tinyet.files.model_name import check_name
-from tinyet.opening import kind_of
+from tinyet.opening import kind_of, read_entries
+from tinyet.opening.loader import declares_entries
 from tinyet.planning.objective import check_buffers, check_optimize
 from tinyet.program import Program, load
 from tinyet.project import Project
@@ -161,8 +162,9 @@ def generate(
         raise UsageError(
             "the C files alone keep no samples", "--evaluation", "leave it away, or --kind model"
         )
-    if others:
-        programs = _programs(models, flags)
+    entries = not others and declares_entries(model)
+    if others or entries:
+        programs = _entries(model, flags) if entries else _programs(models, flags)
         with ui.stages("generating"):
             together = generate_project(
                 programs,
@@ -244,6 +246,17 @@ def generate(
         show_answers(program, model, flags)
         ui.notes(notes)
         _show(made)
+
+
+def _entries(model: str, flags: ModelFlags) -> list[Program]:
+    """The programs of a Python file's entry points."""
+    with ui.stages("reading the model") as progress:
+        found = read_entries(model, flags.options().reporting(progress))
+    for opened in found.values():
+        ui.say(f"{opened.program.name}:")
+        show_answers(opened.program, model, flags)
+        ui.notes(opened.warnings)
+    return [opened.program for opened in found.values()]
 
 
 def _programs(models: list[str], flags: ModelFlags) -> list[Program]:

@@ -22,8 +22,19 @@ def tell_together(project: Project, json: str | None) -> None:
         facts = {"name": project.name, "board": project.board.name, "kind": str(project.manifest["kind"])}
         pieces = {name: vars(piece) for name, piece in shared.pieces.items()}
         sizes = {"arena_bytes": shared.arena_bytes, "apart_bytes": shared.apart_bytes}
+        parameters = [{**vars(each), "models": list(each.models)} for each in project.shared_parameters]
         sizes |= {"common_bytes": common.bytes, "saved_bytes": common.saved_bytes}
-        ui.write_json(json, {"version": 1, **facts, "path": str(project.path), **sizes, "models": pieces})
+        ui.write_json(
+            json,
+            {
+                "version": 1,
+                **facts,
+                "path": str(project.path),
+                **sizes,
+                "parameters": parameters,
+                "models": pieces,
+            },
+        )
     if json == "-":
         return
     ui.say(
@@ -39,4 +50,11 @@ def tell_together(project: Project, json: str | None) -> None:
             f"constants: {ui.size(common.bytes)} are in common to some of them, {ui.size(common.saved_bytes)} "
             "fewer than if each had its own"
         )
+    shared_by_name = project.shared_parameters
+    if shared_by_name:
+        once = sum(each.once for each in shared_by_name)
+        ui.say(
+            f"weights of one parameter in several models: {len(shared_by_name)}, of which {once} are there once"
+        )
+        ui.notes([str(each) for each in shared_by_name if not each.once])
     ui.say(f"schedule: {project.manifest['schedule']}; proved")

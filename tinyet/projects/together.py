@@ -35,6 +35,7 @@ from tinyet.messages.stages import stage
 from tinyet.mismatch.locate import from_bytes, same
 from tinyet.program import Program, load
 from tinyet.project import Project
+from tinyet.projects.parameters import SharedParameter, shared_parameters
 from tinyet.reference import Session
 from tinyet.stack.use import StackUse, inference_bound, stack_of
 from tinyet.together.arena import Shared, share
@@ -304,6 +305,11 @@ class TogetherProject(Project):
     def common(self) -> Common:
         """The constants that models have in common."""
         return common_of(self.name, self.shared.deployments)
+
+    @property
+    def shared_parameters(self) -> tuple[SharedParameter, ...]:
+        """Weights that several models have, as entry points of one module do, and whether each is there once."""
+        return shared_parameters(self.programs, self.shared.deployments, self.common)
 
     @property
     def program(self) -> Program:
