@@ -251,7 +251,9 @@ def sources(where: Path, target: Target) -> list[Path]:
     for case in cases():
         found = deployed(case, target)
         assert found.plan.buffers_from is not None
-        cut = slices_of(found, board, slice_limit(2000)) if case.form == "steps" else None
+        cut = None
+        if case.form == "steps":
+            found, cut = slices_of(found, board, slice_limit(2000))
         files |= model_files(
             found, case.name, ["test"], program_hash="0" * 64, context=case.form != "static", slices=cut
         )

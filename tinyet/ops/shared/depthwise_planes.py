@@ -102,8 +102,9 @@ def stream(node: Node) -> Constant:
     offset = away = np.zeros_like(start)
     if not f.found.all():
         assert isinstance(r, Rounding)
-        pairs = [(before, r.before), (start, 0), (multiplier, r.multiplier), (0, r.offset), (0, r.away)]
-        before, start, multiplier, offset, away = (np.where(f.found, a, b) for a, b in pairs)
+        offset, away = (np.where(f.found, 0, other) for other in (r.offset, r.away))
+        before, multiplier = np.where(f.found, before, r.before), np.where(f.found, multiplier, r.multiplier)
+        start = np.where(f.found, start, 0)
     start = (folded_bias(node) << before) + start
     words = [
         np.stack([start, multiplier, offset, away], axis=1),
