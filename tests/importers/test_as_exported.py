@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import fx, nn
 from torch.export import ExportedProgram
 
 from tests.torch_helpers import Lambda
 from tinyet.fx.as_exported import as_exported
 from tinyet.fx.capture import capture
+from tinyet.fx.decompose import decompose, decomposition_table
 from tinyet.fx.edit import bind
 from tinyet.fx.origins import stamp
 from tinyet.quantization.quantize import quantize
@@ -137,3 +139,44 @@ def _ending(graph: fx.Graph, x: fx.Node, target: Callable[..., Any]) -> fx.Graph
     arguments = (made[x],) if target is torch.relu else (made[x], made[x])
     copied.output(copied.call_function(target, arguments))
     return copied
+
+
+ONES, KERNEL = torch.ones(3, 3, 3), torch.ones(3, 3, 3, 1)
+WEIGHT, BIAS = torch.ones(3, 3), torch.ones(3)
+LEFT: tuple[tuple[Callable[..., Any], tuple[int, ...]], ...] = (
+    (lambda x: F.conv1d(x, ONES), (1, 3, 9)),
+    (lambda x: F.conv2d(x, KERNEL, padding=1), (1, 3, 9, 9)),
+    (lambda x: F.linear(x, WEIGHT, BIAS), (2, 3)),
+    (lambda x: x @ WEIGHT @ BIAS, (2, 3)),
+    (lambda x: torch.log_softmax(torch.softmax(x, -1), 1), (2, 4)),
+    (lambda x: F.layer_norm(x, (4,)) + F.pad(x, (1, 0))[:, 1:], (2, 4)),
+    (lambda x: F.max_pool1d(F.avg_pool1d(x, 2), 2, 1), (1, 2, 9)),
+    (lambda x: F.max_pool2d(F.avg_pool2d(x, 2), 2, 1), (1, 2, 9, 9)),
+    (lambda x: F.adaptive_avg_pool1d(x, 3) + F.adaptive_avg_pool2d(x[None], (2, 3))[0], (1, 2, 9)),
+    (lambda x: torch.cat([torch.relu(x).view(4, 2), *x.split(2, 1)]), (2, 4)),
+)
+NOT_LEFT: tuple[tuple[Callable[..., Any], tuple[int, ...]], ...] = (
+    (lambda x: x.flatten(1) + 1, (1, 2, 3)),
+    (lambda x: torch.cat(x.chunk(2, 1)), (1, 4)),
+    (lambda x: torch.relu_(x + 1), (1, 4)),
+    (lambda x: (x + 1, x * 2)[0], (1, 4)),
+)
+
+
+@pytest.mark.parametrize("case", range(len(LEFT)))
+def test_nothing_to_decompose(case: int) -> None:
+    """A program of core operators is left as it is: torch's decomposition would give the same."""
+    function, shape = LEFT[case]
+    program = exported(Lambda(function), (torch.randn(shape),))
+    assert decompose(program) is program
+    by_torch = program.run_decompositions(decomposition_table())
+    assert described(by_torch)["nodes"] == described(program)["nodes"]
+
+
+@pytest.mark.parametrize("case", range(len(NOT_LEFT)))
+def test_something_to_decompose(case: int) -> None:
+    function, shape = NOT_LEFT[case]
+    program = exported(Lambda(function), (torch.randn(shape),))
+    nodes = described(decompose(program))["nodes"]
+    assert nodes == described(program.run_decompositions(decomposition_table()))["nodes"]
+    assert nodes != described(program)["nodes"]
