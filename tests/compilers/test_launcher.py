@@ -44,7 +44,7 @@ class Compilers:
         gcc = shutil.which("gcc", path="/usr/bin") or shutil.which("gcc")
         (real / "gcc").write_text(_NOTING.format(log=self.log, gcc=gcc))
         (real / "gcc").chmod(0o755)
-        self.command = launcher.build(front / "gcc", str(real))
+        self.command = launcher.build(front / "gcc", str(real), "-Wall", "-Wextra", "-Werror")
         self.path = os.pathsep.join([str(front), str(real), os.environ["PATH"]])
 
     def run(
