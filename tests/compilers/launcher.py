@@ -30,7 +30,10 @@ def install(directory: Path, patch: pytest.MonkeyPatch) -> None:
     tools, objects = directory / "tools", directory / "compiled"
     tools.mkdir()
     objects.mkdir()
-    made = build(tools / "launcher", os.environ["PATH"])
+    try:
+        made = build(tools / "launcher", os.environ["PATH"])
+    except subprocess.CalledProcessError:
+        return  # Its own test fails then; others take longer.
     for name in (prefix + name for prefix in _PREFIXES for name in _NAMES):
         if shutil.which(name) is not None:
             (tools / name).hardlink_to(made)
@@ -38,9 +41,9 @@ def install(directory: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setenv(COMPILED, str(objects))
 
 
-def build(out: Path, search_path: str) -> Path:
+def build(out: Path, search_path: str, *flags: str) -> Path:
     """Compile the launcher. search_path: where compilers are that are no longer on PATH."""
     source = Path(__file__).with_name("launcher.c")
-    command = ["gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", f'-DSEARCH_PATH="{search_path}"']
+    command = ["gcc", "-std=gnu11", "-O1", *flags, f'-DSEARCH_PATH="{search_path}"']
     subprocess.run([*command, str(source), "-o", str(out)], check=True)
     return out

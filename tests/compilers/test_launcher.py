@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.compilers import launcher
+from tests.ops.objects import DIRECTORY
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("gcc") is None, reason="no gcc on a Linux machine"
@@ -44,7 +45,7 @@ class Compilers:
         gcc = shutil.which("gcc", path="/usr/bin") or shutil.which("gcc")
         (real / "gcc").write_text(_NOTING.format(log=self.log, gcc=gcc))
         (real / "gcc").chmod(0o755)
-        self.command = launcher.build(front / "gcc", str(real))
+        self.command = launcher.build(front / "gcc", str(real), "-Wall", "-Wextra", "-Werror")
         self.path = os.pathsep.join([str(front), str(real), os.environ["PATH"]])
 
     def run(
@@ -238,6 +239,17 @@ def test_a_program_is_made_once(compilers: Compilers) -> None:
         assert starts("program", word)
         assert starts("program", word)
     assert (compilers.where / "program" / "map").is_file()
+
+
+def test_objects_that_are_kept_elsewhere_are_not_kept_again(compilers: Compilers, tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text("int a;\n")
+    environment = os.environ | {"PATH": compilers.path, launcher.COMPILED: str(compilers.kept)}
+    for directory, starts in ((tmp_path, 2), (tmp_path / "another", 1)):
+        before = len(compilers.log.read_text().splitlines())
+        for _ in range(2):
+            command = [str(compilers.command), "-c", f"{tmp_path}/a.c", "-o", f"{tmp_path}/a.o"]
+            subprocess.run(command, env=environment | {DIRECTORY: str(directory)}, check=True)
+        assert len(compilers.log.read_text().splitlines()) - before == starts
 
 
 def test_a_compiler_that_is_no_longer_on_the_path(compilers: Compilers) -> None:
