@@ -18,7 +18,6 @@ FIGURES: dict[str, Callable[[], str]] = {
         whole.against_cmsis_nn,
         layers.elementwise,
         layers.widths,
-        layers.linear_w16,
         layers.linear_packed,
         layers.others,
         layers.recurrent_cores,
