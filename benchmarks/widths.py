@@ -14,6 +14,7 @@ import argparse
 import dataclasses
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -49,9 +50,15 @@ LAYERS: dict[str, Node] = {
 TYPES = {"s8": "int8", "s16": "int16", "s8_w4": "int4"}
 
 
+AS_BYTES = ("tinyet_linear_s8_packed_1x4_dsp", "tinyet_conv2d_s8_packed_2x4_dsp")
+"""Kernels in whose packed weights an int4 takes a byte."""
+LINEAR = ("tinyet_linear_s8_w16_1x4_dsp", "tinyet_linear_s8_packed_1x4_dsp")
+"""Kernels of one row that are compared, whichever of them is the fastest."""
+
+
 def widens(kernel: Kernel) -> bool:
     """Whether its weights take more flash than they have bits."""
-    as_bytes = kernel.dtypes == "s8_w4" and kernel.symbol == "tinyet_linear_s8_packed_1x4_dsp"
+    as_bytes = kernel.dtypes == "s8_w4" and kernel.symbol in AS_BYTES
     return as_bytes or "_w16" in kernel.symbol or "winograd" in kernel.symbol
 
 
@@ -78,6 +85,19 @@ def measured(board: Board, delegate: Delegate) -> dict[str, list[tuple[str, floa
     return {name: [found[next(own)] for _ in TYPES] for name in LAYERS}
 
 
+def linear(board: Board) -> dict[str, float]:
+    """Instructions a product of 640 -> 128 by each of LINEAR."""
+    node = LAYERS["linear 640 -> 128"]
+    found = {}
+    for symbol in LINEAR:
+        only = tuple(kernel for kernel in CORTEX_M.kernels[Linear] if kernel.symbol == symbol)
+        delegate = dataclasses.replace(CORTEX_M, kernels={Linear: only})
+        x = np.random.default_rng(1).integers(-128, 128, node.input(0).shape).astype(np.int8)
+        run = layers.run(layers.side_by_side([node]), [x], board, [delegate])
+        found[symbol] = run.counts[0] / run.deployment.steps[0].macs
+    return found
+
+
 def report(found: dict[str, list[tuple[str, float]]]) -> None:
     for name, ((kernel, base), *others) in found.items():
         print(f"{name:34} {kernel:33} {base:6.3f}")
@@ -93,7 +113,7 @@ def main() -> None:
     record.add_option(parser)
     options = parser.parse_args()
     board = load_board(options.board)
-    found = {}
+    found: dict[str, Any] = {"linear 640 -> 128": linear(board)}
     for title, delegate in (("weights as they are", compact(CORTEX_M)), ("the fastest", CORTEX_M)):
         print(f"{title}, on {board.name}: instructions a product, and of int8's")
         found[title] = measured(board, delegate)

@@ -98,17 +98,16 @@ def widths() -> str:
 
 def linear_w16() -> str:
     """Instructions a product of the widened weights of 640 → 128; within a cell."""
-    return _linear("the fastest", "tinyet_linear_s8_w16_1x4_dsp")
+    return _linear("tinyet_linear_s8_w16_1x4_dsp")
 
 
 def linear_packed() -> str:
     """The same of two weights in an int16."""
-    return _linear("weights as they are", "tinyet_linear_s8_packed_1x4_dsp")
+    return _linear("tinyet_linear_s8_packed_1x4_dsp")
 
 
-def _linear(weights: str, symbol: str) -> str:
-    (count,) = {count for kernel, count in result("widths")[weights]["linear 640 -> 128"] if kernel == symbol}
-    return f"{count:.2f}"
+def _linear(symbol: str) -> str:
+    return f"{result('widths')['linear 640 -> 128'][symbol]:.2f}"
 
 
 # ---------------------------------------------------------------- convolutions that take flash or RAM for speed
