@@ -50,6 +50,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         silicon.silicon,
         silicon.silicon_estimates,
         silicon.silicon_beaten,
+        silicon.silicon_left_open,
         silicon.silicon_cmsis_nn,
         whole.tflite,
         trees.trees_agreement,
