@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* int8 depthwise convolutions for cores with Helium, one channel after another, in bands of output rows.
  *
- * The channel's part of the image lies in scratch as a plane of bytes with its padding. A gather takes up to sixteen bytes of it, a
+ * The channel's part of the image lies in scratch as a plane of bytes with its padding, beside that of the next channel. A gather takes up to sixteen bytes of it, a
  * "patch": all that one output sees (1), or two beside each other (2), or two by two (4); each output is the product of the patch
  * with its weights in their lanes, zeros in the others. Kernels of more than sixteen taps take two or three gathers an output.
  * Eight sums at a time go to scratch, and are requantized afterwards.
@@ -30,8 +30,8 @@ typedef struct {
   tinyet_rounding_mve rounding;
 } tinyet_depthwise_shape_mve;
 
-/* scratch: `tiles` times eight sums, as many offsets of outputs (uint16_t), 8 / (patch_h * patch_w) addresses of patches (uint32_t); 2 bytes
- * for each pixel of band_in rows of the image; band_in rows of the plane.
+/* scratch: `tiles` times 2 * 8 / (patch_h * patch_w) addresses of patches (uint32_t), eight sums, as many offsets of outputs (uint16_t);
+ * 2 bytes for each pixel of band_in rows of the image; band_in rows of two planes.
  * vectors: for each output of a patch, or for each group, which of a channel's weights is in each lane; then for each group the
  * offsets of its lanes in the plane. */
 void tinyet_depthwise_s8_mve(const int8_t *input, int8_t *output, void *scratch, const int8_t *weights, const int8_t *vectors,

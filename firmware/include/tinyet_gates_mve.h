@@ -133,7 +133,8 @@ TINYET_GATE_NAKED static void tinyet_gate_tanh(__attribute__((unused)) int16_t *
 }
 /* clang-format on */
 
-/* What an LSTM's cells are behind a step, of eight at a time: gates + rows times the cell, plus gates times gates + 2 rows. They go to
+/* Both of an even number of units, as an odd one would leave half of a word unwritten. */
+/* What an LSTM's cells are behind a step, eight at a time: gates + rows times the cell, plus gates times gates + 2 rows. They go to
  * the first gate, too. */
 static inline void tinyet_lstm_cells_mve(int16_t *gates, int32_t rows, int16_t *cells, int32_t units, int32_t cell_bits) {
   const int16_t *forget = gates + rows, *fresh = forget + rows;

@@ -16,16 +16,15 @@ static inline void tinyet_lstm_hidden(const int16_t *out, const int16_t *cells, 
   const int32_t multiplier = layer->multiplier, form = layer->form, zero_point = layer->zero_point;
   int32_t i = 0;
 #if TINYET_GATE_MVE
-  if (form >= 0) {
-    tinyet_lstm_hidden_mve(out, cells, hidden, units, multiplier, form, zero_point);
-    i = units;
+  if (form >= 0 && units > 1) {
+    i = units & ~INT32_C(1);
+    tinyet_lstm_hidden_mve(out, cells, hidden, i, multiplier, form, zero_point);
   }
-#else
+#endif
   for (; form >= 0 && i < units; i++) {
     const int32_t value = tinyet_gate_requantize((int32_t)out[i] * cells[i], multiplier, form);
     hidden[i] = tinyet_gate_byte(value + zero_point);
   }
-#endif
   for (; i < units; i++) {
     const int32_t value = tinyet_requantize_any((int32_t)out[i] * cells[i], multiplier, form + 31);
     hidden[i] = tinyet_gate_byte(value + zero_point);

@@ -255,12 +255,43 @@ static void take_channel(const int8_t *from, int8_t *plane, const uint16_t *plac
 #endif
 }
 
-/* Addresses of the patches of a band, as many as make whole tiles, the last one several times; and where their outputs go. */
+/* The same of two channels at an even address, to a plane each. */
+static void take_channels(const int8_t *from, int8_t *plane, int8_t *next, const uint16_t *places, int32_t pixels,
+                          int32_t channels) {
+#if TINYET_MVE_ASM
+  __asm__ volatile(
+      "mov.w r4, #0\n"
+      "vidup.u16 q6, r4, #1\n"
+      "vmul.i16 q6, q6, %[channels]\n"
+      "lsl.w r4, %[channels], #3\n"
+      "dlstp.16 lr, %[pixels]\n"
+      "1:\n"
+      "vldrh.u16 q0, [%[from], q6]\n"
+      "vldrh.u16 q7, [%[places]], #16\n"
+      "add.w %[from], %[from], r4\n"
+      "vstrb.16 q0, [%[plane], q7]\n"
+      "vshr.u16 q0, q0, #8\n"
+      "vstrb.16 q0, [%[next], q7]\n"
+      "letp lr, 1b\n"
+      : [from] "+r"(from), [places] "+l"(places)
+      : [plane] "r"(plane), [next] "r"(next), [pixels] "r"(pixels), [channels] "r"(channels)
+      : "r4", "lr", "d0", "d1", "d12", "d13", "d14", "d15", "memory");
+#else
+  take_channel(from, plane, places, pixels, channels);
+  take_channel(from + 1, next, places, pixels, channels);
+#endif
+}
+
+/* Addresses of the patches of a band, as many as make whole tiles, the last one several times, and of the same in the second
+ * plane; and where their outputs go. */
 static void lay_patches(uint32_t *tiles, uint16_t *places, const int8_t *plane, const tinyet_depthwise_shape_mve *s) {
+  uint32_t *second = tiles + 8 * s->tiles / (s->patch_h * s->patch_w);
+  const uint32_t bytes = (uint32_t)(s->band_in * s->row);
   const uint32_t base = TINYET_MVE_ASM ? (uint32_t)(uintptr_t)plane : 0u;
   const int32_t outputs = s->patch_h * s->patch_w;
   int32_t y = 0, x = 0, sum = 0;
   for (int32_t i = 8 * s->tiles / outputs; i != 0; i--) {
+    *second++ = base + bytes + (uint32_t)(y * s->stride_h * s->row + x * s->stride_w);
     *tiles++ = base + (uint32_t)(y * s->stride_h * s->row + x * s->stride_w);
     for (int32_t j = 0; j < outputs; j++) {
       const int32_t pixel = (y + j / s->patch_w) * s->out_w + x + j % s->patch_w;
@@ -281,13 +312,15 @@ static void lay_patches(uint32_t *tiles, uint16_t *places, const int8_t *plane, 
 void tinyet_depthwise_s8_mve(const int8_t *input, int8_t *output, void *scratch, const int8_t *weights, const int8_t *vectors,
                              const tinyet_depthwise_shape_mve *s) {
   const int32_t outputs = s->patch_h * s->patch_w, patch_count = 8 * s->tiles / outputs;
-  uint32_t *const tiles = (uint32_t *)scratch, *const tiles_end = tiles + patch_count;
-  int32_t *const sums = (int32_t *)(void *)tiles_end;
+  const int32_t plane_bytes = s->band_in * s->row;
+  const int32_t in_pairs = s->in_c % 2 == 0 && ((uintptr_t)input & 1u) == 0u;
+  uint32_t *const tiles = (uint32_t *)scratch;
+  int32_t *const sums = (int32_t *)(void *)(tiles + 2 * patch_count);
   uint16_t *const places = (uint16_t *)(void *)(sums + 8 * s->tiles), *const pixels = places + 8 * s->tiles;
   int8_t *const plane = (int8_t *)(pixels + s->band_in * s->in_w);
   const tinyet_rounding_mve *const r = &s->rounding;
   const int32_t form = (r->one_sided ? 0 : 1) + (r->clamped ? 2 : 0);
-  job j = {weights, vectors, tiles, tiles_end, sums, plane};
+  job j = {weights, vectors, tiles, tiles, sums, plane};
   rounding state = {r->low, r->high, 0, 0, 0, r->zero_point, output, s->tiles};
   lay_patches(tiles, places, plane, s);
   number_pixels(pixels, s->band_in, s);
@@ -298,18 +331,22 @@ void tinyet_depthwise_s8_mve(const int8_t *input, int8_t *output, void *scratch,
       const int32_t begin = top > 0 ? top : 0;
       const int32_t end = top + s->band_in < s->in_h ? top + s->band_in : s->in_h;
       const int32_t count = end > begin ? (end - begin) * s->in_w : 0;
-      const int8_t *from = input + begin * s->in_w * s->in_c;
+      const int8_t *const from = input + begin * s->in_w * s->in_c;
       int8_t *const inside = plane + (begin - top) * s->row + s->pad_left;
       int8_t *const to = output + first * s->out_w * s->out_pixel;
-      const int8_t *const end_of_pixel = from + s->in_c;
-      memset(plane, s->zero_point, (size_t)(s->band_in * s->row));
+      memset(plane, s->zero_point, (size_t)(2 * plane_bytes));
       j.weights = weights + 12;
       state.output = to;
-      for (; from != end_of_pixel; from++, state.output++, j.weights += s->stream) {
+      for (int32_t c = 0; c < s->in_c; c++, state.output++, j.weights += s->stream) {
         const int32_t *const channel = (const int32_t *)(const void *)(j.weights - 12);
-        if (count != 0) {
-          take_channel(from, inside, pixels, count, s->in_c);
+        const int32_t second = in_pairs ? c & 1 : 0;
+        if (count != 0 && !in_pairs) {
+          take_channel(from + c, inside, pixels, count, s->in_c);
+        } else if (count != 0 && !second) {
+          take_channels(from + c, inside, inside + plane_bytes, pixels, count, s->in_c);
         }
+        j.tiles = tiles + second * patch_count;
+        j.end = j.tiles + patch_count;
         sum_patches(&j, outputs, s->groups);
         state.multiplier = channel[0], state.shift = channel[1], state.bias = channel[2];
         round_tiles(sums, places, &state, form, r);

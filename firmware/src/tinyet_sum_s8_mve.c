@@ -5,7 +5,7 @@
 static void sum_channels(const int8_t *from, int8_t *to, int32_t count, const tinyet_sum_s8_mve_params *p) {
 #if TINYET_MVE_ASM
   int32_t pixels = p->pixels;
-  /* The count of lanes holds until LCTP. */
+  /* The count of lanes holds until LCTP: words of an odd one would be written by halves. */
   __asm__ volatile(
       "ldm.w %[params], {r8, r9, r10, r12}\n"
       "dlstp.16 lr, %[count]\n"
@@ -16,6 +16,7 @@ static void sum_channels(const int8_t *from, int8_t *to, int32_t count, const ti
       "vadd.i16 q0, q0, q1\n"
       "subs.w %[pixels], %[pixels], #1\n"
       "bne.w 1b\n"
+      "lctp\n"
       "vmovlb.s16 q1, q0\n"
       "vmovlt.s16 q2, q0\n"
       "vadd.i32 q1, q1, r8\n"
@@ -30,8 +31,9 @@ static void sum_channels(const int8_t *from, int8_t *to, int32_t count, const ti
       "vqmovnt.s32 q0, q3\n"
       "vqadd.s16 q0, q0, r12\n"
       "vqmovnb.s16 q0, q0\n"
-      "vstrb.16 q0, [%[to]]\n"
-      "lctp\n"
+      "vctp.16 %[count]\n"
+      "vpst\n"
+      "vstrbt.16 q0, [%[to]]\n"
       : [from] "+l"(from), [pixels] "+r"(pixels)
       : [to] "l"(to), [count] "r"(count), [channels] "r"(p->channels), [params] "r"(p)
       : "r8", "r9", "r10", "r12", "lr", "cc", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "memory");

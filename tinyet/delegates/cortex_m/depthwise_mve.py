@@ -37,6 +37,8 @@ HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_depthwise_mve.h")
 SOURCES = (f"{SYMBOL}.c",)
 TILE = 8
 """Outputs whose sums are in registers."""
+PLANES = 2
+"""Of a channel each, taken from the image at once where their number is even."""
 MOST_GROUPS = 3
 LARGEST_LANE, LARGEST_PLACE = 255, 65535
 """Offsets of a gather's bytes, and of scattered ones."""
@@ -128,8 +130,8 @@ class Plan:
 
     @property
     def scratch_bytes(self) -> int:
-        of_tiles = self.tiles * (TILE * (4 + 2) + TILE // self.patch.count * 4)
-        return of_tiles + self.band_in * (2 * self.geometry.in_w + self.row)
+        of_tiles = self.tiles * (TILE * (4 + 2) + TILE // self.patch.count * 4 * PLANES)
+        return of_tiles + self.band_in * (2 * self.geometry.in_w + PLANES * self.row)
 
     @property
     def largest_lane(self) -> int:
@@ -260,9 +262,10 @@ def work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
         "row of pixels": p.band_in,
         "eight pixels": p.band_in * -(-g.in_w // TILE),
         "band": count,
-        "byte of the plane": count * p.band_in * p.row,
+        "byte of the planes": count * p.band_in * p.row,
         f"channel, {kind}": count * g.in_c,
-        "eight values": eights * g.in_c,
+        "eight values": eights * g.in_c if g.in_c % 2 else 0,
+        "eight pairs of values": eights * (g.in_c // 2) if g.in_c % 2 == 0 else 0,
         f"tile, {kind}": count * g.in_c * p.tiles,
         f"rounded tile, {form}": count * g.in_c * p.tiles,
     }
