@@ -257,7 +257,7 @@ void tinyet_conv2d_s8_paired_4x2(const int8_t *input, int8_t *output, void *scra
           column = 0, row++;
         }
         if (top >= 0 && next_top <= lowest && left >= 0 && left <= rightmost && next_left >= 0 && next_left <= rightmost) {
-          gather_two((word *)(void *)scratch + i / 2, input + (top * s->in_w + left) * s->in_c,
+          gather_two((word *)scratch + i / 2, input + (top * s->in_w + left) * s->in_c,
                      input + (next_top * s->in_w + next_left) * s->in_c, s);
         } else {
           gather(patch + 2 * i, input, top, left, s, padding, 0x80808080u);
