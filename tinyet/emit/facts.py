@@ -79,6 +79,7 @@ class ModelFacts:
     slices: of a run that can be left between them; 0 for a run as a whole. shared: the name of the arena that it has
     with others; takes: its input is what the model before it has left. models: of a project of several; these facts
     are then what they have in common. size: of the inputs, which a run is told; their shapes are for the largest.
+    stack: bytes of it that an inference takes at most; 0 where that is not known.
     """
 
     name: str
@@ -102,6 +103,7 @@ class ModelFacts:
     takes: bool = False
     models: tuple[ModelFacts, ...] = ()
     size: Size | None = None
+    stack: int = 0
 
     @property
     def suffix(self) -> str:

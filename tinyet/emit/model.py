@@ -51,6 +51,7 @@ def model_files(
     golden: Golden | None = None,
     slices: SlicePlan | None = None,
     shared: str = "",
+    stack: int = 0,
 ) -> dict[str, str]:
     """`<name>.h`, `<name>.c`, `<name>_kernels.h` and the kernels' headers and sources: {file name: text}.
 
@@ -58,7 +59,8 @@ def model_files(
     program_hash, version: of the program and of tinyet, for the macros that tell them. context: callers give the memory
     of each instance; otherwise there is one, with static memory. golden: the run that the model tests itself with, or
     none. slices: how a run is cut, of a model whose context is the caller's; None for a run as a whole.
-    shared: the name of the arena that it has with others.
+    shared: the name of the arena that it has with others. stack: bytes that an inference takes at most; 0 where that is
+    not known.
     """
     graph, plan = deployment.graph, deployment.plan
     kernels, symbols = shareable(kernel_files(deployment))
@@ -89,6 +91,7 @@ def model_files(
         "num_labels": len(labels),
         "labels": labels_macro(f"{name.upper()}_LABELS", labels),
         "banner": list(banner),
+        "stack": stack,
         "arena_bytes": max(plan.arena_bytes, 1),
         "arena_note": note,
         "arena_map": _arena_map(deployment, code.pointers),
