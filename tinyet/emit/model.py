@@ -23,7 +23,7 @@ from tinyet.emit.selftest import HEADER as SELFTEST_HEADER
 from tinyet.emit.selftest import Golden, selftest_view
 from tinyet.emit.sizes import size_view
 from tinyet.emit.slices import SlicePlan, slices_view
-from tinyet.errors import UsageError
+from tinyet.errors import InternalError, UsageError
 from tinyet.memory.arena_map import ArenaBlock, arena_map
 from tinyet.memory.plan import MARK
 from tinyet.version import __version__
@@ -63,6 +63,8 @@ def model_files(
     not known.
     """
     graph, plan = deployment.graph, deployment.plan
+    if slices is None and any(step.parts for step in deployment.steps):
+        raise InternalError("calls are made in parts, and the run is not in slices")
     kernels, symbols = shareable(kernel_files(deployment))
     instance = Instance(name, context, shared, sized=deployment.sized is not None)
     if context:
