@@ -353,7 +353,7 @@ def slices() -> str:
     asked = {"": "whole layers", "100000": "`--max-step 100000`", "1ms": "`--max-step 1ms`"}
     rows = [
         (
-            f"{NETWORKS[row['name']]}, {asked[row['asked']]}",
+            f"{(NETWORKS | OTHERS)[row['name']]}, {asked[row['asked']]}",
             row["slices"],
             f"{row['stated']:,} {row['unit']}",
             *(row[key] for key in ("counted", "instructions", "flash", "arena", "retained")),
