@@ -449,7 +449,8 @@ def _check_parts(graph: Graph, plan: MemoryPlan, chosen: Chosen, cuts: Mapping[N
 def _stretches(step: Step) -> Iterator[Stretch]:
     for first, count in stretches(step.parts, step.groups):
         part, behind = step.parts[first], step.parts[first + (step.groups if count > 1 else 0)]
-        call = replace(step, node=part.node, call=part.call, runs=count, parts=(), whole=step.node)
+        macs = op_of(part.node).macs(part.node)
+        call = replace(step, node=part.node, call=part.call, macs=macs, runs=count, parts=(), whole=step.node)
         reads = {i: (start, behind.reads[i] - start) for i, start in part.reads.items()}
         yield Stretch(call, first, count, reads, (part.writes, behind.writes - part.writes))
 

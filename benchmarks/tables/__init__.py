@@ -34,6 +34,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         whole.together,
         whole.context_cost,
         whole.placement,
+        whole.slices,
         layers.convolutions_widened,
         layers.convolutions_others,
         signals.keywords_from_samples,

@@ -348,6 +348,31 @@ def placement() -> str:
     return table(heads, 2, rows)
 
 
+def slices() -> str:
+    """The longest slice of networks, as a whole and in parts, and what parts cost."""
+    asked = {"": "whole layers", "100000": "`--max-step 100000`", "1ms": "`--max-step 1ms`"}
+    rows = [
+        (
+            f"{(NETWORKS | OTHERS)[row['name']]}, {asked[row['asked']]}",
+            row["slices"],
+            f"{row['stated']:,} {row['unit']}",
+            *(row[key] for key in ("counted", "instructions", "flash", "arena", "retained")),
+        )
+        for row in result("slices")
+    ]
+    heads = (
+        "on M4",
+        "slices",
+        "longest, stated",
+        "counted",
+        "instructions of a run",
+        "flash",
+        "arena",
+        "retained",
+    )
+    return table(heads, 1, rows)
+
+
 def context_cost() -> str:
     """Instructions and flash of networks with static memory and with a context."""
     names = {**NETWORKS, "keywords": "keyword spotting of the examples"}

@@ -378,3 +378,73 @@ def test_what_the_page_shows(tmp_path: Path) -> None:
     assert (
         subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout == "0 1 1 0\n"
     )
+
+
+# What FreeRTOS declares, as far as the page uses it: a task runs when it is told to, once.
+FREERTOS = """
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+typedef uint32_t StackType_t;
+typedef long BaseType_t;
+typedef unsigned long UBaseType_t;
+typedef void (*TaskFunction_t)(void *);
+typedef struct { TaskFunction_t run; } StaticTask_t;
+typedef StaticTask_t *TaskHandle_t;
+#define pdTRUE 1
+#define portMAX_DELAY UINT32_MAX
+#define tskIDLE_PRIORITY 0u
+TaskHandle_t xTaskCreateStatic(TaskFunction_t run, const char *name, uint32_t words, void *parameters,
+                               UBaseType_t priority, StackType_t *stack, StaticTask_t *task);
+uint32_t ulTaskNotifyTake(BaseType_t clear, uint32_t ticks);
+BaseType_t xTaskNotifyGive(TaskHandle_t task);
+"""
+AROUND_TASK = """
+#include <setjmp.h>
+
+static jmp_buf end;
+static int taken;
+static uint8_t arena[KWS_ARENA_BYTES] TINYET_ALIGNED(KWS_ARENA_ALIGN);
+TaskHandle_t xTaskCreateStatic(TaskFunction_t run, const char *name, uint32_t words, void *parameters,
+                               UBaseType_t priority, StackType_t *stack, StaticTask_t *task) {
+  (void)name, (void)parameters, (void)stack;
+  task->run = run;
+  printf("%d ", words * sizeof(StackType_t) >= KWS_STACK_BYTES && priority == 1u);
+  return task;
+}
+uint32_t ulTaskNotifyTake(BaseType_t clear, uint32_t ticks) {
+  if (taken++ != 0) {
+    longjmp(end, 1);
+  }
+  return (uint32_t)clear & ticks;
+}
+BaseType_t xTaskNotifyGive(TaskHandle_t task) { return task == NULL ? 0 : 1; }
+
+int main(void) {
+  (void)kws_init(&instance, arena);
+  waiting = start_model();
+  if (setjmp(end) == 0) {
+    waiting->run(NULL);
+  }
+  printf("%d\\n", (int)status);
+  return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+def test_the_pages_task(tmp_path: Path) -> None:
+    """FreeRTOS itself is not here: the page's C is compiled against what it declares of it."""
+    (block,) = re.findall(
+        r"<!-- tasks: freertos -->\n```c\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
+    )
+    program = small.program()
+    deployment = deploy(program.graph, BOARD.target, (PORTABLE,))
+    files = model_files(deployment, "kws", ["test"], program_hash=program.hash, context=True, stack=240)
+    files |= {"main.c": block + AROUND_TASK, "FreeRTOS.h": FREERTOS, "task.h": ""}
+    write_files(tmp_path, files)
+    compiler = ["gcc", *STRICT, *SANITIZE, "-g", f"-I{tmp_path}"]
+    objects = [compiled_object(compiler, source) for source in sorted(tmp_path.glob("*.c"))]
+    subprocess.run(["gcc", *SANITIZE, *objects, "-o", tmp_path / "main"], check=True)
+    said = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout
+    assert said == "1 0\n"

@@ -62,6 +62,27 @@ def test_as_few_parts_as_can_be() -> None:
         assert len(step.parts) <= max(2 * cost // 9000 + 2, 1)
 
 
+def test_a_pinned_kernel_stays() -> None:
+    """Winograd's makes no fewer than four rows; with the pin there is no other, and the slice is named."""
+    graph = streamed.NETWORKS["residual"](DType.INT8).graph
+    free = deploy(graph, BOARD.target, DEFAULT, objective=Objective("speed"))
+    kernel = "tinyet_conv2d_s8_w16_winograd_f4x4_dsp"
+    layer = next(
+        s.name for s in free.steps
+        if kernel in {c.choice.kernel.symbol for c in free.decision.candidates[s.node]}
+    )  # fmt: skip
+    pinned = deploy(graph, BOARD.target, DEFAULT, objective=Objective("speed", pins={layer: kernel}))
+    for whole, stays in ((free, False), (pinned, True)):
+        deployment, slices = slices_of(whole, BOARD, slice_limit(3000))
+        step = next(each for each in deployment.steps if each.name == layer)
+        assert (step.call.kernel == kernel) == stays
+        assert any(note.startswith(f"a slice longer than 3000: {step}") for note in slices.notes) == stays
+        assert (
+            all(part.end - part.first >= 4 or part.end == step.node.output.shape[1] for part in step.parts)
+            or not stays
+        )
+
+
 Found = tuple[Deployment, Node, Cut]
 
 

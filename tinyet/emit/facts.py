@@ -80,7 +80,8 @@ class ModelFacts:
     with others; takes: its input is what the model before it has left. models: of a project of several; these facts
     are then what they have in common. ends: inputs and outputs in the caller's buffers, if they are there; their
     offsets are then from `buffers_from` on, behind the arena, `buffers_bytes` in all. size: of the inputs, which a run
-    is told; their shapes are for the largest.
+    is told; their shapes are for the largest. stack: bytes of it that an inference takes at most; 0 where that is not
+    known.
     """
 
     name: str
@@ -107,6 +108,7 @@ class ModelFacts:
     ends: tuple[End, ...] = ()
     buffers_from: int = 0
     buffers_bytes: int = 0
+    stack: int = 0
 
     @property
     def suffix(self) -> str:

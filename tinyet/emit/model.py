@@ -24,7 +24,7 @@ from tinyet.emit.selftest import HEADER as SELFTEST_HEADER
 from tinyet.emit.selftest import Golden, selftest_view
 from tinyet.emit.sizes import size_view
 from tinyet.emit.slices import SlicePlan, slices_view
-from tinyet.errors import UsageError
+from tinyet.errors import InternalError, UsageError
 from tinyet.memory.arena_map import ArenaBlock, arena_map
 from tinyet.memory.plan import MARK
 from tinyet.version import __version__
@@ -55,6 +55,7 @@ def model_files(
     slices: SlicePlan | None = None,
     shared: str = "",
     common: Common = NONE_COMMON,
+    stack: int = 0,
 ) -> dict[str, str]:
     """`<name>.h`, `<name>.c`, `<name>_kernels.h` and the kernels' headers and sources: {file name: text}.
 
@@ -62,9 +63,12 @@ def model_files(
     program_hash, version: of the program and of tinyet, for the macros that tell them. context: callers give the memory
     of each instance; otherwise there is one, with static memory. golden: the run that the model tests itself with, or
     none. slices: how a run is cut, of a model whose context is the caller's; None for a run as a whole.
-    shared: the name of the arena that it has with others; common: the constants.
+    shared: the name of the arena that it has with others; common: the constants. stack: bytes that an inference takes
+    at most; 0 where that is not known.
     """
     graph, plan = deployment.graph, deployment.plan
+    if slices is None and any(step.parts for step in deployment.steps):
+        raise InternalError("calls are made in parts, and the run is not in slices")
     kernels, symbols = shareable(kernel_files(deployment))
     instance = Instance(name, context, shared, sized=deployment.sized is not None, ends=ends_of(deployment))
     if context:
@@ -96,6 +100,7 @@ def model_files(
         "num_labels": len(labels),
         "labels": labels_macro(f"{name.upper()}_LABELS", labels),
         "banner": list(banner),
+        "stack": stack,
         "arena_bytes": max(plan.arena_bytes, 1),
         "arena_note": note,
         "arena_map": _arena_map(deployment, code.pointers),

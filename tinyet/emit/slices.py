@@ -202,7 +202,8 @@ def _cuts(deployment: Deployment, most: int, *, by_time: bool) -> tuple[dict[Nod
         if step.name in deployment.places.ahead:
             reasons[step.node] = "its weights are copied ahead of it"
             continue
-        cut = cut_of(step.node, decision, plan, deployment.target, most, by_time=by_time)
+        pinned = step.name in decision.objective.pins
+        cut = cut_of(step.node, decision, plan, deployment.target, most, by_time=by_time, pinned=pinned)
         if isinstance(cut, str):
             reasons[step.node] = cut
         else:

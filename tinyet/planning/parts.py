@@ -53,12 +53,19 @@ class Cut:
 
 
 def cut_of(
-    node: Node, decision: Decision, plan: MemoryPlan, target: Target, most: int, *, by_time: bool
+    node: Node,
+    decision: Decision,
+    plan: MemoryPlan,
+    target: Target,
+    most: int,
+    *,
+    by_time: bool,
+    pinned: bool = False,
 ) -> Cut | str:
     """A call that takes longer than `most`, cycles where by time, else instructions, in as few parts as can be so that
     none does. Where its kernel does not make such short ones, another one's parts are taken: of those that are short
-    enough the ones of the least price, else the ones whose longest is the shortest. A text says why the call is not
-    cut."""
+    enough the ones of the least price, else the ones whose longest is the shortest. Other kernels are those of the same
+    delegate, and none where the user has pinned this one. A text says why the call is not cut."""
     chosen, objective, whole = decision.chosen[node], decision.objective, decision.figures
     longest = 0 if chosen.cost is None else chosen.cost.time if by_time else chosen.cost.instructions
     best, why = None, ""
@@ -72,7 +79,12 @@ def cut_of(
             figures, objective.optimize, figures.time, objective.board
         )
 
-    for candidate in (chosen, *(other for other in decision.candidates[node] if other is not chosen)):
+    others = [
+        other
+        for other in (() if pinned else decision.candidates[node])
+        if other is not chosen and other.choice.delegate is chosen.choice.delegate
+    ]
+    for candidate in (chosen, *others):
         made = _cut(node, candidate, plan, target, most, by_time=by_time)
         why = why or (
             made if isinstance(made, str) else f"{candidate.choice.kernel.symbol} makes no shorter parts"

@@ -79,9 +79,8 @@ def folded(node: Node) -> Folded:
             middle = np.where(one_side, np.clip(0, low, high), low + high >> 1)
             fits = (bound << k) + np.abs(middle) < 2**31
             new = ~found & (near < 2**31 - 8) & (low <= high) & fits
-            before, start, factor = (
-                np.where(new, a, b) for a, b in ((k, before), (middle, start), (m, factor))
-            )
+            before, start = np.where(new, k, before), np.where(new, middle, start)
+            factor = np.where(new, m, factor)
             found = found | new
         if found.all():
             break
@@ -102,9 +101,8 @@ def stream(node: Node) -> Constant:
     offset = away = np.zeros_like(start)
     if not f.found.all():
         assert isinstance(r, Rounding)
-        offset, away = (np.where(f.found, 0, other) for other in (r.offset, r.away))
         before, multiplier = np.where(f.found, before, r.before), np.where(f.found, multiplier, r.multiplier)
-        start = np.where(f.found, start, 0)
+        offset, away = np.where(f.found, 0, r.offset), np.where(f.found, 0, r.away)
     start = (folded_bias(node) << before) + start
     words = [
         np.stack([start, multiplier, offset, away], axis=1),
