@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the arena has less of where inputs and outputs are the caller's, and what entry points of one module share.
 
-    python benchmarks/buffers.py [--board mps2_an386] [--json FILE] [--results NAME]
+    python benchmarks/buffers.py [NETWORK]... [--board mps2_an386] [--json FILE] [--results NAME]
 
 Each network is planned with its ends in the arena, and in buffers of the caller's, for the usual aim and for size. Each
 of the usual ones is built and run on the emulated board, and compared with the host reference. Then three entry points
@@ -116,12 +116,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("networks", nargs="*", default=NETWORKS, metavar="NETWORK")
     parser.add_argument("--board", default="mps2_an386")
     parser.add_argument("--json", type=Path, metavar="FILE")
     add_option(parser)
     options = parser.parse_args()
     figures = {
-        "arenas": [{"name": n, **arenas(program_of(n, 1)[0], options.board)} for n in NETWORKS],
+        "arenas": [{"name": n, **arenas(program_of(n, 1)[0], options.board)} for n in options.networks],
         "entries": entry_points(options.board),
     }
     heads = ("network", "inputs, outputs", "balanced, arena", "caller", "size, arena", "caller")

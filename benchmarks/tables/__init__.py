@@ -32,6 +32,8 @@ FIGURES: dict[str, Callable[[], str]] = {
         whole.streaming,
         whole.streaming_compared,
         whole.together,
+        whole.buffers,
+        whole.entry_points,
         whole.context_cost,
         whole.placement,
         whole.slices,

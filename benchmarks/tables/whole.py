@@ -318,6 +318,43 @@ def together() -> str:
     return table(("", "bytes of arena"), 1, rows)
 
 
+def buffers() -> str:
+    """Arenas with inputs and outputs in them, and with the caller."""
+    names = {**NETWORKS, "mobilenet_v1": "MobileNetV1 0.25, 96x96x3", "autoencoder": "autoencoder"}
+    rows = [
+        (
+            names[row["name"]],
+            row["ends"],
+            *(row[f"{aim}, {w}"] for aim in ("balanced", "size") for w in ("arena", "caller")),
+        )
+        for row in result("buffers")["arenas"]
+    ]
+    heads = (
+        "on M4",
+        "inputs and outputs",
+        "arena",
+        "`--buffers caller`",
+        "`size`: arena",
+        "`--buffers caller`",
+    )
+    return table(heads, 1, rows)
+
+
+def entry_points() -> str:
+    """Flash and arena of three entry points by themselves, and together."""
+    found = result("buffers")["entries"]
+    rows = [
+        (
+            "three projects",
+            " + ".join(f"{n:,}" for n in found["flash"]),
+            sum(found["flash"]),
+            sum(found["arena"]),
+        ),
+        ("one project", "", found["flash_together"], found["arena_together"]),
+    ]
+    return table(("DS-CNN with two heads", "", "flash", "arena"), 2, rows)
+
+
 def placement() -> str:
     """Estimated cycles of MobileNetV2 on boards, by where arena and weights lie."""
     titles = {
