@@ -175,7 +175,7 @@ class Project:
     @property
     def slices(self) -> SlicePlan | None:
         """The cuts of a run; None for a project that was generated without `max_step`."""
-        return self._made[1]
+        return self._made[1] if self.manifest.get("max_step") else None
 
     @cached_property
     def _made(self) -> tuple[Deployment, SlicePlan | None]:

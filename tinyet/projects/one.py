@@ -190,4 +190,8 @@ def generate(
     if project_kind.application and evaluation is not None:
         data[EVALUATION] = encode_data(evaluation, [t.name for t in program.inputs])
     write_project(directory, {**files, **data}, archives=archives)
-    return Project(directory)
+    project = Project(directory)
+    if not project_kind.application:
+        # The program is not kept beside the C, so this cannot be found out again.
+        vars(project)["_made"] = deployment, slices
+    return project
