@@ -105,16 +105,17 @@ def rates_of(cost_model: cost.CostModel, nodes: Sequence[Node], found: Sample) -
     work = cost_model.work
     printed = [exactly(cost_model, node) for node in nodes]
 
-    def beside(measured: Sequence[float], known: Sequence[float]) -> dict[str, float]:
+    def beside(measured: Sequence[float], known: Sequence[float], terms: Features = work) -> dict[str, float]:
         left = [whole - part for whole, part in zip(measured, known, strict=True)]
-        return fitted(nodes, work, left, measured)
+        return fitted(nodes, terms, left, measured)
 
-    cycles = {
-        core: beside(
-            [time["cycles"][core] for time in found.time], [exact.cycles.get(core, 0) for exact in printed]
-        )
-        for core in found.cores
-    }
+    def cycles_on(core: str) -> dict[str, float]:
+        estimated = [time["cycles"][core] for time in found.time]
+        known = [exact.cycles.get(core, 0) for exact in printed]
+        # Where the cycles of known code are not known, they are so many for each of its bytes.
+        return beside(estimated, known, work if all(known) else lambda node: every_part(cost_model, node))
+
+    cycles = {core: cycles_on(core) for core in found.cores}
     lines: list[dict[str, float]] = [{}, {}]
     executed: dict[str, float] = {}
     if found.cores:
@@ -252,8 +253,8 @@ def fit_said(
     ]
     for core in found.cores:
         stated = [
-            cost.total(r.cycles[core], w) + e.cycles.get(core, 0)
-            for r, w, e in zip(rates, work, printed, strict=True)
+            cost.total(r.cycles[core], every_part(cost_model, node)) + e.cycles.get(core, 0)
+            for r, node, e in zip(rates, nodes, printed, strict=True)
         ]
         said.append(off(core, stated, [time["cycles"][core] for time in found.time]))
     return ", ".join(said)

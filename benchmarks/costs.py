@@ -3,10 +3,12 @@
 
     python benchmarks/costs.py --board mps2_an386 [KERNEL ...]          compare what is stated with what is measured
     python benchmarks/costs.py --board mps2_an386 --write [KERNEL ...]  measure the rates, and write them
+    python benchmarks/costs.py --board mps2_an386 --write --again       the same of the kernels that are in the table
 
-The rates of a core are in tinyet/opset/measured/; the grid that they are fitted to and the one that they are compared
-on are different ones. Needs the board's compiler and QEMU, and for kernels of cmsis_nn its sources. Every output is
-compared with the operator's reference.
+Of kernels that are named, only the cycles of those cores are written that all others have; --again is for cores whose
+model is new. The rates of a core are in tinyet/opset/measured/; the grid that they are fitted to and the one that they
+are compared on are different ones. Needs the board's compiler and QEMU, and for kernels of cmsis_nn its sources. Every
+output is compared with the operator's reference.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from benchmarks.cost_rates import (
     some_of,
     store,
 )
+from benchmarks.cost_sums import alone, row_sums
 from tinyet import assets, ops
 from tinyet.boards import Board, load_board
 from tinyet.delegates import DELEGATES, PORTABLE, Delegate
@@ -56,6 +59,7 @@ from tinyet.ops.linear import Linear
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.mul import Mul
+from tinyet.ops.shared.row_sums import RowSums
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
@@ -188,6 +192,8 @@ def drawn(attrs: type[Attrs], rng: np.random.Generator) -> Node | None:
             return reduction(attrs, rng)
         case _ if attrs is Softmax:
             return softmax(rng)
+        case _ if attrs is RowSums:
+            return row_sums(rng)
         case _ if attrs in DRAWN:
             return DRAWN[attrs](rng)
     return None
@@ -207,7 +213,8 @@ def grid(attrs: type[Attrs], kernel: Kernel, board: Board, seed: int, cases: int
         node = of_type(plain, kernel.dtypes)
         macs = ops.op_of(node).macs(node)
         small = macs <= MOST_MACS or plain in known
-        if small and not complaints(ops.op_of(node), node) and kernel.why_not(node, board.target) is None:
+        valid = attrs is RowSums or not complaints(ops.op_of(node), node)
+        if small and valid and kernel.why_not(node, board.target) is None:
             found.append(node)
     return found
 
@@ -266,7 +273,7 @@ def sample(kernel: Kernel, home: Delegate, attrs: type[Attrs], nodes: Sequence[N
         if isinstance(step.call.symbol, Definition):
             size += -(-functions[step.call.symbol] // 4) * 4
         own[place[step.node]] = size
-    words = set(re.findall(r"\b\w+\b", text)) - set(re.findall(r"\b((?:tinyet|arm)_\w+)\(", text))
+    words = {word for word in re.findall(r"\b\w+\b", text) if not word.startswith(("tinyet_", "arm_"))}
     return Sample(counts, own, measured.code, sorted(words), time)
 
 
@@ -322,7 +329,7 @@ def kernels_of(board: Board, wanted: Sequence[str]) -> Iterator[tuple[Delegate, 
                     continue
                 if grid(attrs, kernel, board, FIT, 1):
                     seen.add(kernel.symbol)
-                    yield delegate, attrs, kernel
+                    yield delegate, attrs, alone(attrs, kernel)
 
 
 def with_memory(board: Board) -> Board:
@@ -359,9 +366,11 @@ def base_bytes(board: Board) -> int:
         return size.flash - size.sample - project.deployment.decision.kernels.figures.flash
 
 
-def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
+def write(board: Board, wanted: Sequence[str], keep: Path | None, *, again: bool) -> None:
     core = cost.core_of(board.target)
     path = MEASURED / f"{core}.json"
+    if again:
+        wanted = sorted(json.loads(path.read_text(encoding="utf-8"))["kernels"])
     version = subprocess.run(
         [board.toolchain.compiler, "--version"], check=True, capture_output=True, text=True
     ).stdout.splitlines()[0]
@@ -383,7 +392,8 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
         if path.is_file():
             table = json.loads(path.read_text(encoding="utf-8"))
         table["kernels"][kernel.symbol] = entry = entry_of(coefficients)
-        leave_known_cores(entry, [other for other in table["kernels"].values() if other is not entry])
+        if not again:
+            leave_known_cores(entry, [other for other in table["kernels"].values() if other is not entry])
         table |= {"board": board.name, "core": core, "toolchain": f"{version}, -O2"}
         store(path, table | {"line_bytes": layers.SHAPE.line_bytes})
         print(
@@ -440,11 +450,12 @@ def main() -> int:
     parser.add_argument("kernels", nargs="*")
     parser.add_argument("--board", default="mps2_an386")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--again", action="store_true", help="with --write: all kernels of the core's table")
     parser.add_argument("--keep", type=Path, help="a directory that keeps what was measured, to fit it again")
     args = parser.parse_args()
     board = load_board(args.board)
     if args.write:
-        write(with_memory(board), args.kernels, args.keep)
+        write(with_memory(board), args.kernels, args.keep, again=args.again)
         write_base(board)
         return 0
     return 0 if compare(with_memory(board), args.kernels, args.keep) else 1

@@ -3,6 +3,7 @@
 
     python benchmarks/cycles.py [--results NAME]
     python benchmarks/cycles.py --aims [NETWORK ...] [--results NAME]
+    python benchmarks/cycles.py --measures [BOARD ...] [--results NAME]
 
 One sample of each network is run on an emulated board, and its profile is summed up several times: by the core's model,
 with all that its source leaves open at its least and at its most; of a table with other cycles for each refill of the
@@ -12,6 +13,8 @@ benchmarks/mlperf_tiny.py needs.
 
 --aims: what `speed`, `balanced` and `size` choose for networks, on a board whose flash does not let the core wait and
 on one whose flash does: estimated cycles beside those that the kernels stated, instructions, flash and arena.
+
+--measures: DS-CNN and ResNet8 on other cores, planned by the cycles that kernels state there, and by instructions.
 """
 
 from __future__ import annotations
@@ -22,17 +25,20 @@ import itertools
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tinyet
 from benchmarks import record
-from benchmarks.programs import program_of
+from benchmarks.programs import TRAINED, program_of
 from tinyet.cycles.code import read_code
 from tinyet.cycles.estimate import Estimator
 from tinyet.cycles.inference import cycle_model
 from tinyet.cycles.profile import Profiler
+from tinyet.opset import cost
 from tinyet.planning.objective import OPTIMIZE
 from tinyet.timing.cores import CORES, ENDS
 from tinyet.timing.instruction import Instruction
@@ -63,6 +69,8 @@ WAITING = "nucleo_f446re"
 QUICK = "mps2_an386"
 """One with the same core, of which nobody says it."""
 AIMED = ("ds_cnn", "resnet8", "mobilenet_v1", "autoencoder")
+COMPARED = ("mps2_an385", "riscv32_virt", "mps2_an500", "mps2_an505", "mps3_an547")
+"""Boards of other cores, on which both measures are compared."""
 
 
 class WithoutOverlap(Core):
@@ -176,16 +184,66 @@ def aims(name: str) -> Iterator[dict[str, object]]:
             }
 
 
+@contextmanager
+def by_instructions() -> Iterator[None]:
+    """Plans are compared by instructions within it, as on cores without a model."""
+    measured = cost.measured
+
+    def without_cycles(core: str) -> cost.Measured | None:
+        table = measured(core)
+        return None if table is None else dataclasses.replace(table, cores=frozenset())
+
+    with patch.object(cost, "measured", without_cycles):
+        yield
+
+
+def measures(board: str) -> Iterator[dict[str, object]]:
+    """A row for each network, aim and measure of time."""
+    for name, aim in itertools.product(TRAINED, ("speed", "balanced")):
+        program, data = program_of(name, 1)
+        for cycles in (True, False):
+            with tempfile.TemporaryDirectory(prefix="tinyet-cycles-") as where:
+                with nullcontext() if cycles else by_instructions():
+                    project = tinyet.generate(
+                        program, board, Path(where) / "project", kind="cmake", optimize=aim
+                    )
+                    deployment = project.deployment
+                size = project.build()
+                result = project.validate(data.numpy(), on="host", estimate=True)
+                assert result.bit_exact
+                assert result.estimate is not None
+                whole = result.estimate.whole
+                yield {
+                    "network": name,
+                    "board": board,
+                    "core": result.estimate.model,
+                    "optimize": aim,
+                    "compared_by": "cycles" if cycles else "instructions",
+                    "cycles": whole.cycles,
+                    "cycles_at_least": (result.estimate.ends or (whole.cycles,))[0],
+                    "cycles_at_most": (result.estimate.ends or (whole.cycles,))[-1],
+                    "stated_cycles": deployment.decision.figures.time if cycles else None,
+                    "instructions": whole.instructions,
+                    "flash_bytes": size.flash - size.sample,
+                    "arena_bytes": deployment.plan.arena_bytes,
+                }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--aims", nargs="*", metavar="NETWORK", help=f"without names {' '.join(AIMED)}")
+    parser.add_argument("--measures", nargs="*", metavar="BOARD", help=f"without names {' '.join(COMPARED)}")
     record.add_option(parser)
     arguments = parser.parse_args()
     rows: list[dict[str, object]] = []
-    if arguments.aims is not None:
-        for row in itertools.chain(*map(aims, arguments.aims or AIMED)):
+    if arguments.aims is not None or arguments.measures is not None:
+        asked = itertools.chain(
+            *(map(aims, arguments.aims or AIMED) if arguments.aims is not None else ()),
+            *(map(measures, arguments.measures or COMPARED) if arguments.measures is not None else ()),
+        )
+        for row in asked:
             rows.append(row)
             print(row, flush=True)
         record.write(arguments.results, rows)

@@ -73,7 +73,8 @@ class Way:
     def followed(self, ram: int | None) -> Iterator[None]:
         """Projects are generated, and opened, as this way has it."""
         with ExitStack() as stack:
-            stack.enter_context(patch("tinyet.project.objective_of", lambda *_, **__: self.objective(ram)))
+            for where in ("tinyet.project", "tinyet.projects.one"):
+                stack.enter_context(patch(f"{where}.objective_of", lambda *_, **__: self.objective(ram)))
             if not self.overlap:
                 for promise, nothing in (("access_order", None), ("replaces", False)):
                     stack.enter_context(

@@ -148,6 +148,9 @@ def estimate(program: Program, sample: list[Array], board: str | Path, variant: 
         "clock_hz": found.clock_hz,
         "variant": variant,
         "cycles": found.cycles,
+        # Of a core whose source leaves nothing open both are the estimate.
+        "cycles_at_least": (found.ends or (found.cycles,))[0],
+        "cycles_at_most": (found.ends or (found.cycles,))[-1],
         "wait_cycles": found.whole.wait_cycles,
         "instructions": found.whole.instructions,
     }

@@ -49,9 +49,13 @@ LAYERS: dict[str, Node] = {
 TYPES = {"s8": "int8", "s16": "int16", "s8_w4": "int4"}
 
 
+AS_BYTES = ("tinyet_linear_s8_packed_1x4", "tinyet_conv2d_s8_packed_2x4")
+"""Kernels in whose packed weights an int4 takes a byte."""
+
+
 def widens(kernel: Kernel) -> bool:
     """Whether its weights take more flash than they have bits."""
-    as_bytes = kernel.dtypes == "s8_w4" and kernel.symbol == "tinyet_linear_s8_packed_1x4_dsp"
+    as_bytes = kernel.dtypes == "s8_w4" and kernel.symbol.startswith(AS_BYTES)
     return as_bytes or "_w16" in kernel.symbol or "winograd" in kernel.symbol
 
 

@@ -14,8 +14,11 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from tests.ops.objects import DIRECTORY, stored
+from tests.compilers import launcher
+from tests.compilers.sanitizers import QUICK
+from tests.ops.objects import DIRECTORY, directory, stored
 from tinyet.build import objects
+from tinyet.device import host
 
 # The fixture `golden` and its option; the slowest files and what they compile, at the end.
 pytest_plugins = ["tests.golden_files", "tests.slowest"]
@@ -44,7 +47,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(functools.partial(os.environ.__delitem__, DIRECTORY))
         config.add_cleanup(holder.cleanup)
     patch = pytest.MonkeyPatch()
+    launcher.install(directory(), patch)
     patch.setattr(objects, "compile_object", stored(objects.compile_object))
+    # Of a harness on this machine, -O1 is kept: what is compiled is what users have. -g1 says the line.
+    patch.setattr(host, "_SANITIZE", (*host._SANITIZE, "-g1", *QUICK))
     config.add_cleanup(patch.undo)
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tinyet.delegates import register_delegate as register_delegate
     from tinyet.errors import TinyetError as TinyetError
     from tinyet.errors import TinyetWarning as TinyetWarning
+    from tinyet.fx.entry_points import entry as entry
     from tinyet.importers.torch.streamed import streaming as streaming
     from tinyet.lowering import lower as lower
     from tinyet.opening import open as open  # noqa: A004
@@ -89,6 +90,7 @@ _PUBLIC = {
     "custom_op": "tinyet.custom",
     "diagnose": "tinyet.opening.diagnosing",
     "dynamic_config": "tinyet.quantization.config",
+    "entry": "tinyet.fx.entry_points",
     "export_tflite": "tinyet.to_files",
     "from_lightgbm": "tinyet.opening.classical",
     "from_onnx": "tinyet.opening.files",
@@ -140,6 +142,7 @@ __all__ = [
     "custom_op",
     "diagnose",
     "dynamic_config",
+    "entry",
     "export_tflite",
     "from_lightgbm",
     "from_onnx",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from tinyet.accounts.buffers import BufferAnalysis, buffers_of, copies_noted
 from tinyet.accounts.code import FunctionAnalysis, KernelAnalysis, function_analyses, kernels_of
 from tinyet.accounts.fronts import (
     KernelFrontPoint,
@@ -58,7 +59,8 @@ class Analysis:
         is no larger. arena_searched: no other addresses make it smaller, for that is so or all were tried. arena_least:
         bytes of any arena for this program, which its inputs and states, or an output, take alone.
     fusion_groups: layers that are computed by rows; whole_arena_bytes: the arena if none were, None where none is.
-    peak: what is alive at the worst step. notes: layers that stayed float, and why.
+    peak: what is alive at the worst step. notes: layers that stayed float, and why;
+        copies for buffers of the caller's. buffers: these; none where inputs and outputs lie in the arena.
     code_bytes: of all functions and calls, as far as they are stated; linked_bytes: of the built application's
         flash, but for its demonstration sample, None where it is not built. functions, kernels: in the order of the
         layers.
@@ -110,6 +112,7 @@ class Analysis:
     ram_bytes: int | None = None
     stack: StackUse | None = None
     arena: tuple[ArenaAnalysis, ...] = ()
+    buffers: tuple[BufferAnalysis, ...] = ()
     memories: tuple[MemoryAnalysis, ...] = ()
     placed: tuple[Placed, ...] = ()
     advice: tuple[Advice, ...] | None = None
@@ -195,6 +198,7 @@ class Analysis:
             ],
             "whole_arena_bytes": self.whole_arena_bytes,
             "arena": [vars(block) for block in self.arena],
+            "buffers": [vars(buffer) for buffer in self.buffers],
             "memories": [
                 {**vars(memory), "taken": [vars(part) for part in memory.taken]} for memory in self.memories
             ],
@@ -216,6 +220,7 @@ def analyze(
     pins: Mapping[str, str] | None = None,
     place: Mapping[str, str] | None = None,
     input_rows: bool = False,
+    buffers: str | None = None,
     advice: bool = False,
 ) -> Analysis:
     """What each layer of a program costs on a board, before anything is built.
@@ -237,6 +242,7 @@ def analyze(
         pins=pins,
         place=place,
         input_rows=input_rows,
+        buffers=buffers,
     )
     aims = (subject.objective.optimize, *(aim for aim in OPTIMIZE if aim != subject.objective.optimize))
     made: list[Deployment] = []
@@ -280,6 +286,7 @@ def _subject_of(
     pins: Mapping[str, str] | None = None,
     place: Mapping[str, str] | None = None,
     input_rows: bool = False,
+    buffers: str | None = None,
 ) -> Subject:
     project = model if isinstance(model, Project) else None
     hint = "program = tinyet.compile(...), or tinyet.open(path)"
@@ -288,7 +295,7 @@ def _subject_of(
     )
     own = Limits() if project is None else project.limits
     asked = (board, delegates, optimize, max_ram, max_flash, stack, pins, place, require_delegate, input_rows)
-    as_it_is = project is not None and not any(asked)
+    as_it_is = project is not None and not any((*asked, buffers))
     given = limits_given(max_ram, max_flash, stack, bare=own.bare)
     limits = Limits(
         given.max_ram or own.max_ram, given.max_flash or own.max_flash, given.stack or own.stack, own.bare
@@ -298,12 +305,18 @@ def _subject_of(
             delegates, require_delegate = project.delegates, require_delegate or project.require_delegate
         optimize, pins = optimize or project.optimize, {**project.pins, **(pins or {})}
         place = {**project.place, **(place or {})}
-        input_rows = input_rows or project.input_rows
+        input_rows, buffers = input_rows or project.input_rows, buffers or project.buffers
         board = project.board if board is None else board
     target = load_board(DEFAULT_BOARD if board is None else board)
     chosen = delegates_or_default(delegates, require=require_delegate)
     objective = objective_of(
-        target, optimize or "balanced", limits, pins=pins, input_rows=input_rows, place=places_given(place)
+        target,
+        optimize or "balanced",
+        limits,
+        pins=pins,
+        input_rows=input_rows,
+        buffers=buffers or "arena",
+        place=places_given(place),
     )
     return Subject(
         program, target, objective, limits, chosen, require_delegate, project if as_it_is else None
@@ -353,7 +366,7 @@ def analyze_deployment(
         layers=layers,
         functions=function_analyses(functions, linked),
         kernels=kernels,
-        notes=tuple(str(n) for n in program.notes),
+        notes=(*(str(n) for n in program.notes), *copies_noted(deployment)),
         optimize=decision.objective.optimize,
         time="instructions" if cycles is None else "cycles",
         cycles=cycles,
@@ -364,6 +377,7 @@ def analyze_deployment(
         ram_bytes=None if size is None else size.ram,
         stack=stack,
         arena=arena_of(deployment),
+        buffers=buffers_of(deployment),
         memories=memories_of(deployment, board, room),
         placed=placed(deployment, board),
         fusion_groups=fusion_groups_of(deployment),
@@ -374,8 +388,9 @@ def analyze_deployment(
 def _least(deployment: Deployment) -> int:
     """Bytes that every plan takes, whichever kernels there are in whichever order."""
     graph, plan = deployment.graph, deployment.plan
-    given = sum(t.type.bytes for t in graph.inputs if plan.input_line_buffer(t) is None)
-    return max([given, *(t.type.bytes for t in graph.outputs)])
+    inside = [t for t in graph.inputs if plan.input_line_buffer(t) is None and not plan.is_callers(t)]
+    given = sum(t.type.bytes for t in inside)
+    return max([given, *(t.type.bytes for t in graph.outputs if not plan.is_callers(t))])
 
 
 def _io(tensor: Tensor) -> str:

@@ -7,7 +7,7 @@ program alone, without torch and always to the same result.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,23 +18,32 @@ from tinyet.delegates import DEFAULT, Delegate
 from tinyet.errors import UnsupportedOp, UsageError, bullet_list
 from tinyet.ir import Array, Graph, Node, Size, place_of
 from tinyet.memory import MemoryPlan
+from tinyet.memory.caller_buffers import check_ends
+from tinyet.memory.check import check_plan
 from tinyet.memory.fusion import Run
 from tinyet.memory.resized import at_another_size, check_resized
 from tinyet.messages.stages import stage
 from tinyet.ops import op_of
-from tinyet.opset import Call, Constant, Event, FieldValue, InputArg, Pointer, Struct
+from tinyet.opset import Call, Constant, Cost, Event, FieldValue, InputArg, Pointer, Struct
 from tinyet.opset.cost import field_bytes
+from tinyet.opset.parts import Part
+from tinyet.planning.candidates import Candidate, Chosen
 from tinyet.planning.decision import Decision
 from tinyet.planning.kernel_selection import Choice, Selection
 from tinyet.planning.layer_names import names_of
 from tinyet.planning.layouts import AccessOrderCache, planned
 from tinyet.planning.objective import Objective
+from tinyet.planning.parts import ALIGN, Cut, in_parts, stretches, undisturbed
 from tinyet.planning.places import USUAL, Places
 from tinyet.planning.search import decide
 from tinyet.planning.sized import Sizing, sizing_of
 
+ArrayKey = tuple[bytes, str, bool]
+"""Equal for arrays that can be one: of the same bytes, elements and address space (`StoredArray.rom`)."""
 AHEAD_ALIGN = 16
 """Of copies of weights in the arena, in bytes, like that of the arena itself."""
+SCRATCH_ALIGN = 8
+"""Of scratch memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +52,10 @@ class Step:
 
     name: the layer's, made of its module's path; unique in the deployment (`layers.layer_names`).
     first_event: number of the call's first event; events count on where the layers' indices end.
-    runs: how often the call is made in an inference; where the layer is computed by rows, once for each tile.
+    runs: how often the call is made in an inference; where the layer is computed by rows, once for each tile; where it
+    is cut, once for each part.
+    parts: of a layer that is cut; its calls are `Deployment.calls_of` then. groups: of the output's channels, into
+    which each of its rows is cut. whole: the layer's node, of such a call.
     """
 
     index: int
@@ -54,6 +66,9 @@ class Step:
     macs: int
     first_event: int = 0
     runs: int = 1
+    parts: tuple[Part, ...] = ()
+    groups: int = 1
+    whole: Node | None = None
 
     def __repr__(self) -> str:
         return f"<layer {self.index}, {self}: {self.node.op} by {self.choice.kernel.symbol}>"
@@ -91,9 +106,29 @@ class StoredArray:
     comment: str
 
     @property
+    def key(self) -> ArrayKey:
+        return np.ascontiguousarray(self.data).tobytes(), self.data.dtype.name, self.rom
+
+    @property
     def bytes(self) -> int:
         """C has no empty arrays: one element stands for them."""
         return max(self.data.nbytes, self.data.itemsize)
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Parts of a layer that one call makes: `count` of them from number `first` on, each of the layer's groups of
+    channels a number further.
+
+    step: that call. reads: of each input in the arena, by its number, (bytes that the first part begins behind the
+    tensor's start, bytes from part to part); writes: the same of the output.
+    """
+
+    step: Step
+    first: int
+    count: int
+    reads: Mapping[int, tuple[int, int]]
+    writes: tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +167,31 @@ class Deployment:
         for step in self.steps:
             fusion_group = self.plan.fusion_group(step.node)
             if fusion_group is None:
-                found.append(step.index)
+                found += [step.index] * step.runs
             elif step.node is fusion_group.nodes[0]:
                 found += [index[action.node] for action in fusion_group.actions if isinstance(action, Run)]
         return tuple(found)
+
+    @cached_property
+    def stretches(self) -> Mapping[Step, tuple[Stretch, ...]]:
+        """The calls of each layer that is cut."""
+        return {step: tuple(_stretches(step)) for step in self.steps if step.parts}
+
+    def calls_of(self, step: Step) -> tuple[Step, ...]:
+        """A layer's calls in the generated code: itself, or, where it is cut, one for each stretch of parts."""
+        return tuple(stretch.step for stretch in self.stretches[step]) if step.parts else (step,)
+
+    @property
+    def calls(self) -> tuple[Step, ...]:
+        """All calls in the generated code."""
+        return tuple(call for step in self.steps for call in self.calls_of(step))
+
+    def cost_of(self, step: Step) -> Cost | None:
+        """What a call of the generated code states: of a layer in parts, each of its parts by that call."""
+        if step.whole is None:
+            return self.decision.chosen[step.node].cost
+        layer = self.steps[step.index]
+        return next(part.cost for part in layer.parts if part.call is step.call)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -174,7 +230,7 @@ class Deployment:
         every sum of bytes counts.
         """
         found: dict[tuple[bytes, str, bool], list[tuple[Step, str | int, Constant]]] = {}
-        for step in self.steps:
+        for step in self.calls:
             uses: list[tuple[str | int, Constant]] = [(c.name, c) for c in step.call.constants]
             for index in (arg.index for arg in step.call.args if isinstance(arg, InputArg)):
                 tensor = step.node.input(index)
@@ -206,14 +262,14 @@ class Deployment:
         return sum(array.bytes for array in self.arrays if not array.rom)
 
     def arrays_of(self, step: Step) -> tuple[StoredArray, ...]:
-        """The arrays that this step is the first to need; over all steps they are `arrays`."""
-        return tuple(self._arrays_of.get(step, ()))
+        """The arrays that this layer is the first to need; over all layers they are `arrays`."""
+        return tuple(self._arrays_of.get(step.index, ()))
 
     @cached_property
-    def _arrays_of(self) -> dict[Step, list[StoredArray]]:
-        found: dict[Step, list[StoredArray]] = {}
+    def _arrays_of(self) -> dict[int, list[StoredArray]]:
+        found: dict[int, list[StoredArray]] = {}
         for array in self.arrays:
-            found.setdefault(array.uses[0][0], []).append(array)
+            found.setdefault(array.uses[0][0].index, []).append(array)
         return found
 
     @property
@@ -222,7 +278,7 @@ class Deployment:
         64-bit fields that hold small numbers count as 32 bits."""
         place = {use: number for number, array in enumerate(self.arrays) for use in array.uses}
         found: dict[object, Struct] = {}
-        for step in self.steps:
+        for step in self.calls:
             if step.call.params is not None:
                 pointed = tuple(place[step, name] for name in _pointed(step.call.params))
                 same = (repr(step.call.params), pointed) if "progmem" in self.target.features else step
@@ -258,10 +314,12 @@ def deploy(
     size: of the graph's inputs, known at run time: every layer is one call for all its values, and none is by rows.
     That each reads and writes what it should, at every value, has been checked when this returns.
     Raises UnsupportedOp when a node has no kernel for the target, or one of a delegate that was not asked for;
-    UsageError for a pin of the objective that no layer has.
+    UsageError for a pin of the objective that no layer has, or an output that cannot have a buffer of its own.
     """
     stage("choosing kernels")
     aim = objective or Objective()
+    if aim.callers:
+        check_ends(graph)
     sizing = None if size is None else sizing_of(graph, size)
     if sizing is not None:
         if aim.input_rows:
@@ -312,6 +370,7 @@ def with_states_apart(deployment: Deployment) -> Deployment:
         {t: found for t in plan.storage if (found := plan.data_layout(t)) is not None},
         plan.fusion_groups,
         states_apart=True,
+        callers=plan.buffers_from is not None,
     )
     return replace(deployment, plan=apart, steps=_steps(graph, decision, apart))
 
@@ -332,8 +391,68 @@ def with_copies_ahead(deployment: Deployment, layers: Collection[str]) -> Deploy
             chosen[step.node] = replace(chosen[step.node], call=call)
     decision = replace(deployment.decision, chosen=chosen)
     layouts = {t: found for t in plan.storage if (found := plan.data_layout(t)) is not None}
-    made = planned(graph, chosen, AccessOrderCache(), layouts, plan.fusion_groups)
+    outside = plan.buffers_from is not None
+    made = planned(graph, chosen, AccessOrderCache(), layouts, plan.fusion_groups, callers=outside)
     return replace(deployment, plan=made, decision=decision, steps=_steps(graph, decision, made))
+
+
+def with_parts(deployment: Deployment, cuts: Mapping[Node, Cut]) -> Deployment:
+    """The same with calls made in parts, each proved to be the call: at the same addresses, or, where parts need what
+    earlier ones have written over, or more scratch memory, by a plan of its own."""
+    if not cuts:
+        return deployment
+    graph, plan, chosen = deployment.graph, deployment.plan, dict(deployment.decision.chosen)
+    chosen |= {node: cut.candidate for node, cut in cuts.items()}
+    as_planned = chosen | {node: _in_parts(cut) for node, cut in cuts.items()}
+    scratch = {node: deployment.decision.chosen[node].call.scratch_bytes for node in cuts}
+    if not all(
+        cut.candidate.call.scratch_bytes <= scratch[node] and undisturbed(plan, node, cut)
+        for node, cut in cuts.items()
+    ):
+        layouts = {t: found for t in plan.storage if (found := plan.data_layout(t)) is not None}
+        plan = planned(graph, as_planned, AccessOrderCache(), layouts, plan.fusion_groups)
+    _check_parts(graph, plan, chosen, cuts)
+    decision = replace(deployment.decision, chosen=chosen)
+    steps = tuple(
+        replace(step, runs=len(cut.parts), parts=cut.parts, groups=cut.groups)
+        if (cut := cuts.get(step.node)) is not None
+        else step
+        for step in _steps(graph, decision, plan)
+    )
+    return replace(deployment, plan=plan, decision=decision, steps=steps)
+
+
+def _in_parts(cut: Cut) -> Candidate:
+    """For the planner: what the parts read behind what they have written."""
+    choice = cut.candidate.choice
+    return replace(cut.candidate, choice=replace(choice, kernel=in_parts(choice.kernel, cut)))
+
+
+def _check_parts(graph: Graph, plan: MemoryPlan, chosen: Chosen, cuts: Mapping[Node, Cut]) -> None:
+    """Prove the plan with these calls in parts."""
+    kernels = {node: candidate.choice.kernel for node, candidate in chosen.items()}
+    kernels |= {part.node: kernels[node] for node, cut in cuts.items() for part in cut.parts}
+    orders = AccessOrderCache()
+    check_plan(
+        graph,
+        plan,
+        op_of,
+        {node: c.call.scratch_bytes for node, c in chosen.items() if c.call.scratch_bytes},
+        align=ALIGN,
+        scratch_align=SCRATCH_ALIGN,
+        access_order=lambda node, index: orders.access_order(kernels[node], node, index),
+        replaces=lambda node, index: orders.replaces(kernels[node], node, index),
+        parts={node: cut.parts for node, cut in cuts.items()},
+    )
+
+
+def _stretches(step: Step) -> Iterator[Stretch]:
+    for first, count in stretches(step.parts, step.groups):
+        part, behind = step.parts[first], step.parts[first + (step.groups if count > 1 else 0)]
+        macs = op_of(part.node).macs(part.node)
+        call = replace(step, node=part.node, call=part.call, macs=macs, runs=count, parts=(), whole=step.node)
+        reads = {i: (start, behind.reads[i] - start) for i, start in part.reads.items()}
+        yield Stretch(call, first, count, reads, (part.writes, behind.writes - part.writes))
 
 
 def _steps(graph: Graph, decision: Decision, plan: MemoryPlan) -> tuple[Step, ...]:

@@ -168,13 +168,25 @@ class Project:
         """Whether nobody else may compute anything."""
         return self.manifest.get("require_delegate") is True
 
-    @cached_property
+    @property
     def deployment(self) -> Deployment:
-        return self.deployment_of(self.program)
+        return self._made[0]
+
+    @property
+    def slices(self) -> SlicePlan | None:
+        """The cuts of a run; None for a project that was generated without `max_step`."""
+        return self._made[1] if self.manifest.get("max_step") else None
+
+    @cached_property
+    def _made(self) -> tuple[Deployment, SlicePlan | None]:
+        return self._made_of(self.program)
 
     def deployment_of(self, program: Program) -> Deployment:
         """What `generate` made of the program for this project."""
-        return fitted(
+        return self._made_of(program)[0]
+
+    def _made_of(self, program: Program) -> tuple[Deployment, SlicePlan | None]:
+        whole = fitted(
             program.graph,
             self._board,
             self.objective,
@@ -183,6 +195,8 @@ class Project:
             require=self.require_delegate,
             size=program.size,
         )
+        given = self.manifest.get("max_step")
+        return slices_given(whole, self._board, str(given) if given else None, context=True)
 
     @property
     def room(self) -> Room:
@@ -198,14 +212,9 @@ class Project:
             self.limits,
             pins=self.pins,
             input_rows=self.input_rows,
+            buffers=self.buffers,
             place=self.place,
         )
-
-    @cached_property
-    def slices(self) -> SlicePlan | None:
-        """The cuts of a run; None for a project that was generated without `max_step`."""
-        given = self.manifest.get("max_step")
-        return slices_given(self.deployment, self._board, str(given), context=True) if given else None
 
     @property
     def optimize(self) -> str:
@@ -216,6 +225,11 @@ class Project:
     def input_rows(self) -> bool:
         """Whether the model takes its input row by row."""
         return self.manifest.get("input_rows") is True
+
+    @property
+    def buffers(self) -> str:
+        """Where inputs and outputs lie: "arena" or "caller"."""
+        return str(self.manifest.get("buffers", "arena"))
 
     @property
     def pins(self) -> dict[str, str]:

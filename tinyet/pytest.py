@@ -53,7 +53,7 @@ _OF_MODEL = tuple(
 )
 _OF_PROJECT = (
     *("delegates", "require_delegate", "optimize", "max_ram", "max_flash", "stack", "pins", "place"),
-    *("input_rows", "context", "evaluation", "selftest", "max_step"),
+    *("input_rows", "buffers", "context", "evaluation", "selftest", "max_step"),
 )
 OPTIONS = ("model", "project", "board", "on", "timeout", *_OF_MODEL, *_OF_PROJECT)
 """What the marker and `tinyet_devices.open` take."""

@@ -96,18 +96,11 @@ def widths() -> str:
     return table(("layer", "int8", "int16 activations", "", "int4 weights", ""), 1, rows)
 
 
-def linear_w16() -> str:
-    """Instructions a product of the widened weights of 640 → 128; within a cell."""
-    return _linear("the fastest", "tinyet_linear_s8_w16_1x4_dsp")
-
-
 def linear_packed() -> str:
-    """The same of two weights in an int16."""
-    return _linear("weights as they are", "tinyet_linear_s8_packed_1x4_dsp")
-
-
-def _linear(weights: str, symbol: str) -> str:
-    (count,) = {count for kernel, count in result("widths")[weights]["linear 640 -> 128"] if kernel == symbol}
+    """Instructions a product of 640 → 128, of two weights in an int16; within a cell."""
+    symbol = "tinyet_linear_s8_packed_1x4_k160_dsp"
+    counts = result("widths")["weights as they are"]["linear 640 -> 128"]
+    (count,) = {count for kernel, count in counts if kernel == symbol}
     return f"{count:.2f}"
 
 

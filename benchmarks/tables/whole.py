@@ -318,6 +318,43 @@ def together() -> str:
     return table(("", "bytes of arena"), 1, rows)
 
 
+def buffers() -> str:
+    """Arenas with inputs and outputs in them, and with the caller."""
+    names = {**NETWORKS, "mobilenet_v1": "MobileNetV1 0.25, 96x96x3", "autoencoder": "autoencoder"}
+    rows = [
+        (
+            names[row["name"]],
+            row["ends"],
+            *(row[f"{aim}, {w}"] for aim in ("balanced", "size") for w in ("arena", "caller")),
+        )
+        for row in result("buffers")["arenas"]
+    ]
+    heads = (
+        "on M4",
+        "inputs and outputs",
+        "arena",
+        "`--buffers caller`",
+        "`size`: arena",
+        "`--buffers caller`",
+    )
+    return table(heads, 1, rows)
+
+
+def entry_points() -> str:
+    """Flash and arena of three entry points by themselves, and together."""
+    found = result("buffers")["entries"]
+    rows = [
+        (
+            "three projects",
+            " + ".join(f"{n:,}" for n in found["flash"]),
+            sum(found["flash"]),
+            sum(found["arena"]),
+        ),
+        ("one project", "", found["flash_together"], found["arena_together"]),
+    ]
+    return table(("DS-CNN with two heads", "", "flash", "arena"), 2, rows)
+
+
 def placement() -> str:
     """Estimated cycles of MobileNetV2 on boards, by where arena and weights lie."""
     titles = {
@@ -346,6 +383,31 @@ def placement() -> str:
         "est. cycles",
     )
     return table(heads, 2, rows)
+
+
+def slices() -> str:
+    """The longest slice of networks, as a whole and in parts, and what parts cost."""
+    asked = {"": "whole layers", "100000": "`--max-step 100000`", "1ms": "`--max-step 1ms`"}
+    rows = [
+        (
+            f"{(NETWORKS | OTHERS)[row['name']]}, {asked[row['asked']]}",
+            row["slices"],
+            f"{row['stated']:,} {row['unit']}",
+            *(row[key] for key in ("counted", "instructions", "flash", "arena", "retained")),
+        )
+        for row in result("slices")
+    ]
+    heads = (
+        "on M4",
+        "slices",
+        "longest, stated",
+        "counted",
+        "instructions of a run",
+        "flash",
+        "arena",
+        "retained",
+    )
+    return table(heads, 1, rows)
 
 
 def context_cost() -> str:
@@ -430,6 +492,46 @@ def cycles_of_aims() -> str:
 
     heads = ("network", "board", "", "est. cycles", "stated", "waits", "instructions", "flash", "arena")
     return table(heads, 3, map(cells, result("time")))
+
+
+def cycles_by_measure() -> str:
+    """Plans on other cores that are compared by instructions, and by cycles: one row where both are the same."""
+    same = ("cycles", "instructions", "flash_bytes", "arena_bytes")
+    found: dict[tuple[object, ...], list[dict[str, Any]]] = {}
+    for row in result("time_cores"):
+        key = (row["core"], row["network"], row["optimize"], *(row[name] for name in same))
+        found.setdefault(key, []).append(row)
+
+    def cells(rows: list[dict[str, Any]]) -> tuple[object, ...]:
+        row = min(rows, key=lambda one: one["stated_cycles"] is None)
+        ends = (row[f"cycles_at_{end}"] / row["cycles"] - 1 for end in ("least", "most"))
+        stated = row["stated_cycles"]
+        return (
+            row["core"].removeprefix("Cortex-"),
+            NETWORKS[row["network"]],
+            f"`{row['optimize']}`",
+            "either" if len(rows) > 1 else row["compared_by"],
+            row["instructions"],
+            row["cycles"],
+            "–" if stated is None else f"{(stated / row['cycles'] - 1) * 100:+.1f} %",
+            " … ".join(f"{end * 100:+.0f} %" for end in ends),
+            row["flash_bytes"],
+            row["arena_bytes"],
+        )
+
+    heads = (
+        "core",
+        "network",
+        "",
+        "by",
+        "instructions",
+        "est. cycles",
+        "stated",
+        "left open",
+        "flash",
+        "arena",
+    )
+    return table(heads, 4, map(cells, found.values()))
 
 
 def cycles_of_flash() -> str:

@@ -189,6 +189,17 @@ __attribute__((noinline)) static measurement measure(tinyet_status (*run)(void),
 
 /* ---- commands ---- */
 
+/* Where an offset lies: in the arena, or in a buffer of the caller's. */
+static uint8_t *place_of(const tinyet_model *model, uint32_t offset) {
+  const tinyet_buffers *buffers = model->buffers;
+  return buffers != NULL && offset >= buffers->from ? buffers->memory + (offset - buffers->from) : model->arena + offset;
+}
+
+/* Behind the last of all offsets. */
+static uint32_t end_of(const tinyet_model *model) {
+  return model->buffers != NULL ? model->buffers->from + model->buffers->bytes : model->arena_bytes;
+}
+
 static uint32_t sum_bytes(const tinyet_io *io, uint32_t n) {
   uint32_t bytes = 0u;
   for (uint32_t i = 0u; i < n; i++) {
@@ -236,7 +247,7 @@ static void serve_info(const header *request) {
                         HASH_DIGITS);
   put_u32(PROTOCOL);
   put_u32(model->abi);
-  put_u32(model->arena_bytes);
+  put_u32(end_of(model));
   put_u32(model->num_layers);
   put_u32(tinyet_platform.counter_kind);
   put_u32(tinyet_platform.counter_hz);
@@ -281,7 +292,7 @@ static bool get_inputs(uint32_t count) {
   bool whole = true;
   for (uint32_t i = 0u; whole && i < count; i++) {
     const tinyet_io *input = &model->inputs[i];
-    whole = get_bytes(input->offset == TINYET_BESIDE_ARENA ? model->image : model->arena + input->offset, input->bytes);
+    whole = get_bytes(input->offset == TINYET_BESIDE_ARENA ? model->image : place_of(model, input->offset), input->bytes);
   }
   return whole;
 }
@@ -333,7 +344,7 @@ static void serve_run(const header *request) {
     put_u32(tallies[layer].runs);
   }
   for (uint32_t i = 0u; i < num_outputs; i++) {
-    put_bytes(model->arena + model->outputs[i].offset, model->outputs[i].bytes);
+    put_bytes(place_of(model, model->outputs[i].offset), model->outputs[i].bytes);
   }
   end_reply();
 }
@@ -356,12 +367,14 @@ static void serve_read(const header *request) {
   if (!get_numbers(request, span, 2u)) {
     return;
   }
-  if (span[0] > model->arena_bytes || span[1] > model->arena_bytes - span[0]) {
-    reply_error(OUT_OF_ARENA, model->arena_bytes);
+  const bool beside = model->buffers != NULL && span[0] >= model->buffers->from;
+  const uint32_t end = beside ? end_of(model) : model->arena_bytes;
+  if (span[0] > end || span[1] > end - span[0]) {
+    reply_error(OUT_OF_ARENA, end);
     return;
   }
   begin_reply(READ, span[1]);
-  put_bytes(model->arena + span[0], span[1]);
+  put_bytes(place_of(model, span[0]), span[1]);
   end_reply();
 }
 
@@ -419,7 +432,7 @@ static void serve_step(const header *request) {
   }
   put_u32((uint32_t)status);
   for (uint32_t i = 0u; i < model->num_outputs; i++) {
-    put_bytes(model->arena + model->outputs[i].offset, model->outputs[i].bytes);
+    put_bytes(place_of(model, model->outputs[i].offset), model->outputs[i].bytes);
   }
   end_reply();
 }

@@ -57,7 +57,8 @@ enum {
   TINYET_BUSY = -4,           /* another run of this instance has not returned */
   TINYET_BAD_ARENA = -5,      /* an instance that has no arena, or an address that none can have */
   TINYET_DAMAGED = -6,        /* constants, or a self-test's outputs, that are not the generated ones */
-  TINYET_BAD_SIZE = -7        /* a size that the model was not made for */
+  TINYET_BAD_SIZE = -7,       /* a size that the model was not made for */
+  TINYET_BAD_BUFFER = -8      /* an input or output at an address where none can be, or over another or the arena */
 };
 
 /* Generated code brackets each call with these, and a delegate's payload the parts that it can tell apart (their

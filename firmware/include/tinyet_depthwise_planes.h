@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Depthwise convolutions channel by channel, for cores with a product of 64 bits and many registers: nine weights stay in them,
  * and an output is the high half of one product. What makes this exact is proved for each layer when code is generated
- * (tinyet/ops/shared/one_product.py). */
+ * (tinyet/ops/shared/depthwise_planes.py). */
 #ifndef TINYET_DEPTHWISE_PLANES_H
 #define TINYET_DEPTHWISE_PLANES_H
 
@@ -12,7 +12,8 @@ extern "C" {
 #endif
 
 /* stream, for each channel: the sum before the first product and nine weights, both times a power of two; between them the
- * multiplier, the offset, and what is less where a sum is negative. */
+ * multiplier, the offset, and what is less where a sum is negative: both zero where the sum before the first product makes up
+ * for them. */
 typedef struct {
   tinyet_conv2d_shape shape;
   const TINYET_ROM int32_t *stream;

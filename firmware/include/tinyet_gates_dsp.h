@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sums that the gates of recurrent layers are made of, for cores with DSP instructions. Weights are read once a step, so
  * that widening them would be most of the work. Of each two rows a, b there is a lane 256 * b + a for every input; how sums
- * are made of these is in tinyet_linear_1x4_dsp.h (PACKED). */
+ * are made of these is in tinyet_tile_dsp.h (crossed). */
 #ifndef TINYET_GATES_DSP_H
 #define TINYET_GATES_DSP_H
 

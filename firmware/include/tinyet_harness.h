@@ -76,6 +76,13 @@ typedef struct {
   tinyet_status (*step)(void);
 } tinyet_steps;
 
+/* Of a model whose inputs and outputs are its caller's: the buffers are at offsets behind the arena, from `from` on. */
+typedef struct {
+  uint32_t from;
+  uint32_t bytes;
+  uint8_t *memory;
+} tinyet_buffers;
+
 /* What the harness knows of a model. The generated model_desc.c defines the first. */
 typedef struct tinyet_model {
   const char *name;
@@ -96,6 +103,7 @@ typedef struct tinyet_model {
   void (*reset)(void);         /* lets them be what they are at first; NULL where there are none */
   const tinyet_checks *checks; /* of a model that tests itself; NULL for others */
   const tinyet_steps *steps;   /* of a model that runs in slices; NULL for others */
+  const tinyet_buffers *buffers; /* of a model that is given its inputs and outputs; NULL for others */
   const struct tinyet_model *next; /* another model of the firmware; NULL where there is none */
 } tinyet_model;
 

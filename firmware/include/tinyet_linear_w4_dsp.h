@@ -4,7 +4,7 @@
  * For each input there is a lane of 16 bits with the weights of four channels, 4096 * d + 256 * c + 16 * b + a, of which a, b
  * and c have 8 added: digits of 0 … 15. Multiplied as it is it adds up to 4096 * D + 256 * C + 16 * B + A; by its lower byte to
  * 16 * B + A; without its second and fourth digit to 256 * C + A, and by the lower byte of that to A. Both lower bytes
- * come by Winograd's inner product (tinyet_linear_1x4_dsp.h), where UXTAB16 takes the byte and adds an input at once. So 32
+ * come by Winograd's inner product (tinyet_tile_dsp.h), where UXTAB16 takes the byte and adds an input at once. So 32
  * products are 27 instructions. Where sums of d would leave 20 bits, the inputs are divided into `parts`, whose sums are
  * added.
  *

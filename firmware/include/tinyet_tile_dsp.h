@@ -8,7 +8,13 @@
  * missing where the rounding is one-sided. Packed, each half of a word is 256 times a weight of channel b and one of channel a
  * before it; of each channel come multiplier, offset and shift, those of b before those of a; the bias of b is 256 times itself
  * and that of a; the shift of a is to the left, that of b to the right, where the rounding is one-sided. Alike, 256 times each
- * sum is rounded, without shifts, and each two channels have multiplier a | multiplier b | offset a | offset b. */
+ * sum is rounded, without shifts, and each two channels have multiplier a | multiplier b | offset a | offset b.
+ *
+ * Crossed, the weights are packed, of one pixel, and lie by two pairs: of each two channels the word of the first pair and that of
+ * the second. 256 * B + A is a sum of products; A comes of Winograd's inner product, with weights a0, a1 and inputs x0, x1:
+ *   (a0 + x1) * (a1 + x0) = a0 * x0 + a1 * x1 + a0 * a1 + x0 * x1,
+ * where SXTAB16 takes a out of its half and adds x at once. The bias of a is less by all a0 * a1; behind the inputs is the sum of
+ * all x0 * x1, shifted to the left as A is before it is rounded: by 8 alike, by 1 where the rounding is two-sided. */
 #ifndef TINYET_TILE_DSP_H
 #define TINYET_TILE_DSP_H
 
@@ -22,7 +28,7 @@ typedef void (*tinyet_tile_function_dsp)(const int32_t *weights, const uint32_t 
 
 typedef struct {
   int32_t pixels, channels; /* of a group */
-  int32_t packed, alike, pairs;
+  int32_t packed, crossed, alike, pairs;
   int32_t step; /* bytes from pixel to pixel of the output */
   tinyet_rounding_dsp rounding;
 } tinyet_tile_shape_dsp;
@@ -47,21 +53,44 @@ TINYET_DSP_INLINE int8_t tinyet_tile_output_dsp(int32_t sum, const int32_t *ends
   return tinyet_round_shifted_dsp(sum, ends[0], ends[1], ends[2], t.rounding);
 }
 
+/* Of a channel and a pixel, with the bias; crossed, of the first of two channels without the inputs' own products; 256 times that and the sum of the channel before where it is the second of two. */
+TINYET_DSP_INLINE int32_t tinyet_tile_sum_dsp(const int32_t *weights, const uint32_t *pixels, int32_t channel, int32_t pixel,
+                                              const tinyet_tile_shape_dsp t) {
+  const int32_t words = t.packed ? t.channels / 2 : t.channels; /* of a pair */
+  const int32_t *const w = weights + t.channels;
+  int32_t sum = weights[channel];
+  if (t.crossed) {
+    const uint32_t *const x = pixels;
+    for (int32_t pair = 0; pair < t.pairs; pair += 2) {
+      const int32_t *const at = w + pair * words + channel / 2 * 2;
+      const uint32_t u = (uint32_t)at[0], v = (uint32_t)at[1];
+      if (channel % 2 == 0) {
+        sum = tinyet_smlad_dsp(tinyet_add_even_bytes_dsp(x[pair + 1], u), tinyet_add_even_bytes_dsp(x[pair], v), sum);
+      } else {
+        sum = tinyet_smlad_dsp(v, x[pair + 1], tinyet_smlad_dsp(u, x[pair], sum));
+      }
+    }
+    return sum;
+  }
+  for (int32_t pair = 0; pair < t.pairs; pair++) {
+    const uint32_t word = (uint32_t)w[pair * words + (t.packed ? channel / 2 : channel)];
+    const uint32_t weight = t.packed && channel % 2 == 0 ? tinyet_even_bytes_dsp(word) : word;
+    sum = tinyet_smlad_dsp(weight, pixels[pair * t.pixels + pixel], sum);
+  }
+  return sum;
+}
+
 TINYET_DSP_INLINE void tinyet_tile_dsp(const int32_t *weights, const uint32_t *pixels, int8_t *output, const int8_t *end,
                                        const tinyet_tile_shape_dsp t) {
-  const int32_t words = t.packed ? t.channels / 2 : t.channels; /* of a pair */
   for (; output != end; output += t.channels) {
-    const int32_t *const bias = weights, *const ends = weights + t.channels + t.pairs * words;
+    const int32_t *const ends = weights + t.channels + t.pairs * (t.packed ? t.channels / 2 : t.channels);
     for (int32_t m = 0; m < t.pixels; m++) {
       int32_t even = 0;
       for (int32_t channel = 0; channel < t.channels; channel++) {
-        int32_t sum = bias[channel];
-        for (int32_t pair = 0; pair < t.pairs; pair++) {
-          uint32_t w = (uint32_t)bias[t.channels + pair * words + (t.packed ? channel / 2 : channel)];
-          if (t.packed && channel % 2 == 0) {
-            w = tinyet_even_bytes_dsp(w);
-          }
-          sum = tinyet_smlad_dsp(w, pixels[pair * t.pixels + m], sum);
+        int32_t sum = tinyet_tile_sum_dsp(weights, pixels, channel, m, t);
+        if (t.crossed && channel % 2 == 0) {
+          const int32_t lift = t.alike ? 8 : t.rounding.form == TINYET_DSP_TWO_SIDED;
+          sum = (int32_t)((uint32_t)tinyet_shift_left(sum, lift) - pixels[t.pairs]) >> lift;
         }
         if (t.packed && channel % 2 != 0) {
           sum = (int32_t)((uint32_t)sum - (uint32_t)even);
@@ -71,6 +100,29 @@ TINYET_DSP_INLINE void tinyet_tile_dsp(const int32_t *weights, const uint32_t *p
       }
     }
     weights = ends + t.channels * (!t.alike && (t.packed || t.rounding.form != TINYET_DSP_ONE_SIDED) ? 3 : 2);
+  }
+}
+
+/* A printed function of sums of Winograd's convolutions: where the inputs end. */
+typedef void (*tinyet_products_function_dsp)(const int32_t *weights, uint32_t *inputs, const uint32_t *end);
+
+/* Sums of two channels of four transformed tiles, position by position: for each pair of input channels a word of each tile, then
+ * room for the sums of the first channel and of the second. The weights: what both sums begin with, then a word of each channel for
+ * each pair. */
+TINYET_DSP_INLINE void tinyet_products_dsp(const int32_t *weights, uint32_t *inputs, const uint32_t *end, const int32_t pairs) {
+  while (inputs != end) {
+    int32_t sums[8];
+    for (int32_t k = 0; k < 8; k++) {
+      sums[k] = weights[k / 4];
+    }
+    weights += 2;
+    for (int32_t pair = 0; pair < pairs; pair++, weights += 2, inputs += 4) {
+      for (int32_t k = 0; k < 8; k++) {
+        sums[k] = tinyet_smlad_dsp((uint32_t)weights[k / 4], inputs[k % 4], sums[k]);
+      }
+    }
+    memcpy(inputs, sums, sizeof sums);
+    inputs += 8;
   }
 }
 

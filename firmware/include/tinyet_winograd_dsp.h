@@ -4,7 +4,7 @@
  *
  * A tile of 2x2 (4x4) output pixels is made of 4x4 (6x6) input pixels by 16 (36) products a pair of input and output channel
  * instead of 36 (144). Inputs are transformed here, weights were ahead of time. Four tiles by two output channels are
- * multiplied at a time: eight sums in registers. Tiles at the right and lower edges overlap those before, so that none
+ * multiplied at a time, by a printed function (tinyet/tiles/products.py). Tiles at the right and lower edges overlap those before, so that none
  * reaches beyond the output; the four last are filled up with the last one.
  *
  * Scratch, in words, position by position of the transformed tile: for each pair of input channels that of the four tiles;
@@ -19,7 +19,7 @@
 #ifndef TINYET_WINOGRAD_DSP_H
 #define TINYET_WINOGRAD_DSP_H
 
-#include "tinyet_dsp.h"
+#include "tinyet_tile_dsp.h"
 
 /* What a specialised convolution is made for; literals. Strides and dilations are 1. */
 typedef struct {
@@ -28,7 +28,6 @@ typedef struct {
   int32_t pad_top, pad_left;
   int32_t in_pixel_stride, out_pixel_stride; /* bytes from pixel to pixel: the channels, and what else lies between */
   int32_t zero_point;          /* what padding reads as */
-  int32_t unroll;              /* pairs of input channels of straight code; divides their number */
 } tinyet_winograd_shape_dsp;
 
 /* Added to the lower half of a pair before F(4x4): keeps that between 0 and 2^15 - 1, so that nothing is carried from it to
@@ -38,31 +37,6 @@ enum { TINYET_DSP_LIFT = 12800 };
 #define TINYET_DSP_FORGET() __asm__ volatile("" ::: "memory")
 
 #if TINYET_DSP_ASM
-#define TINYET_DSP_PRODUCT(A0, A1, A2, A3, B0, B1, B2, B3) \
-  "ldrd r11, r12, [r9], #8\n"                              \
-  "ldrd lr, r0, [r10], #8\n"                               \
-  "smlad r1, r11, lr, " A0 "\n"                            \
-  "smlad r5, r12, lr, " B0 "\n"                            \
-  "smlad r2, r11, r0, " A1 "\n"                            \
-  "smlad r6, r12, r0, " B1 "\n"                            \
-  "ldrd lr, r0, [r10], #8\n"                               \
-  "smlad r3, r11, lr, " A2 "\n"                            \
-  "smlad r7, r12, lr, " B2 "\n"                            \
-  "smlad r4, r11, r0, " A3 "\n"                            \
-  "smlad r8, r12, r0, " B3 "\n"
-#define TINYET_DSP_NEXT_PRODUCT TINYET_DSP_PRODUCT("r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8")
-#define TINYET_DSP_FIRST_PRODUCT TINYET_DSP_PRODUCT("r4", "r4", "r4", "r4", "r8", "r8", "r8", "r8")
-/* r7 may be the frame pointer, which is not to be named among the registers that are lost. p is in r0 or r7. */
-#define TINYET_DSP_ENTER_PRODUCTS \
-  "push {r0, r7}\n"               \
-  "ldrd r9, r10, [%[p]]\n"        \
-  "ldr r11, [%[p], #8]\n"
-#define TINYET_DSP_LEAVE_PRODUCTS \
-  "ldr r11, [sp]\n"               \
-  "cmp r10, r11\n"                \
-  "bne 1b\n"                      \
-  "add sp, sp, #4\n"              \
-  "pop {r0, r7}\n"
 #define TINYET_DSP_WINOGRAD_LOST "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "memory", "cc"
 /* A position of two tiles, and on to the next one. */
 #define TINYET_DSP_TWO_TILES(A, B)           \
@@ -73,65 +47,6 @@ enum { TINYET_DSP_LIFT = 12800 };
   "addw r10, r10, #%c[step]\n"               \
   ".endif\n"
 #endif
-
-/* The sums of two output channels, at all positions of four tiles. */
-TINYET_DSP_INLINE void tinyet_winograd_products_dsp(const int32_t *w, uint32_t *x, const int32_t positions,
-                                                    const int32_t pairs, const int32_t unroll) {
-#if TINYET_DSP_ASM
-  const struct {
-    const int32_t *w;
-    uint32_t *x, *end;
-  } state = {w, x, x + positions * (4 * pairs + 8)};
-  if (unroll == pairs) {
-    __asm__ volatile(TINYET_DSP_LINES TINYET_DSP_ENTER_PRODUCTS "push {r11}\n"
-                                               "1:\n"
-                                               "ldrd r4, r8, [r9], #8\n" TINYET_DSP_FIRST_PRODUCT
-                                               ".rept %c[unroll] - 1\n" TINYET_DSP_NEXT_PRODUCT ".endr\n"
-                                               "stmia r10!, {r1-r8}\n" TINYET_DSP_LEAVE_PRODUCTS
-                     :
-                     : [p] "r"(&state), [unroll] "i"(unroll)
-                     : TINYET_DSP_WINOGRAD_LOST);
-  } else {
-    __asm__ volatile(TINYET_DSP_LINES TINYET_DSP_ENTER_PRODUCTS "push {r11}\n"
-                                               "1:\n"
-                                               "ldrd r4, r8, [r9], #8\n"
-                                               "addw r11, r10, #%c[bytes]\n"
-                                               "push {r11}\n"
-                                               "mov r1, r4\n"
-                                               "mov r2, r4\n"
-                                               "mov r3, r4\n"
-                                               "mov r5, r8\n"
-                                               "mov r6, r8\n"
-                                               "mov r7, r8\n"
-                                               "2:\n"
-                                               ".rept %c[unroll]\n" TINYET_DSP_NEXT_PRODUCT ".endr\n"
-                                               "ldr r11, [sp]\n"
-                                               "cmp r10, r11\n"
-                                               "bne 2b\n"
-                                               "add sp, sp, #4\n"
-                                               "stmia r10!, {r1-r8}\n" TINYET_DSP_LEAVE_PRODUCTS
-                     :
-                     : [p] "r"(&state), [unroll] "i"(unroll), [bytes] "i"(16 * pairs)
-                     : TINYET_DSP_WINOGRAD_LOST);
-  }
-#else
-  (void)unroll;
-  for (int32_t position = 0; position < positions; position++) {
-    int32_t sums[8];
-    for (int32_t k = 0; k < 8; k++) {
-      sums[k] = w[k / 4];
-    }
-    w += 2;
-    for (int32_t pair = 0; pair < pairs; pair++, w += 2, x += 4) {
-      for (int32_t k = 0; k < 8; k++) {
-        sums[k] = tinyet_smlad_dsp((uint32_t)w[k / 4], x[k % 4], sums[k]);
-      }
-    }
-    memcpy(x, sums, sizeof sums);
-    x += 8;
-  }
-#endif
-}
 
 /* ---- F(2x2, 3x3) ---- */
 
@@ -261,10 +176,14 @@ TINYET_DSP_INLINE void tinyet_winograd_f4x4_sums_dsp(uint32_t *to, const uint32_
         "add r11, r11, r11, lsl #1\n"
         "add r2, r2, r8\n"
         "add r3, r3, r11\n"
-        "strd r1, r6, [r9, #96]\n"
-        "strd r4, r3, [r9, #104]\n"
-        "strd r12, r2, [r9, #8]\n"
-        "strd r0, r5, [r9], #16\n"
+        "str r1, [r9, #96]\n"
+        "str r6, [r9, #100]\n"
+        "str r4, [r9, #104]\n"
+        "str r3, [r9, #108]\n"
+        "str r5, [r9, #4]\n"
+        "str r12, [r9, #8]\n"
+        "str r2, [r9, #12]\n"
+        "str r0, [r9], #16\n"
         "cmp r10, lr\n"
         "bne 1b\n"
         "pop {r0, r7}\n"
@@ -387,6 +306,7 @@ TINYET_DSP_INLINE void tinyet_winograd_columns_dsp(uint32_t *work, const int8_t 
 TINYET_DSP_INLINE void tinyet_winograd_channels_dsp(const int8_t *input, int8_t *output, void *scratch,
                                                     const int32_t *weights, const int32_t begin, const int32_t end,
                                                     const int kept, const int32_t tile,
+                                                    const tinyet_products_function_dsp products,
                                                     const tinyet_winograd_shape_dsp s,
                                                     const tinyet_rounding_dsp rounding) {
   const int32_t side = tile + 2, positions = side * side;
@@ -438,7 +358,7 @@ TINYET_DSP_INLINE void tinyet_winograd_channels_dsp(const int8_t *input, int8_t 
       const int32_t *w = weights;
       const int32_t behind = tile == 2 ? 0 : 2; /* the factors */
       for (int32_t channel = begin; channel < end; channel += 2) {
-        tinyet_winograd_products_dsp(w, tiles, positions, pairs, s.unroll);
+        products(w, tiles, tiles + positions * step);
         w += positions * (2 + 2 * pairs);
         for (int32_t which = 0; which < 2 && (s.out_c % 2 == 0 || channel + which < s.out_c); which++) {
           const tinyet_winograd_end_dsp last = {w[which], w[behind + which], w[behind + 2 + which],
@@ -458,9 +378,10 @@ TINYET_DSP_INLINE void tinyet_winograd_channels_dsp(const int8_t *input, int8_t 
  * scratch: side^2 * (16 * pairs + 44) bytes; side = tile + 2, pairs = in_c / 4, rounded up, * 2 */
 TINYET_DSP_INLINE void tinyet_winograd_conv2d_dsp(const int8_t *input, int8_t *output, void *scratch,
                                                   const int32_t *weights, const int32_t tile,
+                                                  const tinyet_products_function_dsp products,
                                                   const tinyet_winograd_shape_dsp s,
                                                   const tinyet_rounding_dsp rounding) {
-  tinyet_winograd_channels_dsp(input, output, scratch, weights, 0, s.out_c, 0, tile, s, rounding);
+  tinyet_winograd_channels_dsp(input, output, scratch, weights, 0, s.out_c, 0, tile, products, s, rounding);
 }
 
 /* ---- F(2x2, 3x3) whose weights are transformed by each call ---- */
@@ -525,12 +446,14 @@ TINYET_DSP_INLINE void tinyet_winograd_f2x2_stream_dsp(uint32_t *to, const int32
 
 /* scratch: as above, and the stream. */
 TINYET_DSP_INLINE void tinyet_conv2d_s8_winograd_f2x2_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                          const int32_t *weights, const tinyet_winograd_shape_dsp s,
+                                                          const int32_t *weights,
+                                                          const tinyet_products_function_dsp products,
+                                                          const tinyet_winograd_shape_dsp s,
                                                           const tinyet_rounding_dsp rounding) {
   const int32_t pairs = (s.in_c + 3) / 4 * 2;
   uint32_t *const stream = (uint32_t *)scratch + 4 * (16 * pairs + 44);
   tinyet_winograd_f2x2_stream_dsp(stream, weights, pairs, s, rounding);
-  tinyet_winograd_conv2d_dsp(input, output, scratch, (const int32_t *)stream, 2, s, rounding);
+  tinyet_winograd_conv2d_dsp(input, output, scratch, (const int32_t *)stream, 2, products, s, rounding);
 }
 
 /* ---- F(4x4, 3x3) whose weights are transformed by each call, those of a few output channels at a time ---- */
@@ -551,6 +474,7 @@ const int32_t *tinyet_winograd_f4x4_stream_dsp(uint32_t *to, const int32_t *from
  * scratch: that of F(4x4), and 4 * (36 * (2 + 2 * pairs) + 8) bytes for two of these channels. */
 TINYET_DSP_INLINE void tinyet_conv2d_s8_winograd_f4x4_dsp(const int8_t *input, int8_t *output, void *scratch,
                                                           const int32_t *weights, const int32_t at_once,
+                                                          const tinyet_products_function_dsp products,
                                                           const tinyet_winograd_shape_dsp s,
                                                           const tinyet_rounding_dsp rounding) {
   const int32_t pairs = (s.in_c + 3) / 4 * 2;
@@ -559,8 +483,8 @@ TINYET_DSP_INLINE void tinyet_conv2d_s8_winograd_f4x4_dsp(const int8_t *input, i
   for (int32_t begin = 0; begin < s.out_c; begin += at_once) {
     const int32_t end = begin + at_once < s.out_c ? begin + at_once : s.out_c;
     weights = tinyet_winograd_f4x4_stream_dsp(stream, weights, end - begin, pairs);
-    tinyet_winograd_channels_dsp(input, output, scratch, (const int32_t *)stream, begin, end, few && begin > 0, 4, s,
-                                 rounding);
+    tinyet_winograd_channels_dsp(input, output, scratch, (const int32_t *)stream, begin, end, few && begin > 0, 4,
+                                 products, s, rounding);
   }
 }
 

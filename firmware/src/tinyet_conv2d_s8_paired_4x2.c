@@ -58,6 +58,34 @@ static void gather(uint8_t *patch, const int8_t *image, int32_t top, int32_t lef
   }
 }
 
+/* The same of both pixels of a pair whose windows, of taps without gaps, lie in the image. */
+static __attribute__((noinline)) void gather_two(word *patch, const int8_t *first, const int8_t *second,
+                                                 const tinyet_conv2d_shape *s) {
+  const int32_t row = s->kernel_w * s->in_c, turn = s->in_w * s->in_c - row;
+  for (int32_t i = s->kernel_h; i > 0; i--) {
+    int32_t left = row;
+#define TAP(i) patch[2 * (i)] = ((uint32_t)(uint8_t)first[i] ^ 128u) | (uint32_t)(uint8_t)second[i] << 24
+    for (; left >= 4; left -= 4) {
+      TAP(0);
+      TAP(1);
+      TAP(2);
+      TAP(3);
+      patch += 8;
+      first += 4;
+      second += 4;
+    }
+    for (; left > 0; left--) {
+      TAP(0);
+      patch += 2;
+      first++;
+      second++;
+    }
+#undef TAP
+    first += turn;
+    second += turn;
+  }
+}
+
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
 typedef struct {
   const void *patch;
@@ -72,12 +100,13 @@ typedef struct {
 
 #define TAP(a, b)                  \
   "ldm r0!, {r10, r11}\n"          \
-  "ldrsb r12, [r1, #" #a "]\n"     \
+  "ldrsb r12, " a "\n"             \
   "smlal r2, r3, r10, r12\n"       \
   "smlal r6, r7, r11, r12\n"       \
-  "ldrsb r12, [r1, #" #b "]\n"     \
+  "ldrsb r12, " b "\n"             \
   "smlal r4, r5, r10, r12\n"       \
   "smlal r8, r9, r11, r12\n"
+#define TAP_AT(a, b) TAP("[r1, #" #a "]", "[r1, #" #b "]")
 /* 256 times both sums of a pair, where its words were. */
 #define SPLIT(low, high)               \
   "lsls " high ", " high ", #16\n"     \
@@ -131,14 +160,13 @@ __attribute__((naked, noinline)) static void tile_of(tile_walk *walk __attribute
       "ldr lr, [sp, #20]\n"
       "lsrs lr, lr, #1\n"
       "bcc 2f\n"
-      "subs r1, r1, #8\n"
+      "adds r1, r1, #8\n"
       "add lr, lr, #1\n"
       "b 3f\n"
       "2:\n"
-      TAP(0, 1) TAP(2, 3) TAP(4, 5) TAP(6, 7)
+      TAP("[r1], #16", "[r1, #-15]") TAP_AT(-14, -13) TAP_AT(-12, -11) TAP_AT(-10, -9)
       "3:\n"
-      TAP(8, 9) TAP(10, 11) TAP(12, 13) TAP(14, 15)
-      "adds r1, r1, #16\n"
+      TAP_AT(-8, -7) TAP_AT(-6, -5) TAP_AT(-4, -3) TAP_AT(-2, -1)
       "subs lr, lr, #1\n"
       "bne 2b\n"
       "str r1, [sp, #28]\n"
@@ -161,6 +189,7 @@ __attribute__((naked, noinline)) static void tile_of(tile_walk *walk __attribute
       "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n");
 }
 #undef TAP
+#undef TAP_AT
 #undef SPLIT
 #undef ROUND
 #undef KEEP
@@ -209,17 +238,32 @@ void tinyet_conv2d_s8_paired_4x2(const int8_t *input, int8_t *output, void *scra
   const int32_t out_c = s->out_c, even = out_c + (out_c & 1);
   uint8_t *const patch = (uint8_t *)scratch;
   int8_t *const apart = (int8_t *)scratch + 4 * STEP * fours;
+  /* The last place of a window that lies in the image; none where taps have gaps. */
+  const int32_t lowest = s->dilation_h == 1 && s->dilation_w == 1 ? s->in_h - s->kernel_h : -1;
+  const int32_t rightmost = s->in_w - s->kernel_w;
+  const uint32_t padding = (uint32_t)params->padding & 255u;
   memset(scratch, 0, (size_t)(4 * STEP * fours));
   for (int32_t n = 0; n < s->batch; n++) {
     int32_t row = 0, column = 0;
     for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
       const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
-      for (int32_t i = 0; i < count; i++) {
-        const int32_t second = i & 1;
-        gather(patch + 2 * (i - second) + 3 * second, input, row * s->stride_h - s->pad_top,
-               column * s->stride_w - s->pad_left, s, (uint32_t)params->padding & 255u, second != 0 ? 0u : 0x80808080u);
+      for (int32_t i = 0; i < count; i += 2) {
+        const int32_t top = row * s->stride_h - s->pad_top, left = column * s->stride_w - s->pad_left;
         if (++column == s->out_w) {
           column = 0, row++;
+        }
+        const int32_t next_top = row * s->stride_h - s->pad_top, next_left = column * s->stride_w - s->pad_left;
+        if (i + 1 < count && ++column == s->out_w) {
+          column = 0, row++;
+        }
+        if (top >= 0 && next_top <= lowest && left >= 0 && left <= rightmost && next_left >= 0 && next_left <= rightmost) {
+          gather_two((word *)scratch + i / 2, input + (top * s->in_w + left) * s->in_c,
+                     input + (next_top * s->in_w + next_left) * s->in_c, s);
+        } else {
+          gather(patch + 2 * i, input, top, left, s, padding, 0x80808080u);
+          if (i + 1 < count) {
+            gather(patch + 2 * i + 3, input, next_top, next_left, s, padding, 0u);
+          }
         }
       }
       if (count == PIXELS && even == out_c) {

@@ -70,6 +70,34 @@ static __attribute__((noinline)) void gather_second(word *patch, const int8_t *i
   gather(patch, image, top, left, s, padding, 1);
 }
 
+/* Of both pixels of a pair whose windows, of taps without gaps, lie in the image. */
+static __attribute__((noinline)) void gather_two(word *patch, const int8_t *first, const int8_t *second,
+                                                 const tinyet_conv2d_shape *s) {
+  const int32_t row = s->kernel_w * s->in_c, turn = s->in_w * s->in_c - row;
+  for (int32_t i = s->kernel_h; i > 0; i--) {
+    int32_t left = row;
+#define TAP(i) patch[STEP * (i)] = (uint32_t)first[i] + ((uint32_t)second[i] << 16)
+    for (; left >= 4; left -= 4) {
+      TAP(0);
+      TAP(1);
+      TAP(2);
+      TAP(3);
+      patch += 4 * STEP;
+      first += 4;
+      second += 4;
+    }
+    for (; left > 0; left--) {
+      TAP(0);
+      patch += STEP;
+      first++;
+      second++;
+    }
+#undef TAP
+    first += turn;
+    second += turn;
+  }
+}
+
 #if defined(__riscv) && __riscv_xlen == 32 && defined(__riscv_mul) && !defined(__riscv_32e)
 typedef struct {
   const void *patch;
@@ -90,8 +118,17 @@ typedef struct {
   "lb t2, 1-2*" #n "(a7)\n" \
   "lb t3, 2-2*" #n "(a7)\n" \
   WORD(0, n, "a0", "a3") WORD(4, n, "a1", "a4") WORD(8, n, "a2", "a5")
-/* What a run has added up to goes to the sums; of a pair the first holds 2^16 times the second, too. */
+/* That of a run: its products are what the others are added to. */
+#define FIRST_WORD(at, a, b)                                                         \
+  "lw t0, " #at "(a6)\n" "mul " a ", t0, t2\n" "mul " b ", t0, t3\n"
+#define FIRST               \
+  "lb t2, 1(a7)\n"          \
+  "lb t3, 2(a7)\n"          \
+  FIRST_WORD(0, "a0", "a3") FIRST_WORD(4, "a1", "a4") FIRST_WORD(8, "a2", "a5")
+/* What a run has added up to goes to the sums, with a half of 2^16 that makes the lower part positive; of a pair the first
+ * holds 2^16 times the second, too. */
 #define DRAIN(run, both, high)             \
+  "add " run ", " run ", t4\n"            \
   "add " both ", " both ", " run "\n"      \
   "srai " run ", " run ", 16\n"            \
   "add " high ", " high ", " run "\n"
@@ -143,33 +180,34 @@ __attribute__((naked, noinline)) static void tile_of(tile_walk *walk __attribute
       "lw a6, 0(t0)\n"
       "lw a7, 8(t0)\n"
       "li t4, 0x8000\n"
-      "lla t5, 3f\n"
+      "lla t5, 3f + 68\n" /* a run's first tap has been taken */
       "li t6, 68\n"
       "li ra, 12\n"
       "2:\n"
-      "mv a0, t4\n" "mv a1, t4\n" "mv a2, t4\n" "mv a3, t4\n" "mv a4, t4\n" "mv a5, t4\n"
-      "lb t2, 0(a7)\n"
-      "mul t3, t2, ra\n"
+      "lb t1, 0(a7)\n"
+      "bltz t1, 4f\n"
+      FIRST
+      "mul t3, t1, ra\n"
       "add a6, a6, t3\n"
-      "mul t1, t2, t6\n"
-      "sub t1, t5, t1\n"
-      "slli t2, t2, 1\n"
-      "add a7, a7, t2\n"
-      "jr t1\n"
+      "mul t0, t1, t6\n"
+      "slli t1, t1, 1\n"
+      "add a7, a7, t1\n"
+      "sub t0, t5, t0\n"
+      "jr t0\n"
       ".option push\n"
       ".option norvc\n"
       ".option norelax\n"
       ".balign 4\n"
-      TAP(12) TAP(11) TAP(10) TAP(9) TAP(8) TAP(7) TAP(6) TAP(5) TAP(4) TAP(3) TAP(2) TAP(1)
+      TAP(11) TAP(10) TAP(9) TAP(8) TAP(7) TAP(6) TAP(5) TAP(4) TAP(3) TAP(2) TAP(1)
       "3:\n"
       DRAIN("a0", "s0", "s1") DRAIN("a1", "s2", "s3") DRAIN("a2", "s4", "s5")
       DRAIN("a3", "s6", "s7") DRAIN("a4", "s8", "s9") DRAIN("a5", "s10", "s11")
       "addi a7, a7, 1\n"
       "j 2b\n"
-      ".rept 14\n" "nop\n" ".endr\n" /* -2 taps lead behind these */
       ".option pop\n"
+      "4:\n"
       "lw t0, 0(sp)\n"
-      "addi a7, a7, 5\n"
+      "addi a7, a7, 1\n"
       "sw a7, 8(t0)\n"
       "lw t1, 4(t0)\n"
       "lw a4, 12(t0)\n"
@@ -201,6 +239,8 @@ __attribute__((naked, noinline)) static void tile_of(tile_walk *walk __attribute
 }
 #undef WORD
 #undef TAP
+#undef FIRST_WORD
+#undef FIRST
 #undef DRAIN
 #undef ROUND
 #undef KEEP
@@ -266,20 +306,31 @@ void tinyet_conv2d_s8_paired_runs_6x2(const int8_t *input, int8_t *output, void 
   const int32_t out_c = s->out_c, even = out_c + (out_c & 1);
   word *const patch = (word *)scratch;
   int8_t *const apart = (int8_t *)scratch + 4 * STEP * taps;
+  /* The last place of a window that lies in the image; none where taps have gaps. */
+  const int32_t lowest = s->dilation_h == 1 && s->dilation_w == 1 ? s->in_h - s->kernel_h : -1;
+  const int32_t rightmost = s->in_w - s->kernel_w;
   memset(scratch, 0, (size_t)(4 * STEP * taps));
   for (int32_t n = 0; n < s->batch; n++) {
     int32_t row = 0, column = 0;
     for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
       const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
-      for (int32_t i = 0; i < count; i++) {
+      for (int32_t i = 0; i < count; i += 2) {
         const int32_t top = row * s->stride_h - s->pad_top, left = column * s->stride_w - s->pad_left;
-        if ((i & 1) != 0) {
-          gather_second(patch + i / 2, input, top, left, s, params->padding);
-        } else {
-          gather_first(patch + i / 2, input, top, left, s, params->padding);
-        }
         if (++column == s->out_w) {
           column = 0, row++;
+        }
+        const int32_t next_top = row * s->stride_h - s->pad_top, next_left = column * s->stride_w - s->pad_left;
+        if (i + 1 < count && ++column == s->out_w) {
+          column = 0, row++;
+        }
+        if (top >= 0 && next_top <= lowest && left >= 0 && left <= rightmost && next_left >= 0 && next_left <= rightmost) {
+          gather_two(patch + i / 2, input + (top * s->in_w + left) * s->in_c,
+                     input + (next_top * s->in_w + next_left) * s->in_c, s);
+        } else {
+          gather_first(patch + i / 2, input, top, left, s, params->padding);
+          if (i + 1 < count) {
+            gather_second(patch + i / 2, input, next_top, next_left, s, params->padding);
+          }
         }
       }
       if (count == PIXELS && even == out_c) {

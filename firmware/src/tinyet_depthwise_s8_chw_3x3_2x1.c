@@ -11,29 +11,34 @@ typedef struct {
 } inside;
 
 static void copy(int8_t *plane, const int8_t *image, const inside *part) {
-  const int32_t channels = part->channels, width = part->width, in_row = part->in_row, columns = part->columns;
+  const int32_t channels = part->channels, width = part->width, fours = width / 4, rest = width & 3;
+  const int32_t gap = part->columns - width, turn = part->in_row - width * channels;
+#define BYTE(i)        \
+  do {                 \
+    plane[i] = *image; \
+    image += channels; \
+  } while (0)
   for (int32_t y = part->rows; y > 0; y--) {
-    const int8_t *from = image;
-    int8_t *to = plane;
-    int32_t left = width;
-    for (; left >= 4; left -= 4) {
-      to[0] = *from;
-      from += channels;
-      to[1] = *from;
-      from += channels;
-      to[2] = *from;
-      from += channels;
-      to[3] = *from;
-      from += channels;
-      to += 4;
+    for (int32_t i = fours; i > 0; i--) {
+      BYTE(0);
+      BYTE(1);
+      BYTE(2);
+      BYTE(3);
+      plane += 4;
     }
-    for (; left > 0; left--) {
-      *to++ = *from;
-      from += channels;
+    if ((rest & 2) != 0) {
+      BYTE(0);
+      BYTE(1);
+      plane += 2;
     }
-    plane += columns;
-    image += in_row;
+    if ((rest & 1) != 0) {
+      BYTE(0);
+      plane++;
+    }
+    plane += gap;
+    image += turn;
   }
+#undef BYTE
 }
 
 typedef struct {
@@ -60,17 +65,19 @@ typedef struct {
   "ldrsb r9, [r12, #1]\n" ADD("r10", b) \
   "ldrsb r9, [r12, #2]\n" ADD("r10", c)
 #define DOWN "ldr r9, [sp, #32]\n" "add r12, r12, r9\n"
-#define ROUND(sum, away)               \
+#define FOLDED(sum)                    \
   "ldr r9, [sp, #4]\n"                 \
-  "smull r9, " sum ", " sum ", r9\n" away(sum) \
+  "smull r9, " sum ", " sum ", r9\n"   \
+  "ssat " sum ", #8, " sum ", asr #12\n"
+#define ANY(sum)                       \
+  "ldr r9, [sp, #4]\n"                 \
+  "smull r9, " sum ", " sum ", r9\n"   \
+  "ldr r9, [sp, #12]\n" "and r9, r9, " sum ", asr #31\n" "subs " sum ", " sum ", r9\n" \
   "ldr r9, [sp, #8]\n"                 \
   "add " sum ", " sum ", r9\n"         \
   "ssat " sum ", #8, " sum ", asr #12\n"
-#define KEEP(sum) ""
-#define AWAY(sum) \
-  "ldr r9, [sp, #12]\n" "and r9, r9, " sum ", asr #31\n" "subs " sum ", " sum ", r9\n"
 /* Of a channel; two outputs at a time, then what is left of a row. */
-#define OUTPUTS(away)                      \
+#define OUTPUTS(ROUND)                     \
   "1:\n"                                   \
   "ldr r9, [sp, #24]\n"                    \
   "cmp r9, #0\n"                           \
@@ -83,8 +90,8 @@ typedef struct {
   ROW_OF_TWO("r0", "r1", "r2") DOWN        \
   ROW_OF_TWO("r3", "r4", "r5") DOWN        \
   ROW_OF_TWO("r6", "r7", "r8")             \
-  ROUND("r10", away)                       \
-  ROUND("r11", away)                       \
+  ROUND("r10")                             \
+  ROUND("r11")                             \
   "ldr r9, [sp, #36]\n"                    \
   "strb r10, [lr]\n"                       \
   "strb r11, [lr, r9]\n"                   \
@@ -103,7 +110,7 @@ typedef struct {
   ROW_OF_ONE("r0", "r1", "r2") DOWN        \
   ROW_OF_ONE("r3", "r4", "r5") DOWN        \
   ROW_OF_ONE("r6", "r7", "r8")             \
-  ROUND("r10", away)                       \
+  ROUND("r10")                             \
   "strb r10, [lr]\n"                       \
   "ldr r9, [sp, #36]\n"                    \
   "add lr, lr, r9\n"                       \
@@ -134,25 +141,24 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
       "stm r11, {r3, r4, r5, r6, r7, r8, r9, r10}\n"
       "ldm r1!, {r4, r5, r6, r7}\n"
       "stm sp, {r4, r5, r6, r7}\n"
-      "mov r10, r7\n"
+      "orr r10, r6, r7\n"
       "ldm r1, {r0, r1, r2, r3, r4, r5, r6, r7, r8}\n"
       "cmp r10, #0\n"
       "bne 7f\n"
-      OUTPUTS(KEEP)
+      OUTPUTS(FOLDED)
       "6:\n"
       "add sp, sp, #52\n"
       "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n"
       "7:\n"
-      OUTPUTS(AWAY)
+      OUTPUTS(ANY)
       "b 6b\n");
 }
 #undef ADD
 #undef ROW_OF_TWO
 #undef ROW_OF_ONE
 #undef DOWN
-#undef ROUND
-#undef KEEP
-#undef AWAY
+#undef FOLDED
+#undef ANY
 #undef OUTPUTS
 #elif defined(__riscv) && __riscv_xlen == 32 && defined(__riscv_mul) && !defined(__riscv_32e)
 #define PRODUCT(sum, before, w) "mul t1, t0, " w "\n" "add " sum ", " before ", t1\n"
@@ -166,9 +172,7 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
   "lb t0, 1(a0)\n" PRODUCT("a6", "a6", b)      \
   "lb t0, 2(a0)\n" PRODUCT("a6", "a6", c)
 #define DOWN "add a0, a0, a2\n"
-#define ROUND(sum, away)                  \
-  "mulh " sum ", " sum ", s10\n" away(sum) \
-  "add " sum ", " sum ", s11\n"           \
+#define CLAMPED(sum)                      \
   "srai " sum ", " sum ", 12\n"           \
   "ble " sum ", t5, 8f\n"                 \
   "mv " sum ", t5\n"                      \
@@ -178,10 +182,13 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
   "8:\n"                                  \
   "sb " sum ", 0(a1)\n"                   \
   "add a1, a1, a3\n"
-#define KEEP(sum) ""
-#define AWAY(sum) "srai t0, " sum ", 31\n" "and t0, t0, ra\n" "sub " sum ", " sum ", t0\n"
+#define FOLDED(sum) "mulh " sum ", " sum ", s10\n" CLAMPED(sum)
+#define ANY(sum)                                                                  \
+  "mulh " sum ", " sum ", s10\n"                                                  \
+  "srai t0, " sum ", 31\n" "and t0, t0, ra\n" "sub " sum ", " sum ", t0\n"        \
+  "add " sum ", " sum ", s11\n" CLAMPED(sum)
 /* Of a channel; two outputs at a time, then what is left of a row. */
-#define OUTPUTS(away)                           \
+#define OUTPUTS(ROUND)                          \
   "1:\n"                                        \
   "lw a5, 8(t4)\n"                              \
   "beqz a5, 3f\n"                               \
@@ -190,8 +197,8 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
   ROW_OF_TWO("s9", "s9", "s0", "s1", "s2") DOWN \
   ROW_OF_TWO("a6", "a7", "s3", "s4", "s5") DOWN \
   ROW_OF_TWO("a6", "a7", "s6", "s7", "s8")      \
-  ROUND("a6", away)                             \
-  ROUND("a7", away)                             \
+  ROUND("a6")                                   \
+  ROUND("a7")                                   \
   "add a0, a0, a4\n"                            \
   "bne a1, a5, 2b\n"                            \
   "3:\n"                                        \
@@ -202,7 +209,7 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
   ROW_OF_ONE("s9", "s0", "s1", "s2") DOWN       \
   ROW_OF_ONE("a6", "s3", "s4", "s5") DOWN       \
   ROW_OF_ONE("a6", "s6", "s7", "s8")            \
-  ROUND("a6", away)                             \
+  ROUND("a6")                                   \
   "add a0, a0, t3\n"                            \
   "addi t2, t2, -1\n"                           \
   "bnez t2, 4b\n"                               \
@@ -235,8 +242,9 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
       "lw a4, 24(t4)\n"
       "li t5, 127\n"
       "li t6, -128\n"
-      "bnez ra, 7f\n"
-      OUTPUTS(KEEP)
+      "or t0, s11, ra\n"
+      "bnez t0, 7f\n"
+      OUTPUTS(FOLDED)
       "6:\n"
       "lw ra, 4(sp)\n"
       "lw s0, 8(sp)\n" "lw s1, 12(sp)\n" "lw s2, 16(sp)\n" "lw s3, 20(sp)\n" "lw s4, 24(sp)\n" "lw s5, 28(sp)\n"
@@ -244,16 +252,16 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
       "addi sp, sp, 64\n"
       "ret\n"
       "7:\n"
-      OUTPUTS(AWAY)
+      OUTPUTS(ANY)
       "j 6b\n");
 }
 #undef PRODUCT
 #undef ROW_OF_TWO
 #undef ROW_OF_ONE
 #undef DOWN
-#undef ROUND
-#undef KEEP
-#undef AWAY
+#undef CLAMPED
+#undef FOLDED
+#undef ANY
 #undef OUTPUTS
 #else
 static void channel(const int8_t *plane, int8_t *output, const plane_walk *walk) {

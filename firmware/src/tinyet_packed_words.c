@@ -93,11 +93,7 @@ __attribute__((naked, noinline)) static const uint32_t *blocks_of(const uint8_t 
       "mov r10, r2\n"
       "mov r11, r3\n"
       "ldr r6, [sp]\n"
-      "2:\n"
-      "ldmia r7!, {r0, r1, r3, r4}\n"
-      "adds r6, r6, r1\n"
-      "add pc, r0\n"
-      "nop\n" /* the program counter is two instructions ahead */
+      "b 2f\n"
       TAP(0) TAP(1) TAP(2) TAP(3) TAP(4) TAP(5) TAP(6) TAP(7)
       TAP(8) TAP(9) TAP(10) TAP(11) TAP(12) TAP(13) TAP(14) TAP(15)
       "add r8, r3\n"
@@ -106,8 +102,12 @@ __attribute__((naked, noinline)) static const uint32_t *blocks_of(const uint8_t 
       "add r10, r4\n"
       "lsrs r4, r4, #16\n"
       "add r11, r4\n"
-      "b 2b\n"
-      "subs r7, r7, #8\n" /* where the last run leads: two words too many are read */
+      "2:\n"
+      "ldmia r7!, {r0, r1, r3, r4}\n"
+      "adds r6, r6, r1\n"
+      "add pc, r0\n"
+      "nop\n" /* the program counter is two instructions ahead: there it goes on behind the last run */
+      "subs r7, r7, #8\n" /* two words too many have been read */
       "mov r0, r9\n"
       "lsls r0, r0, #16\n"
       "mov r1, r8\n"

@@ -249,10 +249,10 @@ def linear_nodes(draw: st.DrawFn) -> Case:
 
 @st.composite
 def row_nodes(draw: st.DrawFn) -> Case:
-    """As quantizers make them: weights of -127 … 127, all of int8 used, or ReLU above its lower end. Depths of one to
-    five turns of the loop, and numbers of outputs with and without a rest."""
+    """As quantizers make them: weights of -127 … 127, all of int8 used, or ReLU above its lower end. Depths of
+    no and of several turns of the loops, and numbers of outputs with and without a rest."""
     rng = drawing.random(draw)
-    depth = draw(st.one_of(st.sampled_from((8, 64, 72, 144)), st.integers(1, 300)))
+    depth = draw(st.one_of(st.sampled_from((8, 64, 72, 144, 320)), st.integers(1, 400)))
     count, rows = draw(st.integers(1, 13)), draw(st.sampled_from((1, 1, 1, 2, 5)))
     values = rng.integers(-127, 128, (count, depth)) * (rng.random((count, 1)) < 0.95)
     scale = 70 * 60 * math.sqrt(depth) / 64 / float(rng.choice([1, 50, 100]))
@@ -335,6 +335,7 @@ NODES = {
     "tinyet_depthwise_s8_w16_chw_3x3_dsp": depthwise_nodes,
     "tinyet_depthwise_s8_chw_dsp": any_depthwise_nodes,
     "tinyet_linear_s8_packed_1x4_dsp": or_nibbles(row_nodes),
+    "tinyet_linear_s8_packed_1x4_k160_dsp": or_nibbles(row_nodes),
     "tinyet_linear_s8_w16_1x4_dsp": or_nibbles(row_nodes),
     "tinyet_linear_s8_1x4_dsp": linear_nodes,
     "tinyet_linear_s8_4x2_dsp": linear_nodes,

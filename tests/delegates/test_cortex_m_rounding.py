@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ops import drawing
-from tinyet.delegates.cortex_m import linear_1x4, rounding
+from tinyet.delegates.cortex_m import rounding
 from tinyet.delegates.cortex_m.rounding import Form
 from tinyet.ir import Array
 from tinyet.numerics import requantize
@@ -97,37 +97,6 @@ def test_rounding_without_shifts(seed: int, exponent: int, spread: int, zero_poi
             r.form, r.exponent, r.low, 127, r.weights, r.bias, r.multiplier[c], r.offset[c], r.shift[c]
         )
         np.testing.assert_array_equal(np.clip(value, r.low, 127), rounded(one, sums))
-
-
-@drawing.quick
-@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(2, 8), st.integers(-128, 127))
-def test_rounding_of_two_weights_in_a_lane(seed: int, exponent: int, left: int, zero_point: int) -> None:
-    """Both channels of a pair, as tinyet_packed_outputs_dsp has them, at every rounding boundary of its sums."""
-    rng = np.random.default_rng(seed)
-    shift, offset = exponent + left, (1 << (exponent - 1)) + (zero_point << exponent)
-    for m in (2**30, 2**30 + 1, 2**31 - 1, int(rng.integers(2**30, 2**31))):
-        sums = boundary_sums(m, -shift, -(2**23) + 1, 2**23 - 1).astype(np.int64)
-        of_a = ((sums * (2 * m - 2**32) + 2**31) >> 32) + sums
-        of_b = (((sums << 8) * m) >> 32) + 64
-        corrected = (of_a - (sums < 0), of_b - 128 * (sums < 0))
-        for low, values in ((-128, corrected), (zero_point, (of_a, of_b))):
-            want = np.clip(requantize(sums, m, -shift) + zero_point, low, 127)
-            for value, power in zip(values, (256 << (8 - left), 1 << (9 - left)), strict=True):
-                assert np.all(np.abs(value) < 2**31)
-                got = (offset + (value * power >> 16)) >> exponent
-                np.testing.assert_array_equal(np.clip(got, low, 127), want)
-
-
-def test_what_shares_a_lane() -> None:
-    """Shifts of seven neighbouring values have a common exponent, of a multiple of four where there is one."""
-    for least in range(3, 20):
-        shifts = np.arange(least, least + 7)
-        exponent = linear_1x4.shared_exponent(shifts)
-        assert exponent is not None
-        assert np.all((shifts - exponent >= 2) & (shifts - exponent <= 8))
-        assert linear_1x4.shared_exponent(np.append(shifts, least + 7)) is None
-    assert linear_1x4.shared_exponent(np.array([8, 9])) == 4
-    assert linear_1x4.shared_exponent(np.array([2])) is None
 
 
 def test_forms_are_chosen() -> None:

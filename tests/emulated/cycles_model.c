@@ -160,4 +160,5 @@ const tinyet_model tinyet_harness_model = {
     NULL,
     NULL,
     NULL,
+    NULL,
 };

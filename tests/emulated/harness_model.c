@@ -189,4 +189,5 @@ const tinyet_model tinyet_harness_model = {
     NULL,
     NULL,
     NULL,
+    NULL,
 };

@@ -41,4 +41,5 @@ const tinyet_model tinyet_harness_model = {
     NULL,
     NULL,
     NULL,
+    NULL,
 };

@@ -117,6 +117,28 @@ int main(void) {
   return 0;
 }
 """
+OF_BUFFERS = """
+#include <stdio.h>
+#include <string.h>
+
+@BLOCKS@
+
+static const int8_t windows[2][KWS_INPUT_0_COUNT] = {@WINDOWS@};
+
+int main(void) {
+  int8_t scores[(KWS_OUTPUT_0_COUNT + 3u) / 4u * 4u] TINYET_ALIGNED(KWS_OUTPUT_0_ALIGN);
+  for (uint32_t turn = 0u; turn < 2u; turn++) {
+    memcpy(halves[turn], windows[turn], sizeof windows[turn]);
+    printf(" %d", (int)classify_half(turn, scores));
+    for (uint32_t i = 0u; i < KWS_OUTPUT_0_COUNT; i++) {
+      printf(" %d", scores[i]);
+    }
+  }
+  printf("\\ndone\\n");
+  fflush(stdout);
+  return 0;
+}
+"""
 OF_BOTH = """
 #include <stdio.h>
 #include <string.h>
@@ -219,12 +241,25 @@ def placed_model(folder: Path) -> list[str]:
     return [" ".join(["0", *(f"0 {scores(kws(), window)}" for window in windows)]), "done"]
 
 
+def model_with_buffers(folder: Path) -> list[str]:
+    windows = drawn(kws(), 2)
+    generate(kws(), "mps2_an386", folder, kind="model", buffers="caller")
+    text = OF_BUFFERS.replace("@BLOCKS@", BLOCKS["buffers"]).replace("@WINDOWS@", rows(windows))
+    (folder / "main.c").write_text(text)
+    return ["".join(f" 0 {scores(kws(), window)}" for window in windows), "done"]
+
+
 def test_the_page_has_these_questions() -> None:
-    assert set(BLOCKS) == {"threads", "heap", "section", "placed", "cascade"}
+    assert set(BLOCKS) == {"threads", "heap", "section", "buffers", "placed", "cascade"}
 
 
 def test_a_placed_model_here(tmp_path: Path) -> None:
     wanted = placed_model(tmp_path)
+    assert run_here(tmp_path) == wanted
+
+
+def test_buffers_here(tmp_path: Path) -> None:
+    wanted = model_with_buffers(tmp_path)
     assert run_here(tmp_path) == wanted
 
 

@@ -21,7 +21,7 @@ from tests.ops.emulated import require_emulator
 from tests.ops.objects import compiled_object
 from tinyet.boards import load_board
 from tinyet.data import demonstration
-from tinyet.delegates import PORTABLE
+from tinyet.delegates import DEFAULT, PORTABLE
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device
 from tinyet.emit.model import model_files
@@ -31,7 +31,7 @@ from tinyet.errors import EmulatorError, UsageError
 from tinyet.ir import Array, DType
 from tinyet.planning.objective import Objective
 from tinyet.program import Program
-from tinyet.reference import Session
+from tinyet.reference import Session, evaluate
 
 BOARD = load_board("mps2_an386")
 FRAMES, CUTS = 6, 1000
@@ -207,7 +207,10 @@ CASES: dict[str, tuple[Program, Literal["balanced", "size"], int]] = {
     "branches": (streamed.branched(DType.INT16), "size", 100000),
     "sums": (streamed.averaged(DType.INT8), "size", 1),
     "attention": (streamed.heads(DType.INT8), "size", 30000),
+    "parts": (streamed.everything(DType.INT8), "balanced", 1),
+    "parts of channels": (streamed.chain(DType.INT8), "balanced", 2500),
 }
+IN_PARTS = {"calls", "states", "parts", "parts of channels"}
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
@@ -217,8 +220,11 @@ def test_power_cuts_on_the_host(case: str, tmp_path: Path) -> None:
     each slice, or at a thousand drawn ones."""
     program, optimize, length = CASES[case]
     frames = drawn(program)
-    deployment = deploy(program.graph, BOARD.target, (PORTABLE,), objective=Objective(optimize))
-    slices = slices_of(deployment, BOARD, slice_limit(length))
+    delegates = DEFAULT if case == "parts of channels" else (PORTABLE,)
+    deployment = deploy(program.graph, BOARD.target, delegates, objective=Objective(optimize))
+    deployment, slices = slices_of(deployment, BOARD, slice_limit(length))
+    assert case not in IN_PARTS or any(step.parts for step in deployment.steps)
+    assert any(step.groups > 1 for step in deployment.steps) == (case == "parts of channels")
     rows = [segment.group is not None for segment in slices.segments]
     assert any(rows) == (optimize == "size")
     assert slices.count > 1
@@ -237,7 +243,7 @@ def test_power_cuts_on_the_host(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("optimize", "max_step"), [("balanced", "100000"), ("size", 60000), ("balanced", "1ms")]
+    ("optimize", "max_step"), [("balanced", "5000"), ("size", 60000), ("balanced", "1ms")]
 )
 def test_no_slice_is_longer_than_asked(optimize: str, max_step: int | str, tmp_path: Path) -> None:
     """Counted on an emulated board, slice by slice, and compared with what was stated; the outputs are the run's."""
@@ -261,6 +267,14 @@ def test_no_slice_is_longer_than_asked(optimize: str, max_step: int | str, tmp_p
     with open_device(BOARD, elf) as device:
         counts, outputs = device.steps([array.tobytes() for array in frame], slices.runs)
         whole = device.run([array.tobytes() for array in frame])
+        # A layer in parts can be looked at, as the search for a wrong one does.
+        values = evaluate(project.deployment.graph, frame)
+        for step in [each for each in project.deployment.steps if each.parts][:2]:
+            device.run([array.tobytes() for array in frame], stop_after=step.index, runs=step.runs)
+            plan, tensor = project.deployment.plan, step.node.output
+            read = plan.dense(tensor, device.read(plan.offset(tensor), plan.extent(tensor)))
+            assert read == values[tensor].tobytes()
+    assert any(step.parts for step in project.deployment.steps) == (optimize == "balanced")
     assert list(outputs) == [array.tobytes() for array in program.outputs_for(frame)] == list(whole.outputs)
     assert len(counts) == slices.count > 1
     assert sum(counts) == pytest.approx(whole.total, rel=0.05)
@@ -290,9 +304,9 @@ def test_lengths_that_are_none(tmp_path: Path) -> None:
 
 def test_a_call_that_cannot_be_cut_is_named() -> None:
     deployment = deploy(small.program().graph, BOARD.target)
-    (note,) = slices_of(deployment, BOARD, slice_limit(2000)).notes
-    assert note.startswith("conv (net.py:11): conv2d by ")
-    assert note.endswith(" instructions, in one call")
+    (note,) = slices_of(deployment, BOARD, slice_limit(2000))[1].notes
+    assert note.startswith("a slice longer than 2000: conv (net.py:11): conv2d by ")
+    assert note.endswith(" instructions, in one call: its rows do not begin at whole words")
 
 
 def test_a_model_without_slices_says_so(tmp_path: Path) -> None:
@@ -352,7 +366,7 @@ def test_what_the_page_shows(tmp_path: Path) -> None:
     deployment = deploy(program.graph, BOARD.target, (PORTABLE,))
     inputs = demonstration(program.inputs, None, None)
     golden = Golden(tuple(inputs), tuple(program.outputs_for(inputs)))
-    slices = slices_of(deployment, BOARD, slice_limit(1))
+    deployment, slices = slices_of(deployment, BOARD, slice_limit(1))
     files = model_files(
         deployment, "kws", ["test"], program_hash=program.hash, context=True, golden=golden, slices=slices
     )
@@ -364,3 +378,73 @@ def test_what_the_page_shows(tmp_path: Path) -> None:
     assert (
         subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout == "0 1 1 0\n"
     )
+
+
+# What FreeRTOS declares, as far as the page uses it: a task runs when it is told to, once.
+FREERTOS = """
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+typedef uint32_t StackType_t;
+typedef long BaseType_t;
+typedef unsigned long UBaseType_t;
+typedef void (*TaskFunction_t)(void *);
+typedef struct { TaskFunction_t run; } StaticTask_t;
+typedef StaticTask_t *TaskHandle_t;
+#define pdTRUE 1
+#define portMAX_DELAY UINT32_MAX
+#define tskIDLE_PRIORITY 0u
+TaskHandle_t xTaskCreateStatic(TaskFunction_t run, const char *name, uint32_t words, void *parameters,
+                               UBaseType_t priority, StackType_t *stack, StaticTask_t *task);
+uint32_t ulTaskNotifyTake(BaseType_t clear, uint32_t ticks);
+BaseType_t xTaskNotifyGive(TaskHandle_t task);
+"""
+AROUND_TASK = """
+#include <setjmp.h>
+
+static jmp_buf end;
+static int taken;
+static uint8_t arena[KWS_ARENA_BYTES] TINYET_ALIGNED(KWS_ARENA_ALIGN);
+TaskHandle_t xTaskCreateStatic(TaskFunction_t run, const char *name, uint32_t words, void *parameters,
+                               UBaseType_t priority, StackType_t *stack, StaticTask_t *task) {
+  (void)name, (void)parameters, (void)stack;
+  task->run = run;
+  printf("%d ", words * sizeof(StackType_t) >= KWS_STACK_BYTES && priority == 1u);
+  return task;
+}
+uint32_t ulTaskNotifyTake(BaseType_t clear, uint32_t ticks) {
+  if (taken++ != 0) {
+    longjmp(end, 1);
+  }
+  return (uint32_t)clear & ticks;
+}
+BaseType_t xTaskNotifyGive(TaskHandle_t task) { return task == NULL ? 0 : 1; }
+
+int main(void) {
+  (void)kws_init(&instance, arena);
+  waiting = start_model();
+  if (setjmp(end) == 0) {
+    waiting->run(NULL);
+  }
+  printf("%d\\n", (int)status);
+  return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+def test_the_pages_task(tmp_path: Path) -> None:
+    """FreeRTOS itself is not here: the page's C is compiled against what it declares of it."""
+    (block,) = re.findall(
+        r"<!-- tasks: freertos -->\n```c\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
+    )
+    program = small.program()
+    deployment = deploy(program.graph, BOARD.target, (PORTABLE,))
+    files = model_files(deployment, "kws", ["test"], program_hash=program.hash, context=True, stack=240)
+    files |= {"main.c": block + AROUND_TASK, "FreeRTOS.h": FREERTOS, "task.h": ""}
+    write_files(tmp_path, files)
+    compiler = ["gcc", *STRICT, *SANITIZE, "-g", f"-I{tmp_path}"]
+    objects = [compiled_object(compiler, source) for source in sorted(tmp_path.glob("*.c"))]
+    subprocess.run(["gcc", *SANITIZE, *objects, "-o", tmp_path / "main"], check=True)
+    said = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout
+    assert said == "1 0\n"

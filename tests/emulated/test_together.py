@@ -195,6 +195,27 @@ def test_on_the_host(context: bool, tmp_path: Path) -> None:
     assert any("remembering" in line for line in spoilt.differing)
 
 
+@needs_compiler
+def test_with_buffers_of_the_callers(tmp_path: Path) -> None:
+    """They are behind the arena of all, and no part of it; a chain needs no place of its own."""
+    programs = [remembering(), giving()]
+    project = generate_together(
+        programs,
+        "mps2_an386",
+        tmp_path / "p",
+        schedule="remembering | giving",
+        kind="cmake",
+        buffers="caller",
+    )
+    assert project.validate_each(on="host", max_samples=3).bit_exact
+    usual = generate_together(programs, "mps2_an386", tmp_path / "q", schedule="remembering | giving")
+    assert project.shared.arena_bytes < usual.shared.arena_bytes
+    with pytest.raises(UsageError, match="gives both the same buffer"):
+        generate_together(
+            [giving(), taking()], "mps2_an386", tmp_path / "r", schedule="giving > taking", buffers="caller"
+        )
+
+
 @pytest.mark.emulated
 def test_on_a_board(tmp_path: Path) -> None:
     require_emulator()
@@ -214,8 +235,10 @@ def test_on_a_board(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["arduino", "platformio", "zephyr", "cmake"])
 @pytest.mark.parametrize("several", [False, True])
-def test_applications_of_every_kind(several: bool, kind: Kind, tmp_path: Path) -> None:
-    """With contexts: what stands in the projects' own files compiles where it needs no core's headers."""
+@pytest.mark.parametrize("buffers", ["arena", "caller"])
+def test_applications_of_every_kind(buffers: str, several: bool, kind: Kind, tmp_path: Path) -> None:
+    """With contexts, and with buffers of their own and static memory: what stands in the projects' own files compiles
+    where it needs no core's headers."""
     boards = {
         "arduino": "nano_33_ble",
         "platformio": "arduino_uno",
@@ -224,11 +247,13 @@ def test_applications_of_every_kind(several: bool, kind: Kind, tmp_path: Path) -
     }
     names = [b.name for b in all_boards() if kind in kinds_for(b)]
     board = boards[kind] if boards[kind] in names else names[0]
-    program = small.program()
+    program, context = small.program(), buffers == "arena"
     project: Project = (
-        generate_together([program, giving()], board, tmp_path / "p", kind=kind, context=True)
+        generate_together(
+            [program, giving()], board, tmp_path / "p", kind=kind, context=context, buffers=buffers
+        )
         if several
-        else tinyet.generate(program, board, tmp_path / "p", kind=kind, context=True)
+        else tinyet.generate(program, board, tmp_path / "p", kind=kind, context=context, buffers=buffers)
     )
     texts = {
         p: p.read_text() for p in project.path.rglob("*") if p.suffix in (".c", ".cpp", ".ino", ".h", ".md")
@@ -236,6 +261,8 @@ def test_applications_of_every_kind(several: bool, kind: Kind, tmp_path: Path) -
     for path, text in texts.items():
         for call in re.findall(r"small_(?:run|input_0|output_0)\(\)", text):
             pytest.fail(f"{path} calls {call} without an instance")
+        if not context:
+            assert not re.search(r"small_(?:in|out)put_0\(", text), path
     if kind == "zephyr" or shutil.which("gcc") is None:
         return  # its headers are Zephyr's own
     api = Path(__file__).parents[1] / "arduino_api"

@@ -65,8 +65,8 @@ def _project(tmp_path: Path, program: Program, delegates: str | None = None) -> 
     return generate(program, board, tmp_path / "p", kind="zephyr", delegates=delegates)
 
 
-def _console(elf: Path) -> list[str]:
-    """What a firmware prints until it says that it is done, or for 30 s."""
+def _console(elf: Path, seconds: float = 30.0) -> list[str]:
+    """What a firmware prints until it says that it is done, or for so long."""
     command = [
         "qemu-system-arm",
         "-M",
@@ -79,7 +79,7 @@ def _console(elf: Path) -> list[str]:
         "stdio",
     ]
     qemu = subprocess.Popen([*command, "-kernel", str(elf)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-    watchdog = threading.Timer(30.0, qemu.kill)
+    watchdog = threading.Timer(seconds, qemu.kill)
     watchdog.start()
     assert qemu.stdout is not None
     lines = []
@@ -142,6 +142,26 @@ def test_the_application_prints_what_the_reference_computes(name: str, tmp_path:
         assert damaged != line or line == "done"
         if line != "done":
             assert not _ordered_match(config["regex"], [*lines[:at], damaged, *lines[at + 1 :]]), line
+
+
+def test_a_thread_whose_stack_is_the_bound(tmp_path: Path) -> None:
+    """A model whose memory is the caller's runs in a thread of its own. The stand-in stops where something is written
+    below that thread's stack."""
+    program = small.program()
+    board = zephyr_standin.own_board(tmp_path)
+    project = generate(program, board, tmp_path / "p", kind="zephyr", context=True, max_step=2000)
+    stated = project.room.stack.inference
+    header = project.path / str(project.manifest["model_dir"]) / "small.h"
+    assert f"#define SMALL_STACK_BYTES {stated}u" in header.read_text()
+    main = project.path / "src" / "main.c"
+    assert "K_THREAD_STACK_DEFINE(model_stack, SMALL_STACK_BYTES + OWN_STACK_BYTES)" in main.read_text()
+    lines = _console(zephyr_standin.build(project.path, tmp_path / "b"))
+    values = program.values(pattern_inputs(program.inputs))
+    wanted = " ".join(str(x) for x in values[program.outputs[0]].ravel()[:16])
+    assert (lines[1], lines[-1]) == (f"output 0: {wanted}", "done")
+    # With less than the bound it does not come that far: the guard below the stack is written.
+    main.write_text(main.read_text().replace("SMALL_STACK_BYTES + OWN_STACK_BYTES", "64"))
+    assert "done" not in _console(zephyr_standin.build(project.path, tmp_path / "b"), seconds=2.0)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -8,7 +8,6 @@ generated C.
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.compilers.sanitizers import QUICK
 from tests.ops.objects import compiled_object, run
 from tinyet import ops
 from tinyet.boards.cpus import Target
@@ -38,18 +38,13 @@ HOST_FLAGS = ("-O0", "-g1", "-ffp-contract=off")
 """For C that runs on this machine under sanitizers, which check what is written: optimizing it takes half as
 long again. These say the line; more for a debugger would cost a third of the compiler's time."""
 
-# Accesses are checked by calls: checks written out inline take the compiler longer, and find the same.
 SANITIZERS = (
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
-    "--param=asan-instrumentation-with-call-threshold=0",
-    # Registers of all of a function at once: a fifth of the time that so many checks take the compiler.
-    "-fira-region=one",
+    *QUICK,
     # On a board, a kernel that is made for one call is always inlined, with its constants. Here its C is under test,
     # whose meaning is the same: compiled once for all calls of a file, it takes the compiler a tenth of the time.
     "-Dalways_inline=unused",
-    # A third of the time of the default linker, which reads all of the sanitizers' libraries.
-    *(("-fuse-ld=gold",) if shutil.which("ld.gold") else ()),
 )
 HOST = Target("host", frozenset())
 HOST_WITH_DSP = Target("host", frozenset({"dsp"}))

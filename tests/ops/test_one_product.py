@@ -13,6 +13,8 @@ from tinyet.numerics import Int64, requantize
 from tinyet.ops.shared import depthwise_planes, one_product, paired
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.one_product import Rounding
+from tinyet.ops.shared.packed_words import rows_of
+from tinyet.ops.shared.weighted import folded_bias
 
 REACH = 20_000
 SCALES = [0.499, 0.4, 0.25, 0.0371, 2.0**-7, 1.7e-4]
@@ -48,6 +50,26 @@ def test_every_sum_is_rounded_as_the_rule_says(scale: float, relu: bool) -> None
         assert isinstance(found, Rounding), found
         assert found.two_sided == (not relu)
         np.testing.assert_array_equal(outputs(found, sums), want)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_start_can_make_up_for_all_that_is_added(scale: float) -> None:
+    """Every sum that there can be, of a channel that has steps of its output and of one that has none. Where outputs of
+    negative sums are seen, which are rounded the other way, no start does."""
+    assert not depthwise_planes.folded(node_of(scale)).found.any()
+    node = node_of(scale, relu=True)
+    folded = depthwise_planes.folded(node)
+    assert folded.found.all()
+    bias, weights = folded_bias(node), rows_of(node).astype(np.int64)
+    multiplier, shift = output_factors(node)
+    for c in range(2):
+        reach = 128 * int(np.abs(weights[c]).sum())
+        sums = np.arange(bias[c] - reach, bias[c] + int(127 / 128 * reach) + 1)
+        scaled = (sums << folded.before[c]) + folded.start[c]
+        assert np.abs(scaled).max() < 2**31
+        got = np.clip((scaled * folded.multiplier[c] >> 32) >> depthwise_planes.SHIFT, -128, 127)
+        want = np.clip(requantize(sums, multiplier[c], shift[c]) + node.output.type.zero_point, -128, 127)
+        np.testing.assert_array_equal(got, want)
 
 
 def test_what_is_refused() -> None:

@@ -20,7 +20,7 @@ from tests.passes.build import (
 )
 from tinyet import passes
 from tinyet.errors import InternalError
-from tinyet.ir import Array, DType, Graph, QuantParams, Tensor, to_text
+from tinyet.ir import Array, DType, Graph, QuantParams, Tensor, TensorType, to_text
 from tinyet.numerics import dequantize
 from tinyet.ops.add import Add
 from tinyet.ops.batch_norm import BatchNorm
@@ -31,6 +31,7 @@ from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.pad import Pad
 from tinyet.ops.permute import Permute
+from tinyet.passes import fold_constants
 from tinyet.reference import run_graph
 
 RELU = Clamp(0.0, math.inf)
@@ -130,13 +131,35 @@ def test_the_same_graph_gives_the_same_text() -> None:
     assert len(texts) == 1
 
 
-def test_a_pass_that_breaks_the_graph_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(graph: Graph) -> Graph:
-        return graph.replace(nodes=graph.nodes[1:])
+@pytest.mark.parametrize("part", ["nodes", "outputs", "inputs"])
+def test_a_pass_that_breaks_the_graph_is_named(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind one that leaves it as it was."""
 
-    monkeypatch.setattr(passes, "PIPELINE", (("broken_pass", broken),))
+    def broken(graph: Graph) -> Graph:
+        unknown = Tensor("unknown", TensorType((1,), DType.FLOAT32))
+        return {
+            "nodes": graph.replace(nodes=graph.nodes[1:]),
+            "outputs": graph.replace(outputs=(*graph.outputs, unknown)),
+            "inputs": graph.replace(inputs=()),
+        }[part]
+
+    monkeypatch.setattr(passes, "PIPELINE", (("idle", lambda graph: graph), ("broken_pass", broken)))
     with pytest.raises(InternalError, match="invalid graph after broken_pass"):
         passes.run(quantized_network(3))
+
+
+def test_the_whole_rule_holds_after_lowering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked for there, also where that step changes nothing."""
+
+    def idle(graph: Graph) -> Graph:
+        return graph
+
+    monkeypatch.setattr(fold_constants, "after_lowering", idle)
+    monkeypatch.setattr(passes, "PIPELINE", (("early", idle),))
+    constant = Tensor("one", TensorType((1,), DType.FLOAT32), np.ones(1, np.float32))
+    graph = quantized_network(3)
+    with pytest.raises(InternalError, match="invalid graph after early"):
+        passes.run(graph.replace(outputs=(*graph.outputs, constant)))
 
 
 def test_names_of_passes_are_distinct() -> None:

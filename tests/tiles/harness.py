@@ -21,7 +21,7 @@ static const tinyet_io outs[] = {{4u, 4u * %(count)du}};
 const tinyet_model tinyet_harness_model = {
     "%(name)s", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
     TINYET_ABI_VERSION, arena, sizeof arena, %(count)du, 1u, ins, 1u, outs, run, 0u, NULL, NULL, 0u, NULL, NULL, NULL,
-    NULL,
+    NULL, NULL,
 };
 """
 

@@ -10,7 +10,7 @@ import numpy as np
 from tinyet.numerics import Int64
 from tinyet.tiles.tile import Tile, Weights
 
-PACKED, WIDE = Weights.PACKED, Weights.WIDE
+PACKED, WIDE, CROSSED = Weights.PACKED, Weights.WIDE, Weights.CROSSED
 
 TILES = (
     Tile(2, 4, PACKED, 1, 12, 8),
@@ -31,6 +31,13 @@ TILES = (
     Tile(1, 2, WIDE, 28, 10, 0, at_once=2, straight=4, turn=12),
     Tile(2, 3, WIDE, 7, 12, 9),
     Tile(4, 1, WIDE, 7, None, 8),
+    Tile(1, 4, CROSSED, 2, 12, 0, alike=True, filling=True),
+    Tile(1, 4, CROSSED, 64, 16, 0, straight=64, turn=64, alike=True, filling=True),
+    Tile(1, 4, CROSSED, 48, 9, 0, straight=16, filling=True),
+    Tile(1, 4, CROSSED, 38, None, 0, straight=16, filling=True),
+    Tile(1, 2, CROSSED, 6, 12, 0, groups=2, alike=True, filling=True),
+    Tile(1, 4, WIDE, 33, None, 0, filling=True),
+    Tile(1, 4, WIDE, 40, 12, 0, straight=8, turn=10, filling=True),
 )
 """All that the delegates print, small, and others that fit."""
 
@@ -47,7 +54,7 @@ class Sample:
 def sample(tile: Tile, rng: np.random.Generator) -> Sample:
     groups = tile.groups * int(rng.integers(1, 4))
     stream = np.concatenate([_group(tile, rng) for _ in range(groups)])
-    values = rng.integers(-128, 128, (tile.pairs * tile.pixels, 2))
+    values = rng.integers(-128, 128, (tile.input_words, 2))
     return Sample(groups * tile.channels, stream, _halves(values))
 
 
@@ -61,7 +68,7 @@ def _group(t: Tile, rng: np.random.Generator) -> Int64:
     """Of the stream, for one group of channels."""
     bias = rng.integers(-(2**20), 2**20, t.channels)
     shape = (t.pairs, t.words, 2)
-    if t.weights is PACKED:
+    if t.weights.packed:
         body = rng.integers(-127, 128, shape) + 256 * rng.integers(-127, 128, shape)
         bias[1::2] = 256 * (bias[1::2] % 2**12) + bias[0::2]
     else:
@@ -70,9 +77,9 @@ def _group(t: Tile, rng: np.random.Generator) -> Int64:
     ends = [rng.integers(2**30, 2**31, t.channels), rng.integers(-(2**20), 2**20, t.channels)]
     if t.alike:
         return np.asarray(np.concatenate([bias, _halves(body).ravel(), *_alike(t, *ends)]), np.int64)
-    if t.weights is PACKED or not one_sided:
+    if t.weights.packed or not one_sided:
         ends.append(rng.integers(1, 9 if one_sided else 20, t.channels))
-    tail = np.stack(ends, axis=1 if t.weights is PACKED else 0).ravel()
+    tail = np.stack(ends, axis=1 if t.weights.packed else 0).ravel()
     return np.asarray(np.concatenate([bias, _halves(body).ravel(), tail]), np.int64)
 
 

@@ -10,11 +10,12 @@ import pytest
 from benchmarks import kernels
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
-from tinyet.delegates.cortex_m import conv2d_tiles
+from tinyet.delegates.cortex_m import conv2d_tiles, linear_tiles
 from tinyet.delegates.cortex_m.conv2d import geometry
 from tinyet.delegates.cortex_m.conv2d_tiles import PACKED, WIDE, Family
 from tinyet.ir import Node
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.linear import Linear
 from tinyet.opset import DENSE, Call, Cost, Exact, Kernel
 from tinyet.tiles.function import function
 from tinyet.timing.cores import CORES
@@ -25,12 +26,12 @@ ODD = kernels.conv((5, 5, 3), 7, (3, 3), relu=False)
 """Odd numbers of pixels, of channels and of input values, and a two-sided rounding."""
 
 
-def kernel_of(family: Family) -> Kernel:
-    return next(k for k in CORTEX_M.kernels[Conv2d] if k.symbol == family.symbol)
+def kernel_of(symbol: str) -> Kernel:
+    return next(k for op in (Conv2d, Linear) for k in CORTEX_M.kernels[op] if k.symbol == symbol)
 
 
-def stated(node: Node, family: Family) -> tuple[Call, Cost, Exact]:
-    kernel = kernel_of(family)
+def stated(node: Node, family: Family | linear_tiles.Family) -> tuple[Call, Cost, Exact]:
+    kernel = kernel_of(family.symbol)
     assert kernel.why_not(node, M4) is None
     assert kernel.cost_model is not None
     assert kernel.cost_model.exact is not None
@@ -40,9 +41,19 @@ def stated(node: Node, family: Family) -> tuple[Call, Cost, Exact]:
     return call, cost, kernel.cost_model.exact(node, DENSE)
 
 
-@pytest.mark.parametrize("family", [WIDE, PACKED], ids=lambda family: family.symbol)
-@pytest.mark.parametrize("node", [POINTWISE, ODD], ids=["pointwise", "odd"])
-def test_what_is_printed_is_what_is_stated(node: Node, family: Family) -> None:
+OF_ROWS = [
+    (node, family)
+    for node in (kernels.linear(640, 128), kernels.linear(61, 7))
+    for family in (linear_tiles.PACKED, linear_tiles.STRAIGHT, linear_tiles.WIDE)
+]
+
+
+@pytest.mark.parametrize(
+    ("node", "family"),
+    [*((node, family) for node in (POINTWISE, ODD) for family in (WIDE, PACKED)), *OF_ROWS],
+    ids=lambda case: getattr(case, "symbol", ""),
+)
+def test_what_is_printed_is_what_is_stated(node: Node, family: Family | linear_tiles.Family) -> None:
     """The files of a call are those of the functions whose code it states, each to the byte."""
     call, cost, exact = stated(node, family)
     assert {name for name in call.files if name.endswith(".c")} == {f"{name}.c" for name in exact.functions}
@@ -67,6 +78,24 @@ def test_calls_of_odd_layers_are_counted_one_by_one() -> None:
     (packed,) = (function(tile) for tile in conv2d_tiles.tiles_of(g, r, PACKED))
     _, _, exact = stated(ODD, PACKED)
     assert exact.instructions == 26 * packed.work(m4, 4).instructions
+
+
+def test_rows_of_outputs_that_are_no_whole_fours_are_counted() -> None:
+    """Seven outputs: four, and four of which one is the last again."""
+    node = kernels.linear(61, 7)
+    made = function(linear_tiles.tile_of(node, linear_tiles.PACKED))
+    _, _, exact = stated(node, linear_tiles.PACKED)
+    assert exact.instructions == 2 * made.work(CORES["cortex-m4"], 4).instructions
+
+
+def test_more_code_is_for_more_inputs_than_a_turn_has() -> None:
+    few = kernels.linear(32, 8)
+    assert kernel_of(linear_tiles.PACKED.symbol).why_not(few, M4) is None
+    assert "16 pairs of inputs" in str(kernel_of(linear_tiles.STRAIGHT.symbol).why_not(few, M4))
+    deep = kernels.linear(640, 128)
+    short, long = (stated(deep, family)[2] for family in (linear_tiles.PACKED, linear_tiles.STRAIGHT))
+    assert long.cycles["cortex-m4"] < short.cycles["cortex-m4"]
+    assert sum(long.functions.values()) > sum(short.functions.values())
 
 
 def test_more_instructions_may_be_fewer_cycles() -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.tiles.samples import PACKED, TILES, WIDE
+from tests.tiles.samples import CROSSED, PACKED, TILES, WIDE
 from tinyet.errors import InternalError
 from tinyet.tiles.core import ARMV7E_M
 from tinyet.tiles.function import Function, function
+from tinyet.tiles.loads import Step, planned
 from tinyet.tiles.operation import SP, Operation, compute, load
 from tinyet.tiles.printer import files
 from tinyet.tiles.registers import allocated
@@ -55,6 +56,28 @@ def test_loads_stand_side_by_side_as_far_as_there_is_room() -> None:
     assert order(2) == ["a", "b", "s", "c", "d", "s"]
 
 
+def test_one_pixel_takes_as_few_loads_as_registers_allow() -> None:
+    """Crossed, four channels: ten instructions and six words for two pairs of inputs, in eight registers: five loads
+    for four times that. Wide, a word of each channel and one of the input for a pair: five words a load."""
+    crossed, wide = (Tile(1, 4, weights, 8, 12, 0, filling=True) for weights in (CROSSED, WIDE))
+
+    def more(tile: Tile) -> tuple[int, int]:
+        short, long = (function(replace(tile, pairs=n, straight=64, turn=64)).work(M4, 4) for n in (24, 56))
+        return long.instructions - short.instructions, long.cycles - short.cycles
+
+    assert more(crossed) == (16 * 10 + 4 * 5, 16 * 10 + 4 * 5 + 16 * 6)
+    assert more(wide) == (32 * 4 + 32, 32 * 4 + 32 + 32 * 5)
+
+
+def test_loads_are_planned_as_late_and_as_large_as_there_is_room() -> None:
+    steps = [Step((1, 2), (0, 2)), Step((1, 4), (1, 4)), Step((2, 6), (2, 6))]
+    assert planned(steps, 8) == [(), ((0, 2), (1, 6)), (), ()]
+    assert planned(steps, 8, begun=True) == [((1, 6),), ((0, 2),), (), ()]
+    assert sum(len(loads) for loads in planned(steps, 4)) == 4
+    with pytest.raises(InternalError, match="more than 2 registers"):
+        planned(steps, 2)
+
+
 def test_a_load_stays_behind_what_changes_its_base() -> None:
     code = [load("a", "p", 0), compute("addw", "p", "p", behind="#4"), load("b", "p", 0)]
     code.append(compute("smlad", "s", "a", "b", "s"))
@@ -76,7 +99,7 @@ def test_registers_of_values_that_live_at_a_time_differ() -> None:
                     holds[home[name]] = name, version[name]
 
 
-def straight_runs(made: Function) -> list[list[tuple[Operation, dict[str, str]]]]:
+def straight_runs(made: Function[Tile]) -> list[list[tuple[Operation, dict[str, str]]]]:
     """A turn of the loop over channels, with no, one and two turns of that over pairs."""
     runs = []
     for turns in (0, 1, 2):
@@ -108,6 +131,15 @@ def test_a_value_that_nothing_wrote() -> None:
         ({"exponent": 0}, "an exponent of 1 to 31"),
         ({"exponent": None, "alike": True}, "alike are packed channels of a one-sided rounding"),
         ({"weights": WIDE, "alike": True}, "alike are packed channels of a one-sided rounding"),
+        ({"weights": CROSSED, "filling": True}, "crossed weights are of two pairs, one pixel"),
+        (
+            {"weights": CROSSED, "pixels": 1},
+            "crossed weights are of two pairs, one pixel and loads that fill",
+        ),
+        (
+            {"pixels": 1, "filling": True},
+            "loads that fill are of one pixel, and of weights that need no other",
+        ),
     ],
 )
 def test_a_description_that_makes_no_sense(change: dict[str, Any], match: str) -> None:
@@ -117,19 +149,18 @@ def test_a_description_that_makes_no_sense(change: dict[str, Any], match: str) -
 
 def test_a_call_of_channels_that_are_no_whole_groups() -> None:
     made = function(Tile(2, 4, PACKED, 8, 12, 8, groups=2))
-    with pytest.raises(InternalError, match="12 channels by tile"):
+    with pytest.raises(InternalError, match="12 units by tinyet_tile"):
         made.work(M4, 12)
 
 
 def test_names_say_all_that_the_text_depends_on() -> None:
     base = replace(TILES[0], pairs=4)
-    changed = [
-        replace(base, **change)
-        for change in (
-            *({"pixels": 1}, {"channels": 2}, {"pairs": 2}, {"exponent": None}, {"exponent": 9}, {"step": 9}),
-            *({"groups": 2}, {"at_once": 1}, {"straight": 1, "turn": 2}, {"alike": True}),
-        )
-    ]
+    changes: tuple[dict[str, Any], ...] = (
+        *({"pixels": 1}, {"channels": 2}, {"pairs": 2}, {"exponent": None}, {"exponent": 9}, {"step": 9}),
+        *({"groups": 2}, {"at_once": 1}, {"straight": 1, "turn": 2}, {"alike": True}),
+        *({"pixels": 1, "weights": w, "filling": True} for w in (CROSSED, WIDE)),
+    )
+    changed = [replace(base, **change) for change in changes]
     texts = {tile.name: files(tile)[f"{tile.name}.c"] for tile in (base, *changed)}
     assert len(texts) == len(set(texts.values())) == 1 + len(changed)
 

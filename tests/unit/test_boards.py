@@ -271,8 +271,9 @@ def test_a_board_that_only_a_framework_reaches(tmp_path: Path) -> None:
 def test_a_core_that_the_compiler_does_not_know() -> None:
     board = load_board(Path(__file__).parents[2] / "benchmarks" / "boards" / "ek_ra8d1.toml")
     assert (board.core, board.cpu) == ("cortex-m85", "cortex-m55")
+    assert board.target.timed_as == "cortex-m85"
     assert "-mcpu=cortex-m55+nomve.fp" in board.machine_flags
-    assert all(other.core == other.cpu for other in all_boards())
+    assert all(other.core == other.cpu and not other.target.timed_as for other in all_boards())
 
 
 def test_an_address_space_for_constants_alone(tmp_path: Path) -> None:

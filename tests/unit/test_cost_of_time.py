@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import kernels
 from tinyet.boards import Flash, Target, load_board
-from tinyet.delegates import CORTEX_M
+from tinyet.delegates import CORTEX_M, PORTABLE
 from tinyet.ir import Node
 from tinyet.opset import Cost
 from tinyet.opset.cost import MEASURED, Measured, core_of, counts_cycles, cycles_of, measured
@@ -25,7 +25,8 @@ def tables() -> list[Measured]:
 
 
 def stated(target: Target, node: Node, symbol: str = "tinyet_conv2d_s8_packed_3x2_dsp") -> Cost:
-    (kernel,) = (k for k in CORTEX_M.kernels[type(node.attrs)] if k.symbol == symbol)
+    every = (*CORTEX_M.kernels[type(node.attrs)], *PORTABLE.kernels[type(node.attrs)])
+    (kernel,) = (k for k in every if k.symbol == symbol)
     said = kernel.cost(node, target, kernel.lower(node, target))
     assert said is not None
     return said
@@ -52,14 +53,38 @@ def test_cores_with_a_model_state_cycles() -> None:
             assert (found.bytes_each >= 2) == bool(table.cores), symbol
     said = {
         name: counts_cycles(load_board(name).target)
-        for name in ("mps2_an386", "mps2_an505", "pico", "microbit")
+        for name in (
+            *("microbit", "pico", "mps2_an385", "mps2_an386", "mps2_an505"),
+            *("riscv32_virt", "esp32c3"),
+        )
     }
     assert all(said.values()), said
-    assert not counts_cycles(load_board("mps3_an547").target)
     assert not counts_cycles(load_board("stm32f746g_disco").target)
-    assert not counts_cycles(load_board("riscv32_virt").target)
+    assert not counts_cycles(load_board("arduino_uno").target)
     assert cycles_of(load_board("mps2_an505").target) == "cortex-m4"
     assert cycles_of(load_board("pico").target) == "cortex-m0plus"
+
+
+def test_cores_of_one_code_have_cycles_of_their_own() -> None:
+    """Where the instructions are the same, the model of the core makes the difference."""
+    node = kernels.linear(256, 64)
+    microbit = load_board("microbit").target
+    one, other = (
+        stated(target, node, "tinyet_linear_s8")
+        for target in (microbit, replace(microbit, cpu="cortex-m0plus"))
+    )
+    assert one.instructions == other.instructions
+    assert one.cycles != other.cycles
+
+
+def test_sums_of_64_bits_are_few_instructions_and_many_cycles() -> None:
+    """On M3 two pixels a product are the fewest instructions of a pointwise layer, and not the least time."""
+    m3, node = load_board("mps2_an385").target, kernels.conv((25, 5, 64), 64, (1, 1))
+    paired, tile = (
+        stated(m3, node, symbol) for symbol in ("tinyet_conv2d_s8_paired_4x2", "tinyet_conv2d_s8_4x4")
+    )
+    assert paired.instructions < 0.6 * tile.instructions
+    assert paired.time > tile.time
 
 
 @pytest.mark.parametrize("node", kernels.MODELS["resnet8"][:2], ids=["few channels", "many"])

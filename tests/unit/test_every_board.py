@@ -255,7 +255,7 @@ def test_without_a_network_a_framework_is_missed_at_once(
     (place / "platform.py").write_text(_STANDIN_PLATFORM)
     with pytest.raises(ToolchainError, match="the platform is asked to build") as caught:
         project.build()
-    assert "building uno [env:arduino_uno] with PlatformIO" in caught.value.what
+    assert "building uno [env:arduino_uno] [env:harness] with PlatformIO" in caught.value.what
     assert len(tried) == 3
 
 

@@ -413,6 +413,7 @@ def test_rows_compute_what_whole_layers_compute(seed: int) -> None:
 
 @given(st.integers(0, 2**30))
 @example(10369)  # of views alone
+@example(128453)  # the smallest arena is that of a tiling which no limit below it would try
 @settings(deadline=None, max_examples=60)
 def test_whatever_a_limit_makes_of_a_network_computes_it(seed: int) -> None:
     """With kernels chosen, for a core with DSP, under a limit that often cannot be met by whole layers."""

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.test_memory_storage import Builder, anyone, drawn_access_orders, execute, graphs, op_of
-from tinyet.errors import InternalError
+from tinyet.errors import InternalError, UsageError
 from tinyet.ir import DType, Graph, Node, Tensor, TensorType, constant
 from tinyet.memory import MemoryPlan, check_plan, plan_memory
+from tinyet.memory.caller_buffers import check_ends
 from tinyet.memory.plan import MARK, MARK_BYTES
 from tinyet.ops.copy import Copy
 from tinyet.ops.state_write import OP as STATE_WRITE
@@ -32,6 +33,14 @@ def stateful(graph: Graph, states: dict[Tensor, Tensor]) -> Graph:
     )
 
 
+def can_have_buffers(graph: Graph) -> bool:
+    try:
+        check_ends(graph)
+    except UsageError:
+        return False
+    return True
+
+
 def kept(node: Node, index: int) -> AccessOrder | None:
     """What the kernel of a StateWrite says."""
     assert STATE_WRITE.kernels[0].access_order is not None
@@ -44,10 +53,10 @@ def planned(graph: Graph) -> MemoryPlan:
     )
 
 
-@given(graphs(), st.data(), st.sampled_from([1, 4]), st.integers(0, 2**30))
+@given(graphs(), st.data(), st.sampled_from([1, 4]), st.integers(0, 2**30), st.booleans())
 @settings(deadline=None, max_examples=300)
 def test_every_plan_computes_its_graph(
-    drawn: tuple[Graph, dict[Node, int]], data: st.DataObject, align: int, seed: int
+    drawn: tuple[Graph, dict[Node, int]], data: st.DataObject, align: int, seed: int, callers: bool
 ) -> None:
     """With states that are rings, delays, each other, computed, or left alone; nothing of them lies where anything else
     is between two runs."""
@@ -75,6 +84,7 @@ def test_every_plan_computes_its_graph(
         access_order=said,
         replaces=exactly,
         search_budget=2000,
+        callers=callers and can_have_buffers(graph),
     )
     execute(graph, plan, scratch, said)
     for state in graph.states:

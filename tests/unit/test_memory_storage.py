@@ -144,7 +144,8 @@ def execute(
     is ruined. Compare all outputs with the graph's meaning."""
     random = np.random.default_rng(5)
     values: dict[Tensor, Array] = {t: random.integers(-128, 128, t.shape, np.int8) for t in graph.inputs}
-    arena = random.integers(-128, 128, plan.arena_bytes, np.int8)
+    arena = random.integers(-128, 128, plan.end, np.int8)
+    constant = [t for t in graph.user_inputs if plan.is_callers(t)]
 
     def lying(tensor: Tensor, memory: Array) -> Array:
         start, pixel_stride = plan.offset(tensor), plan.pixel_stride(tensor)
@@ -236,7 +237,13 @@ def execute(
                 lying(tensor, dead)[...] = False
                 if plan.data_layout(tensor):
                     dead[start : start + plan.extent(tensor)] = False
+        for tensor in constant:
+            lying(tensor, dead)[...] = False
         arena[dead] = random.integers(-128, 128, int(dead.sum()), np.int8)
+        for tensor in constant:
+            np.testing.assert_array_equal(
+                view(tensor), values[tensor], err_msg=f"{tensor.name} is written to"
+            )
     for tensor in graph.outputs:
         np.testing.assert_array_equal(view(tensor), values[tensor], err_msg=tensor.name)
 
@@ -326,12 +333,18 @@ def drawn_access_orders(seed: int) -> tuple[AccessOrders, Callable[[Node, int], 
     return access_order, replaces
 
 
-@given(graphs(), st.sampled_from([1, 4]), st.integers(0, 2**30))
+def own_buffers(graph: Graph) -> bool:
+    """Whether each output can have a buffer of its own."""
+    return len({*graph.inputs, *graph.outputs}) == len(graph.inputs) + len(graph.outputs)
+
+
+@given(graphs(), st.sampled_from([1, 4]), st.integers(0, 2**30), st.booleans())
 @settings(deadline=None, max_examples=600)
 def test_every_plan_computes_its_graph(
-    drawn: tuple[Graph, dict[Node, int]], align: int, striding: int
+    drawn: tuple[Graph, dict[Node, int]], align: int, striding: int, callers: bool
 ) -> None:
     graph, scratch = drawn
+    callers = callers and own_buffers(graph)
 
     def may_stride(node: Node, tensor: Tensor, pixel_stride: int) -> bool:
         """Most of those that compute something, one way and the other."""
@@ -356,8 +369,11 @@ def test_every_plan_computes_its_graph(
         "data_layouts": data_layouts,
         "access_order": access_order,
         "replaces": replaces,
+        "callers": callers,
     }
     plan = plan_memory(graph, op_of, scratch, align=align, **options)
+    assert [plan.is_callers(t) for t in ends] == [callers] * len(ends)
+    assert len(plan.buffer_blocks) == (len(ends) if callers else 0)
     assert plan.arena_bytes >= plan.lower_bound
     assert set(plan.calls).isdisjoint(plan.elided)
     execute(graph, plan, scratch, access_order)

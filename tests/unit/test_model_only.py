@@ -79,6 +79,16 @@ def test_there_is_nothing_to_build_or_validate(tmp_path: Path) -> None:
         project.validate(on="host")
 
 
+def test_slices_are_told_of_the_files_alone(tmp_path: Path) -> None:
+    saved = tmp_path / "small.tet"
+    small.program().save(saved)
+    options = "--board", "mps2_an386", "--kind", "model", "--context", "--max-step", "2000"
+    ended = tinyet("generate", str(saved), *options, "-o", str(tmp_path / "c"))
+    assert ended.status == 0
+    assert "a slice longer than 2000: conv" in ended.out + ended.err
+    assert "SMALL_NUM_SLICES" in (tmp_path / "c" / "small.h").read_text()
+
+
 def test_on_the_command_line(tmp_path: Path) -> None:
     saved = tmp_path / "small.tet"
     small.program().save(saved)

@@ -63,6 +63,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 # A parameter whose default is another one in some function, and why.
 OTHER_DEFAULTS = {
     "board": "required to generate; nobody's to compile; the project's own, or a usual one, to analyze and compare",
+    "buffers": "analyze takes a project's own",
     "calibration": "required to diagnose",
     "example_inputs": "required to lower",
     "name": "a lowered module is a part, and no program with a name of its own",

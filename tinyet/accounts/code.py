@@ -52,7 +52,7 @@ def function_analyses(
             bytes=f.bytes,
             linked_bytes=None if linked is None else linked.get(f.name),
             kernels=f.kernels,
-            layers=tuple(s.index for s in f.steps),
+            layers=tuple(dict.fromkeys(s.index for s in f.steps)),
         )
         for f in functions
     )
@@ -67,9 +67,9 @@ def kernels_of(
         users.setdefault((step.choice.kernel.symbol, step.choice.delegate.name), []).append(step)
     found = []
     for (kernel, delegate), steps in users.items():
-        code = [f.bytes for f in functions if f.steps[0] in steps] + [
-            call_bytes(deployment, s) for s in steps
-        ]
+        indices = {s.index for s in steps}
+        code = [f.bytes for f in functions if f.steps[0].index in indices]
+        code += [call_bytes(deployment, s) for s in steps]
         own = [layers[s.index] for s in steps]
         found.append(
             KernelAnalysis(

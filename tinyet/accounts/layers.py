@@ -98,7 +98,9 @@ def layers_of(
     """symbols: of the generated code. functions: all of it. linked: bytes by the name in C, of what was built."""
     plan, decision = deployment.plan, deployment.decision
     costs = {node: candidate.cost for node, candidate in decision.chosen.items()}
-    made = {f.steps[0]: f for f in functions if f.made}
+    made: dict[int, list[Function]] = {}
+    for function in (f for f in functions if f.made):
+        made.setdefault(function.steps[0].index, []).append(function)
     reads = _reads(deployment)
     ranges = {s: _range(s.node.outputs[0]) for s in deployment.steps}
     return tuple(
@@ -115,12 +117,15 @@ def layers_of(
             over=tuple(t.name for t in deployment.plan.over(s.node)),
             macs=s.macs,
             constant_bytes=sum(a.bytes for a in deployment.arrays_of(s)),
-            code_bytes=sum_known([call_bytes(deployment, s), *([made[s].bytes] if s in made else [])]),
+            code_bytes=sum_known([call_bytes(deployment, s), *(f.bytes for f in made.get(s.index, ()))]),
             linked_bytes=None
             if linked is None
             else sum(
                 linked.get(name, 0)
-                for name in (*symbols.constants.get(s, ()), *([made[s].name] if s in made else []))
+                for name in (
+                    *(name for call in deployment.calls_of(s) for name in symbols.constants.get(call, ())),
+                    *(f.name for f in made.get(s.index, ())),
+                )
             ),
             output_bytes=sum(_there(plan, t) for t in s.node.outputs),
             scratch_bytes=s.call.scratch_bytes,

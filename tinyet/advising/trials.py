@@ -77,10 +77,11 @@ def _trials(subject: Subject, base: Deployment, others: Sequence[Deployment]) ->
             limits,
             pins=objective.pins,
             input_rows=objective.input_rows,
+            buffers=objective.buffers,
         )
         what = "some layers by rows, or with less scratch memory"
         yield what, f"--max-ram {limit}", lambda: subject.deployed(wanted, limits=limits)
-    if not objective.input_rows:
+    if not objective.input_rows and not objective.callers:
         rows = replace(objective, input_rows=True)
         yield "the input given row by row", "--input-rows", lambda: subject.deployed(rows)
     (cmsis,) = delegates_named(["cmsis_nn"])

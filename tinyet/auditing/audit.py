@@ -16,6 +16,7 @@ from tinyet.auditing.link_map import LinkMap
 from tinyet.auditing.owners import Owner, Span, owners
 from tinyet.auditing.parameters import wrong_fields
 from tinyet.deployment import Deployment, Step, StoredArray
+from tinyet.emit.constants import NONE_COMMON
 from tinyet.emit.symbols import Symbols, symbols_of
 from tinyet.errors import ProjectError, UsageError
 from tinyet.errors.arguments import path_given
@@ -25,6 +26,7 @@ from tinyet.numerics import Int64
 from tinyet.program import Program, load
 from tinyet.project import Project
 from tinyet.projects import open_project
+from tinyet.projects.together import TogetherProject
 
 MOST_NAMED = 8
 """Of wrong bytes of one array, that are named one by one."""
@@ -117,7 +119,14 @@ def audit(
     ToolchainError: the ELF file cannot be read.
     """
     made = project if isinstance(project, Project) else open_project(project)
-    deployment = _deployment(made, program)
+    if isinstance(made, TogetherProject):
+        if program is not None:
+            raise UsageError(
+                "a project of several models has kept its programs", str(made.path), "leave the program away"
+            )
+        parts, common = made.shared.deployments, made.common
+    else:
+        parts, common = {made.name: _deployment(made, program)}, NONE_COMMON
     place = path_given(elf, "elf is the path of a firmware") if elf is not None else made.application
     if place is None:
         raise ProjectError(
@@ -125,10 +134,36 @@ def audit(
         )
     stage("reading the firmware")
     flash = Flash(place)
-    names = symbols_of(deployment, made.name)
     stage("packing the weights again")
     known = LinkMap(path_given(link_map, "link_map is the path of a linker's map")) if link_map else None
-    return _Work(made, deployment, names, flash, known).audit(place)
+    models = [
+        _Model(
+            name,
+            f"{name}: " if len(parts) > 1 else "",
+            deployment,
+            symbols_of(deployment, name, common),
+            flash,
+        )
+        for name, deployment in parts.items()
+    ]
+    for model in models:
+        model.check()
+    hash_ = str(made.manifest["hash"])
+    owned = list(dict.fromkeys(span for model in models for span in model.owned))
+    checked = [done for model in models for done in model.checked]
+    return Audit(
+        place,
+        hash_,
+        tuple(
+            {
+                (array.name, array.address): array for model in reversed(models) for array in model.arrays
+            }.values()
+        ),
+        tuple(each for model in models for each in model.weights),
+        (sum(checked), len(checked)),
+        owners(flash, made, list(parts), common.file, owned, known),
+        tuple(dict.fromkeys(fault for model in models for fault in model.faults)),
+    )
 
 
 def _deployment(project: Project, program: Program | str | Path | None) -> Deployment:
@@ -146,36 +181,46 @@ def _deployment(project: Project, program: Program | str | Path | None) -> Deplo
 
 
 @dataclass(eq=False)
-class _Work:
-    project: Project
+class _Model:
+    """The constants of one model of a firmware. prefix: of its layers, where there are several models. faults, owned,
+    arrays, weights, checked: what `check` has found; the latter, of each kernel with parameters, whether these have
+    been.
+    """
+
+    name: str
+    prefix: str
     deployment: Deployment
     names: Symbols
     flash: Flash
-    link_map: LinkMap | None
     faults: list[str] = field(default_factory=list)
     owned: list[Span] = field(default_factory=list)
+    arrays: list[FoundArray] = field(default_factory=list)
+    weights: list[FoundWeights] = field(default_factory=list)
+    checked: list[bool] = field(default_factory=list)
 
-    def audit(self, place: Path) -> Audit:
+    def check(self) -> None:
         stored = {use: name for name, array in self.names.arrays.items() for use in array.uses}
         found = {name: self._find(name, array) for name, array in self.names.arrays.items()}
         target = self.deployment.target
-        layouts = {step: layouts_of(step, self.deployment.plan, target) for step in self.deployment.steps}
-        arrays = [self._array(n, a, found[n], layouts) for n, a in self.names.arrays.items()]
-        weights = [
+        calls = self.deployment.calls
+        layouts = {step: layouts_of(step, self.deployment.plan, target) for step in calls}
+        self.arrays += [self._array(n, a, found[n], layouts) for n, a in self.names.arrays.items()]
+        constants = {
+            (step.index, tensor): step
+            for step in reversed(calls)
+            for tensor in reversed(step.node.inputs)
+            if tensor is not None and tensor.is_constant
+        }
+        self.weights += [
             self._weights(step, tensor, layouts[step], stored, found)
-            for step in self.deployment.steps
-            for tensor in dict.fromkeys(t for t in step.node.inputs if t is not None and t.is_constant)
+            for (_, tensor), step in reversed(constants.items())
         ]
-        checked = [self._parameters(step, found) for step in self.deployment.steps if step.call.params]
-        spans = owners(self.flash, self.project, self.owned, self.link_map)
-        parameters = (sum(checked), len(checked))
-        hash_ = str(self.project.manifest["hash"])
-        return Audit(place, hash_, tuple(arrays), tuple(weights), parameters, spans, tuple(self.faults))
+        self.checked += [self._parameters(step, found) for step in calls if step.call.params]
 
     def _find(self, name: str, array: StoredArray) -> int | None:
         """The address of an array: where its symbol is; else, if the linker or the compiler has made one of equal
         ones, where its bytes are."""
-        own = f"{self.project.name}.c"
+        own = f"{self.name}.c"
         known = sorted(self.flash.objects(name), key=lambda s: s.file != own)
         sized = [s for s in known if s.end - s.start == array.bytes]
         if sized:
@@ -199,19 +244,18 @@ class _Work:
         step = array.uses[0][0]
         wanted = _bytes(array)
         if address is None:
-            self.faults.append(f"{step}: {name} is not in the firmware: {array.bytes} bytes")
-            return FoundArray(name, str(step), array.bytes, None)
+            self.faults.append(f"{self.prefix}{step}: {name} is not in the firmware: {array.bytes} bytes")
+            return FoundArray(name, f"{self.prefix}{step}", array.bytes, None)
         there = self.flash.bytes_at(address, address + array.bytes)
         self.owned.append(Span(address, address + array.bytes, Owner.WEIGHTS, name))
         wrong = np.flatnonzero(np.frombuffer(there, np.uint8) != np.frombuffer(wanted, np.uint8)).tolist()
         for at in wrong[:MOST_NAMED]:
             of = _named(array, at, layouts)
-            self.faults.append(
-                f"{step}: {name} + {at} ({address + at:#x}): {there[at]:#04x}, should be {wanted[at]:#04x}: {of}"
-            )
+            bytes_ = f"{there[at]:#04x}, should be {wanted[at]:#04x}"
+            self.faults.append(f"{self.prefix}{step}: {name} + {at} ({address + at:#x}): {bytes_}: {of}")
         if len(wrong) > MOST_NAMED:
-            self.faults.append(f"{step}: {name}: {len(wrong)} bytes of {array.bytes} are others")
-        return FoundArray(name, str(step), array.bytes, address)
+            self.faults.append(f"{self.prefix}{step}: {name}: {len(wrong)} bytes of {array.bytes} are others")
+        return FoundArray(name, f"{self.prefix}{step}", array.bytes, address)
 
     def _weights(
         self,
@@ -235,16 +279,23 @@ class _Work:
                     data = self.flash.bytes_at(address, address + self.names.arrays[name].bytes)
                     right[places.weight] |= places.holds(data, wanted)
         for at in np.flatnonzero(readable & ~right)[:MOST_NAMED].tolist():
-            self.faults.append(f"{step}: {_coordinates(tensor, at)} is not {wanted[at]} in the firmware")
+            self.faults.append(
+                f"{self.prefix}{step}: {_coordinates(tensor, at)} is not {wanted[at]} in the firmware"
+            )
         return FoundWeights(
-            str(step), tensor.name, tensor.dtype.value, tensor.shape, tensor.type.count, int(right.sum())
+            f"{self.prefix}{step}",
+            tensor.name,
+            tensor.dtype.value,
+            tensor.shape,
+            tensor.type.count,
+            int(right.sum()),
         )
 
     def _parameters(self, step: Step, found: Mapping[str, int | None]) -> bool:
         """Whether the parameters of a step's kernel have been checked: they are in the firmware, and their layout is
         known."""
         name, roles = self.names.parameters[step]
-        own = f"{self.project.name}.c"
+        own = f"{self.name}.c"
         known = sorted(self.flash.objects(name), key=lambda s: s.file != own)
         if not known:
             return False
@@ -255,7 +306,7 @@ class _Work:
             return False
         data = self.flash.bytes_at(symbol.start, symbol.end)
         wrong = wrong_fields(data, kind, step.call.params, lambda role: found.get(roles[role]))
-        self.faults += [f"{step}: {name}.{text}" for text in wrong]
+        self.faults += [f"{self.prefix}{step}: {name}.{text}" for text in wrong]
         return True
 
 

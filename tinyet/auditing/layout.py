@@ -12,7 +12,7 @@ its value, too, can be read back.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,7 @@ class Places:
     constant: the array's name in the call. width: of a place, in bits. at: int64, (n,), places counted in units of the
     width; weight: int64, (n,), the index of the weight there, in row-major order. shift: int64, (n,), to the left, by
     which it is stored. borrows: whether a negative value in the place below takes one of it: two values in a lane,
-    a + 2^width b.
+    a + 2^width b. raised: whether it is stored without a sign, more by half of what the place can hold.
     """
 
     constant: str
@@ -49,16 +49,21 @@ class Places:
     weight: Int64
     shift: Int64
     borrows: bool
+    raised: bool = False
 
     def read(self, data: bytes) -> Array:
         """The weights' values in an array of this layout, int64 (n,); bits of an integer for floats."""
-        found = _units(data, self.width)
-        return _values(found, self.at, self.borrows) >> self.shift
+        return self._stored(data) >> self.shift
 
     def holds(self, data: bytes, weights: Int64) -> npt.NDArray[np.bool_]:
         """Whether each of these places holds its weight exactly; bool, (n,)."""
-        found = _units(data, self.width)
-        return np.asarray(_values(found, self.at, self.borrows) == weights[self.weight] << self.shift)
+        return np.asarray(self._stored(data) == weights[self.weight] << self.shift)
+
+    def _stored(self, data: bytes) -> Int64:
+        found = _values(_units(data, self.width), self.at, self.borrows)
+        # Signed units: the lower half of those without a sign is what is not negative.
+        half = 1 << self.width - 1
+        return np.where(found < 0, found + half, found - half) if self.raised else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +133,11 @@ def _lowering(step: Step, plan: MemoryPlan, target: Target) -> _Lowering | None:
     """As the layer was lowered: its tensors may have gaps, or lie otherwise. None where that is not found."""
     tried: list[Layouts | None] = [None]
     if step.node.inputs and step.node.inputs[0] is not None and step.choice.kernel.layout_support is not None:
-        tried.append(plan.layouts(step.node))
+        lying = plan.layouts(step.whole or step.node)
+        tried.append(lying)
+        # Of some channels, between which those of others lie.
+        apart = step.node.output.dtype.bytes * (step.whole or step.node).output.shape[-1]
+        tried += [replace(lying, output=apart)] if step.whole is not None else []
     for layouts in tried:
         lowering = _Lowering(step, layouts, target)
         call = lowering.call()
@@ -243,15 +252,15 @@ def _readable(
     exact: Int64,
     steps: Int64,
 ) -> list[Places]:
-    """Of these places, those whose weight can be read: by a shift, with or without a borrow."""
+    """Of these places, those whose weight can be read: by a shift, with or without a borrow, or raised."""
     ratio = delta // steps[weight]
     powers = (ratio > 0) & (ratio & (ratio - 1) == 0) & (ratio * steps[weight] == delta)
     at, weight, ratio = at[powers], weight[powers], ratio[powers]
     shift = np.round(np.log2(ratio)).astype(np.int64)
     found: list[Places] = []
-    for borrows in (False, True):
-        good: npt.NDArray[np.bool_] = Places(constant, width, at, weight, shift, borrows).holds(base, exact)
+    for form in ((False, False), (True, False), (False, True)):
+        good: npt.NDArray[np.bool_] = Places(constant, width, at, weight, shift, *form).holds(base, exact)
         if good.any():
-            found.append(Places(constant, width, at[good], weight[good], shift[good], borrows))
+            found.append(Places(constant, width, at[good], weight[good], shift[good], *form))
             at, weight, shift = at[~good], weight[~good], shift[~good]
     return found

@@ -51,16 +51,23 @@ class Span:
 
 
 def owners(
-    flash: Flash, project: Project, known: Sequence[Span], link_map: LinkMap | None
+    flash: Flash,
+    project: Project,
+    models: Sequence[str],
+    common: str,
+    known: Sequence[Span],
+    link_map: LinkMap | None,
 ) -> tuple[Span, ...]:
-    """All bytes of a firmware with their owners, in the order of their addresses. known: those of the model.
+    """All bytes of a firmware with their owners, in the order of their addresses. models: their names; common: of the
+    file with what they have in common, or none. known: the models' bytes.
 
     link_map: tells of bytes without a symbol which object file they come from; an object file of the project has none
     but texts and tables.
     """
     own = {path.name for path in project.path.rglob("tinyet_*.[ch]*")}
-    objects = {f"{project.name}.c", f"{project.name}.o", *own, *(f"{PurePath(n).stem}.o" for n in own)}
-    claimed = [*known, *(_of_symbol(s, f"{project.name}.c", own) for s in flash.symbols if s.end > s.start)]
+    ours = {f"{name}.c" for name in (*models, project.name, *([common] if common else []))}
+    objects = {*ours, *own, *(f"{PurePath(n).stem}.o" for n in (*ours, *own))}
+    claimed = [*known, *(_of_symbol(s, ours, own) for s in flash.symbols if s.end > s.start)]
     found: list[Span] = []
     for part in flash.parts:
         # What is known best comes first, and keeps its bytes.
@@ -106,13 +113,13 @@ def _by_object(flash: Flash, part: Part, span: Span, link_map: LinkMap, own: set
         at = until
 
 
-def _of_symbol(symbol: Symbol, model: str, own: set[str]) -> Span:
+def _of_symbol(symbol: Symbol, models: set[str], own: set[str]) -> Span:
     name = plain_name(symbol.name)
     if symbol.code:
         owner = Owner.CODE
     elif name == "vectors":
         owner = Owner.STARTUP
-    elif symbol.file == model:
+    elif symbol.file in models:
         owner = Owner.MODEL
     elif symbol.file in own or name.startswith("tinyet_"):
         owner = Owner.KERNELS

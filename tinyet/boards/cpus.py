@@ -96,12 +96,14 @@ TOOLCHAINS: Mapping[str, Toolchain] = {
 @dataclass(frozen=True)
 class Target:
     """The target of code generation: the core, its optional features, and the chip where GCC needs it. flash: how the
-    memory that code and constants are in lets the core wait; None where nobody says it."""
+    memory that code and constants are in lets the core wait; None where nobody says it. timed_as: the core by whose
+    model cycles are stated, where that is another than `cpu`, whose code it runs."""
 
     cpu: str
     features: frozenset[str]
     mcu: str = ""
     flash: Flash | None = None
+    timed_as: str = ""
 
     @property
     def family(self) -> Family:

@@ -298,7 +298,11 @@ def board_of(values: Mapping[str, Any], path: Path, text: str) -> Board:
         url=file.url,
         core=file.cpu,
         target=Target(
-            RUNS_CODE_OF.get(file.cpu, file.cpu), file.features, file.mcu, _record(Flash, file.flash)
+            RUNS_CODE_OF.get(file.cpu, file.cpu),
+            file.features,
+            file.mcu,
+            _record(Flash, file.flash),
+            file.cpu if file.cpu in RUNS_CODE_OF else "",
         ),
         clock_hz=file.clock_hz,
         flash=memories.pop("flash"),

@@ -44,8 +44,8 @@ def functions_of(deployment: Deployment, names: Mapping[Definition, str]) -> tup
     """
     sizes: dict[tuple[str, bool], int | None] = {}
     steps: dict[tuple[str, bool], list[Step]] = {}
-    for step in deployment.steps:
-        cost, symbol = deployment.decision.chosen[step.node].cost, step.call.symbol
+    for step in deployment.calls:
+        cost, symbol = deployment.cost_of(step), step.call.symbol
         needed: dict[tuple[str, bool], int | None] = {}
         if isinstance(symbol, Definition):
             needed[names[symbol], True] = None if cost is None else cost.code
@@ -63,7 +63,8 @@ def functions_of(deployment: Deployment, names: Mapping[Definition, str]) -> tup
 
 def call_bytes(deployment: Deployment, step: Step) -> int | None:
     """Bytes of code that a layer has alone: its call, where that is to a library; None where that is not stated."""
-    cost = deployment.decision.chosen[step.node].cost
-    if isinstance(step.call.symbol, Definition):
-        return 0
-    return None if cost is None else cost.code
+    calls = [call for call in deployment.calls_of(step) if not isinstance(call.call.symbol, Definition)]
+    costs = [deployment.cost_of(call) for call in calls]
+    return (
+        None if any(cost is None for cost in costs) else sum(cost.code for cost in costs if cost is not None)
+    )

@@ -18,7 +18,7 @@ from tinyet.errors.arguments import whole_given
 from tinyet.ir import Graph, Node, Size
 from tinyet.memory.fusion import FusionGroup
 from tinyet.opset.cost import core_of, measured
-from tinyet.planning.objective import Capacity, Objective, check_optimize
+from tinyet.planning.objective import Capacity, Objective, check_buffers, check_optimize
 from tinyet.planning.places import ARENA, AUTO, USUAL
 from tinyet.stack.use import StackUse
 
@@ -81,12 +81,13 @@ def objective_of(
     *,
     pins: Mapping[str, str] | None = None,
     input_rows: bool = False,
+    buffers: str = "arena",
     place: Mapping[str, str] | None = None,
 ) -> Objective:
     """The first objective for a board: its memories, or the given limits where these are tighter, less the measured
     size of the rest of the firmware and the stack of its callers. place: of an arena in another memory that one counts.
 
-    Raises UsageError for an `optimize` that there is not.
+    Raises UsageError for an `optimize` or `buffers` that there is not.
     """
     table, around = measured(core_of(board.target)), around_table(board) if limits.bare else None
     base = 0 if table is None else table.base
@@ -109,6 +110,7 @@ def objective_of(
         dict(pins or {}),
         wanted,
         input_rows=input_rows,
+        buffers=check_buffers(buffers, input_rows=input_rows),
         board=Capacity(max(board.flash.bytes - base, 0), max(available, 0)),
     )
 
@@ -199,7 +201,11 @@ def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
         found = [] if fusion_group is None or call is None else rows_alive(fusion_group, call, named)
         by_rows = set() if fusion_group is None else {plan.storage[t].block for t in fusion_group.rows}
         for number, block in enumerate(plan.blocks):
-            if number in by_rows or not block.lifetime.first <= step <= block.lifetime.last:
+            if (
+                number in by_rows
+                or plan.beside(block)
+                or not block.lifetime.first <= step <= block.lifetime.last
+            ):
                 continue
             size, text = block.bytes, named.get(block.name, block.name)
             if call is not None and over and number == plan.storage[call.output].block:
@@ -241,7 +247,7 @@ def largest_constants(deployment: Deployment) -> list[Contributor]:
         mine = [a for a in deployment.arrays_of(step) if a.rom]
         size = sum(a.bytes for a in mine)
         if size:
-            others = len({user for a in mine for user, _ in a.uses}) - 1
+            others = len({user.index for a in mine for user, _ in a.uses}) - 1
             shared = f" (and {others} more that share them)" if others else ""
             found.append(Contributor(size, f"{step}: {step.node.op}{shared}"))
     return sorted(found, key=lambda c: -c.bytes)

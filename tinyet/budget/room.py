@@ -112,8 +112,8 @@ def flash_of(deployment: Deployment, core: Core | None, around: Around | None) -
     sizes: dict[str, int] = {}
     made: dict[str, dict[Definition, int]] = {}
     calls, unknown = _RUN, list[str]()
-    for step in deployment.steps:
-        cost, symbol = deployment.decision.chosen[step.node].cost, step.call.symbol
+    for step in deployment.calls:
+        cost, symbol = deployment.cost_of(step), step.call.symbol
         known = _library(step, core)
         kernel = step.choice.kernel.symbol
         if isinstance(symbol, Definition):
@@ -165,12 +165,12 @@ def stack_of(
 def _inference(deployment: Deployment, core: Core | None) -> int | None:
     if core is None:
         return None
-    kernels = [_stack(step, core) for step in deployment.steps]
+    kernels = [_stack(step, core) for step in deployment.calls]
     known = [stack for stack in kernels if stack is not None]
     if len(known) < len(kernels):
         return None
     fusion_groups = bool(deployment.plan.fusion_groups)
-    arguments = max((len(step.call.args) - _REGISTERS for step in deployment.steps), default=0)
+    arguments = max((len(step.call.args) - _REGISTERS for step in deployment.calls), default=0)
     own = (_STREAM_FRAME if fusion_groups else _FRAME) + _WORD * max(arguments, 0)
     own += _OTHER_STACK if _of_another(deployment) else 0
     return _words(max(known, default=0) + own, 8)

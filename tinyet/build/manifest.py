@@ -129,6 +129,7 @@ _FIELDS: Mapping[str, Callable[[object], bool]] = {
     "limits": _are_limits,
     "optimize": _text(r"speed|balanced|size"),
     "input_rows": lambda value: isinstance(value, bool),
+    "buffers": _text(r"arena|caller"),
     "pins": _are_pins,
     "archive": _text(r"\w{1,63}\.zip"),
     "operators": _list_of(_text(r"[\x21-\x7e]{1,200}")),

@@ -63,9 +63,16 @@ def core_dir() -> Path:
 
 
 def build(project_dir: Path, env: str, *, on_output: Callable[[str], None] | None = None) -> Path:
-    """Build one environment of a generated project and return its ELF file: `harness`, the board's name for the
-    application, or another that its platformio.ini has.
+    """Build one environment of a generated project, as build_all does, and return its ELF file."""
+    return build_all(project_dir, [env], on_output=on_output)[0]
 
+
+def build_all(
+    project_dir: Path, envs: Sequence[str], *, on_output: Callable[[str], None] | None = None
+) -> list[Path]:
+    """Build environments of a generated project by one start of PlatformIO and return their ELF files.
+
+    envs: `harness`, the board's name for the application, or others that its platformio.ini has.
     on_output: called with each line that the build prints, as it appears.
 
     Builds of several projects may run side by side; in one project only the caller that holds its lock may build
@@ -81,27 +88,32 @@ def build(project_dir: Path, env: str, *, on_output: Callable[[str], None] | Non
             hint="generate the project first: tinyet generate MODEL.tet --kind platformio",
         )
     core = core_dir()
-    platform = _registry_platform(project_dir, env)
-    here = platform is None or _have_platform(
-        platform, (core / "platforms", project_dir / "platform" / "link")
-    )
-    prepare(core, _compiler(project_dir) if platform is None else None, platform=None if here else platform)
+    here = True
+    for platform in dict.fromkeys(_registry_platform(project_dir, env) for env in envs):
+        had = platform is None or _have_platform(
+            platform, (core / "platforms", project_dir / "platform" / "link")
+        )
+        compiler = _compiler(project_dir) if platform is None else None
+        prepare(core, compiler, platform=None if had else platform)
+        here = here and had
+    chosen = [word for env in envs for word in ("-e", env)]
     run(
-        [sys.executable, "-m", "platformio", "run", "-d", project_dir, "-e", env],
+        [sys.executable, "-m", "platformio", "run", "-d", project_dir, *chosen],
         cwd=project_dir,
         timeout=_BUILD_TIMEOUT if here else _FIRST_BUILD_TIMEOUT,
         env=environment(core),
-        what=f"building {project_dir.name} [env:{env}] with PlatformIO",
+        what=f"building {project_dir.name} {' '.join(f'[env:{env}]' for env in envs)} with PlatformIO",
         on_output=on_output,
     )
-    elf = elf_path(project_dir, env)
-    if not elf.is_file():
-        raise ToolchainError(
-            what="PlatformIO reported success and wrote no firmware",
-            where=str(elf),
-            hint="set no build_dir in platformio.ini or user.ini",
-        )
-    return elf
+    elfs = [elf_path(project_dir, env) for env in envs]
+    for elf in elfs:
+        if not elf.is_file():
+            raise ToolchainError(
+                what="PlatformIO reported success and wrote no firmware",
+                where=str(elf),
+                hint="set no build_dir in platformio.ini or user.ini",
+            )
+    return elfs
 
 
 def elf_path(project_dir: Path, env: str) -> Path:
@@ -283,8 +295,7 @@ def _registry_answers() -> bool:
 
 
 def _build(project_dir: Path, board: Board, _compiler: str, on_output: OnOutput) -> None:
-    for env in (board.name, HARNESS):
-        build(project_dir, env, on_output=on_output)
+    build_all(project_dir, [board.name, HARNESS], on_output=on_output)
 
 
 def _elf(project_dir: Path, _board: Board, _model: str, env: str) -> Path:

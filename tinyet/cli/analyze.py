@@ -12,6 +12,7 @@ import typer
 from tinyet.boards import DEFAULT_BOARD, Board, load_board
 from tinyet.cli import ui
 from tinyet.cli.options import (
+    Buffers,
     CallerStack,
     DelegateNames,
     HtmlFile,
@@ -64,6 +65,7 @@ def analyze(
     pin: Pins = None,
     place: Place = None,
     input_rows: InputRows = False,
+    buffers: Buffers = None,
     delegates: DelegateNames = None,
     require_delegate: RequireDelegate = False,
     advice: Annotated[
@@ -119,6 +121,7 @@ def analyze(
             pins=pins,
             place=placed,
             input_rows=input_rows,
+            buffers=buffers,
             advice=advice,
         )
     if html is not None:

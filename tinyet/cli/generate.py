@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from tinyet.accounts.buffers import buffers_of, copies_noted
 from tinyet.boards import load_board
 from tinyet.budget.fit import said_of, stack_said
 from tinyet.budget.placing import placed
@@ -17,6 +18,7 @@ from tinyet.cli import ui
 from tinyet.cli.model import input_names, judged, made_record, obtain, show_answers
 from tinyet.cli.options import (
     BoardOption,
+    Buffers,
     CallerStack,
     DelegateNames,
     InputRows,
@@ -40,8 +42,9 @@ from tinyet.emit.project import check_kind, check_library
 from tinyet.emit.slices import SlicePlan
 from tinyet.errors import UsageError
 from tinyet.files.model_name import check_name
-from tinyet.opening import kind_of
-from tinyet.planning.objective import check_optimize
+from tinyet.opening import kind_of, read_entries
+from tinyet.opening.loader import declares_entries
+from tinyet.planning.objective import check_buffers, check_optimize
 from tinyet.program import Program, load
 from tinyet.project import Project
 from tinyet.projects import generate as generate_project
@@ -82,6 +85,7 @@ def generate(
     pin: Pins = None,
     place: Place = None,
     input_rows: InputRows = False,
+    buffers: Buffers = None,
     context: Annotated[
         bool,
         typer.Option(
@@ -148,6 +152,7 @@ def generate(
     asked, pins = delegates_of(delegates, require_delegate), pins_of(pin)
     placed = place_of(place)
     check_optimize(optimize or "balanced")
+    check_buffers(buffers or "arena", input_rows=input_rows)
     model, *others = models
     if flags.name is not None:
         check_name(flags.name, "--name")
@@ -157,8 +162,9 @@ def generate(
         raise UsageError(
             "the C files alone keep no samples", "--evaluation", "leave it away, or --kind model"
         )
-    if others:
-        programs = _programs(models, flags)
+    entries = not others and declares_entries(model)
+    if others or entries:
+        programs = _entries(model, flags) if entries else _programs(models, flags)
         with ui.stages("generating"):
             together = generate_project(
                 programs,
@@ -175,6 +181,7 @@ def generate(
                 pins=pins or None,
                 place=placed or None,
                 input_rows=input_rows,
+                buffers=buffers or "arena",
                 context=context,
                 selftest=selftest,
                 max_step=max_step,
@@ -213,6 +220,7 @@ def generate(
             pins=pins,
             place=placed,
             input_rows=input_rows,
+            buffers=buffers or "arena",
             context=context,
             selftest=selftest,
             max_step=max_step,
@@ -228,8 +236,9 @@ def generate(
             program.save(save)
     unlabelled = application and (data is None or data.labels is None)
     notes = [*compiled.warnings, *([_without_labels(model, data)] if unlabelled else [])]
+    notes += copies_noted(made.deployment) if buffers == "caller" and application else ()
     if made.slices is not None:
-        notes += [f"a slice longer than {made.slices.limit.text}: {note}" for note in made.slices.notes]
+        notes += made.slices.notes
     if json is not None:
         facts = {"name": made.name, "board": made.board.name, "kind": wanted, "path": str(made.path)}
         ui.write_json(json, made_record(program, facts, notes))
@@ -237,6 +246,17 @@ def generate(
         show_answers(program, model, flags)
         ui.notes(notes)
         _show(made)
+
+
+def _entries(model: str, flags: ModelFlags) -> list[Program]:
+    """The programs of a Python file's entry points."""
+    with ui.stages("reading the model") as progress:
+        found = read_entries(model, flags.options().reporting(progress))
+    for opened in found.values():
+        ui.say(f"{opened.program.name}:")
+        show_answers(opened.program, model, flags)
+        ui.notes(opened.warnings)
+    return [opened.program for opened in found.values()]
 
 
 def _programs(models: list[str], flags: ModelFlags) -> list[Program]:
@@ -303,6 +323,8 @@ def _show(project: Project) -> None:
         f"arena {ui.size(plan.arena_bytes)} ({proved}), "
         f"weights {ui.size(project.deployment.constant_bytes)}"
     )
+    if given := buffers_of(project.deployment):
+        ui.say(f"inputs and outputs: {ui.size(sum(each.bytes for each in given))}, in the caller's buffers")
     room = project.room
     ui.say(f"flash: {said_of(room.flash)}")
     ui.say(f"stack: {stack_said(room.stack)}")

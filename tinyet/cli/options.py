@@ -236,6 +236,16 @@ RequireDelegate = Annotated[
 ]
 
 
+Buffers = Annotated[
+    str | None,
+    typer.Option(
+        "--buffers",
+        metavar="WHERE",
+        help="inputs and outputs lie in the arena, or with the caller, who gives each run their buffers: arena, caller",
+    ),
+]
+
+
 InputRows = Annotated[
     bool,
     typer.Option(

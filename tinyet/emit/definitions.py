@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.deployment import Deployment, Step, StoredArray, ahead_bytes
+from tinyet.emit.constants import NONE_COMMON, Common
 from tinyet.emit.fusion import (
     CallView,
     CaseView,
@@ -26,6 +27,7 @@ from tinyet.emit.pointers import Pointers
 from tinyet.emit.sizes import SizeCode
 from tinyet.errors import InternalError
 from tinyet.files.model_name import interface
+from tinyet.ir import Tensor
 from tinyet.memory.fusion import FusionGroup, Run
 from tinyet.memory.tile_records import Fill, Repeat, Take
 from tinyet.messages.text import c_comment
@@ -66,7 +68,8 @@ class ConstantView:
 @dataclass(frozen=True)
 class StepView:
     """pointers: declarations of the values that the call is the first to use. ahead: the call comes before a fusion
-    group that takes rows, which is resumed many times an image."""
+    group that takes rows, which is resumed many times an image. parts: of a call that is made in parts, of so many
+    groups of channels; `call` is the first of them."""
 
     index: int
     title: str
@@ -75,6 +78,18 @@ class StepView:
     call: CallView
     ahead: bool
     cases: tuple[()] = ()
+    parts: tuple[PartView, ...] = ()
+    groups: int = 1
+
+
+@dataclass(frozen=True)
+class PartView:
+    """What makes the parts of a group of channels up to row `end`, which is not included, but for those that others
+    have made."""
+
+    group: int
+    end: int
+    call: CallView
 
 
 @dataclass(frozen=True)
@@ -101,9 +116,15 @@ def constant_view(array_: StoredArray, name: str, places: Places) -> ConstantVie
 
 
 def code_of(
-    deployment: Deployment, instance: Instance, kernels: Mapping[str, str], *, sliced: bool = False
+    deployment: Deployment,
+    instance: Instance,
+    kernels: Mapping[str, str],
+    *,
+    sliced: bool = False,
+    common: Common = NONE_COMMON,
 ) -> ModelCode:
-    """kernels: the C files that stand beside the model. sliced: a run stops between tiles."""
+    """kernels: the C files that stand beside the model. sliced: a run stops between tiles. common: the constants that
+    are in other models, too."""
     graph = deployment.graph
     names = Names(
         interface(instance.name, len(graph.user_inputs), len(graph.user_outputs), len(graph.states))
@@ -111,14 +132,15 @@ def code_of(
     names.reserve(*(declared(text) for path, text in kernels.items() if path.endswith(".h")))
     names.reserve(_called(deployment))
     instance.reserve(names)
+    names.reserve([array.name for array in common.arrays.values()])
     headers = [text for path, text in kernels.items() if path.endswith(".h")]
     sizes = None if deployment.sized is None else SizeCode(deployment.sized.size, names, headers)
-    return ModelCode(deployment, instance, names, sliced, sizes)
+    return ModelCode(deployment, instance, names, sliced, sizes, common)
 
 
 def _called(deployment: Deployment) -> frozenset[str]:
     """The functions of libraries that the model calls."""
-    calls = [step.call for step in deployment.steps]
+    calls = [step.call for step in deployment.calls]
     symbols = [c.symbol for c in calls if isinstance(c.symbol, str)]
     return frozenset(symbols + [c.init.symbol for c in calls if c.init is not None])
 
@@ -134,9 +156,16 @@ class ModelCode:
     """The parts of `<name>.c`, each step's after those of the step before."""
 
     def __init__(
-        self, deployment: Deployment, instance: Instance, names: Names, sliced: bool, sizes: SizeCode | None
+        self,
+        deployment: Deployment,
+        instance: Instance,
+        names: Names,
+        sliced: bool,
+        sizes: SizeCode | None,
+        common: Common,
     ) -> None:
         self.deployment = deployment
+        self.common = common
         self.sizes = sizes
         self.sliced = sliced
         self.instance = instance
@@ -144,11 +173,11 @@ class ModelCode:
         self.parameters_in_rom = "progmem" in deployment.target.features
         names_in_c = (identifier(step.name) for step in deployment.steps)
         self.layers = tuple(f"layer_{n}" if n[0].isdigit() else n for n in names_in_c)
-        self.functions = function_names(deployment.steps, self.layers, names)
+        self.functions = function_names(deployment.calls, self.layers, names)
         self.definitions = [["", *_function(d, text)] for d, text in self.functions.items()]
         self.constants: list[tuple[StoredArray, str]] = []
         self.own_constants: dict[Step, tuple[str, ...]] = {}
-        self.constant_names: dict[Step, dict[str | int, str]] = {step: {} for step in deployment.steps}
+        self.constant_names: dict[Step, dict[str | int, str]] = {step: {} for step in deployment.calls}
         self.copies: list[CopyView] = []
         self.ahead_of: dict[Step, list[str]] = {}
         self.parameters: list[ParamsView] = []
@@ -158,7 +187,7 @@ class ModelCode:
             if step.call.state_bytes
         }
         # All names at file scope are there before those in `run`, which must not hide them.
-        made = [self._constants(step, names) for step in deployment.steps]
+        made = [self._constants(step, names) for step in deployment.calls]
         self.pointers = Pointers(deployment, instance, names)
         self.inputs = [self.pointers.declare(t) for t in self.pointers.inputs_read()]
         calls, fusion_groups = deployment.plan.calls, deployment.plan.fusion_groups
@@ -169,7 +198,7 @@ class ModelCode:
             # Where nobody sets it to zero at reset.
             clear = [f"  memset({s.name}, 0, sizeof {s.name});" for s in self.states.values()]
             self.inits += [CallView((line,), None) for line in clear]
-        self.made = dict(zip(deployment.steps, made, strict=True))
+        self.made = dict(zip(deployment.calls, made, strict=True))
         self.steps: list[StepView | FusionGroupView] = []
         for step in deployment.steps:
             fusion_group = deployment.plan.fusion_group(step.node)
@@ -183,8 +212,8 @@ class ModelCode:
         call, layer = step.call, self.layers[step.index]
         layer_ahead = step.name in self.deployment.places.ahead
         offset = copies_at(self.deployment, step) if layer_ahead else 0
-        for stored in self.deployment.arrays_of(step):
-            name = names.unique(f"{layer}_{stored.role}")
+        for stored in (each for each in self.deployment.arrays_of(step) if each.uses[0][0] is step):
+            name = self.common.of(stored) or names.unique(f"{layer}_{stored.role}")
             self.constants.append((stored, name))
             self.own_constants[step] = (*self.own_constants.get(step, ()), name)
             used = self._copied(stored, name, names)
@@ -227,6 +256,11 @@ class ModelCode:
         inputs = {i: self.pointers.names.get(t, "") for i, t in enumerate(node.inputs) if t is not None}
         outputs = [self.pointers.names[t] for t in node.outputs]
         pointers = self.pointers.for_call(step)
+        if step.parts:
+            parts = tuple(self._parts(step, inputs, outputs[0]))
+            return StepView(
+                step.index, _title(step), _notes(step), pointers, parts[0].call, False, (), parts, step.groups
+            )
         self._init(step)
         ahead = node in self.ahead
         indent = "    " if ahead else "  "
@@ -234,6 +268,24 @@ class ModelCode:
         copies = tuple(text for line in self.ahead_of.get(step, ()) for text in wrapped(indent + line))
         call = replace(call, statement=(*copies, *call.statement))
         return StepView(step.index, _title(step), _notes(step), pointers, call, ahead)
+
+    def _parts(self, step: Step, inputs: Mapping[int, str], output: str) -> Iterator[PartView]:
+        """The calls of a layer in parts, each for some of its rows and for a group of channels."""
+        for stretch in self.deployment.stretches[step]:
+            row, group = divmod(stretch.first, step.groups)
+
+            def at(name: str, tensor: Tensor, place: tuple[int, int], first: int = row) -> str:
+                start, by = (each // tensor.dtype.bytes for each in place)
+                number = f"(row - {first}u)" if first else "row"
+                return name + (f" + {start}" if start else "") + (f" + {number} * {by}u" if by else "")
+
+            reads = {
+                i: at(name, step.node.input(i), stretch.reads.get(i, (0, 0))) for i, name in inputs.items()
+            }
+            written = at(output, step.node.output, stretch.writes)
+            scratch = self.pointers.scratch.get(step, "")
+            call = self._call(stretch.step, reads, [written], "        ", scratch)
+            yield PartView(group, row + stretch.count, call)
 
     def _stream(self, fusion_group: FusionGroup, names: Names) -> FusionGroupView:
         """The layers of a stream in one loop."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.deployment import Deployment
-from tinyet.emit.instance import Instance
+from tinyet.emit.instance import End, Instance, ends_of
 from tinyet.errors import InternalError
 from tinyet.ir import Array, DType, Size, Tensor
 from tinyet.messages.text import markdown_code
@@ -78,7 +78,10 @@ class ModelFacts:
     context: whether callers give the memory of each instance. selftest: whether the model tests itself.
     slices: of a run that can be left between them; 0 for a run as a whole. shared: the name of the arena that it has
     with others; takes: its input is what the model before it has left. models: of a project of several; these facts
-    are then what they have in common. size: of the inputs, which a run is told; their shapes are for the largest.
+    are then what they have in common. ends: inputs and outputs in the caller's buffers, if they are there; their
+    offsets are then from `buffers_from` on, behind the arena, `buffers_bytes` in all. size: of the inputs, which a run
+    is told; their shapes are for the largest. stack: bytes of it that an inference takes at most; 0 where that is not
+    known.
     """
 
     name: str
@@ -102,6 +105,10 @@ class ModelFacts:
     takes: bool = False
     models: tuple[ModelFacts, ...] = ()
     size: Size | None = None
+    ends: tuple[End, ...] = ()
+    buffers_from: int = 0
+    buffers_bytes: int = 0
+    stack: int = 0
 
     @property
     def suffix(self) -> str:
@@ -111,7 +118,7 @@ class ModelFacts:
     @property
     def instance(self) -> Instance:
         """How applications and the harness hand an instance on."""
-        return Instance(self.name, self.context, self.shared, self.suffix, self.size is not None)
+        return Instance(self.name, self.context, self.shared, self.suffix, self.size is not None, self.ends)
 
     @property
     def parts(self) -> tuple[ModelFacts, ...]:
@@ -160,6 +167,9 @@ def facts_of(
         expected=tuple(np.ascontiguousarray(a).tobytes() for a in expected),
         states=tuple(_tensor_facts(state.value, deployment) for state in deployment.graph.states),
         size=None if deployment.sized is None else deployment.sized.size,
+        ends=ends_of(deployment),
+        buffers_from=deployment.plan.buffers_from or 0,
+        buffers_bytes=deployment.plan.end - (deployment.plan.buffers_from or deployment.plan.end),
     )
 
 

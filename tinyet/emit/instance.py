@@ -7,9 +7,37 @@ there may be as many instances as there are contexts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tinyet.deployment import Deployment
 from tinyet.emit.names import Names
+
+
+@dataclass(frozen=True)
+class End:
+    """An input or output in a buffer of the caller's, as a parameter of a run."""
+
+    kind: str
+    index: int
+    ctype: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}_{self.index}"
+
+    @property
+    def parameter(self) -> str:
+        return f"{'const ' if self.kind == 'input' else ''}{self.ctype} *{self.name}"
+
+
+def ends_of(deployment: Deployment) -> tuple[End, ...]:
+    """The parameters of a run; none where inputs and outputs lie in the arena."""
+    graph = deployment.graph
+    if deployment.plan.buffers_from is None:
+        return ()
+    sides = (("input", graph.user_inputs), ("output", graph.user_outputs))
+    return tuple(End(kind, i, t.dtype.c) for kind, tensors in sides for i, t in enumerate(tensors))
 
 
 @dataclass(frozen=True)
@@ -20,7 +48,7 @@ class Instance:
     that only look where something is. give, give_first: the argument that hands it on. arena: the expression of the
     arena's address; image: before what is known of an image's rows; field: before other variables. shared: whose arena
     it is, where several models have one; suffix: of an application's names where it has several models. sized: a run is
-    told how large its inputs are.
+    told how large its inputs are. ends: the buffers that a run is given, in the order of its parameters.
     """
 
     name: str
@@ -28,6 +56,7 @@ class Instance:
     shared: str = ""
     suffix: str = ""
     sized: bool = False
+    ends: tuple[End, ...] = ()
 
     @property
     def only(self) -> str:
@@ -40,18 +69,101 @@ class Instance:
     @property
     def run(self) -> str:
         """The parameters of a run."""
-        return f"{self.first}uint32_t size" if self.sized else self.only
+        return self._listed(self._context, ["uint32_t size"] * self.sized, [e.parameter for e in self.ends])
+
+    @property
+    def step(self) -> str:
+        """The parameters of a slice."""
+        return self._listed(self._context, [e.parameter for e in self.ends])
 
     @property
     def layers(self) -> str:
         """Of the function behind it, for a size that has been checked."""
-        return f"{self.first}int32_t size" if self.sized else self.only
+        return self._listed(self._context, ["int32_t size"] * self.sized, [e.parameter for e in self.ends])
+
+    @property
+    def give_layers(self) -> str:
+        """The arguments of that function, in a run."""
+        size = ["(int32_t)size"] * self.sized
+        return ", ".join([*["ctx"] * self.context, *size, *(e.name for e in self.ends)])
+
+    @property
+    def give_step(self) -> str:
+        return ", ".join(["ctx", *(e.name for e in self.ends)])
+
+    @property
+    def buffers(self) -> str:
+        """The parameters of what looks at the caller's buffers only."""
+        return ", ".join(e.parameter for e in self.ends)
+
+    @property
+    def give_buffers(self) -> str:
+        return ", ".join(e.name for e in self.ends)
+
+    @property
+    def selftest(self) -> str:
+        """The parameters of a self-test, which writes inputs, too."""
+        return self._listed(self._context, [f"{e.ctype} *{e.name}" for e in self.ends])
+
+    @property
+    def own_selftest(self) -> str:
+        """The arguments for it, or for a slice, in an application."""
+        return ", ".join([*[self.own] * self.context, *(self.own_end(e.kind, e.index) for e in self.ends)])
+
+    def _listed(self, *parameters: Sequence[str]) -> str:
+        return ", ".join(each for some in parameters for each in some) or "void"
+
+    @property
+    def _context(self) -> list[str]:
+        return [self.only] * self.context
+
+    def end(self, kind: str, index: int) -> str:
+        """Within a function that has the instance: where an input or output lies."""
+        return f"{kind}_{index}" if self.ends else f"{self.name}_{kind}_{index}({self.give})"
+
+    def own_end(self, kind: str, index: int) -> str:
+        """Likewise in an application, which has one instance and, if they are the caller's, the buffers."""
+        if self.ends:
+            return f"{kind}_{index}{self.suffix}"
+        return f"{self.name}_{kind}_{index}({self.own})"
+
+    def own_setting(self, index: int) -> str:
+        """The argument before the values of `_set_input_`, in an application."""
+        return f"{self.own_end('input', index)}, " if self.ends else self.own_first
+
+    @property
+    def own_buffers(self) -> list[str]:
+        """The definitions of an application's buffers."""
+        found = []
+        for e in self.ends:
+            macro = f"{self.name}_{e.name}".upper()
+            count, align = f"{macro}_COUNT", f"{macro}_ALIGN"
+            found.append(f"static {e.ctype} {e.name}{self.suffix}[{count}] TINYET_ALIGNED({align});")
+        return found
+
+    @property
+    def reading(self) -> str:
+        """The parameters by which an application's function finds all outputs; none: empty."""
+        if self.ends:
+            return ", ".join(f"const {e.ctype} *{e.name}" for e in self.ends if e.kind == "output")
+        return self.read if self.context else ""
+
+    @property
+    def give_reading(self) -> str:
+        """The arguments for them, in an application."""
+        if self.ends:
+            return ", ".join(self.own_end(e.kind, e.index) for e in self.ends if e.kind == "output")
+        return self.own
 
     @property
     def own_run(self) -> str:
         """The arguments by which an application runs the one instance that it has, on as much as it takes."""
-        most = f"{self.name.upper()}_SIZE_MAX"
-        return f"{self.own_first}{most}" if self.sized else self.own
+        return self.own_run_of(f"{self.name.upper()}_SIZE_MAX")
+
+    def own_run_of(self, size: str) -> str:
+        """Likewise, for a size."""
+        buffers = [self.own_end(e.kind, e.index) for e in self.ends]
+        return ", ".join([*[self.own] * self.context, *[size] * self.sized, *buffers])
 
     @property
     def read(self) -> str:
@@ -68,8 +180,8 @@ class Instance:
     @property
     def give_run(self) -> str:
         """The arguments of a run on as much as the model takes."""
-        most = f"{self.name.upper()}_SIZE_MAX"
-        return f"{self.give_first}{most}" if self.sized else self.give
+        size = [f"{self.name.upper()}_SIZE_MAX"] * self.sized
+        return ", ".join([*["ctx"] * self.context, *size, *(e.name for e in self.ends)])
 
     @property
     def give_first(self) -> str:
@@ -107,4 +219,5 @@ class Instance:
 
     def reserve(self, names: Names) -> None:
         """Keep the parameters' names from the values of a model."""
-        names.reserve((["ctx"] if self.context else []) + (["size"] if self.sized else []))
+        words = ["ctx"] * self.context + ["size"] * self.sized
+        names.reserve(words, [e.name for e in self.ends])

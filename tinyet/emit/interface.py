@@ -18,8 +18,8 @@ from tinyet.opset import WIDTH
 
 @dataclass(frozen=True)
 class IoView:
-    """One input, output or state as the templates print it. rows, and bytes and elements of each: of an input that
-    comes row by row."""
+    """One input, output or state as the templates print it. align: of its address, in
+    bytes, where that is the caller's. rows, and bytes and elements of each: of an input that comes row by row."""
 
     kind: str
     index: int
@@ -33,6 +33,7 @@ class IoView:
     zero_point: int
     low: int
     high: int
+    align: int = 0
     rows: int = 0
     row_bytes: int = 0
     row_count: int = 0
@@ -83,6 +84,7 @@ def io_view(kind: str, index: int, tensor: Tensor, deployment: Deployment) -> Io
         zero_point=quant.one_zero_point if quant is not None else 0,
         low=low,
         high=high,
+        align=deployment.plan.buffer_align(tensor),
         rows=rows.height if rows is not None else 0,
         row_bytes=rows.row_bytes if rows is not None else 0,
         row_count=rows.row_bytes // tensor.dtype.bytes if rows is not None else 0,

@@ -10,11 +10,12 @@ from tinyet.assets.templating import render
 from tinyet.delegates import Delegate
 from tinyet.delegates.delegate import included, own_files
 from tinyet.deployment import Deployment
+from tinyet.emit.constants import NONE_COMMON, Common
 from tinyet.emit.definitions import code_of, constant_view
 from tinyet.emit.fusion import (
     FusionGroupView,
 )
-from tinyet.emit.instance import Instance
+from tinyet.emit.instance import Instance, ends_of
 from tinyet.emit.interface import HEAD_BYTES, io_view, kept_views, labels_macro, states_view
 from tinyet.emit.kernels import shareable
 from tinyet.emit.places import attribute, sections_of
@@ -23,12 +24,14 @@ from tinyet.emit.selftest import HEADER as SELFTEST_HEADER
 from tinyet.emit.selftest import Golden, selftest_view
 from tinyet.emit.sizes import size_view
 from tinyet.emit.slices import SlicePlan, slices_view
-from tinyet.errors import UsageError
+from tinyet.errors import InternalError, UsageError
 from tinyet.memory.arena_map import ArenaBlock, arena_map
 from tinyet.memory.plan import MARK
 from tinyet.version import __version__
 
 ABI_VERSION = 2
+BUFFERS_HEADER = "tinyet_buffers.h"
+"""Of models whose inputs and outputs are the caller's."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ def model_files(
     golden: Golden | None = None,
     slices: SlicePlan | None = None,
     shared: str = "",
+    common: Common = NONE_COMMON,
+    stack: int = 0,
 ) -> dict[str, str]:
     """`<name>.h`, `<name>.c`, `<name>_kernels.h` and the kernels' headers and sources: {file name: text}.
 
@@ -58,13 +63,18 @@ def model_files(
     program_hash, version: of the program and of tinyet, for the macros that tell them. context: callers give the memory
     of each instance; otherwise there is one, with static memory. golden: the run that the model tests itself with, or
     none. slices: how a run is cut, of a model whose context is the caller's; None for a run as a whole.
-    shared: the name of the arena that it has with others.
+    shared: the name of the arena that it has with others; common: the constants. stack: bytes that an inference takes
+    at most; 0 where that is not known.
     """
     graph, plan = deployment.graph, deployment.plan
+    if slices is None and any(step.parts for step in deployment.steps):
+        raise InternalError("calls are made in parts, and the run is not in slices")
     kernels, symbols = shareable(kernel_files(deployment))
-    instance = Instance(name, context, shared, sized=deployment.sized is not None)
+    instance = Instance(name, context, shared, sized=deployment.sized is not None, ends=ends_of(deployment))
     if context:
         kernels |= own_files(["tinyet_context.h"], [])
+    if instance.ends:
+        kernels |= own_files([BUFFERS_HEADER], [])
     if golden is not None:
         kernels |= own_files([SELFTEST_HEADER], [])
     own = {f"{name}{ending}" for ending in (".h", ".c", "_kernels.h")}
@@ -72,7 +82,8 @@ def model_files(
         raise UsageError(
             f"a model cannot be called {name!r}: a kernel's file is {taken[0]}", hint="--name another"
         )
-    code = code_of(deployment, instance, kernels, sliced=slices is not None)
+    code = code_of(deployment, instance, kernels, sliced=slices is not None, common=common)
+    own_arrays = [(stored, text) for stored, text in code.constants if common.of(stored) is None]
     note = "optimal (the lower bound)"
     if shared:
         note = f"together with other models: {shared}_arena.h"
@@ -89,22 +100,25 @@ def model_files(
         "num_labels": len(labels),
         "labels": labels_macro(f"{name.upper()}_LABELS", labels),
         "banner": list(banner),
+        "stack": stack,
         "arena_bytes": max(plan.arena_bytes, 1),
         "arena_note": note,
         "arena_map": _arena_map(deployment, code.pointers),
         "symbols": symbols,
         "headers": sorted(
             {h for s in deployment.steps for h in s.choice.kernel.headers}
-            | {f for s in deployment.steps for f in s.call.files if f.endswith(".h")}
+            | {f for s in deployment.calls for f in s.call.files if f.endswith(".h")}
             | set(_rows_headers(deployment))
         ),
-        "constants": [constant_view(stored, text, deployment.places) for stored, text in code.constants],
+        "constants": [constant_view(stored, text, deployment.places) for stored, text in own_arrays],
+        "common": common.file if len(own_arrays) < len(code.constants) else "",
+        "common_bytes": deployment.constant_bytes - sum(stored.bytes for stored, _ in own_arrays),
         "copies": code.copies,
         "sections": sections_of(deployment.places),
         "arena_place": attribute(deployment.places.arena) or " TINYET_ARENA_PLACE",
         "arena_placed": deployment.places.arena is not None,
         "state_place": attribute(deployment.places.state),
-        "constant_bytes": deployment.constant_bytes,
+        "constant_bytes": sum(stored.bytes for stored, _ in own_arrays),
         "definitions": [line for lines in code.definitions for line in lines],
         "parameters": code.parameters,
         "parameters_in_rom": code.parameters_in_rom,
@@ -145,7 +159,7 @@ def kernel_files(deployment: Deployment) -> dict[str, str]:
     """
     carried: dict[str, str] = {}
     wanted: dict[Delegate, tuple[list[str], list[str]]] = {}
-    for step in deployment.steps:
+    for step in deployment.calls:
         kernel, delegate = step.choice.kernel, step.choice.delegate
         _merge(carried, kernel.texts, kernel.symbol)
         _merge(carried, step.call.files, kernel.symbol)

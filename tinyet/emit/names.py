@@ -107,7 +107,7 @@ def function_names(steps: Sequence[Step], layers: Sequence[str], names: Names) -
     found = {}
     for definition, calls in users.items():
         word = identifier("_".join(dict.fromkeys(_work(step.node) for step in calls)))
-        if len(calls) == 1:
+        if len({call.index for call in calls}) == 1:
             base = layers[calls[0].index]
         else:
             base = identifier(common_module([module_of(step.node) for step in calls])) or "shared"

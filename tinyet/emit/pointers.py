@@ -51,7 +51,10 @@ class Pointers:
         states = [state.value for state in graph.states]
         for kind, tensors in (("input", graph.user_inputs), ("state", states)):
             if tensor in tensors and tensor not in self._given:
-                return f"{self.instance.name}_{kind}_{list(tensors).index(tensor)}({self.instance.give})"
+                index = list(tensors).index(tensor)
+                if kind == "input":
+                    return self.instance.end(kind, index)
+                return f"{self.instance.name}_{kind}_{index}({self.instance.give})"
         return None
 
     def for_call(self, step: Step, stacked_buffers: Collection[Tensor] = ()) -> tuple[str, ...]:
@@ -82,11 +85,31 @@ class Pointers:
             step = (self._offset(tensor) - self._offset(base)) // tensor.dtype.bytes
             there = f"{self.names[base]} + {step}" if step else self.names[base]
             return f"const {ctype} *const {name} = {there};"
+        const = "" if tensor in self._computed else "const "
+        if self.deployment.plan.is_callers(tensor):
+            return f"{const}{ctype} *const {name} = {self._in_buffer(tensor, const)};"
         self.arena_used = True
-        at, const = f"arena + {self._offset(tensor)}", "" if tensor in self._computed else "const "
+        at = f"arena + {self._offset(tensor)}"
         # For larger elements the cast tells compilers that the alignment is intended.
         through = f"({const}void *)" if tensor.dtype.bytes > 1 else ""
         return f"{const}{ctype} *const {name} = ({const}{ctype} *){through}({at});"
+
+    def _in_buffer(self, tensor: Tensor, const: str) -> str:
+        """The address of a value that lies in a buffer of the caller's."""
+        plan, graph = self.deployment.plan, self.deployment.graph
+        sides = (("input", graph.user_inputs), ("output", graph.user_outputs))
+        block = plan.storage[tensor].block
+        kind, index, end = next(
+            (kind, index, t)
+            for kind, tensors in sides
+            for index, t in enumerate(tensors)
+            if plan.storage[t].block == block
+        )
+        apart, there = plan.offset(tensor) - plan.offset(end), self.instance.end(kind, index)
+        if tensor.dtype is not end.dtype:
+            byte = f"({const}uint8_t *){there}" + (f" + {apart}" if apart else "")
+            return f"({const}{tensor.dtype.c} *)({const}void *)({byte})"
+        return f"{there} + {apart // tensor.dtype.bytes}" if apart else there
 
     def _read(self, step: Step) -> list[Tensor]:
         inputs = [step.node.input(arg.index) for arg in step.call.args if isinstance(arg, InputArg)]

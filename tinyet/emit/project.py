@@ -25,12 +25,13 @@ class Options:
     """The options of `generate` that a later build or check of the project needs again.
 
     delegates: names, in the order in which they are asked. max_ram, max_flash: limits in bytes, or None. stack: bytes
-    for everything but an inference, or None; reserved: of the whole stack, 0 for the board's own. optimize: the aim
-    of the choice of kernels; pins: layer → kernel, if the user has chosen; place: object → memory, likewise.
-    operators: names of those that a file of the user's registers. archive: the .zip file beside the library, or None.
-    tflm_header: whether the model has the names of TensorFlow Lite Micro, too. context: callers give the memory of each
-    instance. selftest: the model tests itself. max_step: how long a slice of a run may be, as it was given; None for a
-    run as a whole. models: name → hash of each of several; schedule: which of these never run at the same time.
+    for everything but an inference, or None; reserved: of the whole stack, 0 for the board's own. optimize: the aim of
+    the choice of kernels; pins: layer → kernel, if the user has chosen; place: object → memory, likewise. operators:
+    names of those that a file of the user's registers. archive: the .zip file beside the library, or None.
+    tflm_header: whether the model has the names of TensorFlow Lite Micro, too. buffers: where inputs and outputs lie.
+    context: callers give the memory of each instance. selftest: the model tests itself. max_step: how long a slice of
+    a run may be, as it was given; None for a run as a whole. models: name → hash of each of several; schedule: which
+    of these never run at the same time.
     """
 
     delegates: tuple[str, ...] = ()
@@ -41,6 +42,7 @@ class Options:
     reserved: int = 0
     optimize: str = "balanced"
     input_rows: bool = False
+    buffers: str = "arena"
     pins: Mapping[str, str] = field(default_factory=dict)
     place: Mapping[str, str] = field(default_factory=dict)
     operators: tuple[str, ...] = ()
@@ -154,6 +156,8 @@ def project_files(
     }
     if options.input_rows:
         manifest["input_rows"] = True
+    if options.buffers != "arena":
+        manifest["buffers"] = options.buffers
     if options.pins:
         manifest["pins"] = dict(options.pins)
     if options.place:

@@ -2,7 +2,7 @@
 """A run in slices: cuts of the list of calls, so that none is longer than asked, and the bytes that live at each cut.
 
 A slice is one call or several, or some tiles of layers that are computed by rows. Its length is the sum of what the
-kernels state; a call that is longer than a slice may be stands alone, and is named.
+kernels state. A call that is longer than a slice may be is made in parts, each a slice; what is longer still is named.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.boards import Board
-from tinyet.deployment import Deployment, Step
+from tinyet.deployment import Deployment, Step, with_parts
 from tinyet.emit.fusion import Case, cases
 from tinyet.emit.literals import packed
 from tinyet.errors import UsageError
 from tinyet.ir import Node
 from tinyet.memory.fusion import FusionGroup, Run
+from tinyet.planning.parts import Cut, cut_of
 
 _AN_ACTION = 60
 """Instructions around a tile, as the planner counts them, and around rows that are filled or moved."""
@@ -60,10 +61,11 @@ def slice_limit(given: object) -> SliceLimit:
 
 def slices_given(
     deployment: Deployment, board: Board, max_step: object, *, context: bool
-) -> SlicePlan | None:
-    """The cuts for `generate`'s max_step; None where it is None. Raises UsageError: no length, or static memory."""
+) -> tuple[Deployment, SlicePlan | None]:
+    """The deployment with long calls in parts, and the cuts for `generate`'s max_step; as it is, and None, where that
+    is None. Raises UsageError: no length, or static memory."""
     if max_step is None:
-        return None
+        return deployment, None
     limit = slice_limit(max_step)
     if deployment.sized is not None:
         raise UsageError(
@@ -82,7 +84,7 @@ def slices_given(
 
 @dataclass(frozen=True)
 class Segment:
-    """Calls that are one slice; or a fusion group, of `actions` actions a slice.
+    """Calls that are one slice; or a fusion group, of `actions` actions a slice; or a call in parts, of one a slice.
 
     steps: of the deployment, by their indices. slices: their number. cost: stated, of the longest; None where a kernel
     states none. runs: of layers, in each slice.
@@ -99,7 +101,8 @@ class Segment:
 @dataclass(frozen=True)
 class SlicePlan:
     """limit: in `unit`s, "instructions" or "cycles". retained: before each slice, and after the last, ranges (offset,
-    bytes) of the arena, ascending, that are alive. notes: slices that are longer than asked, a line each."""
+    bytes) of the arena, ascending, that are alive. notes: slices that are longer than asked, and what was changed so
+    that others are not, a line each."""
 
     limit: SliceLimit
     most: int
@@ -131,11 +134,10 @@ class SlicePlan:
         raise IndexError(number)
 
 
-def slices_of(deployment: Deployment, board: Board, limit: SliceLimit) -> SlicePlan:
-    """The cuts of a run, and what lives there. Raises UsageError: a model that takes its input row by row is cut by
-    its caller already."""
-    plan = deployment.plan
-    if any(group.tiled_input is not None for group in plan.fusion_groups):
+def slices_of(deployment: Deployment, board: Board, limit: SliceLimit) -> tuple[Deployment, SlicePlan]:
+    """The deployment with calls in parts that are longer than a slice may be, the cuts of a run, and what lives there.
+    Raises UsageError: a model that takes its input row by row is cut by its caller already."""
+    if any(group.tiled_input is not None for group in deployment.plan.fusion_groups):
         raise UsageError(
             "a model that takes its input row by row stops after every row by itself",
             "--max-step",
@@ -143,11 +145,14 @@ def slices_of(deployment: Deployment, board: Board, limit: SliceLimit) -> SliceP
         )
     by_time = limit.seconds is not None
     most = limit.most(board)
+    unit = "cycles" if by_time else "instructions"
+    cuts, reasons = _cuts(deployment, most, by_time=by_time)
+    before, deployment = deployment, with_parts(deployment, cuts)
+    plan = deployment.plan
     segments: list[Segment] = []
-    notes: list[str] = []
+    notes = _changes(before, deployment)
     waiting: list[int] = []
     length = 0
-    unit = "cycles" if by_time else "instructions"
 
     def close() -> None:
         nonlocal length
@@ -162,39 +167,84 @@ def slices_of(deployment: Deployment, board: Board, limit: SliceLimit) -> SliceP
         if group is not None:
             if step.node is group.nodes[0]:
                 close()
-                segments.append(_group(deployment, group, most, notes, unit, by_time=by_time))
+                segments.append(_group(deployment, group, limit, most, notes, unit, by_time=by_time))
+            continue
+        if step.parts:
+            close()
+            longest, count = cuts[step.node].longest(by_time=by_time), len(step.parts)
+            segments.append(Segment((step.index,), None, 0, count, longest, (1,) * count))
+            if longest > most:
+                known = f"its smallest parts take {longest:,} {unit}, by {step.call.kernel}"
+                notes.append(f"a slice longer than {limit.text}: {step}: {step.node.op}: {known}")
             continue
         if cost is None or cost > most:
             close()
             segments.append(Segment((step.index,), None, 0, 1, cost, (1,)))
-            notes.append(_too_long(step, cost, unit))
+            notes.append(f"a slice longer than {limit.text}: {_too_long(step, cost, unit, reasons)}")
             continue
         if length + cost > most:
             close()
         waiting.append(step.index)
         length += cost
     close()
-    return SlicePlan(limit, most, unit, tuple(segments), _retained(deployment, segments), tuple(notes))
+    slices = SlicePlan(limit, most, unit, tuple(segments), _retained(deployment, segments), tuple(notes))
+    return deployment, slices
+
+
+def _cuts(deployment: Deployment, most: int, *, by_time: bool) -> tuple[dict[Node, Cut], dict[Node, str]]:
+    """The calls that are made in parts; and why others, which are too long, are not."""
+    plan, decision = deployment.plan, deployment.decision
+    found, reasons = dict[Node, Cut](), dict[Node, str]()
+    for step in deployment.steps:
+        cost = _cost(deployment, step, by_time=by_time)
+        if cost is None or cost <= most or plan.fusion_group(step.node) is not None:
+            continue
+        if step.name in deployment.places.ahead:
+            reasons[step.node] = "its weights are copied ahead of it"
+            continue
+        pinned = step.name in decision.objective.pins
+        cut = cut_of(step.node, decision, plan, deployment.target, most, by_time=by_time, pinned=pinned)
+        if isinstance(cut, str):
+            reasons[step.node] = cut
+        else:
+            found[step.node] = cut
+    return found, reasons
+
+
+def _changes(before: Deployment, deployment: Deployment) -> list[str]:
+    """What parts have changed besides."""
+    notes = [
+        f"{step}: by {step.call.kernel}, whose parts are shorter than those of {known.call.kernel}"
+        for step, known in zip(deployment.steps, before.steps, strict=True)
+        if step.choice is not known.choice
+    ]
+    if (now := deployment.plan.arena_bytes) != (then := before.plan.arena_bytes):
+        notes.append(f"an arena of {now:,} bytes in place of {then:,}: parts find their input as it was")
+    return notes
 
 
 @dataclass(frozen=True)
 class SegmentView:
-    """A segment as the template prints it. steps: the calls' views, or a fusion group's. actions: of it, a slice."""
+    """A segment as the template prints it. steps: the calls' views, or a fusion group's. actions: of it, a slice.
+    parts: of a call that is made in so many; 0 for others."""
 
     comment: str
     steps: tuple[object, ...]
     actions: int
+    parts: int
 
 
 @dataclass(frozen=True)
 class SlicesView:
     """The slices as the template prints them. ranges: all that are named; range_lines, alive_lines: of the tables.
-    groups: the views of the fusion groups, whose variables the context holds."""
+    groups: the views of the fusion groups, whose variables the context holds. parted: whether some call is made in
+    parts."""
 
     count: int
     retained_most: int
     segments: tuple[SegmentView, ...]
     groups: tuple[object, ...]
+    parted: bool
     ranges: tuple[tuple[int, int], ...]
     range_lines: tuple[str, ...]
     alive_lines: tuple[str, ...]
@@ -212,7 +262,8 @@ def slices_view(plan: SlicePlan, views: Sequence[object]) -> SlicesView:
             f"slice {number}" if segment.slices == 1 else f"slices {number} to {number + segment.slices - 1}"
         )
         stated = f": {segment.cost} {plan.unit} at most, as stated" if segment.cost is not None else ""
-        segments.append(SegmentView(which + stated, taken, segment.actions))
+        parts = segment.slices if segment.group is None and segment.slices > 1 else 0
+        segments.append(SegmentView(which + stated, taken, segment.actions, parts))
         number += segment.slices
     ranges: list[tuple[int, int]] = []
     entries: dict[tuple[tuple[int, int], ...], str] = {}
@@ -227,6 +278,7 @@ def slices_view(plan: SlicePlan, views: Sequence[object]) -> SlicesView:
         plan.retained_most,
         tuple(segments),
         tuple(groups),
+        any(segment.parts for segment in segments),
         tuple(ranges),
         tuple(packed([f"{{{offset}u, {size}u}}," for offset, size in ranges])),
         tuple(packed([entries[alive] for alive in plan.retained])),
@@ -241,13 +293,21 @@ def _cost(deployment: Deployment, step: Step, *, by_time: bool) -> int | None:
     return cost.time if by_time else cost.instructions
 
 
-def _too_long(step: Step, cost: int | None, unit: str) -> str:
+def _too_long(step: Step, cost: int | None, unit: str, reasons: Mapping[Node, str]) -> str:
     known = f"takes {cost:,} {unit}" if cost is not None else "states no cost"
-    return f"{step}: {step.node.op} by {step.call.kernel} {known}, in one call"
+    why = f": {reasons[step.node]}" if step.node in reasons else ""
+    return f"{step}: {step.node.op} by {step.call.kernel} {known}, in one call{why}"
 
 
 def _group(
-    deployment: Deployment, group: FusionGroup, most: int, notes: list[str], unit: str, *, by_time: bool
+    deployment: Deployment,
+    group: FusionGroup,
+    limit: SliceLimit,
+    most: int,
+    notes: list[str],
+    unit: str,
+    *,
+    by_time: bool,
 ) -> Segment:
     """As many actions a slice as all slices can have."""
     steps = {step.node: step for step in deployment.steps if step.node in group.rules}
@@ -262,7 +322,7 @@ def _group(
     if longest is None or longest > most:
         said = f"{longest:,} {unit}" if longest is not None else "of unknown cost"
         names = ", ".join(str(step) for step in steps.values())
-        notes.append(f"{names}: computed by rows, {said} a tile")
+        notes.append(f"a slice longer than {limit.text}: {names}: computed by rows, {said} a tile")
     cuts = range(0, len(found), count)
     runs = tuple(sum(isinstance(c.action, Run) for c in found[at : at + count]) for at in cuts)
     return Segment(tuple(step.index for step in steps.values()), group, count, len(cuts), longest, runs)
@@ -312,7 +372,7 @@ def _alive(deployment: Deployment, begun: int, needed: int) -> list[tuple[int, i
     a later one."""
     return [
         (block.offset, block.bytes)
-        for block in deployment.plan.blocks
+        for block in deployment.plan.arena_blocks
         if block.bytes and block.lifetime.first <= begun and block.lifetime.last >= needed
     ]
 

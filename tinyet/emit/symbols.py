@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from tinyet.boards import Memory
 from tinyet.deployment import Deployment, Step, StoredArray
+from tinyet.emit.constants import NONE_COMMON, Common
 from tinyet.emit.definitions import ModelCode, StepView, code_of
 from tinyet.emit.fusion import (
     FusionGroupView,
 )
-from tinyet.emit.instance import Instance
+from tinyet.emit.instance import Instance, ends_of
 from tinyet.emit.kernels import shareable
 from tinyet.emit.model import kernel_files
 from tinyet.opset import (
@@ -39,12 +40,13 @@ class Symbols:
     placed: Mapping[str, Memory]
 
 
-def symbols_of(deployment: Deployment, name: str) -> Symbols:
-    """name: of the model, as for `model_files`."""
+def symbols_of(deployment: Deployment, name: str, common: Common = NONE_COMMON) -> Symbols:
+    """name, common: as for `model_files`."""
     code = code_of(
         deployment,
-        Instance(name, context=False, sized=deployment.sized is not None),
+        Instance(name, context=False, sized=deployment.sized is not None, ends=ends_of(deployment)),
         shareable(kernel_files(deployment))[0],
+        common=common,
     )
     arrays = {text: stored for stored, text in code.constants}
     made = {step: (own.name, names) for step, (names, own) in code.made.items() if own is not None}

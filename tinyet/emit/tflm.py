@@ -47,13 +47,20 @@ class _TensorView:
 def tflm_files(deployment: Deployment, facts: ModelFacts) -> dict[str, str]:
     """The header and what it includes: file name → text. They go beside the model's own header.
 
-    Raises UsageError: the model takes its input row by row, which TFLM has no call for, or its memory from the caller.
+    Raises UsageError: the model takes its input row by row, which TFLM has no call for, or its memory or its
+    buffers from the caller.
     """
     if facts.tiled_input is not None:
         raise UsageError(
             "a model that takes its input row by row cannot be called as one of TensorFlow Lite Micro",
             "--tflm-header",
             "leave --tflm-header or --input-rows away",
+        )
+    if facts.ends:
+        raise UsageError(
+            "applications of TensorFlow Lite Micro ask the model for its inputs and outputs",
+            "--tflm-header",
+            "leave --tflm-header or --buffers away",
         )
     if facts.context:
         raise UsageError(

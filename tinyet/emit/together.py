@@ -9,10 +9,13 @@ from dataclasses import dataclass, replace
 
 from tinyet.assets.templating import render
 from tinyet.boards import Board
+from tinyet.emit.constants import Common, common_of
+from tinyet.emit.definitions import constant_view
 from tinyet.emit.facts import ModelFacts
 from tinyet.emit.model import model_files
 from tinyet.emit.project import Kind
 from tinyet.errors import InternalError, UsageError
+from tinyet.planning.places import USUAL
 from tinyet.together.arena import Shared
 from tinyet.version import __version__
 
@@ -54,6 +57,9 @@ def together_sources(
         f"{name}.h": render("model/together.h.j2", printed),
         f"{name}_arena.h": render("model/arena.h.j2", printed),
     }
+    common = common_of(name, shared.deployments)
+    if common.arrays:
+        files |= _constants(common, banner)
     if not context:
         files[f"{name}.c"] = render("model/together.c.j2", printed)
     for model, program in programs.items():
@@ -69,6 +75,7 @@ def together_sources(
             program_hash=program.hash,
             context=context,
             shared=name,
+            common=common,
         )
         for path, text in made.items():
             if files.setdefault(path, text) != text:
@@ -76,6 +83,23 @@ def together_sources(
                     f"{model} brings a file {path} that another model brings with other contents"
                 )
     return files
+
+
+def _constants(common: Common, banner: Sequence[str]) -> dict[str, str]:
+    """The files of constants that models have in common."""
+    printed = {
+        "banner": banner,
+        "file": common.file,
+        "guard": f"{common.file.upper()}_H",
+        "bytes": common.bytes,
+        "saved_bytes": common.saved_bytes,
+        "constants": [
+            {"view": constant_view(each.stored, each.name, USUAL), "models": ", ".join(each.models)}
+            for each in common.arrays.values()
+        ],
+    }
+    ends = {".h": "model/constants.h.j2", ".c": "model/constants.c.j2"}
+    return {f"{common.file}{end}": render(template, printed) for end, template in ends.items()}
 
 
 def together_facts(name: str, digest: str, parts: Sequence[ModelFacts]) -> ModelFacts:
@@ -100,6 +124,7 @@ def readme_of(kind: Kind, board: Board, facts: ModelFacts, shared: Shared, sched
         "pieces": shared.pieces,
         "arena_bytes": shared.arena_bytes,
         "apart_bytes": shared.apart_bytes,
+        "common": common_of(facts.name, shared.deployments),
         "inputs": {p.name: "; ".join(t.description for t in p.inputs) for p in facts.parts},
         "outputs": {p.name: "; ".join(t.description for t in p.outputs) for p in facts.parts},
     }

@@ -108,21 +108,38 @@ def _checked(arithmetic: Arithmetic, floor: float) -> tuple[int, float]:
     return _ARITHMETICS[arithmetic], float(floor)
 
 
-def _as_one(x: Tensor, power: PowerSpectrum, filters: Tensor, floor: float, arithmetic: int) -> Tensor | None:
-    """Logarithms of bands of a signal's powers as one operator, where fixed point is asked for or may be chosen."""
-    if x.dtype is torch.int16 and arithmetic != FLOAT:
-        frames = x.unfold(-1, power.frame.size, power.frame.hop)
-        found: Tensor = log_bands(frames, power.frame.window, filters, power.size, floor, arithmetic)
-        return found
-    if arithmetic == FIXED:
-        raise UsageError(
-            f"fixed point takes samples of int16, not {x.dtype}",
-            hint='leave .float() away, or say arithmetic="auto"',
-        )
-    return None
+class _LogPowers(nn.Module):
+    """(..., samples) to (..., frames, bands): natural logarithms of sums of a spectrum's powers: as one operator where
+    fixed point is asked for or may be chosen."""
+
+    def __init__(self, power: PowerSpectrum, floor: float, arithmetic: Arithmetic) -> None:
+        super().__init__()
+        self.arithmetic, self.floor = _checked(arithmetic, floor)
+        self.power = power
+
+    def _filters(self) -> Tensor:
+        """(bands, size // 2 + 1): what each power counts in each band."""
+        raise NotImplementedError
+
+    def _bands(self, powers: Tensor) -> Tensor:
+        return nn.functional.linear(powers, self._filters())
+
+    def forward(self, x: Tensor) -> Tensor:
+        power = self.power
+        if x.dtype is torch.int16 and self.arithmetic != FLOAT:
+            frames = x.unfold(-1, power.frame.size, power.frame.hop)
+            window, size = power.frame.window, power.size
+            found: Tensor = log_bands(frames, window, self._filters(), size, self.floor, self.arithmetic)
+            return found
+        if self.arithmetic == FIXED:
+            raise UsageError(
+                f"fixed point takes samples of int16, not {x.dtype}",
+                hint='leave .float() away, or say arithmetic="auto"',
+            )
+        return torch.log(self._bands(power(x.float())) + self.floor)
 
 
-class LogSpectrum(nn.Module):
+class LogSpectrum(_LogPowers):
     """(..., samples) to (..., frames, size // 2 + 1): natural logarithms of the powers of each frequency.
 
     size, hop, window, frame: of `PowerSpectrum`. floor, arithmetic: as of `LogMel`. low, high: the first frequency that
@@ -141,9 +158,7 @@ class LogSpectrum(nn.Module):
         floor: float = 1e-6,
         arithmetic: Arithmetic = "auto",
     ) -> None:
-        super().__init__()
-        self.arithmetic, self.floor = _checked(arithmetic, floor)
-        self.power = PowerSpectrum(size, hop, window, frame)
+        super().__init__(PowerSpectrum(size, hop, window, frame), floor, arithmetic)
         last = size // 2 if high is None else high
         if not 0 <= low <= last <= size // 2:
             raise UsageError(f"frequencies {low} to {last} of a transform of {size}")
@@ -151,14 +166,14 @@ class LogSpectrum(nn.Module):
         self.register_buffer("filters", torch.eye(size // 2 + 1)[low : last + 1].clone(), persistent=False)
         self.filters: Tensor
 
-    def forward(self, x: Tensor) -> Tensor:
-        found = _as_one(x, self.power, self.filters, self.floor, self.arithmetic)
-        if found is not None:
-            return found
-        return torch.log(self.power(x.float())[..., self.low : self.high + 1] + self.floor)
+    def _filters(self) -> Tensor:
+        return self.filters
+
+    def _bands(self, powers: Tensor) -> Tensor:
+        return powers[..., self.low : self.high + 1]
 
 
-class LogBands(nn.Module):
+class LogBands(_LogPowers):
     """(..., samples) to (..., frames, bands): natural logarithms of sums of a spectrum's powers, of one's own bands.
 
     filters: (bands, size // 2 + 1), what each power counts in each band, none negative. size, hop, window, frame: of
@@ -176,9 +191,7 @@ class LogBands(nn.Module):
         floor: float = 1e-6,
         arithmetic: Arithmetic = "auto",
     ) -> None:
-        super().__init__()
-        self.arithmetic, self.floor = _checked(arithmetic, floor)
-        self.power = PowerSpectrum(size, hop, window, frame)
+        super().__init__(PowerSpectrum(size, hop, window, frame), floor, arithmetic)
         if filters.ndim != 2 or filters.shape[1] != size // 2 + 1 or bool((filters < 0).any()):
             raise UsageError(
                 f"filters of shape {tuple(filters.shape)} for {size // 2 + 1} powers",
@@ -187,14 +200,11 @@ class LogBands(nn.Module):
         self.register_buffer("filters", filters.detach().float().clone(), persistent=False)
         self.filters: Tensor
 
-    def forward(self, x: Tensor) -> Tensor:
-        found = _as_one(x, self.power, self.filters, self.floor, self.arithmetic)
-        if found is not None:
-            return found
-        return torch.log(nn.functional.linear(self.power(x.float()), self.filters) + self.floor)
+    def _filters(self) -> Tensor:
+        return self.filters
 
 
-class LogMel(nn.Module):
+class LogMel(_LogPowers):
     """(..., samples) to (..., frames, bands): natural logarithms of the powers of mel bands.
 
     rate: samples a second. size, hop, window, frame: of `PowerSpectrum`. bands, low, high, scale, norm: of
@@ -221,14 +231,11 @@ class LogMel(nn.Module):
         floor: float = 1e-6,
         arithmetic: Arithmetic = "auto",
     ) -> None:
-        super().__init__()
-        self.arithmetic, self.floor = _checked(arithmetic, floor)
-        self.power = PowerSpectrum(size, hop, window, frame)
+        super().__init__(PowerSpectrum(size, hop, window, frame), floor, arithmetic)
         self.bank = MelFilterBank(rate, size, bands, low, high, scale, norm)
 
-    def forward(self, x: Tensor) -> Tensor:
-        found = _as_one(x, self.power, self.bank.filters, self.floor, self.arithmetic)
-        return torch.log(self.bank(self.power(x.float())) + self.floor) if found is None else found
+    def _filters(self) -> Tensor:
+        return self.bank.filters
 
 
 class PCEN(nn.Module):

@@ -25,6 +25,7 @@ from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from tinyet.errors import DynamicShape, ModelError, bullet_list
+from tinyet.fx.as_exported import as_exported
 from tinyet.fx.complex import split_complex
 from tinyet.fx.decompose import decompose
 from tinyet.fx.examples import Example, Inputs, check_inputs, example_of
@@ -237,7 +238,7 @@ def re_export(module: fx.GraphModule, inputs: Inputs) -> ExportedProgram:
     """Export a graph module whose nodes are stamped with their origins."""
     stage("exporting the graph")
     with quiet(), torch.no_grad():
-        return torch.export.export(module, inputs)
+        return as_exported(module, inputs) or torch.export.export(module, inputs)
 
 
 def _call_inputs(module: fx.GraphModule, names: Sequence[str]) -> None:

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import fx
+from torch._ops import OpOverload
 from torch.export import ExportedProgram
 
 from tinyet.fx.expansions import SPELLED
@@ -42,25 +46,57 @@ REFUSED_WHOLE: frozenset[str] = frozenset(
 part."""
 
 
+_WHOLE = frozenset(f"aten::{name}" for name in KEPT_WHOLE | REFUSED_WHOLE)
+
+
 def decomposition_table() -> dict[Any, Any]:
     """torch's table of core ATen decompositions without the operators of `KEPT_WHOLE` and
     `REFUSED_WHOLE`, and with `SPELLED`."""
-    kept = {f"aten::{name}" for name in KEPT_WHOLE | REFUSED_WHOLE}
     table: Any = torch.export.default_decompositions()
     for op in list(table):
         schema = getattr(op, "_schema", None)
-        if schema is not None and schema.name in kept:
+        if schema is not None and schema.name in _WHOLE:
             table.pop(op)
     table.update(SPELLED)
     decompositions: dict[Any, Any] = table
     return decompositions
 
 
+_LEFT = frozenset(
+    f"aten::{name}"
+    for name in """
+    conv1d conv2d linear matmul softmax log_softmax layer_norm pad max_pool1d max_pool2d avg_pool1d adaptive_avg_pool1d
+    adaptive_avg_pool2d
+    """.split()  # noqa: SIM905
+)
+"""Composite operators of `KEPT_WHOLE` that torch leaves exactly as they are. Of others (chunk) it makes one that is
+kept, too."""
+
+
+def _stays(node: fx.Node, table: Mapping[Any, Any]) -> bool:
+    """Whether a decomposition by the table leaves the node as it is: it changes no tensor, is needed, and is neither in
+    the table nor composite, but for those of `_LEFT`."""
+    if node.op != "call_function":
+        return node.op in ("placeholder", "output")
+    if not node.users:
+        return False
+    op = node.target
+    if op is operator.getitem:
+        return True
+    if not isinstance(op, OpOverload) or op in table or op._schema.is_mutable:
+        return False
+    composite = torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "CompositeImplicitAutograd")
+    return not composite or op._schema.name in _LEFT
+
+
 _REGISTRATIONS = Registrations(decomposition_table)
 
 
 def decompose(program: ExportedProgram) -> ExportedProgram:
-    """The program, functional, of core ATen operators and those of `KEPT_WHOLE`. Raises what torch raises."""
+    """The program, functional, of core ATen operators and those of `KEPT_WHOLE`; the same one if it is so already.
+    Raises what torch raises."""
     with _REGISTRATIONS.within() as table:
+        if all(_stays(node, table) for node in program.graph.nodes):
+            return program
         core: ExportedProgram = program.run_decompositions(table)
     return core

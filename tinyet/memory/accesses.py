@@ -84,3 +84,17 @@ class Alias:
 
     tensor: str
     pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True)
+class Region:
+    """A piece of memory of its own: the arena, or a buffer of the caller's. constant: nothing is written there."""
+
+    name: str
+    start: int
+    bytes: int
+    constant: bool = False
+
+    @property
+    def end(self) -> int:
+        return self.start + self.bytes

@@ -32,11 +32,12 @@ class ArenaBlock:
 
 
 def arena_map(plan: MemoryPlan, scratch_bytes: Mapping[Node, int]) -> list[ArenaBlock]:
-    """All blocks of a plan, in the order in which they were planned. scratch_bytes: of the calls that have scratch
-    memory of their own."""
+    """All blocks of a plan's arena, in the order in which they were planned. scratch_bytes: of the calls that have
+    scratch memory of their own."""
     blocks = [
         ArenaBlock("value", plan.offset(tensor), plan.extent(tensor), life.first, life.last, tensor)
         for tensor in plan.storage
+        if not plan.is_callers(tensor)
         for life in (plan.lifetimes[tensor],)
     ]
     for group in plan.fusion_groups:

@@ -11,7 +11,7 @@ from functools import cached_property
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import offsets as packing
 from tinyet.memory import schedule as ordering
-from tinyet.memory.aliases import AliasSets
+from tinyet.memory.aliases import NEVER, AliasSets
 from tinyet.memory.concat_elision import Group
 from tinyet.memory.plan import Lifetime
 from tinyet.memory.timeline import Timeline
@@ -72,6 +72,30 @@ class CandidatePlan:
         for tensor, used in sorted(self.used.items(), key=lambda item: -item[1]):
             found[self.aliases.root(tensor)].append((used, tensor))
         return found
+
+    def may_pay(self, graph: Graph, node: Node) -> bool:
+        """Would a copy help if the order of the calls stayed? Not when the block without the copied part is as large
+        as before and still alive whenever memory is at its fullest. When in doubt, it would."""
+        variables = variables_of(node)
+        if len(variables) != 1:
+            return True
+        aliases, root = self.aliases, self.aliases.root(variables[0])
+        low, high = aliases.extent(variables[0])
+        part = list(node.outputs)
+        for tensor in part:
+            start, end = aliases.extent(tensor)
+            if start < low or high < end:
+                return True
+            part += (
+                t
+                for reader in graph.consumers(tensor)
+                if reader in self.elided or reader in self.overwrites
+                for t in reader.outputs
+                if aliases.root(t) is root
+            )
+        copied = set(part)
+        last = next((used for used, t in self.last_used[root] if t not in copied), NEVER)
+        return not (self.blocks[root].first <= self.fullest[0] and self.fullest[1] <= last)
 
 
 def block_of(aliases: AliasSets, root: Tensor, moments: Moments) -> packing.Buffer:

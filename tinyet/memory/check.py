@@ -12,16 +12,22 @@ import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from tinyet.errors import InternalError, bullet_list
-from tinyet.ir import Array, Graph, Node, Tensor
-from tinyet.memory.accesses import Access, Alias, Copy, Piece, Span
+from tinyet.ir import Graph, Node, Tensor
+from tinyet.memory.accesses import Access, Alias, Copy, Region, Span
+from tinyet.memory.check_parts import check_meaning, part_accesses
 from tinyet.memory.check_tiles import tile_aliases, tile_steps
+from tinyet.memory.check_views import aliases_tried, check_view
 from tinyet.memory.plan import MARK, MARK_BYTES, MemoryPlan
 from tinyet.opset import AccessOrder, AccessOrders, Op
+from tinyet.opset.parts import Part
 
+NO_PARTS: Mapping[Node, Sequence[Part]] = MappingProxyType({})
+"""Every call is made as a whole."""
 _SHOWN = 20
 """Complaints listed; one mistake can break every read after it."""
 
@@ -84,6 +90,7 @@ class _Arena:
     """The simulated memory, in runs of bytes: which thing's bytes each run holds, and which step wrote it."""
 
     bytes: int
+    regions: Sequence[Region] = ()
     runs: list[_Run] = field(init=False)
     starts: list[int] = field(init=False)  # the offset of each run
     names: list[str] = field(default_factory=list)
@@ -115,7 +122,21 @@ class _Arena:
                 f"{label}: {what} at {offset} to {offset + size} leaves the arena of {self.bytes} bytes"
             )
             return False
+        if self.regions and not any(r.start <= offset and offset + size <= r.end for r in self.regions):
+            names = " and ".join(r.name for r in self.regions if offset < r.end and r.start < offset + size)
+            self.problems.append(
+                f"{label}: {what} at {offset} to {offset + size} is not within {names or 'any memory'}"
+            )
+            return False
         return True
+
+    def refuse_written(self, label: str, what: str, offset: int, size: int) -> None:
+        """Complain of a write to memory that is only read."""
+        self.problems += [
+            f"{label}: writes {what} to {region.name}, which is only read"
+            for region in self.regions
+            if region.constant and offset < region.end and region.start < offset + size
+        ]
 
     def expect(self, label: str, span: Span, steps: Sequence[str]) -> None:
         """Complain unless `span` holds exactly its tensor."""
@@ -265,6 +286,7 @@ def check_accesses(
     inputs: Sequence[Span] = (),
     outputs: Sequence[Span] = (),
     aliases: Sequence[Alias] = (),
+    regions: Sequence[Region] = (),
 ) -> None:
     """Simulate the calls in order and prove that each reads what it should.
 
@@ -274,12 +296,14 @@ def check_accesses(
         inputs: written by the caller before the first call.
         outputs: must be intact after the last.
         aliases: tensors whose bytes are bytes of others.
+        regions: what the bytes up to `arena_bytes` are where they are no one piece; whatever lies anywhere lies in one
+            of them.
 
     Raises:
         InternalError: listing every read of bytes that are not the tensor's, every write over something the
             same call reads or writes without permission, everything outside the arena or not aligned.
     """
-    arena = _Arena(arena_bytes)
+    arena = _Arena(arena_bytes, regions)
     labels = [f"call {number} ({step.name})" for number, step in enumerate(steps)]
     waiting: dict[str, list[Alias]] = {}
     for alias in aliases:
@@ -292,6 +316,7 @@ def check_accesses(
     arena.resolve(waiting, [span.tensor for span in inputs])
     for number, (label, step) in enumerate(zip(labels, steps, strict=True)):
         if isinstance(step, Copy):
+            arena.refuse_written(label, "moved bytes", step.target, step.bytes)
             if arena.inside(
                 label,
                 "what moves",
@@ -303,6 +328,8 @@ def check_accesses(
             continue
         for read in (*step.reads, *(write for write in step.writes if write.tensor in step.again)):
             arena.expect(label, read, labels)
+        for write in step.writes:
+            arena.refuse_written(label, write.tensor, write.offset, write.extent)
         reads, writes = _Places(step.reads), _Places(step.writes)
         for position, write in enumerate(step.writes):
             for read in (step.reads[k] for k in reads.near(write)):
@@ -327,6 +354,7 @@ def check_accesses(
                     arena.problems.append(f"{label}: its outputs {other.tensor} and {write.tensor} overlap")
         if step.scratch is not None:
             offset, size, align = step.scratch
+            arena.refuse_written(label, "scratch", offset, size)
             for span in (*step.reads, *step.writes):
                 if _meet(Span("scratch", offset, size), span):
                     arena.problems.append(f"{label}: its scratch memory overlaps {span.tensor}")
@@ -358,9 +386,11 @@ def check_plan(
     access_order: AccessOrders | None = None,
     replaces: Callable[[Node, int], bool] | None = None,
     kept: Sequence[Span] = (),
+    parts: Mapping[Node, Sequence[Part]] = NO_PARTS,
 ) -> None:
     """Prove that a plan computes the graph: arguments as for `plan_memory`. kept: other models' bytes, which must be
-    intact after the last call.
+    intact after the last call. parts: of the calls that are made in parts; `access_order` and `replaces` are asked of
+    the parts' nodes, too.
 
     Raises:
         InternalError: as `check_accesses`; or a node missing, twice, or before what it reads; or an elided
@@ -388,6 +418,7 @@ def check_plan(
         return Span(tensor.name, offset, size, width, tensor.shape[-1] * width, plan.pixel_stride(tensor))
 
     steps: list[Access | Copy] = []
+    of_parts: list[Alias] = []
     for node in plan.calls:
         fusion_group = plan.fusion_group(node)
         if fusion_group is not None:
@@ -397,6 +428,14 @@ def check_plan(
                     # The image may be dropped at any row: until its last one the states are what they were before it.
                     states = tuple(span(state.value) for state in graph.states)
                     steps.append(Access("the end of the rows", states, ()))
+            continue
+        if node in parts:
+            check_meaning(plan, node, parts[node], op_of(node))
+            made, parted = part_accesses(
+                plan, node, parts[node], op_of(node), scratch_align, align, access_order, replaces
+            )
+            steps += made
+            of_parts += parted
             continue
         reads = tuple(dict.fromkeys(span(t) for t in node.inputs if t is not None and not t.is_constant))
         size = scratch.get(node, 0)
@@ -436,17 +475,44 @@ def check_plan(
         for node in fusion_group.tiled_input.views
     }
     for node in given:
-        _check_view(node, op_of(node))
+        check_view(node, op_of(node))
     elided = set(plan.elided) - given
-    aliases = [a for node in plan.order if node in elided for a in _aliases(node, span, op_of(node))]
+    aliases = [a for node in plan.order if node in elided for a in aliases_tried(node, span, op_of(node))]
     aliases += [alias for fusion_group in plan.fusion_groups for alias in tile_aliases(fusion_group)]
+    aliases += of_parts
     # The caller writes them element by element; who reads them says what else they have to be.
     inputs = [replace(span(t), align=t.dtype.bytes) for t in graph.inputs if plan.line_buffer(t) is None]
     outputs = [span(t) for t in dict.fromkeys(graph.outputs)]
     # Set when a run begins, and when the next one does.
     marks = [] if plan.mark is None else [Span(MARK, plan.mark, MARK_BYTES, MARK_BYTES)]
     marks += kept
-    check_accesses(steps, plan.arena_bytes, inputs + marks, outputs + marks, aliases)
+    regions = _regions(graph, plan)
+    # What is only read is there when the run has ended, too.
+    outputs += [s for s in inputs if any(r.constant and r.start <= s.offset < r.end for r in regions)]
+    check_accesses(steps, plan.end, inputs + marks, outputs + marks, aliases, regions)
+
+
+def _regions(graph: Graph, plan: MemoryPlan) -> list[Region]:
+    """The arena and the caller's buffers; none where there is the arena alone. Raises InternalError for a buffer that
+    is not one input or output alone."""
+    if plan.buffers_from is None:
+        return []
+    found = [Region("the arena", 0, plan.arena_bytes)]
+    given = [t for t in graph.user_inputs if plan.line_buffer(t) is None]
+    for kind, tensors in (("input", given), ("output", graph.user_outputs)):
+        for number, tensor in enumerate(tensors):
+            block = plan.blocks[plan.storage[tensor].block]
+            if not plan.is_callers(tensor) or plan.form(tensor) or plan.offset(tensor) != block.offset:
+                raise InternalError(f"{kind} {tensor.name} does not fill a buffer", "memory planner")
+            found.append(
+                Region(f"the buffer of {kind} {number}", block.offset, tensor.type.bytes, kind == "input")
+            )
+    ordered = sorted(found, key=lambda region: region.start)
+    if any(a.end > b.start for a, b in itertools.pairwise(ordered)) or len(found) != 1 + len(
+        plan.buffer_blocks
+    ):
+        raise InternalError("the caller's buffers are not each apart", "memory planner")
+    return found
 
 
 def _access_orders(
@@ -477,69 +543,3 @@ def _check_order(graph: Graph, plan: MemoryPlan) -> None:
                     f"{node.op} runs before its input {tensor.name} is there", "memory planner"
                 )
         known.update(node.outputs)
-
-
-def _numbered(span: Span) -> Iterator[tuple[tuple[int, int], int]]:
-    """The runs of a span, each with the number of its first byte."""
-    number = 0
-    for run in span.runs():
-        yield run, number
-        number += run[1]
-
-
-def _aliases(node: Node, span: Callable[[Tensor], Span], op: Op) -> list[Alias]:
-    """The parts of an elided node's outputs according to the plan, tried out on the node's reference."""
-    sources = [t for t in dict.fromkeys(node.inputs) if t is not None and not t.is_constant]
-    # Contents: (offset, bytes, tensor, its byte there); of two at one place either is right.
-    lying = sorted(
-        (at, size, number, number_of_byte)
-        for number, t in enumerate(sources)
-        for (at, size), number_of_byte in _numbered(span(t))
-    )
-    starts = [at for at, *_ in lying]
-    result = []
-    for output in node.outputs:
-        pieces: list[Piece] = []
-        for (begin, size), number_of_byte in _numbered(span(output)):
-            at, shift = begin, number_of_byte - begin
-            while at < begin + size:
-                before = (lying[i] for i in range(bisect_right(starts, at) - 1, -1, -1))
-                here = next((run for run in before if at < run[0] + run[1]), None)
-                if here is None:
-                    raise InternalError(
-                        f"{node.op} has no call, but byte {at + shift} of {output.name} is in none of its inputs",
-                        node.where,
-                    )
-                start, length, number, first = here
-                stop = min(begin + size, start + length)
-                pieces.append(Piece(at + shift, stop - at, sources[number].name, first + at - start))
-                at = stop
-        result.append(Alias(output.name, tuple(pieces)))
-    random = np.random.default_rng(len(sources))
-    values = {t: _random(t, random) for t in sources}
-    arrays = [None if t is None else t.data if t.data is not None else values[t] for t in node.inputs]
-    raw = {t.name: values[t].tobytes() for t in sources}
-    for alias, array in zip(result, op.reference(node, arrays), strict=True):
-        claimed = b"".join(raw[p.source][p.source_start : p.source_start + p.bytes] for p in alias.pieces)
-        if claimed != np.ascontiguousarray(array).tobytes():
-            raise InternalError(
-                f"{node.op} has no call, but {alias.tensor} is not what lies there", node.where
-            )
-    return result
-
-
-def _check_view(node: Node, op: Op) -> None:
-    """Raise InternalError unless a node's output is the bytes of its only input that is no constant."""
-    sources = {
-        t: _random(t, np.random.default_rng(1)) for t in node.inputs if t is not None and not t.is_constant
-    }
-    values = [None if t is None else t.data if t.data is not None else sources[t] for t in node.inputs]
-    (output,) = op.reference(node, values)
-    if [np.ascontiguousarray(output).tobytes()] != [value.tobytes() for value in sources.values()]:
-        raise InternalError(f"the rows of {node.output.name} are not those of the input", node.where)
-
-
-def _random(tensor: Tensor, random: np.random.Generator) -> Array:
-    """Any bits: the operator must not look at them."""
-    count = tensor.type.count * tensor.dtype.numpy.itemsize
-    return np.frombuffer(random.bytes(count), tensor.dtype.numpy).reshape(tensor.shape)

@@ -14,7 +14,7 @@ from tinyet.errors import InternalError
 from tinyet.ir import Attrs, DType, Graph, Node, Shape, Tensor, TensorType
 from tinyet.memory.buffers import Buffer
 from tinyet.memory.fusion import FusionGroup, LineBuffer, Run
-from tinyet.memory.live_ranges import LiveRange
+from tinyet.memory.live_ranges import LiveRange, alive_between
 from tinyet.memory.plan import Block, Lifetime, MemoryPlan, Storage
 from tinyet.memory.timeline import AccessSchedule, Inner
 from tinyet.opset import Op
@@ -236,6 +236,24 @@ def scratch_name(node: Node) -> str:
     group's first output may be that of a layer in it, which has scratch memory of its own."""
     of = "scratch of" if fusion_group_of(node) is None else "what is in the stream of"
     return f"{of} {node.outputs[0].name}"
+
+
+def alive_at_calls(
+    live_ranges: Sequence[LiveRange], boundaries: Bytes, calls: Sequence[Node]
+) -> tuple[int, ...]:
+    """The most bytes alive before the first call, at each call or layer of a fusion group, and after the last.
+    boundaries: the first moment of each, and the one behind all."""
+    whole = alive_between(live_ranges, boundaries)
+    found = whole[:1]
+    for position, node in enumerate(calls):
+        fusion_group = fusion_group_of(node)
+        if fusion_group is None:
+            found.append(whole[position + 1])
+            continue
+        moments = np.arange(boundaries[position + 1], boundaries[position + 2] + 1)
+        each = np.array(alive_between(live_ranges, moments))
+        found += [int(each[fusion_group.moments(layer)].max()) for layer in fusion_group.nodes]
+    return (*found, whole[-1])
 
 
 def inner_buffer(

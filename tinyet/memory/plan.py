@@ -82,6 +82,8 @@ class MemoryPlan:
                  they lie anywhere, or there are none.
     mark:        offset in the arena of the word of `MARK_BYTES` that says whether the states are set; None where there
                  are none. It is a block like those of the states.
+    buffers_from: where inputs and outputs lie in the caller's buffers, not in the arena: the least offset of their
+                 blocks, which is behind the arena; None where they lie in it.
     """
 
     order: tuple[Node, ...]
@@ -102,6 +104,35 @@ class MemoryPlan:
     fusion_groups: tuple[FusionGroup, ...] = ()
     mark: int | None = None
     kept_bytes: int = 0
+    buffers_from: int | None = None
+
+    def is_callers(self, tensor: Tensor) -> bool:
+        """Whether a tensor's bytes lie in a buffer of the caller's."""
+        return self.beside(self.blocks[self._storage(tensor).block])
+
+    def beside(self, block: Block) -> bool:
+        """Whether a block is a buffer of the caller's."""
+        return self.buffers_from is not None and block.offset >= self.buffers_from
+
+    def buffer_align(self, tensor: Tensor) -> int:
+        """Of the address of a tensor that has a buffer of the caller's, in bytes; 0 for others. All kernels count on
+        words."""
+        return max(4, tensor.dtype.bytes) if self.is_callers(tensor) else 0
+
+    @property
+    def arena_blocks(self) -> tuple[Block, ...]:
+        """The blocks that are in the arena."""
+        return tuple(block for block in self.blocks if not self.beside(block))
+
+    @property
+    def buffer_blocks(self) -> tuple[Block, ...]:
+        """The caller's buffers."""
+        return tuple(block for block in self.blocks if self.beside(block))
+
+    @property
+    def end(self) -> int:
+        """Behind all offsets: the arena's bytes, or the end of the last of the caller's buffers."""
+        return max([self.arena_bytes, *(block.offset + block.bytes for block in self.buffer_blocks)])
 
     def offset(self, tensor: Tensor) -> int:
         """Byte offset of a tensor in the arena, or of the stacked buffers with its window; raises InternalError for a

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,8 +12,9 @@ from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import offsets as packing
 from tinyet.memory import schedule as ordering
-from tinyet.memory.aliases import NEVER, AliasSets, nothing_owned_twice
+from tinyet.memory.aliases import AliasSets, nothing_owned_twice
 from tinyet.memory.apart import place_apart
+from tinyet.memory.caller_buffers import CallerBuffers, first_offset
 from tinyet.memory.candidate_plan import (
     CandidatePlan,
     FusionRefusedError,
@@ -27,6 +29,7 @@ from tinyet.memory.concat_elision import Group, MayStride, elide_concats, no_str
 from tinyet.memory.fused_node import OP as FUSED_OP
 from tinyet.memory.fused_node import (
     access_schedule_of,
+    alive_at_calls,
     borders_of,
     fusion_group_of,
     inner_buffer,
@@ -36,7 +39,7 @@ from tinyet.memory.fused_node import (
 )
 from tinyet.memory.fusion import FusionGroup
 from tinyet.memory.inplace import overwritten_exactly, replaces_at
-from tinyet.memory.live_ranges import LiveRange, alive_between, gaps, live_range, most_alive
+from tinyet.memory.live_ranges import LiveRange, gaps, live_range, most_alive
 from tinyet.memory.liveness import LiveBytes
 from tinyet.memory.plan import MARK, Block, Lifetime, MemoryPlan, Storage
 from tinyet.memory.states import States
@@ -75,6 +78,7 @@ def plan_memory(
     fusion_groups: Sequence[FusionGroup] = (),
     states_apart: bool = False,
     called: frozenset[Node] = frozenset(),
+    callers: bool = False,
     align: int = 4,
     scratch_align: int = 8,
     search_budget: int = packing.DEFAULT_BUDGET,
@@ -95,6 +99,7 @@ def plan_memory(
         states_apart: the states lie at the arena's start and share bytes with nothing; inputs and outputs lie at
             multiples of 16. Other models can then have the rest in turns.
         called: nodes whose call is made though their output's bytes lie in an input.
+        callers: inputs and outputs lie in the caller's buffers, and inputs are only read.
         align: every tensor's offset is a multiple of this (a power of two), and of its element's size; of the latter
             alone where its pixels lie apart.
         scratch_align: the same for scratch memory.
@@ -127,6 +132,7 @@ def plan_memory(
         order_budget,
         states_apart,
         called,
+        callers,
     )
     chosen = planner.best() if order_budget else planner.candidate(called)
     placement = planner.place(chosen, search_budget)
@@ -169,8 +175,10 @@ class _Planner:
         order_budget: int,
         states_apart: bool,
         called: frozenset[Node],
+        callers: bool,
     ) -> None:
         self.graph = graph
+        self.callers = CallerBuffers(graph, callers)
         self.called = called
         self.states_apart = states_apart
         self.states = States(graph)
@@ -209,37 +217,13 @@ class _Planner:
         for node in self.graph.nodes:
             if node not in best.elided or self.ops[node].view or not best.matters(node):
                 continue
-            if spent > (_PROMISING_BUDGET if self.may_pay(best, node) else _TRIAL_BUDGET):
+            if spent > (_PROMISING_BUDGET if best.may_pay(self.graph, node) else _TRIAL_BUDGET):
                 continue
             tried = self.candidate(best.copied | {node})
             spent += tried.schedule.looks + _LOOKS_A_CALL * len(tried.calls)
             if tried.bound < best.bound:
                 best = tried
         return best
-
-    def may_pay(self, candidate: CandidatePlan, node: Node) -> bool:
-        """Would a copy help if the order of the calls stayed? Not when the block without the copied part is as large
-        as before and still alive whenever memory is at its fullest. When in doubt, it would."""
-        variables = variables_of(node)
-        if len(variables) != 1:
-            return True
-        aliases, root = candidate.aliases, candidate.aliases.root(variables[0])
-        low, high = aliases.extent(variables[0])
-        part = list(node.outputs)
-        for tensor in part:
-            start, end = aliases.extent(tensor)
-            if start < low or high < end:
-                return True
-            part += (
-                t
-                for reader in self.graph.consumers(tensor)
-                if reader in candidate.elided or reader in candidate.overwrites
-                for t in reader.outputs
-                if aliases.root(t) is root
-            )
-        copied = set(part)
-        last = next((used for used, t in candidate.last_used[root] if t not in copied), NEVER)
-        return not (candidate.blocks[root].first <= candidate.fullest[0] and candidate.fullest[1] <= last)
 
     def apart(
         self, candidate: CandidatePlan, placement: packing.Placement, budget: int
@@ -302,12 +286,15 @@ class _Planner:
             base = None if fusion_group is None else fusion_group.base
             if base is not None:
                 self.states.refuse_spread(base)
+                self.refuse_room(aliases, base)
                 aliases.spread(base, base.type.bytes, self.scratch_align)
         for tensor, data_layout in self.data_layouts.items():
             aliases.spread(tensor, data_layout.size(tensor), data_layout.align)
         otherwise = {node for t in self.data_layouts for node in self.graph.consumers(t)}
         self.states.place(aliases)
         strided = elide_concats(self.graph, self.may_stride, copied | otherwise)
+        if wrong := self.callers.concats(strided):
+            strided = elide_concats(self.graph, self.may_stride, copied | otherwise | wrong)
         elided = set(strided.elided)
         for node in strided.elided:
             aliases.renounce(node.output)
@@ -327,18 +314,25 @@ class _Planner:
                 continue
             for output in node.outputs:
                 aliases.renounce(output)
-            if all(self.unite(aliases, node, move) for move in moves):
+            united = all(self.unite(aliases, node, move) for move in moves)
+            if united and all(self.callers.allow(aliases, t) for t in node.outputs):
                 aliases.keep()
                 elided.add(node)
             else:
                 aliases.undo()
         for node in self.fusion_groups:
             for border in borders_of(node):
+                self.refuse_room(aliases, border.rows.tensor)
                 joined = aliases.join(border.rows.tensor, border.start, border.bytes, 0, nothing_owned_twice)
                 if not joined:
                     raise FusionRefusedError(f"{border.rows.tensor.name} has no room around it")
         aliases.keep()
         return aliases, frozenset(elided), apart
+
+    def refuse_room(self, aliases: AliasSets, tensor: Tensor) -> None:
+        """Raise FusionRefusedError for a tensor that has no room around it, because the buffer is the caller's."""
+        if self.callers.hold(aliases, tensor):
+            raise FusionRefusedError(f"{tensor.name} is in a buffer of the caller's")
 
     @staticmethod
     def unite(aliases: AliasSets, node: Node, move: View) -> bool:
@@ -353,7 +347,8 @@ class _Planner:
         """Order the calls; with a budget of 0, as the graph has them."""
         roots = aliases.roots()
         number = {root: i for i, root in enumerate(roots)}
-        sizes = [packing.align_up(aliases.size(root), self.align) for root in roots]
+        outside = {root for root in roots if self.callers.hold(aliases, root)}
+        sizes = [0 if root in outside else packing.align_up(aliases.size(root), self.align) for root in roots]
         calls = [node for node in self.graph.nodes if node not in elided]
         position = {node: i for i, node in enumerate(calls)}
         needs: dict[Tensor, frozenset[int]] = {t: frozenset() for t in self.graph.inputs}
@@ -375,6 +370,7 @@ class _Planner:
                         (number[aliases.root(source)], number[aliases.root(output)])
                         for source, output in self.candidates(aliases, node, strided)
                         if aliases.size(source) == source.type.bytes == aliases.size(output)
+                        and outside.isdisjoint((aliases.root(source), aliases.root(output)))
                     ),
                     self.overlaps(aliases, number, self.access_schedules([node], strided).get(node)),
                 )
@@ -395,12 +391,13 @@ class _Planner:
         if access_schedule is None or len(access_schedule.written) != 1:
             return ()
         (output,) = access_schedule.written
-        if aliases.size(output) != output.type.bytes:
+        if aliases.size(output) != output.type.bytes or self.callers.hold(aliases, output):
             return ()
         return tuple(
             (number[aliases.root(source)], number[aliases.root(output)], saved)
             for source in sorted(access_schedule.needed, key=lambda t: -access_schedule.saved(t))
             if aliases.size(source) == source.type.bytes
+            and not self.callers.hold(aliases, source)
             and (saved := access_schedule.saved(source) & -self.align) > 0
         )
 
@@ -481,10 +478,13 @@ class _Planner:
         moments = moments_of(self.graph, self.tensors, calls)
         aliases.set_moments(moments.written, moments.used)
         taken: dict[Node, tuple[int, int]] = {}
-        blocks = {root: block_of(aliases, root, moments) for root in aliases.roots()}
+        blocks = {
+            root: self.callers.counted(aliases, root, block_of(aliases, root, moments))
+            for root in aliases.roots()
+        }
         live = LiveBytes([*blocks.values(), *self.other_buffers(calls)], range(-1, len(calls) + 1))
         for position in range(len(calls)):
-            live.save(position, timeline.saving(aliases, position, moments.used))
+            live.save(position, timeline.saving(aliases, position, moments.used, self.callers.hold))
         bound = live.bound
         for position, node in enumerate(calls):
             pairs = self.candidates(aliases, node, strided) if node not in apart else []
@@ -496,13 +496,20 @@ class _Planner:
                 a, b = blocks[aliases.root(source)], blocks[aliases.root(output)]
                 if not aliases.join(source, 0, output, 0, replaces_at(position)):
                     continue
+                if not self.callers.allow(aliases, source):
+                    aliases.undo()
+                    continue
                 root = aliases.root(source)
                 first, last = min(a.first, b.first), max(a.last, b.last)
-                both = packing.Buffer(root.name, aliases.size(root), first, last, aliases.strictest(root))
+                joined = packing.Buffer(root.name, aliases.size(root), first, last, aliases.strictest(root))
+                both = self.callers.counted(aliases, root, joined)
                 live.replace((a, b), both)
                 # A tensor that lay partly over another may now be in a block that lives on.
                 touched = {p for each in (a, b) for p in (each.first, each.last) if 0 <= p < len(calls)}
-                before = {p: live.save(p, timeline.saving(aliases, p, moments.used)) for p in touched}
+                before = {
+                    p: live.save(p, timeline.saving(aliases, p, moments.used, self.callers.hold))
+                    for p in touched
+                }
                 if live.bound > bound:
                     live.replace((both,), a, b)
                     for p, saving in before.items():
@@ -531,13 +538,19 @@ class _Planner:
         known, calls, groups = {b.name: b for b in candidate.buffers}, candidate.calls, self.fusion_groups
         buffers = [known.get(each.name) or inner_buffer(calls, groups, each) for each in live_ranges]
         if self.states_apart:
-            return place_apart(self.graph, candidate.aliases.root, buffers, live_ranges, budget)
-        return packing.place(buffers, gaps=gaps(live_ranges), floor=most_alive(live_ranges), budget=budget)
+            found = place_apart(self.graph, candidate.aliases.root, buffers, live_ranges, budget)
+        else:
+            floor = most_alive(live_ranges)
+            found = packing.place(buffers, gaps=gaps(live_ranges), floor=floor, budget=budget)
+        beside = self.callers.offsets(self.callers.bytes_of(candidate.aliases), found.peak)
+        return replace(found, offsets=found.offsets | beside)
 
     def live_ranges(self, candidate: CandidatePlan) -> list[LiveRange]:
         """Of each buffer, including the fusion groups' own."""
         buffers = [b for b in candidate.buffers if b.name not in self.of_fusion_groups]
+        outside = self.callers.bytes_of(candidate.aliases)
         found = candidate.timeline.live_ranges(candidate.aliases, buffers)
+        found = [each for each in found if each.name not in outside]
         for position, node in enumerate(candidate.calls):
             if node in self.fusion_groups:
                 start = candidate.timeline.boundaries[position + 1]
@@ -546,27 +559,13 @@ class _Planner:
                     found.append(live_range(inner.name, at, inner.low, inner.high, inner.bytes, inner.align))
         return found
 
-    def alive(self, candidate: CandidatePlan) -> tuple[int, ...]:
-        """The most bytes alive before the first call, at each call or layer of a fusion group, and after the last."""
-        live_ranges, boundaries = self.live_ranges(candidate), candidate.timeline.boundaries
-        whole = alive_between(live_ranges, boundaries)
-        found = whole[:1]
-        for position, node in enumerate(candidate.calls):
-            fusion_group = fusion_group_of(node)
-            if fusion_group is None:
-                found.append(whole[position + 1])
-                continue
-            moments = np.arange(boundaries[position + 1], boundaries[position + 2] + 1)
-            each = np.array(alive_between(live_ranges, moments))
-            found += [int(each[fusion_group.moments(layer)].max()) for layer in fusion_group.nodes]
-        return (*found, whole[-1])
-
     def finish(self, candidate: CandidatePlan, placement: packing.Placement) -> MemoryPlan:
         """The plan in the terms of the graph."""
         aliases = candidate.aliases
         index = {root: i for i, root in enumerate(aliases.roots())}
+        size = self.callers.bytes_of(candidate.aliases)
         blocks = tuple(
-            Block(b.name, placement.offsets[b.name], b.bytes, Lifetime(b.first, b.last))
+            Block(b.name, placement.offsets[b.name], size.get(b.name, b.bytes), Lifetime(b.first, b.last))
             for b in (*candidate.buffers[: len(index)], *self.states.mark(len(candidate.calls)))
         )
         order = order_of(self.graph, candidate)
@@ -594,7 +593,8 @@ class _Planner:
             optimal=placement.optimal,
             order_optimal=candidate.schedule.optimal,
             given_order_bytes=candidate.schedule.given_peak,
-            alive=self.alive(candidate),
+            alive=alive_at_calls(self.live_ranges(candidate), candidate.timeline.boundaries, candidate.calls),
             mark=placement.offsets.get(MARK),
             kept_bytes=placement.kept_bytes,
+            buffers_from=first_offset(placement.peak) if self.callers.tensors else None,
         )

@@ -124,13 +124,22 @@ class Timeline:
         """The first moment of each call, from that before the first call on, and the one behind all."""
         return self._start
 
-    def saving(self, aliases: AliasSets, position: int, used: Mapping[Tensor, int]) -> Saving | None:
+    def saving(
+        self,
+        aliases: AliasSets,
+        position: int,
+        used: Mapping[Tensor, int],
+        outside: Callable[[AliasSets, Tensor], bool] = lambda _aliases, _root: False,
+    ) -> Saving | None:
         """Of a call: how many bytes fewer are alive at its worst step than all that its blocks have. None where it is
-        no less. used: the call at which each tensor is last used."""
+        no less. used: the call at which each tensor is last used. outside: whether a block is not in the arena."""
         found = self.access_schedules.get(self.calls[position])
         if found is None or all(used[tensor] > position for tensor in found.needed):
             return None
-        roots = dict.fromkeys(aliases.root(t) for t in (*found.written, *found.variables))
+        every = dict.fromkeys(aliases.root(t) for t in (*found.written, *found.variables))
+        roots = [root for root in every if not outside(aliases, root)]
+        if not roots:
+            return None
         alive = np.zeros(len(found), np.int64)
         for root in roots:
             low, high = _Pieces(aliases, root).living(aliases, position, found)

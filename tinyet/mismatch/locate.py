@@ -76,7 +76,7 @@ def locate_mismatch(
         fusion_group = plan.fusion_group(step.node)
         found: Mismatch | None = None
         if fusion_group is None:
-            device.run(raw, stop_after=step.index)
+            device.run(raw, stop_after=step.index, runs=step.runs)
             found = _whole_difference(sample, step, plan, device, values)
         elif step.node is fusion_group.nodes[0]:
             found = _locate_by_rows(deployment, fusion_group, device, raw, values, sample)

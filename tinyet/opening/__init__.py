@@ -11,9 +11,9 @@ import re
 import shlex
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tinyet.anomaly import FALSE_ALARMS
 from tinyet.anomaly.drift import with_drift
@@ -51,6 +51,7 @@ from tinyet.opening.loader import (
     dynamic_of,
     evaluation_of,
     labels_of,
+    load_entries,
     load_model,
     name_of,
 )
@@ -60,6 +61,9 @@ from tinyet.project import Project
 from tinyet.projects import open_project
 from tinyet.tflite import Runtime
 from tinyet.tflite import read_file as read_tflite
+
+if TYPE_CHECKING:
+    from tinyet.importers.torch.source import ModelSource
 
 __all__ = ["PROJECT", "ModelOptions", "Opened", "kind_of", "open", "read", "warnings_of"]
 
@@ -405,6 +409,28 @@ def _of_torch(model: str, options: ModelOptions) -> _Read:
     options.refuse_others(_TRAINED, _NO_RUNTIME, model, "leave it away")
     stage("loading torch")
     source = load_model(model)
+    return _of_source(source, name_of(source, options.name), options)
+
+
+def read_entries(model: str, options: ModelOptions) -> dict[str, Opened]:
+    """The programs of all entry points that a Python file declares with entries(), by their names, each called after
+    the model and its entry. Raises what `open` raises, and IdleOptions for data in a file, which is one model's."""
+    taken = {f.name for f in fields(ModelOptions)} - {"calibration", "labels", "flag", "drift", "streaming"}
+    options.refuse_others(taken, "of several entry points", model, "say it in the Python file")
+    options.refuse_others(_TRAINED, _NO_RUNTIME, model, "leave it away")
+    stage("loading torch")
+    found = {}
+    for key, source in load_entries(model).items():
+        base = replace(source, name=source.name.removesuffix(f"_{key}"))
+        opened, calibrated, _ = _of_source(source, f"{name_of(base, options.name)}_{key}", options)
+        program = opened.program
+        remarks = data_warnings_of(program.inputs, program.outputs, calibrated, None)
+        found[key] = Opened(program, None, tuple(remarks))
+    return found
+
+
+def _of_source(source: ModelSource, name: str, options: ModelOptions) -> _Read:
+    """name: of the program."""
     quantizer = options.quantizer
     if quantizer is None and source.quantizer is not None:
         quantizer = call_users(source.quantizer, "quantizer()")
@@ -413,7 +439,7 @@ def _of_torch(model: str, options: ModelOptions) -> _Read:
     program = compiled(
         source.program,
         calibration=batches,
-        name=name_of(source, options.name),
+        name=name,
         quantizer=quantizer,
         channels_last=options.channels_last,
         float_io=options.float_io,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -42,6 +43,29 @@ def load_model(model: str) -> ModelSource:
     found = float_model(path)
     program = capture(found.module, found.examples)
     return ModelSource(identifier(path.stem), path, None, program, found.examples, notes=found.notes)
+
+
+def load_entries(model: str) -> dict[str, ModelSource]:
+    """The entry points that a Python file declares. Raises as `load_model`."""
+    try:
+        from tinyet.importers.torch import source
+    except ImportError as error:
+        raise ToolchainError(
+            f"capturing a model needs torch and torchao: {error}", model, "pip install 'tinyet[torch]'"
+        ) from error
+    return source.load_entries(model)
+
+
+def declares_entries(model: str) -> bool:
+    """Whether MODEL is a Python file that defines entries(). It is not executed."""
+    path = Path(f"{model.partition('.py:')[0]}.py" if ".py:" in model else model)
+    if path.suffix != ".py":
+        return False
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, SyntaxError):
+        return False  # who loads it says why
+    return any(isinstance(node, ast.FunctionDef) and node.name == "entries" for node in tree.body)
 
 
 def measured_with(source: ModelSource, evaluation: Path | None) -> ModelSource:

@@ -14,7 +14,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared.shapes import around_axis, expect_axis
-from tinyet.opset import AXIS, Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
+from tinyet.opset import ALONE, AXIS, Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 _DTYPES = (DType.INT8, DType.INT16, DType.FLOAT32, DType.INT32)
 
@@ -85,7 +85,7 @@ def kernel(dtype: DType) -> Kernel:
         lower,
         ("tinyet_argsort.h",),
         (f"{symbol}.c",),
-        no_cost_model="there is no other kernel to weigh it against",
+        no_cost_model=ALONE,
     )
 
 

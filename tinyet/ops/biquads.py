@@ -17,7 +17,19 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.opset import Call, Constant, Iteration, Kernel, Nest, Op, Pointer, Struct, library_call, operand
+from tinyet.opset import (
+    ALONE,
+    Call,
+    Constant,
+    Iteration,
+    Kernel,
+    Nest,
+    Op,
+    Pointer,
+    Struct,
+    library_call,
+    operand,
+)
 
 COEFFICIENTS = 5
 """b0, b1, b2, a1, a2; a0 is 1."""
@@ -90,8 +102,6 @@ def lower(node: Node, _target: Target) -> Call:
     constants = [Constant("sections", sections.reshape(-1))]
     return library_call("tinyet_biquads_f32", node, [0, 1], params, constants)
 
-
-ALONE = "there is no other kernel to weigh it against"
 
 OP = Op(
     attrs=Biquads,

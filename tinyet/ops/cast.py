@@ -13,7 +13,7 @@ from tinyet.ir import ITSELF, Array, Attrs, DType, Node
 from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.movement import copied_whole, lower_copy
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, CostModel, Kernel, Op, Struct, elementwise, library_call
+from tinyet.opset import ALONE, Call, CostModel, Kernel, Op, Struct, elementwise, library_call
 
 _FORMS = (
     (DType.UINT8, DType.FLOAT32),
@@ -73,7 +73,7 @@ def kernel(from_: DType, to: DType) -> Kernel:
     files = ("tinyet_cast.h",), (f"{symbol}.c",)
     if to is DType.FLOAT32:
         return Kernel(symbol, dtypes, lower, *files, cost_model=CostModel(values))
-    return Kernel(symbol, dtypes, lower, *files, no_cost_model="there is no other kernel to weigh it against")
+    return Kernel(symbol, dtypes, lower, *files, no_cost_model=ALONE)
 
 
 OP = Op(

@@ -48,6 +48,7 @@ from tinyet.ops.shared.cost_models import COST_MODELS
 from tinyet.ops.shared.cost_models_float import COST_MODELS as FLOAT_COST_MODELS
 from tinyet.ops.shared.factors import rounds_half_even
 from tinyet.opset import (
+    ALONE,
     AccessOrder,
     Call,
     Constant,
@@ -399,7 +400,7 @@ OP = Op(
                 DOT,
                 ("tinyet_conv2d_s16_acc32.c",),
                 access_order=by_patches,
-                no_cost_model="there is no other kernel to weigh it against",
+                no_cost_model=ALONE,
             ),
             Kernel(
                 "tinyet_depthwise_f32",

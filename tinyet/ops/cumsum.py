@@ -18,7 +18,7 @@ from tinyet.boards import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
-from tinyet.opset import AXIS, Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
+from tinyet.opset import ALONE, AXIS, Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,6 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_cumsum.h",)
-ALONE = "there is no other kernel to weigh it against"
-
 OP = Op(
     attrs=CumSum,
     summary="running sums along an axis",

@@ -34,7 +34,7 @@ from tinyet.ops.shared.cost_models_recurrent import floats, integers
 from tinyet.ops.shared.gates import sigmoid, tanh
 from tinyet.ops.shared.integers import saturated
 from tinyet.ops.shared.recurrent import Part, PartConstants, Recurrent, Sizes, part_constants
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct
+from tinyet.opset import ALONE, Call, Constant, Kernel, Op, Pointer, Struct
 
 GATES = 3
 X, H, W_IH, W_HH, B_IH, B_HH = range(6)
@@ -230,8 +230,6 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_gru.h",)
-ALONE = "there is no other kernel to weigh it against"
-
 OP = Op(
     attrs=Gru,
     summary="gated recurrent units over a sequence",

@@ -20,7 +20,7 @@ from tinyet.numerics import requantize
 from tinyet.ops.shared.fixed_point import inverse_root
 from tinyet.ops.shared.integers import check_activations, saturated
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, Kernel, Op, Struct, library_call, mixing
+from tinyet.opset import ALONE, Call, Kernel, Op, Struct, library_call, mixing
 
 OUT_SCALE, OUT_ZERO_POINT = 1 / 128, 0
 _OUT_BITS = 7
@@ -82,7 +82,7 @@ OP = Op(
             lower,
             ("tinyet_l2_normalize.h",),
             ("tinyet_l2_normalize_s8.c",),
-            no_cost_model="there is no other kernel to weigh it against",
+            no_cost_model=ALONE,
         ),
     ),
 )

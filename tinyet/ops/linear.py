@@ -16,7 +16,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP, Rounding, float32
-from tinyet.ops.shared import fully_connected, nibbles, packed_words, weighted
+from tinyet.ops.shared import fully_connected, nibbles, packed_words, two_taps, weighted
 from tinyet.ops.shared.access_orders import by_copied_vectors, by_vectors
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.cost_models import COST_MODELS
@@ -25,7 +25,17 @@ from tinyet.ops.shared.cost_models_words import COST_MODELS as WORDS_COST_MODELS
 from tinyet.ops.shared.factors import rounds_half_even
 from tinyet.ops.shared.fully_connected import row_weights, size_fields
 from tinyet.ops.shared.packing import interleave_pairs
-from tinyet.opset import Call, Constant, FieldValue, Kernel, Op, Struct, library_call, with_cost_models
+from tinyet.opset import (
+    Call,
+    Constant,
+    FieldValue,
+    Kernel,
+    Op,
+    Pointer,
+    Struct,
+    library_call,
+    with_cost_models,
+)
 
 
 @dataclass(frozen=True)
@@ -98,6 +108,19 @@ def refuse_packed_words(node: Node, _target: Target) -> str | None:
     return packed_words.refuse(node)
 
 
+def lower_two_taps(node: Node, _target: Target) -> Call:
+    sizes = size_fields(node)
+    fields: dict[str, FieldValue] = {"rows": sizes["rows"], "depth": sizes["depth"]}
+    fields |= {"words": packed_words.fields(node), "weights": Pointer("weights")}
+    params = Struct("tinyet_linear_s8_two_taps_params", fields)
+    scratch = two_taps.scratch_bytes(node)
+    return library_call("tinyet_linear_s8_two_taps", node, [0], params, two_taps.constants(node), scratch)
+
+
+def refuse_two_taps(node: Node, _target: Target) -> str | None:
+    return two_taps.refuse(node)
+
+
 def lower_s8_w4(node: Node, _target: Target) -> Call:
     return folded_call(node, nibbles.narrowed(row_weights(node), 1))
 
@@ -138,6 +161,15 @@ OP = Op(
                 ("tinyet_conv2d.h", "tinyet_packed_words.h"),
                 ("tinyet_linear_s8_packed_words.c", "tinyet_packed_words.c"),
                 refuse_packed_words,
+                access_order=by_copied_vectors,
+            ),
+            Kernel(
+                "tinyet_linear_s8_two_taps",
+                "s8",
+                lower_two_taps,
+                ("tinyet_conv2d.h", "tinyet_packed_words.h", "tinyet_two_taps.h"),
+                ("tinyet_linear_s8_two_taps.c",),
+                refuse_two_taps,
                 access_order=by_copied_vectors,
             ),
             Kernel(

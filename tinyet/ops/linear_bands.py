@@ -19,6 +19,7 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.opset import (
+    ALONE,
     Call,
     Constant,
     Iteration,
@@ -110,8 +111,6 @@ def lower(node: Node, _target: Target) -> Call:
     constants = [Constant("weights", node.input(WEIGHTS).array), Constant("runs", runs.reshape(-1))]
     return library_call("tinyet_linear_bands_f32", node, [X], params, constants)
 
-
-ALONE = "there is no other kernel to weigh it against"
 
 OP = Op(
     attrs=LinearBands,

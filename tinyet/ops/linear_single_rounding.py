@@ -29,7 +29,7 @@ from tinyet.ops.shared.access_orders import by_vectors
 from tinyet.ops.shared.clamped import clamp_fields, clamp_of
 from tinyet.ops.shared.factors import channel_factors
 from tinyet.ops.shared.integers import magnitudes, saturated
-from tinyet.opset import Call, Constant, FieldValue, Kernel, Op, Pointer, Struct, library_call
+from tinyet.opset import ALONE, Call, Constant, FieldValue, Kernel, Op, Pointer, Struct, library_call
 
 _MANTISSA = 53
 _STORED = 63
@@ -147,8 +147,6 @@ def lower(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_linear_single_rounding.h",)
-ALONE = "there is no other kernel to weigh it against"
-
 OP = Op(
     attrs=LinearSingleRounding,
     summary="fully connected layer that rounds once, as LiteRT's own, fused clamp",

@@ -29,6 +29,7 @@ from tinyet.numerics import Multiplier, quantize_multiplier, requantize
 from tinyet.ops.shared import fft, fixed_fft
 from tinyet.ops.shared.integers import check_activations
 from tinyet.opset import (
+    ALONE,
     Call,
     Constant,
     Iteration,
@@ -291,8 +292,6 @@ def products(node: Node) -> int:
     bands = bands_of(node.input(FILTERS).array)
     return frames * (node.input(X).shape[-1] + 2 * (bands.high - bands.low) + len(bands.weights))
 
-
-ALONE = "there is no other kernel to weigh it against"
 
 OP = Op(
     attrs=LogBands,

@@ -22,6 +22,7 @@ from tinyet.ops.shared.integers import check_activations
 from tinyet.ops.shared.shapes import around_axis
 from tinyet.ops.shared.table import table_kernel
 from tinyet.opset import (
+    ALONE,
     AXIS,
     ONE,
     Call,
@@ -42,7 +43,6 @@ from tinyet.opset import (
 
 _BYTES = 256
 _HEADERS = ("tinyet_bytes.h",)
-_ALONE = "no other kernel takes these types"
 
 
 @dataclass(frozen=True)
@@ -169,6 +169,6 @@ OP = Op(
         ),
         *library_kernels("tinyet_lut", ("u8_s8", "u8_s16"), lower, _HEADERS, cost_model=CostModel(looked_up)),
         table_kernel(_of_bytes),
-        *library_kernels("tinyet_lut", ("s8_s16", "s8_u8", "u8"), lower, _HEADERS, no_cost_model=_ALONE),
+        *library_kernels("tinyet_lut", ("s8_s16", "s8_u8", "u8"), lower, _HEADERS, no_cost_model=ALONE),
     ),
 )

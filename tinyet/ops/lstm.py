@@ -29,7 +29,7 @@ from tinyet.ops.shared import gates, gates_lut, recurrent
 from tinyet.ops.shared.cost_models_recurrent import floats, integers
 from tinyet.ops.shared.integers import INTEGERS, saturated
 from tinyet.ops.shared.recurrent import Part, PartConstants, Recurrent, Sizes, part_constants
-from tinyet.opset import Call, Constant, FieldValue, Kernel, Op, Pointer, Struct
+from tinyet.opset import ALONE, Call, Constant, FieldValue, Kernel, Op, Pointer, Struct
 
 GATES = 4
 X, H, C, W_IH, W_HH, BIAS, W_HR = range(7)
@@ -414,8 +414,6 @@ def lower_projected_f32(node: Node, _target: Target) -> Call:
 
 STATES = (X, H, C)
 HEADERS = ("tinyet_lstm.h",)
-ALONE = "there is no other kernel to weigh it against"
-
 OP = Op(
     attrs=Lstm,
     summary="LSTM over a sequence, with a projection where there is one",

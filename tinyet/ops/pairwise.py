@@ -16,7 +16,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import Int64, wrap_int32
 from tinyet.ops.shared import broadcast, stepped
-from tinyet.opset import Call, Kernel, Op, Struct, elementwise, library_call
+from tinyet.opset import ALONE, Call, Kernel, Op, Struct, elementwise, library_call
 
 PairFunction = Literal[
     "add",
@@ -36,8 +36,6 @@ PairFunction = Literal[
 ]
 """div rounds towards zero; the rest of floor_mod has the divisor's sign. shift_right keeps the sign; a shift by less
 than 0 or more than 31 bits moves all of them out."""
-
-_ALONE = "there is no other kernel to weigh it against"
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ OP = Op(
             lower,
             ("tinyet_binary_s32.h",),
             ("tinyet_binary_s32.c",),
-            no_cost_model=_ALONE,
+            no_cost_model=ALONE,
         ),
     ),
 )

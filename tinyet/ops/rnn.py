@@ -25,7 +25,7 @@ from tinyet.ops.shared.cost_models_recurrent import floats, integers, of_functio
 from tinyet.ops.shared.gates import GATE_SCALE, added, tanh
 from tinyet.ops.shared.integers import saturated
 from tinyet.ops.shared.recurrent import Part, PartConstants, Recurrent, Sizes, part_constants
-from tinyet.opset import Call, Kernel, Op, Pointer, Struct
+from tinyet.opset import ALONE, Call, Kernel, Op, Pointer, Struct
 
 X, H, W_IH, W_HH, BIAS = range(5)
 STATES = (X, H)
@@ -224,8 +224,6 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_rnn.h",)
-ALONE = "there is no other kernel to weigh it against"
-
 OP = Op(
     attrs=Rnn,
     summary="plain recurrent units over a sequence: tanh or relu of a sum",

@@ -12,7 +12,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import ITSELF, Array, Attrs, DType, Node
 from tinyet.ops.shared.shapes import same_shape
-from tinyet.opset import Call, Kernel, Op, Struct, elementwise, library_call
+from tinyet.opset import ALONE, Call, Kernel, Op, Struct, elementwise, library_call
 
 _MOST_SHIFT = {DType.INT16: (0, 15), DType.INT32: (1, 31)}
 """An offset from a number that has not lost a bit could leave 32 bits."""
@@ -72,8 +72,7 @@ def kernel(dtype: DType) -> Kernel:
         }
         return library_call(symbol, node, [0], Struct("tinyet_samples_params", fields))
 
-    alone = "there is no other kernel to weigh it against"
-    return Kernel(symbol, dtypes, lower, ("tinyet_samples.h",), (f"{symbol}.c",), no_cost_model=alone)
+    return Kernel(symbol, dtypes, lower, ("tinyet_samples.h",), (f"{symbol}.c",), no_cost_model=ALONE)
 
 
 OP = Op(

@@ -12,8 +12,8 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.ops.shared.signals import ALONE, check_moved, check_types, frames_of, iterate_signals
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.ops.shared.signals import check_moved, check_types, frames_of, iterate_signals
+from tinyet.opset import ALONE, Call, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,19 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.ops.shared.signals import ALONE, check_types, expect_vector
-from tinyet.opset import Call, Constant, FieldValue, Kernel, Op, Pointer, Struct, everything, library_call
+from tinyet.ops.shared.signals import check_types, expect_vector
+from tinyet.opset import (
+    ALONE,
+    Call,
+    Constant,
+    FieldValue,
+    Kernel,
+    Op,
+    Pointer,
+    Struct,
+    everything,
+    library_call,
+)
 
 WEIGHTS, UNWEIGHTS, FREQUENCY_STARTS, WEIGHT_STARTS, WIDTHS = range(1, 6)
 TABLES = {

@@ -16,8 +16,8 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.ops.shared.signals import ALONE, bits, check_range, check_types, expect_vector, words
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, elementwise, library_call
+from tinyet.ops.shared.signals import bits, check_range, check_types, expect_vector, words
+from tinyet.opset import ALONE, Call, Constant, Kernel, Op, Pointer, Struct, elementwise, library_call
 
 LN_2 = 45426
 """ln 2 with 16 bits behind the point."""

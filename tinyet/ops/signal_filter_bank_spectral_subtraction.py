@@ -16,8 +16,8 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.ops.shared.signals import ALONE, check_range, check_types, expect_vector, words
-from tinyet.opset import Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
+from tinyet.ops.shared.signals import check_range, check_types, expect_vector, words
+from tinyet.opset import ALONE, Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 MOST = 2**31 - 1
 

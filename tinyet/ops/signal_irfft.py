@@ -11,8 +11,8 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared import fft
-from tinyet.ops.shared.signals import ALONE, check_types, iterate_signals
-from tinyet.opset import Call, Kernel, Op, Struct, library_call
+from tinyet.ops.shared.signals import check_types, iterate_signals
+from tinyet.opset import ALONE, Call, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ import numpy.typing as npt
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.ops.shared.signals import ALONE, bits, check_range, check_types, expect_vector, words
+from tinyet.ops.shared.signals import bits, check_range, check_types, expect_vector, words
 from tinyet.opset import (
+    ALONE,
     Call,
     Constant,
     Iteration,

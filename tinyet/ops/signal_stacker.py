@@ -16,8 +16,8 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.ops.shared.signals import ALONE, check_moved, check_range, check_types, expect_vector
-from tinyet.opset import Call, Kernel, Op, Struct, everything, library_call
+from tinyet.ops.shared.signals import check_moved, check_range, check_types, expect_vector
+from tinyet.opset import ALONE, Call, Kernel, Op, Struct, everything, library_call
 
 
 @dataclass(frozen=True)

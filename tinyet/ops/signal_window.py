@@ -12,8 +12,8 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.ops.shared.signals import ALONE, check_range, check_types, expect_vector
-from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct, elementwise, library_call
+from tinyet.ops.shared.signals import check_range, check_types, expect_vector
+from tinyet.opset import ALONE, Call, Constant, Kernel, Op, Pointer, Struct, elementwise, library_call
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,9 @@ from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
 from tinyet.ops.shared import broadcast
 from tinyet.ops.shared.integers import INTEGERS, saturated
-from tinyet.opset import Call, FieldValue, Kernel, Op, Struct, elementwise, library_call
+from tinyet.opset import ALONE, Call, FieldValue, Kernel, Op, Struct, elementwise, library_call
 
 LEFT_SHIFTS = {DType.INT8: 7, DType.INT16: 0}
-_ALONE = "there is no other kernel to weigh it against"
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ OP = Op(
             broadcast.HEADERS,
             ("tinyet_squared_difference.c",),
             broadcast.refuse_loops,
-            no_cost_model=_ALONE,
+            no_cost_model=ALONE,
         )
         for dtype in ("s8", "s16")
     ),

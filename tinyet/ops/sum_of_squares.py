@@ -15,7 +15,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.opset import Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
+from tinyet.opset import ALONE, Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,6 @@ def lower(node: Node, _target: Target) -> Call:
     params = Struct("tinyet_sum_of_squares_params", {"rows": node.output.type.count, "depth": depth})
     return library_call("tinyet_sum_of_squares_f32", node, [0], params)
 
-
-ALONE = "there is no other kernel to weigh it against"
 
 OP = Op(
     attrs=SumOfSquares,

@@ -37,6 +37,7 @@ from tinyet.ops.shared.integers import INTEGERS, check_activations, magnitudes
 from tinyet.ops.shared.packing import interleave_rows, requantize_form
 from tinyet.ops.shared.shapes import expect_rank
 from tinyet.opset import (
+    ALONE,
     Call,
     Constant,
     Iteration,
@@ -318,8 +319,6 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_svdf.h",)
-ALONE = "there is no other kernel to weigh it against"
-
 OP = Op(
     attrs=Svdf,
     summary="a step of a layer whose matrix over time is of low rank, fused clamp",

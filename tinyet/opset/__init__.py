@@ -51,6 +51,7 @@ from tinyet.opset.iteration import (
     parameters,
 )
 from tinyet.opset.kernel import (
+    ALONE,
     Kernel,
     LayoutSupport,
     Lower,
@@ -78,6 +79,7 @@ from tinyet.opset.tiles import (
 )
 
 __all__ = [
+    "ALONE",
     "AXES",
     "AXIS",
     "DENSE",

@@ -169,7 +169,7 @@ def core_of(target: Target) -> str:
 
 def cycles_of(target: Target) -> str:
     """The core whose cycles are assumed for a target's."""
-    return _SAME_CYCLES.get(target.cpu, target.cpu)
+    return target.timed_as or _SAME_CYCLES.get(target.cpu, target.cpu)
 
 
 @functools.cache

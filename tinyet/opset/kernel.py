@@ -40,6 +40,10 @@ def only_strides(_node: Node, layouts: Layouts) -> bool:
     return layouts.reads is None and layouts.writes is None
 
 
+ALONE = "there is no other kernel to weigh it against"
+"""A reason to state no cost."""
+
+
 @dataclass(frozen=True)
 class Kernel:
     """One implementation of an operator.

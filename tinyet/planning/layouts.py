@@ -58,10 +58,12 @@ def planned(
     first: bool = False,
     in_order: bool = False,
     states_apart: bool = False,
+    callers: bool = False,
 ) -> MemoryPlan:
     """The memory of a graph computed by these candidates, with the layouts of tensors, and calls by rows.
     first: the addresses are the first ones found, not the best; the live bytes are the same. in_order: the calls keep
-    the graph's order. states_apart: they share the arena with nothing (`plan_memory`)."""
+    the graph's order. states_apart: they share the arena with nothing; callers:
+    inputs and outputs lie in the caller's buffers (`plan_memory`)."""
     stage("planning memory")
     scratch = {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
 
@@ -84,6 +86,7 @@ def planned(
         replaces=replaces,
         fusion_groups=fusion_groups,
         states_apart=states_apart,
+        callers=callers,
         called=frozenset(node for node, v in chosen.items() if v.choice.kernel.always_called),
         search_budget=0 if first else offsets.DEFAULT_BUDGET,
         order_budget=0 if in_order else schedule.DEFAULT_BUDGET,
@@ -122,20 +125,29 @@ def laid_out(
     yield _lowered(chosen, plan, target), plan
     if not agreements:
         return
-    found, lying = _with(graph, chosen, agreements, access_orders, plan.fusion_groups)
+    outside = plan.buffers_from is not None
+    found, lying = _with(graph, chosen, agreements, access_orders, plan.fusion_groups, callers=outside)
     if most is not None and lying.arena_bytes > most:
         taken: list[Agreement] = []
         for agreement in agreements[:_MOST_AGREEMENTS]:
             _, tried = _with(
-                graph, chosen, [*taken, agreement], access_orders, plan.fusion_groups, first=True
+                graph,
+                chosen,
+                [*taken, agreement],
+                access_orders,
+                plan.fusion_groups,
+                first=True,
+                callers=outside,
             )
             if tried.arena_bytes > most >= tried.lower_bound:
-                _, tried = _with(graph, chosen, [*taken, agreement], access_orders, plan.fusion_groups)
+                _, tried = _with(
+                    graph, chosen, [*taken, agreement], access_orders, plan.fusion_groups, callers=outside
+                )
             if tried.arena_bytes <= most:
                 taken.append(agreement)
         if not taken:
             return
-        found, lying = _with(graph, chosen, taken, access_orders, plan.fusion_groups)
+        found, lying = _with(graph, chosen, taken, access_orders, plan.fusion_groups, callers=outside)
         if lying.arena_bytes > most:
             return
     yield _lowered(found, lying, target), lying
@@ -149,12 +161,13 @@ def _with(
     fusion_groups: Sequence[FusionGroup],
     *,
     first: bool = False,
+    callers: bool,
 ) -> tuple[Chosen, MemoryPlan]:
     found = dict(chosen)
     for agreement in agreements:
         found |= agreement.candidates
     data_layouts = {a.tensor: a.data_layout for a in agreements}
-    return found, planned(graph, found, access_orders, data_layouts, fusion_groups, first)
+    return found, planned(graph, found, access_orders, data_layouts, fusion_groups, first, callers=callers)
 
 
 def agreements_of(graph: Graph, chosen: Chosen, plan: MemoryPlan, target: Target) -> list[Agreement]:

@@ -98,6 +98,8 @@ def own_bytes(
         return need
     if any(plan.form(t) for t in (*(t for _, t in variables), *node.outputs)):
         return need
+    if plan.is_callers(node.output):
+        return need
     size, found = (
         node.output.type.bytes,
         access_schedule(node, lambda n, i: access_orders.access_order(kernel, n, i)),
@@ -106,6 +108,8 @@ def own_bytes(
     for i, tensor in variables:
         life = plan.blocks[plan.storage[tensor].block].lifetime
         began = plan.blocks[plan.storage[node.output].block].lifetime.first
+        if plan.is_callers(tensor):
+            continue
         if i != overwritten and (life.last != index or began != index):
             continue
         replaces = access_orders.replaces(kernel, node, i)

@@ -134,7 +134,7 @@ class _PlanSearch:
         pins: dict[Node, int] = {}
         if objective.pins:
             firsts = {n: found[0] for n, found in self.candidates.items()}
-            calls = planned(self.graph, firsts, self.access_orders, first=True).calls
+            calls = self.planned(self.graph, firsts, first=True).calls
             layers = {name: node for node, name in names_of(self.graph, calls).items()}
             pins = pinned(self.candidates, layers, objective.pins)
         self.pins = pins
@@ -149,27 +149,12 @@ class _PlanSearch:
         self.actions = CYCLES if counts_cycles(target) else INSTRUCTIONS
 
     def decide(self) -> tuple[Decision, MemoryPlan]:
-        free = self.free
-        figures = self.figures(free.chosen, free.first)
-        most = min(self.pricing.most, round(MOST_SLOWDOWN * figures.time))
-        self.pricing = replace(self.pricing, most=most, free=figures)
-        if not self.objective.input_rows:
-            self.search(free)
-        if self.wants_tiles(free):
-            for assignment in self.tilings(free):
-                self.search(assignment)
-        if self.objective.input_rows and not self.front.points and not self.beyond:
-            raise UsageError(
-                f"the first layers of {self.graph.name} cannot be computed from rows of their input as they come",
-                hint=GIVE_WHOLE,
-            )
-        best = self.best(free)
+        best = self.searched()
         untiled = None
         if best.tiled:
             if self.untiled is None:  # no limit leaves room for it
-                untiled = Untiled(
-                    free.chosen, planned(self.graph, free.chosen, self.access_orders).arena_bytes
-                )
+                free = self.free.chosen
+                untiled = Untiled(free, self.planned(self.graph, free).arena_bytes)
             else:
                 untiled = Untiled(self.untiled.chosen, self.untiled.memory.arena_bytes)
         decision = Decision(
@@ -184,6 +169,44 @@ class _PlanSearch:
             untiled,
         )
         return decision, best.memory
+
+    def searched(self) -> Plan:
+        """The best of all plans that are tried."""
+        free = self.free
+        figures = self.figures(free.chosen, free.first)
+        most = min(self.pricing.most, round(MOST_SLOWDOWN * figures.time))
+        self.pricing = replace(self.pricing, most=most, free=figures)
+        if not self.objective.input_rows:
+            self.search(free)
+        if self.wants_tiles(free):
+            for assignment in self.tilings(free):
+                self.search(assignment)
+        if self.objective.input_rows and not self.front.points and not self.beyond:
+            raise UsageError(
+                f"the first layers of {self.graph.name} cannot be computed from rows of their input as they come",
+                hint=GIVE_WHOLE,
+            )
+        return self.best(free)
+
+    def planned(
+        self,
+        graph: Graph,
+        chosen: Chosen,
+        fusion_groups: Sequence[FusionGroup] = (),
+        *,
+        first: bool = False,
+        in_order: bool = False,
+    ) -> MemoryPlan:
+        """The memory of a graph computed by these candidates, where the objective wants its ends."""
+        return planned(
+            graph,
+            chosen,
+            self.access_orders,
+            fusion_groups=fusion_groups,
+            first=first,
+            in_order=in_order,
+            callers=self.objective.callers,
+        )
 
     # ------------------------------------------------------------ tilings and their kernels
 
@@ -212,7 +235,7 @@ class _PlanSearch:
         allowed = self.allowed_of(candidates)
         kernels = self.fastest(front, fusion_groups, None)
         chosen = chosen_by(candidates, allowed, kernels)
-        plan = planned(self.graph, chosen, self.access_orders, fusion_groups=fusion_groups, first=True)
+        plan = self.planned(self.graph, chosen, fusion_groups, first=True)
         needs = {}
         for index, node in enumerate(plan.calls):
             own = {
@@ -274,7 +297,7 @@ class _PlanSearch:
     ) -> Assignment:
         """The kernels of a front for a tiling, and a first plan of their memory."""
         chosen = chosen_by(tiling.candidates, allowed, kernels)
-        plan = planned(self.graph, chosen, self.access_orders, fusion_groups=tiling.fusion_groups, first=True)
+        plan = self.planned(self.graph, chosen, tiling.fusion_groups, first=True)
         return Assignment(tiling, allowed, chosen, front, kernels, plan)
 
     def tilings(self, free: Assignment) -> Iterator[Assignment]:
@@ -282,7 +305,7 @@ class _PlanSearch:
         promising."""
         stage("planning memory by rows")
         frugal = {n: self.candidates[n][indices[0]] for n, indices in free.tiling.within(0).items()}
-        least = planned(self.graph, frugal, self.access_orders, first=True)
+        least = self.planned(self.graph, frugal, first=True)
         known: list[dict[Node, TileMap]] = []
         tried: list[dict[Node, TileMap]] = []
         for rules in self.rules():
@@ -302,7 +325,7 @@ class _PlanSearch:
             )
             other = whole_first(self.graph, tiles)
             if other is not None:
-                early = planned(other, frugal, self.access_orders, first=True, in_order=True)
+                early = self.planned(other, frugal, first=True, in_order=True)
                 search = TilingSearch(self.graph, early, free.chosen, tiles, self.actions, taken=taken)
                 yield from self.tilings_in_order(search, free)
 
@@ -418,7 +441,7 @@ class _PlanSearch:
         """The same without asking whether it is worth it."""
         memory, fusion_groups = assignment.first, assignment.tiling.fusion_groups
         if memory.arena_bytes > memory.lower_bound:
-            memory = planned(self.graph, assignment.chosen, self.access_orders, fusion_groups=fusion_groups)
+            memory = self.planned(self.graph, assignment.chosen, fusion_groups)
         agreements = agreements_of(self.graph, assignment.chosen, memory, self.target)
         # With more memory or without: the price decides, except where memory is the aim.
         most: list[int | None] = [memory.arena_bytes]
@@ -458,7 +481,14 @@ class _PlanSearch:
             untiled += [] if self.objective.input_rows else [free]
             for assignment in dict.fromkeys((*ordered[:_MOST_BEYOND], *untiled[:1], *untiled[-1:])):
                 self.settled(assignment)
+            if self.objective.optimize == "size" and self.objective.ram is not None:
+                # Without the limit, tilings were tried whose arenas are larger by their bounds, not by their addresses.
+                self.front = self.front.with_point(self.without_limit().searched())
         return select(self.front, self.objective.excess, self.price_of)
+
+    def without_limit(self) -> _PlanSearch:
+        objective = replace(self.objective, ram=None)
+        return _PlanSearch(self.selection, self.target, self.delegates, objective, require=self.require)
 
     def figures(self, chosen: Chosen, plan: MemoryPlan) -> Figures:
         """A plan's figures, as far as they are stated."""

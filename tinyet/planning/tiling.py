@@ -256,7 +256,9 @@ class TilingSearch:
         if found is None:
             return None
         alive = np.zeros(len(found.actions), np.int64)
-        for rows in found.rows.values():
+        for tensor, rows in found.rows.items():
+            if tensor in self.blocks and self.plan.is_callers(tensor):
+                continue
             alive += (rows.behind - rows.first) * rows.row_bytes
         for node in nodes:
             alive[found.moments(node)] += self.tiles[node].scratch
@@ -264,7 +266,10 @@ class TilingSearch:
         around = sum(
             block.bytes
             for number, block in enumerate(self.plan.blocks)
-            if number not in mine and block.lifetime.first < end and block.lifetime.last >= begin
+            if number not in mine
+            and not self.plan.beside(block)
+            and block.lifetime.first < end
+            and block.lifetime.last >= begin
         )
         cost = sum(self.extra[node] for node in nodes) + moved(found, self.actions)
         return _Segment(found, int(alive.max()) + around, cost)

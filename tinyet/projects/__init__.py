@@ -37,6 +37,7 @@ def generate(
     pins: Mapping[str, str] | None = None,
     place: Mapping[str, str] | None = None,
     input_rows: bool = False,
+    buffers: str = "arena",
     context: bool = False,
     selftest: bool = False,
     max_step: int | str | None = None,
@@ -63,6 +64,8 @@ def generate(
     of weights also "arena", ahead of each call; or "auto", by the estimate of accesses. Weights that are placed in a
     RAM are copied there before the first run.
     input_rows: the model takes its input row by row, as a camera gives it, and never holds the whole of it.
+    buffers: where inputs and outputs lie: "arena", or "caller", in buffers that each run is given, and that need no
+    copy; inputs are only read there.
     context: the caller gives the memory of each instance of the model, and may have several; without it there is one,
     in static memory. selftest: the model has a function for a device's start that checks its constants, and runs an
     input (of `sample`, `evaluation` or the pattern) whose outputs are known. max_step: a run can be left between slices
@@ -100,6 +103,7 @@ def generate(
             schedule=schedule,
             kind=kind,
             name=name,
+            buffers=buffers,
             context=context,
             delegates=delegates,
             require_delegate=require_delegate,
@@ -126,6 +130,7 @@ def generate(
         pins=pins,
         place=place,
         input_rows=input_rows,
+        buffers=buffers,
         context=context,
         selftest=selftest,
         max_step=max_step,

@@ -22,6 +22,7 @@ from tinyet.data import Samples, demonstration, pattern_inputs
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.deployment import Deployment
 from tinyet.device.device import Device, open_device
+from tinyet.emit.constants import Common, common_of
 from tinyet.emit.facts import facts_of
 from tinyet.emit.kinds import PROJECT_KINDS
 from tinyet.emit.project import Kind, Options, check_kind, is_bare, project_files
@@ -34,6 +35,7 @@ from tinyet.messages.stages import stage
 from tinyet.mismatch.locate import from_bytes, same
 from tinyet.program import Program, load
 from tinyet.project import Project
+from tinyet.projects.parameters import SharedParameter, shared_parameters
 from tinyet.reference import Session
 from tinyet.stack.use import StackUse, inference_bound, stack_of
 from tinyet.together.arena import Shared, share
@@ -52,6 +54,7 @@ def generate_together(
     schedule: str | None = None,
     kind: Kind = "platformio",
     name: str | None = None,
+    buffers: str = "arena",
     context: bool = False,
     delegates: Delegates | None = None,
     require_delegate: bool = False,
@@ -78,7 +81,7 @@ def generate_together(
     by_name = {model: given_names[model] for model in names_of(part)}
     place = path_given(out, "out is the project's directory")
     project = check_name("models" if name is None else text_given(name, "name", "of the project"))
-    if project in by_name or f"{project}_arena" in by_name:
+    if {project, f"{project}_arena", f"{project}_constants"} & by_name.keys():
         raise UsageError(
             f"the project is called {project!r}, as one of its models", "--name", "--name another"
         )
@@ -86,7 +89,7 @@ def generate_together(
     project_kind = PROJECT_KINDS[check_kind(kind, target)]
     chosen = delegates_or_default(delegates, require=require_delegate)
     limits = limits_given(max_ram, max_flash, stack, bare=is_bare(kind, target))
-    objective = objective_of(target, optimize, limits)
+    objective = objective_of(target, optimize, limits, buffers=buffers)
     shared = share(
         part,
         {
@@ -94,7 +97,7 @@ def generate_together(
             for model, program in by_name.items()
         },
     )
-    reserved = _check_fit(shared, target, limits)
+    reserved = _check_fit(shared, common_of(project, shared.deployments), target, limits)
     target = dataclasses.replace(target, stack_bytes=reserved)
     said = schedule or ", ".join(by_name)
     taking = {link.name for chain in chains(part) for link in chain.parts[1:]}
@@ -121,6 +124,7 @@ def generate_together(
         stack=limits.stack,
         reserved=reserved,
         optimize=objective.optimize,
+        buffers=objective.buffers,
         context=context,
         operators=tuple(
             sorted(
@@ -181,7 +185,7 @@ def _before(part: Part, model: str) -> str | None:
 # ---------------------------------------------------------------- fit
 
 
-def _check_fit(shared: Shared, board: Board, limits: Limits) -> int:
+def _check_fit(shared: Shared, common: Common, board: Board, limits: Limits) -> int:
     """The bytes of stack to reserve. Raises FitError when the models together need more RAM than there is, or their
     constants more flash."""
     rooms = {
@@ -211,11 +215,11 @@ def _check_fit(shared: Shared, board: Board, limits: Limits) -> int:
     constants = {
         name: each.constant_bytes + each.parameter_bytes for name, each in shared.deployments.items()
     }
-    if sum(constants.values()) > flash:
+    if (total := sum(constants.values()) - common.saved_bytes) > flash:
         each_one = [f"{size} bytes: {name}" for name, size in constants.items()]
+        each_one += [f"-{common.saved_bytes} bytes, which are in common"] if common.arrays else []
         problems.append(
-            f"flash: weights and parameters alone take {sum(constants.values())} bytes of {flash}:\n"
-            f"{bullet_list(each_one)}"
+            f"flash: weights and parameters alone take {total} bytes of {flash}:\n{bullet_list(each_one)}"
         )
     if problems:
         raise FitError(
@@ -296,6 +300,16 @@ class TogetherProject(Project):
             for name, program in self.programs.items()
         }
         return share(parse(str(self.manifest["schedule"]), list(self.programs)), apart)
+
+    @property
+    def common(self) -> Common:
+        """The constants that models have in common."""
+        return common_of(self.name, self.shared.deployments)
+
+    @property
+    def shared_parameters(self) -> tuple[SharedParameter, ...]:
+        """Weights that several models have, as entry points of one module do, and whether each is there once."""
+        return shared_parameters(self.programs, self.shared.deployments, self.common)
 
     @property
     def program(self) -> Program:

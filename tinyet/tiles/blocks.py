@@ -111,11 +111,20 @@ def _rounded(t: Tile, channels: range, step: str) -> list[Operation]:
     names = ("multiplier", "offset", "shift") if shifts else ("multiplier", "offset")
     found = [load_several(tuple(f"{name}{c}" for name in names for c in channels), WEIGHTS, step)]
     for channel in channels:
-        sums = [total(channel, m) for m in range(t.pixels)]
-        multiplier, offset, shift = f"multiplier{channel}", f"offset{channel}", f"shift{channel}"
+        products, behind = rounded(t, channel)
+        found += products + behind
+    return found
+
+
+def rounded(t: Tile, channel: int) -> tuple[list[Operation], list[Operation]]:
+    """Of the sums of a channel: what needs its multiplier and its offset, and what comes behind that."""
+    sums = [total(channel, m) for m in range(t.pixels)]
+    multiplier, offset, shift = f"multiplier{channel}", f"offset{channel}", f"shift{channel}"
+    found: list[Operation] = []
+    if t.weights.packed and not _is_lifted(t, channel):
         if t.alike:
             found += [compute("lsl.w", s, s, behind="#8") for s in sums if channel % 2 == 0]
-        elif t.weights is Weights.PACKED:
+        else:
             mnemonic = "asr.w" if channel % 2 else "lsl.w"
             two_sided = "#7" if channel % 2 else "#1"
             for s in sums:
@@ -123,17 +132,19 @@ def _rounded(t: Tile, channels: range, step: str) -> list[Operation]:
                     found.append(compute(mnemonic, s, s, behind=two_sided))
                 else:
                     found.append(compute(mnemonic, s, s, shift))
-        if t.exponent is not None:
-            found += [compute("smmla", s, s, multiplier, offset) for s in sums]
-            found += [saturate(s, t.exponent) for s in sums]
-            continue
-        for m, s in enumerate(sums):
-            corrected = f"corrected{channel}_{m}"
-            found.append(compute("add.w", corrected, offset, s, behind="asr #31"))
-            found.append(compute("smmlar", s, s, multiplier, corrected))
-        found += [compute("asr.w", s, s, shift) for s in sums]
-        found += [saturate(s) for s in sums]
-    return found
+    if t.exponent is not None:
+        found += [compute("smmla", s, s, multiplier, offset) for s in sums]
+        return found, [saturate(s, t.exponent) for s in sums]
+    for m, s in enumerate(sums):
+        corrected = f"corrected{channel}_{m}"
+        found.append(compute("add.w", corrected, offset, s, behind="asr #31"))
+        found.append(compute("smmlar", s, s, multiplier, corrected))
+    return found, [*(compute("asr.w", s, s, shift) for s in sums), *(saturate(s) for s in sums)]
+
+
+def _is_lifted(t: Tile, channel: int) -> bool:
+    """Whether the sums of a channel are shifted to the left before."""
+    return t.weights is Weights.CROSSED and channel % 2 == 0 and t.lift > 0
 
 
 def stores(t: Tile, output: str, first: int) -> list[Operation]:

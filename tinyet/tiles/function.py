@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Generic, Protocol, TypeVar
 
 from tinyet.errors import InternalError
-from tinyet.tiles import blocks
+from tinyet.tiles import blocks, filling
 from tinyet.tiles.blocks import PIXELS, WEIGHTS
 from tinyet.tiles.core import ARMV7E_M, CorePage
 from tinyet.tiles.operation import (
@@ -34,19 +35,34 @@ from tinyet.timing.instruction import Instruction
 from tinyet.timing.model import Model
 from tinyet.timing.work import Work, straight
 
-CHANNELS, TURN = "1", "2"
+OUTER, TURN = "1", "2"
 """Labels: of the loop over groups of channels, and of that over pairs."""
 # On the stack, in bytes from sp; of what has no place among what was given, behind the registers that are kept.
 _PIXELS, _OUTPUT = 0, 4
 
 
+class Described(Protocol):
+    """What a function is made for. units: that a turn of its outer loop computes. turns: of the loop over pairs."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def units(self) -> int: ...
+    @property
+    def turns(self) -> int: ...
+
+
+D_co = TypeVar("D_co", bound=Described, covariant=True)
+
+
 @dataclass(frozen=True)
-class Function:
-    """entry: before the loop over groups of channels. groups: of one of its turns, what comes before the loop over
-    pairs, a turn of that, and what comes behind it; where there is no such loop the turn is empty. leave: behind all.
+class Function(Generic[D_co]):
+    """entry: before the outer loop, that over groups of channels. groups: of one of its turns, what comes before the
+    loop over pairs, a turn of that, and what comes behind it; where there is no such loop the turn is empty. leave:
+    behind all.
     """
 
-    tile: Tile
+    tile: D_co
     page: CorePage
     entry: Placed
     groups: tuple[tuple[Placed, Placed, Placed], ...]
@@ -58,15 +74,16 @@ class Function:
         parts = [self.entry, *(part for group in self.groups for part in group), self.leave]
         return self.page.instruction_bytes * sum(map(len, parts))
 
-    def work(self, core: Model, channels: int) -> Work:
-        """What a call executes for so many channels, a multiple of those of a turn. Not fitted: summed up."""
-        turns, rest = divmod(channels, self.tile.channels * self.tile.groups)
+    def work(self, core: Model, units: int) -> Work:
+        """What a call executes for so many units, of a tile its channels, a multiple of those of a turn. Not fitted:
+        summed up."""
+        turns, rest = divmod(units, self.tile.units)
         if rest or not turns:
-            raise InternalError(f"{channels} channels by tile {self.tile.name}")
+            raise InternalError(f"{units} units by {self.tile.name}, {self.tile.units} at a time")
         once = self._turn(core, ())
         first = self._turn(core, self._timed(self.entry))
         leave = _taken(core, self._timed(self.leave))
-        back = branch_if_unequal(CHANNELS).timed(self.page, {})
+        back = branch_if_unequal(OUTER).timed(self.page, {})
         again = Work(cycles=core.refill(back), taken_branches=1)
         return first + leave + (once + again).times(turns - 1)
 
@@ -99,7 +116,7 @@ def _taken(core: Model, block: tuple[Instruction, ...]) -> Work:
 
 
 @cache
-def function(tile: Tile, page: CorePage = ARMV7E_M) -> Function:
+def function(tile: Tile, page: CorePage = ARMV7E_M) -> Function[Tile]:
     """Raises InternalError for a tile that does not fit the core."""
     sequence, ends = _sequence(tile, page)
     placed = allocated(sequence, {WEIGHTS: page.registers[0]}, page, tile.name)
@@ -115,21 +132,44 @@ def _sequence(t: Tile, page: CorePage) -> tuple[list[Operation], list[int]]:
     found: list[Operation] = []
     ends: list[int] = []
     for group in range(t.groups):
-        first = blocks.products(t, 0, t.before, begin=True)
-        moved = _moved(t, t.before) if not t.at_once else []
-        found += [blocks.biases(t), load(PIXELS, SP, _PIXELS, "the inputs")]
-        found += ordered(first, room, page) + (moved if t.turns else moved[:1])
+        head, turn, tail = (_filled if t.filling else _ordered)(t, room, page)
+        found += head
         ends.append(len(found))
         if t.turns:
-            found += ordered(blocks.products(t, t.before, t.turn, begin=False), room, page)
-            found += [] if t.at_once else _moved(t, t.turn)
+            found += turn
             found.append(load("inputs_end", SP, 4 * (page.given - 1 + len(page.kept)), "again?"))
             found.append(compare(PIXELS, "inputs_end"))
             found.append(branch_if_unequal(TURN))
         ends.append(len(found))
-        found += blocks.rounding(t) + _stored(t, group)
+        found += tail + _stored(t, group)
         ends.append(len(found))
     return found, ends
+
+
+_Parts = tuple[list[Operation], list[Operation], list[Operation]]
+"""Of a group of channels: before the loop over pairs, a turn of it, and behind it."""
+
+
+def _ordered(t: Tile, room: int, page: CorePage) -> _Parts:
+    """room: registers for what is neither a pointer nor a sum."""
+    moved = _moved(t, t.before) if not t.at_once else []
+    head = [blocks.biases(t), load(PIXELS, SP, _PIXELS, "the inputs")]
+    head += ordered(blocks.products(t, 0, t.before, begin=True), room, page) + (
+        moved if t.turns else moved[:1]
+    )
+    turn: list[Operation] = []
+    if t.turns:
+        turn = ordered(blocks.products(t, t.before, t.turn, begin=False), room, page)
+        turn += [] if t.at_once else _moved(t, t.turn)
+    return head, turn, blocks.rounding(t)
+
+
+def _filled(t: Tile, room: int, _page: CorePage) -> _Parts:
+    """The same where loads fill the registers."""
+    first = [load(PIXELS, SP, _PIXELS, "the inputs")]
+    if not t.turns:
+        return first + filling.whole(t, room), [], []
+    return first + filling.head(t, room), filling.turn(t, room), filling.tail(t, room)
 
 
 def _moved(t: Tile, pairs: int) -> list[Operation]:
@@ -153,7 +193,7 @@ def _stored(t: Tile, group: int) -> list[Operation]:
         *found,
         store("output", SP, _OUTPUT),
         compare("output", "output_end"),
-        branch_if_unequal(CHANNELS),
+        branch_if_unequal(OUTER),
     ]
 
 

@@ -19,7 +19,7 @@ class Operation:
     """text: the operands, a value's name in braces where its register stands. writes, reads: values. base: the value,
     or sp, that an address is computed from. words: moved by a transfer of several. ascending: that the registers of
     `writes` must be in ascending order. moves: that the base is written, too, behind what it points at. step: what
-    begins here, for a comment; empty for nothing.
+    begins here, for a comment; empty for nothing. offset: in bytes from the base, of a load of one register.
     """
 
     mnemonic: str
@@ -31,6 +31,7 @@ class Operation:
     ascending: bool = False
     moves: bool = False
     step: str = ""
+    offset: int = 0
 
     def is_load(self, page: CorePage) -> bool:
         return page.kinds[self.mnemonic] in _LOADS
@@ -54,7 +55,8 @@ class Operation:
 
 
 def load(to: str, base: str, offset: int, step: str = "") -> Operation:
-    return Operation("ldr.w", f"{{{to}}}, {_address(base, offset)}", (to,), _read(base), base, step=step)
+    text = f"{{{to}}}, {_address(base, offset)}"
+    return Operation("ldr.w", text, (to,), _read(base), base, step=step, offset=offset)
 
 
 def load_and_move(to: str, base: str, step: str = "") -> Operation:

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from tinyet.tiles.function import CHANNELS, TURN, Function, function
+from tinyet.tiles.function import OUTER, TURN, Described, Function, function
 from tinyet.tiles.registers import Placed
 from tinyet.tiles.tile import Tile, Weights
 
@@ -19,11 +19,26 @@ _PARAMETERS = ("const int32_t *weights", "const uint32_t *pixels", "int8_t *outp
 @lru_cache(256)
 def files(tile: Tile) -> Mapping[str, str]:
     """{name: text} of the header and the source. Each plan that a search looks at asks for those of the same layers."""
-    return {f"{tile.name}.h": _header(tile), f"{tile.name}.c": _source(function(tile))}
+    twin = (
+        f"const tinyet_tile_shape_dsp shape = {shape_literal(tile)};",
+        "tinyet_tile_dsp(weights, pixels, output, end, shape);",
+    )
+    return printed(function(tile), _summary(tile), _PARAMETERS, twin)
 
 
-def _header(tile: Tile) -> str:
-    guard = f"{tile.name.upper()}_H"
+def printed(
+    made: Function[Described], summary: str, parameters: Sequence[str], twin: Sequence[str]
+) -> dict[str, str]:
+    """The files of a function. twin: what it is in C, for cores without its instructions."""
+    name = made.tile.name
+    return {
+        f"{name}.h": _header(name, summary, parameters),
+        f"{name}.c": _source(made, summary, parameters, twin),
+    }
+
+
+def _header(name: str, summary: str, parameters: Sequence[str]) -> str:
+    guard = f"{name.upper()}_H"
     return "\n".join(
         (
             _LICENCE,
@@ -36,8 +51,8 @@ def _header(tile: Tile) -> str:
             'extern "C" {',
             "#endif",
             "",
-            f"/* {_summary(tile)} */",
-            f"void {tile.name}({', '.join(_PARAMETERS)});",
+            f"/* {summary} */",
+            f"void {name}({', '.join(parameters)});",
             "",
             "#ifdef __cplusplus",
             "}",
@@ -49,26 +64,25 @@ def _header(tile: Tile) -> str:
     )
 
 
-def _source(made: Function) -> str:
-    tile = made.tile
-    unused = ", ".join(f"TINYET_TILE_UNUSED {p}" for p in _PARAMETERS[:2])
-    unused += ",\n    " + ", ".join(f"TINYET_TILE_UNUSED {p}" for p in _PARAMETERS[2:])
+def _source(made: Function[Described], summary: str, parameters: Sequence[str], twin: Sequence[str]) -> str:
+    name = made.tile.name
+    unused = ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[:2])
+    unused += ",\n    " + ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[2:])
     return "\n".join(
         (
             _LICENCE,
-            f"/* {_summary(tile)} {made.code_bytes} bytes. */",
-            f'#include "{tile.name}.h"',
+            f"/* {summary} {made.code_bytes} bytes. */",
+            f'#include "{name}.h"',
             "",
             "#if TINYET_DSP_ASM",
-            f"__attribute__((naked)) void {tile.name}(\n    {unused}) {{",
+            f"__attribute__((naked)) void {name}(\n    {unused}) {{",
             "  __asm__ volatile(",
             *_assembly(made),
             "  );",
             "}",
             "#else",
-            f"void {tile.name}({', '.join(_PARAMETERS)}) {{",
-            f"  const tinyet_tile_shape_dsp shape = {shape_literal(tile)};",
-            "  tinyet_tile_dsp(weights, pixels, output, end, shape);",
+            f"void {name}({', '.join(parameters)}) {{",
+            *(f"  {line}" for line in twin),
             "}",
             "#endif",
             "",
@@ -76,8 +90,8 @@ def _source(made: Function) -> str:
     )
 
 
-def _assembly(made: Function) -> list[str]:
-    lines = [*_part(made.entry), f'      "{CHANNELS}:\\n"']
+def _assembly(made: Function[Described]) -> list[str]:
+    lines = [*_part(made.entry), f'      "{OUTER}:\\n"']
     for head, turn, tail in made.groups:
         lines += _part(head)
         if turn:
@@ -97,7 +111,7 @@ def _part(part: Placed) -> list[str]:
 
 def _summary(t: Tile) -> str:
     pixels = "one pixel" if t.pixels == 1 else f"{t.pixels} pixels {t.step} bytes apart"
-    weights = "two int8 weights" if t.weights is Weights.PACKED else "int16 weights"
+    weights = "two int8 weights" if t.weights.packed else "int16 weights"
     rounding = "two-sided" if t.exponent is None else f"one-sided, exponent {t.exponent}"
     rounding += ", of 256 times each sum" if t.alike else ""
     loop = f", {t.turn} in a turn" if t.turns else ""
@@ -109,9 +123,9 @@ def _summary(t: Tile) -> str:
 
 def shape_literal(t: Tile) -> str:
     """The tinyet_tile_shape_dsp as a C initialiser."""
-    packed = int(t.weights is Weights.PACKED)
+    packed, crossed = int(t.weights.packed), int(t.weights is Weights.CROSSED)
     form = "TINYET_DSP_TWO_SIDED" if t.exponent is None else "TINYET_DSP_ONE_SIDED"
     return (
-        f"{{{t.pixels}, {t.channels}, /* packed */ {packed}, /* alike */ {int(t.alike)}, /* pairs */ {t.pairs}, "
-        f"/* step */ {t.step}, {{{form}, {t.exponent or 0}, -128, 127}}}}"
+        f"{{{t.pixels}, {t.channels}, /* packed */ {packed}, /* crossed */ {crossed}, /* alike */ {int(t.alike)},\n"
+        f"    /* pairs */ {t.pairs}, /* step */ {t.step}, {{{form}, {t.exponent or 0}, -128, 127}}}}"
     )

@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyet.tiles.core import CorePage
-from tinyet.tiles.operation import Operation
+from tinyet.tiles.operation import Operation, load_two
+
+_LARGEST_DOUBLE = 1020
+"""Offset of LDRD, in bytes."""
 
 
 def ordered(operations: Sequence[Operation], room: int, page: CorePage) -> list[Operation]:
@@ -88,3 +91,37 @@ def _raise(
     if max(behind) <= room:
         found[before + 1 : at + 1] = [load, *between]
         alive[before + 1 : at + 1] = behind
+
+
+def joined(operations: Sequence[Operation], page: CorePage) -> list[Operation]:
+    """Two neighbouring words loaded side by side, and no third load beside them, are one load of two: it takes as long,
+    and is an instruction less."""
+    runs = _runs(operations, page)
+    found: list[Operation] = []
+    for run in runs:
+        if len(run) == 2 and (both := _both(*run)) is not None:
+            found.append(both)
+        else:
+            found += run
+    return found
+
+
+def _runs(operations: Sequence[Operation], page: CorePage) -> list[list[Operation]]:
+    """Loads side by side, and all others alone."""
+    runs: list[list[Operation]] = []
+    for operation in operations:
+        single = page.kinds[operation.mnemonic] == "load"
+        if single and runs and page.kinds[runs[-1][-1].mnemonic] == "load":
+            runs[-1].append(operation)
+        else:
+            runs.append([operation])
+    return runs
+
+
+def _both(first: Operation, second: Operation) -> Operation | None:
+    """Of two loads; None where they are of no neighbours, or too far away."""
+    if first.base != second.base or first.moves or second.moves or first.base in first.writes:
+        return None
+    if second.offset != first.offset + 4 or not 0 <= first.offset <= _LARGEST_DOUBLE:
+        return None
+    return load_two(first.writes[0], second.writes[0], first.base, first.offset, first.step)

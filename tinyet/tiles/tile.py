@@ -15,10 +15,19 @@ class Weights(enum.Enum):
     PACKED: of two channels a and b a word, whose halves are 256 * b + a: 8 bits a weight. The product of such a half is
     256 times that of b and one of a more; the lower bytes, extended, are the weights of a.
     WIDE: of each channel a word, whose halves are its two weights, int16.
+    CROSSED: as PACKED, of one pixel; of each two pairs x0, x1 a channel a comes of Winograd's inner product with its
+    weights a0, a1, (a0 + x1) * (a1 + x0) = a0 * x0 + a1 * x1 + a0 * a1 + x0 * x1: its lower bytes are extended and have
+    the inputs added by one instruction. The third term is the channel's, the fourth the inputs'.
     """
 
     PACKED = "w8"
     WIDE = "w16"
+    CROSSED = "w8c"
+
+    @property
+    def packed(self) -> bool:
+        """Whether a word has weights of two channels."""
+        return self is not Weights.WIDE
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,7 @@ class Tile:
 
     The inputs: for each pair a word of each pixel. The stream of weights, in words, for each group of `channels`:
       bias of each | for each pair the weights | for each, or for WIDE for all together: multiplier | offset | shift
+    CROSSED, for each two pairs and each two channels the word of the first pair and that of the second.
     Packed, channel b comes before a there, its bias is 256 times itself and that of a, and its shift is what is left to
     be shifted right where the rounding is one-sided. WIDE has no shift where it is one-sided. Alike, two channels have:
       multiplier a | multiplier b | offset a | offset b
@@ -50,17 +60,28 @@ class Tile:
     turn: int = 16
     groups: int = 1
     alike: bool = False
+    filling: bool = False
 
     def __post_init__(self) -> None:
         wrong = [
             what
             for what, true in (
-                ("packed channels are pairs", self.weights is Weights.WIDE or self.channels % 2 == 0),
+                ("packed channels are pairs", not self.weights.packed or self.channels % 2 == 0),
                 ("at least one pixel, channel and pair", min(self.pixels, self.channels, self.pairs) >= 1),
                 ("whole loads", self.pairs % max(self.at_once, 1) == 0 == self.turn % max(self.at_once, 1)),
                 (
                     "alike are packed channels of a one-sided rounding",
-                    not self.alike or (self.weights is Weights.PACKED and self.exponent is not None),
+                    not self.alike or (self.weights.packed and self.exponent is not None),
+                ),
+                (
+                    "crossed weights are of two pairs, one pixel and loads that fill",
+                    self.weights is not Weights.CROSSED
+                    or (self.pairs % 2 == 0 == self.turn % 2 and self.pixels == 1 and self.filling),
+                ),
+                (
+                    "loads that fill are of one pixel, and of weights that need no other register",
+                    not self.filling
+                    or (self.pixels == 1 and not self.at_once and self.weights is not Weights.PACKED),
                 ),
                 ("an exponent of 1 to 31", self.exponent is None or 1 <= self.exponent <= 31),
             )
@@ -76,16 +97,23 @@ class Tile:
             "two_sided" if self.exponent is None else f"e{self.exponent}{'_alike' if self.alike else ''}"
         )
         size = f"{self.pixels}x{self.channels}"
-        more = f"_x{self.at_once}" if self.at_once else ""
+        more = f"_x{self.at_once}" if self.at_once else "_full" if self.filling else ""
         more += f"_t{self.turn}" if self.turns else ""
         more += f"_g{self.groups}" if self.groups > 1 else ""
         return f"tinyet_tile_{size}_{self.weights.value}_{self.pairs}p_{rounding}_s{self.step}{more}_dsp"
 
     @property
+    def units(self) -> int:
+        """Channels of a turn of the loop over them."""
+        return self.channels * self.groups
+
+    @property
     def turns(self) -> int:
         """Of the loop; 0 where all is straight."""
-        # What comes before the loop begins the sums, so it is never empty.
-        return 0 if self.pairs <= self.straight else (self.pairs - 1) // self.turn
+        if self.pairs <= self.straight:
+            return 0
+        # What comes before the loop begins the sums of several pixels, so it is not empty there.
+        return (self.pairs - (0 if self.pixels == 1 else 1)) // self.turn
 
     @property
     def before(self) -> int:
@@ -95,7 +123,22 @@ class Tile:
     @property
     def words(self) -> int:
         """Of weights of a pair."""
-        return self.channels // (2 if self.weights is Weights.PACKED else 1)
+        return self.channels // (2 if self.weights.packed else 1)
+
+    @property
+    def lift(self) -> int:
+        """By how much all sums of a packed channel a are shifted to the left before they are rounded."""
+        return 8 if self.alike else 1 if self.exponent is None else 0
+
+    @property
+    def moves(self) -> bool:
+        """Whether loads move the pointers."""
+        return self.filling or self.at_once > 0
+
+    @property
+    def input_words(self) -> int:
+        """All that a call reads of its pixels."""
+        return self.pairs * self.pixels + (1 if self.weights is Weights.CROSSED else 0)
 
     @property
     def group_words(self) -> int:

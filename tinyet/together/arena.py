@@ -17,6 +17,7 @@ from tinyet.ir import Tensor
 from tinyet.memory import MemoryPlan
 from tinyet.memory.accesses import Span
 from tinyet.memory.apart import ARENA_ALIGN
+from tinyet.memory.caller_buffers import first_offset
 from tinyet.memory.check import check_plan
 from tinyet.memory.offsets import align_up
 from tinyet.memory.plan import MARK_BYTES
@@ -125,6 +126,9 @@ def _cannot_chain(chain: Chain, deployments: Mapping[str, Deployment]) -> list[s
         giver, taker = deployments[a.name], deployments[b.name]
         inputs, outputs = taker.graph.user_inputs, giver.graph.user_outputs
         pair = f"{a.name} > {b.name}"
+        if giver.plan.buffers_from is not None:
+            problems.append(f"{pair}: inputs and outputs are the caller's, who gives both the same buffer")
+            continue
         if len(inputs) != 1 or len(outputs) != 1:
             problems.append(
                 f"{pair}: {a.name} has {len(outputs)} output(s), {b.name} {len(inputs)} input(s), each must be one"
@@ -149,6 +153,8 @@ def _moved(plan: MemoryPlan, kept: int, rest: int, arena_bytes: int) -> MemoryPl
     """The plan with its states from `kept` on, and everything else from `rest` on, in an arena of that size."""
 
     def at(offset: int) -> int:
+        if plan.buffers_from is not None and offset >= plan.buffers_from:
+            return offset - plan.buffers_from + first_offset(arena_bytes)
         return offset + kept if offset < plan.kept_bytes else offset - plan.kept_bytes + rest
 
     return replace(
@@ -157,6 +163,7 @@ def _moved(plan: MemoryPlan, kept: int, rest: int, arena_bytes: int) -> MemoryPl
         scratch={node: at(offset) for node, offset in plan.scratch.items()},
         mark=None if plan.mark is None else at(plan.mark),
         arena_bytes=arena_bytes,
+        buffers_from=None if plan.buffers_from is None else first_offset(arena_bytes),
     )
 
 
@@ -202,7 +209,7 @@ def _states(model: str, deployment: Deployment) -> list[Span]:
 def _touched(deployment: Deployment) -> list[tuple[int, int]]:
     """(first byte, behind the last) of all that a model may write: values, rows of values, and scratch memory."""
     plan = deployment.plan
-    found = [(block.offset, block.bytes) for block in plan.blocks]
+    found = [(block.offset, block.bytes) for block in plan.arena_blocks]
     found += [
         (plan.scratch[step.node], step.call.scratch_bytes)
         for step in deployment.steps

@@ -7,10 +7,12 @@
 #include "tinyet_conv2d_k8_dsp.h"
 #include "tinyet_dsp.h"
 #include "tinyet_elementwise_dsp.h"
-#include "tinyet_linear_dsp.h"
+#include "tinyet_linear_tiles_dsp.h"
 #include "tinyet_pool_dsp.h"
+#include "tinyet_tile_1x4_w16_3p_two_sided_s0_full_dsp.h"
+#include "tinyet_tile_dsp.h"
 
-/* ---- weights and tables: 640 bytes ---- */
+/* ---- weights and tables: 664 bytes ---- */
 
 /* 84 bias, weights and rounding of two channels after another */
 static const TINYET_ROM int32_t stem_conv_weights[84] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
@@ -36,10 +38,10 @@ static const TINYET_ROM int32_t blocks_1_body_weights[30] TINYET_ALIGNED(4) TINY
   1374389504, -320, 7, -936, 16711570, -4849592, 1511828480, -320, 7, -1234, -2490260, 9502500, 1649267456, -320, 7,
 };
 
-/* 22 bias, weights and rounding of four outputs after another */
-static const TINYET_ROM int32_t layer_2_int_weights[22] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
-  -1935, -428, -1216, -474, 1287328385, 1876833700, 1775775646, -1912909119, 34805, 43544, 1374389651, 1546188218,
-  1717986944, 1889785670, 224, 224, 224, 224, 6, 6, 6, 6,
+/* 28 bias, weights and rounding of four outputs after another */
+static const TINYET_ROM int32_t layer_2_int_weights[28] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
+  -3870, -856, -2432, -948, -8978686, 9961508, -4391096, 14549098, -5177540, 13762654, -589950, -15073116, 65514,
+  65294, 48, 65364, 1374389651, 1546188218, 1717986944, 1889785670, 224, 224, 224, 224, 6, 6, 6, 6,
 };
 
 /* 6x6x4 -> 6x6x4, kernel 3x3, stride 1x1 */
@@ -77,9 +79,8 @@ TINYET_DSP_FUNCTION void avg_pool2d_6(const int8_t *input, int8_t *output) {
 /* 1 x 5 -> 4, fully connected */
 TINYET_DSP_FUNCTION void layer_2_int_linear(const int8_t *input, int8_t *output, void *scratch,
     const int32_t *weights) {
-  const tinyet_rounding_dsp rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
-  tinyet_linear_s8_1x4_dsp(input, output, scratch, weights, /* rows */ 1,
-      /* depth */ 5, /* outputs */ 4, /* unroll */ 3, rounding);
+  tinyet_linear_tiles_dsp(input, output, scratch, weights, /* rows */ 1, /* depth */ 5,
+      /* outputs */ 4, /* lift */ -1, /* words */ 28, tinyet_tile_1x4_w16_3p_two_sided_s0_full_dsp);
 }
 
 /* ---- kernel parameters ---- */

@@ -4,29 +4,30 @@
 
 #include "separable_kernels.h"
 #include "tinyet_conv2d.h"
-#include "tinyet_conv2d_paired.h"
+#include "tinyet_conv2d_4x4.h"
 #include "tinyet_depthwise_planes.h"
 #include "tinyet_dot_1x4.h"
 #include "tinyet_int16x2.h"
 #include "tinyet_linear.h"
 #include "tinyet_one_product.h"
+#include "tinyet_packed_words.h"
 
 /* ---- weights and tables: 841 bytes ---- */
 
-/* 2x10 as tinyet_conv2d_paired.h */
+/* 1x20 as tinyet_conv2d_4x4.h */
 static const TINYET_ROM uint32_t conv2d_0_stream[20] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
-  0xe780b367u, 0xfffffff1u, 0xe57fdee5u, 0xffffffffu, 0x69b40727u, 0xffe02040u, 0x0000000eu, 0x76ea8757u, 0xffe02040u,
-  0x0000000eu, 0xf17ffb71u, 0xffffffffu, 0xfd8017fdu, 0xffffffffu, 0x4210842bu, 0xfff01040u, 0x0000000du, 0x48abc4aau,
-  0xfff01040u, 0x0000000du,
+  0xfffff19au, 0xffffffa0u, 0xffffffb3u, 0xffffffc5u, 0x000099cau, 0x0001a6d0u, 0x00001c9cu, 0x8100d2c0u, 0x000088b3u,
+  0x0001dbaau, 0x00001d5cu, 0x810122c8u, 0x00007b08u, 0x00021084u, 0x00002158u, 0x8101082eu, 0x00006fd9u, 0x0002455eu,
+  0x00002550u, 0x81012279u,
 };
 
-/* 2x28x2 two channels a tap */
+/* 1x28x4 four channels a tap */
 static const TINYET_ROM int8_t conv2d_0_weights[112] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
-  -127, 107, -90, -111, -53, -74, -16, -37, 21, 0, 58, 37, 95, 74, -123, 111, -86, -107, -49, -70, -12, -33, 25, 4,
-  62, 41, 99, 78, -119, 115, -82, -103, -45, -66, -8, -29, 29, 8, 66, 45, 103, 82, -115, 119, -78, -99, -41, -62, -4,
-  -25, 33, 12, 70, 49, 0, 0, 86, 65, 123, 102, -95, -116, -58, -79, -21, -42, 16, -5, 53, 32, 90, 69, 127, 106, -91,
-  -112, -54, -75, -17, -38, 20, -1, 57, 36, 94, 73, -124, 110, -87, -108, -50, -71, -13, -34, 24, 3, 61, 40, 98, 77,
-  -120, 114, -83, -104, -46, -67, -9, -30, 28, 7, 0, 0,
+  -127, 107, 86, 65, -90, -111, 123, 102, -53, -74, -95, -116, -16, -37, -58, -79, 21, 0, -21, -42, 58, 37, 16, -5,
+  95, 74, 53, 32, -123, 111, 90, 69, -86, -107, 127, 106, -49, -70, -91, -112, -12, -33, -54, -75, 25, 4, -17, -38,
+  62, 41, 20, -1, 99, 78, 57, 36, -119, 115, 94, 73, -82, -103, -124, 110, -45, -66, -87, -108, -8, -29, -50, -71, 29,
+  8, -13, -34, 66, 45, 24, 3, 103, 82, 61, 40, -115, 119, 98, 77, -78, -99, -120, 114, -41, -62, -83, -104, -4, -25,
+  -46, -67, 33, 12, -9, -30, 70, 49, 28, 7, 0, 0, 0, 0,
 };
 
 /* 4x13 as tinyet_depthwise_planes.h */
@@ -72,7 +73,7 @@ static const TINYET_ROM int8_t linear_2_shift[5] TINYET_ALIGNED(4) TINYET_WEIGHT
 
 /* ---- kernel parameters ---- */
 
-static const tinyet_conv2d_s8_paired_4x2_params conv2d_0_params = {
+static const tinyet_conv2d_s8_4x4_params conv2d_0_params = {
   .shape = {
     .batch = 1,
     .in_h = 8,
@@ -91,12 +92,16 @@ static const tinyet_conv2d_s8_paired_4x2_params conv2d_0_params = {
     .pad_left = 1,
     .groups = 1,
   },
-  .stream = conv2d_0_stream,
+  .words = {
+    .stream = conv2d_0_stream,
+    .out_c = 4,
+    .padding = -7,
+    .right = 16,
+    .two_sided = 0,
+    .clamp_low = -128,
+    .clamp_high = 127,
+  },
   .weights = conv2d_0_weights,
-  .padding = -7,
-  .two_sided = 0,
-  .clamp_low = -128,
-  .clamp_high = 127,
 };
 
 static const tinyet_depthwise_s8_chw_3x3_2x1_params conv2d_1_params = {
@@ -137,16 +142,16 @@ static const tinyet_linear_s8_params linear_2_params = {
   .clamp_high = 127,
 };
 
-/* ---- memory: one arena of 384 bytes; optimal (the lower bound)
+/* ---- memory: one arena of 256 bytes; optimal (the lower bound)
  *
  *   offset    bytes   alive     tensor
- *        0      240   0         scratch
- *        0       30   1         scratch
- *        0        5   2..out    logits: int8[1x5] scale=0.0900000036 zero_point=3
- *      240      144   in..0     x: int8[1x8x6x3] scale=0.0500000007 zero_point=-7
- *      240       48   0..1      relu: int8[1x4x3x4] scale=0.0309999995 zero_point=-128, over x row by row
- *      240       48   1..2      depthwise: int8[1x4x3x4] scale=0.0410000011 zero_point=9
- *      240       48   1..2      flat: int8[1x48] scale=0.0410000011 zero_point=9
+ *        0      144   in..0     x: int8[1x8x6x3] scale=0.0500000007 zero_point=-7
+ *        0       48   0..1      relu: int8[1x4x3x4] scale=0.0309999995 zero_point=-128, over x row by row
+ *        0       48   1..2      depthwise: int8[1x4x3x4] scale=0.0410000011 zero_point=9
+ *        0       48   1..2      flat: int8[1x48] scale=0.0410000011 zero_point=9
+ *       48       30   1         scratch_1
+ *       48        5   2..out    logits: int8[1x5] scale=0.0900000036 zero_point=3
+ *      144      112   0         scratch_0
  */
 uint8_t separable_arena[SEPARABLE_ARENA_BYTES] TINYET_ALIGNED(16) TINYET_ARENA_PLACE;
 
@@ -157,25 +162,26 @@ tinyet_status separable_run(void) {
   /* 0: conv2d 1x8x6x3 -> 1x4x3x4, 1296 MACs
    * model.py:10: x = F.relu(self.conv(x))
    */
-  int8_t *const relu = (int8_t *)(arena + 240);
-  void *const scratch = arena + 0;
+  int8_t *const relu = (int8_t *)(arena + 0);
+  void *const scratch_0 = arena + 144;
   TINYET_LAYER_BEGIN(0u);
-  tinyet_conv2d_s8_paired_4x2(x, relu, scratch, &conv2d_0_params);
+  tinyet_conv2d_s8_4x4(x, relu, scratch_0, &conv2d_0_params);
   TINYET_LAYER_END(0u);
 
   /* 1: conv2d 1x4x3x4 -> 1x4x3x4, 432 MACs
    * model.py:11: x = self.depthwise(x)
    */
-  int8_t *const depthwise = (int8_t *)(arena + 240);
+  int8_t *const depthwise = (int8_t *)(arena + 0);
+  void *const scratch_1 = arena + 48;
   TINYET_LAYER_BEGIN(1u);
-  tinyet_depthwise_s8_chw_3x3_2x1(relu, depthwise, scratch, &conv2d_1_params);
+  tinyet_depthwise_s8_chw_3x3_2x1(relu, depthwise, scratch_1, &conv2d_1_params);
   TINYET_LAYER_END(1u);
 
   /* 2: linear 1x48 -> 1x5, 240 MACs
    * model.py:13: return self.linear(x)
    */
   const int8_t *const flat = depthwise;
-  int8_t *const logits = (int8_t *)(arena + 0);
+  int8_t *const logits = (int8_t *)(arena + 48);
   TINYET_LAYER_BEGIN(2u);
   tinyet_linear_s8(flat, logits, &linear_2_params);
   TINYET_LAYER_END(2u);

@@ -23,20 +23,20 @@ extern "C" {
 #define SEPARABLE_MODEL_HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 /* Bytes of working memory: inputs, outputs and everything between. Weights are apart, in flash. */
-#define SEPARABLE_ARENA_BYTES 384u
+#define SEPARABLE_ARENA_BYTES 256u
 #define SEPARABLE_NUM_LAYERS 3
 #define SEPARABLE_NUM_INPUTS 1
 #define SEPARABLE_NUM_OUTPUTS 1
 
 /* input 0: x, int8[1x8x6x3] scale=0.0500000007 zero_point=-7 */
-#define SEPARABLE_INPUT_0_OFFSET 240u /* in the arena */
+#define SEPARABLE_INPUT_0_OFFSET 0u /* in the arena */
 #define SEPARABLE_INPUT_0_BYTES 144u
 #define SEPARABLE_INPUT_0_COUNT 144u /* elements */
 #define SEPARABLE_INPUT_0_SCALE 0.05f /* real = scale * (value - zero point) */
 #define SEPARABLE_INPUT_0_ZERO_POINT -7
 
 /* output 0: logits, int8[1x5] scale=0.0900000036 zero_point=3 */
-#define SEPARABLE_OUTPUT_0_OFFSET 0u /* in the arena */
+#define SEPARABLE_OUTPUT_0_OFFSET 48u /* in the arena */
 #define SEPARABLE_OUTPUT_0_BYTES 5u
 #define SEPARABLE_OUTPUT_0_COUNT 5u /* elements */
 #define SEPARABLE_OUTPUT_0_SCALE 0.09f /* real = scale * (value - zero point) */

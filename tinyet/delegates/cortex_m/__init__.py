@@ -37,9 +37,9 @@ from tinyet.delegates.cortex_m import (
     elementwise,
     elementwise_mve,
     linear,
-    linear_1x4,
     linear_mve,
     linear_s16,
+    linear_tiles,
     linear_w4,
     pool,
     recurrent,
@@ -88,7 +88,7 @@ CONV2D_FOR_FLASH = (
     *conv2d_k8.KERNELS,
     *depthwise.WIDE_KERNELS,
 )
-FOR_FLASH = (*CONV2D_FOR_FLASH, *linear_1x4.WIDE_KERNELS)
+FOR_FLASH = (*CONV2D_FOR_FLASH, *linear_tiles.FOR_FLASH)
 
 COST_MODELS = {
     **cost_models.COST_MODELS,
@@ -129,7 +129,7 @@ CORTEX_M = Delegate(
             (
                 *linear_mve.KERNELS,
                 *linear.KERNELS,
-                *linear_1x4.WIDE_KERNELS,
+                *linear_tiles.FOR_FLASH,
                 *(replace(kernel, dtypes="s8_w4") for kernel in linear_mve.KERNELS),
                 *linear_w4.KERNELS,
                 *linear_w4.WIDE_KERNELS,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -14,7 +15,11 @@ from tinyet.delegates.cortex_m.winograd import Transform
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.cost_models import Parts
-from tinyet.opset import CostModel
+from tinyet.opset import CostModel, Exact, Layouts
+from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.products import Products, function
+from tinyet.timing.cores import CORES
+from tinyet.timing.work import Work
 
 
 def stored(
@@ -64,17 +69,11 @@ def winograd_work(f: Transform) -> Callable[[Node], Mapping[str, int]]:
             "four channels of an edge row": hidden_rows * quads,
             "four channels of an edge pixel": hidden * quads,
             "two channels": doubles,
-            "position": doubles * f.positions,
-            "product": doubles * f.positions * pairs,
             "finished tile": tiles * g.out_c,
         }
         if rest:
             found["last channels of a tile"] = tiles
             found[f"last {rest} channels of a pixel"] = g.batch * int((rows * columns).sum())
-        unroll = conv2d.unroll_of(pairs)
-        if unroll != pairs:
-            found["position by a loop"] = doubles * f.positions
-            found["turn"] = doubles * f.positions * (pairs // unroll)
         if f.tile == 4 and winograd.step_bytes(pairs) >= 1024:
             found["far position"] = tiles * g.out_c * f.positions // 2
         cost_models.outputs(found, r, tiles * f.tile**2 * g.out_c)
@@ -87,11 +86,8 @@ def winograd_code(f: Transform) -> Callable[[Node], Mapping[str, int]]:
     def parts(node: Node) -> Mapping[str, int]:
         g, r = conv2d.geometry(node), winograd.chosen_rounding(f, node)
         pairs = winograd.pairs_of(g)
-        unroll = conv2d.unroll_of(pairs)
         found: Parts = {
             "call": 1,
-            "straight product": unroll,
-            "loop": int(unroll != pairs),
             "several fours": int(g.in_c > 4),
             f"last {g.in_c % 4} channels": 1,
             "odd channels out": g.out_c % 2,
@@ -106,6 +102,33 @@ def winograd_code(f: Transform) -> Callable[[Node], Mapping[str, int]]:
         return found
 
     return parts
+
+
+@functools.cache
+def _work(products: Products, core: str, positions: int) -> Work:
+    """Of one call."""
+    return function(products).work(CORES[core], positions)
+
+
+def products_exact(f: Transform, node: Node, *, stored: bool) -> Exact:
+    """The products of all positions, for each two output channels of each four tiles. stored: whether they read their
+    weights from the flash."""
+    g = conv2d.geometry(node)
+    products = winograd.products_of(f, g)
+    made = function(products)
+    rows, _ = tiles_of(f, g)
+    calls = g.batch * len(rows) // 4 * -(-g.out_c // 2)
+    works = {name: _work(products, name, f.positions) for name in ARMV7E_M.cores}
+    instructions = calls * next(iter(works.values())).instructions
+    reads = {"printed code": ARMV7E_M.instruction_bytes * instructions}
+    if stored:
+        reads["printed weights"] = 4 * winograd.words_of_products(f, g) * calls
+    return Exact(
+        instructions=instructions,
+        cycles={name: calls * work.cycles for name, work in works.items()},
+        functions={made.tile.name: made.code_bytes},
+        reads=reads,
+    )
 
 
 def narrow_work(node: Node) -> Mapping[str, int]:
@@ -149,6 +172,13 @@ def narrow_f4_work(node: Node) -> Mapping[str, int]:
     }
 
 
+def winograd_model(f: Transform, work: Callable[[Node], Mapping[str, int]], *, stored: bool) -> CostModel:
+    def exact(node: Node, _layouts: Layouts) -> Exact:
+        return products_exact(f, node, stored=stored)
+
+    return CostModel(work, winograd_code(f), exact=exact)
+
+
 COST_MODELS: Mapping[str, CostModel] = {
     **{
         how.named(name): CostModel(stored(work, how), stored(code, how))
@@ -158,8 +188,8 @@ COST_MODELS: Mapping[str, CostModel] = {
             ("tinyet_conv2d_s8_im2col_4x2_dsp", cost_models.patches_work, cost_models.patches_code),
         )
     },
-    winograd.NARROW: CostModel(narrow_work, winograd_code(winograd.F2)),
-    winograd.NARROW_F4: CostModel(narrow_f4_work, winograd_code(winograd.F4)),
-    **{f.symbol: CostModel(winograd_work(f), winograd_code(f)) for f in (winograd.F4, winograd.F2)},
+    winograd.NARROW: winograd_model(winograd.F2, narrow_work, stored=False),
+    winograd.NARROW_F4: winograd_model(winograd.F4, narrow_f4_work, stored=False),
+    **{f.symbol: winograd_model(f, winograd_work(f), stored=True) for f in (winograd.F4, winograd.F2)},
 }
 """By the kernels' names."""

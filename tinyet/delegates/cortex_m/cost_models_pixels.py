@@ -115,7 +115,7 @@ def two_code(node: Node, family: Family) -> Mapping[str, int]:
 
 
 @functools.cache
-def _work(tile: Tile, core: str, channels: int) -> Work:
+def work_of(tile: Tile, core: str, channels: int) -> Work:
     """Of one call of a tile. Layers of a network share tiles, and plans ask for the same layer again and again."""
     return function(tile).work(CORES[core], channels)
 
@@ -131,9 +131,9 @@ def two_exact(node: Node, layouts: Layouts, family: Family) -> Exact:
     def of(core: str) -> Work:
         works = []
         for made, times in calls:
-            works.append(_work(made.tile, core, whole).times(times))
+            works.append(work_of(made.tile, core, whole).times(times))
             if whole != g.out_c:
-                works.append(_work(made.tile, core, family.channels).times(times))
+                works.append(work_of(made.tile, core, family.channels).times(times))
         return total(works)
 
     works = {name: of(name) for name in ARMV7E_M.cores}

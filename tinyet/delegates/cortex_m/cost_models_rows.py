@@ -1,64 +1,90 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What instructions and code of fully connected layers grow with that go row by row (tinyet_linear_1x4_dsp.h)."""
+"""What instructions and code of fully connected layers grow with that go row by row (tinyet_linear_tiles_dsp.h)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
-from tinyet.delegates.cortex_m import linear_1x4
-from tinyet.delegates.cortex_m.rounding import Form
+from tinyet.delegates.cortex_m import linear_tiles
+from tinyet.delegates.cortex_m.cost_models_pixels import work_of
+from tinyet.delegates.cortex_m.linear_tiles import CHANNELS, Family
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts
-from tinyet.opset import CostModel
+from tinyet.opset import CostModel, Exact
+from tinyet.opset.data_layout import Layouts
+from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.function import function
+from tinyet.tiles.tile import Weights
+
+UNROLLED = {Weights.CROSSED: 8, Weights.WIDE: 4}
+"""Fours of inputs of a turn of the loop that widens."""
 
 
-def work(node: Node, *, two_sided: bool) -> Mapping[str, int]:
+def work(node: Node, family: Family) -> Mapping[str, int]:
+    """What is around the tiles."""
     count, depth = node.input(1).shape
-    rows, eights = node.output.type.count // count, -(-depth // 8)
-    turns, groups = -(-eights // linear_1x4.TURN), rows * -(-count // 4)
+    rows, fours, rest = linear_tiles.row_count(node), depth // 4, count % CHANNELS
+    unrolled = UNROLLED[family.weights]
     parts: Parts = {
         "call": 1,
         "row": rows,
-        "eight inputs": rows * eights,
-        "turn of inputs": rows * turns,
-        "odd depth": rows * int(depth % 8 > 0),
-        f"last {depth % 8} inputs": rows,
-        "four outputs": groups,
-        "four outputs of two sides": groups * int(two_sided),
-        "turn": groups * turns,
-        "eight products": groups * eights,
-        "last outputs": rows * int(count % 4 > 0),
-        f"last {count % 4} outputs": rows,
-        "last outputs apart": rows * int(count % 4 > 0 and count > 4),
+        "turn of inputs": rows * (fours // unrolled),
+        "four inputs": rows * (fours % unrolled),
+        f"last {depth % 4} inputs": rows,
+        "whole fours of outputs": rows * int(count >= CHANNELS),
+        f"last {rest} outputs": rows,
     }
     return parts
 
 
-def code(node: Node, *, two_sided: bool) -> Mapping[str, int]:
+def code(node: Node, family: Family) -> Mapping[str, int]:
     count, depth = node.input(1).shape
+    fours, rest = depth // 4, count % CHANNELS
+    unrolled = UNROLLED[family.weights]
+    left = fours % unrolled
     return {
         "call": 1,
-        "two sides": int(two_sided),
-        "several rows": int(node.output.type.count > count),
-        "odd depth": int(depth % 8 > 0),
-        "last outputs": int(count % 4 > 0),
+        "several rows": int(linear_tiles.row_count(node) > 1),
+        "turn of inputs": int(fours >= unrolled),
+        "several turns": int(fours >= 2 * unrolled),
+        # GCC writes those out that a turn leaves, up to three.
+        "four inputs": left if family.weights is Weights.WIDE else int(left > 0),
+        f"last {depth % 4} inputs": 1,
+        "whole fours of outputs": int(count >= CHANNELS),
+        f"last {rest} outputs": 1,
     }
 
 
-def paired_sides(node: Node) -> bool:
-    return linear_1x4.rounding_of(node).form is Form.TWO_SIDED
+def exact(node: Node, _layouts: Layouts, family: Family) -> Exact:
+    """The tiles: of whole fours of outputs, and of the rest."""
+    count, _ = node.input(1).shape
+    rows, groups = linear_tiles.row_count(node), -(-count // CHANNELS)
+    made = function(linear_tiles.tile_of(node, family))
+    parts = [n for n in (count // CHANNELS * CHANNELS, CHANNELS if count % CHANNELS else 0) if n]
 
-
-def wide_sides(node: Node) -> bool:
-    return linear_1x4.wide_rounding(node).form is Form.TWO_SIDED
+    works = {
+        name: sum(
+            (work_of(made.tile, name, channels) for channels in parts[1:]), work_of(made.tile, name, parts[0])
+        )
+        for name in ARMV7E_M.cores
+    }
+    instructions = rows * next(iter(works.values())).instructions
+    return Exact(
+        instructions=instructions,
+        cycles={name: rows * work.cycles for name, work in works.items()},
+        functions={made.tile.name: made.code_bytes},
+        reads={
+            "printed code": ARMV7E_M.instruction_bytes * instructions,
+            "printed weights": 4 * made.tile.group_words * groups * rows,
+        },
+    )
 
 
 COST_MODELS: Mapping[str, CostModel] = {
-    "tinyet_linear_s8_packed_1x4_dsp": CostModel(
-        lambda n: work(n, two_sided=paired_sides(n)), lambda n: code(n, two_sided=False)
-    ),
-    "tinyet_linear_s8_w16_1x4_dsp": CostModel(
-        lambda n: work(n, two_sided=wide_sides(n)), lambda n: code(n, two_sided=wide_sides(n))
-    ),
+    family.symbol: CostModel(
+        partial(work, family=family), partial(code, family=family), exact=partial(exact, family=family)
+    )
+    for family in (linear_tiles.PACKED, linear_tiles.STRAIGHT, linear_tiles.WIDE)
 }
-"""By the kernels' names. PACKED has the code of both roundings always."""
+"""By the kernels' names."""

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m import linear_1x4
+from tinyet.delegates.cortex_m import linear_tiles
 from tinyet.delegates.cortex_m.conv2d import pixel_row, rows_call
 from tinyet.delegates.cortex_m.packing import dot_stream, lane_pairs
 from tinyet.delegates.cortex_m.rounding import rounding
@@ -68,7 +68,7 @@ def by_fours(node: Node) -> AccessOrder:
 
 
 KERNELS = (
-    *linear_1x4.KERNELS,
+    *linear_tiles.KERNELS,
     Kernel(
         "tinyet_linear_s8_4x2_dsp",
         "s8",

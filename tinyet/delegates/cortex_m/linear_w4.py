@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m import conv2d, linear, linear_1x4
+from tinyet.delegates.cortex_m import conv2d, linear, linear_tiles
 from tinyet.delegates.cortex_m.conv2d import Stored, pixel_row
 from tinyet.delegates.cortex_m.linear_s16 import divided
 from tinyet.delegates.cortex_m.packing import pack_int16x2, padded_channels, words
@@ -138,6 +138,6 @@ KERNELS = (
 )
 
 WIDE_KERNELS = tuple(
-    replace(kernel, dtypes="s8_w4") for kernel in (*linear_1x4.KERNELS, *linear_1x4.WIDE_KERNELS)
+    replace(kernel, dtypes="s8_w4") for kernel in (*linear_tiles.KERNELS, *linear_tiles.FOR_FLASH)
 )
 """Faster, with the weights as bytes and as int16."""

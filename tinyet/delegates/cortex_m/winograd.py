@@ -12,11 +12,11 @@ from functools import partial
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.conv2d import Geometry, geometry, unroll_of
+from tinyet.delegates.cortex_m.conv2d import Geometry, geometry
 from tinyet.delegates.cortex_m.packing import join_bytes, lane_pairs, pack_int16x2, padded_channels, words
 from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, rounding, sum_range
 from tinyet.delegates.cortex_m.summary import summary
-from tinyet.delegates.cortex_m.wrapper import specialised_call
+from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.access_orders import in_groups, of_input, window_walk
@@ -32,10 +32,13 @@ from tinyet.opset import (
     LayoutSupport,
     only_strides,
 )
+from tinyet.tiles.products import Products, files
 
-HEADERS = ("tinyet_dsp.h", "tinyet_winograd_dsp.h")
+HEADERS = ("tinyet_dsp.h", "tinyet_tile_dsp.h", "tinyet_winograd_dsp.h")
 
 LARGEST_STEP = 4095  # that ADDW adds, in bytes
+MOST_TOGETHER = 16  # pairs of straight code of several positions
+MOST_POSITIONS = 4  # of a turn
 MOST_BEFORE = 6  # int8 weights, transformed by F(2x2) and shifted further than this less 2, leave int16
 
 
@@ -241,9 +244,14 @@ def narrow_stream(transform: Transform, node: Node, r: Rounding) -> Int64:
     return words(np.concatenate([*head, body.reshape(len(body), -1)], axis=1).ravel())
 
 
+def words_of_products(transform: Transform, g: Geometry) -> int:
+    """Of transformed weights of two output channels, and of what sums begin with."""
+    return transform.positions * (2 + 2 * pairs_of(g))
+
+
 def pair_bytes(transform: Transform, g: Geometry) -> int:
     """Of the stream of the transformed weights, and what goes with them, of two output channels."""
-    return 4 * (transform.positions * (2 + 2 * pairs_of(g)) + (8 if transform.odd > 1 else 6))
+    return 4 * (words_of_products(transform, g) + (8 if transform.odd > 1 else 6))
 
 
 def stream_bytes(g: Geometry) -> int:
@@ -287,17 +295,24 @@ def refuse_narrow(node: Node, target: Target) -> str | None:
     )
 
 
+def products_of(transform: Transform, g: Geometry) -> Products:
+    """Of all positions of four tiles; code that is there for several is worth its flash where it is short."""
+    pairs = pairs_of(g)
+    together = min(MOST_TOGETHER // pairs, LARGEST_STEP // step_bytes(pairs), MOST_POSITIONS)
+    return Products(pairs, largest_divisor(transform.positions, max(together, 1)))
+
+
 def shape_line(g: Geometry) -> str:
     return (
         f"const tinyet_winograd_shape_dsp shape = {{{g.batch}, /* in */ {g.in_h}, {g.in_w}, {g.in_c}, "
         f"/* out */ {g.out_h}, {g.out_w}, {g.out_c}, /* pad */ {g.pad_top}, {g.pad_left},\n"
-        f"      /* pixel stride */ {g.in_pixel_stride}, {g.out_pixel_stride}, /* zero point */ {g.zero_point}, "
-        f"/* unroll */ {unroll_of(pairs_of(g))}}};"
+        f"      /* pixel stride */ {g.in_pixel_stride}, {g.out_pixel_stride}, /* zero point */ {g.zero_point}}};"
     )
 
 
 def lower_narrow(transform: Transform, node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     g, r = geometry(node, layouts), chosen_rounding(transform, node)
+    products = products_of(transform, g)
     if transform.tile == 2:
         symbol, more, stream = NARROW, "", stream_bytes(g)
     else:
@@ -307,26 +322,31 @@ def lower_narrow(transform: Transform, node: Node, target: Target, layouts: Layo
     body = (
         shape_line(g),
         f"const tinyet_rounding_dsp rounding = {r.literal};",
-        f"{symbol}(input, output, scratch, weights, {more}shape, rounding);",
+        f"{symbol}(input, output, scratch, weights, {more}{products.name},",
+        "    shape, rounding);",
     )
     data = narrow_stream(transform, node, r).astype(np.int32)
     constant = Constant("weights", data, "bias, rounding and weights of two channels after another")
     scratch = scratch_bytes(transform, g) + stream
-    return specialised_call(symbol, summary(node), [constant], body, scratch_bytes=scratch)
+    call = specialised_call(symbol, summary(node), [constant], body, scratch_bytes=scratch)
+    return replace(call, files=files(products))
 
 
 def lower(transform: Transform, node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     g, r = geometry(node, layouts), chosen_rounding(transform, node)
+    products = products_of(transform, g)
     body = (
         shape_line(g),
         f"const tinyet_rounding_dsp rounding = {r.literal};",
-        f"tinyet_winograd_conv2d_dsp(input, output, scratch, weights, /* tile */ {transform.tile}, shape, rounding);",
+        f"tinyet_winograd_conv2d_dsp(input, output, scratch, weights, /* tile */ {transform.tile}, {products.name},",
+        "    shape, rounding);",
     )
     data = stream(transform, node, r).astype(np.int32)
     constant = Constant("weights", data, "transformed weights and rounding of two channels after another")
-    return specialised_call(
+    call = specialised_call(
         transform.symbol, summary(node), [constant], body, scratch_bytes=scratch_bytes(transform, g)
     )
+    return replace(call, files=files(products))
 
 
 def by_tiles(tile: int) -> AccessOrders:

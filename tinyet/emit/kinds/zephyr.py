@@ -160,6 +160,8 @@ def _context(board: Board, facts: ModelFacts, model_sources: Mapping[str, str]) 
         "board_file": board_file(board.zephyr.board),
         "board_conf": board.zephyr.conf.splitlines(),
         # For other families, Zephyr's own board files suffice.
+        # A model whose memory and whose stack are known can have a thread of its own.
+        "threaded": len(facts.parts) == 1 and facts.context and facts.stack > 0 and facts.tiled_input is None,
         "fpu": board.target.family == "arm" and "fpu" in board.target.features,
         "harness_counts": max(facts.layers + facts.events, _LEAST_COUNTS),
         "harness_sources": sorted(

@@ -5,6 +5,8 @@ A Python file defines
 
     model() → nn.Module, or any other function named as `file.py:factory`;
     example_inputs() → a tensor or a tuple of tensors (batch first, usually of batch 1);
+    entries() → in place of example_inputs(), where several methods become models: {name: (method, example inputs)};
+        calibration() then gives a dict of what is said below, by these names;
     calibration() → an iterable of inputs like the example inputs, typical of real data;
     evaluation() → optional: (inputs, expected), stacked along the first dimension, or an iterable of those;
     quantizer() → optional: a torchao PT2E quantizer;
@@ -18,8 +20,9 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,6 +34,7 @@ from tinyet.errors import ModelError, TinyetError, UsageError
 from tinyet.errors.arguments import OverTime
 from tinyet.fx.argument_checks import check_model
 from tinyet.fx.capture import capture, example_inputs_of, lower
+from tinyet.fx.entry_points import entry
 from tinyet.fx.examples import Inputs, example_of
 from tinyet.fx.log_filter import quiet
 from tinyet.fx.source_locations import frame_of_exception, message_of, shown_path
@@ -141,7 +145,8 @@ def _import(path: Path) -> ModuleType:
     return module
 
 
-def _load_python(path: Path, factory: str | None) -> ModelSource:
+def _made(path: Path, factory: str | None) -> tuple[ModuleType, nn.Module | Streamed, Any]:
+    """A file's module, executed; what its factory makes; and the example inputs that this gives, or None."""
     namespace = _import(path)
     wanted = factory or "model"
     function = getattr(namespace, wanted, None)
@@ -173,6 +178,12 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
             shown,
             "return the module, or save the program as a .pt2",
         )
+    return namespace, made, inputs
+
+
+def _load_python(path: Path, factory: str | None) -> ModelSource:
+    namespace, made, inputs = _made(path, factory)
+    shown = shown_path(str(path))
     over_time: OverTime | None = None
     if isinstance(made, Streamed):
         over_time, inputs = made.over_time, made.example_inputs
@@ -183,7 +194,9 @@ def _load_python(path: Path, factory: str | None) -> ModelSource:
             raise ModelError(
                 f"there is no function example_inputs() in {path.name}",
                 shown,
-                "define it: it returns a tensor (or a tuple of tensors) of the shape that the device sees",
+                "tinyet generate makes a project of all entries()"
+                if callable(getattr(namespace, "entries", None))
+                else "define it: it returns a tensor (or a tuple of tensors) of the shape that the device sees",
             )
         inputs = _call(example, "example_inputs()")
     example = example_of(inputs)
@@ -231,3 +244,69 @@ def load_source(model: str) -> ModelSource:
         raise ModelError(f"there is no file {name}", hint="name a .py file, file.py:factory or a .pt2 file")
     stage(f"loading {path.name}")
     return _load_program(path) if path.suffix == ".pt2" else _load_python(path, factory)
+
+
+def load_entries(model: str) -> dict[str, ModelSource]:
+    """The entry points that a Python file declares, each as a source of its own, of one module: name → source. Raises
+    ModelError."""
+    name, _, factory = model.partition(".py:") if ".py:" in model else (model, "", "")
+    path = Path(f"{name}.py" if factory else name)
+    stage(f"loading {path.name}")
+    namespace, made, _ = _made(path, factory or None)
+    shown = shown_path(str(path))
+    if isinstance(made, Streamed):
+        raise ModelError("a streaming model has one entry point", shown, "leave entries() away")
+    declared = _call(namespace.entries, "entries()")
+    form = '{"encode": ("encode", (x,)), "decode": ("decode", (code,))}'
+    if not isinstance(declared, dict) or len(declared) < 2:
+        raise ModelError("entries() returns no dict of two or more entry points", shown, form)
+    wrong = [
+        repr(key)
+        for key, value in declared.items()
+        if not (isinstance(key, str) and key.isidentifier() and isinstance(value, tuple) and len(value) == 2)
+    ]
+    if wrong:
+        raise ModelError(
+            f"entries() does not say a method and its inputs for {', '.join(wrong)}", shown, form
+        )
+    batches = _by_entry(namespace, "calibration", declared, shown)
+    labels = _by_entry(namespace, "labels", declared, shown)
+    quantizer = getattr(namespace, "quantizer", None)
+    base = identifier(factory or path.stem)
+    found = {}
+    for key, (method, inputs) in declared.items():
+        module = entry(made, method)
+        example = example_of(inputs)
+        own = batches.get(key)
+        if own is not None and not example.is_plain:
+            own = example.batches(own)
+        found[key] = ModelSource(
+            f"{base}_{key}",
+            path,
+            module,
+            capture(module, example, path.parent.resolve()),
+            example.tensors,
+            calibration=None if own is None else partial(_itself, own),
+            quantizer=quantizer if callable(quantizer) else None,
+            labels=partial(_itself, labels[key]) if key in labels else None,
+        )
+    return found
+
+
+def _itself(given: Any) -> Any:
+    return given
+
+
+def _by_entry(
+    namespace: ModuleType, function: str, declared: Mapping[str, object], shown: str
+) -> dict[str, Any]:
+    """What a function of the file gives for each entry point; empty where there is none."""
+    known = getattr(namespace, function, None)
+    if known is None:
+        return {}
+    found = _call(known, f"{function}()") if callable(known) else known
+    if not isinstance(found, dict) or not found.keys() <= declared.keys():
+        raise ModelError(
+            f"{function} is no dict by the names of entries()", shown, f"keys of {', '.join(declared)}"
+        )
+    return found

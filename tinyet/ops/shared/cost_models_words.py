@@ -56,21 +56,37 @@ def gathered(parts: Parts, node: Node, at_once: int) -> None:
     counting.add(parts, "window row", batch * rows.positions * columns.positions * kernel_h)
 
 
-def gathered_by_parts(parts: Parts, node: Node) -> None:
-    """The same where a window's row is what lies left of the image, in it, and right of it."""
+def gathered_in_twos(parts: Parts, node: Node) -> None:
+    """The same of two pixels at once where both windows lie in the image; else of each by itself, whose rows are what
+    lies left of the image, in it, and right of it."""
     a, (_, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
+    (batch, out_h, out_w, _), taps = node.output.shape, kernel_w * count
     rows, columns = axes(node, a, kernel_h, kernel_w)
-    batch = node.input(0).shape[0]
-    there = batch * rows.in_image
-    counting.add(parts, "window", batch * rows.positions * columns.positions)
-    counting.add(parts, "row outside", batch * rows.outside * columns.positions)
-    counting.add(parts, "row", there * columns.positions if a.dilation_w == 1 else 0)
-    counting.add(parts, "tap of a row", 0 if a.dilation_w == 1 else there * columns.inside.size)
-    blank = batch * rows.outside * columns.positions * kernel_w + there * columns.outside
-    counting.add(parts, "blank input", blank * count)
-    pieces = columns.inside.sum(axis=1) if a.dilation_w == 1 else columns.inside.ravel().astype(np.int64)
-    counting.add(parts, "four inputs", there * int((pieces * count // 4).sum()))
-    counting.add(parts, "input", there * int((pieces * count % 4).sum()))
+    pixel = np.arange(out_h * out_w)
+    whole = np.zeros(len(pixel) + len(pixel) % 2, np.bool_)
+    if (a.dilation_h, a.dilation_w) == (1, 1):
+        whole[: len(pixel)] = rows.whole[pixel // out_w] & columns.whole[pixel % out_w]
+    both = whole.reshape(-1, 2).all(axis=1)
+    twos = batch * int(both.sum())
+    counting.add(parts, "two windows", twos)
+    counting.add(parts, "row of two", twos * kernel_h)
+    counting.add(parts, "four inputs of two", twos * kernel_h * (taps // 4))
+    counting.add(parts, "input of two", twos * kernel_h * (taps % 4))
+    single = pixel[~np.repeat(both, 2)[: len(pixel)]]
+    there = rows.inside.sum(axis=1)[single // out_w]
+    inside = columns.inside.sum(axis=1)[single % out_w]
+    counting.add(parts, "window", batch * len(single))
+    counting.add(parts, "row outside", batch * int((kernel_h - there).sum()))
+    counting.add(parts, "row", batch * int(there.sum()) * (a.dilation_w == 1))
+    counting.add(parts, "tap of a row", batch * int(there.sum()) * kernel_w * (a.dilation_w != 1))
+    blank = (kernel_h - there) * kernel_w + there * (kernel_w - inside)
+    counting.add(parts, "blank input", batch * int(blank.sum()) * count)
+    if a.dilation_w == 1:
+        fours, rest = there * (inside * count // 4), there * (inside * count % 4)
+    else:
+        fours, rest = there * inside * (count // 4), there * inside * (count % 4)
+    counting.add(parts, "four inputs", batch * int(fours.sum()))
+    counting.add(parts, "input", batch * int(rest.sum()))
 
 
 def blocks(node: Node, pixels: int) -> Parts:
@@ -107,6 +123,24 @@ def packed_rows(node: Node) -> Mapping[str, int]:
     parts = blocks(node, pixels)
     copied(parts, pixels, depth, in_words(depth))
     return parts
+
+
+def two_taps_rows(node: Node) -> Mapping[str, int]:
+    """tinyet_linear_s8_two_taps."""
+    (out_c, depth), rows = node.input(1).shape, math.prod(node.output.shape[:-1])
+    pairs, in_row = -(-depth // 2), -(-out_c // BLOCK)
+    alone = in_row - out_c // (2 * BLOCK) * 2  # RISC-V takes two blocks at once
+    return {
+        "call": 1,
+        "row": rows,
+        "two inputs": rows * pairs,
+        "block": rows * in_row,
+        "block by itself": rows * alone,
+        "two taps": rows * in_row * pairs,
+        "two taps by themselves": rows * alone * pairs,
+        "odd two taps": rows * in_row * (pairs % 2),
+        **outputs(node, rows * out_c),
+    }
 
 
 def conv2d_4x4(node: Node) -> Mapping[str, int]:
@@ -149,7 +183,7 @@ def paired_tiles(node: Node, pixels_each: int, word_bytes: int, taps: int) -> Pa
         "two-sided tile": tiles * found.two_sided,
         "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
     }
-    gathered_by_parts(parts, node)
+    gathered_in_twos(parts, node)
     counting.copied(parts, "clear", 1, word_bytes * taps)
     rest = pixels % pixels_each
     counting.add(parts, "step apart", steps if out_c % 2 else batch * int(rest != 0))
@@ -199,19 +233,24 @@ def depthwise_planes(node: Node) -> Mapping[str, int]:
 
 def depthwise_2x1(node: Node) -> Mapping[str, int]:
     """tinyet_depthwise_s8_chw_3x3_2x1."""
-    found = depthwise_constants.rounding(node)
-    assert isinstance(found, Rounding)
     (batch, out_h, out_w, channels), (low, high) = (
         node.output.shape,
         clamp_range(clamp_of(node), node.output.type),
     )
     rows, pairs = batch * channels * out_h, out_w // 2 if attrs_of(node).stride_w == 1 else 0
-    away = int(np.count_nonzero(found.away))
-    return planes(node, 1) | {
+    parts = dict(planes(node, 1))
+    rest = parts.pop("input")
+    in_rows = parts["input row"]
+    return parts | {
+        "two inputs": in_rows * (rest // in_rows // 2),
+        "input": in_rows * (rest // in_rows % 2),
         "pair": rows * pairs,
         "row with pairs": rows * int(pairs > 0),
         "single": rows * (out_w - 2 * pairs),
-        "two-sided output": batch * out_h * out_w * away,
+        "output not folded": batch
+        * out_h
+        * out_w
+        * int(np.count_nonzero(~depthwise_constants.folded(node).found)),
         "clamped": node.output.type.count * int((low, high) != (-128, 127)),
     }
 
@@ -220,6 +259,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_packed_words": CostModel(packed_conv2d),
     "tinyet_conv2d_1x1_s8_packed_words": CostModel(packed_rows),
     "tinyet_linear_s8_packed_words": CostModel(packed_rows),
+    "tinyet_linear_s8_two_taps": CostModel(two_taps_rows),
     "tinyet_conv2d_s8_4x4": CostModel(conv2d_4x4),
     "tinyet_conv2d_s8_paired_4x2": CostModel(conv2d_paired),
     "tinyet_conv2d_s8_paired_runs_6x2": CostModel(conv2d_paired_runs),

@@ -4,19 +4,28 @@ one shift for all channels: sums are multiplied ahead of time, in weights and bi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import numpy.typing as npt
 
 from tinyet.ir import Node
 from tinyet.ir.memoize import memoize
-from tinyet.numerics import clamp_range
-from tinyet.ops.shared import one_product
+from tinyet.numerics import Int64, clamp_range
+from tinyet.ops.shared import one_product, two_products
 from tinyet.ops.shared.clamped import clamp_of
+from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.one_product import Rounding
 from tinyet.ops.shared.packed_words import rows_of
+from tinyet.ops.shared.weighted import folded_bias
 from tinyet.opset import Constant, FieldValue, Pointer
 
 SHIFT = 12
 """As in tinyet_depthwise_s8_chw_3x3_2x1.c."""
+MOST_BEFORE, LEAST_BEFORE = 14, 3
+"""Powers of two that sums are multiplied by ahead of time, where that is not to be what one_product.py has."""
+_TRIALS = sorted(range(-4, 5), key=abs)
+_FAR = 2**62
 
 
 @memoize
@@ -24,19 +33,82 @@ def rounding(node: Node) -> Rounding | str:
     return one_product.rounding(node, shift=SHIFT)
 
 
+@dataclass(frozen=True)
+class Folded:
+    """Arrays are (channels,). Where `found`, the output of a sum is
+
+        clamp(floor((2**before * sum + start) * multiplier / 2**32) >> SHIFT)
+
+    for every sum within reach: what one_product.py adds to the product is in the start."""
+
+    found: npt.NDArray[np.bool_]
+    before: Int64
+    start: Int64
+    multiplier: Int64
+
+
+@memoize
+def folded(node: Node) -> Folded:
+    """Both sides are monotone in the sum, so they agree everywhere if they do on both sides of each step of the output.
+    With each factor that is tried a step says between which bounds the start must be. None is found where outputs of
+    negative sums are seen: halves of those are rounded the other way."""
+    weights, bias = rows_of(node).astype(np.int64), folded_bias(node)
+    multiplier, left = output_factors(node)
+    zero_point, clamp = node.output.type.zero_point, clamp_range(clamp_of(node), node.output.type)
+    highest, lowest = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
+    reach = bias + 127 * lowest - 128 * highest, bias + 127 * highest - 128 * lowest
+    nothing = np.zeros(len(bias), np.int64)
+    found, before, start, factor = nothing > 0, nothing, nothing, nothing
+    steps = two_products.steps_of(multiplier, left, zero_point, clamp, reach)
+    if clamp[0] < zero_point or steps is None:
+        return Folded(found, before, start, factor)
+    # A step that no sum comes to is beyond all, one that is behind every sum is below: one side is to be right then.
+    reached, left_behind = steps.at <= reach[1][:, None], steps.at > reach[0][:, None]
+    values = np.arange(clamp[0] + 1, clamp[1] + 1) << 32 + SHIFT
+    # Of every part of a sum, too: what a C compiler adds up must not overflow.
+    bound = np.abs(bias) + 128 * np.abs(weights).sum(axis=1)
+    for k in range(MOST_BEFORE, LEAST_BEFORE, -1):
+        near = np.rint(np.ldexp(multiplier.astype(np.float64), left + 1 + SHIFT - k)).astype(np.int64)
+        for trial in _TRIALS:
+            m = np.clip(near + trial, 1, 2**31 - 1)
+            # The least start with which a sum that is one step further comes to this output.
+            least = -(-values // m[:, None]) - (steps.at << k)
+            low = np.where(reached, least, -_FAR).max(axis=1, initial=-_FAR)
+            high = np.where(left_behind, least + (1 << k) - 1, _FAR).min(axis=1, initial=_FAR)
+            one_side = (low == -_FAR) | (high == _FAR)
+            middle = np.where(one_side, np.clip(0, low, high), low + high >> 1)
+            fits = (bound << k) + np.abs(middle) < 2**31
+            new = ~found & (near < 2**31 - 8) & (low <= high) & fits
+            before, start = np.where(new, k, before), np.where(new, middle, start)
+            factor = np.where(new, m, factor)
+            found = found | new
+        if found.all():
+            break
+    return Folded(found, before, start, factor)
+
+
 def refuse(node: Node) -> str | None:
+    if folded(node).found.all():
+        return None
     found = rounding(node)
     return found if isinstance(found, str) else None
 
 
 def stream(node: Node) -> Constant:
     """Of tinyet_depthwise_planes.h, int32 (channels, 13)."""
-    r = rounding(node)
-    assert isinstance(r, Rounding)
-    before = r.before[:, None]
-    start, weights = r.bias[:, None] << before, rows_of(node).astype(np.int64) << before
-    behind = np.stack([r.multiplier, r.offset, r.away], axis=1)
-    found = np.concatenate([start, behind, weights], axis=1).astype(np.int32)
+    f, r = folded(node), rounding(node)
+    before, start, multiplier = f.before, f.start, f.multiplier
+    offset = away = np.zeros_like(start)
+    if not f.found.all():
+        assert isinstance(r, Rounding)
+        before, multiplier = np.where(f.found, before, r.before), np.where(f.found, multiplier, r.multiplier)
+        offset, away = np.where(f.found, 0, r.offset), np.where(f.found, 0, r.away)
+    start = (folded_bias(node) << before) + start
+    words = [
+        np.stack([start, multiplier, offset, away], axis=1),
+        rows_of(node).astype(np.int64) << before[:, None],
+    ]
+    found = np.concatenate(words, axis=1).astype(np.int32)
     return Constant("stream", found, "as tinyet_depthwise_planes.h")
 
 

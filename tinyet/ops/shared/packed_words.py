@@ -29,7 +29,8 @@ LONGEST = 16
 """Taps of a run at most: steps of straight code that a run jumps into."""
 _ROOM = (2**16 - 1) // 255
 _STEP_BYTES = 12  # of the straight code in tinyet_packed_words.c, six instructions
-_LEAVE = LONGEST * _STEP_BYTES + 14  # where it goes on behind the last run
+_BACK = LONGEST * _STEP_BYTES + 20  # from where it jumps to its first step
+_LEAVE = 0  # where it goes on behind the last run
 
 
 @memoize
@@ -109,7 +110,7 @@ def block(weights: Int64, bias: Int64, sums: Rescaling, first: int) -> list[Int6
     # lifts, and one of weights a tap.
     heads = np.arange(len(starts)) * 2 + starts
     rows = np.empty((2 * len(starts) + taps, pairs), np.int64)
-    rows[heads, 0] = _STEP_BYTES * (LONGEST - lengths)
+    rows[heads, 0] = _STEP_BYTES * (LONGEST - lengths) - _BACK & 0xFFFFFFFF
     rows[heads, 1] = lengths
     rows[heads + 1] = words(lift[:, ::2], lift[:, 1::2])
     rows[np.repeat(heads + 2 - starts, lengths) + np.arange(taps)] = words(weights[:, ::2], weights[:, 1::2])

@@ -13,7 +13,7 @@ from tinyet.ir import Array, Attrs, DType, Node, Tensor
 from tinyet.numerics import Multiplier, quantize_multiplier, requantize
 from tinyet.ops.shared.counting import values
 from tinyet.ops.shared.integers import check_activations, check_quantized, representable, saturated
-from tinyet.opset import Call, CostModel, Kernel, Lower, Struct, library_call, signature
+from tinyet.opset import ALONE, Call, CostModel, Kernel, Lower, Struct, library_call, signature
 
 # |q - zero_point| is at most 255 in int8, 2**15 in int16: with one left shift more it would leave int32.
 # An int32 leaves it whenever there is one: what is then lost is the same in C.
@@ -90,10 +90,9 @@ def refuse_table(node: Node, target: Target) -> str | None:
 def wide_kernels_of(lower: Lower) -> tuple[Kernel, ...]:
     """The kernels from and to int32."""
     headers, sources = ("tinyet_quantize.h",), ("tinyet_requantize_s32.c",)
-    alone = "there is no other kernel to weigh it against"
     signatures = ("s32_s8", "s32_s16", "s8_s32", "s16_s32")
     return tuple(
-        Kernel(f"tinyet_requantize_{dtypes}", dtypes, lower, headers, sources, no_cost_model=alone)
+        Kernel(f"tinyet_requantize_{dtypes}", dtypes, lower, headers, sources, no_cost_model=ALONE)
         for dtypes in signatures
     )
 

@@ -22,8 +22,6 @@ from tinyet.opset import Index, Iteration, Nest, Operand, operand
 Words = npt.NDArray[np.uint64]
 """Numbers of up to 64 bits; products and sums of these wrap as in C."""
 
-ALONE = "there is no other kernel to weigh it against"
-
 
 def check_types(
     node: Node, inputs: Sequence[DType], outputs: Sequence[DType], constants: Sequence[int] = ()

@@ -53,8 +53,9 @@ class Rescaling:
 
 
 @dataclass(frozen=True)
-class _Steps:
-    """at: (channels, high - low), the least sum within reach of each output above low, most + 1 where there is none."""
+class Steps:
+    """Where outputs change. at: (channels, high - low), the least sum within reach of each output above low, most + 1
+    where there is none."""
 
     at: Int64
     least: Int64
@@ -67,14 +68,8 @@ def rescaling(
     """For factors of numerics.requantize (channels,), within the least and the largest sum of each channel; or why
     there is none. clamp: the bounds of the output."""
     low, high = clamp
-
-    def values(sums: Int64) -> Int64:
-        rounded = requantize(sums, multiplier[:, None], shift[:, None]) + zero_point
-        return np.asarray(np.clip(rounded, low, high), np.int64)
-
-    unit = np.ldexp(multiplier.astype(np.float64), shift - 31)
-    halves = np.asarray(np.arange(low + 1, high + 1) - zero_point - 0.5, np.float64)
-    steps = _steps_of(values, halves, unit, low, reach)
+    unit = _unit(multiplier, shift)
+    steps = steps_of(multiplier, shift, zero_point, clamp, reach)
     if steps is None:
         return "an output changes where real numbers have it otherwise"
     least, most = reach
@@ -112,13 +107,32 @@ def rescaling(
     )
 
 
-def _steps_of(
+def _unit(multiplier: Int64, shift: Int64) -> npt.NDArray[np.float64]:
+    """What a unit of the sum is in output steps."""
+    return np.ldexp(multiplier.astype(np.float64), shift - 31)
+
+
+def steps_of(
+    multiplier: Int64, shift: Int64, zero_point: int, clamp: tuple[int, int], reach: tuple[Int64, Int64]
+) -> Steps | None:
+    """Of the rule's outputs, as `rescaling` takes them; None where one changes far from where real numbers have it."""
+    low, high = clamp
+
+    def values(sums: Int64) -> Int64:
+        rounded = requantize(sums, multiplier[:, None], shift[:, None]) + zero_point
+        return np.asarray(np.clip(rounded, low, high), np.int64)
+
+    halves = np.asarray(np.arange(low + 1, high + 1) - zero_point - 0.5, np.float64)
+    return _searched(values, halves, _unit(multiplier, shift), low, reach)
+
+
+def _searched(
     values: Callable[[Int64], Int64],
     halves: npt.NDArray[np.float64],
     unit: npt.NDArray[np.float64],
     low: int,
     reach: tuple[Int64, Int64],
-) -> _Steps | None:
+) -> Steps | None:
     """Searched near where real numbers have them, and proved. halves: between two outputs, in output steps; unit: what
     a unit of the sum is in output steps."""
     least, most = reach[0][:, None], reach[1][:, None]
@@ -136,11 +150,11 @@ def _steps_of(
         between = (below + at) // 2
         there = reached(between)
         below, at = np.where(there, below, between), np.where(there, between, at)
-    return _Steps(at, *reach) if bool((reached(at) & ~reached(at - 1)).all()) else None
+    return Steps(at, *reach) if bool((reached(at) & ~reached(at - 1)).all()) else None
 
 
 def _fitted(
-    slope: Int64, right: int, start: Int64, limit: Int64, steps: _Steps
+    slope: Int64, right: int, start: Int64, limit: Int64, steps: Steps
 ) -> tuple[Int64, Int64, Int64] | None:
     """(factor, offset of sums from zero on, offset of negative sums), or None where a channel has none."""
     at = steps.at - start[:, None]

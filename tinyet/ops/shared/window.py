@@ -144,6 +144,13 @@ def unpadded(attrs: Window, axis: int) -> Window:
     return replace(attrs, pad_left=0, pad_right=0) if axis == 2 else attrs
 
 
+def padded(attrs: Window, axis: int, above: int, below: int) -> Window:
+    """An unpadded window with so many rows, or columns, of padding before and behind the image."""
+    if axis == 1:
+        return replace(attrs, pad_top=above, pad_bottom=below)
+    return replace(attrs, pad_left=above, pad_right=below)
+
+
 def zero_of(kind: TensorType) -> int:
     """Zero, as a tensor of that type stores it."""
     return 0 if kind.quant is None else kind.zero_point

@@ -25,17 +25,29 @@ typedef struct z_thread_stack_element k_thread_stack_t;
 #define K_KERNEL_STACK_DEFINE(name, size) \
   struct z_thread_stack_element __attribute__((aligned(32))) name[(size) + K_KERNEL_STACK_RESERVED]
 #define K_KERNEL_STACK_SIZEOF(name) (sizeof(name) - K_KERNEL_STACK_RESERVED)
+#define K_THREAD_STACK_DEFINE(name, size) K_KERNEL_STACK_DEFINE(name, size)
+#define K_THREAD_STACK_SIZEOF(name) K_KERNEL_STACK_SIZEOF(name)
 
 typedef void (*k_thread_entry_t)(void *first, void *second, void *third);
 struct k_thread {
   k_thread_entry_t entry;
   void *arguments[3];
   char *stack_top;
+  char *stack_guard;
+  void *stack_pointer;
 };
 typedef struct k_thread *k_tid_t;
 k_tid_t k_thread_create(struct k_thread *thread, k_thread_stack_t *stack, size_t stack_size, k_thread_entry_t entry,
                         void *first, void *second, void *third, int priority, uint32_t options, k_timeout_t delay);
 int k_thread_join(struct k_thread *thread, k_timeout_t timeout);
+
+struct k_sem {
+  unsigned int count;
+  unsigned int limit;
+};
+#define K_SEM_DEFINE(name, initial, most) struct k_sem name = {initial, most}
+int k_sem_take(struct k_sem *semaphore, k_timeout_t timeout);
+void k_sem_give(struct k_sem *semaphore);
 
 int32_t k_sleep(k_timeout_t timeout);
 unsigned int irq_lock(void);

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of a tile of one pixel whose loads bring as many words as registers are free (loads.py).
+
+What a group of channels reads of the stream of weights is one run of words, biases and what rounds included: so the
+first load brings weights beside the biases, and the last one what rounds beside weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tinyet.tiles import loads
+from tinyet.tiles.blocks import PIXELS, WEIGHTS, rounded, total
+from tinyet.tiles.loads import Step
+from tinyet.tiles.operation import Operation, compute, load_and_move, load_several
+from tinyet.tiles.tile import Tile, Weights
+
+
+@dataclass
+class _Stretch:
+    """Straight code: what it computes, step by step, and the names of the words that it reads of both streams."""
+
+    inputs: list[str] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+    parts: list[tuple[Step, list[Operation]]] = field(default_factory=list)
+
+    def step(self, operations: list[Operation], inputs: int, words: int) -> None:
+        """All words named so far are needed; so many of each stream nothing reads any more."""
+        self.parts.append((Step((len(self.inputs), len(self.words)), (inputs, words)), operations))
+
+    def operations(self, room: int, first: tuple[str, ...] = ()) -> list[Operation]:
+        """With its loads. first: values that the stream of weights begins with, and that no step uses up."""
+        streams, bases = (self.inputs, self.words), (PIXELS, WEIGHTS)
+        loaded = [0, 0]
+
+        def load(stream: int, count: int, before: tuple[str, ...] = ()) -> Operation:
+            names = (*before, *streams[stream][loaded[stream] : loaded[stream] + count])
+            loaded[stream] += count
+            text = "bias" if before else "inputs" if stream == 0 else "weights"
+            if len(names) == 1:
+                return load_and_move(names[0], bases[stream], text)
+            return load_several(names, bases[stream], text)
+
+        begin, *plan = loads.planned([step for step, _ in self.parts], room, begun=bool(first))
+        found = [load(1, sum(count for _, count in begin), first)] if first else []
+        for (_, operations), before in zip(self.parts, plan, strict=True):
+            found += [load(stream, count) for stream, count in before]
+            found += operations
+        return found
+
+
+def whole(t: Tile, room: int) -> list[Operation]:
+    """All of a group of channels but the stores, without a loop. room: registers for words of both streams."""
+    made = _Stretch()
+    _products(t, made, t.pairs)
+    _ends(t, made)
+    return made.operations(room, _sums(t))
+
+
+def head(t: Tile, room: int) -> list[Operation]:
+    """The biases, and the pairs before the loop."""
+    made = _Stretch()
+    _products(t, made, t.before)
+    return made.operations(room, _sums(t))
+
+
+def turn(t: Tile, room: int) -> list[Operation]:
+    made = _Stretch()
+    _products(t, made, t.turn)
+    return made.operations(room)
+
+
+def tail(t: Tile, room: int) -> list[Operation]:
+    """What is behind the products, up to the stores."""
+    made = _Stretch()
+    _ends(t, made)
+    return made.operations(room)
+
+
+def _sums(t: Tile) -> tuple[str, ...]:
+    return tuple(total(channel, 0) for channel in range(t.channels))
+
+
+def _products(t: Tile, made: _Stretch, pairs: int) -> None:
+    """Of so many pairs."""
+    for x in range(0, pairs, 2 if t.weights is Weights.CROSSED else 1):
+        if t.weights is Weights.CROSSED:
+            _crossed(t, made, x)
+        else:
+            _wide(t, made, x)
+
+
+def _crossed(t: Tile, made: _Stretch, x: int) -> None:
+    """Of a pair and the next one, by two channels after another."""
+    x0, x1 = f"x{x}", f"x{x + 1}"
+    made.inputs += [x0, x1]
+    for k in range(t.words):
+        w = x * t.words + 2 * k
+        u, v = f"w{w}", f"w{w + 1}"
+        made.words += [u, v]
+        both, one = total(2 * k + 1, 0), total(2 * k, 0)
+        operations = [
+            compute("smlad", both, u, x0, both),
+            compute("smlad", both, v, x1, both),
+            compute("sxtab16", u, x1, u),
+            compute("sxtab16", v, x0, v),
+            compute("smlad", one, u, v, one),
+        ]
+        made.step(operations, x + 2 if k == t.words - 1 else x, len(made.words))
+
+
+def _wide(t: Tile, made: _Stretch, x: int) -> None:
+    """Of a pair, by one channel after another."""
+    made.inputs.append(f"x{x}")
+    for channel in range(t.channels):
+        w = f"w{x * t.words + channel}"
+        made.words.append(w)
+        operation = compute("smlad", total(channel, 0), w, f"x{x}", total(channel, 0))
+        made.step([operation], x + 1 if channel == t.channels - 1 else x, len(made.words))
+
+
+def _ends(t: Tile, made: _Stretch) -> None:
+    """What comes behind the products of a group of channels: its rounding."""
+    if t.weights is Weights.WIDE:
+        _wide_ends(t, made)
+        return
+    made.inputs.append("rest")
+    made.step(_lifted(t), len(made.inputs), len(made.words))
+    for a in range(0, t.channels, 2):
+        down = f"asr #{t.lift}" if t.lift else ""
+        both, one = total(a + 1, 0), total(a, 0)
+        text = f"256 times channel {a + 1} without channel {a}"
+        apart = compute("sub.w", both, both, one, behind=down, step=text)
+        # Alike, what rounds both lies together; otherwise that of the second comes first.
+        together = ((a, a + 1),) if t.alike else ((a + 1,), (a,))
+        names = ("multiplier", "offset") if t.alike else ("multiplier", "offset", "shift")
+        for channels in together:
+            made.words += [f"{name}{channel}" for name in names for channel in channels]
+            operations = [operation for c in channels for part in rounded(t, c) for operation in part]
+            first = [apart] if channels[-1] == a + 1 else []
+            made.step([*first, *operations], len(made.inputs), len(made.words))
+
+
+def _lifted(t: Tile) -> list[Operation]:
+    """The sums of crossed channels without the products of inputs, shifted."""
+    up = f"lsl #{t.lift}" if t.lift else ""
+    sums = [total(a, 0) for a in range(0, t.channels, 2)]
+    step = "without the products of neighbouring inputs"
+    return [compute("rsb.w", s, "rest", s, behind=up, step="" if i else step) for i, s in enumerate(sums)]
+
+
+def _wide_ends(t: Tile, made: _Stretch) -> None:
+    channels = range(t.channels)
+    made.words += [f"{name}{c}" for name in ("multiplier", "offset") for c in channels]
+    each = [rounded(t, c) for c in channels]
+    made.step([o for products, _ in each for o in products], len(made.inputs), len(made.words))
+    if t.exponent is None:
+        made.words += [f"shift{c}" for c in channels]
+    made.step([o for _, behind in each for o in behind], len(made.inputs), len(made.words))
