@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-/* clamp((offset + a * a_factor + b * b_factor) / 2^22), rounded down. Proved ahead of time to be what tinyet_add_s8 or
+/* clamp((offset + a * a_factor + b * b_factor) / 2^21), rounded down. Proved ahead of time to be what tinyet_add_s8 or
  * tinyet_sub_s8 gives for every pair of values; nothing leaves int32. The offset lacks what the two rounding shifts by which it
- * is done add, 2^15 and 2^21. */
+ * is done add, 2^15 and 2^20. */
 typedef struct {
   int32_t count, a_factor, b_factor, offset;
   int32_t low, high;

@@ -22,8 +22,8 @@
       "vqrshrnt.s32 q0, q2, #16\n" \
       "vqrshrnb.s32 q1, q1, #16\n" \
       "vqrshrnt.s32 q1, q3, #16\n" \
-      "vqrshrnb.s16 q0, q0, #6\n" \
-      "vqrshrnt.s16 q0, q1, #6\n" CLAMP \
+      "vqrshrnb.s16 q0, q0, #5\n" \
+      "vqrshrnt.s16 q0, q1, #5\n" CLAMP \
       "vstrb.8 q0, [%[to], q7]\n" \
       "add.w %[to], %[to], #16\n" \
       "le lr, 1b\n" \
@@ -62,6 +62,6 @@ void tinyet_affine_s8_same_mve(const int8_t *a, const int8_t *b, int8_t *output,
 #endif
   for (; count != 0; count--) {
     const int32_t sum = *a++ * p->a_factor + *b++ * p->b_factor + p->offset;
-    *output++ = (int8_t)tinyet_clamp((narrowed(sum) + 32) >> 6, p->low, p->high);
+    *output++ = (int8_t)tinyet_clamp((narrowed(sum) + 16) >> 5, p->low, p->high);
   }
 }

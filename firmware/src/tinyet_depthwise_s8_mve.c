@@ -1,16 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_depthwise_mve.h"
 
-/* A channel of a band. tiles: addresses of the patches, as many as make eight outputs, one tile behind the other; in plain C,
- * where pointers may have more bits, as offsets in the plane. */
+/* Of the channels of a band, all or every other one: the next of them. tiles: addresses of the patches, as many as make eight
+ * outputs, one tile behind the other; in plain C, where pointers may have more bits, as offsets in the plane. places: where the
+ * outputs of a tile go: of lane i the sum i / 2, and 4 more where i is odd. The fields are in the order in which assembly loads
+ * them. */
 typedef struct {
   const int8_t *weights, *vectors;
   const uint32_t *tiles, *end;
   int32_t *sums;
+  int8_t *output;
+  int32_t count; /* of tiles */
+  const uint16_t *places;
+  int32_t zero_point, low, high;
+  int32_t weights_step, output_step; /* to the channel after this one */
   const int8_t *plane;
+  const tinyet_rounding_mve *rounding;
 } job;
 
 #if TINYET_MVE_ASM
+/* A function of assembly alone. GCC would take registers that the text does not tell it of as not written to. */
+#if defined(__clang__)
+#define TINYET_MVE_NAKED __attribute__((naked, noinline))
+#else
+#define TINYET_MVE_NAKED __attribute__((naked, noinline, noipa))
+#endif
+
 /* clang-format off */
 /* r5: tiles, r7: their end, r9: sums. VMLADAV is for even registers. */
 #define TINYET_MVE_BEGIN \
@@ -28,7 +43,7 @@ typedef struct {
   "vpop {d8-d15}\n" \
   "pop.w {r3-r11, pc}\n"
 
-__attribute__((naked)) static void four_outputs(TINYET_MVE_UNUSED const job *j) {
+TINYET_MVE_NAKED static void four_outputs(TINYET_MVE_UNUSED job *j) {
   __asm__ volatile(
       TINYET_MVE_BEGIN TINYET_MVE_WEIGHTS("q0") TINYET_MVE_WEIGHTS("q1") TINYET_MVE_WEIGHTS("q2") TINYET_MVE_WEIGHTS("q3")
       TINYET_MVE_OFFSETS("q5")
@@ -46,7 +61,7 @@ __attribute__((naked)) static void four_outputs(TINYET_MVE_UNUSED const job *j) 
       "vmladav.s8 lr, q6, q3\n" TINYET_MVE_AGAIN);
 }
 
-__attribute__((naked)) static void two_outputs(TINYET_MVE_UNUSED const job *j) {
+TINYET_MVE_NAKED static void two_outputs(TINYET_MVE_UNUSED job *j) {
   __asm__ volatile(
       TINYET_MVE_BEGIN TINYET_MVE_WEIGHTS("q0") TINYET_MVE_WEIGHTS("q1") TINYET_MVE_OFFSETS("q5")
       "1:\n"
@@ -84,59 +99,83 @@ __attribute__((naked)) static void two_outputs(TINYET_MVE_UNUSED const job *j) {
   "vmladava.s8 " R ", q7, q1\n" \
   "vmladava.s8 " R ", q6, q2\n"
 
-__attribute__((naked)) static void one_output(TINYET_MVE_UNUSED const job *j) {
+TINYET_MVE_NAKED static void one_output(TINYET_MVE_UNUSED job *j) {
   __asm__ volatile(TINYET_MVE_BEGIN TINYET_MVE_WEIGHTS("q0") TINYET_MVE_OFFSETS("q3")
                    "1:\n" TINYET_MVE_POINTERS TINYET_MVE_ALL(TINYET_MVE_ONE) TINYET_MVE_AGAIN);
 }
 
-__attribute__((naked)) static void output_of_two(TINYET_MVE_UNUSED const job *j) {
+TINYET_MVE_NAKED static void output_of_two(TINYET_MVE_UNUSED job *j) {
   __asm__ volatile(TINYET_MVE_BEGIN TINYET_MVE_WEIGHTS("q0") TINYET_MVE_WEIGHTS("q1") TINYET_MVE_OFFSETS("q3")
                    TINYET_MVE_OFFSETS("q4")
                    "1:\n" TINYET_MVE_POINTERS TINYET_MVE_ALL(TINYET_MVE_TWO) TINYET_MVE_AGAIN);
 }
 
-__attribute__((naked)) static void output_of_three(TINYET_MVE_UNUSED const job *j) {
+TINYET_MVE_NAKED static void output_of_three(TINYET_MVE_UNUSED job *j) {
   __asm__ volatile(TINYET_MVE_BEGIN TINYET_MVE_WEIGHTS("q0") TINYET_MVE_WEIGHTS("q1") TINYET_MVE_WEIGHTS("q2")
                    TINYET_MVE_OFFSETS("q3") TINYET_MVE_OFFSETS("q4") TINYET_MVE_OFFSETS("q5")
                    "1:\n" TINYET_MVE_POINTERS TINYET_MVE_ALL(TINYET_MVE_THREE) TINYET_MVE_AGAIN);
 }
 
-/* A and B: what ROUND leaves the outputs in. */
-#define TINYET_MVE_TILES(ROUND, A, B, CLAMP) \
+/* Outputs of a channel's sums, and on to the next channel. ROUND leaves the outputs in A and B, and PLACES unused.
+ * r4: multiplier, r5: shift, r6: bias, r7: sums, r8: output, r10: places, r11: zero point. */
+#define TINYET_MVE_TILES(BEGIN, ROUND, A, B, PLACES, CLAMP, END) \
   __asm__ volatile( \
-      "ldm.w %[state], {r4, r5, r6, r8, r9, r10, r11, r12}\n" \
-      "vdup.16 q5, r4\n" \
-      "vdup.16 q6, r5\n" \
-      "dls lr, r12\n" \
+      "push {r4-r11, lr}\n" BEGIN \
+      "ldr.w r1, [r0]\n" \
+      "ldmdb.w r1, {r4, r5, r6}\n" \
+      "add.w r2, r0, #16\n" \
+      "ldm.w r2, {r7, r8, r9, r10, r11}\n" \
+      "dls lr, r9\n" \
       "1:\n" \
-      "vldrw.32 q0, [%[sums]], #16\n" \
-      "vldrw.32 q1, [%[sums]], #16\n" \
-      "vldrh.u16 q7, [%[places]], #16\n" \
+      "vldrw.32 q0, [r7], #16\n" \
+      "vldrw.32 q1, [r7], #16\n" \
       "vadd.i32 q0, q0, r6\n" \
       "vadd.i32 q1, q1, r6\n" ROUND \
-      "vrshl.s32 " A ", r9\n" \
-      "vrshl.s32 " B ", r9\n" \
+      "vldrh.u16 " PLACES ", [r10], #16\n" \
+      "vrshl.s32 " A ", r5\n" \
+      "vrshl.s32 " B ", r5\n" \
       "vqmovnb.s32 " A ", " A "\n" \
       "vqmovnt.s32 " A ", " B "\n" \
-      "vqadd.s16 " A ", " A ", r10\n" CLAMP(A) \
-      "vstrb.16 " A ", [r11, q7]\n" \
+      "vqadd.s16 " A ", " A ", r11\n" CLAMP(A) \
+      "vstrb.16 " A ", [r8, " PLACES "]\n" \
       "le lr, 1b\n" \
-      : [sums] "+r"(sums), [places] "+r"(places) \
-      : [state] "r"(state) \
-      : "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8", \
-        "d9", "d10", "d11", "d12", "d13", "d14", "d15", "memory", "cc")
+      "ldrd r2, r3, [r0, #44]\n" \
+      "add.w r1, r1, r2\n" \
+      "add.w r8, r8, r3\n" \
+      "str.w r1, [r0]\n" \
+      "str.w r8, [r0, #20]\n" END \
+      "pop.w {r4-r11, pc}\n")
 #define TINYET_MVE_ROUND_ONE \
-  "vqrdmulh.s32 q0, q0, r8\n" \
-  "vqrdmulh.s32 q1, q1, r8\n"
+  "vqrdmulh.s32 q0, q0, r4\n" \
+  "vqrdmulh.s32 q1, q1, r4\n"
 #define TINYET_MVE_ROUND_TWO \
   "vshr.s32 q2, q0, #31\n" \
   "vshr.s32 q3, q1, #31\n" \
-  "vqrdmlah.s32 q2, q0, r8\n" \
-  "vqrdmlah.s32 q3, q1, r8\n"
+  "vqrdmlah.s32 q2, q0, r4\n" \
+  "vqrdmlah.s32 q3, q1, r4\n"
 #define TINYET_MVE_BYTES(A) "vqmovnb.s16 " A ", " A "\n"
 #define TINYET_MVE_BOUNDS(A) \
-  "vmax.s16 " A ", " A ", q5\n" \
-  "vmin.s16 " A ", " A ", q6\n"
+  "vmax.s16 " A ", " A ", q4\n" \
+  "vmin.s16 " A ", " A ", q5\n"
+#define TINYET_MVE_BOUNDS_BEGIN \
+  "vpush {d8-d11}\n" \
+  "ldrd r2, r3, [r0, #36]\n" \
+  "vdup.16 q4, r2\n" \
+  "vdup.16 q5, r3\n"
+#define TINYET_MVE_BOUNDS_END "vpop {d8-d11}\n"
+
+TINYET_MVE_NAKED static void round_one(TINYET_MVE_UNUSED job *j) {
+  TINYET_MVE_TILES("", TINYET_MVE_ROUND_ONE, "q0", "q1", "q2", TINYET_MVE_BYTES, "");
+}
+TINYET_MVE_NAKED static void round_two(TINYET_MVE_UNUSED job *j) {
+  TINYET_MVE_TILES("", TINYET_MVE_ROUND_TWO, "q2", "q3", "q0", TINYET_MVE_BYTES, "");
+}
+TINYET_MVE_NAKED static void round_one_clamped(TINYET_MVE_UNUSED job *j) {
+  TINYET_MVE_TILES(TINYET_MVE_BOUNDS_BEGIN, TINYET_MVE_ROUND_ONE, "q0", "q1", "q2", TINYET_MVE_BOUNDS, TINYET_MVE_BOUNDS_END);
+}
+TINYET_MVE_NAKED static void round_two_clamped(TINYET_MVE_UNUSED job *j) {
+  TINYET_MVE_TILES(TINYET_MVE_BOUNDS_BEGIN, TINYET_MVE_ROUND_TWO, "q2", "q3", "q0", TINYET_MVE_BOUNDS, TINYET_MVE_BOUNDS_END);
+}
 /* clang-format on */
 #else
 /* outputs: of a patch; groups: gathers of an output. One of the two is 1. */
@@ -153,14 +192,26 @@ static void patches(const job *j, int32_t outputs, int32_t groups) {
     }
   }
 }
-static void four_outputs(const job *j) { patches(j, 4, 1); }
-static void two_outputs(const job *j) { patches(j, 2, 1); }
-static void one_output(const job *j) { patches(j, 1, 1); }
-static void output_of_two(const job *j) { patches(j, 1, 2); }
-static void output_of_three(const job *j) { patches(j, 1, 3); }
+static void four_outputs(job *j) { patches(j, 4, 1); }
+static void two_outputs(job *j) { patches(j, 2, 1); }
+static void one_output(job *j) { patches(j, 1, 1); }
+static void output_of_two(job *j) { patches(j, 1, 2); }
+static void output_of_three(job *j) { patches(j, 1, 3); }
+static void round_tiles(job *j) {
+  const int32_t *const channel = (const int32_t *)(const void *)(j->weights - 12), *sums = j->sums;
+  const uint16_t *places = j->places;
+  for (int32_t t = 0; t < j->count; t++, sums += 8, places += 8) {
+    for (int32_t i = 0; i < 8; i++) {
+      const int32_t sum = sums[i / 2 + i % 2 * 4] + channel[2];
+      j->output[places[i]] = tinyet_round_mve(sum, channel[0], channel[1], j->rounding);
+    }
+  }
+  j->weights += j->weights_step;
+  j->output += j->output_step;
+}
 #endif
 
-static void sum_patches(const job *j, int32_t outputs, int32_t groups) {
+static void sum_channel(job *j, int32_t outputs, int32_t groups) {
   if (outputs == 4) {
     four_outputs(j);
   } else if (outputs == 2) {
@@ -174,35 +225,21 @@ static void sum_patches(const job *j, int32_t outputs, int32_t groups) {
   }
 }
 
-/* Of the sums of all tiles the outputs, in the order in which assembly loads it. */
-typedef struct {
-  int32_t low, high, bias, multiplier, shift, zero_point;
-  int8_t *output;
-  int32_t tiles;
-} rounding;
-
-/* places: where those of a tile go: of lane i the sum i / 2, and 4 more where i is odd. form: 1 two-sided, 2 clamped. */
-static void round_tiles(const int32_t *sums, const uint16_t *places, const rounding *state, int32_t form,
-                        const tinyet_rounding_mve *r) {
+/* form: 1 two-sided, 2 clamped. */
+static void round_channel(job *j, int32_t form) {
 #if TINYET_MVE_ASM
-  (void)r;
   if (form == 0) {
-    TINYET_MVE_TILES(TINYET_MVE_ROUND_ONE, "q0", "q1", TINYET_MVE_BYTES);
+    round_one(j);
   } else if (form == 1) {
-    TINYET_MVE_TILES(TINYET_MVE_ROUND_TWO, "q2", "q3", TINYET_MVE_BYTES);
+    round_two(j);
   } else if (form == 2) {
-    TINYET_MVE_TILES(TINYET_MVE_ROUND_ONE, "q0", "q1", TINYET_MVE_BOUNDS);
+    round_one_clamped(j);
   } else {
-    TINYET_MVE_TILES(TINYET_MVE_ROUND_TWO, "q2", "q3", TINYET_MVE_BOUNDS);
+    round_two_clamped(j);
   }
 #else
   (void)form;
-  for (int32_t t = 0; t < state->tiles; t++, sums += 8, places += 8) {
-    for (int32_t i = 0; i < 8; i++) {
-      const int32_t sum = sums[i / 2 + i % 2 * 4] + state->bias;
-      state->output[places[i]] = tinyet_round_mve(sum, state->multiplier, state->shift, r);
-    }
-  }
+  round_tiles(j);
 #endif
 }
 
@@ -319,9 +356,12 @@ void tinyet_depthwise_s8_mve(const int8_t *input, int8_t *output, void *scratch,
   uint16_t *const places = (uint16_t *)(void *)(sums + 8 * s->tiles), *const pixels = places + 8 * s->tiles;
   int8_t *const plane = (int8_t *)(pixels + s->band_in * s->in_w);
   const tinyet_rounding_mve *const r = &s->rounding;
-  const int32_t form = (r->one_sided ? 0 : 1) + (r->clamped ? 2 : 0);
-  job j = {weights, vectors, tiles, tiles, sums, plane};
-  rounding state = {r->low, r->high, 0, 0, 0, r->zero_point, output, s->tiles};
+  const int32_t groups = s->groups, form = (r->one_sided ? 0 : 1) + (r->clamped ? 2 : 0);
+  const int32_t step = in_pairs ? 2 : 1, to_weights = step * s->stream;
+  job even = {weights,       vectors, tiles,   tiles + patch_count, sums, output, s->tiles, places,
+              r->zero_point, r->low,  r->high, to_weights,          step, plane,  r};
+  job odd = even;
+  odd.tiles = even.end, odd.end = even.end + patch_count;
   lay_patches(tiles, places, plane, s);
   number_pixels(pixels, s->band_in, s);
   for (int32_t b = 0; b < s->batch; b++) {
@@ -335,21 +375,20 @@ void tinyet_depthwise_s8_mve(const int8_t *input, int8_t *output, void *scratch,
       int8_t *const inside = plane + (begin - top) * s->row + s->pad_left;
       int8_t *const to = output + first * s->out_w * s->out_pixel;
       memset(plane, s->zero_point, (size_t)(2 * plane_bytes));
-      j.weights = weights + 12;
-      state.output = to;
-      for (int32_t c = 0; c < s->in_c; c++, state.output++, j.weights += s->stream) {
-        const int32_t *const channel = (const int32_t *)(const void *)(j.weights - 12);
-        const int32_t second = in_pairs ? c & 1 : 0;
-        if (count != 0 && !in_pairs) {
-          take_channel(from + c, inside, pixels, count, s->in_c);
-        } else if (count != 0 && !second) {
+      even.weights = weights + 12, even.output = to;
+      odd.weights = even.weights + s->stream, odd.output = to + 1;
+      for (int32_t c = 0; c < s->in_c; c += step) {
+        if (count != 0 && in_pairs) {
           take_channels(from + c, inside, inside + plane_bytes, pixels, count, s->in_c);
+        } else if (count != 0) {
+          take_channel(from + c, inside, pixels, count, s->in_c);
         }
-        j.tiles = tiles + second * patch_count;
-        j.end = j.tiles + patch_count;
-        sum_patches(&j, outputs, s->groups);
-        state.multiplier = channel[0], state.shift = channel[1], state.bias = channel[2];
-        round_tiles(sums, places, &state, form, r);
+        sum_channel(&even, outputs, groups);
+        round_channel(&even, form);
+        if (in_pairs) {
+          sum_channel(&odd, outputs, groups);
+          round_channel(&odd, form);
+        }
       }
     }
     input += s->in_h * s->in_w * s->in_c;

@@ -32,13 +32,14 @@ from tests.ops import drawing
 from tests.ops.cases import Case
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
-from tinyet.delegates.cortex_m import conv2d_mve, depthwise_mve
+from tinyet.delegates.cortex_m import conv2d_mve, depthwise_mve, elementwise_mve
 from tinyet.ir import DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops.add import Add
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.permute import Permute
+from tinyet.ops.shared.addition import Scaling
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 
@@ -231,3 +232,10 @@ def test_in_place_where_one_band_is_enough() -> None:
         node = layer(rng, attrs, shape, (4, 3, 3, 1)).node
         found[height] = depthwise_mve.replaces(node, 0)
     assert found == {8: True, 64: False}
+
+
+def test_sums_of_scales_far_above_the_output() -> None:
+    """Behind a residual block both operands may be rectified, with a scale twice the output's: int32 still has room."""
+    rectified = Scaling((0.94, 1.985, 1.0), (-128, -128, -128), 1, (-128, 127))
+    assert elementwise_mve.form_of(rectified) is not None
+    assert elementwise_mve.form_of(Scaling((4.0, 4.0, 1.0), (0, 0, 0), 1, (-128, 127))) is None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """int8 sums and differences of two tensors of one shape for Helium, sixteen values at a time
-(tinyet_elementwise_mve.h): one affine form with 22 fraction bits, proved exact for every pair of values."""
+(tinyet_elementwise_mve.h): one affine form with 21 fraction bits, proved exact for every pair of values."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tinyet.opset import Call, CostModel, Kernel, Struct, library_call
 
 SYMBOL = "tinyet_affine_s8_same_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_elementwise_mve.h")
-SHIFT = 22
-ROUNDING = 2**15 + 2**21
-"""What a rounding shift by 16 and one by 6 add to the sum."""
+SHIFT = 21
+ROUNDING = 2**15 + 2**20
+"""What a rounding shift by 16 and one by 5 add to the sum."""
 
 
 @lru_cache(maxsize=1024)
