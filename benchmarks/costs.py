@@ -393,7 +393,8 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None, *, again: bool
             table = json.loads(path.read_text(encoding="utf-8"))
         table["kernels"][kernel.symbol] = entry = entry_of(coefficients)
         if not again:
-            leave_known_cores(entry, [other for other in table["kernels"].values() if other is not entry])
+            others = [e for symbol, e in table["kernels"].items() if symbol not in wanted]
+            leave_known_cores(entry, others)
         table |= {"board": board.name, "core": core, "toolchain": f"{version}, -O2"}
         store(path, table | {"line_bytes": layers.SHAPE.line_bytes})
         print(
