@@ -162,11 +162,16 @@ def coefficients_of(
 
 def leave_known_cores(entry: dict[str, Any], others: Sequence[Mapping[str, Any]]) -> None:
     """Take away the cycles of cores that the other kernels of a table state none for: plans are compared by a core's
-    cycles only where all have them."""
-    if others:
-        known = set.intersection(*(set(other["cycles"]) for other in others))
-        for rates in (entry, *entry["kinds"].values()):
-            rates["cycles"] = {core: each for core, each in rates["cycles"].items() if core in known}
+    cycles only where all have them. Where no core is left, so are no lines and bytes that are executed."""
+    if not others:
+        return
+    known = set.intersection(*(set(other["cycles"]) for other in others))
+    for rates in (entry, *entry["kinds"].values()):
+        rates["cycles"] = {core: each for core, each in rates["cycles"].items() if core in known}
+        if not known:
+            rates |= {"lines": [], "next_lines": [], "bytes": []}
+    if not known:
+        entry["bytes_each"] = 0.0
 
 
 def entry_of(found: cost.Coefficients) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.tables import answers, layers, reports, signals, silicon, trees, whole
+from benchmarks.tables import answers, integrating, layers, reports, signals, silicon, trees, whole
 
 FIGURES: dict[str, Callable[[], str]] = {
     function.__name__: function
@@ -31,12 +31,12 @@ FIGURES: dict[str, Callable[[], str]] = {
         whole.objectives_trained,
         whole.streaming,
         whole.streaming_compared,
-        whole.together,
-        whole.buffers,
-        whole.entry_points,
-        whole.context_cost,
-        whole.placement,
-        whole.slices,
+        integrating.together,
+        integrating.buffers,
+        integrating.entry_points,
+        integrating.context_cost,
+        integrating.placement,
+        integrating.slices,
         layers.convolutions_widened,
         layers.convolutions_others,
         signals.keywords_from_samples,
