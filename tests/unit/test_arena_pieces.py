@@ -165,6 +165,8 @@ def test_two_arrays_of_c() -> None:
     )
     assert "uint8_t net_arena_2[NET_ARENA_2_BYTES] TINYET_ALIGNED(16);" in files["net.c"]
     assert "extern uint8_t net_arena_2[NET_ARENA_2_BYTES];" in files["net.h"]
+    other = model_files(deployed(board(TINY, MIDDLE), {"arena": "fast+middle"}), "net", ["net"])["net.c"]
+    assert "net_arena_2[NET_ARENA_2_BYTES] TINYET_ALIGNED(16) TINYET_IN(TINYET_MIDDLE_SECTION);" in other
 
 
 def drawn(seed: int) -> tuple[list[Buffer], list[LiveRange], Split]:
@@ -178,7 +180,7 @@ def drawn(seed: int) -> tuple[list[Buffer], list[LiveRange], Split]:
         at = np.arange(first, first + steps + 1)
         ranges.append(live_range(b.name, at, np.zeros(steps, np.int64), np.full(steps, size), size, b.align))
     worth = {b.name: float(rng.integers(0, 1000)) for b in found if rng.random() < 0.8}
-    return found, ranges, Split(int(rng.integers(16, 600)) // 16 * 16, worth)
+    return found, ranges, Split(int(rng.integers(16, 600)) // 16 * 16, 1 << 20, worth)
 
 
 def test_drawn_buffers_are_apart_and_within_the_capacity() -> None:
@@ -212,7 +214,33 @@ def test_what_gains_more_goes_first() -> None:
         live_range(b.name, np.arange(5), np.zeros(4, np.int64), np.full(4, b.bytes), b.bytes, 4)
         for b in buffers
     ]
-    made = place_split(buffers, ranges, Split(64, {"cold": 10, "hot": 20}), 0)
+    made = place_split(buffers, ranges, Split(64, 72, {"cold": 10, "hot": 20}), 0)
     assert made is not None
     assert made[1] == 64
     assert {n for n, at in made[0].offsets.items() if at < 64} == {"hot"}
+
+
+def test_the_second_has_room() -> None:
+    """What gains most would leave more to the second piece than that has room for."""
+    sizes = {"large": (96, 0, 1), "beside": (64, 0, 1), "later": (96, 3, 4)}
+    worth = {"large": 10.0, "beside": 20.0, "later": 15.0}
+    buffers = [Buffer(name, *each, 4) for name, each in sizes.items()]
+    ranges = [
+        live_range(
+            b.name, np.arange(b.first, b.first + 3), np.zeros(2, np.int64), np.full(2, b.bytes), b.bytes, 4
+        )
+        for b in buffers
+    ]
+    for rest, first in ((96, {"beside", "later"}), (64, {"large", "later"})):
+        made = place_split(buffers, ranges, Split(96, rest, worth), 0)
+        assert made is not None
+        placement, start = made
+        assert {name for name, at in placement.offsets.items() if at < start} == first
+        assert placement.peak - start <= rest
+
+
+def test_an_arena_that_neither_memory_has_room_for() -> None:
+    where = board(dataclasses.replace(FAST, bytes=208), dataclasses.replace(MIDDLE, bytes=160))
+    found = deployed(where, {"arena": "fast+middle"})
+    assert deployed(where, {}).plan.arena_bytes > 208
+    check_fit(found, where)

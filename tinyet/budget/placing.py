@@ -518,7 +518,8 @@ def _split(deployment: Deployment, board: Board, places: Places, room: int) -> D
     if second is None or _aligned(deployment.plan.arena_bytes) <= capacity:
         return deployment
     # The array of the first piece is rounded up.
-    split = Split(max(capacity, 0) // _ALIGN * _ALIGN, worth_of(deployment, first, second))
+    rest = (room if second == board.ram else second.bytes) - held(deployment, board)[second.name]
+    split = Split(max(capacity, 0) // _ALIGN * _ALIGN, max(rest, 0), worth_of(deployment, first, second))
     made = with_arena_split(deployment, split)
     if made.plan.second_from is None:
         raise UsageError(

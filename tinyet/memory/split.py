@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.errors import InternalError
-from tinyet.memory.buffers import Buffer, Gaps, align_up, interference
+from tinyet.memory.buffers import Buffer, Gaps, align_up, interference, sections
 from tinyet.memory.first_fit import lowest_offset
 from tinyet.memory.live_ranges import LiveRange, gaps
 from tinyet.memory.offsets import Placement, place
@@ -23,10 +23,11 @@ SPLIT_ALIGN = 16
 
 @dataclass(frozen=True)
 class Split:
-    """capacity: bytes of the first piece at most. worth: of each buffer, by its name, what an inference gains if it is
-    there; of those without a name here, nothing."""
+    """capacity: bytes of the first piece at most; rest: those that the second has room for. worth: of each buffer, by
+    its name, what an inference gains if it is in the first; of those without a name here, nothing."""
 
     capacity: int
+    rest: int
     worth: Mapping[str, float]
 
 
@@ -36,8 +37,8 @@ def place_split(
     """Offsets of all buffers, and the second piece's first offset; None where one of the pieces has no buffer.
 
     Buffers are put into the first piece by several orders, each where it is as low as possible, as long as it ends
-    within the capacity; the order that gains most is taken, and then what still fits when all is placed anew. That is
-    no proof of the optimum.
+    within the capacity; of the orders whose second piece has room, or is too large by the fewest bytes, the one that
+    gains most is taken, and then what still fits when all is placed anew. That is no proof of the optimum.
     """
     if any(b.align > SPLIT_ALIGN for b in buffers):
         raise InternalError("a buffer has a stricter alignment than an arena's array", "memory planner")
@@ -64,28 +65,37 @@ def place_split(
 
 
 def _first_piece(buffers: Sequence[Buffer], apart: Gaps, split: Split) -> tuple[set[Buffer], dict[str, int]]:
-    """The buffers of the first piece and their offsets, by the order that gains most."""
+    """The buffers of the first piece and their offsets, by the best order."""
     near = interference(buffers, apart)
+    pressure = dict.fromkeys((b.name for b in buffers), 0)
+    for section in sections(buffers):
+        alive = sum(buffers[i].bytes for i in section)
+        for i in section:
+            pressure[buffers[i].name] = max(pressure[buffers[i].name], alive)
 
     def worth(b: Buffer) -> float:
         return split.worth.get(b.name, 0.0)
 
-    keys: tuple[Callable[[Buffer], float], ...] = (
-        lambda b: _density(split, b),
-        lambda b: _density(split, b) / (b.last - b.first + 1),
-        worth,
-        lambda b: -b.bytes,
+    keys: tuple[Callable[[Buffer], tuple[float, ...]], ...] = (
+        lambda b: (_density(split, b),),
+        lambda b: (_density(split, b) / (b.last - b.first + 1),),
+        lambda b: (worth(b),),
+        lambda b: (-b.bytes,),
+        # Those that make the second piece as large as it is.
+        lambda b: (pressure[b.name], b.bytes),
+        lambda b: (pressure[b.name], _density(split, b)),
     )
-    best: tuple[float, dict[int, int]] | None = None
+    best: tuple[tuple[int, float], dict[int, int]] | None = None
     for key in keys:
         offsets: dict[int, int] = {}
-        for i in sorted(range(len(buffers)), key=lambda i: (-key(buffers[i]), i)):
+        for i in sorted(range(len(buffers)), key=lambda i: (*(-k for k in key(buffers[i])), i)):
             at = lowest_offset(near[i], offsets, buffers[i].align)
             if worth(buffers[i]) > 0 and at + buffers[i].bytes <= split.capacity:
                 offsets[i] = at
-        gained = sum(worth(buffers[i]) for i in offsets)
-        if best is None or gained > best[0]:
-            best = gained, offsets
+        second = _placed([b for i, b in enumerate(buffers) if i not in offsets], apart, 0)
+        rank = max(second.peak - split.rest, 0), -sum(worth(buffers[i]) for i in offsets)
+        if best is None or rank < best[0]:
+            best = rank, offsets
     found = {} if best is None else best[1]
     return {buffers[i] for i in found}, {buffers[i].name: at for i, at in found.items()}
 
