@@ -22,6 +22,7 @@ from tinyet.memory.caller_buffers import check_ends
 from tinyet.memory.check import check_plan
 from tinyet.memory.fusion import Run
 from tinyet.memory.resized import at_another_size, check_resized
+from tinyet.memory.split import Split
 from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.opset import Call, Constant, Cost, Event, FieldValue, InputArg, Pointer, Struct
@@ -394,6 +395,14 @@ def with_copies_ahead(deployment: Deployment, layers: Collection[str]) -> Deploy
     outside = plan.buffers_from is not None
     made = planned(graph, chosen, AccessOrderCache(), layouts, plan.fusion_groups, callers=outside)
     return replace(deployment, plan=made, decision=decision, steps=_steps(graph, decision, made))
+
+
+def with_arena_split(deployment: Deployment, split: Split) -> Deployment:
+    """The same kernels with a plan of two pieces; of one, where one of them would have nothing."""
+    graph, decision, plan = deployment.graph, deployment.decision, deployment.plan
+    layouts = {t: found for t in plan.storage if (found := plan.data_layout(t)) is not None}
+    made = planned(graph, decision.chosen, AccessOrderCache(), layouts, plan.fusion_groups, split=split)
+    return replace(deployment, plan=made, steps=_steps(graph, decision, made))
 
 
 def with_parts(deployment: Deployment, cuts: Mapping[Node, Cut]) -> Deployment:

@@ -164,7 +164,7 @@ def test_code_of_other_cores_that_is_counted_by_hand(name: str, tmp_path: Path) 
     [
         # the literal beside the code, and 16 lines of the table; twice where there is one line only
         (Flash(3, 16, 1, 1, prefetch=False), 2 * (1 + 16)),
-        (Flash(3, 16, 64, 32, prefetch=True), 1 + 16),
+        (Flash(2, 16, 64, 32, prefetch=True), 1 + 16),
         (Flash(3, 4, 64, 128, prefetch=False), 1 + 64),
         (Flash(3, 4, 64, 1, prefetch=False), 2 * (1 + 64)),
         # the code of the loop and the table share 256 lines, or take each other's places in 32
@@ -186,7 +186,7 @@ def test_reads_of_the_flash(built: Built, flash: Flash, data_reads: int, tmp_pat
     assert [layer.cycles - layer.wait_cycles for layer in layers] == [layer.cycles for layer in plain]
     # Lines of 16 bytes take longer to execute than to read.
     first, empty = (
-        3 * (part.code_reads - (part.next_reads if flash.prefetch else 0) + part.data_reads)
+        flash.wait_states * (part.code_reads - (part.next_reads if flash.prefetch else 0) + part.data_reads)
         for part in (reading, profiler.empty[1].layers[-1])
     )
     assert layers[1].wait_cycles == first - empty

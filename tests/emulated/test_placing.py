@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from tests import small
+from tests.emulated.test_states import remembering
 from tests.ops.emulated import require_emulator
+from tests.streamed import everything, validated
 from tinyet.boards import load_board
+from tinyet.budget.placing import arena_traffic
 from tinyet.build.gcc import build_firmware
 from tinyet.build.size import Size, measure
 from tinyet.cycles.inference import cycle_model
@@ -20,6 +23,8 @@ from tinyet.device.device import open_device
 from tinyet.emit.placed import check_placed
 from tinyet.emit.symbols import symbols_of
 from tinyet.errors import ProjectError
+from tinyet.ir import DType
+from tinyet.program import Program
 from tinyet.project import Project
 from tinyet.projects.one import generate
 from tinyet.validation import as_bytes
@@ -72,6 +77,50 @@ def test_placed_where_asked(
         runs = [device.run(as_bytes(inputs)) for _ in range(2)]
     outputs = [np.ascontiguousarray(o).tobytes() for o in program.outputs_for(inputs)]
     assert [list(run.outputs) for run in runs] == [outputs, outputs]
+
+
+@pytest.mark.parametrize(
+    ("program", "fast", "most"),
+    [(small.program(), 200, None), (everything(DType.INT8), 1504, 5000), (remembering(), 208, None)],
+    ids=["layers", "rows", "states"],
+)
+def test_an_arena_in_two_memories(program: Program, fast: int, most: int | None, tmp_path: Path) -> None:
+    """Both arrays lie where they should, a run is the reference's, and QEMU counts accesses of both."""
+    require_emulator("mps2_an386")
+    own = tmp_path / "own.toml"
+    own.write_text(load_board_text("mps2_an386").replace("bytes = 0x01000000", f"bytes = {fast}"))
+    project = generate(
+        program, own, tmp_path / "net", kind="cmake", name="net", place={"arena": "psram+ram"}, max_ram=most
+    )
+    plan = project.deployment.plan
+    assert plan.second_from is not None
+    assert bool(plan.fusion_groups) is (most is not None)
+    elf = _built(project, tmp_path / "built", ("-O2",))
+    size = measure(elf)
+    assert {n: m.name for n, m in symbols_of(project.deployment, "net").placed.items()} == {
+        "net_arena": "psram",
+        "net_arena_2": "ram",
+    }
+    check_placed(project.deployment, "net", size, str(elf))
+    found = {symbol.name: symbol.bytes for symbol in size.symbols}
+    assert (found["net_arena"], found["net_arena_2"]) == (
+        plan.second_from,
+        plan.arena_bytes - plan.second_from,
+    )
+    assert validated(program, project.deployment, elf, "qemu", project.board).bit_exact
+    if program.graph.states:
+        return
+    (tmp_path / "counted").mkdir()
+    memories = (project.board.ram, *project.board.extra_memories)
+    inputs = [as_bytes(pattern_inputs(program.inputs))]
+    counted = cycle_model(project.board, tmp_path).estimate(
+        elf, inputs, tmp_path / "counted", timeout=30, memories=memories
+    )
+    first, second = arena_traffic(project.deployment)
+    # Kernels read values more than once; nothing else lies in the further memory.
+    assert counted.accesses["psram"].read_bytes >= first.read > 0
+    assert counted.accesses["psram"].written_bytes >= first.written > 0
+    assert counted.accesses["ram"].read_bytes >= second.read > 0
 
 
 def test_a_linker_script_of_another_mind_is_found(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tinyet.ir import Graph, Node, Size
 from tinyet.memory.fusion import FusionGroup
 from tinyet.opset.cost import core_of, measured
 from tinyet.planning.objective import Capacity, Objective, check_buffers, check_optimize
-from tinyet.planning.places import ARENA, AUTO, USUAL
+from tinyet.planning.places import ARENA, AUTO, PIECES, USUAL
 from tinyet.stack.use import StackUse
 
 LARGEST = 5
@@ -103,6 +103,10 @@ def objective_of(
     if (arena := wanted.get(ARENA)) in others or arena == AUTO:
         most = max([ram, *others.values()]) if arena == AUTO else others[str(arena)]
         ram, available = most, max(most, available) if arena == AUTO else most
+    elif arena is not None and PIECES in arena:
+        more = sum(size for name, size in others.items() if name in arena.split(PIECES))
+        in_ram = board.ram.name in arena.split(PIECES)
+        ram, available = more + (ram if in_ram else 0), more + (available if in_ram else 0)
     return Objective(
         check_optimize(optimize),
         max(flash, 0),
@@ -140,7 +144,9 @@ def fitted(
             deployment.decision.kernels.figures.flash,
         )
         more_ram = _ram(deployment, board, room) - _tighter(limits.max_ram, board.ram.bytes, board)[0]
-        if (arena := deployment.places.arena) is not None:
+        # Of an arena in two pieces the first is as large as its memory lets it be.
+        second = deployment.places.second
+        if (arena := second or deployment.places.arena) is not None and arena != board.ram:
             more_ram = held(deployment, board)[arena.name] - arena.bytes
         more_flash = _flash(deployment, room) - _tighter(limits.max_flash, board.flash.bytes, board)[0]
         # What was above an objective already is the least that there is.
@@ -167,7 +173,10 @@ def _placed_in_ram(deployment: Deployment, board: Board) -> tuple[int, int, int]
     places = deployment.places
     if places == USUAL:
         return deployment.plan.arena_bytes, deployment.state_bytes, 0
-    arena = deployment.plan.arena_bytes if places.arena is None else 0
+    plan = deployment.plan
+    arena = plan.first_bytes if places.arena is None else 0
+    if places.second == board.ram:
+        arena = plan.arena_bytes - plan.first_bytes
     kept = sum(fusion_group.kept_bytes for fusion_group in deployment.plan.fusion_groups)
     state = deployment.state_bytes if places.state is None else kept
     own = held(deployment, board)[board.ram.name]
@@ -300,10 +309,14 @@ def check_fit(deployment: Deployment, board: Board, limits: Limits = NO_LIMITS) 
         hints.append("RAM: smaller images, fewer channels or earlier strides; or a board with more RAM")
         if inference and total - room.stack.caller < limit:
             hints.append("RAM: a smaller reserve of stack for who calls an inference: --stack BYTES")
-        if deployment.places.arena is None and (
-            others := [m.name for m in board.extra_memories if not m.read_only and m.bytes >= arena > 0]
-        ):
+        writable = [m for m in board.extra_memories if not m.read_only]
+        places = deployment.places
+        if places.arena is None and (others := [m.name for m in writable if m.bytes >= arena > 0]):
             hints.append(f"RAM: the arena in another memory: --place arena={others[0]}")
+        elif places.second is None and places.arena is None and writable and arena > 0:
+            hints.append(
+                f"RAM: an arena in two memories: --place arena={writable[0].name}{PIECES}{board.ram.name}"
+            )
     for memory, taken, objects in shortages(deployment, board):
         problems.append(
             f"{memory.name}: {taken} bytes were placed there, {board.name} has {memory.bytes}, {taken - memory.bytes} "

@@ -16,10 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.boards import Board, Memory
-from tinyet.deployment import Deployment, Step, ahead_bytes, with_copies_ahead
+from tinyet.budget.arena_pieces import pieces_of, pieces_problems, worth_of
+from tinyet.deployment import Deployment, Step, ahead_bytes, with_arena_split, with_copies_ahead
 from tinyet.errors import InternalError, UsageError, bullet_list
 from tinyet.errors.arguments import described
-from tinyet.planning.places import ARENA, AUTO, STATE, USUAL, WEIGHTS, Places
+from tinyet.memory.split import Split
+from tinyet.planning.places import ARENA, AUTO, PIECES, SECOND, STATE, USUAL, WEIGHTS, Places
 
 _ALIGN = 16
 """Bytes: of every object, as it is counted. The strictest alignment of any array."""
@@ -62,15 +64,17 @@ class Placed:
 
 
 def placed(deployment: Deployment, board: Board) -> tuple[Placed, ...]:
-    """Arena, state, and the weights of each layer that has some, in this order."""
-    places = deployment.places
-    rows = [(ARENA, "", places.arena or board.ram, arena_traffic(deployment))]
+    """Arena, state, and the weights of each layer that has some, in this order; of an arena in two pieces both."""
+    places, (whole, second) = deployment.places, arena_traffic(deployment)
+    rows = [(ARENA, "", places.arena or board.ram, whole)]
+    if places.second is not None:
+        rows.append((SECOND, "", places.second, second))
     if (state := _state_traffic(deployment)).bytes:
         rows.append((STATE, "", places.state or board.ram, state))
     for step in _weighted(deployment):
         memory = places.weights.get(step.name, board.flash)
         if step.name in places.ahead:
-            memory = places.arena or board.ram
+            memory = _memory_ahead(deployment, board, step)
         rows.append((f"weights of {step.name}", step.name, memory, weight_traffic(deployment, step)))
     return tuple(
         Placed(
@@ -113,13 +117,31 @@ def _ahead_waits(board: Board, memory: Memory, traffic: Traffic) -> float | None
     return None if copied is None or used is None else copied + used + traffic.bytes / _COPIED_A_CYCLE
 
 
-def arena_traffic(deployment: Deployment) -> Traffic:
-    read = written = 0
+def _memory_ahead(deployment: Deployment, board: Board, step: Step) -> Memory:
+    """The memory of what is copied into the arena ahead of a layer."""
+    places, plan = deployment.places, deployment.plan
+    if places.second is not None and plan.in_second(plan.scratch[step.node]):
+        return places.second
+    return places.arena or board.ram
+
+
+def arena_traffic(deployment: Deployment) -> tuple[Traffic, Traffic]:
+    """Of the arena, or of its first piece, and of its second."""
+    plan, read, written = deployment.plan, [0, 0], [0, 0]
     for step in deployment.steps:
         inputs = dict.fromkeys(t for t in step.node.inputs if t is not None and not t.is_constant)
-        read += sum(t.type.bytes for t in inputs) + step.call.scratch_bytes
-        written += sum(t.type.bytes for t in step.node.outputs) + step.call.scratch_bytes
-    return Traffic(max(deployment.plan.arena_bytes, 1), read, written)
+        for tensor in inputs:
+            read[plan.in_second(plan.offset(tensor))] += tensor.type.bytes
+        for tensor in step.node.outputs:
+            written[plan.in_second(plan.offset(tensor))] += tensor.type.bytes
+        if step.call.scratch_bytes:
+            # On top of stacked buffers it is in their block.
+            there = plan.in_second(plan.scratch.get(step.node, plan.offset(step.node.outputs[0])))
+            read[there] += step.call.scratch_bytes
+            written[there] += step.call.scratch_bytes
+    sizes = max(plan.first_bytes, 1), plan.arena_bytes - plan.first_bytes
+    first, second = (Traffic(*each) for each in zip(sizes, read, written, strict=True))
+    return first, second
 
 
 def _state_traffic(deployment: Deployment) -> Traffic:
@@ -256,14 +278,16 @@ def places_of(deployment: Deployment, board: Board, wanted: Mapping[str, str], r
             f"{', '.join(m.name for m in memories_on(board))}, or {AUTO}; of weights also {ARENA}, ahead of each call",
         )
     named = {memory.name: memory for memory in memories_on(board)}
+    first, second = pieces_of(wanted.get(ARENA, AUTO))
     of_layer = {name: wanted.get(name, wanted.get(WEIGHTS, board.flash.name)) for name in steps}
     fixed = Places(
-        _variables(named, board, wanted.get(ARENA, AUTO)),
+        _variables(named, board, first),
         _variables(named, board, wanted.get(STATE, AUTO)),
         {name: named[to] for name, to in of_layer.items() if to not in (AUTO, ARENA, board.flash.name)},
         frozenset(
             name for name, to in of_layer.items() if to == ARENA and not _by_rows(deployment, steps[name])
         ),
+        named[second] if second else None,
     )
     movable = {what for what in (ARENA, STATE) if wanted.get(what) == AUTO}
     movable |= {name for name, to in of_layer.items() if to == AUTO}
@@ -293,6 +317,9 @@ def _problems(
     problems = []
     for what, to in wanted.items():
         memory = named.get(to)
+        if what == ARENA and PIECES in to:
+            problems += pieces_problems(deployment, board.name, named, to)
+            continue
         if what not in (ARENA, STATE, WEIGHTS, *steps):
             constant = any(step.name == what for step in deployment.steps)
             problems.append(
@@ -330,7 +357,7 @@ def _best(deployment: Deployment, board: Board, fixed: Places, movable: set[str]
         for what, usual in ((ARENA, fixed.arena or board.ram), (STATE, fixed.state or board.ram))
     ]
     traffic = {step.name: weight_traffic(deployment, step) for step in _weighted(deployment)}
-    own = {ARENA: arena_traffic(deployment), STATE: _state_traffic(deployment)}
+    own = {ARENA: arena_traffic(deployment)[0], STATE: _state_traffic(deployment)}
     best: tuple[tuple[int, float], Places] | None = None
     for arena, state in itertools.product(*choices):
         left = {memory.name: memory.bytes for memory in memories_on(board)} | {board.ram.name: room}
@@ -348,6 +375,7 @@ def _best(deployment: Deployment, board: Board, fixed: Places, movable: set[str]
             None if state == board.ram else state,
             {name: m for name in traffic if (m := weights.get(name, fixed.weights.get(name))) is not None},
             fixed.ahead,
+            fixed.second,
         )
         # What does not fit is worst, then what nobody can estimate; of equal ones the first, which is the usual.
         key = (short + (unknown << 40 if not short else 0), cycles - saved)
@@ -472,12 +500,33 @@ def with_places(deployment: Deployment, board: Board, wanted: Mapping[str, str],
     if not wanted:
         return deployment
     places = places_of(deployment, board, wanted, room)
+    if places.second is not None:
+        return _split(_planned(deployment, replace(places, second=None)), board, places, room)
     made = _planned(deployment, places)
     for name in _worth_ahead(made, board, wanted, room):
         more = _planned(deployment, replace(places, ahead=places.ahead | {name}))
         if more.plan.arena_bytes <= max(deployment.plan.arena_bytes, _room_of_arena(made, board, room)):
             places, made = more.places, more
     return made
+
+
+def _split(deployment: Deployment, board: Board, places: Places, room: int) -> Deployment:
+    """The deployment, placed but for the second piece of its arena, with an arena in two pieces; in one, where all of
+    it fits into the memory of the first. Raises UsageError where nothing does."""
+    first, second = places.arena or board.ram, places.second
+    capacity = _room_of_arena(deployment, board, room)
+    if second is None or _aligned(deployment.plan.arena_bytes) <= capacity:
+        return deployment
+    # The array of the first piece is rounded up.
+    split = Split(max(capacity, 0) // _ALIGN * _ALIGN, worth_of(deployment, first, second))
+    made = with_arena_split(deployment, split)
+    if made.plan.second_from is None:
+        raise UsageError(
+            f"nothing of the arena fits into the {max(capacity, 0)} bytes that {first.name} has left for it",
+            f"--place {ARENA}={first.name}{PIECES}{second.name}",
+            f"--place {ARENA}={second.name}; or place less in {first.name}",
+        )
+    return replace(made, places=places)
 
 
 def _planned(deployment: Deployment, places: Places) -> Deployment:

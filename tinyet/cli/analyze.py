@@ -35,7 +35,7 @@ from tinyet.cli.options import (
 from tinyet.errors import UsageError
 from tinyet.pages.page import page_of
 from tinyet.pages.pictures import PICTURES
-from tinyet.planning.places import ARENA
+from tinyet.planning.places import ARENA, SECOND
 
 if TYPE_CHECKING:
     from tinyet.accounts.code import KernelAnalysis
@@ -137,7 +137,11 @@ def analyze(
 
 
 def _arena_said(analysis: Analysis, board: Board) -> str:
-    memory = next((each.memory for each in analysis.placed if each.name == ARENA), board.ram)
+    pieces = [each for each in analysis.placed if each.name in (ARENA, SECOND)]
+    if len(pieces) > 1:
+        said = (f"{ui.size(p.bytes)} of {ui.number(p.memory.bytes)} of {p.memory.name}" for p in pieces)
+        return f"{ui.size(analysis.arena_bytes)}: {', '.join(said)}"
+    memory = pieces[0].memory if pieces else board.ram
     name = "RAM" if memory == board.ram else memory.name
     return f"{ui.size(analysis.arena_bytes)} of {ui.number(memory.bytes)} of {name}"
 

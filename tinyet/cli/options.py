@@ -222,8 +222,9 @@ Place = Annotated[
     typer.Option(
         "--place",
         metavar="NAME=MEMORY",
-        help="put the arena, the state, the weights or those of a layer into a memory of the board; arena: weights "
-        "are copied ahead of their layer; auto: by the estimate of accesses; may be repeated",
+        help="put the arena, the state, the weights or those of a layer into a memory of the board; arena=ONE+OTHER: "
+        "the arena in two, as much in the first as it has room for; NAME=arena: weights are copied ahead of their "
+        "layer; auto: by the estimate of accesses; may be repeated",
     ),
 ]
 

@@ -220,7 +220,7 @@ class ModelCode:
             for user, role in stored.uses:
                 self.constant_names[user][role] = used
             if layer_ahead:
-                ahead = f"{self.instance.arena} + {offset}"
+                ahead = f"{self.instance.piece(offset)} + {self.instance.within(offset)}"
                 offset += ahead_bytes([stored])
                 self.ahead_of.setdefault(step, []).append(f"memcpy({ahead}, {name}, sizeof {name});")
                 ctype = constant_view(stored, name, self.deployment.places).ctype
@@ -302,7 +302,9 @@ class ModelCode:
         ]
         resumed = fusion_group.tiled_input is not None or self.sliced
         field = self.instance.field if resumed else ""
-        rows = RowPointers(self.deployment.plan, fusion_group, self.pointers.names, names, field)
+        rows = RowPointers(
+            self.deployment.plan, fusion_group, self.pointers.names, names, self.pointers.at, field
+        )
         done, numbers = order(cases(fusion_group))
         views: list[CaseView] = []
         for case, number in numbers.items():
@@ -326,7 +328,6 @@ class ModelCode:
                     title = f"around {self.pointers.names[action.tensor]}"
                     made = rows.fill(action) if isinstance(action, Fill) else rows.repeat(action)
                     lines = [made, *behind]
-                    self.pointers.arena_used |= rows.fills_around(action)
                     views.append(CaseView(number, title, (), ahead, None, None, lines))
                 case Take():
                     title = f"a row of {self.pointers.names[action.tensor]}"

@@ -108,6 +108,7 @@ class ModelFacts:
     ends: tuple[End, ...] = ()
     buffers_from: int = 0
     buffers_bytes: int = 0
+    second_from: int | None = None
     stack: int = 0
 
     @property
@@ -118,7 +119,15 @@ class ModelFacts:
     @property
     def instance(self) -> Instance:
         """How applications and the harness hand an instance on."""
-        return Instance(self.name, self.context, self.shared, self.suffix, self.size is not None, self.ends)
+        return Instance(
+            self.name,
+            self.context,
+            self.shared,
+            self.suffix,
+            self.size is not None,
+            self.ends,
+            self.second_from,
+        )
 
     @property
     def parts(self) -> tuple[ModelFacts, ...]:
@@ -169,6 +178,7 @@ def facts_of(
         size=None if deployment.sized is None else deployment.sized.size,
         ends=ends_of(deployment),
         buffers_from=deployment.plan.buffers_from or 0,
+        second_from=deployment.plan.second_from,
         buffers_bytes=deployment.plan.end - (deployment.plan.buffers_from or deployment.plan.end),
     )
 

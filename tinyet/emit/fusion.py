@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.emit.literals import packed
@@ -138,9 +138,9 @@ class RowPointers:
     """Pointers to the rows of a fusion group's tensors: to slots of windows, and variables that advance with every
     tile of a whole tensor.
 
-    names: of the tensors. field: before the name of a variable, where it is one of a context. variables: declarations
-    of variables that advance, and of the stacked windows' starts; starts: statements that set them before the first
-    row.
+    names: of the tensors. at: the address of an offset in the arena. field: before the name of a variable, where it is
+    one of a context. variables: declarations of variables that advance, and of the stacked windows' starts; starts:
+    statements that set them before the first row.
     """
 
     def __init__(
@@ -149,9 +149,11 @@ class RowPointers:
         fusion_group: FusionGroup,
         names: Mapping[Tensor, str],
         fresh: Names,
+        at: Callable[[int], str],
         field: str = "",
     ) -> None:
         self._plan = plan
+        self._address = at
         self.fusion_group = fusion_group
         self.names = names
         self.variables: list[str] = []
@@ -162,7 +164,7 @@ class RowPointers:
         self._number = {tensor: number for number, tensor in enumerate(fusion_group.stacked_buffers)}
         if fusion_group.stacked_buffers:
             count = len(fusion_group.stacked_buffers) + 1
-            base = f"arena + {plan.offset(fusion_group.stacked_buffers[0])}"
+            base = at(plan.offset(fusion_group.stacked_buffers[0]))
             which = ", ".join(names[tensor] for tensor in fusion_group.stacked_buffers)
             self.variables.append(f"/* Where the windows of {which} begin, and where the last ends. */")
             self.variables.append(f"uint8_t *{window}[{count}];")
@@ -256,8 +258,8 @@ class RowPointers:
             "tinyet_line_buffer_fill_s16" if width == 2 and action.value != 0 else "tinyet_line_buffer_fill"
         )
         at = f"(void *)({self._new(action.tensor, action.target, action.rows)})"
-        if self.fills_around(action):
-            at = f"arena + {self._plan.row_offset(self.fusion_group.rows[action.tensor], action.target)}"
+        if self._fills_around(action):
+            at = self._around(action)
         size = action.rows * self.fusion_group.rows[action.tensor].row_bytes
         return f"{function}({at}, {action.value}, {size}u);"
 
@@ -267,12 +269,17 @@ class RowPointers:
         place = (
             self._at(tensor, action.target) if action.above else self._new(tensor, action.target, action.rows)
         )
-        if self.fills_around(action):
-            place = f"arena + {self._plan.row_offset(self.fusion_group.rows[tensor], action.target)}"
+        if self._fills_around(action):
+            place = self._around(action)
         where = "above" if action.above else "below"
         return f"tinyet_line_buffer_edge_{where}((void *)({place}), {size}u, {action.rows}u);"
 
-    def fills_around(self, action: Fill | Repeat) -> bool:
+    def _around(self, action: Fill | Repeat) -> str:
+        """The address of rows around a whole tensor."""
+        rows = self.fusion_group.rows[action.tensor]
+        return self._address(self._plan.row_offset(rows, action.target))
+
+    def _fills_around(self, action: Fill | Repeat) -> bool:
         """Whether it sets rows around a whole tensor that the fusion group reads: its own pointer is one to
         constants."""
         rows = self.fusion_group.rows[action.tensor]

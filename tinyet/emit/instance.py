@@ -48,7 +48,8 @@ class Instance:
     that only look where something is. give, give_first: the argument that hands it on. arena: the expression of the
     arena's address; image: before what is known of an image's rows; field: before other variables. shared: whose arena
     it is, where several models have one; suffix: of an application's names where it has several models. sized: a run is
-    told how large its inputs are. ends: the buffers that a run is given, in the order of its parameters.
+    told how large its inputs are. ends: the buffers that a run is given, in the order of its parameters. second_from:
+    of an arena in two pieces, the second one's first offset.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Instance:
     suffix: str = ""
     sized: bool = False
     ends: tuple[End, ...] = ()
+    second_from: int | None = None
 
     @property
     def only(self) -> str:
@@ -192,6 +194,27 @@ class Instance:
         return "ctx->arena" if self.context else f"{self.shared or self.name}_arena"
 
     @property
+    def second(self) -> str:
+        """The address of the second piece of an arena."""
+        return f"{self.name}_arena_2"
+
+    def is_second(self, offset: int) -> bool:
+        """Whether it is one of the arena's second piece."""
+        return self.second_from is not None and offset >= self.second_from
+
+    def piece(self, offset: int) -> str:
+        """The address of the arena, or of the piece of it, that an offset is of."""
+        return self.second if self.is_second(offset) else self.arena
+
+    def within(self, offset: int) -> int:
+        """Bytes from the start of that piece."""
+        return offset - (self.second_from or 0) if self.is_second(offset) else offset
+
+    def at(self, offset: int) -> str:
+        """The address of bytes in the arena, where a function has that as `arena`."""
+        return f"{self.second if self.is_second(offset) else 'arena'} + {self.within(offset)}"
+
+    @property
     def image(self) -> str:
         return "ctx->image." if self.context else f"{self.name}_image."
 
@@ -221,3 +244,15 @@ class Instance:
         """Keep the parameters' names from the values of a model."""
         words = ["ctx"] * self.context + ["size"] * self.sized
         names.reserve(words, [e.name for e in self.ends])
+
+
+def instance_of(deployment: Deployment, name: str, *, context: bool = False, shared: str = "") -> Instance:
+    """The words of a deployment."""
+    return Instance(
+        name,
+        context,
+        shared,
+        sized=deployment.sized is not None,
+        ends=ends_of(deployment),
+        second_from=deployment.plan.second_from,
+    )

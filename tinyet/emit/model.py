@@ -15,7 +15,7 @@ from tinyet.emit.definitions import code_of, constant_view
 from tinyet.emit.fusion import (
     FusionGroupView,
 )
-from tinyet.emit.instance import Instance, ends_of
+from tinyet.emit.instance import instance_of
 from tinyet.emit.interface import HEAD_BYTES, io_view, kept_views, labels_macro, states_view
 from tinyet.emit.kernels import shareable
 from tinyet.emit.places import attribute, sections_of
@@ -70,7 +70,7 @@ def model_files(
     if slices is None and any(step.parts for step in deployment.steps):
         raise InternalError("calls are made in parts, and the run is not in slices")
     kernels, symbols = shareable(kernel_files(deployment))
-    instance = Instance(name, context, shared, sized=deployment.sized is not None, ends=ends_of(deployment))
+    instance = instance_of(deployment, name, context=context, shared=shared)
     if context:
         kernels |= own_files(["tinyet_context.h"], [])
     if instance.ends:
@@ -85,7 +85,9 @@ def model_files(
     code = code_of(deployment, instance, kernels, sliced=slices is not None, common=common)
     own_arrays = [(stored, text) for stored, text in code.constants if common.of(stored) is None]
     note = "optimal (the lower bound)"
-    if shared:
+    if plan.second_from is not None:
+        note = f"in two pieces, the second from {plan.second_from} on"
+    elif shared:
         note = f"together with other models: {shared}_arena.h"
     elif gap := plan.arena_bytes - plan.lower_bound:
         known = "no addresses make it smaller" if plan.optimal else "not proved optimal"
@@ -101,7 +103,9 @@ def model_files(
         "labels": labels_macro(f"{name.upper()}_LABELS", labels),
         "banner": list(banner),
         "stack": stack,
-        "arena_bytes": max(plan.arena_bytes, 1),
+        "arena_bytes": max(plan.first_bytes, 1),
+        "second_bytes": plan.arena_bytes - plan.first_bytes,
+        "whole_bytes": max(plan.arena_bytes, 1),
         "arena_note": note,
         "arena_map": _arena_map(deployment, code.pointers),
         "symbols": symbols,
@@ -116,6 +120,7 @@ def model_files(
         "copies": code.copies,
         "sections": sections_of(deployment.places),
         "arena_place": attribute(deployment.places.arena) or " TINYET_ARENA_PLACE",
+        "second_place": attribute(deployment.places.second),
         "arena_placed": deployment.places.arena is not None,
         "state_place": attribute(deployment.places.state),
         "constant_bytes": sum(stored.bytes for stored, _ in own_arrays),
@@ -136,7 +141,8 @@ def model_files(
         "outputs": [io_view("output", i, t, deployment) for i, t in enumerate(graph.user_outputs)],
         "size": None if code.sizes is None else size_view(deployment, code.sizes),
         "kept": kept_views(deployment),
-        "words": states_view(deployment, program_hash),
+        "words": (words := states_view(deployment, program_hash)),
+        "mark": "" if words is None else f"{instance.piece(words.mark)} + {instance.within(words.mark)}",
         "head_bytes": HEAD_BYTES,
         "slices": None if slices is None else slices_view(slices, code.steps),
         "selftest": None

@@ -60,8 +60,6 @@ class Pointers:
     def for_call(self, step: Step, stacked_buffers: Collection[Tensor] = ()) -> tuple[str, ...]:
         """Declarations of the pointers that a call is the first to use. stacked_buffers: windows whose places
         change."""
-        if stacked_buffers:
-            self.arena_used = True
         tensors = [t for read in self._read(step) if read not in stacked_buffers for t in self._lineage(read)]
         lines = [self.declare(t) for t in dict.fromkeys(tensors) if t not in self._declared]
         written = [step.node.outputs[arg.index] for arg in step.call.args if isinstance(arg, OutputArg)]
@@ -69,9 +67,13 @@ class Pointers:
         scratch = self.scratch.get(step)
         if scratch is not None and scratch not in self._declared:
             self._declared.add(scratch)
-            self.arena_used = True
-            lines.append(f"void *const {scratch} = arena + {self.deployment.plan.scratch[step.node]};")
+            lines.append(f"void *const {scratch} = {self.at(self.deployment.plan.scratch[step.node])};")
         return tuple(lines)
+
+    def at(self, offset: int) -> str:
+        """The address of bytes in the arena."""
+        self.arena_used |= not self.instance.is_second(offset)
+        return self.instance.at(offset)
 
     def declare(self, tensor: Tensor) -> str:
         """The only declaration of a pointer to a tensor."""
@@ -88,8 +90,7 @@ class Pointers:
         const = "" if tensor in self._computed else "const "
         if self.deployment.plan.is_callers(tensor):
             return f"{const}{ctype} *const {name} = {self._in_buffer(tensor, const)};"
-        self.arena_used = True
-        at = f"arena + {self._offset(tensor)}"
+        at = self.at(self._offset(tensor))
         # For larger elements the cast tells compilers that the alignment is intended.
         through = f"({const}void *)" if tensor.dtype.bytes > 1 else ""
         return f"{const}{ctype} *const {name} = ({const}{ctype} *){through}({at});"

@@ -14,7 +14,7 @@ from tinyet.emit.definitions import ModelCode, StepView, code_of
 from tinyet.emit.fusion import (
     FusionGroupView,
 )
-from tinyet.emit.instance import Instance, ends_of
+from tinyet.emit.instance import instance_of
 from tinyet.emit.kernels import shareable
 from tinyet.emit.model import kernel_files
 from tinyet.opset import (
@@ -44,7 +44,7 @@ def symbols_of(deployment: Deployment, name: str, common: Common = NONE_COMMON) 
     """name, common: as for `model_files`."""
     code = code_of(
         deployment,
-        Instance(name, context=False, sized=deployment.sized is not None, ends=ends_of(deployment)),
+        instance_of(deployment, name),
         shareable(kernel_files(deployment))[0],
         common=common,
     )
@@ -71,6 +71,8 @@ def _placed(code: ModelCode, name: str) -> dict[str, Memory]:
     places, found = code.deployment.places, dict[str, Memory]()
     if places.arena is not None:
         found[f"{name}_arena"] = places.arena
+    if places.second is not None:
+        found[instance_of(code.deployment, name).second] = places.second
     if places.state is not None:
         found |= {state.name: places.state for state in code.states.values()}
     copies = {copy.source: copy.name for copy in code.copies}

@@ -47,8 +47,8 @@ class _TensorView:
 def tflm_files(deployment: Deployment, facts: ModelFacts) -> dict[str, str]:
     """The header and what it includes: file name → text. They go beside the model's own header.
 
-    Raises UsageError: the model takes its input row by row, which TFLM has no call for, or its memory or its
-    buffers from the caller.
+    Raises UsageError: the model takes its input row by row, which TFLM has no call for, its memory or its
+    buffers from the caller, or has an arena in two memories.
     """
     if facts.tiled_input is not None:
         raise UsageError(
@@ -67,6 +67,12 @@ def tflm_files(deployment: Deployment, facts: ModelFacts) -> dict[str, str]:
             "applications of TensorFlow Lite Micro know one instance of a model, with memory of its own",
             "--tflm-header",
             "leave --tflm-header or --context away",
+        )
+    if facts.second_from is not None:
+        raise UsageError(
+            "applications of TensorFlow Lite Micro know one arena of a model, and this one is in two memories",
+            "--tflm-header",
+            "leave --tflm-header away, or --place arena=MEMORY",
         )
     graph = deployment.graph
     context = {

@@ -493,8 +493,13 @@ def check_plan(
 
 
 def _regions(graph: Graph, plan: MemoryPlan) -> list[Region]:
-    """The arena and the caller's buffers; none where there is the arena alone. Raises InternalError for a buffer that
-    is not one input or output alone."""
+    """The arena and the caller's buffers, or both pieces of an arena; none where there is the arena alone. Raises
+    InternalError for a buffer that is not one input or output alone."""
+    if plan.second_from is not None:
+        return [
+            Region("the arena's first piece", 0, plan.second_from),
+            Region("its second piece", plan.second_from, plan.arena_bytes - plan.second_from),
+        ]
     if plan.buffers_from is None:
         return []
     found = [Region("the arena", 0, plan.arena_bytes)]

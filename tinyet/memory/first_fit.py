@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tinyet.memory.buffers import Buffer, Neighbor, align_up, peak_of, sections
 
@@ -75,16 +75,21 @@ def first_fit(
     An interfering buffer at r forbids the offsets strictly between r less the gap from this buffer to it, and r plus
     the gap from it to this buffer.
     """
-    offsets: list[int | None] = [None] * len(group)
+    offsets: dict[int, int] = {}
     for i in order:
-        taken = sorted(
-            (at - r.above, at + r.below) for r in interference[i] if (at := offsets[r.other]) is not None
-        )
-        lowest = 0
-        for start, end in taken:
-            if start >= lowest:
-                break
-            if end > lowest:
-                lowest = align_up(end, group[i].align)
-        offsets[i] = lowest
-    return [at for at in offsets if at is not None]
+        offsets[i] = lowest_offset(interference[i], offsets, group[i].align)
+    return [offsets[i] for i in range(len(group))]
+
+
+def lowest_offset(neighbors: Sequence[Neighbor], offsets: Mapping[int, int], align: int) -> int:
+    """Of a buffer beside these neighbors, of which those in `offsets` have been placed."""
+    taken = sorted(
+        (at - r.above, at + r.below) for r in neighbors if (at := offsets.get(r.other)) is not None
+    )
+    lowest = 0
+    for start, end in taken:
+        if start >= lowest:
+            break
+        if end > lowest:
+            lowest = align_up(end, align)
+    return lowest

@@ -84,6 +84,8 @@ class MemoryPlan:
                  are none. It is a block like those of the states.
     buffers_from: where inputs and outputs lie in the caller's buffers, not in the arena: the least offset of their
                  blocks, which is behind the arena; None where they lie in it.
+    second_from: of an arena in two pieces, the first offset of the second, which ends at `arena_bytes`; None where the
+                 arena is one piece.
     """
 
     order: tuple[Node, ...]
@@ -105,6 +107,16 @@ class MemoryPlan:
     mark: int | None = None
     kept_bytes: int = 0
     buffers_from: int | None = None
+    second_from: int | None = None
+
+    @property
+    def first_bytes(self) -> int:
+        """Of the arena, or of its first piece."""
+        return self.arena_bytes if self.second_from is None else self.second_from
+
+    def in_second(self, offset: int) -> bool:
+        """Whether an offset in the arena is one of its second piece."""
+        return self.second_from is not None and offset >= self.second_from
 
     def is_callers(self, tensor: Tensor) -> bool:
         """Whether a tensor's bytes lie in a buffer of the caller's."""

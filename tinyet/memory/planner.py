@@ -42,12 +42,14 @@ from tinyet.memory.inplace import overwritten_exactly, replaces_at
 from tinyet.memory.live_ranges import LiveRange, gaps, live_range, most_alive
 from tinyet.memory.liveness import LiveBytes
 from tinyet.memory.plan import MARK, Block, Lifetime, MemoryPlan, Storage
+from tinyet.memory.split import Split, place_split
 from tinyet.memory.states import States
 from tinyet.memory.timeline import (
     AccessSchedule,
     Replaces,
     Timeline,
     access_schedule,
+    expected_overlaps,
     no_access_order,
     no_replacing,
     overlapping,
@@ -79,6 +81,7 @@ def plan_memory(
     states_apart: bool = False,
     called: frozenset[Node] = frozenset(),
     callers: bool = False,
+    split: Split | None = None,
     align: int = 4,
     scratch_align: int = 8,
     search_budget: int = packing.DEFAULT_BUDGET,
@@ -100,6 +103,7 @@ def plan_memory(
             multiples of 16. Other models can then have the rest in turns.
         called: nodes whose call is made though their output's bytes lie in an input.
         callers: inputs and outputs lie in the caller's buffers, and inputs are only read.
+        split: the arena is two pieces, if both get something; not with states apart, nor with the caller's buffers.
         align: every tensor's offset is a multiple of this (a power of two), and of its element's size; of the latter
             alone where its pixels lie apart.
         scratch_align: the same for scratch memory.
@@ -144,7 +148,10 @@ def plan_memory(
         other = planner.place(given, search_budget)
         if other.peak < placement.peak:
             chosen, placement = given, other
-    plan = planner.finish(chosen, placement)
+    start = None
+    if split is not None and (pieces := place_split(*planner.unplaced(chosen), split, search_budget)):
+        placement, start = replace(pieces[0], lower_bound=placement.lower_bound), pieces[1]
+    plan = replace(planner.finish(chosen, placement), second_from=start)
     if fusion_groups:
         plan = with_layers(plan, fusion_groups, placement.offsets, scratch, scratch_align)
     check_plan(
@@ -360,6 +367,7 @@ class _Planner:
                 continue
             after |= {position[reader] for reader in self.states.before(aliases, node, calls)}
             needs.update(dict.fromkeys(node.outputs, frozenset((position[node],))))
+            accesses = self.access_schedules([node], strided)
             steps.append(
                 ordering.Step(
                     tuple(sorted(after)),
@@ -372,7 +380,7 @@ class _Planner:
                         if aliases.size(source) == source.type.bytes == aliases.size(output)
                         and outside.isdisjoint((aliases.root(source), aliases.root(output)))
                     ),
-                    self.overlaps(aliases, number, self.access_schedules([node], strided).get(node)),
+                    expected_overlaps(aliases, number, accesses.get(node), self.callers.hold, self.align),
                 )
             )
         result = ordering.schedule(
@@ -383,23 +391,6 @@ class _Planner:
             budget=budget,
         )
         return tuple(calls[i] for i in result.order), result
-
-    def overlaps(
-        self, aliases: AliasSets, number: Mapping[Tensor, int], access_schedule: AccessSchedule | None
-    ) -> tuple[tuple[int, int, int], ...]:
-        """Overlaps to count on, of tensors alone in their blocks, the pair that saves the most bytes first."""
-        if access_schedule is None or len(access_schedule.written) != 1:
-            return ()
-        (output,) = access_schedule.written
-        if aliases.size(output) != output.type.bytes or self.callers.hold(aliases, output):
-            return ()
-        return tuple(
-            (number[aliases.root(source)], number[aliases.root(output)], saved)
-            for source in sorted(access_schedule.needed, key=lambda t: -access_schedule.saved(t))
-            if aliases.size(source) == source.type.bytes
-            and not self.callers.hold(aliases, source)
-            and (saved := access_schedule.saved(source) & -self.align) > 0
-        )
 
     def access_schedules(
         self, calls: Iterable[Node], strided: Mapping[Tensor, Group]
@@ -534,9 +525,7 @@ class _Planner:
 
     def place(self, candidate: CandidatePlan, budget: int) -> packing.Placement:
         """Offsets of a draft's buffers."""
-        live_ranges = self.live_ranges(candidate)
-        known, calls, groups = {b.name: b for b in candidate.buffers}, candidate.calls, self.fusion_groups
-        buffers = [known.get(each.name) or inner_buffer(calls, groups, each) for each in live_ranges]
+        buffers, live_ranges = self.unplaced(candidate)
         if self.states_apart:
             found = place_apart(self.graph, candidate.aliases.root, buffers, live_ranges, budget)
         else:
@@ -544,6 +533,13 @@ class _Planner:
             found = packing.place(buffers, gaps=gaps(live_ranges), floor=floor, budget=budget)
         beside = self.callers.offsets(self.callers.bytes_of(candidate.aliases), found.peak)
         return replace(found, offsets=found.offsets | beside)
+
+    def unplaced(self, candidate: CandidatePlan) -> tuple[list[packing.Buffer], list[LiveRange]]:
+        """A draft's buffers, and what is live of each."""
+        live_ranges = self.live_ranges(candidate)
+        known, calls, groups = {b.name: b for b in candidate.buffers}, candidate.calls, self.fusion_groups
+        buffers = [known.get(each.name) or inner_buffer(calls, groups, each) for each in live_ranges]
+        return buffers, live_ranges
 
     def live_ranges(self, candidate: CandidatePlan) -> list[LiveRange]:
         """Of each buffer, including the fusion groups' own."""

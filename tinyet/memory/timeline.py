@@ -177,6 +177,29 @@ class Timeline:
         return live_range(root.name, at, low, high, aliases.size(root), aliases.strictest(root))
 
 
+def expected_overlaps(
+    aliases: AliasSets,
+    number: Mapping[Tensor, int],
+    access_schedule: AccessSchedule | None,
+    hold: Callable[[AliasSets, Tensor], bool],
+    align: int,
+) -> tuple[tuple[int, int, int], ...]:
+    """Overlaps to count on, of tensors alone in their blocks, the pair that saves the most bytes first. number: of
+    blocks. hold: whether a tensor's block is none of the arena."""
+    if access_schedule is None or len(access_schedule.written) != 1:
+        return ()
+    (output,) = access_schedule.written
+    if aliases.size(output) != output.type.bytes or hold(aliases, output):
+        return ()
+    return tuple(
+        (number[aliases.root(source)], number[aliases.root(output)], saved)
+        for source in sorted(access_schedule.needed, key=lambda t: -access_schedule.saved(t))
+        if aliases.size(source) == source.type.bytes
+        and not hold(aliases, source)
+        and (saved := access_schedule.saved(source) & -align) > 0
+    )
+
+
 def overlapping(
     aliases: AliasSets, timeline: Timeline, offsets: Mapping[str, int]
 ) -> dict[Node, tuple[int, ...]]:

@@ -104,6 +104,7 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_cumsum.h",)
+
 OP = Op(
     attrs=CumSum,
     summary="running sums along an axis",

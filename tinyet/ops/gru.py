@@ -230,6 +230,7 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_gru.h",)
+
 OP = Op(
     attrs=Gru,
     summary="gated recurrent units over a sequence",

@@ -147,6 +147,7 @@ def lower(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_linear_single_rounding.h",)
+
 OP = Op(
     attrs=LinearSingleRounding,
     summary="fully connected layer that rounds once, as LiteRT's own, fused clamp",

@@ -414,6 +414,7 @@ def lower_projected_f32(node: Node, _target: Target) -> Call:
 
 STATES = (X, H, C)
 HEADERS = ("tinyet_lstm.h",)
+
 OP = Op(
     attrs=Lstm,
     summary="LSTM over a sequence, with a projection where there is one",

@@ -89,6 +89,7 @@ def part(node: Node, axis: int, count: int) -> Reshape | str:
 
 
 # The kernel copies; it runs only where both cannot share their bytes (a graph input returned as an output).
+
 OP = Op(
     attrs=Reshape,
     summary="another shape for the same bytes: costs nothing",

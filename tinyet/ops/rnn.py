@@ -224,6 +224,7 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_rnn.h",)
+
 OP = Op(
     attrs=Rnn,
     summary="plain recurrent units over a sequence: tanh or relu of a sum",

@@ -275,6 +275,7 @@ def lower_half_even(node: Node, target: Target) -> Call:
 
 
 TABLE_HEADERS = ("tinyet_softmax.h", "tinyet_lut.h")
+
 OP = Op(
     attrs=Softmax,
     summary="exp(x) / sum(exp(x)) along an axis",

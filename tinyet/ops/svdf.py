@@ -319,6 +319,7 @@ def lower_f32(node: Node, _target: Target) -> Call:
 
 
 HEADERS = ("tinyet_svdf.h",)
+
 OP = Op(
     attrs=Svdf,
     summary="a step of a layer whose matrix over time is of low rank, fused clamp",

@@ -12,6 +12,7 @@ from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory import MemoryPlan, offsets, plan_memory, schedule
 from tinyet.memory.fusion import FusionGroup
+from tinyet.memory.split import Split
 from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.opset import NO_LAYOUTS, AccessOrder, AccessOrders, DataLayout, Kernel, Layouts
@@ -59,11 +60,12 @@ def planned(
     in_order: bool = False,
     states_apart: bool = False,
     callers: bool = False,
+    split: Split | None = None,
 ) -> MemoryPlan:
     """The memory of a graph computed by these candidates, with the layouts of tensors, and calls by rows.
     first: the addresses are the first ones found, not the best; the live bytes are the same. in_order: the calls keep
     the graph's order. states_apart: they share the arena with nothing; callers:
-    inputs and outputs lie in the caller's buffers (`plan_memory`)."""
+    inputs and outputs lie in the caller's buffers; split: the arena is two pieces (`plan_memory`)."""
     stage("planning memory")
     scratch = {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
 
@@ -87,6 +89,7 @@ def planned(
         fusion_groups=fusion_groups,
         states_apart=states_apart,
         callers=callers,
+        split=split,
         called=frozenset(node for node, v in chosen.items() if v.choice.kernel.always_called),
         search_budget=0 if first else offsets.DEFAULT_BUDGET,
         order_budget=0 if in_order else schedule.DEFAULT_BUDGET,
