@@ -9,12 +9,12 @@
 extern "C" {
 #endif
 
-/* clamp((offset + a * a_factor + b * b_factor) / 2^21), rounded down. Proved ahead of time to be what tinyet_add_s8 or
- * tinyet_sub_s8 gives for every pair of values; nothing leaves int32. The offset lacks what the two rounding shifts by which it
- * is done add, 2^15 and 2^20. */
+/* clamp((offset + a * a_factor + b * b_factor) / 2^(16 + shift)), rounded down; shift: 5 or 6. Proved ahead of time to be what
+ * tinyet_add_s8 or tinyet_sub_s8 gives for every pair of values; nothing leaves int32. The offset lacks what the two rounding
+ * shifts by which it is done add, 2^15 and 2^(15 + shift). */
 typedef struct {
   int32_t count, a_factor, b_factor, offset;
-  int32_t low, high;
+  int32_t shift, low, high;
 } tinyet_affine_s8_mve_params;
 
 /* The output may be an operand. */

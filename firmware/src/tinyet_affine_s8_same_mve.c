@@ -10,7 +10,7 @@
   "vldrb.s32 q4, [%[b]], #4\n" \
   "vmlas.s32 " Q ", q6, r5\n" \
   "vmla.s32 " Q ", q4, r4\n"
-#define TINYET_MVE_SIXTEENS(CLAMP) \
+#define TINYET_MVE_SIXTEENS(SHIFT, CLAMP) \
   __asm__ volatile( \
       "ldm.w %[state], {r4, r5, r6, r8}\n" \
       "vdup.32 q6, r6\n" \
@@ -22,8 +22,8 @@
       "vqrshrnt.s32 q0, q2, #16\n" \
       "vqrshrnb.s32 q1, q1, #16\n" \
       "vqrshrnt.s32 q1, q3, #16\n" \
-      "vqrshrnb.s16 q0, q0, #5\n" \
-      "vqrshrnt.s16 q0, q1, #5\n" CLAMP \
+      "vqrshrnb.s16 q0, q0, #" SHIFT "\n" \
+      "vqrshrnt.s16 q0, q1, #" SHIFT "\n" CLAMP \
       "vstrb.8 q0, [%[to], q7]\n" \
       "add.w %[to], %[to], #16\n" \
       "le lr, 1b\n" \
@@ -52,16 +52,23 @@ void tinyet_affine_s8_same_mve(const int8_t *a, const int8_t *b, int8_t *output,
     const int32_t bounds = (int32_t)(((uint32_t)p->low & 0xffu) | ((uint32_t)p->high << 16));
     const int32_t state[] = {p->b_factor, p->offset, p->a_factor, bounds};
     const uint8_t *at = order;
-    if (p->low > -128 || p->high < 127) {
-      TINYET_MVE_SIXTEENS(TINYET_MVE_BOUNDS);
+    const int32_t clamped = p->low > -128 || p->high < 127;
+    if (p->shift == 5) {
+      if (clamped) {
+        TINYET_MVE_SIXTEENS("5", TINYET_MVE_BOUNDS);
+      } else {
+        TINYET_MVE_SIXTEENS("5", "");
+      }
+    } else if (clamped) {
+      TINYET_MVE_SIXTEENS("6", TINYET_MVE_BOUNDS);
     } else {
-      TINYET_MVE_SIXTEENS("");
+      TINYET_MVE_SIXTEENS("6", "");
     }
     count &= 15;
   }
 #endif
   for (; count != 0; count--) {
     const int32_t sum = *a++ * p->a_factor + *b++ * p->b_factor + p->offset;
-    *output++ = (int8_t)tinyet_clamp((narrowed(sum) + 16) >> 5, p->low, p->high);
+    *output++ = (int8_t)tinyet_clamp((narrowed(sum) + (1 << (p->shift - 1))) >> p->shift, p->low, p->high);
   }
 }

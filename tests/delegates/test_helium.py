@@ -98,14 +98,16 @@ def all_linear_nodes() -> st.SearchStrategy[Case]:
 
 @st.composite
 def same_nodes(draw: st.DrawFn) -> Case:
-    """Sums and differences of one shape, mostly of several vectors."""
+    """Sums and differences of one shape, mostly of several vectors; of small values, and of values so far above the
+    output's that their factors have one bit less."""
     rng = drawing.random(draw)
     shape = draw(st.integers(1, 5)), draw(st.integers(1, 40))
     scale = float(2.0 ** rng.uniform(-4, 4))
     a, b = (Tensor(n, TensorType(shape, DType.INT8, quants(rng, scale * rng.uniform(0.2, 1)))) for n in "ab")
     bounds = clamp(rng, scale)
     operator = draw(st.sampled_from((Add, Add, Sub)))
-    node = drawing.node_of(operator(clamp=bounds), [a, b], output_quant(rng, scale, bounds))
+    found = output_quant(rng, scale * draw(st.sampled_from((0.4, 1.0))), bounds)
+    node = drawing.node_of(operator(clamp=bounds), [a, b], found)
     return Case(node, tuple(drawing.int8_data(rng, shape) for _ in range(2)))
 
 
@@ -237,5 +239,7 @@ def test_in_place_where_one_band_is_enough() -> None:
 def test_sums_of_scales_far_above_the_output() -> None:
     """Behind a residual block both operands may be rectified, with a scale twice the output's: int32 still has room."""
     rectified = Scaling((0.94, 1.985, 1.0), (-128, -128, -128), 1, (-128, 127))
-    assert elementwise_mve.form_of(rectified) is not None
+    found = elementwise_mve.form_of(rectified)
+    assert found is not None
+    assert found.shift == 5
     assert elementwise_mve.form_of(Scaling((4.0, 4.0, 1.0), (0, 0, 0), 1, (-128, 127))) is None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """int8 sums and differences of two tensors of one shape for Helium, sixteen values at a time
-(tinyet_elementwise_mve.h): one affine form with 21 fraction bits, proved exact for every pair of values."""
+(tinyet_elementwise_mve.h): one affine form with 21 or 22 fraction bits, proved exact for every pair of values."""
 
 from __future__ import annotations
 
@@ -20,23 +20,26 @@ from tinyet.opset import Call, CostModel, Kernel, Struct, library_call
 
 SYMBOL = "tinyet_affine_s8_same_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_elementwise_mve.h")
-SHIFT = 21
-ROUNDING = 2**15 + 2**20
-"""What a rounding shift by 16 and one by 5 add to the sum."""
+SHIFTS = (6, 5)
+"""The second of two rounding shifts, behind one by 16: one has finer factors, one leaves sums more room."""
 
 
 @lru_cache(maxsize=1024)
 def form_of(s: Scaling) -> Affine | None:
-    """Its offset is that of the C form."""
+    """Its offset and its shift are those of the C form."""
     every = np.arange(-128, 128, dtype=np.int8)
     a, b = every[:, None], every[None, :]
     wide = a.astype(np.int64), b.astype(np.int64)
-    found = affine.find_at(*wide, s.apply(a, b), s.ratios, s.clamp, SHIFT)
-    if found is None:
-        return None
-    sums = np.abs(found.a * wide[0]) + np.abs(found.b * wide[1])
-    fits = int(sums.max()) + abs(found.c) + ROUNDING <= INT32_LIMIT
-    return Affine(found.a, found.b, found.c - ROUNDING, SHIFT) if fits else None
+    want = s.apply(a, b)
+    for shift in SHIFTS:
+        found = affine.find_at(*wide, want, s.ratios, s.clamp, 16 + shift)
+        if found is None:
+            continue
+        sums = np.abs(found.a * wide[0]) + np.abs(found.b * wide[1])
+        rounding = 2**15 + 2 ** (15 + shift)
+        if int(sums.max()) + abs(found.c) + rounding <= INT32_LIMIT:
+            return Affine(found.a, found.b, found.c - rounding, shift)
+    return None
 
 
 def work(node: Node) -> Mapping[str, int]:
@@ -57,7 +60,7 @@ def same(sign: int) -> Kernel:
         if (reason := no_helium(target) or refuse_walk(node, "same")) is not None:
             return reason
         found = form_of(addition.own_scaling(node, sign))
-        return f"no affine form of {SHIFT} fraction bits is exact for these scales" if found is None else None
+        return "no affine form of 21 or 22 fraction bits is exact for these scales" if found is None else None
 
     def lower(node: Node, target: Target) -> Call:
         s = addition.own_scaling(node, sign)
@@ -69,6 +72,7 @@ def same(sign: int) -> Kernel:
             "a_factor": found.a,
             "b_factor": found.b,
             "offset": found.c,
+            "shift": found.shift,
         }
         return library_call(
             SYMBOL, node, [0, 1], Struct("tinyet_affine_s8_mve_params", {**fields, "low": low, "high": high})
