@@ -419,7 +419,8 @@ def with_parts(deployment: Deployment, cuts: Mapping[Node, Cut]) -> Deployment:
         for node, cut in cuts.items()
     ):
         layouts = {t: found for t in plan.storage if (found := plan.data_layout(t)) is not None}
-        plan = planned(graph, as_planned, AccessOrderCache(), layouts, plan.fusion_groups)
+        outside = plan.buffers_from is not None
+        plan = planned(graph, as_planned, AccessOrderCache(), layouts, plan.fusion_groups, callers=outside)
     _check_parts(graph, plan, chosen, cuts)
     decision = replace(deployment.decision, chosen=chosen)
     steps = tuple(
