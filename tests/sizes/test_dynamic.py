@@ -242,6 +242,7 @@ def test_what_goes_with_no_size(sequence: Program, tmp_path: Path) -> None:
     for more, what in (
         ({"context": True, "max_step": "1ms"}, "cut for one size"),
         ({"input_rows": True}, "row by row"),
+        ({"place": {"arena": "psram+ram"}}, "one piece where a run is told the size"),
     ):
         with pytest.raises(UsageError, match=what):
             tinyet.generate(sequence, "mps2_an386", tmp_path / "p", **more)
