@@ -34,7 +34,7 @@ def _programs() -> dict[str, tinyet.Program]:
 
 
 def _generate(name: str, program: tinyet.Program, where: Path) -> Path:
-    generate(program, _BOARD, where / name, kind="model", name=name)
+    generate(program, _BOARD, where / name, kind="model", name=name, optimize="size")
     return where / name
 
 
