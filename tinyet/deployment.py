@@ -363,17 +363,27 @@ def _sized(whole: Deployment, sizing: Sizing) -> Sized:
 def with_states_apart(deployment: Deployment) -> Deployment:
     """The same kernels with a plan in which the states lie at the arena's start and share bytes with nothing, so that
     other models can have the rest of it in turns."""
-    graph, decision, plan = deployment.graph, deployment.decision, deployment.plan
-    apart = planned(
-        graph,
-        decision.chosen,
+    graph, decision = deployment.graph, deployment.decision
+    apart = _planned_again(deployment, decision.chosen, states_apart=True)
+    return replace(deployment, plan=apart, steps=_steps(graph, decision, apart))
+
+
+def _planned_again(
+    deployment: Deployment, chosen: Chosen, *, states_apart: bool = False, split: Split | None = None
+) -> MemoryPlan:
+    """A plan for these calls that keeps what the deployment's has: how values lie, what goes by rows, and whether
+    inputs and outputs are in the caller's buffers."""
+    plan = deployment.plan
+    return planned(
+        deployment.graph,
+        chosen,
         AccessOrderCache(),
         {t: found for t in plan.storage if (found := plan.data_layout(t)) is not None},
         plan.fusion_groups,
-        states_apart=True,
+        states_apart=states_apart,
         callers=plan.buffers_from is not None,
+        split=split,
     )
-    return replace(deployment, plan=apart, steps=_steps(graph, decision, apart))
 
 
 def ahead_bytes(arrays: Iterable[StoredArray]) -> int:
@@ -384,24 +394,21 @@ def ahead_bytes(arrays: Iterable[StoredArray]) -> int:
 def with_copies_ahead(deployment: Deployment, layers: Collection[str]) -> Deployment:
     """The same kernels with a plan in which calls of these layers work in memory for copies of their weights, behind
     their own."""
-    graph, plan, chosen = deployment.graph, deployment.plan, dict(deployment.decision.chosen)
+    graph, chosen = deployment.graph, dict(deployment.decision.chosen)
     for step in deployment.steps:
         if step.name in layers:
             own = -(-step.call.scratch_bytes // AHEAD_ALIGN) * AHEAD_ALIGN
             call = replace(step.call, scratch_bytes=own + ahead_bytes(deployment.arrays_of(step)))
             chosen[step.node] = replace(chosen[step.node], call=call)
     decision = replace(deployment.decision, chosen=chosen)
-    layouts = {t: found for t in plan.storage if (found := plan.data_layout(t)) is not None}
-    outside = plan.buffers_from is not None
-    made = planned(graph, chosen, AccessOrderCache(), layouts, plan.fusion_groups, callers=outside)
+    made = _planned_again(deployment, chosen)
     return replace(deployment, plan=made, decision=decision, steps=_steps(graph, decision, made))
 
 
 def with_arena_split(deployment: Deployment, split: Split) -> Deployment:
     """The same kernels with a plan of two pieces; of one, where one of them would have nothing."""
-    graph, decision, plan = deployment.graph, deployment.decision, deployment.plan
-    layouts = {t: found for t in plan.storage if (found := plan.data_layout(t)) is not None}
-    made = planned(graph, decision.chosen, AccessOrderCache(), layouts, plan.fusion_groups, split=split)
+    graph, decision = deployment.graph, deployment.decision
+    made = _planned_again(deployment, decision.chosen, split=split)
     return replace(deployment, plan=made, steps=_steps(graph, decision, made))
 
 
@@ -418,9 +425,7 @@ def with_parts(deployment: Deployment, cuts: Mapping[Node, Cut]) -> Deployment:
         cut.candidate.call.scratch_bytes <= scratch[node] and undisturbed(plan, node, cut)
         for node, cut in cuts.items()
     ):
-        layouts = {t: found for t in plan.storage if (found := plan.data_layout(t)) is not None}
-        outside = plan.buffers_from is not None
-        plan = planned(graph, as_planned, AccessOrderCache(), layouts, plan.fusion_groups, callers=outside)
+        plan = _planned_again(deployment, as_planned)
     _check_parts(graph, plan, chosen, cuts)
     decision = replace(deployment.decision, chosen=chosen)
     steps = tuple(
