@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels of int8 convolutions for cores whose only products are of 32 or 64 bits (tinyet_packed_words.h,
-tinyet_conv2d_paired.h, tinyet_depthwise_planes.h)."""
+tinyet_conv2d_paired.h, tinyet_conv2d_paired_6x1.h, tinyet_depthwise_planes.h)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Node
-from tinyet.ops.shared import depthwise_planes, packed_words, paired
+from tinyet.ops.shared import depthwise_planes, packed_words, paired, paired_channels
 from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, window_walk
 from tinyet.ops.shared.convolution import HEADERS, attrs_of, refuse_depthwise, shape_struct
 from tinyet.ops.shared.cost_models_words import COST_MODELS
@@ -71,6 +71,12 @@ def lower_paired(node: Node, _target: Target) -> Call:
 def lower_paired_runs(node: Node, _target: Target) -> Call:
     constants, scratch = paired.constants_in_runs(node), paired.scratch_bytes_in_runs(node)
     return shaped_call("tinyet_conv2d_s8_paired_runs_6x2", node, paired.fields(node), constants, scratch)
+
+
+def lower_paired_channels(node: Node, _target: Target) -> Call:
+    fields: dict[str, FieldValue] = {"words": packed_words.fields(node, above=0), "weights": Pointer("weights")}
+    constants, scratch = paired_channels.constants(node), paired_channels.scratch_bytes(node)
+    return shaped_call("tinyet_conv2d_s8_paired_runs_6x1", node, fields, constants, scratch)
 
 
 def lower_depthwise_2x1(node: Node, _target: Target) -> Call:
@@ -178,6 +184,15 @@ KERNELS = with_cost_models(
             (*HEADERS, *ONE_PRODUCT, "tinyet_conv2d_paired.h"),
             ("tinyet_conv2d_s8_paired_runs_6x2.c",),
             refuse_paired,
+            access_order=by_six_pixels,
+        ),
+        Kernel(
+            "tinyet_conv2d_s8_paired_runs_6x1",
+            "s8",
+            lower_paired_channels,
+            (*PACKED_WORDS, "tinyet_conv2d_paired_6x1.h"),
+            ("tinyet_conv2d_s8_paired_runs_6x1.c",),
+            refuse_packed_words,
             access_order=by_six_pixels,
         ),
         Kernel(

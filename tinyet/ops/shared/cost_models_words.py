@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyet.ir import Node
 from tinyet.numerics import clamp_range
-from tinyet.ops.shared import counting, packed_words, paired
+from tinyet.ops.shared import counting, packed_words, paired, paired_channels
 from tinyet.ops.shared import depthwise_planes as depthwise_constants
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
@@ -206,6 +206,27 @@ def conv2d_paired_runs(node: Node) -> Mapping[str, int]:
     return parts | {"tap": parts["tile"] * taps, "run": counts}
 
 
+def conv2d_paired_channels(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_paired_runs_6x1."""
+    (batch, out_h, out_w, out_c), shape = node.output.shape, node.input(1).shape
+    pixels, taps, each = out_h * out_w, math.prod(shape[1:]), paired_channels.PIXELS
+    steps, rest = batch * -(-pixels // each), pixels % each
+    parts: Parts = {
+        "call": 1,
+        "pixel": batch * pixels,
+        "step": steps,
+        "tile": steps * out_c,
+        "tap": steps * out_c * taps,
+        "run": steps * sum(len(some) for some in paired_channels.all_runs(node)),
+        **outputs(node, steps * each * out_c),
+    }
+    gathered_in_twos(parts, node)
+    counting.add(parts, "tap of a window", parts["window"] * math.prod(shape[1:3]))
+    counting.copied(parts, "clear", 1, 4 * each // 2 * taps)
+    counting.copied(parts, "apart", batch * int(rest != 0), rest * out_c)
+    return parts
+
+
 def planes(node: Node, times: int) -> Parts:
     """Images of depthwise layers, channel by channel; their borders are written so many times."""
     a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
@@ -263,6 +284,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_4x4": CostModel(conv2d_4x4),
     "tinyet_conv2d_s8_paired_4x2": CostModel(conv2d_paired),
     "tinyet_conv2d_s8_paired_runs_6x2": CostModel(conv2d_paired_runs),
+    "tinyet_conv2d_s8_paired_runs_6x1": CostModel(conv2d_paired_channels),
     "tinyet_depthwise_s8_chw_3x3_2x1": CostModel(depthwise_2x1),
     "tinyet_depthwise_s8_chw_3x3": CostModel(depthwise_planes),
 }
