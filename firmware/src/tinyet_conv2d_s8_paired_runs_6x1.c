@@ -303,7 +303,8 @@ static void outputs(const word *patch, int8_t *output, int32_t row,
       for (int32_t taps = *behind++; taps > 0; taps = *behind++) {
         uint32_t run = 0u;
         for (; taps > 0; taps -= 4, x += STEP) {
-          run += *x * (uint32_t)(int32_t)*behind++;
+          const int32_t weight = *behind++;
+          run += *x * (uint32_t)weight;
         }
         both += run;
         second += (uint32_t)((int32_t)(run - 0x8000u) >> 16);
