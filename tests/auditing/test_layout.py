@@ -24,6 +24,7 @@ IN_RUNS = {
     "tinyet_conv2d_s8_packed_words",
     "tinyet_conv2d_1x1_s8_packed_words",
     "tinyet_linear_s8_packed_words",
+    "tinyet_conv2d_s8_paired_runs_6x1",
     "tinyet_conv2d_s8_paired_runs_6x2",
 }
 LEAST_KERNELS = 25

@@ -47,8 +47,9 @@ WITHOUT_DSP = {
 }
 """Kernels that nobody has measured on cores with DSP, which have better ones."""
 MADE_FOR = {
-    "tinyet_linear_s8_two_taps": {"cortex-m0", "cortex-m3", "rv32imac"},
+    "tinyet_linear_s8_two_taps": {"cortex-m0", "cortex-m3", "rv32imac", "xtensa-lx106"},
     "tinyet_conv2d_s8_paired_4x2": {"cortex-m3"},
+    "tinyet_conv2d_s8_paired_runs_6x1": {"xtensa-lx106"},
     "tinyet_conv2d_s8_paired_runs_6x2": {"rv32imac"},
     "tinyet_depthwise_s8_chw_3x3_2x1": {"cortex-m3", "rv32imac"},
 }
@@ -150,7 +151,7 @@ def check_cycles(measured: kernels.Measured, board: Board, each: float) -> None:
 
 @pytest.mark.parametrize(
     ("board_name", "of_so_many"),
-    [("mps2_an386", 2), ("mps2_an505", 5), ("mps2_an385", 2), ("microbit", 2), ("riscv32_virt", 2)],
+    [("mps2_an386", 2), ("mps2_an505", 5), ("mps2_an385", 2), ("microbit", 2), ("riscv32_virt", 2), ("xtensa_lx60", 2)],
 )
 def test_costs_of_known_layers(board_name: str, of_so_many: int) -> None:
     """On cores that have rates of their own, and on one that has those of another."""

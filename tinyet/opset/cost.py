@@ -26,12 +26,15 @@ Features = Callable[[Node], Mapping[str, int]]
 MEASURED = Path(__file__).parent / "measured"
 
 # Cores for which GCC makes the code of another, or nearly so: with DSP, benchmarks/costs.py finds them within the same
-# limits.
+# limits. LX6 and LX7 have all instructions of LX106 and a few more, which their own compilers, for which there is no
+# emulator here, use for less: loops without branches, products of 64 bits, extensions of signs.
 _SAME_CODE = {
     "cortex-m0plus": "cortex-m0",
     "cortex-m7": "cortex-m4",
     "cortex-m33": "cortex-m4",
     "rv32imc": "rv32imac",
+    "xtensa-lx6": "xtensa-lx106",
+    "xtensa-lx7": "xtensa-lx106",
 }
 # Cores whose plans are compared by the cycles of another one that executes the same code.
 _SAME_CYCLES = {"cortex-m33": "cortex-m4"}
