@@ -151,7 +151,14 @@ def check_cycles(measured: kernels.Measured, board: Board, each: float) -> None:
 
 @pytest.mark.parametrize(
     ("board_name", "of_so_many"),
-    [("mps2_an386", 2), ("mps2_an505", 5), ("mps2_an385", 2), ("microbit", 2), ("riscv32_virt", 2), ("xtensa_lx60", 2)],
+    [
+        ("mps2_an386", 2),
+        ("mps2_an505", 5),
+        ("mps2_an385", 2),
+        ("microbit", 2),
+        ("riscv32_virt", 2),
+        ("xtensa_lx60", 2),
+    ],
 )
 def test_costs_of_known_layers(board_name: str, of_so_many: int) -> None:
     """On cores that have rates of their own, and on one that has those of another."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two pixels in one product, a channel at a time: what is proved of its runs. The kernel itself is in test_conv2d.py, on
-boards in tests/emulated/test_operators.py."""
+"""Two pixels in one product, a channel at a time: what is proved of its runs. The kernel itself is in
+test_conv2d.py, on boards in tests/emulated/test_operators.py."""
 
 from __future__ import annotations
 

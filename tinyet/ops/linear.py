@@ -16,7 +16,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node
 from tinyet.numerics import NO_CLAMP, Rounding, float32
-from tinyet.ops.shared import fully_connected, nibbles, packed_words, two_taps, weighted
+from tinyet.ops.shared import byte_products, fully_connected, nibbles, packed_words, two_taps, weighted
 from tinyet.ops.shared.access_orders import by_copied_vectors, by_vectors
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.cost_models import COST_MODELS
@@ -108,6 +108,19 @@ def refuse_packed_words(node: Node, _target: Target) -> str | None:
     return packed_words.refuse(node)
 
 
+def lower_bytes(node: Node, _target: Target) -> Call:
+    sizes = size_fields(node)
+    fields: dict[str, FieldValue] = {"rows": sizes["rows"], "depth": sizes["depth"]}
+    fields |= {"words": byte_products.words(node), "weights": Pointer("weights")}
+    params = Struct("tinyet_linear_s8_bytes_params", fields)
+    constants = byte_products.stream(node), byte_products.lifted(node)
+    return library_call("tinyet_linear_s8_bytes", node, [0], params, constants, sizes["depth"])
+
+
+def refuse_bytes(node: Node, _target: Target) -> str | None:
+    return byte_products.refuse(node)
+
+
 def lower_two_taps(node: Node, _target: Target) -> Call:
     sizes = size_fields(node)
     fields: dict[str, FieldValue] = {"rows": sizes["rows"], "depth": sizes["depth"]}
@@ -171,6 +184,17 @@ OP = Op(
                 ("tinyet_linear_s8_two_taps.c",),
                 refuse_two_taps,
                 access_order=by_copied_vectors,
+            ),
+            Kernel(
+                "tinyet_linear_s8_bytes",
+                "s8",
+                lower_bytes,
+                ("tinyet_conv2d.h", "tinyet_packed_words.h", "tinyet_byte_products.h"),
+                ("tinyet_linear_s8_bytes.c",),
+                refuse_bytes,
+                no_cost_model=byte_products.FOR_AVR,
+                access_order=by_copied_vectors,
+                first_on="avr",
             ),
             Kernel(
                 "tinyet_linear_s8_rne",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tinyet.boards.cpus import Target
+from tinyet.boards.cpus import CPUS, Family, Target
 from tinyet.ir import DType, Node, Tensor
 from tinyet.opset.access_order import AccessOrders
 from tinyet.opset.call import Call
@@ -62,6 +62,8 @@ class Kernel:
         operator allows to all its kernels.
     always_called: it is called though the output's bytes lie in an input, which they do not at every size of a run.
     open_code: functions that it makes for a call compile where their counts are no constants.
+    first_on: the family of cores that it is made for: there it is asked before the operator's others, which decides
+        where no costs are stated.
     """
 
     symbol: str
@@ -79,6 +81,7 @@ class Kernel:
     replaces: Callable[[Node, int], bool] | None = None
     always_called: bool = False
     open_code: bool = False
+    first_on: Family | None = None
 
     def may_stride(self, node: Node, tensor: Tensor, pixel_stride: int) -> bool:
         """Whether it can read or write this tensor of a node with a pixel every `pixel_stride` bytes."""
@@ -108,6 +111,12 @@ class Kernel:
     def cost(self, node: Node, target: Target, call: Call, layouts: Layouts = DENSE) -> Cost | None:
         """Of the call that it made of a node; None where it states none for the target."""
         return estimate(self.symbol, self.cost_model, node, target, call, layouts)
+
+
+def in_order(kernels: Sequence[Kernel], target: Target) -> list[Kernel]:
+    """As they are asked for a target."""
+    family = CPUS[target.cpu].family if target.cpu in CPUS else ""
+    return sorted(kernels, key=lambda kernel: kernel.first_on != family)
 
 
 def with_cost_models(kernels: Sequence[Kernel], cost_models: Mapping[str, CostModel]) -> tuple[Kernel, ...]:

@@ -12,7 +12,7 @@ from tinyet.delegates import DEFAULT, PORTABLE, Delegate, delegates_named
 from tinyet.errors import InternalError, UnsupportedOp, bullet_list
 from tinyet.ir import Graph, Node
 from tinyet.ops.region import Region
-from tinyet.opset import Kernel, signature
+from tinyet.opset import Kernel, in_order, signature
 from tinyet.planning.partition import contract, inline
 from tinyet.planning.sized import Sizing
 
@@ -148,7 +148,7 @@ def _ask(state: _State, delegate: Delegate, *, last_resort: bool) -> None:
 def _kernels(state: _State, node: Node, delegate: Delegate) -> None:
     # Operators that the user has registered bring their portable kernels with them.
     own = ops.op_of(node).kernels if delegate is PORTABLE else delegate.kernels.get(type(node.attrs), ())
-    for kernel in own:
+    for kernel in in_order(own, state.target):
         reason = kernel.why_not(node, state.target)
         sizing = state.sizing if state.sizing is not None and state.sizing.depends(node) else None
         if reason is None and sizing is not None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels of int8 convolutions for cores whose only products are of 32 or 64 bits (tinyet_packed_words.h,
-tinyet_conv2d_paired.h, tinyet_conv2d_paired_6x1.h, tinyet_depthwise_planes.h)."""
+tinyet_conv2d_paired.h, tinyet_conv2d_paired_6x1.h, tinyet_depthwise_planes.h), and for those that multiply bytes
+(tinyet_byte_products.h)."""
 
 from __future__ import annotations
 
@@ -8,8 +9,9 @@ from collections.abc import Mapping, Sequence
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Node
-from tinyet.ops.shared import depthwise_planes, packed_words, paired, paired_channels
+from tinyet.ops.shared import byte_products, depthwise_planes, packed_words, paired, paired_channels
 from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, window_walk
+from tinyet.ops.shared.byte_products import FOR_AVR
 from tinyet.ops.shared.convolution import HEADERS, attrs_of, refuse_depthwise, shape_struct
 from tinyet.ops.shared.cost_models_words import COST_MODELS
 from tinyet.opset import (
@@ -26,6 +28,7 @@ from tinyet.opset import (
 
 ONE_PRODUCT = ("tinyet_one_product.h",)
 PACKED_WORDS = (*HEADERS, "tinyet_packed_words.h")
+BYTES = (*PACKED_WORDS, "tinyet_byte_products.h")
 
 
 def shaped_call(
@@ -74,7 +77,10 @@ def lower_paired_runs(node: Node, _target: Target) -> Call:
 
 
 def lower_paired_channels(node: Node, _target: Target) -> Call:
-    fields: dict[str, FieldValue] = {"words": packed_words.fields(node, above=0), "weights": Pointer("weights")}
+    fields: dict[str, FieldValue] = {
+        "words": packed_words.fields(node, above=0),
+        "weights": Pointer("weights"),
+    }
     constants, scratch = paired_channels.constants(node), paired_channels.scratch_bytes(node)
     return shaped_call("tinyet_conv2d_s8_paired_runs_6x1", node, fields, constants, scratch)
 
@@ -83,6 +89,20 @@ def lower_depthwise_2x1(node: Node, _target: Target) -> Call:
     fields, constants = depthwise_planes.fields(node), [depthwise_planes.stream(node)]
     scratch = packed_words.plane_bytes(node)
     return shaped_call("tinyet_depthwise_s8_chw_3x3_2x1", node, fields, constants, scratch)
+
+
+def lower_bytes(node: Node, _target: Target) -> Call:
+    fields: dict[str, FieldValue] = {"words": byte_products.words(node), "weights": Pointer("weights")}
+    constants = byte_products.stream(node), byte_products.lifted(node)
+    scratch = byte_products.patch_bytes(node)
+    return shaped_call("tinyet_conv2d_s8_bytes_4x1", node, fields, constants, scratch)
+
+
+def lower_depthwise_bytes(node: Node, _target: Target) -> Call:
+    fields: dict[str, FieldValue] = {"words": byte_products.words(node), "weights": Pointer("weights")}
+    constants = byte_products.stream(node), byte_products.signed(node)
+    scratch = packed_words.plane_bytes(node)
+    return shaped_call("tinyet_depthwise_s8_bytes_3x3", node, fields, constants, scratch)
 
 
 def refuse_groups(node: Node, _target: Target) -> str | None:
@@ -119,6 +139,14 @@ def refuse_depthwise_3x3(node: Node, target: Target) -> str | None:
 
 def refuse_depthwise_planes(node: Node, target: Target) -> str | None:
     return refuse_depthwise_3x3(node, target) or packed_words.refuse(node)
+
+
+def refuse_bytes(node: Node, target: Target) -> str | None:
+    return refuse_groups(node, target) or byte_products.refuse(node)
+
+
+def refuse_depthwise_bytes(node: Node, target: Target) -> str | None:
+    return refuse_depthwise_3x3(node, target) or byte_products.refuse(node)
 
 
 def refuse_depthwise_2x1(node: Node, target: Target) -> str | None:
@@ -221,6 +249,28 @@ KERNELS = with_cost_models(
             ("tinyet_depthwise_s8_chw_3x3.c",),
             refuse_depthwise_planes,
             replaces=by_channels,
+        ),
+        Kernel(
+            "tinyet_conv2d_s8_bytes_4x1",
+            "s8",
+            lower_bytes,
+            BYTES,
+            ("tinyet_conv2d_s8_bytes_4x1.c",),
+            refuse_bytes,
+            no_cost_model=FOR_AVR,
+            access_order=by_four_pixels,
+            first_on="avr",
+        ),
+        Kernel(
+            "tinyet_depthwise_s8_bytes_3x3",
+            "s8",
+            lower_depthwise_bytes,
+            BYTES,
+            ("tinyet_depthwise_s8_bytes_3x3.c",),
+            refuse_depthwise_bytes,
+            no_cost_model=FOR_AVR,
+            replaces=by_channels,
+            first_on="avr",
         ),
     ),
     COST_MODELS,

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants of the convolution that multiplies two pixels' inputs at once, one channel at a time, for cores whose registers
-hold the sums of several pixels, but not of several channels: Xtensa.
+"""Constants of the convolution that multiplies two pixels' inputs at once, one channel at a time, for cores whose
+registers hold the sums of several pixels, but not of several channels: Xtensa.
 
 A word 2**16 b + a of two inputs times a weight adds to the sums of both pixels. Taps are divided into runs: as many as
 cannot leave 16 bits, 128 * sum(|weight|) < 2**15. With 2**15 less, the lower half of a run is negative, whatever the
-inputs, so that what is above 16 bits is the upper sum, less one: as many runs as a channel has are in its start. Outputs
-are as two_products.py has them. Weights are int16, which these cores load with their sign; bytes they do not.
+inputs, so that what is above 16 bits is the upper sum, less one: as many as a channel has runs are in its start.
+Outputs are as two_products.py has them. Weights are int16, which these cores load with their sign; bytes they do not.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def constants(node: Node) -> tuple[Constant, Constant]:
     assert isinstance(sums, Rescaling)
     weights, found = rows_of(node), all_runs(node)
     bias = folded_bias(node) - sums.start
-    start = np.stack([(bias << 16) + bias, bias + np.array([len(some) for some in found])], axis=1) & 0xFFFFFFFF
+    start = (
+        np.stack([(bias << 16) + bias, bias + np.array([len(some) for some in found])], axis=1) & 0xFFFFFFFF
+    )
     stream = np.concatenate([start, sums.words(0, len(weights))], axis=1).astype(np.uint32)
     parts = [
         np.array(part, np.int16)

@@ -63,10 +63,16 @@ class Steps:
 
 
 def rescaling(
-    multiplier: Int64, shift: Int64, zero_point: int, clamp: tuple[int, int], reach: tuple[Int64, Int64]
+    multiplier: Int64,
+    shift: Int64,
+    zero_point: int,
+    clamp: tuple[int, int],
+    reach: tuple[Int64, Int64],
+    *,
+    bits: int = 16,
 ) -> Rescaling | str:
     """For factors of numerics.requantize (channels,), within the least and the largest sum of each channel; or why
-    there is none. clamp: the bounds of the output."""
+    there is none. clamp: the bounds of the output. bits: at most, to the right."""
     low, high = clamp
     unit = _unit(multiplier, shift)
     steps = steps_of(multiplier, shift, zero_point, clamp, reach)
@@ -84,7 +90,7 @@ def rescaling(
     limit = end - start
     if max(int((most - start).max()), int((start - least).max())) >= 2**31:
         return "sums reach too far"
-    right = min(16, 32 - int(limit.max()).bit_length())
+    right = min(bits, 32 - int(limit.max()).bit_length())
     slope = np.rint(np.where(varies, unit * 2.0 ** (FRACTION + right), 0)).astype(np.float64)
     if float(slope.max()) >= 2.0 ** (32 + right):
         return "a unit of the sum is more than an output step"

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constants of the kernels whose products are of two bytes, for cores that multiply no more at once: AVR.
+
+Inputs are taken as u = x + 128, weights as v = w + 128, so that a product has 16 bits and no sign to extend; with
+sum(u * w) = sum(u * v) - 128 * sum(u), what is too much depends on inputs alone. Depthwise layers have weights with
+their sign, for there each output would need a sum of inputs of its own. Outputs are as two_products.py has them, with
+eight bits behind the upper factor: a shift by a byte is no instruction.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyet.ir import Node
+from tinyet.ir.memoize import memoize
+from tinyet.numerics import clamp_range
+from tinyet.ops.shared import two_products
+from tinyet.ops.shared.clamped import clamp_of
+from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.packed_words import rows_of
+from tinyet.ops.shared.two_products import Rescaling
+from tinyet.ops.shared.weighted import folded_bias
+from tinyet.opset import Constant, Pointer, Struct
+
+PIXELS = 4
+RIGHT = 8
+"""TINYET_BYTES_RIGHT."""
+FOR_AVR = "no emulator of an AVR counts instructions kernel by kernel; it is asked first there"
+"""Why these kernels state no cost."""
+_MOST = 2**15 - 1  # of an int16, which counts taps, outputs and what lies in the arena
+
+
+@memoize
+def rescaling(node: Node) -> Rescaling | str:
+    """Of the sums of inputs u = x + 128 by weights; why there is none otherwise."""
+    weights, bias = rows_of(node).astype(np.int64), folded_bias(node)
+    highest, lowest = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
+    reach = bias + 127 * lowest - 128 * highest, bias + 127 * highest - 128 * lowest
+    clamp, zero = clamp_range(clamp_of(node), node.output.type), node.output.type.zero_point
+    found = two_products.rescaling(*output_factors(node), zero, clamp, reach, bits=RIGHT)
+    if isinstance(found, Rescaling) and found.right != RIGHT:
+        return "sums reach too far for 24 bits"
+    return found
+
+
+def refuse(node: Node) -> str | None:
+    if max(patch_bytes(node), node.input(0).type.count, node.output.type.count) > _MOST:
+        return "more values than 16 bits count"
+    found = rescaling(node)
+    return found if isinstance(found, str) else None
+
+
+def patch_bytes(node: Node) -> int:
+    """Scratch of convolutions: what four pixels see."""
+    taps: int = rows_of(node).shape[1]
+    return PIXELS * taps
+
+
+def stream(node: Node) -> Constant:
+    """Of each channel the sum before the first product and what makes an output."""
+    sums = rescaling(node)
+    assert isinstance(sums, Rescaling)
+    weights = rows_of(node).astype(np.int64)
+    start = folded_bias(node) - 128 * weights.sum(axis=1) - sums.start
+    words = np.concatenate([start[:, None], sums.words(0, len(weights))], axis=1) & 0xFFFFFFFF
+    return Constant("stream", words.astype(np.uint32), "as tinyet_byte_products.h")
+
+
+def lifted(node: Node) -> Constant:
+    """The weights, plus 128."""
+    return Constant("weights", (rows_of(node).astype(np.int64) + 128).astype(np.uint8), "plus 128")
+
+
+def signed(node: Node) -> Constant:
+    return Constant("weights", rows_of(node))
+
+
+def words(node: Node) -> Struct:
+    """The struct tinyet_packed_words."""
+    sums = rescaling(node)
+    assert isinstance(sums, Rescaling)
+    low, high = clamp_range(clamp_of(node), node.output.type)
+    return Struct(
+        "tinyet_packed_words",
+        {
+            "stream": Pointer("stream"),
+            "out_c": node.output.shape[-1],
+            "padding": node.input(0).type.zero_point + 128,
+            "right": sums.right,
+            "two_sided": int(sums.two_sided),
+            "clamp_low": low,
+            "clamp_high": high,
+        },
+    )
