@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from benchmarks.kernels import conv, linear, side_by_side
 from tests.delegates.test_cortex_m import layer
 from tests.emulated.avr import FLAGS, HZ, run_on_avr, target
 from tests.emulated.simavr import build_runner, execute
@@ -28,8 +29,8 @@ from tests.ops.test_unary import every_function
 from tinyet import assets
 from tinyet.assets import kernel_sources
 from tinyet.boards import load_board
-from tinyet.delegates import Delegate
-from tinyet.deployment import Deployment
+from tinyet.delegates import PORTABLE, Delegate
+from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType
 from tinyet.ops import OPS
 from tinyet.ops.add import Add
@@ -194,6 +195,33 @@ def test_every_function() -> None:
         x, y = tensor("x", data.shape, DType.INT16, 3e-4), tensor("y", data.shape, DType.INT16, 2.0**-15)
         case = Case(Node(Unary(function), (x,), (y,)), (data,))
         check([case], [(unary, by_symbol[f"tinyet_{function}_s16"])])
+
+
+@pytest.mark.parametrize(
+    ("node", "symbols"),
+    [
+        (conv((8, 6, 3), 4, (3, 3)), ("tinyet_conv2d_s8", "tinyet_conv2d_s8_bytes_4x1")),
+        (
+            conv((5, 6, 4), 0, (3, 3), relu=False),
+            ("tinyet_depthwise_s8", "tinyet_depthwise_s8_bytes_3x3"),
+        ),
+        (linear(300, 5), ("tinyet_linear_s8", "tinyet_linear_s8_bytes")),
+    ],
+    ids=["conv2d", "depthwise", "linear"],
+)
+def test_products_of_bytes_take_less_than_half_the_cycles(node: Node, symbols: tuple[str, str]) -> None:
+    """And are those that are taken, beside portable ones; sums of more than 256 products are as exact as others."""
+    build_runner()
+    graph = side_by_side([node])
+    data = np.random.default_rng(5).integers(-128, 128, node.input(0).shape).astype(np.int8)
+    runs = []
+    for symbol in symbols:
+        (kernel,) = (k for k in PORTABLE.kernels[type(node.attrs)] if k.symbol == symbol)
+        runs.append(run_on_avr(graph, [data], LARGE, (Delegate("only", {type(node.attrs): (kernel,)}),)))
+    assert runs[0].outputs == runs[1].outputs
+    assert 2 * runs[1].cycles < runs[0].cycles
+    (taken,) = deploy(graph, target(LARGE)).steps
+    assert taken.choice.kernel.symbol == symbols[1]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.delegates.test_winograd import layer
 from tinyet.numerics import Int64, quantize_multipliers, requantize
-from tinyet.ops.shared import packed_words, two_products
+from tinyet.ops.shared import byte_products, packed_words, two_products
 from tinyet.ops.shared.two_products import Rescaling
 
 REACH = 10_000
@@ -29,15 +29,17 @@ def outputs(r: Rescaling, sums: Int64, clamp: tuple[int, int]) -> Int64:
     return np.where(a < limit, inside, np.where(a >> 31 == 1, *clamp))
 
 
+@pytest.mark.parametrize("bits", [16, byte_products.RIGHT])
 @pytest.mark.parametrize("clamp", CLAMPS)
 @pytest.mark.parametrize("zero_point", [-128, -7, 127])
-def test_every_sum_is_rounded_as_the_rule_says(clamp: tuple[int, int], zero_point: int) -> None:
+def test_every_sum_is_rounded_as_the_rule_says(clamp: tuple[int, int], zero_point: int, bits: int) -> None:
     """Factors from nearly a step a unit down to none at all within reach; each sum that there can be."""
     factors = np.concatenate([np.geomspace(1e-7, 0.9, 37), 2.0 ** -np.arange(1, 12), [0.0]])
     multiplier, shift = quantize_multipliers(factors)
     edge = np.full(len(factors), REACH)
-    found = two_products.rescaling(multiplier, shift, zero_point, clamp, (-edge, edge))
+    found = two_products.rescaling(multiplier, shift, zero_point, clamp, (-edge, edge), bits=bits)
     assert isinstance(found, Rescaling), found
+    assert found.right == bits
     sums = np.broadcast_to(np.arange(-REACH, REACH + 1), (len(factors), 2 * REACH + 1))
     want = np.clip(requantize(sums, multiplier[:, None], shift[:, None]) + zero_point, *clamp)
     np.testing.assert_array_equal(outputs(found, sums, clamp), want)
