@@ -29,6 +29,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         whole.memory_sequences,
         whole.objectives,
         whole.objectives_trained,
+        whole.objectives_xtensa,
         whole.streaming,
         whole.streaming_compared,
         integrating.together,

@@ -272,6 +272,23 @@ def objectives_trained() -> str:
     return table(("network", "", *columns), 2, rows)
 
 
+def objectives_xtensa() -> str:
+    """The same on Xtensa, with instructions a product."""
+    names = NETWORKS | OTHERS
+    rows = [
+        (
+            names[row["network"]],
+            f"`{row['optimize']}`",
+            *(row[column] for column in ("instructions", "stated")),
+            f"{row['instructions'] / row['macs']:.2f}",
+            row["flash"],
+            row["arena"],
+        )
+        for row in result("objectives_xtensa")
+    ]
+    return table(("network", "", "instructions", "stated", "a MAC", "flash", "arena"), 2, rows)
+
+
 # ---------------------------------------------------------------- the newest frames only
 
 STREAMED = {
