@@ -61,15 +61,14 @@ static __attribute__((noinline)) void gather_two(word *patch, const int8_t *firs
 
 #if defined(__XTENSA__) && defined(__XTENSA_EL__)
 typedef struct {
-  const word *patch;
-  const uint32_t *stream;
-  const int16_t *weights;
+  int32_t low, high; /* bounds of outputs */
+  const uint32_t *stream, *end;
   int8_t *output;
   int32_t row; /* bytes from pixel to pixel of the output */
-  int32_t channels;
-  int32_t right;
-  int32_t low, high; /* bounds of outputs */
   int32_t two_sided;
+  const word *patch;
+  const int16_t *weights;
+  int32_t right;
 } tile_walk;
 
 /* All channels of six pixels. In assembly of its own, for GCC has no functions without a frame on Xtensa; the same for both of
@@ -78,24 +77,24 @@ typedef struct {
 extern "C"
 #endif
     void
-    tinyet_paired_6x1_xtensa(tile_walk *walk);
+    tinyet_paired_6x1_xtensa(const tile_walk *walk);
 
 #ifdef __XTENSA_WINDOWED_ABI__
-#define ENTER "entry a1, 48\n"
+#define ENTER "entry a1, 80\n"
 #define LEAVE "retw\n"
 #else
 #define ENTER                \
-  "addi a1, a1, -32\n"       \
-  "s32i a12, a1, 16\n"       \
-  "s32i a13, a1, 20\n"       \
-  "s32i a14, a1, 24\n"       \
-  "s32i a15, a1, 28\n"
+  "addi a1, a1, -64\n"       \
+  "s32i a12, a1, 48\n"       \
+  "s32i a13, a1, 52\n"       \
+  "s32i a14, a1, 56\n"       \
+  "s32i a15, a1, 60\n"
 #define LEAVE                \
-  "l32i a12, a1, 16\n"       \
-  "l32i a13, a1, 20\n"       \
-  "l32i a14, a1, 24\n"       \
-  "l32i a15, a1, 28\n"       \
-  "addi a1, a1, 32\n"        \
+  "l32i a12, a1, 48\n"       \
+  "l32i a13, a1, 52\n"       \
+  "l32i a14, a1, 56\n"       \
+  "l32i a15, a1, 60\n"       \
+  "addi a1, a1, 64\n"        \
   "ret\n"
 #endif
 
@@ -144,7 +143,7 @@ extern "C"
 #define RUN(n, taps) ".Ltinyet_paired_6x1_" #n ":\n" FIRST taps DRAIN(n)
 
 /* One output, of a sum below the limit in a4 by upper and lower in a11 and a12 and an offset in a13; of others a bound. The
- * factors at a3, the output at a14, bytes to the next one in a2. */
+ * factors of two-sided ones at a3, bytes from output to output in a2. */
 #define SCALED(sum)                   \
   "mull a15, " sum ", a12\n"          \
   "mull " sum ", " sum ", a11\n"      \
@@ -152,32 +151,35 @@ extern "C"
   "add " sum ", " sum ", a13\n"       \
   "add " sum ", " sum ", a15\n"       \
   "extui " sum ", " sum ", 24, 8\n"
-#define STORED(sum)                   \
+#define STORED(sum, at)               \
   "8:\n"                              \
-  "s8i " sum ", a14, 0\n"             \
-  "add a14, a14, a2\n"
+  "s8i " sum ", " at ", 0\n"          \
+  "add " at ", " at ", a2\n"
 #define BOUND(sum)                    \
-  "l32i a15, a1, 4\n"                 \
+  "bltu " sum ", a4, 6f\n"            \
+  "l32i a15, a1, 0\n"                 \
   "bltz " sum ", 7f\n"                \
-  "l32i a15, a1, 8\n"                 \
+  "l32i a15, a1, 4\n"                 \
   "7:\n"                              \
-  "mov " sum ", a15\n"
-#define ONE_SIDED(sum) "bltu " sum ", a4, 6f\n" BOUND(sum) "j 8f\n" "6:\n" SCALED(sum) STORED(sum)
+  "mov " sum ", a15\n"                \
+  "j 8f\n"                            \
+  "6:\n"
+#define ONE_SIDED(sum) BOUND(sum) SCALED(sum) STORED(sum, "a3")
 #define TWO_SIDED(sum)                \
-  "bltu " sum ", a4, 6f\n" BOUND(sum) "j 8f\n" \
-  "6:\n"                              \
-  "l32i a15, a3, 0\n"                 \
+  BOUND(sum)                          \
+  "l32i a15, a3, 8\n"                 \
   "bgeu " sum ", a15, 6f\n"           \
-  "l32i a15, a3, 4\n"                 \
+  "l32i a15, a3, 12\n"                \
   "sub a13, a13, a15\n"               \
   SCALED(sum)                         \
-  "l32i a13, a3, 20\n"                \
+  "l32i a13, a3, 28\n"                \
   "j 8f\n"                            \
-  "6:\n" SCALED(sum) STORED(sum)
+  "6:\n" SCALED(sum) STORED(sum, "a14")
 #define SIX(outputs) outputs("a5") outputs("a8") outputs("a6") outputs("a9") outputs("a7") outputs("a10")
+#define COPIED(at) "l32i a4, a2, " #at "\n" "s32i a4, a1, " #at "\n"
 
-/* On the stack the walk, both bounds, and the weights behind a channel's runs. Runs in a2 ... a4, sums of pairs in a5 ... a7,
- * of their second pixels in a8 ... a10, inputs at a13, weights at a14. */
+/* On the stack what the walk has up to the patch. Runs in a2 ... a4, sums of pairs in a5 ... a7, of their second pixels in
+ * a8 ... a10, inputs at a13, weights at a14; between channels their words of the stream at a3. */
 __asm__(
     ".section .text.tinyet_paired_6x1_xtensa, \"ax\"\n"
     ".align 4\n"
@@ -187,25 +189,21 @@ __asm__(
     ".global tinyet_paired_6x1_xtensa\n"
     ".type tinyet_paired_6x1_xtensa, @function\n"
     "tinyet_paired_6x1_xtensa:\n" ENTER
-    "s32i a2, a1, 0\n"
-    "l32i a3, a2, 28\n"
-    "l32i a4, a2, 32\n"
-    "s32i a3, a1, 4\n"
-    "s32i a4, a1, 8\n"
-    "l32i a5, a2, 24\n"
+    COPIED(0) COPIED(4) COPIED(8) COPIED(12) COPIED(16) COPIED(20) COPIED(24) COPIED(28)
+    "l32i a14, a2, 32\n"
+    "l32i a5, a2, 36\n"
     "ssr a5\n"
-    "l32i a14, a2, 8\n"
+    "l32i a3, a1, 8\n"
     ".Ltinyet_paired_6x1_channel:\n"
-    "l32i a3, a2, 4\n"
-    "l32i a13, a2, 0\n"
-    "l32i a5, a3, 0\n"
-    "l32i a8, a3, 4\n"
     "l16ui a11, a14, 0\n"
     "l32r a12, .Ltinyet_paired_6x1_runs_at\n"
-    "mov a6, a5\n"
-    "mov a7, a5\n"
+    "l32i a13, a1, 28\n"
     "add a11, a11, a12\n"
     "l32i a11, a11, 0\n"
+    "l32i a5, a3, 0\n"
+    "l32i a8, a3, 4\n"
+    "mov a6, a5\n"
+    "mov a7, a5\n"
     "mov a9, a8\n"
     "mov a10, a8\n"
     "jx a11\n"
@@ -220,44 +218,44 @@ __asm__(
     RUN(9, TAP(1) TAP(2) TAP(3) TAP(4) TAP(5) TAP(6) TAP(7) TAP(8))
     RUN(10, TAP(1) TAP(2) TAP(3) TAP(4) TAP(5) TAP(6) TAP(7) TAP(8) TAP(9))
     ".Ltinyet_paired_6x1_0:\n"
+    "l32i a3, a1, 8\n"
+    "l32i a15, a1, 24\n"
+    "l32i a2, a1, 20\n"
     "addi a14, a14, 2\n"
-    "s32i a14, a1, 12\n"
-    "l32i a15, a1, 0\n"
-    "slli a2, a8, 16\n"
-    "slli a3, a9, 16\n"
-    "slli a4, a10, 16\n"
-    "sub a5, a5, a2\n"
-    "sub a6, a6, a3\n"
-    "sub a7, a7, a4\n"
-    "l32i a3, a15, 4\n"
-    "l32i a14, a15, 12\n"
-    "l32i a2, a15, 16\n"
-    "addi a3, a3, 8\n"
-    "addi a4, a14, 1\n"
-    "s32i a4, a15, 12\n"
-    "l32i a4, a15, 36\n"
-    "bnez a4, .Ltinyet_paired_6x1_two_sided\n"
-    "l32i a4, a3, 0\n"
-    "l32i a11, a3, 4\n"
-    "l32i a12, a3, 8\n"
-    "l32i a13, a3, 12\n"
-    "addi a3, a3, 16\n" SIX(ONE_SIDED)
-    ".Ltinyet_paired_6x1_next:\n"
-    "l32i a2, a1, 0\n"
-    "l32i a14, a1, 12\n"
-    "l32i a4, a2, 20\n"
-    "s32i a3, a2, 4\n"
-    "addi a4, a4, -1\n"
-    "s32i a4, a2, 20\n"
-    "beqz a4, 6f\n"
-    "j .Ltinyet_paired_6x1_channel\n"
-    "6:\n" LEAVE
-    ".Ltinyet_paired_6x1_two_sided:\n"
+    "slli a11, a8, 16\n"
+    "slli a12, a9, 16\n"
+    "slli a13, a10, 16\n"
+    "sub a5, a5, a11\n"
+    "sub a6, a6, a12\n"
+    "sub a7, a7, a13\n"
+    "bnez a15, .Ltinyet_paired_6x1_two_sided\n"
     "l32i a4, a3, 8\n"
     "l32i a11, a3, 12\n"
     "l32i a12, a3, 16\n"
-    "l32i a13, a3, 20\n" SIX(TWO_SIDED)
-    "addi a3, a3, 24\n"
+    "l32i a13, a3, 20\n"
+    "addi a15, a3, 24\n"
+    "l32i a3, a1, 16\n"
+    "s32i a15, a1, 8\n"
+    "addi a15, a3, 1\n"
+    "s32i a15, a1, 16\n" SIX(ONE_SIDED)
+    "l32i a3, a1, 8\n"
+    ".Ltinyet_paired_6x1_next:\n"
+    "l32i a4, a1, 12\n"
+    "beq a3, a4, 6f\n"
+    "j .Ltinyet_paired_6x1_channel\n"
+    "6:\n" LEAVE
+    ".Ltinyet_paired_6x1_two_sided:\n"
+    "s32i a14, a1, 32\n"
+    "l32i a14, a1, 16\n"
+    "l32i a4, a3, 16\n"
+    "l32i a11, a3, 20\n"
+    "l32i a12, a3, 24\n"
+    "l32i a13, a3, 28\n"
+    "addi a15, a14, 1\n"
+    "s32i a15, a1, 16\n" SIX(TWO_SIDED)
+    "l32i a14, a1, 32\n"
+    "addi a3, a3, 32\n"
+    "s32i a3, a1, 8\n"
     "j .Ltinyet_paired_6x1_next\n"
     ".size tinyet_paired_6x1_xtensa, . - tinyet_paired_6x1_xtensa\n"
     ".section .rodata.tinyet_paired_6x1_xtensa, \"a\"\n"
@@ -279,12 +277,14 @@ __asm__(
 #undef ONE_SIDED
 #undef TWO_SIDED
 #undef SIX
+#undef COPIED
 
 static void outputs(const word *patch, int8_t *output, int32_t row,
                     const tinyet_conv2d_s8_paired_runs_6x1_params *params) {
   const tinyet_packed_words *const layer = &params->words;
-  tile_walk walk = {patch,        layer->stream,    params->weights,   output, row, layer->out_c,
-                    layer->right, layer->clamp_low, layer->clamp_high, layer->two_sided};
+  const int32_t words = layer->two_sided != 0 ? 8 : 6;
+  const tile_walk walk = {layer->clamp_low, layer->clamp_high, layer->stream, layer->stream + words * layer->out_c,
+                          output, row, layer->two_sided, patch, params->weights, layer->right};
   tinyet_paired_6x1_xtensa(&walk);
 }
 #else
