@@ -184,7 +184,7 @@ __asm__(
     ".section .text.tinyet_paired_6x1_xtensa, \"ax\"\n"
     ".align 4\n"
     ".literal_position\n"
-    ".literal .Ltinyet_paired_6x1_runs_at, .Ltinyet_paired_6x1_runs\n"
+    ".literal .Ltinyet_paired_6x1_runs_at, tinyet_paired_6x1_runs\n"
     ".align 4\n"
     ".global tinyet_paired_6x1_xtensa\n"
     ".type tinyet_paired_6x1_xtensa, @function\n"
@@ -260,10 +260,12 @@ __asm__(
     ".size tinyet_paired_6x1_xtensa, . - tinyet_paired_6x1_xtensa\n"
     ".section .rodata.tinyet_paired_6x1_xtensa, \"a\"\n"
     ".align 4\n"
-    ".Ltinyet_paired_6x1_runs:\n"
+    ".type tinyet_paired_6x1_runs, @object\n"
+    "tinyet_paired_6x1_runs:\n"
     ".word .Ltinyet_paired_6x1_0, .Ltinyet_paired_6x1_1, .Ltinyet_paired_6x1_2, .Ltinyet_paired_6x1_3\n"
     ".word .Ltinyet_paired_6x1_4, .Ltinyet_paired_6x1_5, .Ltinyet_paired_6x1_6, .Ltinyet_paired_6x1_7\n"
     ".word .Ltinyet_paired_6x1_8, .Ltinyet_paired_6x1_9, .Ltinyet_paired_6x1_10\n"
+    ".size tinyet_paired_6x1_runs, . - tinyet_paired_6x1_runs\n"
     ".text\n");
 #undef ENTER
 #undef LEAVE
