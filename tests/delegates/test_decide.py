@@ -272,7 +272,8 @@ def test_speed_and_size(network: Program) -> None:
 
 
 @pytest.mark.parametrize(
-    "board", ["microbit", "pico", "mps2_an385", "riscv32_virt", "esp32c3", "mps2_an386", "mps3_an547"]
+    "board",
+    ["microbit", "pico", "mps2_an385", "riscv32_virt", "esp32c3", "mps2_an386", "mps3_an547", "esp32"],
 )
 def test_balanced_is_never_dearer_than_one_delegate(network: Program, board: str) -> None:
     """The kernels of one delegate, in its own order: what there would be if nothing were weighed."""

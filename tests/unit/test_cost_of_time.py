@@ -55,11 +55,12 @@ def test_cores_with_a_model_state_cycles() -> None:
         name: counts_cycles(load_board(name).target)
         for name in (
             *("microbit", "pico", "mps2_an385", "mps2_an386", "mps2_an505"),
-            *("riscv32_virt", "esp32c3"),
+            *("riscv32_virt", "esp32c3", "xtensa_lx60"),
         )
     }
     assert all(said.values()), said
     assert not counts_cycles(load_board("stm32f746g_disco").target)
+    assert not counts_cycles(load_board("esp32").target)
     assert not counts_cycles(load_board("arduino_uno").target)
     assert cycles_of(load_board("mps2_an505").target) == "cortex-m4"
     assert cycles_of(load_board("pico").target) == "cortex-m0plus"
