@@ -4,7 +4,8 @@
 # make gallery: four small products, from the raw signal to the proved firmware. make boards: every board, every kind of
 # project, built where the tools are. All set up what they need: Debian packages (with sudo when not root) and a virtual environment in .venv.
 
-PYTHON ?= python3
+# Which Python the environment is made of; scripts/setup.sh chooses where nothing is said.
+PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 BOARD ?= mps2_an386
@@ -14,7 +15,7 @@ BOARD ?= mps2_an386
 setup: $(VENV)/.ready
 
 $(VENV)/.ready: pyproject.toml scripts/setup.sh
-	PYTHON=$(PYTHON) scripts/setup.sh $(VENV)
+	PYTHON='$(PYTHON)' scripts/setup.sh $(VENV)
 	touch $@
 
 demo: setup
