@@ -45,10 +45,10 @@ test check: export OPENBLAS_NUM_THREADS = 1
 
 # mypy is one process, beside which a core would wait: types are checked while tests run, and fail at the end of them.
 test: style
-	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist worksteal; tests=$$?; wait $$types && exit $$tests
+	$(BIN)/mypy & types=$$!; scripts/in_memory.sh $(BIN)/pytest -n auto --dist worksteal; tests=$$?; wait $$types && exit $$tests
 
 check: lint
-	$(BIN)/pytest -n auto --dist worksteal tests/unit tests/ops tests/passes tests/golden
+	scripts/in_memory.sh $(BIN)/pytest -n auto --dist worksteal tests/unit tests/ops tests/passes tests/golden
 
 format: setup
 	$(BIN)/ruff check --fix .
