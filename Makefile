@@ -4,7 +4,8 @@
 # make gallery: four small products, from the raw signal to the proved firmware. make boards: every board, every kind of
 # project, built where the tools are. All set up what they need: Debian packages (with sudo when not root) and a virtual environment in .venv.
 
-PYTHON ?= python3
+# Which Python the environment is made of; scripts/setup.sh chooses where nothing is said.
+PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 BOARD ?= mps2_an386
@@ -14,7 +15,7 @@ BOARD ?= mps2_an386
 setup: $(VENV)/.ready
 
 $(VENV)/.ready: pyproject.toml scripts/setup.sh
-	PYTHON=$(PYTHON) scripts/setup.sh $(VENV)
+	PYTHON='$(PYTHON)' scripts/setup.sh $(VENV)
 	touch $@
 
 demo: setup
@@ -44,10 +45,10 @@ test check: export OPENBLAS_NUM_THREADS = 1
 
 # mypy is one process, beside which a core would wait: types are checked while tests run, and fail at the end of them.
 test: style
-	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist worksteal; tests=$$?; wait $$types && exit $$tests
+	$(BIN)/mypy & types=$$!; scripts/in_memory.sh $(BIN)/pytest -n auto --dist worksteal; tests=$$?; wait $$types && exit $$tests
 
 check: lint
-	$(BIN)/pytest -n auto --dist worksteal tests/unit tests/ops tests/passes tests/golden
+	scripts/in_memory.sh $(BIN)/pytest -n auto --dist worksteal tests/unit tests/ops tests/passes tests/golden
 
 format: setup
 	$(BIN)/ruff check --fix .

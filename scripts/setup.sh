@@ -1,11 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Sets up a machine for `make demo` and `make test`: Debian packages for what is missing, and a virtual environment.
-# usage: scripts/setup.sh VENV_DIR
+# usage: [PYTHON=...] scripts/setup.sh VENV_DIR
 set -euo pipefail
 
 venv=$1
-python=${PYTHON:-python3}
+# The system's own Python before another that PATH has (of pyenv, say): distributions optimize theirs by profiles and at
+# link time, which pyenv does not, and compiling models and writing projects take a tenth less time with it.
+python=${PYTHON:-}
+if [ -z "$python" ]; then
+  python=python3
+  ! /usr/bin/python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
+    python=/usr/bin/python3
+fi
 
 packages=()
 have() { command -v "$1" >/dev/null 2>&1; }

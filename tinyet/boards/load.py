@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
+from functools import lru_cache
 from pathlib import Path
 
 from tinyet import assets
@@ -53,20 +54,33 @@ def load_board(board: str | Path | Board) -> Board:
 def _load_file(path: Path) -> Board:
     try:
         text = read_bounded(path, _MOST_BYTES).decode("utf-8")
-        values = tomllib.loads(text)
     except OSError as error:
         raise BoardError(
             what=f"the board file cannot be read: {error.strerror}",
             where=str(path),
             hint=f"boards that need no file: {', '.join(board_names())}",
         ) from error
-    # ValueError: TOMLDecodeError, UnicodeDecodeError, and a number of thousands of digits.
+    except UnicodeDecodeError as error:
+        raise _no_toml(path, error) from error
+    return _board(path, text)
+
+
+@lru_cache(maxsize=128)
+def _board(path: Path, text: str) -> Board:
+    """The board of a file with this text, made once: a project asks for the same board in many places."""
+    try:
+        values = tomllib.loads(text)
+    # ValueError: TOMLDecodeError, and a number of thousands of digits.
     except (ValueError, RecursionError) as error:
-        raise BoardError(what=f"the board file is not TOML: {error}", where=str(path)) from error
+        raise _no_toml(path, error) from error
     # pydantic is slow to import, and most of what imports tinyet.boards reads no board.
     from tinyet.boards.file import board_of
 
     return board_of(values, path, text)
+
+
+def _no_toml(path: Path, error: Exception) -> BoardError:
+    return BoardError(what=f"the board file is not TOML: {error}", where=str(path))
 
 
 def file_of(board: str | Path | Board, loaded: Board) -> dict[str, bytes]:

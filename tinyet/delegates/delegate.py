@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from tinyet import assets
@@ -37,11 +38,10 @@ def files_of(*directories: Path) -> Files:
 
     What they include is found and taken along; raises UsageError for a file that is nowhere.
     """
-    places = (*directories, assets.path("firmware") / "include")
 
     def text_of(name: str) -> str | None:
-        path = next((place / name for place in places if (place / name).is_file()), None)
-        return kernel_sources.text(name) if path is None else path.read_text(encoding="utf-8")
+        path = next((place / name for place in directories if (place / name).is_file()), None)
+        return _own_text(name) if path is None else path.read_text(encoding="utf-8")
 
     def files(headers: Sequence[str], sources: Sequence[str]) -> Mapping[str, str]:
         found: dict[str, str] = {}
@@ -52,13 +52,24 @@ def files_of(*directories: Path) -> Files:
                 continue
             text = text_of(name)
             if text is None:
-                everywhere = ", ".join(map(str, (*places, kernel_sources.directory())))
+                everywhere = ", ".join(map(str, (*directories, _headers(), kernel_sources.directory())))
                 raise UsageError(f"a kernel needs the file {name}, which is in none of {everywhere}")
             found[name] = text
             todo += [n for n in included(text) if text_of(n) is not None]
         return found
 
     return files
+
+
+def _headers() -> Path:
+    return assets.path("firmware") / "include"
+
+
+@cache
+def _own_text(name: str) -> str | None:
+    """A header or a source of tinyet's own, read once; None where there is none of that name."""
+    path = _headers() / name
+    return path.read_text(encoding="utf-8") if path.is_file() else kernel_sources.text(name)
 
 
 def included(text: str) -> list[str]:

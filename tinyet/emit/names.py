@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from tinyet.deployment import Step
 from tinyet.ir import Node
@@ -125,6 +126,7 @@ def _work(node: Node) -> str:
     return kind(node)
 
 
+@lru_cache(maxsize=128)
 def declared(header: str) -> frozenset[str]:
     """The names that a C header gives to macros, functions, variables, types and enumerators, and maybe some more."""
     code = _NOT_CODE.sub(" ", header)
