@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from functools import partial
 
-from tinyet.delegates.cortex_m import cost_models, depthwise
+from tinyet.delegates.cortex_m import cost_models, depthwise, depthwise_3x3
 from tinyet.delegates.cortex_m.depthwise import Geometry
+from tinyet.delegates.cortex_m.depthwise_3x3 import Family
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts
-from tinyet.opset import DENSE, CostModel, Layouts
+from tinyet.opset import DENSE, CostModel, Exact, Layouts
+from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.depthwise import Rows
+from tinyet.tiles.depthwise_code import function, turns_of
+from tinyet.timing.cores import CORES
+from tinyet.timing.work import Work, total
 
 TAPS = 4
 """Pairs of taps of a turn of the loop over a kernel row (TINYET_DSP_TAPS)."""
@@ -61,7 +68,6 @@ def planes_work(node: Node, g: Geometry) -> Parts:
         f"half word of {g.group}": groups * filled * half,
         "blank row": groups * blank,
         "blank word": groups * blank * g.row_words * g.group,
-        "channel of a tile": groups * g.group * tiles,
     }
     if known and whole > words_a_turn(g):
         parts["turn of a filled row"] = groups * filled * (whole // words_a_turn(g))
@@ -88,53 +94,44 @@ def planes_code(node: Node, g: Geometry) -> Parts:
     }
 
 
-def three_work(node: Node, layouts: Layouts = DENSE, *, wide: bool = False) -> Mapping[str, int]:
-    g, r = depthwise.geometry_in(node, layouts, wide=wide), depthwise.rounding_of(node, three=True)
-    parts = planes_work(node, g)
-    u, v = g.u, g.v
-    channels = node.input(0).shape[0] * g.group * -(-node.input(0).shape[3] // g.group)
-    pairs, turns = u.out // 2, u.out // 2 // g.turn
-    doubles = channels * (v.out // 2) if g.two_rows else 0
-    singles = channels * v.out - 2 * doubles
-    parts |= {
-        "two output rows": doubles,
-        "output row": singles,
-        "four outputs": doubles * pairs,
-        f"two outputs, stride {u.stride}": singles * pairs,
-        "last two outputs": doubles * (u.out % 2),
-        "last output": singles * (u.out % 2),
-    }
-    if turns > 1:
-        parts["turn"] = (doubles + singles) * turns
-        parts["looped row"] = doubles + singles
-    if u.out_two >= 256:
-        within = g.turn * u.out_two <= depthwise.LARGEST_IMMEDIATE
-        parts["far turn"] = (doubles + singles * int(within)) * turns
-        parts["far outputs"] = 0 if within else singles * pairs
-    rows = channels * v.out
-    cost_models.outputs(parts, r, rows * u.out)
-    return parts
+def three_work(node: Node, layouts: Layouts = DENSE, *, family: Family) -> Mapping[str, int]:
+    """What is around the printed rows."""
+    return planes_work(node, depthwise.geometry_in(node, layouts, wide=family.wide))
 
 
-def three_code(node: Node, *, wide: bool = False) -> Mapping[str, int]:
-    g, r = depthwise.cheapest(node, three=True, wide=wide), depthwise.rounding_of(node, three=True)
-    parts = planes_code(node, g)
-    odd, single = g.u.out % 2, int(not g.two_rows or g.v.out % 2)
-    turn = g.turn if g.u.out > 1 else 0
-    parts |= {
-        f"two outputs, stride {g.u.stride}": turn * single,
-        "four outputs": turn * int(g.two_rows),
-        "far outputs": turn if g.u.out_two >= 256 else 0,
-        "loop": int(g.u.out // 2 > turn),
-        "several rows": int(g.tile > 1 + g.two_rows),
-        "odd outputs": odd * single,
-        "last two outputs": odd * int(g.two_rows),
+def three_code(node: Node, *, family: Family) -> Mapping[str, int]:
+    return planes_code(node, depthwise.cheapest(node, three=True, wide=family.wide))
+
+
+@functools.cache
+def rows_work(rows: Rows, core: str, count: int) -> Work:
+    """Of one call for so many output rows. Layers of a network share them, and plans ask for the same layer again."""
+    return function(rows).work(CORES[core], turns_of(rows, count))
+
+
+def three_exact(node: Node, layouts: Layouts, family: Family) -> Exact:
+    """The output rows of each group of channels, tile by tile."""
+    g, r = depthwise.geometry_in(node, layouts, wide=family.wide), depthwise.rounding_of(node, three=True)
+    rows = depthwise_3x3.rows_of(node, g, r)
+    batch, _, _, channels = node.input(0).shape
+    groups = batch * -(-channels // g.group)
+    whole, last = divmod(g.v.out, g.tile)
+    counts = [(n, times) for n, times in ((g.tile, whole), (last, 1)) if n and times]
+    works = {
+        name: total(rows_work(rows, name, n).times(times * groups) for n, times in counts)
+        for name in ARMV7E_M.cores
     }
-    cost_models.form_of(parts, r)
-    sums = (2 * turn + odd) * (single + 2 * g.two_rows)
-    parts[f"output, {cost_models.form_name(r)}"] = sums
-    parts["clamped output"] = sums * cost_models.bounds(r.low, r.high)
-    return parts
+    instructions = next(iter(works.values())).instructions
+    calls = groups * sum(times for _, times in counts)
+    return Exact(
+        instructions=instructions,
+        cycles={name: work.cycles for name, work in works.items()},
+        functions={rows.name: function(rows).code_bytes},
+        reads={
+            "printed code": ARMV7E_M.instruction_bytes * instructions,
+            "printed weights": 4 * rows.channel_words * rows.channels * calls,
+        },
+    )
 
 
 def straight(g: Geometry, pairs: int) -> int:
@@ -187,10 +184,15 @@ def any_code(node: Node) -> Mapping[str, int]:
 
 
 COST_MODELS: Mapping[str, CostModel] = {
-    "tinyet_depthwise_s8_chw_3x3_dsp": CostModel(three_work, three_code, three_work),
-    depthwise.WIDE: CostModel(
-        partial(three_work, wide=True), partial(three_code, wide=True), partial(three_work, wide=True)
-    ),
+    **{
+        family.symbol: CostModel(
+            partial(three_work, family=family),
+            partial(three_code, family=family),
+            partial(three_work, family=family),
+            exact=partial(three_exact, family=family),
+        )
+        for family in (depthwise_3x3.BYTES, depthwise_3x3.WIDE)
+    },
     "tinyet_depthwise_s8_chw_dsp": CostModel(any_work, any_code),
 }
 """By the kernels' names."""
