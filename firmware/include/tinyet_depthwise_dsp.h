@@ -17,10 +17,11 @@ enum { TINYET_DSP_TAPS = 4 };
 TINYET_DSP_INLINE void tinyet_depthwise_3x3_tile_dsp(const int8_t *input, int8_t *output, uint32_t *planes,
                                                      const int32_t *weights, int32_t channel, int32_t top,
                                                      const int32_t words, const int32_t together,
+                                                     const tinyet_planes_function_dsp fill,
                                                      const tinyet_depthwise_rows_function_dsp rows,
                                                      const tinyet_depthwise_shape_dsp s) {
   const int32_t turns = tinyet_rows_left_dsp(top, s) / together;
-  tinyet_fill_planes_dsp(planes, input + channel, top, s);
+  tinyet_fill_planes_dsp(planes, input + channel, top, fill, s);
   rows(weights + channel * words, planes, output + top * s.out_step_v + tinyet_out_byte_dsp(channel, s),
        planes + turns * together * s.stride_v * tinyet_row_words_dsp(s));
 }
@@ -30,12 +31,14 @@ TINYET_DSP_INLINE void tinyet_depthwise_3x3_tile_dsp(const int8_t *input, int8_t
  * twice. */
 TINYET_DSP_INLINE void tinyet_depthwise_3x3_dsp(const int8_t *input, int8_t *output, void *scratch, const int32_t *weights,
                                                 const int32_t words, const int32_t together,
+                                                const tinyet_planes_function_dsp fill,
                                                 const tinyet_depthwise_rows_function_dsp rows,
                                                 const tinyet_depthwise_shape_dsp s) {
   uint32_t *const planes = (uint32_t *)scratch;
   tinyet_blank_planes_dsp(planes, s);
   for (int32_t n = 0; n < s.batch; n++) {
-    TINYET_DSP_OVER_TILES(s, tinyet_depthwise_3x3_tile_dsp(input, output, planes, weights, channel, top, words, together, rows, s))
+    TINYET_DSP_OVER_TILES(
+        s, tinyet_depthwise_3x3_tile_dsp(input, output, planes, weights, channel, top, words, together, fill, rows, s))
     input += s.in_u * s.in_v * tinyet_pixel_stride_dsp(s.in_step_u, s.in_step_v);
     output +=
         s.pairs ? s.out_v * s.out_step_v : s.out_u * s.out_v * tinyet_pixel_stride_dsp(s.out_step_u, s.out_step_v);
@@ -157,11 +160,12 @@ TINYET_DSP_INLINE void tinyet_depthwise_row_dsp(const int16_t *row, int8_t *out,
 /* A group of channels, of the tile of output rows from `top` on. */
 TINYET_DSP_INLINE void tinyet_depthwise_chw_tile_dsp(const int8_t *input, int8_t *output, uint32_t *planes,
                                                      const int32_t *weights, int32_t channel, int32_t top,
+                                                     const tinyet_planes_function_dsp fill,
                                                      const tinyet_depthwise_shape_dsp s,
                                                      const tinyet_rounding_dsp rounding) {
   const int32_t row = tinyet_row_words_dsp(s), plane = tinyet_tile_rows_dsp(s) * row, words = tinyet_tap_words_dsp(s);
   uint32_t *const taps = planes + s.group * plane;
-  tinyet_fill_planes_dsp(planes, input + channel, top, s);
+  tinyet_fill_planes_dsp(planes, input + channel, top, fill, s);
   for (int32_t k = 0; k < s.group * s.multiplier; k++) {
     TINYET_DSP_UNKNOWN(k);
     const int32_t *w = weights + (channel * s.multiplier + k) * (words + 3);
@@ -184,12 +188,14 @@ TINYET_DSP_INLINE void tinyet_depthwise_chw_tile_dsp(const int8_t *input, int8_t
 
 /* scratch: 4 * (group * tinyet_tile_rows_dsp * tinyet_row_words_dsp + 2 * tinyet_tap_words_dsp) bytes. Channels as for 3x3. */
 TINYET_DSP_INLINE void tinyet_depthwise_s8_chw_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                   const int32_t *weights, const tinyet_depthwise_shape_dsp s,
+                                                   const int32_t *weights, const tinyet_planes_function_dsp fill,
+                                                   const tinyet_depthwise_shape_dsp s,
                                                    const tinyet_rounding_dsp rounding) {
   uint32_t *const planes = (uint32_t *)scratch;
   tinyet_blank_planes_dsp(planes, s);
   for (int32_t n = 0; n < s.batch; n++) {
-    TINYET_DSP_OVER_TILES(s, tinyet_depthwise_chw_tile_dsp(input, output, planes, weights, channel, top, s, rounding))
+    TINYET_DSP_OVER_TILES(s,
+                          tinyet_depthwise_chw_tile_dsp(input, output, planes, weights, channel, top, fill, s, rounding))
     input += s.in_u * s.in_v * tinyet_pixel_stride_dsp(s.in_step_u, s.in_step_v);
     output += s.out_u * s.out_v * tinyet_pixel_stride_dsp(s.out_step_u, s.out_step_v);
   }

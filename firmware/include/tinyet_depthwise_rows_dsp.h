@@ -10,7 +10,6 @@
 #define TINYET_DEPTHWISE_ROWS_DSP_H
 
 #include "tinyet_depthwise_chw_dsp.h"
-#include "tinyet_tile_dsp.h"
 
 /* A printed function: the outputs of the first channel, and where in the first plane the input rows end that a turn of the loop
  * over output rows begins with. */

@@ -14,7 +14,7 @@ SP = "sp"
 _LARGEST_ADDED = 4095
 """Constant of ADDW and SUBW."""
 _LOADS = ("load", "load_double", "load_multiple")
-_ADDRESSED = ("load", "store", "load_double", "store_double")
+_ADDRESSED = ("load", "load_narrow", "store", "load_double", "store_double")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Operation:
         def number(value: str) -> int:
             return page.number(registers.get(value, value))
 
-        single = kind in PROCESSING or kind == "load"
+        single = kind in PROCESSING or kind in ("load", "load_narrow")
         results = (number(self.writes[0]),) if single and self.writes else ()
         address = (number(self.base),) if self.base and kind in _ADDRESSED else ()
         conditional = kind == "branch"
@@ -60,6 +60,15 @@ class Operation:
 def load(to: str, base: str, offset: int, step: str = "") -> Operation:
     text = f"{{{to}}}, {_address(base, offset)}"
     return Operation("ldr.w", text, (to,), _read(base), base, step=step, offset=offset)
+
+
+def load_half(to: str, base: str, offset: int, step: str = "") -> Operation:
+    """Of 16 bits, without a sign."""
+    return Operation("ldrh.w", f"{{{to}}}, {_address(base, offset)}", (to,), _read(base), base, step=step)
+
+
+def load_signed_byte(to: str, base: str, offset: int, step: str = "") -> Operation:
+    return Operation("ldrsb.w", f"{{{to}}}, {_address(base, offset)}", (to,), _read(base), base, step=step)
 
 
 def load_and_move(to: str, base: str, step: str = "") -> Operation:

@@ -31,6 +31,7 @@ from tinyet.opset import (
     LayoutSupport,
     only_strides,
 )
+from tinyet.tiles.planes import Planes, files
 
 HEADERS = (
     "tinyet_dsp.h",
@@ -50,6 +51,7 @@ MOST_BY_STRIPS = 1.1
 LARGEST_OFFSET = 1020  # of LDRD, in bytes
 LARGEST_IMMEDIATE = 4095  # of ADDW and STRB
 MOST_AT_A_TURN = 4
+STRAIGHT_VALUES = 48  # that are widened by straight code, at most
 
 
 @dataclass(frozen=True)
@@ -394,17 +396,47 @@ def shape_literal(node: Node, g: Geometry) -> tuple[str, str]:
 def lower_any(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     g, r = apart(cheapest(node, three=False), layouts), rounding_of(node, three=False)
     packed = stream_any(r, oriented(r, node, g.transposed), node.output.type.zero_point)
-    first, second = shape_literal(node, g)
+    (first, second), planes = shape_literal(node, g), planes_of(g)
     body = (
         f"const tinyet_depthwise_shape_dsp shape = {first}",
         f"{second};",
         f"const tinyet_rounding_dsp rounding = {r.literal};",
-        "tinyet_depthwise_s8_chw_dsp(input, output, scratch, weights, shape, rounding);",
+        "tinyet_depthwise_s8_chw_dsp(input, output, scratch, weights,",
+        f"    {planes.name if planes else 'NULL'}, shape, rounding);",
     )
     constant = Constant("weights", packed.astype(np.int32), "weights, bias and rounding of each channel")
-    return specialised_call(
+    call = specialised_call(
         "tinyet_depthwise_s8_chw_dsp", summary(node), [constant], body, scratch_bytes=g.scratch
     )
+    return replace(call, files=files(planes)) if planes else call
+
+
+def planes_of(g: Geometry) -> Planes | None:
+    """What widens rows of the image; None where they are widened in parts."""
+    u = g.u
+    count = min(u.pad + u.size, (u.out - 1) * u.stride + u.kernel) - u.pad
+    if u.dilation != 1 or count < 1:
+        return None
+    return Planes(
+        first=u.pad,
+        count=count,
+        step=u.step,
+        row_step=g.v.step,
+        channels=g.group,
+        row_words=g.row_words,
+        plane_words=g.tile_rows(g.tile) * g.row_words,
+        straight=STRAIGHT_VALUES // (2 * g.group),
+    )
+
+
+def filled_rows(g: Geometry) -> list[int]:
+    """Of each tile, how many rows it widens that are in the image."""
+    rows, v = g.tile_rows(g.tile), g.v
+    found = []
+    for top in range(0, v.out, g.tile):
+        begin, above = g.kept if top else 0, v.pad - top * v.stride
+        found.append(max(min(rows, above + v.size) - max(begin, above), 0))
+    return found
 
 
 def first_rows(g: Geometry, tops: Int64) -> Int64:

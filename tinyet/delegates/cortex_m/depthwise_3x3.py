@@ -21,6 +21,7 @@ from tinyet.numerics import Int64
 from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport
 from tinyet.tiles.depthwise import Rows
 from tinyet.tiles.depthwise_code import files
+from tinyet.tiles.planes import files as planes_files
 
 
 @dataclass(frozen=True)
@@ -95,16 +96,17 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Famil
     kernel, zero_point = depthwise.oriented(r, node, g.transposed), node.output.type.zero_point
     packed = stream_wide(r, kernel, zero_point, g.u.stride) if family.wide else stream(r, kernel, zero_point)
     rows = rows_of(node, g, r)
-    first, second = depthwise.shape_literal(node, g)
+    (first, second), planes = depthwise.shape_literal(node, g), depthwise.planes_of(g)
     body = (
         f"const tinyet_depthwise_shape_dsp shape = {first}",
         f"{second};",
         f"tinyet_depthwise_3x3_dsp(input, output, scratch, weights, /* words */ {rows.channel_words},",
-        f"    /* rows */ {rows.together}, {rows.name}, shape);",
+        f"    /* rows */ {rows.together}, {planes.name if planes else 'NULL'},",
+        f"    {rows.name}, shape);",
     )
     constant = Constant("weights", packed.astype(np.int32), "weights, bias and rounding of each channel")
     call = specialised_call(family.symbol, summary(node), [constant], body, scratch_bytes=g.scratch)
-    return replace(call, files=files(rows))
+    return replace(call, files={**files(rows), **(planes_files(planes) if planes else {})})
 
 
 def kernel_of(family: Family) -> Kernel:
