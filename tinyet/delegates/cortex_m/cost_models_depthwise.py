@@ -73,14 +73,17 @@ def planes_work(node: Node, g: Geometry) -> Parts:
 
 def planes_code(node: Node, g: Geometry) -> Parts:
     batch, channels = node.input(0).shape[0], node.input(0).shape[3]
-    tiles = -(-g.v.out // g.tile)
+    several = int(g.tile < g.v.out)
+    outer = g.tile_rows(g.tile) > min(depthwise.filled_rows(g))
     return {
         "call": 1,
-        "several tiles": int(tiles > 1),
+        "several groups": int(channels > g.group),
+        "several tiles": several,
+        "kept rows": several * int(g.kept > 0),
+        "blank rows": several * int(outer),
         "last tile": int(g.v.out % g.tile != 0),
         "by tiles": int(g.by_tiles),
         "looped words": int(depthwise.planes_of(g) is None),
-        "group of 4": int(g.group == 4),
         "odd channels": int(channels % g.group != 0),
         "several images": int(batch > 1),
     }
