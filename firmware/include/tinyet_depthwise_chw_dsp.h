@@ -16,7 +16,7 @@
 typedef struct {
   int32_t batch, channels, group, multiplier; /* multiplier: output channels of one of the input */
   int32_t in_u, in_v, in_step_u, in_step_v;
-  int32_t out_u, out_v, out_step_u, out_step_v, out_two_u; /* out_two_u: to the next but one along u */
+  int32_t out_u, out_v, out_step_u, out_step_v;
   int32_t pairs; /* whether the output is as tinyet_conv2d_s8_w16_nhw2c2_2x2_dsp takes its input; along the width, that is even */
   int32_t kernel_u, kernel_v, stride_u, stride_v, dilation_u, dilation_v;
   int32_t pad_u, pad_v; /* before the first pixel */

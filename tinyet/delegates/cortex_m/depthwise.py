@@ -381,7 +381,7 @@ def shape_literal(node: Node, g: Geometry) -> tuple[str, str]:
     parts: Sequence[tuple[str, tuple[int, ...]]] = (
         ("", (batch, channels, g.group, node.output.shape[3] // channels)),
         ("in", (u.size, v.size, u.step, v.step)),
-        ("out", (u.out, v.out, u.out_step, v.out_step, u.out_two, int(g.pairs))),
+        ("out", (u.out, v.out, u.out_step, v.out_step, int(g.pairs))),
         ("kernel", (u.kernel, v.kernel)),
         ("stride", (u.stride, v.stride)),
         ("dilation", (u.dilation, v.dilation)),
