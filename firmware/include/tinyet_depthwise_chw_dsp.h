@@ -10,13 +10,13 @@
 #ifndef TINYET_DEPTHWISE_CHW_DSP_H
 #define TINYET_DEPTHWISE_CHW_DSP_H
 
-#include "tinyet_dsp.h"
+#include "tinyet_tile_dsp.h"
 
 /* Sizes in pixels, steps in bytes; literals. */
 typedef struct {
   int32_t batch, channels, group, multiplier; /* multiplier: output channels of one of the input */
   int32_t in_u, in_v, in_step_u, in_step_v;
-  int32_t out_u, out_v, out_step_u, out_step_v, out_two_u; /* out_two_u: to the next but one along u */
+  int32_t out_u, out_v, out_step_u, out_step_v;
   int32_t pairs; /* whether the output is as tinyet_conv2d_s8_w16_nhw2c2_2x2_dsp takes its input; along the width, that is even */
   int32_t kernel_u, kernel_v, stride_u, stride_v, dilation_u, dilation_v;
   int32_t pad_u, pad_v; /* before the first pixel */
@@ -72,110 +72,9 @@ TINYET_DSP_INLINE void tinyet_plane_word_dsp(uint32_t *to, uint32_t first, uint3
   }
 }
 
-#if TINYET_DSP_ASM
-/* Word `number` of `words`. Written out for each, not repeated by the assembler: the compiler counts lines, to know how far a
- * branch over them is. */
-/* clang-format off */
-#define TINYET_DSP_PLANE_WORD(number) \
-  ".if %c[group] == 4\n" \
-  "ldr %[a], [%[from], #2 * " number " * %c[step]]\n" \
-  "ldr %[b], [%[from], #(2 * " number " + 1) * %c[step]]\n" \
-  "pkhbt %[c], %[a], %[b], lsl #16\n" \
-  "pkhtb %[a], %[b], %[a], asr #16\n" \
-  "sxtb16 %[b], %[c]\n" \
-  "sxtb16 %[c], %[c], ror #8\n" \
-  "sxtb16 %[d], %[a]\n" \
-  "sxtb16 %[a], %[a], ror #8\n" \
-  "str %[d], [%[to], #8 * %c[plane]]\n" \
-  "str %[a], [%[to], #12 * %c[plane]]\n" \
-  ".else\n" \
-  "ldrh %[c], [%[from], #2 * " number " * %c[step]]\n" \
-  "ldrh %[b], [%[from], #(2 * " number " + 1) * %c[step]]\n" \
-  "pkhbt %[c], %[c], %[b], lsl #16\n" \
-  "sxtb16 %[b], %[c]\n" \
-  "sxtb16 %[c], %[c], ror #8\n" \
-  ".endif\n" \
-  "str %[c], [%[to], #4 * %c[plane]]\n" \
-  "str %[b], [%[to]], #4\n"
-/* Word `number` and the one behind it, whose pixels `load` loads. */
-#define TINYET_DSP_PLANE_TWO(number, load) \
-  load " %[a], [%[from], #2 * " number " * %c[step]]\n" \
-  load " %[b], [%[from], #(2 * " number " + 1) * %c[step]]\n" \
-  load " %[d], [%[from], #(2 * " number " + 2) * %c[step]]\n" \
-  load " %[e], [%[from], #(2 * " number " + 3) * %c[step]]\n" \
-  "pkhbt %[c], %[a], %[b], lsl #16\n" \
-  "pkhbt %[f], %[d], %[e], lsl #16\n" \
-  ".if %c[group] == 4\n" \
-  "pkhtb %[a], %[b], %[a], asr #16\n" \
-  "pkhtb %[d], %[e], %[d], asr #16\n" \
-  "sxtb16 %[b], %[a], ror #8\n" \
-  "sxtb16 %[e], %[d], ror #8\n" \
-  "strd %[b], %[e], [%[far], #4 * %c[plane]]\n" \
-  "sxtb16 %[b], %[a]\n" \
-  "sxtb16 %[e], %[d]\n" \
-  "strd %[b], %[e], [%[far]], #8\n" \
-  ".endif\n" \
-  "sxtb16 %[b], %[c], ror #8\n" \
-  "sxtb16 %[e], %[f], ror #8\n" \
-  "strd %[b], %[e], [%[to], #4 * %c[plane]]\n" \
-  "sxtb16 %[b], %[c]\n" \
-  "sxtb16 %[e], %[f]\n" \
-  "strd %[b], %[e], [%[to]], #8\n"
-#define TINYET_DSP_PLANE_WORDS(number, next) \
-  ".if %c[words] > " next " && %c[plane] < 256\n" \
-  ".if %c[group] == 4\n" \
-  TINYET_DSP_PLANE_TWO(number, "ldr") \
-  ".else\n" \
-  TINYET_DSP_PLANE_TWO(number, "ldrh") \
-  ".endif\n" \
-  ".else\n" \
-  ".if %c[words] > " number "\n" \
-  TINYET_DSP_PLANE_WORD(number) \
-  ".endif\n" \
-  ".if %c[words] > " next "\n" \
-  TINYET_DSP_PLANE_WORD(next) \
-  ".endif\n" \
-  ".endif\n"
-
-/* `words` words of each plane, which are two pixels each, `step` bytes apart: literals, at most 6, and (2 * words - 1) * step
- * and 12 * plane below 4096. What `to` becomes. */
-TINYET_DSP_INLINE uint32_t *tinyet_plane_turn_dsp(uint32_t *to, const int8_t *from, const int32_t words, const int32_t step,
-                                                  const int32_t plane, const int32_t group) {
-  uint32_t a, b, c, d, e, f, *far = to + 2 * plane; /* the third plane: a store of two words does not reach far */
-  __asm__ volatile(
-      TINYET_DSP_PLANE_WORDS("0", "1")
-      TINYET_DSP_PLANE_WORDS("2", "3")
-      TINYET_DSP_PLANE_WORDS("4", "5")
-      : [to] "+&r"(to), [far] "+&r"(far), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [e] "=&r"(e),
-        [f] "=&r"(f)
-      : [from] "r"(from), [words] "i"(words), [step] "i"(step), [plane] "i"(plane), [group] "i"(group)
-      : "memory");
-  return to;
-}
-/* clang-format on */
-#endif
-
-/* `words` words of each plane: two pixels each, `step` bytes apart. Literals, for the machine code, where `known` says so. */
+/* `words` words of each plane: two pixels each, `step` bytes apart. */
 TINYET_DSP_INLINE void tinyet_plane_words_dsp(uint32_t *to, const int8_t *from, const int32_t words, const int32_t step,
-                                              const int32_t plane, const int32_t group, const int32_t known) {
-#if TINYET_DSP_ASM
-  const int32_t most = (4095 / step + 1) / 2; /* words whose pixels one address reaches */
-  const int32_t many = words % 6 == 0 ? 6 : (words % 4 == 0 ? 4 : (words % 5 == 0 ? 5 : (words % 3 == 0 ? 3 : 4)));
-  const int32_t even = words <= 6 ? words : many;
-  const int32_t unroll = even < most ? even : most;
-  if (known && unroll > 0 && 12 * plane < 4096) {
-    for (int32_t i = 0; i < words / unroll; i++) {
-      to = tinyet_plane_turn_dsp(to, from, unroll, step, plane, group);
-      from += 2 * unroll * step;
-    }
-    if (words % unroll != 0) {
-      tinyet_plane_turn_dsp(to, from, words % unroll, step, plane, group);
-    }
-    return;
-  }
-#else
-  (void)known;
-#endif
+                                              const int32_t plane, const int32_t group) {
   for (int32_t i = 0; i < words; i++) {
     tinyet_plane_word_dsp(to++, tinyet_load_group_dsp(from, group), tinyet_load_group_dsp(from + step, group), plane,
                           group);
@@ -186,7 +85,7 @@ TINYET_DSP_INLINE void tinyet_plane_words_dsp(uint32_t *to, const int8_t *from, 
 /* `count` pixels, `step` bytes apart, into the values from `first` on of a row; what shares a word with them is blank. */
 TINYET_DSP_INLINE void tinyet_plane_values_dsp(uint32_t *to, const int8_t *from, int32_t first, int32_t count,
                                                const int32_t step, const int32_t plane, const int32_t group,
-                                               const uint32_t blank, const int32_t known) {
+                                               const uint32_t blank) {
   to += first / 2;
   if (first % 2 != 0) {
     tinyet_plane_word_dsp(to++, blank, tinyet_load_group_dsp(from, group), plane, group);
@@ -194,14 +93,40 @@ TINYET_DSP_INLINE void tinyet_plane_values_dsp(uint32_t *to, const int8_t *from,
     count--;
   }
   if (count > 1) {
-    tinyet_plane_words_dsp(to, from, count / 2, step, plane, group, known);
+    tinyet_plane_words_dsp(to, from, count / 2, step, plane, group);
   }
   if (count % 2 != 0) {
     tinyet_plane_word_dsp(to + count / 2, tinyet_load_group_dsp(from + (count - 1) * step, group), blank, plane, group);
   }
 }
 
-/* One input row of a group into the row `to` of its planes; what is outside the image stays. */
+/* A printed function (tinyet/tiles) that widens rows of the image: where the first one is in the first plane, and where they end
+ * there. */
+typedef void (*tinyet_planes_function_dsp)(const int8_t *input, uint32_t *planes, const uint32_t *end);
+
+typedef struct {
+  int32_t first, count; /* the value of a plane's row that is the first pixel's, and pixels */
+  int32_t step, row_step; /* bytes from pixel to pixel, and from row to row */
+  int32_t channels;
+  int32_t row_words, plane_words;
+} tinyet_planes_shape_dsp;
+
+/* What it computes, in C. */
+TINYET_DSP_INLINE void tinyet_planes_dsp(const int8_t *input, uint32_t *planes, const uint32_t *end,
+                                         const tinyet_planes_shape_dsp s) {
+  for (; planes != end; planes += s.row_words, input += s.row_step) {
+    for (int32_t i = 0; i < s.count; i++) {
+      const int32_t at = s.first + i;
+      for (int32_t k = 0; k < s.channels; k++) {
+        uint32_t *const word = planes + k * s.plane_words + at / 2;
+        const uint32_t value = (uint32_t)input[i * s.step + k] & 0xffffu;
+        *word = at % 2 != 0 ? ((*word & 0xffffu) | (value << 16)) : ((*word & 0xffff0000u) | value);
+      }
+    }
+  }
+}
+
+/* One input row of a group into the row `to` of its planes, part by part; what is outside the image stays. */
 TINYET_DSP_INLINE void tinyet_plane_row_dsp(uint32_t *to, const int8_t *from, const int32_t plane, const uint32_t blank,
                                             const tinyet_depthwise_shape_dsp s) {
   const int32_t d = s.dilation_u, reach = (s.out_u - 1) * s.stride_u + (s.kernel_u - 1) * d + 1;
@@ -211,7 +136,7 @@ TINYET_DSP_INLINE void tinyet_plane_row_dsp(uint32_t *to, const int8_t *from, co
     const int32_t count = (end - part + d - 1) / d - first;
     if (count > 0) {
       tinyet_plane_values_dsp(to + part * s.part / 2, from + (part + first * d - s.pad_u) * s.in_step_u, first, count,
-                              d * s.in_step_u, plane, s.group, blank, d == 1);
+                              d * s.in_step_u, plane, s.group, blank);
     }
   }
 }
@@ -240,12 +165,14 @@ TINYET_DSP_INLINE void tinyet_move_words_dsp(uint32_t *to, const uint32_t *from,
   }
 }
 
-/* The tile of output rows from `top` on, of the group of channels at `input`. */
+/* The tile of output rows from `top` on, of the group of channels at `input`. fill: where dilation_u is 1; else NULL. */
 TINYET_DSP_INLINE void tinyet_fill_planes_dsp(uint32_t *planes, const int8_t *input, int32_t top,
+                                              const tinyet_planes_function_dsp fill,
                                               const tinyet_depthwise_shape_dsp s) {
   const int32_t row = tinyet_row_words_dsp(s), rows = tinyet_tile_rows_dsp(s), plane = rows * row;
   const int32_t kept = s.by_tiles ? 0 : rows - s.tile * s.stride_v; /* rows that the next tile needs, too */
   const uint32_t blank = tinyet_both_dsp(s.zero_point), blank_pixel = ((uint32_t)s.zero_point & 0xffu) * 0x01010101u;
+  const int32_t above = s.pad_v - top * s.stride_v; /* rows before the image's first */
   int32_t r = 0;
   if (s.tile < s.out_v && kept > 0 && top > 0) {
     for (int32_t k = 0; k < s.group; k++) {
@@ -254,12 +181,20 @@ TINYET_DSP_INLINE void tinyet_fill_planes_dsp(uint32_t *planes, const int8_t *in
     }
     r = kept;
   }
-  for (; r < rows; r++) {
-    const int32_t v = top * s.stride_v - s.pad_v + r;
+  while (r < rows) {
     uint32_t *const to = planes + r * row;
-    if ((uint32_t)v < (uint32_t)s.in_v) {
-      tinyet_plane_row_dsp(to, input + v * s.in_step_v, plane, blank_pixel, s);
-    } else if (s.tile < s.out_v) {
+    if ((uint32_t)(r - above) < (uint32_t)s.in_v) {
+      const int32_t last = above + s.in_v, end = fill != NULL ? (last < rows ? last : rows) : r + 1;
+      const int8_t *const from = input + (r - above) * s.in_step_v;
+      if (fill != NULL) {
+        fill(from, to, planes + end * row);
+      } else {
+        tinyet_plane_row_dsp(to, from, plane, blank_pixel, s);
+      }
+      r = end;
+      continue;
+    }
+    if (s.tile < s.out_v) {
       for (int32_t i = 0; i < row; i++) {
 #pragma GCC unroll 4
         for (int32_t k = 0; k < s.group; k++) {
@@ -267,6 +202,7 @@ TINYET_DSP_INLINE void tinyet_fill_planes_dsp(uint32_t *planes, const int8_t *in
         }
       }
     }
+    r++;
   }
 }
 

@@ -15,6 +15,8 @@
 #include "tinyet_depthwise_dsp.h"
 #include "tinyet_s16_dsp.h"
 
+enum { TINYET_DSP_DEPTHWISE_WORDS = 5 }; /* of the weights of a channel, 3x3 */
+
 /* Sizes in pixels, steps in values; literals. */
 typedef struct {
   int32_t batch, channels, multiplier; /* multiplier: output channels of one of the input */

@@ -128,11 +128,12 @@ def test_in_generated_models() -> None:
 
 @st.composite
 def separable(draw: st.DrawFn) -> tuple[Case, Case]:
-    """A 3x3 depthwise convolution with rows of an even number of pixels, and a pointwise one behind it."""
+    """A 3x3 depthwise convolution with rows of an even number of pixels, and a pointwise one behind it, most of them
+    of so many channels that pairs are worth it."""
     rng = drawing.random(draw)
     outs = draw(st.integers(1, 9)), 2 * draw(st.integers(1, 6))
     window, kernel, size = draw(windows(outs, st.just(3), 1))
-    batch, channels = draw(st.integers(1, 2)), 4 * draw(st.integers(1, 6))
+    batch, channels = draw(st.integers(1, 2)), 4 * draw(st.sampled_from((1, 2, 5, 6, 8, 9)))
     first = layer(
         rng,
         Conv2d(**window, groups=channels, clamp=NO_CLAMP),
@@ -143,7 +144,7 @@ def separable(draw: st.DrawFn) -> tuple[Case, Case]:
         rng,
         Conv2d(clamp=NO_CLAMP),
         (batch, *outs, channels),
-        (draw(st.integers(2, 11)), 1, 1, channels),
+        (draw(st.sampled_from((2, 4, 7, 8, 12, 17))), 1, 1, channels),
     )
     return first, second
 

@@ -29,6 +29,8 @@ from tinyet.opset import Cost, Definition, Kernel, cost
 
 ALL, EACH, DRAWN_EACH = 0.03, 0.07, 0.13
 """Largest error of the sum of all layers, of one of a known network, and of one of any shape."""
+WRAPPERS = 0.07
+"""Of the code of all wrappers: what is stated to the byte, printed functions, is not among it."""
 BY_VALUES = {
     *("tinyet_maximum_s8", "tinyet_minimum_s8"),
     *(f"{BRANCHES}_{dtypes}" for dtypes in SIGNATURES),
@@ -180,7 +182,7 @@ def test_costs_of_known_layers(board_name: str, of_so_many: int) -> None:
         check_cycles(measured, board, 2 * EACH)
     # Each wrapper's call is some 20 bytes more.
     compiled = sum(functions[made] + 20 for made in code)
-    assert abs(sum(code.values()) - compiled) <= 2 * ALL * compiled
+    assert abs(sum(code.values()) - compiled) <= WRAPPERS * compiled
     of_calls = sum(c.data.nbytes for step in measured.deployment.steps for c in step.call.constants)
     assert constants == of_calls + measured.deployment.parameter_bytes
 

@@ -10,13 +10,14 @@ import pytest
 from benchmarks import kernels
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
-from tinyet.delegates.cortex_m import conv2d_tiles, linear_tiles
+from tinyet.delegates.cortex_m import conv2d_tiles, depthwise, depthwise_3x3, linear_tiles
 from tinyet.delegates.cortex_m.conv2d import geometry
 from tinyet.delegates.cortex_m.conv2d_tiles import PACKED, WIDE, Family
 from tinyet.ir import Node
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.opset import DENSE, Call, Cost, Exact, Kernel
+from tinyet.tiles import depthwise_code, planes
 from tinyet.tiles.function import function
 from tinyet.timing.cores import CORES
 
@@ -30,8 +31,11 @@ def kernel_of(symbol: str) -> Kernel:
     return next(k for op in (Conv2d, Linear) for k in CORTEX_M.kernels[op] if k.symbol == symbol)
 
 
-def stated(node: Node, family: Family | linear_tiles.Family) -> tuple[Call, Cost, Exact]:
-    kernel = kernel_of(family.symbol)
+def stated(
+    node: Node, family: Family | linear_tiles.Family | depthwise_3x3.Family | str
+) -> tuple[Call, Cost, Exact]:
+    """family: or the kernel's name."""
+    kernel = kernel_of(family if isinstance(family, str) else family.symbol)
     assert kernel.why_not(node, M4) is None
     assert kernel.cost_model is not None
     assert kernel.cost_model.exact is not None
@@ -48,12 +52,27 @@ OF_ROWS = [
 ]
 
 
+DEPTHWISE = kernels.conv((25, 5, 64), 0, (3, 3))
+STRIDED = kernels.conv((48, 48, 16), 0, (3, 3), 2, relu=False)
+"""One tile of each group of channels; one of all groups after another, since the output may lie over the input."""
+OF_PLANES = [
+    *(
+        (node, family)
+        for node in (DEPTHWISE, STRIDED)
+        for family in (depthwise_3x3.BYTES, depthwise_3x3.WIDE)
+    ),
+    (kernels.conv((12, 12, 32), 0, (5, 5)), "tinyet_depthwise_s8_chw_dsp"),
+]
+
+
 @pytest.mark.parametrize(
     ("node", "family"),
-    [*((node, family) for node in (POINTWISE, ODD) for family in (WIDE, PACKED)), *OF_ROWS],
+    [*((node, family) for node in (POINTWISE, ODD) for family in (WIDE, PACKED)), *OF_ROWS, *OF_PLANES],
     ids=lambda case: getattr(case, "symbol", ""),
 )
-def test_what_is_printed_is_what_is_stated(node: Node, family: Family | linear_tiles.Family) -> None:
+def test_what_is_printed_is_what_is_stated(
+    node: Node, family: Family | linear_tiles.Family | depthwise_3x3.Family | str
+) -> None:
     """The files of a call are those of the functions whose code it states, each to the byte."""
     call, cost, exact = stated(node, family)
     assert {name for name in call.files if name.endswith(".c")} == {f"{name}.c" for name in exact.functions}
@@ -113,3 +132,37 @@ def test_layers_with_equal_tiles_share_them() -> None:
         step=80,
     )
     assert strided.name not in str(stated(other, PACKED)[0].files)
+
+
+def test_output_rows_and_planes_are_counted_tile_by_tile() -> None:
+    """25x5 along the height, two channels at a time: 32 times five rows, twice two and one alone. 48x48, stride 2: tile
+    after tile of all four groups, each of which widens its rows anew; the first tile's first row is above the image."""
+    m4 = CORES["cortex-m4"]
+
+    def expected(node: Node, groups: int) -> tuple[int, int, int]:
+        """Instructions, tiles, and rows of the planes that are in the image."""
+        g, r = depthwise.cheapest(node, three=True), depthwise.rounding_of(node, three=True)
+        rows, filled = depthwise_3x3.rows_of(node, g, r), depthwise.planes_of(g)
+        assert filled is not None
+        inside = depthwise.filled_rows(g)
+        counts = [min(g.tile, g.v.out - top) for top in range(0, g.v.out, g.tile)]
+        done = [depthwise_code.function(rows).work(m4, depthwise_code.turns_of(rows, n)) for n in counts]
+        done += [planes.function(filled).work(m4, planes.turns_of(filled, n)) for n in inside]
+        return groups * sum(work.instructions for work in done), len(counts), sum(inside)
+
+    instructions, *rest = expected(DEPTHWISE, 32)
+    assert rest == [1, 5]
+    assert stated(DEPTHWISE, depthwise_3x3.BYTES)[2].instructions == instructions
+    instructions, tiles, rows = expected(STRIDED, 4)
+    assert (tiles > 1, rows) == (True, 3 * tiles - 1 + (24 - tiles) * 2)
+    assert stated(STRIDED, depthwise_3x3.BYTES)[2].instructions == instructions
+
+
+def test_strides_are_in_the_code() -> None:
+    """Layers of one shape share both functions; where pixels are further apart, they are others."""
+    kernel = kernel_of(depthwise_3x3.WIDE.symbol)
+    assert kernel.layout_support is not None
+    dense = kernel.lower(DEPTHWISE, M4)
+    apart = kernel.layout_support.lower(DEPTHWISE, M4, dataclasses.replace(DENSE, input=96, output=80))
+    assert not set(dense.files) & set(apart.files)
+    assert dense.files == kernel.lower(kernels.conv((25, 5, 64), 0, (3, 3)), M4).files

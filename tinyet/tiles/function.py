@@ -6,7 +6,7 @@ It is called with the stream of weights, the inputs, the outputs of the first pi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Generic, Protocol, TypeVar
@@ -67,6 +67,17 @@ class Function(Generic[D_co]):
     entry: Placed
     groups: tuple[tuple[Placed, Placed, Placed], ...]
     leave: Placed
+
+    def sections(self) -> Iterator[tuple[str, Placed]]:
+        """All of it, cut where labels are: (label or "", code)."""
+        yield "", self.entry
+        outer = OUTER
+        for head, turn, tail in self.groups:
+            yield outer, head
+            yield TURN if turn else "", turn
+            yield "", tail
+            outer = ""
+        yield "", self.leave
 
     @property
     def code_bytes(self) -> int:

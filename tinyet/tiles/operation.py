@@ -11,7 +11,10 @@ from tinyet.tiles.core import CorePage
 from tinyet.timing.instruction import PROCESSING, Instruction
 
 SP = "sp"
+_LARGEST_ADDED = 4095
+"""Constant of ADDW and SUBW."""
 _LOADS = ("load", "load_double", "load_multiple")
+_ADDRESSED = ("load", "load_narrow", "store", "load_double", "store_double")
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,9 @@ class Operation:
         def number(value: str) -> int:
             return page.number(registers.get(value, value))
 
-        single = kind in PROCESSING or kind == "load"
+        single = kind in PROCESSING or kind in ("load", "load_narrow")
         results = (number(self.writes[0]),) if single and self.writes else ()
-        address = (number(self.base),) if self.base and kind in ("load", "store", "load_double") else ()
+        address = (number(self.base),) if self.base and kind in _ADDRESSED else ()
         conditional = kind == "branch"
         return Instruction(kind, page.instruction_bytes, self.words, conditional, results, address=address)
 
@@ -57,6 +60,15 @@ class Operation:
 def load(to: str, base: str, offset: int, step: str = "") -> Operation:
     text = f"{{{to}}}, {_address(base, offset)}"
     return Operation("ldr.w", text, (to,), _read(base), base, step=step, offset=offset)
+
+
+def load_half(to: str, base: str, offset: int, step: str = "") -> Operation:
+    """Of 16 bits, without a sign."""
+    return Operation("ldrh.w", f"{{{to}}}, {_address(base, offset)}", (to,), _read(base), base, step=step)
+
+
+def load_signed_byte(to: str, base: str, offset: int, step: str = "") -> Operation:
+    return Operation("ldrsb.w", f"{{{to}}}, {_address(base, offset)}", (to,), _read(base), base, step=step)
 
 
 def load_and_move(to: str, base: str, step: str = "") -> Operation:
@@ -67,6 +79,12 @@ def load_and_move(to: str, base: str, step: str = "") -> Operation:
 def load_two(first: str, second: str, base: str, offset: int, step: str = "") -> Operation:
     text = f"{{{first}}}, {{{second}}}, {_address(base, offset)}"
     return Operation("ldrd", text, (first, second), _read(base), base, 2, step=step)
+
+
+def load_two_and_move(first: str, second: str, base: str, by: int, step: str = "") -> Operation:
+    """From where the base points, which moves."""
+    text = f"{{{first}}}, {{{second}}}, [{{{base}}}], #{by}"
+    return Operation("ldrd", text, (first, second), (base,), base, 2, moves=True, step=step)
 
 
 def load_several(to: tuple[str, ...], base: str, step: str = "") -> Operation:
@@ -83,6 +101,16 @@ def store(what: str, base: str, offset: int, step: str = "") -> Operation:
     )
 
 
+def store_two(first: str, second: str, base: str, offset: int, step: str = "") -> Operation:
+    text = f"{{{first}}}, {{{second}}}, {_address(base, offset)}"
+    return Operation("strd", text, (), (first, second, *_read(base)), base, 2, step=step)
+
+
+def store_half(what: str, base: str, offset: int, step: str = "") -> Operation:
+    text = f"{{{what}}}, {_address(base, offset)}"
+    return Operation("strh.w", text, (), (what, *_read(base)), base, step=step)
+
+
 def store_byte(what: str, base: str, offset: int, step: str = "") -> Operation:
     text = f"{{{what}}}, {_address(base, offset)}"
     return Operation("strb.w", text, (), (what, *_read(base)), base, step=step)
@@ -91,6 +119,29 @@ def store_byte(what: str, base: str, offset: int, step: str = "") -> Operation:
 def store_byte_and_move(what: str, base: str, by: int) -> Operation:
     """To where the base points, which moves."""
     return Operation("strb", f"{{{what}}}, [{{{base}}}], #{by}", (), (what, base), base, moves=True)
+
+
+def store_half_and_move(what: str, base: str, by: int) -> Operation:
+    """To where the base points, which moves."""
+    return Operation("strh", f"{{{what}}}, [{{{base}}}], #{by}", (), (what, base), base, moves=True)
+
+
+def constant(to: str, value: int, step: str = "") -> list[Operation]:
+    """Any word; in two steps where it has more than 16 bits."""
+    word = value & 0xFFFFFFFF
+    found = [Operation("movw", f"{{{to}}}, #{word & 0xFFFF}", (to,), step=step)]
+    if word >> 16:
+        found.append(Operation("movt", f"{{{to}}}, #{word >> 16}", (to,), (to,)))
+    return found
+
+
+def moved(what: str, by: int, step: str = "") -> list[Operation]:
+    """What is added to a value in its place, by no more instructions than it takes."""
+    if by == 0:
+        return []
+    if abs(by) <= _LARGEST_ADDED:
+        return [compute("addw" if by > 0 else "subw", what, what, behind=f"#{abs(by)}", step=step)]
+    return [*constant("by", by, step), compute("add.w", what, what, "by")]
 
 
 def compute(mnemonic: str, to: str, *operands: str, behind: str = "", step: str = "") -> Operation:

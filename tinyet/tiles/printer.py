@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Protocol
 
-from tinyet.tiles.function import OUTER, TURN, Described, Function, function
+from tinyet.tiles.function import function
 from tinyet.tiles.registers import Placed
 from tinyet.tiles.tile import Tile, Weights
 
@@ -14,6 +15,21 @@ HEADER = "tinyet_tile_dsp.h"
 """Of the twin and of what all tiles have in common."""
 _LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */"
 _PARAMETERS = ("const int32_t *weights", "const uint32_t *pixels", "int8_t *output", "const int8_t *end")
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class Printable(Protocol):
+    """A function with registers. sections: its code, cut where labels are: (label or "", code)."""
+
+    @property
+    def tile(self) -> Named: ...
+    @property
+    def code_bytes(self) -> int: ...
+    def sections(self) -> Iterable[tuple[str, Placed]]: ...
 
 
 @lru_cache(256)
@@ -27,17 +43,17 @@ def files(tile: Tile) -> Mapping[str, str]:
 
 
 def printed(
-    made: Function[Described], summary: str, parameters: Sequence[str], twin: Sequence[str]
+    made: Printable, summary: str, parameters: Sequence[str], twin: Sequence[str], header: str = HEADER
 ) -> dict[str, str]:
-    """The files of a function. twin: what it is in C, for cores without its instructions."""
+    """The files of a function. twin: what it is in C, for cores without its instructions. header: of the twin."""
     name = made.tile.name
     return {
-        f"{name}.h": _header(name, summary, parameters),
+        f"{name}.h": _header(name, summary, parameters, header),
         f"{name}.c": _source(made, summary, parameters, twin),
     }
 
 
-def _header(name: str, summary: str, parameters: Sequence[str]) -> str:
+def _header(name: str, summary: str, parameters: Sequence[str], header: str) -> str:
     guard = f"{name.upper()}_H"
     return "\n".join(
         (
@@ -45,7 +61,7 @@ def _header(name: str, summary: str, parameters: Sequence[str]) -> str:
             f"#ifndef {guard}",
             f"#define {guard}",
             "",
-            f'#include "{HEADER}"',
+            f'#include "{header}"',
             "",
             "#ifdef __cplusplus",
             'extern "C" {',
@@ -64,7 +80,7 @@ def _header(name: str, summary: str, parameters: Sequence[str]) -> str:
     )
 
 
-def _source(made: Function[Described], summary: str, parameters: Sequence[str], twin: Sequence[str]) -> str:
+def _source(made: Printable, summary: str, parameters: Sequence[str], twin: Sequence[str]) -> str:
     name = made.tile.name
     unused = ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[:2])
     unused += ",\n    " + ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[2:])
@@ -90,14 +106,12 @@ def _source(made: Function[Described], summary: str, parameters: Sequence[str], 
     )
 
 
-def _assembly(made: Function[Described]) -> list[str]:
-    lines = [*_part(made.entry), f'      "{OUTER}:\\n"']
-    for head, turn, tail in made.groups:
-        lines += _part(head)
-        if turn:
-            lines += [f'      "{TURN}:\\n"', *_part(turn)]
-        lines += _part(tail)
-    return lines + _part(made.leave)
+def _assembly(made: Printable) -> list[str]:
+    lines: list[str] = []
+    for label, code in made.sections():
+        lines += [f'      "{label}:\\n"'] if label else []
+        lines += _part(code)
+    return lines
 
 
 def _part(part: Placed) -> list[str]:

@@ -31,7 +31,7 @@ from tinyet.delegates.cortex_m import (
     cost_models_rows,
     cost_models_s16,
     cost_models_transposed,
-    depthwise,
+    depthwise_3x3,
     depthwise_mve,
     depthwise_s16,
     elementwise,
@@ -86,7 +86,7 @@ CONV2D_FOR_FLASH = (
     *conv2d.WIDE_KERNELS,
     *conv2d_tiles.KERNELS,
     *conv2d_k8.KERNELS,
-    *depthwise.WIDE_KERNELS,
+    *depthwise_3x3.WIDE_KERNELS,
 )
 FOR_FLASH = (*CONV2D_FOR_FLASH, *linear_tiles.FOR_FLASH)
 
@@ -110,12 +110,12 @@ CORTEX_M = Delegate(
         Conv2d: with_cost_models(
             (
                 *HELIUM_CONV2D,
-                *depthwise.KERNELS,
+                *depthwise_3x3.KERNELS,
                 *conv2d.KERNELS,
                 *conv2d_s8.KERNELS,
                 *CONV2D_FOR_FLASH,
                 *(replace(kernel, dtypes="s8_w4") for kernel in HELIUM_CONV2D),
-                *depthwise.NIBBLE_KERNELS,
+                *depthwise_3x3.NIBBLE_KERNELS,
                 *conv2d.NIBBLE_KERNELS,
                 *(replace(kernel, dtypes="s8_w4") for kernel in CONV2D_FOR_FLASH),
                 *depthwise_s16.KERNELS,

@@ -3,14 +3,25 @@
 
 from __future__ import annotations
 
+import functools
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 
-from tinyet.delegates.cortex_m import cost_models, depthwise
+from tinyet.delegates.cortex_m import cost_models, depthwise, depthwise_3x3
 from tinyet.delegates.cortex_m.depthwise import Geometry
+from tinyet.delegates.cortex_m.depthwise_3x3 import Family
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts
-from tinyet.opset import DENSE, CostModel, Layouts
+from tinyet.opset import DENSE, CostModel, Exact, Layouts
+from tinyet.opset.cost import NOTHING
+from tinyet.tiles import planes as planes_tile
+from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.depthwise import Rows
+from tinyet.tiles.depthwise_code import function, turns_of
+from tinyet.tiles.planes import Planes
+from tinyet.timing.cores import CORES
+from tinyet.timing.work import Work, total
 
 TAPS = 4
 """Pairs of taps of a turn of the loop over a kernel row (TINYET_DSP_TAPS)."""
@@ -30,25 +41,15 @@ def seen(g: Geometry) -> tuple[int, int]:
     return whole, half
 
 
-def words_a_turn(g: Geometry) -> int:
-    """Of the loop that fills a row, where it is not straight code."""
-    words, most = seen(g)[0], (4095 // g.u.step + 1) // 2
-    return min(words if words <= 6 else next((n for n in (6, 4, 5, 3) if words % n == 0), 4), most)
-
-
 def planes_work(node: Node, g: Geometry) -> Parts:
+    """What is around printed functions, and rows that are widened in parts."""
     batch, channels = node.input(0).shape[0], node.input(0).shape[3]
     v, tile = g.v, g.tile
     groups, tiles = batch * -(-channels // g.group), -(-v.out // tile)
     rows, kept = g.tile_rows(tile), g.kept
-    filled = blank = 0
-    for top in range(0, v.out, tile):
-        first = kept if top else 0
-        places = [top * v.stride - v.pad + row for row in range(first, rows)]
-        inside = sum(0 <= place < v.size for place in places)
-        filled, blank = filled + inside, blank + (len(places) - inside if tiles > 1 else 0)
-    whole, half = seen(g)
-    known = g.u.dilation == 1 and words_a_turn(g) > 0
+    inside = depthwise.filled_rows(g)
+    filled = sum(inside)
+    blank = rows * tiles - kept * (tiles - 1) - filled
     parts: Parts = {
         "call": 1,
         "word": g.group * rows * g.row_words,
@@ -56,85 +57,117 @@ def planes_work(node: Node, g: Geometry) -> Parts:
         "tile": groups * tiles,
         "kept row": groups * (tiles - 1) * int(kept > 0) * g.group,
         "kept word": groups * (tiles - 1) * kept * g.row_words * g.group,
-        "filled row": groups * filled * g.u.dilation,
-        f"{'' if known else 'looped '}word of {g.group}": groups * filled * whole,
-        f"half word of {g.group}": groups * filled * half,
-        "blank row": groups * blank,
-        "blank word": groups * blank * g.row_words * g.group,
-        "channel of a tile": groups * g.group * tiles,
+        "outer row": groups * blank,
     }
-    if known and whole > words_a_turn(g):
-        parts["turn of a filled row"] = groups * filled * (whole // words_a_turn(g))
+    if tiles > 1:
+        parts |= {"blank row": groups * blank, "blank word": groups * blank * g.row_words * g.group}
+    if depthwise.planes_of(g) is None:
+        whole, half = seen(g)
+        parts |= {
+            "filled row": groups * filled * g.u.dilation,
+            f"looped word of {g.group}": groups * filled * whole,
+            f"half word of {g.group}": groups * filled * half,
+        }
     return parts
 
 
 def planes_code(node: Node, g: Geometry) -> Parts:
     batch, channels = node.input(0).shape[0], node.input(0).shape[3]
-    tiles = -(-g.v.out // g.tile)
-    u = g.u
-    whole, half = seen(g)
-    known = u.dilation == 1 and words_a_turn(g) > 0
-    turn = max(words_a_turn(g), 1)
+    several = int(g.tile < g.v.out)
+    outer = g.tile_rows(g.tile) > min(depthwise.filled_rows(g))
     return {
         "call": 1,
-        "several tiles": int(tiles > 1),
+        "several groups": int(channels > g.group),
+        "several tiles": several,
+        "kept rows": several * int(g.kept > 0),
+        "blank rows": several * int(outer),
         "last tile": int(g.v.out % g.tile != 0),
-        f"half word of {g.group}": half if u.dilation == 1 else 0,
-        f"word of {g.group}": (min(whole, turn) + (whole % turn if whole > turn else 0)) if known else 0,
-        "looped words": int(not known),
-        "word loop": int(known and whole > turn),
+        "by tiles": int(g.by_tiles),
+        "looped words": int(depthwise.planes_of(g) is None),
         "odd channels": int(channels % g.group != 0),
         "several images": int(batch > 1),
     }
 
 
-def three_work(node: Node, layouts: Layouts = DENSE, *, wide: bool = False) -> Mapping[str, int]:
-    g, r = depthwise.geometry_in(node, layouts, wide=wide), depthwise.rounding_of(node, three=True)
-    parts = planes_work(node, g)
-    u, v = g.u, g.v
-    channels = node.input(0).shape[0] * g.group * -(-node.input(0).shape[3] // g.group)
-    pairs, turns = u.out // 2, u.out // 2 // g.turn
-    doubles = channels * (v.out // 2) if g.two_rows else 0
-    singles = channels * v.out - 2 * doubles
-    parts |= {
-        "two output rows": doubles,
-        "output row": singles,
-        "four outputs": doubles * pairs,
-        f"two outputs, stride {u.stride}": singles * pairs,
-        "last two outputs": doubles * (u.out % 2),
-        "last output": singles * (u.out % 2),
-    }
-    if turns > 1:
-        parts["turn"] = (doubles + singles) * turns
-        parts["looped row"] = doubles + singles
-    if u.out_two >= 256:
-        within = g.turn * u.out_two <= depthwise.LARGEST_IMMEDIATE
-        parts["far turn"] = (doubles + singles * int(within)) * turns
-        parts["far outputs"] = 0 if within else singles * pairs
-    rows = channels * v.out
-    cost_models.outputs(parts, r, rows * u.out)
-    return parts
+@functools.cache
+def filling_work(planes: Planes, core: str, count: int) -> Work:
+    """Of one call for so many rows."""
+    return planes_tile.function(planes).work(CORES[core], planes_tile.turns_of(planes, count))
 
 
-def three_code(node: Node, *, wide: bool = False) -> Mapping[str, int]:
-    g, r = depthwise.cheapest(node, three=True, wide=wide), depthwise.rounding_of(node, three=True)
-    parts = planes_code(node, g)
-    odd, single = g.u.out % 2, int(not g.two_rows or g.v.out % 2)
-    turn = g.turn if g.u.out > 1 else 0
-    parts |= {
-        f"two outputs, stride {g.u.stride}": turn * single,
-        "four outputs": turn * int(g.two_rows),
-        "far outputs": turn if g.u.out_two >= 256 else 0,
-        "loop": int(g.u.out // 2 > turn),
-        "several rows": int(g.tile > 1 + g.two_rows),
-        "odd outputs": odd * single,
-        "last two outputs": odd * int(g.two_rows),
+def filling(node: Node, g: Geometry) -> Exact:
+    """The rows of the image that are widened by a printed function, tile by tile."""
+    planes = depthwise.planes_of(g)
+    if planes is None:
+        return NOTHING
+    batch, _, _, channels = node.input(0).shape
+    groups = batch * -(-channels // g.group)
+    counts = Counter(n for n in depthwise.filled_rows(g) if n)
+    works = {
+        name: total(filling_work(planes, name, n).times(groups * times) for n, times in counts.items())
+        for name in ARMV7E_M.cores
     }
-    cost_models.form_of(parts, r)
-    sums = (2 * turn + odd) * (single + 2 * g.two_rows)
-    parts[f"output, {cost_models.form_name(r)}"] = sums
-    parts["clamped output"] = sums * cost_models.bounds(r.low, r.high)
-    return parts
+    instructions = next(iter(works.values())).instructions
+    return Exact(
+        instructions,
+        {name: work.cycles for name, work in works.items()},
+        {planes.name: planes_tile.function(planes).code_bytes},
+        {"printed code": ARMV7E_M.instruction_bytes * instructions},
+    )
+
+
+def both(a: Exact, b: Exact) -> Exact:
+    return Exact(
+        a.instructions + b.instructions,
+        added(a.cycles, b.cycles),
+        {**a.functions, **b.functions},
+        added(a.reads, b.reads),
+    )
+
+
+def added(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
+    return {name: a.get(name, 0) + b.get(name, 0) for name in sorted({*a, *b})}
+
+
+def three_work(node: Node, layouts: Layouts = DENSE, *, family: Family) -> Mapping[str, int]:
+    """What is around the printed rows."""
+    return planes_work(node, depthwise.geometry_in(node, layouts, wide=family.wide))
+
+
+def three_code(node: Node, *, family: Family) -> Mapping[str, int]:
+    return planes_code(node, depthwise.cheapest(node, three=True, wide=family.wide))
+
+
+@functools.cache
+def rows_work(rows: Rows, core: str, count: int) -> Work:
+    """Of one call for so many output rows. Layers of a network share them, and plans ask for the same layer again."""
+    return function(rows).work(CORES[core], turns_of(rows, count))
+
+
+def three_exact(node: Node, layouts: Layouts, family: Family) -> Exact:
+    """The output rows of each group of channels, tile by tile."""
+    g, r = depthwise.geometry_in(node, layouts, wide=family.wide), depthwise.rounding_of(node, three=True)
+    rows = depthwise_3x3.rows_of(node, g, r)
+    batch, _, _, channels = node.input(0).shape
+    groups = batch * -(-channels // g.group)
+    whole, last = divmod(g.v.out, g.tile)
+    counts = [(n, times) for n, times in ((g.tile, whole), (last, 1)) if n and times]
+    works = {
+        name: total(rows_work(rows, name, n).times(times * groups) for n, times in counts)
+        for name in ARMV7E_M.cores
+    }
+    instructions = next(iter(works.values())).instructions
+    calls = groups * sum(times for _, times in counts)
+    output_rows = Exact(
+        instructions=instructions,
+        cycles={name: work.cycles for name, work in works.items()},
+        functions={rows.name: function(rows).code_bytes},
+        reads={
+            "printed code": ARMV7E_M.instruction_bytes * instructions,
+            "printed weights": 4 * rows.channel_words * rows.channels * calls,
+        },
+    )
+    return both(output_rows, filling(node, g))
 
 
 def straight(g: Geometry, pairs: int) -> int:
@@ -170,6 +203,10 @@ def any_work(node: Node) -> Mapping[str, int]:
     return parts
 
 
+def any_exact(node: Node, layouts: Layouts) -> Exact:
+    return filling(node, depthwise.apart(depthwise.cheapest(node, three=False), layouts))
+
+
 def any_code(node: Node) -> Mapping[str, int]:
     g, r = depthwise.cheapest(node, three=False), depthwise.rounding_of(node, three=False)
     parts = planes_code(node, g)
@@ -187,10 +224,15 @@ def any_code(node: Node) -> Mapping[str, int]:
 
 
 COST_MODELS: Mapping[str, CostModel] = {
-    "tinyet_depthwise_s8_chw_3x3_dsp": CostModel(three_work, three_code, three_work),
-    depthwise.WIDE: CostModel(
-        partial(three_work, wide=True), partial(three_code, wide=True), partial(three_work, wide=True)
-    ),
-    "tinyet_depthwise_s8_chw_dsp": CostModel(any_work, any_code),
+    **{
+        family.symbol: CostModel(
+            partial(three_work, family=family),
+            partial(three_code, family=family),
+            partial(three_work, family=family),
+            exact=partial(three_exact, family=family),
+        )
+        for family in (depthwise_3x3.BYTES, depthwise_3x3.WIDE)
+    },
+    "tinyet_depthwise_s8_chw_dsp": CostModel(any_work, any_code, exact=any_exact),
 }
 """By the kernels' names."""

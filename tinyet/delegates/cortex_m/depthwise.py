@@ -12,7 +12,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
-from tinyet.delegates.cortex_m.packing import join_bytes, pack_int16x2, words
+from tinyet.delegates.cortex_m.packing import join_bytes, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
@@ -31,9 +31,15 @@ from tinyet.opset import (
     LayoutSupport,
     only_strides,
 )
+from tinyet.tiles.planes import Planes, files
 
-WIDE = "tinyet_depthwise_s8_w16_chw_3x3_dsp"
-HEADERS = ("tinyet_dsp.h", "tinyet_depthwise_chw_dsp.h", "tinyet_depthwise_dsp.h")
+HEADERS = (
+    "tinyet_dsp.h",
+    "tinyet_tile_dsp.h",
+    "tinyet_depthwise_chw_dsp.h",
+    "tinyet_depthwise_rows_dsp.h",
+    "tinyet_depthwise_dsp.h",
+)
 
 # More output rows are made of one filling of the planes up to so many bytes of scratch, or this part of what the layer
 # reads and writes; more of it for the kernel that is there for speed.
@@ -44,6 +50,8 @@ MOST_BEFORE = 8
 MOST_BY_STRIPS = 1.1
 LARGEST_OFFSET = 1020  # of LDRD, in bytes
 LARGEST_IMMEDIATE = 4095  # of ADDW and STRB
+MOST_AT_A_TURN = 4
+STRAIGHT_VALUES = 48  # that are widened by straight code, at most
 
 
 @dataclass(frozen=True)
@@ -142,20 +150,25 @@ class Geometry:
     def turn(self) -> int:
         """Pairs of outputs a turn of the loop over an output row, or two, of the kernel for 3x3."""
         pairs = self.u.out // 2
-        if self.two_rows:
-            return 3 if pairs == 3 else 2 - pairs % 2
-        return next(n for n in (4, 3, 2, 1) if pairs % n == 0)
+        most = self.most_at_a_turn if self.two_rows else MOST_AT_A_TURN
+        return next(n for n in range(most, 0, -1) if pairs % n == 0)
+
+    @property
+    def most_at_a_turn(self) -> int:
+        """Of pairs of outputs of two rows: as far as an address reaches; fewer where flash counts for more than the
+        branch."""
+        reach = (LARGEST_IMMEDIATE - self.v.out_step) // self.u.out_two
+        return min(MOST_AT_A_TURN if self.wide or self.u.out // 2 == 3 else 2, reach)
 
     @property
     def two_rows(self) -> bool:
         """Whether the kernel for 3x3 computes two output rows at a time."""
         u, v, tile = self.u, self.v, self.tile
-        few = 3 if u.out // 2 == 3 else 2 - u.out // 2 % 2
         return (
             (u.stride, v.stride, v.dilation) == (1, 1, 1)
             and v.out > 1
             and (tile == v.out or (tile % 2 == 0 and v.out % 2 == 0))
-            and v.out_step + few * u.out_two <= LARGEST_IMMEDIATE
+            and self.most_at_a_turn > 0
             and 12 * self.row_words <= LARGEST_OFFSET
         )
 
@@ -184,7 +197,7 @@ class Geometry:
     def instructions(self) -> float:
         """Of one channel, roughly: what decides between the axes, and on the group."""
         if self.three:
-            two = 21 if self.two_rows else 22 if self.u.stride == 1 else 25
+            two = 22 if self.two_rows else 23 if self.u.stride == 1 else 24
             row = 10 + two * (self.u.out // 2) + 13 * (self.u.out % 2)
         else:
             row = self.blocks * (12 + self.v.kernel * self.tap_pairs * (1 + 2 * self.block) + 6 * self.block)
@@ -251,7 +264,10 @@ def refuse(node: Node, target: Target) -> str | None:
     if channels < 2:
         return "a single channel"
     reasons = [g.refuse() for g in geometries(node, three=True)]
-    return reasons[0] if all(reasons) else None
+    if all(reasons):
+        return reasons[0]
+    plain = rounding_of(node, three=True).form is Form.PLAIN
+    return "a factor of one half and more, or sums too large for its rounding" if plain else None
 
 
 def cheapest(node: Node, *, three: bool, wide: bool = False) -> Geometry:
@@ -340,29 +356,6 @@ def oriented(r: Rounding, node: Node, transposed: bool) -> Int64:
     return kernel.transpose(0, 2, 1) if transposed else kernel
 
 
-def stream(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
-    """The stream of the kernel for 3x3, (words,). kernel: (channels, 3, 3)."""
-    bias, multiplier, shift = self_contained(r, zero_point)
-    before = replace(r, shift=shift).before
-    spare = np.zeros((len(kernel), 3, 1), np.int64)
-    spare[:, 0, 0] = shift
-    rows = join_bytes(np.concatenate([kernel[:, :, :1], spare, kernel[:, :, 1:]], axis=2))
-    return words(np.concatenate([rows, np.stack([bias << before, multiplier], axis=1)], axis=1).ravel())
-
-
-def stream_wide(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
-    """The stream of the kernel for 3x3 with int16 weights, (words,). kernel: (channels, 3, 3)."""
-    bias, multiplier, shift = self_contained(r, zero_point)
-    before = replace(r, shift=shift).before
-    shifted = kernel << before[:, None, None]
-    pairs = pack_int16x2(shifted[..., [0, 1]], shifted[..., [1, 2]])  # {w0, w1}, {w1, w2} of each row
-    one_sided = (1 << max(r.exponent - 1, 0)) + (zero_point << r.exponent) + (1 << np.maximum(shift - 2, 0))
-    two_sided = (2 * zero_point + 1) << np.maximum(shift - 1, 0)  # as tinyet_offset_dsp
-    ends = [one_sided] if r.form is Form.ONE_SIDED else [two_sided, shift]
-    tail = np.stack([bias << before, multiplier, *ends], axis=1)
-    return words(np.concatenate([pairs.reshape(len(kernel), -1), tail], axis=1).ravel())
-
-
 def stream_any(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
     """The stream of the kernel for any size, (words,). kernel: (channels, taps along v, taps along u)."""
     taps = paired_taps(kernel)
@@ -381,13 +374,14 @@ def rounding_of(node: Node, *, three: bool) -> Rounding:
     return rounding(node, clamp, MOST_BEFORE) if three else rounding(node, clamp)
 
 
-def call(node: Node, g: Geometry, r: Rounding, name: str, packed: Int64) -> Call:
+def shape_literal(node: Node, g: Geometry) -> tuple[str, str]:
+    """The tinyet_depthwise_shape_dsp as a C initialiser, in two lines."""
     batch, _, _, channels = node.input(0).shape
     u, v = g.u, g.v
     parts: Sequence[tuple[str, tuple[int, ...]]] = (
         ("", (batch, channels, g.group, node.output.shape[3] // channels)),
         ("in", (u.size, v.size, u.step, v.step)),
-        ("out", (u.out, v.out, u.out_step, v.out_step, u.out_two, int(g.pairs))),
+        ("out", (u.out, v.out, u.out_step, v.out_step, int(g.pairs))),
         ("kernel", (u.kernel, v.kernel)),
         ("stride", (u.stride, v.stride)),
         ("dilation", (u.dilation, v.dilation)),
@@ -396,39 +390,53 @@ def call(node: Node, g: Geometry, r: Rounding, name: str, packed: Int64) -> Call
         ("planes", (g.part, g.apart, g.between, g.tile, int(g.by_tiles))),
     )
     texts = [(f"/* {title} */ " if title else "") + ", ".join(map(str, values)) for title, values in parts]
-    body = (
-        "const tinyet_depthwise_shape_dsp shape = {" + ", ".join(texts[:3]) + ",",
-        "    " + ", ".join(texts[3:]) + "};",
-        f"const tinyet_rounding_dsp rounding = {r.literal};",
-        f"{name}(input, output, scratch, weights, shape, rounding);",
-    )
-    constant = Constant("weights", packed.astype(np.int32), "weights, bias and rounding of each channel")
-    return specialised_call(name, summary(node), [constant], body, scratch_bytes=g.scratch)
-
-
-def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
-    g, r = geometry_in(node, layouts, wide=False), rounding_of(node, three=True)
-    packed = stream(r, oriented(r, node, g.transposed), node.output.type.zero_point)
-    return call(node, g, r, "tinyet_depthwise_s8_chw_3x3_dsp", packed)
-
-
-def refuse_wide(node: Node, target: Target) -> str | None:
-    if (reason := refuse(node, target)) is not None:
-        return reason
-    plain = rounding_of(node, three=True).form is Form.PLAIN
-    return "a factor of one half and more, or sums too large for its rounding" if plain else None
-
-
-def lower_wide(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
-    g, r = geometry_in(node, layouts, wide=True), rounding_of(node, three=True)
-    packed = stream_wide(r, oriented(r, node, g.transposed), node.output.type.zero_point)
-    return call(node, g, r, WIDE, packed)
+    return "{" + ", ".join(texts[:3]) + ",", "    " + ", ".join(texts[3:]) + "}"
 
 
 def lower_any(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     g, r = apart(cheapest(node, three=False), layouts), rounding_of(node, three=False)
     packed = stream_any(r, oriented(r, node, g.transposed), node.output.type.zero_point)
-    return call(node, g, r, "tinyet_depthwise_s8_chw_dsp", packed)
+    (first, second), planes = shape_literal(node, g), planes_of(g)
+    body = (
+        f"const tinyet_depthwise_shape_dsp shape = {first}",
+        f"{second};",
+        f"const tinyet_rounding_dsp rounding = {r.literal};",
+        "tinyet_depthwise_s8_chw_dsp(input, output, scratch, weights,",
+        f"    {planes.name if planes else 'NULL'}, shape, rounding);",
+    )
+    constant = Constant("weights", packed.astype(np.int32), "weights, bias and rounding of each channel")
+    call = specialised_call(
+        "tinyet_depthwise_s8_chw_dsp", summary(node), [constant], body, scratch_bytes=g.scratch
+    )
+    return replace(call, files=files(planes)) if planes else call
+
+
+def planes_of(g: Geometry) -> Planes | None:
+    """What widens rows of the image; None where they are widened in parts."""
+    u = g.u
+    count = min(u.pad + u.size, (u.out - 1) * u.stride + u.kernel) - u.pad
+    if u.dilation != 1 or count < 1:
+        return None
+    return Planes(
+        first=u.pad,
+        count=count,
+        step=u.step,
+        row_step=g.v.step,
+        channels=g.group,
+        row_words=g.row_words,
+        plane_words=g.tile_rows(g.tile) * g.row_words,
+        straight=STRAIGHT_VALUES // (2 * g.group),
+    )
+
+
+def filled_rows(g: Geometry) -> list[int]:
+    """Of each tile, how many rows it widens that are in the image."""
+    rows, v = g.tile_rows(g.tile), g.v
+    found = []
+    for top in range(0, v.out, g.tile):
+        begin, above = g.kept if top else 0, v.pad - top * v.stride
+        found.append(max(min(rows, above + v.size) - max(begin, above), 0))
+    return found
 
 
 def first_rows(g: Geometry, tops: Int64) -> Int64:
@@ -469,50 +477,17 @@ def replaces_of(chosen: Callable[[Node], Geometry]) -> Callable[[Node, int], boo
     return lambda node, index: index == 0 and replaced(node, chosen(node))
 
 
-THREE, THREE_WIDE, ANY = (
-    partial(cheapest, three=three, wide=wide) for three, wide in ((True, False), (True, True), (False, False))
-)
+ANY = partial(cheapest, three=False)
 
-KERNELS = (
-    Kernel(
-        "tinyet_depthwise_s8_chw_3x3_dsp",
-        "s8",
-        lower,
-        HEADERS,
-        (),
-        refuse,
-        "cortex_m",
-        layout_support=LayoutSupport(lower, partial(takes, wide=False), (NHW2C2,)),
-        access_order=access_order_of(THREE),
-        replaces=replaces_of(THREE),
-    ),
-    Kernel(
-        "tinyet_depthwise_s8_chw_dsp",
-        "s8",
-        lower_any,
-        HEADERS,
-        (),
-        refuse_any,
-        "cortex_m",
-        layout_support=LayoutSupport(lower_any, only_strides),
-        access_order=access_order_of(ANY),
-        replaces=replaces_of(ANY),
-    ),
+KERNEL = Kernel(
+    "tinyet_depthwise_s8_chw_dsp",
+    "s8",
+    lower_any,
+    HEADERS,
+    (),
+    refuse_any,
+    "cortex_m",
+    layout_support=LayoutSupport(lower_any, only_strides),
+    access_order=access_order_of(ANY),
+    replaces=replaces_of(ANY),
 )
-# For flash: a channel's weights are ready for the multiplication.
-WIDE_KERNELS = (
-    Kernel(
-        WIDE,
-        "s8",
-        lower_wide,
-        HEADERS,
-        (),
-        refuse_wide,
-        "cortex_m",
-        layout_support=LayoutSupport(lower_wide, partial(takes, wide=True), (NHW2C2,)),
-        access_order=access_order_of(THREE_WIDE),
-        replaces=replaces_of(THREE_WIDE),
-    ),
-)
-# A channel has few weights: those of int4 lie in flash as bytes, too.
-NIBBLE_KERNELS = tuple(replace(kernel, dtypes="s8_w4") for kernel in KERNELS)

@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Printed output rows of 3x3 depthwise convolutions: on an emulated Cortex-M4 the same bytes as their twin in
+C, registers as they were, the instructions that they say, the machine code that was described; one firmware for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.calls import board
+from tests.calls.board import STRICT, Image
+from tests.calls.emulated import skip_missing
+from tests.tiles import harness
+from tests.tiles.harness import c_array
+from tinyet.build.gcc import build_firmware
+from tinyet.cycles.code import Code, read_code
+from tinyet.device.device import Device, open_device
+from tinyet.errors import InternalError
+from tinyet.numerics import Int64
+from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.depthwise import Rows
+from tinyet.tiles.depthwise_code import files, function, turns_of
+from tinyet.timing.cores import CORES
+from tinyet.timing.instruction import PROCESSING
+
+M4 = CORES["cortex-m4"]
+
+
+def rows(outputs: int, stride: int, tile: int, **more: Any) -> Rows:
+    """Of a tile of so many output rows, densely stored, row-major."""
+    stride_v, dilation_v = more.get("stride_v", stride), more.get("dilation_v", 1)
+    channels, turn = more.get("channels", 2), more.get("turn", 1)
+    base = Rows(
+        outputs=outputs,
+        stride=stride,
+        stride_v=stride_v,
+        dilation_v=dilation_v,
+        row_words=(outputs + 1) // 2 + 1 if stride == 1 else outputs + 1,
+        plane_rows=(tile - 1) * stride_v + 2 * dilation_v + 1,
+        channels=channels,
+        together=1,
+        alone=False,
+        step=channels,
+        two=2 * channels,
+        below=outputs * channels,
+        pairs=False,
+        turn=min(turn, outputs // 2),
+        wide=True,
+        exponent=12,
+    )
+    return replace(base, **{name: value for name, value in more.items() if name != "turn"})
+
+
+TWO: dict[str, Any] = {"together": 2, "stride_v": 1}
+ROWS = (
+    rows(25, 1, 5, **TWO, alone=True, turn=4),
+    rows(5, 1, 4, **TWO, channels=4, wide=False, zero_point=-128, turn=2),
+    rows(4, 1, 3, **TWO, alone=True, exponent=None),
+    rows(6, 1, 2, **TWO, turn=3, exponent=None, wide=False, zero_point=3),
+    rows(1, 1, 2, **TWO, channels=4),
+    # Outputs far apart, and so is the next row, behind or before.
+    rows(8, 1, 4, **TWO, step=150, two=300, below=1, turn=2, low=-128, high=90),
+    rows(4, 1, 2, **TWO, step=2, two=4, below=3000, turn=2, low=-100),
+    rows(7, 1, 3, stride_v=2, channels=3, turn=3),
+    rows(4, 1, 3, dilation_v=2, exponent=None, turn=1, low=-7, high=19),
+    rows(12, 1, 1, stride_v=2, wide=False, exponent=9, zero_point=-5, turn=3),
+    rows(6, 1, 2, stride_v=1, step=1100, two=2200, below=1, turn=3, exponent=None),
+    rows(9, 2, 2, channels=4, turn=2),
+    rows(8, 2, 3, exponent=None, turn=4),
+    rows(5, 2, 2, dilation_v=2, wide=False, exponent=15, zero_point=100, turn=1),
+    rows(2, 2, 1, stride_v=1, wide=False, exponent=None, zero_point=-128),
+    # Pairs of channels in int16: of two, and of four, which lie in both halves of words.
+    rows(6, 1, 4, **TWO, step=4, two=8, below=24, pairs=True, turn=3),
+    rows(4, 2, 2, channels=4, step=4, two=16, below=32, pairs=True, turn=2),
+    rows(
+        4,
+        1,
+        3,
+        **TWO,
+        alone=True,
+        channels=4,
+        step=4,
+        two=16,
+        below=32,
+        pairs=True,
+        exponent=None,
+        wide=False,
+    ),
+)
+"""Both strides, weights and roundings; rows of two, alone behind those, and one at a time; an odd last output, nothing
+else, and none; one tile and several, outputs far apart, clamps, pairs."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    stream: Int64
+    planes: Int64
+    count: int
+    """Output rows."""
+
+
+def drawn(r: Rows, rng: np.random.Generator) -> Drawn:
+    """A stream such as the delegate packs, of which shifts are in their range, and one output row less than a tile
+    has where that is of no matter."""
+    stream = []
+    for _ in range(r.channels):
+        shift = int(rng.integers(2, 9) if r.exponent is not None else rng.integers(1, 20))
+        bias, multiplier = int(rng.integers(-(2**20), 2**20)), int(rng.integers(2**30, 2**31))
+        if r.wide:
+            body = rng.integers(-(2**31), 2**31, r.weight_words)
+            if r.stride == 1:
+                body[1::2] = body[1::2] & ~0xFFFF | body[0::2] >> 16 & 0xFFFF  # both have w1
+            ends = [
+                bias,
+                multiplier,
+                int(rng.integers(-(2**20), 2**20)),
+                *([] if r.exponent is not None else [shift]),
+            ]
+        else:
+            body = rng.integers(-(2**31), 2**31, 3)
+            body[0] = body[0] & ~0xFF00 | shift << 8
+            ends = [bias, multiplier]
+        stream += [*body, *ends]
+    values = rng.integers(-128, 128, (r.channels * r.plane_rows * r.row_words, 2))
+    planes = (values[:, 0] & 0xFFFF) | values[:, 1] << 16
+    fewer = r.tile > 2 and r.together == 1
+    return Drawn(np.asarray(stream, np.int64), np.asarray(planes, np.int64), r.tile - fewer)
+
+
+TEXT = """
+%(includes)s
+
+%(arrays)s
+
+__attribute__((naked)) static void nothing(const int32_t *w, const uint32_t *p, int8_t *o, const uint32_t *e) {
+  __asm__ volatile("bx.n lr");
+}
+
+static const struct {
+  tinyet_depthwise_rows_function_dsp function;
+  const int32_t *weights;
+  const uint32_t *planes, *end;
+} entries[] = {{nothing, NULL, NULL, NULL}, %(entries)s};
+
+/* Whether the function leaves r4 ... r11 as they were, with values of their own in them. */
+__attribute__((naked, noinline)) static uint32_t guarded(const int32_t *w, const uint32_t *p, int8_t *o,
+                                                         const uint32_t *e, tinyet_depthwise_rows_function_dsp f) {
+  __asm__ volatile(
+      ".syntax unified\\n"
+      "push {r4-r11, lr}\\n"
+      "ldr r12, [sp, #36]\\n"
+%(poison)s
+      "blx r12\\n"
+      "movs r0, #0\\n"
+%(check)s
+      "pop {r4-r11, pc}\\n");
+}
+
+static int16_t outputs[4200], wanted[4200];
+
+static tinyet_status run(void) {
+  for (uint32_t i = 0; i < %(count)du; i++) {
+    int8_t *const out = (int8_t *)(outputs + 8), *const same = (int8_t *)(wanted + 8);
+    memset(outputs, 0x5a, sizeof outputs);
+    memset(wanted, 0x5a, sizeof wanted);
+    TINYET_LAYER_BEGIN(i);
+    wrong[i] = guarded(entries[i].weights, entries[i].planes, out, entries[i].end, entries[i].function);
+    TINYET_LAYER_END(i);
+%(twins)s
+    wrong[i] |= memcmp(wanted, outputs, sizeof wanted) != 0 ? 2u : 0u;
+  }
+  return TINYET_OK;
+}
+"""
+
+
+def model(samples: list[Drawn]) -> str:
+    """Layer 0 calls an empty function, layer i + 1 the rows i. The output: a word for each, 0 where all is right."""
+    arrays, entries, twins = [], [], []
+    for i, (r, d) in enumerate(zip(ROWS, samples, strict=True), 1):
+        arrays += [c_array("int32_t", f"weights_{i}", d.stream), c_array("uint32_t", f"planes_{i}", d.planes)]
+        end = (d.count - r.alone) * r.stride_v * r.row_words
+        entries.append(f"{{{r.name}, weights_{i}, planes_{i}, planes_{i} + {end}}}")
+        twins += [
+            f"    if (i == {i}u) {{",
+            f"      const tinyet_depthwise_rows_shape_dsp shape = {r.literal};",
+            f"      tinyet_depthwise_rows_dsp(weights_{i}, planes_{i}, same, entries[i].end, shape);",
+            "    }",
+        ]
+    kept = range(4, 12)
+    text = TEXT % {
+        "includes": "\n".join(f'#include "{r.name}.h"' for r in ROWS),
+        "arrays": "\n".join(arrays),
+        "entries": ", ".join(entries),
+        "poison": "\n".join(f'      "mov r{k}, #{0x51 + k}\\n"' for k in kept),
+        "check": "\n".join(f'      "cmp r{k}, #{0x51 + k}\\n" "it ne\\n" "movne r0, #1\\n"' for k in kept),
+        "count": len(ROWS) + 1,
+        "twins": "\n".join(twins),
+    }
+    return harness.model("depthwise", len(ROWS) + 1, text)
+
+
+@dataclass(frozen=True)
+class Built:
+    device: Device
+    code: Code
+    samples: list[Drawn]
+
+
+@pytest.fixture(scope="module", params=[board.M4, board.M4_CLANG], ids=str)
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
+    image: Image = request.param
+    skip_missing([image])
+    where = tmp_path_factory.mktemp("depthwise")
+    rng = np.random.default_rng(6)
+    samples = [drawn(r, rng) for r in ROWS]
+    for r in ROWS:
+        for name, text in files(r).items():
+            (where / name).write_text(text, encoding="utf-8")
+    (where / "model.c").write_text(model(samples), encoding="utf-8")
+    flags = (*STRICT, "-Wno-unused-parameter")
+    elf = build_firmware(
+        image.board, sorted(where.glob("*.c")), [where], where / "build", flags=flags, compiler=image.compiler
+    )
+    with open_device(image.board, elf, "qemu") as device:
+        yield Built(device, read_code(elf), samples)
+
+
+@pytest.mark.emulated
+def test_outputs_registers_and_instructions(built: Built) -> None:
+    result = built.device.run([bytes(4)])
+    wrong = np.frombuffer(result.outputs[0], np.uint32)[1:]
+    assert {r.name: w for r, w in zip(ROWS, wrong, strict=True) if w} == {}
+    nothing, *counts = result.layer_counts
+    said = [
+        function(r).work(M4, turns_of(r, d.count)).instructions
+        for r, d in zip(ROWS, built.samples, strict=True)
+    ]
+    # The empty function returns by an instruction of its own.
+    assert [count - nothing + 1 for count in counts] == said
+
+
+@pytest.mark.emulated
+def test_decoded_code_is_what_was_described(built: Built) -> None:
+    for r in ROWS:
+        made = function(r)
+        described = [op.timed(ARMV7E_M, registers) for op, registers in made.code]
+        decoded = built.code.block(built.code.functions[r.name].start, len(described))
+        for one, other in zip(decoded, described, strict=True):
+            # Between kinds of data processing a table of cycles makes no difference.
+            assert one.kind == other.kind or {one.kind, other.kind} <= PROCESSING, r.name
+            assert (one.size, one.registers, one.conditional) == (
+                other.size,
+                other.registers,
+                other.conditional,
+            )
+            assert other.address in ((), one.address), r.name
+        assert sum(i.size for i in described) == made.code_bytes
+        assert M4.straight(described) == M4.straight(decoded)
+
+
+def test_what_four_outputs_take() -> None:
+    """Of two rows: three loads side by side and three of two words, 24 products, the two words of a rounding, and for
+    each output a multiplication, a saturation and a store. Four more of a row are four times that for two channels."""
+    four, eight = (function(rows(n, 1, 2, **TWO, turn=9)).work(M4, turns_of(ROWS[0], 2)) for n in (4, 8))
+    assert eight.instructions - four.instructions == 4 * (3 + 3 + 24 + 1 + 3 * 4)
+    assert eight.cycles - four.cycles == 4 * (4 + 3 * 3 + 24 + 3 + 3 * 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"stride": 3}, "a stride of 1 or 2"),
+        ({"turn": 5}, "whole turns"),
+        ({"stride_v": 2}, "two rows of strides and a dilation of 1"),
+        ({"together": 1}, "a row alone behind rows of two"),
+        ({"exponent": 32}, "an exponent of 1 to 31"),
+        ({"zero_point": 1}, "no zero point where there are offsets"),
+        ({"row_words": 90}, "rows within the reach of a load"),
+    ],
+)
+def test_a_description_that_makes_no_sense(change: dict[str, Any], match: str) -> None:
+    with pytest.raises(InternalError, match=match):
+        replace(ROWS[0], **change)
+
+
+def test_names_say_all_that_the_text_depends_on() -> None:
+    base = rows(6, 1, 4)
+    changes: tuple[dict[str, Any], ...] = (
+        *(
+            {"outputs": 4},
+            {"stride": 2},
+            {"stride_v": 2},
+            {"dilation_v": 2},
+            {"row_words": 9},
+            {"plane_rows": 9},
+        ),
+        *(
+            {"channels": 3},
+            {"together": 2},
+            {"together": 2, "alone": True},
+            {"step": 3},
+            {"two": 5},
+            {"below": 3},
+        ),
+        *(
+            {"pairs": True},
+            {"turn": 3},
+            {"wide": False},
+            {"wide": False, "zero_point": 4},
+            {"exponent": None},
+        ),
+        *({"exponent": 9}, {"low": -4}, {"high": 4}),
+    )
+    changed = [replace(base, **change) for change in changes]
+    texts = {r.name: files(r)[f"{r.name}.c"] for r in (base, *changed)}
+    assert len(texts) == len(set(texts.values())) == 1 + len(changed)

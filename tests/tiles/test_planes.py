@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Printed rows of planes: on an emulated Cortex-M4 the same words as their twin in C, registers as they were, the
+instructions that they say, and the machine code that was described; one firmware for all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.calls import board
+from tests.calls.board import STRICT, Image
+from tests.calls.emulated import skip_missing
+from tests.tiles import harness
+from tests.tiles.harness import c_array
+from tinyet.build.gcc import build_firmware
+from tinyet.cycles.code import read_code
+from tinyet.device.device import open_device
+from tinyet.errors import InternalError
+from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.planes import Planes, files, function, turns_of
+from tinyet.timing.cores import CORES
+from tinyet.timing.instruction import PROCESSING
+
+M4 = CORES["cortex-m4"]
+PLANES = (
+    Planes(1, 25, 8, 200, 2, 14, 98),
+    Planes(0, 25, 5, 125, 4, 13, 39, straight=6),
+    Planes(1, 24, 5, 120, 4, 13, 65, straight=6),
+    Planes(3, 2, 7, 14, 2, 3, 9),
+    Planes(0, 1, 4, 4, 4, 1, 3),
+    Planes(1, 1, 3, 3, 4, 2, 6),
+    Planes(2, 15, 4, 60, 2, 9, 27, straight=3),
+    # Along the height: the next row is the next pixel. Pixels too far for one address, and planes.
+    Planes(1, 9, 600, 5, 4, 6, 18),
+    Planes(1, 13, 700, 3, 2, 8, 40, straight=4),
+    Planes(0, 4, 2200, 9, 2, 2, 6),
+    Planes(0, 8, 9, 72, 4, 4, 360, straight=3),
+)
+"""Both numbers of channels; whole words, and single pixels before, behind and alone; straight code and loops with and
+without a rest."""
+ROWS = 3
+PIXELS, WORDS = 9000, 4 * 400
+
+
+TEXT = """
+%(includes)s
+
+%(arrays)s
+
+__attribute__((naked)) static void nothing(const int8_t *i, uint32_t *p, const uint32_t *e) {
+  __asm__ volatile("bx.n lr");
+}
+
+static const struct {
+  tinyet_planes_function_dsp function;
+  int32_t words;
+} entries[] = {{nothing, 0}, %(entries)s};
+
+/* Whether the function leaves r4 ... r11 as they were, with values of their own in them. */
+__attribute__((naked, noinline)) static uint32_t guarded(const int8_t *i, uint32_t *p, const uint32_t *e,
+                                                         tinyet_planes_function_dsp f) {
+  __asm__ volatile(
+      ".syntax unified\\n"
+      "push {r4-r11, lr}\\n"
+      "mov r12, r3\\n"
+%(poison)s
+      "blx r12\\n"
+      "movs r0, #0\\n"
+%(check)s
+      "pop {r4-r11, pc}\\n");
+}
+
+static uint32_t planes[%(words)d], wanted[%(words)d];
+
+static tinyet_status run(void) {
+  for (uint32_t i = 0; i < %(count)du; i++) {
+    const int8_t *const from = (const int8_t *)pixels;
+    memset(planes, 0x5a, sizeof planes);
+    memset(wanted, 0x5a, sizeof wanted);
+    TINYET_LAYER_BEGIN(i);
+    wrong[i] = guarded(from, planes + 4, planes + 4 + entries[i].words, entries[i].function);
+    TINYET_LAYER_END(i);
+%(twins)s
+    wrong[i] |= memcmp(wanted, planes, sizeof wanted) != 0 ? 2u : 0u;
+  }
+  return TINYET_OK;
+}
+"""
+
+
+def model() -> str:
+    """Layer 0 calls an empty function, layer i + 1 the planes i. The output: a word for each, 0 where all is right."""
+    words = np.random.default_rng(8).integers(-(2**31), 2**31, PIXELS // 4)
+    entries, twins = [], []
+    for i, p in enumerate(PLANES, 1):
+        assert p.first + p.count <= 2 * p.row_words
+        assert 4 + p.channels * p.plane_words <= WORDS
+        assert (p.count - 1) * p.step + (ROWS - 1) * p.row_step + p.channels <= PIXELS
+        entries.append(f"{{{p.name}, {ROWS * p.row_words}}}")
+        twins += [
+            f"    if (i == {i}u) {{",
+            f"      const tinyet_planes_shape_dsp shape = {p.literal};",
+            "      tinyet_planes_dsp(from, wanted + 4, wanted + 4 + entries[i].words, shape);",
+            "    }",
+        ]
+    kept = range(4, 12)
+    text = TEXT % {
+        "includes": "\n".join(f'#include "{p.name}.h"' for p in PLANES),
+        "arrays": c_array("uint32_t", "pixels", words),
+        "entries": ", ".join(entries),
+        "poison": "\n".join(f'      "mov r{k}, #{0x51 + k}\\n"' for k in kept),
+        "check": "\n".join(f'      "cmp r{k}, #{0x51 + k}\\n" "it ne\\n" "movne r0, #1\\n"' for k in kept),
+        "words": WORDS,
+        "count": len(PLANES) + 1,
+        "twins": "\n".join(twins),
+    }
+    return harness.model("planes", len(PLANES) + 1, text)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("image", [board.M4, board.M4_CLANG], ids=str)
+def test_words_registers_instructions_and_code(image: Image, tmp_path: Path) -> None:
+    skip_missing([image])
+    for p in PLANES:
+        for name, text in files(p).items():
+            (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "model.c").write_text(model(), encoding="utf-8")
+    flags = (*STRICT, "-Wno-unused-parameter")
+    elf = build_firmware(
+        image.board,
+        sorted(tmp_path.glob("*.c")),
+        [tmp_path],
+        tmp_path / "build",
+        flags=flags,
+        compiler=image.compiler,
+    )
+    with open_device(image.board, elf, "qemu") as device:
+        result = device.run([bytes(4)])
+    wrong = np.frombuffer(result.outputs[0], np.uint32)[1:]
+    assert {p.name: w for p, w in zip(PLANES, wrong, strict=True) if w} == {}
+    nothing, *counts = result.layer_counts
+    # The empty function returns by an instruction of its own.
+    said = [function(p).work(M4, turns_of(p, ROWS)).instructions for p in PLANES]
+    assert [count - nothing + 1 for count in counts] == said
+    code = read_code(elf)
+    for p in PLANES:
+        made = function(p)
+        described = [op.timed(ARMV7E_M, registers) for op, registers in made.code]
+        decoded = code.block(code.functions[p.name].start, len(described))
+        for one, other in zip(decoded, described, strict=True):
+            # Between kinds of data processing a table of cycles makes no difference.
+            assert one.kind == other.kind or {one.kind, other.kind} <= PROCESSING, p.name
+            assert (one.size, one.registers, one.conditional) == (
+                other.size,
+                other.registers,
+                other.conditional,
+            )
+            assert other.address in ((), one.address), p.name
+        assert sum(i.size for i in described) == made.code_bytes
+        assert M4.straight(described) == M4.straight(decoded)
+
+
+def test_what_eight_pixels_take() -> None:
+    """Two channels: eight loads side by side; of each two pixels a packing, two extensions, two stores. Of four, the
+    other two channels are packed, extended and stored, too."""
+
+    def more(channels: int) -> tuple[int, int]:
+        short, long = (
+            function(Planes(0, n, 4, 99, channels, 12, 40)).work(M4, turns_of(PLANES[0], 1)) for n in (8, 16)
+        )
+        return long.instructions - short.instructions, long.cycles - short.cycles
+
+    assert more(2) == (8 + 4 * 5, 9 + 4 * 5)
+    assert more(4) == (8 + 4 * 10, 9 + 4 * 10)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"channels": 3}, "two or four channels"),
+        ({"count": 0}, "a pixel and a word at least"),
+        ({"straight": 0}, "a pixel and a word at least"),
+        ({"first": 20}, "pixels outside the row"),
+    ],
+)
+def test_a_description_that_makes_no_sense(change: dict[str, Any], match: str) -> None:
+    with pytest.raises(InternalError, match=match):
+        replace(PLANES[0], **change)
+
+
+def test_names_say_all_that_the_text_depends_on() -> None:
+    base = Planes(1, 20, 8, 200, 2, 14, 42)
+    changes: tuple[dict[str, Any], ...] = (
+        *({"first": 2}, {"count": 19}, {"step": 9}, {"row_step": 99}, {"channels": 4}, {"row_words": 15}),
+        *({"plane_words": 43}, {"straight": 6}),
+    )
+    changed = [replace(base, **change) for change in changes]
+    texts = {p.name: files(p)[f"{p.name}.c"] for p in (base, *changed)}
+    assert len(texts) == len(set(texts.values())) == 1 + len(changed)
