@@ -55,11 +55,10 @@ def stored(compile_it: Compile) -> Compile:
             return compile_it(compiler, source, out, what=what)
         words = [str(word) for word in compiler[1:]]
         shelf = directory() / f"{source.stem}-{_digest(tool, words, source)}"
-        warnings = [word for word in words if _warns(word)]
-        kept = shelf / f"{hashlib.sha256(' '.join(warnings).encode()).hexdigest()[:8]}.o"
-        if "-Werror" not in warnings:
-            # Nothing would fail: whichever warnings it was made with, the object is the same.
-            kept = next(shelf.glob("*.o"), kept)
+        warnings = {word for word in words if _warns(word)}
+        kept = shelf / f"{''.join(sorted(warnings))}.o"
+        # The object is the same, whichever warnings it was made with.
+        kept = next((found for found in shelf.glob("*.o") if _serves(found, warnings)), kept)
         if not kept.exists():
             shelf.mkdir(exist_ok=True)
             with tempfile.TemporaryDirectory(dir=directory()) as where:
@@ -73,6 +72,14 @@ def stored(compile_it: Compile) -> Compile:
 def _warns(word: str) -> bool:
     """Whether a flag asks for warnings, which changes no code."""
     return word.startswith("-W") and not word.startswith(("-Wa,", "-Wl,", "-Wp,"))
+
+
+def _serves(kept: Path, wanted: set[str]) -> bool:
+    """Whether nothing would fail with the wanted warnings: the object was made with all of them, or they are no
+    errors."""
+    had = {f"-W{word}" for word in kept.stem.split("-W")[1:]}
+    no_longer = {word for word in had ^ wanted if word.startswith("-Wno-")}
+    return "-Werror" not in wanted or (wanted <= had and not no_longer)
 
 
 def _digest(tool: str, flags: Sequence[str], source: Path) -> str:
