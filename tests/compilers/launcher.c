@@ -3,7 +3,8 @@
    made of sources at once, is kept under a hash of all that decides it, and the same command is answered with a copy.
 
    What decides it: the compiler, its arguments, and each file that could be included, wherever a name may be
-   found. Files of the compiler's own are the same all session. Where the project lies decides only what names places:
+   found. Files of the compiler's own are the same all session, and say nothing of TINYET_…: such a macro of a board decides
+   only where a file names it. Where the project lies decides only what names places:
    debug information, __FILE__, assert and sanitizers; there the places count, as -ffile-prefix-map leaves them.
 
    Only what ends well and says nothing is kept, so that an error or a warning is seen each time. Whatever is not
@@ -31,10 +32,10 @@ typedef struct {
   size_t count;
 } list;
 
-static list folders, files, maps, sources, objects;
+static list folders, files, maps, sources, objects, defines;
 static const char *output, *dependencies, *target;
-static bool compiles, writes_dependencies, phony, places_count, traced, trace_defined;
-static const char *trace_flag;
+static bool compiles, writes_dependencies, phony, places_count, all_defines_count;
+static bool counted[MOST];
 
 /* FNV-1a of 128 bits. */
 static unsigned __int128 hash = ((unsigned __int128)0x6c62272e07bb0142 << 64) | 0x62b821756295c58d;
@@ -172,14 +173,15 @@ static bool read_arguments(char **words) {
       dependencies = found;
     } else if ((found = value(words, &i, "-MT")) || (found = value(words, &i, "-MQ"))) {
       target = found;
-    } else if (starts(word, "-DTINYET_TRACE=")) {
-      trace_defined = true;
-      trace_flag = word;
+    } else if (starts(word, "-DTINYET_")) {
+      if (!push(&defines, word)) {
+        return false;
+      }
     } else if (word[0] == '@' || is_other(word)) {
       return false;
     } else if (word[0] == '-') {
       /* -g3 keeps macros. */
-      traced = traced || strcmp(word, "-g3") == 0 || strcmp(word, "-ggdb3") == 0;
+      all_defines_count = all_defines_count || strcmp(word, "-g3") == 0 || strcmp(word, "-ggdb3") == 0;
       links_files = links_files || is_of_files(word);
       places_count = places_count || starts(word, "-fsanitize") || (starts(word, "-g") && strcmp(word, "-g0") != 0);
       add(word);
@@ -262,13 +264,32 @@ static bool add_quoted(const char *at, const char *from) {
   return end && *end != '\n' && add_named(at + 1, (size_t)(end - at - 1), from);
 }
 
+/* Which of the macros on the command line a text names. */
+static void find_defines(const char *path, const char *text) {
+  static const char *const traces[] = {
+      "TINYET_LAYER_BEGIN", "TINYET_LAYER_END", "TINYET_EVENT_BEGIN", "TINYET_EVENT_END", "tinyet_trace_",
+  };
+  const char *slash = strrchr(path, '/');
+  /* The header that declares the trace says its names and is the same code without it. */
+  bool declares_trace = strcmp(slash ? slash + 1 : path, "tinyet_common.h") == 0;
+  /* A name that is put together is not found. */
+  all_defines_count = all_defines_count || strstr(text, "TINYET_##") || strstr(text, "TINYET_ ##");
+  for (size_t i = 0; i < defines.count; i++) {
+    char name[128];
+    const char *word = defines.names[i] + 2;
+    bool traced = starts(word, "TINYET_TRACE=");
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "=("), word);
+    counted[i] = counted[i] || (!(traced && declares_trace) && strstr(text, name));
+    for (size_t k = 0; traced && !declares_trace && k < COUNT(traces); k++) {
+      counted[i] = counted[i] || strstr(text, traces[k]);
+    }
+  }
+}
+
 /* Adds a text and what it includes, in whatever branch. */
 static bool add_text(const char *path) {
   static const char *const changing[] = {"__DATE__", "__TIME__", "__TIMESTAMP__", ".incbin"};
   static const char *const placed[] = {"__FILE__", "__BASE_FILE__", "__builtin_FILE", "assert.h", "cassert"};
-  static const char *const traces[] = {
-      "TINYET_TRACE", "TINYET_LAYER_BEGIN", "TINYET_LAYER_END", "TINYET_EVENT_BEGIN", "TINYET_EVENT_END", "tinyet_trace_",
-  };
   size_t size;
   const char *text = contents(path, &size);
   if (!text || strlen(text) != size) {
@@ -283,13 +304,7 @@ static bool add_text(const char *path) {
   for (size_t i = 0; !places_count && i < COUNT(placed); i++) {
     places_count = strstr(text, placed[i]) != NULL;
   }
-  const char *slash = strrchr(path, '/');
-  /* The header that declares the trace says its names and is the same code without it. */
-  if (strcmp(slash ? slash + 1 : path, "tinyet_common.h") != 0) {
-    for (size_t i = 0; !traced && i < COUNT(traces); i++) {
-      traced = strstr(text, traces[i]) != NULL;
-    }
-  }
+  find_defines(path, text);
   for (const char *line = text; line; line = strchr(line, '\n')) {
     line = blanks(line + (*line == '\n'));
     if (*line != '#') {
@@ -352,8 +367,10 @@ static bool add_sources(void) {
       return false;
     }
   }
-  if (traced && trace_defined) {
-    add(trace_flag);
+  for (size_t i = 0; i < defines.count; i++) {
+    if (counted[i] || all_defines_count) {
+      add(defines.names[i]);
+    }
   }
   if (places_count) {
     add_place(here);

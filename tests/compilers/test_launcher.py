@@ -163,6 +163,22 @@ def test_the_trace_counts_where_it_is_used(compilers: Compilers) -> None:
     assert not compilers.compiles("model", "-DTINYET_TRACE=1", files=model)
 
 
+def test_a_board_s_macro_counts_where_it_is_named(compilers: Compilers) -> None:
+    kernel = {"a.c": "int another_kernel;\n"}
+    assert compilers.compiles("any board", "-DTINYET_CLOCK_HZ=1u", files=kernel)
+    assert not compilers.compiles("any board", "-DTINYET_CLOCK_HZ=2u", files=kernel)
+    assert not compilers.compiles("any board", files=kernel)
+    # Debug information of this kind keeps macros.
+    mapped = f"-ffile-prefix-map={compilers.where}=."
+    for value in (1, 2):
+        assert compilers.compiles("any board", "-g3", mapped, f"-DTINYET_CLOCK_HZ={value}", files=kernel)
+    for number, text in enumerate(("TINYET_CLOCK_HZ", "0\n#define JOIN(x) TINYET_##x\n")):
+        clock = {"lib/two.h": f"#define TWO {text}\n"}
+        for value in (1, 2):
+            assert compilers.compiles(f"one board {number}", f"-DTINYET_CLOCK_HZ={value}", files=clock)
+            assert not compilers.compiles(f"one board {number}", f"-DTINYET_CLOCK_HZ={value}", files=clock)
+
+
 def test_what_is_said_is_said_each_time(compilers: Compilers) -> None:
     warned = {"a.c": "#warning careful\n"}
     for _ in range(2):

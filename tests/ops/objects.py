@@ -20,7 +20,10 @@ DIRECTORY = "TINYET_TEST_OBJECTS"
 """The environment variable that names the directory of a session's objects; tests/conftest.py sets it."""
 
 
-TRACE = re.compile(rb"TINYET_(?:TRACE|LAYER_BEGIN|LAYER_END|EVENT_BEGIN|EVENT_END)\b|tinyet_trace_")
+MACRO = re.compile(r"-D(TINYET_\w+)")
+"""A macro of a board or of a harness: it decides only where a file names it, which none of the compiler's own does."""
+NAMED = re.compile(rb"TINYET_\w+")
+TRACE = re.compile(rb"TINYET_(?:LAYER_BEGIN|LAYER_END|EVENT_BEGIN|EVENT_END)\b|tinyet_trace_")
 """What a text uses whose code depends on TINYET_TRACE."""
 DECLARES_TRACE = "tinyet_common.h"
 
@@ -82,19 +85,28 @@ def _serves(kept: Path, wanted: set[str]) -> bool:
     return "-Werror" not in wanted or (wanted <= had and not no_longer)
 
 
+def _named(name: str, text: bytes) -> set[str]:
+    """The macros that a file names, and TINYET_TRACE where its code depends on it."""
+    assert not re.search(rb"TINYET_\s*##", text), f"{name} puts a macro's name together"
+    found = {word.decode() for word in NAMED.findall(text)}
+    if name == DECLARES_TRACE:
+        return found - {"TINYET_TRACE"}
+    return found | ({"TINYET_TRACE"} if TRACE.search(text) else set())
+
+
 def _digest(tool: str, flags: Sequence[str], source: Path) -> str:
     """Of the compiler, its flags that change code, the source and every file that it may include but those of the
     compiler's own."""
     places = [Path(word[2:]) for word in flags if word.startswith("-I")]
     assert all(places), "an include directory is one word with its -I"
     parts = [source.name.encode()]
-    traced = False
+    named: set[str] = set()
     seen = {source}
     queue = [source]
     for path in queue:
         text = path.read_bytes()
         parts.append(text)
-        traced = traced or (path.name != DECLARES_TRACE and TRACE.search(text) is not None)
+        named |= _named(path.name, text)
         for match in INCLUDE.finditer(text):
             assert match[1], f"{path} includes what only the compiler knows: {match[0]!r}"
             name = match[1].decode()
@@ -106,8 +118,7 @@ def _digest(tool: str, flags: Sequence[str], source: Path) -> str:
                 queue.append(found)
                 parts.append(match[1])
     kept = [word for word in flags if not word.startswith("-I") and not _warns(word)]
-    if not traced:
-        kept = [word for word in kept if not word.startswith("-DTINYET_TRACE=")]
+    kept = [word for word in kept if not (of := MACRO.match(word)) or of[1] in named]
     return hashlib.sha256(b"\0".join([tool.encode(), *map(str.encode, kept), b"", *parts])).hexdigest()[:32]
 
 
