@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Stands before a compiler on PATH, under its name, and compiles nothing twice in a session: an object, or a program
-   made of sources at once, is kept under a hash of all that decides it, and the same command is answered with a copy.
+   Stands before a compiler on PATH, under its name, and compiles nothing twice: an object, or a program made of sources
+   at once, is kept under a hash of all that decides it, and the same command is answered with a copy. How long it is kept
+   is not known here (kept.py); what was asked for last is the youngest.
 
    What decides it: the compiler, its arguments, and each file that could be included, wherever a name may be
-   found. Files of the compiler's own are the same all session, and say nothing of TINYET_…: such a macro of a board decides
+   found. Files of the compiler's own are always the same, and say nothing of TINYET_…: such a macro of a board decides
    only where a file names it. Where the project lies decides only what names places:
    debug information, __FILE__, assert and sanitizers; there the places count, as -ffile-prefix-map leaves them.
 
@@ -114,7 +115,7 @@ static bool is_other(const char *word) {
   return false;
 }
 
-/* Whether a place is the same all session. */
+/* Whether a place is the compiler's own. */
 static bool is_installed(const char *path) {
   return starts(path, "/usr/include/") || starts(path, "/usr/lib/") || starts(path, "/usr/share/");
 }
@@ -458,10 +459,10 @@ static int run(const char *tool, char **words, bool *said) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Whether tests/ops/objects.py asks, which looks for itself what the session has. */
-static bool is_for_objects(void) {
+/* Whether tests/ops/objects.py asks, which looks for itself what is kept. */
+static bool is_for_objects(const char *shelf) {
   const char *directory = getenv("TINYET_TEST_OBJECTS");
-  return directory && *directory && starts(output, directory);
+  return starts(output, shelf) || (directory && *directory && starts(output, directory));
 }
 
 /* The compiler itself: the next of this name on a search path. */
@@ -497,13 +498,13 @@ int main(int argc, char **words) {
   words[0] = strdup(tool);
   bool moved = getenv("CPATH") || getenv("C_INCLUDE_PATH") || getenv("CPLUS_INCLUDE_PATH");
   add(tool);
-  if (!shelf || !*shelf || moved || !read_arguments(words) || is_for_objects() || !add_sources()) {
+  if (!shelf || !*shelf || moved || !read_arguments(words) || is_for_objects(shelf) || !add_sources()) {
     execv(tool, words);
     return 127;
   }
   char kept[PATH_MAX], made[PATH_MAX];
   snprintf(kept, sizeof kept, "%s/%016llx%016llx", shelf, (unsigned long long)(hash >> 64), (unsigned long long)hash);
-  if (access(kept, R_OK) == 0 && copy(kept, output) && (!writes_dependencies || write_rule())) {
+  if (utimensat(AT_FDCWD, kept, NULL, 0) == 0 && copy(kept, output) && (!writes_dependencies || write_rule())) {
     return 0;
   }
   bool said = false;

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.compilers import launcher
-from tests.ops.objects import DIRECTORY
+from tests.ops.objects import COMPILED, DIRECTORY
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("gcc") is None, reason="no gcc on a Linux machine"
@@ -59,7 +59,7 @@ class Compilers:
         command = [str(self.command), f"-I{folder}", "-I", f"{folder}/lib", *words, "-c", f"{folder}/a.c"]
         environment = os.environ | {
             "PATH": self.path,
-            launcher.COMPILED: str(self.kept) if keeps else "",
+            COMPILED: str(self.kept) if keeps else "",
         }
         return subprocess.run(
             [*command, "-o", f"{folder}/a.o"],
@@ -212,7 +212,7 @@ def test_other_starts_are_left_to_the_compiler(compilers: Compilers, tmp_path: P
             before = len(compilers.log.read_text())
             environment = os.environ | {
                 "PATH": compilers.path,
-                launcher.COMPILED: str(compilers.kept),
+                COMPILED: str(compilers.kept),
             }
             command = [str(compilers.command), *words, "a.c", "-o", "a.out"]
             subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
@@ -229,7 +229,7 @@ def test_a_program_is_made_once(compilers: Compilers) -> None:
         (folder / "main.c").write_text("int more(void);\nint main(void) { return more(); }\n")
         (folder / "more.c").write_text(text)
         (folder / "other.c").write_text("int other;\n")
-        environment = os.environ | {"PATH": compilers.path, launcher.COMPILED: str(compilers.kept)}
+        environment = os.environ | {"PATH": compilers.path, COMPILED: str(compilers.kept)}
 
         def start(*command: str) -> None:
             subprocess.run([str(compilers.command), *command], cwd=folder, env=environment, check=True)
@@ -259,7 +259,7 @@ def test_a_program_is_made_once(compilers: Compilers) -> None:
 
 def test_objects_that_are_kept_elsewhere_are_not_kept_again(compilers: Compilers, tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text("int a;\n")
-    environment = os.environ | {"PATH": compilers.path, launcher.COMPILED: str(compilers.kept)}
+    environment = os.environ | {"PATH": compilers.path, COMPILED: str(compilers.kept)}
     for directory, starts in ((tmp_path, 2), (tmp_path / "another", 1)):
         before = len(compilers.log.read_text().splitlines())
         for _ in range(2):

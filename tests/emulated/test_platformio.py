@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests import tiny_model
-from tests.compilers.launcher import COMPILED
+from tests.ops.objects import COMPILED
 from tinyet.boards import all_boards, load_board
 from tinyet.build import platformio, size
 from tinyet.build.tree import building, write_project

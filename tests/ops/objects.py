@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Object files by what goes into them: each source is compiled once a session for a set of flags, whichever test or
-worker needs it first."""
+"""Object files by what goes into them: each source is compiled once for a set of flags, whoever needs it first."""
 
 from __future__ import annotations
 
@@ -17,8 +16,13 @@ from pathlib import Path
 from typing import Protocol
 
 DIRECTORY = "TINYET_TEST_OBJECTS"
-"""The environment variable that names the directory of a session's objects; tests/conftest.py sets it."""
+"""The environment variable that names the directory of a session; tests/conftest.py sets it."""
+COMPILED = "TINYET_TEST_COMPILED"
+"""The environment variable that names the directory of kept objects. A test of what compilers make of the same source
+again removes it: then each compilation is made."""
 
+TOOLS = "tools"
+"""Where in the session's directory the launchers of compilers lie."""
 
 MACRO = re.compile(r"-D(TINYET_\w+)")
 """A macro of a board or of a harness: it decides only where a file names it, which none of the compiler's own does."""
@@ -31,7 +35,7 @@ INCLUDE = re.compile(rb"""^[ \t]*#[ \t]*include[ \t]+(?:["<]([^">\n]+)[">])?""",
 
 
 def compiled_object(compiler: Sequence[str | Path], source: Path) -> Path:
-    """The object of a source, compiled and kept for the session. Fails with the compiler's messages.
+    """The object of a source, compiled and kept. Fails with the compiler's messages.
 
     compiler: with its flags. What include directories are called makes no difference, only what is in them.
     """
@@ -50,21 +54,26 @@ class Compile(Protocol):
 
 
 def stored(compile_it: Compile) -> Compile:
-    """The same function, which looks first whether the session has the object."""
+    """The same function, which looks first whether the object is kept."""
 
     def compile_once(compiler: Sequence[str | Path], source: Path, out: Path, *, what: str) -> Path:
         tool = shutil.which(compiler[0])
         if tool is None:
             return compile_it(compiler, source, out, what=what)
+        if Path(tool).parent == directory() / TOOLS:
+            tool = Path(tool).name  # Of the compilers that decide the place.
         words = [str(word) for word in compiler[1:]]
-        shelf = directory() / f"{source.stem}-{_digest(tool, words, source)}"
+        place = Path(os.environ.get(COMPILED) or directory())
+        shelf = place / f"{source.stem}-{_digest(tool, words, source)}"
         warnings = {word for word in words if _warns(word)}
         kept = shelf / f"{''.join(sorted(warnings))}.o"
         # The object is the same, whichever warnings it was made with.
         kept = next((found for found in shelf.glob("*.o") if _serves(found, warnings)), kept)
-        if not kept.exists():
+        try:
+            os.utime(kept)  # What was asked for last is kept longest.
+        except FileNotFoundError:
             shelf.mkdir(exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=directory()) as where:
+            with tempfile.TemporaryDirectory(dir=place) as where:
                 # At once: another worker sees the whole object or none.
                 compile_it(compiler, source, Path(where, "made.o"), what=what).replace(kept)
         return kept
