@@ -67,7 +67,8 @@ def linked(
     objects = [*objects, *(compiled_object(core, firmware / name) for name in _CORE)]
     source, server = folder / "table.c", folder / "call_server"
     source.write_text(table.text(symbols), encoding="utf-8")
-    run([*compiler, include, "-o", str(server), str(source), *map(str, objects), "-lm"])
+    mapped = f"-ffile-prefix-map={folder}=."
+    run([*compiler, include, mapped, "-o", str(server), str(source), *map(str, objects), "-lm"])
     return server
 
 

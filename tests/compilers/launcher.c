@@ -8,9 +8,9 @@
    only where a file names it. Where the project lies decides only what names places:
    debug information, __FILE__, assert and sanitizers; there the places count, as -ffile-prefix-map leaves them.
 
-   Only what ends well and says nothing is kept, so that an error or a warning is seen each time. Whatever is not
-   `compiler -c source -o object` or `compiler sources objects`, with arguments that are known here, is left to the
-   compiler. */
+   Only what ends well and says nothing is kept, so that an error or a warning is seen each time; of -fsyntax-only, that
+   it did. Whatever is not `compiler -c source -o object`, `compiler sources objects` or `compiler -fsyntax-only sources`,
+   with arguments that are known here, is left to the compiler. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -35,7 +35,7 @@ typedef struct {
 
 static list folders, files, maps, sources, objects, defines;
 static const char *output, *dependencies, *target;
-static bool compiles, writes_dependencies, phony, places_count, all_defines_count;
+static bool compiles, checks, writes_dependencies, phony, places_count, all_defines_count;
 static bool counted[MOST];
 
 /* FNV-1a of 128 bits. */
@@ -102,7 +102,7 @@ static bool is_of_files(const char *word) {
 /* Arguments that make something else than an object, or read what is not looked into here. */
 static bool is_other(const char *word) {
   static const char *const others[] = {
-      "-E", "-S", "-M", "-v", "-#", "-B", "-save-temps", "-fsyntax-only", "-fdump", "--coverage", "-coverage",
+      "-E", "-S", "-M", "-v", "-#", "-B", "-save-temps", "-fdump", "--coverage", "-coverage",
       "-fprofile", "-ftest-coverage", "-fstack-usage", "-fcallgraph-info", "-fplugin", "-gsplit-dwarf", "-Wp,",
       "-Xpreprocessor", "-Xclang", "-iprefix", "-iwithprefix", "-imultilib", "-isysroot", "-ivfs", "-fmodule",
       "-frecord-gcc-switches", "-time", "--help", "--version", "-print", "-dump", "-wrapper", "-fcompare-debug",
@@ -164,6 +164,9 @@ static bool read_arguments(char **words) {
     }
     if (strcmp(word, "-c") == 0) {
       compiles = true;
+    } else if (strcmp(word, "-fsyntax-only") == 0) {
+      checks = true;
+      add(word);
     } else if ((found = value(words, &i, "-o"))) {
       output = found;
     } else if (strcmp(word, "-MD") == 0 || strcmp(word, "-MMD") == 0) {
@@ -200,6 +203,10 @@ static bool read_arguments(char **words) {
     } else {
       return false;
     }
+  }
+  if (checks) {
+    places_count = false; /* No object names them. */
+    return sources.count > 0 && objects.count == 0 && !compiles && !output && !writes_dependencies;
   }
   bool program = !compiles && sources.count > 0 && !links_files && !writes_dependencies;
   bool object = compiles && sources.count == 1 && objects.count == 0;
@@ -382,9 +389,10 @@ static bool add_sources(void) {
   return true;
 }
 
+/* from: NULL makes an empty file. */
 static bool copy(const char *from, const char *to) {
-  size_t size;
-  const char *bytes = contents(from, &size);
+  size_t size = 0;
+  const char *bytes = from ? contents(from, &size) : "";
   int file = bytes ? open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, compiles ? 0666 : 0777) : -1;
   bool done = file >= 0 && write(file, bytes, size) == (ssize_t)size;
   if (file >= 0) {
@@ -462,7 +470,7 @@ static int run(const char *tool, char **words, bool *said) {
 /* Whether tests/ops/objects.py asks, which looks for itself what is kept. */
 static bool is_for_objects(const char *shelf) {
   const char *directory = getenv("TINYET_TEST_OBJECTS");
-  return starts(output, shelf) || (directory && *directory && starts(output, directory));
+  return output && (starts(output, shelf) || (directory && *directory && starts(output, directory)));
 }
 
 /* The compiler itself: the next of this name on a search path. */
@@ -504,7 +512,7 @@ int main(int argc, char **words) {
   }
   char kept[PATH_MAX], made[PATH_MAX];
   snprintf(kept, sizeof kept, "%s/%016llx%016llx", shelf, (unsigned long long)(hash >> 64), (unsigned long long)hash);
-  if (utimensat(AT_FDCWD, kept, NULL, 0) == 0 && copy(kept, output) && (!writes_dependencies || write_rule())) {
+  if (utimensat(AT_FDCWD, kept, NULL, 0) == 0 && (checks || copy(kept, output)) && (!writes_dependencies || write_rule())) {
     return 0;
   }
   bool said = false;
@@ -512,7 +520,7 @@ int main(int argc, char **words) {
   if (status == 0 && !said) {
     /* Others see the whole object or none. */
     snprintf(made, sizeof made, "%s/%d.part", shelf, (int)getpid());
-    if (!copy(output, made) || rename(made, kept) != 0) {
+    if (!copy(checks ? NULL : output, made) || rename(made, kept) != 0) {
       unlink(made);
     }
   }

@@ -206,7 +206,7 @@ def test_rules_name_what_an_object_comes_of(compilers: Compilers) -> None:
 
 def test_other_starts_are_left_to_the_compiler(compilers: Compilers, tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text("int main(void) { return 7; }\n")
-    others = (["-E"], ["-S"], ["-fsyntax-only"], ["-v", "-c"], ["-c", "-save-temps"])
+    others = (["-E"], ["-S"], ["-c", "-fsyntax-only"], ["-v", "-c"], ["-c", "-save-temps"])
     for words in others:
         for _ in range(2):
             before = len(compilers.log.read_text())
@@ -255,6 +255,32 @@ def test_a_program_is_made_once(compilers: Compilers) -> None:
         assert starts("program", word)
         assert starts("program", word)
     assert (compilers.where / "program" / "map").is_file()
+
+
+def test_sources_are_checked_once(compilers: Compilers) -> None:
+    def starts(place: str, *words: str, text: str = "int b;\n", status: int = 0) -> bool:
+        folder = compilers.where / place
+        folder.mkdir(exist_ok=True)
+        (folder / "a.c").write_text("int a;\n")
+        (folder / "b.c").write_text(text)
+        environment = os.environ | {"PATH": compilers.path, COMPILED: str(compilers.kept)}
+        before = len(compilers.log.read_text())
+        command = [str(compilers.command), "-fsyntax-only", *words, "a.c", "b.c"]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
+        assert done.returncode == status
+        assert bool(done.stderr) == bool(status)
+        return len(compilers.log.read_text()) > before
+
+    assert starts("checked")
+    assert not starts("checked")
+    assert not starts("checked elsewhere")
+    assert starts("checked", "-Wall", "-g")
+    assert not starts("checked elsewhere", "-Wall", "-g")
+    for _ in range(2):
+        assert starts("checked", text="int b\n", status=1)
+    assert starts("checked", text="const char *b = __FILE__;\n")
+    assert starts("checked elsewhere", text="const char *b = __FILE__;\n")
+    assert not starts("checked")
 
 
 def test_objects_that_are_kept_elsewhere_are_not_kept_again(compilers: Compilers, tmp_path: Path) -> None:
