@@ -8,8 +8,9 @@ where no database says when packages changed. `pytest --cache-clear` and `make c
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import shutil
+import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,30 +24,33 @@ MOST_BYTES = 2 << 30
 def directory(cache: Path | None, decisive: Iterable[Path], packages: Path = PACKAGES) -> Path | None:
     """The directory of objects that these files decide besides what is compiled; None where none can be kept.
 
-    cache: where such directories lie; those of other tools are removed. Objects that no session of the last days asked
-    for go, and then the longest unused ones of too many.
+    cache: where such directories lie. Objects that no session of the last days asked for go, then the longest unused
+    ones of too many. Others stay: a session that began before a tool changed may still run.
     """
     if cache is None or not packages.is_file():
         return None
     facts = [(str(path.resolve()), path.stat()) for path in (packages, *decisive)]
     text = "".join(f"{name} {found.st_size} {found.st_mtime_ns}\n" for name, found in facts)
+    _forget(cache)
     place = cache / hashlib.sha256(text.encode()).hexdigest()[:16]
-    for other in cache.iterdir():
-        if other != place:
-            shutil.rmtree(other, ignore_errors=True)
     place.mkdir(exist_ok=True)
-    _forget(place)
+    os.utime(place)
     return place
 
 
-def _forget(place: Path) -> None:
+def _forget(cache: Path) -> None:
     oldest = time.time() - UNUSED_DAYS * 86400
     room = MOST_BYTES
-    files = [(path.stat(), path) for path in place.rglob("*") if path.is_file()]
-    for facts, path in sorted(files, key=lambda found: -found[0].st_mtime):
-        room -= facts.st_size
-        if room < 0 or facts.st_mtime < oldest:
+    files, folders = [], []
+    for path in cache.rglob("*"):
+        # Another session may remove it at this moment.
+        with contextlib.suppress(FileNotFoundError):
+            (folders if path.is_dir() else files).append((path.stat().st_mtime, path.stat().st_size, path))
+    for used, size, path in sorted(files, reverse=True):
+        room -= size
+        if room < 0 or used < oldest:
             path.unlink(missing_ok=True)
-    for folder in place.iterdir():
-        if folder.is_dir() and folder.stat().st_mtime < oldest and not any(folder.iterdir()):
-            folder.rmdir()
+    for used, _, folder in reversed(folders):
+        if used < oldest:
+            with contextlib.suppress(OSError):  # It is not empty.
+                folder.rmdir()

@@ -26,6 +26,7 @@ TOOLS = "tools"
 
 MACRO = re.compile(r"-D(TINYET_\w+)")
 """A macro of a board or of a harness: it decides only where a file names it, which none of the compiler's own does."""
+DEBUG = ("-g", "-g1")
 NAMED = re.compile(rb"TINYET_\w+")
 TRACE = re.compile(rb"TINYET_(?:LAYER_BEGIN|LAYER_END|EVENT_BEGIN|EVENT_END)\b|tinyet_trace_")
 """What a text uses whose code depends on TINYET_TRACE."""
@@ -128,6 +129,9 @@ def _digest(tool: str, flags: Sequence[str], source: Path) -> str:
                 parts.append(match[1])
     kept = [word for word in flags if not word.startswith("-I") and not _warns(word)]
     kept = [word for word in kept if not (of := MACRO.match(word)) or of[1] in named]
+    if source.name.startswith("tinyet_"):
+        # Of a kernel, lines are asked for at most, which are the same of each kind of debug information.
+        kept = [word for word in kept if word not in DEBUG] + [str(any(word in DEBUG for word in kept))]
     return hashlib.sha256(b"\0".join([tool.encode(), *map(str.encode, kept), b"", *parts])).hexdigest()[:32]
 
 
