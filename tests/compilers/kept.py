@@ -41,7 +41,8 @@ def directory(cache: Path | None, decisive: Iterable[Path], packages: Path = PAC
 def _forget(cache: Path) -> None:
     oldest = time.time() - UNUSED_DAYS * 86400
     room = MOST_BYTES
-    files, folders = [], []
+    files: list[tuple[float, int, Path]] = []
+    folders: list[tuple[float, int, Path]] = []
     for path in cache.rglob("*"):
         # Another session may remove it at this moment.
         with contextlib.suppress(FileNotFoundError):

@@ -18,6 +18,7 @@ from tinyet import assets
 from tinyet.assets import kernel_sources
 from tinyet.boards import load_board
 from tinyet.build import clang
+from tinyet.delegates import Delegate
 
 FLAGS = ("-O2", *library.WARNINGS, "-ffp-contract=off")
 CXX = ("-x", "c++", "-std=c++17", "-Wuseless-cast")
@@ -53,7 +54,7 @@ def test_c_by_gcc(image: Image | None, tmp_path: Path) -> None:
     """Kernels of a call server, which is built with these warnings, and those that it has not."""
     if image is None:
         host.library_server()
-        delegates = host.DELEGATES
+        delegates: tuple[Delegate, ...] = host.DELEGATES
     else:
         emulated.skip_missing([image])
         board.library(image)
