@@ -47,7 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(functools.partial(os.environ.__delitem__, DIRECTORY))
         config.add_cleanup(holder.cleanup)
     patch = pytest.MonkeyPatch()
-    launcher.install(directory(), patch)
+    cache = getattr(config, "cache", None)  # There is none with -p no:cacheprovider.
+    launcher.install(directory(), cache and cache.mkdir("compiled"), patch)
     patch.setattr(objects, "compile_object", stored(objects.compile_object))
     # Of a harness on this machine, -O1 is kept: what is compiled is what users have. -g1 says the line.
     patch.setattr(host, "_SANITIZE", (*host._SANITIZE, "-g1", *QUICK))

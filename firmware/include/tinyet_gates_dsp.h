@@ -180,7 +180,7 @@ TINYET_DSP_INLINE void tinyet_gate_rows_dsp(tinyet_gate_dsp *gate, const int32_t
 }
 #endif
 
-TINYET_DSP_INLINE void tinyet_sums_dsp(const int8_t *input, const tinyet_gate_part_s8 *part, int32_t gates,
+TINYET_DSP_INLINE void tinyet_part_sums_dsp(const int8_t *input, const tinyet_gate_part_s8 *part, int32_t gates,
                                        int32_t units, int16_t *sums, uint32_t *pairs, const int32_t apart) {
   const int32_t fours = (part->depth + 3) / 4;
   tinyet_gate_dsp gate = {part->weights, part->bias, pairs, fours, 0, 0, 0, 0, sums, sums};
@@ -203,14 +203,14 @@ TINYET_DSP_INLINE void tinyet_sums_dsp(const int8_t *input, const tinyet_gate_pa
 static __attribute__((noinline, unused)) void tinyet_gate_sums_dsp(const int8_t *input, const tinyet_gate_part_s8 *part,
                                                                    int32_t gates, int32_t units, int16_t *sums,
                                                                    uint32_t *pairs) {
-  tinyet_sums_dsp(input, part, gates, units, sums, pairs, 0);
+  tinyet_part_sums_dsp(input, part, gates, units, sums, pairs, 0);
 }
 
 /* The same as tinyet_lut_sums_s8. */
 static __attribute__((noinline, unused)) void tinyet_lut_sums_dsp(const int8_t *input,
                                                                   const tinyet_gate_part_s8 *part, int32_t gates,
                                                                   int32_t units, int16_t *sums, uint32_t *pairs) {
-  tinyet_sums_dsp(input, part, gates, units, sums, pairs, 1);
+  tinyet_part_sums_dsp(input, part, gates, units, sums, pairs, 1);
 }
 
 #ifdef __cplusplus

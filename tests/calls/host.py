@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.calls import library as kernel_library
 from tests.calls.process import Process, built_once
 from tests.calls.table import FunctionTable
-from tests.ops.cases import HOST_FLAGS, SANITIZERS, WARNINGS
+from tests.ops.cases import HOST_FLAGS, SANITIZERS
 from tests.ops.objects import compiled_object, run
 from tinyet import assets
 from tinyet.delegates import CORTEX_M, PORTABLE
@@ -39,7 +39,14 @@ def build(
     extra: Sequence[str] = SANITIZERS,
 ) -> Path:
     """Compile and link a server of these kernels into a folder; its path. symbols: of their functions."""
-    compiler = ["gcc", "-std=c11", *HOST_FLAGS, *WARNINGS, *extra, f"-I{assets.path('firmware') / 'include'}"]
+    compiler = [
+        "gcc",
+        "-std=c11",
+        *HOST_FLAGS,
+        *kernel_library.WARNINGS,
+        *extra,
+        f"-I{assets.path('firmware') / 'include'}",
+    ]
     with ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(functools.partial(compiled_object, compiler), sources))
     return linked(folder, objects, symbols, table, compiler)
@@ -60,7 +67,8 @@ def linked(
     objects = [*objects, *(compiled_object(core, firmware / name) for name in _CORE)]
     source, server = folder / "table.c", folder / "call_server"
     source.write_text(table.text(symbols), encoding="utf-8")
-    run([*compiler, include, "-o", str(server), str(source), *map(str, objects), "-lm"])
+    mapped = f"-ffile-prefix-map={folder}=."
+    run([*compiler, include, mapped, "-o", str(server), str(source), *map(str, objects), "-lm"])
     return server
 
 

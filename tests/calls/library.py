@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.calls.table import FunctionTable, function_table
+from tests.ops.cases import WARNINGS as OF_MODELS
 from tests.ops.cases import write_files
 from tests.ops.objects import run
 from tinyet import assets
@@ -17,8 +18,14 @@ from tinyet.delegates import PORTABLE, Delegate
 from tinyet.emit.kernels import shareable
 from tinyet.opset import Kernel
 
+WARNINGS = (
+    *OF_MODELS,
+    *("-Wshadow", "-Wcast-qual", "-Wcast-align", "-Wundef", "-Wdouble-promotion"),
+)
+"""Those that the library's kernels have none of."""
 
-def _kernels(delegates: Sequence[Delegate]) -> list[Kernel]:
+
+def kernels(delegates: Sequence[Delegate]) -> list[Kernel]:
     return [kernel for delegate in delegates for found in delegate.kernels.values() for kernel in found]
 
 
@@ -27,9 +34,9 @@ def sources(delegates: Sequence[Delegate], folder: Path) -> tuple[list[Path], di
     those of generated models."""
     files: dict[str, str] = {}
     for delegate in delegates:
-        kernels = _kernels([delegate])
-        headers = sorted({header for kernel in kernels for header in kernel.headers})
-        files |= delegate.files(headers, sorted({source for kernel in kernels for source in kernel.sources}))
+        own = kernels([delegate])
+        headers = sorted({header for kernel in own for header in kernel.headers})
+        files |= delegate.files(headers, sorted({source for kernel in own for source in kernel.sources}))
     found, symbols = shareable(files)
     texts = {name: text for name, text in sorted(found.items()) if name.endswith(".c")}
     write_files(folder, texts)
@@ -40,7 +47,7 @@ def sources(delegates: Sequence[Delegate], folder: Path) -> tuple[list[Path], di
 def table(delegates: tuple[Delegate, ...]) -> FunctionTable:
     """All functions of the delegates' headers; without the portable kernels those that files of their own name, since
     headers are shared."""
-    headers = sorted({header for kernel in _kernels(delegates) for header in kernel.headers})
+    headers = sorted({header for kernel in kernels(delegates) for header in kernel.headers})
     text = "".join(f'#include "{header}"\n' for header in headers)
     include = assets.path("firmware") / "include"
     made = run(["gcc", "-E", "-P", "-std=c11", f"-I{include}", "-"], text.encode()).decode()
@@ -49,7 +56,7 @@ def table(delegates: tuple[Delegate, ...]) -> FunctionTable:
 
 def _named(delegates: Sequence[Delegate], declarations: str) -> set[str]:
     """Functions that the delegates' C files name, also by pasting: tinyet_##NAME##_s8."""
-    names = {source for kernel in _kernels(delegates) for source in kernel.sources}
+    names = {source for kernel in kernels(delegates) for source in kernel.sources}
     text = "".join(kernel_sources.text(name) or "" for name in sorted(names))
     pasted = {re.sub(r"##\w+?(##|\b)", r"\\w+", word) for word in re.findall(r"tinyet_[\w#]+", text)}
     declared = re.findall(r"\btinyet_\w+(?= *\()", declarations)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Stands before a compiler on PATH, under its name, and compiles nothing twice in a session: an object, or a program
-   made of sources at once, is kept under a hash of all that decides it, and the same command is answered with a copy.
+   Stands before a compiler on PATH, under its name, and compiles nothing twice: an object, or a program made of sources
+   at once, is kept under a hash of all that decides it, and the same command is answered with a copy. How long it is kept
+   is not known here (kept.py); what was asked for last is the youngest.
 
    What decides it: the compiler, its arguments, and each file that could be included, wherever a name may be
-   found. Files of the compiler's own are the same all session. Where the project lies decides only what names places:
+   found. Files of the compiler's own are always the same, and say nothing of TINYET_…: such a macro of a board decides
+   only where a file names it. Where the project lies decides only what names places:
    debug information, __FILE__, assert and sanitizers; there the places count, as -ffile-prefix-map leaves them.
 
-   Only what ends well and says nothing is kept, so that an error or a warning is seen each time. Whatever is not
-   `compiler -c source -o object` or `compiler sources objects`, with arguments that are known here, is left to the
-   compiler. */
+   Only what ends well and says nothing is kept, so that an error or a warning is seen each time; of -fsyntax-only, that
+   it did. Whatever is not `compiler -c source -o object`, `compiler sources objects` or `compiler -fsyntax-only sources`,
+   with arguments that are known here, is left to the compiler. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -31,10 +33,10 @@ typedef struct {
   size_t count;
 } list;
 
-static list folders, files, maps, sources, objects;
+static list folders, files, maps, sources, objects, defines;
 static const char *output, *dependencies, *target;
-static bool compiles, writes_dependencies, phony, places_count, traced, trace_defined;
-static const char *trace_flag;
+static bool compiles, checks, writes_dependencies, phony, places_count, all_defines_count;
+static bool counted[MOST];
 
 /* FNV-1a of 128 bits. */
 static unsigned __int128 hash = ((unsigned __int128)0x6c62272e07bb0142 << 64) | 0x62b821756295c58d;
@@ -100,7 +102,7 @@ static bool is_of_files(const char *word) {
 /* Arguments that make something else than an object, or read what is not looked into here. */
 static bool is_other(const char *word) {
   static const char *const others[] = {
-      "-E", "-S", "-M", "-v", "-#", "-B", "-save-temps", "-fsyntax-only", "-fdump", "--coverage", "-coverage",
+      "-E", "-S", "-M", "-v", "-#", "-B", "-save-temps", "-fdump", "--coverage", "-coverage",
       "-fprofile", "-ftest-coverage", "-fstack-usage", "-fcallgraph-info", "-fplugin", "-gsplit-dwarf", "-Wp,",
       "-Xpreprocessor", "-Xclang", "-iprefix", "-iwithprefix", "-imultilib", "-isysroot", "-ivfs", "-fmodule",
       "-frecord-gcc-switches", "-time", "--help", "--version", "-print", "-dump", "-wrapper", "-fcompare-debug",
@@ -113,7 +115,7 @@ static bool is_other(const char *word) {
   return false;
 }
 
-/* Whether a place is the same all session. */
+/* Whether a place is the compiler's own. */
 static bool is_installed(const char *path) {
   return starts(path, "/usr/include/") || starts(path, "/usr/lib/") || starts(path, "/usr/share/");
 }
@@ -162,6 +164,9 @@ static bool read_arguments(char **words) {
     }
     if (strcmp(word, "-c") == 0) {
       compiles = true;
+    } else if (strcmp(word, "-fsyntax-only") == 0) {
+      checks = true;
+      add(word);
     } else if ((found = value(words, &i, "-o"))) {
       output = found;
     } else if (strcmp(word, "-MD") == 0 || strcmp(word, "-MMD") == 0) {
@@ -172,14 +177,15 @@ static bool read_arguments(char **words) {
       dependencies = found;
     } else if ((found = value(words, &i, "-MT")) || (found = value(words, &i, "-MQ"))) {
       target = found;
-    } else if (starts(word, "-DTINYET_TRACE=")) {
-      trace_defined = true;
-      trace_flag = word;
+    } else if (starts(word, "-DTINYET_")) {
+      if (!push(&defines, word)) {
+        return false;
+      }
     } else if (word[0] == '@' || is_other(word)) {
       return false;
     } else if (word[0] == '-') {
       /* -g3 keeps macros. */
-      traced = traced || strcmp(word, "-g3") == 0 || strcmp(word, "-ggdb3") == 0;
+      all_defines_count = all_defines_count || strcmp(word, "-g3") == 0 || strcmp(word, "-ggdb3") == 0;
       links_files = links_files || is_of_files(word);
       places_count = places_count || starts(word, "-fsanitize") || (starts(word, "-g") && strcmp(word, "-g0") != 0);
       add(word);
@@ -197,6 +203,10 @@ static bool read_arguments(char **words) {
     } else {
       return false;
     }
+  }
+  if (checks) {
+    places_count = false; /* No object names them. */
+    return sources.count > 0 && objects.count == 0 && !compiles && !output && !writes_dependencies;
   }
   bool program = !compiles && sources.count > 0 && !links_files && !writes_dependencies;
   bool object = compiles && sources.count == 1 && objects.count == 0;
@@ -262,13 +272,32 @@ static bool add_quoted(const char *at, const char *from) {
   return end && *end != '\n' && add_named(at + 1, (size_t)(end - at - 1), from);
 }
 
+/* Which of the macros on the command line a text names. */
+static void find_defines(const char *path, const char *text) {
+  static const char *const traces[] = {
+      "TINYET_LAYER_BEGIN", "TINYET_LAYER_END", "TINYET_EVENT_BEGIN", "TINYET_EVENT_END", "tinyet_trace_",
+  };
+  const char *slash = strrchr(path, '/');
+  /* The header that declares the trace says its names and is the same code without it. */
+  bool declares_trace = strcmp(slash ? slash + 1 : path, "tinyet_common.h") == 0;
+  /* A name that is put together is not found. */
+  all_defines_count = all_defines_count || strstr(text, "TINYET_##") || strstr(text, "TINYET_ ##");
+  for (size_t i = 0; i < defines.count; i++) {
+    char name[128];
+    const char *word = defines.names[i] + 2;
+    bool traced = starts(word, "TINYET_TRACE=");
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "=("), word);
+    counted[i] = counted[i] || (!(traced && declares_trace) && strstr(text, name));
+    for (size_t k = 0; traced && !declares_trace && k < COUNT(traces); k++) {
+      counted[i] = counted[i] || strstr(text, traces[k]);
+    }
+  }
+}
+
 /* Adds a text and what it includes, in whatever branch. */
 static bool add_text(const char *path) {
   static const char *const changing[] = {"__DATE__", "__TIME__", "__TIMESTAMP__", ".incbin"};
   static const char *const placed[] = {"__FILE__", "__BASE_FILE__", "__builtin_FILE", "assert.h", "cassert"};
-  static const char *const traces[] = {
-      "TINYET_TRACE", "TINYET_LAYER_BEGIN", "TINYET_LAYER_END", "TINYET_EVENT_BEGIN", "TINYET_EVENT_END", "tinyet_trace_",
-  };
   size_t size;
   const char *text = contents(path, &size);
   if (!text || strlen(text) != size) {
@@ -283,13 +312,7 @@ static bool add_text(const char *path) {
   for (size_t i = 0; !places_count && i < COUNT(placed); i++) {
     places_count = strstr(text, placed[i]) != NULL;
   }
-  const char *slash = strrchr(path, '/');
-  /* The header that declares the trace says its names and is the same code without it. */
-  if (strcmp(slash ? slash + 1 : path, "tinyet_common.h") != 0) {
-    for (size_t i = 0; !traced && i < COUNT(traces); i++) {
-      traced = strstr(text, traces[i]) != NULL;
-    }
-  }
+  find_defines(path, text);
   for (const char *line = text; line; line = strchr(line, '\n')) {
     line = blanks(line + (*line == '\n'));
     if (*line != '#') {
@@ -352,8 +375,10 @@ static bool add_sources(void) {
       return false;
     }
   }
-  if (traced && trace_defined) {
-    add(trace_flag);
+  for (size_t i = 0; i < defines.count; i++) {
+    if (counted[i] || all_defines_count) {
+      add(defines.names[i]);
+    }
   }
   if (places_count) {
     add_place(here);
@@ -364,9 +389,10 @@ static bool add_sources(void) {
   return true;
 }
 
+/* from: NULL makes an empty file. */
 static bool copy(const char *from, const char *to) {
-  size_t size;
-  const char *bytes = contents(from, &size);
+  size_t size = 0;
+  const char *bytes = from ? contents(from, &size) : "";
   int file = bytes ? open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, compiles ? 0666 : 0777) : -1;
   bool done = file >= 0 && write(file, bytes, size) == (ssize_t)size;
   if (file >= 0) {
@@ -441,10 +467,10 @@ static int run(const char *tool, char **words, bool *said) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Whether tests/ops/objects.py asks, which looks for itself what the session has. */
-static bool is_for_objects(void) {
+/* Whether tests/ops/objects.py asks, which looks for itself what is kept. */
+static bool is_for_objects(const char *shelf) {
   const char *directory = getenv("TINYET_TEST_OBJECTS");
-  return directory && *directory && starts(output, directory);
+  return output && (starts(output, shelf) || (directory && *directory && starts(output, directory)));
 }
 
 /* The compiler itself: the next of this name on a search path. */
@@ -480,13 +506,13 @@ int main(int argc, char **words) {
   words[0] = strdup(tool);
   bool moved = getenv("CPATH") || getenv("C_INCLUDE_PATH") || getenv("CPLUS_INCLUDE_PATH");
   add(tool);
-  if (!shelf || !*shelf || moved || !read_arguments(words) || is_for_objects() || !add_sources()) {
+  if (!shelf || !*shelf || moved || !read_arguments(words) || is_for_objects(shelf) || !add_sources()) {
     execv(tool, words);
     return 127;
   }
   char kept[PATH_MAX], made[PATH_MAX];
   snprintf(kept, sizeof kept, "%s/%016llx%016llx", shelf, (unsigned long long)(hash >> 64), (unsigned long long)hash);
-  if (access(kept, R_OK) == 0 && copy(kept, output) && (!writes_dependencies || write_rule())) {
+  if (utimensat(AT_FDCWD, kept, NULL, 0) == 0 && (checks || copy(kept, output)) && (!writes_dependencies || write_rule())) {
     return 0;
   }
   bool said = false;
@@ -494,7 +520,7 @@ int main(int argc, char **words) {
   if (status == 0 && !said) {
     /* Others see the whole object or none. */
     snprintf(made, sizeof made, "%s/%d.part", shelf, (int)getpid());
-    if (!copy(output, made) || rename(made, kept) != 0) {
+    if (!copy(checks ? NULL : output, made) || rename(made, kept) != 0) {
       unlink(made);
     }
   }

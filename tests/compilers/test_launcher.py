@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.compilers import launcher
-from tests.ops.objects import DIRECTORY
+from tests.ops.objects import COMPILED, DIRECTORY
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("gcc") is None, reason="no gcc on a Linux machine"
@@ -59,7 +59,7 @@ class Compilers:
         command = [str(self.command), f"-I{folder}", "-I", f"{folder}/lib", *words, "-c", f"{folder}/a.c"]
         environment = os.environ | {
             "PATH": self.path,
-            launcher.COMPILED: str(self.kept) if keeps else "",
+            COMPILED: str(self.kept) if keeps else "",
         }
         return subprocess.run(
             [*command, "-o", f"{folder}/a.o"],
@@ -163,6 +163,22 @@ def test_the_trace_counts_where_it_is_used(compilers: Compilers) -> None:
     assert not compilers.compiles("model", "-DTINYET_TRACE=1", files=model)
 
 
+def test_a_board_s_macro_counts_where_it_is_named(compilers: Compilers) -> None:
+    kernel = {"a.c": "int another_kernel;\n"}
+    assert compilers.compiles("any board", "-DTINYET_CLOCK_HZ=1u", files=kernel)
+    assert not compilers.compiles("any board", "-DTINYET_CLOCK_HZ=2u", files=kernel)
+    assert not compilers.compiles("any board", files=kernel)
+    # Debug information of this kind keeps macros.
+    mapped = f"-ffile-prefix-map={compilers.where}=."
+    for value in (1, 2):
+        assert compilers.compiles("any board", "-g3", mapped, f"-DTINYET_CLOCK_HZ={value}", files=kernel)
+    for number, text in enumerate(("TINYET_CLOCK_HZ", "0\n#define JOIN(x) TINYET_##x\n")):
+        clock = {"lib/two.h": f"#define TWO {text}\n"}
+        for value in (1, 2):
+            assert compilers.compiles(f"one board {number}", f"-DTINYET_CLOCK_HZ={value}", files=clock)
+            assert not compilers.compiles(f"one board {number}", f"-DTINYET_CLOCK_HZ={value}", files=clock)
+
+
 def test_what_is_said_is_said_each_time(compilers: Compilers) -> None:
     warned = {"a.c": "#warning careful\n"}
     for _ in range(2):
@@ -190,13 +206,13 @@ def test_rules_name_what_an_object_comes_of(compilers: Compilers) -> None:
 
 def test_other_starts_are_left_to_the_compiler(compilers: Compilers, tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text("int main(void) { return 7; }\n")
-    others = (["-E"], ["-S"], ["-fsyntax-only"], ["-v", "-c"], ["-c", "-save-temps"])
+    others = (["-E"], ["-S"], ["-c", "-fsyntax-only"], ["-v", "-c"], ["-c", "-save-temps"])
     for words in others:
         for _ in range(2):
             before = len(compilers.log.read_text())
             environment = os.environ | {
                 "PATH": compilers.path,
-                launcher.COMPILED: str(compilers.kept),
+                COMPILED: str(compilers.kept),
             }
             command = [str(compilers.command), *words, "a.c", "-o", "a.out"]
             subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
@@ -213,7 +229,7 @@ def test_a_program_is_made_once(compilers: Compilers) -> None:
         (folder / "main.c").write_text("int more(void);\nint main(void) { return more(); }\n")
         (folder / "more.c").write_text(text)
         (folder / "other.c").write_text("int other;\n")
-        environment = os.environ | {"PATH": compilers.path, launcher.COMPILED: str(compilers.kept)}
+        environment = os.environ | {"PATH": compilers.path, COMPILED: str(compilers.kept)}
 
         def start(*command: str) -> None:
             subprocess.run([str(compilers.command), *command], cwd=folder, env=environment, check=True)
@@ -241,9 +257,35 @@ def test_a_program_is_made_once(compilers: Compilers) -> None:
     assert (compilers.where / "program" / "map").is_file()
 
 
+def test_sources_are_checked_once(compilers: Compilers) -> None:
+    def starts(place: str, *words: str, text: str = "int b;\n", status: int = 0) -> bool:
+        folder = compilers.where / place
+        folder.mkdir(exist_ok=True)
+        (folder / "a.c").write_text("int a;\n")
+        (folder / "b.c").write_text(text)
+        environment = os.environ | {"PATH": compilers.path, COMPILED: str(compilers.kept)}
+        before = len(compilers.log.read_text())
+        command = [str(compilers.command), "-fsyntax-only", *words, "a.c", "b.c"]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
+        assert done.returncode == status
+        assert bool(done.stderr) == bool(status)
+        return len(compilers.log.read_text()) > before
+
+    assert starts("checked")
+    assert not starts("checked")
+    assert not starts("checked elsewhere")
+    assert starts("checked", "-Wall", "-g")
+    assert not starts("checked elsewhere", "-Wall", "-g")
+    for _ in range(2):
+        assert starts("checked", text="int b\n", status=1)
+    assert starts("checked", text="const char *b = __FILE__;\n")
+    assert starts("checked elsewhere", text="const char *b = __FILE__;\n")
+    assert not starts("checked")
+
+
 def test_objects_that_are_kept_elsewhere_are_not_kept_again(compilers: Compilers, tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text("int a;\n")
-    environment = os.environ | {"PATH": compilers.path, launcher.COMPILED: str(compilers.kept)}
+    environment = os.environ | {"PATH": compilers.path, COMPILED: str(compilers.kept)}
     for directory, starts in ((tmp_path, 2), (tmp_path / "another", 1)):
         before = len(compilers.log.read_text().splitlines())
         for _ in range(2):

@@ -3,68 +3,127 @@
 
 from __future__ import annotations
 
-import itertools
+import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.calls import board, emulated, host, library
+from tests.calls.board import Image
 from tinyet import assets
 from tinyet.assets import kernel_sources
 from tinyet.boards import load_board
 from tinyet.build import clang
+from tinyet.delegates import Delegate
 
-FLAGS = (
-    *(
-        "-O2",
-        "-Wall",
-        "-Wextra",
-        "-Wconversion",
-        "-Wsign-conversion",
-        "-Wshadow",
-        "-Wcast-qual",
-        "-Wcast-align",
-    ),
-    *("-Wundef", "-Wdouble-promotion", "-Werror", "-ffp-contract=off"),
-)
-LANGUAGES = {
-    "gcc": ("-x", "c", "-std=c11"),
-    "g++": ("-x", "c++", "-std=c++17", "-Wuseless-cast"),
-    "clang": ("-x", "c", "-std=c11"),
-}
+FLAGS = ("-O2", *library.WARNINGS, "-ffp-contract=off")
+CXX = ("-x", "c++", "-std=c++17", "-Wuseless-cast")
+INCLUDE = f"-I{assets.path('firmware') / 'include'}"
+
+_INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)
+_STANDARD = re.compile(r"^#include <([^>]+)>", re.MULTILINE)
+_DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+
+
+def sources_in(folder: Path, names: Iterable[str]) -> list[str]:
+    return [str(source) for source in kernel_sources.write(folder, sorted(names))]
+
+
+def machine_of(name: str) -> tuple[str, list[str]]:
+    """The prefix of a board's compilers and what tells them the core; of the host, none of either."""
+    if name == "host":
+        return "", []
+    toolchain = load_board(name).toolchain
+    return toolchain.prefix, [*load_board(name).machine_flags, *toolchain.library_flags]
+
+
+def run(command: Sequence[str]) -> None:
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize(
-    ("board", "compiler"),
-    [
-        *itertools.product(["host", "nrf51_dk", "mps2_an386", "mps3_an547", "riscv32_virt"], ["gcc", "g++"]),
-        *itertools.product(["nrf51_dk", "mps3_an547"], ["clang"]),
-    ],
-)
-def test_clean(board: str, compiler: str, tmp_path: Path) -> None:
-    prefix = ""
-    machine: list[str | Path] = []
-    if compiler == "clang":
-        for tool in (compiler, load_board(board).toolchain.compiler):
-            if shutil.which(tool) is None:
-                pytest.skip(f"{tool} is not installed")
-        machine = clang.command(load_board(board), compiler)[1:]
-    elif board != "host":
-        toolchain = load_board(board).toolchain
-        prefix, machine = toolchain.prefix, [*load_board(board).machine_flags, *toolchain.library_flags]
-    if shutil.which(prefix + compiler) is None:
-        pytest.skip(f"{prefix}{compiler} is not installed")
-    sources = [str(source) for source in kernel_sources.write(tmp_path, kernel_sources.names())]
-    include = assets.path("firmware") / "include"
-    flags = [*map(str, machine), *FLAGS, "-I", str(include), "-fsyntax-only"]
-    command = [prefix + compiler, *LANGUAGES[compiler], *flags]
-    if compiler == "clang":
-        command = without_driver(command, sources[0])
-    done = subprocess.run([*command, *sources], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
+@pytest.mark.parametrize("image", [None, board.M0, board.M4, board.M55, board.RISCV], ids=str)
+def test_c_by_gcc(image: Image | None, tmp_path: Path) -> None:
+    """Kernels of a call server, which is built with these warnings, and those that it has not."""
+    if image is None:
+        host.library_server()
+        delegates: tuple[Delegate, ...] = host.DELEGATES
+    else:
+        emulated.skip_missing([image])
+        board.library(image)
+        delegates = image.delegates
+    served = {source for kernel in library.kernels(delegates) for source in kernel.sources}
+    others = {*kernel_sources.names()} - served
+    assert served
+    assert others < {*kernel_sources.names()}
+    prefix, machine = machine_of("host" if image is None else image.board_name)
+    command = [f"{prefix}gcc", *machine, "-std=c11", *FLAGS, INCLUDE, "-fsyntax-only"]
+    run([*command, *sources_in(tmp_path, others)])
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("name", ["host", "nrf51_dk", "mps2_an386", "mps3_an547", "riscv32_virt"])
+def test_cxx_by_gcc(name: str, tmp_path: Path) -> None:
+    """All in one run: fifteen milliseconds are a compiler's start, and one is a kernel."""
+    prefix, machine = machine_of(name)
+    sources_in(tmp_path, kernel_sources.names())
+    source = tmp_path / "all.cc"
+    source.write_text(one_unit(), encoding="utf-8")
+    run([f"{prefix}g++", *machine, *CXX, *FLAGS, INCLUDE, "-fsyntax-only", str(source)])
+
+
+def one_unit() -> str:
+    """A C++ file of all sources, each in a namespace of its own and without the macros of the others.
+
+    Headers that declare what has C linkage stand before them, in no namespace, and those of the standard library.
+    """
+    texts = {
+        path.name: path.read_text(encoding="utf-8") for path in assets.path("firmware").glob("include/*.h")
+    }
+    sources = {name: kernel_sources.text(name) or "" for name in kernel_sources.names()}
+    texts |= sources
+
+    def reached(names: Iterable[str]) -> dict[str, None]:
+        found = dict.fromkeys(names)
+        queue = list(found)
+        for name in queue:
+            new = [other for other in _INCLUDED.findall(texts[name]) if other in texts and other not in found]
+            found |= dict.fromkeys(new)
+            queue += new
+        return found
+
+    linked = [name for name in sorted(reached(sources)) if 'extern "C"' in texts[name]]
+    shared = reached(linked)
+    # Whoever includes another knows on which cores.
+    inner = {other for name in shared for other in _INCLUDED.findall(texts[name])}
+    standard = {name for other in {*reached(sources)} - {*shared} for name in _STANDARD.findall(texts[other])}
+    lines = [f"#include <{name}>" for name in sorted(standard)]
+    lines += [f'#include "{name}"' for name in linked if name not in inner]
+    for number, name in enumerate(sources):
+        own = [texts[other] for other in reached([name]) if other not in shared]
+        macros = sorted({macro for text in own for macro in _DEFINED.findall(text)})
+        lines += [f"namespace unit_{number} {{", f'#include "{name}"', "}"]
+        lines += [f"#undef {macro}" for macro in macros]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("name", ["nrf51_dk", "mps3_an547"])
+def test_c_by_clang(name: str, tmp_path: Path) -> None:
+    for tool in ("clang", load_board(name).toolchain.compiler):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not installed")
+    machine = map(str, clang.command(load_board(name), "clang"))
+    sources = sources_in(tmp_path, kernel_sources.names())
+    command = [*machine, "-x", "c", "-std=c11", *FLAGS, INCLUDE, "-fsyntax-only"]
+    run([*without_driver(command, sources[0]), *sources])
 
 
 def without_driver(command: list[str], source: str) -> list[str]:
@@ -95,17 +154,14 @@ void model(void) {
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("board", ["nrf51_dk", "mps2_an386"])
-def test_two_layers_that_are_one_call_are_both_there(board: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["nrf51_dk", "mps2_an386"])
+def test_two_layers_that_are_one_call_are_both_there(name: str, tmp_path: Path) -> None:
     """Of a copy of a function for addresses that are always the same, GCC 12 leaves the calls away."""
-    toolchain = load_board(board).toolchain
+    toolchain = load_board(name).toolchain
     if shutil.which(toolchain.compiler) is None:
         pytest.skip(f"{toolchain.compiler} is not installed")
     source = tmp_path / "model.c"
     source.write_text(TWO_CALLS, encoding="utf-8")
-    include = assets.path("firmware") / "include"
-    command = [toolchain.compiler, *load_board(board).machine_flags, "-O2", "-S", "-o", "-"]
-    done = subprocess.run(
-        [*command, "-I", str(include), str(source)], capture_output=True, text=True, check=True
-    )
+    command = [toolchain.compiler, *load_board(name).machine_flags, "-O2", "-S", "-o", "-"]
+    done = subprocess.run([*command, INCLUDE, str(source)], capture_output=True, text=True, check=True)
     assert done.stdout.split("\nmodel:")[1].count("\tjoin") == 2

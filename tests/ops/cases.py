@@ -178,7 +178,8 @@ def run_on_host(deployment: Deployment, data: bytes, extra: Sequence[str] = SANI
                 compiler = ["gcc", "-std=c11", *flags, *more, f"-I{where}"]
                 objects.append(str(compiled_object(compiler, folder / name)))
         binary = str(folder / "cases")
-        common = [*flags, "-I", where]
+        # What is told of the place, so that the same model in another one is no other program.
+        common = [*flags, f"-ffile-prefix-map={where}=.", "-I", where]
         run(["gcc", "-std=c11", *common, "-o", binary, f"{where}/cases.c", f"{where}/main.c", *objects])
         headers = frozenset(re.findall(r"#include.*", files["cases.c"]))
         if headers not in _SEEN_AS_CXX:  # what calls the same kernels says nothing new to C++

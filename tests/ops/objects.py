@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Object files by what goes into them: each source is compiled once a session for a set of flags, whichever test or
-worker needs it first."""
+"""Object files by what goes into them: each source is compiled once for a set of flags, whoever needs it first."""
 
 from __future__ import annotations
 
@@ -17,10 +16,19 @@ from pathlib import Path
 from typing import Protocol
 
 DIRECTORY = "TINYET_TEST_OBJECTS"
-"""The environment variable that names the directory of a session's objects; tests/conftest.py sets it."""
+"""The environment variable that names the directory of a session; tests/conftest.py sets it."""
+COMPILED = "TINYET_TEST_COMPILED"
+"""The environment variable that names the directory of kept objects. A test of what compilers make of the same source
+again removes it: then each compilation is made."""
 
+TOOLS = "tools"
+"""Where in the session's directory the launchers of compilers lie."""
 
-TRACE = re.compile(rb"TINYET_(?:TRACE|LAYER_BEGIN|LAYER_END|EVENT_BEGIN|EVENT_END)\b|tinyet_trace_")
+MACRO = re.compile(r"-D(TINYET_\w+)")
+"""A macro of a board or of a harness: it decides only where a file names it, which none of the compiler's own does."""
+DEBUG = ("-g", "-g1")
+NAMED = re.compile(rb"TINYET_\w+")
+TRACE = re.compile(rb"TINYET_(?:LAYER_BEGIN|LAYER_END|EVENT_BEGIN|EVENT_END)\b|tinyet_trace_")
 """What a text uses whose code depends on TINYET_TRACE."""
 DECLARES_TRACE = "tinyet_common.h"
 
@@ -28,7 +36,7 @@ INCLUDE = re.compile(rb"""^[ \t]*#[ \t]*include[ \t]+(?:["<]([^">\n]+)[">])?""",
 
 
 def compiled_object(compiler: Sequence[str | Path], source: Path) -> Path:
-    """The object of a source, compiled and kept for the session. Fails with the compiler's messages.
+    """The object of a source, compiled and kept. Fails with the compiler's messages.
 
     compiler: with its flags. What include directories are called makes no difference, only what is in them.
     """
@@ -47,22 +55,26 @@ class Compile(Protocol):
 
 
 def stored(compile_it: Compile) -> Compile:
-    """The same function, which looks first whether the session has the object."""
+    """The same function, which looks first whether the object is kept."""
 
     def compile_once(compiler: Sequence[str | Path], source: Path, out: Path, *, what: str) -> Path:
         tool = shutil.which(compiler[0])
         if tool is None:
             return compile_it(compiler, source, out, what=what)
+        if Path(tool).parent == directory() / TOOLS:
+            tool = Path(tool).name  # Of the compilers that decide the place.
         words = [str(word) for word in compiler[1:]]
-        shelf = directory() / f"{source.stem}-{_digest(tool, words, source)}"
-        warnings = [word for word in words if _warns(word)]
-        kept = shelf / f"{hashlib.sha256(' '.join(warnings).encode()).hexdigest()[:8]}.o"
-        if "-Werror" not in warnings:
-            # Nothing would fail: whichever warnings it was made with, the object is the same.
-            kept = next(shelf.glob("*.o"), kept)
-        if not kept.exists():
+        place = Path(os.environ.get(COMPILED) or directory())
+        shelf = place / f"{source.stem}-{_digest(tool, words, source)}"
+        warnings = {word for word in words if _warns(word)}
+        kept = shelf / f"{''.join(sorted(warnings))}.o"
+        # The object is the same, whichever warnings it was made with.
+        kept = next((found for found in shelf.glob("*.o") if _serves(found, warnings)), kept)
+        try:
+            os.utime(kept)  # What was asked for last is kept longest.
+        except FileNotFoundError:
             shelf.mkdir(exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=directory()) as where:
+            with tempfile.TemporaryDirectory(dir=place) as where:
                 # At once: another worker sees the whole object or none.
                 compile_it(compiler, source, Path(where, "made.o"), what=what).replace(kept)
         return kept
@@ -75,19 +87,36 @@ def _warns(word: str) -> bool:
     return word.startswith("-W") and not word.startswith(("-Wa,", "-Wl,", "-Wp,"))
 
 
+def _serves(kept: Path, wanted: set[str]) -> bool:
+    """Whether nothing would fail with the wanted warnings: the object was made with all of them, or they are no
+    errors."""
+    had = {f"-W{word}" for word in kept.stem.split("-W")[1:]}
+    no_longer = {word for word in had ^ wanted if word.startswith("-Wno-")}
+    return "-Werror" not in wanted or (wanted <= had and not no_longer)
+
+
+def _named(name: str, text: bytes) -> set[str]:
+    """The macros that a file names, and TINYET_TRACE where its code depends on it."""
+    assert not re.search(rb"TINYET_\s*##", text), f"{name} puts a macro's name together"
+    found = {word.decode() for word in NAMED.findall(text)}
+    if name == DECLARES_TRACE:
+        return found - {"TINYET_TRACE"}
+    return found | ({"TINYET_TRACE"} if TRACE.search(text) else set())
+
+
 def _digest(tool: str, flags: Sequence[str], source: Path) -> str:
     """Of the compiler, its flags that change code, the source and every file that it may include but those of the
     compiler's own."""
     places = [Path(word[2:]) for word in flags if word.startswith("-I")]
     assert all(places), "an include directory is one word with its -I"
     parts = [source.name.encode()]
-    traced = False
+    named: set[str] = set()
     seen = {source}
     queue = [source]
     for path in queue:
         text = path.read_bytes()
         parts.append(text)
-        traced = traced or (path.name != DECLARES_TRACE and TRACE.search(text) is not None)
+        named |= _named(path.name, text)
         for match in INCLUDE.finditer(text):
             assert match[1], f"{path} includes what only the compiler knows: {match[0]!r}"
             name = match[1].decode()
@@ -99,8 +128,10 @@ def _digest(tool: str, flags: Sequence[str], source: Path) -> str:
                 queue.append(found)
                 parts.append(match[1])
     kept = [word for word in flags if not word.startswith("-I") and not _warns(word)]
-    if not traced:
-        kept = [word for word in kept if not word.startswith("-DTINYET_TRACE=")]
+    kept = [word for word in kept if not (of := MACRO.match(word)) or of[1] in named]
+    if source.name.startswith("tinyet_"):
+        # Of a kernel, lines are asked for at most, which are the same of each kind of debug information.
+        kept = [word for word in kept if word not in DEBUG] + [str(any(word in DEBUG for word in kept))]
     return hashlib.sha256(b"\0".join([tool.encode(), *map(str.encode, kept), b"", *parts])).hexdigest()[:32]
 
 
