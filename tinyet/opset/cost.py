@@ -34,8 +34,6 @@ _SAME_CODE = {
     "cortex-m33": "cortex-m4",
     "rv32imc": "rv32imac",
 }
-# Cores whose plans are compared by the cycles of another one that executes the same code.
-_SAME_CYCLES = {"cortex-m33": "cortex-m4"}
 _MOST_KEPT = 2 * 64 * 16
 """Bytes of code that a flash keeps at most so that the lines are stated that were counted: twice what the one keeps for
 which they were. A larger cache holds what a call executes again and again, but not until the next inference."""
@@ -192,7 +190,7 @@ def core_of(target: Target) -> str:
 
 def cycles_of(target: Target) -> str:
     """The core whose cycles are assumed for a target's."""
-    return target.timed_as or _SAME_CYCLES.get(target.cpu, target.cpu)
+    return target.timed_as or target.cpu
 
 
 @functools.cache

@@ -39,8 +39,6 @@ OUTER, TURN = "1", "2"
 """Labels: of the loop over groups of channels, and of that over pairs."""
 # On the stack, in bytes from sp; of what has no place among what was given, behind the registers that are kept.
 _PIXELS, _OUTPUT = 0, 4
-# Turns of a loop after which the next one takes as long as all that follow.
-_ROUNDS = 2
 
 _Block = tuple[Instruction, ...]
 
@@ -84,45 +82,45 @@ class Function(Generic[D_co]):
         turns, rest = divmod(units, self.tile.units)
         if rest or not turns:
             raise InternalError(f"{units} units by {self.tile.name}, {self.tile.units} at a time")
-        back = self._timed(self.groups[-1][2])
-        first = self._turn(core, self._timed(self.entry), ())
-        once = self._turn(core, (), back) if turns > 1 else Work()
-        leave = _taken(core, self._timed(self.leave), back)
-        again = Work(cycles=core.refill(back[-1]), taken_branches=1)
+        once = self._turn(core, ())
+        first = self._turn(core, self._timed(self.entry))
+        leave = _taken(core, self._timed(self.leave))
+        back = branch_if_unequal(OUTER).timed(self.page, {})
+        again = Work(cycles=core.refill(back), taken_branches=1)
         return first + leave + (once + again).times(turns - 1) + _seldom(core, back, turns)
 
-    def _turn(self, core: Model, block: _Block, before: _Block) -> Work:
-        """Of the loop over groups of channels, whose branch is not taken. block: what runs in one with its beginning.
-        before: what ran right before that."""
+    def _turn(self, core: Model, before: _Block) -> Work:
+        """Of the loop over groups of channels, whose branch is not taken. before: what runs before the first."""
         done = Work()
+        block = before
         for head, turn, tail in self.groups:
             block += self._timed(head)
             if turn:
                 # The first turn is no block of its own, and the last one's branch is not taken.
-                looped = self._timed(turn)
-                done += straight(core, block + looped, before) + self._again(core, looped)
-                block, before = (), looped
+                block += self._timed(turn)
+                done += straight(core, block) + self._again(core, turn)
+                block = ()
             block += self._timed(tail)
-        return done + straight(core, block, before)
+        return done + straight(core, block)
 
-    def _again(self, core: Model, turn: _Block) -> Work:
+    def _again(self, core: Model, turn: Placed) -> Work:
         """Of all turns but the first of the loop over pairs, and of going back for them."""
-        turns = self.tile.turns
-        return _taken(core, turn, turn * _ROUNDS).times(turns - 1) + _seldom(core, turn, turns)
+        block, turns = self._timed(turn), self.tile.turns
+        return _taken(core, block).times(turns - 1) + _seldom(core, block[-1], turns)
 
     def _timed(self, part: Placed) -> _Block:
         return tuple(operation.timed(self.page, registers) for operation, registers in part)
 
 
-def _taken(core: Model, block: _Block, before: _Block) -> Work:
-    """Of a block whose last instruction goes elsewhere. before: what ran before it."""
-    return straight(core, block, before) + Work(cycles=core.refill(block[-1]), taken_branches=1)
+def _taken(core: Model, block: _Block) -> Work:
+    """Of a block whose last instruction goes elsewhere. Loads begin it, which wait for nothing that ran before."""
+    return straight(core, block) + Work(cycles=core.refill(block[-1]), taken_branches=1)
 
 
-def _seldom(core: Model, turn: _Block, turns: int) -> Work:
+def _seldom(core: Model, back: Instruction, turns: int) -> Work:
     """Of the end of a loop whose branch mostly goes back: the first turn has a branch of its own in what emulators and
     predictors see, for another address came before."""
-    return Work(cycles=core.mispredicted(turn[-1]) if turns > 2 else 0)
+    return Work(cycles=core.mispredicted(back) if turns > 2 else 0)
 
 
 @cache

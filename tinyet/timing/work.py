@@ -63,7 +63,6 @@ def counted(block: Sequence[Instruction]) -> Work:
     )
 
 
-def straight(model: Model, block: Sequence[Instruction], before: Sequence[Instruction] = ()) -> Work:
-    """Of a block that runs once from its first instruction to its last, and whose branch is not taken. before: what ran
-    right before it."""
-    return counted(block) + Work(cycles=model.straight(block, before))
+def straight(model: Model, block: Sequence[Instruction]) -> Work:
+    """Of a block that runs once from its first instruction to its last, and whose branch is not taken."""
+    return counted(block) + Work(cycles=model.straight(block))
