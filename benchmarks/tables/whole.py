@@ -55,6 +55,7 @@ def networks_measured() -> str:
     return table(("", "DS-CNN (keywords)", "ResNet8 (images)"), 3, lines)
 
 
+COMPARED = {**NETWORKS, "mobilenet_v1": "MobileNetV1 0.25", "mobilenet_v2": "MobileNetV2 0.35"}
 CORES = {"mps2_an386": "Cortex-M4", "mps3_an547": "Cortex-M55"}
 
 
@@ -381,9 +382,18 @@ def cycles_of_aims() -> str:
 
 def cycles_by_measure() -> str:
     """Plans on other cores that are compared by instructions, and by cycles: one row where both are the same."""
+    return _by_measure("time_cores")
+
+
+def cycles_by_measure_of_pipelines() -> str:
+    """The same of cores with a pipeline."""
+    return _by_measure("time_pipelines")
+
+
+def _by_measure(of: str) -> str:
     same = ("cycles", "instructions", "flash_bytes", "arena_bytes")
     found: dict[tuple[object, ...], list[dict[str, Any]]] = {}
-    for row in result("time_cores"):
+    for row in result(of):
         key = (row["core"], row["network"], row["optimize"], *(row[name] for name in same))
         found.setdefault(key, []).append(row)
 
@@ -393,7 +403,7 @@ def cycles_by_measure() -> str:
         stated = row["stated_cycles"]
         return (
             row["core"].removeprefix("Cortex-"),
-            NETWORKS[row["network"]],
+            COMPARED[row["network"]],
             f"`{row['optimize']}`",
             "either" if len(rows) > 1 else row["compared_by"],
             row["instructions"],
