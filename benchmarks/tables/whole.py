@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -382,22 +382,22 @@ def cycles_of_aims() -> str:
 
 def cycles_by_measure() -> str:
     """Plans on other cores that are compared by instructions, and by cycles: one row where both are the same."""
-    return _by_measure("time_cores")
+    return _by_measure(result("time_cores"))
 
 
 def cycles_by_measure_of_pipelines() -> str:
     """The same of cores with a pipeline."""
-    return _by_measure("time_pipelines")
+    return _by_measure(result("time_pipelines"))
 
 
-def _by_measure(of: str) -> str:
+def _by_measure(compared: Sequence[Mapping[str, Any]]) -> str:
     same = ("cycles", "instructions", "flash_bytes", "arena_bytes")
-    found: dict[tuple[object, ...], list[dict[str, Any]]] = {}
-    for row in result(of):
+    found: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
+    for row in compared:
         key = (row["core"], row["network"], row["optimize"], *(row[name] for name in same))
         found.setdefault(key, []).append(row)
 
-    def cells(rows: list[dict[str, Any]]) -> tuple[object, ...]:
+    def cells(rows: Sequence[Mapping[str, Any]]) -> tuple[object, ...]:
         row = min(rows, key=lambda one: one["stated_cycles"] is None)
         ends = (row[f"cycles_at_{end}"] / row["cycles"] - 1 for end in ("least", "most"))
         stated = row["stated_cycles"]
