@@ -101,35 +101,49 @@ def fitted(
 
 
 def rates_of(cost_model: cost.CostModel, nodes: Sequence[Node], found: Sample) -> cost.Rates:
-    """Of some nodes. Lines are fitted so that their part of the time is near."""
+    """Of some nodes."""
+    time = time_of(cost_model, nodes, found)
+    printed = [exactly(cost_model, node).instructions for node in nodes]
+    instructions = beside(nodes, cost_model.work, found.instructions, printed)
+    return dataclasses.replace(
+        time, instructions=instructions, code=fitted(nodes, cost_model.code, found.code)
+    )
+
+
+def time_of(cost_model: cost.CostModel, nodes: Sequence[Node], found: Sample) -> cost.Rates:
+    """What is of time, alone. Lines are fitted so that their part of the time is near."""
     work = cost_model.work
+    if not found.cores:
+        return cost.Rates({}, {}, {}, {}, {}, {})
     printed = [exactly(cost_model, node) for node in nodes]
 
-    def beside(measured: Sequence[float], known: Sequence[float], terms: Features = work) -> dict[str, float]:
-        left = [whole - part for whole, part in zip(measured, known, strict=True)]
-        return fitted(nodes, terms, left, measured)
+    def every(node: Node) -> Mapping[str, int]:
+        return every_part(cost_model, node)
 
     def cycles_on(core: str) -> dict[str, float]:
         estimated = [time["cycles"][core] for time in found.time]
         known = [exact.cycles.get(core, 0) for exact in printed]
         # Where the cycles of known code are not known, they are so many for each of its bytes.
-        return beside(estimated, known, work if all(known) else lambda node: every_part(cost_model, node))
+        return beside(nodes, work if all(known) else every, estimated, known)
 
+    scale = [time["cycles"][found.cores[0]] for time in found.time]
+    read = (
+        [time["jumped_lines"] + time["data_lines"] for time in found.time],
+        [time["next_lines"] for time in found.time],
+    )
+    lines, next_lines = (fitted(nodes, every, each, scale) for each in read)
+    known = [exact.reads.get("printed code", 0) for exact in printed]
+    executed = beside(nodes, work, [time["bytes"] for time in found.time], known)
     cycles = {core: cycles_on(core) for core in found.cores}
-    lines: list[dict[str, float]] = [{}, {}]
-    executed: dict[str, float] = {}
-    if found.cores:
-        scale = [time["cycles"][found.cores[0]] for time in found.time]
-        read = (
-            [time["jumped_lines"] + time["data_lines"] for time in found.time],
-            [time["next_lines"] for time in found.time],
-        )
-        lines = [fitted(nodes, lambda node: every_part(cost_model, node), each, scale) for each in read]
-        known = [exact.reads.get("printed code", 0) for exact in printed]
-        executed = beside([time["bytes"] for time in found.time], known)
-    code = fitted(nodes, cost_model.code, found.code)
-    instructions = beside(found.instructions, [exact.instructions for exact in printed])
-    return cost.Rates(instructions, cycles, *lines, code, executed)
+    return cost.Rates({}, cycles, lines, next_lines, {}, executed)
+
+
+def beside(
+    nodes: Sequence[Node], terms: Features, measured: Sequence[float], known: Sequence[float]
+) -> dict[str, float]:
+    """Rates of what is not known of what was measured."""
+    left = [whole - part for whole, part in zip(measured, known, strict=True)]
+    return fitted(nodes, terms, left, measured)
 
 
 def exactly(cost_model: cost.CostModel, node: Node) -> cost.Exact:
@@ -146,18 +160,74 @@ def coefficients_of(
     cost_model: cost.CostModel, nodes: Sequence[Node], found: Sample, shared: Mapping[str, int]
 ) -> cost.Coefficients:
     """Of all nodes, and of those of each kind of which there are enough."""
+    own = {
+        kind: rates_of(cost_model, [nodes[i] for i in which], some_of(found, which))
+        for kind, which in of_kinds(cost_model, nodes).items()
+        if len(which) >= LEAST_CASES
+    }
+    return cost.Coefficients(rates_of(cost_model, nodes, found), bytes_each(found), shared, own)
+
+
+def of_kinds(cost_model: cost.CostModel, nodes: Sequence[Node]) -> dict[str, list[int]]:
+    """The numbers of the nodes of each kind."""
     kinds: dict[str, list[int]] = {}
     for i, node in enumerate(nodes):
         if cost_model.kind is not None:
             kinds.setdefault(cost_model.kind(node), []).append(i)
-    own = {
-        kind: rates_of(cost_model, [nodes[i] for i in which], some_of(found, which))
-        for kind, which in sorted(kinds.items())
-        if len(which) >= LEAST_CASES
-    }
+    return dict(sorted(kinds.items()))
+
+
+def bytes_each(found: Sample) -> float:
+    """Of an executed instruction."""
     executed = sum(found.instructions)
-    each = sum(time["bytes"] for time in found.time) / executed if found.cores else 0.0
-    return cost.Coefficients(rates_of(cost_model, nodes, found), round(each, 3), shared, own)
+    return round(sum(time["bytes"] for time in found.time) / executed if found.cores else 0.0, 3)
+
+
+def cores_without(entry: Mapping[str, Any], cores: Sequence[str]) -> list[str]:
+    """Those whose cycles some of an entry's rates do not have."""
+    every = (entry, *entry["kinds"].values())
+    return [core for core in cores if any(core not in rates["cycles"] for rates in every)]
+
+
+def add_time(entry: dict[str, Any], cost_model: cost.CostModel, nodes: Sequence[Node], found: Sample) -> None:
+    """Put what an entry lacks of time into it: cycles of cores, and lines and bytes where it has none. A kind of which
+    there are too few nodes takes the rates of all."""
+    new = cores_without(entry, found.cores)
+    every = time_of(cost_model, nodes, found)
+    kinds = of_kinds(cost_model, nodes)
+    times = {"": every}
+    for kind in entry["kinds"]:
+        which = kinds.get(kind, [])
+        enough = len(which) >= LEAST_CASES
+        some = time_of(cost_model, [nodes[i] for i in which], some_of(found, which)) if enough else every
+        times[kind] = some
+    added = [
+        part
+        for time in times.values()
+        for each in (*time.cycles.values(), time.lines, time.next_lines, time.bytes)
+        for part in each
+    ]
+    before, work = entry["work"], sorted({*entry["work"], *added})
+
+    def laid_out(values: Sequence[float]) -> list[float]:
+        known = dict(zip(before, values, strict=True)) if values else {}
+        return [known.get(part, 0) for part in work] if known else []
+
+    def listed(by_part: Mapping[str, float]) -> list[float]:
+        return [by_part.get(part, 0) for part in work] if by_part else []
+
+    for kind, rates in (("", entry), *entry["kinds"].items()):
+        time = times[kind]
+        for name, mine in (("lines", time.lines), ("next_lines", time.next_lines), ("bytes", time.bytes)):
+            if not rates["cycles"]:
+                rates[name] = listed(mine)
+            elif name in rates:
+                rates[name] = laid_out(rates[name])
+        rates["instructions"] = laid_out(rates["instructions"])
+        old = {core: laid_out(values) for core, values in rates["cycles"].items()}
+        rates["cycles"] = dict(sorted((old | {core: listed(time.cycles[core]) for core in new}).items()))
+    entry["work"] = work
+    entry["bytes_each"] = entry["bytes_each"] or bytes_each(found)
 
 
 def leave_known_cores(entry: dict[str, Any], others: Sequence[Mapping[str, Any]]) -> None:
@@ -237,16 +307,11 @@ def fit_said(
     cost_model: cost.CostModel, coefficients: cost.Coefficients, nodes: Sequence[Node], found: Sample
 ) -> str:
     """How far rates are from what they were fitted to: at most, and on average."""
-
-    def off(what: str, stated: Sequence[float], true: Sequence[float]) -> str:
-        errors = [abs(a / b - 1) for a, b in zip(stated, true, strict=True)]
-        return f"{what} {max(errors):6.1%} {np.mean(errors):6.2%}"
-
     rates = [coefficients.of(cost_model, node) for node in nodes]
     printed = [exactly(cost_model, node) for node in nodes]
     work, code = ([terms(node) for node in nodes] for terms in (cost_model.work, cost_model.code))
     said = [
-        off(
+        _off(
             "instructions",
             [
                 cost.total(r.instructions, w) + e.instructions
@@ -254,12 +319,27 @@ def fit_said(
             ],
             found.instructions,
         ),
-        off("code", [cost.total(r.code, c) for r, c in zip(rates, code, strict=True)], found.code),
+        _off("code", [cost.total(r.code, c) for r, c in zip(rates, code, strict=True)], found.code),
     ]
+    return ", ".join((*said, cycles_said(cost_model, coefficients, nodes, found)))
+
+
+def cycles_said(
+    cost_model: cost.CostModel, coefficients: cost.Coefficients, nodes: Sequence[Node], found: Sample
+) -> str:
+    """The same of the cycles of each core."""
+    rates = [coefficients.of(cost_model, node) for node in nodes]
+    said = []
     for core in found.cores:
         stated = [
-            cost.total(r.cycles[core], every_part(cost_model, node)) + e.cycles.get(core, 0)
-            for r, node, e in zip(rates, nodes, printed, strict=True)
+            cost.total(r.cycles[core], every_part(cost_model, node))
+            + exactly(cost_model, node).cycles.get(core, 0)
+            for r, node in zip(rates, nodes, strict=True)
         ]
-        said.append(off(core, stated, [time["cycles"][core] for time in found.time]))
+        said.append(_off(core, stated, [time["cycles"][core] for time in found.time]))
     return ", ".join(said)
+
+
+def _off(what: str, stated: Sequence[float], true: Sequence[float]) -> str:
+    errors = [abs(a / b - 1) for a, b in zip(stated, true, strict=True)]
+    return f"{what} {max(errors):6.1%} {np.mean(errors):6.2%}"

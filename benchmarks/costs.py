@@ -4,11 +4,13 @@
     python benchmarks/costs.py --board mps2_an386 [KERNEL ...]          compare what is stated with what is measured
     python benchmarks/costs.py --board mps2_an386 --write [KERNEL ...]  measure the rates, and write them
     python benchmarks/costs.py --board mps2_an386 --write --again       the same of the kernels that are in the table
+    python benchmarks/costs.py --board mps2_an386 --cycles [KERNEL ...] write the cycles that the table lacks, alone
 
 Of kernels that are named, only the cycles of those cores are written that all others have; --again is for cores whose
-model is new. The rates of a core are in tinyet/opset/measured/; the grid that they are fitted to and the one that they
-are compared on are different ones. Needs the board's compiler and QEMU, and for kernels of cmsis_nn its sources. Every
-output is compared with the operator's reference.
+model is new. So is --cycles, which measures fewer layers and leaves all else as it is. The rates of a core are in
+tinyet/opset/measured/; the grid that they are fitted to and the one that they are compared on are different ones. Needs
+the board's compiler and QEMU, and for kernels of cmsis_nn its sources. Every output is compared with the operator's
+reference.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ from benchmarks.cost_grids import DRAWN, of_type
 from benchmarks.cost_rates import (
     LEAST_CASES,
     Sample,
+    add_time,
     coefficients_of,
+    cores_without,
+    cycles_said,
     entry_of,
     exactly,
     fit_said,
@@ -73,6 +78,8 @@ FIT, COMPARE = 1, 2
 MOST_MACS = 300_000
 CASES = FIT_CASES = 56
 KIND_CASES = 420
+FEWEST, EACH_PART = 12, 1.5
+"""Cases that cycles alone are fitted to: so many for each part of the work, at least and at most as many as above."""
 """Cases that rates are fitted to; more where calls are of several kinds."""
 AT_ONCE = 60
 """Cases of one firmware: planning the memory of many takes long."""
@@ -228,17 +235,25 @@ DEFINED = re.compile(
 
 
 def sampled(
-    kernel: Kernel, home: Delegate, attrs: type[Attrs], nodes: Sequence[Node], board: Board, keep: Path | None
+    kernel: Kernel,
+    home: Delegate,
+    attrs: type[Attrs],
+    nodes: Sequence[Node],
+    board: Board,
+    keep: Path | None,
+    *,
+    code: bool = True,
 ) -> Sample:
     """What `sample` gives, from a file where it has been measured before."""
     weights = [t.array.tobytes() for node in nodes for t in node.inputs if t is not None and t.is_constant]
     text = "\n".join(f"{n.attrs} {n.input(0).shape} {n.outputs[0].type}" for n in nodes)
     digest = hashlib.sha256(text.encode() + b"".join(weights)).hexdigest()[:16]
-    place = None if keep is None else keep / f"{cost.core_of(board.target)}-{kernel.symbol}-{digest}.json"
+    name = f"{cost.core_of(board.target)}-{kernel.symbol}-{digest}{'' if code else '-time'}.json"
+    place = None if keep is None else keep / name
     if place is not None and place.is_file():
         return Sample(**json.loads(place.read_text(encoding="utf-8")))
     some = [nodes[i : i + AT_ONCE] for i in range(0, len(nodes), AT_ONCE)]
-    found = joined([sample(kernel, home, attrs, each, board) for each in some])
+    found = joined([sample(kernel, home, attrs, each, board, code=code) for each in some])
     if place is not None:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(json.dumps(dataclasses.asdict(found)), encoding="utf-8")
@@ -253,8 +268,10 @@ def values(tensor: Tensor, rng: np.random.Generator) -> Array:
     return rng.integers(low, high + 1, tensor.shape).astype(tensor.dtype.numpy)
 
 
-def sample(kernel: Kernel, home: Delegate, attrs: type[Attrs], nodes: Sequence[Node], board: Board) -> Sample:
-    """One firmware of all nodes, each computed by the kernel."""
+def sample(
+    kernel: Kernel, home: Delegate, attrs: type[Attrs], nodes: Sequence[Node], board: Board, *, code: bool
+) -> Sample:
+    """One firmware of all nodes, each computed by the kernel. code: whether its bytes are measured, too."""
     only = dataclasses.replace(home, kernels={attrs: (kernel,)})
     graph = layers.side_by_side(nodes)
     rng = np.random.default_rng(7)
@@ -265,10 +282,13 @@ def sample(kernel: Kernel, home: Delegate, attrs: type[Attrs], nodes: Sequence[N
     time: list[Mapping[str, Any]] = [{"cycles": none}] * len(nodes) if measured.time else []
     for step, found in zip(measured.deployment.steps, measured.time, strict=bool(measured.time)):
         time[place[step.node]] = dataclasses.asdict(found)
-    sizes, text = own_code(measured.deployment, graph, board)
-    functions = wrappers(measured.deployment, sizes, text)
     for step, count in zip(measured.deployment.steps, measured.counts, strict=True):
         counts[place[step.node]] = count
+    if not code:
+        return Sample(counts, own, {}, (), time)
+    sizes, text = own_code(measured.deployment, graph, board)
+    functions = wrappers(measured.deployment, sizes, text)
+    for step in measured.deployment.steps:
         size = (sizes["layers_run"]) / len(nodes)
         if isinstance(step.call.symbol, Definition):
             size += -(-functions[step.call.symbol] // 4) * 4
@@ -403,6 +423,27 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None, *, again: bool
         )
 
 
+def write_cycles(board: Board, wanted: Sequence[str], keep: Path | None) -> None:
+    """The cycles of cores that the table lacks; without names of kernels of all that lack some."""
+    path = MEASURED / f"{cost.core_of(board.target)}.json"
+    cores = layers.timed_cores(board)
+    entries = json.loads(path.read_text(encoding="utf-8"))["kernels"]
+    asked = wanted or [symbol for symbol, entry in entries.items() if cores_without(entry, cores)]
+    for home, attrs, kernel in kernels_of(board, asked) if asked else ():
+        model = kernel.cost_model
+        assert model is not None
+        entry = entries[kernel.symbol]
+        cases = min(max(round(EACH_PART * len(entry["work"])), FEWEST), FIT_CASES)
+        nodes = grid(attrs, kernel, board, FIT, KIND_CASES // 3 if entry["kinds"] else cases)
+        nodes, found = computed(nodes, sampled(kernel, home, attrs, nodes, board, keep, code=False))
+        table = json.loads(path.read_text(encoding="utf-8"))  # late: others may write, too
+        entry = table["kernels"][kernel.symbol]
+        add_time(entry, model, nodes, found)
+        store(path, table)
+        said = cycles_said(model, cost.coefficients_in(entry), nodes, found)
+        print(f"{kernel.symbol:36} {len(nodes):3} cases, {said}", flush=True)
+
+
 def write_base(board: Board) -> None:
     path = MEASURED / f"{cost.core_of(board.target)}.json"
     table = json.loads(path.read_text(encoding="utf-8"))
@@ -452,9 +493,13 @@ def main() -> int:
     parser.add_argument("--board", default="mps2_an386")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--again", action="store_true", help="with --write: all kernels of the core's table")
+    parser.add_argument("--cycles", action="store_true", help="write the cycles that the core's table lacks")
     parser.add_argument("--keep", type=Path, help="a directory that keeps what was measured, to fit it again")
     args = parser.parse_args()
     board = load_board(args.board)
+    if args.cycles:
+        write_cycles(with_memory(board), args.kernels, args.keep)
+        return 0
     if args.write:
         write(with_memory(board), args.kernels, args.keep, again=args.again)
         write_base(board)

@@ -3,7 +3,7 @@
 
     python benchmarks/cycles.py [--results NAME]
     python benchmarks/cycles.py --aims [NETWORK ...] [--results NAME]
-    python benchmarks/cycles.py --measures [BOARD ...] [--results NAME]
+    python benchmarks/cycles.py --measures [BOARD ...] [--network NAME ...] [--optimize AIM ...] [--results NAME]
 
 One sample of each network is run on an emulated board, and its profile is summed up several times: by the core's model,
 with all that its source leaves open at its least and at its most; of a table with other cycles for each refill of the
@@ -14,7 +14,8 @@ benchmarks/mlperf_tiny.py needs.
 --aims: what `speed`, `balanced` and `size` choose for networks, on a board whose flash does not let the core wait and
 on one whose flash does: estimated cycles beside those that the kernels stated, instructions, flash and arena.
 
---measures: DS-CNN and ResNet8 on other cores, planned by the cycles that kernels state there, and by instructions.
+--measures: networks on other cores, planned by the cycles that kernels state there, and by instructions; a board may be
+one of benchmarks/boards/, whose flash is as stated. By default DS-CNN and ResNet8, for `speed` and for `balanced`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import dataclasses
 import itertools
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from unittest.mock import patch
@@ -39,7 +40,7 @@ from tinyet.cycles.estimate import Estimator
 from tinyet.cycles.inference import cycle_model
 from tinyet.cycles.profile import Profiler
 from tinyet.opset import cost
-from tinyet.planning.objective import OPTIMIZE
+from tinyet.planning.objective import OPTIMIZE, Optimize
 from tinyet.timing.cores import CORES, ENDS
 from tinyet.timing.instruction import Instruction
 from tinyet.timing.model import Model
@@ -69,7 +70,7 @@ WAITING = "nucleo_f446re"
 QUICK = "mps2_an386"
 """One with the same core, of which nobody says it."""
 AIMED = ("ds_cnn", "resnet8", "mobilenet_v1", "autoencoder")
-COMPARED = ("mps2_an385", "riscv32_virt", "mps2_an500", "mps2_an505", "mps3_an547")
+COMPARED = ("mps2_an385", "riscv32_virt", "mps2_an500", "mps2_an505", "mps3_an547", "ek_ra8d1")
 """Boards of other cores, on which both measures are compared."""
 
 
@@ -197,18 +198,23 @@ def by_instructions() -> Iterator[None]:
         yield
 
 
-def measures(board: str) -> Iterator[dict[str, object]]:
+def measures(board: str, networks: Sequence[str], aims: Sequence[Optimize]) -> Iterator[dict[str, object]]:
     """A row for each network, aim and measure of time."""
-    for name, aim in itertools.product(TRAINED, ("speed", "balanced")):
+    own = Path(__file__).parent / "boards" / f"{board}.toml"
+    place, kind = (own, "arduino") if own.is_file() else (board, "cmake")
+    for name, aim in itertools.product(networks, aims):
         program, data = program_of(name, 1)
         for cycles in (True, False):
             with tempfile.TemporaryDirectory(prefix="tinyet-cycles-") as where:
                 with nullcontext() if cycles else by_instructions():
                     project = tinyet.generate(
-                        program, board, Path(where) / "project", kind="cmake", optimize=aim
+                        program, place, Path(where) / "project", kind=kind, optimize=aim
                     )
                     deployment = project.deployment
-                size = project.build()
+                flash = deployment.decision.figures.flash
+                if kind == "cmake":
+                    size = project.build()
+                    flash = size.flash - size.sample
                 result = project.validate(data.numpy(), on="host", estimate=True)
                 assert result.bit_exact
                 assert result.estimate is not None
@@ -224,7 +230,7 @@ def measures(board: str) -> Iterator[dict[str, object]]:
                     "cycles_at_most": (result.estimate.ends or (whole.cycles,))[-1],
                     "stated_cycles": deployment.decision.figures.time if cycles else None,
                     "instructions": whole.instructions,
-                    "flash_bytes": size.flash - size.sample,
+                    "flash_bytes": flash,
                     "arena_bytes": deployment.plan.arena_bytes,
                 }
 
@@ -235,13 +241,17 @@ def main() -> None:
     )
     parser.add_argument("--aims", nargs="*", metavar="NETWORK", help=f"without names {' '.join(AIMED)}")
     parser.add_argument("--measures", nargs="*", metavar="BOARD", help=f"without names {' '.join(COMPARED)}")
+    parser.add_argument("--network", action="append", help="of --measures")
+    parser.add_argument("--optimize", action="append", choices=OPTIMIZE, help="of --measures")
     record.add_option(parser)
     arguments = parser.parse_args()
+    compared = arguments.network or TRAINED, arguments.optimize or ("speed", "balanced")
+    boards = () if arguments.measures is None else arguments.measures or COMPARED
     rows: list[dict[str, object]] = []
     if arguments.aims is not None or arguments.measures is not None:
         asked = itertools.chain(
             *(map(aims, arguments.aims or AIMED) if arguments.aims is not None else ()),
-            *(map(measures, arguments.measures or COMPARED) if arguments.measures is not None else ()),
+            *(measures(board, *compared) for board in boards),
         )
         for row in asked:
             rows.append(row)

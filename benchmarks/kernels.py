@@ -255,16 +255,20 @@ class Time:
     data_lines: int
 
 
+def timed_cores(board: Board) -> list[str]:
+    """Those with a model that execute a board's code."""
+    others = [replace(board.target, cpu=cpu) for cpu in CORES if cpu not in RUNS_CODE_OF]
+    others += [replace(board.target, cpu=code, timed_as=cpu) for cpu, code in RUNS_CODE_OF.items()]
+    return sorted({cost.cycles_of(t) for t in others if cost.core_of(t) == cost.core_of(board.target)})
+
+
 def timed(board: Board, elf: Path, raw: Sequence[bytes], folder: Path) -> tuple[Time, ...]:
     """Of each layer of a firmware, estimated in an emulator."""
     model, code = cycle_model(board, folder), read_code(elf)
-    others = [replace(board.target, cpu=cpu) for cpu in CORES if cpu not in RUNS_CODE_OF]
-    others += [replace(board.target, cpu=code, timed_as=cpu) for cpu, code in RUNS_CODE_OF.items()]
-    cores = {cost.cycles_of(t) for t in others if cost.core_of(t) == cost.core_of(board.target)}
     with Profiler(model.machine, elf, code, model.plugin, folder, SHAPE, timeout=600) as profiler:
         run = profiler.run(raw)
     works = {
-        core: Estimator(CORES[core], code, None).mean(profiler.empty, [run])[0] for core in sorted(cores)
+        core: Estimator(CORES[core], code, None).mean(profiler.empty, [run])[0] for core in timed_cores(board)
     }
     return tuple(
         Time(

@@ -50,6 +50,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         whole.cycles_of_layers,
         whole.cycles_of_aims,
         whole.cycles_by_measure,
+        whole.cycles_by_measure_of_pipelines,
         whole.cycles_of_flash,
         silicon.silicon,
         silicon.silicon_estimates,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,7 @@ def networks_measured() -> str:
     return table(("", "DS-CNN (keywords)", "ResNet8 (images)"), 3, lines)
 
 
+COMPARED = {**NETWORKS, "mobilenet_v1": "MobileNetV1 0.25", "mobilenet_v2": "MobileNetV2 0.35"}
 CORES = {"mps2_an386": "Cortex-M4", "mps3_an547": "Cortex-M55"}
 
 
@@ -398,19 +399,28 @@ def cycles_of_aims() -> str:
 
 def cycles_by_measure() -> str:
     """Plans on other cores that are compared by instructions, and by cycles: one row where both are the same."""
+    return _by_measure(result("time_cores"))
+
+
+def cycles_by_measure_of_pipelines() -> str:
+    """The same of cores with a pipeline."""
+    return _by_measure(result("time_pipelines"))
+
+
+def _by_measure(compared: Sequence[Mapping[str, Any]]) -> str:
     same = ("cycles", "instructions", "flash_bytes", "arena_bytes")
-    found: dict[tuple[object, ...], list[dict[str, Any]]] = {}
-    for row in result("time_cores"):
+    found: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
+    for row in compared:
         key = (row["core"], row["network"], row["optimize"], *(row[name] for name in same))
         found.setdefault(key, []).append(row)
 
-    def cells(rows: list[dict[str, Any]]) -> tuple[object, ...]:
+    def cells(rows: Sequence[Mapping[str, Any]]) -> tuple[object, ...]:
         row = min(rows, key=lambda one: one["stated_cycles"] is None)
         ends = (row[f"cycles_at_{end}"] / row["cycles"] - 1 for end in ("least", "most"))
         stated = row["stated_cycles"]
         return (
             row["core"].removeprefix("Cortex-"),
-            NETWORKS[row["network"]],
+            COMPARED[row["network"]],
             f"`{row['optimize']}`",
             "either" if len(rows) > 1 else row["compared_by"],
             row["instructions"],

@@ -25,7 +25,6 @@ from tinyet.tiles.core import ARMV7E_M
 from tinyet.tiles.depthwise import Rows
 from tinyet.tiles.depthwise_code import files, function, turns_of
 from tinyet.timing.cores import CORES
-from tinyet.timing.instruction import PROCESSING
 
 M4 = CORES["cortex-m4"]
 
@@ -249,18 +248,8 @@ def test_decoded_code_is_what_was_described(built: Built) -> None:
     for r in ROWS:
         made = function(r)
         described = [op.timed(ARMV7E_M, registers) for op, registers in made.code]
-        decoded = built.code.block(built.code.functions[r.name].start, len(described))
-        for one, other in zip(decoded, described, strict=True):
-            # Between kinds of data processing a table of cycles makes no difference.
-            assert one.kind == other.kind or {one.kind, other.kind} <= PROCESSING, r.name
-            assert (one.size, one.registers, one.conditional) == (
-                other.size,
-                other.registers,
-                other.conditional,
-            )
-            assert other.address in ((), one.address), r.name
+        assert built.code.block(built.code.functions[r.name].start, len(described)) == described, r.name
         assert sum(i.size for i in described) == made.code_bytes
-        assert M4.straight(described) == M4.straight(decoded)
 
 
 def test_what_four_outputs_take() -> None:

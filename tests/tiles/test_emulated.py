@@ -26,8 +26,11 @@ from tinyet.device.device import open_device
 from tinyet.tiles.core import ARMV7E_M
 from tinyet.tiles.function import function
 from tinyet.tiles.printer import files, shape_literal
+from tinyet.tiles.tile import Tile
 from tinyet.timing.cores import CORES
-from tinyet.timing.instruction import PROCESSING
+from tinyet.timing.instruction import Instruction
+from tinyet.timing.model import Model
+from tinyet.timing.work import Work
 
 pytestmark = pytest.mark.emulated
 
@@ -160,48 +163,49 @@ def test_outputs_registers_and_instructions(built: Built) -> None:
 
 
 def test_decoded_code_is_what_was_described(built: Built) -> None:
-    """Instruction by instruction: kinds, sizes, registers; so a table of cycles says the same of both."""
+    """Instruction by instruction; so any model of cycles says the same of both."""
     for tile in TILES:
         made = function(tile)
         start = built.code.functions[tile.name].start
         parts = [made.entry, *(part for group in made.groups for part in group), made.leave]
         described = [op.timed(ARMV7E_M, registers) for part in parts for op, registers in part]
-        decoded = built.code.block(start, len(described))
-        for one, other in zip(decoded, described, strict=True):
-            # Between kinds of data processing a table of cycles makes no difference.
-            assert one.kind == other.kind or {one.kind, other.kind} <= PROCESSING, tile.name
-            for fact in ("size", "registers", "conditional", "indexed"):
-                assert getattr(one, fact) == getattr(other, fact), (tile.name, fact)
-            assert set(other.results) <= set(one.results), tile.name
-            assert other.address in ((), one.address), tile.name
+        assert built.code.block(start, len(described)) == described, tile.name
         assert sum(i.size for i in described) == made.code_bytes
-        assert CORE.straight(described) == CORE.straight(decoded)
 
 
 def test_cycles(built: Built, tmp_path: Path) -> None:
-    """What `validate --estimate` would say of each call."""
+    """What `validate --estimate` would say of each call, on each core that runs this code."""
     plugin = build_plugin(built.image.board, tmp_path)
     with Profiler(
         built.image.board, built.elf, built.code, plugin, tmp_path, None, timeout=120.0
     ) as profiler:
-        layers, _ = Estimator(CORE, built.code, None).mean(profiler.empty, [profiler.run([bytes(4)])])
-    nothing, *rest = layers
-    compared = 0
-    for tile, drawn, layer in zip(TILES, built.samples, rest, strict=True):
-        made = function(tile)
-        said = made.work(CORE, drawn.channels)
-        # BX of the empty function: a cycle, and 3 for the refill.
-        measured = layer.cycles - nothing.cycles + 4
-        start = built.code.functions[tile.name].start
-        ends = (start + made.code_bytes - 1) // TRACE_PAGE - start // TRACE_PAGE
-        ends += made.code_bytes // ARMV7E_M.instruction_bytes // TRACE_INSTRUCTIONS
-        turns = drawn.channels // tile.channels * max(tile.turns, 1)
-        # An end is passed with each turn, and once more where it lies in what leads into the loop or out of it.
-        assert 0 <= measured - said.cycles <= ends * (turns + 1), tile.name
-        compared += not ends
-        assert (layer.loads, layer.stores, layer.multiplies) == (
-            said.loads + nothing.loads,
-            said.stores + nothing.stores,
-            said.multiplies + nothing.multiplies,
-        )
-    assert compared >= 4, "tiles whose code crosses no such end are exact"
+        empty, run = profiler.empty, profiler.run([bytes(4)])
+    for core in ARMV7E_M.cores:
+        model = CORES[core]
+        layers, _ = Estimator(model, built.code, None).mean(empty, [run])
+        compared = 0
+        for tile, drawn, layer in zip(TILES, built.samples, layers[1:], strict=True):
+            compared += compare(model, built, tile, drawn.channels, layers[0], layer)
+        assert compared >= 4, "tiles whose code crosses no such end are exact"
+
+
+def compare(model: Model, built: Built, tile: Tile, channels: int, nothing: Work, layer: Work) -> bool:
+    """Whether a call has no end of a block of the emulator in it. nothing: a call of the empty function."""
+    made = function(tile)
+    said = made.work(model, channels)
+    # BX of the empty function: a cycle, and its refill.
+    measured = layer.cycles - nothing.cycles + 1 + model.refill(Instruction("branch_register", 2))
+    start = built.code.functions[tile.name].start
+    ends = (start + made.code_bytes - 1) // TRACE_PAGE - start // TRACE_PAGE
+    ends += made.code_bytes // ARMV7E_M.instruction_bytes // TRACE_INSTRUCTIONS
+    turns = channels // tile.channels * max(tile.turns, 1)
+    # An end is passed with each turn, and once more where it lies in what leads into the loop or out of it. Behind it
+    # the first turn of a loop shares its branch with the others, which may then go where it seldom goes.
+    missed = model.mispredicted(Instruction("branch", 4, conditional=True)) if ends else 0
+    assert 0 <= measured - said.cycles <= (ends + missed) * (turns + 1), (model.title, tile.name)
+    assert (layer.loads, layer.stores, layer.multiplies) == (
+        said.loads + nothing.loads,
+        said.stores + nothing.stores,
+        said.multiplies + nothing.multiplies,
+    )
+    return not ends

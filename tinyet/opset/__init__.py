@@ -30,7 +30,7 @@ from tinyet.opset.call import (
     library_call,
     wrapped,
 )
-from tinyet.opset.cost import Cost, CostModel, Exact
+from tinyet.opset.cost import ByCore, Cost, CostModel, Exact
 from tinyet.opset.data_layout import DENSE, NO_LAYOUTS, DataLayout, Layouts
 from tinyet.opset.iteration import (
     ONE,
@@ -97,6 +97,7 @@ __all__ = [
     "Arg",
     "AxisMap",
     "Blocks",
+    "ByCore",
     "Call",
     "Constant",
     "ConstantArg",

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tinyet.boards.cpus import Target
+from tinyet.boards.flash import Flash
 from tinyet.ir import Node
 from tinyet.opset.call import Call, FieldValue, Pointer, Struct
 from tinyet.opset.data_layout import DENSE, Layouts
@@ -36,16 +37,36 @@ _SAME_CODE = {
     "xtensa-lx6": "xtensa-lx106",
     "xtensa-lx7": "xtensa-lx106",
 }
-# Cores whose plans are compared by the cycles of another one that executes the same code.
-_SAME_CYCLES = {"cortex-m33": "cortex-m4"}
 _MOST_KEPT = 2 * 64 * 16
-"""Bytes of code that a flash keeps at most so that its waits are stated: twice what the one keeps for which lines were
-counted. A larger cache holds what a call executes again and again."""
+"""Bytes of code that a flash keeps at most so that the lines are stated that were counted: twice what the one keeps for
+which they were. A larger cache holds what a call executes again and again, but not until the next inference."""
 
 
 def one_call(_node: Node) -> Mapping[str, int]:
     """Code that is the same for every call."""
     return {"call": 1}
+
+
+@dataclass(frozen=True)
+class ByCore(Mapping[str, int]):
+    """Cycles by a core's name, summed up when one asks: a plan asks for one core, and a pipeline takes its time.
+
+    cores: those that may be asked for. of: what a core comes to.
+    """
+
+    cores: tuple[str, ...]
+    of: Callable[[str], int]
+
+    def __getitem__(self, core: str) -> int:
+        if core not in self.cores:
+            raise KeyError(core)
+        return self.of(core)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.cores)
+
+    def __len__(self) -> int:
+        return len(self.cores)
 
 
 @dataclass(frozen=True)
@@ -172,7 +193,7 @@ def core_of(target: Target) -> str:
 
 def cycles_of(target: Target) -> str:
     """The core whose cycles are assumed for a target's."""
-    return target.timed_as or _SAME_CYCLES.get(target.cpu, target.cpu)
+    return target.timed_as or target.cpu
 
 
 @functools.cache
@@ -182,13 +203,14 @@ def measured(core: str) -> Measured | None:
     if not path.is_file():
         return None
     table = json.loads(path.read_text(encoding="utf-8"))
-    kernels = {name: _coefficients(entry) for name, entry in table["kernels"].items()}
+    kernels = {name: coefficients_in(entry) for name, entry in table["kernels"].items()}
     cores = [set(found.rates.cycles) for found in kernels.values()]
     stated = frozenset[str]().union(*cores).intersection(*cores)
     return Measured(table["toolchain"], table["base"], stated, table["line_bytes"], kernels)
 
 
-def _coefficients(entry: Mapping[str, Any]) -> Coefficients:
+def coefficients_in(entry: Mapping[str, Any]) -> Coefficients:
+    """Of a kernel's entry in the file of a core."""
     work = entry["work"]
 
     def by_part(rates: Sequence[float]) -> dict[str, float]:
@@ -233,7 +255,12 @@ def estimate(
     if core in table.cores:
         executing = max(1.0, total(rates.cycles[core], parts) + exact.cycles.get(core, 0))
         cycles = round(executing)
-        if target.flash is not None and target.flash.code_lines * target.flash.line_bytes <= _MOST_KEPT:
+        if target.flash is not None and target.flash.code_lines * target.flash.line_bytes > _MOST_KEPT:
+            weights = exact.reads.get("printed weights", 0)
+            cycles = round(
+                executing + _waits_for_constants(target.flash, constant_bytes(call, target), weights)
+            )
+        elif target.flash is not None:
             executed = total(rates.bytes, parts) + exact.reads.get("printed code", 0)
             per_byte = executing / (executed if rates.bytes else instructions * coefficients.bytes_each)
             scale = table.line_bytes / target.flash.line_bytes
@@ -247,6 +274,14 @@ def estimate(
         constants=constant_bytes(call, target),
         scratch=call.scratch_bytes,
     )
+
+
+def _waits_for_constants(flash: Flash, constants: int, weights: int) -> float:
+    """Of a call behind a large cache: each constant is read once an inference, for others have taken its place since.
+    weights: bytes of them that the call reads, where that is known: again and again where the cache is too small."""
+    kept = (flash.code_lines if flash.shared else flash.data_lines) * flash.line_bytes
+    read = max(constants, weights) if constants > kept else constants
+    return flash.wait_states * read / flash.line_bytes
 
 
 def counts_cycles(target: Target) -> bool:

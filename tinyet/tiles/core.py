@@ -36,7 +36,7 @@ class CorePage:
 
 ARMV7E_M = CorePage(
     title="Armv7E-M",
-    cores=("cortex-m4",),
+    cores=("cortex-m4", "cortex-m7", "cortex-m33"),
     registers=(*(f"r{n}" for n in range(13)), "lr"),
     given=4,
     kept=tuple(f"r{n}" for n in range(4, 12)),
@@ -80,7 +80,7 @@ ARMV7E_M = CorePage(
         "strh.w": "store",
         "sub.w": "data",
         "subw": "data",
-        "sxtab16": "extend",
+        "sxtab16": "bits",
         "sxtb16": "extend",
     },
     instruction_bytes=4,

@@ -62,7 +62,7 @@ def function(rows: Rows, page: CorePage = ARMV7E_M) -> Nest[Rows]:
     placed: Placed = []
     for first, end, resident in code.stretches():
         names = (_INPUTS, _OUTPUT, *_weights(rows), *resident)
-        fixed = dict(zip(names, page.registers[1:], strict=False))
+        fixed = {SP: SP, **dict(zip(names, page.registers[1:], strict=False))}
         placed += allocated(code.found[first:end], fixed, page, rows.name)
     return Nest(rows, page, placed, tuple(code.loops))
 
@@ -152,7 +152,7 @@ class _Code:
                 len(pushed),
                 "what is given, and what the caller wants back",
             ),
-            Operation("subw", f"sp, sp, #{_FRAME}", (), ()),
+            Operation("subw", f"sp, sp, #{_FRAME}", (SP,), (SP,)),
             *constant("last", self.plane * r.channels, "where the planes end"),
             compute("add.w", "last", "last", _INPUTS),
             store("last", SP, _PLANES_END),
@@ -167,7 +167,7 @@ class _Code:
         self.next_channel(first)
         popped = (*page.kept, "pc")
         self.put(
-            Operation("addw", f"sp, sp, #{_FRAME + 4 * page.given}", step="back"),
+            Operation("addw", f"sp, sp, #{_FRAME + 4 * page.given}", (SP,), (SP,), step="back"),
             bare("pop.w", f"{{{', '.join(popped)}}}", len(popped)),
         )
 

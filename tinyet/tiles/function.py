@@ -40,6 +40,8 @@ OUTER, TURN = "1", "2"
 # On the stack, in bytes from sp; of what has no place among what was given, behind the registers that are kept.
 _PIXELS, _OUTPUT = 0, 4
 
+_Block = tuple[Instruction, ...]
+
 
 class Described(Protocol):
     """What a function is made for. units: that a turn of its outer loop computes. turns: of the loop over pairs."""
@@ -96,9 +98,9 @@ class Function(Generic[D_co]):
         leave = _taken(core, self._timed(self.leave))
         back = branch_if_unequal(OUTER).timed(self.page, {})
         again = Work(cycles=core.refill(back), taken_branches=1)
-        return first + leave + (once + again).times(turns - 1)
+        return first + leave + (once + again).times(turns - 1) + _seldom(core, back, turns)
 
-    def _turn(self, core: Model, before: tuple[Instruction, ...]) -> Work:
+    def _turn(self, core: Model, before: _Block) -> Work:
         """Of the loop over groups of channels, whose branch is not taken. before: what runs before the first."""
         done = Work()
         block = before
@@ -114,16 +116,22 @@ class Function(Generic[D_co]):
 
     def _again(self, core: Model, turn: Placed) -> Work:
         """Of all turns but the first of the loop over pairs, and of going back for them."""
-        block = self._timed(turn)
-        return _taken(core, block).times(self.tile.turns - 1)
+        block, turns = self._timed(turn), self.tile.turns
+        return _taken(core, block).times(turns - 1) + _seldom(core, block[-1], turns)
 
-    def _timed(self, part: Placed) -> tuple[Instruction, ...]:
+    def _timed(self, part: Placed) -> _Block:
         return tuple(operation.timed(self.page, registers) for operation, registers in part)
 
 
-def _taken(core: Model, block: tuple[Instruction, ...]) -> Work:
-    """Of a block whose last instruction goes elsewhere."""
+def _taken(core: Model, block: _Block) -> Work:
+    """Of a block whose last instruction goes elsewhere. Loads begin it, which wait for nothing that ran before."""
     return straight(core, block) + Work(cycles=core.refill(block[-1]), taken_branches=1)
+
+
+def _seldom(core: Model, back: Instruction, turns: int) -> Work:
+    """Of the end of a loop whose branch mostly goes back: the first turn has a branch of its own in what emulators and
+    predictors see, for another address came before."""
+    return Work(cycles=core.mispredicted(back) if turns > 2 else 0)
 
 
 @cache

@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tinyet.errors import InternalError
 from tinyet.tiles.core import CorePage
-from tinyet.timing.instruction import PROCESSING, Instruction
+from tinyet.timing.instruction import Instruction
+from tinyet.timing.vectors import FLAGS
 
 SP = "sp"
 _LARGEST_ADDED = 4095
 """Constant of ADDW and SUBW."""
 _LOADS = ("load", "load_double", "load_multiple")
-_ADDRESSED = ("load", "load_narrow", "store", "load_double", "store_double")
+_SHIFTED = re.compile(r", (?:asr|lsl|lsr|ror)\b")
+_REGISTER = re.compile(r"\b(?:r\d+|lr|pc)\b")
 
 
 @dataclass(frozen=True)
@@ -44,17 +47,43 @@ class Operation:
         return f"{self.mnemonic} {self.text.format_map(registers)}".rstrip()
 
     def timed(self, page: CorePage, registers: Mapping[str, str]) -> Instruction:
-        """As `tinyet.timing.thumb.decode` would have it of the machine's code, as far as a table of cycles asks."""
+        """As `tinyet.timing.thumb.decode` has it of the machine's code."""
+
+        def numbers(values: tuple[str, ...]) -> tuple[int, ...]:
+            return tuple(page.number(registers.get(value, value)) for value in values)
+
         kind = page.kinds[self.mnemonic]
-
-        def number(value: str) -> int:
-            return page.number(registers.get(value, value))
-
-        single = kind in PROCESSING or kind in ("load", "load_narrow")
-        results = (number(self.writes[0]),) if single and self.writes else ()
-        address = (number(self.base),) if self.base and kind in _ADDRESSED else ()
-        conditional = kind == "branch"
-        return Instruction(kind, page.instruction_bytes, self.words, conditional, results, address=address)
+        made = Instruction(kind, page.instruction_bytes, self.words, results=numbers(self.writes))
+        reads, base = numbers(self.reads), numbers((self.base,) if self.base else ())
+        match kind:
+            case "data" | "logic" | "bits":
+                if kind != "bits" and _SHIFTED.search(self.text):
+                    made = made._replace(kind="shifted")
+                if kind == "bits" and len(reads) == 1:
+                    return made._replace(shifted=reads)
+                # The second of two registers is the one that may be shifted.
+                return made._replace(results=made.results or (FLAGS,), operands=reads[:1], shifted=reads[1:])
+            case "extend" | "saturate":
+                return made._replace(shifted=reads)
+            case "multiply_dsp":
+                return made._replace(operands=reads[:2], late=reads[2:])
+            case "load" | "load_narrow" | "load_double" | "load_multiple":
+                results, updated = tuple(sorted(made.results)), base if self.moves else ()
+                if kind == "load_double":
+                    results = made.results
+                return made._replace(results=results, address=base, updated=updated, offset=self.offset)
+            case "store":
+                return made._replace(late=reads[:1], address=base, updated=base if self.moves else ())
+            case "store_double":
+                return made._replace(late=reads[:2], address=base, updated=base if self.moves else ())
+            case "store_multiple" | "load_multiple_pc":
+                listed = _REGISTER.findall(self.text)
+                moved = tuple(page.number(name) for name in listed if name != "pc")
+                made = made._replace(address=numbers((SP,)), updated=numbers((SP,)))
+                return made._replace(late=moved) if kind == "store_multiple" else made._replace(results=moved)
+            case "branch":
+                return made._replace(conditional=True, operands=(FLAGS,))
+        return made._replace(operands=reads)
 
 
 def load(to: str, base: str, offset: int, step: str = "") -> Operation:
@@ -64,11 +93,13 @@ def load(to: str, base: str, offset: int, step: str = "") -> Operation:
 
 def load_half(to: str, base: str, offset: int, step: str = "") -> Operation:
     """Of 16 bits, without a sign."""
-    return Operation("ldrh.w", f"{{{to}}}, {_address(base, offset)}", (to,), _read(base), base, step=step)
+    text = f"{{{to}}}, {_address(base, offset)}"
+    return Operation("ldrh.w", text, (to,), _read(base), base, step=step, offset=offset)
 
 
 def load_signed_byte(to: str, base: str, offset: int, step: str = "") -> Operation:
-    return Operation("ldrsb.w", f"{{{to}}}, {_address(base, offset)}", (to,), _read(base), base, step=step)
+    text = f"{{{to}}}, {_address(base, offset)}"
+    return Operation("ldrsb.w", text, (to,), _read(base), base, step=step, offset=offset)
 
 
 def load_and_move(to: str, base: str, step: str = "") -> Operation:

@@ -15,7 +15,7 @@ from tinyet.delegates.cortex_m.winograd import Transform
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.cost_models import Parts
-from tinyet.opset import CostModel, Exact, Layouts
+from tinyet.opset import ByCore, CostModel, Exact, Layouts
 from tinyet.tiles.core import ARMV7E_M
 from tinyet.tiles.products import Products, function
 from tinyet.timing.cores import CORES
@@ -118,14 +118,13 @@ def products_exact(f: Transform, node: Node, *, stored: bool) -> Exact:
     made = function(products)
     rows, _ = tiles_of(f, g)
     calls = g.batch * len(rows) // 4 * -(-g.out_c // 2)
-    works = {name: _work(products, name, f.positions) for name in ARMV7E_M.cores}
-    instructions = calls * next(iter(works.values())).instructions
+    instructions = calls * _work(products, ARMV7E_M.cores[0], f.positions).instructions
     reads = {"printed code": ARMV7E_M.instruction_bytes * instructions}
     if stored:
         reads["printed weights"] = 4 * winograd.words_of_products(f, g) * calls
     return Exact(
         instructions=instructions,
-        cycles={name: calls * work.cycles for name, work in works.items()},
+        cycles=ByCore(ARMV7E_M.cores, lambda core: calls * _work(products, core, f.positions).cycles),
         functions={made.tile.name: made.code_bytes},
         reads=reads,
     )

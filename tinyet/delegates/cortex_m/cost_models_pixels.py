@@ -16,7 +16,7 @@ from tinyet.delegates.cortex_m.conv2d_tiles import Family
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts, axis
-from tinyet.opset import DENSE, CostModel, Exact, Layouts
+from tinyet.opset import DENSE, ByCore, CostModel, Exact, Layouts
 from tinyet.tiles.core import ARMV7E_M
 from tinyet.tiles.function import function
 from tinyet.tiles.tile import Tile
@@ -136,12 +136,11 @@ def two_exact(node: Node, layouts: Layouts, family: Family) -> Exact:
                 works.append(work_of(made.tile, core, family.channels).times(times))
         return total(works)
 
-    works = {name: of(name) for name in ARMV7E_M.cores}
-    instructions = next(iter(works.values())).instructions
+    instructions = of(ARMV7E_M.cores[0]).instructions
     groups = -(-g.out_c // family.channels)
     return Exact(
         instructions=instructions,
-        cycles={name: work.cycles for name, work in works.items()},
+        cycles=ByCore(ARMV7E_M.cores, lambda core: of(core).cycles),
         functions={made.tile.name: made.code_bytes for made, _ in calls},
         reads={
             "printed code": ARMV7E_M.instruction_bytes * instructions,

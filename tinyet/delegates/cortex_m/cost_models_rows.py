@@ -11,11 +11,12 @@ from tinyet.delegates.cortex_m.cost_models_pixels import work_of
 from tinyet.delegates.cortex_m.linear_tiles import CHANNELS, Family
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts
-from tinyet.opset import CostModel, Exact
+from tinyet.opset import ByCore, CostModel, Exact
 from tinyet.opset.data_layout import Layouts
 from tinyet.tiles.core import ARMV7E_M
 from tinyet.tiles.function import function
 from tinyet.tiles.tile import Weights
+from tinyet.timing.work import Work, total
 
 UNROLLED = {Weights.CROSSED: 8, Weights.WIDE: 4}
 """Fours of inputs of a turn of the loop that widens."""
@@ -63,16 +64,13 @@ def exact(node: Node, _layouts: Layouts, family: Family) -> Exact:
     made = function(linear_tiles.tile_of(node, family))
     parts = [n for n in (count // CHANNELS * CHANNELS, CHANNELS if count % CHANNELS else 0) if n]
 
-    works = {
-        name: sum(
-            (work_of(made.tile, name, channels) for channels in parts[1:]), work_of(made.tile, name, parts[0])
-        )
-        for name in ARMV7E_M.cores
-    }
-    instructions = rows * next(iter(works.values())).instructions
+    def of(core: str) -> Work:
+        return total(work_of(made.tile, core, channels) for channels in parts)
+
+    instructions = rows * of(ARMV7E_M.cores[0]).instructions
     return Exact(
         instructions=instructions,
-        cycles={name: rows * work.cycles for name, work in works.items()},
+        cycles=ByCore(ARMV7E_M.cores, lambda core: rows * of(core).cycles),
         functions={made.tile.name: made.code_bytes},
         reads={
             "printed code": ARMV7E_M.instruction_bytes * instructions,
