@@ -45,16 +45,16 @@ SUMS = (
 far."""
 
 BLOCKS = tuple(
-    Blocks(each, one_sided, low, high, lowest)
-    for each, (one_sided, low, high, lowest) in zip(
+    Blocks(each, one_sided, low, high, lowest, groups)
+    for each, (one_sided, low, high, lowest, groups) in zip(
         SUMS,
         itertools.cycle(
             (
-                (True, False, False, True),
-                (False, False, False, False),
-                (True, True, False, False),
-                (False, True, True, False),
-                (True, False, True, True),
+                (True, False, False, True, 2),
+                (False, False, False, False, 2),
+                (True, True, False, False, 1),
+                (False, True, True, False, 2),
+                (True, False, True, True, 2),
             )
         ),
         strict=False,

@@ -31,7 +31,7 @@ _BACK = f"mov.w {_TO}, {_FIRST}"
 _ADVANCE = ("ldr.w r9, [r3], #4", "add.w r1, r1, r9", "cmp.w r9, #0", "bne.w 2b")
 _INPUTS = 6  # vectors; the two others are weights
 _STRAIGHT = 12  # vectors of a pixel in a turn of the loop over channels, about, where a pixel has fewer
-_STRAIGHT_HELD = 6  # the same where inputs are held
+_STRAIGHT_HELD = 12  # the same where inputs are held
 INSTRUCTION_BYTES = 4
 LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */"
 

@@ -26,16 +26,18 @@ _PARAMETERS = ("const int8_t *weights", "const int8_t *pixels", "tinyet_blocks_m
 @dataclass(frozen=True)
 class Blocks:
     """one_sided: see tinyet_rounding_mve. low, high: whether an output has this bound of its own. zero_lowest: the zero
-    point is -128, and outputs are one-sided: without it they are unsigned."""
+    point is -128, and outputs are one-sided: without it they are unsigned. groups: of four channels in a turn of the
+    rounding, one or two."""
 
     sums: Sums
     one_sided: bool
     low: bool
     high: bool
     zero_lowest: bool
+    groups: int = 1
 
     def __post_init__(self) -> None:
-        if self.zero_lowest and (self.low or not self.one_sided):
+        if (self.zero_lowest and (self.low or not self.one_sided)) or self.groups not in (1, 2):
             raise InternalError(f"no such blocks: {self}")
 
     @property
@@ -43,7 +45,17 @@ class Blocks:
         """Says all that it is made for."""
         side = "one" if self.one_sided else "two"
         marks = "".join(f"_{n}" for n in ("low", "high", "zero_lowest") if getattr(self, n))
-        return f"tinyet_blocks_4x2_s8_{self.sums.name}_{side}{marks}_mve"
+        return f"tinyet_blocks_4x2_s8_{self.sums.name}_r{self.groups}_{side}{marks}_mve"
+
+    @property
+    def _second(self) -> str | None:
+        """A spare register for where the words of the second group go."""
+        taken = {
+            "q4": not self.one_sided,
+            "q5": self.low or self.zero_lowest,
+            "q6": self.high,
+        }
+        return next((q for q, is_taken in taken.items() if not is_taken), None) if self.groups == 2 else None
 
     @cached_property
     def before(self) -> list[str]:
@@ -66,12 +78,21 @@ class Blocks:
             bounds.append("vmov.i8 q5, #0x80")
         return [
             *(f"ldr.w r12, [sp, #{_JOB}]", "ldm.w r12, {r0, r1, r2, r3, r4, r5, r6, r8}", *bounds),
-            *("mov.w r10, #0", "vidup.u32 q7, r10, #1", "vmul.i32 q7, q7, r8", "dls lr, r4"),
+            *("mov.w r10, #0", "vidup.u32 q7, r10, #1", "vmul.i32 q7, q7, r8"),
+            *(["mov.w r10, #4", f"vadd.i32 {self._second}, q7, r10"] if self._second else []),
+            *(["lsr.w r4, r4, #1"] if self.groups == 2 else []),
+            "dls lr, r4",
         ]
 
     @cached_property
-    def four(self) -> list[str]:
-        """Channels."""
+    def turn(self) -> list[str]:
+        """Of the loop over groups of channels."""
+        if self._second:
+            return [*self._group("q7"), *self._group(self._second), "add.w r2, r2, #8", "le lr, 4b"]
+        return [*[*self._group("q7"), "add.w r2, r2, #4"] * self.groups, "le lr, 4b"]
+
+    def _group(self, places: str) -> list[str]:
+        """Four channels."""
         lines = ["ldm.w r1!, {r4, r5, r6, r8, r9, r10, r11, r12}"]
         lines += [f"vldrw.32 q{i}, [r0], #16" for i in range(GROUP)]
         multipliers, shifts = ("r4", "r6", "r9", "r11"), ("r5", "r8", "r10", "r12")
@@ -97,7 +118,7 @@ class Blocks:
             lines += [f"vqmovnb.s16 {even}, {even}", f"vqmovnt.s16 {even}, {odd}"]
         lines += [f"vmax.s8 {even}, {even}, q5"] if self.low else []
         lines += [f"vmin.s8 {even}, {even}, q6"] if self.high else []
-        return [*lines, f"vstrw.32 {even}, [r2, q7]", "add.w r2, r2, #4", "le lr, 4b"]
+        return [*lines, f"vstrw.32 {even}, [r2, {places}]"]
 
     @cached_property
     def done(self) -> list[str]:
@@ -117,7 +138,7 @@ class Blocks:
     def lines(self) -> list[str]:
         """All of the function, labels included."""
         return [
-            *(*self.before, "5:", *self.block, *self.sums.lines, *self.rounding, "4:", *self.four),
+            *(*self.before, "5:", *self.block, *self.sums.lines, *self.rounding, "4:", *self.turn),
             *(*self.done, *self.behind),
         ]
 
@@ -127,10 +148,10 @@ class Blocks:
 
     def instructions(self, calls: int, blocks: int, channels: int) -> int:
         """Of so many calls, for so many blocks in all."""
-        groups, rest = divmod(channels, GROUP)
+        turns, rest = divmod(channels, GROUP * self.groups)
         if rest:
             raise InternalError(f"{channels} channels by {self.name}")
-        each = len(self.block) + len(self.rounding) + groups * len(self.four) + len(self.done)
+        each = len(self.block) + len(self.rounding) + turns * len(self.turn) + len(self.done)
         around = calls * (len(self.before) + len(self.behind))
         return around + blocks * (each + self.sums.instructions(channels))
 

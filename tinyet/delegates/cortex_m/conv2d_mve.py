@@ -34,7 +34,7 @@ from tinyet.opset import (
 )
 from tinyet.tiles import helium_patches
 from tinyet.tiles.helium import LANES, MOST_VECTORS, PIXELS, Sums
-from tinyet.tiles.helium_blocks import Blocks, files
+from tinyet.tiles.helium_blocks import GROUP, Blocks, files
 from tinyet.tiles.helium_patches import Patches
 
 SYMBOL = "tinyet_conv2d_s8_4x2_mve"
@@ -129,7 +129,8 @@ class Plan:
     def blocks_of(self, r: RoundingMve) -> Blocks:
         """What is printed."""
         lowest = r.one_sided and r.zero_point == -128
-        return Blocks(self.sums, r.one_sided, r.low > -128, r.high < 127, lowest and r.low == -128)
+        groups = 2 if self.channels % (2 * GROUP) == 0 else 1
+        return Blocks(self.sums, r.one_sided, r.low > -128, r.high < 127, lowest and r.low == -128, groups)
 
 
 def with_pairs(sums: Sums, channels: int) -> Sums:
