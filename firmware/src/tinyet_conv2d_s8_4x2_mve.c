@@ -67,16 +67,16 @@ void tinyet_patches_mve_twin(int8_t *to, const int8_t *from, int32_t count, cons
 static void fill_row(int8_t *to, const int8_t *input, int32_t y, const tinyet_conv2d_shape_mve *s) {
   const int32_t all = s->in_w * s->in_c, row = s->row;
   if (y < 0 || y >= s->in_h) {
-    memset(to, s->zero_point, (size_t)row);
+    tinyet_fill_mve(to, s->zero_point, row);
     return;
   }
   const int32_t left = s->pad_left * s->in_c < row ? s->pad_left * s->in_c : row;
   const int32_t there = all < row - left ? all : row - left;
-  memset(to, s->zero_point, (size_t)left);
+  tinyet_fill_mve(to, s->zero_point, left);
   if (there > 0) {
     tinyet_copy_mve(to + left, input + y * all, there);
   }
-  memset(to + left + there, s->zero_point, (size_t)(row - left - there));
+  tinyet_fill_mve(to + left + there, s->zero_point, row - left - there);
 }
 
 /* The rows of the window that output row y sees. */

@@ -71,22 +71,6 @@ static void number_pixels(uint16_t *to, int32_t rows, const tinyet_depthwise_sha
   }
 }
 
-static void fill_planes(int8_t *to, int32_t value, int32_t count) {
-#if TINYET_MVE_ASM
-  __asm__ volatile(
-      "vdup.8 q0, %[value]\n"
-      "dlstp.8 lr, %[count]\n"
-      "1:\n"
-      "vstrb.8 q0, [%[to]], #16\n"
-      "letp lr, 1b\n"
-      : [to] "+l"(to)
-      : [value] "r"(value), [count] "r"(count)
-      : "lr", "d0", "d1", "memory");
-#else
-  memset(to, value, (size_t)count);
-#endif
-}
-
 /* The tiles of a band: addresses of patches, as many as make whole tiles, the last one several times, and where their outputs go.
  * Behind them those of the second plane. */
 static void lay_patches(uint8_t *tile, const int8_t *planes, const tinyet_depthwise_shape_mve *s) {
@@ -150,7 +134,7 @@ tinyet_depthwise_job_mve *tinyet_depthwise_next_mve(tinyet_depthwise_state_mve *
   const int32_t begin = top > 0 ? top : 0;
   const int32_t end = top + s->band_in < s->in_h ? top + s->band_in : s->in_h;
   state->first += s->band;
-  fill_planes(state->plane, s->zero_point, s->planes * j->plane);
+  tinyet_fill_mve(state->plane, s->zero_point, s->planes * j->plane);
   j->count = end > begin ? (end - begin) * s->in_w : 0;
   j->from = state->input + begin * s->in_w * s->in_c;
   j->inside = state->plane + (begin - top) * s->row + s->pad_left;
