@@ -56,7 +56,8 @@ typedef struct {
   int32_t step;                       /* bytes from pixel to pixel there */
   int32_t *sums_end;
   int32_t count;                      /* of blocks */
-  int32_t four_in, four_out;          /* bytes from one to the next, of what pixels see and of outputs */
+  int32_t four_in;                    /* bytes from one to the next, of what pixels see */
+  int32_t behind;                     /* bytes from behind the channels of a block's first pixel to the next block */
   const tinyet_rounding_mve *rounding; /* for the twin */
 } tinyet_blocks_mve;
 

@@ -43,7 +43,7 @@ static void add_sums(const int8_t *weights, const int8_t *pixels, int32_t *sums,
 
 void tinyet_blocks_mve_twin(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *b, const int32_t *taps,
                             const tinyet_sums_shape_mve *s) {
-  for (; b->count != 0; b->count--, pixels += b->four_in, b->to += b->four_out) {
+  for (; b->count != 0; b->count--, pixels += b->four_in, b->to += 4 * b->groups + b->behind) {
     const int32_t *sums = b->sums, *ends = b->ends;
     add_sums(weights, pixels, b->sums, b->sums_end, taps, s);
     for (int32_t c = 0; c < 4 * b->groups; c++, ends += 2) {
@@ -221,7 +221,7 @@ const int8_t *tinyet_conv2d_begin_mve(tinyet_conv2d_state_mve *state, const int8
   b->low = s->rounding.low;
   b->high = s->rounding.high;
   b->four_in = 4 * (s->patch != 0 ? s->patch : s->step);
-  b->four_out = 4 * s->out_pixel;
+  b->behind = 4 * s->out_pixel - s->channels;
   b->rounding = &s->rounding;
   state->shape = s;
   state->input = input;

@@ -108,7 +108,7 @@ static int8_t outputs[%(sums)d][%(count_blocks)d * 4 * %(channels)d + 4];
 static tinyet_blocks_mve blocks_of(uint32_t i, int8_t *to) {
   const tinyet_rounding_mve *const r = &roundings[i];
   const tinyet_blocks_mve made = {sums, ends, to + 4, r->zero_point, %(channels)d / 4, r->low, r->high, %(channels)d,
-                                  sums + 4 * %(channels)d, %(count_blocks)d, 8, 4 * %(channels)d, r};
+                                  sums + 4 * %(channels)d, %(count_blocks)d, 8, 3 * %(channels)d, r};
   return made;
 }
 static int8_t copies[%(copies)d][1024];

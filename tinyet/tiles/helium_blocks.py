@@ -122,11 +122,11 @@ class Blocks:
 
     @cached_property
     def done(self) -> list[str]:
-        """On to the next block."""
+        """On to the next block; r2 is behind the channels of the first pixel."""
         return [
-            *(f"ldr.w r12, [sp, #{_JOB}]", f"ldr.w r1, [sp, #{_PIXELS}]", f"ldrd r2, r3, [r12, #{_STEPS}]"),
-            *("ldr.w r4, [r12, #8]", "add.w r1, r1, r2", "add.w r4, r4, r3", f"str.w r1, [sp, #{_PIXELS}]"),
-            *("str.w r4, [r12, #8]", f"ldr.w r0, [r12, #{_COUNT}]", "subs.w r0, r0, #1"),
+            *(f"ldr.w r12, [sp, #{_JOB}]", f"ldr.w r1, [sp, #{_PIXELS}]", f"ldrd r3, r4, [r12, #{_STEPS}]"),
+            *("add.w r1, r1, r3", "add.w r2, r2, r4", f"str.w r1, [sp, #{_PIXELS}]"),
+            *("str.w r2, [r12, #8]", f"ldr.w r0, [r12, #{_COUNT}]", "subs.w r0, r0, #1"),
             *(f"str.w r0, [r12, #{_COUNT}]", "bne.w 5b"),
         ]
 
