@@ -56,7 +56,26 @@ TINYET_DSP_INLINE void tinyet_copy_mve(int8_t *to, const int8_t *from, int32_t c
 #endif
 }
 
-/* The same, whole vectors of sixteen: up to 15 bytes more. */
+/* count >= 0 bytes. */
+TINYET_DSP_INLINE void tinyet_fill_mve(int8_t *to, int32_t value, int32_t count) {
+#if TINYET_MVE_ASM
+  if (count > 0) {
+    __asm__ volatile(
+        "vdup.8 q0, %[value]\n"
+        "dlstp.8 lr, %[count]\n"
+        "1:\n"
+        "vstrb.8 q0, [%[to]], #16\n"
+        "letp lr, 1b\n"
+        : [to] "+l"(to)
+        : [value] "r"(value), [count] "r"(count)
+        : "lr", "d0", "d1", "memory");
+  }
+#else
+  memset(to, value, (size_t)count);
+#endif
+}
+
+/* The same as a copy, whole vectors of sixteen: up to 15 bytes more. */
 TINYET_DSP_INLINE void tinyet_copy_sixteens_mve(int8_t *to, const int8_t *from, int32_t count) {
 #if TINYET_MVE_ASM
   for (; count > 0; count -= 16) {

@@ -1,102 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_conv2d_mve.h"
 
-#if TINYET_MVE_ASM
-/* clang-format off */
-/* Vector i is channel i, its lanes are pixels; q7 says where these go. Bytes join so that lane p has the four channels of pixel
- * p. The two-sided form adds -1 to a negative sum's product: VQRDMLAH on the sign. EVEN has channels 0 and 2, ODD 1 and 3. */
-#define TINYET_MVE_ROUND_PIXELS(ROUND, EVEN, ODD, CLAMP) \
-  "push {r4-r11, lr}\n" \
-  "vpush {d8-d15}\n" \
-  "ldm.w r3, {r3, r4, r5, r6, r8}\n" \
-  "vdup.8 q5, r5\n" \
-  "vdup.8 q6, r6\n" \
-  "movs.w r10, #0\n" \
-  "vidup.u32 q7, r10, #1\n" \
-  "vmul.i32 q7, q7, r8\n" \
-  "dls lr, r4\n" \
-  "1:\n" \
-  "ldm.w r1!, {r4, r5, r6, r8, r9, r10, r11, r12}\n" \
-  "vldrw.32 q0, [r0], #16\n" \
-  "vldrw.32 q1, [r0], #16\n" \
-  "vldrw.32 q2, [r0], #16\n" \
-  "vldrw.32 q3, [r0], #16\n" ROUND \
-  "vqadd.s16 " EVEN ", " EVEN ", r3\n" \
-  "vqadd.s16 " ODD ", " ODD ", r3\n" \
-  "vqmovnb.s16 " EVEN ", " EVEN "\n" \
-  "vqmovnt.s16 " EVEN ", " ODD "\n" CLAMP \
-  "vstrw.32 " EVEN ", [r2, q7]\n" \
-  "adds.w r2, r2, #4\n" \
-  "le lr, 1b\n" \
-  "vpop {d8-d15}\n" \
-  "pop.w {r4-r11, pc}\n"
-#define TINYET_MVE_ONE_SIDED \
-  "vqrdmulh.s32 q0, q0, r4\n" \
-  "vqrdmulh.s32 q1, q1, r6\n" \
-  "vqrdmulh.s32 q2, q2, r9\n" \
-  "vqrdmulh.s32 q3, q3, r11\n" \
-  "vrshl.s32 q0, r5\n" \
-  "vrshl.s32 q1, r8\n" \
-  "vrshl.s32 q2, r10\n" \
-  "vrshl.s32 q3, r12\n" \
-  "vqmovnb.s32 q0, q0\n" \
-  "vqmovnt.s32 q0, q2\n" \
-  "vqmovnb.s32 q1, q1\n" \
-  "vqmovnt.s32 q1, q3\n"
-#define TINYET_MVE_TWO_SIDED \
-  "vshr.s32 q4, q0, #31\n" \
-  "vqrdmlah.s32 q4, q0, r4\n" \
-  "vshr.s32 q0, q1, #31\n" \
-  "vqrdmlah.s32 q0, q1, r6\n" \
-  "vshr.s32 q1, q2, #31\n" \
-  "vqrdmlah.s32 q1, q2, r9\n" \
-  "vshr.s32 q2, q3, #31\n" \
-  "vqrdmlah.s32 q2, q3, r11\n" \
-  "vrshl.s32 q4, r5\n" \
-  "vrshl.s32 q0, r8\n" \
-  "vrshl.s32 q1, r10\n" \
-  "vrshl.s32 q2, r12\n" \
-  "vqmovnb.s32 q4, q4\n" \
-  "vqmovnt.s32 q4, q1\n" \
-  "vqmovnb.s32 q0, q0\n" \
-  "vqmovnt.s32 q0, q2\n"
-#define TINYET_MVE_CLAMP(EVEN) \
-  "vmax.s8 " EVEN ", " EVEN ", q5\n" \
-  "vmin.s8 " EVEN ", " EVEN ", q6\n"
-#define TINYET_MVE_ROUNDING(NAME, ROUND, EVEN, ODD, CLAMP) \
-  __attribute__((naked)) static void NAME(TINYET_MVE_UNUSED const int32_t *sums, TINYET_MVE_UNUSED const int32_t *ends, \
-                                          TINYET_MVE_UNUSED int8_t *output, TINYET_MVE_UNUSED const tinyet_pixels_rounding_mve *r) { \
-    __asm__ volatile(TINYET_MVE_ROUND_PIXELS(ROUND, EVEN, ODD, CLAMP)); \
-  }
-/* clang-format on */
-TINYET_MVE_ROUNDING(round_one_sided, TINYET_MVE_ONE_SIDED, "q0", "q1", "")
-TINYET_MVE_ROUNDING(round_one_sided_clamped, TINYET_MVE_ONE_SIDED, "q0", "q1", TINYET_MVE_CLAMP("q0"))
-TINYET_MVE_ROUNDING(round_two_sided, TINYET_MVE_TWO_SIDED, "q4", "q0", "")
-TINYET_MVE_ROUNDING(round_two_sided_clamped, TINYET_MVE_TWO_SIDED, "q4", "q0", TINYET_MVE_CLAMP("q4"))
-#endif
-
-static void round_pixels(const tinyet_conv2d_state_mve *state, int8_t *to) {
-#if TINYET_MVE_ASM
-  if (state->form == 0) {
-    round_one_sided(state->sums, state->ends, to, &state->rounding);
-  } else if (state->form == 1) {
-    round_two_sided(state->sums, state->ends, to, &state->rounding);
-  } else if (state->form == 2) {
-    round_one_sided_clamped(state->sums, state->ends, to, &state->rounding);
-  } else {
-    round_two_sided_clamped(state->sums, state->ends, to, &state->rounding);
-  }
-#else
-  const tinyet_rounding_mve *const r = &state->shape->rounding;
-  const int32_t *sums = state->sums, *ends = state->ends;
-  for (int32_t c = 0; c < 4 * state->rounding.groups; c++, ends += 2) {
-    for (int32_t p = 0; p < 4; p++) {
-      to[p * state->rounding.step + c] = tinyet_round_mve(*sums++, ends[0], ends[1], r);
-    }
-  }
-#endif
-}
-
 /* Of two channels, of so many columns. */
 static void add_products(int32_t *sums, const int8_t *weights, const int8_t *at, const int32_t *taps, int32_t count,
                          const tinyet_sums_shape_mve *s) {
@@ -111,8 +15,8 @@ static void add_products(int32_t *sums, const int8_t *weights, const int8_t *at,
   }
 }
 
-void tinyet_sums_mve_twin(const int8_t *weights, const int8_t *pixels, int32_t *sums, const int32_t *end, const int32_t *taps,
-                          const tinyet_sums_shape_mve *s) {
+static void add_sums(const int8_t *weights, const int8_t *pixels, int32_t *sums, const int32_t *end, const int32_t *taps,
+                     const tinyet_sums_shape_mve *s) {
   const int32_t places = s->rows * s->depth;
   for (int32_t i = 0; s->chunks != 0 && i < places; i++, weights += 4) {
     const int8_t *const at = pixels + i / s->depth * s->row + i % s->depth * 16;
@@ -137,6 +41,19 @@ void tinyet_sums_mve_twin(const int8_t *weights, const int8_t *pixels, int32_t *
   }
 }
 
+void tinyet_blocks_mve_twin(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *b, const int32_t *taps,
+                            const tinyet_sums_shape_mve *s) {
+  for (; b->count != 0; b->count--, pixels += b->four_in, b->to += 4 * b->groups + b->behind) {
+    const int32_t *sums = b->sums, *ends = b->ends;
+    add_sums(weights, pixels, b->sums, b->sums_end, taps, s);
+    for (int32_t c = 0; c < 4 * b->groups; c++, ends += 2) {
+      for (int32_t p = 0; p < 4; p++) {
+        b->to[p * b->step + c] = tinyet_round_mve(*sums++, ends[0], ends[1], b->rounding);
+      }
+    }
+  }
+}
+
 void tinyet_patches_mve_twin(int8_t *to, const int8_t *from, int32_t count, const tinyet_patches_shape_mve *s) {
   for (; count != 0; count--, from += s->step, to += s->patch) {
     for (int32_t y = 0; y < s->rows; y++) {
@@ -150,16 +67,16 @@ void tinyet_patches_mve_twin(int8_t *to, const int8_t *from, int32_t count, cons
 static void fill_row(int8_t *to, const int8_t *input, int32_t y, const tinyet_conv2d_shape_mve *s) {
   const int32_t all = s->in_w * s->in_c, row = s->row;
   if (y < 0 || y >= s->in_h) {
-    memset(to, s->zero_point, (size_t)row);
+    tinyet_fill_mve(to, s->zero_point, row);
     return;
   }
   const int32_t left = s->pad_left * s->in_c < row ? s->pad_left * s->in_c : row;
   const int32_t there = all < row - left ? all : row - left;
-  memset(to, s->zero_point, (size_t)left);
+  tinyet_fill_mve(to, s->zero_point, left);
   if (there > 0) {
     tinyet_copy_mve(to + left, input + y * all, there);
   }
-  memset(to + left + there, s->zero_point, (size_t)(row - left - there));
+  tinyet_fill_mve(to + left + there, s->zero_point, row - left - there);
 }
 
 /* The rows of the window that output row y sees. */
@@ -235,19 +152,38 @@ int tinyet_conv2d_run_mve(tinyet_conv2d_state_mve *state) {
   return 1;
 }
 
+/* So many blocks from `to` on; of fewer than four pixels, or where words cannot go there, outputs are copied. */
+static void begin_blocks(tinyet_conv2d_state_mve *state, int32_t count, int8_t *to, const tinyet_conv2d_shape_mve *s) {
+  state->copied = state->staged || state->count != 4;
+  state->to = to;
+  state->blocks.count = count;
+  state->blocks.to = state->copied ? state->stage : to;
+  state->blocks.step = state->copied ? s->channels : s->out_pixel;
+}
+
 /* Four neighbours wherever a row ends, and what is left of an image. */
 static const int8_t *next_patches(tinyet_conv2d_state_mve *state, const tinyet_conv2d_shape_mve *s) {
   if (state->x == s->out_w && !next_row(state, s)) {
     return NULL;
   }
-  state->to = state->output + state->x * s->out_pixel;
+  int8_t *const to = state->output + state->x * s->out_pixel;
+  const int32_t fours = (s->out_w - state->x) >> 2;
   state->count = 0;
   begin_run(state, s);
-  state->whole = 0;
-  if (!state->staged && state->run == 4) {
-    state->plain = ((s->out_w - state->x) >> 2) - 1;
+  state->whole = !state->staged && fours != 0;
+  if (state->whole) {
+    const int32_t blocks = fours < s->patch_blocks ? fours : s->patch_blocks;
+    state->count = 4;
+    state->run = 4 * blocks;
+    state->x += state->run;
+    begin_blocks(state, blocks, to, s);
+  } else {
+    const int32_t left = (s->out_h - state->y) * s->out_w - state->x;
+    state->count = left < 4 ? left : 4;
+    begin_blocks(state, 1, to, s);
+    state->count = 0;
   }
-  return state->pixels;
+  return state->patches;
 }
 
 /* Of a row, whose last four pixels overlap those before. */
@@ -257,14 +193,15 @@ static const int8_t *next_pixels(tinyet_conv2d_state_mve *state, const tinyet_co
   }
   const int32_t last = s->out_w - state->count, x = state->x < last ? state->x : last;
   const int8_t *const pixels = state->row + x * s->step;
-  state->x += 4;
-  state->to = state->output + x * s->out_pixel;
-  if (pixels < state->near) {
-    if (!state->staged) {
-      const int32_t there = (int32_t)(state->near - pixels - 1) / state->four_in, more = (last - x) >> 2;
-      state->plain = more < there ? more : there;
-      state->pixels = pixels;
-    }
+  const int32_t is_near = pixels < state->near;
+  int32_t blocks = 1;
+  if (is_near && !state->staged && x != last) {
+    const int32_t there = (int32_t)(state->near - pixels - 1) / state->blocks.four_in, more = (last - x) >> 2;
+    blocks += more < there ? more : there;
+  }
+  state->x = x + 4 * blocks;
+  begin_blocks(state, blocks, state->output + x * s->out_pixel, s);
+  if (is_near) {
     return pixels;
   }
   const int32_t there = (int32_t)(state->end - pixels);
@@ -274,15 +211,22 @@ static const int8_t *next_pixels(tinyet_conv2d_state_mve *state, const tinyet_co
 
 const int8_t *tinyet_conv2d_begin_mve(tinyet_conv2d_state_mve *state, const int8_t *input, int8_t *output, void *scratch,
                                       const int8_t *weights, const tinyet_conv2d_shape_mve *s) {
-  const tinyet_rounding_mve *const r = &s->rounding;
+  tinyet_blocks_mve *const b = &state->blocks;
   const int8_t *const end = input + s->batch * s->in_h * s->in_w * s->in_c;
-  state->sums = (int32_t *)scratch;
-  state->sums_end = state->sums + 4 * s->channels;
+  b->sums = (int32_t *)scratch;
+  b->sums_end = b->sums + 4 * s->channels;
+  b->ends = (const int32_t *)(const void *)(weights + s->ends);
+  b->zero_point = s->rounding.zero_point;
+  b->groups = s->channels >> 2;
+  b->low = s->rounding.low;
+  b->high = s->rounding.high;
+  b->four_in = 4 * (s->patch != 0 ? s->patch : s->step);
+  b->behind = 4 * s->out_pixel - s->channels;
+  b->rounding = &s->rounding;
   state->shape = s;
-  state->ends = (const int32_t *)(const void *)(weights + s->ends);
   state->input = input;
   state->output = output - s->out_w * s->out_pixel;
-  state->stage = (int8_t *)state->sums_end;
+  state->stage = (int8_t *)b->sums_end;
   state->patches = state->stage + 4 * s->channels;
   state->window = state->patches + s->patches_bytes;
   state->end = s->window_rows != 0 ? state->window + s->window_rows * s->row : end;
@@ -295,40 +239,14 @@ const int8_t *tinyet_conv2d_begin_mve(tinyet_conv2d_state_mve *state, const int8
   state->y = -1;
   state->x = s->out_w;
   state->count = s->out_w < 4 ? s->out_w : 4;
-  state->plain = state->whole = 0;
-  state->four_in = 4 * s->step;
-  state->four_out = 4 * s->out_pixel;
-  state->form = (r->one_sided ? 0 : 1) + (r->clamped ? 2 : 0);
   state->staged = (((uintptr_t)output | (uintptr_t)s->out_pixel | (uintptr_t)s->out_c) & 3u) != 0u;
-  const tinyet_pixels_rounding_mve rounding = {r->zero_point, s->channels >> 2, r->low, r->high, s->out_pixel};
-  state->rounding = rounding;
   return s->patch != 0 ? next_patches(state, s) : next_pixels(state, s);
 }
 
-/* Outputs that go where a vector of words cannot, or fewer than four. */
-static void round_staged(tinyet_conv2d_state_mve *state, const tinyet_conv2d_shape_mve *s) {
-  state->rounding.step = s->channels;
-  round_pixels(state, state->stage);
-  state->rounding.step = s->out_pixel;
-  for (int32_t p = 0; p < state->count; p++) {
-    tinyet_copy_mve(state->to + p * s->out_pixel, state->stage + p * s->channels, s->out_c);
-  }
-}
-
 const int8_t *tinyet_conv2d_next_mve(tinyet_conv2d_state_mve *state) {
-  if (state->plain != 0) {
-    round_pixels(state, state->to);
-    state->plain--;
-    state->x += 4;
-    state->to += state->four_out;
-    state->whole = 1;
-    return state->pixels += state->four_in;
-  }
   const tinyet_conv2d_shape_mve *const s = state->shape;
-  if (!state->staged && state->count == 4) {
-    round_pixels(state, state->to);
-  } else {
-    round_staged(state, s);
+  for (int32_t p = 0; state->copied && p < state->count; p++) {
+    tinyet_copy_mve(state->to + p * s->out_pixel, state->stage + p * s->channels, s->out_c);
   }
   return s->patch != 0 ? next_patches(state, s) : next_pixels(state, s);
 }

@@ -146,7 +146,7 @@ NODES = {
 }
 """Kernel → strategy."""
 
-MADE = ("tinyet_conv2d_s8_4x2_mve", "tinyet_linear_s8_4x2_mve")
+MADE = ("tinyet_conv2d_s8_4x2_mve", "tinyet_depthwise_s8_mve", "tinyet_linear_s8_4x2_mve")
 """Those for each call of which C is made."""
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed sums and patches for Helium: what they refuse, and on an emulated Cortex-M55 the same as their twins in C,
+"""Printed blocks and patches for Helium: what they refuse, and on an emulated Cortex-M55 the same as their twins in C,
 general and vector registers as they were, the instructions that they say; one firmware for all."""
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,8 @@ from tinyet.build.gcc import build_firmware
 from tinyet.device.device import open_device
 from tinyet.errors import InternalError
 from tinyet.tiles import helium_patches
-from tinyet.tiles.helium import Sums, files
+from tinyet.tiles.helium import Sums
+from tinyet.tiles.helium_blocks import Blocks, files
 from tinyet.tiles.helium_patches import Patches
 
 CHANNELS = 8
@@ -42,6 +44,26 @@ SUMS = (
 """Inputs that all stay in registers, that all but one do, that pixels share, that are held for all channels; near and
 far."""
 
+BLOCKS = tuple(
+    Blocks(each, one_sided, low, high, lowest, groups)
+    for each, (one_sided, low, high, lowest, groups) in zip(
+        SUMS,
+        itertools.cycle(
+            (
+                (True, False, False, True, 2),
+                (False, False, False, False, 2),
+                (True, True, False, False, 1),
+                (False, True, True, False, 2),
+                (True, False, True, True, 2),
+            )
+        ),
+        strict=False,
+    )
+)
+"""All forms of roundings."""
+COUNT = 2
+"""Blocks of a call."""
+
 PATCHES = (
     Patches(1, 5, 5, 1, 16),
     Patches(3, 9, 300, 6, 32),
@@ -57,20 +79,19 @@ TEXT = """
 
 %(arrays)s
 
-typedef void (*sums_function)(const int8_t *weights, const int8_t *pixels, int32_t *sums, const int32_t *end);
+typedef void (*blocks_function)(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *blocks);
 
-__attribute__((naked)) static void nothing(const int8_t *w, const int8_t *x, int32_t *s, const int32_t *e) {
+__attribute__((naked)) static void nothing(const int8_t *w, const int8_t *x, tinyet_blocks_mve *b) {
   __asm__ volatile("bx.n lr");
 }
 
 /* Whether the function leaves r4 ... r11 and d8 ... d15 as they were, with values of their own in them. */
-__attribute__((naked, noinline)) static uint32_t guarded(const int8_t *w, const int8_t *x, int32_t *s, const int32_t *e,
-                                                         sums_function f) {
+__attribute__((naked, noinline)) static uint32_t guarded(const void *w, const void *x, void *s, blocks_function f) {
   __asm__ volatile(
       ".syntax unified\\n"
       "push {r4-r11, lr}\\n"
       "vpush {d8-d15}\\n"
-      "ldr r12, [sp, #100]\\n"
+      "mov r12, r3\\n"
 %(poison)s
       "blx r12\\n"
       "movs r0, #0\\n"
@@ -79,22 +100,32 @@ __attribute__((naked, noinline)) static uint32_t guarded(const int8_t *w, const 
       "pop {r4-r11, pc}\\n");
 }
 
-static int32_t sums[%(sums)d][4 * %(channels)d + 2];
+static const tinyet_rounding_mve roundings[] = {%(roundings)s};
+static int32_t sums[4 * %(channels)d];
+static int8_t outputs[%(sums)d][%(count_blocks)d * 4 * %(channels)d + 4];
+
+/* Blocks whose pixels are 8 bytes apart. */
+static tinyet_blocks_mve blocks_of(uint32_t i, int8_t *to) {
+  const tinyet_rounding_mve *const r = &roundings[i];
+  const tinyet_blocks_mve made = {sums, ends, to + 4, r->zero_point, %(channels)d / 4, r->low, r->high, %(channels)d,
+                                  sums + 4 * %(channels)d, %(count_blocks)d, 8, 3 * %(channels)d, r};
+  return made;
+}
 static int8_t copies[%(copies)d][1024];
 
 static const struct {
-  sums_function function;
+  blocks_function function;
   const void *first;
-  void *sums;
-  const void *end;
+  void *third; /* where there are no blocks */
 } entries[] = {%(entries)s};
 
 static tinyet_status run(void) {
-  memset(sums, 0x5a, sizeof sums);
+  memset(outputs, 0x5a, sizeof outputs);
   for (uint32_t i = 0; i < %(count)du; i++) {
+    const int is_blocks = i != 0u && i < %(sums)du;
+    tinyet_blocks_mve blocks = blocks_of(is_blocks ? i : 0u, outputs[is_blocks ? i : 0u]);
     TINYET_LAYER_BEGIN(i);
-    wrong[i] = guarded((const int8_t *)entries[i].first, (const int8_t *)pixels, (int32_t *)entries[i].sums,
-                       (const int32_t *)entries[i].end, entries[i].function);
+    wrong[i] = guarded(entries[i].first, pixels, is_blocks ? &blocks : entries[i].third, entries[i].function);
     TINYET_LAYER_END(i);
   }
 %(twins)s
@@ -113,31 +144,45 @@ def stream(rng: np.random.Generator, sums: Sums) -> np.ndarray:
     return np.concatenate([np.append(part, step) for part, step in zip(parts, sums.advances, strict=True)])
 
 
+def rounding(blocks: Blocks) -> str:
+    """As a tinyet_rounding_mve. Nothing below the zero point is an output where only one side is rounded."""
+    zero = -128 if blocks.zero_lowest else -9
+    low = zero if blocks.one_sided else -50 if blocks.low else -128
+    high = 70 if blocks.high else 127
+    return f"{{{int(blocks.one_sided)}, {int(low > -128 or high < 127)}, {zero}, {low}, {high}}}"
+
+
 def model(rng: np.random.Generator) -> str:
-    """Layer 0 calls an empty function, layer i + 1 the sums i, those behind them the patches. The output: a word for
+    """Layer 0 calls an empty function, layer i + 1 the blocks i, those behind them the patches. The output: a word for
     each, 0 where all is right."""
-    arrays = [c_array("int32_t", "pixels", rng.integers(-(2**31), 2**31, 4096))]
-    entries, twins = ["{nothing, NULL, NULL, NULL}"], []
-    for i, each in enumerate(SUMS, 1):
-        arrays.append(c_array("int32_t", f"weights_{i}", stream(rng, each)))
-        entries.append(f"{{{each.name}, weights_{i}, sums[{i}] + 1, sums[{i}] + {1 + 4 * CHANNELS}}}")
-        sizes = [len(chunk) for chunk in each.chunks] if each.held else []
-        shape = (
-            f"{each.rows}, {each.columns}, {each.depth}, {each.row}, {each.column}, {each.step}, {len(sizes)}"
-        )
+    ends = np.stack([rng.integers(2**30, 2**31, CHANNELS), rng.integers(-26, -18, CHANNELS)], axis=1)
+    arrays = [
+        c_array("int32_t", "pixels", rng.integers(-(2**31), 2**31, 4096)),
+        c_array("int32_t", "ends", ends.ravel()),
+    ]
+    entries, twins = ["{nothing, NULL, NULL}"], []
+    for i, each in enumerate(BLOCKS, 1):
+        s = each.sums
+        arrays.append(c_array("int32_t", f"weights_{i}", stream(rng, s)))
+        entries.append(f"{{{each.name}, weights_{i}, NULL}}")
+        sizes = [len(chunk) for chunk in s.chunks] if s.held else []
+        shape = f"{s.rows}, {s.columns}, {s.depth}, {s.row}, {s.column}, {s.step}, {len(sizes)}"
         twins += [
             "  {",
-            "    static int32_t wanted[sizeof sums[0] / 4];",
-            f"    static const int32_t taps[] = {{{', '.join(map(str, (*each.taps, *sizes)))}}};",
+            "    static int8_t wanted[sizeof outputs[0]];",
+            f"    static const int32_t taps[] = {{{', '.join(map(str, (*s.taps, *sizes)))}}};",
             f"    const tinyet_sums_shape_mve shape = {{{shape}}};",
+            f"    tinyet_blocks_mve blocks = blocks_of({i}u, wanted);",
             "    memset(wanted, 0x5a, sizeof wanted);",
-            f"    tinyet_sums_mve_twin((const int8_t *)weights_{i}, (const int8_t *)pixels, wanted + 1,",
-            f"                         wanted + 1 + {4 * CHANNELS}, taps, &shape);",
-            f"    wrong[{i}] |= memcmp(wanted, sums[{i}], sizeof wanted) != 0 ? 2u : 0u;",
+            f"    tinyet_blocks_mve_twin((const int8_t *)weights_{i}, (const int8_t *)pixels, &blocks, taps, &shape);",
+            f"    wrong[{i}] |= memcmp(wanted, outputs[{i}], sizeof wanted) != 0 ? 2u : 0u;",
+            f"    for (uint32_t p = 5; wrong[{i}] == 0u && wanted[p] == wanted[4]; p++) {{",
+            f"      wrong[{i}] = p == sizeof wanted - 1u ? 4u : 0u; /* all the same: nothing is tried */",
+            "    }",
             "  }",
         ]
     for i, patches in enumerate(PATCHES):
-        entries.append(f"{{(sums_function)(void (*)(void)){patches.name}, copies[{i}], (void *){RUN}, NULL}}")
+        entries.append(f"{{(blocks_function)(void (*)(void)){patches.name}, copies[{i}], (void *){RUN}}}")
         numbers = f"{patches.rows}, {patches.bytes}, {patches.row}, {patches.step}, {patches.patch}"
         # Behind a pixel's rows lies what its last vector has more.
         size = patches.rows * patches.bytes
@@ -154,31 +199,34 @@ def model(rng: np.random.Generator) -> str:
             "    }",
             "  }",
         ]
+    names = [each.name for each in BLOCKS] + [each.name for each in PATCHES]
     core, vector = range(4, 12), range(16, 32)
     poison = [f"mov r{r}, #{0x51 + r}\\n" for r in core] + [f"vmov s{r}, r{4 + r % 8}\\n" for r in vector]
     differs = 'it ne\\n" "movne r0, #1\\n'
     check = [f'cmp r{r}, #{0x51 + r}\\n" "{differs}' for r in core]
     check += [f'vmov r1, s{r}\\n" "cmp r1, r{4 + r % 8}\\n" "{differs}' for r in vector]
     text = TEXT % {
-        "includes": "\n".join(f'#include "{each.name}.h"' for each in (*SUMS, *PATCHES)),
+        "includes": "\n".join(f'#include "{name}.h"' for name in names),
         "arrays": "\n".join(arrays),
         "entries": ", ".join(entries),
         "poison": "\n".join(f'      "{line}"' for line in poison),
         "check": "\n".join(f'      "{line}"' for line in check),
         "count": len(entries),
-        "sums": len(SUMS) + 1,
+        "sums": len(BLOCKS) + 1,
+        "count_blocks": COUNT,
+        "roundings": ", ".join(map(rounding, (BLOCKS[0], *BLOCKS))),
         "copies": len(PATCHES),
         "channels": CHANNELS,
         "twins": "\n".join(twins),
     }
-    return harness.model("sums", len(entries), text)
+    return harness.model("blocks", len(entries), text)
 
 
 @pytest.mark.emulated
 @pytest.mark.parametrize("image", [board.M55, board.M55_CLANG], ids=str)
-def test_sums_registers_and_instructions(image: Image, tmp_path: Path) -> None:
+def test_outputs_registers_and_instructions(image: Image, tmp_path: Path) -> None:
     skip_missing([image])
-    printed = [*map(files, SUMS), *map(helium_patches.files, PATCHES)]
+    printed = [*map(files, BLOCKS), *map(helium_patches.files, PATCHES)]
     for name, text in (item for each in printed for item in each.items()):
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "model.c").write_text(model(np.random.default_rng(3)), encoding="utf-8")
@@ -195,7 +243,7 @@ def test_sums_registers_and_instructions(image: Image, tmp_path: Path) -> None:
     with open_device(image.board, elf, "qemu") as device:
         result = device.run([bytes(4)])
     wrong = np.frombuffer(result.outputs[0], np.uint32)[1:]
-    stated = {each.name: each.instructions(CHANNELS) for each in SUMS}
+    stated = {each.name: each.instructions(1, COUNT, CHANNELS) for each in BLOCKS}
     stated |= {each.name: each.instructions(1, RUN) for each in PATCHES}
     assert {name: w for name, w in zip(stated, wrong, strict=True) if w} == {}
     nothing, *counts = result.layer_counts
@@ -210,6 +258,10 @@ def test_what_there_is_not() -> None:
         Sums(1, 1, 1, 0, 0, 6)
     with pytest.raises(InternalError):
         Sums(1, 1, 1, 0, 0, 8, pairs=3).instructions(CHANNELS)
+    with pytest.raises(InternalError):
+        Blocks(SUMS[0], False, False, False, True)
+    with pytest.raises(InternalError):
+        BLOCKS[1].instructions(1, 1, 6)
     with pytest.raises(InternalError):
         Patches(12, 4, 12, 2, 48)
     with pytest.raises(InternalError):

@@ -3,7 +3,7 @@
 
 VMLADAVA adds sixteen products to one of the eight even general registers, so that the odd ones are left for pointers,
 and the vectors for inputs: a vector of one pixel that another one sees with another weight is not loaded again as long
-as there is room for it. What a function executes is known to the instruction.
+as there is room for it. They are a part of what helium_blocks.py prints, known to the instruction.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 from tinyet.errors import InternalError
 
@@ -31,10 +31,9 @@ _BACK = f"mov.w {_TO}, {_FIRST}"
 _ADVANCE = ("ldr.w r9, [r3], #4", "add.w r1, r1, r9", "cmp.w r9, #0", "bne.w 2b")
 _INPUTS = 6  # vectors; the two others are weights
 _STRAIGHT = 12  # vectors of a pixel in a turn of the loop over channels, about, where a pixel has fewer
-_STRAIGHT_HELD = 6  # the same where inputs are held
+_STRAIGHT_HELD = 12  # the same where inputs are held
 INSTRUCTION_BYTES = 4
 LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */"
-_PARAMETERS = ("const int8_t *weights", "const int8_t *pixels", "int32_t *sums", "const int32_t *end")
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Sums:
         """Says all that it is made for."""
         size = "_".join(str(n) for n in (self.rows, self.columns, self.depth))
         steps = "_".join(str(n) for n in (self.row, self.column, self.step))
-        return f"tinyet_sums_4x2_s8_{size}_by_{steps}_g{self.pairs}{'_held' if self.held else ''}_mve"
+        return f"{size}_by_{steps}_g{self.pairs}{'_held' if self.held else ''}"
 
     @cached_property
     def chunks(self) -> tuple[tuple[int, ...], ...]:
@@ -190,10 +189,10 @@ class Sums:
 
     @cached_property
     def before(self) -> list[str]:
-        """Up to the loop."""
-        lines = ["push {r3-r11, lr}", "vpush {d8-d15}", "mov.w r11, r3", "mov.w r5, r2", "mov.w r3, r0"]
+        """Up to the loop; weights, pixels, sums, and their end are in their registers."""
         if self.held:
-            return [*lines, f"mov.w {_FIRST}, {_TO}", *self._held_loads(self.chunks[0])]
+            return [f"mov.w {_FIRST}, {_TO}", *self._held_loads(self.chunks[0])]
+        lines: list[str] = []
         if self._anchors is not None:
             for base, anchor in zip(_OTHER_BASES, self._anchors[1:], strict=False):
                 lines += _added(base, anchor)
@@ -218,21 +217,17 @@ class Sums:
         """Where inputs are held: of each chunk what is before its loop, and a turn of it."""
         return [(self._held_loads(chunk), self._held_turn(chunk, _TO)) for chunk in self.chunks]
 
-    @cached_property
-    def behind(self) -> list[str]:
-        return ["vpop {d8-d15}", "pop.w {r3-r11, pc}"]
-
     @property
     def lines(self) -> list[str]:
-        """All of the function, labels included."""
+        """All of them, labels included."""
         if not self.held:
-            return [*self.before, "1:", *self.turn, *self.behind]
+            return [*self.before, "1:", *self.turn]
         (loads, turn), *others = self.chunk_loops
         rest = [line for before, loop in others for line in (_BACK, *before, "1:", *loop)]
         return [
             *(*self.before, "1:", *self.turn, "b.w 3f"),
             *("2:", *loads, "1:", *turn, "3:", *rest),
-            *(_BACK, *_ADVANCE, *self.behind),
+            *(_BACK, *_ADVANCE),
         ]
 
     def _held_loads(self, chunk: Sequence[int]) -> list[str]:
@@ -311,7 +306,7 @@ class Sums:
         return dict(zip((_PIXELS, *_OTHER_BASES), self._anchors, strict=False))
 
     def loads(self, channels: int) -> int:
-        """Of vectors, by a call for so many channels."""
+        """Of vectors, for so many channels."""
         return sum(count * lines.count("vldrw") for count, lines in self._parts(channels))
 
     @property
@@ -319,12 +314,8 @@ class Sums:
         """How often the sums of a pair of channels are in registers."""
         return self.rows * self.depth * len(self.chunks) if self.held else 1
 
-    @property
-    def code_bytes(self) -> int:
-        return INSTRUCTION_BYTES * sum(not line.endswith(":") for line in self.lines)
-
     def instructions(self, channels: int) -> int:
-        """Of a call for so many channels."""
+        """Of four pixels, for so many channels."""
         return sum(count * len(lines.splitlines()) for count, lines in self._parts(channels))
 
     def _parts(self, channels: int) -> Iterator[tuple[int, str]]:
@@ -334,7 +325,6 @@ class Sums:
             raise InternalError(f"{channels} channels by {self.name}")
         yield 1, "\n".join(self.before)
         yield turns, "\n".join(self.turn)
-        yield 1, "\n".join(self.behind)
         if not self.held:
             return
         passes = self.rows * self.depth
@@ -357,59 +347,3 @@ def _added(base: str, offset: int) -> list[str]:
         *([f"movt {base}, #{offset >> 16}"] if offset >> 16 else []),
         f"add.w {base}, {base}, {_PIXELS}",
     ]
-
-
-@cache
-def files(sums: Sums) -> dict[str, str]:
-    """{name: text} of the header and the source, one text for GCC and clang; for other cores its twin in C."""
-    return {f"{sums.name}.h": _header(sums), f"{sums.name}.c": _source(sums)}
-
-
-def _summary(s: Sums) -> str:
-    seen = f"{s.rows} x {s.columns} x {s.depth} vectors of sixteen values"
-    return (
-        f"Sums of four pixels, {s.step} bytes apart, two channels at a time: {seen}. Printed by tinyet/tiles."
-    )
-
-
-def _header(s: Sums) -> str:
-    guard = f"{s.name.upper()}_H"
-    return "\n".join(
-        (
-            *(LICENCE, f"#ifndef {guard}", f"#define {guard}", "", f'#include "{HEADER}"', ""),
-            *("#ifdef __cplusplus", 'extern "C" {', "#endif", ""),
-            f"/* {_summary(s)} */",
-            f"void {s.name}({', '.join(_PARAMETERS)});",
-            *("", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""),
-        )
-    )
-
-
-def _source(s: Sums) -> str:
-    unused = ", ".join(f"TINYET_MVE_UNUSED {p}" for p in _PARAMETERS[:2])
-    unused += ",\n    " + ", ".join(f"TINYET_MVE_UNUSED {p}" for p in _PARAMETERS[2:])
-    sizes = [len(chunk) for chunk in s.chunks] if s.held else []
-    taps = ", ".join(map(str, (*s.taps, *sizes)))
-    numbers = ", ".join(map(str, (s.rows, s.columns, s.depth, s.row, s.column, s.step, len(sizes))))
-    return "\n".join(
-        (
-            LICENCE,
-            f"/* {_summary(s)} {s.code_bytes} bytes. */",
-            f'#include "{s.name}.h"',
-            "",
-            "#if TINYET_MVE_ASM",
-            f"__attribute__((naked)) void {s.name}(\n    {unused}) {{",
-            "  __asm__ volatile(",
-            *(f'      "{line}\\n"' for line in s.lines),
-            "  );",
-            "}",
-            "#else",
-            f"void {s.name}({', '.join(_PARAMETERS)}) {{",
-            f"  static const int32_t taps[] = {{{taps}}};",
-            f"  const tinyet_sums_shape_mve shape = {{{numbers}}};",
-            "  tinyet_sums_mve_twin(weights, pixels, sums, end, taps, &shape);",
-            "}",
-            "#endif",
-            "",
-        )
-    )

@@ -33,7 +33,8 @@ from tinyet.opset import (
     only_strides,
 )
 from tinyet.tiles import helium_patches
-from tinyet.tiles.helium import LANES, MOST_VECTORS, PIXELS, Sums, files
+from tinyet.tiles.helium import LANES, MOST_VECTORS, PIXELS, Sums
+from tinyet.tiles.helium_blocks import GROUP, Blocks, files
 from tinyet.tiles.helium_patches import Patches
 
 SYMBOL = "tinyet_conv2d_s8_4x2_mve"
@@ -41,6 +42,8 @@ HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_conv2d_mve.h")
 SOURCES = (f"{SYMBOL}.c",)
 LEAST_BYTES = 16
 """Behind the window, for vectors that begin in it."""
+MOST_PATCH_BLOCKS = 4
+"""Side by side, whose patches are made at a time."""
 EXTRA_STRIDES = 3
 """Rows of the window beside those that a kernel spans, in strides: so often it moves down before it is copied."""
 
@@ -80,8 +83,18 @@ class Plan:
 
     @property
     def patches_bytes(self) -> int:
-        size = PIXELS * self.patch + LEAST_BYTES if self.patch else self.seen
+        size = PIXELS * self.patch_blocks * self.patch + LEAST_BYTES if self.patch else self.seen
         return size + -size % 16
+
+    @property
+    def patch_blocks(self) -> int:
+        """Of four neighbours in a row, whose patches are made at a time."""
+        return min(max(self.geometry.out_w // PIXELS, 1), MOST_PATCH_BLOCKS) if not self.staged else 1
+
+    @property
+    def staged(self) -> bool:
+        """Whether vectors of words cannot go where outputs do."""
+        return self.geometry.out_c % 4 != 0 or self.geometry.out_pixel_stride % 4 != 0
 
     @property
     def scratch_bytes(self) -> int:
@@ -113,12 +126,11 @@ class Plan:
             return None
         return Patches(g.kernel_h, tap_bytes, g.dilation_h * self.row, self.step, self.patch)
 
-    @property
-    def runs(self) -> int:
-        """Of pixels side by side in a row, whose patches are made by one call."""
-        g = self.geometry
-        pixels = range(g.out_h * g.out_w)
-        return g.batch * len({*pixels[:: g.out_w], *pixels[::PIXELS]})
+    def blocks_of(self, r: RoundingMve) -> Blocks:
+        """What is printed."""
+        lowest = r.one_sided and r.zero_point == -128
+        groups = 2 if self.channels % (2 * GROUP) == 0 else 1
+        return Blocks(self.sums, r.one_sided, r.low > -128, r.high < 127, lowest and r.low == -128, groups)
 
 
 def with_pairs(sums: Sums, channels: int) -> Sums:
@@ -259,28 +271,30 @@ def call(symbol: str, p: Plan, r: RoundingMve, text: str) -> Call:
         "tap_bytes": tap_bytes,
         "tap_step": tap_step,
         "patches_bytes": p.patches_bytes,
+        "patch_blocks": p.patch_blocks,
         "rounding": r.struct,
     }
     constants = (
         Constant("weights", data, "bias and weights of two channels after another, then the rounding"),
         Constant("shape", np.array(numbers(fields), np.int32), "tinyet_conv2d_shape_mve"),
     )
+    printed = p.blocks_of(r)
     body = (
         "tinyet_conv2d_state_mve state;",
         "const int8_t *pixels = tinyet_conv2d_begin_mve(&state, input, output, scratch, weights,",
         "    (const tinyet_conv2d_shape_mve *)(const void *)shape);",
         "for (; pixels != NULL; pixels = tinyet_conv2d_next_mve(&state)) {",
         *(f"  {line}" for line in patches_code(p)),
-        f"  {p.sums.name}(weights, {'state.patches' if p.patch else 'pixels'}, state.sums, state.sums_end);",
+        f"  {printed.name}(weights, pixels, &state.blocks);",
         "}",
     )
     made = specialised_call(symbol, text, constants, body, scratch_bytes=p.scratch_bytes)
-    printed = helium_patches.files(p.patches) if p.patches is not None else {}
-    return replace(made, files={**files(p.sums), **printed})
+    patches = helium_patches.files(p.patches) if p.patches is not None else {}
+    return replace(made, files={**files(printed), **patches})
 
 
 def patches_code(p: Plan) -> tuple[str, ...]:
-    """What makes the patches of four pixels."""
+    """What makes the patches of a call's pixels."""
     if not p.patch:
         return ()
     if p.patches is None:
@@ -317,36 +331,74 @@ def by_fours(node: Node) -> AccessOrder:
 # ---------------------------------------------------------------- what costs grow with
 
 
-def blocks(p: Plan) -> int:
-    """Of four pixels."""
+@dataclass(frozen=True)
+class Count:
+    """Of a whole layer: blocks of four pixels, calls of what is printed for them, runs of patches."""
+
+    blocks: int
+    calls: int
+    runs: int
+
+
+def count_of(p: Plan) -> Count:
     g = p.geometry
     if p.patch:
-        return g.batch * -(-g.out_h * g.out_w // PIXELS)
-    return g.batch * g.out_h * -(-g.out_w // PIXELS)
+        blocks, calls, runs = patch_calls(p)
+    else:
+        blocks, calls, runs = g.out_h * -(-g.out_w // PIXELS), sum(row_calls(p, y) for y in range(g.out_h)), 0
+    return Count(g.batch * blocks, g.batch * calls, g.batch * runs)
+
+
+def patch_calls(p: Plan) -> tuple[int, int, int]:
+    """Blocks, calls, runs of an image, as next_patches of the kernel goes through it."""
+    g, blocks, calls, runs = p.geometry, 0, 0, 0
+    pixel, pixels = 0, g.out_h * g.out_w
+    while pixel < pixels:
+        left = g.out_w - pixel % g.out_w
+        count = min(left // PIXELS, p.patch_blocks)
+        if p.staged or count == 0:
+            count = 1
+        end = min(pixel + PIXELS * count, pixels)
+        runs += (end - 1) // g.out_w - pixel // g.out_w + 1
+        pixel, blocks, calls = end, blocks + count, calls + 1
+    return blocks, calls, runs
+
+
+def row_calls(p: Plan, y: int) -> int:
+    """Of a row of pixels that see the image or a window. Of the last image: what sees values behind it is copied."""
+    g = p.geometry
+    last = g.out_w - PIXELS
+    if last <= 0 or p.staged:
+        return -(-g.out_w // PIXELS)
+    whole = last // PIXELS
+    if p.pointwise:
+        row = y * g.stride_h * g.in_w * g.in_c
+        near = g.in_h * g.in_w * g.in_c - p.seen
+        whole = min(whole, max(near - row, 0) // (PIXELS * p.step))
+    return 1 + (-(-(last - PIXELS * whole) // PIXELS) if last > PIXELS * whole else 0)
 
 
 def work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
-    return work_of(plan(node, layouts), rounding_of(node))
+    return work_of(plan(node, layouts))
 
 
-def work_of(p: Plan, r: RoundingMve) -> Mapping[str, int]:
-    """What is around the sums."""
-    g, count = p.geometry, blocks(p)
-    form = ("one-sided" if r.one_sided else "two-sided") + (", clamped" if r.clamped else "")
-    staged = g.out_c % 4 != 0 or g.out_pixel_stride % 4 != 0
+def work_of(p: Plan) -> Mapping[str, int]:
+    """What is around the blocks."""
+    g, count = p.geometry, count_of(p)
     rows = g.batch * g.out_h
     parts = {
         "call": 1,
         "row": rows,
-        "block": count,
-        f"four channels, {form}": count * (p.channels // 4),
-        "staged block": count if staged else 0,
-        "staged vector": count * PIXELS * vectors(g.out_c) if staged else 0,
+        "call of blocks": count.calls,
+        "staged block": count.blocks if p.staged else 0,
+        "staged vector": count.blocks * PIXELS * vectors(g.out_c) if p.staged else 0,
         "short row": rows if g.out_w < PIXELS and not p.patch else 0,
         # What cycles grow with beside the exact instructions.
-        "vector of products": count * p.channels * PIXELS * p.sums.vectors,
-        "loaded vector": count * p.sums.loads(p.channels),
-        "pair of channels": count * p.channels // 2 * p.sums.visits,
+        "block": count.blocks,
+        "four channels": count.blocks * (p.channels // 4),
+        "vector of products": count.blocks * p.channels * PIXELS * p.sums.vectors,
+        "loaded vector": count.blocks * p.sums.loads(p.channels),
+        "pair of channels": count.blocks * p.channels // 2 * p.sums.visits,
     }
     if p.window_rows:
         steps = g.batch * ((g.out_h - 1) * g.stride_h + p.span_h)
@@ -358,7 +410,8 @@ def work_of(p: Plan, r: RoundingMve) -> Mapping[str, int]:
         parts["window moved"] = moves
         parts["moved vector"] = moves * vectors(max(p.span_h - g.stride_h, 0) * p.row)
     if p.patch:
-        parts["run of patches"] = p.runs
+        parts["call of patches"] = count.calls
+        parts["run of patches"] = count.runs
     if p.patch and p.patches is None:
         taps, tap_bytes, _ = p.taps
         pixels = rows * g.out_w
@@ -370,14 +423,15 @@ def work_of(p: Plan, r: RoundingMve) -> Mapping[str, int]:
 
 
 def exact(node: Node, layouts: Layouts) -> Exact:
-    return exact_of(plan(node, layouts))
+    return exact_of(plan(node, layouts), rounding_of(node))
 
 
-def exact_of(p: Plan) -> Exact:
-    g = p.geometry
-    instructions, functions = blocks(p) * p.sums.instructions(p.channels), {p.sums.name: p.sums.code_bytes}
+def exact_of(p: Plan, r: RoundingMve) -> Exact:
+    g, count, printed = p.geometry, count_of(p), p.blocks_of(r)
+    instructions = printed.instructions(count.calls, count.blocks, p.channels)
+    functions = {printed.name: printed.code_bytes}
     if p.patches is not None:
-        instructions += p.patches.instructions(p.runs, g.batch * g.out_h * g.out_w)
+        instructions += p.patches.instructions(count.runs, g.batch * g.out_h * g.out_w)
         functions[p.patches.name] = p.patches.code_bytes
     return Exact(instructions=instructions, cycles={}, functions=functions, reads={})
 

@@ -4,41 +4,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import Geometry, geometry
-from tinyet.delegates.cortex_m.conv2d_mve import no_helium, rounding_of
+from tinyet.delegates.cortex_m.conv2d_mve import no_helium, numbers, rounding_of
 from tinyet.delegates.cortex_m.rounding_mve import RoundingMve
+from tinyet.delegates.cortex_m.summary import summary
+from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Array, Node
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import (
     DENSE,
     Call,
     Constant,
-    ConstantArg,
     CostModel,
-    InputArg,
+    Exact,
+    FieldValue,
     Kernel,
     Layouts,
     LayoutSupport,
-    OutputArg,
-    ParamsArg,
-    ScratchArg,
-    Struct,
     only_strides,
 )
 from tinyet.tiles.helium import LANES
+from tinyet.tiles.helium_depthwise import Channels, files, fits_narrow
 
 SYMBOL = "tinyet_depthwise_s8_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_depthwise_mve.h")
 SOURCES = (f"{SYMBOL}.c",)
 TILE = 8
 """Outputs whose sums are in registers."""
-PLANES = 2
-"""Of a channel each, taken from the image at once where their number is even."""
+MOST_TILES = 4
+"""In a turn of their loop."""
 MOST_GROUPS = 3
 LARGEST_LANE, LARGEST_PLACE = 255, 65535
 """Offsets of a gather's bytes, and of scattered ones."""
@@ -129,9 +128,14 @@ class Plan:
         return -(-self.geometry.out_h // self.band)
 
     @property
+    def planes(self) -> int:
+        """Of a channel each, taken from the image at once where their number is even."""
+        return 1 + (self.geometry.in_c % 2 == 0)
+
+    @property
     def scratch_bytes(self) -> int:
-        of_tiles = self.tiles * (TILE * (4 + 2) + TILE // self.patch.count * 4 * PLANES)
-        return of_tiles + self.band_in * (2 * self.geometry.in_w + PLANES * self.row)
+        of_tiles = self.tiles * (TILE // self.patch.count * 4 + TILE * 2)
+        return self.planes * (of_tiles + self.band_in * self.row) + self.band_in * 2 * self.geometry.in_w
 
     @property
     def largest_lane(self) -> int:
@@ -190,11 +194,27 @@ def vectors(p: Plan) -> Array:
     return np.concatenate([which, lanes]).astype(np.uint8).view(np.int8)
 
 
+def channels_of(p: Plan, r: RoundingMve) -> Channels:
+    """What is printed for all channels of a band."""
+    groups = len(p.patch.lanes)
+    return Channels(
+        p.patch.count,
+        groups,
+        stream(r).shape[1],
+        p.planes == 2,
+        r.one_sided,
+        fits_narrow(groups, r.one_sided, int((-r.shift).max())),
+        r.low > -128,
+        r.high < 127,
+        largest_divisor(p.tiles, MOST_TILES),
+    )
+
+
 def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     p, r = plan(node, layouts), rounding_of(node)
     g = p.geometry
-    data = stream(r)
-    fields = {
+    data, printed = stream(r), channels_of(p, r)
+    fields: dict[str, FieldValue] = {
         "batch": g.batch,
         "in_h": g.in_h,
         "in_w": g.in_w,
@@ -215,21 +235,24 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
         "groups": len(p.patch.lanes),
         "tiles": p.tiles,
         "stream": data.shape[1],
+        "planes": p.planes,
         "rounding": r.struct,
     }
     constants = (
         Constant("weights", data.ravel(), "of each channel its rounding, then its weights"),
         Constant("vectors", vectors(p).ravel(), "which weight is in a lane, then the lanes' offsets"),
+        Constant("shape", np.array(numbers(fields), np.int32), "tinyet_depthwise_shape_mve"),
     )
-    args = (
-        InputArg(0),
-        OutputArg(0),
-        ScratchArg(),
-        ConstantArg("weights"),
-        ConstantArg("vectors"),
-        ParamsArg(),
+    body = (
+        "tinyet_depthwise_state_mve state;",
+        "tinyet_depthwise_job_mve *band = tinyet_depthwise_begin_mve(&state, input, output, scratch, weights,",
+        "    vectors, (const tinyet_depthwise_shape_mve *)(const void *)shape);",
+        "for (; band != NULL; band = tinyet_depthwise_next_mve(&state)) {",
+        f"  {printed.name}(band);",
+        "}",
     )
-    return Call(SYMBOL, args, Struct("tinyet_depthwise_shape_mve", fields), constants, p.scratch_bytes)
+    made = specialised_call(SYMBOL, summary(node), constants, body, scratch_bytes=p.scratch_bytes)
+    return replace(made, files=files(printed))
 
 
 def takes(node: Node, layouts: Layouts) -> bool:
@@ -247,31 +270,48 @@ def replaces(node: Node, index: int) -> bool:
 # ---------------------------------------------------------------- what costs grow with
 
 
+def pixels_of(p: Plan) -> list[int]:
+    """Of each band of an image, what is taken of a channel."""
+    g = p.geometry
+    firsts = np.minimum(np.arange(0, g.out_h, p.band), g.out_h - p.band) * g.stride_h - g.pad_top
+    rows = np.minimum(firsts + p.band_in, g.in_h) - np.maximum(firsts, 0)
+    return [int(count) * g.in_w for count in np.maximum(rows, 0)]
+
+
 def work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
+    """What is around the printed function."""
     p, r = plan(node, layouts), rounding_of(node)
     g, count = p.geometry, p.geometry.batch * p.bands
     kind = f"{p.patch.count} of {len(p.patch.lanes)}"
-    form = ("one-sided" if r.one_sided else "two-sided") + (", clamped" if r.clamped else "")
-    firsts = np.minimum(np.arange(0, g.out_h, p.band), g.out_h - p.band) * g.stride_h - g.pad_top
-    rows = np.minimum(firsts + p.band_in, g.in_h) - np.maximum(firsts, 0)
-    eights = g.batch * int((-(-np.maximum(rows, 0) * g.in_w // TILE)).sum())
+    form = "narrow" if channels_of(p, r).narrow else "wide"
+    eights = g.batch * sum(-(-pixels // TILE) for pixels in pixels_of(p))
     return {
         "call": 1,
         "patch": p.tiles * TILE // p.patch.count,
         "output laid": p.tiles * TILE,
+        "tile of two planes": p.tiles if p.planes == 2 else 0,
         "row of pixels": p.band_in,
         "eight pixels": p.band_in * -(-g.in_w // TILE),
         "band": count,
-        "byte of the planes": count * p.band_in * p.row,
-        f"channel, {kind}": count * g.in_c,
-        "eight values": eights * g.in_c if g.in_c % 2 else 0,
-        "eight pairs of values": eights * (g.in_c // 2) if g.in_c % 2 == 0 else 0,
+        "byte of the planes": count * p.band_in * p.row * p.planes,
+        # What cycles grow with beside the exact instructions.
+        "channel": count * g.in_c,
+        "taken eight": eights * (g.in_c // p.planes),
         f"tile, {kind}": count * g.in_c * p.tiles,
         f"rounded tile, {form}": count * g.in_c * p.tiles,
     }
 
 
-COST_MODELS: Mapping[str, CostModel] = {SYMBOL: CostModel(work, layout_work=work)}
+def exact(node: Node, layouts: Layouts) -> Exact:
+    p, r = plan(node, layouts), rounding_of(node)
+    g, printed = p.geometry, channels_of(p, r)
+    bands = [printed.instructions(g.in_c, pixels, p.tiles) for pixels in pixels_of(p)]
+    return Exact(
+        instructions=g.batch * sum(bands), cycles={}, functions={printed.name: printed.code_bytes}, reads={}
+    )
+
+
+COST_MODELS: Mapping[str, CostModel] = {SYMBOL: CostModel(work, layout_work=work, exact=exact)}
 
 KERNELS = (
     Kernel(

@@ -118,7 +118,7 @@ def lower_rows(node: Node, target: Target) -> Call:
 
 
 def rows_exact(node: Node, _layouts: Layouts = DENSE) -> Exact:
-    return conv2d_mve.exact_of(plan(node))
+    return conv2d_mve.exact_of(plan(node), rounding_of(node))
 
 
 @of_input
@@ -128,7 +128,7 @@ def by_fours(node: Node) -> AccessOrder:
 
 COST_MODELS: Mapping[str, CostModel] = {
     ROW: CostModel(work),
-    ROWS: CostModel(lambda node: conv2d_mve.work_of(plan(node), rounding_of(node)), exact=rows_exact),
+    ROWS: CostModel(lambda node: conv2d_mve.work_of(plan(node)), exact=rows_exact),
 }
 
 KERNELS = (

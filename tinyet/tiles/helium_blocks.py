@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions for Helium (MVE): blocks of four pixels side by side, their sums (helium.py) and the outputs of these.
+
+Sums wait in memory, of each channel four. Vector i of four has channel i, its lanes are pixels; bytes join so that a
+word has the four channels of a pixel. What a function executes is known to the instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from tinyet.errors import InternalError
+from tinyet.tiles.helium import CHANNELS, HEADER, INSTRUCTION_BYTES, LICENCE, PIXELS, Sums
+
+GROUP = 4
+"""Channels that are rounded at a time."""
+_WEIGHTS, _PIXELS, _JOB = 64, 68, 72
+"""Where these lie from sp."""
+_SUMS_END, _COUNT, _STEPS = 32, 36, 40
+"""Of a tinyet_blocks_mve; what the rounding needs is at its beginning."""
+_PARAMETERS = ("const int8_t *weights", "const int8_t *pixels", "tinyet_blocks_mve *blocks")
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """one_sided: see tinyet_rounding_mve. low, high: whether an output has this bound of its own. zero_lowest: the zero
+    point is -128, and outputs are one-sided: without it they are unsigned. groups: of four channels in a turn of the
+    rounding, one or two."""
+
+    sums: Sums
+    one_sided: bool
+    low: bool
+    high: bool
+    zero_lowest: bool
+    groups: int = 1
+
+    def __post_init__(self) -> None:
+        if (self.zero_lowest and (self.low or not self.one_sided)) or self.groups not in (1, 2):
+            raise InternalError(f"no such blocks: {self}")
+
+    @property
+    def name(self) -> str:
+        """Says all that it is made for."""
+        side = "one" if self.one_sided else "two"
+        marks = "".join(f"_{n}" for n in ("low", "high", "zero_lowest") if getattr(self, n))
+        return f"tinyet_blocks_4x2_s8_{self.sums.name}_r{self.groups}_{side}{marks}_mve"
+
+    @property
+    def _second(self) -> str | None:
+        """A spare register for where the words of the second group go."""
+        taken = {
+            "q4": not self.one_sided,
+            "q5": self.low or self.zero_lowest,
+            "q6": self.high,
+        }
+        return next((q for q, is_taken in taken.items() if not is_taken), None) if self.groups == 2 else None
+
+    @cached_property
+    def before(self) -> list[str]:
+        return ["push {r0-r12, lr}", "vpush {d8-d15}"]
+
+    @cached_property
+    def block(self) -> list[str]:
+        """What is before the sums of one."""
+        return [
+            *(f"ldrd r3, r1, [sp, #{_WEIGHTS}]", f"ldr.w r2, [sp, #{_JOB}]"),
+            *("ldr.w r5, [r2]", f"ldr.w r11, [r2, #{_SUMS_END}]"),
+        ]
+
+    @cached_property
+    def rounding(self) -> list[str]:
+        """Up to the loop over channels: sums, multipliers and shifts, outputs, zero point, groups, bounds, step. q7
+        says where the words go."""
+        bounds = [*(["vdup.8 q5, r5"] if self.low else []), *(["vdup.8 q6, r6"] if self.high else [])]
+        if self.zero_lowest:
+            bounds.append("vmov.i8 q5, #0x80")
+        return [
+            *(f"ldr.w r12, [sp, #{_JOB}]", "ldm.w r12, {r0, r1, r2, r3, r4, r5, r6, r8}", *bounds),
+            *("mov.w r10, #0", "vidup.u32 q7, r10, #1", "vmul.i32 q7, q7, r8"),
+            *(["mov.w r10, #4", f"vadd.i32 {self._second}, q7, r10"] if self._second else []),
+            *(["lsr.w r4, r4, #1"] if self.groups == 2 else []),
+            "dls lr, r4",
+        ]
+
+    @cached_property
+    def turn(self) -> list[str]:
+        """Of the loop over groups of channels."""
+        if self._second:
+            return [*self._group("q7"), *self._group(self._second), "add.w r2, r2, #8", "le lr, 4b"]
+        return [*[*self._group("q7"), "add.w r2, r2, #4"] * self.groups, "le lr, 4b"]
+
+    def _group(self, places: str) -> list[str]:
+        """Four channels."""
+        lines = ["ldm.w r1!, {r4, r5, r6, r8, r9, r10, r11, r12}"]
+        lines += [f"vldrw.32 q{i}, [r0], #16" for i in range(GROUP)]
+        multipliers, shifts = ("r4", "r6", "r9", "r11"), ("r5", "r8", "r10", "r12")
+        products = tuple(f"q{i}" for i in range(GROUP))
+        if self.one_sided:
+            lines += [f"vqrdmulh.s32 q{i}, q{i}, {m}" for i, m in enumerate(multipliers)]
+        else:  # VQRDMLAH adds a product to -1 where its sum is negative.
+            products = ("q4", *products[:-1])
+            for i, (to, m) in enumerate(zip(products, multipliers, strict=True)):
+                lines += [f"vshr.s32 {to}, q{i}, #31", f"vqrdmlah.s32 {to}, q{i}, {m}"]
+        lines += [f"vrshl.s32 {q}, {shift}" for q, shift in zip(products, shifts, strict=True)]
+        even, odd = products[:2]
+        for bottom, top in zip(products[:2], products[2:], strict=True):
+            lines += [f"vqmovnb.s32 {bottom}, {bottom}", f"vqmovnt.s32 {bottom}, {top}"]
+        if self.zero_lowest:
+            lines += [
+                f"vqmovunb.s16 {even}, {even}",
+                f"vqmovunt.s16 {even}, {odd}",
+                f"veor {even}, {even}, q5",
+            ]
+        else:
+            lines += [f"vqadd.s16 {q}, {q}, r3" for q in (even, odd)]
+            lines += [f"vqmovnb.s16 {even}, {even}", f"vqmovnt.s16 {even}, {odd}"]
+        lines += [f"vmax.s8 {even}, {even}, q5"] if self.low else []
+        lines += [f"vmin.s8 {even}, {even}, q6"] if self.high else []
+        return [*lines, f"vstrw.32 {even}, [r2, {places}]"]
+
+    @cached_property
+    def done(self) -> list[str]:
+        """On to the next block; r2 is behind the channels of the first pixel."""
+        return [
+            *(f"ldr.w r12, [sp, #{_JOB}]", f"ldr.w r1, [sp, #{_PIXELS}]", f"ldrd r3, r4, [r12, #{_STEPS}]"),
+            *("add.w r1, r1, r3", "add.w r2, r2, r4", f"str.w r1, [sp, #{_PIXELS}]"),
+            *("str.w r2, [r12, #8]", f"ldr.w r0, [r12, #{_COUNT}]", "subs.w r0, r0, #1"),
+            *(f"str.w r0, [r12, #{_COUNT}]", "bne.w 5b"),
+        ]
+
+    @cached_property
+    def behind(self) -> list[str]:
+        return ["vpop {d8-d15}", "add.w sp, sp, #16", "pop.w {r4-r12, pc}"]
+
+    @property
+    def lines(self) -> list[str]:
+        """All of the function, labels included."""
+        return [
+            *(*self.before, "5:", *self.block, *self.sums.lines, *self.rounding, "4:", *self.turn),
+            *(*self.done, *self.behind),
+        ]
+
+    @property
+    def code_bytes(self) -> int:
+        return INSTRUCTION_BYTES * sum(not line.endswith(":") for line in self.lines)
+
+    def instructions(self, calls: int, blocks: int, channels: int) -> int:
+        """Of so many calls, for so many blocks in all."""
+        turns, rest = divmod(channels, GROUP * self.groups)
+        if rest:
+            raise InternalError(f"{channels} channels by {self.name}")
+        each = len(self.block) + len(self.rounding) + turns * len(self.turn) + len(self.done)
+        around = calls * (len(self.before) + len(self.behind))
+        return around + blocks * (each + self.sums.instructions(channels))
+
+
+@cache
+def files(blocks: Blocks) -> dict[str, str]:
+    """{name: text} of the header and the source, one text for GCC and clang; for other cores its twin in C."""
+    return {f"{blocks.name}.h": _header(blocks), f"{blocks.name}.c": _source(blocks)}
+
+
+def _summary(b: Blocks) -> Iterator[str]:
+    s = b.sums
+    seen = f"{s.rows} x {s.columns} x {s.depth} vectors of sixteen values"
+    yield f"Blocks of {PIXELS} pixels, {s.step} bytes apart, {CHANNELS} channels at a time: {seen}."
+    yield f"Printed by tinyet/tiles. {b.code_bytes} bytes."
+
+
+def _header(b: Blocks) -> str:
+    guard = f"{b.name.upper()}_H"
+    return "\n".join(
+        (
+            *(LICENCE, f"#ifndef {guard}", f"#define {guard}", "", f'#include "{HEADER}"', ""),
+            *("#ifdef __cplusplus", 'extern "C" {', "#endif", ""),
+            f"/* {' '.join(_summary(b))} */",
+            f"void {b.name}({', '.join(_PARAMETERS)});",
+            *("", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""),
+        )
+    )
+
+
+def _source(b: Blocks) -> str:
+    s = b.sums
+    unused = ",\n    ".join(f"TINYET_MVE_UNUSED {p}" for p in _PARAMETERS)
+    sizes = [len(chunk) for chunk in s.chunks] if s.held else []
+    taps = ", ".join(map(str, (*s.taps, *sizes)))
+    numbers = ", ".join(map(str, (s.rows, s.columns, s.depth, s.row, s.column, s.step, len(sizes))))
+    return "\n".join(
+        (
+            LICENCE,
+            f"/* {' '.join(_summary(b))} */",
+            f'#include "{b.name}.h"',
+            "",
+            "#if TINYET_MVE_ASM",
+            f"__attribute__((naked)) void {b.name}(\n    {unused}) {{",
+            "  __asm__ volatile(",
+            *(f'      "{line}\\n"' for line in b.lines),
+            "  );",
+            "}",
+            "#else",
+            f"void {b.name}({', '.join(_PARAMETERS)}) {{",
+            f"  static const int32_t taps[] = {{{taps}}};",
+            f"  const tinyet_sums_shape_mve shape = {{{numbers}}};",
+            "  tinyet_blocks_mve_twin(weights, pixels, blocks, taps, &shape);",
+            "}",
+            "#endif",
+            "",
+        )
+    )

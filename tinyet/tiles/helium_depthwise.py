@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Depthwise convolutions for Helium (MVE): all channels of a band, taken to planes, summed, rounded.
+
+Eight sums at a time go through the stack from the eight even general registers to two vectors. What a function executes
+is known to the instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from tinyet.errors import InternalError
+from tinyet.tiles.helium import INSTRUCTION_BYTES, LICENCE
+
+HEADER = "tinyet_depthwise_mve.h"
+_SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
+_ALL = "{" + ", ".join(_SUMS) + "}"
+_PLACES = 16
+"""Bytes of a tile's places, behind the addresses of its patches."""
+_LANES_OF = ("q5", "q3", "q7")
+"""What holds the offsets of the groups' lanes, for all channels; where there is no third group, q7 is spare."""
+_FIELDS = {
+    "from": -64,
+    "pixels": -56,
+    "in_c": -48,
+    "stream": -40,
+    "vectors": -36,
+    "tiles": -32,
+    "table": -28,
+    "output": -24,
+    "steps": -20,
+    "zero_point": -16,
+    "low": -12,
+    "high": -8,
+    "end": -4,
+    "bias": 0,
+    "rounding": 32,
+    "one_bias": 40,
+}
+"""Of a tinyet_depthwise_job_mve, from r9."""
+_NARROW_SHIFT = 8
+"""Up to which a product of int16 says all of an output."""
+
+
+def at(field: str) -> str:
+    """Clang takes no .w beside an offset below zero."""
+    return f"[r9, #{_FIELDS[field]}]"
+
+
+@dataclass(frozen=True)
+class Channels:
+    """All channels of a band of output rows.
+
+    outputs: of a patch; groups: gathers of an output (one of the two is 1). stream: bytes of a channel's constants.
+    pairs: two channels are taken at once. one_sided: see tinyet_rounding_mve; low, high: whether an output has this
+    bound of its own. narrow: no shift is further than eight bits, so that it is one of int16. tiles: in a turn of
+    their loop.
+    """
+
+    outputs: int
+    groups: int
+    stream: int
+    pairs: bool
+    one_sided: bool
+    narrow: bool
+    low: bool
+    high: bool
+    tiles: int = 1
+
+    def __post_init__(self) -> None:
+        several = self.outputs in (2, 4) and self.groups == 1
+        single = self.outputs == 1 and self.groups in (1, 2, 3)
+        if not (several or single) or (self.narrow and not self.folded) or self.tiles < 1:
+            raise InternalError(f"no such channels: {self}")
+
+    @property
+    def folded(self) -> bool:
+        """Whether one instruction multiplies and adds the zero point; q7 has the multiplier."""
+        return self.one_sided and self.groups < 3
+
+    @property
+    def name(self) -> str:
+        """Says all that it is made for."""
+        side = "one" if self.one_sided else "two"
+        marks = "".join(f"_{n}" for n in ("pairs", "narrow", "low", "high") if getattr(self, n))
+        numbers = f"{self.outputs}_{self.groups}_by_{self.stream}_t{self.tiles}"
+        return f"tinyet_depthwise_s8_{numbers}_{side}{marks}_mve"
+
+    @property
+    def planes(self) -> int:
+        return 2 if self.pairs else 1
+
+    @property
+    def pointers(self) -> int:
+        """Of a tile of eight outputs."""
+        return 8 // self.outputs
+
+    @property
+    def tile_bytes(self) -> int:
+        return 4 * self.pointers + _PLACES
+
+    @property
+    def _weights(self) -> int:
+        """Vectors of a channel's weights: q0 and on."""
+        return self.outputs * self.groups
+
+    @cached_property
+    def before(self) -> list[str]:
+        first = 16 * self._weights
+        return [
+            *("push {r3-r11, lr}", "vpush {d0-d15}", "add.w r9, r0, #64", f"ldr r1, {at('vectors')}"),
+            f"ldr r11, {at('output')}",
+            *(f"vldrb.u8 {q}, [r1, #{first + 16 * i}]" for i, q in enumerate(_LANES_OF[: self.groups])),
+        ]
+
+    @cached_property
+    def step(self) -> list[str]:
+        """Of a channel or two, up to their values."""
+        return [
+            *(f"ldrd r0, r6, {at('from')}", f"ldrd r1, r2, {at('pixels')}", f"ldrd r4, r8, {at('in_c')}"),
+            *(f"add.w r3, r0, #{self.planes}", f"str r3, {at('from')}", f"ldr r5, {at('tiles')}"),
+            *("cmp.w r2, #0", "beq.w 3f"),
+        ]
+
+    @cached_property
+    def taking(self) -> list[str]:
+        """Up to the loops over pixels, of which only one is executed."""
+        return [
+            *("mov.w r10, #0", "vidup.u16 q6, r10, #1", "vmul.i16 q6, q6, r4", "lsl.w r12, r4, #3"),
+            *(("add.w r8, r8, r6", "lsls.w r3, r0, #31", "bne.w 5f") if self.pairs else ()),
+            "dlstp.16 lr, r2",
+        ]
+
+    @cached_property
+    def eight(self) -> list[str]:
+        """Pixels."""
+        if not self.pairs:
+            return [
+                *("vldrb.u16 q0, [r0, q6]", "vldrh.u16 q1, [r1], #16", "add.w r0, r0, r12"),
+                *("vstrb.16 q0, [r6, q1]", "letp lr, 4b"),
+            ]
+        return [
+            *("vldrh.u16 q0, [r0, q6]", "vldrh.u16 q1, [r1], #16", "add.w r0, r0, r12"),
+            *("vstrb.16 q0, [r6, q1]", "vshr.u16 q0, q0, #8", "vstrb.16 q0, [r8, q1]", "letp lr, 4b"),
+        ]
+
+    @cached_property
+    def odd(self) -> list[str]:
+        """Pairs of channels at an odd address."""
+        if not self.pairs:
+            return []
+        return [
+            *("b.w 3f", "5:", "add.w r3, r0, #1", "dlstp.16 lr, r2", "4:"),
+            *("vldrb.u16 q0, [r0, q6]", "vldrb.u16 q4, [r3, q6]", "vldrh.u16 q1, [r1], #16"),
+            *("add.w r0, r0, r12", "add.w r3, r3, r12", "vstrb.16 q0, [r6, q1]", "vstrb.16 q4, [r8, q1]"),
+            "letp lr, 4b",
+        ]
+
+    @cached_property
+    def channel(self) -> list[str]:
+        """Up to its tiles."""
+        lines = [f"ldr r3, {at('stream')}", "ldm.w r3!, {r0, r2, r4}"]
+        if self.folded:
+            lines += [f"ldr r6, {at('zero_point')}", "vdup.32 q7, r0", "rsb.w r1, r2, #0", "lsl.w r0, r6, r1"]
+        lines.append(f"strd r0, r2, {at('rounding')}")
+        if self.outputs == 1:
+            lines.append(f"str r4, {at('one_bias')}")
+        else:
+            lines += ["vdup.32 q4, r4", "vstrw.32 q4, [r9]", "vstrw.32 q4, [r9, #16]"]
+        lines.append(f"ldr r1, {at('vectors')}")
+        for w in range(self._weights):
+            lines += ["vldrb.u8 q6, [r1], #16", f"vldrb.u8 q{w}, [r3, q6]"]
+        return [
+            *(*lines, f"add.w r3, r3, #{self.stream - 12}", f"str r3, {at('stream')}"),
+            *(f"ldr r7, {at('table')}", "add.w r7, r7, r5"),
+        ]
+
+    @cached_property
+    def turn(self) -> list[str]:
+        """Of the loop over tiles, of eight outputs each."""
+        tile = [
+            *(*self._products(), f"stm.w sp, {_ALL}", f"ldrd r0, r2, {at('rounding')}"),
+            *(*self._rounded(), "vstrb.16 q4, [r11, q6]"),
+        ]
+        return [*tile * self.tiles, "cmp.w r5, r7", "bne.w 1b"]
+
+    def _products(self) -> Iterator[str]:
+        if self.outputs == 1:
+            yield f"ldm.w r5!, {_ALL}"
+            for r in _SUMS:
+                yield f"vldrb.u8 q4, [{r}, q5]"
+                if self.groups > 1:
+                    yield f"vldrb.u8 q6, [{r}, q3]"
+                if self.groups > 2:
+                    yield f"mov.w r1, {r}"
+                yield f"vmladav.s8 {r}, q4, q0"
+                if self.groups > 2:
+                    yield "vldrb.u8 q4, [r1, q7]"
+                if self.groups > 1:
+                    yield f"vmladava.s8 {r}, q6, q1"
+                if self.groups > 2:
+                    yield f"vmladava.s8 {r}, q4, q2"
+            return
+        pointers = ("r1", "r3", "r4", "r6")[: self.pointers]
+        gathers = ("q2", "q3", "q4", "q6")[-self.pointers :]
+        yield "ldrd r1, r3, [r5], #8" if len(pointers) == 2 else f"ldm.w r5!, {{{', '.join(pointers)}}}"
+        for q, pointer in zip(gathers, pointers, strict=True):
+            yield f"vldrb.u8 {q}, [{pointer}, q5]"
+        yield f"ldm.w r9, {_ALL}"
+        for i, r in enumerate(_SUMS):
+            yield f"vmladava.s8 {r}, {gathers[i // self.outputs]}, q{i % self.outputs}"
+
+    def _loaded(self, vector: str, offset: int) -> Iterator[str]:
+        """Four sums, with their bias."""
+        yield f"vldrw.32 {vector}, [sp, #{offset}]"
+        if self.outputs == 1:
+            yield f"vadd.i32 {vector}, {vector}, r4"
+
+    def _rounded(self) -> Iterator[str]:
+        """To q4; their places are in q6 then."""
+        if self.outputs == 1:
+            yield f"ldr r4, {at('one_bias')}"
+        if self.one_sided:
+            yield from self._loaded("q4", 0)
+            yield from self._loaded("q6", 16)
+            form = "vqrdmlash.s32 {0}, q7, r0" if self.folded else "vqrdmulh.s32 {0}, {0}, r0"
+            yield from (form.format(q) for q in ("q4", "q6"))
+        else:
+            yield from self._two_sided()
+        if not self.narrow:
+            yield from (f"vrshl.s32 {q}, r2" for q in ("q4", "q6"))
+        yield from ("vqmovnb.s32 q4, q4", "vqmovnt.s32 q4, q6")
+        if self.narrow:
+            yield "vrshl.s16 q4, r2"
+        if not self.folded:
+            yield from (f"ldr r4, {at('zero_point')}", "vqadd.s16 q4, q4, r4")
+        for bound, operation in (("low", "vmax"), ("high", "vmin")):
+            if getattr(self, bound):
+                yield from (f"ldr r4, {at(bound)}", "vdup.16 q6, r4", f"{operation}.s16 q4, q4, q6")
+        yield f"vldrh.u16 q6, [r5], #{_PLACES}"
+        if not (self.low and self.high):
+            yield "vqmovnb.s16 q4, q4"
+
+    def _two_sided(self) -> Iterator[str]:
+        """VQRDMLAH adds a product to -1 where its sum is negative."""
+        if self.groups > 2:  # q7 is not spare
+            for offset in (0, 16):
+                yield from self._loaded("q4", offset)
+                yield from ("vshr.s32 q6, q4, #31", "vqrdmlah.s32 q6, q4, r0")
+                yield f"vstrw.32 q6, [sp, #{offset}]"
+            yield "vldrw.32 q4, [sp]"
+            return
+        yield from self._loaded("q6", 0)
+        yield from ("vshr.s32 q4, q6, #31", "vqrdmlah.s32 q4, q6, r0")
+        yield from self._loaded("q7", 16)
+        yield from ("vshr.s32 q6, q7, #31", "vqrdmlah.s32 q6, q7, r0")
+
+    @cached_property
+    def channel_done(self) -> list[str]:
+        return [f"ldr r0, {at('end')}", "add.w r11, r11, #1", "cmp.w r5, r0", "bne.w 3b"]
+
+    @cached_property
+    def step_done(self) -> list[str]:
+        return [f"ldr r0, {at('steps')}", "subs.w r0, r0, #1", f"str r0, {at('steps')}", "bne.w 2b"]
+
+    @cached_property
+    def behind(self) -> list[str]:
+        return ["vpop {d0-d15}", "pop.w {r3-r11, pc}"]
+
+    @property
+    def lines(self) -> list[str]:
+        """All of the function, labels included."""
+        return [
+            *(*self.before, "2:", *self.step, *self.taking, "4:", *self.eight, *self.odd),
+            *("3:", *self.channel, "1:", *self.turn, *self.channel_done, *self.step_done, *self.behind),
+        ]
+
+    @property
+    def code_bytes(self) -> int:
+        return INSTRUCTION_BYTES * sum(not line.endswith(":") for line in self.lines)
+
+    def instructions(self, channels: int, pixels: int, tiles: int) -> int:
+        """Of a call for so many channels, at an even address, of which so many pixels are taken."""
+        steps = channels // self.planes
+        taken = len(self.taking) + -(-pixels // 8) * len(self.eight) + bool(self.odd) if pixels else 0
+        each = len(self.step) + taken + len(self.step_done)
+        turns, rest = divmod(tiles, self.tiles)
+        if rest or channels % self.planes:
+            raise InternalError(f"{channels} channels, {tiles} tiles by {self.name}")
+        of_channel = len(self.channel) + turns * len(self.turn) + len(self.channel_done)
+        return len(self.before) + len(self.behind) + steps * each + channels * of_channel
+
+
+def fits_narrow(groups: int, one_sided: bool, furthest_shift: int) -> bool:
+    """Whether products with their zero points, shifted no further, are outputs wherever they are in int16."""
+    return one_sided and groups < 3 and furthest_shift <= _NARROW_SHIFT
+
+
+@cache
+def files(channels: Channels) -> dict[str, str]:
+    """{name: text} of the header and the source, one text for GCC and clang; for other cores its twin in C."""
+    return {f"{channels.name}.h": _header(channels), f"{channels.name}.c": _source(channels)}
+
+
+def _summary(c: Channels) -> str:
+    return (
+        f"Depthwise, {c.outputs} outputs of a patch in {c.groups} gathers an output. Printed by tinyet/tiles."
+    )
+
+
+def _header(c: Channels) -> str:
+    guard = f"{c.name.upper()}_H"
+    return "\n".join(
+        (
+            *(LICENCE, f"#ifndef {guard}", f"#define {guard}", "", f'#include "{HEADER}"', ""),
+            *("#ifdef __cplusplus", 'extern "C" {', "#endif", ""),
+            f"/* {_summary(c)} */",
+            f"void {c.name}(tinyet_depthwise_job_mve *job);",
+            *("", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""),
+        )
+    )
+
+
+def _source(c: Channels) -> str:
+    return "\n".join(
+        (
+            LICENCE,
+            f"/* {_summary(c)} {c.code_bytes} bytes. */",
+            f'#include "{c.name}.h"',
+            "",
+            "#if TINYET_MVE_ASM",
+            f"__attribute__((naked)) void {c.name}(TINYET_MVE_UNUSED tinyet_depthwise_job_mve *job) {{",
+            "  __asm__ volatile(",
+            *(f'      "{line}\\n"' for line in c.lines),
+            "  );",
+            "}",
+            "#else",
+            f"void {c.name}(tinyet_depthwise_job_mve *job) {{ tinyet_depthwise_mve_twin(job); }}",
+            "#endif",
+            "",
+        )
+    )
