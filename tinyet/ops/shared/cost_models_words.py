@@ -206,6 +206,37 @@ def conv2d_paired_runs(node: Node) -> Mapping[str, int]:
     return parts | {"tap": parts["tile"] * taps, "run": counts}
 
 
+def conv2d_paired_fours(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_paired_fours_4x1."""
+    found = paired.rounding(node)
+    assert isinstance(found, Rounding)
+    (batch, out_h, out_w, out_c), (low, high) = (
+        node.output.shape,
+        clamp_range(clamp_of(node), node.output.type),
+    )
+    pixels, f = out_h * out_w, paired.in_fours(node)
+    steps, taps, twos = batch * -(-pixels // 4), f.weights.shape[1], int(f.twos.sum())
+    fours = taps // paired.FOUR
+    parts: Parts = {
+        "call": 1,
+        "step": steps,
+        "channel": steps * out_c,
+        "two-sided channel": steps * out_c * found.two_sided,
+        "four taps": steps * fours * (out_c - twos),
+        "two twos": steps * fours * twos,
+        "turn": steps * out_c * -(-fours // 4),
+        "weight by itself": steps * int(np.count_nonzero(f.alone)),
+        "channel with such": steps * int(np.count_nonzero(f.alone.any(axis=1))),
+        "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
+    }
+    gathered_in_twos(parts, node)
+    counting.copied(parts, "clear", 1, 8 * taps)
+    rest = pixels % 4
+    counting.add(parts, "step apart", batch * int(rest != 0))
+    counting.copied(parts, "apart", batch * int(rest != 0), rest * out_c)
+    return parts
+
+
 def planes(node: Node, times: int) -> Parts:
     """Images of depthwise layers, channel by channel; their borders are written so many times."""
     a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
@@ -263,6 +294,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_4x4": CostModel(conv2d_4x4),
     "tinyet_conv2d_s8_paired_4x2": CostModel(conv2d_paired),
     "tinyet_conv2d_s8_paired_runs_6x2": CostModel(conv2d_paired_runs),
+    "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),
     "tinyet_depthwise_s8_chw_3x3_2x1": CostModel(depthwise_2x1),
     "tinyet_depthwise_s8_chw_3x3": CostModel(depthwise_planes),
 }
