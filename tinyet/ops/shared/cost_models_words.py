@@ -202,8 +202,18 @@ def conv2d_paired_runs(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_paired_runs_6x2."""
     taps, runs = math.prod(node.input(1).shape[1:]), paired.all_runs(node)
     parts = paired_tiles(node, 6, 12, taps)
-    counts = parts["step"] * sum(len(some) for some in runs)
-    return parts | {"tap": parts["tile"] * taps, "run": counts}
+    (batch, out_h, out_w, _), two_sided = node.output.shape, parts.pop("two-sided tile") > 0
+    # What is left behind the last six pixels is a tile of its own kind where it is four at most.
+    steps, of_four = parts["step"], batch * int(0 < out_h * out_w % 6 <= 4)
+    del parts["tile"]
+    in_runs = sum(len(some) for some in runs)
+    for name, count in (("", steps - of_four), (" of four", of_four)):
+        parts |= {f"tile{name}": count * len(runs), f"two-sided tile{name}": count * len(runs) * two_sided}
+    # Random weights have runs of nearly one length, so that a fit could not tell what a tap costs from what a run does:
+    # they are as many instructions as there stand.
+    of_tile, of_tile_of_four = (a * len(runs) * taps + b * in_runs for a, b in ((17, 26), (12, 20)))
+    parts["instruction of runs"] = (steps - of_four) * of_tile + of_four * of_tile_of_four
+    return parts
 
 
 def conv2d_paired_fours(node: Node) -> Mapping[str, int]:

@@ -36,7 +36,7 @@ _ROOM = (2**15 - 1) // 128
 _END = -2  # TINYET_PAIRED_END
 FOUR = 4
 _ALONE = 5
-"""Runs of four taps, of which one in so many may have a weight by itself: each costs five times what a run more does."""
+"""A weight by itself costs so many times what a run more does."""
 _MOST_TAPS = 2**20
 """A weight by itself names its tap in so many steps."""
 
