@@ -32,6 +32,17 @@ typedef tinyet_conv2d_s8_paired_4x2_params tinyet_conv2d_s8_paired_runs_6x2_para
 
 enum { TINYET_PAIRED_END = -2 };
 
+/* The same words in runs of four taps, or of two where fours would leave 16 bits too often. stream, for each channel: the
+ * sums of a pair before the first product, 2^16 bias + bias - 2^15 runs, and bias; 1 where runs are of two taps; for each
+ * weight that is a run by itself, because the others leave no room for it, 2^31 + 2^11 tap + its lowest byte; then
+ * multiplier, offset and shift. weights: [channels][taps], taps rounded up to fours; what is missing, or a run by itself, is
+ * zero. */
+typedef tinyet_conv2d_s8_paired_4x2_params tinyet_conv2d_s8_paired_fours_4x1_params;
+
+/* One group. scratch: eight bytes for each tap, taps rounded up to fours, and four for each output channel. */
+void tinyet_conv2d_s8_paired_fours_4x1(const int8_t *input, int8_t *output, void *scratch,
+                                       const tinyet_conv2d_s8_paired_fours_4x1_params *params);
+
 /* One group. scratch: twelve bytes for each tap, and six for each output channel, rounded up to twos. */
 void tinyet_conv2d_s8_paired_runs_6x2(const int8_t *input, int8_t *output, void *scratch,
                                       const tinyet_conv2d_s8_paired_runs_6x2_params *params);

@@ -4,99 +4,7 @@
 
 enum { PIXELS = 6, STEP = 3 /* words from tap to tap */ };
 
-typedef uint32_t __attribute__((may_alias)) word;
-
-/* A pixel's inputs: the first of two is a word by itself, to which the second is added. */
-static inline void put(word *to, int32_t value, int32_t second) {
-  *to = second != 0 ? *to + ((uint32_t)value << 16) : (uint32_t)value;
-}
-
-static inline __attribute__((always_inline)) word *copy(word *to, const int8_t *from, int32_t count, int32_t second) {
-  for (; count >= 4; count -= 4) {
-    put(to, from[0], second);
-    put(to + STEP, from[1], second);
-    put(to + 2 * STEP, from[2], second);
-    put(to + 3 * STEP, from[3], second);
-    to += 4 * STEP;
-    from += 4;
-  }
-  for (; count > 0; count--) {
-    put(to, *from++, second);
-    to += STEP;
-  }
-  return to;
-}
-
-static inline __attribute__((always_inline)) word *fill(word *to, int32_t value, int32_t count, int32_t second) {
-  for (; count > 0; count--) {
-    put(to, value, second);
-    to += STEP;
-  }
-  return to;
-}
-
-/* What the window of one pixel sees: of each row what lies left of the image, in it, and right of it. */
-static inline __attribute__((always_inline)) void gather(word *patch, const int8_t *image, int32_t top, int32_t left,
-                                                         const tinyet_conv2d_shape *s, int32_t padding, int32_t second) {
-  const int32_t in_c = s->in_c, row = s->kernel_w * in_c, right = left + s->kernel_w - s->in_w;
-  const int32_t before = left >= 0 ? 0 : -left < s->kernel_w ? -left * in_c : row;
-  const int32_t behind = right <= 0 ? 0 : right < s->kernel_w ? right * in_c : row;
-  const int32_t inside = row - before - behind;
-  for (int32_t i = 0; i < s->kernel_h; i++) {
-    const int32_t y = top + i * s->dilation_h;
-    if (y < 0 || y >= s->in_h) {
-      patch = fill(patch, padding, row, second);
-    } else if (s->dilation_w == 1) {
-      patch = fill(patch, padding, before, second);
-      patch = copy(patch, image + y * s->in_w * in_c + left * in_c + before, inside, second);
-      patch = fill(patch, padding, behind, second);
-    } else {
-      for (int32_t j = 0; j < s->kernel_w; j++) {
-        const int32_t x = left + j * s->dilation_w;
-        patch = x < 0 || x >= s->in_w ? fill(patch, padding, in_c, second)
-                                      : copy(patch, image + (y * s->in_w + x) * in_c, in_c, second);
-      }
-    }
-  }
-}
-
-static __attribute__((noinline)) void gather_first(word *patch, const int8_t *image, int32_t top, int32_t left,
-                                                   const tinyet_conv2d_shape *s, int32_t padding) {
-  gather(patch, image, top, left, s, padding, 0);
-}
-
-static __attribute__((noinline)) void gather_second(word *patch, const int8_t *image, int32_t top, int32_t left,
-                                                    const tinyet_conv2d_shape *s, int32_t padding) {
-  gather(patch, image, top, left, s, padding, 1);
-}
-
-/* Of both pixels of a pair whose windows, of taps without gaps, lie in the image. */
-static __attribute__((noinline)) void gather_two(word *patch, const int8_t *first, const int8_t *second,
-                                                 const tinyet_conv2d_shape *s) {
-  const int32_t row = s->kernel_w * s->in_c, turn = s->in_w * s->in_c - row;
-  for (int32_t i = s->kernel_h; i > 0; i--) {
-    int32_t left = row;
-#define TAP(i) patch[STEP * (i)] = (uint32_t)first[i] + ((uint32_t)second[i] << 16)
-    for (; left >= 4; left -= 4) {
-      TAP(0);
-      TAP(1);
-      TAP(2);
-      TAP(3);
-      patch += 4 * STEP;
-      first += 4;
-      second += 4;
-    }
-    for (; left > 0; left--) {
-      TAP(0);
-      patch += STEP;
-      first++;
-      second++;
-    }
-#undef TAP
-    first += turn;
-    second += turn;
-  }
-}
+#include "tinyet_paired_windows_body.h"
 
 #if defined(__riscv) && __riscv_xlen == 32 && defined(__riscv_mul) && !defined(__riscv_32e)
 typedef struct {
@@ -109,151 +17,166 @@ typedef struct {
   int32_t two_sided;
 } tile_walk;
 
-#define WORD(at, x, a, b)                      \
-  "lw t0, " #at "-12*" #x "(a6)\n"             \
-  "mul t1, t0, t2\n" "add " a ", " a ", t1\n" \
+/* third(x) is x where a tile has three words of pixels, nothing where it has two. */
+#define THIRD(x) x
+#define NONE(x) ""
+#define WORD(at, m, a, b)                      \
+  "lw t0, " #at "-12*" #m "(a6)\n"             \
+  "mul t1, t0, t2\n" "add " a ", " a ", t1\n"  \
   "mul t0, t0, t3\n" "add " b ", " b ", t0\n"
-/* The tap that is the n-th from the run's end: seventeen instructions, of four bytes each. */
-#define TAP(n)              \
-  "lb t2, 1-2*" #n "(a7)\n" \
-  "lb t3, 2-2*" #n "(a7)\n" \
-  WORD(0, n, "a0", "a3") WORD(4, n, "a1", "a4") WORD(8, n, "a2", "a5")
+/* The tap that is the m-th from the run's end. */
+#define TAP(m, third)       \
+  "3" #m ":\n"              \
+  "lb t2, -2*" #m "(a7)\n"  \
+  "lb t3, 1-2*" #m "(a7)\n" \
+  WORD(0, m, "a0", "a3") WORD(4, m, "a1", "a4") third(WORD(8, m, "a2", "a5"))
 /* That of a run: its products are what the others are added to. */
-#define FIRST_WORD(at, a, b)                                                         \
-  "lw t0, " #at "(a6)\n" "mul " a ", t0, t2\n" "mul " b ", t0, t3\n"
-#define FIRST               \
+#define FIRST_WORD(at, a, b) "lw t0, " #at "(a6)\n" "mul " a ", t0, t2\n" "mul " b ", t0, t3\n"
+#define FIRST(third)        \
   "lb t2, 1(a7)\n"          \
   "lb t3, 2(a7)\n"          \
-  FIRST_WORD(0, "a0", "a3") FIRST_WORD(4, "a1", "a4") FIRST_WORD(8, "a2", "a5")
+  FIRST_WORD(0, "a0", "a3") FIRST_WORD(4, "a1", "a4") third(FIRST_WORD(8, "a2", "a5"))
+/* Where a run of n taps goes, of which m are left: three instructions, of four bytes each. */
+#define ENTRY(n, m) "addi a6, a6, 12*" #n "\n" "addi a7, a7, 1+2*" #n "\n" "j 3" #m "f\n"
 /* What a run has added up to goes to the sums, with a half of 2^16 that makes the lower part positive; of a pair the first
  * holds 2^16 times the second, too. */
 #define DRAIN(run, both, high)             \
-  "add " run ", " run ", t4\n"            \
+  "add " run ", " run ", t6\n"             \
   "add " both ", " both ", " run "\n"      \
   "srai " run ", " run ", 16\n"            \
   "add " high ", " high ", " run "\n"
-#define ROUND(sum, away)                   \
-  "mulh " sum ", " sum ", t2\n" away(sum)  \
-  "add " sum ", " sum ", t3\n"             \
-  "sra " sum ", " sum ", t4\n"             \
-  "ble " sum ", t5, 8f\n"                  \
-  "mv " sum ", t5\n"                       \
-  "8:\n"                                   \
-  "bge " sum ", t6, 8f\n"                  \
-  "mv " sum ", t6\n"                       \
-  "8:\n"                                   \
-  "sb " sum ", 0(a2)\n"                    \
-  "add a2, a2, a5\n"
+#define ROUND(sum, multiplier, offset, shift, away, to) \
+  "mulh " sum ", " sum ", " multiplier "\n" away(sum)   \
+  "add " sum ", " sum ", " offset "\n"                  \
+  "sra " sum ", " sum ", " shift "\n"                   \
+  "ble " sum ", a6, 8f\n"                               \
+  "mv " sum ", a6\n"                                    \
+  "8:\n"                                                \
+  "bge " sum ", a7, 8f\n"                               \
+  "mv " sum ", a7\n"                                    \
+  "8:\n"                                                \
+  "sb " sum ", " to "\n"
 #define KEEP(sum) ""
-#define AWAY(sum) "srai a0, " sum ", 31\n" "andi a0, a0, 128\n" "sub " sum ", " sum ", a0\n"
-#define TWO(both, high, away)              \
-  "slli a0, " high ", 16\n"                \
-  "sub " both ", " both ", a0\n"           \
+#define AWAY(sum) "srai t0, " sum ", 31\n" "andi t0, t0, 128\n" "sub " sum ", " sum ", t0\n"
+/* 256 times both sums of a pair. */
+#define SPLIT(both, high)                  \
+  "slli t0, " high ", 16\n"                \
+  "sub " both ", " both ", t0\n"           \
   "slli " both ", " both ", 8\n"           \
-  "slli " high ", " high ", 8\n"           \
-  ROUND(both, away) ROUND(high, away)
-#define CHANNEL(at, a, b, c, d, e, f, away) \
-  "lw t2, 16+" #at "(t1)\n"                 \
-  "lw t3, 20+" #at "(t1)\n"                 \
-  "lw t4, 24+" #at "(t1)\n"                 \
-  "mv a2, a4\n"                             \
-  TWO(a, b, away) TWO(c, d, away) TWO(e, f, away) \
-  "addi a4, a4, 1\n"
-#define BOTH(away)                                    \
-  CHANNEL(0, "s0", "s1", "s2", "s3", "s4", "s5", away) \
-  CHANNEL(12, "s6", "s7", "s8", "s9", "s10", "s11", away)
+  "slli " high ", " high ", 8\n"
+/* Both channels of two pixels. */
+#define PIXELS_OF(a, b, c, d, away)        \
+  SPLIT(a, b) SPLIT(c, d)                  \
+  ROUND(a, "t2", "t3", "t4", away, "0(a3)") ROUND(c, "a0", "a1", "a2", away, "1(a3)") \
+  "add a3, a3, a5\n"                       \
+  ROUND(b, "t2", "t3", "t4", away, "0(a3)") ROUND(d, "a0", "a1", "a2", away, "1(a3)") \
+  "add a3, a3, a5\n"
+#define ALL(away, third)                                                                                 \
+  PIXELS_OF("s0", "s1", "s6", "s7", away) PIXELS_OF("s2", "s3", "s8", "s9", away)                        \
+  third(PIXELS_OF("s4", "s5", "s10", "s11", away))
 
-/* All channels of six pixels; the walk moves on. Runs in a0 ... a5, sums in s0 ... s11; inputs behind a run's taps at a6,
- * weights at a7. */
-__attribute__((naked, noinline)) static void tile_of(tile_walk *walk __attribute__((unused))) {
-  __asm__ volatile(
-      "addi sp, sp, -64\n"
-      "sw a0, 0(sp)\n"
-      "sw ra, 4(sp)\n"
-      "sw s0, 8(sp)\n" "sw s1, 12(sp)\n" "sw s2, 16(sp)\n" "sw s3, 20(sp)\n" "sw s4, 24(sp)\n" "sw s5, 28(sp)\n"
-      "sw s6, 32(sp)\n" "sw s7, 36(sp)\n" "sw s8, 40(sp)\n" "sw s9, 44(sp)\n" "sw s10, 48(sp)\n" "sw s11, 52(sp)\n"
-      "1:\n"
-      "lw t0, 0(sp)\n"
-      "lw t1, 4(t0)\n"
-      "lw s0, 0(t1)\n" "lw s1, 4(t1)\n" "mv s2, s0\n" "mv s3, s1\n" "mv s4, s0\n" "mv s5, s1\n"
-      "lw s6, 8(t1)\n" "lw s7, 12(t1)\n" "mv s8, s6\n" "mv s9, s7\n" "mv s10, s6\n" "mv s11, s7\n"
-      "lw a6, 0(t0)\n"
-      "lw a7, 8(t0)\n"
-      "li t4, 0x8000\n"
-      "lla t5, 3f + 68\n" /* a run's first tap has been taken */
-      "li t6, 68\n"
-      "li ra, 12\n"
-      "2:\n"
-      "lb t1, 0(a7)\n"
-      "bltz t1, 4f\n"
-      FIRST
-      "mul t3, t1, ra\n"
-      "add a6, a6, t3\n"
-      "mul t0, t1, t6\n"
-      "slli t1, t1, 1\n"
-      "add a7, a7, t1\n"
-      "sub t0, t5, t0\n"
-      "jr t0\n"
-      ".option push\n"
-      ".option norvc\n"
-      ".option norelax\n"
-      ".balign 4\n"
-      TAP(11) TAP(10) TAP(9) TAP(8) TAP(7) TAP(6) TAP(5) TAP(4) TAP(3) TAP(2) TAP(1)
-      "3:\n"
-      DRAIN("a0", "s0", "s1") DRAIN("a1", "s2", "s3") DRAIN("a2", "s4", "s5")
-      DRAIN("a3", "s6", "s7") DRAIN("a4", "s8", "s9") DRAIN("a5", "s10", "s11")
-      "addi a7, a7, 1\n"
-      "j 2b\n"
-      ".option pop\n"
-      "4:\n"
-      "lw t0, 0(sp)\n"
-      "addi a7, a7, 1\n"
-      "sw a7, 8(t0)\n"
-      "lw t1, 4(t0)\n"
-      "lw a4, 12(t0)\n"
-      "lw a5, 16(t0)\n"
-      "lw a0, 24(t0)\n"
-      "li t5, 127\n"
-      "li t6, -128\n"
-      "bnez a0, 5f\n"
-      BOTH(KEEP)
-      "4:\n"
-      "lw t0, 0(sp)\n"
-      "addi t1, t1, 40\n"
-      "sw t1, 4(t0)\n"
-      "sw a4, 12(t0)\n"
-      "lw a0, 20(t0)\n"
-      "addi a0, a0, -1\n"
-      "sw a0, 20(t0)\n"
-      "beqz a0, 6f\n"
-      "j 1b\n"
-      "6:\n"
-      "lw ra, 4(sp)\n"
-      "lw s0, 8(sp)\n" "lw s1, 12(sp)\n" "lw s2, 16(sp)\n" "lw s3, 20(sp)\n" "lw s4, 24(sp)\n" "lw s5, 28(sp)\n"
-      "lw s6, 32(sp)\n" "lw s7, 36(sp)\n" "lw s8, 40(sp)\n" "lw s9, 44(sp)\n" "lw s10, 48(sp)\n" "lw s11, 52(sp)\n"
-      "addi sp, sp, 64\n"
-      "ret\n"
-      "5:\n"
-      BOTH(AWAY)
-      "j 4b\n");
-}
+/* All channels of six pixels, or of four; the walk moves on. Runs in a0 ... a5, sums in s0 ... s11; inputs behind a run's
+ * taps at a6, weights at a7. */
+#define TILE(name, third)                                                                                              \
+  __attribute__((naked, noinline)) static void name(tile_walk *walk __attribute__((unused))) {                         \
+    __asm__ volatile(                                                                                                  \
+        "addi sp, sp, -64\n"                                                                                           \
+        "sw a0, 0(sp)\n"                                                                                               \
+        "sw ra, 4(sp)\n"                                                                                               \
+        "sw s0, 8(sp)\n" "sw s1, 12(sp)\n" "sw s2, 16(sp)\n" "sw s3, 20(sp)\n" "sw s4, 24(sp)\n" "sw s5, 28(sp)\n"     \
+        "sw s6, 32(sp)\n" "sw s7, 36(sp)\n" "sw s8, 40(sp)\n" "sw s9, 44(sp)\n" "sw s10, 48(sp)\n" "sw s11, 52(sp)\n"  \
+        "lla t5, 4f - 12\n" /* a run has a tap at least */                                                              \
+        "li t6, 0x8000\n"                                                                                              \
+        "li ra, 12\n"                                                                                                  \
+        "1:\n"                                                                                                         \
+        "lw t0, 0(sp)\n"                                                                                               \
+        "lw t1, 4(t0)\n"                                                                                               \
+        "lw s0, 0(t1)\n" "lw s1, 4(t1)\n" "mv s2, s0\n" "mv s3, s1\n" third("mv s4, s0\n" "mv s5, s1\n")               \
+        "lw s6, 8(t1)\n" "lw s7, 12(t1)\n" "mv s8, s6\n" "mv s9, s7\n" third("mv s10, s6\n" "mv s11, s7\n")            \
+        "lw a6, 0(t0)\n"                                                                                               \
+        "lw a7, 8(t0)\n"                                                                                               \
+        "lb t1, 0(a7)\n"                                                                                               \
+        "2:\n"                                                                                                         \
+        "mul t4, t1, ra\n"                                                                                             \
+        FIRST(third)                                                                                                   \
+        "add t4, t4, t5\n"                                                                                             \
+        "jr t4\n"                                                                                                      \
+        ".option push\n"                                                                                               \
+        ".option norvc\n"                                                                                              \
+        ".option norelax\n"                                                                                            \
+        ".balign 4\n"                                                                                                  \
+        "4:\n"                                                                                                         \
+        ENTRY(1, 0) ENTRY(2, 1) ENTRY(3, 2) ENTRY(4, 3) ENTRY(5, 4) ENTRY(6, 5) ENTRY(7, 6) ENTRY(8, 7) ENTRY(9, 8)    \
+        ENTRY(10, 9) ENTRY(11, 10) ENTRY(12, 11)                                                                       \
+        ".option pop\n"                                                                                                \
+        TAP(11, third) TAP(10, third) TAP(9, third) TAP(8, third) TAP(7, third) TAP(6, third) TAP(5, third)            \
+        TAP(4, third) TAP(3, third) TAP(2, third) TAP(1, third)                                                        \
+        "30:\n"                                                                                                        \
+        DRAIN("a0", "s0", "s1") DRAIN("a1", "s2", "s3") third(DRAIN("a2", "s4", "s5"))                                 \
+        DRAIN("a3", "s6", "s7") DRAIN("a4", "s8", "s9") third(DRAIN("a5", "s10", "s11"))                               \
+        "lb t1, 0(a7)\n"                                                                                               \
+        "bgez t1, 2b\n"                                                                                                \
+        "lw t0, 0(sp)\n"                                                                                               \
+        "addi a7, a7, 1\n"                                                                                             \
+        "sw a7, 8(t0)\n"                                                                                               \
+        "lw t1, 4(t0)\n"                                                                                               \
+        "lw a3, 12(t0)\n"                                                                                              \
+        "lw a5, 16(t0)\n"                                                                                              \
+        "lw a4, 24(t0)\n"                                                                                              \
+        "lw t2, 16(t1)\n" "lw t3, 20(t1)\n" "lw t4, 24(t1)\n"                                                          \
+        "lw a0, 28(t1)\n" "lw a1, 32(t1)\n" "lw a2, 36(t1)\n"                                                          \
+        "addi t1, t1, 40\n"                                                                                            \
+        "sw t1, 4(t0)\n"                                                                                               \
+        "addi t1, a3, 2\n"                                                                                             \
+        "sw t1, 12(t0)\n"                                                                                              \
+        "li a6, 127\n"                                                                                                 \
+        "li a7, -128\n"                                                                                                \
+        "bnez a4, 6f\n"                                                                                                \
+        ALL(KEEP, third)                                                                                               \
+        "5:\n"                                                                                                         \
+        "lw t0, 0(sp)\n"                                                                                               \
+        "lw a0, 20(t0)\n"                                                                                              \
+        "addi a0, a0, -1\n"                                                                                            \
+        "sw a0, 20(t0)\n"                                                                                              \
+        "beqz a0, 7f\n"                                                                                                \
+        "j 1b\n"                                                                                                       \
+        "7:\n"                                                                                                         \
+        "lw ra, 4(sp)\n"                                                                                               \
+        "lw s0, 8(sp)\n" "lw s1, 12(sp)\n" "lw s2, 16(sp)\n" "lw s3, 20(sp)\n" "lw s4, 24(sp)\n" "lw s5, 28(sp)\n"     \
+        "lw s6, 32(sp)\n" "lw s7, 36(sp)\n" "lw s8, 40(sp)\n" "lw s9, 44(sp)\n" "lw s10, 48(sp)\n" "lw s11, 52(sp)\n"  \
+        "addi sp, sp, 64\n"                                                                                            \
+        "ret\n"                                                                                                        \
+        "6:\n"                                                                                                         \
+        ALL(AWAY, third)                                                                                               \
+        "j 5b\n");                                                                                                     \
+  }
+TILE(six_pixels, THIRD)
+TILE(four_pixels, NONE)
+#undef THIRD
+#undef NONE
 #undef WORD
 #undef TAP
 #undef FIRST_WORD
 #undef FIRST
+#undef ENTRY
 #undef DRAIN
 #undef ROUND
 #undef KEEP
 #undef AWAY
-#undef TWO
-#undef CHANNEL
-#undef BOTH
+#undef SPLIT
+#undef PIXELS_OF
+#undef ALL
+#undef TILE
 
-static void outputs(const void *patch, int8_t *output, int32_t row,
+static void outputs(const void *patch, int8_t *output, int32_t row, int32_t count,
                     const tinyet_conv2d_s8_paired_runs_6x2_params *params) {
   tile_walk walk = {patch, params->stream, params->weights, output, row, (params->shape.out_c + 1) / 2,
                     params->two_sided};
-  tile_of(&walk);
+  if (count > 4) {
+    six_pixels(&walk);
+  } else {
+    four_pixels(&walk);
+  }
 }
 #else
 /* The sums of two pixels and one channel; gives the weights behind the runs. */
@@ -273,8 +196,9 @@ static const TINYET_ROM int8_t *sums_of(const word *x, const TINYET_ROM int8_t *
   return weights + 1;
 }
 
-static void outputs(const void *patch, int8_t *output, int32_t row,
+static void outputs(const void *patch, int8_t *output, int32_t row, int32_t count,
                     const tinyet_conv2d_s8_paired_runs_6x2_params *params) {
+  const int32_t words = count > 4 ? PIXELS / 2 : 2;
   const TINYET_ROM uint32_t *f = params->stream;
   const TINYET_ROM int8_t *weights = params->weights;
   const int32_t away = params->two_sided != 0 ? 128 : 0;
@@ -283,7 +207,7 @@ static void outputs(const void *patch, int8_t *output, int32_t row,
     for (int32_t c = 0; c < 2; c++) {
       const TINYET_ROM uint32_t *const rounding = f + 4 + 3 * c;
       const int32_t multiplier = (int32_t)rounding[0], offset = (int32_t)rounding[1];
-      for (int32_t pair = 0; pair < PIXELS / 2; pair++) {
+      for (int32_t pair = 0; pair < words; pair++) {
         uint32_t sums[2] = {f[2 * c], f[2 * c + 1]};
         behind = sums_of((const word *)patch + pair, weights, c, sums);
         int8_t *const out = output + 2 * pair * row + c;
@@ -306,37 +230,16 @@ void tinyet_conv2d_s8_paired_runs_6x2(const int8_t *input, int8_t *output, void 
   const int32_t out_c = s->out_c, even = out_c + (out_c & 1);
   word *const patch = (word *)scratch;
   int8_t *const apart = (int8_t *)scratch + 4 * STEP * taps;
-  /* The last place of a window that lies in the image; none where taps have gaps. */
-  const int32_t lowest = s->dilation_h == 1 && s->dilation_w == 1 ? s->in_h - s->kernel_h : -1;
-  const int32_t rightmost = s->in_w - s->kernel_w;
   memset(scratch, 0, (size_t)(4 * STEP * taps));
   for (int32_t n = 0; n < s->batch; n++) {
-    int32_t row = 0, column = 0;
+    window_walk walk = first_window(input, s);
     for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
       const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
-      for (int32_t i = 0; i < count; i += 2) {
-        const int32_t top = row * s->stride_h - s->pad_top, left = column * s->stride_w - s->pad_left;
-        if (++column == s->out_w) {
-          column = 0, row++;
-        }
-        const int32_t next_top = row * s->stride_h - s->pad_top, next_left = column * s->stride_w - s->pad_left;
-        if (i + 1 < count && ++column == s->out_w) {
-          column = 0, row++;
-        }
-        if (top >= 0 && next_top <= lowest && left >= 0 && left <= rightmost && next_left >= 0 && next_left <= rightmost) {
-          gather_two(patch + i / 2, input + (top * s->in_w + left) * s->in_c,
-                     input + (next_top * s->in_w + next_left) * s->in_c, s);
-        } else {
-          gather_first(patch + i / 2, input, top, left, s, params->padding);
-          if (i + 1 < count) {
-            gather_second(patch + i / 2, input, next_top, next_left, s, params->padding);
-          }
-        }
-      }
+      gather_windows(patch, count, &walk, s, params->padding);
       if (count == PIXELS && even == out_c) {
-        outputs(patch, output, out_c, params);
+        outputs(patch, output, out_c, count, params);
       } else {
-        outputs(patch, apart, even, params);
+        outputs(patch, apart, even, count, params);
         for (int32_t i = 0; i < count; i++) {
           memcpy(output + i * out_c, apart + i * even, (size_t)out_c);
         }

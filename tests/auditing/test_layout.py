@@ -26,6 +26,7 @@ IN_RUNS = {
     "tinyet_linear_s8_packed_words",
     "tinyet_conv2d_s8_paired_runs_6x1",
     "tinyet_conv2d_s8_paired_runs_6x2",
+    "tinyet_conv2d_s8_paired_fours_4x1",
 }
 LEAST_KERNELS = 25
 

@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from tests.calls import board
 from tests.calls.emulated import EXAMPLES, check_library
 from tests.delegates import test_cortex_m
+from tests.delegates.test_winograd import layer
+from tests.ops import drawing
+from tests.ops.cases import Case
 from tests.ops.strategies import strategy_of
 from tinyet.ops import OPS
 
 MANY_KINDS = ("conv2d", "conv_transpose2d", "linear", "matmul", "unary")
 """Operators with a kernel for each of many kinds of nodes."""
+PAIRED = [kernel for op in OPS for kernel in op.kernels if "_s8_paired_" in kernel.symbol]
 
 
 @pytest.mark.emulated
@@ -31,3 +37,23 @@ def test_dsp(symbols: tuple[str, ...]) -> None:
     """The instructions themselves, also of kernels that would not be chosen."""
     alone = test_cortex_m.only(*(test_cortex_m.LIBRARY & {*symbols}))
     check_library(test_cortex_m.NODES[symbols[0]](), alone, board.DSP)
+
+
+@st.composite
+def few_large_weights(draw: st.DrawFn) -> Case:
+    """A convolution of small weights and some as large as there are, three in a row among them: of both signs, a run of
+    products would leave 16 bits."""
+    rng = drawing.random(draw)
+    shape = draw(st.integers(1, 5)), 3, 3, draw(st.integers(3, 9))
+    weights = rng.integers(-20, 21, shape)
+    flat = weights.reshape(shape[0], -1)
+    for at in rng.integers(0, flat.shape[1] - 2, 2):
+        flat[:, at : at + 3] = rng.choice([-128, -127, 127], (shape[0], 3))
+    node = layer(weights, rng.integers(-9000, 9000, shape[0]), relu=draw(st.booleans()), scale=0.01)
+    return Case(node, (rng.integers(-128, 128, node.input(0).shape).astype(np.int8),))
+
+
+@pytest.mark.emulated
+def test_pairs_of_pixels_with_a_few_large_weights() -> None:
+    """Those that the paired kernels take by themselves; drawn weights are hardly ever like that."""
+    check_library(few_large_weights(), PAIRED, (board.M4, board.M4_CLANG, board.RISCV), examples=8)

@@ -147,3 +147,51 @@ def test_runs_of_pairs_add_up_to_the_sums(largest: int) -> None:
             lower = (both[c] - (upper << 16)) & (2**32 - 1)
             np.testing.assert_array_equal((lower ^ 2**31) - 2**31, want[0])
     assert at == len(packed.data)
+
+
+@pytest.mark.parametrize("largest", [3, 90, 127])
+def test_runs_of_four_taps_or_two_and_what_is_too_much_for_them(largest: int) -> None:
+    """As above: small weights are all in runs of four, large ones in twos, and what does not fit is by itself."""
+    rng = np.random.default_rng(largest)
+    weights, bias = rng.integers(-largest, largest + 1, (3, 3, 3, 5)), rng.integers(-9000, 9000, 3)
+    weights[0] //= 3
+    weights[0, 0, 0, :2] = -128  # two of them are too many for a run of any length
+    node = layer(weights, bias, scale=0.01)
+    stream, packed = paired.constants_in_fours(node)
+    assert packed.data.shape == (3, 48)
+    words, at, lengths, alone = stream.data.astype(np.int64), 0, [], []
+    rows = np.pad(weights.reshape(3, -1), ((0, 0), (0, 3)))
+    x = np.pad(rng.integers(-128, 128, (50, 2, 45)), ((0, 0), (0, 0), (0, 3)))
+    x[0, :, :45], x[1, :, :45], x[2] = 127, -128, np.where(rows[0] > 0, 127, -128)
+    pairs = (x[:, 1] << 16) + x[:, 0]
+    for channel in range(3):
+        both, high, kept = np.full(50, words[at]), np.full(50, words[at + 1]), packed.data[channel].copy()
+        length = 2 if words[at + 2] else 4
+        runs = [
+            (packed.data[channel, tap : tap + length], slice(tap, tap + length))
+            for tap in range(0, 48, length)
+        ]
+        at += 3
+        lengths.append(length)
+        alone.append(0)
+        while words[at] >> 31:
+            tap, weight = words[at] >> 11 & 2**20 - 1, (words[at] & 255 ^ 128) - 128
+            runs.append((np.array([weight]), slice(tap, tap + 1)))
+            assert kept[tap] == 0
+            kept[tap] = weight
+            alone[-1] += 1
+            at += 1
+        np.testing.assert_array_equal(kept, rows[channel])
+        for run, taps in runs:
+            assert np.abs(x[:, 0, taps] @ run.astype(np.int64)).max() < 2**15
+            total = (pairs[:, taps] @ run.astype(np.int64) + 2**15) & (2**32 - 1)
+            both, high = both + total, high + ((total ^ 2**31) - 2**31 >> 16)
+        want = (bias[channel] - 3 * rows[channel].sum() + x @ rows[channel]).T
+        upper = ((high & (2**32 - 1)) ^ 2**31) - 2**31
+        np.testing.assert_array_equal(upper, want[1])
+        lower = (both - (upper << 16)) & (2**32 - 1)
+        np.testing.assert_array_equal((lower ^ 2**31) - 2**31, want[0])
+        at += 3
+    assert at == len(words)
+    assert lengths == [4, 2 if largest == 127 else 4, 4]
+    assert alone == [1, *{3: (0, 0), 90: (1, 0), 127: (0, 2)}[largest]]

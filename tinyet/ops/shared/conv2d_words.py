@@ -29,6 +29,7 @@ from tinyet.opset import (
 ONE_PRODUCT = ("tinyet_one_product.h",)
 PACKED_WORDS = (*HEADERS, "tinyet_packed_words.h")
 BYTES = (*PACKED_WORDS, "tinyet_byte_products.h")
+PAIRED = (*HEADERS, *ONE_PRODUCT, "tinyet_conv2d_paired.h")
 
 
 def shaped_call(
@@ -85,6 +86,11 @@ def lower_paired_channels(node: Node, _target: Target) -> Call:
     return shaped_call("tinyet_conv2d_s8_paired_runs_6x1", node, fields, constants, scratch)
 
 
+def lower_paired_fours(node: Node, _target: Target) -> Call:
+    constants, scratch = paired.constants_in_fours(node), paired.scratch_bytes_in_fours(node)
+    return shaped_call("tinyet_conv2d_s8_paired_fours_4x1", node, paired.fields(node), constants, scratch)
+
+
 def lower_depthwise_2x1(node: Node, _target: Target) -> Call:
     fields, constants = depthwise_planes.fields(node), [depthwise_planes.stream(node)]
     scratch = packed_words.plane_bytes(node)
@@ -124,6 +130,10 @@ def refuse_packed_words(node: Node, target: Target) -> str | None:
 
 def refuse_paired(node: Node, target: Target) -> str | None:
     return refuse_groups(node, target) or paired.refuse(node)
+
+
+def refuse_paired_fours(node: Node, target: Target) -> str | None:
+    return refuse_groups(node, target) or paired.refuse_in_fours(node)
 
 
 def refuse_1x1_packed_words(node: Node, target: Target) -> str | None:
@@ -200,7 +210,7 @@ KERNELS = with_cost_models(
             "tinyet_conv2d_s8_paired_4x2",
             "s8",
             lower_paired,
-            (*HEADERS, *ONE_PRODUCT, "tinyet_conv2d_paired.h"),
+            PAIRED,
             ("tinyet_conv2d_s8_paired_4x2.c",),
             refuse_paired,
             access_order=by_four_pixels,
@@ -209,7 +219,7 @@ KERNELS = with_cost_models(
             "tinyet_conv2d_s8_paired_runs_6x2",
             "s8",
             lower_paired_runs,
-            (*HEADERS, *ONE_PRODUCT, "tinyet_conv2d_paired.h"),
+            PAIRED,
             ("tinyet_conv2d_s8_paired_runs_6x2.c",),
             refuse_paired,
             access_order=by_six_pixels,
@@ -222,6 +232,15 @@ KERNELS = with_cost_models(
             ("tinyet_conv2d_s8_paired_runs_6x1.c",),
             refuse_packed_words,
             access_order=by_six_pixels,
+        ),
+        Kernel(
+            "tinyet_conv2d_s8_paired_fours_4x1",
+            "s8",
+            lower_paired_fours,
+            PAIRED,
+            ("tinyet_conv2d_s8_paired_fours_4x1.c",),
+            refuse_paired_fours,
+            access_order=by_four_pixels,
         ),
         Kernel(
             "tinyet_conv2d_s8_4x4",

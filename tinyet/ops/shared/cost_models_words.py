@@ -202,8 +202,49 @@ def conv2d_paired_runs(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_paired_runs_6x2."""
     taps, runs = math.prod(node.input(1).shape[1:]), paired.all_runs(node)
     parts = paired_tiles(node, 6, 12, taps)
-    counts = parts["step"] * sum(len(some) for some in runs)
-    return parts | {"tap": parts["tile"] * taps, "run": counts}
+    (batch, out_h, out_w, _), two_sided = node.output.shape, parts.pop("two-sided tile") > 0
+    # What is left behind the last six pixels is a tile of its own kind where it is four at most.
+    steps, of_four = parts["step"], batch * int(0 < out_h * out_w % 6 <= 4)
+    del parts["tile"]
+    in_runs = sum(len(some) for some in runs)
+    for name, count in (("", steps - of_four), (" of four", of_four)):
+        parts |= {f"tile{name}": count * len(runs), f"two-sided tile{name}": count * len(runs) * two_sided}
+    # Random weights have runs of nearly one length, so that a fit could not tell what a tap costs from what a run does:
+    # they are as many instructions as there stand.
+    of_tile, of_tile_of_four = (a * len(runs) * taps + b * in_runs for a, b in ((17, 26), (12, 20)))
+    parts["instruction of runs"] = (steps - of_four) * of_tile + of_four * of_tile_of_four
+    return parts
+
+
+def conv2d_paired_fours(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_paired_fours_4x1."""
+    found = paired.rounding(node)
+    assert isinstance(found, Rounding)
+    (batch, out_h, out_w, out_c), (low, high) = (
+        node.output.shape,
+        clamp_range(clamp_of(node), node.output.type),
+    )
+    pixels, f = out_h * out_w, paired.in_fours(node)
+    steps, taps, twos = batch * -(-pixels // 4), f.weights.shape[1], int(f.twos.sum())
+    fours = taps // paired.FOUR
+    parts: Parts = {
+        "call": 1,
+        "step": steps,
+        "channel": steps * out_c,
+        "two-sided channel": steps * out_c * found.two_sided,
+        "four taps": steps * fours * (out_c - twos),
+        "two twos": steps * fours * twos,
+        "turn": steps * out_c * -(-fours // 4),
+        "weight by itself": steps * int(np.count_nonzero(f.alone)),
+        "channel with such": steps * int(np.count_nonzero(f.alone.any(axis=1))),
+        "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
+    }
+    gathered_in_twos(parts, node)
+    counting.copied(parts, "clear", 1, 8 * taps)
+    rest = pixels % 4
+    counting.add(parts, "step apart", batch * int(rest != 0))
+    counting.copied(parts, "apart", batch * int(rest != 0), rest * out_c)
+    return parts
 
 
 def conv2d_paired_channels(node: Node) -> Mapping[str, int]:
@@ -284,7 +325,11 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_4x4": CostModel(conv2d_4x4),
     "tinyet_conv2d_s8_paired_4x2": CostModel(conv2d_paired),
     "tinyet_conv2d_s8_paired_runs_6x2": CostModel(conv2d_paired_runs),
+<<<<<<< HEAD
     "tinyet_conv2d_s8_paired_runs_6x1": CostModel(conv2d_paired_channels),
+=======
+    "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),
+>>>>>>> w31/scalar
     "tinyet_depthwise_s8_chw_3x3_2x1": CostModel(depthwise_2x1),
     "tinyet_depthwise_s8_chw_3x3": CostModel(depthwise_planes),
 }
