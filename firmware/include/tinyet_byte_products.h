@@ -38,11 +38,14 @@ typedef struct {
   const TINYET_ROM uint8_t *weights;
 } tinyet_linear_s8_bytes_params;
 
-/* Sizes and places of what lies in the arena: 32 bits are four registers of an AVR, whose memory 16 bits reach. */
+/* Sizes and places of what lies in the arena: 32 bits are four registers of an AVR, whose memory 16 bits reach. What comes of
+ * 32 bits fits, which is checked when code is generated. */
 #ifdef __AVR__
 typedef int16_t tinyet_extent;
+#define TINYET_EXTENT(x) ((tinyet_extent)(x))
 #else
 typedef int32_t tinyet_extent;
+#define TINYET_EXTENT(x) (x)
 #endif
 
 #ifdef __AVR__
@@ -78,7 +81,7 @@ static inline void tinyet_bytes_4x1(const uint8_t *x, const TINYET_ROM uint8_t *
     sums[1] += b;
     sums[2] += c;
     sums[3] += d;
-    taps = taps > 256 ? (tinyet_extent)(taps - 256) : (tinyet_extent)0;
+    taps = taps > 256 ? taps - 256 : 0;
   }
 #else
   for (; taps > 0; taps--, x += TINYET_BYTES_PIXELS) {
@@ -109,7 +112,7 @@ static inline uint32_t tinyet_bytes_1x1(const uint8_t *x, const TINYET_ROM uint8
         : [zero] "r"(zero)
         : "memory", "r0");
     sum += a;
-    taps = taps > 256 ? (tinyet_extent)(taps - 256) : (tinyet_extent)0;
+    taps = taps > 256 ? taps - 256 : 0;
   }
 #else
   for (; taps > 0; taps--) {

@@ -6,12 +6,12 @@ enum { PIXELS = TINYET_BYTES_PIXELS };
 /* What the window of one pixel sees, plus 128, four bytes from tap to tap; gives the sum. */
 static uint32_t gather(uint8_t *patch, const int8_t *image, tinyet_extent top, tinyet_extent left,
                        const tinyet_conv2d_shape *s, uint8_t padding) {
-  const tinyet_extent in_h = (tinyet_extent)s->in_h, in_w = (tinyet_extent)s->in_w, in_c = (tinyet_extent)s->in_c;
-  const tinyet_extent kernel_w = (tinyet_extent)s->kernel_w;
-  const tinyet_extent step_h = (tinyet_extent)s->dilation_h, step_w = (tinyet_extent)s->dilation_w;
+  const tinyet_extent in_h = TINYET_EXTENT(s->in_h), in_w = TINYET_EXTENT(s->in_w), in_c = TINYET_EXTENT(s->in_c);
+  const tinyet_extent kernel_w = TINYET_EXTENT(s->kernel_w);
+  const tinyet_extent step_h = TINYET_EXTENT(s->dilation_h), step_w = TINYET_EXTENT(s->dilation_w);
   uint32_t sum = 0u;
-  for (tinyet_extent i = (tinyet_extent)s->kernel_h, y = top; i > 0; i--, y = (tinyet_extent)(y + step_h)) {
-    for (tinyet_extent j = kernel_w, x = left; j > 0; j--, x = (tinyet_extent)(x + step_w)) {
+  for (tinyet_extent i = TINYET_EXTENT(s->kernel_h), y = top; i > 0; i--, y += step_h) {
+    for (tinyet_extent j = kernel_w, x = left; j > 0; j--, x += step_w) {
       if (y < 0 || y >= in_h || x < 0 || x >= in_w) {
         for (tinyet_extent c = in_c; c > 0; c--, patch += PIXELS) {
           *patch = padding;
@@ -34,7 +34,7 @@ static uint32_t gather(uint8_t *patch, const int8_t *image, tinyet_extent top, t
 static void outputs(const uint8_t *patch, const uint32_t *less, int8_t *output, uint8_t count, tinyet_extent taps,
                     const tinyet_conv2d_s8_bytes_4x1_params *params) {
   const tinyet_packed_words *const words = &params->words;
-  const tinyet_extent out_c = (tinyet_extent)words->out_c;
+  const tinyet_extent out_c = TINYET_EXTENT(words->out_c);
   const uint8_t step = words->two_sided != 0 ? 7u : 5u;
   const TINYET_ROM uint32_t *f = words->stream;
   const TINYET_ROM uint8_t *w = params->weights;
@@ -54,22 +54,22 @@ static void outputs(const uint8_t *patch, const uint32_t *less, int8_t *output, 
 void tinyet_conv2d_s8_bytes_4x1(const int8_t *input, int8_t *output, void *scratch,
                                 const tinyet_conv2d_s8_bytes_4x1_params *params) {
   const tinyet_conv2d_shape *const s = &params->shape;
-  const tinyet_extent out_w = (tinyet_extent)s->out_w, out_c = (tinyet_extent)s->out_c;
-  const tinyet_extent taps = (tinyet_extent)(s->kernel_h * s->kernel_w * s->in_c);
-  const tinyet_extent stride_h = (tinyet_extent)s->stride_h, stride_w = (tinyet_extent)s->stride_w;
-  const tinyet_extent first_left = (tinyet_extent)-s->pad_left;
+  const tinyet_extent out_w = TINYET_EXTENT(s->out_w), out_c = TINYET_EXTENT(s->out_c);
+  const tinyet_extent taps = TINYET_EXTENT(s->kernel_h * s->kernel_w * s->in_c);
+  const tinyet_extent stride_h = TINYET_EXTENT(s->stride_h), stride_w = TINYET_EXTENT(s->stride_w);
+  const tinyet_extent first_left = TINYET_EXTENT(-s->pad_left);
   const uint8_t padding = (uint8_t)params->words.padding;
   uint8_t *const patch = (uint8_t *)scratch;
   uint32_t less[PIXELS] = {0u, 0u, 0u, 0u};
   memset(scratch, 0, (size_t)(PIXELS * taps));
   for (int32_t n = s->batch; n > 0; n--) {
-    tinyet_extent top = (tinyet_extent)-s->pad_top, left = first_left, column = out_w;
+    tinyet_extent top = TINYET_EXTENT(-s->pad_top), left = first_left, column = out_w;
     uint8_t count = 0u;
-    for (tinyet_extent pixel = (tinyet_extent)(s->out_h * s->out_w); pixel > 0; pixel--) {
+    for (tinyet_extent pixel = TINYET_EXTENT(s->out_h * s->out_w); pixel > 0; pixel--) {
       less[count] = gather(patch + count, input, top, left, s, padding) << 7;
-      left = (tinyet_extent)(left + stride_w);
+      left += stride_w;
       if (--column == 0) {
-        column = out_w, left = first_left, top = (tinyet_extent)(top + stride_h);
+        column = out_w, left = first_left, top += stride_h;
       }
       if (++count == PIXELS || pixel == 1) {
         outputs(patch, less, output, count, taps, params);

@@ -4,9 +4,9 @@
 /* A channel's image with its borders, plus 128: as many rows and columns as windows reach. */
 static void plane_of(uint8_t *plane, const int8_t *image, tinyet_extent rows, tinyet_extent columns,
                      const tinyet_conv2d_shape *s, uint8_t padding) {
-  const tinyet_extent channels = (tinyet_extent)s->in_c, in_w = (tinyet_extent)s->in_w, in_h = (tinyet_extent)s->in_h;
-  const tinyet_extent before = (tinyet_extent)s->pad_left, above = (tinyet_extent)s->pad_top;
-  const tinyet_extent right = (tinyet_extent)(columns - before), bottom = (tinyet_extent)(rows - above);
+  const tinyet_extent channels = TINYET_EXTENT(s->in_c), in_w = TINYET_EXTENT(s->in_w), in_h = TINYET_EXTENT(s->in_h);
+  const tinyet_extent before = TINYET_EXTENT(s->pad_left), above = TINYET_EXTENT(s->pad_top);
+  const tinyet_extent right = columns - before, bottom = rows - above;
   const tinyet_extent width = in_w < right ? in_w : right, height = in_h < bottom ? in_h : bottom;
   memset(plane, padding, (size_t)(rows * columns));
   plane += above * columns + before;
@@ -25,11 +25,11 @@ void tinyet_depthwise_s8_bytes_3x3(const int8_t *input, int8_t *output, void *sc
                                    const tinyet_depthwise_s8_bytes_3x3_params *params) {
   const tinyet_conv2d_shape *const s = &params->shape;
   const tinyet_packed_words *const words = &params->words;
-  const tinyet_extent out_h = (tinyet_extent)s->out_h, out_w = (tinyet_extent)s->out_w;
-  const tinyet_extent stride = (tinyet_extent)s->stride_w, channels = (tinyet_extent)s->in_c;
-  const tinyet_extent rows = (tinyet_extent)((s->out_h - 1) * s->stride_h + 3);
-  const tinyet_extent columns = (tinyet_extent)((s->out_w - 1) * s->stride_w + 3);
-  const tinyet_extent turn = (tinyet_extent)(s->stride_h * columns - out_w * stride);
+  const tinyet_extent out_h = TINYET_EXTENT(s->out_h), out_w = TINYET_EXTENT(s->out_w);
+  const tinyet_extent stride = TINYET_EXTENT(s->stride_w), channels = TINYET_EXTENT(s->in_c);
+  const tinyet_extent rows = TINYET_EXTENT((s->out_h - 1) * s->stride_h + 3);
+  const tinyet_extent columns = TINYET_EXTENT((s->out_w - 1) * s->stride_w + 3);
+  const tinyet_extent turn = TINYET_EXTENT(s->stride_h * columns - out_w * stride);
   const uint8_t step = words->two_sided != 0 ? 7u : 5u;
   for (int32_t n = s->batch; n > 0; n--) {
     const TINYET_ROM uint32_t *f = words->stream;
@@ -41,7 +41,7 @@ void tinyet_depthwise_s8_bytes_3x3(const int8_t *input, int8_t *output, void *sc
       const uint32_t start = f[0];
       for (tinyet_extent i = out_h; i > 0; i--, x += turn) {
         for (tinyet_extent j = out_w; j > 0; j--, x += stride, out += channels) {
-          const uint32_t sum = start + (uint32_t)tinyet_bytes_3x3(x, w, (tinyet_extent)(columns - 3));
+          const uint32_t sum = start + (uint32_t)tinyet_bytes_3x3(x, w, columns - 3);
           *out = tinyet_bytes_output(sum, f + 1, words);
         }
       }

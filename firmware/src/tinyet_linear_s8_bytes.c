@@ -4,9 +4,9 @@
 void tinyet_linear_s8_bytes(const int8_t *input, int8_t *output, void *scratch,
                             const tinyet_linear_s8_bytes_params *params) {
   const tinyet_packed_words *const words = &params->words;
-  const tinyet_extent depth = (tinyet_extent)params->depth, count = (tinyet_extent)words->out_c;
+  const tinyet_extent depth = TINYET_EXTENT(params->depth), count = TINYET_EXTENT(words->out_c);
   const uint8_t step = words->two_sided != 0 ? 7u : 5u;
-  for (tinyet_extent row = (tinyet_extent)params->rows; row > 0; row--) {
+  for (tinyet_extent row = TINYET_EXTENT(params->rows); row > 0; row--) {
     uint8_t *u = (uint8_t *)scratch;
     uint32_t total = 0u;
     for (tinyet_extent i = depth; i > 0; i--) {

@@ -118,7 +118,7 @@ def lower_bytes(node: Node, _target: Target) -> Call:
 
 
 def refuse_bytes(node: Node, _target: Target) -> str | None:
-    return byte_products.refuse(node)
+    return byte_products.refuse(node, size_fields(node)["depth"])
 
 
 def lower_two_taps(node: Node, _target: Target) -> Call:

@@ -43,8 +43,9 @@ def rescaling(node: Node) -> Rescaling | str:
     return found
 
 
-def refuse(node: Node) -> str | None:
-    if max(patch_bytes(node), node.input(0).type.count, node.output.type.count) > _MOST:
+def refuse(node: Node, scratch: int) -> str | None:
+    """scratch: bytes of it."""
+    if max(scratch, node.input(0).type.count, node.output.type.count) > _MOST:
         return "more values than 16 bits count"
     found = rescaling(node)
     return found if isinstance(found, str) else None

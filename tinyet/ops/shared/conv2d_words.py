@@ -152,11 +152,11 @@ def refuse_depthwise_planes(node: Node, target: Target) -> str | None:
 
 
 def refuse_bytes(node: Node, target: Target) -> str | None:
-    return refuse_groups(node, target) or byte_products.refuse(node)
+    return refuse_groups(node, target) or byte_products.refuse(node, byte_products.patch_bytes(node))
 
 
 def refuse_depthwise_bytes(node: Node, target: Target) -> str | None:
-    return refuse_depthwise_3x3(node, target) or byte_products.refuse(node)
+    return refuse_depthwise_3x3(node, target) or byte_products.refuse(node, packed_words.plane_bytes(node))
 
 
 def refuse_depthwise_2x1(node: Node, target: Target) -> str | None:
