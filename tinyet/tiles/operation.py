@@ -18,8 +18,8 @@ _LOADS = ("load", "load_double", "load_multiple")
 class Operation:
     """text: the operands, a value's name in braces where its register stands. writes, reads: values. base: the value,
     or sp, that an address is computed from. words: moved by a transfer of several. ascending: that the registers of
-    `writes` must be in ascending order. moves: that the base is written, too, behind what it points at. step: what
-    begins here, for a comment; empty for nothing. offset: in bytes from the base, of a load of one register.
+    what is moved (`moved`) must be in ascending order. moves: that the base is written, too, behind what it points at.
+    step: what begins here, for a comment; empty for nothing. offset: in bytes from the base, of a load of one register.
     """
 
     mnemonic: str
@@ -32,6 +32,11 @@ class Operation:
     moves: bool = False
     step: str = ""
     offset: int = 0
+
+    @property
+    def moved(self) -> tuple[str, ...]:
+        """By a transfer of several: what is loaded, or stored."""
+        return self.writes or tuple(name for name in self.reads if name != self.base)
 
     def is_load(self, page: CorePage) -> bool:
         return page.kinds[self.mnemonic] in _LOADS
@@ -81,6 +86,15 @@ def store(what: str, base: str, offset: int, step: str = "") -> Operation:
     return Operation(
         "str.w", f"{{{what}}}, {_address(base, offset)}", (), (what, *_read(base)), base, step=step
     )
+
+
+def store_several(what: tuple[str, ...], base: str, step: str = "") -> Operation:
+    """To where the base points, which moves behind them."""
+    if len(what) < 2 or base in what:
+        raise InternalError(f"a store of several registers of {what} at {base}")
+    names = ", ".join(f"{{{name}}}" for name in what)
+    text = f"{{{base}}}!, {{{{{names}}}}}"
+    return Operation("stm.w", text, (), (*what, base), base, len(what), True, True, step)
 
 
 def store_byte(what: str, base: str, offset: int, step: str = "") -> Operation:
