@@ -60,6 +60,7 @@ def test_what_is_printed_is_what_is_stated(node: Node, family: Family | linear_t
     call, cost, exact = stated(node, family)
     assert {name for name in call.files if name.endswith(".c")} == {f"{name}.c" for name in exact.functions}
     assert exact.functions.items() <= cost.shared.items()
+    assert (exact.reads["printed weights"] == 0) is (family is COPIED)
     for name, size in exact.functions.items():
         # One instruction a line, of four bytes.
         body = call.files[f"{name}.c"].split("__asm__")[1].split("#else")[0]
