@@ -157,6 +157,23 @@ TINYET_DSP_INLINE void tinyet_gather_two_dsp(uint32_t *to, const int8_t *input, 
   }
 }
 
+/* The weights as they are in scratch, `to`. */
+TINYET_DSP_INLINE const int32_t *tinyet_copied_weights_dsp(int32_t *to, const int32_t *weights, const int32_t words) {
+  const int32_t *const end = weights + words / 4 * 4;
+  int32_t *at = to;
+  for (; weights != end; weights += 4, at += 4) {
+    const int32_t a = weights[0], b = weights[1], c = weights[2], d = weights[3];
+    at[0] = a;
+    at[1] = b;
+    at[2] = c;
+    at[3] = d;
+  }
+  for (int32_t i = 0; i < words % 4; i++) {
+    at[i] = weights[i];
+  }
+  return to;
+}
+
 /* The printed functions of a layer; literals. */
 typedef struct {
   tinyet_tile_function_dsp two, one; /* pixels; without one, the last two of an odd number overlap those before */

@@ -325,6 +325,8 @@ NODES = {
     "tinyet_conv2d_s8_w4_im2col_4x2_dsp": nibble_nodes,
     "tinyet_conv2d_s8_w16_im2col_2x2_dsp": or_nibbles(two_nodes),
     "tinyet_conv2d_s8_packed_2x4_dsp": or_nibbles(two_nodes),
+    "tinyet_conv2d_s8_packed_2x4_short_dsp": or_nibbles(two_nodes),
+    "tinyet_conv2d_s8_packed_2x4_ram_dsp": or_nibbles(two_nodes),
     "tinyet_conv2d_1x1_s8_w16_k8_dsp": or_nibbles(pointwise_nodes),
     "tinyet_conv2d_s8_w16_winograd_f2x2_dsp": or_nibbles(winograd_nodes),
     "tinyet_conv2d_s8_winograd_f2x2_dsp": or_nibbles(winograd_nodes),

@@ -8,17 +8,19 @@ import dataclasses
 import pytest
 
 from benchmarks import kernels
+from tinyet.boards import Flash
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
 from tinyet.delegates.cortex_m import conv2d_tiles, depthwise, depthwise_3x3, linear_tiles
 from tinyet.delegates.cortex_m.conv2d import geometry
-from tinyet.delegates.cortex_m.conv2d_tiles import PACKED, WIDE, Family
+from tinyet.delegates.cortex_m.conv2d_tiles import COPIED, PACKED, SHORT, WIDE, Family
 from tinyet.ir import Node
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.opset import DENSE, Call, Cost, Exact, Kernel
 from tinyet.tiles import depthwise_code, planes
 from tinyet.tiles.function import function
+from tinyet.tiles.tile import Tile
 from tinyet.timing.cores import CORES
 
 M4 = Target("cortex-m4", frozenset({"dsp"}))
@@ -67,7 +69,11 @@ OF_PLANES = [
 
 @pytest.mark.parametrize(
     ("node", "family"),
-    [*((node, family) for node in (POINTWISE, ODD) for family in (WIDE, PACKED)), *OF_ROWS, *OF_PLANES],
+    [
+        *((node, family) for node in (POINTWISE, ODD) for family in (WIDE, PACKED, SHORT, COPIED)),
+        *OF_ROWS,
+        *OF_PLANES,
+    ],
     ids=lambda case: getattr(case, "symbol", ""),
 )
 def test_what_is_printed_is_what_is_stated(
@@ -77,6 +83,7 @@ def test_what_is_printed_is_what_is_stated(
     call, cost, exact = stated(node, family)
     assert {name for name in call.files if name.endswith(".c")} == {f"{name}.c" for name in exact.functions}
     assert exact.functions.items() <= cost.shared.items()
+    assert (exact.reads["printed weights"] == 0) is (family is COPIED)
     for name, size in exact.functions.items():
         # One instruction a line, of four bytes.
         body = call.files[f"{name}.c"].split("__asm__")[1].split("#else")[0]
@@ -166,3 +173,33 @@ def test_strides_are_in_the_code() -> None:
     apart = kernel.layout_support.lower(DEPTHWISE, M4, dataclasses.replace(DENSE, input=96, output=80))
     assert not set(dense.files) & set(apart.files)
     assert dense.files == kernel.lower(kernels.conv((25, 5, 64), 0, (3, 3)), M4).files
+
+
+def test_turns_leave_little_before_the_loop() -> None:
+    """32 pairs are two and three turns of ten; 15 one, and two turns of seven; what is short has no loop."""
+    turns = {pairs: SHORT.turn_of(pairs) for pairs in (1, 14, 15, 16, 20, 32, 72, 144)}
+    assert turns == {1: 1, 14: 13, 15: 7, 16: 7, 20: 9, 32: 10, 72: 10, 144: 13}
+    for pairs in range(1, 500):
+        tile = Tile(2, 4, PACKED.weights, pairs, 12, 8, straight=SHORT.straight, turn=SHORT.turn_of(pairs))
+        assert tile.before + (tile.turn if tile.turns else 0) <= SHORT.straight
+        assert tile.before + tile.turns * tile.turn == pairs
+    tile = conv2d_tiles.tile_of(geometry(POINTWISE), conv2d_tiles.chosen_rounding(POINTWISE), SHORT)
+    assert (tile.before, tile.turns, tile.turn) == (2, 3, 10)
+
+
+def test_what_a_flash_decides() -> None:
+    """Short code takes longer, and is read faster where each line of the flash lets the core wait; weights in RAM let
+    it wait for nothing."""
+    waiting = dataclasses.replace(M4, flash=Flash(5, 16, 64, 8, prefetch=True))
+
+    def cycles(family: Family, target: Target) -> int:
+        kernel = kernel_of(family.symbol)
+        cost = kernel.cost(POINTWISE, target, kernel.lower(POINTWISE, target))
+        assert cost is not None
+        assert cost.cycles is not None
+        return cost.cycles
+
+    assert cycles(PACKED, M4) < cycles(SHORT, M4) < cycles(WIDE, M4)
+    assert cycles(SHORT, M4) < cycles(COPIED, M4)
+    assert cycles(COPIED, waiting) < cycles(SHORT, waiting)
+    assert cycles(SHORT, waiting) < min(cycles(PACKED, waiting), cycles(WIDE, waiting))

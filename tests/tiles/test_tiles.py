@@ -34,6 +34,8 @@ def test_a_pair_takes_what_the_manual_says() -> None:
     two loads of four words for two pairs, in five cycles each, and eight products."""
     assert straight_pair(Tile(2, 4, PACKED, 8, 12, 8)) == (4 + 2 + 8, 5 + 2 + 8)
     assert straight_pair(Tile(2, 2, WIDE, 8, 12, 8, at_once=2)) == ((2 + 8) // 2, (10 + 8) // 2)
+    # Two loads of two words, in three cycles each, are two instructions less.
+    assert straight_pair(Tile(2, 4, PACKED, 8, 12, 8, at_once=1)) == (2 + 2 + 8, 6 + 2 + 8)
     # Five loads in two runs: there are registers for four values.
     assert straight_pair(Tile(4, 2, PACKED, 8, 12, 8)) == (5 + 1 + 8, 4 + 3 + 1 + 8)
 

@@ -72,6 +72,7 @@ ARMV7E_M = CorePage(
         "smmla": "multiply_dsp",
         "smmlar": "multiply_dsp",
         "ssat": "saturate",
+        "stm.w": "store_multiple",
         "str.w": "store",
         "strb": "store",
         "strb.w": "store",

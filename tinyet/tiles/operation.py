@@ -24,8 +24,8 @@ _REGISTER = re.compile(r"\b(?:r\d+|lr|pc)\b")
 class Operation:
     """text: the operands, a value's name in braces where its register stands. writes, reads: values. base: the value,
     or sp, that an address is computed from. words: moved by a transfer of several. ascending: that the registers of
-    `writes` must be in ascending order. moves: that the base is written, too, behind what it points at. step: what
-    begins here, for a comment; empty for nothing. offset: in bytes from the base, of a load of one register.
+    what is moved (`moved`) must be in ascending order. moves: that the base is written, too, behind what it points at.
+    step: what begins here, for a comment; empty for nothing. offset: in bytes from the base, of a load of one register.
     """
 
     mnemonic: str
@@ -38,6 +38,11 @@ class Operation:
     moves: bool = False
     step: str = ""
     offset: int = 0
+
+    @property
+    def moved(self) -> tuple[str, ...]:
+        """By a transfer of several: what is loaded, or stored."""
+        return self.writes or tuple(name for name in self.reads if name != self.base)
 
     def is_load(self, page: CorePage) -> bool:
         return page.kinds[self.mnemonic] in _LOADS
@@ -76,6 +81,9 @@ class Operation:
                 return made._replace(late=reads[:1], address=base, updated=base if self.moves else ())
             case "store_double":
                 return made._replace(late=reads[:2], address=base, updated=base if self.moves else ())
+            case "store_multiple" if self.base:
+                moved = tuple(r for r in reads if r not in base)
+                return made._replace(late=moved, address=base, updated=base if self.moves else ())
             case "store_multiple" | "load_multiple_pc":
                 listed = _REGISTER.findall(self.text)
                 moved = tuple(page.number(name) for name in listed if name != "pc")
@@ -140,6 +148,15 @@ def store_two(first: str, second: str, base: str, offset: int, step: str = "") -
 def store_half(what: str, base: str, offset: int, step: str = "") -> Operation:
     text = f"{{{what}}}, {_address(base, offset)}"
     return Operation("strh.w", text, (), (what, *_read(base)), base, step=step)
+
+
+def store_several(what: tuple[str, ...], base: str, step: str = "") -> Operation:
+    """To where the base points, which moves behind them."""
+    if len(what) < 2 or base in what:
+        raise InternalError(f"a store of several registers of {what} at {base}")
+    names = ", ".join(f"{{{name}}}" for name in what)
+    text = f"{{{base}}}!, {{{{{names}}}}}"
+    return Operation("stm.w", text, (), (*what, base), base, len(what), True, True, step)
 
 
 def store_byte(what: str, base: str, offset: int, step: str = "") -> Operation:

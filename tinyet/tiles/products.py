@@ -14,7 +14,17 @@ from tinyet.errors import InternalError
 from tinyet.tiles import printer
 from tinyet.tiles.core import ARMV7E_M, CorePage
 from tinyet.tiles.function import OUTER, TURN, Function
-from tinyet.tiles.operation import SP, Operation, bare, branch_if_unequal, compare, compute, load, store
+from tinyet.tiles.operation import (
+    SP,
+    Operation,
+    bare,
+    branch_if_unequal,
+    compare,
+    compute,
+    load,
+    store,
+    store_several,
+)
 from tinyet.tiles.registers import Placed, allocated
 from tinyet.tiles.schedule import joined, ordered
 
@@ -22,6 +32,13 @@ TILES, CHANNELS = 4, 2
 """Whose sums are in registers at a time."""
 SUMS = TILES * CHANNELS
 _WEIGHTS, _INPUTS = "weights", "inputs"
+
+
+def _total(channel: int, tile: int) -> str:
+    return f"sum{channel}_{tile}"
+
+
+_SUMS = tuple(_total(c, t) for c in range(CHANNELS) for t in range(TILES))
 _LARGEST_OFFSET = 4095
 # On the stack, in bytes from sp: where the inputs end, and those of a position.
 _END, _POSITION_END = 0, 4
@@ -86,15 +103,12 @@ class Products:
 @cache
 def function(products: Products, page: CorePage = ARMV7E_M) -> Function[Products]:
     found, ends = _sequence(products, page)
-    fixed = {_WEIGHTS: page.registers[0], _INPUTS: page.registers[1]}
+    # One instruction stores all sums, in the order of their registers.
+    fixed = dict(zip((_WEIGHTS, _INPUTS, *_SUMS), page.registers, strict=False))
     placed = allocated(found, fixed, page, products.name)
     parts = [placed[a:b] for a, b in zip((0, *ends), ends, strict=False)]
     groups = tuple((parts[i], parts[i + 1], parts[i + 2]) for i in range(0, len(parts), 3))
     return Function(products, page, _entry(page), groups, _leave(page))
-
-
-def _total(channel: int, tile: int) -> str:
-    return f"sum{channel}_{tile}"
 
 
 def _sequence(p: Products, page: CorePage) -> tuple[list[Operation], list[int]]:
@@ -103,11 +117,10 @@ def _sequence(p: Products, page: CorePage) -> tuple[list[Operation], list[int]]:
     found: list[Operation] = []
     ends: list[int] = []
     for group in range(p.groups):
-        weights, inputs = 4 * group * p.group_words, group * p.step
+        weights = 4 * group * p.group_words
         head = [load(_total(c, TILES - 1), _WEIGHTS, weights + 4 * c) for c in range(CHANNELS)]
-        head += _pairs(weights + 4 * CHANNELS, inputs, p.before, begin=True)
-        last = 4 * (p.group_words * p.groups), p.step * p.groups
-        sums = inputs + 4 * TILES * p.pairs
+        head += _pairs(weights + 4 * CHANNELS, p.before, begin=True)
+        last = 4 * p.group_words * p.groups
         if p.turns:
             found += [
                 compute(
@@ -119,37 +132,36 @@ def _sequence(p: Products, page: CorePage) -> tuple[list[Operation], list[int]]:
         if p.turns:
             found += _moved(4 * CHANNELS * (1 + p.before), 4 * TILES * p.before)
             ends.append(len(found))
-            found += joined(ordered(_pairs(0, 0, p.turn, begin=False), room, page), page)
+            found += joined(ordered(_pairs(0, p.turn, begin=False), room, page), page)
             found += _moved(4 * CHANNELS * p.turn, 4 * TILES * p.turn)
             found += [load("turn_end", SP, _POSITION_END, "again?"), compare(_INPUTS, "turn_end")]
             found.append(branch_if_unequal(TURN))
-            last, sums = (0, 4 * SUMS), 0
+            last = 0
         else:
+            # The sums lie behind the inputs. An address that was computed right before would let the store wait.
+            behind = max(i for i, operation in enumerate(found) if operation.is_load(page)) + 1
+            found[behind:behind] = _moved(0, 4 * TILES * p.pairs)
             ends.append(len(found))
         ends.append(len(found))
-        found += [
-            store(_total(c, t), _INPUTS, sums + 4 * (TILES * c + t), "" if c or t else "the sums")
-            for c in range(CHANNELS)
-            for t in range(TILES)
-        ]
+        found.append(store_several(_SUMS, _INPUTS, "the sums"))
         if group == p.groups - 1:
             found.append(load("end", SP, _END, "the next position"))
-            found += _moved(*last)
+            found += _moved(last, 0)
             found += [compare(_INPUTS, "end"), branch_if_unequal(OUTER)]
         ends.append(len(found))
     return found, ends
 
 
-def _pairs(weights: int, inputs: int, count: int, *, begin: bool) -> list[Operation]:
-    """Of so many pairs. weights, inputs: where they lie, in bytes from the pointers. begin: the sums of all tiles but
-    the last begin with that of the last."""
+def _pairs(weights: int, count: int, *, begin: bool) -> list[Operation]:
+    """Of so many pairs, whose inputs begin where the pointer is. weights: where theirs lie, in bytes from the other.
+    begin: the sums of all tiles but the last begin with that of the last."""
     found: list[Operation] = []
     for pair in range(count):
         words = [f"w{pair}_{c}" for c in range(CHANNELS)]
         values = [f"x{pair}_{t}" for t in range(TILES)]
         at = weights + 4 * CHANNELS * pair
         found += [load(w, _WEIGHTS, at + 4 * c, "" if c else f"pair {pair}") for c, w in enumerate(words)]
-        at = inputs + 4 * TILES * pair
+        at = 4 * TILES * pair
         found += [load(x, _INPUTS, at + 4 * t) for t, x in enumerate(values)]
         # Two tiles at a time: more inputs have no room beside the weights.
         for half in (range(2), range(2, TILES)):

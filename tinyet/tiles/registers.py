@@ -46,7 +46,7 @@ def allocated(operations: Sequence[Operation], fixed: Mapping[str, str], page: C
         for name in new:
             home[name] = free.pop(0)
         if operation.ascending:
-            numbers = [page.number(home[name]) for name in operation.writes]
+            numbers = [page.number(home[name]) for name in operation.moved]
             if numbers != sorted(numbers):
                 raise InternalError(
                     f"tile {what}: {operation.mnemonic} of registers {numbers}, not ascending"

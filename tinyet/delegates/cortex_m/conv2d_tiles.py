@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions of one group by printed tiles (tinyet_conv2d_tiles_dsp.h): two pixels by two channels with int16
-weights, and two by four with int8 weights."""
+weights, and two by four with int8 weights, in straight code, in short code, and with a copy of the weights in RAM."""
 
 from __future__ import annotations
 
@@ -33,9 +33,11 @@ MOST_PAIRS = 8191  # whose bytes, of two pixels, are a constant of MOVW
 class Family:
     """Tiles of two pixels for any layer.
 
-    symbol: the kernel's name. channels: of a group. weights: as they are stored. at_once, straight, turn: see Tile.
+    symbol: the kernel's name. channels: of a group. weights: as they are stored. at_once, straight: see Tile. turn: see
+    there; 0 for the longest of which `straight` pairs are all that there is, those before the loop included.
     together: pairs of straight code, at most, of several groups of channels. alone: whether the last of an odd number
     of pixels is a tile of its own; without, the last two overlap those before.
+    copied: whether a call copies its weights to scratch first, for it reads all of them again for every two pixels.
     """
 
     symbol: str
@@ -46,10 +48,28 @@ class Family:
     turn: int
     together: int
     alone: bool
+    copied: bool = False
+
+    def turn_of(self, pairs: int) -> int:
+        """Pairs of a turn of the loop over so many."""
+        if self.turn:
+            return self.turn
+        # The sums of two pixels begin with a pair before the loop.
+        looped, turns = max(pairs - 1, 1), 1
+        while pairs - (turns - 1) * (looped // turns) > self.straight:
+            turns += 1
+        return looped // turns
 
 
 WIDE = Family("tinyet_conv2d_s8_w16_im2col_2x2_dsp", 2, Weights.WIDE, 2, 56, 24, 56, True)
 PACKED = Family("tinyet_conv2d_s8_packed_2x4_dsp", 4, Weights.PACKED, 0, 32, 32, 64, False)
+SHORT = Family("tinyet_conv2d_s8_packed_2x4_short_dsp", 4, Weights.PACKED, 0, 14, 0, 14, False)
+"""Less than a kilobyte of code, which is what the flash of many a fast chip keeps."""
+
+COPIED = replace(SHORT, symbol="tinyet_conv2d_s8_packed_2x4_ram_dsp", copied=True)
+"""The same where reading the weights lets the core wait, too."""
+
+FAMILIES = (WIDE, PACKED, SHORT, COPIED)
 
 
 def order_of(g: Geometry) -> list[tuple[int, int]]:
@@ -96,7 +116,7 @@ def tile_of(g: Geometry, r: Rounding, family: Family, pixels: int = 2) -> Tile:
         step=g.out_pixel_stride if pixels > 1 else 0,
         at_once=family.at_once,
         straight=family.straight,
-        turn=family.turn,
+        turn=family.turn_of(pairs),
         groups=together,
         alike=alike is not None,
     )
@@ -198,12 +218,17 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Famil
     text = f"bias, weights and rounding of {family.channels} channels after another"
     brought = {name: text for tile in tiles for name, text in files(tile).items()}
     constant = Constant("weights", data, text)
-    if layouts.reads is NHW2C2:
-        body = (*shape, "tinyet_conv2d_nhw2c2_tiles_dsp(input, output, weights, shape, rounding, tiles);")
-        scratch = 0
+    paired = layouts.reads is NHW2C2
+    scratch = 0 if paired else 8 * two.pairs + (0 if g.inside else 3 * -(-g.together // 4) * 4)
+    read = "weights"
+    if family.copied:
+        copy = f"tinyet_copied_weights_dsp((int32_t *)scratch + {scratch // 4}, weights, {data.size})"
+        shape = (*shape, f"const int32_t *const copied = {copy};")
+        read, scratch = "copied", scratch + data.nbytes
+    if paired:
+        body = (*shape, f"tinyet_conv2d_nhw2c2_tiles_dsp(input, output, {read}, shape, rounding, tiles);")
     else:
-        body = (*shape, "tinyet_conv2d_tiles_dsp(input, output, scratch, weights, shape, rounding, tiles);")
-        scratch = 8 * two.pairs + (0 if g.inside else 3 * -(-g.together // 4) * 4)
+        body = (*shape, f"tinyet_conv2d_tiles_dsp(input, output, scratch, {read}, shape, rounding, tiles);")
     call = specialised_call(family.symbol, summary(node), [constant], body, scratch_bytes=scratch)
     return replace(call, files=brought)
 
@@ -243,4 +268,4 @@ def kernel_of(family: Family) -> Kernel:
     )
 
 
-KERNELS = tuple(map(kernel_of, (WIDE, PACKED)))
+KERNELS = tuple(map(kernel_of, FAMILIES))

@@ -14,6 +14,7 @@ from tinyet.delegates.cortex_m import conv2d, conv2d_k8, conv2d_tiles, cost_mode
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored
 from tinyet.delegates.cortex_m.conv2d_tiles import Family
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
+from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts, axis
 from tinyet.opset import DENSE, ByCore, CostModel, Exact, Layouts
@@ -82,6 +83,8 @@ def two_work(node: Node, family: Family, layouts: Layouts = DENSE) -> Mapping[st
     g, r = conv2d.geometry(node), conv2d_tiles.chosen_rounding(node)
     pixels = g.out_h * g.out_w
     parts = {"call": 1, "block": g.batch * (pixels // 2)} if layouts.reads is NHW2C2 else seen(g, family)
+    if family.copied:
+        parts["copied word"] = weight_words(g, r, family)
     parts["last channels"] = g.batch * -(-pixels // 2) * (g.out_c % family.channels > 0)
     parts["clamped output"] = g.batch * pixels * g.out_c * (cost_models.bounds(r.low, r.high) > 0)
     return parts
@@ -114,6 +117,11 @@ def two_code(node: Node, family: Family) -> Mapping[str, int]:
     }
 
 
+def weight_words(g: Geometry, r: Rounding, family: Family) -> int:
+    """Of the stream of all channels."""
+    return -(-g.out_c // family.channels) * conv2d_tiles.tile_of(g, r, family).group_words
+
+
 @functools.cache
 def work_of(tile: Tile, core: str, channels: int) -> Work:
     """Of one call of a tile. Layers of a network share tiles, and plans ask for the same layer again and again."""
@@ -137,14 +145,14 @@ def two_exact(node: Node, layouts: Layouts, family: Family) -> Exact:
         return total(works)
 
     instructions = of(ARMV7E_M.cores[0]).instructions
-    groups = -(-g.out_c // family.channels)
+    words = 0 if family.copied else weight_words(g, r, family)
     return Exact(
         instructions=instructions,
         cycles=ByCore(ARMV7E_M.cores, lambda core: of(core).cycles),
         functions={made.tile.name: made.code_bytes for made, _ in calls},
         reads={
             "printed code": ARMV7E_M.instruction_bytes * instructions,
-            "printed weights": sum(4 * made.tile.group_words * groups * times for made, times in calls),
+            "printed weights": 4 * words * sum(times for _, times in calls),
         },
     )
 
@@ -197,7 +205,7 @@ def of_family(family: Family) -> CostModel:
 
 
 COST_MODELS: Mapping[str, CostModel] = {
-    **{family.symbol: of_family(family) for family in (conv2d_tiles.WIDE, conv2d_tiles.PACKED)},
+    **{family.symbol: of_family(family) for family in conv2d_tiles.FAMILIES},
     conv2d_k8.SYMBOL: CostModel(few_work, few_code),
 }
 """By the kernels' names."""

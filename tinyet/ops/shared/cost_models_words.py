@@ -325,11 +325,8 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_4x4": CostModel(conv2d_4x4),
     "tinyet_conv2d_s8_paired_4x2": CostModel(conv2d_paired),
     "tinyet_conv2d_s8_paired_runs_6x2": CostModel(conv2d_paired_runs),
-<<<<<<< HEAD
     "tinyet_conv2d_s8_paired_runs_6x1": CostModel(conv2d_paired_channels),
-=======
     "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),
->>>>>>> w31/scalar
     "tinyet_depthwise_s8_chw_3x3_2x1": CostModel(depthwise_2x1),
     "tinyet_depthwise_s8_chw_3x3": CostModel(depthwise_planes),
 }
