@@ -83,7 +83,9 @@ def test_what_is_printed_is_what_is_stated(
     call, cost, exact = stated(node, family)
     assert {name for name in call.files if name.endswith(".c")} == {f"{name}.c" for name in exact.functions}
     assert exact.functions.items() <= cost.shared.items()
-    assert (exact.reads["printed weights"] == 0) is (family is COPIED)
+    # Of weights that are copied nothing is read from where they lie; the last kernel's printed code widens inputs.
+    unread = (COPIED, "tinyet_depthwise_s8_chw_dsp")
+    assert (exact.reads.get("printed weights", 0) == 0) is (family in unread)
     for name, size in exact.functions.items():
         # One instruction a line, of four bytes.
         body = call.files[f"{name}.c"].split("__asm__")[1].split("#else")[0]

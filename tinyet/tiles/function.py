@@ -98,7 +98,9 @@ class Function(Generic[D_co]):
         leave = _taken(core, self._timed(self.leave))
         back = branch_if_unequal(OUTER).timed(self.page, {})
         again = Work(cycles=core.refill(back), taken_branches=1)
-        return first + leave + (once + again).times(turns - 1) + _seldom(core, back, turns)
+        # Behind a loop over pairs the first turn's end is in the same block as the others'.
+        alike = turns + bool(self.groups[-1][1])
+        return first + leave + (once + again).times(turns - 1) + _seldom(core, back, alike)
 
     def _turn(self, core: Model, before: _Block) -> Work:
         """Of the loop over groups of channels, whose branch is not taken. before: what runs before the first."""

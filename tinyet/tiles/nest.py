@@ -75,7 +75,12 @@ class Nest(Generic[N_co]):
             blocks[key] = blocks.get(key, 0) + times
 
         add(run(0, len(self.code), 1, 0), len(self.code) - 1, True, 1)
-        return total(self._block(core, *key).times(times) for key, times in blocks.items() if times)
+        works = [self._block(core, *key).times(times) for key, times in blocks.items() if times]
+        for (start, at, taken), times in blocks.items():
+            if not taken and (seldom := min(times, blocks.get((start, at, True), 0))):
+                last, registers = self.code[at]
+                works.append(Work(cycles=core.mispredicted(last.timed(self.page, registers))).times(seldom))
+        return total(works)
 
     def _block(self, core: Model, start: int, last: int, taken: bool) -> Work:
         block = tuple(
