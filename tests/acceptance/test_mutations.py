@@ -110,9 +110,19 @@ MUTATIONS = {
 }
 
 
+PINS = {
+    "separable": {
+        "conv2d_0": "tinyet_conv2d_s8",
+        "conv2d_1": "tinyet_depthwise_s8",
+        "linear_2": "tinyet_linear_s8",
+    }
+}
+"""By a program's name: kernels that are written for no core."""
+
+
 def project_of(program: Program, directory: Path) -> Project:
-    """For a core without kernels of its own, whose C this machine's compiler understands."""
-    return generate(program, "xtensa_lx60", directory)
+    """For a core whose C this machine's compiler understands."""
+    return generate(program, "xtensa_lx60", directory, pins=PINS.get(program.name))
 
 
 @pytest.mark.parametrize("make", [separable, averages])
