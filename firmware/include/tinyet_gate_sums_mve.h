@@ -27,6 +27,18 @@ typedef struct {
   int32_t sixteens, half, multiplier, shift;
 } tinyet_gate_rows_mve;
 
+/* All rows of all gates, in eights. */
+typedef struct {
+  const int8_t *weights;
+  int16_t *sums;
+  int32_t gate_bytes; /* of sums */
+  int16_t *end;
+  const int32_t *multiplier, *form;
+  const int8_t *input;
+  const int32_t *bias;
+  int32_t sixteens, half;
+} tinyet_gates_held_mve;
+
 /* clang-format off */
 #define TINYET_MVE_ROW(Q, SUM) \
   "vldrb.8 " Q ", [r3], #16\n" \
@@ -40,13 +52,14 @@ typedef struct {
   "vmladava.s8 " A ", q0, " Q "\n" \
   "vmladava.s8 " B ", q1, " Q "\n"
 /* Ties of the shift away from zero. */
-#define TINYET_MVE_SHIFT_RIGHT \
+#define TINYET_MVE_SHIFT_RIGHT_OF(MULTIPLIER, SHIFT) \
   "vshr.s32 q2, q0, #31\n" \
   "vshr.s32 q3, q1, #31\n" \
-  "vqrdmlah.s32 q2, q0, r0\n" \
-  "vqrdmlah.s32 q3, q1, r0\n" \
-  "vrshl.s32 q2, r2\n" \
-  "vrshl.s32 q3, r2\n"
+  "vqrdmlah.s32 q2, q0, " MULTIPLIER "\n" \
+  "vqrdmlah.s32 q3, q1, " MULTIPLIER "\n" \
+  "vrshl.s32 q2, " SHIFT "\n" \
+  "vrshl.s32 q3, " SHIFT "\n"
+#define TINYET_MVE_SHIFT_RIGHT TINYET_MVE_SHIFT_RIGHT_OF("r0", "r2")
 #define TINYET_MVE_SHIFT_LEFT \
   "vshl.s32 q0, r2\n" \
   "vshl.s32 q1, r2\n" \
@@ -106,7 +119,85 @@ typedef struct {
       "add.w sp, sp, #56\n" \
       "pop.w {r3-r11, pc}\n"); \
   }
+
+/* The same of all gates, of inputs that four vectors hold, and of shifts to the right: nothing is read twice. r1: multiplier,
+ * r7: shift, r9: the end of the gate's sums. On the stack behind eight sums: where a text begins; bytes of a gate's sums; the last
+ * ones' end; multipliers; forms. Sixteens end in q7; a half is in q4, and behind zeros in q5. Each sixteen is 64 bytes of text, and
+ * what is before label 11, of two and of a half, is 180. */
+#define TINYET_MVE_HELD_ROW(IN, Q, SUM) \
+  "vldrb.8 " Q ", [r3], #16\n" \
+  "vmladava.s8 " SUM ", " IN ", " Q "\n"
+#define TINYET_MVE_HELD_ROWS(IN) \
+  TINYET_MVE_HELD_ROW(IN, "q1", "r0") TINYET_MVE_HELD_ROW(IN, "q2", "r2") TINYET_MVE_HELD_ROW(IN, "q3", "r4") \
+  TINYET_MVE_HELD_ROW(IN, "q1", "r6") TINYET_MVE_HELD_ROW(IN, "q2", "r8") TINYET_MVE_HELD_ROW(IN, "q3", "r10") \
+  TINYET_MVE_HELD_ROW(IN, "q1", "r12") TINYET_MVE_HELD_ROW(IN, "q2", "lr")
+#define TINYET_MVE_TWO_HELD_ROWS(Q, A, B) \
+  TINYET_MVE_HELD_ROW("q4", Q, A) \
+  "vmladava.s8 " B ", q5, " Q "\n"
+#define TINYET_MVE_HELD_GATES(NAME, SATURATE) \
+  TINYET_GATE_NAKED static void NAME(__attribute__((unused)) const tinyet_gates_held_mve *gates) { \
+    __asm__ volatile( \
+      "push {r3-r11, lr}\n" \
+      "vpush {d8-d15}\n" \
+      "sub.w sp, sp, #56\n" \
+      "ldrd r1, r2, [r0, #32]\n" \
+      "ldm.w r0, {r3, r5, r6, r7, r8, r9, r10, r11}\n" \
+      "adr.w r0, 11f\n" \
+      "add.w r10, r10, r1, lsl #4\n" \
+      "rsb.w r12, r1, #4\n" \
+      "add.w r0, r0, r12, lsl #6\n" \
+      "cbz r2, 5f\n" \
+      "sub.w r0, r0, #308\n" /* 180, and the two sixteens that are not there */ \
+      "vldrb.8 q4, [r10]\n" \
+      "vldrb.8 q5, [r10, #16]\n" \
+      "5:\n" \
+      "vldrb.8 q7, [r10, #-16]\n" \
+      "cmp.w r1, #2\n" \
+      "blt.w 6f\n" \
+      "vldrb.8 q6, [r10, #-32]\n" \
+      "beq.w 6f\n" \
+      "vldrb.8 q5, [r10, #-48]\n" \
+      "cmp.w r1, #3\n" \
+      "beq.w 6f\n" \
+      "vldrb.8 q4, [r10, #-64]\n" \
+      "6:\n" \
+      "orr.w r0, r0, #1\n" \
+      "add.w r4, sp, #32\n" \
+      "stm.w r4, {r0, r6, r7, r8, r9}\n" \
+      "7:\n" \
+      "ldrd r0, r2, [sp, #44]\n" \
+      "ldr.w r9, [sp, #36]\n" \
+      "ldr.w r1, [r0], #4\n" \
+      "ldr.w r7, [r2], #4\n" \
+      "strd r0, r2, [sp, #44]\n" \
+      "add.w r9, r9, r5\n" \
+      "mvn.w r7, r7\n" \
+      "1:\n" \
+      "ldm.w r11!, {r0, r2, r4, r6, r8, r10, r12, lr}\n" \
+      "ldr.w pc, [sp, #32]\n" \
+      ".p2align 2\n" TINYET_MVE_HELD_ROWS("q6") TINYET_MVE_HELD_ROWS("q7") TINYET_MVE_TWO_HELD_ROWS("q1", "r0", "r2") \
+      TINYET_MVE_TWO_HELD_ROWS("q2", "r4", "r6") TINYET_MVE_TWO_HELD_ROWS("q3", "r8", "r10") \
+      TINYET_MVE_TWO_HELD_ROWS("q1", "r12", "lr") \
+      "b.w 13f\n" \
+      "11:\n" TINYET_MVE_HELD_ROWS("q4") TINYET_MVE_HELD_ROWS("q5") TINYET_MVE_HELD_ROWS("q6") TINYET_MVE_HELD_ROWS("q7") \
+      "13:\n" \
+      "stm.w sp, {r0, r2, r4, r6, r8, r10, r12, lr}\n" \
+      "vldrw.32 q0, [sp]\n" \
+      "vldrw.32 q1, [sp, #16]\n" TINYET_MVE_SHIFT_RIGHT_OF("r1", "r7") SATURATE \
+      "vstrh.16 q0, [r5], #16\n" \
+      "cmp.w r5, r9\n" \
+      "bne.w 1b\n" \
+      "ldr.w r0, [sp, #40]\n" \
+      "cmp.w r5, r0\n" \
+      "bne.w 7b\n" \
+      "add.w sp, sp, #56\n" \
+      "vpop {d8-d15}\n" \
+      "pop.w {r3-r11, pc}\n"); \
+  }
 /* clang-format on */
+TINYET_MVE_HELD_GATES(tinyet_held_gates_mve, TINYET_MVE_SATURATE_ONCE)
+TINYET_MVE_HELD_GATES(tinyet_held_first_gates_mve, TINYET_MVE_SATURATE_FIRST)
+TINYET_MVE_HELD_GATES(tinyet_held_lut_gates_mve, TINYET_MVE_SATURATE_TWICE)
 TINYET_MVE_GATE_ROWS(tinyet_gate_rows_right_mve, TINYET_MVE_SHIFT_RIGHT, TINYET_MVE_SATURATE_ONCE)
 TINYET_MVE_GATE_ROWS(tinyet_gate_rows_left_mve, TINYET_MVE_SHIFT_LEFT, TINYET_MVE_SATURATE_ONCE)
 TINYET_MVE_GATE_ROWS(tinyet_gate_first_rows_right_mve, TINYET_MVE_SHIFT_RIGHT, TINYET_MVE_SATURATE_FIRST)
@@ -159,6 +250,22 @@ static inline __attribute__((always_inline)) void tinyet_sums_mve(const int8_t *
       memcpy(last + 24, last, 8);
     }
     input = wide;
+  }
+  int32_t forms = 0;
+  for (int32_t gate = 0; gate < gates; gate++) {
+    forms |= part->form[gate];
+  }
+  if (sixteens + 2 * half <= 4 && eights == units && forms >= 0) {
+    const tinyet_gates_held_mve held = {w, sums, 2 * units, sums + gates * units, part->multiplier, part->form, input, bias,
+                                        sixteens, half};
+    if (how == TINYET_MVE_FIRST) {
+      tinyet_held_first_gates_mve(&held);
+    } else if (how == TINYET_MVE_ADDED_APART) {
+      tinyet_held_lut_gates_mve(&held);
+    } else {
+      tinyet_held_gates_mve(&held);
+    }
+    return;
   }
   tinyet_gate_rows_mve rows = {NULL, NULL, NULL, NULL, input, sixteens, half, 0, 0};
 #else

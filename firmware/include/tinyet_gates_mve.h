@@ -72,8 +72,9 @@ TINYET_GATE_NAKED static void tinyet_gate_sigmoid(__attribute__((unused)) int16_
   __asm__ volatile(TINYET_MVE_GATE_BEGIN
       "movw r2, #600\n"
       "dlstp.16 lr, r1\n"
+      "mov.w r1, #16384\n" /* the bit that is worth 4 is the highest: of x = 0 alone ~n is negative */
       "1:\n" TINYET_MVE_OF_EXP("vshl.i16 q2, q2, #6\n", TINYET_MVE_BIT("5", "r3") TINYET_MVE_BIT("4", "r4")
-        TINYET_MVE_BIT("3", "r5") TINYET_MVE_BIT("2", "r11") TINYET_MVE_BIT("1", "r2"))
+        TINYET_MVE_BIT("3", "r5") TINYET_MVE_BIT("2", "r11") "vpt.s16 ge, q1, r1\nvqrdmulht.s16 q3, q3, r2\n")
       "vqadd.s16 q3, q3, q3\n"
       "vptt.s16 lt, q0, zr\n"
       "vmvnt q3, q3\n"

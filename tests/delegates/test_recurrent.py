@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 
 from tests.calls import board
-from tests.calls.emulated import calls_of, skip_missing
+from tests.calls.emulated import calls_of, drawn_cases, skip_missing
 from tests.calls.exact import assert_kernels
-from tests.delegates.recurrent_nodes import recurrent_nodes
+from tests.delegates.recurrent_nodes import recurrent_nodes, without_lowest
 from tests.ops import drawing
 from tests.ops.cases import Case
+from tests.ops.test_lstm import lstm_nodes
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M, Delegate
 from tinyet.delegates.cortex_m.recurrent import DSP, GRU, LSTM, MVE, RNN, Family
@@ -48,6 +49,20 @@ def test_helium_on_host() -> None:
         assert_kernels([case], of(MVE), HELIUM)
 
     run()
+
+
+@pytest.mark.emulated
+def test_helium_of_each_depth() -> None:
+    """Sums of inputs and states that vectors hold throughout, with a half and without, and of such that are read again:
+    as few as one vector, as many as five, and whole eights of units."""
+    images = (board.M55, board.M55_CLANG)
+    skip_missing(images)
+    sizes = ((7, 64), (16, 40), (24, 48), (32, 24), (40, 16), (48, 72), (56, 8), (64, 32), (72, 64))
+    for inputs, units in sizes:
+        for tflm in (False, True):
+            nodes = lstm_nodes(DType.INT8, projected=False, plain=not tflm, tflm=tflm, sizes=(inputs, units))
+            (case,) = drawn_cases(nodes.map(without_lowest), 1)
+            assert all(calls_of(case, of(MVE), images).values())
 
 
 # ---------------------------------------------------------------- all int16

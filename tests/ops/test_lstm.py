@@ -30,12 +30,13 @@ def lstm_nodes(
     tflm: bool | None = None,
     forward: bool = False,
     plain: bool = False,
+    sizes: tuple[int, int] | None = None,
 ) -> Case:
     """tflm: whether it is TFLM's arithmetic. forward: from the first step on, and the state behind each of them.
-    plain: LiteRT's arithmetic, and the cell is not clipped."""
+    plain: LiteRT's arithmetic, and the cell is not clipped. sizes: inputs and units, if they are not drawn."""
     kind = dtype or draw(st.sampled_from(recurring.KINDS))
     batch, steps = draw(st.integers(1, 2)), draw(st.integers(1, 5))
-    inputs, units = draw(st.integers(1, 18)), draw(st.integers(1, 9))
+    inputs, units = sizes or (draw(st.integers(1, 18)), draw(st.integers(1, 9)))
     projects = draw(st.booleans()) if projected is None else projected
     projects = projects and kind is not DType.INT16
     outputs = draw(st.integers(1, 9 if kind is DType.INT8 else units)) if projects else units

@@ -90,8 +90,8 @@ def work(node: Node) -> Mapping[str, int]:
         "copied row": rows if depth % LANES else 0,
         "copied vector": rows * sixteens if depth % LANES else 0,
         "eight outputs": rows * eights,
-        "odd vector": rows * eights * (sixteens % 2),
-        "two vectors": rows * eights * (sixteens // 2),
+        "vector": rows * eights * sixteens,
+        "eight vectors": rows * eights * -(-sixteens // 8),
         f"four outputs, {side}": rows * -(-count // 4),
     }
 

@@ -97,6 +97,12 @@ def in_rows(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> Co
             sixteens = -(-depth // 16) - half
             counting.add(parts, "copied sixteen", times * -(-depth // 16) if depth % 16 else 0)
             counting.add(parts, "copied half", times * half)
+            if four == 0 and sixteens + 2 * half <= 4:  # vectors hold the input
+                counting.add(parts, "gate of held input", times * matrix.gates)
+                counting.add(parts, "eight rows of held input", eights)
+                counting.add(parts, "sixteen of eight rows of held input", eights * sixteens)
+                counting.add(parts, "half of eight rows of held input", eights * half)
+                continue
             counting.add(parts, "gate", times * matrix.gates)
             counting.add(parts, "eight rows", eights)
             counting.add(parts, "odd sixteen of eight rows", eights * (sixteens % 2))
