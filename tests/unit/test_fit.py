@@ -203,9 +203,9 @@ def test_progmem_what_an_instruction_for_constants_reaches() -> None:
         flash=dataclasses.replace(_UNO.flash, bytes=1 << 20),
         ram=dataclasses.replace(_UNO.ram, bytes=1 << 16),
     )
-    check_fit(deploy(small.graph(hidden=1200), _UNO.target), large)
+    check_fit(deploy(small.graph(hidden=900), _UNO.target), large)
     with pytest.raises(FitError, match="constants can lie in the first 65536 only"):
-        check_fit(deploy(small.graph(hidden=1300), _UNO.target), large)
+        check_fit(deploy(small.graph(hidden=1000), _UNO.target), large)
 
 
 _STACK = StackUse(Bound(40), Bound(80), 4096)
