@@ -79,6 +79,12 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def statements(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """The imports of a file, inside functions and for type checking included."""
+    return tuple(node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Import | ast.ImportFrom))
+
+
 def room_of(dotted: str) -> str:
     """`ops` for ops.shared.window, `importers.torch` for importers.torch.capture, `program` for program."""
     parts = dotted.split(".")
@@ -89,10 +95,11 @@ def room_of_file(path: Path) -> str:
     return room_of(".".join(path.relative_to(PACKAGE).with_suffix("").parts))
 
 
-def imports(path: Path) -> set[str]:
+@cache
+def imports(path: Path) -> frozenset[str]:
     """Rooms of tinyet that a file imports anywhere, type checking included."""
     found: set[str] = set()
-    for node in ast.walk(tree_of(path)):
+    for node in statements(path):
         if isinstance(node, ast.Import):
             found |= {room_of(a.name.partition(".")[2]) for a in node.names if a.name.startswith("tinyet.")}
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "tinyet":
@@ -101,13 +108,14 @@ def imports(path: Path) -> set[str]:
                 dotted = f"{inside}.{name.name}" if inside else name.name
                 if inside or dotted in FLOORS:
                     found.add(room_of(dotted))
-    return found
+    return frozenset(found)
 
 
-def sources() -> list[Path]:
+@cache
+def sources() -> tuple[Path, ...]:
     """All of tinyet's Python but the list of public names, which is on every floor."""
     found = sorted(p for p in PACKAGE.rglob("*.py") if "_assets" not in p.parts)
-    return [p for p in found if p != PACKAGE / "__init__.py"]
+    return tuple(p for p in found if p != PACKAGE / "__init__.py")
 
 
 def test_every_room_has_a_floor() -> None:
@@ -148,7 +156,7 @@ def _parts(path: Path) -> tuple[str, ...]:
 def imported_modules(path: Path, known: Mapping[str, Path]) -> set[str]:
     """Modules that a file imports anywhere, inside functions and for type checking included."""
     found: set[str] = set()
-    for node in ast.walk(tree_of(path)):
+    for node in statements(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -195,7 +203,7 @@ def test_operators_know_what_they_share_only() -> None:
     wrong = []
     paths = [p for p in (PACKAGE / "ops").rglob("*.py") if p != PACKAGE / "ops" / "__init__.py"]
     for path in paths:
-        for node in ast.walk(tree_of(path)):
+        for node in statements(path):
             modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for module in modules:
@@ -227,10 +235,12 @@ def test_torch_is_imported_in_its_rooms_only() -> None:
         typing_only = {
             id(inner)
             for node in ast.walk(tree)
-            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            if isinstance(node, ast.If)
+            and isinstance(node.test, ast.Name)
+            and node.test.id == "TYPE_CHECKING"
             for inner in ast.walk(node)
         }
-        for node in ast.walk(tree):
+        for node in statements(path):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             if id(node) not in typing_only and any(n.split(".")[0] in ("torch", "torchao") for n in names):
@@ -247,7 +257,7 @@ def test_every_room_says_what_it_is() -> None:
     silent = []
     for room in {path.parent for path in sources()} - {PACKAGE}:
         place = room / "__init__.py"
-        text = ast.get_docstring(ast.parse(place.read_text(encoding="utf-8"))) if place.is_file() else None
+        text = ast.get_docstring(tree_of(place)) if place.is_file() else None
         if not (text or "").split("\n\n")[0].rstrip().endswith("."):
             silent.append(str(room.relative_to(PACKAGE)))
     assert silent == []

@@ -87,11 +87,12 @@ class _Walk:
             at += self.image.operation(self.machine, at).size
         return found
 
-    def _reach(self, at: int, depth: int, facts: Facts) -> None:
-        """Control comes to an address at a depth: of this function, or another function's first, in tail position."""
+    def _reach(self, at: int, depth: int, facts: Facts, *, is_code: bool = False) -> None:
+        """Control comes to an address at a depth: of this function, or another function's first, in tail position.
+        is_code: it is known that code lies there."""
         if at != self.function.start and at in self.image.functions:
             self.body.calls.add(Call(depth, at))
-        elif self.image.is_code(at):
+        elif is_code or self.image.is_code(at):
             self._work.append((at, depth, facts))
         else:
             self.body.unknown.add(f"jumps to 0x{at:08x}, where no code is")
@@ -130,11 +131,14 @@ class _Walk:
         if maybe:
             after = max(after, depth)
         goes_on = self._flow(at, operation, depth, facts)
-        if goes_on and not self.image.is_code(behind) and behind < self.function.end:
+        code_behind = self.image.is_code(behind)
+        if goes_on and not code_behind and behind < self.function.end:
             # Constants stand behind: the call never returns, or it is that of a helper which takes them for a switch.
             self._jumps[at] = False
-        if (goes_on or maybe) and self._goes_on(behind, operation):
-            self._reach(behind, after, _facts(operation, facts))
+        # What a function calls last may never return.
+        called_last = operation.flow in ("call", "call_register") and behind == self.function.end
+        if (goes_on or maybe) and code_behind and not called_last:
+            self._reach(behind, after, _facts(operation, facts), is_code=True)
 
     def _moved(self, operation: Operation, depth: int, behind: int) -> int:
         """The depth behind an instruction. The entry point sets the stack pointer to where the stack begins."""
@@ -214,11 +218,6 @@ class _Walk:
             self.body.calls.add(Call(depth, target))
         else:
             self.body.unknown.add(f"calls 0x{target:08x}, where no function begins")
-
-    def _goes_on(self, behind: int, operation: Operation) -> bool:
-        """Whether control can go on behind an instruction: what a function calls last may never return."""
-        called = operation.flow in ("call", "call_register")
-        return self.image.is_code(behind) and not (called and behind == self.function.end)
 
 
 def _facts(operation: Operation, facts: Facts) -> Facts:

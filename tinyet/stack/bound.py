@@ -80,14 +80,18 @@ class Stack:
         self.image = Image(elf)
         self._bodies: dict[int, Body] = {}
         self._deepest: dict[int, tuple[int, int | None]] = {}  # bytes, and the call through which
+        self._bounds: dict[str, Bound] = {}
 
     def function(self, name: str) -> Bound:
         """The bound of a function by its name in C."""
-        found = self.image.named(name)
-        if len(found) != 1:
-            why = "is not in the firmware by itself" if not found else "there is more than once"
-            return Bound(None, (), (f"{name} {why}",))
-        return self._bound(found)
+        if name not in self._bounds:
+            found = self.image.named(name)
+            if len(found) != 1:
+                why = "is not in the firmware by itself" if not found else "there is more than once"
+                self._bounds[name] = Bound(None, (), (f"{name} {why}",))
+            else:
+                self._bounds[name] = self._bound(found)
+        return self._bounds[name]
 
     @cached_property
     def firmware(self) -> Bound:

@@ -138,8 +138,16 @@ class Image:
 
     def named(self, name: str) -> list[int]:
         """Addresses of the functions with a name in C; the compiler may have put something behind it."""
-        plain = [a for known, found in self._named.items() if plain_name(known) == name for a in found]
-        return sorted({a for a in self._named.get(name, plain) if a in self.functions})
+        found = self._named.get(name) or self._plainly_named.get(name, [])
+        return sorted({a for a in found if a in self.functions})
+
+    @cached_property
+    def _plainly_named(self) -> dict[str, list[int]]:
+        """Addresses of functions by their names in C."""
+        found: dict[str, list[int]] = {}
+        for known, addresses in self._named.items():
+            found.setdefault(plain_name(known), []).extend(addresses)
+        return found
 
     def symbol(self, name: str) -> int | None:
         """The value of a symbol that is no function; None where there is none."""

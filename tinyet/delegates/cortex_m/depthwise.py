@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -101,7 +101,7 @@ class Geometry:
         values = (self.u.out - 1) * self.u.stride // self.u.dilation + 2 * self.tap_pairs
         return values + values % 2
 
-    @property
+    @cached_property
     def row_words(self) -> int:
         return self.u.dilation * self.part // 2
 
@@ -131,7 +131,7 @@ class Geometry:
         """Rows of the planes that the next tile finds there."""
         return 0 if self.by_tiles else max(self.tile_rows(self.tile) - self.tile * self.v.stride, 0)
 
-    @property
+    @cached_property
     def tile(self) -> int:
         """Output rows at a time: all, or as many as scratch allows, evenly."""
         most = self.rows_within(max(SCRATCH, self.traffic // SCRATCH_PART))
@@ -160,7 +160,7 @@ class Geometry:
         reach = (LARGEST_IMMEDIATE - self.v.out_step) // self.u.out_two
         return min(MOST_AT_A_TURN if self.wide or self.u.out // 2 == 3 else 2, reach)
 
-    @property
+    @cached_property
     def two_rows(self) -> bool:
         """Whether the kernel for 3x3 computes two output rows at a time."""
         u, v, tile = self.u, self.v, self.tile
@@ -193,7 +193,7 @@ class Geometry:
         runs = min(self.apart, self.u.out)
         return sum(-(-len(range(run, self.u.out, self.apart)) // self.block) for run in range(runs))
 
-    @property
+    @cached_property
     def instructions(self) -> float:
         """Of one channel, roughly: what decides between the axes, and on the group."""
         if self.three:
