@@ -102,7 +102,7 @@ def imports(path: Path) -> frozenset[str]:
     for node in statements(path):
         if isinstance(node, ast.Import):
             found |= {room_of(a.name.partition(".")[2]) for a in node.names if a.name.startswith("tinyet.")}
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "tinyet":
+        elif node.module and node.module.split(".")[0] == "tinyet":
             inside = node.module.partition(".")[2]
             for name in node.names:
                 dotted = f"{inside}.{name.name}" if inside else name.name
@@ -159,7 +159,7 @@ def imported_modules(path: Path, known: Mapping[str, Path]) -> set[str]:
     for node in statements(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif node.module:
             inner = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= inner if inner <= set(known) else {*inner, node.module}
     return found & set(known)

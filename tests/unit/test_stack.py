@@ -137,6 +137,22 @@ def test_bounds(stack: Stack, name: str, bytes_: int) -> None:
     assert sum(frame.bytes for frame in bound.chain) == bytes_
 
 
+def test_names_that_a_compiler_has_lengthened_and_last_calls(tmp_path: Path) -> None:
+    functions: dict[str, Code] = {
+        "copied.constprop.0": [0xB082, 0xB002, BX_LR],
+        "parted": [BX_LR],
+        "parted.isra.0": [0xB082, 0xB002, BX_LR],
+        "twice.isra.0": [BX_LR],
+        "twice.part.0": [BX_LR],
+        "never_back": [PUSH_LR, call("copied.constprop.0")],
+        "behind": [PUSH_R4_R7_LR, POP_R4_R7_PC],
+    }
+    stack = Stack(write(tmp_path / "firmware.elf", functions, {}))
+    assert [stack.function(name).bytes for name in ("copied", "parted", "never_back")] == [8, 0, 12]
+    assert stack.function("twice").unknown == ("twice there is more than once",)
+    assert stack.function("copied") == Bound(8, (Frame("copied", 8),))  # asked again
+
+
 def test_the_chain_names_the_deepest_calls(stack: Stack) -> None:
     assert stack.function("top").chain == (Frame("top", 4), Frame("middle", 20), Frame("leaf", 8))
     assert stack.firmware == Bound(8, (Frame("leaf", 8),))

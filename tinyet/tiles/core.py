@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from tinyet.timing.instruction import Kind
 
+_NUMBERS: Mapping[str, int] = {**{f"r{n}": n for n in range(16)}, "sp": 13, "lr": 14, "pc": 15}
+
 
 @dataclass(frozen=True)
 class CorePage:
@@ -31,7 +33,7 @@ class CorePage:
 
     def number(self, register: str) -> int:
         """As encodings have it."""
-        return {"sp": 13, "lr": 14, "pc": 15}.get(register) or int(register.removeprefix("r"))
+        return _NUMBERS[register]
 
 
 ARMV7E_M = CorePage(
