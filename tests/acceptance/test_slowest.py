@@ -83,6 +83,7 @@ def test_an_object_is_made_anew_when_anything_in_it_is_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(objects, "directory", lambda: tmp_path)
+    monkeypatch.delenv(objects.COMPILED, raising=False)
     compiler = Compiler()
     once = objects.stored(compiler)
 
