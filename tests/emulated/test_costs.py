@@ -45,7 +45,7 @@ UNROLLED = {
 """Kernels whose loops a compiler unrolls or copies for some shapes: their code is stated to a third or so, instructions
 by a percent less exactly than others'."""
 LESS_EXACT = {"tinyet_depthwise_s8_chw_dsp": 0.04}
-"""How much less exactly than others': products of any kernel by any stride are C, which a compiler arranges by shape."""
+"""How much less exactly than others': its products are C, which a compiler arranges by shape."""
 WITHOUT_DSP = {
     "tinyet_conv2d_s8_packed_words",
     "tinyet_conv2d_1x1_s8_packed_words",

@@ -99,7 +99,7 @@ def one_unit() -> str:
             queue += new
         return found
 
-    linked = [name for name in sorted(reached(sources)) if 'extern "C"' in texts[name]]
+    linked = [name for name in sorted({*reached(sources)} - {*sources}) if 'extern "C"' in texts[name]]
     shared = reached(linked)
     # Whoever includes another knows on which cores.
     inner = {other for name in shared for other in _INCLUDED.findall(texts[name])}
