@@ -27,6 +27,7 @@ INCLUDE = f"-I{assets.path('firmware') / 'include'}"
 _INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)
 _STANDARD = re.compile(r"^#include <([^>]+)>", re.MULTILINE)
 _DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_FUNCTION = re.compile(r"^(?!static)\w[\w *]*?\b(tinyet_\w+)\(", re.MULTILINE)
 
 
 def sources_in(folder: Path, names: Iterable[str]) -> list[str]:
@@ -82,7 +83,8 @@ def test_cxx_by_gcc(name: str, tmp_path: Path) -> None:
 def one_unit() -> str:
     """A C++ file of all sources, each in a namespace of its own and without the macros of the others.
 
-    Headers that declare what has C linkage stand before them, in no namespace, and those of the standard library.
+    Headers that declare what has C linkage stand before them, in no namespace, and those of the standard library. In
+    none either is what calls a function that it defines: there would be two of it, with one for that is declared.
     """
     texts = {
         path.name: path.read_text(encoding="utf-8") for path in assets.path("firmware").glob("include/*.h")
@@ -109,7 +111,10 @@ def one_unit() -> str:
     for number, name in enumerate(sources):
         own = [texts[other] for other in reached([name]) if other not in shared]
         macros = sorted({macro for text in own for macro in _DEFINED.findall(text)})
-        lines += [f"namespace unit_{number} {{", f'#include "{name}"', "}"]
+        defined = [f"{function}(" for function in _FUNCTION.findall(sources[name])]
+        apart = any(sources[name].count(function) > 1 for function in defined)
+        body = f'#include "{name}"'
+        lines += [body] if apart else [f"namespace unit_{number} {{", body, "}"]
         lines += [f"#undef {macro}" for macro in macros]
     return "\n".join(lines) + "\n"
 
