@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
 import numpy as np
 
+from tests.calls.board import STRICT, Image
+from tinyet.build.gcc import build_firmware
 from tinyet.ir import Array
 
 _BEFORE = """
@@ -36,3 +41,24 @@ def c_array(kind: str, name: str, values: Array) -> str:
     words = values.astype(np.int64) % 2**32
     cast = "" if kind == "uint32_t" else f"({kind})"
     return f"static const {kind} {name}[] = {{{', '.join(f'{cast}{v}u' for v in words)}}};"
+
+
+_KEPT = range(4, 12)
+REGISTERS = {
+    "poison": "\n".join(f'      "mov r{r}, #{0x51 + r}\\n"' for r in _KEPT),
+    "check": "\n".join(f'      "cmp r{r}, #{0x51 + r}\\n" "it ne\\n" "movne r0, #1\\n"' for r in _KEPT),
+}
+"""Assembly: a value of its own for each register that a function must keep, and whether it is still there."""
+
+
+def built(image: Image, where: Path, printed: Iterable[Mapping[str, str]], text: str, *flags: str) -> Path:
+    """The firmware of printed files, a model's text, and the sources that lie in `where` already."""
+    for name, content in (item for files in printed for item in files.items()):
+        (where / name).write_text(content, encoding="utf-8")
+    (where / "model.c").write_text(text, encoding="utf-8")
+    # Parameters of a function that is assembly are unused in the model, too.
+    flags = (*STRICT, "-Wno-unused-parameter", *flags)
+    sources = sorted(where.glob("*.c"))
+    return build_firmware(
+        image.board, sources, [where], where / "build", flags=flags, compiler=image.compiler
+    )

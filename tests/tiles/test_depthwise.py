@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from tests.calls import board
-from tests.calls.board import STRICT, Image
+from tests.calls.board import Image
 from tests.calls.emulated import skip_missing
 from tests.tiles import harness
 from tests.tiles.harness import c_array
-from tinyet.build.gcc import build_firmware
 from tinyet.cycles.code import Code, read_code
 from tinyet.device.device import Device, open_device
 from tinyet.errors import InternalError
@@ -190,13 +189,11 @@ def model(samples: list[Drawn]) -> str:
             f"      tinyet_depthwise_rows_dsp(weights_{i}, planes_{i}, same, entries[i].end, shape);",
             "    }",
         ]
-    kept = range(4, 12)
     text = TEXT % {
         "includes": "\n".join(f'#include "{r.name}.h"' for r in ROWS),
         "arrays": "\n".join(arrays),
         "entries": ", ".join(entries),
-        "poison": "\n".join(f'      "mov r{k}, #{0x51 + k}\\n"' for k in kept),
-        "check": "\n".join(f'      "cmp r{k}, #{0x51 + k}\\n" "it ne\\n" "movne r0, #1\\n"' for k in kept),
+        **harness.REGISTERS,
         "count": len(ROWS) + 1,
         "twins": "\n".join(twins),
     }
@@ -217,14 +214,7 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     where = tmp_path_factory.mktemp("depthwise")
     rng = np.random.default_rng(6)
     samples = [drawn(r, rng) for r in ROWS]
-    for r in ROWS:
-        for name, text in files(r).items():
-            (where / name).write_text(text, encoding="utf-8")
-    (where / "model.c").write_text(model(samples), encoding="utf-8")
-    flags = (*STRICT, "-Wno-unused-parameter")
-    elf = build_firmware(
-        image.board, sorted(where.glob("*.c")), [where], where / "build", flags=flags, compiler=image.compiler
-    )
+    elf = harness.built(image, where, map(files, ROWS), model(samples))
     with open_device(image.board, elf, "qemu") as device:
         yield Built(device, read_code(elf), samples)
 

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 from tests.calls import board
-from tests.calls.board import STRICT, Image
+from tests.calls.board import Image
 from tests.calls.emulated import skip_missing
 from tests.tiles import harness
 from tests.tiles.harness import c_array
 from tests.tiles.samples import TILES, Sample, sample
-from tinyet.build.gcc import build_firmware
 from tinyet.cycles.code import Code, read_code
 from tinyet.cycles.estimate import Estimator
 from tinyet.cycles.plugin import build_plugin
@@ -108,13 +107,11 @@ def model(samples: Sequence[Sample]) -> str:
             f"    wrong[{i}] |= memcmp(wanted, outputs[{i}], sizeof wanted) != 0 ? 2u : 0u;",
             "  }",
         ]
-    kept = range(4, 12)
     text = TEXT % {
         "includes": "\n".join(f'#include "{tile.name}.h"' for tile in TILES),
         "arrays": "\n".join(arrays),
         "entries": ", ".join(entries),
-        "poison": "\n".join(f'      "mov r{r}, #{0x51 + r}\\n"' for r in kept),
-        "check": "\n".join(f'      "cmp r{r}, #{0x51 + r}\\n" "it ne\\n" "movne r0, #1\\n"' for r in kept),
+        **harness.REGISTERS,
         "count": len(TILES) + 1,
         "twins": "\n".join(twins),
     }
@@ -136,15 +133,7 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     where = tmp_path_factory.mktemp("tiles")
     rng = np.random.default_rng(5)
     samples = tuple(sample(tile, rng) for tile in TILES)
-    for tile in TILES:
-        for name, text in files(tile).items():
-            (where / name).write_text(text, encoding="utf-8")
-    (where / "model.c").write_text(model(samples), encoding="utf-8")
-    # Parameters of a function that is assembly are unused in the model, too.
-    flags = (*STRICT, "-Wno-unused-parameter")
-    elf = build_firmware(
-        image.board, sorted(where.glob("*.c")), [where], where / "build", flags=flags, compiler=image.compiler
-    )
+    elf = harness.built(image, where, map(files, TILES), model(samples))
     return Built(image, elf, read_code(elf), samples)
 
 

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from tests.calls import board
-from tests.calls.board import STRICT, Image
+from tests.calls.board import Image
 from tests.calls.emulated import skip_missing
 from tests.tiles import harness
 from tests.tiles.harness import c_array
 from tinyet.assets import kernel_sources
-from tinyet.build.gcc import build_firmware
 from tinyet.device.device import open_device
 from tinyet.errors import InternalError
 from tinyet.tiles import helium_patches
@@ -227,19 +226,8 @@ def model(rng: np.random.Generator) -> str:
 def test_outputs_registers_and_instructions(image: Image, tmp_path: Path) -> None:
     skip_missing([image])
     printed = [*map(files, BLOCKS), *map(helium_patches.files, PATCHES)]
-    for name, text in (item for each in printed for item in each.items()):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    (tmp_path / "model.c").write_text(model(np.random.default_rng(3)), encoding="utf-8")
     kernel_sources.write(tmp_path, ["tinyet_conv2d_s8_4x2_mve.c"])
-    flags = (*STRICT, "-Wno-unused-parameter", "-Wno-cast-align")
-    elf = build_firmware(
-        image.board,
-        sorted(tmp_path.glob("*.c")),
-        [tmp_path],
-        tmp_path / "build",
-        flags=flags,
-        compiler=image.compiler,
-    )
+    elf = harness.built(image, tmp_path, printed, model(np.random.default_rng(3)), "-Wno-cast-align")
     with open_device(image.board, elf, "qemu") as device:
         result = device.run([bytes(4)])
     wrong = np.frombuffer(result.outputs[0], np.uint32)[1:]

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from tests.calls import board
-from tests.calls.board import STRICT, Image
+from tests.calls.board import Image
 from tests.calls.emulated import skip_missing
 from tests.tiles import harness
 from tests.tiles.harness import c_array
-from tinyet.build.gcc import build_firmware
 from tinyet.cycles.code import read_code
 from tinyet.device.device import open_device
 from tinyet.errors import InternalError
@@ -106,13 +105,11 @@ def model() -> str:
             "      tinyet_planes_dsp(from, wanted + 4, wanted + 4 + entries[i].words, shape);",
             "    }",
         ]
-    kept = range(4, 12)
     text = TEXT % {
         "includes": "\n".join(f'#include "{p.name}.h"' for p in PLANES),
         "arrays": c_array("uint32_t", "pixels", words),
         "entries": ", ".join(entries),
-        "poison": "\n".join(f'      "mov r{k}, #{0x51 + k}\\n"' for k in kept),
-        "check": "\n".join(f'      "cmp r{k}, #{0x51 + k}\\n" "it ne\\n" "movne r0, #1\\n"' for k in kept),
+        **harness.REGISTERS,
         "words": WORDS,
         "count": len(PLANES) + 1,
         "twins": "\n".join(twins),
@@ -124,19 +121,7 @@ def model() -> str:
 @pytest.mark.parametrize("image", [board.M4, board.M4_CLANG], ids=str)
 def test_words_registers_instructions_and_code(image: Image, tmp_path: Path) -> None:
     skip_missing([image])
-    for p in PLANES:
-        for name, text in files(p).items():
-            (tmp_path / name).write_text(text, encoding="utf-8")
-    (tmp_path / "model.c").write_text(model(), encoding="utf-8")
-    flags = (*STRICT, "-Wno-unused-parameter")
-    elf = build_firmware(
-        image.board,
-        sorted(tmp_path.glob("*.c")),
-        [tmp_path],
-        tmp_path / "build",
-        flags=flags,
-        compiler=image.compiler,
-    )
+    elf = harness.built(image, tmp_path, map(files, PLANES), model())
     with open_device(image.board, elf, "qemu") as device:
         result = device.run([bytes(4)])
     wrong = np.frombuffer(result.outputs[0], np.uint32)[1:]

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from tests.calls import board
-from tests.calls.board import STRICT, Image
+from tests.calls.board import Image
 from tests.calls.emulated import skip_missing
 from tests.tiles import harness
 from tests.tiles.harness import c_array
-from tinyet.build.gcc import build_firmware
 from tinyet.device.device import open_device
 from tinyet.errors import InternalError
 from tinyet.tiles.products import Products, files, function
@@ -95,13 +94,11 @@ def model(rng: np.random.Generator) -> str:
             "      wrong[i] |= memcmp(wanted, inputs, sizeof wanted) != 0 ? 2u : 0u;",
             "    }",
         ]
-    kept = range(4, 12)
     text = TEXT % {
         "includes": "\n".join(f'#include "{each.name}.h"' for each in PRODUCTS),
         "arrays": "\n".join(arrays),
         "entries": ", ".join(entries),
-        "poison": "\n".join(f'      "mov r{r}, #{0x51 + r}\\n"' for r in kept),
-        "check": "\n".join(f'      "cmp r{r}, #{0x51 + r}\\n" "it ne\\n" "movne r0, #1\\n"' for r in kept),
+        **harness.REGISTERS,
         "most": most,
         "count": len(PRODUCTS) + 1,
         "twins": "\n".join(twins),
@@ -113,19 +110,7 @@ def model(rng: np.random.Generator) -> str:
 @pytest.mark.parametrize("image", [board.M4, board.M4_CLANG], ids=str)
 def test_sums_registers_and_instructions(image: Image, tmp_path: Path) -> None:
     skip_missing([image])
-    for each in PRODUCTS:
-        for name, text in files(each).items():
-            (tmp_path / name).write_text(text, encoding="utf-8")
-    (tmp_path / "model.c").write_text(model(np.random.default_rng(4)), encoding="utf-8")
-    flags = (*STRICT, "-Wno-unused-parameter")
-    elf = build_firmware(
-        image.board,
-        sorted(tmp_path.glob("*.c")),
-        [tmp_path],
-        tmp_path / "build",
-        flags=flags,
-        compiler=image.compiler,
-    )
+    elf = harness.built(image, tmp_path, map(files, PRODUCTS), model(np.random.default_rng(4)))
     with open_device(image.board, elf, "qemu") as device:
         result = device.run([bytes(4)])
     wrong = np.frombuffer(result.outputs[0], np.uint32)[1:]

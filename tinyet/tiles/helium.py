@@ -33,7 +33,6 @@ _INPUTS = 6  # vectors; the two others are weights
 _STRAIGHT = 12  # vectors of a pixel in a turn of the loop over channels, about, where a pixel has fewer
 _STRAIGHT_HELD = 12  # the same where inputs are held
 INSTRUCTION_BYTES = 4
-LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */"
 
 
 @dataclass(frozen=True)

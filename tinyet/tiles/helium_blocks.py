@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from tinyet.errors import InternalError
-from tinyet.tiles.helium import CHANNELS, HEADER, INSTRUCTION_BYTES, LICENCE, PIXELS, Sums
+from tinyet.tiles.header import LICENCE, header_of
+from tinyet.tiles.helium import CHANNELS, HEADER, INSTRUCTION_BYTES, PIXELS, Sums
 
 GROUP = 4
 """Channels that are rounded at a time."""
@@ -159,7 +160,8 @@ class Blocks:
 @cache
 def files(blocks: Blocks) -> dict[str, str]:
     """{name: text} of the header and the source, one text for GCC and clang; for other cores its twin in C."""
-    return {f"{blocks.name}.h": _header(blocks), f"{blocks.name}.c": _source(blocks)}
+    name, summary = blocks.name, " ".join(_summary(blocks))
+    return {f"{name}.h": header_of(name, summary, _PARAMETERS, HEADER), f"{name}.c": _source(blocks)}
 
 
 def _summary(b: Blocks) -> Iterator[str]:
@@ -167,19 +169,6 @@ def _summary(b: Blocks) -> Iterator[str]:
     seen = f"{s.rows} x {s.columns} x {s.depth} vectors of sixteen values"
     yield f"Blocks of {PIXELS} pixels, {s.step} bytes apart, {CHANNELS} channels at a time: {seen}."
     yield f"Printed by tinyet/tiles. {b.code_bytes} bytes."
-
-
-def _header(b: Blocks) -> str:
-    guard = f"{b.name.upper()}_H"
-    return "\n".join(
-        (
-            *(LICENCE, f"#ifndef {guard}", f"#define {guard}", "", f'#include "{HEADER}"', ""),
-            *("#ifdef __cplusplus", 'extern "C" {', "#endif", ""),
-            f"/* {' '.join(_summary(b))} */",
-            f"void {b.name}({', '.join(_PARAMETERS)});",
-            *("", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""),
-        )
-    )
 
 
 def _source(b: Blocks) -> str:

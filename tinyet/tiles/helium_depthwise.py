@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from tinyet.errors import InternalError
-from tinyet.tiles.helium import INSTRUCTION_BYTES, LICENCE
+from tinyet.tiles.header import LICENCE, header_of
+from tinyet.tiles.helium import INSTRUCTION_BYTES
 
 HEADER = "tinyet_depthwise_mve.h"
 _SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
@@ -301,25 +302,14 @@ def fits_narrow(groups: int, one_sided: bool, furthest_shift: int) -> bool:
 @cache
 def files(channels: Channels) -> dict[str, str]:
     """{name: text} of the header and the source, one text for GCC and clang; for other cores its twin in C."""
-    return {f"{channels.name}.h": _header(channels), f"{channels.name}.c": _source(channels)}
+    name = channels.name
+    header = header_of(name, _summary(channels), ("tinyet_depthwise_job_mve *job",), HEADER)
+    return {f"{name}.h": header, f"{name}.c": _source(channels)}
 
 
 def _summary(c: Channels) -> str:
     return (
         f"Depthwise, {c.outputs} outputs of a patch in {c.groups} gathers an output. Printed by tinyet/tiles."
-    )
-
-
-def _header(c: Channels) -> str:
-    guard = f"{c.name.upper()}_H"
-    return "\n".join(
-        (
-            *(LICENCE, f"#ifndef {guard}", f"#define {guard}", "", f'#include "{HEADER}"', ""),
-            *("#ifdef __cplusplus", 'extern "C" {', "#endif", ""),
-            f"/* {_summary(c)} */",
-            f"void {c.name}(tinyet_depthwise_job_mve *job);",
-            *("", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""),
-        )
     )
 
 

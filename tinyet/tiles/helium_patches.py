@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from tinyet.errors import InternalError
-from tinyet.tiles.helium import HEADER, INSTRUCTION_BYTES, LANES, LICENCE
+from tinyet.tiles.header import LICENCE, header_of
+from tinyet.tiles.helium import HEADER, INSTRUCTION_BYTES, LANES
 
 MOST_ROWS, MOST_BYTES = 11, 64
 REACH = 127
@@ -96,25 +97,14 @@ def fits(rows: int, width: int, step: int, patch: int) -> bool:
 @cache
 def files(patches: Patches) -> dict[str, str]:
     """{name: text} of the header and the source, one text for GCC and clang; for other cores its twin in C."""
-    return {f"{patches.name}.h": _header(patches), f"{patches.name}.c": _source(patches)}
+    name = patches.name
+    header = header_of(name, _summary(patches), _PARAMETERS, HEADER)
+    return {f"{name}.h": header, f"{name}.c": _source(patches)}
 
 
 def _summary(p: Patches) -> str:
     seen = f"{p.rows} rows of {p.bytes} bytes"
     return f"Copies what neighbouring pixels see, {p.step} bytes apart: {seen}. Printed by tinyet/tiles."
-
-
-def _header(p: Patches) -> str:
-    guard = f"{p.name.upper()}_H"
-    return "\n".join(
-        (
-            *(LICENCE, f"#ifndef {guard}", f"#define {guard}", "", f'#include "{HEADER}"', ""),
-            *("#ifdef __cplusplus", 'extern "C" {', "#endif", ""),
-            f"/* {_summary(p)} */",
-            f"void {p.name}({', '.join(_PARAMETERS)});",
-            *("", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""),
-        )
-    )
 
 
 def _source(p: Patches) -> str:

@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import Protocol
 
 from tinyet.tiles.function import function
+from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.registers import Placed
 from tinyet.tiles.tile import Tile, Weights
 
 HEADER = "tinyet_tile_dsp.h"
 """Of the twin and of what all tiles have in common."""
-_LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */"
 _PARAMETERS = ("const int32_t *weights", "const uint32_t *pixels", "int8_t *output", "const int8_t *end")
 
 
@@ -48,36 +48,9 @@ def printed(
     """The files of a function. twin: what it is in C, for cores without its instructions. header: of the twin."""
     name = made.tile.name
     return {
-        f"{name}.h": _header(name, summary, parameters, header),
+        f"{name}.h": header_of(name, summary, parameters, header),
         f"{name}.c": _source(made, summary, parameters, twin),
     }
-
-
-def _header(name: str, summary: str, parameters: Sequence[str], header: str) -> str:
-    guard = f"{name.upper()}_H"
-    return "\n".join(
-        (
-            _LICENCE,
-            f"#ifndef {guard}",
-            f"#define {guard}",
-            "",
-            f'#include "{header}"',
-            "",
-            "#ifdef __cplusplus",
-            'extern "C" {',
-            "#endif",
-            "",
-            f"/* {summary} */",
-            f"void {name}({', '.join(parameters)});",
-            "",
-            "#ifdef __cplusplus",
-            "}",
-            "#endif",
-            "",
-            "#endif",
-            "",
-        )
-    )
 
 
 def _source(made: Printable, summary: str, parameters: Sequence[str], twin: Sequence[str]) -> str:
@@ -86,7 +59,7 @@ def _source(made: Printable, summary: str, parameters: Sequence[str], twin: Sequ
     unused += ",\n    " + ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[2:])
     return "\n".join(
         (
-            _LICENCE,
+            LICENCE,
             f"/* {summary} {made.code_bytes} bytes. */",
             f'#include "{name}.h"',
             "",

@@ -17,10 +17,10 @@ from tinyet.numerics import clamp_range
 from tinyet.ops.shared import two_products
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.factors import output_factors
-from tinyet.ops.shared.packed_words import rows_of
+from tinyet.ops.shared.packed_words import described, rows_of
 from tinyet.ops.shared.two_products import Rescaling
 from tinyet.ops.shared.weighted import folded_bias
-from tinyet.opset import Constant, Pointer, Struct
+from tinyet.opset import Constant, Struct
 
 PIXELS = 4
 RIGHT = 8
@@ -80,16 +80,4 @@ def words(node: Node) -> Struct:
     """The struct tinyet_packed_words."""
     sums = rescaling(node)
     assert isinstance(sums, Rescaling)
-    low, high = clamp_range(clamp_of(node), node.output.type)
-    return Struct(
-        "tinyet_packed_words",
-        {
-            "stream": Pointer("stream"),
-            "out_c": node.output.shape[-1],
-            "padding": node.input(0).type.zero_point + 128,
-            "right": sums.right,
-            "two_sided": int(sums.two_sided),
-            "clamp_low": low,
-            "clamp_high": high,
-        },
-    )
+    return described(node, sums, 128)

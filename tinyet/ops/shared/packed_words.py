@@ -177,6 +177,11 @@ def fields(node: Node, above: int = 128) -> Struct:
     """The struct tinyet_packed_words. above: by how much inputs are larger than they were."""
     sums = rescaling(node)
     assert isinstance(sums, Rescaling)
+    return described(node, sums, above)
+
+
+def described(node: Node, sums: Rescaling, above: int) -> Struct:
+    """The same, of sums that are rescaled as they say."""
     low, high = clamp_range(clamp_of(node), node.output.type)
     return Struct(
         "tinyet_packed_words",
