@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.numerics import Int64
+from tinyet.tiles.core import ARMV7E_M, CORTEX_M7
 from tinyet.tiles.tile import Tile, Weights
 
 PACKED, WIDE, CROSSED = Weights.PACKED, Weights.WIDE, Weights.CROSSED
@@ -42,6 +43,11 @@ TILES = (
     Tile(1, 4, WIDE, 40, 12, 0, straight=8, turn=10, filling=True),
 )
 """All that the delegates print, small, and others that fit."""
+
+PRINTED = tuple(
+    (tile, page) for page in (ARMV7E_M, CORTEX_M7) for tile in TILES if not (page.pipeline and tile.at_once)
+)
+"""In both orders; loads of several registers are in none that has loads beside products."""
 
 
 @dataclass(frozen=True)

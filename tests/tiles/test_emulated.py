@@ -4,6 +4,7 @@ instructions and cycles that they say; one firmware for all tiles."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +17,14 @@ from tests.calls.board import Image
 from tests.calls.emulated import skip_missing
 from tests.tiles import harness
 from tests.tiles.harness import c_array
-from tests.tiles.samples import TILES, Sample, sample
+from tests.tiles.samples import PRINTED, Sample, sample
 from tinyet.cycles.code import Code, read_code
 from tinyet.cycles.estimate import Estimator
 from tinyet.cycles.plugin import build_plugin
 from tinyet.cycles.profile import Profiler
 from tinyet.device.device import open_device
 from tinyet.tiles.core import ARMV7E_M
-from tinyet.tiles.function import function
+from tinyet.tiles.function import Function, function
 from tinyet.tiles.printer import files, shape_literal
 from tinyet.tiles.tile import Tile
 from tinyet.timing.cores import CORES
@@ -92,11 +93,11 @@ static tinyet_status run(void) {
 def model(samples: Sequence[Sample]) -> str:
     """Layer 0 calls an empty function, layer i + 1 tile i. The output: a word for each, 0 where all is right."""
     arrays, entries, twins = [], [], []
-    for i, (tile, drawn) in enumerate(zip(TILES, samples, strict=True), 1):
+    for i, ((tile, page), drawn) in enumerate(zip(PRINTED, samples, strict=True), 1):
         arrays.append(c_array("int32_t", f"weights_{i}", drawn.stream))
         arrays.append(c_array("uint32_t", f"pixels_{i}", drawn.inputs))
         entries.append(
-            f"{{{tile.name}, weights_{i}, pixels_{i}, {drawn.channels}, {tile.pixels}, {tile.step}}}"
+            f"{{{page.named(tile.name)}, weights_{i}, pixels_{i}, {drawn.channels}, {tile.pixels}, {tile.step}}}"
         )
         twins += [
             "  {",
@@ -108,14 +109,14 @@ def model(samples: Sequence[Sample]) -> str:
             "  }",
         ]
     text = TEXT % {
-        "includes": "\n".join(f'#include "{tile.name}.h"' for tile in TILES),
+        "includes": "\n".join(f'#include "{page.named(tile.name)}.h"' for tile, page in PRINTED),
         "arrays": "\n".join(arrays),
         "entries": ", ".join(entries),
         **harness.REGISTERS,
-        "count": len(TILES) + 1,
+        "count": len(PRINTED) + 1,
         "twins": "\n".join(twins),
     }
-    return harness.model("tiles", len(TILES) + 1, text)
+    return harness.model("tiles", len(PRINTED) + 1, text)
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,8 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     skip_missing([image])
     where = tmp_path_factory.mktemp("tiles")
     rng = np.random.default_rng(5)
-    samples = tuple(sample(tile, rng) for tile in TILES)
-    elf = harness.built(image, where, map(files, TILES), model(samples))
+    samples = tuple(sample(tile, rng) for tile, _ in PRINTED)
+    elf = harness.built(image, where, itertools.starmap(files, PRINTED), model(samples))
     return Built(image, elf, read_code(elf), samples)
 
 
@@ -141,11 +142,11 @@ def test_outputs_registers_and_instructions(built: Built) -> None:
     with open_device(built.image.board, built.elf, "qemu") as device:
         result = device.run([bytes(4)])
     wrong = np.frombuffer(result.outputs[0], np.uint32)[1:]
-    assert {t.name: w for t, w in zip(TILES, wrong, strict=True) if w} == {}
+    assert {page.named(t.name): w for (t, page), w in zip(PRINTED, wrong, strict=True) if w} == {}
     nothing, *counts = result.layer_counts
     said = [
-        function(t).work(CORE, drawn.channels).instructions
-        for t, drawn in zip(TILES, built.samples, strict=True)
+        function(t, page).work(CORE, drawn.channels).instructions
+        for (t, page), drawn in zip(PRINTED, built.samples, strict=True)
     ]
     # The empty function returns by an instruction of its own.
     assert [count - nothing + 1 for count in counts] == said
@@ -153,12 +154,12 @@ def test_outputs_registers_and_instructions(built: Built) -> None:
 
 def test_decoded_code_is_what_was_described(built: Built) -> None:
     """Instruction by instruction; so any model of cycles says the same of both."""
-    for tile in TILES:
-        made = function(tile)
-        start = built.code.functions[tile.name].start
+    for tile, page in PRINTED:
+        made, name = function(tile, page), page.named(tile.name)
+        start = built.code.functions[name].start
         parts = [made.entry, *(part for group in made.groups for part in group), made.leave]
-        described = [op.timed(ARMV7E_M, registers) for part in parts for op, registers in part]
-        assert built.code.block(start, len(described)) == described, tile.name
+        described = [op.timed(page, registers) for part in parts for op, registers in part]
+        assert built.code.block(start, len(described)) == described, name
         assert sum(i.size for i in described) == made.code_bytes
 
 
@@ -173,25 +174,27 @@ def test_cycles(built: Built, tmp_path: Path) -> None:
         model = CORES[core]
         layers, _ = Estimator(model, built.code, None).mean(empty, [run])
         compared = 0
-        for tile, drawn, layer in zip(TILES, built.samples, layers[1:], strict=True):
-            compared += compare(model, built, tile, drawn.channels, layers[0], layer)
+        for (tile, page), drawn, layer in zip(PRINTED, built.samples, layers[1:], strict=True):
+            compared += compare(model, built, function(tile, page), drawn.channels, layers[0], layer)
         assert compared >= 4, "tiles whose code crosses no such end are exact"
 
 
-def compare(model: Model, built: Built, tile: Tile, channels: int, nothing: Work, layer: Work) -> bool:
+def compare(
+    model: Model, built: Built, made: Function[Tile], channels: int, nothing: Work, layer: Work
+) -> bool:
     """Whether a call has no end of a block of the emulator in it. nothing: a call of the empty function."""
-    made = function(tile)
+    tile, name = made.tile, made.page.named(made.tile.name)
     said = made.work(model, channels)
     # BX of the empty function: a cycle, and its refill.
     measured = layer.cycles - nothing.cycles + 1 + model.refill(Instruction("branch_register", 2))
-    start = built.code.functions[tile.name].start
+    start = built.code.functions[name].start
     ends = (start + made.code_bytes - 1) // TRACE_PAGE - start // TRACE_PAGE
     ends += made.code_bytes // ARMV7E_M.instruction_bytes // TRACE_INSTRUCTIONS
     turns = channels // tile.channels * max(tile.turns, 1)
     # An end is passed with each turn, and once more where it lies in what leads into the loop or out of it. Behind it
     # the first turn of a loop shares its branch with the others, which may then go where it seldom goes.
     missed = model.mispredicted(Instruction("branch", 4, conditional=True)) if ends else 0
-    assert 0 <= measured - said.cycles <= (ends + missed) * (turns + 1), (model.title, tile.name)
+    assert 0 <= measured - said.cycles <= (ends + missed) * (turns + 1), (model.title, name)
     assert (layer.loads, layer.stores, layer.multiplies) == (
         said.loads + nothing.loads,
         said.stores + nothing.stores,

@@ -19,11 +19,12 @@ from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.opset import DENSE, Call, Cost, Exact, Kernel
 from tinyet.tiles import depthwise_code, planes
+from tinyet.tiles.core import ARMV7E_M
 from tinyet.tiles.function import function
 from tinyet.tiles.tile import Tile
 from tinyet.timing.cores import CORES
 
-M4 = Target("cortex-m4", frozenset({"dsp"}))
+M4, M7 = (Target(cpu, frozenset({"dsp"})) for cpu in ("cortex-m4", "cortex-m7"))
 POINTWISE = kernels.conv((25, 5, 64), 64, (1, 1))
 ODD = kernels.conv((5, 5, 3), 7, (3, 3), relu=False)
 """Odd numbers of pixels, of channels and of input values, and a two-sided rounding."""
@@ -34,17 +35,17 @@ def kernel_of(symbol: str) -> Kernel:
 
 
 def stated(
-    node: Node, family: Family | linear_tiles.Family | depthwise_3x3.Family | str
+    node: Node, family: Family | linear_tiles.Family | depthwise_3x3.Family | str, target: Target = M4
 ) -> tuple[Call, Cost, Exact]:
     """family: or the kernel's name."""
     kernel = kernel_of(family if isinstance(family, str) else family.symbol)
-    assert kernel.why_not(node, M4) is None
+    assert kernel.why_not(node, target) is None
     assert kernel.cost_model is not None
     assert kernel.cost_model.exact is not None
-    call = kernel.lower(node, M4)
-    cost = kernel.cost(node, M4, call)
+    call = kernel.lower(node, target)
+    cost = kernel.cost(node, target, call)
     assert cost is not None
-    return call, cost, kernel.cost_model.exact(node, DENSE)
+    return call, cost, kernel.cost_model.exact(node, DENSE, target.cpu)
 
 
 OF_ROWS = [
@@ -67,6 +68,7 @@ OF_PLANES = [
 ]
 
 
+@pytest.mark.parametrize("target", [M4, M7], ids=lambda target: target.cpu)
 @pytest.mark.parametrize(
     ("node", "family"),
     [
@@ -77,10 +79,10 @@ OF_PLANES = [
     ids=lambda case: getattr(case, "symbol", ""),
 )
 def test_what_is_printed_is_what_is_stated(
-    node: Node, family: Family | linear_tiles.Family | depthwise_3x3.Family | str
+    node: Node, family: Family | linear_tiles.Family | depthwise_3x3.Family | str, target: Target
 ) -> None:
     """The files of a call are those of the functions whose code it states, each to the byte."""
-    call, cost, exact = stated(node, family)
+    call, cost, exact = stated(node, family, target)
     assert {name for name in call.files if name.endswith(".c")} == {f"{name}.c" for name in exact.functions}
     assert exact.functions.items() <= cost.shared.items()
     # Of weights that are copied nothing is read from where they lie; the last kernel's printed code widens inputs.
@@ -98,12 +100,12 @@ def test_calls_of_odd_layers_are_counted_one_by_one() -> None:
     once more for the last two; by fours, 13 times two pixels, each for the 4 first channels and for the 4 last."""
     g, r = geometry(ODD), conv2d_tiles.chosen_rounding(ODD)
     m4 = CORES["cortex-m4"]
-    two, one = (function(tile) for tile in conv2d_tiles.tiles_of(g, r, WIDE))
+    two, one = (function(tile) for tile in conv2d_tiles.tiles_of(g, r, WIDE, ARMV7E_M))
     _, _, exact = stated(ODD, WIDE)
     expected = [(two, 6, 12), (two, 2, 12), (one, 6, 1), (one, 2, 1)]
     assert exact.instructions == sum(n * f.work(m4, channels).instructions for f, channels, n in expected)
     assert exact.cycles["cortex-m4"] == sum(n * f.work(m4, channels).cycles for f, channels, n in expected)
-    (packed,) = (function(tile) for tile in conv2d_tiles.tiles_of(g, r, PACKED))
+    (packed,) = (function(tile) for tile in conv2d_tiles.tiles_of(g, r, PACKED, ARMV7E_M))
     _, _, exact = stated(ODD, PACKED)
     assert exact.instructions == 26 * packed.work(m4, 4).instructions
 
@@ -131,6 +133,22 @@ def test_more_instructions_may_be_fewer_cycles() -> None:
     (_, _, wide), (_, _, packed) = (stated(POINTWISE, family) for family in (WIDE, PACKED))
     assert packed.instructions > 1.3 * wide.instructions
     assert packed.cycles["cortex-m4"] < 0.9 * wide.cycles["cortex-m4"]
+
+
+def test_a_core_of_two_issues_has_functions_of_its_own() -> None:
+    """Their names say so; both orders have the same weights, and the core's own takes less of its time."""
+    for node, family in (
+        (POINTWISE, PACKED),
+        (POINTWISE, WIDE),
+        (kernels.linear(640, 128), linear_tiles.PACKED),
+    ):
+        (m4, _, other), (m7, cost, own) = (stated(node, family, target) for target in (M4, M7))
+        assert all(name.removesuffix("_m7") != name for name in own.functions)
+        assert (m4.constants[0].data == m7.constants[0].data).all()
+        assert own.cycles["cortex-m7"] < 0.85 * other.cycles["cortex-m7"]
+        assert cost.cycles is not None
+        assert own.cycles["cortex-m7"] < cost.cycles
+        assert "cortex-m4" not in own.cycles
 
 
 def test_layers_with_equal_tiles_share_them() -> None:

@@ -21,6 +21,7 @@ from tinyet.deployment import Deployment, Step, ahead_bytes, with_arena_split, w
 from tinyet.errors import InternalError, UsageError, bullet_list
 from tinyet.errors.arguments import described
 from tinyet.memory.split import Split
+from tinyet.opset.cost import cycles_of
 from tinyet.planning.places import ARENA, AUTO, PIECES, SECOND, STATE, USUAL, WEIGHTS, Places
 
 _ALIGN = 16
@@ -167,7 +168,8 @@ def _stated_reads(deployment: Deployment, step: Step) -> int | None:
     model, node, plan = step.choice.kernel.cost_model, step.node, deployment.plan
     if model is None or model.exact is None or step.runs != 1:
         return None
-    return model.exact(node, plan.layouts(node)).reads.get(_PRINTED_WEIGHTS)
+    core = cycles_of(deployment.target)
+    return model.exact(node, plan.layouts(node), core).reads.get(_PRINTED_WEIGHTS)
 
 
 def _times(step: Step) -> int:

@@ -94,14 +94,15 @@ class CostModel:
     what calls share is a matter of the kernel alone. layout_work: the work where input or output lie in a
     `DataLayout`; of kernels that take none it is not asked. kind: of which kind a call is, where the compiler makes
     other code of the same source for some constants: kinds have rates of their own, as far as they were measured.
-    exact: what the parts leave out because it is known to the instruction; None for nothing.
+    exact: what the parts leave out because it is known to the instruction, of code that is printed for a core, by its
+    name in `tinyet.timing.cores`; None for nothing.
     """
 
     work: Features
     code: Features = one_call
     layout_work: Callable[[Node, Layouts], Mapping[str, int]] | None = None
     kind: Callable[[Node], str] | None = None
-    exact: Callable[[Node, Layouts], Exact] | None = None
+    exact: Callable[[Node, Layouts, str], Exact] | None = None
 
 
 @dataclass(frozen=True)
@@ -247,11 +248,11 @@ def estimate(
         parts = cost_model.layout_work(node, layouts)
     else:
         parts = cost_model.work(node)
-    exact = NOTHING if cost_model.exact is None else cost_model.exact(node, layouts)
+    cycles, core = None, cycles_of(target)
+    exact = NOTHING if cost_model.exact is None else cost_model.exact(node, layouts, core)
     parts = {**parts, **exact.reads}
     rates = coefficients.of(cost_model, node)
     instructions = max(1, round(total(rates.instructions, parts)) + exact.instructions)
-    cycles, core = None, cycles_of(target)
     if core in table.cores:
         executing = max(1.0, total(rates.cycles[core], parts) + exact.cycles.get(core, 0))
         cycles = round(executing)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from tinyet.tiles.core import CorePage
 from tinyet.tiles.operation import (
     Operation,
     compute,
@@ -31,7 +32,7 @@ def biases(t: Tile) -> Operation:
     return load_several(sums, WEIGHTS, "bias")
 
 
-def products(t: Tile, first: int, count: int, *, begin: bool) -> list[Operation]:
+def products(t: Tile, first: int, count: int, page: CorePage, *, begin: bool) -> list[Operation]:
     """Of `count` pairs from where the pointers are. first: the number of the first, for comments. begin: the sums of
     all pixels but the last begin with that of the last, a bias."""
     found: list[Operation] = []
@@ -51,11 +52,11 @@ def products(t: Tile, first: int, count: int, *, begin: bool) -> list[Operation]
                 found.append(load(w, WEIGHTS, 4 * (pair * t.words + k), number if k == 0 else ""))
             found += [load(x, PIXELS, 4 * (pair * t.pixels + m)) for m, x in enumerate(inputs)]
         for p in range(pair, pair + at_once):
-            found += _pair(t, p, begin=begin and p == 0)
+            found += _pair(t, p, page, begin=begin and p == 0)
     return found
 
 
-def _pair(t: Tile, pair: int, *, begin: bool) -> list[Operation]:
+def _pair(t: Tile, pair: int, page: CorePage, *, begin: bool) -> list[Operation]:
     def multiplied(channel: int, word: str) -> list[Operation]:
         return [
             compute(
@@ -72,6 +73,12 @@ def _pair(t: Tile, pair: int, *, begin: bool) -> list[Operation]:
     if t.weights is Weights.WIDE:
         for channel in range(t.channels):
             found += multiplied(channel, f"w{pair}_{channel}")
+    elif page.pipeline:
+        # A word that is used up early makes room for the next one's load.
+        for k in range(t.words):
+            found += multiplied(2 * k + 1, f"w{pair}_{k}")
+            found.append(compute("sxtb16", f"v{pair}_{k}", f"w{pair}_{k}"))
+            found += multiplied(2 * k, f"v{pair}_{k}")
     elif t.pixels > t.channels:
         # Both forms of few words last while the inputs come one by one.
         for k in range(t.words):

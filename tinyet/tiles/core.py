@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tinyet.timing.instruction import Kind
 
 _NUMBERS: Mapping[str, int] = {**{f"r{n}": n for n in range(16)}, "sp": 13, "lr": 14, "pc": 15}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CorePage:
     """One architecture. What an instruction costs on a core of it is in `tinyet.timing.cores`, by its kind.
 
@@ -20,6 +20,8 @@ class CorePage:
     kept: those that it must give back as they were; saved in one instruction with the return address. spare: one
     behind these that nobody wants back. kinds: by mnemonic, with .w where it has a narrow form, too.
     instruction_bytes: of each instruction that is printed: all are wide, so that the targets of branches are words.
+    pipeline: that of `tinyet.timing.pipelines` which orders the code; empty where loads stand side by side. suffix: of
+    the names of functions in this order.
     """
 
     title: str
@@ -30,6 +32,12 @@ class CorePage:
     spare: str
     kinds: Mapping[str, Kind]
     instruction_bytes: int
+    pipeline: str = ""
+    suffix: str = ""
+
+    def named(self, name: str) -> str:
+        """Of a function, by the name of what it is made for."""
+        return name + self.suffix
 
     def number(self, register: str) -> int:
         """As encodings have it."""
@@ -88,3 +96,11 @@ ARMV7E_M = CorePage(
     },
     instruction_bytes=4,
 )
+
+CORTEX_M7 = replace(ARMV7E_M, title="Cortex-M7", cores=("cortex-m7",), pipeline="cortex-m7", suffix="_m7")
+"""The same instructions in an order of their own: a load and a product are issued in one cycle."""
+
+
+def page_of(core: str) -> CorePage:
+    """Of a core of the architecture, by its name in `tinyet.timing.cores`."""
+    return CORTEX_M7 if core in CORTEX_M7.cores else ARMV7E_M

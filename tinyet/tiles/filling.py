@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 
 from tinyet.tiles import loads
 from tinyet.tiles.blocks import PIXELS, WEIGHTS, rounded, total
+from tinyet.tiles.core import CorePage
 from tinyet.tiles.loads import Step
-from tinyet.tiles.operation import Operation, compute, load_and_move, load_several
+from tinyet.tiles.operation import Operation, compute, load, load_and_move, load_several, moved
+from tinyet.tiles.schedule import ordered
 from tinyet.tiles.tile import Tile, Weights
 
 
@@ -28,12 +30,25 @@ class _Stretch:
         """All words named so far are needed; so many of each stream nothing reads any more."""
         self.parts.append((Step((len(self.inputs), len(self.words)), (inputs, words)), operations))
 
-    def operations(self, room: int, first: tuple[str, ...] = ()) -> list[Operation]:
+    def operations(self, room: int, page: CorePage, first: tuple[str, ...] = ()) -> list[Operation]:
         """With its loads. first: values that the stream of weights begins with, and that no step uses up."""
+        return self._interleaved(room, page, first) if page.pipeline else self._filled(room, first)
+
+    def _interleaved(self, room: int, page: CorePage, first: tuple[str, ...]) -> list[Operation]:
+        """With a load for each word, beside what is computed."""
+        words = (*first, *self.words)
+        found = [load(name, WEIGHTS, 4 * at, "" if at else "weights") for at, name in enumerate(words)]
+        found += [load(name, PIXELS, 4 * at) for at, name in enumerate(self.inputs)]
+        found += [operation for _, operations in self.parts for operation in operations]
+        found = ordered(found, room, page)
+        return [*found, *moved(WEIGHTS, 4 * len(words)), *moved(PIXELS, 4 * len(self.inputs))]
+
+    def _filled(self, room: int, first: tuple[str, ...]) -> list[Operation]:
+        """With loads that fill all registers that are free."""
         streams, bases = (self.inputs, self.words), (PIXELS, WEIGHTS)
         loaded = [0, 0]
 
-        def load(stream: int, count: int, before: tuple[str, ...] = ()) -> Operation:
+        def several(stream: int, count: int, before: tuple[str, ...] = ()) -> Operation:
             names = (*before, *streams[stream][loaded[stream] : loaded[stream] + count])
             loaded[stream] += count
             text = "bias" if before else "inputs" if stream == 0 else "weights"
@@ -42,39 +57,39 @@ class _Stretch:
             return load_several(names, bases[stream], text)
 
         begin, *plan = loads.planned([step for step, _ in self.parts], room, begun=bool(first))
-        found = [load(1, sum(count for _, count in begin), first)] if first else []
+        found = [several(1, sum(count for _, count in begin), first)] if first else []
         for (_, operations), before in zip(self.parts, plan, strict=True):
-            found += [load(stream, count) for stream, count in before]
+            found += [several(stream, count) for stream, count in before]
             found += operations
         return found
 
 
-def whole(t: Tile, room: int) -> list[Operation]:
+def whole(t: Tile, room: int, page: CorePage) -> list[Operation]:
     """All of a group of channels but the stores, without a loop. room: registers for words of both streams."""
     made = _Stretch()
     _products(t, made, t.pairs)
     _ends(t, made)
-    return made.operations(room, _sums(t))
+    return made.operations(room, page, _sums(t))
 
 
-def head(t: Tile, room: int) -> list[Operation]:
+def head(t: Tile, room: int, page: CorePage) -> list[Operation]:
     """The biases, and the pairs before the loop."""
     made = _Stretch()
     _products(t, made, t.before)
-    return made.operations(room, _sums(t))
+    return made.operations(room, page, _sums(t))
 
 
-def turn(t: Tile, room: int) -> list[Operation]:
+def turn(t: Tile, room: int, page: CorePage) -> list[Operation]:
     made = _Stretch()
     _products(t, made, t.turn)
-    return made.operations(room)
+    return made.operations(room, page)
 
 
-def tail(t: Tile, room: int) -> list[Operation]:
+def tail(t: Tile, room: int, page: CorePage) -> list[Operation]:
     """What is behind the products, up to the stores."""
     made = _Stretch()
     _ends(t, made)
-    return made.operations(room)
+    return made.operations(room, page)
 
 
 def _sums(t: Tile) -> tuple[str, ...]:

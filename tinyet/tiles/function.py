@@ -162,9 +162,19 @@ def _sequence(t: Tile, page: CorePage) -> tuple[list[Operation], list[int]]:
             found.append(compare(PIXELS, "inputs_end"))
             found.append(branch_if_unequal(TURN))
         ends.append(len(found))
-        found += tail + _stored(t, group)
+        found += _end(t, tail + _stored(t, group), page)
         ends.append(len(found))
     return found, ends
+
+
+def _end(t: Tile, operations: list[Operation], page: CorePage) -> list[Operation]:
+    """Rounding and stores, in the core's own order; what ends a turn of the loop over channels stays at the end."""
+    if not page.pipeline:
+        return operations
+    kept = next((i for i, o in enumerate(operations) if page.kinds[o.mnemonic] == "branch"), len(operations))
+    # The pointer to the inputs is loaded anew.
+    room = len(page.registers) - 1 - t.pixels * t.channels
+    return ordered(operations[:kept], room, page) + operations[kept:]
 
 
 _Parts = tuple[list[Operation], list[Operation], list[Operation]]
@@ -175,22 +185,22 @@ def _ordered(t: Tile, room: int, page: CorePage) -> _Parts:
     """room: registers for what is neither a pointer nor a sum."""
     moved = _moved(t, t.before) if not t.at_once else []
     head = [blocks.biases(t), load(PIXELS, SP, _PIXELS, "the inputs")]
-    head += ordered(blocks.products(t, 0, t.before, begin=True), room, page) + (
+    head += ordered(blocks.products(t, 0, t.before, page, begin=True), room, page) + (
         moved if t.turns else moved[:1]
     )
     turn: list[Operation] = []
     if t.turns:
-        turn = ordered(blocks.products(t, t.before, t.turn, begin=False), room, page)
+        turn = ordered(blocks.products(t, t.before, t.turn, page, begin=False), room, page)
         turn += [] if t.at_once else _moved(t, t.turn)
     return head, turn, blocks.rounding(t)
 
 
-def _filled(t: Tile, room: int, _page: CorePage) -> _Parts:
+def _filled(t: Tile, room: int, page: CorePage) -> _Parts:
     """The same where loads fill the registers."""
     first = [load(PIXELS, SP, _PIXELS, "the inputs")]
     if not t.turns:
-        return first + filling.whole(t, room), [], []
-    return first + filling.head(t, room), filling.turn(t, room), filling.tail(t, room)
+        return first + filling.whole(t, room, page), [], []
+    return first + filling.head(t, room, page), filling.turn(t, room, page), filling.tail(t, room, page)
 
 
 def _moved(t: Tile, pairs: int) -> list[Operation]:

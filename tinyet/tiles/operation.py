@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tinyet.errors import InternalError
@@ -53,9 +53,13 @@ class Operation:
 
     def timed(self, page: CorePage, registers: Mapping[str, str]) -> Instruction:
         """As `tinyet.timing.thumb.decode` has it of the machine's code."""
+        return self.instruction(page, lambda value: page.number(registers.get(value, value)))
+
+    def instruction(self, page: CorePage, number: Callable[[str], int]) -> Instruction:
+        """The same for registers of any numbers: those of its values."""
 
         def numbers(values: tuple[str, ...]) -> tuple[int, ...]:
-            return tuple(page.number(registers.get(value, value)) for value in values)
+            return tuple(map(number, values))
 
         kind = page.kinds[self.mnemonic]
         made = Instruction(kind, page.instruction_bytes, self.words, results=numbers(self.writes))

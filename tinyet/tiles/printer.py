@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
 
+from tinyet.tiles.core import ARMV7E_M, CorePage
 from tinyet.tiles.function import function
 from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.registers import Placed
@@ -28,25 +29,27 @@ class Printable(Protocol):
     @property
     def tile(self) -> Named: ...
     @property
+    def page(self) -> CorePage: ...
+    @property
     def code_bytes(self) -> int: ...
     def sections(self) -> Iterable[tuple[str, Placed]]: ...
 
 
 @lru_cache(256)
-def files(tile: Tile) -> Mapping[str, str]:
+def files(tile: Tile, page: CorePage = ARMV7E_M) -> Mapping[str, str]:
     """{name: text} of the header and the source. Each plan that a search looks at asks for those of the same layers."""
     twin = (
         f"const tinyet_tile_shape_dsp shape = {shape_literal(tile)};",
         "tinyet_tile_dsp(weights, pixels, output, end, shape);",
     )
-    return printed(function(tile), _summary(tile), _PARAMETERS, twin)
+    return printed(function(tile, page), _summary(tile), _PARAMETERS, twin)
 
 
 def printed(
     made: Printable, summary: str, parameters: Sequence[str], twin: Sequence[str], header: str = HEADER
 ) -> dict[str, str]:
     """The files of a function. twin: what it is in C, for cores without its instructions. header: of the twin."""
-    name = made.tile.name
+    name = made.page.named(made.tile.name)
     return {
         f"{name}.h": header_of(name, summary, parameters, header),
         f"{name}.c": _source(made, summary, parameters, twin),
@@ -54,7 +57,7 @@ def printed(
 
 
 def _source(made: Printable, summary: str, parameters: Sequence[str], twin: Sequence[str]) -> str:
-    name = made.tile.name
+    name = made.page.named(made.tile.name)
     unused = ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[:2])
     unused += ",\n    " + ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[2:])
     return "\n".join(

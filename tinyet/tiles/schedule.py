@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of a straight piece of code: loads stand side by side, as far as there are registers.
+"""The order of a straight piece of code: loads stand side by side, as far as there are registers, or between what is
+computed where a core issues both in a cycle (interleaved.py).
 
 A load right behind another one takes a cycle less on cores whose loads overlap (`Core.pairs`), and a load is only as
 early as registers allow: so each stands right before its first use at first, and is then moved up behind the load
@@ -11,7 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyet.tiles.core import CorePage
+from tinyet.tiles.interleaved import interleaved
+from tinyet.tiles.live import alive_at, local_values
 from tinyet.tiles.operation import Operation, load_two
+from tinyet.timing.pipelines import PIPELINES
 
 _LARGEST_DOUBLE = 1020
 """Offset of LDRD, in bytes."""
@@ -21,6 +25,8 @@ def ordered(operations: Sequence[Operation], room: int, page: CorePage) -> list[
     """operations: in any order that computes the right values. room: registers for the values that are loaded or made
     and used up in this piece; those that come in, or that something behind it needs, are not counted."""
     found = _late_loads(operations, page)
+    if page.pipeline:
+        return interleaved(found, room, page, PIPELINES[page.pipeline])
     local = local_values(found)
     alive = alive_at(found, local)
     at = 0
@@ -29,31 +35,6 @@ def ordered(operations: Sequence[Operation], room: int, page: CorePage) -> list[
             _raise(found, alive, at, room, local, page)
         at += 1
     return found
-
-
-def alive_at(operations: Sequence[Operation], local: frozenset[str]) -> list[int]:
-    """Of the local values, how many live behind each operation, whose result may take the place of what it uses up."""
-    last = {name: i for i, operation in enumerate(operations) for name in operation.reads}
-    alive: set[str] = set()
-    counts = []
-    for i, operation in enumerate(operations):
-        alive -= {name for name in operation.reads if last[name] == i}
-        alive |= {name for name in operation.writes if name in local and last.get(name, i) > i}
-        counts.append(len(alive))
-    return counts
-
-
-def local_values(operations: Sequence[Operation]) -> frozenset[str]:
-    """Written before they are read, and by one operation."""
-    written: dict[str, int] = {}
-    seen: set[str] = set()
-    incoming: set[str] = set()
-    for operation in operations:
-        incoming |= {name for name in operation.reads if name not in seen}
-        for name in operation.writes:
-            written[name] = written.get(name, 0) + 1
-            seen.add(name)
-    return frozenset(name for name, times in written.items() if times == 1 and name not in incoming)
 
 
 def _late_loads(operations: Sequence[Operation], page: CorePage) -> list[Operation]:
@@ -95,7 +76,9 @@ def _raise(
 
 def joined(operations: Sequence[Operation], page: CorePage) -> list[Operation]:
     """Two neighbouring words loaded side by side, and no third load beside them, are one load of two: it takes as long,
-    and is an instruction less."""
+    and is an instruction less. Not where each has another instruction beside it."""
+    if page.pipeline:
+        return list(operations)
     runs = _runs(operations, page)
     found: list[Operation] = []
     for run in runs:

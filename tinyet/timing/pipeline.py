@@ -66,7 +66,7 @@ class Pipeline:
 
     def straight(self, block: Sequence[Instruction], before: Sequence[Instruction] = ()) -> int:
         """Cycles from the end of what ran before until the next block may be issued."""
-        board = _Scoreboard(self)
+        board = Scoreboard(self)
         for instruction in before:
             board.issue(instruction)
         began = board.close()
@@ -84,7 +84,7 @@ class Pipeline:
         return self.missed if predicted else 0
 
 
-class _Scoreboard:
+class Scoreboard:
     """When registers are there and units free, while instructions are issued one behind the other."""
 
     def __init__(self, core: Pipeline) -> None:
@@ -100,10 +100,9 @@ class _Scoreboard:
         timing = self._core.timings.get(what.kind, Timing())
         if timing.free:
             return
-        if self._group and not self._beside(what, timing):
-            self._next(self._now + 1)
-        while (stage := self._stage(what, timing)) is None:
-            self._next(self._now + 1)
+        cycle, stage = self._earliest(what, timing)
+        if cycle > self._now:
+            self._next(cycle)
         self._group.append((what, timing))
         at = self._now + stage
         hold = -(-what.registers // timing.words) if timing.words else timing.hold
@@ -120,6 +119,11 @@ class _Scoreboard:
         elif timing.alone or what.kind in BRANCHES or len(self._group) == self._core.width:
             self._next(self._now + 1)
 
+    def earliest(self, what: Instruction) -> int:
+        """The cycle in which an instruction would be issued next; this one, where it takes no place."""
+        timing = self._core.timings.get(what.kind, Timing())
+        return self._now if timing.free else self._earliest(what, timing)[0]
+
     def close(self) -> int:
         """End the cycle that has begun; the one that follows."""
         if self._group:
@@ -130,32 +134,41 @@ class _Scoreboard:
         self._now = cycle
         self._group = []
 
+    def _earliest(self, what: Instruction, timing: Timing) -> tuple[int, int]:
+        """(cycle, stage): where an instruction may be issued, and where it computes then."""
+        cycle = self._now if not self._group or self._beside(what, timing) else self._now + 1
+        while (stage := self._stage(what, timing, cycle)) is None:
+            cycle += 1
+        return cycle, stage
+
     def _beside(self, what: Instruction, timing: Timing) -> bool:
         """Whether it may be issued in the cycle that has begun, as far as the kinds say."""
         if timing.first or timing.alone:
             return False
         return all(self._core.pair(one, what) for one, _ in self._group)
 
-    def _stage(self, what: Instruction, timing: Timing) -> int | None:
-        """The first stage in which it finds its operands when it is issued now; None: it waits."""
-        if any(self._free.get(unit, 0) > self._now for unit in timing.units):
+    def _stage(self, what: Instruction, timing: Timing, cycle: int) -> int | None:
+        """The first stage in which it finds its operands when it is issued in a cycle; None: it waits."""
+        if any(self._free.get(unit, 0) > cycle for unit in timing.units):
             return None
         for earlier, distance in self._core.distances.get(what.kind, {}).items():
-            if self._now < self._issued.get(earlier, -distance) + distance:
+            if cycle < self._issued.get(earlier, -distance) + distance:
                 return None
-        if not all(self._is_there(r, what.kind, timing.address) for r in what.address):
+        if not all(self._is_there(r, what.kind, cycle + timing.address) for r in what.address):
             return None
         for stage in timing.stages:
+            at = cycle + stage
             if (
-                all(self._is_there(r, what.kind, stage, delayed=True) for r in what.operands)
-                and all(self._is_there(r, what.kind, stage + timing.shifted) for r in what.shifted)
-                and all(self._is_there(r, what.kind, stage + timing.late) for r in what.late)
+                all(self._is_there(r, what.kind, at, delayed=True) for r in what.operands)
+                and all(self._is_there(r, what.kind, at + timing.shifted) for r in what.shifted)
+                and all(self._is_there(r, what.kind, at + timing.late) for r in what.late)
             ):
                 return stage
         return None
 
-    def _is_there(self, register: int, reader: Kind, stage: int, *, delayed: bool = False) -> bool:
+    def _is_there(self, register: int, reader: Kind, needed: int, *, delayed: bool = False) -> bool:
+        """needed: the cycle."""
         cycle, computer = self._ready.get(register, (_LONG_AGO, reader))
         if delayed:
             cycle += self._core.delays.get((computer, reader), 0)
-        return cycle <= self._now + stage
+        return cycle <= needed

@@ -422,7 +422,7 @@ def work_of(p: Plan) -> Mapping[str, int]:
     return parts
 
 
-def exact(node: Node, layouts: Layouts) -> Exact:
+def exact(node: Node, layouts: Layouts, _core: str) -> Exact:
     return exact_of(plan(node, layouts), rounding_of(node))
 
 

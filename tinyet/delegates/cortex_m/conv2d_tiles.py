@@ -21,6 +21,8 @@ from tinyet.numerics import Int64
 from tinyet.ops.shared.access_orders import of_input
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import DENSE, AccessOrder, Call, Constant, Kernel, Layouts, LayoutSupport
+from tinyet.opset.cost import cycles_of
+from tinyet.tiles.core import ARMV7E_M, CorePage, page_of
 from tinyet.tiles.printer import files
 from tinyet.tiles.tile import Tile, Weights
 
@@ -98,8 +100,8 @@ def filled_order(g: Geometry, family: Family) -> list[tuple[int, int]]:
     return order + [(NONE, NONE)] * (-len(order) % max(family.at_once, 1))
 
 
-def tile_of(g: Geometry, r: Rounding, family: Family, pixels: int = 2) -> Tile:
-    """The tile of a layer's pixels."""
+def tile_of(g: Geometry, r: Rounding, family: Family, pixels: int = 2, page: CorePage = ARMV7E_M) -> Tile:
+    """The tile of a layer's pixels. Loads that go beside products are of one register each."""
     pairs = len(filled_order(g, family))
     groups, rest = divmod(g.out_c, family.channels)
     # Code that is there several times is worth its flash where a loop runs it again.
@@ -114,7 +116,7 @@ def tile_of(g: Geometry, r: Rounding, family: Family, pixels: int = 2) -> Tile:
         pairs=pairs,
         exponent=one_sided if alike is None else alike.exponent,
         step=g.out_pixel_stride if pixels > 1 else 0,
-        at_once=family.at_once,
+        at_once=0 if page.pipeline else family.at_once,
         straight=family.straight,
         turn=family.turn_of(pairs),
         groups=together,
@@ -122,10 +124,10 @@ def tile_of(g: Geometry, r: Rounding, family: Family, pixels: int = 2) -> Tile:
     )
 
 
-def tiles_of(g: Geometry, r: Rounding, family: Family) -> tuple[Tile, ...]:
+def tiles_of(g: Geometry, r: Rounding, family: Family, page: CorePage) -> tuple[Tile, ...]:
     """That of two pixels, and that of a last one where it is needed."""
     alone = family.alone and g.out_h * g.out_w % 2 != 0
-    return tuple(tile_of(g, r, family, pixels) for pixels in ((2, 1) if alone else (2,)))
+    return tuple(tile_of(g, r, family, pixels, page) for pixels in ((2, 1) if alone else (2,)))
 
 
 def chosen_rounding(node: Node) -> Rounding:
@@ -204,19 +206,20 @@ def packed_ends(r: Rounding, groups: Int64) -> Int64:
 
 def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Family) -> Call:
     g, r = geometry(node, layouts), chosen_rounding(node)
-    tiles = tiles_of(g, r, family)
+    page = page_of(cycles_of(target))
+    tiles = tiles_of(g, r, family, page)
     two, *one = tiles
-    alone = one[0].name if one else "NULL"
+    alone = page.named(one[0].name) if one else "NULL"
     sizes = f"{two.channels}, {two.group_words}, /* pairs */ {two.pairs}"
     shape: tuple[str, ...] = (
         f"const tinyet_conv2d_shape_dsp shape = {g.literal(0)};",
         f"const tinyet_rounding_dsp rounding = {r.literal};",
-        f"const tinyet_tiles_dsp tiles = {{{two.name}, {alone},",
+        f"const tinyet_tiles_dsp tiles = {{{page.named(two.name)}, {alone},",
         f"    /* channels, words */ {sizes}}};",
     )
     data = stream(r, g, family).astype(np.int32)
     text = f"bias, weights and rounding of {family.channels} channels after another"
-    brought = {name: text for tile in tiles for name, text in files(tile).items()}
+    brought = {name: text for tile in tiles for name, text in files(tile, page).items()}
     constant = Constant("weights", data, text)
     paired = layouts.reads is NHW2C2
     scratch = 0 if paired else 8 * two.pairs + (0 if g.inside else 3 * -(-g.together // 4) * 4)

@@ -144,7 +144,7 @@ def rows_work(rows: Rows, core: str, count: int) -> Work:
     return function(rows).work(CORES[core], turns_of(rows, count))
 
 
-def three_exact(node: Node, layouts: Layouts, family: Family) -> Exact:
+def three_exact(node: Node, layouts: Layouts, _printed_for: str, family: Family) -> Exact:
     """The output rows of each group of channels, tile by tile."""
     g, r = depthwise.geometry_in(node, layouts, wide=family.wide), depthwise.rounding_of(node, three=True)
     rows = depthwise_3x3.rows_of(node, g, r)
@@ -203,7 +203,7 @@ def any_work(node: Node) -> Mapping[str, int]:
     return parts
 
 
-def any_exact(node: Node, layouts: Layouts) -> Exact:
+def any_exact(node: Node, layouts: Layouts, _printed_for: str) -> Exact:
     return filling(node, depthwise.apart(depthwise.cheapest(node, three=False), layouts))
 
 

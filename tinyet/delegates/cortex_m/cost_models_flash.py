@@ -16,7 +16,7 @@ from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.cost_models import Parts
 from tinyet.opset import ByCore, CostModel, Exact, Layouts
-from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.core import CorePage, page_of
 from tinyet.tiles.products import Products, function
 from tinyet.timing.cores import CORES
 from tinyet.timing.work import Work
@@ -105,27 +105,27 @@ def winograd_code(f: Transform) -> Callable[[Node], Mapping[str, int]]:
 
 
 @functools.cache
-def _work(products: Products, core: str, positions: int) -> Work:
+def _work(products: Products, page: CorePage, core: str, positions: int) -> Work:
     """Of one call."""
-    return function(products).work(CORES[core], positions)
+    return function(products, page).work(CORES[core], positions)
 
 
-def products_exact(f: Transform, node: Node, *, stored: bool) -> Exact:
+def products_exact(f: Transform, node: Node, printed_for: str, *, stored: bool) -> Exact:
     """The products of all positions, for each two output channels of each four tiles. stored: whether they read their
     weights from the flash."""
-    g = conv2d.geometry(node)
+    g, page = conv2d.geometry(node), page_of(printed_for)
     products = winograd.products_of(f, g)
-    made = function(products)
+    made = function(products, page)
     rows, _ = tiles_of(f, g)
     calls = g.batch * len(rows) // 4 * -(-g.out_c // 2)
-    instructions = calls * _work(products, ARMV7E_M.cores[0], f.positions).instructions
-    reads = {"printed code": ARMV7E_M.instruction_bytes * instructions}
+    instructions = calls * _work(products, page, page.cores[0], f.positions).instructions
+    reads = {"printed code": page.instruction_bytes * instructions}
     if stored:
         reads["printed weights"] = 4 * winograd.words_of_products(f, g) * calls
     return Exact(
         instructions=instructions,
-        cycles=ByCore(ARMV7E_M.cores, lambda core: calls * _work(products, core, f.positions).cycles),
-        functions={made.tile.name: made.code_bytes},
+        cycles=ByCore(page.cores, lambda core: calls * _work(products, page, core, f.positions).cycles),
+        functions={page.named(products.name): made.code_bytes},
         reads=reads,
     )
 
@@ -172,8 +172,8 @@ def narrow_f4_work(node: Node) -> Mapping[str, int]:
 
 
 def winograd_model(f: Transform, work: Callable[[Node], Mapping[str, int]], *, stored: bool) -> CostModel:
-    def exact(node: Node, _layouts: Layouts) -> Exact:
-        return products_exact(f, node, stored=stored)
+    def exact(node: Node, _layouts: Layouts, core: str) -> Exact:
+        return products_exact(f, node, core, stored=stored)
 
     return CostModel(work, winograd_code(f), exact=exact)
 

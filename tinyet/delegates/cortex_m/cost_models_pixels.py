@@ -18,7 +18,7 @@ from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts, axis
 from tinyet.opset import DENSE, ByCore, CostModel, Exact, Layouts
-from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.core import CorePage, page_of
 from tinyet.tiles.function import function
 from tinyet.tiles.tile import Tile
 from tinyet.timing.cores import CORES
@@ -123,35 +123,35 @@ def weight_words(g: Geometry, r: Rounding, family: Family) -> int:
 
 
 @functools.cache
-def work_of(tile: Tile, core: str, channels: int) -> Work:
+def work_of(tile: Tile, page: CorePage, core: str, channels: int) -> Work:
     """Of one call of a tile. Layers of a network share tiles, and plans ask for the same layer again and again."""
-    return function(tile).work(CORES[core], channels)
+    return function(tile, page).work(CORES[core], channels)
 
 
-def two_exact(node: Node, layouts: Layouts, family: Family) -> Exact:
+def two_exact(node: Node, layouts: Layouts, printed_for: str, family: Family) -> Exact:
     """The tiles: all channels of two pixels, and of a last one, as often as they are called."""
     g, r = conv2d.geometry(node, layouts), conv2d_tiles.chosen_rounding(node)
-    pixels = g.out_h * g.out_w
-    two, *one = map(function, conv2d_tiles.tiles_of(g, r, family))
-    calls = [(two, g.batch * (pixels // 2 if one else -(-pixels // 2))), *((made, g.batch) for made in one)]
+    pixels, page = g.out_h * g.out_w, page_of(printed_for)
+    two, *one = conv2d_tiles.tiles_of(g, r, family, page)
+    calls = [(two, g.batch * (pixels // 2 if one else -(-pixels // 2))), *((tile, g.batch) for tile in one)]
     whole = g.out_c // family.channels * family.channels
 
     def of(core: str) -> Work:
         works = []
-        for made, times in calls:
-            works.append(work_of(made.tile, core, whole).times(times))
+        for tile, times in calls:
+            works.append(work_of(tile, page, core, whole).times(times))
             if whole != g.out_c:
-                works.append(work_of(made.tile, core, family.channels).times(times))
+                works.append(work_of(tile, page, core, family.channels).times(times))
         return total(works)
 
-    instructions = of(ARMV7E_M.cores[0]).instructions
+    instructions = of(page.cores[0]).instructions
     words = 0 if family.copied else weight_words(g, r, family)
     return Exact(
         instructions=instructions,
-        cycles=ByCore(ARMV7E_M.cores, lambda core: of(core).cycles),
-        functions={made.tile.name: made.code_bytes for made, _ in calls},
+        cycles=ByCore(page.cores, lambda core: of(core).cycles),
+        functions={page.named(tile.name): function(tile, page).code_bytes for tile, _ in calls},
         reads={
-            "printed code": ARMV7E_M.instruction_bytes * instructions,
+            "printed code": page.instruction_bytes * instructions,
             "printed weights": 4 * words * sum(times for _, times in calls),
         },
     )

@@ -13,7 +13,7 @@ from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts
 from tinyet.opset import ByCore, CostModel, Exact
 from tinyet.opset.data_layout import Layouts
-from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.core import page_of
 from tinyet.tiles.function import function
 from tinyet.tiles.tile import Weights
 from tinyet.timing.work import Work, total
@@ -57,24 +57,24 @@ def code(node: Node, family: Family) -> Mapping[str, int]:
     }
 
 
-def exact(node: Node, _layouts: Layouts, family: Family) -> Exact:
+def exact(node: Node, _layouts: Layouts, printed_for: str, family: Family) -> Exact:
     """The tiles: of whole fours of outputs, and of the rest."""
     count, _ = node.input(1).shape
-    rows, groups = linear_tiles.row_count(node), -(-count // CHANNELS)
-    made = function(linear_tiles.tile_of(node, family))
+    rows, groups, page = linear_tiles.row_count(node), -(-count // CHANNELS), page_of(printed_for)
+    tile = linear_tiles.tile_of(node, family)
     parts = [n for n in (count // CHANNELS * CHANNELS, CHANNELS if count % CHANNELS else 0) if n]
 
     def of(core: str) -> Work:
-        return total(work_of(made.tile, core, channels) for channels in parts)
+        return total(work_of(tile, page, core, channels) for channels in parts)
 
-    instructions = rows * of(ARMV7E_M.cores[0]).instructions
+    instructions = rows * of(page.cores[0]).instructions
     return Exact(
         instructions=instructions,
-        cycles=ByCore(ARMV7E_M.cores, lambda core: rows * of(core).cycles),
-        functions={made.tile.name: made.code_bytes},
+        cycles=ByCore(page.cores, lambda core: rows * of(core).cycles),
+        functions={page.named(tile.name): function(tile, page).code_bytes},
         reads={
-            "printed code": ARMV7E_M.instruction_bytes * instructions,
-            "printed weights": 4 * made.tile.group_words * groups * rows,
+            "printed code": page.instruction_bytes * instructions,
+            "printed weights": 4 * tile.group_words * groups * rows,
         },
     )
 

@@ -302,7 +302,7 @@ def work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
     }
 
 
-def exact(node: Node, layouts: Layouts) -> Exact:
+def exact(node: Node, layouts: Layouts, _core: str) -> Exact:
     p, r = plan(node, layouts), rounding_of(node)
     g, printed = p.geometry, channels_of(p, r)
     bands = [printed.instructions(g.in_c, pixels, p.tiles) for pixels in pixels_of(p)]

@@ -17,7 +17,6 @@ from tinyet.ir import Array, Node
 from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, pixel_walk
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.opset import (
-    DENSE,
     AccessOrder,
     Call,
     Constant,
@@ -117,7 +116,7 @@ def lower_rows(node: Node, target: Target) -> Call:
     return conv2d_mve.call(ROWS, plan(node), rounding_of(node), summary(node))
 
 
-def rows_exact(node: Node, _layouts: Layouts = DENSE) -> Exact:
+def rows_exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
     return conv2d_mve.exact_of(plan(node), rounding_of(node))
 
 

@@ -19,6 +19,8 @@ from tinyet.numerics import Int64
 from tinyet.ops.shared.access_orders import by_copied_vectors
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.opset import Call, Constant, Kernel
+from tinyet.opset.cost import cycles_of
+from tinyet.tiles.core import page_of
 from tinyet.tiles.printer import files
 from tinyet.tiles.tile import Tile, Weights
 
@@ -146,17 +148,17 @@ def neighbours(weights: Int64) -> Int64:
 
 def lower(node: Node, target: Target, *, family: Family) -> Call:
     count, depth = node.input(1).shape
-    tile = tile_of(node, family)
+    tile, page = tile_of(node, family), page_of(cycles_of(target))
     lift = tile.lift if family.weights is Weights.CROSSED else -1
     body = (
         f"tinyet_linear_tiles_dsp(input, output, scratch, weights, /* rows */ {row_count(node)}, /* depth */ {depth},",
-        f"    /* outputs */ {count}, /* lift */ {lift}, /* words */ {tile.group_words}, {tile.name});",
+        f"    /* outputs */ {count}, /* lift */ {lift}, /* words */ {tile.group_words}, {page.named(tile.name)});",
     )
     data = stream(node, family).astype(np.int32)
     constant = Constant("weights", data, "bias, weights and rounding of four outputs after another")
     comment = f"{row_count(node)} x {depth} -> {count}, fully connected"
     call = specialised_call(family.symbol, comment, [constant], body, scratch_bytes=4 * tile.input_words)
-    return replace(call, files=files(tile))
+    return replace(call, files=files(tile, page))
 
 
 def kernel_of(family: Family) -> Kernel:

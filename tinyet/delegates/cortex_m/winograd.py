@@ -32,6 +32,8 @@ from tinyet.opset import (
     LayoutSupport,
     only_strides,
 )
+from tinyet.opset.cost import cycles_of
+from tinyet.tiles.core import page_of
 from tinyet.tiles.products import Products, files
 
 HEADERS = ("tinyet_dsp.h", "tinyet_tile_dsp.h", "tinyet_winograd_dsp.h")
@@ -312,7 +314,7 @@ def shape_line(g: Geometry) -> str:
 
 def lower_narrow(transform: Transform, node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     g, r = geometry(node, layouts), chosen_rounding(transform, node)
-    products = products_of(transform, g)
+    products, page = products_of(transform, g), page_of(cycles_of(target))
     if transform.tile == 2:
         symbol, more, stream = NARROW, "", stream_bytes(g)
     else:
@@ -322,31 +324,31 @@ def lower_narrow(transform: Transform, node: Node, target: Target, layouts: Layo
     body = (
         shape_line(g),
         f"const tinyet_rounding_dsp rounding = {r.literal};",
-        f"{symbol}(input, output, scratch, weights, {more}{products.name},",
+        f"{symbol}(input, output, scratch, weights, {more}{page.named(products.name)},",
         "    shape, rounding);",
     )
     data = narrow_stream(transform, node, r).astype(np.int32)
     constant = Constant("weights", data, "bias, rounding and weights of two channels after another")
     scratch = scratch_bytes(transform, g) + stream
     call = specialised_call(symbol, summary(node), [constant], body, scratch_bytes=scratch)
-    return replace(call, files=files(products))
+    return replace(call, files=files(products, page))
 
 
 def lower(transform: Transform, node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     g, r = geometry(node, layouts), chosen_rounding(transform, node)
-    products = products_of(transform, g)
+    products, page = products_of(transform, g), page_of(cycles_of(target))
     body = (
         shape_line(g),
         f"const tinyet_rounding_dsp rounding = {r.literal};",
-        f"tinyet_winograd_conv2d_dsp(input, output, scratch, weights, /* tile */ {transform.tile}, {products.name},",
-        "    shape, rounding);",
+        f"tinyet_winograd_conv2d_dsp(input, output, scratch, weights, /* tile */ {transform.tile},",
+        f"    {page.named(products.name)}, shape, rounding);",
     )
     data = stream(transform, node, r).astype(np.int32)
     constant = Constant("weights", data, "transformed weights and rounding of two channels after another")
     call = specialised_call(
         transform.symbol, summary(node), [constant], body, scratch_bytes=scratch_bytes(transform, g)
     )
-    return replace(call, files=files(products))
+    return replace(call, files=files(products, page))
 
 
 def by_tiles(tile: int) -> AccessOrders:
