@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.numerics import Int64
-from tinyet.tiles.core import ARMV7E_M, CORTEX_M7
+from tinyet.tiles.core import ARMV7E_M, CORTEX_M7, CORTEX_M33
 from tinyet.tiles.tile import Tile, Weights
 
 PACKED, WIDE, CROSSED = Weights.PACKED, Weights.WIDE, Weights.CROSSED
@@ -45,9 +45,12 @@ TILES = (
 """All that the delegates print, small, and others that fit."""
 
 PRINTED = tuple(
-    (tile, page) for page in (ARMV7E_M, CORTEX_M7) for tile in TILES if not (page.pipeline and tile.at_once)
+    (tile, page)
+    for page in (ARMV7E_M, CORTEX_M7, CORTEX_M33)
+    for tile in TILES
+    if not (page.pipeline and tile.at_once)
 )
-"""In both orders; loads of several registers are in none that has loads beside products."""
+"""In all orders; loads of several registers are in none that has loads beside products."""
 
 
 @dataclass(frozen=True)

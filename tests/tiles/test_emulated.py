@@ -175,6 +175,8 @@ def test_cycles(built: Built, tmp_path: Path) -> None:
         layers, _ = Estimator(model, built.code, None).mean(empty, [run])
         compared = 0
         for (tile, page), drawn, layer in zip(PRINTED, built.samples, layers[1:], strict=True):
+            if core not in page.cores:
+                continue
             compared += compare(model, built, function(tile, page), drawn.channels, layers[0], layer)
         assert compared >= 4, "tiles whose code crosses no such end are exact"
 

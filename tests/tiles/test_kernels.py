@@ -24,7 +24,7 @@ from tinyet.tiles.function import function
 from tinyet.tiles.tile import Tile
 from tinyet.timing.cores import CORES
 
-M4, M7 = (Target(cpu, frozenset({"dsp"})) for cpu in ("cortex-m4", "cortex-m7"))
+M4, M7, M33 = (Target(cpu, frozenset({"dsp"})) for cpu in ("cortex-m4", "cortex-m7", "cortex-m33"))
 POINTWISE = kernels.conv((25, 5, 64), 64, (1, 1))
 ODD = kernels.conv((5, 5, 3), 7, (3, 3), relu=False)
 """Odd numbers of pixels, of channels and of input values, and a two-sided rounding."""
@@ -68,7 +68,7 @@ OF_PLANES = [
 ]
 
 
-@pytest.mark.parametrize("target", [M4, M7], ids=lambda target: target.cpu)
+@pytest.mark.parametrize("target", [M4, M7, M33], ids=lambda target: target.cpu)
 @pytest.mark.parametrize(
     ("node", "family"),
     [

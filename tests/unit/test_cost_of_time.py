@@ -92,8 +92,8 @@ def test_printed_code_has_cycles_of_each_core(symbol: str) -> None:
     m4, m7, m33 = (
         stated(replace(M4, cpu=cpu), node, symbol) for cpu in ("cortex-m4", "cortex-m7", "cortex-m33")
     )
-    # Cortex-M7 has an order of its own, in which two words are two loads.
-    assert m4.instructions == m33.instructions <= m7.instructions
+    # The others have orders of their own, in which two words are two loads.
+    assert m4.instructions <= m33.instructions == m7.instructions
     assert m4.cycles is not None
     assert m7.cycles is not None
     assert m33.cycles is not None
@@ -104,7 +104,7 @@ def test_printed_code_has_cycles_of_each_core(symbol: str) -> None:
     assert kernel.cost_model.exact is not None
     exact, own = (kernel.cost_model.exact(node, DENSE, core) for core in ("cortex-m4", "cortex-m7"))
     assert set(exact.cycles) == {"cortex-m4", "cortex-m7", "cortex-m33"}
-    assert 0.5 * m7.cycles < own.cycles["cortex-m7"] < m7.cycles
+    assert 0.4 * m7.cycles < own.cycles["cortex-m7"] < m7.cycles
     assert own.cycles["cortex-m7"] < 0.85 * exact.cycles["cortex-m7"]
     with pytest.raises(KeyError):
         exact.cycles["cortex-m0"]

@@ -73,18 +73,18 @@ def _pair(t: Tile, pair: int, page: CorePage, *, begin: bool) -> list[Operation]
     if t.weights is Weights.WIDE:
         for channel in range(t.channels):
             found += multiplied(channel, f"w{pair}_{channel}")
-    elif page.pipeline:
-        # A word that is used up early makes room for the next one's load.
-        for k in range(t.words):
-            found += multiplied(2 * k + 1, f"w{pair}_{k}")
-            found.append(compute("sxtb16", f"v{pair}_{k}", f"w{pair}_{k}"))
-            found += multiplied(2 * k, f"v{pair}_{k}")
     elif t.pixels > t.channels:
         # Both forms of few words last while the inputs come one by one.
         for k in range(t.words):
             found.append(compute("sxtb16", f"v{pair}_{k}", f"w{pair}_{k}"))
         by_channel = [multiplied(2 * k + i, f"{'vw'[i]}{pair}_{k}") for k in range(t.words) for i in (1, 0)]
         found += [products[m] for m in range(t.pixels) for products in by_channel]
+    elif page.pipeline:
+        # A word that is used up early makes room for the next one's load.
+        for k in range(t.words):
+            found += multiplied(2 * k + 1, f"w{pair}_{k}")
+            found.append(compute("sxtb16", f"v{pair}_{k}", f"w{pair}_{k}"))
+            found += multiplied(2 * k, f"v{pair}_{k}")
     else:
         for k in range(t.words):
             found += multiplied(2 * k + 1, f"w{pair}_{k}")

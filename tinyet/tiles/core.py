@@ -97,10 +97,18 @@ ARMV7E_M = CorePage(
     instruction_bytes=4,
 )
 
-CORTEX_M7 = replace(ARMV7E_M, title="Cortex-M7", cores=("cortex-m7",), pipeline="cortex-m7", suffix="_m7")
-"""The same instructions in an order of their own: a load and a product are issued in one cycle."""
+
+def _own_order(core: str, title: str) -> CorePage:
+    name = f"cortex-{core}"
+    return replace(ARMV7E_M, title=title, cores=(name,), pipeline=name, suffix=f"_{core}")
+
+
+CORTEX_M7 = _own_order("m7", "Cortex-M7")
+"""A load and a product are issued in one cycle."""
+CORTEX_M33 = _own_order("m33", "Cortex-M33")
+"""Loads of several registers save nothing, and what is loaded, and halves that are added up, are there a cycle late."""
 
 
 def page_of(core: str) -> CorePage:
     """Of a core of the architecture, by its name in `tinyet.timing.cores`."""
-    return CORTEX_M7 if core in CORTEX_M7.cores else ARMV7E_M
+    return next((page for page in (CORTEX_M7, CORTEX_M33) if core in page.cores), ARMV7E_M)

@@ -30,17 +30,22 @@ class _Stretch:
         """All words named so far are needed; so many of each stream nothing reads any more."""
         self.parts.append((Step((len(self.inputs), len(self.words)), (inputs, words)), operations))
 
-    def operations(self, room: int, page: CorePage, first: tuple[str, ...] = ()) -> list[Operation]:
-        """With its loads. first: values that the stream of weights begins with, and that no step uses up."""
-        return self._interleaved(room, page, first) if page.pipeline else self._filled(room, first)
+    def operations(
+        self, room: int, page: CorePage, sums: tuple[str, ...], *, begin: bool = False
+    ) -> list[Operation]:
+        """With its loads. begin: the stream of weights begins with what the sums begin with, which no step uses up."""
+        first = sums if begin else ()
+        return self._interleaved(room, page, first, sums) if page.pipeline else self._filled(room, first)
 
-    def _interleaved(self, room: int, page: CorePage, first: tuple[str, ...]) -> list[Operation]:
+    def _interleaved(
+        self, room: int, page: CorePage, first: tuple[str, ...], sums: tuple[str, ...]
+    ) -> list[Operation]:
         """With a load for each word, beside what is computed."""
         words = (*first, *self.words)
         found = [load(name, WEIGHTS, 4 * at, "" if at else "weights") for at, name in enumerate(words)]
         found += [load(name, PIXELS, 4 * at) for at, name in enumerate(self.inputs)]
         found += [operation for _, operations in self.parts for operation in operations]
-        found = ordered(found, room, page)
+        found = ordered(found, room, page, sums)
         return [*found, *moved(WEIGHTS, 4 * len(words)), *moved(PIXELS, 4 * len(self.inputs))]
 
     def _filled(self, room: int, first: tuple[str, ...]) -> list[Operation]:
@@ -69,27 +74,27 @@ def whole(t: Tile, room: int, page: CorePage) -> list[Operation]:
     made = _Stretch()
     _products(t, made, t.pairs)
     _ends(t, made)
-    return made.operations(room, page, _sums(t))
+    return made.operations(room, page, _sums(t), begin=True)
 
 
 def head(t: Tile, room: int, page: CorePage) -> list[Operation]:
     """The biases, and the pairs before the loop."""
     made = _Stretch()
     _products(t, made, t.before)
-    return made.operations(room, page, _sums(t))
+    return made.operations(room, page, _sums(t), begin=True)
 
 
 def turn(t: Tile, room: int, page: CorePage) -> list[Operation]:
     made = _Stretch()
     _products(t, made, t.turn)
-    return made.operations(room, page)
+    return made.operations(room, page, _sums(t))
 
 
 def tail(t: Tile, room: int, page: CorePage) -> list[Operation]:
     """What is behind the products, up to the stores."""
     made = _Stretch()
     _ends(t, made)
-    return made.operations(room, page)
+    return made.operations(room, page, _sums(t))
 
 
 def _sums(t: Tile) -> tuple[str, ...]:

@@ -162,18 +162,16 @@ def _sequence(t: Tile, page: CorePage) -> tuple[list[Operation], list[int]]:
             found.append(compare(PIXELS, "inputs_end"))
             found.append(branch_if_unequal(TURN))
         ends.append(len(found))
-        found += _end(t, tail + _stored(t, group), page)
+        found += _end(tail + _stored(t, group), room, page)
         ends.append(len(found))
     return found, ends
 
 
-def _end(t: Tile, operations: list[Operation], page: CorePage) -> list[Operation]:
+def _end(operations: list[Operation], room: int, page: CorePage) -> list[Operation]:
     """Rounding and stores, in the core's own order; what ends a turn of the loop over channels stays at the end."""
     if not page.pipeline:
         return operations
     kept = next((i for i, o in enumerate(operations) if page.kinds[o.mnemonic] == "branch"), len(operations))
-    # The pointer to the inputs is loaded anew.
-    room = len(page.registers) - 1 - t.pixels * t.channels
     return ordered(operations[:kept], room, page) + operations[kept:]
 
 
@@ -185,12 +183,12 @@ def _ordered(t: Tile, room: int, page: CorePage) -> _Parts:
     """room: registers for what is neither a pointer nor a sum."""
     moved = _moved(t, t.before) if not t.at_once else []
     head = [blocks.biases(t), load(PIXELS, SP, _PIXELS, "the inputs")]
-    head += ordered(blocks.products(t, 0, t.before, page, begin=True), room, page) + (
-        moved if t.turns else moved[:1]
-    )
+    sums = {blocks.total(channel, m) for channel in range(t.channels) for m in range(t.pixels)}
+    head += ordered(blocks.products(t, 0, t.before, page, begin=True), room, page, sums)
+    head += moved if t.turns else moved[:1]
     turn: list[Operation] = []
     if t.turns:
-        turn = ordered(blocks.products(t, t.before, t.turn, page, begin=False), room, page)
+        turn = ordered(blocks.products(t, t.before, t.turn, page, begin=False), room, page, sums)
         turn += [] if t.at_once else _moved(t, t.turn)
     return head, turn, blocks.rounding(t)
 

@@ -8,12 +8,11 @@ Loads stay in their order, and none is brought forward beyond the registers that
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from tinyet.tiles.core import CorePage
-from tinyet.tiles.live import local_values
 from tinyet.tiles.operation import Operation
-from tinyet.timing.instruction import LOADS, MULTIPLIES, STORES
+from tinyet.timing.instruction import LOADS, MULTIPLIES, STORES, Instruction, Kind
 from tinyet.timing.pipeline import Pipeline, Scoreboard, Timing
 
 _AHEAD = 24
@@ -23,51 +22,84 @@ _FIRST_NUMBER = 64
 
 
 def interleaved(
-    operations: Sequence[Operation], room: int, page: CorePage, core: Pipeline
+    operations: Sequence[Operation], room: int, page: CorePage, core: Pipeline, kept: Container[str] = ()
 ) -> list[Operation]:
     """operations: in any order that computes the right values and needs no more than `room` registers for those that
-    are made and used up in this piece (see `tinyet.tiles.schedule.ordered`)."""
-    local = local_values(operations)
-    readers = Counter(name for operation in operations for name in set(operation.reads))
+    are made and used up in this piece. kept: what something behind it needs."""
+    local = _made(operations, kept)
+    left = Counter(name for operation in operations for name in _mentioned(operation))
+    alive: set[str] = set()
     before = _predecessors(operations, page)
-    numbers: dict[str, int] = {}
-    timed = [
-        operation.instruction(page, lambda value: numbers.setdefault(value, _FIRST_NUMBER + len(numbers)))
-        for operation in operations
-    ]
+    timed = _timed(operations, page)
     board = Scoreboard(core)
     waiting = list(range(len(operations)))
     done: set[int] = set()
-    alive = 0
 
-    def more(operation: Operation) -> int:
-        """Values that live behind it, beside those that do so far."""
-        made = sum(name in local and readers[name] > 0 for name in operation.writes)
-        return made - sum(name in local and readers[name] == 1 for name in set(operation.reads))
+    def behind(operation: Operation) -> set[str]:
+        """The values that live behind it."""
+        mentioned = _mentioned(operation)
+        ended = {name for name in mentioned if left[name] == 1}
+        return (alive | (local & mentioned)) - ended
+
+    preferred = _preferred(page, core)
 
     def rank(place: int) -> tuple[int, int, int]:
         what = timed[waiting[place]]
-        # What nothing is issued before is asked first, for then there is room beside it; then the scarcest unit.
+        # What nothing is issued before is asked first, for then there is room beside it.
         first = core.timings.get(what.kind, Timing()).first
-        return board.earliest(what), 0 if first else 1 if what.kind in MULTIPLIES else 2, place
+        return board.earliest(what), 0 if first else 1 if what.kind in preferred else 2, place
 
     found: list[Operation] = []
     while waiting:
         places = [
             place
             for place, i in enumerate(waiting[:_AHEAD])
-            if before[i] <= done and ((grown := more(operations[i])) <= 0 or alive + grown <= room)
+            if before[i] <= done and len(behind(operations[i])) <= max(room, len(alive))
         ]
         if not places:
             return list(operations)  # Values that were computed early leave no room for the next load.
         chosen = waiting.pop(min(places, key=rank))
         operation = operations[chosen]
-        alive += more(operation)
-        readers.subtract(set(operation.reads))
+        alive = behind(operation)
+        left.subtract(_mentioned(operation))
         board.issue(timed[chosen])
         done.add(chosen)
         found.append(operation)
     return found
+
+
+def cycles(operations: Sequence[Operation], page: CorePage, core: Pipeline) -> int:
+    """Of the operations in their order, whatever registers they get."""
+    return core.straight(_timed(operations, page))
+
+
+def _timed(operations: Sequence[Operation], page: CorePage) -> list[Instruction]:
+    """As if there were a register for each value."""
+    numbers: dict[str, int] = {}
+    return [
+        operation.instruction(page, lambda value: numbers.setdefault(value, _FIRST_NUMBER + len(numbers)))
+        for operation in operations
+    ]
+
+
+def _mentioned(operation: Operation) -> set[str]:
+    return {*operation.reads, *operation.writes}
+
+
+def _made(operations: Sequence[Operation], kept: Container[str]) -> set[str]:
+    """What is written before it is read, and not kept."""
+    incoming: set[str] = set()
+    made: set[str] = set()
+    for operation in operations:
+        incoming |= set(operation.reads) - made
+        made |= set(operation.writes) - incoming
+    return {name for name in made if name not in kept}
+
+
+def _preferred(page: CorePage, core: Pipeline) -> frozenset[Kind]:
+    """The scarcest unit's; where nothing goes beside a load, loads, for what they bring is late."""
+    load, product = (Instruction(kind, page.instruction_bytes) for kind in ("load", "multiply_dsp"))
+    return MULTIPLIES if core.pair(load, product) else LOADS
 
 
 def _predecessors(operations: Sequence[Operation], page: CorePage) -> list[set[int]]:

@@ -128,11 +128,11 @@ def _sequence(p: Products, page: CorePage) -> tuple[list[Operation], list[int]]:
                 ),
                 store("position_end", SP, _POSITION_END),
             ]
-        found += joined(ordered(head, room, page), page)
+        found += joined(ordered(head, room, page, _SUMS), page)
         if p.turns:
             found += _moved(4 * CHANNELS * (1 + p.before), 4 * TILES * p.before)
             ends.append(len(found))
-            found += joined(ordered(_pairs(0, p.turn, begin=False), room, page), page)
+            found += joined(ordered(_pairs(0, p.turn, begin=False), room, page, _SUMS), page)
             found += _moved(4 * CHANNELS * p.turn, 4 * TILES * p.turn)
             found += [load("turn_end", SP, _POSITION_END, "again?"), compare(_INPUTS, "turn_end")]
             found.append(branch_if_unequal(TURN))

@@ -9,11 +9,10 @@ before it wherever no more values live at a time than there is room for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from tinyet.tiles.core import CorePage
-from tinyet.tiles.interleaved import interleaved
-from tinyet.tiles.live import alive_at, local_values
+from tinyet.tiles.interleaved import cycles, interleaved
 from tinyet.tiles.operation import Operation, load_two
 from tinyet.timing.pipelines import PIPELINES
 
@@ -21,12 +20,22 @@ _LARGEST_DOUBLE = 1020
 """Offset of LDRD, in bytes."""
 
 
-def ordered(operations: Sequence[Operation], room: int, page: CorePage) -> list[Operation]:
+def ordered(
+    operations: Sequence[Operation], room: int, page: CorePage, kept: Container[str] = ()
+) -> list[Operation]:
     """operations: in any order that computes the right values. room: registers for the values that are loaded or made
-    and used up in this piece; those that come in, or that something behind it needs, are not counted."""
-    found = _late_loads(operations, page)
-    if page.pipeline:
-        return interleaved(found, room, page, PIPELINES[page.pipeline])
+    and used up in this piece; those that come in, or that something behind it needs (kept), are not counted."""
+    late = _late_loads(operations, page)
+    paired = _side_by_side(late, room, page)
+    if not page.pipeline:
+        return paired
+    core = PIPELINES[page.pipeline]
+    return min(paired, interleaved(late, room, page, core, kept), key=lambda order: cycles(order, page, core))
+
+
+def _side_by_side(operations: Sequence[Operation], room: int, page: CorePage) -> list[Operation]:
+    """operations: each load right before its first use."""
+    found = list(operations)
     local = local_values(found)
     alive = alive_at(found, local)
     at = 0
@@ -35,6 +44,31 @@ def ordered(operations: Sequence[Operation], room: int, page: CorePage) -> list[
             _raise(found, alive, at, room, local, page)
         at += 1
     return found
+
+
+def alive_at(operations: Sequence[Operation], local: frozenset[str]) -> list[int]:
+    """Of the local values, how many live behind each operation, whose result may take the place of what it uses up."""
+    last = {name: i for i, operation in enumerate(operations) for name in operation.reads}
+    alive: set[str] = set()
+    counts = []
+    for i, operation in enumerate(operations):
+        alive -= {name for name in operation.reads if last[name] == i}
+        alive |= {name for name in operation.writes if name in local and last.get(name, i) > i}
+        counts.append(len(alive))
+    return counts
+
+
+def local_values(operations: Sequence[Operation]) -> frozenset[str]:
+    """Written before they are read, and by one operation."""
+    written: dict[str, int] = {}
+    seen: set[str] = set()
+    incoming: set[str] = set()
+    for operation in operations:
+        incoming |= {name for name in operation.reads if name not in seen}
+        for name in operation.writes:
+            written[name] = written.get(name, 0) + 1
+            seen.add(name)
+    return frozenset(name for name, times in written.items() if times == 1 and name not in incoming)
 
 
 def _late_loads(operations: Sequence[Operation], page: CorePage) -> list[Operation]:
