@@ -239,7 +239,8 @@ def test_layers_add_up_to_the_whole_and_to_the_harnesss_instructions(name: str, 
     assert result.instructions is not None
     assert abs(estimate.whole.instructions - result.instructions) <= 8
     assert estimate.cycles == sum(layer.cycles for layer in estimate.layers) + estimate.between.cycles
-    assert 0.8 < estimate.cycles / estimate.whole.instructions < 2.5
+    # Two instructions are issued in a cycle at most.
+    assert 0.6 < estimate.cycles / estimate.whole.instructions < 2.5
     if estimate.ends is not None:
         assert estimate.ends[0] <= estimate.cycles <= estimate.ends[1]
     assert estimate.machine == name

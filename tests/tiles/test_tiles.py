@@ -85,7 +85,7 @@ def test_an_order_of_its_own_computes_in_the_same_order() -> None:
     """Sums of a pair are added as often and by the same words: the multiset of instructions is the same, but for loads
     of several registers."""
     for tile in TILES:
-        if not tile.filling and not tile.at_once:
+        if not tile.filling:
             plain, *own = (texts(function(tile, page)) for page in (ARMV7E_M, CORTEX_M7, CORTEX_M33))
             assert own == [plain, plain], tile.name
 
@@ -99,9 +99,8 @@ def texts(made: Function[Tile]) -> list[str]:
 def test_an_order_of_its_own_is_never_slower(page: CorePage) -> None:
     model = CORES[page.cores[0]]
     for tile in TILES:
-        if not tile.at_once:
-            plain, own = (function(tile, p).work(model, 4 * tile.units).cycles for p in (ARMV7E_M, page))
-            assert own <= plain, tile.name
+        plain, own = (function(tile, p).work(model, 4 * tile.units).cycles for p in (ARMV7E_M, page))
+        assert own <= plain, tile.name
 
 
 def test_no_room_leaves_the_order_as_it_was() -> None:

@@ -21,7 +21,7 @@ class CorePage:
     behind these that nobody wants back. kinds: by mnemonic, with .w where it has a narrow form, too.
     instruction_bytes: of each instruction that is printed: all are wide, so that the targets of branches are words.
     pipeline: that of `tinyet.timing.pipelines` which orders the code; empty where loads stand side by side. suffix: of
-    the names of functions in this order.
+    the names of functions in this order. beside: whether a load is issued beside a product.
     """
 
     title: str
@@ -34,6 +34,7 @@ class CorePage:
     instruction_bytes: int
     pipeline: str = ""
     suffix: str = ""
+    beside: bool = False
 
     def named(self, name: str) -> str:
         """Of a function, by the name of what it is made for."""
@@ -98,15 +99,14 @@ ARMV7E_M = CorePage(
 )
 
 
-def _own_order(core: str, title: str) -> CorePage:
+def _own_order(core: str, title: str, *, beside: bool) -> CorePage:
     name = f"cortex-{core}"
-    return replace(ARMV7E_M, title=title, cores=(name,), pipeline=name, suffix=f"_{core}")
+    return replace(ARMV7E_M, title=title, cores=(name,), pipeline=name, suffix=f"_{core}", beside=beside)
 
 
-CORTEX_M7 = _own_order("m7", "Cortex-M7")
-"""A load and a product are issued in one cycle."""
-CORTEX_M33 = _own_order("m33", "Cortex-M33")
-"""Loads of several registers save nothing, and what is loaded, and halves that are added up, are there a cycle late."""
+CORTEX_M7 = _own_order("m7", "Cortex-M7", beside=True)
+CORTEX_M33 = _own_order("m33", "Cortex-M33", beside=False)
+"""What is loaded, and halves that are added up, are there a cycle late."""
 
 
 def page_of(core: str) -> CorePage:

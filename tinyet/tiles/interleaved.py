@@ -12,7 +12,7 @@ from collections.abc import Container, Sequence
 
 from tinyet.tiles.core import CorePage
 from tinyet.tiles.operation import Operation
-from tinyet.timing.instruction import LOADS, MULTIPLIES, STORES, Instruction, Kind
+from tinyet.timing.instruction import LOADS, MULTIPLIES, STORES, Instruction
 from tinyet.timing.pipeline import Pipeline, Scoreboard, Timing
 
 _AHEAD = 24
@@ -41,7 +41,8 @@ def interleaved(
         ended = {name for name in mentioned if left[name] == 1}
         return (alive | (local & mentioned)) - ended
 
-    preferred = _preferred(page, core)
+    # The scarcest unit's; where nothing goes beside a load, loads, for what they bring is late.
+    preferred = MULTIPLIES if page.beside else LOADS
 
     def rank(place: int) -> tuple[int, int, int]:
         what = timed[waiting[place]]
@@ -94,12 +95,6 @@ def _made(operations: Sequence[Operation], kept: Container[str]) -> set[str]:
         incoming |= set(operation.reads) - made
         made |= set(operation.writes) - incoming
     return {name for name in made if name not in kept}
-
-
-def _preferred(page: CorePage, core: Pipeline) -> frozenset[Kind]:
-    """The scarcest unit's; where nothing goes beside a load, loads, for what they bring is late."""
-    load, product = (Instruction(kind, page.instruction_bytes) for kind in ("load", "multiply_dsp"))
-    return MULTIPLIES if core.pair(load, product) else LOADS
 
 
 def _predecessors(operations: Sequence[Operation], page: CorePage) -> list[set[int]]:
