@@ -150,7 +150,7 @@ def test_output_rows_and_planes_are_counted_tile_by_tile() -> None:
 
     def expected(node: Node, groups: int) -> tuple[int, int, int]:
         """Instructions, tiles, and rows of the planes that are in the image."""
-        g, r = depthwise.cheapest(node, three=True), depthwise.rounding_of(node, three=True)
+        g, r = depthwise.cheapest(node, three=True), depthwise.rounding_of(node)
         rows, filled = depthwise_3x3.rows_of(node, g, r), depthwise.planes_of(g)
         assert filled is not None
         inside = depthwise.filled_rows(g)

@@ -38,8 +38,8 @@ class Runs:
 
 @dataclass(frozen=True)
 class Windows:
-    """outputs: of a row. taps: of each of `kernel_rows`; rest: of one more, behind them. stride, dilation: along the row.
-    part: values of a plane's row; it has `dilation` parts, each with every so manieth pixel. kernel_row, next_row: words
+    """outputs: of a row. taps: of each of `kernel_rows`; rest: of one more, behind them. stride, dilation: along the
+    row, which has `dilation` parts of `part` values, each with every dilation-th pixel. kernel_row, next_row: words
     from a kernel row to the next, and from what an output row begins with to that of the next. plane: words from a
     channel's plane to that of the next; 0 where all channels of a call look at one. channels: of a call. step, below:
     bytes from an output to the next, and to that of the next row. form, exponent: of the rounding, the exponent of a

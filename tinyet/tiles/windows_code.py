@@ -2,9 +2,9 @@
 """The function of output rows of depthwise convolutions of any size: loads, products, rounding and stores.
 
 Two neighbouring taps are one multiplication of a word of inputs. Where an output begins in the upper half of a word,
-its first tap is by itself, and the pairs behind it are others: {w1, w2} instead of {w0, w1} and {w2, w3}. So every word of
-inputs is loaded once for all outputs of a block, and none from an odd address. A channel's words of weights are made of
-bytes once, and lie on the stack.
+its first tap is by itself, and the pairs behind it are others: {w1, w2} instead of {w0, w1} and {w2, w3}. So every
+word of inputs is loaded once for all outputs of a block, and none from an odd address. A channel's words of weights
+are made of bytes once, and lie on the stack.
 """
 
 from __future__ import annotations
@@ -179,7 +179,9 @@ class _Code:
         if not taps:
             return []
         w = self.w
-        blocks = {(count, r.start % 2) for r in w.runs for count in (min(w.block, r.count), r.count % w.block)}
+        blocks = {
+            (count, r.start % 2) for r in w.runs for count in (min(w.block, r.count), r.count % w.block)
+        }
         return sorted({p.pair for count, odd in blocks for p in _products(w, taps, count, odd)})
 
     def put(self, *operations: Operation) -> None:
@@ -232,9 +234,7 @@ class _Code:
         )
         first = len(self.found)
         self.channel()
-        self.put(
-            load(_INPUTS, SP, self.planes, "its inputs and outputs"), load(_OUTPUT, SP, self.outputs)
-        )
+        self.put(load(_INPUTS, SP, self.planes, "its inputs and outputs"), load(_OUTPUT, SP, self.outputs))
         rows = len(self.found)
         self.row()
         self.put(load("last", SP, self.rows_end, "again?"), compare(_INPUTS, "last"))
@@ -297,7 +297,9 @@ class _Code:
         blocks, rest = divmod(count, w.block)
         if blocks > 1:
             length = blocks * w.block * w.between * 2
-            self.put(*self.far("last", _INPUTS, length, "where the blocks end"), store("last", SP, _BLOCKS_END))
+            self.put(
+                *self.far("last", _INPUTS, length, "where the blocks end"), store("last", SP, _BLOCKS_END)
+            )
         if blocks:
             first = len(self.found)
             self.block(w.block, odd, move=count > w.block)
@@ -326,9 +328,10 @@ class _Code:
         """Without a loop over kernel rows."""
         w = self.w
         row = len(self.pairs)
-        parts = []
-        for k in range(w.kernel_rows):
-            parts.append((w.taps, 4 * k * w.kernel_row, self.places(self.pairs, SP, _WEIGHTS + 4 * k * row)))
+        parts = [
+            (w.taps, 4 * k * w.kernel_row, self.places(self.pairs, SP, _WEIGHTS + 4 * k * row))
+            for k in range(w.kernel_rows)
+        ]
         if w.rest:
             at = _WEIGHTS + 4 * w.kernel_rows * row
             inputs = 4 * w.kernel_rows * w.kernel_row
@@ -375,22 +378,20 @@ class _Code:
         begin: bool,
         step: str,
     ) -> list[Operation]:
-        """Loads and products of kernel rows: of each its taps, where its inputs are from the pointer, in bytes, and where
-        its weights are. begin: the bias is in no sum yet."""
+        """Loads and products of kernel rows: of each its taps, where its inputs are from the pointer, in bytes, and
+        where its weights are. begin: the bias is in no sum yet."""
         found: list[Operation] = []
         products: list[Operation] = []
-        order: list[str] = []
-        rows = [(k, taps, inputs, where) for k, (taps, inputs, where) in enumerate(parts)]
-        for _, taps, _, _ in rows:
-            order += [sums[p.i] for p in _products(self.w, taps, len(sums), odd)]
+        rows = [(_products(self.w, taps, len(sums), odd), inputs, where) for taps, inputs, where in parts]
+        order = [sums[p.i] for row, _, _ in rows for p in row]
         begun: set[str] = set()
         # The bias is loaded into the sum that begins last.
         bias = max(sums, key=order.index)
         if begin:
             found.append(load(bias, SP, _BIAS))
         loaded: set[str] = set()
-        for k, taps, inputs, where in rows:
-            for p in _products(self.w, taps, len(sums), odd):
+        for k, (row, inputs, where) in enumerate(rows):
+            for p in row:
                 weights, word, s = f"w{k}_{p.pair}", f"x{k}_{p.word}", sums[p.i]
                 if weights not in loaded:
                     found.append(load(weights, *where[p.pair]))
@@ -488,7 +489,9 @@ class _Code:
                 )
             case Form.PLAIN:
                 self.put(
-                    compute("bic.w", "offset", "shift", "shift", behind="asr #31", step="shifts: to the left"),
+                    compute(
+                        "bic.w", "offset", "shift", "shift", behind="asr #31", step="shifts: to the left"
+                    ),
                     compute("rsb.w", "right", "shift", behind="#0", step="and to the right"),
                     compute("bic.w", "right", "right", "right", behind="asr #31"),
                     compute("rsb.w", "rounded", "right", behind="#0"),

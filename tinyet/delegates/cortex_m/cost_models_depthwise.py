@@ -25,6 +25,7 @@ from tinyet.tiles.windows_code import made
 from tinyet.timing.cores import CORES
 from tinyet.timing.work import Work, total
 
+
 def seen(g: Geometry) -> tuple[int, int]:
     """Words of an input row in which both pixels are, and in which one is."""
     u = g.u
@@ -143,10 +144,15 @@ def rows_work(rows: Rows, core: str, count: int) -> Work:
 
 
 def called(
-    node: Node, g: Geometry, rows: Rows | Windows, calls: int, work: Callable[[str, int], Work], code_bytes: int
+    node: Node,
+    g: Geometry,
+    rows: Rows | Windows,
+    calls: int,
+    work: Callable[[str, int], Work],
+    code_bytes: int,
 ) -> Exact:
-    """The output rows of each group of channels, tile by tile. calls: for a group. work: of one call, by core and output
-    rows. code_bytes: of the function."""
+    """The output rows of each group of channels, tile by tile. calls: for a group. work: of one call, by core and
+    output rows. code_bytes: of the function."""
     batch, _, _, channels = node.input(0).shape
     times = batch * -(-channels // g.group) * calls
     whole, last = divmod(g.v.out, g.tile)

@@ -266,7 +266,6 @@ def straight(g: Planes, pairs: int) -> int:
     return words + pairs * (1 + g.block)
 
 
-
 def words_a_turn(words: int) -> int:
     """Of tinyet_plane_words_s16_dsp."""
     return words if words <= 6 else next((n for n in (4, 5, 3) if words % n == 0), 4)

@@ -446,7 +446,8 @@ def shape_literal(node: Node, g: Geometry) -> tuple[str, str]:
 def call(
     node: Node, g: Geometry, name: str, packed: Int64, rows: Rows | Windows, printed: Mapping[str, str]
 ) -> Call:
-    """Of the kernel of that name. rows: what computes output rows; printed: its files. packed: the stream of weights."""
+    """Of the kernel of that name. packed: the stream of weights. rows: what computes output rows; printed: its
+    files."""
     (first, second), planes = shape_literal(node, g), planes_of(g)
     together = rows.together if isinstance(rows, Rows) else 1
     body = (

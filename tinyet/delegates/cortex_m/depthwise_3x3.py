@@ -14,14 +14,11 @@ from tinyet.delegates.cortex_m.depthwise import Geometry
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.delegates.cortex_m.packing import join_bytes, pack_int16x2, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding
-from tinyet.delegates.cortex_m.summary import summary
-from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
-from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport
+from tinyet.opset import DENSE, Call, Kernel, Layouts, LayoutSupport
 from tinyet.tiles.depthwise import Rows
 from tinyet.tiles.depthwise_code import files
-from tinyet.tiles.planes import files as planes_files
 
 
 @dataclass(frozen=True)
