@@ -190,19 +190,13 @@ def any_exact(node: Node, layouts: Layouts) -> Exact:
     return called(node, g, windows, calls, partial(windows_work, windows), code_bytes)
 
 
-def any_work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
+def any_work(node: Node) -> Mapping[str, int]:
     """What is around the printed rows."""
-    g = depthwise.apart(depthwise.cheapest(node, three=False), layouts)
-    parts = planes_work(node, g)
-    if node.output.shape[3] > node.input(0).shape[3]:
-        # A call for each plane.
-        parts["call for a plane"] = parts["tile"] * g.group
-    return parts
+    return planes_work(node, depthwise.cheapest(node, three=False))
 
 
 def any_code(node: Node) -> Mapping[str, int]:
-    parts = planes_code(node, depthwise.cheapest(node, three=False))
-    return {**parts, "several calls": int(node.output.shape[3] > node.input(0).shape[3])}
+    return planes_code(node, depthwise.cheapest(node, three=False))
 
 
 COST_MODELS: Mapping[str, CostModel] = {
@@ -215,6 +209,6 @@ COST_MODELS: Mapping[str, CostModel] = {
         )
         for family in (depthwise_3x3.BYTES, depthwise_3x3.WIDE)
     },
-    "tinyet_depthwise_s8_chw_dsp": CostModel(any_work, any_code, any_work, exact=any_exact),
+    "tinyet_depthwise_s8_chw_dsp": CostModel(any_work, any_code, exact=any_exact),
 }
 """By the kernels' names."""
