@@ -53,9 +53,13 @@ _LARGEST_POST = 255
 """By which a store moves its base."""
 LARGEST_BLOCK = 8
 """Outputs at a time, at most."""
-LARGEST_STRAIGHT = 1024
-"""Bytes of code, of functions without a loop over kernel rows: of what a flash keeps."""
+LARGEST_KEPT = 1024
+"""Bytes of code that an STM32F4's flash keeps."""
 _M4 = "cortex-m4"
+_ROWS = 4
+"""For which forms are compared."""
+_CODE_OF_CYCLES = 8
+"""Percent of code that a percent of cycles is worth."""
 
 
 @dataclass(frozen=True)
@@ -84,21 +88,19 @@ def made(windows: Windows, page: CorePage = ARMV7E_M) -> Made:
 
 @cache
 def best(windows: Windows) -> Windows:
-    """The same by blocks, loops and an order of products that take the fewest cycles on Cortex-M4 for a row: without a
-    loop over kernel rows where that is little code, or else with one, of the least code of what is as fast."""
-    one = replace(windows, channels=1)
-    straight: list[tuple[tuple[int, int], Windows]] = []
-    looped: list[tuple[tuple[int, int], Windows]] = []
-    for w in _forms(one):
+    """The same by blocks, a loop over kernel rows or none, and an order of products that take the fewest cycles on
+    Cortex-M4, where a percent of them is worth eight percent of code; of no more code than a flash keeps, if there are
+    such."""
+    found: list[tuple[int, int, Windows]] = []
+    for form in _forms(replace(windows, channels=1)):
         try:
-            found = made(w)
+            function = made(form)
         except InternalError:
             continue
-        cost = found.work(_M4, 1).cycles, found.nest.code_bytes
-        (looped if w.turn < w.kernel_rows else straight).append((cost, w))
-    small = [form for form in straight if form[0][1] <= LARGEST_STRAIGHT]
-    _, w = min(small or looped or straight, key=lambda form: form[0])
-    return replace(windows, block=w.block, turn=w.turn, by_taps=w.by_taps)
+        found.append((function.nest.code_bytes, function.work(_M4, _ROWS).cycles, form))
+    small = [form for form in found if form[0] <= LARGEST_KEPT]
+    _, _, form = min(small or found, key=lambda form: form[0] * form[1] ** _CODE_OF_CYCLES)
+    return replace(windows, block=form.block, turn=form.turn, by_taps=form.by_taps)
 
 
 def _forms(windows: Windows) -> Iterator[Windows]:
