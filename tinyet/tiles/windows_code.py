@@ -64,10 +64,11 @@ _CODE_OF_CYCLES = 8
 
 @dataclass(frozen=True)
 class Made:
-    """turns: by label, of all loops but that over output rows."""
+    """turns: by label, of all loops but that over output rows. frame_bytes: of stack, beside what is pushed."""
 
     nest: Nest[Windows]
     turns: Mapping[str, int]
+    frame_bytes: int
 
     def work(self, core: str, count: int) -> Work:
         """Of a call for so many output rows."""
@@ -83,7 +84,7 @@ def made(windows: Windows, page: CorePage = ARMV7E_M) -> Made:
     for first, end, resident in code.stretches():
         fixed = {SP: SP, **dict(zip((_INPUTS, _OUTPUT, *resident), page.registers, strict=False))}
         placed += allocated(code.found[first:end], fixed, page, windows.name)
-    return Made(Nest(windows, page, placed, tuple(code.loops)), code.turns)
+    return Made(Nest(windows, page, placed, tuple(code.loops)), code.turns, code.frame)
 
 
 @cache

@@ -466,7 +466,8 @@ def lower_any(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     g, r = apart(cheapest(node, three=False), layouts), rounding_of(node)
     packed = stream_any(r, oriented(r, node, g.transposed), node.output.type.zero_point)
     windows = windows_of(node, g, r)
-    return call(node, g, "tinyet_depthwise_s8_chw_dsp", packed, windows, windows_code.files(windows))
+    made = call(node, g, "tinyet_depthwise_s8_chw_dsp", packed, windows, windows_code.files(windows))
+    return replace(made, frame_bytes=windows_code.made(windows).frame_bytes)
 
 
 def planes_of(g: Geometry) -> Planes | None:
