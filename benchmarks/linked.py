@@ -195,7 +195,8 @@ def made(board: Board, wanted: Sequence[str]) -> Iterator[tuple[str, dict[str, A
 def functions_made(
     board: Board, home: Delegate, attrs: type[Attrs], kernel: Kernel, nodes: Sequence[Node]
 ) -> list[tuple[int, int, int, bool]]:
-    """(bytes stated, bytes linked with a call, stack, whether it is a function by itself) of each."""
+    """(bytes stated, bytes linked with a call, stack beside the frame that its call states, whether it is a function by
+    itself) of each."""
     graph = layers.side_by_side(nodes)
     deployment = deploy(graph, board.target, [dataclasses.replace(home, kernels={attrs: (kernel,)})])
     files = model_files(deployment, graph.name, ["layers"])
@@ -220,7 +221,8 @@ def functions_made(
             bound = stack.function(name if alone else "layers_run").bytes
             assert bound is not None, name
             linked = sizes[name] + CALL if alone else sizes["layers_run"] // len(deployment.steps)
-            found[name] = CALL if cost is None else cost.code, linked, bound, alone
+            stated = CALL if cost is None else cost.code
+            found[name] = stated, linked, bound - step.call.frame_bytes, alone
         return list(found.values())
 
 

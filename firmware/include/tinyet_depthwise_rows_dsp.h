@@ -11,11 +11,6 @@
 
 #include "tinyet_depthwise_chw_dsp.h"
 
-/* A printed function: the outputs of the first channel, and where in the first plane the input rows end that a turn of the loop
- * over output rows begins with. */
-typedef void (*tinyet_depthwise_rows_function_dsp)(const int32_t *weights, const uint32_t *planes, int8_t *output,
-                                                   const uint32_t *end);
-
 typedef struct {
   int32_t outputs; /* of a row */
   int32_t stride, stride_v, dilation_v;

@@ -12,9 +12,10 @@
 #ifndef TINYET_DEPTHWISE_S16_DSP_H
 #define TINYET_DEPTHWISE_S16_DSP_H
 
-#include "tinyet_depthwise_dsp.h"
+#include "tinyet_depthwise_chw_dsp.h"
 #include "tinyet_s16_dsp.h"
 
+enum { TINYET_DSP_TAPS = 4 };
 enum { TINYET_DSP_DEPTHWISE_WORDS = 5 }; /* of the weights of a channel, 3x3 */
 
 /* Sizes in pixels, steps in values; literals. */
@@ -263,6 +264,57 @@ TINYET_DSP_INLINE void tinyet_depthwise_s16_chw_3x3_dsp(const int16_t *input, in
 }
 
 /* ---- any kernel ---- */
+
+#if TINYET_DSP_ASM
+/* Volatile, so that the compiler leaves them in an order that needs few registers. */
+TINYET_DSP_INLINE int32_t tinyet_ordered_smlad_dsp(uint32_t a, uint32_t b, int32_t c) {
+  int32_t result;
+  __asm__ volatile("smlad %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+  return result;
+}
+TINYET_DSP_INLINE uint32_t tinyet_ordered_load_dsp(const void *from, const int32_t offset) {
+  uint32_t word;
+  __asm__ volatile("ldr %0, %1" : "=r"(word) : "m"(*(const char(*)[4])((const char *)from + offset)));
+  return word;
+}
+#else
+TINYET_DSP_INLINE int32_t tinyet_ordered_smlad_dsp(uint32_t a, uint32_t b, int32_t c) {
+  return tinyet_smlad_dsp(a, b, c);
+}
+TINYET_DSP_INLINE uint32_t tinyet_ordered_load_dsp(const void *from, const int32_t offset) {
+  return tinyet_load_dsp((const int8_t *)from + offset);
+}
+#endif
+
+/* `pairs` pairs of taps, at most TINYET_DSP_TAPS, for `count` sums whose first values are `step` apart. Each word of the
+ * plane is loaded once where neighbours can share it. */
+TINYET_DSP_INLINE void tinyet_tap_row_dsp(int32_t *sums, const int16_t *from, const uint32_t *taps, const int32_t pairs,
+                                          const int32_t count, const int32_t step) {
+  uint32_t weights[TINYET_DSP_TAPS];
+  const int32_t shared = step < 3, last = shared ? (count - 1) * step + 2 * (pairs - 1) : pairs * count - 1;
+#pragma GCC unroll 32
+  for (int32_t at = 0; at <= last; at++) {
+    /* Value `at` for all sums, or each pair of taps for one after another. */
+    const int32_t value = shared ? at : at % count * step + at / count * 2;
+    const int32_t first = shared ? 0 : at % count, end = shared ? count : first + 1;
+    uint32_t word = 0;
+    int32_t loaded = 0;
+#pragma GCC unroll 4
+    for (int32_t i = first; i < end; i++) {
+      const int32_t t = (value - i * step) / 2;
+      if (value >= i * step && (value - i * step) % 2 == 0 && t < pairs) {
+        if (i == 0) {
+          weights[t] = tinyet_ordered_load_dsp(taps, 4 * t);
+        }
+        if (!loaded) {
+          word = tinyet_ordered_load_dsp(from, 2 * value);
+          loaded = 1;
+        }
+        sums[i] = tinyet_ordered_smlad_dsp(word, weights[t], sums[i]);
+      }
+    }
+  }
+}
 
 /* `count` outputs, `out_step` values apart: `from` is the first one's first value, `step` values apart. */
 TINYET_DSP_INLINE void tinyet_depthwise_outputs_s16_dsp(const int16_t *from, int16_t *out, const uint32_t *taps,

@@ -14,8 +14,7 @@ import pytest
 from tests.calls import board
 from tests.calls.board import Image
 from tests.calls.emulated import skip_missing
-from tests.tiles import harness
-from tests.tiles.harness import c_array
+from tests.tiles import channels, harness
 from tinyet.cycles.code import Code, read_code
 from tinyet.device.device import Device, open_device
 from tinyet.errors import InternalError
@@ -31,7 +30,7 @@ M4 = CORES["cortex-m4"]
 def rows(outputs: int, stride: int, tile: int, **more: Any) -> Rows:
     """Of a tile of so many output rows, densely stored, row-major."""
     stride_v, dilation_v = more.get("stride_v", stride), more.get("dilation_v", 1)
-    channels, turn = more.get("channels", 2), more.get("turn", 1)
+    count, turn = more.get("channels", 2), more.get("turn", 1)
     base = Rows(
         outputs=outputs,
         stride=stride,
@@ -39,12 +38,12 @@ def rows(outputs: int, stride: int, tile: int, **more: Any) -> Rows:
         dilation_v=dilation_v,
         row_words=(outputs + 1) // 2 + 1 if stride == 1 else outputs + 1,
         plane_rows=(tile - 1) * stride_v + 2 * dilation_v + 1,
-        channels=channels,
+        channels=count,
         together=1,
         alone=False,
-        step=channels,
-        two=2 * channels,
-        below=outputs * channels,
+        step=count,
+        two=2 * count,
+        below=outputs * count,
         pairs=False,
         turn=min(turn, outputs // 2),
         wide=True,
@@ -129,75 +128,10 @@ def drawn(r: Rows, rng: np.random.Generator) -> Drawn:
     return Drawn(np.asarray(stream, np.int64), np.asarray(planes, np.int64), r.tile - fewer)
 
 
-TEXT = """
-%(includes)s
-
-%(arrays)s
-
-__attribute__((naked)) static void nothing(const int32_t *w, const uint32_t *p, int8_t *o, const uint32_t *e) {
-  __asm__ volatile("bx.n lr");
-}
-
-static const struct {
-  tinyet_depthwise_rows_function_dsp function;
-  const int32_t *weights;
-  const uint32_t *planes, *end;
-} entries[] = {{nothing, NULL, NULL, NULL}, %(entries)s};
-
-/* Whether the function leaves r4 ... r11 as they were, with values of their own in them. */
-__attribute__((naked, noinline)) static uint32_t guarded(const int32_t *w, const uint32_t *p, int8_t *o,
-                                                         const uint32_t *e, tinyet_depthwise_rows_function_dsp f) {
-  __asm__ volatile(
-      ".syntax unified\\n"
-      "push {r4-r11, lr}\\n"
-      "ldr r12, [sp, #36]\\n"
-%(poison)s
-      "blx r12\\n"
-      "movs r0, #0\\n"
-%(check)s
-      "pop {r4-r11, pc}\\n");
-}
-
-static int16_t outputs[4200], wanted[4200];
-
-static tinyet_status run(void) {
-  for (uint32_t i = 0; i < %(count)du; i++) {
-    int8_t *const out = (int8_t *)(outputs + 8), *const same = (int8_t *)(wanted + 8);
-    memset(outputs, 0x5a, sizeof outputs);
-    memset(wanted, 0x5a, sizeof wanted);
-    TINYET_LAYER_BEGIN(i);
-    wrong[i] = guarded(entries[i].weights, entries[i].planes, out, entries[i].end, entries[i].function);
-    TINYET_LAYER_END(i);
-%(twins)s
-    wrong[i] |= memcmp(wanted, outputs, sizeof wanted) != 0 ? 2u : 0u;
-  }
-  return TINYET_OK;
-}
-"""
-
-
-def model(samples: list[Drawn]) -> str:
-    """Layer 0 calls an empty function, layer i + 1 the rows i. The output: a word for each, 0 where all is right."""
-    arrays, entries, twins = [], [], []
-    for i, (r, d) in enumerate(zip(ROWS, samples, strict=True), 1):
-        arrays += [c_array("int32_t", f"weights_{i}", d.stream), c_array("uint32_t", f"planes_{i}", d.planes)]
-        end = (d.count - r.alone) * r.stride_v * r.row_words
-        entries.append(f"{{{r.name}, weights_{i}, planes_{i}, planes_{i} + {end}}}")
-        twins += [
-            f"    if (i == {i}u) {{",
-            f"      const tinyet_depthwise_rows_shape_dsp shape = {r.literal};",
-            f"      tinyet_depthwise_rows_dsp(weights_{i}, planes_{i}, same, entries[i].end, shape);",
-            "    }",
-        ]
-    text = TEXT % {
-        "includes": "\n".join(f'#include "{r.name}.h"' for r in ROWS),
-        "arrays": "\n".join(arrays),
-        "entries": ", ".join(entries),
-        **harness.REGISTERS,
-        "count": len(ROWS) + 1,
-        "twins": "\n".join(twins),
-    }
-    return harness.model("depthwise", len(ROWS) + 1, text)
+def called(r: Rows, d: Drawn) -> channels.Call:
+    end = (d.count - r.alone) * r.stride_v * r.row_words
+    shape = "tinyet_depthwise_rows_shape_dsp"
+    return channels.Call(r.name, "tinyet_depthwise_rows_dsp", shape, r.literal, d.stream, d.planes, end)
 
 
 @dataclass(frozen=True)
@@ -214,7 +148,9 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     where = tmp_path_factory.mktemp("depthwise")
     rng = np.random.default_rng(6)
     samples = [drawn(r, rng) for r in ROWS]
-    elf = harness.built(image, where, map(files, ROWS), model(samples))
+    elf = harness.built(
+        image, where, map(files, ROWS), channels.model("depthwise", list(map(called, ROWS, samples)))
+    )
     with open_device(image.board, elf, "qemu") as device:
         yield Built(device, read_code(elf), samples)
 

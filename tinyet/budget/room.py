@@ -186,7 +186,7 @@ def _stack(step: Step, core: Core) -> int | None:
     """Bytes that a layer's function takes with all that it calls; None where nobody knows."""
     symbol, kernel = step.call.symbol, step.choice.kernel.symbol
     if isinstance(symbol, Definition) and kernel in core.made:
-        return core.made[kernel].stack
+        return core.made[kernel].stack + step.call.frame_bytes
     # What is made for a layer of a kernel of the library is a part of that kernel's function.
     names = [kernel if isinstance(symbol, Definition) else symbol]
     names += [step.call.init.symbol] if step.call.init is not None else []

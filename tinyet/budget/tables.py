@@ -32,8 +32,9 @@ class Library:
 
 @dataclass(frozen=True)
 class Made:
-    """Functions that a kernel makes for layers. stack: the most bytes that one of the measured takes. ratio: linked
-    bytes of all to those stated. above: the most by which one is larger than by that ratio, as a share of it."""
+    """Functions that a kernel makes for layers. stack: the most bytes that one of the measured takes, beside the
+    frame that its call states. ratio: linked bytes of all to those stated. above: the most by which one is larger than
+    by that ratio, as a share of it."""
 
     stack: int
     ratio: float

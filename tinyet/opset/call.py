@@ -179,6 +179,7 @@ class Call:
     init: what prepares state before the first inference.
     events: its parts; the function brackets part k by TINYET_EVENT_BEGIN(first + k) and TINYET_EVENT_END(first + k).
     files: C files that it brings beside those of its kernel: {name: text}; the generated code includes the headers.
+    frame_bytes: of stack, of a function that is printed for it and whose frame grows with the layer.
     """
 
     symbol: str | Definition
@@ -191,6 +192,7 @@ class Call:
     init: Init | None = None
     events: tuple[Event, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    frame_bytes: int = 0
 
     def __post_init__(self) -> None:
         names = [self.symbol] if isinstance(self.symbol, str) else []

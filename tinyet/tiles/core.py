@@ -67,6 +67,7 @@ ARMV7E_M = CorePage(
         "ldrh.w": "load_narrow",
         "ldrsb.w": "load_narrow",
         "lsl.w": "shift",
+        "lsr.w": "shift",
         "mov.w": "data",
         "movt": "data",
         "movw": "data",

@@ -22,6 +22,7 @@ from tinyet.tiles.operation import (
     Operation,
     bare,
     branch_if_unequal,
+    clamped,
     compare,
     compute,
     constant,
@@ -429,7 +430,7 @@ class _Code:
             self.put(load("shift", SP, _SHIFT))
             self.shifted(names)
         for s in names:
-            self.clamped(s)
+            self.put(*clamped(s, r.low, r.high))
 
     def factors(self, step: str, *names: str) -> None:
         missing = [name for name in names if name not in self.resident]
@@ -441,13 +442,3 @@ class _Code:
     def shifted(self, names: Sequence[str]) -> None:
         self.put(*(compute("asr.w", s, s, "shift") for s in names))
         self.put(*(saturate(s) for s in names))
-
-    def clamped(self, value: str) -> None:
-        """Between the bounds that are within int8, whatever the value is: of how far it is above one, or below, its
-        sign leaves all bits or none."""
-        by = 0
-        for bound, mnemonic, least in ((self.r.low, "bic.w", -128), (self.r.high, "and.w", 127)):
-            if bound != least:
-                self.put(*moved(value, by - bound), compute(mnemonic, value, value, value, behind="asr #31"))
-                by = bound
-        self.put(*moved(value, by))

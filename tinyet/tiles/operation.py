@@ -196,6 +196,21 @@ def moved(what: str, by: int, step: str = "") -> list[Operation]:
     return [*constant("by", by, step), compute("add.w", what, what, "by")]
 
 
+def clamped(value: str, low: int, high: int) -> list[Operation]:
+    """Between bounds that are within int8, whatever the value is: of how far it is above one, or below, its sign leaves
+    all bits or none."""
+    found: list[Operation] = []
+    by = 0
+    for bound, mnemonic, least in ((low, "bic.w", -128), (high, "and.w", 127)):
+        if bound != least:
+            found += [
+                *moved(value, by - bound),
+                compute(mnemonic, value, value, value, behind="asr #31"),
+            ]
+            by = bound
+    return [*found, *moved(value, by)]
+
+
 def compute(mnemonic: str, to: str, *operands: str, behind: str = "", step: str = "") -> Operation:
     """to = operation(operands); behind: what follows them, a constant or a shift."""
     names = ", ".join(f"{{{name}}}" for name in (to, *operands))

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
-from tinyet.delegates.cortex_m import cost_models, depthwise, depthwise_3x3
+from tinyet.delegates.cortex_m import depthwise, depthwise_3x3
 from tinyet.delegates.cortex_m.depthwise import Geometry
 from tinyet.delegates.cortex_m.depthwise_3x3 import Family
 from tinyet.ir import Node
@@ -20,11 +20,10 @@ from tinyet.tiles.core import ARMV7E_M
 from tinyet.tiles.depthwise import Rows
 from tinyet.tiles.depthwise_code import function, turns_of
 from tinyet.tiles.planes import Planes
+from tinyet.tiles.windows import Windows
+from tinyet.tiles.windows_code import made
 from tinyet.timing.cores import CORES
 from tinyet.timing.work import Work, total
-
-TAPS = 4
-"""Pairs of taps of a turn of the loop over a kernel row (TINYET_DSP_TAPS)."""
 
 
 def seen(g: Geometry) -> tuple[int, int]:
@@ -144,83 +143,60 @@ def rows_work(rows: Rows, core: str, count: int) -> Work:
     return function(rows).work(CORES[core], turns_of(rows, count))
 
 
-def three_exact(node: Node, layouts: Layouts, _printed_for: str, family: Family) -> Exact:
-    """The output rows of each group of channels, tile by tile."""
-    g, r = depthwise.geometry_in(node, layouts, wide=family.wide), depthwise.rounding_of(node, three=True)
-    rows = depthwise_3x3.rows_of(node, g, r)
+def called(
+    node: Node,
+    g: Geometry,
+    rows: Rows | Windows,
+    calls: int,
+    work: Callable[[str, int], Work],
+    code_bytes: int,
+) -> Exact:
+    """The output rows of each group of channels, tile by tile. calls: for a group. work: of one call, by core and
+    output rows. code_bytes: of the function."""
     batch, _, _, channels = node.input(0).shape
-    groups = batch * -(-channels // g.group)
+    times = batch * -(-channels // g.group) * calls
     whole, last = divmod(g.v.out, g.tile)
-    counts = [(n, times) for n, times in ((g.tile, whole), (last, 1)) if n and times]
+    counts = [(n, tiles) for n, tiles in ((g.tile, whole), (last, 1)) if n and tiles]
     works = {
-        name: total(rows_work(rows, name, n).times(times * groups) for n, times in counts)
-        for name in ARMV7E_M.cores
+        name: total(work(name, n).times(tiles * times) for n, tiles in counts) for name in ARMV7E_M.cores
     }
     instructions = next(iter(works.values())).instructions
-    calls = groups * sum(times for _, times in counts)
+    weights = 4 * rows.channel_words * rows.channels * times * sum(tiles for _, tiles in counts)
     output_rows = Exact(
         instructions=instructions,
-        cycles={name: work.cycles for name, work in works.items()},
-        functions={rows.name: function(rows).code_bytes},
-        reads={
-            "printed code": ARMV7E_M.instruction_bytes * instructions,
-            "printed weights": 4 * rows.channel_words * rows.channels * calls,
-        },
+        cycles={name: found.cycles for name, found in works.items()},
+        functions={rows.name: code_bytes},
+        reads={"printed code": ARMV7E_M.instruction_bytes * instructions, "printed weights": weights},
     )
     return both(output_rows, filling(node, g))
 
 
-def straight(g: Geometry, pairs: int) -> int:
-    """Loads of weights and of words, and products, of so many pairs of taps for a block of outputs."""
-    if g.between > 2:
-        words = g.block * pairs
-    else:
-        words = len({i * g.between + 2 * t for i in range(g.block) for t in range(pairs)})
-    return words + pairs * (1 + g.block)
+def three_exact(node: Node, layouts: Layouts, _printed_for: str, family: Family) -> Exact:
+    g = depthwise.geometry_in(node, layouts, wide=family.wide)
+    rows = depthwise_3x3.rows_of(node, g, depthwise.rounding_of(node))
+    return called(node, g, rows, 1, partial(rows_work, rows), function(rows).code_bytes)
 
 
-def any_work(node: Node) -> Mapping[str, int]:
-    g, r = depthwise.cheapest(node, three=False), depthwise.rounding_of(node, three=False)
-    parts = planes_work(node, g)
-    batch, _, _, channels = node.input(0).shape
-    out_c = batch * g.group * -(-channels // g.group) * (node.output.shape[3] // channels)
-    rows, tiles = out_c * g.v.out, -(-g.v.out // g.tile)
-    blocks = rows * g.blocks
-    turns, rest = divmod(g.tap_pairs, TAPS)
-    parts |= {
-        "channel of a tile": out_c * tiles,
-        "unpacked word": out_c * tiles * g.tap_words,
-        "output row": rows,
-        "run": rows * min(g.apart, g.u.out),
-        "block": blocks,
-        "uneven row": rows * int(g.u.out // min(g.apart, g.u.out) % g.block > 0),
-        "uneven block": blocks * int(g.u.out // min(g.apart, g.u.out) % g.block > 0),
-        "kernel row": blocks * g.v.kernel * int(g.v.kernel > 1),
-        "load or product": blocks * g.v.kernel * (turns * straight(g, TAPS) + straight(g, rest)),
-        "turn of taps": blocks * g.v.kernel * turns,
-    }
-    cost_models.outputs(parts, r, blocks * g.block)
-    return parts
+@functools.cache
+def windows_work(windows: Windows, core: str, count: int) -> Work:
+    return made(windows).work(core, count)
 
 
 def any_exact(node: Node, layouts: Layouts, _printed_for: str) -> Exact:
-    return filling(node, depthwise.apart(depthwise.cheapest(node, three=False), layouts))
+    g = depthwise.apart(depthwise.cheapest(node, three=False), layouts)
+    windows = depthwise.windows_of(node, g, depthwise.rounding_of(node))
+    calls = g.group if node.output.shape[3] > node.input(0).shape[3] else 1
+    code_bytes = made(windows).nest.code_bytes
+    return called(node, g, windows, calls, partial(windows_work, windows), code_bytes)
+
+
+def any_work(node: Node) -> Mapping[str, int]:
+    """What is around the printed rows."""
+    return planes_work(node, depthwise.cheapest(node, three=False))
 
 
 def any_code(node: Node) -> Mapping[str, int]:
-    g, r = depthwise.cheapest(node, three=False), depthwise.rounding_of(node, three=False)
-    parts = planes_code(node, g)
-    turns, rest = divmod(g.tap_pairs, TAPS)
-    parts |= {
-        "load or product": min(turns, 1) * straight(g, TAPS) + straight(g, rest),
-        "loop over taps": min(turns, 1),
-        "kernel rows": int(g.v.kernel > 1),
-        "runs": int(g.apart > 1),
-        "blocks": int(g.blocks > 1),
-    }
-    cost_models.form_of(parts, r)
-    parts[f"output, {cost_models.form_name(r)}"] = g.block
-    return parts
+    return planes_code(node, depthwise.cheapest(node, three=False))
 
 
 COST_MODELS: Mapping[str, CostModel] = {

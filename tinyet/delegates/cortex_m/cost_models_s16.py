@@ -18,7 +18,7 @@ from tinyet.delegates.cortex_m import (
     linear_w4,
 )
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, unroll_of
-from tinyet.delegates.cortex_m.cost_models_depthwise import TAPS, seen, straight
+from tinyet.delegates.cortex_m.cost_models_depthwise import seen
 from tinyet.delegates.cortex_m.depthwise import Geometry as Planes
 from tinyet.delegates.cortex_m.linear_s16 import STEPS
 from tinyet.delegates.cortex_m.rounding import Rounding
@@ -252,6 +252,18 @@ def nibbles_code(node: Node) -> Mapping[str, int]:
 
 
 # ---------------------------------------------------------------- depthwise convolutions
+
+TAPS = 4
+"""Pairs of taps of a turn of the loop over a kernel row (TINYET_DSP_TAPS)."""
+
+
+def straight(g: Planes, pairs: int) -> int:
+    """Loads of weights and of words, and products, of so many pairs of taps for a block of outputs."""
+    if g.between > 2:
+        words = g.block * pairs
+    else:
+        words = len({i * g.between + 2 * t for i in range(g.block) for t in range(pairs)})
+    return words + pairs * (1 + g.block)
 
 
 def words_a_turn(words: int) -> int:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -31,13 +31,18 @@ from tinyet.opset import (
     LayoutSupport,
     only_strides,
 )
+from tinyet.tiles import windows_code
+from tinyet.tiles.depthwise import Rows
 from tinyet.tiles.planes import Planes, files
+from tinyet.tiles.windows import Windows
+from tinyet.tiles.windows_code import best
 
 HEADERS = (
     "tinyet_dsp.h",
     "tinyet_tile_dsp.h",
     "tinyet_depthwise_chw_dsp.h",
     "tinyet_depthwise_rows_dsp.h",
+    "tinyet_depthwise_windows_dsp.h",
     "tinyet_depthwise_dsp.h",
 )
 
@@ -51,6 +56,9 @@ MOST_BY_STRIPS = 1.1
 LARGEST_OFFSET = 1020  # of LDRD, in bytes
 LARGEST_IMMEDIATE = 4095  # of ADDW and STRB
 MOST_AT_A_TURN = 4
+# Of a kernel row by itself, up to so many taps are one part; of a longer one a part has so many.
+LONGEST_ROW, TAPS_OF_PART = 16, 8
+MOST_TAPS = 1000  # words of weights on the stack, where addresses reach so far
 STRAIGHT_VALUES = 48  # that are widened by straight code, at most
 
 
@@ -118,7 +126,8 @@ class Geometry:
 
     @property
     def scratch(self) -> int:
-        return self.planes_bytes(self.tile) + (0 if self.three else 8 * self.tap_words)
+        """Of the planes, in bytes."""
+        return self.planes_bytes(self.tile)
 
     def rows_within(self, scratch: int) -> int:
         """Output rows of the largest tile whose planes take up to so many bytes. By tiles, the rows themselves are
@@ -252,6 +261,8 @@ def refuse_any(node: Node, target: Target) -> str | None:
         return "only one channel in a group"
     if channels < 2:
         return "a single channel"
+    if math.prod(node.input(1).shape[1:3]) > MOST_TAPS:
+        return "too many taps for the stack"
     return "tinyet_depthwise_s8_chw_3x3_dsp is made for it" if refuse(node, target) is None else None
 
 
@@ -266,7 +277,7 @@ def refuse(node: Node, target: Target) -> str | None:
     reasons = [g.refuse() for g in geometries(node, three=True)]
     if all(reasons):
         return reasons[0]
-    plain = rounding_of(node, three=True).form is Form.PLAIN
+    plain = rounding_of(node).form is Form.PLAIN
     return "a factor of one half and more, or sums too large for its rounding" if plain else None
 
 
@@ -356,10 +367,50 @@ def oriented(r: Rounding, node: Node, transposed: bool) -> Int64:
     return kernel.transpose(0, 2, 1) if transposed else kernel
 
 
+def windows_of(node: Node, g: Geometry, r: Rounding) -> Windows:
+    """What computes the output rows of a tile: of a group of channels, or of those of one plane."""
+    u, v = g.u, g.v
+    multiplier = node.output.shape[3] // node.input(0).shape[3]
+    taps, kernel_rows, rest, kernel_row = u.kernel, v.kernel, 0, v.dilation * g.row_words
+    if v.kernel == 1 and u.kernel > LONGEST_ROW:
+        # Of a long row the parts are as rows, so that there may be a loop over them.
+        taps, kernel_row = TAPS_OF_PART, TAPS_OF_PART // 2
+        kernel_rows, rest = divmod(u.kernel, TAPS_OF_PART)
+    return best(
+        Windows(
+            outputs=u.out,
+            taps=taps,
+            kernel_rows=kernel_rows,
+            rest=rest,
+            stride=u.stride,
+            dilation=u.dilation,
+            part=g.part,
+            kernel_row=kernel_row,
+            next_row=v.stride * g.row_words,
+            plane=0 if multiplier > 1 else g.tile_rows(g.tile) * g.row_words,
+            channels=multiplier if multiplier > 1 else g.group,
+            step=u.out_step,
+            below=v.out_step,
+            form=r.form,
+            exponent=r.exponent,
+            zero_point=node.output.type.zero_point,
+            low=r.low,
+            high=r.high,
+            block=u.out,
+            turn=kernel_rows,
+            by_taps=False,
+        )
+    )
+
+
 def stream_any(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
-    """The stream of the kernel for any size, (words,). kernel: (channels, taps along v, taps along u)."""
-    taps = paired_taps(kernel)
-    return words(np.concatenate([taps, np.stack(self_contained(r, zero_point), axis=1)], axis=1).ravel())
+    """The stream of tinyet_depthwise_windows_dsp.h, (words,). kernel: (channels, taps along v, taps along u)."""
+    bias, multiplier, shift = self_contained(r, zero_point)
+    before = replace(r, shift=shift).before
+    taps = kernel.reshape(len(kernel), -1)
+    taps = join_bytes(np.pad(taps, ((0, 0), (0, -taps.shape[1] % 4))).reshape(len(kernel), -1, 4))
+    factor = 2 * multiplier if r.form is Form.PLAIN else multiplier
+    return words(np.concatenate([taps, np.stack([bias << before, factor, shift], axis=1)], axis=1).ravel())
 
 
 def paired_taps(kernel: Int64) -> Int64:
@@ -369,9 +420,8 @@ def paired_taps(kernel: Int64) -> Int64:
     return join_bytes(pairs.reshape(len(kernel), -1, 2, 2).swapaxes(2, 3).reshape(len(kernel), -1, 4))
 
 
-def rounding_of(node: Node, *, three: bool) -> Rounding:
-    clamp = attrs_of(node).clamp
-    return rounding(node, clamp, MOST_BEFORE) if three else rounding(node, clamp)
+def rounding_of(node: Node) -> Rounding:
+    return rounding(node, attrs_of(node).clamp, MOST_BEFORE)
 
 
 def shape_literal(node: Node, g: Geometry) -> tuple[str, str]:
@@ -393,22 +443,31 @@ def shape_literal(node: Node, g: Geometry) -> tuple[str, str]:
     return "{" + ", ".join(texts[:3]) + ",", "    " + ", ".join(texts[3:]) + "}"
 
 
-def lower_any(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
-    g, r = apart(cheapest(node, three=False), layouts), rounding_of(node, three=False)
-    packed = stream_any(r, oriented(r, node, g.transposed), node.output.type.zero_point)
+def call(
+    node: Node, g: Geometry, name: str, packed: Int64, rows: Rows | Windows, printed: Mapping[str, str]
+) -> Call:
+    """Of the kernel of that name. packed: the stream of weights. rows: what computes output rows; printed: its
+    files."""
     (first, second), planes = shape_literal(node, g), planes_of(g)
+    together = rows.together if isinstance(rows, Rows) else 1
     body = (
         f"const tinyet_depthwise_shape_dsp shape = {first}",
         f"{second};",
-        f"const tinyet_rounding_dsp rounding = {r.literal};",
-        "tinyet_depthwise_s8_chw_dsp(input, output, scratch, weights,",
-        f"    {planes.name if planes else 'NULL'}, shape, rounding);",
+        f"tinyet_depthwise_dsp(input, output, scratch, weights, /* words */ {rows.channel_words},",
+        f"    /* rows */ {together}, {planes.name if planes else 'NULL'},",
+        f"    {rows.name}, shape);",
     )
     constant = Constant("weights", packed.astype(np.int32), "weights, bias and rounding of each channel")
-    call = specialised_call(
-        "tinyet_depthwise_s8_chw_dsp", summary(node), [constant], body, scratch_bytes=g.scratch
-    )
-    return replace(call, files=files(planes)) if planes else call
+    made = specialised_call(name, summary(node), [constant], body, scratch_bytes=g.scratch)
+    return replace(made, files={**printed, **(files(planes) if planes else {})})
+
+
+def lower_any(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
+    g, r = apart(cheapest(node, three=False), layouts), rounding_of(node)
+    packed = stream_any(r, oriented(r, node, g.transposed), node.output.type.zero_point)
+    windows = windows_of(node, g, r)
+    made = call(node, g, "tinyet_depthwise_s8_chw_dsp", packed, windows, windows_code.files(windows))
+    return replace(made, frame_bytes=windows_code.made(windows).frame_bytes)
 
 
 def planes_of(g: Geometry) -> Planes | None:

@@ -14,14 +14,11 @@ from tinyet.delegates.cortex_m.depthwise import Geometry
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.delegates.cortex_m.packing import join_bytes, pack_int16x2, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding
-from tinyet.delegates.cortex_m.summary import summary
-from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
-from tinyet.opset import DENSE, Call, Constant, Kernel, Layouts, LayoutSupport
+from tinyet.opset import DENSE, Call, Kernel, Layouts, LayoutSupport
 from tinyet.tiles.depthwise import Rows
 from tinyet.tiles.depthwise_code import files
-from tinyet.tiles.planes import files as planes_files
 
 
 @dataclass(frozen=True)
@@ -92,21 +89,11 @@ def stream_wide(r: Rounding, kernel: Int64, zero_point: int, stride: int) -> Int
 
 
 def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Family) -> Call:
-    g, r = depthwise.geometry_in(node, layouts, wide=family.wide), depthwise.rounding_of(node, three=True)
+    g, r = depthwise.geometry_in(node, layouts, wide=family.wide), depthwise.rounding_of(node)
     kernel, zero_point = depthwise.oriented(r, node, g.transposed), node.output.type.zero_point
     packed = stream_wide(r, kernel, zero_point, g.u.stride) if family.wide else stream(r, kernel, zero_point)
     rows = rows_of(node, g, r)
-    (first, second), planes = depthwise.shape_literal(node, g), depthwise.planes_of(g)
-    body = (
-        f"const tinyet_depthwise_shape_dsp shape = {first}",
-        f"{second};",
-        f"tinyet_depthwise_3x3_dsp(input, output, scratch, weights, /* words */ {rows.channel_words},",
-        f"    /* rows */ {rows.together}, {planes.name if planes else 'NULL'},",
-        f"    {rows.name}, shape);",
-    )
-    constant = Constant("weights", packed.astype(np.int32), "weights, bias and rounding of each channel")
-    call = specialised_call(family.symbol, summary(node), [constant], body, scratch_bytes=g.scratch)
-    return replace(call, files={**files(rows), **(planes_files(planes) if planes else {})})
+    return depthwise.call(node, g, family.symbol, packed, rows, files(rows))
 
 
 def kernel_of(family: Family) -> Kernel:

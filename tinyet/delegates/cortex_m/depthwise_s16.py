@@ -120,7 +120,7 @@ def lower(node: Node, target: Target) -> Call:
 def lower_any(node: Node, target: Target) -> Call:
     g, r = cheapest(node, three=False), rounding(node)
     packed = stream_any(r, oriented(r, node, g.transposed))
-    return call(node, g, "tinyet_depthwise_s16_chw_dsp", packed, g.scratch)
+    return call(node, g, "tinyet_depthwise_s16_chw_dsp", packed, g.scratch + 8 * g.tap_words)
 
 
 def kernel(name: str, lower: Lower, refuse: Refuse, *, three: bool) -> Kernel:

@@ -14,7 +14,6 @@ channel, with the smallest and largest sum that int8 inputs can give.
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,18 +25,24 @@ from tinyet.ir.memoize import memoize
 from tinyet.numerics import Int64, clamp_range, requantize
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.weighted import folded_bias
+from tinyet.tiles.form import Form
 
+__all__ = (
+    "LIMIT",
+    "Alike",
+    "Form",
+    "Rounding",
+    "alike",
+    "choose",
+    "live_channels",
+    "one_sided_exponent",
+    "rounding",
+    "sum_range",
+    "two_sided",
+)
 LIMIT = 2**31
 _OFFSETS = (0, *(sign * by for by in (1, 2) for sign in (1, -1)))
 """Differences of an offset that are tried where sums have no shifts of their own."""
-
-
-class Form(enum.Enum):
-    """The value is its name in C."""
-
-    ONE_SIDED = "TINYET_DSP_ONE_SIDED"
-    TWO_SIDED = "TINYET_DSP_TWO_SIDED"
-    PLAIN = "TINYET_DSP_PLAIN"
 
 
 @dataclass(frozen=True)

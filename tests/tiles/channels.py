@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A firmware of printed output rows of depthwise convolutions: each function is called once, and its outputs are
+compared with those of its twin in C."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.tiles import harness
+from tests.tiles.harness import c_array
+from tinyet.numerics import Int64
+
+
+@dataclass(frozen=True)
+class Call:
+    """function: its name; twin, shape: those of the twin and of the type of its shape; literal: the shape. weights,
+    planes: words. end: where in the planes the input rows end that a turn begins with, in words."""
+
+    function: str
+    twin: str
+    shape: str
+    literal: str
+    weights: Int64
+    planes: Int64
+    end: int
+
+
+_TEXT = """
+%(includes)s
+#include "tinyet_depthwise_dsp.h"
+
+%(arrays)s
+
+__attribute__((naked)) static void nothing(const int32_t *w, const uint32_t *p, int8_t *o, const uint32_t *e) {
+  __asm__ volatile("bx.n lr");
+}
+
+static const struct {
+  tinyet_depthwise_function_dsp function;
+  const int32_t *weights;
+  const uint32_t *planes, *end;
+} entries[] = {{nothing, NULL, NULL, NULL}, %(entries)s};
+
+/* Whether the function leaves r4 ... r11 as they were, with values of their own in them. */
+__attribute__((naked, noinline)) static uint32_t guarded(const int32_t *w, const uint32_t *p, int8_t *o,
+                                                         const uint32_t *e, tinyet_depthwise_function_dsp f) {
+  __asm__ volatile(
+      ".syntax unified\\n"
+      "push {r4-r11, lr}\\n"
+      "ldr r12, [sp, #36]\\n"
+%(poison)s
+      "blx r12\\n"
+      "movs r0, #0\\n"
+%(check)s
+      "pop {r4-r11, pc}\\n");
+}
+
+static int16_t outputs[4200], wanted[4200];
+
+static tinyet_status run(void) {
+  for (uint32_t i = 0; i < %(count)du; i++) {
+    int8_t *const out = (int8_t *)(outputs + 8), *const same = (int8_t *)(wanted + 8);
+    memset(outputs, 0x5a, sizeof outputs);
+    memset(wanted, 0x5a, sizeof wanted);
+    TINYET_LAYER_BEGIN(i);
+    wrong[i] = guarded(entries[i].weights, entries[i].planes, out, entries[i].end, entries[i].function);
+    TINYET_LAYER_END(i);
+%(twins)s
+    wrong[i] |= memcmp(wanted, outputs, sizeof wanted) != 0 ? 2u : 0u;
+  }
+  return TINYET_OK;
+}
+"""
+
+
+def model(name: str, calls: Sequence[Call]) -> str:
+    """Layer 0 calls an empty function, layer i + 1 the function i. The output: a word for each, 0 where all is
+    right."""
+    arrays, entries, twins = [], [], []
+    for i, call in enumerate(calls, 1):
+        arrays += [
+            c_array("int32_t", f"weights_{i}", call.weights),
+            c_array("uint32_t", f"planes_{i}", call.planes),
+        ]
+        entries.append(f"{{{call.function}, weights_{i}, planes_{i}, planes_{i} + {call.end}}}")
+        twins += [
+            f"    if (i == {i}u) {{",
+            f"      const {call.shape} shape = {call.literal};",
+            f"      {call.twin}(weights_{i}, planes_{i}, same, entries[i].end, shape);",
+            "    }",
+        ]
+    text = _TEXT % {
+        "includes": "\n".join(f'#include "{call.function}.h"' for call in calls),
+        "arrays": "\n".join(arrays),
+        "entries": ", ".join(entries),
+        **harness.REGISTERS,
+        "count": len(calls) + 1,
+        "twins": "\n".join(twins),
+    }
+    return harness.model(name, len(calls) + 1, text)

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Printed output rows of depthwise convolutions of any size: on an emulated Cortex-M4 the same bytes as their twin in
+C, registers as they were, the instructions that they say, the machine code that was described; one firmware for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.calls import board
+from tests.calls.board import Image
+from tests.calls.emulated import skip_missing
+from tests.tiles import channels, harness
+from tinyet.cycles.code import Code, read_code
+from tinyet.device.device import Device, open_device
+from tinyet.errors import InternalError
+from tinyet.numerics import Int64
+from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.form import Form
+from tinyet.tiles.windows import Runs, Windows
+from tinyet.tiles.windows_code import best, files, made
+
+ROWS = 3
+
+
+def windows(outputs: int, taps: int, kernel_rows: int, **more: Any) -> Windows:
+    """Of output rows that are stored densely; of one block where nothing else is said."""
+    stride, dilation = more.get("stride", 1), more.get("dilation", 1)
+    whole = kernel_rows * taps if kernel_rows == 1 or more.get("rest") else taps
+    part = (outputs - 1) * stride // dilation + 2 * ((whole + more.get("rest", 0) + 1) // 2)
+    part += part % 2
+    row = dilation * part // 2
+    base = Windows(
+        outputs=outputs,
+        taps=taps,
+        kernel_rows=kernel_rows,
+        rest=0,
+        stride=stride,
+        dilation=dilation,
+        part=part,
+        kernel_row=row,
+        next_row=row,
+        plane=(ROWS + kernel_rows) * row,
+        channels=2,
+        step=2,
+        below=2 * outputs,
+        form=Form.ONE_SIDED,
+        exponent=12,
+        zero_point=-128,
+        low=-128,
+        high=127,
+        block=outputs,
+        turn=kernel_rows,
+        by_taps=False,
+    )
+    return replace(base, **more)
+
+
+TWO_SIDED: dict[str, Any] = {"form": Form.TWO_SIDED, "zero_point": 3}
+PLAIN: dict[str, Any] = {"form": Form.PLAIN, "zero_point": -7}
+WINDOWS = (
+    windows(12, 5, 5, block=6, by_taps=True),
+    windows(11, 5, 3, block=4, turn=1, **TWO_SIDED),
+    windows(7, 3, 3, block=2, **PLAIN, channels=3),
+    windows(9, 1, 4, block=4, turn=2, **PLAIN, low=-100, high=90),
+    windows(1, 1, 1),
+    windows(5, 2, 2, block=5, plane=0, channels=3, by_taps=True),
+    windows(9, 4, 2, stride=2, block=4, **TWO_SIDED, low=-3),
+    windows(10, 7, 2, stride=2, block=3, turn=1, high=100),
+    windows(8, 3, 1, stride=3, block=2),
+    windows(5, 4, 2, stride=4, block=1, by_taps=True, **TWO_SIDED),
+    # A long row, in parts.
+    windows(6, 8, 3, rest=5, kernel_row=4, block=4, turn=1),
+    windows(4, 8, 2, rest=1, kernel_row=4, block=4, **PLAIN),
+    # Dilated: runs alike, of two lengths, and each of its own; one that begins in the upper half of a word.
+    windows(12, 3, 1, dilation=2, block=4),
+    windows(11, 3, 2, dilation=4, block=2, by_taps=True, **TWO_SIDED),
+    windows(7, 4, 1, dilation=2, stride=3, block=2),
+    windows(9, 3, 1, dilation=4, stride=6, block=4, **PLAIN),
+    windows(3, 2, 1, dilation=5, block=1),
+    # Outputs too far apart for one address.
+    windows(4, 3, 2, step=1500, below=1, block=4),
+    windows(6, 3, 1, step=2100, below=1, block=2, **TWO_SIDED),
+    # Kernel rows too far from one another.
+    windows(3, 3, 2, kernel_row=1100, next_row=2, block=2, turn=1),
+)
+"""All roundings, straddling pairs of taps and none, blocks with and without a rest, loops over kernel rows, parts of
+rows, planes that channels share."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    stream: Int64
+    planes: Int64
+
+
+def drawn(w: Windows, rng: np.random.Generator) -> Drawn:
+    """A stream such as the delegate packs, of which shifts are in their range."""
+    stream = []
+    for _ in range(w.channels):
+        shifts = {Form.ONE_SIDED: (2, 9), Form.TWO_SIDED: (1, 20), Form.PLAIN: (-31, 8)}[w.form]
+        shift = int(rng.integers(*shifts))
+        multiplier = int(rng.integers(2**30, 2**31)) * (2 if w.form is Form.PLAIN else 1)
+        weights = rng.integers(-(2**31), 2**31, w.weight_words)
+        stream += [*weights, int(rng.integers(-(2**20), 2**20)), multiplier, shift]
+    count = w.channels * w.plane if w.plane else (ROWS + w.kernel_rows) * w.next_row
+    far = w.kernel_rows * w.kernel_row + w.part * w.dilation
+    values = rng.integers(-128, 128, (count + far, 2))
+    return Drawn(np.asarray(stream, np.int64), (values[:, 0] & 0xFFFF) | values[:, 1] << 16)
+
+
+def called(w: Windows, d: Drawn) -> channels.Call:
+    shape = "tinyet_depthwise_windows_shape_dsp"
+    twin = "tinyet_depthwise_windows_dsp"
+    return channels.Call(w.name, twin, shape, w.literal, d.stream, d.planes, ROWS * w.next_row)
+
+
+@dataclass(frozen=True)
+class Built:
+    device: Device
+    code: Code
+
+
+@pytest.fixture(scope="module", params=[board.M4, board.M4_CLANG], ids=str)
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
+    image: Image = request.param
+    skip_missing([image])
+    where = tmp_path_factory.mktemp("windows")
+    rng = np.random.default_rng(7)
+    calls = [called(w, drawn(w, rng)) for w in WINDOWS]
+    elf = harness.built(image, where, map(files, WINDOWS), channels.model("windows", calls))
+    with open_device(image.board, elf, "qemu") as device:
+        yield Built(device, read_code(elf))
+
+
+@pytest.mark.emulated
+def test_outputs_registers_and_instructions(built: Built) -> None:
+    result = built.device.run([bytes(4)])
+    wrong = np.frombuffer(result.outputs[0], np.uint32)[1:]
+    assert {w.name: found for w, found in zip(WINDOWS, wrong, strict=True) if found} == {}
+    nothing, *counts = result.layer_counts
+    said = [made(w).work("cortex-m4", ROWS).instructions for w in WINDOWS]
+    # The empty function returns by an instruction of its own.
+    assert [count - nothing + 1 for count in counts] == said
+
+
+@pytest.mark.emulated
+def test_decoded_code_is_what_was_described(built: Built) -> None:
+    for w in WINDOWS:
+        nest = made(w).nest
+        described = [op.timed(ARMV7E_M, registers) for op, registers in nest.code]
+        assert built.code.block(built.code.functions[w.name].start, len(described)) == described, w.name
+        assert sum(i.size for i in described) == nest.code_bytes
+
+
+def test_what_a_block_takes() -> None:
+    """Six outputs of 5x5: of each kernel row five words of inputs, four of weights, and three products an output; the
+    bias, the two words of a rounding, and for each output a multiplication, a saturation and a store."""
+    two, three = (made(windows(n, 5, 5, block=6)).work("cortex-m4", 1) for n in (12, 18))
+    loop = 1 + 3  # the pointer to inputs; again?
+    assert three.instructions - two.instructions == 2 * (1 + 5 * (5 + 4 + 3 * 6) + 1 + 3 * 6 + loop)
+
+
+def test_runs() -> None:
+    assert windows(11, 3, 1, dilation=4).runs == (Runs(0, 6, 3, 3, 0), Runs(18, 0, 2, 1, 3))
+    assert windows(6, 3, 1, stride=2).runs == (Runs(0, 0, 6, 1, 0),)
+
+
+def test_the_best_of_much_code_has_a_loop() -> None:
+    small, large = best(windows(12, 5, 5)), best(windows(12, 11, 11))
+    assert (small.block, small.turn, large.turn) == (6, 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"taps": 0}, "an output, a tap, a kernel row, and a channel"),
+        ({"turn": 2}, "whole turns"),
+        ({"exponent": 32}, "an exponent of 1 to 31"),
+        ({"part": 17}, "parts of whole words"),
+        ({"block": 5}, "blocks of whole words"),
+    ],
+)
+def test_a_description_that_makes_no_sense(change: dict[str, Any], match: str) -> None:
+    with pytest.raises(InternalError, match=match):
+        replace(WINDOWS[0], **change)
+
+
+def test_too_many_taps() -> None:
+    with pytest.raises(InternalError, match="too many taps"):
+        made(windows(2, 40, 40, turn=1))
+
+
+def test_names_say_all_that_the_text_depends_on() -> None:
+    base = windows(12, 4, 4, block=4)
+    changes: tuple[dict[str, Any], ...] = (
+        *(
+            {"outputs": 14},
+            {"taps": 5},
+            {"kernel_rows": 8, "turn": 4},
+            {"rest": 2},
+            {"stride": 2},
+            {"dilation": 2},
+        ),
+        *({"kernel_row": 90}, {"next_row": 90}, {"plane": 1}, {"channels": 3}, {"step": 9}, {"below": 9}),
+        *({"dilation": 2, "part": 18}, {"form": Form.PLAIN}, {"form": Form.TWO_SIDED}, {"exponent": 9}),
+        *({"zero_point": 4}, {"low": -4}, {"high": 4}, {"block": 6}, {"turn": 2}, {"by_taps": True}),
+    )
+    changed = [replace(base, **change) for change in changes]
+    texts = {w.name: files(w)[f"{w.name}.c"] for w in (base, *changed)}
+    assert len(texts) == len(set(texts.values())) == 1 + len(changed)
