@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyet.ir import Node
 from tinyet.numerics import clamp_range
-from tinyet.ops.shared import counting, packed_words, paired, paired_channels
+from tinyet.ops.shared import counting, packed_twos, packed_words, paired, paired_channels
 from tinyet.ops.shared import depthwise_planes as depthwise_constants
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
@@ -122,6 +122,36 @@ def packed_rows(node: Node) -> Mapping[str, int]:
     pixels, depth = math.prod(node.output.shape[:-1]), node.input(0).shape[-1]
     parts = blocks(node, pixels)
     copied(parts, pixels, depth, in_words(depth))
+    return parts
+
+
+def twos(node: Node, pixels: int) -> Parts:
+    """Blocks of tinyet_conv2d_s8_packed_twos.c, of so many pixels."""
+    out_c, taps = node.output.shape[-1], math.prod(node.input(1).shape[1:])
+    blocks, runs = pixels * -(-out_c // BLOCK), -(-taps // 2)
+    return {
+        "call": 1,
+        "pixel": pixels,
+        "pixel with a last block": pixels * int(out_c % BLOCK != 0),
+        "block": blocks,
+        "turn": blocks * -(-runs // packed_twos.TWOS),
+        "two taps": blocks * runs,
+        **outputs(node, pixels * out_c),
+    }
+
+
+def twos_conv2d(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_packed_twos."""
+    parts = twos(node, math.prod(node.output.shape[:3]))
+    gathered(parts, node, 4 if node.input(0).shape[3] % 4 == 0 else 1)
+    return parts
+
+
+def twos_rows(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_1x1_s8_packed_twos."""
+    pixels, depth = math.prod(node.output.shape[:-1]), node.input(0).shape[-1]
+    parts = twos(node, pixels)
+    copied(parts, pixels, depth, 4 if depth % 4 == 0 else 1)
     return parts
 
 
@@ -268,14 +298,13 @@ def conv2d_paired_channels(node: Node) -> Mapping[str, int]:
     return parts
 
 
-def planes(node: Node, times: int) -> Parts:
-    """Images of depthwise layers, channel by channel; their borders are written so many times."""
+def images(node: Node) -> Parts:
+    """Images of depthwise layers, channel by channel, without their borders."""
     a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
     _, in_h, in_w, _ = node.input(0).shape
-    rows, columns = (out_h - 1) * a.stride_h + 3, (out_w - 1) * a.stride_w + 3
-    width, height = min(in_w, columns - a.pad_left), min(in_h, rows - a.pad_top)
-    count = batch * channels
-    parts: Parts = {
+    right, bottom = (out_w - 1) * a.stride_w + 3 - a.pad_left, (out_h - 1) * a.stride_h + 3 - a.pad_top
+    width, height, count = min(in_w, right), min(in_h, bottom), batch * channels
+    return {
         "call": 1,
         "plane": count,
         "input row": count * height,
@@ -283,7 +312,12 @@ def planes(node: Node, times: int) -> Parts:
         "input": count * height * (width % 4),
         "output row": count * out_h,
     }
-    counting.copied(parts, "clear", times, rows * columns)
+
+
+def planes(node: Node, times: int) -> Parts:
+    """The same with their borders, which are written so many times, a byte a pixel."""
+    parts = images(node)
+    counting.copied(parts, "clear", times, packed_words.plane_bytes(node))
     return parts
 
 
@@ -291,6 +325,24 @@ def depthwise_planes(node: Node) -> Mapping[str, int]:
     """tinyet_depthwise_s8_chw_3x3."""
     batch, _, _, channels = node.output.shape
     return planes(node, batch * channels) | outputs(node, node.output.type.count)
+
+
+def depthwise_twos(node: Node) -> Mapping[str, int]:
+    """tinyet_depthwise_s8_chw_3x3_twos."""
+    a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
+    parts = images(node)
+    in_rows = parts["input row"]
+    inputs = parts["inputs of a turn"] // in_rows * 4 + parts["input"] // in_rows if in_rows else 0
+    of_two, rows = -(-out_w // 2), batch * out_h
+    return parts | {
+        "inputs of a turn": in_rows * (inputs // 2),
+        "input": in_rows * (inputs % 2),
+        "border word": packed_twos.plane_bytes(node) // 4,
+        "row with an odd output": rows * channels * (out_w % 2),
+        "input row of stride 2": in_rows * (a.stride_w - 1),
+        # Random weights have nearly one part of channels whose rows are divided: as many instructions as there stand.
+        "instruction of outputs": rows * of_two * (67 * channels + 6 * sum(packed_twos.divided(node))),
+    }
 
 
 def depthwise_2x1(node: Node) -> Mapping[str, int]:
@@ -321,6 +373,8 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_packed_words": CostModel(packed_conv2d),
     "tinyet_conv2d_1x1_s8_packed_words": CostModel(packed_rows),
     "tinyet_linear_s8_packed_words": CostModel(packed_rows),
+    "tinyet_conv2d_s8_packed_twos": CostModel(twos_conv2d),
+    "tinyet_conv2d_1x1_s8_packed_twos": CostModel(twos_rows),
     "tinyet_linear_s8_two_taps": CostModel(two_taps_rows),
     "tinyet_conv2d_s8_4x4": CostModel(conv2d_4x4),
     "tinyet_conv2d_s8_paired_4x2": CostModel(conv2d_paired),
@@ -329,5 +383,6 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),
     "tinyet_depthwise_s8_chw_3x3_2x1": CostModel(depthwise_2x1),
     "tinyet_depthwise_s8_chw_3x3": CostModel(depthwise_planes),
+    "tinyet_depthwise_s8_chw_3x3_twos": CostModel(depthwise_twos),
 }
 """By the kernels' names."""
