@@ -29,15 +29,24 @@ void tinyet_conv2d_s8_packed_twos(const int8_t *input, int8_t *output, void *scr
 void tinyet_conv2d_1x1_s8_packed_twos(const int8_t *input, int8_t *output, void *scratch,
                                       const tinyet_conv2d_s8_packed_words_params *params);
 
-/* The stream of depthwise layers, for each channel:
- *   1 word      whether the three taps of a row are one run, or the first two and the third
+/* Of depthwise layers: whether outputs, and taps of kernels, are taken down columns, or along rows, which are called lines.
+ *
+ * The stream, for each channel:
+ *   1 word      whether the three taps of a line are one run (0), or the first two and the third
  *   2 words     sums before the first product, less where the first output step begins: 65537 times it, and it
- *   9 words     weights
+ *   9 words     weights, line by line
  *   4 words     limit, upper, lower, offset
  *
- * groups == in_c == out_c, 3x3, no dilation. scratch: an image of one channel with its borders, a word a pixel. */
+ * groups == in_c == out_c, 3x3, no dilation. scratch: an image of one channel with its borders, a word a pixel, and at each line as many
+ * words more as from window to window of it; strides of 1 and 2 along them. */
+typedef struct {
+  tinyet_conv2d_shape shape;
+  tinyet_packed_words words;
+  int32_t down;
+} tinyet_depthwise_s8_chw_3x3_twos_params;
+
 void tinyet_depthwise_s8_chw_3x3_twos(const int8_t *input, int8_t *output, void *scratch,
-                                     const tinyet_depthwise_s8_chw_3x3_params *params);
+                                     const tinyet_depthwise_s8_chw_3x3_twos_params *params);
 
 #ifdef __cplusplus
 }

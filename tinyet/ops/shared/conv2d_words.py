@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels of int8 convolutions for cores whose only products are of 32 or 64 bits (tinyet_packed_words.h, tinyet_packed_twos.h,
-tinyet_conv2d_paired.h, tinyet_conv2d_paired_6x1.h, tinyet_depthwise_planes.h), and for those that multiply bytes
-(tinyet_byte_products.h)."""
+"""Kernels of int8 convolutions for cores whose only products are of 32 or 64 bits (tinyet_packed_words.h,
+tinyet_packed_twos.h, tinyet_conv2d_paired.h, tinyet_conv2d_paired_6x1.h, tinyet_depthwise_planes.h), and for those that
+multiply bytes (tinyet_byte_products.h)."""
 
 from __future__ import annotations
 
@@ -83,10 +83,9 @@ def lower_1x1_packed_twos(node: Node, _target: Target) -> Call:
 
 
 def lower_depthwise_twos(node: Node, _target: Target) -> Call:
-    fields = {"shape": shape_struct(node), "words": packed_twos.plane_fields(node)}
-    params = Struct("tinyet_depthwise_s8_chw_3x3_params", fields)
-    constants, scratch = (packed_twos.plane_stream(node),), packed_twos.plane_bytes(node)
-    return library_call("tinyet_depthwise_s8_chw_3x3_twos", node, [0], params, constants, scratch)
+    fields, constants = packed_twos.plane_fields(node), [packed_twos.plane_stream(node)]
+    scratch = packed_twos.plane_bytes(node)
+    return shaped_call("tinyet_depthwise_s8_chw_3x3_twos", node, fields, constants, scratch)
 
 
 def lower_4x4(node: Node, _target: Target) -> Call:

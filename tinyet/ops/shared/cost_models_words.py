@@ -21,6 +21,8 @@ from tinyet.opset import CostModel
 
 Parts = counting.Parts
 BLOCK = packed_words.CHANNELS
+OF_TWO, OF_DIVIDED = 67, 6
+"""Instructions of tinyet_depthwise_s8_chw_3x3_twos.c: for two outputs, and more where a line's taps are two runs."""
 
 
 def outputs(node: Node, count: int) -> Parts:
@@ -126,17 +128,17 @@ def packed_rows(node: Node) -> Mapping[str, int]:
 
 
 def twos(node: Node, pixels: int) -> Parts:
-    """Blocks of tinyet_conv2d_s8_packed_twos.c, of so many pixels."""
+    """Blocks of tinyet_conv2d_s8_packed_twos.c, of so many pixels: as many instructions as there stand."""
+    sums = packed_words.rescaling(node)
+    assert isinstance(sums, Rescaling)
     out_c, taps = node.output.shape[-1], math.prod(node.input(1).shape[1:])
-    blocks, runs = pixels * -(-out_c // BLOCK), -(-taps // 2)
+    runs = -(-taps // 2)
+    of_block = 68 + 25 * sums.two_sided + 2 * -(-runs // packed_twos.TWOS) + 15 * runs
     return {
         "call": 1,
         "pixel": pixels,
         "pixel with a last block": pixels * int(out_c % BLOCK != 0),
-        "block": blocks,
-        "turn": blocks * -(-runs // packed_twos.TWOS),
-        "two taps": blocks * runs,
-        **outputs(node, pixels * out_c),
+        "instruction of blocks": pixels * -(-out_c // BLOCK) * of_block,
     }
 
 
@@ -298,13 +300,14 @@ def conv2d_paired_channels(node: Node) -> Mapping[str, int]:
     return parts
 
 
-def images(node: Node) -> Parts:
-    """Images of depthwise layers, channel by channel, without their borders."""
+def planes(node: Node, times: int) -> Parts:
+    """Images of depthwise layers, channel by channel; their borders are written so many times."""
     a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
     _, in_h, in_w, _ = node.input(0).shape
-    right, bottom = (out_w - 1) * a.stride_w + 3 - a.pad_left, (out_h - 1) * a.stride_h + 3 - a.pad_top
-    width, height, count = min(in_w, right), min(in_h, bottom), batch * channels
-    return {
+    rows, columns = (out_h - 1) * a.stride_h + 3, (out_w - 1) * a.stride_w + 3
+    width, height = min(in_w, columns - a.pad_left), min(in_h, rows - a.pad_top)
+    count = batch * channels
+    parts: Parts = {
         "call": 1,
         "plane": count,
         "input row": count * height,
@@ -312,12 +315,7 @@ def images(node: Node) -> Parts:
         "input": count * height * (width % 4),
         "output row": count * out_h,
     }
-
-
-def planes(node: Node, times: int) -> Parts:
-    """The same with their borders, which are written so many times, a byte a pixel."""
-    parts = images(node)
-    counting.copied(parts, "clear", times, packed_words.plane_bytes(node))
+    counting.copied(parts, "clear", times, rows * columns)
     return parts
 
 
@@ -330,18 +328,29 @@ def depthwise_planes(node: Node) -> Mapping[str, int]:
 def depthwise_twos(node: Node) -> Mapping[str, int]:
     """tinyet_depthwise_s8_chw_3x3_twos."""
     a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
-    parts = images(node)
-    in_rows = parts["input row"]
-    inputs = parts["inputs of a turn"] // in_rows * 4 + parts["input"] // in_rows if in_rows else 0
-    of_two, rows = -(-out_w // 2), batch * out_h
-    return parts | {
-        "inputs of a turn": in_rows * (inputs // 2),
-        "input": in_rows * (inputs % 2),
+    _, in_h, in_w, _ = node.input(0).shape
+    height = min(in_h, (out_h - 1) * a.stride_h + 3 - a.pad_top)
+    width = min(in_w, (out_w - 1) * a.stride_w + 3 - a.pad_left)
+    in_lines, inputs, lines, count = (
+        (width, height, out_w, out_h) if packed_twos.down(node) else (height, width, out_h, out_w)
+    )
+    planes, halved = batch * channels, packed_twos.stride_along(node) - 1
+    return {
+        "call": 1,
         "border word": packed_twos.plane_bytes(node) // 4,
-        "row with an odd output": rows * channels * (out_w % 2),
-        "input row of stride 2": in_rows * (a.stride_w - 1),
-        # Random weights have nearly one part of channels whose rows are divided: as many instructions as there stand.
-        "instruction of outputs": rows * of_two * (67 * channels + 6 * sum(packed_twos.divided(node))),
+        "plane": planes,
+        "line": planes * in_lines,
+        "line of stride 2": planes * in_lines * halved,
+        "two inputs": planes * in_lines * (inputs // 2),
+        "two inputs of stride 2": planes * in_lines * (inputs // 2) * halved,
+        "odd input": planes * in_lines * (inputs % 2),
+        "output line": planes * lines,
+        "output line with an odd one": planes * lines * (count % 2),
+        # Random weights have nearly one part of channels whose lines are divided: as many instructions as there stand.
+        "instruction of outputs": batch
+        * lines
+        * -(-count // 2)
+        * (OF_TWO * channels + OF_DIVIDED * sum(packed_twos.divided(node))),
     }
 
 

@@ -4,8 +4,8 @@
 Two sums a, b of a run are the word 65536 b + a. Where both stay within 16 bits with their signs, a is its lower half, and
 b the upper half, one more where a is negative. An input is -128 … 127, so this holds for all inputs where the magnitudes
 of a run's weights add up to at most 255: of two weights always, but for -128 twice. A word is either of two output
-channels' weights, for two taps of each block of four channels, or of two neighbouring pixels' inputs, for the taps of a
-row of a depthwise channel's kernel: three where that holds, else two and one.
+channels' weights, for two taps of each block of four channels, or of two neighbouring pixels' inputs, for the taps of
+a row, or a column, of a depthwise channel's kernel: three where that holds, else two and one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.packed_words import CHANNELS, rows_of, words
 from tinyet.ops.shared.two_products import Rescaling
 from tinyet.ops.shared.weighted import folded_bias
-from tinyet.opset import Constant, Struct
+from tinyet.opset import Constant, FieldValue, Struct
 
 RIGHT = 14
 """As in tinyet_depthwise_s8_chw_3x3_twos.c."""
@@ -88,13 +88,34 @@ def plane_rescaling(node: Node) -> Rescaling | str:
     return two_products.rescaling(multiplier, shift, zero_point, clamp, reach, bits=RIGHT)
 
 
+@memoize
+def down(node: Node) -> bool:
+    """Whether a depthwise layer's outputs are computed in twos down its columns, or along its rows: what leaves fewer of
+    them alone, then what has fewer lines."""
+    attrs, (_, out_h, out_w, _) = attrs_of(node), node.output.shape
+    if attrs.stride_w > 2 or attrs.stride_h > 2:
+        return attrs.stride_w > 2
+    return (out_w * -(-out_h // 2), out_w) < (out_h * -(-out_w // 2), out_h)
+
+
+def stride_along(node: Node) -> int:
+    """From window to window of a line."""
+    attrs = attrs_of(node)
+    return attrs.stride_h if down(node) else attrs.stride_w
+
+
+def _lines(node: Node) -> Int64:
+    """(channels, lines, taps of a line)."""
+    weights = rows_of(node).astype(np.int64).reshape(-1, 3, 3)
+    return weights.transpose(0, 2, 1) if down(node) else weights
+
+
 def refuse_planes(node: Node) -> str | None:
     """Why a depthwise layer is not computed so."""
-    weights = np.abs(rows_of(node).astype(np.int64)).reshape(-1, 3, 3)
-    if int(weights[:, :, :2].sum(axis=2).max()) > _ROOM:
+    if stride_along(node) > 2:
+        return "only strides 1 and 2"
+    if int(np.abs(_lines(node))[:, :, :2].sum(axis=2).max()) > _ROOM:
         return "two neighbouring weights are -128"
-    if attrs_of(node).stride_w > 2:
-        return "only strides 1 and 2 along a row"
     found = plane_rescaling(node)
     if isinstance(found, str):
         return found
@@ -105,16 +126,15 @@ def refuse_planes(node: Node) -> str | None:
 
 @memoize
 def divided(node: Node) -> list[bool]:
-    """Of which channels some row of three taps is no run."""
-    magnitudes = np.abs(rows_of(node).astype(np.int64)).reshape(-1, 3, 3).sum(axis=2)
-    return [bool(row) for row in (magnitudes > _ROOM).any(axis=1)]
+    """Of which channels some line of three taps is no run."""
+    return [bool(each) for each in (np.abs(_lines(node)).sum(axis=2) > _ROOM).any(axis=1)]
 
 
 def plane_stream(node: Node) -> Constant:
     """Of a depthwise layer, channel by channel."""
     sums = plane_rescaling(node)
     assert isinstance(sums, Rescaling)
-    weights = rows_of(node).astype(np.int64)
+    weights = _lines(node).reshape(-1, 9)
     bias = (folded_bias(node) - sums.start)[:, None]
     kinds = np.array(divided(node), np.int64)[:, None]
     parts = [kinds, 65537 * bias, bias, weights, sums.words(0, len(weights))]
@@ -122,15 +142,16 @@ def plane_stream(node: Node) -> Constant:
     return Constant("stream", found, "as tinyet_packed_twos.h")
 
 
-def plane_fields(node: Node) -> Struct:
-    """The struct tinyet_packed_words of a depthwise layer."""
+def plane_fields(node: Node) -> dict[str, FieldValue]:
+    """What the params of a depthwise layer have beside its shape."""
     sums = plane_rescaling(node)
     assert isinstance(sums, Rescaling)
-    return packed_words.described(node, sums, above=0)
+    return {"words": packed_words.described(node, sums, above=0), "down": int(down(node))}
 
 
 def plane_bytes(node: Node) -> int:
-    """Scratch: the part of a channel's image that windows reach, a word a pixel, and what is left of each row."""
+    """Scratch: the part of a channel's image that windows reach, a word a pixel, and what is before each line."""
     attrs, (_, out_h, out_w, _) = attrs_of(node), node.output.shape
-    columns = (out_w - 1) * attrs.stride_w + 3 + attrs.stride_w
-    return int(4 * ((out_h - 1) * attrs.stride_h + 3) * columns)
+    rows, columns = (out_h - 1) * attrs.stride_h + 3, (out_w - 1) * attrs.stride_w + 3
+    lines = columns if down(node) else rows
+    return int(4 * (rows * columns + lines * stride_along(node)))
