@@ -3,24 +3,35 @@
 
 typedef uint32_t __attribute__((may_alias)) word;
 
-/* Bytes as words with their signs; gives where they end. */
-static int32_t *widened(int32_t *to, const int8_t *from, int32_t count) {
-  if (((uintptr_t)from & 3u) == 0u) {
+/* Bytes as words with their signs; gives where they end. whole: whether bytes and their number are multiples of four. */
+static int32_t *widened(int32_t *to, const int8_t *from, int32_t count, int32_t whole) {
+  if (whole != 0) {
     const word *in = (const word *)(const void *)from;
-    for (; count >= 4; count -= 4) {
+    for (const int32_t *const end = to + count; to != end; to += 4) {
       const uint32_t four = *in++;
       to[0] = (int8_t)four;
       to[1] = (int8_t)(four >> 8);
       to[2] = (int8_t)(four >> 16);
       to[3] = (int8_t)(four >> 24);
-      to += 4;
     }
-    from = (const int8_t *)(const void *)in;
+    return to;
+  }
+  for (; count >= 4; count -= 4) {
+    to[0] = from[0];
+    to[1] = from[1];
+    to[2] = from[2];
+    to[3] = from[3];
+    to += 4;
+    from += 4;
   }
   for (; count > 0; count--) {
     *to++ = *from++;
   }
   return to;
+}
+
+static inline int32_t in_fours(const int8_t *input, int32_t channels) {
+  return (((uintptr_t)input | (uintptr_t)channels) & 3u) == 0u ? 1 : 0;
 }
 
 static int32_t *filled(int32_t *to, int32_t value, int32_t count) {
@@ -31,7 +42,7 @@ static int32_t *filled(int32_t *to, int32_t value, int32_t count) {
 }
 
 static void gather(int32_t *patch, const int8_t *image, int32_t top, int32_t left, const tinyet_conv2d_shape *s,
-                   int32_t padding) {
+                   int32_t padding, int32_t fours) {
   const int32_t row = s->kernel_w * s->in_c;
   const int32_t whole = s->dilation_w == 1 && left >= 0 && left + s->kernel_w <= s->in_w ? 1 : 0;
   for (int32_t i = 0; i < s->kernel_h; i++) {
@@ -39,14 +50,14 @@ static void gather(int32_t *patch, const int8_t *image, int32_t top, int32_t lef
     if (y < 0 || y >= s->in_h) {
       patch = filled(patch, padding, row);
     } else if (whole != 0) {
-      patch = widened(patch, image + (y * s->in_w + left) * s->in_c, row);
+      patch = widened(patch, image + (y * s->in_w + left) * s->in_c, row, fours);
     } else {
       for (int32_t j = 0; j < s->kernel_w; j++) {
         const int32_t x = left + j * s->dilation_w;
         if (x < 0 || x >= s->in_w) {
           patch = filled(patch, padding, s->in_c);
         } else {
-          patch = widened(patch, image + (y * s->in_w + x) * s->in_c, s->in_c);
+          patch = widened(patch, image + (y * s->in_w + x) * s->in_c, s->in_c, fours);
         }
       }
     }
@@ -242,13 +253,14 @@ void tinyet_conv2d_s8_packed_twos(const int8_t *input, int8_t *output, void *scr
                                   const tinyet_conv2d_s8_packed_words_params *params) {
   const tinyet_conv2d_shape *const s = &params->shape;
   const int32_t taps = s->kernel_h * s->kernel_w * s->in_c, twos = (taps + 1) / 2;
+  const int32_t fours = in_fours(input, s->in_c);
   int32_t *const patch = (int32_t *)scratch;
   patch[2 * twos - 1] = 0;
   for (int32_t n = 0; n < s->batch; n++) {
     for (int32_t out_y = 0; out_y < s->out_h; out_y++) {
       const int32_t top = out_y * s->stride_h - s->pad_top;
       for (int32_t out_x = 0; out_x < s->out_w; out_x++) {
-        gather(patch, input, top, out_x * s->stride_w - s->pad_left, s, params->words.padding);
+        gather(patch, input, top, out_x * s->stride_w - s->pad_left, s, params->words.padding, fours);
         pixel(patch, output, twos, &params->words);
         output += s->out_c;
       }
@@ -261,10 +273,11 @@ void tinyet_conv2d_1x1_s8_packed_twos(const int8_t *input, int8_t *output, void 
                                       const tinyet_conv2d_s8_packed_words_params *params) {
   const tinyet_conv2d_shape *const s = &params->shape;
   const int32_t twos = (s->in_c + 1) / 2;
+  const int32_t fours = in_fours(input, s->in_c);
   int32_t *const patch = (int32_t *)scratch;
   patch[2 * twos - 1] = 0;
   for (int32_t pixels = s->batch * s->out_h * s->out_w; pixels > 0; pixels--) {
-    (void)widened(patch, input, s->in_c);
+    (void)widened(patch, input, s->in_c, fours);
     pixel(patch, output, twos, &params->words);
     input += s->in_c;
     output += s->out_c;

@@ -145,15 +145,22 @@ def twos(node: Node, pixels: int) -> Parts:
 def twos_conv2d(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_packed_twos."""
     parts = twos(node, math.prod(node.output.shape[:3]))
-    gathered(parts, node, 4 if node.input(0).shape[3] % 4 == 0 else 1)
-    return parts
+    gathered(parts, node, 4)
+    return by_bytes(parts, node)
 
 
 def twos_rows(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_1x1_s8_packed_twos."""
     pixels, depth = math.prod(node.output.shape[:-1]), node.input(0).shape[-1]
     parts = twos(node, pixels)
-    copied(parts, pixels, depth, 4 if depth % 4 == 0 else 1)
+    copied(parts, pixels, depth, 4)
+    return by_bytes(parts, node)
+
+
+def by_bytes(parts: Parts, node: Node) -> Parts:
+    """The same where inputs are read byte by byte because words may lie across multiples of four."""
+    if node.input(0).shape[3] % 4 != 0:
+        counting.add(parts, "inputs of a turn by bytes", parts.pop("inputs of a turn"))
     return parts
 
 
