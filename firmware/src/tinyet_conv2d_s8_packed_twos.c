@@ -1,20 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_packed_twos.h"
 
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
+/* Four bytes at a time, until `end`. */
+__attribute__((naked, noinline)) static void fours_widened(int32_t *to __attribute__((unused)),
+                                                           const int8_t *from __attribute__((unused)),
+                                                           const int32_t *end __attribute__((unused))) {
+  __asm__ volatile(
+      ".syntax unified\n"
+      "push {r4, r5, r6, lr}\n"
+      "1:\n"
+      "ldmia r1!, {r6}\n"
+      "sxtb r3, r6\n"
+      "lsls r4, r6, #16\n"
+      "asrs r4, r4, #24\n"
+      "lsls r5, r6, #8\n"
+      "asrs r5, r5, #24\n"
+      "asrs r6, r6, #24\n"
+      "stmia r0!, {r3, r4, r5, r6}\n"
+      "cmp r0, r2\n"
+      "bne 1b\n"
+      "pop {r4, r5, r6, pc}\n");
+}
+#else
 typedef uint32_t __attribute__((may_alias)) word;
+
+static void fours_widened(int32_t *to, const int8_t *from, const int32_t *end) {
+  const word *in = (const word *)(const void *)from;
+  for (; to != end; to += 4) {
+    const uint32_t four = *in++;
+    to[0] = (int8_t)four;
+    to[1] = (int8_t)(four >> 8);
+    to[2] = (int8_t)(four >> 16);
+    to[3] = (int8_t)(four >> 24);
+  }
+}
+#endif
 
 /* Bytes as words with their signs; gives where they end. whole: whether bytes and their number are multiples of four. */
 static int32_t *widened(int32_t *to, const int8_t *from, int32_t count, int32_t whole) {
   if (whole != 0) {
-    const word *in = (const word *)(const void *)from;
-    for (const int32_t *const end = to + count; to != end; to += 4) {
-      const uint32_t four = *in++;
-      to[0] = (int8_t)four;
-      to[1] = (int8_t)(four >> 8);
-      to[2] = (int8_t)(four >> 16);
-      to[3] = (int8_t)(four >> 24);
-    }
-    return to;
+    fours_widened(to, from, to + count);
+    return to + count;
   }
   for (; count >= 4; count -= 4) {
     to[0] = from[0];
@@ -114,14 +141,14 @@ enum { TWOS = 8 /* of the straight code */, TWO_BYTES = 30 };
   "lsrs r1, r1, r0\n"                                    \
   "strb r1, [r6, #" #i "]\n"                             \
   "b 3" #i "b\n"
-/* Sums: those of r10 and r11 as they are, r8 and r9 less 65536 times these. */
-#define LOWER(both, high)                                \
-  "mov r0, " high "\n"                                   \
-  "lsls r0, r0, #16\n"                                   \
-  "mov r1, " both "\n"                                   \
-  "subs r0, r1, r0\n"
+/* The first sum is in r0; the others are those of r10 and r11 as they are, and r9 less 65536 times the latter. */
 #define FOUR(ROUNDED)                                    \
-  LOWER("r8", "r10") ROUNDED(0) "mov r0, r10\n" ROUNDED(1) LOWER("r9", "r11") ROUNDED(2) "mov r0, r11\n" ROUNDED(3)
+  ROUNDED(0) "mov r0, r10\n" ROUNDED(1)                  \
+  "mov r0, r11\n"                                        \
+  "lsls r0, r0, #16\n"                                   \
+  "mov r1, r9\n"                                         \
+  "subs r0, r1, r0\n"                                    \
+  ROUNDED(2) "mov r0, r11\n" ROUNDED(3)
 
 /* Blocks of four outputs each; gives the stream behind them. Two inputs in r0 and r1, weights in r2 and r3, both sums of
  * pairs in r8 and r9, the second ones in r4 and r5, later r10 and r11; inputs at r6, then outputs, the stream at r7, the end
@@ -158,6 +185,9 @@ __attribute__((naked, noinline)) static const uint32_t *blocks_of(const uint32_t
       "bne 2b\n"
       "mov r10, r4\n"
       "mov r11, r5\n"
+      "lsls r0, r4, #16\n"
+      "mov r1, r8\n"
+      "subs r0, r1, r0\n"
       "mov r6, r12\n"
       "ldr r5, [sp, #8]\n"
       "cmp r5, #0\n"
@@ -191,29 +221,43 @@ __attribute__((naked, noinline)) static const uint32_t *blocks_of(const uint32_t
 #undef ONE_SIDED
 #undef TWO_SIDED
 #undef BOUND
-#undef LOWER
 #undef FOUR
 
-/* All channels of a pixel. */
-static void pixel(const int32_t *patch, int8_t *output, int32_t twos, const tinyet_packed_words *layer) {
-  const uint32_t *stream = layer->stream;
+typedef struct {
+  block_walk walk;
+  const tinyet_packed_words *layer;
+  int32_t rest, whole; /* channels of a last block, and of those before it */
+} all_blocks;
+
+static all_blocks blocks_in(const int32_t *patch, int32_t twos, const tinyet_packed_words *layer) {
   const int32_t rest = layer->out_c & 3, first = twos & (TWOS - 1);
-  int8_t *const end = output + (layer->out_c - rest);
-  block_walk walk = {patch,
-                     first != 0 ? (TWOS - first) * TWO_BYTES : 0,
-                     (uint32_t)layer->right | (layer->two_sided != 0 ? UINT32_C(1) << 31 : 0u),
-                     end,
-                     ((uint32_t)layer->clamp_high & 255u) | ((uint32_t)layer->clamp_low & 255u) << 8,
-                     patch + 2 * twos};
+  const all_blocks found = {{patch,
+                             first != 0 ? (TWOS - first) * TWO_BYTES : 0,
+                             (uint32_t)layer->right | (layer->two_sided != 0 ? UINT32_C(1) << 31 : 0u),
+                             0,
+                             ((uint32_t)layer->clamp_high & 255u) | ((uint32_t)layer->clamp_low & 255u) << 8,
+                             patch + 2 * twos},
+                            layer,
+                            rest,
+                            layer->out_c - rest};
+  return found;
+}
+
+/* All channels of a pixel; gives where they end. */
+static int8_t *pixel(all_blocks *all, int8_t *output) {
+  const uint32_t *stream = all->layer->stream;
+  int8_t *const end = output + all->whole;
   if (end != output) {
-    stream = blocks_of(stream, output, &walk);
+    all->walk.end = end;
+    stream = blocks_of(stream, output, &all->walk);
   }
-  if (rest != 0) {
+  if (all->rest != 0) {
     int8_t last[4];
-    walk.end = last + 4;
-    (void)blocks_of(stream, last, &walk);
-    memcpy(end, last, (size_t)rest);
+    all->walk.end = last + 4;
+    (void)blocks_of(stream, last, &all->walk);
+    memcpy(end, last, (size_t)all->rest);
   }
+  return end + all->rest;
 }
 #else
 /* What a run of two taps adds to both sums of a pair. */
@@ -223,15 +267,27 @@ static inline void run(uint32_t *both, uint32_t *high, const int32_t *x, const T
   *high += ((sum + UINT32_C(0x8000)) >> 16 ^ UINT32_C(0x8000)) - UINT32_C(0x8000);
 }
 
-static void pixel(const int32_t *patch, int8_t *output, int32_t twos, const tinyet_packed_words *layer) {
+typedef struct {
+  const int32_t *patch;
+  int32_t twos;
+  const tinyet_packed_words *layer;
+} all_blocks;
+
+static all_blocks blocks_in(const int32_t *patch, int32_t twos, const tinyet_packed_words *layer) {
+  const all_blocks found = {patch, twos, layer};
+  return found;
+}
+
+static int8_t *pixel(all_blocks *all, int8_t *output) {
+  const tinyet_packed_words *const layer = all->layer;
   const TINYET_ROM uint32_t *w = layer->stream;
   const int32_t right = layer->right, step = layer->two_sided != 0 ? 6 : 4;
   const int8_t low = (int8_t)layer->clamp_low, high = (int8_t)layer->clamp_high;
   for (int32_t left = layer->out_c; left > 0; left -= 4) {
     uint32_t first = w[0], second = w[1], of_first = w[2], of_second = w[3];
-    const int32_t *x = patch;
+    const int32_t *x = all->patch;
     w += 4;
-    for (int32_t i = 0; i < twos; i++) {
+    for (int32_t i = 0; i < all->twos; i++) {
       run(&first, &of_first, x, w);
       run(&second, &of_second, x, w + 2);
       x += 2;
@@ -242,10 +298,10 @@ static void pixel(const int32_t *patch, int8_t *output, int32_t twos, const tiny
     w += 4 * step;
     const int32_t count = left < 4 ? left : 4;
     for (int32_t i = 0; i < count; i++, f += step) {
-      output[i] = tinyet_two_products(sums[i], f, right, step == 6 ? 1 : 0, low, high);
+      *output++ = tinyet_two_products(sums[i], f, right, step == 6 ? 1 : 0, low, high);
     }
-    output += 4;
   }
+  return output;
 }
 #endif
 
@@ -255,14 +311,14 @@ void tinyet_conv2d_s8_packed_twos(const int8_t *input, int8_t *output, void *scr
   const int32_t taps = s->kernel_h * s->kernel_w * s->in_c, twos = (taps + 1) / 2;
   const int32_t fours = in_fours(input, s->in_c);
   int32_t *const patch = (int32_t *)scratch;
+  all_blocks blocks = blocks_in(patch, twos, &params->words);
   patch[2 * twos - 1] = 0;
   for (int32_t n = 0; n < s->batch; n++) {
     for (int32_t out_y = 0; out_y < s->out_h; out_y++) {
       const int32_t top = out_y * s->stride_h - s->pad_top;
       for (int32_t out_x = 0; out_x < s->out_w; out_x++) {
         gather(patch, input, top, out_x * s->stride_w - s->pad_left, s, params->words.padding, fours);
-        pixel(patch, output, twos, &params->words);
-        output += s->out_c;
+        output = pixel(&blocks, output);
       }
     }
     input += s->in_h * s->in_w * s->in_c;
@@ -275,11 +331,11 @@ void tinyet_conv2d_1x1_s8_packed_twos(const int8_t *input, int8_t *output, void 
   const int32_t twos = (s->in_c + 1) / 2;
   const int32_t fours = in_fours(input, s->in_c);
   int32_t *const patch = (int32_t *)scratch;
+  all_blocks blocks = blocks_in(patch, twos, &params->words);
   patch[2 * twos - 1] = 0;
   for (int32_t pixels = s->batch * s->out_h * s->out_w; pixels > 0; pixels--) {
     (void)widened(patch, input, s->in_c, fours);
-    pixel(patch, output, twos, &params->words);
+    output = pixel(&blocks, output);
     input += s->in_c;
-    output += s->out_c;
   }
 }

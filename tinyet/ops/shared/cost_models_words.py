@@ -133,7 +133,7 @@ def twos(node: Node, pixels: int) -> Parts:
     assert isinstance(sums, Rescaling)
     out_c, taps = node.output.shape[-1], math.prod(node.input(1).shape[1:])
     runs = -(-taps // 2)
-    of_block = 68 + 25 * sums.two_sided + 2 * -(-runs // packed_twos.TWOS) + 15 * runs
+    of_block = 67 + 25 * sums.two_sided + 2 * -(-runs // packed_twos.TWOS) + 15 * runs
     return {
         "call": 1,
         "pixel": pixels,
