@@ -68,23 +68,36 @@ static int32_t *filled(int32_t *to, int32_t value, int32_t count) {
   return to;
 }
 
+static int32_t within(int32_t value, int32_t most) { return value < 0 ? 0 : value < most ? value : most; }
+
+/* A window: of each row what lies left of the image, in it, and right of it, or tap by tap where these lie apart. */
 static void gather(int32_t *patch, const int8_t *image, int32_t top, int32_t left, const tinyet_conv2d_shape *s,
                    int32_t padding, int32_t fours) {
-  const int32_t row = s->kernel_w * s->in_c;
-  const int32_t whole = s->dilation_w == 1 && left >= 0 && left + s->kernel_w <= s->in_w ? 1 : 0;
+  const int32_t channels = s->in_c, row = s->kernel_w * channels;
+  const int32_t before = within(-left, s->kernel_w);
+  const int32_t after = within(left + s->kernel_w - s->in_w, s->kernel_w - before);
+  const int32_t blanks = before * channels, last_blanks = after * channels, count = row - blanks - last_blanks;
   for (int32_t i = 0; i < s->kernel_h; i++) {
     const int32_t y = top + i * s->dilation_h;
     if (y < 0 || y >= s->in_h) {
       patch = filled(patch, padding, row);
-    } else if (whole != 0) {
-      patch = widened(patch, image + (y * s->in_w + left) * s->in_c, row, fours);
+    } else if (s->dilation_w == 1) {
+      if (blanks != 0) {
+        patch = filled(patch, padding, blanks);
+      }
+      if (count > 0) {
+        patch = widened(patch, image + (y * s->in_w + left) * channels + blanks, count, fours);
+      }
+      if (last_blanks != 0) {
+        patch = filled(patch, padding, last_blanks);
+      }
     } else {
       for (int32_t j = 0; j < s->kernel_w; j++) {
         const int32_t x = left + j * s->dilation_w;
         if (x < 0 || x >= s->in_w) {
-          patch = filled(patch, padding, s->in_c);
+          patch = filled(patch, padding, channels);
         } else {
-          patch = widened(patch, image + (y * s->in_w + x) * s->in_c, s->in_c, fours);
+          patch = widened(patch, image + (y * s->in_w + x) * channels, channels, fours);
         }
       }
     }

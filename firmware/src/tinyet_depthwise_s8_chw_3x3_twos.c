@@ -24,10 +24,11 @@ typedef struct {
 
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
 #define INPUT(x) "ldrsb " x ", [r0, r1]\n" "add r0, r8\n"
+#define TWO_INPUTS(x, y) "ldrsb " x ", [r0, r1]\n" "ldrsb " y ", [r0, r7]\n" "add r0, r8\n"
 #define TWO(x, before) "lsls r2, " x ", #16\n" "adds " before ", " before ", r2\n"
 /* Inputs at r0, zero in r1, words to r3 until r12; what is not yet complete in r4 and, with stride 2, r5; in r8 the bytes
- * from input to input, in lr the line. */
-#define LINE(name, PAIRS, ONE, LAST)                                                   \
+ * from input to input, or to the next but one, in lr the line. */
+#define LINE(name, STEP, PAIRS, ONE, LAST)                                              \
   __attribute__((naked, noinline)) static void name(const line *l __attribute__((unused))) { \
     __asm__ volatile(                                                                  \
         ".syntax unified\n"                                                            \
@@ -36,6 +37,7 @@ typedef struct {
         "push {r4}\n"                                                                  \
         "mov lr, r0\n"                                                                 \
         "ldmia r0!, {r1, r2, r3, r6}\n"                                                \
+        STEP                                                                           \
         "mov r8, r2\n"                                                                 \
         "mov r12, r6\n"                                                                \
         "ldr r4, [r0, #4]\n"                                                           \
@@ -65,15 +67,18 @@ typedef struct {
   }
 
 LINE(line_of_stride_1,
-     INPUT("r5") TWO("r5", "r4") INPUT("r6") TWO("r6", "r5") "stmia r3!, {r4, r5}\n" "mov r4, r6\n" "cmp r3, r12\n",
+     "mov r7, r2\n" "adds r2, r2, r2\n",
+     TWO_INPUTS("r5", "r6") TWO("r5", "r4") TWO("r6", "r5") "stmia r3!, {r4, r5}\n" "mov r4, r6\n" "cmp r3, r12\n",
      TWO("r6", "r4") "stmia r3!, {r4}\n" "mov r4, r6\n",
      "stmia r3!, {r4}\n")
 LINE(line_of_stride_2,
+     "",
      INPUT("r6") TWO("r6", "r4") INPUT("r7") TWO("r7", "r5") "stmia r3!, {r4, r5}\n" "mov r4, r6\n" "mov r5, r7\n"
      "cmp r3, r12\n",
      TWO("r6", "r4") "stmia r3!, {r4}\n" "mov r4, r5\n" "mov r5, r6\n",
      "adds r5, r5, r7\n" "stmia r3!, {r4, r5}\n")
 #undef INPUT
+#undef TWO_INPUTS
 #undef TWO
 #undef LINE
 

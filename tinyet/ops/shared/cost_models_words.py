@@ -145,7 +145,21 @@ def twos(node: Node, pixels: int) -> Parts:
 def twos_conv2d(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_packed_twos."""
     parts = twos(node, math.prod(node.output.shape[:3]))
-    gathered(parts, node, 4)
+    a, (_, kernel_h, kernel_w, channels) = attrs_of(node), node.input(1).shape
+    if a.dilation_w != 1:
+        gathered(parts, node, 4)
+        return by_bytes(parts, node)
+    rows, columns = axes(node, a, kernel_h, kernel_w)
+    batch, inside = node.input(0).shape[0], columns.inside.sum(axis=1)
+    tap_rows = batch * rows.in_image
+    for count in inside[inside > 0].tolist():
+        copied(parts, tap_rows, count * channels, 4)
+    # Of a window that lies beside the image all is left of it.
+    beside = np.stack([~columns.inside[:, 0], ~columns.inside[:, -1] & (inside > 0)])
+    counting.add(parts, "blank piece", tap_rows * int(beside.sum()))
+    counting.add(parts, "blank input", tap_rows * channels * int((kernel_w - inside).sum()))
+    filled(parts, batch * rows.outside * columns.positions, kernel_w * channels)
+    counting.add(parts, "window row", batch * rows.positions * columns.positions * kernel_h)
     return by_bytes(parts, node)
 
 
