@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of the kernels that compute two outputs by one multiplication of 32 bits and add up short runs of inputs.
+"""Weights of the kernels that compute two outputs by one multiplication of 32 bits, in short runs of inputs.
 
-Two sums a, b of a run are the word 65536 b + a. Where both stay within 16 bits with their signs, a is its lower half, and
-b the upper half, one more where a is negative. An input is -128 … 127, so this holds for all inputs where the magnitudes
-of a run's weights add up to at most 255: of two weights always, but for -128 twice. A word is either of two output
+Two sums a, b of a run are the word 65536 b + a. Where both stay within 16 bits with their signs, a is its lower half,
+and b the upper half, one more where a is negative. An input is -128 … 127, so this holds for all where the magnitudes of
+a run's weights add up to at most 255: of two weights always, but for -128 twice. A word is either of two output
 channels' weights, for two taps of each block of four channels, or of two neighbouring pixels' inputs, for the taps of
 a row, or a column, of a depthwise channel's kernel: three where that holds, else two and one.
 """
@@ -90,8 +90,8 @@ def plane_rescaling(node: Node) -> Rescaling | str:
 
 @memoize
 def down(node: Node) -> bool:
-    """Whether a depthwise layer's outputs are computed in twos down its columns, or along its rows: what leaves fewer of
-    them alone, then what has fewer lines."""
+    """Whether a depthwise layer's outputs are computed in twos down its columns, or along its rows: what leaves fewer
+    of them alone, then what has fewer lines."""
     attrs, (_, out_h, out_w, _) = attrs_of(node), node.output.shape
     if attrs.stride_w > 2 or attrs.stride_h > 2:
         return attrs.stride_w > 2
