@@ -2,7 +2,7 @@
 """Weights of the kernels that compute two outputs by one multiplication of 32 bits, in short runs of inputs.
 
 Two sums a, b of a run are the word 65536 b + a. Where both stay within 16 bits with their signs, a is its lower half,
-and b the upper half, one more where a is negative. An input is -128 … 127, so this holds for all where the magnitudes of
+and b the upper half, one more where a is negative. An input is -128 … 127, so this holds for all where magnitudes of
 a run's weights add up to at most 255: of two weights always, but for -128 twice. A word is either of two output
 channels' weights, for two taps of each block of four channels, or of two neighbouring pixels' inputs, for the taps of
 a row, or a column, of a depthwise channel's kernel: three where that holds, else two and one.
