@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two outputs in one multiplication of 32 bits, in runs so short that the weights of most layers allow them everywhere: two
- * taps of two output channels, or the taps of a row of two neighbouring pixels. What makes this exact is proved for each
- * layer when code is generated (tinyet/ops/shared/packed_twos.py). */
+/* Two outputs in one multiplication of 32 bits, in runs so short that the weights of most layers allow them
+ * everywhere: two taps of two output channels, or the taps of a row of two neighbouring pixels. What makes this exact
+ * is proved for each layer when code is generated (tinyet/ops/shared/packed_twos.py). */
 #ifndef TINYET_PACKED_TWOS_H
 #define TINYET_PACKED_TWOS_H
 

@@ -163,9 +163,9 @@ enum { TWOS = 8 /* of the straight code */, TWO_BYTES = 30 };
   "subs r0, r1, r0\n"                                    \
   ROUNDED(2) "mov r0, r11\n" ROUNDED(3)
 
-/* Blocks of four outputs each; gives the stream behind them. Two inputs in r0 and r1, weights in r2 and r3, both sums of
- * pairs in r8 and r9, the second ones in r4 and r5, later r10 and r11; inputs at r6, then outputs, the stream at r7, the end
- * of the inputs in lr, outputs at r12. On the stack the walk, without its last word. */
+/* Blocks of four outputs each; gives the stream behind them. Two inputs in r0 and r1, weights in r2 and r3, both sums
+ * of pairs in r8 and r9, the second ones in r4 and r5, later r10 and r11; inputs at r6, then outputs, the stream at
+ * r7, the end of the inputs in lr, outputs at r12. On the stack the walk, without its last word. */
 __attribute__((naked, noinline)) static const uint32_t *blocks_of(const uint32_t *stream __attribute__((unused)),
                                                                   int8_t *output __attribute__((unused)),
                                                                   const block_walk *walk __attribute__((unused))) {

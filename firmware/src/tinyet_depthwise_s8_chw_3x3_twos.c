@@ -26,8 +26,8 @@ typedef struct {
 #define INPUT(x) "ldrsb " x ", [r0, r1]\n" "add r0, r8\n"
 #define TWO_INPUTS(x, y) "ldrsb " x ", [r0, r1]\n" "ldrsb " y ", [r0, r7]\n" "add r0, r8\n"
 #define TWO(x, before) "lsls r2, " x ", #16\n" "adds " before ", " before ", r2\n"
-/* Inputs at r0, zero in r1, words to r3 until r12; what is not yet complete in r4 and, with stride 2, r5; in r8 the bytes
- * from input to input, or to the next but one, in lr the line. */
+/* Inputs at r0, zero in r1, words to r3 until r12; what is not yet complete in r4 and, with stride 2, r5; in r8 the
+ * bytes from input to input, or to the next but one, in lr the line. */
 #define LINE(name, STEP, PAIRS, ONE, LAST)                                              \
   __attribute__((naked, noinline)) static void name(const line *l __attribute__((unused))) { \
     __asm__ volatile(                                                                  \
@@ -173,10 +173,10 @@ typedef struct {
   "cmp r12, lr\n"               \
   "bne 1b\n"
 
-/* All outputs of a channel, two of a line at a time. Inputs at r6, the stream at r7; the first sum in r8, which holds 65536
- * times the second, too, and that one in r5; in r9 ... r12 and lr down, channels, back, outputs and where those of a line end
- * that are one of two. One that is not is computed with whatever stands behind it: with zero for the bytes from output to
- * output, it overwrites the other. On the stack the walk and its bounds. */
+/* All outputs of a channel, two of a line at a time. Inputs at r6, the stream at r7; the first sum in r8, which holds
+ * 65536 times the second, too, and that one in r5; in r9 ... r12 and lr down, channels, back, outputs and where those
+ * of a line end that are one of two. One that is not is computed with whatever stands behind it: with zero for the
+ * bytes from output to output, it overwrites the other. On the stack the walk and its bounds. */
 #define CHANNEL(name, ROW)                                                                                       \
   __attribute__((naked, noinline)) static void name(const uint32_t *plane __attribute__((unused)),               \
                                                     int8_t *output __attribute__((unused)),                      \
