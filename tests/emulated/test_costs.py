@@ -54,11 +54,14 @@ WITHOUT_DSP = {
 """Kernels that nobody has measured on cores with DSP, which have better ones."""
 MADE_FOR = {
     "tinyet_linear_s8_two_taps": {"cortex-m0", "cortex-m3", "rv32imac", "xtensa-lx106"},
+    "tinyet_conv2d_s8_packed_twos": {"cortex-m0"},
+    "tinyet_conv2d_1x1_s8_packed_twos": {"cortex-m0"},
     "tinyet_conv2d_s8_paired_4x2": {"cortex-m3"},
     "tinyet_conv2d_s8_paired_runs_6x1": {"xtensa-lx106"},
     "tinyet_conv2d_s8_paired_runs_6x2": {"rv32imac"},
     "tinyet_conv2d_s8_paired_fours_4x1": {"cortex-m3"},
     "tinyet_depthwise_s8_chw_3x3_2x1": {"cortex-m3", "rv32imac"},
+    "tinyet_depthwise_s8_chw_3x3_twos": {"cortex-m0"},
 }
 """Kernels that are measured on the cores that have assembly of theirs alone: others would not choose them for time, but
 for a few bytes."""

@@ -57,3 +57,10 @@ def few_large_weights(draw: st.DrawFn) -> Case:
 def test_pairs_of_pixels_with_a_few_large_weights() -> None:
     """Those that the paired kernels take by themselves; drawn weights are hardly ever like that."""
     check_library(few_large_weights(), PAIRED, (board.M4, board.M4_CLANG, board.RISCV), examples=8)
+
+
+@pytest.mark.emulated
+def test_two_outputs_in_runs_of_two_taps() -> None:
+    """By themselves: of drawn layers others are asked first."""
+    twos = [kernel for op in OPS for kernel in op.kernels if kernel.symbol.endswith("_twos")]
+    check_library(strategy_of("conv2d"), twos, (board.M0,), examples=EXAMPLES)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels of int8 convolutions for cores whose only products are of 32 or 64 bits (tinyet_packed_words.h,
-tinyet_conv2d_paired.h, tinyet_conv2d_paired_6x1.h, tinyet_depthwise_planes.h), and for those that multiply bytes
-(tinyet_byte_products.h)."""
+tinyet_packed_twos.h, tinyet_conv2d_paired.h, tinyet_conv2d_paired_6x1.h, tinyet_depthwise_planes.h), and for those that
+multiply bytes (tinyet_byte_products.h)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from collections.abc import Mapping, Sequence
 
 from tinyet.boards.cpus import Target
 from tinyet.ir import Node
-from tinyet.ops.shared import byte_products, depthwise_planes, packed_words, paired, paired_channels
+from tinyet.ops.shared import (
+    byte_products,
+    depthwise_planes,
+    packed_twos,
+    packed_words,
+    paired,
+    paired_channels,
+)
 from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, window_walk
 from tinyet.ops.shared.byte_products import FOR_AVR
 from tinyet.ops.shared.convolution import HEADERS, attrs_of, refuse_depthwise, shape_struct
@@ -28,6 +35,7 @@ from tinyet.opset import (
 
 ONE_PRODUCT = ("tinyet_one_product.h",)
 PACKED_WORDS = (*HEADERS, "tinyet_packed_words.h")
+PACKED_TWOS = (*PACKED_WORDS, "tinyet_packed_twos.h")
 BYTES = (*PACKED_WORDS, "tinyet_byte_products.h")
 PAIRED = (*HEADERS, *ONE_PRODUCT, "tinyet_conv2d_paired.h")
 
@@ -58,6 +66,26 @@ def lower_1x1_packed_words(node: Node, _target: Target) -> Call:
 def lower_depthwise_planes(node: Node, _target: Target) -> Call:
     fields, constants = {"words": packed_words.fields(node)}, [packed_words.plane_stream(node)]
     return shaped_call("tinyet_depthwise_s8_chw_3x3", node, fields, constants, packed_words.plane_bytes(node))
+
+
+def packed_twos_call(symbol: str, node: Node) -> Call:
+    fields = {"shape": shape_struct(node), "words": packed_twos.fields(node)}
+    params = Struct("tinyet_conv2d_s8_packed_words_params", fields)
+    return library_call(symbol, node, [0], params, (packed_twos.stream(node),), packed_twos.patch_bytes(node))
+
+
+def lower_packed_twos(node: Node, _target: Target) -> Call:
+    return packed_twos_call("tinyet_conv2d_s8_packed_twos", node)
+
+
+def lower_1x1_packed_twos(node: Node, _target: Target) -> Call:
+    return packed_twos_call("tinyet_conv2d_1x1_s8_packed_twos", node)
+
+
+def lower_depthwise_twos(node: Node, _target: Target) -> Call:
+    fields, constants = packed_twos.plane_fields(node), [packed_twos.plane_stream(node)]
+    scratch = packed_twos.plane_bytes(node)
+    return shaped_call("tinyet_depthwise_s8_chw_3x3_twos", node, fields, constants, scratch)
 
 
 def lower_4x4(node: Node, _target: Target) -> Call:
@@ -140,6 +168,14 @@ def refuse_1x1_packed_words(node: Node, target: Target) -> str | None:
     return refuse_1x1(node, target) or packed_words.refuse(node)
 
 
+def refuse_packed_twos(node: Node, target: Target) -> str | None:
+    return refuse_groups(node, target) or packed_twos.refuse(node)
+
+
+def refuse_1x1_packed_twos(node: Node, target: Target) -> str | None:
+    return refuse_1x1(node, target) or packed_twos.refuse(node)
+
+
 def refuse_depthwise_3x3(node: Node, target: Target) -> str | None:
     attrs = attrs_of(node)
     if node.input(1).shape[1:3] != (3, 3) or (attrs.dilation_h, attrs.dilation_w) != (1, 1):
@@ -149,6 +185,10 @@ def refuse_depthwise_3x3(node: Node, target: Target) -> str | None:
 
 def refuse_depthwise_planes(node: Node, target: Target) -> str | None:
     return refuse_depthwise_3x3(node, target) or packed_words.refuse(node)
+
+
+def refuse_depthwise_twos(node: Node, target: Target) -> str | None:
+    return refuse_depthwise_3x3(node, target) or packed_twos.refuse_planes(node)
 
 
 def refuse_bytes(node: Node, target: Target) -> str | None:
@@ -243,6 +283,24 @@ KERNELS = with_cost_models(
             access_order=by_four_pixels,
         ),
         Kernel(
+            "tinyet_conv2d_1x1_s8_packed_twos",
+            "s8",
+            lower_1x1_packed_twos,
+            PACKED_TWOS,
+            ("tinyet_conv2d_s8_packed_twos.c",),
+            refuse_1x1_packed_twos,
+            access_order=by_copied_vectors,
+        ),
+        Kernel(
+            "tinyet_conv2d_s8_packed_twos",
+            "s8",
+            lower_packed_twos,
+            PACKED_TWOS,
+            ("tinyet_conv2d_s8_packed_twos.c",),
+            refuse_packed_twos,
+            access_order=by_summed_pixels,
+        ),
+        Kernel(
             "tinyet_conv2d_s8_4x4",
             "s8",
             lower_4x4,
@@ -267,6 +325,15 @@ KERNELS = with_cost_models(
             PACKED_WORDS,
             ("tinyet_depthwise_s8_chw_3x3.c",),
             refuse_depthwise_planes,
+            replaces=by_channels,
+        ),
+        Kernel(
+            "tinyet_depthwise_s8_chw_3x3_twos",
+            "s8",
+            lower_depthwise_twos,
+            PACKED_TWOS,
+            ("tinyet_depthwise_s8_chw_3x3_twos.c",),
+            refuse_depthwise_twos,
             replaces=by_channels,
         ),
         Kernel(

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyet.ir import Node
 from tinyet.numerics import clamp_range
-from tinyet.ops.shared import counting, packed_words, paired, paired_channels
+from tinyet.ops.shared import counting, packed_twos, packed_words, paired, paired_channels
 from tinyet.ops.shared import depthwise_planes as depthwise_constants
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
@@ -21,6 +21,8 @@ from tinyet.opset import CostModel
 
 Parts = counting.Parts
 BLOCK = packed_words.CHANNELS
+OF_TWO, OF_DIVIDED = 67, 6
+"""Instructions of tinyet_depthwise_s8_chw_3x3_twos.c: for two outputs, and more where a line's taps are two runs."""
 
 
 def outputs(node: Node, count: int) -> Parts:
@@ -122,6 +124,57 @@ def packed_rows(node: Node) -> Mapping[str, int]:
     pixels, depth = math.prod(node.output.shape[:-1]), node.input(0).shape[-1]
     parts = blocks(node, pixels)
     copied(parts, pixels, depth, in_words(depth))
+    return parts
+
+
+def twos(node: Node, pixels: int) -> Parts:
+    """Blocks of tinyet_conv2d_s8_packed_twos.c, of so many pixels: as many instructions as there stand."""
+    sums = packed_words.rescaling(node)
+    assert isinstance(sums, Rescaling)
+    out_c, taps = node.output.shape[-1], math.prod(node.input(1).shape[1:])
+    runs = -(-taps // 2)
+    of_block = 67 + 25 * sums.two_sided + 2 * -(-runs // packed_twos.TWOS) + 15 * runs
+    return {
+        "call": 1,
+        "pixel": pixels,
+        "pixel with a last block": pixels * int(out_c % BLOCK != 0),
+        "instruction of blocks": pixels * -(-out_c // BLOCK) * of_block,
+    }
+
+
+def twos_conv2d(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_packed_twos."""
+    parts = twos(node, math.prod(node.output.shape[:3]))
+    a, (_, kernel_h, kernel_w, channels) = attrs_of(node), node.input(1).shape
+    if a.dilation_w != 1:
+        gathered(parts, node, 4)
+        return by_bytes(parts, node)
+    rows, columns = axes(node, a, kernel_h, kernel_w)
+    batch, inside = node.input(0).shape[0], columns.inside.sum(axis=1)
+    tap_rows = batch * rows.in_image
+    for count in inside[inside > 0].tolist():
+        copied(parts, tap_rows, count * channels, 4)
+    # Of a window that lies beside the image all is left of it.
+    beside = np.stack([~columns.inside[:, 0], ~columns.inside[:, -1] & (inside > 0)])
+    counting.add(parts, "blank piece", tap_rows * int(beside.sum()))
+    counting.add(parts, "blank input", tap_rows * channels * int((kernel_w - inside).sum()))
+    filled(parts, batch * rows.outside * columns.positions, kernel_w * channels)
+    counting.add(parts, "window row", batch * rows.positions * columns.positions * kernel_h)
+    return by_bytes(parts, node)
+
+
+def twos_rows(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_1x1_s8_packed_twos."""
+    pixels, depth = math.prod(node.output.shape[:-1]), node.input(0).shape[-1]
+    parts = twos(node, pixels)
+    copied(parts, pixels, depth, 4)
+    return by_bytes(parts, node)
+
+
+def by_bytes(parts: Parts, node: Node) -> Parts:
+    """The same where inputs are read byte by byte because words may lie across multiples of four."""
+    if node.input(0).shape[3] % 4 != 0:
+        counting.add(parts, "inputs of a turn by bytes", parts.pop("inputs of a turn"))
     return parts
 
 
@@ -293,6 +346,35 @@ def depthwise_planes(node: Node) -> Mapping[str, int]:
     return planes(node, batch * channels) | outputs(node, node.output.type.count)
 
 
+def depthwise_twos(node: Node) -> Mapping[str, int]:
+    """tinyet_depthwise_s8_chw_3x3_twos."""
+    a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
+    _, in_h, in_w, _ = node.input(0).shape
+    height = min(in_h, (out_h - 1) * a.stride_h + 3 - a.pad_top)
+    width = min(in_w, (out_w - 1) * a.stride_w + 3 - a.pad_left)
+    in_lines, inputs, lines, count = (
+        (width, height, out_w, out_h) if packed_twos.down(node) else (height, width, out_h, out_w)
+    )
+    planes, halved = batch * channels, packed_twos.stride_along(node) - 1
+    return {
+        "call": 1,
+        "border word": packed_twos.plane_bytes(node) // 4,
+        "plane": planes,
+        "line": planes * in_lines,
+        "line of stride 2": planes * in_lines * halved,
+        "two inputs": planes * in_lines * (inputs // 2),
+        "two inputs of stride 2": planes * in_lines * (inputs // 2) * halved,
+        "odd input": planes * in_lines * (inputs % 2),
+        "output line": planes * lines,
+        "output line with an odd one": planes * lines * (count % 2),
+        # Random weights have nearly one part of channels whose lines are divided: as many instructions as there stand.
+        "instruction of outputs": batch
+        * lines
+        * -(-count // 2)
+        * (OF_TWO * channels + OF_DIVIDED * sum(packed_twos.divided(node))),
+    }
+
+
 def depthwise_2x1(node: Node) -> Mapping[str, int]:
     """tinyet_depthwise_s8_chw_3x3_2x1."""
     (batch, out_h, out_w, channels), (low, high) = (
@@ -321,6 +403,8 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_packed_words": CostModel(packed_conv2d),
     "tinyet_conv2d_1x1_s8_packed_words": CostModel(packed_rows),
     "tinyet_linear_s8_packed_words": CostModel(packed_rows),
+    "tinyet_conv2d_s8_packed_twos": CostModel(twos_conv2d),
+    "tinyet_conv2d_1x1_s8_packed_twos": CostModel(twos_rows),
     "tinyet_linear_s8_two_taps": CostModel(two_taps_rows),
     "tinyet_conv2d_s8_4x4": CostModel(conv2d_4x4),
     "tinyet_conv2d_s8_paired_4x2": CostModel(conv2d_paired),
@@ -329,5 +413,6 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),
     "tinyet_depthwise_s8_chw_3x3_2x1": CostModel(depthwise_2x1),
     "tinyet_depthwise_s8_chw_3x3": CostModel(depthwise_planes),
+    "tinyet_depthwise_s8_chw_3x3_twos": CostModel(depthwise_twos),
 }
 """By the kernels' names."""

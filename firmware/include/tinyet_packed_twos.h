@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two outputs in one multiplication of 32 bits, in runs so short that the weights of most layers allow them
+ * everywhere: two taps of two output channels, or the taps of a row of two neighbouring pixels. What makes this exact
+ * is proved for each layer when code is generated (tinyet/ops/shared/packed_twos.py). */
+#ifndef TINYET_PACKED_TWOS_H
+#define TINYET_PACKED_TWOS_H
+
+#include "tinyet_packed_words.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Inputs are as they are. A run's sums a, b make a word 65536 b + a, whose lower half is a with its sign. The word is added
+ * to one sum, b to another; what the first sum has too much is 65536 times the second.
+ *
+ * The stream of convolutions, for each block of four channels a, b, c, d (zeros where a channel is missing), modulo 2^32:
+ *   4 words     sums before the first product, less where the channel's first output step begins: 65536 b + a, 65536 d + c,
+ *               b, d
+ *   4 words     for each two taps: 65536 b + a of both, 65536 d + c of both; a tap of zeros where their number is odd
+ *   4 x 4 words limit, upper, lower, offset of each channel; 4 x 6 where two_sided: split and less before them
+ * padding is what a tap outside the image reads.
+ *
+ * One group. scratch: a word for each tap, of an even number. */
+void tinyet_conv2d_s8_packed_twos(const int8_t *input, int8_t *output, void *scratch,
+                                  const tinyet_conv2d_s8_packed_words_params *params);
+
+/* 1x1, stride 1, no padding. */
+void tinyet_conv2d_1x1_s8_packed_twos(const int8_t *input, int8_t *output, void *scratch,
+                                      const tinyet_conv2d_s8_packed_words_params *params);
+
+/* Of depthwise layers: whether outputs, and taps of kernels, are taken down columns, or along rows, which are called lines.
+ *
+ * The stream, for each channel:
+ *   1 word      whether the three taps of a line are one run (0), or the first two and the third
+ *   2 words     sums before the first product, less where the first output step begins: 65537 times it, and it
+ *   9 words     weights, line by line
+ *   4 words     limit, upper, lower, offset
+ *
+ * groups == in_c == out_c, 3x3, no dilation. scratch: an image of one channel with its borders, a word a pixel, and at each line as many
+ * words more as from window to window of it; strides of 1 and 2 along them. */
+typedef struct {
+  tinyet_conv2d_shape shape;
+  tinyet_packed_words words;
+  int32_t down;
+} tinyet_depthwise_s8_chw_3x3_twos_params;
+
+void tinyet_depthwise_s8_chw_3x3_twos(const int8_t *input, int8_t *output, void *scratch,
+                                     const tinyet_depthwise_s8_chw_3x3_twos_params *params);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two outputs in one product, in runs of two or three taps: what is proved of them, and what is refused. The kernels
+themselves are in test_conv2d.py, on boards in tests/emulated/test_operators.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.delegates.test_winograd import layer
+from tinyet.ir import Node
+from tinyet.numerics import Int64
+from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.shared import packed_twos, packed_words
+from tinyet.ops.shared.two_products import Rescaling
+
+BITS = 2**32 - 1
+
+
+def drained(both: Int64, high: Int64, run: Int64) -> tuple[Int64, Int64]:
+    """As the assembly has it: the upper half with its sign, and the highest bit of the lower one."""
+    upper = (run & BITS) >> 16
+    signed = np.where(upper >= 2**15, upper - 2**16, upper)
+    return both + run, high + signed + (run >> 15 & 1)
+
+
+def extremes(rng: np.random.Generator, weights: Int64) -> Int64:
+    """(50, taps): inputs of int8, the first ones those that reach farthest."""
+    x = rng.integers(-128, 128, (50, len(weights)))
+    x[0], x[1] = 127, -128
+    x[2] = np.where(weights > 0, 127, -128)
+    x[3] = -x[2] - 1
+    return x
+
+
+@pytest.mark.parametrize("largest", [2, 127])
+@pytest.mark.parametrize("channels", [4, 6])
+def test_runs_of_two_taps_add_up_to_the_sums_of_both_channels(largest: int, channels: int) -> None:
+    """In 32 bits; of an odd number of taps, and with channels that are missing."""
+    rng = np.random.default_rng(largest + channels)
+    weights, bias = (
+        rng.integers(-largest, largest + 1, (channels, 3, 3, 5)),
+        rng.integers(-9000, 9000, channels),
+    )
+    weights[:, 0, 0, :3] = [-128, 127, -128]
+    node = layer(weights, bias, scale=0.01)
+    assert packed_twos.refuse(node) is None
+    sums = packed_words.rescaling(node)
+    assert isinstance(sums, Rescaling)
+    stream, rows = packed_twos.stream(node).data.astype(np.int64), weights.reshape(channels, -1)
+    for block, words in enumerate(stream):
+        pairs = words[4 : 4 + 4 * 23].reshape(23, 2, 2)
+        for pair in range(2):
+            first = 4 * block + 2 * pair
+            if first >= channels:
+                assert not pairs[:, pair].any()
+                continue
+            x = np.pad(extremes(rng, rows[first]), ((0, 0), (0, 1)))
+            both, high = np.full(50, words[pair]), np.full(50, words[2 + pair])
+            for i in range(23):
+                both, high = drained(both, high, x[:, 2 * i : 2 * i + 2] @ pairs[i, pair])
+            for channel, found in ((first, both - (high << 16)), (first + 1, high)):
+                want = (
+                    bias[channel] - 3 * rows[channel].sum() - sums.start[channel] + x[:, :45] @ rows[channel]
+                )
+                np.testing.assert_array_equal(found & BITS, want & BITS)
+        assert len(words) == 4 + 4 * 23 + 4 * sums.words(0, 1).shape[1]
+
+
+def depthwise(weights: Int64, relu: bool = True, stride: int = 1) -> Node:
+    """weights: (channels, 3, 3)."""
+    node = layer(weights[..., None], np.arange(len(weights)) * 100, relu=relu, scale=0.004)
+    assert isinstance(node.attrs, Conv2d)
+    return node.replace(attrs=replace(node.attrs, groups=len(weights), stride_h=stride, stride_w=stride))
+
+
+@pytest.mark.parametrize("largest", [60, 127])
+def test_lines_of_three_taps_are_one_run_where_they_have_room(largest: int) -> None:
+    rng = np.random.default_rng(largest)
+    weights = rng.integers(-largest, largest + 1, (12, 3, 3))
+    weights[0] = [[85, -85, 85], [127, 127, 1], [-128, 127, 0]]
+    weights[1] = [[85, -85, 86], [0, 0, 0], [0, 0, 0]]
+    node = depthwise(weights)
+    stream = packed_twos.plane_stream(node).data.astype(np.int64)
+    assert list(stream[:, 0]) == packed_twos.divided(node)
+    assert packed_twos.divided(node)[:2] == [False, True]
+    for words, w in zip(stream, weights, strict=True):
+        two = np.stack([extremes(rng, w.ravel()), rng.permuted(extremes(rng, w.ravel()), axis=0)])
+        x = (two[0] + (two[1] << 16)).reshape(-1, 3, 3)
+        both, high = np.full(50, words[1]), np.full(50, words[2])
+        for line in range(3):
+            products = x[:, line] * w[line]
+            for run in (slice(0, 2), slice(2, 3)) if words[0] else (slice(0, 3),):
+                both, high = drained(both, high, products[:, run].sum(axis=1))
+        for found, inputs in ((both - (high << 16), two[0]), (high, two[1])):
+            np.testing.assert_array_equal(found & BITS, words[2] + inputs @ w.ravel() & BITS)
+
+
+def test_refusals_say_why() -> None:
+    rng = np.random.default_rng(1)
+    weights = rng.integers(-100, 101, (4, 3, 3, 4))
+    weights[2, 1, 1, 1:3] = -128  # taps of two runs
+    assert packed_twos.refuse(layer(weights, np.zeros(4, np.int64), scale=0.01)) is None
+    weights[2, 0, 0, :2] = -128
+    found = packed_twos.refuse(layer(weights, np.zeros(4, np.int64), scale=0.01))
+    assert found == "two neighbouring weights are -128"
+    small = rng.integers(-9, 10, (4, 3, 3))
+    assert packed_twos.refuse_planes(depthwise(small)) is None
+    found = packed_twos.refuse_planes(depthwise(small, relu=False))
+    assert found == "outputs of negative sums are rounded the other way"
+    small[1, 2, :2] = small[1, :2, 2] = -128
+    assert packed_twos.refuse_planes(depthwise(small)) == "two neighbouring weights are -128"
+    assert packed_twos.refuse_planes(depthwise(small, stride=3)) == "only strides 1 and 2"
