@@ -26,7 +26,7 @@ enum { PIXELS = 6, STEP = 3 /* words from tap to tap */ };
   "lb t2, 1(a7)\n"          \
   "lb t3, 2(a7)\n"          \
   FIRST_WORD(0, "a0", "a3") FIRST_WORD(4, "a1", "a4") third(FIRST_WORD(8, "a2", "a5"))
-/* Where a run of n taps goes, of which m are left: three instructions, of four bytes each. */
+/* Where a run of n taps goes, of which m are left: three instructions of four bytes each, TINYET_PAIRED_STEP. */
 #define ENTRY(n, m) "addi a6, a6, 12*" #n "\n" "addi a7, a7, 1+2*" #n "\n" "j 3" #m "f\n"
 /* What a run has added up to goes to the sums, with a half of 2^16 that makes the lower part positive; of a pair the first
  * holds 2^16 times the second, too. */
@@ -166,10 +166,9 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t coun
 /* The sums of two pixels and one channel; gives the weights behind the runs. */
 static const TINYET_ROM int8_t *sums_of(const word *x, const TINYET_ROM int8_t *weights, int32_t channel,
                                         uint32_t sums[2]) {
-  for (uint32_t run_of = (uint8_t)*weights; run_of != TINYET_PAIRED_END; run_of = (uint8_t)*weights) {
+  for (int32_t left = (uint8_t)*weights; left != TINYET_PAIRED_END; left = (uint8_t)*weights) {
     uint32_t run = 0x8000u;
-    weights++;
-    for (uint32_t taps = run_of / TINYET_PAIRED_STEP; taps > 0; taps--) {
+    for (weights++; left > 0; left -= TINYET_PAIRED_STEP) {
       const int32_t weight = weights[channel];
       run += *x * (uint32_t)weight;
       x += STEP;
