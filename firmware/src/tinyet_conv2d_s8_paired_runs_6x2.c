@@ -7,16 +7,6 @@ enum { PIXELS = 6, STEP = 3 /* words from tap to tap */ };
 #include "tinyet_paired_windows_body.h"
 
 #if defined(__riscv) && __riscv_xlen == 32 && defined(__riscv_mul) && !defined(__riscv_32e)
-typedef struct {
-  const void *patch;
-  const uint32_t *stream;
-  const int8_t *weights;
-  int8_t *output;
-  int32_t row; /* bytes from pixel to pixel of the output */
-  int32_t pairs;
-  int32_t two_sided;
-} tile_walk;
-
 /* third(x) is x where a tile has three words of pixels, nothing where it has two. */
 #define THIRD(x) x
 #define NONE(x) ""
@@ -36,7 +26,7 @@ typedef struct {
   "lb t2, 1(a7)\n"          \
   "lb t3, 2(a7)\n"          \
   FIRST_WORD(0, "a0", "a3") FIRST_WORD(4, "a1", "a4") third(FIRST_WORD(8, "a2", "a5"))
-/* Where a run of n taps goes, of which m are left: three instructions, of four bytes each. */
+/* Where a run of n taps goes, of which m are left: three instructions of four bytes each, TINYET_PAIRED_STEP. */
 #define ENTRY(n, m) "addi a6, a6, 12*" #n "\n" "addi a7, a7, 1+2*" #n "\n" "j 3" #m "f\n"
 /* What a run has added up to goes to the sums, with a half of 2^16 that makes the lower part positive; of a pair the first
  * holds 2^16 times the second, too. */
@@ -52,8 +42,8 @@ typedef struct {
   "ble " sum ", a6, 8f\n"                               \
   "mv " sum ", a6\n"                                    \
   "8:\n"                                                \
-  "bge " sum ", a7, 8f\n"                               \
-  "mv " sum ", a7\n"                                    \
+  "bge " sum ", a4, 8f\n"                               \
+  "mv " sum ", a4\n"                                    \
   "8:\n"                                                \
   "sb " sum ", " to "\n"
 #define KEEP(sum) ""
@@ -75,31 +65,34 @@ typedef struct {
   PIXELS_OF("s0", "s1", "s6", "s7", away) PIXELS_OF("s2", "s3", "s8", "s9", away)                        \
   third(PIXELS_OF("s4", "s5", "s10", "s11", away))
 
-/* All channels of six pixels, or of four; the walk moves on. Runs in a0 ... a5, sums in s0 ... s11; inputs behind a run's
- * taps at a6, weights at a7. */
+/* All channels of six pixels, or of four. Runs in a0 ... a5, sums in s0 ... s11; inputs behind a run's taps at a6, weights at
+ * a7. */
 #define TILE(name, third)                                                                                              \
-  __attribute__((naked, noinline)) static void name(tile_walk *walk __attribute__((unused))) {                         \
+  __attribute__((naked, noinline)) static void name(                                                                   \
+      const void *patch __attribute__((unused)), const uint32_t *stream __attribute__((unused)),                       \
+      const int8_t *weights __attribute__((unused)), int8_t *output __attribute__((unused)),                           \
+      int32_t row __attribute__((unused)), const uint32_t *behind __attribute__((unused)),                             \
+      int32_t two_sided __attribute__((unused))) {                                                                     \
     __asm__ volatile(                                                                                                  \
-        "addi sp, sp, -64\n"                                                                                           \
-        "sw a0, 0(sp)\n"                                                                                               \
-        "sw ra, 4(sp)\n"                                                                                               \
-        "sw s0, 8(sp)\n" "sw s1, 12(sp)\n" "sw s2, 16(sp)\n" "sw s3, 20(sp)\n" "sw s4, 24(sp)\n" "sw s5, 28(sp)\n"     \
-        "sw s6, 32(sp)\n" "sw s7, 36(sp)\n" "sw s8, 40(sp)\n" "sw s9, 44(sp)\n" "sw s10, 48(sp)\n" "sw s11, 52(sp)\n"  \
-        "lla t5, 4f - 12\n" /* a run has a tap at least */                                                              \
+        "addi sp, sp, -80\n"                                                                                           \
+        "sw a0, 0(sp)\n" "sw a1, 4(sp)\n" "sw a3, 12(sp)\n" "sw a4, 16(sp)\n" "sw a5, 20(sp)\n" "sw a6, 24(sp)\n"      \
+        "sw ra, 28(sp)\n"                                                                                              \
+        "sw s0, 32(sp)\n" "sw s1, 36(sp)\n" "sw s2, 40(sp)\n" "sw s3, 44(sp)\n" "sw s4, 48(sp)\n" "sw s5, 52(sp)\n"    \
+        "sw s6, 56(sp)\n" "sw s7, 60(sp)\n" "sw s8, 64(sp)\n" "sw s9, 68(sp)\n" "sw s10, 72(sp)\n" "sw s11, 76(sp)\n"  \
+        "mv t1, a1\n"                                                                                                  \
+        "addi a7, a2, -1\n"                                                                                            \
+        "lla t5, 4f - 12\n" /* a run has a tap at least */                                                             \
         "li t6, 0x8000\n"                                                                                              \
-        "li ra, 12\n"                                                                                                  \
+        "li ra, 254\n"                                                                                                 \
         "1:\n"                                                                                                         \
-        "lw t0, 0(sp)\n"                                                                                               \
-        "lw t1, 4(t0)\n"                                                                                               \
         "lw s0, 0(t1)\n" "lw s1, 4(t1)\n" "mv s2, s0\n" "mv s3, s1\n" third("mv s4, s0\n" "mv s5, s1\n")               \
         "lw s6, 8(t1)\n" "lw s7, 12(t1)\n" "mv s8, s6\n" "mv s9, s7\n" third("mv s10, s6\n" "mv s11, s7\n")            \
-        "lw a6, 0(t0)\n"                                                                                               \
-        "lw a7, 8(t0)\n"                                                                                               \
-        "lb t1, 0(a7)\n"                                                                                               \
+        "lw a6, 0(sp)\n"                                                                                               \
+        "addi a7, a7, 1\n"                                                                                             \
+        "lbu t1, 0(a7)\n"                                                                                              \
         "2:\n"                                                                                                         \
-        "mul t4, t1, ra\n"                                                                                             \
         FIRST(third)                                                                                                   \
-        "add t4, t4, t5\n"                                                                                             \
+        "add t4, t1, t5\n"                                                                                             \
         "jr t4\n"                                                                                                      \
         ".option push\n"                                                                                               \
         ".option norvc\n"                                                                                              \
@@ -114,37 +107,29 @@ typedef struct {
         "30:\n"                                                                                                        \
         DRAIN("a0", "s0", "s1") DRAIN("a1", "s2", "s3") third(DRAIN("a2", "s4", "s5"))                                 \
         DRAIN("a3", "s6", "s7") DRAIN("a4", "s8", "s9") third(DRAIN("a5", "s10", "s11"))                               \
-        "lb t1, 0(a7)\n"                                                                                               \
-        "bgez t1, 2b\n"                                                                                                \
-        "lw t0, 0(sp)\n"                                                                                               \
-        "addi a7, a7, 1\n"                                                                                             \
-        "sw a7, 8(t0)\n"                                                                                               \
-        "lw t1, 4(t0)\n"                                                                                               \
-        "lw a3, 12(t0)\n"                                                                                              \
-        "lw a5, 16(t0)\n"                                                                                              \
-        "lw a4, 24(t0)\n"                                                                                              \
+        "lbu t1, 0(a7)\n"                                                                                              \
+        "bne t1, ra, 2b\n"                                                                                             \
+        "lw t1, 4(sp)\n"                                                                                               \
+        "lw a3, 12(sp)\n"                                                                                              \
+        "lw a5, 16(sp)\n"                                                                                              \
         "lw t2, 16(t1)\n" "lw t3, 20(t1)\n" "lw t4, 24(t1)\n"                                                          \
         "lw a0, 28(t1)\n" "lw a1, 32(t1)\n" "lw a2, 36(t1)\n"                                                          \
         "addi t1, t1, 40\n"                                                                                            \
-        "sw t1, 4(t0)\n"                                                                                               \
-        "addi t1, a3, 2\n"                                                                                             \
-        "sw t1, 12(t0)\n"                                                                                              \
+        "sw t1, 4(sp)\n"                                                                                               \
+        "addi t0, a3, 2\n"                                                                                             \
+        "sw t0, 12(sp)\n"                                                                                              \
+        "lw t0, 24(sp)\n"                                                                                              \
         "li a6, 127\n"                                                                                                 \
-        "li a7, -128\n"                                                                                                \
-        "bnez a4, 6f\n"                                                                                                \
+        "li a4, -128\n"                                                                                                \
+        "bnez t0, 6f\n"                                                                                                \
         ALL(KEEP, third)                                                                                               \
         "5:\n"                                                                                                         \
-        "lw t0, 0(sp)\n"                                                                                               \
-        "lw a0, 20(t0)\n"                                                                                              \
-        "addi a0, a0, -1\n"                                                                                            \
-        "sw a0, 20(t0)\n"                                                                                              \
-        "beqz a0, 7f\n"                                                                                                \
-        "j 1b\n"                                                                                                       \
-        "7:\n"                                                                                                         \
-        "lw ra, 4(sp)\n"                                                                                               \
-        "lw s0, 8(sp)\n" "lw s1, 12(sp)\n" "lw s2, 16(sp)\n" "lw s3, 20(sp)\n" "lw s4, 24(sp)\n" "lw s5, 28(sp)\n"     \
-        "lw s6, 32(sp)\n" "lw s7, 36(sp)\n" "lw s8, 40(sp)\n" "lw s9, 44(sp)\n" "lw s10, 48(sp)\n" "lw s11, 52(sp)\n"  \
-        "addi sp, sp, 64\n"                                                                                            \
+        "lw a0, 20(sp)\n"                                                                                              \
+        "bne t1, a0, 1b\n"                                                                                             \
+        "lw ra, 28(sp)\n"                                                                                              \
+        "lw s0, 32(sp)\n" "lw s1, 36(sp)\n" "lw s2, 40(sp)\n" "lw s3, 44(sp)\n" "lw s4, 48(sp)\n" "lw s5, 52(sp)\n"    \
+        "lw s6, 56(sp)\n" "lw s7, 60(sp)\n" "lw s8, 64(sp)\n" "lw s9, 68(sp)\n" "lw s10, 72(sp)\n" "lw s11, 76(sp)\n"  \
+        "addi sp, sp, 80\n"                                                                                            \
         "ret\n"                                                                                                        \
         "6:\n"                                                                                                         \
         ALL(AWAY, third)                                                                                               \
@@ -170,21 +155,20 @@ TILE(four_pixels, NONE)
 
 static void outputs(const void *patch, int8_t *output, int32_t row, int32_t count,
                     const tinyet_conv2d_s8_paired_runs_6x2_params *params) {
-  tile_walk walk = {patch, params->stream, params->weights, output, row, (params->shape.out_c + 1) / 2,
-                    params->two_sided};
+  const uint32_t *const behind = params->stream + (params->shape.out_c + 1) / 2 * 10;
   if (count > 4) {
-    six_pixels(&walk);
+    six_pixels(patch, params->stream, params->weights, output, row, behind, params->two_sided);
   } else {
-    four_pixels(&walk);
+    four_pixels(patch, params->stream, params->weights, output, row, behind, params->two_sided);
   }
 }
 #else
 /* The sums of two pixels and one channel; gives the weights behind the runs. */
 static const TINYET_ROM int8_t *sums_of(const word *x, const TINYET_ROM int8_t *weights, int32_t channel,
                                         uint32_t sums[2]) {
-  for (int32_t taps = *weights; taps != TINYET_PAIRED_END; taps = *weights) {
+  for (int32_t left = (uint8_t)*weights; left != TINYET_PAIRED_END; left = (uint8_t)*weights) {
     uint32_t run = 0x8000u;
-    for (weights++; taps > 0; taps--) {
+    for (weights++; left > 0; left -= TINYET_PAIRED_STEP) {
       const int32_t weight = weights[channel];
       run += *x * (uint32_t)weight;
       x += STEP;

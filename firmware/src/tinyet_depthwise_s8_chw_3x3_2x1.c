@@ -51,9 +51,11 @@ typedef struct {
   int32_t next_two; /* bytes from the last row of a window to the next but one, and to the next */
   int32_t next;
   int32_t turn;     /* bytes from the window behind the last one of a row to the first one of the next */
+  int32_t fours;    /* bytes of a row's outputs that are computed four at a time, before the pairs */
 } plane_walk;
 
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
+enum { IN_FOURS = 0 };
 #define ADD(sum, w) "mla " sum ", r9, " w ", " sum "\n"
 #define ROW_OF_TWO(a, b, c)                           \
   "ldrsb r9, [r12]\n" ADD("r10", a)                   \
@@ -161,12 +163,20 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
 #undef ANY
 #undef OUTPUTS
 #elif defined(__riscv) && __riscv_xlen == 32 && defined(__riscv_mul) && !defined(__riscv_32e)
+enum { IN_FOURS = 1 };
 #define PRODUCT(sum, before, w) "mul t1, t0, " w "\n" "add " sum ", " before ", t1\n"
 #define ROW_OF_TWO(first, second, a, b, c)                                     \
   "lb t0, 0(a0)\n" PRODUCT("a6", first, a)                                     \
   "lb t0, 1(a0)\n" PRODUCT("a6", "a6", b) PRODUCT("a7", second, a)             \
   "lb t0, 2(a0)\n" PRODUCT("a6", "a6", c) PRODUCT("a7", "a7", b)               \
   "lb t0, 3(a0)\n" PRODUCT("a7", "a7", c)
+#define ROW_OF_FOUR(first, second, third, fourth, a, b, c)                     \
+  "lb t0, 0(a0)\n" PRODUCT("a6", first, a)                                     \
+  "lb t0, 1(a0)\n" PRODUCT("a6", "a6", b) PRODUCT("a7", second, a)             \
+  "lb t0, 2(a0)\n" PRODUCT("a6", "a6", c) PRODUCT("a7", "a7", b) PRODUCT("t2", third, a) \
+  "lb t0, 3(a0)\n" PRODUCT("a7", "a7", c) PRODUCT("t2", "t2", b) PRODUCT("t3", fourth, a) \
+  "lb t0, 4(a0)\n" PRODUCT("t2", "t2", c) PRODUCT("t3", "t3", b)               \
+  "lb t0, 5(a0)\n" PRODUCT("t3", "t3", c)
 #define ROW_OF_ONE(first, a, b, c)             \
   "lb t0, 0(a0)\n" PRODUCT("a6", first, a)     \
   "lb t0, 1(a0)\n" PRODUCT("a6", "a6", b)      \
@@ -187,9 +197,24 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
   "mulh " sum ", " sum ", s10\n"                                                  \
   "srai t0, " sum ", 31\n" "and t0, t0, ra\n" "sub " sum ", " sum ", t0\n"        \
   "add " sum ", " sum ", s11\n" CLAMPED(sum)
-/* Of a channel; two outputs at a time, then what is left of a row. */
+/* Four outputs at a time. */
+#define FOURS(ROUND)                                              \
+  "lw a5, 36(t4)\n"                                               \
+  "beqz a5, 7f\n"                                                 \
+  "add a5, a5, a1\n"                                              \
+  "6:\n"                                                          \
+  ROW_OF_FOUR("s9", "s9", "s9", "s9", "s0", "s1", "s2") DOWN      \
+  ROW_OF_FOUR("a6", "a7", "t2", "t3", "s3", "s4", "s5") DOWN      \
+  ROW_OF_FOUR("a6", "a7", "t2", "t3", "s6", "s7", "s8")           \
+  ROUND("a6") ROUND("a7") ROUND("t2") ROUND("t3")                 \
+  "addi a0, a0, 2\n"                                              \
+  "add a0, a0, a4\n"                                              \
+  "bne a1, a5, 6b\n"                                              \
+  "7:\n"
+/* Of a channel: most of a row, two outputs at a time, then what is left of it. */
 #define OUTPUTS(ROUND)                          \
   "1:\n"                                        \
+  FOURS(ROUND)                                  \
   "lw a5, 8(t4)\n"                              \
   "beqz a5, 3f\n"                               \
   "add a5, a5, a1\n" /* where pairs of this row end */ \
@@ -243,27 +268,30 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
       "li t5, 127\n"
       "li t6, -128\n"
       "or t0, s11, ra\n"
-      "bnez t0, 7f\n"
+      "bnez t0, 0f\n"
       OUTPUTS(FOLDED)
-      "6:\n"
+      "9:\n"
       "lw ra, 4(sp)\n"
       "lw s0, 8(sp)\n" "lw s1, 12(sp)\n" "lw s2, 16(sp)\n" "lw s3, 20(sp)\n" "lw s4, 24(sp)\n" "lw s5, 28(sp)\n"
       "lw s6, 32(sp)\n" "lw s7, 36(sp)\n" "lw s8, 40(sp)\n" "lw s9, 44(sp)\n" "lw s10, 48(sp)\n" "lw s11, 52(sp)\n"
       "addi sp, sp, 64\n"
       "ret\n"
-      "7:\n"
+      "0:\n"
       OUTPUTS(ANY)
-      "j 6b\n");
+      "j 9b\n");
 }
 #undef PRODUCT
+#undef ROW_OF_FOUR
 #undef ROW_OF_TWO
 #undef ROW_OF_ONE
 #undef DOWN
 #undef CLAMPED
 #undef FOLDED
 #undef ANY
+#undef FOURS
 #undef OUTPUTS
 #else
+enum { IN_FOURS = 0 };
 static void channel(const int8_t *plane, int8_t *output, const plane_walk *walk) {
   const TINYET_ROM int32_t *const w = walk->stream;
   const int32_t columns = walk->columns, channels = walk->channels, next_two = walk->next_two, next = walk->next;
@@ -308,16 +336,18 @@ void tinyet_depthwise_s8_chw_3x3_2x1(const int8_t *input, int8_t *output, void *
                                      const tinyet_depthwise_s8_chw_3x3_2x1_params *params) {
   const tinyet_conv2d_shape *const s = &params->shape;
   const int32_t rows = (s->out_h - 1) * s->stride_h + 3, columns = (s->out_w - 1) * s->stride_w + 3;
-  const int32_t pairs = s->stride_w == 1 ? s->out_w / 2 : 0, count = s->out_h * s->out_w * s->in_c;
+  const int32_t fours = IN_FOURS != 0 && s->stride_w == 1 ? s->out_w / 4 : 0;
+  const int32_t pairs = s->stride_w == 1 ? s->out_w / 2 - 2 * fours : 0, count = s->out_h * s->out_w * s->in_c;
   plane_walk walk = {params->stream,
                      s->out_h,
                      2 * pairs * s->in_c,
-                     s->out_w - 2 * pairs,
+                     s->out_w - 4 * fours - 2 * pairs,
                      columns,
                      s->in_c,
                      2 - 2 * columns,
                      s->stride_w - 2 * columns,
-                     s->stride_h * columns - s->out_w * s->stride_w};
+                     s->stride_h * columns - s->out_w * s->stride_w,
+                     4 * fours * s->in_c};
   const int32_t right = columns - s->pad_left, bottom = rows - s->pad_top;
   const inside part = {s->in_h < bottom ? s->in_h : bottom, s->in_w < right ? s->in_w : right, columns,
                        s->in_w * s->in_c, s->in_c};

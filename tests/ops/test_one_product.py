@@ -123,7 +123,9 @@ def test_runs_of_pairs_add_up_to_the_sums(largest: int) -> None:
     for block in range(2):
         tap, both, high = 0, np.zeros((2, 50), np.int64), np.zeros((2, 50), np.int64)
         both[:], high[:] = words[block, [0, 2], None], words[block, [1, 3], None]
-        while (count := int(packed.data[at])) != -2:
+        while (entry := int(packed.data[at]) & 255) != 254:
+            count, rest = divmod(entry, 12)
+            assert rest == 0
             run = packed.data[at + 1 : at + 1 + 2 * count].reshape(count, 2).astype(np.int64)
             np.testing.assert_array_equal(run.T, rows[2 * block : 2 * block + 2, tap : tap + count])
             products = pairs[:, tap : tap + count] @ run

@@ -33,7 +33,7 @@ FIELD = 24
 LONGEST = 12
 """Taps of a run at most: steps of straight code that a run jumps into."""
 _ROOM = (2**15 - 1) // 128
-_END = -2  # TINYET_PAIRED_END
+_STEP, _END = 12, 254  # TINYET_PAIRED_STEP, TINYET_PAIRED_END
 FOUR = 4
 _ALONE = 5
 """A weight by itself costs so many times what a run more does."""
@@ -93,9 +93,9 @@ def constants_in_runs(node: Node) -> tuple[Constant, Constant]:
     stream = np.concatenate([start, behind.reshape(len(found), -1)], axis=1) & 0xFFFFFFFF
     twos = np.pad(weights, ((0, more), (0, 0))).reshape(len(found), CHANNELS, -1).swapaxes(1, 2)
     parts = [
-        np.array(part, np.int8).ravel()
+        np.array(part).astype(np.int8).ravel()
         for pair, some in zip(twos, found, strict=True)
-        for part in (*(x for start, end in some for x in ([end - start], pair[start:end])), [_END])
+        for part in (*(x for start, end in some for x in ([_STEP * (end - start)], pair[start:end])), [_END])
     ]
     return Constant("stream", stream.astype(np.uint32), "as tinyet_conv2d_paired.h"), Constant(
         "weights", np.concatenate(parts), "runs of taps of two channels"
