@@ -159,32 +159,39 @@ class Channels:
             "letp lr, 4b",
         ]
 
+    @property
+    def _rounding(self) -> tuple[str, str]:
+        """What holds the multiplier, where that is folded the zero point, and the shift: odd registers, which no sum
+        takes, for all tiles of a channel; where three gathers need one of them, they are loaded for each tile."""
+        return ("r1", "r3") if self.groups < 3 else ("r0", "r2")
+
     @cached_property
     def channel(self) -> list[str]:
         """Up to its tiles."""
-        lines = [f"ldr r3, {at('stream')}", "ldm.w r3!, {r0, r2, r4}"]
+        factor, shift = self._rounding
+        lines = [f"ldr r8, {at('stream')}", f"ldm.w r8!, {{{factor}, {shift}, r4}}"]
         if self.folded:
-            lines += [f"ldr r6, {at('zero_point')}", "vdup.32 q7, r0", "rsb.w r1, r2, #0", "lsl.w r0, r6, r1"]
-        lines.append(f"strd r0, r2, {at('rounding')}")
+            lines += [f"ldr r6, {at('zero_point')}", f"vdup.32 q7, {factor}"]
+            lines += [f"rsb.w r0, {shift}, #0", f"lsl.w {factor}, r6, r0"]
+        if self.groups > 2:
+            lines.append(f"strd {factor}, {shift}, {at('rounding')}")
         if self.outputs == 1:
             lines.append(f"str r4, {at('one_bias')}")
         else:
             lines += ["vdup.32 q4, r4", "vstrw.32 q4, [r9]", "vstrw.32 q4, [r9, #16]"]
-        lines.append(f"ldr r1, {at('vectors')}")
+        lines.append(f"ldr r0, {at('vectors')}")
         for w in range(self._weights):
-            lines += ["vldrb.u8 q6, [r1], #16", f"vldrb.u8 q{w}, [r3, q6]"]
+            lines += ["vldrb.u8 q6, [r0], #16", f"vldrb.u8 q{w}, [r8, q6]"]
         return [
-            *(*lines, f"add.w r3, r3, #{self.stream - 12}", f"str r3, {at('stream')}"),
+            *(*lines, f"add.w r8, r8, #{self.stream - 12}", f"str r8, {at('stream')}"),
             *(f"ldr r7, {at('table')}", "add.w r7, r7, r5"),
         ]
 
     @cached_property
     def turn(self) -> list[str]:
         """Of the loop over tiles, of eight outputs each."""
-        tile = [
-            *(*self._products(), f"stm.w sp, {_ALL}", f"ldrd r0, r2, {at('rounding')}"),
-            *(*self._rounded(), "vstrb.16 q4, [r11, q6]"),
-        ]
+        again = [f"ldrd r0, r2, {at('rounding')}"] if self.groups > 2 else []
+        tile = [*self._products(), f"stm.w sp, {_ALL}", *again, *self._rounded(), "vstrb.16 q4, [r11, q6]"]
         return [*tile * self.tiles, "cmp.w r5, r7", "bne.w 1b"]
 
     def _products(self) -> Iterator[str]:
@@ -204,9 +211,9 @@ class Channels:
                 if self.groups > 2:
                     yield f"vmladava.s8 {r}, q4, q2"
             return
-        pointers = ("r1", "r3", "r4", "r6")[: self.pointers]
+        pointers = _SUMS[: self.pointers]
         gathers = ("q2", "q3", "q4", "q6")[-self.pointers :]
-        yield "ldrd r1, r3, [r5], #8" if len(pointers) == 2 else f"ldm.w r5!, {{{', '.join(pointers)}}}"
+        yield "ldrd r0, r2, [r5], #8" if len(pointers) == 2 else f"ldm.w r5!, {{{', '.join(pointers)}}}"
         for q, pointer in zip(gathers, pointers, strict=True):
             yield f"vldrb.u8 {q}, [{pointer}, q5]"
         yield f"ldm.w r9, {_ALL}"
@@ -221,20 +228,21 @@ class Channels:
 
     def _rounded(self) -> Iterator[str]:
         """To q4; their places are in q6 then."""
+        factor, shift = self._rounding
         if self.outputs == 1:
             yield f"ldr r4, {at('one_bias')}"
         if self.one_sided:
             yield from self._loaded("q4", 0)
             yield from self._loaded("q6", 16)
-            form = "vqrdmlash.s32 {0}, q7, r0" if self.folded else "vqrdmulh.s32 {0}, {0}, r0"
+            form = f"vqrdmlash.s32 {{0}}, q7, {factor}" if self.folded else f"vqrdmulh.s32 {{0}}, {{0}}, {factor}"
             yield from (form.format(q) for q in ("q4", "q6"))
         else:
             yield from self._two_sided()
         if not self.narrow:
-            yield from (f"vrshl.s32 {q}, r2" for q in ("q4", "q6"))
+            yield from (f"vrshl.s32 {q}, {shift}" for q in ("q4", "q6"))
         yield from ("vqmovnb.s32 q4, q4", "vqmovnt.s32 q4, q6")
         if self.narrow:
-            yield "vrshl.s16 q4, r2"
+            yield f"vrshl.s16 q4, {shift}"
         if not self.folded:
             yield from (f"ldr r4, {at('zero_point')}", "vqadd.s16 q4, q4, r4")
         for bound, operation in (("low", "vmax"), ("high", "vmin")):
@@ -246,17 +254,18 @@ class Channels:
 
     def _two_sided(self) -> Iterator[str]:
         """VQRDMLAH adds a product to -1 where its sum is negative."""
+        factor, _ = self._rounding
         if self.groups > 2:  # q7 is not spare
             for offset in (0, 16):
                 yield from self._loaded("q4", offset)
-                yield from ("vshr.s32 q6, q4, #31", "vqrdmlah.s32 q6, q4, r0")
+                yield from ("vshr.s32 q6, q4, #31", f"vqrdmlah.s32 q6, q4, {factor}")
                 yield f"vstrw.32 q6, [sp, #{offset}]"
             yield "vldrw.32 q4, [sp]"
             return
         yield from self._loaded("q6", 0)
-        yield from ("vshr.s32 q4, q6, #31", "vqrdmlah.s32 q4, q6, r0")
+        yield from ("vshr.s32 q4, q6, #31", f"vqrdmlah.s32 q4, q6, {factor}")
         yield from self._loaded("q7", 16)
-        yield from ("vshr.s32 q6, q7, #31", "vqrdmlah.s32 q6, q7, r0")
+        yield from ("vshr.s32 q6, q7, #31", f"vqrdmlah.s32 q6, q7, {factor}")
 
     @cached_property
     def channel_done(self) -> list[str]:
