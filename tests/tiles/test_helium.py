@@ -39,6 +39,9 @@ SUMS = (
     Sums(3, 3, 2, 640, 32, 32, held=True),
     Sums(3, 3, 1, 320, 16, 32, pairs=2, held=True),  # a stride of two: two chunks of columns
     Sums(1, 5, 1, 640, 16, 16, held=True),
+    Sums(1, 4, 1, 0, 16, 56, pairs=2, held=True, pixels=3),
+    Sums(1, 21, 1, 0, 16, 336, held=True, pixels=3),
+    Sums(1, 3, 1, 0, 16, 40, pairs=4, held=True, pixels=3),
 )
 """Inputs that all stay in registers, that all but one do, that pixels share, that are held for all channels; near and
 far."""
@@ -100,14 +103,16 @@ __attribute__((naked, noinline)) static uint32_t guarded(const void *w, const vo
 }
 
 static const tinyet_rounding_mve roundings[] = {%(roundings)s};
+static const int32_t pixels_of[] = {%(pixels)s};
 static int32_t sums[4 * %(channels)d];
 static int8_t outputs[%(sums)d][%(count_blocks)d * 4 * %(channels)d + 4];
 
 /* Blocks whose pixels are 8 bytes apart. */
 static tinyet_blocks_mve blocks_of(uint32_t i, int8_t *to) {
   const tinyet_rounding_mve *const r = &roundings[i];
+  const int32_t all = pixels_of[i] * %(channels)d;
   const tinyet_blocks_mve made = {sums, ends, to + 4, r->zero_point, %(channels)d / 4, r->low, r->high, %(channels)d,
-                                  sums + 4 * %(channels)d, %(count_blocks)d, 8, 3 * %(channels)d, r};
+                                  sums + all, %(count_blocks)d, 8, all - %(channels)d, r};
   return made;
 }
 static int8_t copies[%(copies)d][1024];
@@ -135,11 +140,13 @@ static tinyet_status run(void) {
 
 def stream(rng: np.random.Generator, sums: Sums) -> np.ndarray:
     """Words of biases and weights; where inputs are held, with the steps between them."""
-    count = CHANNELS // 2 * 8
-    words = rng.integers(-(2**31), 2**31, count * (1 + sums.vectors))
+    biases, count = CHANNELS * sums.pixels, CHANNELS // 2 * 8
+    words = rng.integers(-(2**31), 2**31, biases + count * sums.vectors)
     if not sums.held:
         return words
-    parts = np.split(words, [count * (1 + sums.columns * (i + 1)) for i in range(len(sums.advances) - 1)])
+    parts = np.split(
+        words, [biases + count * sums.columns * (i + 1) for i in range(len(sums.advances) - 1)]
+    )
     return np.concatenate([np.append(part, step) for part, step in zip(parts, sums.advances, strict=True)])
 
 
@@ -165,7 +172,7 @@ def model(rng: np.random.Generator) -> str:
         arrays.append(c_array("int32_t", f"weights_{i}", stream(rng, s)))
         entries.append(f"{{{each.name}, weights_{i}, NULL}}")
         sizes = [len(chunk) for chunk in s.chunks] if s.held else []
-        shape = f"{s.rows}, {s.columns}, {s.depth}, {s.row}, {s.column}, {s.step}, {len(sizes)}"
+        shape = f"{s.rows}, {s.columns}, {s.depth}, {s.row}, {s.column}, {s.step}, {len(sizes)}, {s.pixels}"
         twins += [
             "  {",
             "    static int8_t wanted[sizeof outputs[0]];",
@@ -214,6 +221,7 @@ def model(rng: np.random.Generator) -> str:
         "sums": len(BLOCKS) + 1,
         "count_blocks": COUNT,
         "roundings": ", ".join(map(rounding, (BLOCKS[0], *BLOCKS))),
+        "pixels": ", ".join(str(each.sums.pixels) for each in (BLOCKS[0], *BLOCKS)),
         "copies": len(PATCHES),
         "channels": CHANNELS,
         "twins": "\n".join(twins),
