@@ -22,6 +22,7 @@ typedef struct {
   int32_t rows, columns, depth, row, column, step;
   int32_t chunks; /* whose sizes are behind the taps; 0: inputs are not held */
   int32_t pixels;
+  int32_t free;   /* lanes whose inputs are constants */
 } tinyet_sums_shape_mve;
 
 /* See tinyet/tiles/helium_patches.py. */

@@ -33,6 +33,17 @@ static void add_sums(const int8_t *weights, const int8_t *pixels, int32_t *sums,
       }
     }
   }
+  if (s->free != 0) {
+    const int8_t *const constants = weights;
+    for (weights += 16; sums != end; sums += s->pixels, weights += 16) {
+      for (int32_t p = 0; p < s->pixels; p++) {
+        sums[p] = 0;
+        for (int32_t k = 0; k < 16; k++) {
+          sums[p] += (k < 16 - s->free ? pixels[p * s->step + k] : constants[k]) * weights[k];
+        }
+      }
+    }
+  }
   for (; s->chunks == 0 && sums != end; sums += both) {
     memcpy(sums, weights, biases);
     weights += biases;

@@ -79,11 +79,29 @@ static void lay_places(uint16_t *to, const uint16_t *from, int32_t place) {
       "vadd.i16 q0, q0, %[place]\n"
       "vstrh.16 q0, [%[to]]\n"
       :
-      : [to] "l"(to), [from] "l"(from), [place] "r"(place)
+      : [to] "r"(to), [from] "r"(from), [place] "r"(place)
       : "d0", "d1", "memory");
 #else
   for (int32_t i = 0; i < 8; i++) {
     to[i] = (uint16_t)(from[i] + place);
+  }
+#endif
+}
+
+/* Four addresses, `first` beyond what is given. */
+static void lay_addresses(uint32_t *to, const uint32_t *from, uint32_t first) {
+#if TINYET_MVE_ASM
+  __asm__ volatile(
+      "vldrw.u32 q0, [%[from]]\n"
+      "vadd.i32 q0, q0, %[first]\n"
+      "vstrw.32 q0, [%[to]]\n"
+      :
+      : [to] "r"(to), [from] "r"(from), [first] "r"(first)
+      : "d0", "d1", "memory");
+#else
+  for (int32_t i = 0; i < 4; i++) {
+    const uint32_t address = from[i] + first;
+    memcpy(to + i, &address, sizeof address); /* offsets of outputs may come there */
   }
 #endif
 }
@@ -121,23 +139,32 @@ static void lay_patches(uint8_t *tile, const int8_t *planes, const tinyet_depthw
   uint32_t *to = (uint32_t *)(void *)tile;
   const uint32_t first = TINYET_MVE_ASM ? (uint32_t)(uintptr_t)planes : 0u;
   position at = {0, 0, 0, 0, first, first};
-  int32_t steps[4];   /* from the first output of a patch to each */
-  uint16_t spread[8]; /* from the first output of a tile to each lane's, where its patches are neighbours */
+  int32_t steps[4];    /* from the first output of a patch to each */
+  uint16_t spread[8];  /* from the first output of a tile to each lane's, where its patches are neighbours */
+  uint32_t beside[8];  /* from the first of these to each */
   for (int32_t j = 0; j < outputs; j++) {
     steps[j] = s->patch_w == 1 ? j * down : (j >> 1) * down + (j & 1) * s->out_pixel;
     for (int32_t p = 0; p < patches; p++) {
       spread[order[p * outputs + j]] = (uint16_t)(p * s->patch_w * s->out_pixel + steps[j]);
     }
   }
+  for (uint32_t p = 0; p < 8u; p++) {
+    beside[p] = p * step;
+  }
   for (int32_t t = s->tiles; t != 0; t--, to += 4) {
     uint16_t *const places = (uint16_t *)(void *)(to + patches);
     if (at.x + wide <= s->out_w - s->patch_w) {
-      lay_places(places, spread, at.place);
-      for (; (void *)to != (void *)places; at.patch += step) {
-        to[s->planes == 2 ? table : 0] = at.patch + bytes;
-        *to++ = at.patch;
+      for (int32_t plane = 0; plane < s->planes; plane++) {
+        uint32_t *const lane = to + plane * table;
+        const uint32_t there = at.patch + (plane != 0 ? bytes : 0u);
+        lay_addresses(lane, beside, there); /* of two patches, offsets of outputs come where two are too many */
+        if (patches == 8) {
+          lay_addresses(lane + 4, beside + 4, there);
+        }
+        lay_places(places + 2 * plane * table, spread, at.place);
       }
-      at.patch -= step;
+      to += patches;
+      at.patch += (uint32_t)(patches - 1) * step;
       at.x += wide;
       at.place += wide * s->out_pixel;
       advance(&at, s);
@@ -150,9 +177,7 @@ static void lay_patches(uint8_t *tile, const int8_t *planes, const tinyet_depthw
           places[*lane++] = (uint16_t)(at.place + steps[j]);
         }
       }
-    }
-    if (s->planes == 2) {
-      for (int32_t i = 0; i < 4; i++) {
+      for (int32_t i = 0; s->planes == 2 && i < 4; i++) {
         to[table + i] = to[i];
       }
     }

@@ -21,6 +21,10 @@ FEWER_PIXELS = 3
 HEADER = "tinyet_conv2d_mve.h"
 MOST_VECTORS = 160
 """Of a pixel, all in straight code."""
+LEAST_FREE = 4
+"""Lanes that are worth a bias."""
+FREE_FACTOR = 127
+"""The constant of free lanes but the last one, whose is 1."""
 _REACH = 508
 """Of VLDRW, in bytes, both ways."""
 _SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
@@ -63,12 +67,15 @@ class Sums:
     pairs: int = 1
     held: bool = False
     pixels: int = PIXELS
+    free: int = 0
 
     def __post_init__(self) -> None:
         if self.vectors > MOST_VECTORS or (self.row | self.column | self.step) % 4 or self.pairs < 1:
             raise InternalError(f"no such sums: {self}")
         if self.pixels not in (FEWER_PIXELS, PIXELS):
             raise InternalError(f"no such sums: {self}")
+        if self.free and (self.vectors > 1 or self.held or self.free < LEAST_FREE):
+            raise InternalError(f"no lanes for the bias: {self}")
         if self.held and not self.chunks:
             raise InternalError(f"no registers for the inputs: {self}")
 
@@ -82,7 +89,9 @@ class Sums:
         size = "_".join(str(n) for n in (self.rows, self.columns, self.depth))
         steps = "_".join(str(n) for n in (self.row, self.column, self.step))
         fewer = f"_x{self.pixels}" if self.pixels != PIXELS else ""
-        return f"{size}_by_{steps}_g{self.pairs}{'_held' if self.held else ''}{fewer}"
+        return f"{size}_by_{steps}_g{self.pairs}{'_held' if self.held else ''}{fewer}" + (
+            f"_free{self.free}" if self.free else ""
+        )
 
     @property
     def _registers(self) -> tuple[str, ...]:
@@ -191,17 +200,18 @@ class Sums:
     def _anchors(self) -> tuple[int, ...] | None:
         """Where three pointers stand so that all loads reach; None where that is not enough."""
         anchors: list[int] = []
-        for offset in sorted({offset for offsets in self._wanted(self.taps) for offset in offsets}):
+        wanted = sorted({offset for offsets in self._wanted(self.taps) for offset in offsets})
+        if wanted[-1] <= _REACH:
+            return (0,)
+        for offset in wanted:
             if not anchors or offset > anchors[-1] + _REACH:
                 anchors.append(offset + _REACH)
         return tuple(anchors) if len(anchors) <= 1 + len(_OTHER_BASES) else None
 
     @property
     def stays(self) -> bool:
-        """Of one or two vectors a pixel: r7, r9 and r11 keep what is in them, r1 moves by `moved`; of one vector, q4 and
-        q5 do, too."""
-        near = self._anchors is not None and len(self._anchors) == 1
-        return not self.held and self.vectors <= 2 and bool(self._kept) and near
+        """r7, r9 and r11 keep what is in them, r1 moves by `moved`; of one vector a pixel, q4 and q5 do, too."""
+        return not self.held and self._anchors is not None and len(self._anchors) == 1
 
     @property
     def moved(self) -> int:
@@ -221,6 +231,9 @@ class Sums:
         bases = self._fixed_bases()
         for offset, register in self._kept.items():
             lines += self._load(f"q{register}", offset, bases, "r7")
+        if self.free:
+            lines.append(f"vldrw.32 q{_INPUTS}, [{_WEIGHTS}], #16")
+            lines += [f"vpsel q{q}, q{q}, q{_INPUTS}" for q in self._kept.values()]
         return lines
 
     @cached_property
@@ -274,7 +287,8 @@ class Sums:
     def _pair(self) -> Iterator[str]:
         """Two channels."""
         sums = ", ".join(self._registers)
-        yield f"ldm.w {_WEIGHTS}!, {{{sums}}}"
+        if not self.free:
+            yield f"ldm.w {_WEIGHTS}!, {{{sums}}}"
         yield from self._kept_products() if self._kept else self._shared_products()
         yield f"stm.w {_TO}!, {{{sums}}}"
 
@@ -282,6 +296,7 @@ class Sums:
         """One pixel after another: what is not kept is in one register, for both channels."""
         bases = self._fixed_bases()
         spare = f"q{_INPUTS - 1}"
+        multiply = "vmladav" if self.free else "vmladava"
         for offsets in self._wanted(self.taps):
             for channel in range(CHANNELS):
                 yield f"vldrw.32 q{_INPUTS + channel}, [{_WEIGHTS}], #16"
@@ -290,7 +305,7 @@ class Sums:
                     yield from self._load(spare, offset, bases, _OTHER_BASES[p % 2])
                 vector = f"q{self._kept[offset]}" if offset in self._kept else spare
                 for channel in range(CHANNELS):
-                    yield f"vmladava.s8 {_SUMS[self.pixels * channel + p]}, {vector}, q{_INPUTS + channel}"
+                    yield f"{multiply}.s8 {_SUMS[self.pixels * channel + p]}, {vector}, q{_INPUTS + channel}"
 
     def _shared_products(self) -> Iterator[str]:
         """One channel after another: the vectors of all pixels are in registers."""

@@ -203,7 +203,7 @@ def _source(b: Printed) -> str:
     unused = ",\n    ".join(f"TINYET_MVE_UNUSED {p}" for p in _PARAMETERS)
     sizes = [len(chunk) for chunk in s.chunks] if s.held else []
     taps = ", ".join(map(str, (*s.taps, *sizes)))
-    numbers = ", ".join(map(str, (s.rows, s.columns, s.depth, s.row, s.column, s.step, len(sizes), s.pixels)))
+    numbers = ", ".join(map(str, (s.rows, s.columns, s.depth, s.row, s.column, s.step, len(sizes), s.pixels, s.free)))
     return "\n".join(
         (
             LICENCE,

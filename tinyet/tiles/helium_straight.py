@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tinyet.errors import InternalError
-from tinyet.tiles.helium import INSTRUCTION_BYTES, PIXELS, Sums
+from tinyet.tiles.helium import INSTRUCTION_BYTES, LANES, PIXELS, Sums
 from tinyet.tiles.helium_blocks import GROUP
 
 MOST_CHANNELS = 96
@@ -81,6 +81,7 @@ class Straight:
             *("ldr.w r7, [r2]", "ldrd r11, r9, [r2, #32]", "ldr.w r4, [r2, #8]", "ldr.w r6, [r2, #28]"),
             *("mov.w r10, #0", "vidup.u32 q5, r10, #1", "vmul.i32 q5, q5, r6", "vadd.i32 q5, q5, r4"),
             *("lsl.w r6, r6, #2", "str.w r6, [sp, #76]"),
+            *((f"movw r0, #{(1 << LANES - self.sums.free) - 1}", "vmsr p0, r0") if self.sums.free else ()),
             *(["sub.w sp, sp, #16", "vstrw.32 q5, [sp]"] if self._spills else self._constant),
         ]
 

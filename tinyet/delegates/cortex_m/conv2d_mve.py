@@ -32,8 +32,16 @@ from tinyet.opset import (
     Struct,
     only_strides,
 )
-from tinyet.tiles.helium import FEWER_PIXELS, LANES, MOST_VECTORS, PIXELS, Sums
 from tinyet.tiles import helium_patches, helium_straight
+from tinyet.tiles.helium import (
+    FEWER_PIXELS,
+    FREE_FACTOR,
+    LANES,
+    LEAST_FREE,
+    MOST_VECTORS,
+    PIXELS,
+    Sums,
+)
 from tinyet.tiles.helium_blocks import GROUP, Blocks, Printed, files
 from tinyet.tiles.helium_patches import Patches
 from tinyet.tiles.helium_straight import Straight
@@ -43,7 +51,7 @@ HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_conv2d_mve.h")
 SOURCES = (f"{SYMBOL}.c",)
 LEAST_BYTES = 16
 """Behind the window, for vectors that begin in it."""
-MOST_PATCH_BLOCKS = 4
+MOST_PATCH_BLOCKS = 12
 """Side by side, whose patches are made at a time."""
 MOST_HELD = 40
 """Vectors of a pixel whose loops, one for each two of them, are worth their code."""
@@ -144,7 +152,7 @@ class Plan:
         low, high = (r.low if r.low > -128 else None), (r.high if r.high < 127 else None)
         many = self.geometry.out_h * self.geometry.out_w >= PIXELS * LEAST_STRAIGHT
         if many and helium_straight.fits(self.sums, shifts, low is not None and high is not None):
-            return Straight(self.sums, shifts, r.one_sided, r.zero_point, low, high)
+            return Straight(with_free_lanes(self, r), shifts, r.one_sided, r.zero_point, low, high)
         lowest = r.one_sided and r.zero_point == -128
         groups = 2 if self.channels % (2 * GROUP) == 0 else 1
         return Blocks(self.sums, r.one_sided, r.low > -128, r.high < 127, lowest and r.low == -128, groups)
@@ -154,6 +162,25 @@ def with_pairs(sums: Sums, channels: int) -> Sums:
     """With as many pairs of channels in a turn as are worth their code, and divide them."""
     most = sums.most_pairs
     return replace(sums, pairs=max(n for n in range(1, most + 1) if channels // 2 % n == 0))
+
+
+def with_free_lanes(p: Plan, r: RoundingMve) -> Sums:
+    """Whose biases are made of free lanes, where there are enough."""
+    free = LANES - p.geometry.in_c
+    most = FREE_FACTOR * (FREE_FACTOR * (free - 1)) + FREE_FACTOR // 2
+    enough = p.pointwise and free >= LEAST_FREE and not p.sums.held and int(np.abs(r.bias).max()) <= most
+    return replace(p.sums, free=free) if enough else p.sums
+
+
+def free_lanes(bias: Int64, free: int) -> tuple[Int64, Int64]:
+    """Constants of the last lanes, and (channels, lanes) weights, the sum of whose products is the bias."""
+    constants = np.array([FREE_FACTOR] * (free - 1) + [1])
+    last = (bias + FREE_FACTOR // 2) % FREE_FACTOR - FREE_FACTOR // 2
+    rest, found = (bias - last) // FREE_FACTOR, []
+    for _ in range(free - 1):
+        found.append(np.clip(rest, -FREE_FACTOR, FREE_FACTOR))
+        rest = rest - found[-1]
+    return constants, np.stack([*found, last], axis=1)
 
 
 def pairs_of(sums: Sums, channels: int) -> Sums:
@@ -244,6 +271,12 @@ def stream(p: Plan, r: RoundingMve) -> tuple[Array, int]:
     pairs = weights.reshape(p.channels // 2, 2, p.sums.vectors, LANES).swapaxes(1, 2)
     bias = np.pad(r.bias, (0, behind)).astype("<i4").repeat(p.pixels).view(np.int8).reshape(len(pairs), -1)
     body = np.concatenate([bias, pairs.reshape(len(pairs), -1)], axis=1).ravel()
+    free = p.blocks_of(r).sums.free
+    if free:
+        constants, lanes = free_lanes(np.pad(r.bias, (0, behind)), free)
+        weights[:, 0, -free:] = lanes
+        first = np.pad(constants, (LANES - free, 0)).astype(np.int8)
+        body = np.concatenate([first, weights.ravel()])
     if p.sums.held:
         body = held_stream(p.sums, bias, pairs)
     ends = np.stack(

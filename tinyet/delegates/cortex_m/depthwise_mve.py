@@ -29,14 +29,14 @@ from tinyet.opset import (
     only_strides,
 )
 from tinyet.tiles.helium import LANES
-from tinyet.tiles.helium_depthwise import Channels, files, fits_narrow
+from tinyet.tiles.helium_depthwise import Channels, files, fits_narrow, fits_row
 
 SYMBOL = "tinyet_depthwise_s8_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_depthwise_mve.h")
 SOURCES = (f"{SYMBOL}.c",)
 TILE = 8
 """Outputs whose sums are in registers."""
-MOST_TILES = 4
+MOST_TILES = 6
 """In a turn of their loop."""
 MOST_GROUPS = 3
 LARGEST_LANE, LARGEST_PLACE = 255, 65535
@@ -196,7 +196,8 @@ def vectors(p: Plan) -> Array:
 
 def channels_of(p: Plan, r: RoundingMve) -> Channels:
     """What is printed for all channels of a band."""
-    groups = len(p.patch.lanes)
+    groups, eights = len(p.patch.lanes), p.geometry.in_w // TILE
+    by_rows = p.planes == 2 and p.geometry.in_w % TILE == 0 and fits_row(eights, p.row)
     return Channels(
         p.patch.count,
         groups,
@@ -207,6 +208,8 @@ def channels_of(p: Plan, r: RoundingMve) -> Channels:
         r.low > -128,
         r.high < 127,
         largest_divisor(p.tiles, MOST_TILES),
+        *((eights, p.row) if by_rows else (0, 0)),
+        whole=p.tiles <= MOST_TILES,
     )
 
 
