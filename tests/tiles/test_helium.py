@@ -66,7 +66,7 @@ BLOCKS = tuple(
 """All forms of roundings."""
 SHIFTS = (9, 10, 11, 8, 10, 12, 9, 10)
 STRAIGHT = (
-    Straight(Sums(1, 1, 1, 0, 0, 8, pairs=4), SHIFTS, True, -128, None, None),
+    Straight(Sums(1, 1, 1, 0, 0, 8, pairs=4, whole=True), SHIFTS, True, -128, None, None),
     Straight(Sums(1, 1, 1, 0, 0, 8, pairs=2, free=8), SHIFTS, True, -128, None, 70),
     Straight(Sums(1, 1, 1, 0, 0, 12, free=4), SHIFTS[::-1], False, -9, None, None),
     Straight(Sums(1, 1, 2, 0, 0, 24), SHIFTS, True, -9, -9, None),  # addresses wait on the stack

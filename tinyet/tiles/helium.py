@@ -25,7 +25,7 @@ LEAST_FREE = 4
 """Lanes that are worth a bias."""
 FREE_FACTOR = 127
 """The constant of free lanes but the last one, whose is 1."""
-_REACH = 508
+REACH = 508
 """Of VLDRW, in bytes, both ways."""
 _SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
 """What VMLADAVA adds to, as LDM and STM have them: the pixels of the first channel, of the second."""
@@ -36,7 +36,7 @@ _AGAIN = (f"cmp.w {_TO}, {_END}", "bne.w 1b")
 _BACK = f"mov.w {_TO}, {_FIRST}"
 _ADVANCE = ("ldr.w r9, [r3], #4", "add.w r1, r1, r9", "cmp.w r9, #0", "bne.w 2b")
 _INPUTS = 6  # vectors; the two others are weights
-_STRAIGHT = 12  # vectors of a pixel in a turn of the loop over channels, about, where a pixel has fewer
+_STRAIGHT = 16  # vectors of a pixel in a turn of the loop over channels, about, where a pixel has fewer
 _STRAIGHT_HELD = 12  # the same where inputs are held
 INSTRUCTION_BYTES = 4
 
@@ -47,7 +47,7 @@ class Sums:
 
     rows, columns, depth: vectors of sixteen values that a pixel sees: along kernel rows, along their taps, and of
     each of these. row, column: bytes from one to the next; step: from pixel to pixel. All are multiples of four.
-    channels: pairs of them that are computed before the loop over them branches.
+    pairs: of channels that are computed before the loop over them branches; whole: these are all.
 
     The stream, for each pair of channels: of each for every pixel the bias, int32; then for each row, each sixteen values,
     each column in the order of `taps`: those of the first channel, those of the second.
@@ -68,6 +68,7 @@ class Sums:
     held: bool = False
     pixels: int = PIXELS
     free: int = 0
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if self.vectors > MOST_VECTORS or (self.row | self.column | self.step) % 4 or self.pairs < 1:
@@ -76,6 +77,8 @@ class Sums:
             raise InternalError(f"no such sums: {self}")
         if self.free and (self.vectors > 1 or self.held or self.free < LEAST_FREE):
             raise InternalError(f"no lanes for the bias: {self}")
+        if self.whole and self.held:
+            raise InternalError(f"a loop for each chunk: {self}")
         if self.held and not self.chunks:
             raise InternalError(f"no registers for the inputs: {self}")
 
@@ -89,9 +92,9 @@ class Sums:
         size = "_".join(str(n) for n in (self.rows, self.columns, self.depth))
         steps = "_".join(str(n) for n in (self.row, self.column, self.step))
         fewer = f"_x{self.pixels}" if self.pixels != PIXELS else ""
-        return f"{size}_by_{steps}_g{self.pairs}{'_held' if self.held else ''}{fewer}" + (
-            f"_free{self.free}" if self.free else ""
-        )
+        free = f"_free{self.free}" if self.free else ""
+        marks = "".join(f"_{mark}" for mark in ("held", "whole") if getattr(self, mark))
+        return f"{size}_by_{steps}_g{self.pairs}{marks}{fewer}{free}"
 
     @property
     def _registers(self) -> tuple[str, ...]:
@@ -201,11 +204,11 @@ class Sums:
         """Where three pointers stand so that all loads reach; None where that is not enough."""
         anchors: list[int] = []
         wanted = sorted({offset for offsets in self._wanted(self.taps) for offset in offsets})
-        if wanted[-1] <= _REACH:
+        if wanted[-1] <= REACH:
             return (0,)
         for offset in wanted:
-            if not anchors or offset > anchors[-1] + _REACH:
-                anchors.append(offset + _REACH)
+            if not anchors or offset > anchors[-1] + REACH:
+                anchors.append(offset + REACH)
         return tuple(anchors) if len(anchors) <= 1 + len(_OTHER_BASES) else None
 
     @property
@@ -241,10 +244,8 @@ class Sums:
         """Of the only loop, or of the first one."""
         if self.held:
             return self._held_turn(self.chunks[0], f"{_WEIGHTS}!")
-        return [
-            *(line for _ in range(self.pairs) for line in self._pair()),
-            *_AGAIN,
-        ]
+        lines = [line for _ in range(self.pairs) for line in self._pair()]
+        return lines if self.whole else [*lines, *_AGAIN]
 
     @cached_property
     def chunk_loops(self) -> list[tuple[list[str], list[str]]]:
@@ -329,10 +330,10 @@ class Sums:
 
     def _load(self, vector: str, offset: int, bases: dict[str, int], spare: str) -> list[str]:
         """Of an input; where no pointer is near, `spare` is moved there."""
-        base = next((b for b, place in bases.items() if abs(offset - place) <= _REACH), None)
+        base = next((b for b, place in bases.items() if abs(offset - place) <= REACH), None)
         moved = []
         if base is None:
-            base, bases[spare] = spare, offset + _REACH
+            base, bases[spare] = spare, offset + REACH
             moved = _added(spare, bases[spare])
         return [*moved, f"vldrw.32 {vector}, [{base}, #{offset - bases[base]}]"]
 
@@ -357,7 +358,7 @@ class Sums:
     def _parts(self, channels: int) -> Iterator[tuple[int, str]]:
         """How often which lines are executed."""
         turns, rest = divmod(channels, CHANNELS * self.pairs)
-        if rest or not turns:
+        if rest or not turns or (self.whole and turns > 1):
             raise InternalError(f"{channels} channels by {self.name}")
         yield 1, "\n".join(self.before)
         yield turns, "\n".join(self.turn)

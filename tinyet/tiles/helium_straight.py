@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tinyet.errors import InternalError
-from tinyet.tiles.helium import INSTRUCTION_BYTES, LANES, PIXELS, Sums
+from tinyet.tiles.helium import INSTRUCTION_BYTES, LANES, PIXELS, REACH, Sums
 from tinyet.tiles.helium_blocks import GROUP
 
 MOST_CHANNELS = 96
@@ -30,7 +30,7 @@ _SPILLED = 16
 @dataclass(frozen=True)
 class Straight:
     """shifts: to the right, of each channel. one_sided: see tinyet_rounding_mve. low, high: a bound of its own, of
-    which there is one at most. zero_point: -128 of one-sided outputs without a lower bound makes these unsigned."""
+    which there is one at most. Multipliers and shifts are behind the stream of the sums. zero_point: -128 of one-sided outputs without a lower bound makes these unsigned."""
 
     sums: Sums
     shifts: tuple[int, ...]
@@ -65,6 +65,11 @@ class Straight:
         return 0 if self.sums.vectors == 1 else _SPILLED
 
     @property
+    def _near(self) -> bool:
+        """Whether VLDRW reaches all sums from the first one."""
+        return 16 * (len(self.shifts) - 1) <= REACH
+
+    @property
     def _constant(self) -> list[str]:
         """What is added to all outputs: to q4."""
         if self._lowest:
@@ -92,7 +97,7 @@ class Straight:
 
     @cached_property
     def rounding(self) -> list[str]:
-        lines = ["mov.w r5, r7"]
+        lines = [] if self._near else ["mov.w r5, r7"]
         if self._spills:
             lines += [*self._constant, "vldrw.32 q5, [sp]"]
         for bound in (self.low, self.high):
@@ -105,7 +110,8 @@ class Straight:
         """Four channels; vector i of four has channel i, its lanes are pixels."""
         yield f"ldm.w r3!, {_ENDS}"
         vectors = tuple(f"q{i}" for i in range(GROUP))
-        yield from (f"vldrw.32 {q}, [r5], #16" for q in vectors)
+        for i, q in enumerate(vectors):
+            yield f"vldrw.32 {q}, " + (f"[r7, #{16 * (first + i)}]" if self._near else "[r5], #16")
         products = vectors
         if self.one_sided:
             yield from (f"vqrdmulh.s32 {q}, {q}, {m}" for q, m in zip(vectors, _MULTIPLIERS, strict=True))

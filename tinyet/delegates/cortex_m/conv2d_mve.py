@@ -160,8 +160,9 @@ class Plan:
 
 def with_pairs(sums: Sums, channels: int) -> Sums:
     """With as many pairs of channels in a turn as are worth their code, and divide them."""
-    most = sums.most_pairs
-    return replace(sums, pairs=max(n for n in range(1, most + 1) if channels // 2 % n == 0))
+    all_pairs = channels // 2
+    pairs = max(n for n in range(1, sums.most_pairs + 1) if all_pairs % n == 0)
+    return replace(sums, pairs=pairs, whole=pairs == all_pairs and not sums.held)
 
 
 def with_free_lanes(p: Plan, r: RoundingMve) -> Sums:
@@ -446,11 +447,12 @@ def row_calls(p: Plan, y: int) -> int:
 
 
 def work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
-    return work_of(plan(node, layouts))
+    return work_of(plan(node, layouts), rounding_of(node))
 
 
-def work_of(p: Plan) -> Mapping[str, int]:
+def work_of(p: Plan, r: RoundingMve) -> Mapping[str, int]:
     """What is around the blocks."""
+    straight = ", straight" if isinstance(p.blocks_of(r), Straight) else ""
     g, count = p.geometry, count_of(p)
     rows = g.batch * g.out_h
     parts = {
@@ -461,8 +463,8 @@ def work_of(p: Plan) -> Mapping[str, int]:
         "staged vector": count.blocks * p.pixels * vectors(g.out_c) if p.staged else 0,
         "short row": rows if g.out_w < p.pixels and not p.patch else 0,
         # What cycles grow with beside the exact instructions.
-        "block": count.blocks,
-        "four channels": count.blocks * (p.channels // 4),
+        f"block{straight}": count.blocks,
+        f"four channels{straight}": count.blocks * (p.channels // 4),
         "vector of products": count.blocks * p.channels * p.pixels * p.sums.vectors,
         "loaded vector": count.blocks * p.sums.loads(p.channels),
         "pair of channels": count.blocks * p.channels // 2 * p.sums.visits,

@@ -281,6 +281,16 @@ def pixels_of(p: Plan) -> list[int]:
     return [int(count) * g.in_w for count in np.maximum(rows, 0)]
 
 
+def neighbouring_tiles(p: Plan) -> int:
+    """Tiles of a band whose patches are neighbours in a row, none overlapping another."""
+    width, columns = p.patch.outputs[1], -(-p.geometry.out_w // p.patch.outputs[1])
+    patches, last = TILE // p.patch.count, p.geometry.out_w - width
+    firsts = np.arange(p.tiles) * patches
+    x = np.minimum(firsts % columns * width, last)
+    inside = firsts < columns * -(-p.band // p.patch.outputs[0])
+    return int(np.sum(inside & (x + (patches - 1) * width <= last)))
+
+
 def work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
     """What is around the printed function."""
     p, r = plan(node, layouts), rounding_of(node)
@@ -288,18 +298,22 @@ def work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
     kind = f"{p.patch.count} of {len(p.patch.lanes)}"
     form = "narrow" if channels_of(p, r).narrow else "wide"
     eights = g.batch * sum(-(-pixels // TILE) for pixels in pixels_of(p))
+    neighbours = neighbouring_tiles(p)
+    others = p.tiles - neighbours
     return {
         "call": 1,
-        "patch": p.tiles * TILE // p.patch.count,
-        "output laid": p.tiles * TILE,
-        "tile of two planes": p.tiles if p.planes == 2 else 0,
+        "tile of neighbours": neighbours,
+        "its planes": neighbours * p.planes,
+        "patch": others * TILE // p.patch.count,
+        "output laid": others * TILE,
+        "tile of two planes": others if p.planes == 2 else 0,
         "row of pixels": p.band_in,
         "eight pixels": p.band_in * -(-g.in_w // TILE),
         "band": count,
         "byte of the planes": count * p.band_in * p.row * p.planes,
         # What cycles grow with beside the exact instructions.
         "channel": count * g.in_c,
-        "taken eight": eights * (g.in_c // p.planes),
+        f"taken eight{' of a row' if channels_of(p, r).eights else ''}": eights * (g.in_c // p.planes),
         f"tile, {kind}": count * g.in_c * p.tiles,
         f"rounded tile, {form}": count * g.in_c * p.tiles,
     }

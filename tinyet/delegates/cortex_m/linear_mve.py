@@ -128,7 +128,7 @@ def by_blocks(node: Node) -> AccessOrder:
 
 COST_MODELS: Mapping[str, CostModel] = {
     ROW: CostModel(work),
-    ROWS: CostModel(lambda node: conv2d_mve.work_of(plan(node)), exact=rows_exact),
+    ROWS: CostModel(lambda node: conv2d_mve.work_of(plan(node), rounding_of(node)), exact=rows_exact),
 }
 
 KERNELS = (
