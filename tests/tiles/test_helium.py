@@ -156,9 +156,7 @@ def stream(rng: np.random.Generator, sums: Sums) -> np.ndarray:
     words = rng.integers(-(2**31), 2**31, biases + count * sums.vectors)
     if not sums.held:
         return words
-    parts = np.split(
-        words, [biases + count * sums.columns * (i + 1) for i in range(len(sums.advances) - 1)]
-    )
+    parts = np.split(words, [biases + count * sums.columns * (i + 1) for i in range(len(sums.advances) - 1)])
     return np.concatenate([np.append(part, step) for part, step in zip(parts, sums.advances, strict=True)])
 
 
@@ -178,7 +176,9 @@ def rounding(blocks: Blocks | Straight) -> str:
     if isinstance(blocks, Straight):
         found = blocks.low, blocks.high
         low, high = (end if bound is None else bound for bound, end in zip(found, (-128, 127), strict=True))
-        return f"{{{int(blocks.one_sided)}, {int(found != (None, None))}, {blocks.zero_point}, {low}, {high}}}"
+        return (
+            f"{{{int(blocks.one_sided)}, {int(found != (None, None))}, {blocks.zero_point}, {low}, {high}}}"
+        )
     zero = -128 if blocks.zero_lowest else -9
     low = zero if blocks.one_sided else -50 if blocks.low else -128
     high = 70 if blocks.high else 127
@@ -252,7 +252,8 @@ def model(rng: np.random.Generator) -> str:
         "sums": len(PRINTED) + 1,
         "ends": ", ".join(ends_of),
         "steps": ", ".join(
-            str(PIXELS * each.sums.step if isinstance(each, Straight) else 8) for each in (BLOCKS[0], *PRINTED)
+            str(PIXELS * each.sums.step if isinstance(each, Straight) else 8)
+            for each in (BLOCKS[0], *PRINTED)
         ),
         "count_blocks": COUNT,
         "roundings": ", ".join(map(rounding, (BLOCKS[0], *PRINTED))),

@@ -49,8 +49,8 @@ class Sums:
     each of these. row, column: bytes from one to the next; step: from pixel to pixel. All are multiples of four.
     pairs: of channels that are computed before the loop over them branches; whole: these are all.
 
-    The stream, for each pair of channels: of each for every pixel the bias, int32; then for each row, each sixteen values,
-    each column in the order of `taps`: those of the first channel, those of the second.
+    The stream, for each pair of channels: of each for every pixel the bias, int32; then for each row, each sixteen
+    values, each column in the order of `taps`: those of the first channel, those of the second.
 
     held: instead inputs are held in registers while all channels pass by, and sums wait in memory. For each row, each
     sixteen values: of each of `chunks`, whose columns the registers have room for, the weights of all pairs of
@@ -194,7 +194,9 @@ class Sums:
         where sharing would not save more."""
         offsets = list(dict.fromkeys(o for offsets in self._wanted(self.taps) for o in offsets))
         kept = offsets if len(offsets) <= _INPUTS else offsets[: _INPUTS - 1]
-        uses = self.pixels * self.vectors - sum(o in kept for offsets in self._wanted(self.taps) for o in offsets)
+        uses = self.pixels * self.vectors - sum(
+            o in kept for offsets in self._wanted(self.taps) for o in offsets
+        )
         if uses >= len(self._shared(self.taps)):
             return {}
         return {offset: register for register, offset in enumerate(kept)}

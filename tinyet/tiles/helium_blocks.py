@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions for Helium (MVE): blocks of pixels side by side, their sums (helium.py) and the outputs of these.
 
-Sums wait in memory, of each channel those of its pixels. Vector i of four has channel i, its lanes are pixels; bytes join so that a
-word has the four channels of a pixel. What a function executes is known to the instruction.
+Sums wait in memory, of each channel those of its pixels. Vector i of four has channel i, its lanes are pixels; bytes
+join so that a word has the four channels of a pixel. What a function executes is known to the instruction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Protocol
@@ -166,7 +166,7 @@ class Blocks:
         return around + blocks * (each + self.sums.instructions(channels))
 
 
-class Printed(Protocol):
+class Printed(Hashable, Protocol):
     """What prints such a function."""
 
     @property
@@ -203,7 +203,9 @@ def _source(b: Printed) -> str:
     unused = ",\n    ".join(f"TINYET_MVE_UNUSED {p}" for p in _PARAMETERS)
     sizes = [len(chunk) for chunk in s.chunks] if s.held else []
     taps = ", ".join(map(str, (*s.taps, *sizes)))
-    numbers = ", ".join(map(str, (s.rows, s.columns, s.depth, s.row, s.column, s.step, len(sizes), s.pixels, s.free)))
+    numbers = ", ".join(
+        map(str, (s.rows, s.columns, s.depth, s.row, s.column, s.step, len(sizes), s.pixels, s.free))
+    )
     return "\n".join(
         (
             LICENCE,

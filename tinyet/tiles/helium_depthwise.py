@@ -60,8 +60,8 @@ class Channels:
     outputs: of a patch; groups: gathers of an output (one of the two is 1). stream: bytes of a channel's constants.
     pairs: two channels are taken at once. one_sided: see tinyet_rounding_mve; low, high: whether an output has this
     bound of its own. narrow: no shift is further than eight bits, so that it is one of int16. tiles: in a turn of
-    their loop; whole: which has no other turn. eights: pixels of a row of the image by eights, of two channels at a time, whose rows in the plane are
-    `row` bytes apart; 0 where a table says where pixels go.
+    their loop; whole: which has no other turn. eights: pixels of a row of the image by eights, of two channels at a
+    time, whose rows in the plane are `row` bytes apart; 0 where a table says where pixels go.
     """
 
     outputs: int
@@ -149,12 +149,11 @@ class Channels:
     def pixel_row(self) -> list[str]:
         """A row of pixels, which go to rows of the planes."""
         steps = [8] * (self.eights - 1) + [self.row - 8 * (self.eights - 1)]
-        eights = [
-            ("vldrh.u16 q0, [r0, q6]", "add.w r0, r0, r12", f"vstrb.16 q0, [r6], #{step}")
-            + ("vshr.u16 q0, q0, #8", f"vstrb.16 q0, [r7], #{step}")
-            for step in steps
-        ]
-        return [*(line for eight in eights for line in eight), "le lr, 4b"]
+        lines: list[str] = []
+        for step in steps:
+            lines += ["vldrh.u16 q0, [r0, q6]", "add.w r0, r0, r12", f"vstrb.16 q0, [r6], #{step}"]
+            lines += ["vshr.u16 q0, q0, #8", f"vstrb.16 q0, [r7], #{step}"]
+        return [*lines, "le lr, 4b"]
 
     @cached_property
     def eight(self) -> list[str]:
@@ -256,7 +255,11 @@ class Channels:
         if self.one_sided:
             yield from self._loaded("q4", 0)
             yield from self._loaded("q6", 16)
-            form = f"vqrdmlash.s32 {{0}}, q7, {factor}" if self.folded else f"vqrdmulh.s32 {{0}}, {{0}}, {factor}"
+            form = (
+                f"vqrdmlash.s32 {{0}}, q7, {factor}"
+                if self.folded
+                else f"vqrdmulh.s32 {{0}}, {{0}}, {factor}"
+            )
             yield from (form.format(q) for q in ("q4", "q6"))
         else:
             yield from self._two_sided()

@@ -30,7 +30,10 @@ _SPILLED = 16
 @dataclass(frozen=True)
 class Straight:
     """shifts: to the right, of each channel. one_sided: see tinyet_rounding_mve. low, high: a bound of its own, of
-    which there is one at most. Multipliers and shifts are behind the stream of the sums. zero_point: -128 of one-sided outputs without a lower bound makes these unsigned."""
+    which there is one at most. zero_point: -128 of one-sided outputs without a lower bound makes these unsigned.
+
+    Multipliers and shifts lie behind the stream of the sums.
+    """
 
     sums: Sums
     shifts: tuple[int, ...]

@@ -413,7 +413,11 @@ def count_of(p: Plan) -> Count:
     if p.patch:
         blocks, calls, runs = patch_calls(p)
     else:
-        blocks, calls, runs = g.out_h * -(-g.out_w // p.pixels), sum(row_calls(p, y) for y in range(g.out_h)), 0
+        blocks, calls, runs = (
+            g.out_h * -(-g.out_w // p.pixels),
+            sum(row_calls(p, y) for y in range(g.out_h)),
+            0,
+        )
     return Count(g.batch * blocks, g.batch * calls, g.batch * runs)
 
 
