@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* int8 convolutions of one group for cores with Helium: four or three pixels by two output channels at a time.
  *
- * A printed function (tinyet/tiles/helium_blocks.py) computes blocks of pixels side by side: the sums of all channels, which wait
- * in scratch, of each channel one a pixel, and are requantized four channels at a time. Pointwise, its inputs are the image itself.
- * Otherwise rows of the image lie in scratch with their padding, a window that moves down; of few channels, or channels that are
- * no multiple of four, what each of the four pixels sees is copied next to it, without gaps ("patches").
+ * A printed function (tinyet/tiles/helium_blocks.py, helium_straight.py) computes blocks of pixels side by side: the sums
+ * of all channels, which wait in scratch, of each channel one a pixel, and are requantized four channels at a time.
+ * Pointwise, its inputs are the image itself. Otherwise rows of the image lie in scratch with their padding, a window that
+ * moves down; of few channels, or channels that are no multiple of four, what each of four pixels sees is copied next to
+ * it, without gaps ("patches").
  *
  * The stream: that of the printed function, behind it for each channel, rounded up to fours, multiplier and shift. Sums are of
  * raw inputs: their zero point is in the bias. */

@@ -129,8 +129,8 @@ static void advance(position *at, const tinyet_depthwise_shape_mve *s) {
   }
 }
 
-/* The tiles of a band: addresses of patches, as many as make whole tiles, the last one several times, and where their outputs go.
- * Behind them those of the second plane. */
+/* The tiles of a band: addresses of patches, as many as make whole tiles, the last one several times, and where their
+ * outputs go. Behind them those of the second plane. */
 static void lay_patches(uint8_t *tile, const int8_t *planes, const tinyet_depthwise_shape_mve *s) {
   static const uint8_t order[8] = {0, 2, 4, 6, 1, 3, 5, 7}; /* lanes of the sums */
   const uint32_t bytes = (uint32_t)(s->band_in * s->row), step = (uint32_t)(s->patch_w * s->stride_w);
@@ -139,9 +139,9 @@ static void lay_patches(uint8_t *tile, const int8_t *planes, const tinyet_depthw
   uint32_t *to = (uint32_t *)(void *)tile;
   const uint32_t first = TINYET_MVE_ASM ? (uint32_t)(uintptr_t)planes : 0u;
   position at = {0, 0, 0, 0, first, first};
-  int32_t steps[4];    /* from the first output of a patch to each */
-  uint16_t spread[8];  /* from the first output of a tile to each lane's, where its patches are neighbours */
-  uint32_t beside[8];  /* from the first of these to each */
+  int32_t steps[4];   /* from the first output of a patch to each */
+  uint16_t spread[8]; /* from the first output of a tile to each lane's, where its patches are neighbours */
+  uint32_t beside[8]; /* from the first of these to each */
   for (int32_t j = 0; j < outputs; j++) {
     steps[j] = s->patch_w == 1 ? j * down : (j >> 1) * down + (j & 1) * s->out_pixel;
     for (int32_t p = 0; p < patches; p++) {
