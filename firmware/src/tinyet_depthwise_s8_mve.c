@@ -110,10 +110,10 @@ static void lay_addresses(uint32_t *to, const uint32_t *from, uint32_t first) {
 typedef struct {
   int32_t x, y, place, row_place;
   uint32_t patch, row;
-} position;
+} patch_position;
 
 /* To the next patch, which overlaps this one at the end of a row; the last one stays. */
-static void advance(position *at, const tinyet_depthwise_shape_mve *s) {
+static void to_next_patch(patch_position *at, const tinyet_depthwise_shape_mve *s) {
   const int32_t right = s->out_w - s->patch_w - at->x, below = s->band - s->patch_h - at->y;
   if (right > 0) {
     const int32_t step = right < s->patch_w ? right : s->patch_w;
@@ -138,7 +138,7 @@ static void lay_patches(uint8_t *tile, const int8_t *planes, const tinyet_depthw
   const int32_t down = s->out_w * s->out_pixel, wide = (patches - 1) * s->patch_w;
   uint32_t *to = (uint32_t *)(void *)tile;
   const uint32_t first = TINYET_MVE_ASM ? (uint32_t)(uintptr_t)planes : 0u;
-  position at = {0, 0, 0, 0, first, first};
+  patch_position at = {0, 0, 0, 0, first, first};
   int32_t steps[4];   /* from the first output of a patch to each */
   uint16_t spread[8]; /* from the first output of a tile to each lane's, where its patches are neighbours */
   uint32_t beside[8]; /* from the first of these to each */
@@ -167,10 +167,10 @@ static void lay_patches(uint8_t *tile, const int8_t *planes, const tinyet_depthw
       at.patch += (uint32_t)(patches - 1) * step;
       at.x += wide;
       at.place += wide * s->out_pixel;
-      advance(&at, s);
+      to_next_patch(&at, s);
     } else {
       const uint8_t *lane = order;
-      for (; (void *)to != (void *)places; advance(&at, s)) {
+      for (; (void *)to != (void *)places; to_next_patch(&at, s)) {
         to[s->planes == 2 ? table : 0] = at.patch + bytes;
         *to++ = at.patch;
         for (int32_t j = 0; j < outputs; j++) {
