@@ -5,6 +5,7 @@ by GCC and by clang. Those of recurrent layers are in test_recurrent.py."""
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,7 +76,8 @@ def many_pixel_nodes(draw: st.DrawFn) -> Case:
     """So many pixels that the outputs of all channels are straight code; depths that leave lanes for biases."""
     rng = drawing.random(draw)
     outs = draw(st.integers(11, 13)), draw(st.sampled_from((12, 13)))
-    window, kernel, size = {}, (1, 1), outs
+    window: dict[str, Any] = {}
+    kernel, size = (1, 1), outs
     if draw(st.booleans()):
         window, kernel, size = draw(test_cortex_m.windows(outs, st.sampled_from((1, 3)), 1))
     channels = draw(st.sampled_from((3, 4, 8, 8, 12, 16, 24)))

@@ -72,7 +72,7 @@ STRAIGHT = (
     Straight(Sums(1, 1, 2, 0, 0, 24), SHIFTS, True, -9, -9, None),  # addresses wait on the stack
     Straight(Sums(1, 1, 3, 0, 0, 200), SHIFTS, False, 5, None, 70),  # the pointer moves
 )
-PRINTED = (*BLOCKS, *STRAIGHT)
+PRINTED: tuple[Blocks | Straight, ...] = (*BLOCKS, *STRAIGHT)
 COUNT = 2
 """Blocks of a call."""
 
