@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* int8 convolutions of one group for cores with Helium: four pixels by two output channels at a time.
+/* int8 convolutions of one group for cores with Helium: four or three pixels by two output channels at a time.
  *
- * A printed function (tinyet/tiles/helium_blocks.py) computes blocks of four pixels side by side: the sums of all channels, which
- * wait in scratch, of each channel four, and are requantized four channels at a time. Pointwise, its inputs are the image itself.
- * Otherwise rows of the image lie in scratch with their padding, a window that moves down; of few channels, or channels that are
- * no multiple of four, what each of the four pixels sees is copied next to it, without gaps ("patches").
+ * A printed function (tinyet/tiles/helium_blocks.py, helium_straight.py) computes blocks of pixels side by side: the sums
+ * of all channels, which wait in scratch, of each channel one a pixel, and are requantized four channels at a time.
+ * Pointwise, its inputs are the image itself. Otherwise rows of the image lie in scratch with their padding, a window that
+ * moves down; of few channels, or channels that are no multiple of four, what each of four pixels sees is copied next to
+ * it, without gaps ("patches").
  *
  * The stream: that of the printed function, behind it for each channel, rounded up to fours, multiplier and shift. Sums are of
  * raw inputs: their zero point is in the bias. */
@@ -21,6 +22,8 @@ extern "C" {
 typedef struct {
   int32_t rows, columns, depth, row, column, step;
   int32_t chunks; /* whose sizes are behind the taps; 0: inputs are not held */
+  int32_t pixels;
+  int32_t free;   /* lanes whose inputs are constants */
 } tinyet_sums_shape_mve;
 
 /* See tinyet/tiles/helium_patches.py. */
@@ -36,7 +39,8 @@ typedef struct {
   int32_t zero_point;      /* of the input */
   int32_t channels;        /* out_c rounded up to a multiple of four */
   int32_t ends;            /* bytes of the stream before multipliers and shifts */
-  int32_t seen;            /* pointwise: bytes of four pixels */
+  int32_t pixels;          /* of a block: 3 or 4; of patches 4 */
+  int32_t seen;            /* pointwise: bytes of a block's pixels */
   int32_t window_rows;     /* rows of the window, at least what a kernel spans; 0: pointwise */
   int32_t row;             /* bytes of such a row; a multiple of four */
   int32_t span_h;          /* rows that a kernel spans */
@@ -56,7 +60,7 @@ typedef struct {
   int32_t step;                       /* bytes from pixel to pixel there */
   int32_t *sums_end;
   int32_t count;                      /* of blocks */
-  int32_t four_in;                    /* bytes from one to the next, of what pixels see */
+  int32_t block_in;                   /* bytes from one to the next, of what pixels see */
   int32_t behind;                     /* bytes from behind the channels of a block's first pixel to the next block */
   const tinyet_rounding_mve *rounding; /* for the twin */
 } tinyet_blocks_mve;
@@ -66,7 +70,7 @@ typedef struct {
   tinyet_blocks_mve blocks;
   const tinyet_conv2d_shape_mve *shape;
   const int8_t *input;                     /* of the images from here on */
-  int8_t *output, *to;                     /* of the row, of the four pixels that are staged */
+  int8_t *output, *to;                     /* of the row, of the pixels that are staged */
   int8_t *stage, *patches, *window;
   const int8_t *row, *near, *end;          /* what pixels see from near on is copied first, up to the end */
   int32_t window_first, window_behind;     /* rows of the padded image: the first there, and that behind the last one */
@@ -79,7 +83,7 @@ typedef struct {
 
 /* What the first pixels see, of patches nothing but NULL behind the last ones. The caller computes state->blocks from there; each
  * further call gives what the next ones see, or NULL.
- * scratch: sums and outputs of four pixels, 20 * channels bytes; patches_bytes; the window, and 16 bytes. */
+ * scratch: sums and outputs of a block, 5 * pixels * channels bytes; patches_bytes; the window, and 16 bytes. */
 const int8_t *tinyet_conv2d_begin_mve(tinyet_conv2d_state_mve *state, const int8_t *input, int8_t *output, void *scratch,
                                       const int8_t *weights, const tinyet_conv2d_shape_mve *shape);
 const int8_t *tinyet_conv2d_next_mve(tinyet_conv2d_state_mve *state);

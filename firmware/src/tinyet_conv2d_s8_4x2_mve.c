@@ -6,10 +6,10 @@ static void add_products(int32_t *sums, const int8_t *weights, const int8_t *at,
                          const tinyet_sums_shape_mve *s) {
   for (int32_t kx = 0; kx < count; kx++, weights += 32) {
     const int8_t *const tap = at + taps[kx] * s->column;
-    for (int32_t i = 0; i < 4; i++) {
+    for (int32_t i = 0; i < s->pixels; i++) {
       for (int32_t k = 0; k < 16; k++) {
         sums[i] += tap[i * s->step + k] * weights[k];
-        sums[4 + i] += tap[i * s->step + k] * weights[16 + k];
+        sums[s->pixels + i] += tap[i * s->step + k] * weights[16 + k];
       }
     }
   }
@@ -17,24 +17,36 @@ static void add_products(int32_t *sums, const int8_t *weights, const int8_t *at,
 
 static void add_sums(const int8_t *weights, const int8_t *pixels, int32_t *sums, const int32_t *end, const int32_t *taps,
                      const tinyet_sums_shape_mve *s) {
-  const int32_t places = s->rows * s->depth;
+  const int32_t places = s->rows * s->depth, both = 2 * s->pixels;
+  const size_t biases = (size_t)both * sizeof *sums;
   for (int32_t i = 0; s->chunks != 0 && i < places; i++, weights += 4) {
     const int8_t *const at = pixels + i / s->depth * s->row + i % s->depth * 16;
     const int32_t *tap = taps;
     for (int32_t c = 0; c < s->chunks; tap += taps[s->columns + c], c++) {
-      for (int32_t *to = sums; to != end; to += 8) {
+      for (int32_t *to = sums; to != end; to += both) {
         if (i == 0 && c == 0) {
-          memcpy(to, weights, 32);
-          weights += 32;
+          memcpy(to, weights, biases);
+          weights += biases;
         }
         add_products(to, weights, at, tap, taps[s->columns + c], s);
         weights += 32 * taps[s->columns + c];
       }
     }
   }
-  for (; s->chunks == 0 && sums != end; sums += 8) {
-    memcpy(sums, weights, 32);
-    weights += 32;
+  if (s->free != 0) {
+    const int8_t *const constants = weights;
+    for (weights += 16; sums != end; sums += s->pixels, weights += 16) {
+      for (int32_t p = 0; p < s->pixels; p++) {
+        sums[p] = 0;
+        for (int32_t k = 0; k < 16; k++) {
+          sums[p] += (k < 16 - s->free ? pixels[p * s->step + k] : constants[k]) * weights[k];
+        }
+      }
+    }
+  }
+  for (; s->chunks == 0 && sums != end; sums += both) {
+    memcpy(sums, weights, biases);
+    weights += biases;
     for (int32_t i = 0; i < places; i++, weights += 32 * s->columns) {
       add_products(sums, weights, pixels + i / s->depth * s->row + i % s->depth * 16, taps, s->columns, s);
     }
@@ -43,11 +55,11 @@ static void add_sums(const int8_t *weights, const int8_t *pixels, int32_t *sums,
 
 void tinyet_blocks_mve_twin(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *b, const int32_t *taps,
                             const tinyet_sums_shape_mve *s) {
-  for (; b->count != 0; b->count--, pixels += b->four_in, b->to += 4 * b->groups + b->behind) {
+  for (; b->count != 0; b->count--, pixels += b->block_in, b->to += 4 * b->groups + b->behind) {
     const int32_t *sums = b->sums, *ends = b->ends;
     add_sums(weights, pixels, b->sums, b->sums_end, taps, s);
     for (int32_t c = 0; c < 4 * b->groups; c++, ends += 2) {
-      for (int32_t p = 0; p < 4; p++) {
+      for (int32_t p = 0; p < s->pixels; p++) {
         b->to[p * b->step + c] = tinyet_round_mve(*sums++, ends[0], ends[1], b->rounding);
       }
     }
@@ -152,9 +164,9 @@ int tinyet_conv2d_run_mve(tinyet_conv2d_state_mve *state) {
   return 1;
 }
 
-/* So many blocks from `to` on; of fewer than four pixels, or where words cannot go there, outputs are copied. */
+/* So many blocks from `to` on; of fewer pixels than a block has, or where words cannot go there, outputs are copied. */
 static void begin_blocks(tinyet_conv2d_state_mve *state, int32_t count, int8_t *to, const tinyet_conv2d_shape_mve *s) {
-  state->copied = state->staged || state->count != 4;
+  state->copied = state->staged || state->count != s->pixels;
   state->to = to;
   state->blocks.count = count;
   state->blocks.to = state->copied ? state->stage : to;
@@ -186,7 +198,7 @@ static const int8_t *next_patches(tinyet_conv2d_state_mve *state, const tinyet_c
   return state->patches;
 }
 
-/* Of a row, whose last four pixels overlap those before. */
+/* Of a row, whose last block overlaps those before. */
 static const int8_t *next_pixels(tinyet_conv2d_state_mve *state, const tinyet_conv2d_shape_mve *s) {
   if (state->x >= s->out_w && !next_row(state, s)) {
     return NULL;
@@ -196,10 +208,10 @@ static const int8_t *next_pixels(tinyet_conv2d_state_mve *state, const tinyet_co
   const int32_t is_near = pixels < state->near;
   int32_t blocks = 1;
   if (is_near && !state->staged && x != last) {
-    const int32_t there = (int32_t)(state->near - pixels - 1) / state->blocks.four_in, more = (last - x) >> 2;
+    const int32_t there = (int32_t)(state->near - pixels - 1) / state->blocks.block_in, more = (last - x) / s->pixels;
     blocks += more < there ? more : there;
   }
-  state->x = x + 4 * blocks;
+  state->x = x + s->pixels * blocks;
   begin_blocks(state, blocks, state->output + x * s->out_pixel, s);
   if (is_near) {
     return pixels;
@@ -214,20 +226,20 @@ const int8_t *tinyet_conv2d_begin_mve(tinyet_conv2d_state_mve *state, const int8
   tinyet_blocks_mve *const b = &state->blocks;
   const int8_t *const end = input + s->batch * s->in_h * s->in_w * s->in_c;
   b->sums = (int32_t *)scratch;
-  b->sums_end = b->sums + 4 * s->channels;
+  b->sums_end = b->sums + s->pixels * s->channels;
   b->ends = (const int32_t *)(const void *)(weights + s->ends);
   b->zero_point = s->rounding.zero_point;
   b->groups = s->channels >> 2;
   b->low = s->rounding.low;
   b->high = s->rounding.high;
-  b->four_in = 4 * (s->patch != 0 ? s->patch : s->step);
-  b->behind = 4 * s->out_pixel - s->channels;
+  b->block_in = s->pixels * (s->patch != 0 ? s->patch : s->step);
+  b->behind = s->pixels * s->out_pixel - s->channels;
   b->rounding = &s->rounding;
   state->shape = s;
   state->input = input;
   state->output = output - s->out_w * s->out_pixel;
   state->stage = (int8_t *)b->sums_end;
-  state->patches = state->stage + 4 * s->channels;
+  state->patches = state->stage + s->pixels * s->channels;
   state->window = state->patches + s->patches_bytes;
   state->end = s->window_rows != 0 ? state->window + s->window_rows * s->row : end;
   state->near = state->end;
@@ -238,7 +250,7 @@ const int8_t *tinyet_conv2d_begin_mve(tinyet_conv2d_state_mve *state, const int8
   state->images = s->batch;
   state->y = -1;
   state->x = s->out_w;
-  state->count = s->out_w < 4 ? s->out_w : 4;
+  state->count = s->out_w < s->pixels ? s->out_w : s->pixels;
   state->staged = (((uintptr_t)output | (uintptr_t)s->out_pixel | (uintptr_t)s->out_c) & 3u) != 0u;
   return s->patch != 0 ? next_patches(state, s) : next_pixels(state, s);
 }

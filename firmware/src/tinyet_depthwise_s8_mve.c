@@ -71,46 +71,113 @@ static void number_pixels(uint16_t *to, int32_t rows, const tinyet_depthwise_sha
   }
 }
 
-/* The tiles of a band: addresses of patches, as many as make whole tiles, the last one several times, and where their outputs go.
- * Behind them those of the second plane. */
+/* Eight offsets of outputs, `place` beyond those that are given. */
+static void lay_places(uint16_t *to, const uint16_t *from, int32_t place) {
+#if TINYET_MVE_ASM
+  __asm__ volatile(
+      "vldrh.u16 q0, [%[from]]\n"
+      "vadd.i16 q0, q0, %[place]\n"
+      "vstrh.16 q0, [%[to]]\n"
+      :
+      : [to] "r"(to), [from] "r"(from), [place] "r"(place)
+      : "d0", "d1", "memory");
+#else
+  for (int32_t i = 0; i < 8; i++) {
+    to[i] = (uint16_t)(from[i] + place);
+  }
+#endif
+}
+
+/* Four addresses, `first` beyond what is given. */
+static void lay_addresses(uint32_t *to, const uint32_t *from, uint32_t first) {
+#if TINYET_MVE_ASM
+  __asm__ volatile(
+      "vldrw.u32 q0, [%[from]]\n"
+      "vadd.i32 q0, q0, %[first]\n"
+      "vstrw.32 q0, [%[to]]\n"
+      :
+      : [to] "r"(to), [from] "r"(from), [first] "r"(first)
+      : "d0", "d1", "memory");
+#else
+  for (int32_t i = 0; i < 4; i++) {
+    const uint32_t address = from[i] + first;
+    memcpy(to + i, &address, sizeof address); /* offsets of outputs may come there */
+  }
+#endif
+}
+
+/* Of a patch: its first output, that one's offset and its own address, and those of its row. */
+typedef struct {
+  int32_t x, y, place, row_place;
+  uint32_t patch, row;
+} patch_position;
+
+/* To the next patch, which overlaps this one at the end of a row; the last one stays. */
+static void to_next_patch(patch_position *at, const tinyet_depthwise_shape_mve *s) {
+  const int32_t right = s->out_w - s->patch_w - at->x, below = s->band - s->patch_h - at->y;
+  if (right > 0) {
+    const int32_t step = right < s->patch_w ? right : s->patch_w;
+    at->x += step;
+    at->patch += (uint32_t)(step * s->stride_w);
+    at->place += step * s->out_pixel;
+  } else if (below > 0) {
+    const int32_t step = below < s->patch_h ? below : s->patch_h;
+    at->y += step;
+    at->x = 0;
+    at->patch = at->row += (uint32_t)(step * s->stride_h * s->row);
+    at->place = at->row_place += step * s->out_w * s->out_pixel;
+  }
+}
+
+/* The tiles of a band: addresses of patches, as many as make whole tiles, the last one several times, and where their
+ * outputs go. Behind them those of the second plane. */
 static void lay_patches(uint8_t *tile, const int8_t *planes, const tinyet_depthwise_shape_mve *s) {
   static const uint8_t order[8] = {0, 2, 4, 6, 1, 3, 5, 7}; /* lanes of the sums */
-  const uint32_t bytes = (uint32_t)(s->band_in * s->row);
-  const int32_t outputs = s->patch_h * s->patch_w, words = 8 / outputs + 4;
-  const int32_t table = s->tiles * words;
-  const int32_t last_x = s->out_w - s->patch_w, last_y = s->band - s->patch_h;
-  const int32_t down = s->out_w * s->out_pixel;
+  const uint32_t bytes = (uint32_t)(s->band_in * s->row), step = (uint32_t)(s->patch_w * s->stride_w);
+  const int32_t outputs = s->patch_h * s->patch_w, patches = 8 / outputs, table = s->tiles * (patches + 4);
+  const int32_t down = s->out_w * s->out_pixel, wide = (patches - 1) * s->patch_w;
   uint32_t *to = (uint32_t *)(void *)tile;
-  uint32_t row = TINYET_MVE_ASM ? (uint32_t)(uintptr_t)planes : 0u, patch = row;
-  int32_t steps[4]; /* from the first output of a patch to each */
+  const uint32_t first = TINYET_MVE_ASM ? (uint32_t)(uintptr_t)planes : 0u;
+  patch_position at = {0, 0, 0, 0, first, first};
+  int32_t steps[4];   /* from the first output of a patch to each */
+  uint16_t spread[8]; /* from the first output of a tile to each lane's, where its patches are neighbours */
+  uint32_t beside[8]; /* from the first of these to each */
   for (int32_t j = 0; j < outputs; j++) {
     steps[j] = s->patch_w == 1 ? j * down : (j >> 1) * down + (j & 1) * s->out_pixel;
-  }
-  int32_t y = 0, x = 0, row_place = 0, place = 0;
-  for (int32_t t = s->tiles; t != 0; t--, to += 4) {
-    uint16_t *const places = (uint16_t *)(void *)(to + words - 4);
-    const uint8_t *lane = order;
-    while ((void *)to != (void *)places) {
-      to[s->planes == 2 ? table : 0] = patch + bytes;
-      *to++ = patch;
-      for (int32_t j = 0; j < outputs; j++) {
-        places[*lane++] = (uint16_t)(place + steps[j]);
-      }
-      if (x < last_x) {
-        const int32_t step = x + s->patch_w < last_x ? s->patch_w : last_x - x;
-        x += step;
-        patch += (uint32_t)(step * s->stride_w);
-        place += step * s->out_pixel;
-      } else if (y < last_y) {
-        const int32_t step = y + s->patch_h < last_y ? s->patch_h : last_y - y;
-        y += step;
-        x = 0;
-        patch = row += (uint32_t)(step * s->stride_h * s->row);
-        place = row_place += step * down;
-      }
+    for (int32_t p = 0; p < patches; p++) {
+      spread[order[p * outputs + j]] = (uint16_t)(p * s->patch_w * s->out_pixel + steps[j]);
     }
-    if (s->planes == 2) {
-      for (int32_t i = 0; i < 4; i++) {
+  }
+  for (uint32_t p = 0; p < 8u; p++) {
+    beside[p] = p * step;
+  }
+  for (int32_t t = s->tiles; t != 0; t--, to += 4) {
+    uint16_t *const places = (uint16_t *)(void *)(to + patches);
+    if (at.x + wide <= s->out_w - s->patch_w) {
+      for (int32_t plane = 0; plane < s->planes; plane++) {
+        uint32_t *const lane = to + plane * table;
+        const uint32_t there = at.patch + (plane != 0 ? bytes : 0u);
+        lay_addresses(lane, beside, there); /* of two patches, offsets of outputs come where two are too many */
+        if (patches == 8) {
+          lay_addresses(lane + 4, beside + 4, there);
+        }
+        lay_places(places + 2 * plane * table, spread, at.place);
+      }
+      to += patches;
+      at.patch += (uint32_t)(patches - 1) * step;
+      at.x += wide;
+      at.place += wide * s->out_pixel;
+      to_next_patch(&at, s);
+    } else {
+      const uint8_t *lane = order;
+      for (; (void *)to != (void *)places; to_next_patch(&at, s)) {
+        to[s->planes == 2 ? table : 0] = at.patch + bytes;
+        *to++ = at.patch;
+        for (int32_t j = 0; j < outputs; j++) {
+          places[*lane++] = (uint16_t)(at.place + steps[j]);
+        }
+      }
+      for (int32_t i = 0; s->planes == 2 && i < 4; i++) {
         to[table + i] = to[i];
       }
     }

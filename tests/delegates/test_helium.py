@@ -5,6 +5,7 @@ by GCC and by clang. Those of recurrent layers are in test_recurrent.py."""
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,8 +71,23 @@ def wide_nodes(draw: st.DrawFn) -> Case:
     return layer(rng, Conv2d(clamp=NO_CLAMP), x, (draw(st.sampled_from((4, 7, 8))), 1, 1, channels))
 
 
+@st.composite
+def many_pixel_nodes(draw: st.DrawFn) -> Case:
+    """So many pixels that the outputs of all channels are straight code; depths that leave lanes for biases."""
+    rng = drawing.random(draw)
+    outs = draw(st.integers(11, 13)), draw(st.sampled_from((12, 13)))
+    window: dict[str, Any] = {}
+    kernel, size = (1, 1), outs
+    if draw(st.booleans()):
+        window, kernel, size = draw(test_cortex_m.windows(outs, st.sampled_from((1, 3)), 1))
+    channels = draw(st.sampled_from((3, 4, 8, 8, 12, 16, 24)))
+    outputs = draw(st.sampled_from((4, 8, 13, 36)))
+    return layer(rng, Conv2d(**window, clamp=NO_CLAMP), (1, *size, channels), (outputs, *kernel, channels))
+
+
 def conv2d_nodes() -> st.SearchStrategy[Case]:
-    drawn = st.one_of(gemm_nodes(), pointwise_nodes(), deep_nodes(), deep_nodes(), wide_nodes())
+    few = many_pixel_nodes()
+    drawn = st.one_of(gemm_nodes(), pointwise_nodes(), deep_nodes(), few, few, deep_nodes(), wide_nodes())
     return st.one_of(drawn, drawn, drawn, drawn.map(with_nibbles))
 
 
@@ -87,9 +103,27 @@ def banded_nodes(draw: st.DrawFn) -> Case:
     )
 
 
+@st.composite
+def even_row_nodes(draw: st.DrawFn) -> Case:
+    """Depthwise, of two channels at a time, rows of whole eights of pixels."""
+    rng = drawing.random(draw)
+    stride, height = draw(st.sampled_from((1, 2))), draw(st.integers(5, 9))
+    attrs = Conv2d(
+        stride_h=stride,
+        stride_w=stride,
+        groups=4,
+        pad_top=1,
+        pad_bottom=1,
+        pad_left=1,
+        pad_right=1,
+        clamp=NO_CLAMP,
+    )
+    return layer(rng, attrs, (1, height, draw(st.sampled_from((8, 16, 24))), 4), (4, 3, 3, 1))
+
+
 def all_depthwise_nodes() -> st.SearchStrategy[Case]:
     few = banded_nodes()  # they take long
-    return st.one_of(*5 * [depthwise_nodes()], *6 * [any_depthwise_nodes()], few)
+    return st.one_of(*5 * [depthwise_nodes()], *6 * [any_depthwise_nodes()], even_row_nodes(), few)
 
 
 def all_linear_nodes() -> st.SearchStrategy[Case]:

@@ -19,9 +19,10 @@ from tinyet.assets import kernel_sources
 from tinyet.device.device import open_device
 from tinyet.errors import InternalError
 from tinyet.tiles import helium_patches
-from tinyet.tiles.helium import Sums
+from tinyet.tiles.helium import LANES, PIXELS, Sums
 from tinyet.tiles.helium_blocks import Blocks, files
 from tinyet.tiles.helium_patches import Patches
+from tinyet.tiles.helium_straight import Straight
 
 CHANNELS = 8
 SUMS = (
@@ -39,6 +40,9 @@ SUMS = (
     Sums(3, 3, 2, 640, 32, 32, held=True),
     Sums(3, 3, 1, 320, 16, 32, pairs=2, held=True),  # a stride of two: two chunks of columns
     Sums(1, 5, 1, 640, 16, 16, held=True),
+    Sums(1, 4, 1, 0, 16, 56, pairs=2, held=True, pixels=3),
+    Sums(1, 21, 1, 0, 16, 336, held=True, pixels=3),
+    Sums(1, 3, 1, 0, 16, 40, pairs=4, held=True, pixels=3),
 )
 """Inputs that all stay in registers, that all but one do, that pixels share, that are held for all channels; near and
 far."""
@@ -60,6 +64,15 @@ BLOCKS = tuple(
     )
 )
 """All forms of roundings."""
+SHIFTS = (9, 10, 11, 8, 10, 12, 9, 10)
+STRAIGHT = (
+    Straight(Sums(1, 1, 1, 0, 0, 8, pairs=4, whole=True), SHIFTS, True, -128, None, None),
+    Straight(Sums(1, 1, 1, 0, 0, 8, pairs=2, free=8), SHIFTS, True, -128, None, 70),
+    Straight(Sums(1, 1, 1, 0, 0, 12, free=4), SHIFTS[::-1], False, -9, None, None),
+    Straight(Sums(1, 1, 2, 0, 0, 24), SHIFTS, True, -9, -9, None),  # addresses wait on the stack
+    Straight(Sums(1, 1, 3, 0, 0, 200), SHIFTS, False, 5, None, 70),  # the pointer moves
+)
+PRINTED: tuple[Blocks | Straight, ...] = (*BLOCKS, *STRAIGHT)
 COUNT = 2
 """Blocks of a call."""
 
@@ -100,14 +113,18 @@ __attribute__((naked, noinline)) static uint32_t guarded(const void *w, const vo
 }
 
 static const tinyet_rounding_mve roundings[] = {%(roundings)s};
+static const int32_t *const ends[] = {%(ends)s};
+static const int32_t pixels_of[] = {%(pixels)s};
 static int32_t sums[4 * %(channels)d];
 static int8_t outputs[%(sums)d][%(count_blocks)d * 4 * %(channels)d + 4];
 
-/* Blocks whose pixels are 8 bytes apart. */
+static const int32_t steps[] = {%(steps)s}; /* bytes from block to block */
+
 static tinyet_blocks_mve blocks_of(uint32_t i, int8_t *to) {
   const tinyet_rounding_mve *const r = &roundings[i];
-  const tinyet_blocks_mve made = {sums, ends, to + 4, r->zero_point, %(channels)d / 4, r->low, r->high, %(channels)d,
-                                  sums + 4 * %(channels)d, %(count_blocks)d, 8, 3 * %(channels)d, r};
+  const int32_t all = pixels_of[i] * %(channels)d;
+  const tinyet_blocks_mve made = {sums, ends[i], to + 4, r->zero_point, %(channels)d / 4, r->low, r->high, %(channels)d,
+                                  sums + all, %(count_blocks)d, steps[i], all - %(channels)d, r};
   return made;
 }
 static int8_t copies[%(copies)d][1024];
@@ -135,16 +152,33 @@ static tinyet_status run(void) {
 
 def stream(rng: np.random.Generator, sums: Sums) -> np.ndarray:
     """Words of biases and weights; where inputs are held, with the steps between them."""
-    count = CHANNELS // 2 * 8
-    words = rng.integers(-(2**31), 2**31, count * (1 + sums.vectors))
+    biases, count = CHANNELS * sums.pixels, CHANNELS // 2 * 8
+    words = rng.integers(-(2**31), 2**31, biases + count * sums.vectors)
     if not sums.held:
         return words
-    parts = np.split(words, [count * (1 + sums.columns * (i + 1)) for i in range(len(sums.advances) - 1)])
+    parts = np.split(words, [biases + count * sums.columns * (i + 1) for i in range(len(sums.advances) - 1)])
     return np.concatenate([np.append(part, step) for part, step in zip(parts, sums.advances, strict=True)])
 
 
-def rounding(blocks: Blocks) -> str:
+def small_stream(rng: np.random.Generator, sums: Sums) -> np.ndarray:
+    """Of sums that a shift of some ten bits makes outputs: biases and weights, or constants in free lanes."""
+    weights = rng.integers(-128, 128, (CHANNELS // 2, 2 * LANES * sums.vectors)).astype(np.int8).view("<i4")
+    if sums.free:
+        constants = np.full(LANES, 127, np.int8)
+        constants[-1] = 1
+        return np.concatenate([constants.view("<i4"), weights.ravel()])
+    biases = rng.integers(-(2**15), 2**15, (CHANNELS // 2, 2 * sums.pixels))
+    return np.concatenate([biases, weights], axis=1).ravel()
+
+
+def rounding(blocks: Blocks | Straight) -> str:
     """As a tinyet_rounding_mve. Nothing below the zero point is an output where only one side is rounded."""
+    if isinstance(blocks, Straight):
+        found = blocks.low, blocks.high
+        low, high = (end if bound is None else bound for bound, end in zip(found, (-128, 127), strict=True))
+        return (
+            f"{{{int(blocks.one_sided)}, {int(found != (None, None))}, {blocks.zero_point}, {low}, {high}}}"
+        )
     zero = -128 if blocks.zero_lowest else -9
     low = zero if blocks.one_sided else -50 if blocks.low else -128
     high = 70 if blocks.high else 127
@@ -154,18 +188,22 @@ def rounding(blocks: Blocks) -> str:
 def model(rng: np.random.Generator) -> str:
     """Layer 0 calls an empty function, layer i + 1 the blocks i, those behind them the patches. The output: a word for
     each, 0 where all is right."""
-    ends = np.stack([rng.integers(2**30, 2**31, CHANNELS), rng.integers(-26, -18, CHANNELS)], axis=1)
+    multipliers = rng.integers(2**30, 2**31, CHANNELS)
     arrays = [
         c_array("int32_t", "pixels", rng.integers(-(2**31), 2**31, 4096)),
-        c_array("int32_t", "ends", ends.ravel()),
     ]
-    entries, twins = ["{nothing, NULL, NULL}"], []
-    for i, each in enumerate(BLOCKS, 1):
+    entries, twins, ends_of = ["{nothing, NULL, NULL}"], [], ["NULL"]
+    for i, each in enumerate(PRINTED, 1):
         s = each.sums
-        arrays.append(c_array("int32_t", f"weights_{i}", stream(rng, s)))
+        straight = isinstance(each, Straight)
+        shifts = -np.array(each.shifts) if isinstance(each, Straight) else rng.integers(-26, -18, CHANNELS)
+        ends = np.stack([multipliers, shifts], axis=1).ravel()
+        weights = (small_stream if straight else stream)(rng, s)
+        arrays.append(c_array("int32_t", f"weights_{i}", np.concatenate([weights, ends])))
+        ends_of.append(f"weights_{i} + {len(weights)}")
         entries.append(f"{{{each.name}, weights_{i}, NULL}}")
         sizes = [len(chunk) for chunk in s.chunks] if s.held else []
-        shape = f"{s.rows}, {s.columns}, {s.depth}, {s.row}, {s.column}, {s.step}, {len(sizes)}"
+        shape = f"{s.rows}, {s.columns}, {s.depth}, {s.row}, {s.column}, {s.step}, {len(sizes)}, {s.pixels}, {s.free}"
         twins += [
             "  {",
             "    static int8_t wanted[sizeof outputs[0]];",
@@ -193,12 +231,12 @@ def model(rng: np.random.Generator) -> str:
             f"    tinyet_patches_mve_twin(wanted, (const int8_t *)pixels, {RUN}, &shape);",
             f"    for (int32_t p = 0; p < {RUN}; p++) {{",
             f"      const int32_t at = p * {patches.patch};",
-            f"      wrong[{len(SUMS) + 1 + i}] |= memcmp(wanted + at, copies[{i}] + at,",
+            f"      wrong[{len(PRINTED) + 1 + i}] |= memcmp(wanted + at, copies[{i}] + at,",
             f"                       {size}) != 0 ? 2u : 0u;",
             "    }",
             "  }",
         ]
-    names = [each.name for each in BLOCKS] + [each.name for each in PATCHES]
+    names = [each.name for each in PRINTED] + [each.name for each in PATCHES]
     core, vector = range(4, 12), range(16, 32)
     poison = [f"mov r{r}, #{0x51 + r}\\n" for r in core] + [f"vmov s{r}, r{4 + r % 8}\\n" for r in vector]
     differs = 'it ne\\n" "movne r0, #1\\n'
@@ -211,9 +249,15 @@ def model(rng: np.random.Generator) -> str:
         "poison": "\n".join(f'      "{line}"' for line in poison),
         "check": "\n".join(f'      "{line}"' for line in check),
         "count": len(entries),
-        "sums": len(BLOCKS) + 1,
+        "sums": len(PRINTED) + 1,
+        "ends": ", ".join(ends_of),
+        "steps": ", ".join(
+            str(PIXELS * each.sums.step if isinstance(each, Straight) else 8)
+            for each in (BLOCKS[0], *PRINTED)
+        ),
         "count_blocks": COUNT,
-        "roundings": ", ".join(map(rounding, (BLOCKS[0], *BLOCKS))),
+        "roundings": ", ".join(map(rounding, (BLOCKS[0], *PRINTED))),
+        "pixels": ", ".join(str(each.sums.pixels) for each in (BLOCKS[0], *PRINTED)),
         "copies": len(PATCHES),
         "channels": CHANNELS,
         "twins": "\n".join(twins),
@@ -225,13 +269,13 @@ def model(rng: np.random.Generator) -> str:
 @pytest.mark.parametrize("image", [board.M55, board.M55_CLANG], ids=str)
 def test_outputs_registers_and_instructions(image: Image, tmp_path: Path) -> None:
     skip_missing([image])
-    printed = [*map(files, BLOCKS), *map(helium_patches.files, PATCHES)]
+    printed = [*map(files, PRINTED), *map(helium_patches.files, PATCHES)]
     kernel_sources.write(tmp_path, ["tinyet_conv2d_s8_4x2_mve.c"])
     elf = harness.built(image, tmp_path, printed, model(np.random.default_rng(3)), "-Wno-cast-align")
     with open_device(image.board, elf, "qemu") as device:
         result = device.run([bytes(4)])
     wrong = np.frombuffer(result.outputs[0], np.uint32)[1:]
-    stated = {each.name: each.instructions(1, COUNT, CHANNELS) for each in BLOCKS}
+    stated = {each.name: each.instructions(1, COUNT, CHANNELS) for each in PRINTED}
     stated |= {each.name: each.instructions(1, RUN) for each in PATCHES}
     assert {name: w for name, w in zip(stated, wrong, strict=True) if w} == {}
     nothing, *counts = result.layer_counts
@@ -247,7 +291,17 @@ def test_what_there_is_not() -> None:
     with pytest.raises(InternalError):
         Sums(1, 1, 1, 0, 0, 8, pairs=3).instructions(CHANNELS)
     with pytest.raises(InternalError):
+        Sums(1, 1, 2, 0, 0, 24, free=8)
+    with pytest.raises(InternalError):
+        Sums(1, 1, 1, 0, 0, 16, pixels=2)
+    with pytest.raises(InternalError):
         Blocks(SUMS[0], False, False, False, True)
+    with pytest.raises(InternalError):
+        Straight(SUMS[0], (17,) * 8, True, 0, None, None)
+    with pytest.raises(InternalError):
+        Straight(SUMS[0], SHIFTS, True, 0, 0, 100)
+    with pytest.raises(InternalError):
+        STRAIGHT[0].instructions(1, 1, 4)
     with pytest.raises(InternalError):
         BLOCKS[1].instructions(1, 1, 6)
     with pytest.raises(InternalError):

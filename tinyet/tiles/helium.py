@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums of convolutions for Helium (MVE): four pixels by two output channels, eight sums in registers.
+"""Sums of convolutions for Helium (MVE): four pixels or three by two output channels, sums in registers.
 
 VMLADAVA adds sixteen products to one of the eight even general registers, so that the odd ones are left for pointers,
 and the vectors for inputs: a vector of one pixel that another one sees with another weight is not loaded again as long
@@ -16,13 +16,19 @@ from functools import cached_property
 from tinyet.errors import InternalError
 
 PIXELS, CHANNELS, LANES = 4, 2, 16
+FEWER_PIXELS = 3
+"""Where there are as many in a row: their vectors of two neighbouring columns are held at a time."""
 HEADER = "tinyet_conv2d_mve.h"
 MOST_VECTORS = 160
 """Of a pixel, all in straight code."""
-_REACH = 508
+LEAST_FREE = 4
+"""Lanes that are worth a bias."""
+FREE_FACTOR = 127
+"""The constant of free lanes but the last one, whose is 1."""
+REACH = 508
 """Of VLDRW, in bytes, both ways."""
 _SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
-"""What VMLADAVA adds to, as LDM and STM have them: the four pixels of the first channel, of the second."""
+"""What VMLADAVA adds to, as LDM and STM have them: the pixels of the first channel, of the second."""
 _WEIGHTS, _PIXELS, _TO, _END = "r3", "r1", "r5", "r11"
 _OTHER_BASES = ("r7", "r9")
 _FIRST = "r7"  # where the sums begin, where inputs are held
@@ -30,21 +36,21 @@ _AGAIN = (f"cmp.w {_TO}, {_END}", "bne.w 1b")
 _BACK = f"mov.w {_TO}, {_FIRST}"
 _ADVANCE = ("ldr.w r9, [r3], #4", "add.w r1, r1, r9", "cmp.w r9, #0", "bne.w 2b")
 _INPUTS = 6  # vectors; the two others are weights
-_STRAIGHT = 12  # vectors of a pixel in a turn of the loop over channels, about, where a pixel has fewer
+_STRAIGHT = 16  # vectors of a pixel in a turn of the loop over channels, about, where a pixel has fewer
 _STRAIGHT_HELD = 12  # the same where inputs are held
 INSTRUCTION_BYTES = 4
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of four neighbouring pixels for all output channels, two at a time.
+    """Sums of neighbouring pixels for all output channels, two at a time.
 
     rows, columns, depth: vectors of sixteen values that a pixel sees: along kernel rows, along their taps, and of
     each of these. row, column: bytes from one to the next; step: from pixel to pixel. All are multiples of four.
-    channels: pairs of them that are computed before the loop over them branches.
+    pairs: of channels that are computed before the loop over them branches; whole: these are all.
 
-    The stream, for each pair of channels: of each four times the bias, int32; then for each row, each sixteen values,
-    each column in the order of `taps`: those of the first channel, those of the second.
+    The stream, for each pair of channels: of each for every pixel the bias, int32; then for each row, each sixteen
+    values, each column in the order of `taps`: those of the first channel, those of the second.
 
     held: instead inputs are held in registers while all channels pass by, and sums wait in memory. For each row, each
     sixteen values: of each of `chunks`, whose columns the registers have room for, the weights of all pairs of
@@ -60,10 +66,19 @@ class Sums:
     step: int
     pairs: int = 1
     held: bool = False
+    pixels: int = PIXELS
+    free: int = 0
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if self.vectors > MOST_VECTORS or (self.row | self.column | self.step) % 4 or self.pairs < 1:
             raise InternalError(f"no such sums: {self}")
+        if self.pixels not in (FEWER_PIXELS, PIXELS):
+            raise InternalError(f"no such sums: {self}")
+        if self.free and (self.vectors > 1 or self.held or self.free < LEAST_FREE):
+            raise InternalError(f"no lanes for the bias: {self}")
+        if self.whole and self.held:
+            raise InternalError(f"a loop for each chunk: {self}")
         if self.held and not self.chunks:
             raise InternalError(f"no registers for the inputs: {self}")
 
@@ -76,7 +91,14 @@ class Sums:
         """Says all that it is made for."""
         size = "_".join(str(n) for n in (self.rows, self.columns, self.depth))
         steps = "_".join(str(n) for n in (self.row, self.column, self.step))
-        return f"{size}_by_{steps}_g{self.pairs}{'_held' if self.held else ''}"
+        fewer = f"_x{self.pixels}" if self.pixels != PIXELS else ""
+        free = f"_free{self.free}" if self.free else ""
+        marks = "".join(f"_{mark}" for mark in ("held", "whole") if getattr(self, mark))
+        return f"{size}_by_{steps}_g{self.pairs}{marks}{fewer}{free}"
+
+    @property
+    def _registers(self) -> tuple[str, ...]:
+        return _SUMS[: self.pixels * CHANNELS]
 
     @cached_property
     def chunks(self) -> tuple[tuple[int, ...], ...]:
@@ -92,7 +114,7 @@ class Sums:
 
     def _held_inputs(self, columns: Sequence[int]) -> dict[int, int]:
         """{offset from the first pixel's first column: register}."""
-        offsets = sorted({kx * self.column + p * self.step for kx in columns for p in range(PIXELS)})
+        offsets = sorted({kx * self.column + p * self.step for kx in columns for p in range(self.pixels)})
         return {offset: register for register, offset in enumerate(offsets)}
 
     @property
@@ -134,7 +156,7 @@ class Sums:
 
     def _wanted(self, order: Sequence[int]) -> list[list[int]]:
         """Of each vector of weights the offsets of what it is multiplied by, of each pixel."""
-        return [[at + p * self.step for p in range(PIXELS)] for at in self.offsets(order)]
+        return [[at + p * self.step for p in range(self.pixels)] for at in self.offsets(order)]
 
     def _shared(self, order: Sequence[int]) -> list[tuple[int, int, int]]:
         """(vector of weights, register, offset) of each load of an input: that goes which is needed the latest."""
@@ -172,7 +194,9 @@ class Sums:
         where sharing would not save more."""
         offsets = list(dict.fromkeys(o for offsets in self._wanted(self.taps) for o in offsets))
         kept = offsets if len(offsets) <= _INPUTS else offsets[: _INPUTS - 1]
-        uses = PIXELS * self.vectors - sum(o in kept for offsets in self._wanted(self.taps) for o in offsets)
+        uses = self.pixels * self.vectors - sum(
+            o in kept for offsets in self._wanted(self.taps) for o in offsets
+        )
         if uses >= len(self._shared(self.taps)):
             return {}
         return {offset: register for register, offset in enumerate(kept)}
@@ -181,10 +205,23 @@ class Sums:
     def _anchors(self) -> tuple[int, ...] | None:
         """Where three pointers stand so that all loads reach; None where that is not enough."""
         anchors: list[int] = []
-        for offset in sorted({offset for offsets in self._wanted(self.taps) for offset in offsets}):
-            if not anchors or offset > anchors[-1] + _REACH:
-                anchors.append(offset + _REACH)
+        wanted = sorted({offset for offsets in self._wanted(self.taps) for offset in offsets})
+        if wanted[-1] <= REACH:
+            return (0,)
+        for offset in wanted:
+            if not anchors or offset > anchors[-1] + REACH:
+                anchors.append(offset + REACH)
         return tuple(anchors) if len(anchors) <= 1 + len(_OTHER_BASES) else None
+
+    @property
+    def stays(self) -> bool:
+        """r7, r9 and r11 keep what is in them, r1 moves by `moved`; of one vector a pixel, q4 and q5 do, too."""
+        return not self.held and self._anchors is not None and len(self._anchors) == 1
+
+    @property
+    def moved(self) -> int:
+        """Bytes by which the pointer to the pixels moves, if it stays one."""
+        return self._anchors[0] if self._anchors is not None else 0
 
     @cached_property
     def before(self) -> list[str]:
@@ -199,6 +236,9 @@ class Sums:
         bases = self._fixed_bases()
         for offset, register in self._kept.items():
             lines += self._load(f"q{register}", offset, bases, "r7")
+        if self.free:
+            lines.append(f"vldrw.32 q{_INPUTS}, [{_WEIGHTS}], #16")
+            lines += [f"vpsel q{q}, q{q}, q{_INPUTS}" for q in self._kept.values()]
         return lines
 
     @cached_property
@@ -206,10 +246,8 @@ class Sums:
         """Of the only loop, or of the first one."""
         if self.held:
             return self._held_turn(self.chunks[0], f"{_WEIGHTS}!")
-        return [
-            *(line for _ in range(self.pairs) for line in self._pair()),
-            *_AGAIN,
-        ]
+        lines = [line for _ in range(self.pairs) for line in self._pair()]
+        return lines if self.whole else [*lines, *_AGAIN]
 
     @cached_property
     def chunk_loops(self) -> list[tuple[list[str], list[str]]]:
@@ -236,23 +274,24 @@ class Sums:
 
     def _held_turn(self, chunk: Sequence[int], sums_from: str) -> list[str]:
         """Pairs of channels, whose sums so far are there."""
-        sums, inputs = ", ".join(_SUMS), self._held_inputs(chunk)
+        sums, inputs = ", ".join(self._registers), self._held_inputs(chunk)
         lines = [f"ldm.w {sums_from}, {{{sums}}}"]
         for kx in chunk:
             lines += [f"vldrw.32 q{_INPUTS + channel}, [{_WEIGHTS}], #16" for channel in range(CHANNELS)]
             for channel in range(CHANNELS):
-                for p in range(PIXELS):
+                for p in range(self.pixels):
                     vector = inputs[kx * self.column + p * self.step]
                     lines.append(
-                        f"vmladava.s8 {_SUMS[PIXELS * channel + p]}, q{vector}, q{_INPUTS + channel}"
+                        f"vmladava.s8 {_SUMS[self.pixels * channel + p]}, q{vector}, q{_INPUTS + channel}"
                     )
         lines.append(f"stm.w {_TO}!, {{{sums}}}")
         return [*lines * self.pairs, *_AGAIN]
 
     def _pair(self) -> Iterator[str]:
         """Two channels."""
-        sums = ", ".join(_SUMS)
-        yield f"ldm.w {_WEIGHTS}!, {{{sums}}}"
+        sums = ", ".join(self._registers)
+        if not self.free:
+            yield f"ldm.w {_WEIGHTS}!, {{{sums}}}"
         yield from self._kept_products() if self._kept else self._shared_products()
         yield f"stm.w {_TO}!, {{{sums}}}"
 
@@ -260,6 +299,7 @@ class Sums:
         """One pixel after another: what is not kept is in one register, for both channels."""
         bases = self._fixed_bases()
         spare = f"q{_INPUTS - 1}"
+        multiply = "vmladav" if self.free else "vmladava"
         for offsets in self._wanted(self.taps):
             for channel in range(CHANNELS):
                 yield f"vldrw.32 q{_INPUTS + channel}, [{_WEIGHTS}], #16"
@@ -268,7 +308,7 @@ class Sums:
                     yield from self._load(spare, offset, bases, _OTHER_BASES[p % 2])
                 vector = f"q{self._kept[offset]}" if offset in self._kept else spare
                 for channel in range(CHANNELS):
-                    yield f"vmladava.s8 {_SUMS[PIXELS * channel + p]}, {vector}, q{_INPUTS + channel}"
+                    yield f"{multiply}.s8 {_SUMS[self.pixels * channel + p]}, {vector}, q{_INPUTS + channel}"
 
     def _shared_products(self) -> Iterator[str]:
         """One channel after another: the vectors of all pixels are in registers."""
@@ -288,14 +328,14 @@ class Sums:
                 weights = _INPUTS + channel
                 yield f"vldrw.32 q{weights}, [{_WEIGHTS}], #16"
                 for p, offset in enumerate(offsets):
-                    yield f"vmladava.s8 {_SUMS[PIXELS * channel + p]}, q{home[offset]}, q{weights}"
+                    yield f"vmladava.s8 {_SUMS[self.pixels * channel + p]}, q{home[offset]}, q{weights}"
 
     def _load(self, vector: str, offset: int, bases: dict[str, int], spare: str) -> list[str]:
         """Of an input; where no pointer is near, `spare` is moved there."""
-        base = next((b for b, place in bases.items() if abs(offset - place) <= _REACH), None)
+        base = next((b for b, place in bases.items() if abs(offset - place) <= REACH), None)
         moved = []
         if base is None:
-            base, bases[spare] = spare, offset + _REACH
+            base, bases[spare] = spare, offset + REACH
             moved = _added(spare, bases[spare])
         return [*moved, f"vldrw.32 {vector}, [{base}, #{offset - bases[base]}]"]
 
@@ -314,13 +354,13 @@ class Sums:
         return self.rows * self.depth * len(self.chunks) if self.held else 1
 
     def instructions(self, channels: int) -> int:
-        """Of four pixels, for so many channels."""
+        """Of a block of pixels, for so many channels."""
         return sum(count * len(lines.splitlines()) for count, lines in self._parts(channels))
 
     def _parts(self, channels: int) -> Iterator[tuple[int, str]]:
         """How often which lines are executed."""
         turns, rest = divmod(channels, CHANNELS * self.pairs)
-        if rest or not turns:
+        if rest or not turns or (self.whole and turns > 1):
             raise InternalError(f"{channels} channels by {self.name}")
         yield 1, "\n".join(self.before)
         yield turns, "\n".join(self.turn)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions for Helium (MVE): blocks of four pixels side by side, their sums (helium.py) and the outputs of these.
+"""Convolutions for Helium (MVE): blocks of pixels side by side, their sums (helium.py) and the outputs of these.
 
-Sums wait in memory, of each channel four. Vector i of four has channel i, its lanes are pixels; bytes join so that a
-word has the four channels of a pixel. What a function executes is known to the instruction.
+Sums wait in memory, of each channel those of its pixels. Vector i of four has channel i, its lanes are pixels; bytes
+join so that a word has the four channels of a pixel. What a function executes is known to the instruction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Protocol
 
 from tinyet.errors import InternalError
 from tinyet.tiles.header import LICENCE, header_of
@@ -46,7 +47,12 @@ class Blocks:
         """Says all that it is made for."""
         side = "one" if self.one_sided else "two"
         marks = "".join(f"_{n}" for n in ("low", "high", "zero_lowest") if getattr(self, n))
-        return f"tinyet_blocks_4x2_s8_{self.sums.name}_r{self.groups}_{side}{marks}_mve"
+        return f"tinyet_blocks_s8_{self.sums.name}_r{self.groups}_{side}{marks}_mve"
+
+    @property
+    def _fewer(self) -> bool:
+        """Whether a vector of sums has lanes of what is no pixel."""
+        return self.sums.pixels != PIXELS
 
     @property
     def _second(self) -> str | None:
@@ -82,6 +88,7 @@ class Blocks:
             *("mov.w r10, #0", "vidup.u32 q7, r10, #1", "vmul.i32 q7, q7, r8"),
             *(["mov.w r10, #4", f"vadd.i32 {self._second}, q7, r10"] if self._second else []),
             *(["lsr.w r4, r4, #1"] if self.groups == 2 else []),
+            *([f"mov.w r10, #{self.sums.pixels}", "vctp.32 r10"] if self._fewer else []),
             "dls lr, r4",
         ]
 
@@ -95,7 +102,7 @@ class Blocks:
     def _group(self, places: str) -> list[str]:
         """Four channels."""
         lines = ["ldm.w r1!, {r4, r5, r6, r8, r9, r10, r11, r12}"]
-        lines += [f"vldrw.32 q{i}, [r0], #16" for i in range(GROUP)]
+        lines += [f"vldrw.32 q{i}, [r0], #{4 * self.sums.pixels}" for i in range(GROUP)]
         multipliers, shifts = ("r4", "r6", "r9", "r11"), ("r5", "r8", "r10", "r12")
         products = tuple(f"q{i}" for i in range(GROUP))
         if self.one_sided:
@@ -119,6 +126,8 @@ class Blocks:
             lines += [f"vqmovnb.s16 {even}, {even}", f"vqmovnt.s16 {even}, {odd}"]
         lines += [f"vmax.s8 {even}, {even}, q5"] if self.low else []
         lines += [f"vmin.s8 {even}, {even}, q6"] if self.high else []
+        if self._fewer:
+            return [*lines, "vpst", f"vstrwt.32 {even}, [r2, {places}]"]
         return [*lines, f"vstrw.32 {even}, [r2, {places}]"]
 
     @cached_property
@@ -157,26 +166,46 @@ class Blocks:
         return around + blocks * (each + self.sums.instructions(channels))
 
 
+class Printed(Hashable, Protocol):
+    """What prints such a function."""
+
+    @property
+    def sums(self) -> Sums: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def lines(self) -> list[str]: ...
+
+    @property
+    def code_bytes(self) -> int: ...
+
+    def instructions(self, calls: int, blocks: int, channels: int) -> int: ...
+
+
 @cache
-def files(blocks: Blocks) -> dict[str, str]:
+def files(blocks: Printed) -> dict[str, str]:
     """{name: text} of the header and the source, one text for GCC and clang; for other cores its twin in C."""
     name, summary = blocks.name, " ".join(_summary(blocks))
     return {f"{name}.h": header_of(name, summary, _PARAMETERS, HEADER), f"{name}.c": _source(blocks)}
 
 
-def _summary(b: Blocks) -> Iterator[str]:
+def _summary(b: Printed) -> Iterator[str]:
     s = b.sums
     seen = f"{s.rows} x {s.columns} x {s.depth} vectors of sixteen values"
-    yield f"Blocks of {PIXELS} pixels, {s.step} bytes apart, {CHANNELS} channels at a time: {seen}."
+    yield f"Blocks of {s.pixels} pixels, {s.step} bytes apart, {CHANNELS} channels at a time: {seen}."
     yield f"Printed by tinyet/tiles. {b.code_bytes} bytes."
 
 
-def _source(b: Blocks) -> str:
+def _source(b: Printed) -> str:
     s = b.sums
     unused = ",\n    ".join(f"TINYET_MVE_UNUSED {p}" for p in _PARAMETERS)
     sizes = [len(chunk) for chunk in s.chunks] if s.held else []
     taps = ", ".join(map(str, (*s.taps, *sizes)))
-    numbers = ", ".join(map(str, (s.rows, s.columns, s.depth, s.row, s.column, s.step, len(sizes))))
+    numbers = ", ".join(
+        map(str, (s.rows, s.columns, s.depth, s.row, s.column, s.step, len(sizes), s.pixels, s.free))
+    )
     return "\n".join(
         (
             LICENCE,

@@ -41,6 +41,9 @@ _FIELDS = {
     "one_bias": 40,
 }
 """Of a tinyet_depthwise_job_mve, from r9."""
+MOST_EIGHTS = 8
+_REACH = 127
+"""Of VSTRB, behind which its pointer moves, in bytes."""
 _NARROW_SHIFT = 8
 """Up to which a product of int16 says all of an output."""
 
@@ -57,7 +60,8 @@ class Channels:
     outputs: of a patch; groups: gathers of an output (one of the two is 1). stream: bytes of a channel's constants.
     pairs: two channels are taken at once. one_sided: see tinyet_rounding_mve; low, high: whether an output has this
     bound of its own. narrow: no shift is further than eight bits, so that it is one of int16. tiles: in a turn of
-    their loop.
+    their loop; whole: which has no other turn. eights: pixels of a row of the image by eights, of two channels at a
+    time, whose rows in the plane are `row` bytes apart; 0 where a table says where pixels go.
     """
 
     outputs: int
@@ -69,11 +73,16 @@ class Channels:
     low: bool
     high: bool
     tiles: int = 1
+    eights: int = 0
+    row: int = 0
+    whole: bool = False
 
     def __post_init__(self) -> None:
         several = self.outputs in (2, 4) and self.groups == 1
         single = self.outputs == 1 and self.groups in (1, 2, 3)
         if not (several or single) or (self.narrow and not self.folded) or self.tiles < 1:
+            raise InternalError(f"no such channels: {self}")
+        if self.eights and not (self.pairs and fits_row(self.eights, self.row)):
             raise InternalError(f"no such channels: {self}")
 
     @property
@@ -85,8 +94,9 @@ class Channels:
     def name(self) -> str:
         """Says all that it is made for."""
         side = "one" if self.one_sided else "two"
-        marks = "".join(f"_{n}" for n in ("pairs", "narrow", "low", "high") if getattr(self, n))
+        marks = "".join(f"_{n}" for n in ("pairs", "narrow", "low", "high", "whole") if getattr(self, n))
         numbers = f"{self.outputs}_{self.groups}_by_{self.stream}_t{self.tiles}"
+        numbers += f"_w{self.eights}_by_{self.row}" if self.eights else ""
         return f"tinyet_depthwise_s8_{numbers}_{side}{marks}_mve"
 
     @property
@@ -130,13 +140,24 @@ class Channels:
         """Up to the loops over pixels, of which only one is executed."""
         return [
             *("mov.w r10, #0", "vidup.u16 q6, r10, #1", "vmul.i16 q6, q6, r4", "lsl.w r12, r4, #3"),
-            *(("add.w r8, r8, r6", "lsls.w r3, r0, #31", "bne.w 5f") if self.pairs else ()),
-            "dlstp.16 lr, r2",
+            *(("add.w r7, r8, r6", "lsls.w r3, r0, #31", "bne.w 5f") if self.pairs else ()),
+            *((f"mov.w r3, #{8 * self.eights}", "udiv r3, r2, r3", "dls lr, r3") if self.eights else ()),
+            *(() if self.eights else ("dlstp.16 lr, r2",)),
         ]
 
     @cached_property
+    def pixel_row(self) -> list[str]:
+        """A row of pixels, which go to rows of the planes."""
+        steps = [8] * (self.eights - 1) + [self.row - 8 * (self.eights - 1)]
+        lines: list[str] = []
+        for step in steps:
+            lines += ["vldrh.u16 q0, [r0, q6]", "add.w r0, r0, r12", f"vstrb.16 q0, [r6], #{step}"]
+            lines += ["vshr.u16 q0, q0, #8", f"vstrb.16 q0, [r7], #{step}"]
+        return [*lines, "le lr, 4b"]
+
+    @cached_property
     def eight(self) -> list[str]:
-        """Pixels."""
+        """Pixels, which go where a table says."""
         if not self.pairs:
             return [
                 *("vldrb.u16 q0, [r0, q6]", "vldrh.u16 q1, [r1], #16", "add.w r0, r0, r12"),
@@ -144,7 +165,7 @@ class Channels:
             ]
         return [
             *("vldrh.u16 q0, [r0, q6]", "vldrh.u16 q1, [r1], #16", "add.w r0, r0, r12"),
-            *("vstrb.16 q0, [r6, q1]", "vshr.u16 q0, q0, #8", "vstrb.16 q0, [r8, q1]", "letp lr, 4b"),
+            *("vstrb.16 q0, [r6, q1]", "vshr.u16 q0, q0, #8", "vstrb.16 q0, [r7, q1]", "letp lr, 4b"),
         ]
 
     @cached_property
@@ -155,37 +176,44 @@ class Channels:
         return [
             *("b.w 3f", "5:", "add.w r3, r0, #1", "dlstp.16 lr, r2", "4:"),
             *("vldrb.u16 q0, [r0, q6]", "vldrb.u16 q4, [r3, q6]", "vldrh.u16 q1, [r1], #16"),
-            *("add.w r0, r0, r12", "add.w r3, r3, r12", "vstrb.16 q0, [r6, q1]", "vstrb.16 q4, [r8, q1]"),
+            *("add.w r0, r0, r12", "add.w r3, r3, r12", "vstrb.16 q0, [r6, q1]", "vstrb.16 q4, [r7, q1]"),
             "letp lr, 4b",
         ]
+
+    @property
+    def _rounding(self) -> tuple[str, str]:
+        """What holds the multiplier, where that is folded the zero point, and the shift: odd registers, which no sum
+        takes, for all tiles of a channel; where three gathers need one of them, they are loaded for each tile."""
+        return ("r1", "r3") if self.groups < 3 else ("r0", "r2")
 
     @cached_property
     def channel(self) -> list[str]:
         """Up to its tiles."""
-        lines = [f"ldr r3, {at('stream')}", "ldm.w r3!, {r0, r2, r4}"]
+        factor, shift = self._rounding
+        lines = [f"ldr r8, {at('stream')}", f"ldm.w r8!, {{{factor}, {shift}, r4}}"]
         if self.folded:
-            lines += [f"ldr r6, {at('zero_point')}", "vdup.32 q7, r0", "rsb.w r1, r2, #0", "lsl.w r0, r6, r1"]
-        lines.append(f"strd r0, r2, {at('rounding')}")
+            lines += [f"ldr r6, {at('zero_point')}", f"vdup.32 q7, {factor}"]
+            lines += [f"rsb.w r0, {shift}, #0", f"lsl.w {factor}, r6, r0"]
+        if self.groups > 2:
+            lines.append(f"strd {factor}, {shift}, {at('rounding')}")
         if self.outputs == 1:
             lines.append(f"str r4, {at('one_bias')}")
         else:
             lines += ["vdup.32 q4, r4", "vstrw.32 q4, [r9]", "vstrw.32 q4, [r9, #16]"]
-        lines.append(f"ldr r1, {at('vectors')}")
+        lines.append(f"ldr r0, {at('vectors')}")
         for w in range(self._weights):
-            lines += ["vldrb.u8 q6, [r1], #16", f"vldrb.u8 q{w}, [r3, q6]"]
+            lines += ["vldrb.u8 q6, [r0], #16", f"vldrb.u8 q{w}, [r8, q6]"]
         return [
-            *(*lines, f"add.w r3, r3, #{self.stream - 12}", f"str r3, {at('stream')}"),
-            *(f"ldr r7, {at('table')}", "add.w r7, r7, r5"),
+            *(*lines, f"add.w r8, r8, #{self.stream - 12}", f"str r8, {at('stream')}"),
+            *(() if self.whole else (f"ldr r7, {at('table')}", "add.w r7, r7, r5")),
         ]
 
     @cached_property
     def turn(self) -> list[str]:
         """Of the loop over tiles, of eight outputs each."""
-        tile = [
-            *(*self._products(), f"stm.w sp, {_ALL}", f"ldrd r0, r2, {at('rounding')}"),
-            *(*self._rounded(), "vstrb.16 q4, [r11, q6]"),
-        ]
-        return [*tile * self.tiles, "cmp.w r5, r7", "bne.w 1b"]
+        again = [f"ldrd r0, r2, {at('rounding')}"] if self.groups > 2 else []
+        tile = [*self._products(), f"stm.w sp, {_ALL}", *again, *self._rounded(), "vstrb.16 q4, [r11, q6]"]
+        return [*tile * self.tiles, *(() if self.whole else ("cmp.w r5, r7", "bne.w 1b"))]
 
     def _products(self) -> Iterator[str]:
         if self.outputs == 1:
@@ -204,9 +232,9 @@ class Channels:
                 if self.groups > 2:
                     yield f"vmladava.s8 {r}, q4, q2"
             return
-        pointers = ("r1", "r3", "r4", "r6")[: self.pointers]
+        pointers = _SUMS[: self.pointers]
         gathers = ("q2", "q3", "q4", "q6")[-self.pointers :]
-        yield "ldrd r1, r3, [r5], #8" if len(pointers) == 2 else f"ldm.w r5!, {{{', '.join(pointers)}}}"
+        yield "ldrd r0, r2, [r5], #8" if len(pointers) == 2 else f"ldm.w r5!, {{{', '.join(pointers)}}}"
         for q, pointer in zip(gathers, pointers, strict=True):
             yield f"vldrb.u8 {q}, [{pointer}, q5]"
         yield f"ldm.w r9, {_ALL}"
@@ -221,20 +249,25 @@ class Channels:
 
     def _rounded(self) -> Iterator[str]:
         """To q4; their places are in q6 then."""
+        factor, shift = self._rounding
         if self.outputs == 1:
             yield f"ldr r4, {at('one_bias')}"
         if self.one_sided:
             yield from self._loaded("q4", 0)
             yield from self._loaded("q6", 16)
-            form = "vqrdmlash.s32 {0}, q7, r0" if self.folded else "vqrdmulh.s32 {0}, {0}, r0"
+            form = (
+                f"vqrdmlash.s32 {{0}}, q7, {factor}"
+                if self.folded
+                else f"vqrdmulh.s32 {{0}}, {{0}}, {factor}"
+            )
             yield from (form.format(q) for q in ("q4", "q6"))
         else:
             yield from self._two_sided()
         if not self.narrow:
-            yield from (f"vrshl.s32 {q}, r2" for q in ("q4", "q6"))
+            yield from (f"vrshl.s32 {q}, {shift}" for q in ("q4", "q6"))
         yield from ("vqmovnb.s32 q4, q4", "vqmovnt.s32 q4, q6")
         if self.narrow:
-            yield "vrshl.s16 q4, r2"
+            yield f"vrshl.s16 q4, {shift}"
         if not self.folded:
             yield from (f"ldr r4, {at('zero_point')}", "vqadd.s16 q4, q4, r4")
         for bound, operation in (("low", "vmax"), ("high", "vmin")):
@@ -246,17 +279,18 @@ class Channels:
 
     def _two_sided(self) -> Iterator[str]:
         """VQRDMLAH adds a product to -1 where its sum is negative."""
+        factor, _ = self._rounding
         if self.groups > 2:  # q7 is not spare
             for offset in (0, 16):
                 yield from self._loaded("q4", offset)
-                yield from ("vshr.s32 q6, q4, #31", "vqrdmlah.s32 q6, q4, r0")
+                yield from ("vshr.s32 q6, q4, #31", f"vqrdmlah.s32 q6, q4, {factor}")
                 yield f"vstrw.32 q6, [sp, #{offset}]"
             yield "vldrw.32 q4, [sp]"
             return
         yield from self._loaded("q6", 0)
-        yield from ("vshr.s32 q4, q6, #31", "vqrdmlah.s32 q4, q6, r0")
+        yield from ("vshr.s32 q4, q6, #31", f"vqrdmlah.s32 q4, q6, {factor}")
         yield from self._loaded("q7", 16)
-        yield from ("vshr.s32 q6, q7, #31", "vqrdmlah.s32 q6, q7, r0")
+        yield from ("vshr.s32 q6, q7, #31", f"vqrdmlah.s32 q6, q7, {factor}")
 
     @cached_property
     def channel_done(self) -> list[str]:
@@ -273,8 +307,9 @@ class Channels:
     @property
     def lines(self) -> list[str]:
         """All of the function, labels included."""
+        taken = self.pixel_row if self.eights else self.eight
         return [
-            *(*self.before, "2:", *self.step, *self.taking, "4:", *self.eight, *self.odd),
+            *(*self.before, "2:", *self.step, *self.taking, "4:", *taken, *self.odd),
             *("3:", *self.channel, "1:", *self.turn, *self.channel_done, *self.step_done, *self.behind),
         ]
 
@@ -285,10 +320,13 @@ class Channels:
     def instructions(self, channels: int, pixels: int, tiles: int) -> int:
         """Of a call for so many channels, at an even address, of which so many pixels are taken."""
         steps = channels // self.planes
-        taken = len(self.taking) + -(-pixels // 8) * len(self.eight) + bool(self.odd) if pixels else 0
+        of_pixels = -(-pixels // 8) * len(self.eight)
+        if self.eights:
+            of_pixels = pixels // (8 * self.eights) * len(self.pixel_row)
+        taken = len(self.taking) + of_pixels + bool(self.odd) if pixels else 0
         each = len(self.step) + taken + len(self.step_done)
         turns, rest = divmod(tiles, self.tiles)
-        if rest or channels % self.planes:
+        if rest or channels % self.planes or (self.whole and turns != 1):
             raise InternalError(f"{channels} channels, {tiles} tiles by {self.name}")
         of_channel = len(self.channel) + turns * len(self.turn) + len(self.channel_done)
         return len(self.before) + len(self.behind) + steps * each + channels * of_channel
@@ -297,6 +335,12 @@ class Channels:
 def fits_narrow(groups: int, one_sided: bool, furthest_shift: int) -> bool:
     """Whether products with their zero points, shifted no further, are outputs wherever they are in int16."""
     return one_sided and groups < 3 and furthest_shift <= _NARROW_SHIFT
+
+
+def fits_row(eights: int, row: int) -> bool:
+    """Whether rows of so many eights of pixels are straight code, and a pointer moves from one to the next as it
+    stores."""
+    return 0 < eights <= MOST_EIGHTS and 8 * eights <= row <= 8 * (eights - 1) + _REACH
 
 
 @cache

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int8 convolutions of one group for Helium, four pixels by two channels at a time (tinyet_conv2d_mve.h)."""
+"""int8 convolutions of one group for Helium, four or three pixels by two channels at a time (tinyet_conv2d_mve.h)."""
 
 from __future__ import annotations
 
@@ -32,18 +32,33 @@ from tinyet.opset import (
     Struct,
     only_strides,
 )
-from tinyet.tiles import helium_patches
-from tinyet.tiles.helium import LANES, MOST_VECTORS, PIXELS, Sums
-from tinyet.tiles.helium_blocks import GROUP, Blocks, files
+from tinyet.tiles import helium_patches, helium_straight
+from tinyet.tiles.helium import (
+    FEWER_PIXELS,
+    FREE_FACTOR,
+    LANES,
+    LEAST_FREE,
+    MOST_VECTORS,
+    PIXELS,
+    Sums,
+)
+from tinyet.tiles.helium_blocks import GROUP, Blocks, Printed, files
 from tinyet.tiles.helium_patches import Patches
+from tinyet.tiles.helium_straight import Straight
 
 SYMBOL = "tinyet_conv2d_s8_4x2_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_conv2d_mve.h")
 SOURCES = (f"{SYMBOL}.c",)
 LEAST_BYTES = 16
 """Behind the window, for vectors that begin in it."""
-MOST_PATCH_BLOCKS = 4
+MOST_PATCH_BLOCKS = 12
 """Side by side, whose patches are made at a time."""
+MOST_HELD = 40
+"""Vectors of a pixel whose loops, one for each two of them, are worth their code."""
+LEAST_STRAIGHT = 32
+"""Blocks of an image that are worth straight code for each channel."""
+ROUNDED_GROUP, AROUND_BLOCK = 23, 25
+"""Instructions, about: of four channels of a block, of a block beside its sums and these."""
 EXTRA_STRIDES = 3
 """Rows of the window beside those that a kernel spans, in strides: so often it moves down before it is copied."""
 
@@ -77,9 +92,14 @@ class Plan:
         return (self.geometry.kernel_h - 1) * self.geometry.dilation_h + 1
 
     @property
+    def pixels(self) -> int:
+        """Of a block."""
+        return self.sums.pixels
+
+    @property
     def seen(self) -> int:
-        """Bytes of four pixels, pointwise."""
-        return (PIXELS - 1) * self.sums.step + LANES * self.sums.vectors if self.pointwise else 0
+        """Bytes of a block's pixels, pointwise."""
+        return (self.pixels - 1) * self.sums.step + LANES * self.sums.vectors if self.pointwise else 0
 
     @property
     def patches_bytes(self) -> int:
@@ -99,7 +119,7 @@ class Plan:
     @property
     def scratch_bytes(self) -> int:
         window = self.window_rows * self.row + LEAST_BYTES if self.window_rows else 0
-        return 5 * PIXELS * self.channels + self.patches_bytes + window
+        return 5 * self.pixels * self.channels + self.patches_bytes + window
 
     @property
     def step(self) -> int:
@@ -126,8 +146,13 @@ class Plan:
             return None
         return Patches(g.kernel_h, tap_bytes, g.dilation_h * self.row, self.step, self.patch)
 
-    def blocks_of(self, r: RoundingMve) -> Blocks:
-        """What is printed."""
+    def blocks_of(self, r: RoundingMve) -> Printed:
+        """What is printed: straight code of enough blocks."""
+        shifts = (*map(int, -r.shift), *[1] * (self.channels - self.geometry.out_c))
+        low, high = (r.low if r.low > -128 else None), (r.high if r.high < 127 else None)
+        many = self.geometry.out_h * self.geometry.out_w >= PIXELS * LEAST_STRAIGHT
+        if many and helium_straight.fits(self.sums, shifts, low is not None and high is not None):
+            return Straight(with_free_lanes(self, r), shifts, r.one_sided, r.zero_point, low, high)
         lowest = r.one_sided and r.zero_point == -128
         groups = 2 if self.channels % (2 * GROUP) == 0 else 1
         return Blocks(self.sums, r.one_sided, r.low > -128, r.high < 127, lowest and r.low == -128, groups)
@@ -135,8 +160,28 @@ class Plan:
 
 def with_pairs(sums: Sums, channels: int) -> Sums:
     """With as many pairs of channels in a turn as are worth their code, and divide them."""
-    most = sums.most_pairs
-    return replace(sums, pairs=max(n for n in range(1, most + 1) if channels // 2 % n == 0))
+    all_pairs = channels // 2
+    pairs = max(n for n in range(1, sums.most_pairs + 1) if all_pairs % n == 0)
+    return replace(sums, pairs=pairs, whole=pairs == all_pairs and not sums.held)
+
+
+def with_free_lanes(p: Plan, r: RoundingMve) -> Sums:
+    """Whose biases are made of free lanes, where there are enough."""
+    free = LANES - p.geometry.in_c
+    most = FREE_FACTOR * (FREE_FACTOR * (free - 1)) + FREE_FACTOR // 2
+    enough = p.pointwise and free >= LEAST_FREE and not p.sums.held and int(np.abs(r.bias).max()) <= most
+    return replace(p.sums, free=free) if enough else p.sums
+
+
+def free_lanes(bias: Int64, free: int) -> tuple[Int64, Int64]:
+    """Constants of the last lanes, and (channels, lanes) weights, the sum of whose products is the bias."""
+    constants = np.array([FREE_FACTOR] * (free - 1) + [1])
+    last = (bias + FREE_FACTOR // 2) % FREE_FACTOR - FREE_FACTOR // 2
+    rest, found = (bias - last) // FREE_FACTOR, []
+    for _ in range(free - 1):
+        found.append(np.clip(rest, -FREE_FACTOR, FREE_FACTOR))
+        rest = rest - found[-1]
+    return constants, np.stack([*found, last], axis=1)
 
 
 def pairs_of(sums: Sums, channels: int) -> Sums:
@@ -145,6 +190,23 @@ def pairs_of(sums: Sums, channels: int) -> Sums:
     if sums.chunks:
         found.append(with_pairs(replace(sums, held=True), channels))
     return min(found, key=lambda each: each.instructions(channels))
+
+
+def pointwise_sums(g: Geometry, channels: int) -> Sums:
+    """Of blocks of four pixels, or of three, if a row has fewer instructions then."""
+    step, count = g.stride_w * g.in_c, vectors(g.in_c)
+    fours = pairs_of(Sums(1, 1, count, 0, 0, step), channels)
+    if g.out_w < FEWER_PIXELS or count > MOST_HELD:
+        return fours
+    # Its vectors as columns, so that those of neighbours are held together.
+    threes = with_pairs(Sums(1, count, 1, 0, LANES, step, held=True, pixels=FEWER_PIXELS), channels)
+    groups = channels // GROUP
+
+    def row(sums: Sums) -> int:
+        rounding = groups * (ROUNDED_GROUP + (sums.pixels != PIXELS))
+        return -(-g.out_w // sums.pixels) * (sums.instructions(channels) + rounding + AROUND_BLOCK)
+
+    return min((fours, threes), key=row)
 
 
 def plan(node: Node, layouts: Layouts = DENSE) -> Plan:
@@ -156,8 +218,7 @@ def plan_of(g: Geometry) -> Plan:
     taps = g.kernel_h * g.kernel_w
     by_fours = g.in_c % 4 == 0
     if taps == 1 and g.inside and by_fours:
-        sums = Sums(1, 1, vectors(g.in_c), 0, 0, g.stride_w * g.in_c)
-        return Plan(g, True, 0, 0, 0, pairs_of(sums, channels), channels)
+        return Plan(g, True, 0, 0, 0, pointwise_sums(g, channels), channels)
     span_w = (g.kernel_w - 1) * g.dilation_w + 1
     columns = (max(g.out_w, PIXELS) - 1) * g.stride_w + span_w
     row = columns * g.in_c + -(columns * g.in_c) % 4
@@ -209,8 +270,14 @@ def stream(p: Plan, r: RoundingMve) -> tuple[Array, int]:
     behind = p.channels - p.geometry.out_c
     weights = np.pad(weight_vectors(p, r.weights), ((0, behind), (0, 0), (0, 0))).astype(np.int8)
     pairs = weights.reshape(p.channels // 2, 2, p.sums.vectors, LANES).swapaxes(1, 2)
-    bias = np.pad(r.bias, (0, behind)).astype("<i4").repeat(PIXELS).view(np.int8).reshape(len(pairs), -1)
+    bias = np.pad(r.bias, (0, behind)).astype("<i4").repeat(p.pixels).view(np.int8).reshape(len(pairs), -1)
     body = np.concatenate([bias, pairs.reshape(len(pairs), -1)], axis=1).ravel()
+    free = p.blocks_of(r).sums.free
+    if free:
+        constants, lanes = free_lanes(np.pad(r.bias, (0, behind)), free)
+        weights[:, 0, -free:] = lanes
+        first = np.pad(constants, (LANES - free, 0)).astype(np.int8)
+        body = np.concatenate([first, weights.ravel()])
     if p.sums.held:
         body = held_stream(p.sums, bias, pairs)
     ends = np.stack(
@@ -260,6 +327,7 @@ def call(symbol: str, p: Plan, r: RoundingMve, text: str) -> Call:
         "zero_point": g.zero_point,
         "channels": p.channels,
         "ends": ends,
+        "pixels": p.pixels,
         "seen": p.seen,
         "window_rows": p.window_rows,
         "row": p.row,
@@ -321,11 +389,11 @@ def takes(node: Node, layouts: Layouts) -> bool:
 
 
 @of_input
-def by_fours(node: Node) -> AccessOrder:
-    """Four pixels at a time, whose sums are there before they are written."""
-    w = walk(node)
+def by_blocks(node: Node) -> AccessOrder:
+    """A block of pixels at a time, whose sums are there before they are written."""
+    w, pixels = walk(node), plan(node).pixels
     run = w.image if geometry(node).out_h == 1 else w.row
-    return w.by_pixels(PIXELS, run, moved_back=run >= PIXELS, gathered=True)
+    return w.by_pixels(pixels, run, moved_back=run >= pixels, gathered=True)
 
 
 # ---------------------------------------------------------------- what costs grow with
@@ -345,7 +413,11 @@ def count_of(p: Plan) -> Count:
     if p.patch:
         blocks, calls, runs = patch_calls(p)
     else:
-        blocks, calls, runs = g.out_h * -(-g.out_w // PIXELS), sum(row_calls(p, y) for y in range(g.out_h)), 0
+        blocks, calls, runs = (
+            g.out_h * -(-g.out_w // p.pixels),
+            sum(row_calls(p, y) for y in range(g.out_h)),
+            0,
+        )
     return Count(g.batch * blocks, g.batch * calls, g.batch * runs)
 
 
@@ -367,23 +439,24 @@ def patch_calls(p: Plan) -> tuple[int, int, int]:
 def row_calls(p: Plan, y: int) -> int:
     """Of a row of pixels that see the image or a window. Of the last image: what sees values behind it is copied."""
     g = p.geometry
-    last = g.out_w - PIXELS
+    last = g.out_w - p.pixels
     if last <= 0 or p.staged:
-        return -(-g.out_w // PIXELS)
-    whole = last // PIXELS
+        return -(-g.out_w // p.pixels)
+    whole = last // p.pixels
     if p.pointwise:
         row = y * g.stride_h * g.in_w * g.in_c
         near = g.in_h * g.in_w * g.in_c - p.seen
-        whole = min(whole, max(near - row, 0) // (PIXELS * p.step))
-    return 1 + (-(-(last - PIXELS * whole) // PIXELS) if last > PIXELS * whole else 0)
+        whole = min(whole, max(near - row, 0) // (p.pixels * p.step))
+    return 1 + (-(-(last - p.pixels * whole) // p.pixels) if last > p.pixels * whole else 0)
 
 
 def work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
-    return work_of(plan(node, layouts))
+    return work_of(plan(node, layouts), rounding_of(node))
 
 
-def work_of(p: Plan) -> Mapping[str, int]:
+def work_of(p: Plan, r: RoundingMve) -> Mapping[str, int]:
     """What is around the blocks."""
+    straight = ", straight" if isinstance(p.blocks_of(r), Straight) else ""
     g, count = p.geometry, count_of(p)
     rows = g.batch * g.out_h
     parts = {
@@ -391,12 +464,12 @@ def work_of(p: Plan) -> Mapping[str, int]:
         "row": rows,
         "call of blocks": count.calls,
         "staged block": count.blocks if p.staged else 0,
-        "staged vector": count.blocks * PIXELS * vectors(g.out_c) if p.staged else 0,
-        "short row": rows if g.out_w < PIXELS and not p.patch else 0,
+        "staged vector": count.blocks * p.pixels * vectors(g.out_c) if p.staged else 0,
+        "short row": rows if g.out_w < p.pixels and not p.patch else 0,
         # What cycles grow with beside the exact instructions.
-        "block": count.blocks,
-        "four channels": count.blocks * (p.channels // 4),
-        "vector of products": count.blocks * p.channels * PIXELS * p.sums.vectors,
+        f"block{straight}": count.blocks,
+        f"four channels{straight}": count.blocks * (p.channels // 4),
+        "vector of products": count.blocks * p.channels * p.pixels * p.sums.vectors,
         "loaded vector": count.blocks * p.sums.loads(p.channels),
         "pair of channels": count.blocks * p.channels // 2 * p.sums.visits,
     }
@@ -448,6 +521,6 @@ KERNELS = (
         refuse,
         "cortex_m",
         layout_support=LayoutSupport(lower, takes),
-        access_order=by_fours,
+        access_order=by_blocks,
     ),
 )

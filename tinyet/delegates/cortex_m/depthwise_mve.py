@@ -29,14 +29,14 @@ from tinyet.opset import (
     only_strides,
 )
 from tinyet.tiles.helium import LANES
-from tinyet.tiles.helium_depthwise import Channels, files, fits_narrow
+from tinyet.tiles.helium_depthwise import Channels, files, fits_narrow, fits_row
 
 SYMBOL = "tinyet_depthwise_s8_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_depthwise_mve.h")
 SOURCES = (f"{SYMBOL}.c",)
 TILE = 8
 """Outputs whose sums are in registers."""
-MOST_TILES = 4
+MOST_TILES = 6
 """In a turn of their loop."""
 MOST_GROUPS = 3
 LARGEST_LANE, LARGEST_PLACE = 255, 65535
@@ -196,7 +196,8 @@ def vectors(p: Plan) -> Array:
 
 def channels_of(p: Plan, r: RoundingMve) -> Channels:
     """What is printed for all channels of a band."""
-    groups = len(p.patch.lanes)
+    groups, eights = len(p.patch.lanes), p.geometry.in_w // TILE
+    by_rows = p.planes == 2 and p.geometry.in_w % TILE == 0 and fits_row(eights, p.row)
     return Channels(
         p.patch.count,
         groups,
@@ -207,6 +208,8 @@ def channels_of(p: Plan, r: RoundingMve) -> Channels:
         r.low > -128,
         r.high < 127,
         largest_divisor(p.tiles, MOST_TILES),
+        *((eights, p.row) if by_rows else (0, 0)),
+        whole=p.tiles <= MOST_TILES,
     )
 
 
@@ -278,6 +281,16 @@ def pixels_of(p: Plan) -> list[int]:
     return [int(count) * g.in_w for count in np.maximum(rows, 0)]
 
 
+def neighbouring_tiles(p: Plan) -> int:
+    """Tiles of a band whose patches are neighbours in a row, none overlapping another."""
+    width, columns = p.patch.outputs[1], -(-p.geometry.out_w // p.patch.outputs[1])
+    patches, last = TILE // p.patch.count, p.geometry.out_w - width
+    firsts = np.arange(p.tiles) * patches
+    x = np.minimum(firsts % columns * width, last)
+    inside = firsts < columns * -(-p.band // p.patch.outputs[0])
+    return int(np.sum(inside & (x + (patches - 1) * width <= last)))
+
+
 def work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
     """What is around the printed function."""
     p, r = plan(node, layouts), rounding_of(node)
@@ -285,18 +298,22 @@ def work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
     kind = f"{p.patch.count} of {len(p.patch.lanes)}"
     form = "narrow" if channels_of(p, r).narrow else "wide"
     eights = g.batch * sum(-(-pixels // TILE) for pixels in pixels_of(p))
+    neighbours = neighbouring_tiles(p)
+    others = p.tiles - neighbours
     return {
         "call": 1,
-        "patch": p.tiles * TILE // p.patch.count,
-        "output laid": p.tiles * TILE,
-        "tile of two planes": p.tiles if p.planes == 2 else 0,
+        "tile of neighbours": neighbours,
+        "its planes": neighbours * p.planes,
+        "patch": others * TILE // p.patch.count,
+        "output laid": others * TILE,
+        "tile of two planes": others if p.planes == 2 else 0,
         "row of pixels": p.band_in,
         "eight pixels": p.band_in * -(-g.in_w // TILE),
         "band": count,
         "byte of the planes": count * p.band_in * p.row * p.planes,
         # What cycles grow with beside the exact instructions.
         "channel": count * g.in_c,
-        "taken eight": eights * (g.in_c // p.planes),
+        f"taken eight{' of a row' if channels_of(p, r).eights else ''}": eights * (g.in_c // p.planes),
         f"tile, {kind}": count * g.in_c * p.tiles,
         f"rounded tile, {form}": count * g.in_c * p.tiles,
     }

@@ -121,13 +121,13 @@ def rows_exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
 
 
 @of_input
-def by_fours(node: Node) -> AccessOrder:
-    return pixel_walk(node).by_pixels(PIXELS, moved_back=True, gathered=True)
+def by_blocks(node: Node) -> AccessOrder:
+    return pixel_walk(node).by_pixels(plan(node).pixels, moved_back=True, gathered=True)
 
 
 COST_MODELS: Mapping[str, CostModel] = {
     ROW: CostModel(work),
-    ROWS: CostModel(lambda node: conv2d_mve.work_of(plan(node)), exact=rows_exact),
+    ROWS: CostModel(lambda node: conv2d_mve.work_of(plan(node), rounding_of(node)), exact=rows_exact),
 }
 
 KERNELS = (
@@ -139,7 +139,7 @@ KERNELS = (
         conv2d_mve.SOURCES,
         refuse_rows,
         "cortex_m",
-        access_order=by_fours,
+        access_order=by_blocks,
     ),
     Kernel(ROW, "s8", lower, HEADERS, (f"{ROW}.c",), refuse, "cortex_m", access_order=by_copied_vectors),
 )
