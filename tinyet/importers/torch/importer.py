@@ -60,11 +60,12 @@ class _Complaints:
 
 
 def _array(value: torch.Tensor) -> Array:
-    """A constant's numbers; bfloat16 and half become float32, since numpy knows no bfloat16."""
+    """A constant's numbers, copied: a model may be trained on, and what was made of it stays as it was. bfloat16 and
+    half become float32, since numpy knows no bfloat16."""
     value = value.detach().cpu()
     if value.dtype in (torch.bfloat16, torch.float16, torch.float64):
         value = value.float()
-    return np.ascontiguousarray(value.numpy()).reshape(tuple(value.shape))
+    return np.array(value.numpy(), order="C").reshape(tuple(value.shape))
 
 
 def _constants(program: ExportedProgram) -> Mapping[str, torch.Tensor]:
