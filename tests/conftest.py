@@ -67,8 +67,8 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_finish() -> None:
-    """All of torch is loaded now, and stays: the garbage collector need not walk through it again and again."""
-    gc.collect()
+    """All of torch is loaded now, and stays: the garbage collector need not walk through it again and again. Nor once:
+    of 1.2 million objects it would find 80,000 to remove, in 0.7 seconds."""
     gc.freeze()
     # What hypothesis and torch make and drop at once is looked through less often.
     gc.set_threshold(10_000, 10, 10)
