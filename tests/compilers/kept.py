@@ -43,7 +43,7 @@ def _forget(cache: Path) -> None:
     room = MOST_BYTES
     files: list[tuple[float, int, Path]] = []
     folders: list[tuple[float, int, Path]] = []
-    for path in cache.rglob("*"):
+    for path in (Path(at, name) for at, below, here in os.walk(cache) for name in (*below, *here)):
         # Another session may remove it at this moment.
         with contextlib.suppress(FileNotFoundError):
             (folders if path.is_dir() else files).append((path.stat().st_mtime, path.stat().st_size, path))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.delegates import test_cortex_m as s8
 from tests.delegates import test_cortex_m_s16 as s16
 from tests.ops import drawing, overlapping
-from tests.ops.cases import HOST_WITH_DSP, Case, run_on_host
+from tests.ops.cases import CALLED, HOST_WITH_DSP, Case, run_on_host
 from tests.ops.overlapping import Placed
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
@@ -172,7 +172,7 @@ def test_too_near_is_caught(cases: list[Case]) -> None:
         for p, x in chosen
         for pixels in ((1, 2, x.shape[-2] + 2) if p.kernel.symbol in BY_ROWS else (1, 2))
     ]
-    caught = overlapping.wrong(short, HOST_WITH_DSP, partial(run_on_host, extra=()))
+    caught = overlapping.wrong(short, HOST_WITH_DSP, partial(run_on_host, extra=CALLED))
     assert {line.split(":")[0] for line in caught} == set(STATED)
 
 

@@ -38,14 +38,10 @@ HOST_FLAGS = ("-O0", "-g1", "-ffp-contract=off")
 """For C that runs on this machine under sanitizers, which check what is written: optimizing it takes half as
 long again. These say the line; more for a debugger would cost a third of the compiler's time."""
 
-SANITIZERS = (
-    "-fsanitize=address,undefined",
-    "-fno-sanitize-recover=all",
-    *QUICK,
-    # On a board, a kernel that is made for one call is always inlined, with its constants. Here its C is under test,
-    # whose meaning is the same: compiled once for all calls of a file, it takes the compiler a tenth of the time.
-    "-Dalways_inline=unused",
-)
+# On a board, a kernel that is made for one call is always inlined, with its constants. Here its C is under test, whose
+# meaning is the same: compiled once for all calls of a file, it takes the compiler a tenth of the time.
+CALLED = ("-Dalways_inline=unused",)
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", *QUICK, *CALLED)
 HOST = Target("host", frozenset())
 HOST_WITH_DSP = Target("host", frozenset({"dsp"}))
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.calls.exact import assert_kernels, attempts
 from tests.ops import drawing, drawn, overlapping
-from tests.ops.cases import HOST, Case, run_on_host
+from tests.ops.cases import CALLED, HOST, Case, run_on_host
 from tests.ops.overlapping import Placed
 from tests.ops.test_adaptive_avg_pool2d import adaptive_avg_pool2d_nodes
 from tests.ops.test_avg_pool2d import avg_pool2d_nodes
@@ -185,7 +185,7 @@ def test_too_near_is_caught(cases: tuple[list[Case], ...]) -> None:
 
     def caught(less: float) -> set[str]:
         # Copies of bytes over themselves would be an error of the sanitizers.
-        lines = overlapping.wrong(placed(all_cases, HOST, less), HOST, partial(run_on_host, extra=()))
+        lines = overlapping.wrong(placed(all_cases, HOST, less), HOST, partial(run_on_host, extra=CALLED))
         return {line.split(":")[0] for line in lines}
 
     assert not caught(0)
