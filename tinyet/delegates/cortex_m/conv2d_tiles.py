@@ -21,11 +21,14 @@ from tinyet.numerics import Int64
 from tinyet.ops.shared.access_orders import of_input
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import DENSE, AccessOrder, Call, Constant, Kernel, Layouts, LayoutSupport
+from tinyet.tiles import patches
+from tinyet.tiles.patches import Patches
 from tinyet.tiles.printer import files
 from tinyet.tiles.tile import Tile, Weights
 
 HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_tile_dsp.h", "tinyet_conv2d_tiles_dsp.h")
 LARGEST_OFFSET = 3840  # of STRB, less the channels of a turn
+BAND_BYTES = 512  # up to which a band is made for more than one output row
 MOST_PAIRS = 8191  # whose bytes, of two pixels, are a constant of MOVW
 
 
@@ -128,6 +131,51 @@ def tiles_of(g: Geometry, r: Rounding, family: Family) -> tuple[Tile, ...]:
     return tuple(tile_of(g, r, family, pixels) for pixels in ((2, 1) if alone else (2,)))
 
 
+def patches_of(g: Geometry, family: Family) -> tuple[Patches, ...]:
+    """What gathers the inputs of each of the tiles."""
+    dilated = g.dilation_w > 1
+    pixel, row = (
+        (g.in_c, band_of(g).columns * g.in_c)
+        if not g.inside
+        else (g.in_pixel_stride, g.in_w * g.in_pixel_stride)
+    )
+    two = Patches(
+        pixels=2,
+        rows=g.kernel_h,
+        taps=g.kernel_w if dilated else 1,
+        values=g.together,
+        row_step=g.dilation_h * row,
+        tap_step=g.dilation_w * pixel if dilated else 0,
+        filled=len(filled_order(g, family)) - len(order_of(g)),
+    )
+    alone = family.alone and g.out_h * g.out_w % 2 != 0
+    return (two, replace(two, pixels=1)) if alone else (two,)
+
+
+@dataclass(frozen=True)
+class Band:
+    """The fields of tinyet_band_dsp, in order."""
+
+    outputs: int
+    rows: int
+    columns: int
+    copied: int
+
+
+def band_of(g: Geometry) -> Band:
+    """Rows of the image with their padding: as many as there is room for, at least what one output row sees, or both
+    that two pixels may be in."""
+    if g.inside:
+        return Band(0, 0, 0, 0)
+    span = (g.kernel_h - 1) * g.dilation_h + 1
+    columns = (g.out_w - 1) * g.stride_w + (g.kernel_w - 1) * g.dilation_w + 1
+    least = 2 if g.out_h > 1 and g.out_w % 2 else 1
+    most = (BAND_BYTES // (columns * g.in_c) - span) // g.stride_h + 1
+    outputs = min(max(least, most), g.out_h)
+    copied = max(min(g.in_w, columns - g.pad_left), 0)
+    return Band(outputs, (outputs - 1) * g.stride_h + span, columns, copied)
+
+
 def chosen_rounding(node: Node) -> Rounding:
     """With weights shifted by up to 8: they leave int16 otherwise, or a packed sum its word."""
     return rounding_of(node, Stored.INT16)
@@ -207,19 +255,24 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Famil
     tiles = tiles_of(g, r, family)
     two, *one = tiles
     alone = one[0].name if one else "NULL"
+    paired = layouts.reads is NHW2C2
+    gathering = () if paired else patches_of(g, family)
+    see_two, see_one = ([p.name for p in gathering] + ["NULL", "NULL"])[:2]
+    band = band_of(g)
     sizes = f"{two.channels}, {two.group_words}, /* pairs */ {two.pairs}"
     shape: tuple[str, ...] = (
         f"const tinyet_conv2d_shape_dsp shape = {g.literal(0)};",
         f"const tinyet_rounding_dsp rounding = {r.literal};",
         f"const tinyet_tiles_dsp tiles = {{{two.name}, {alone},",
+        f"    {see_two}, {see_one},",
         f"    /* channels, words */ {sizes}}};",
     )
     data = stream(r, g, family).astype(np.int32)
     text = f"bias, weights and rounding of {family.channels} channels after another"
     brought = {name: text for tile in tiles for name, text in files(tile).items()}
+    brought |= {name: text for p in gathering for name, text in patches.files(p).items()}
     constant = Constant("weights", data, text)
-    paired = layouts.reads is NHW2C2
-    scratch = 0 if paired else 8 * two.pairs + (0 if g.inside else 3 * -(-g.together // 4) * 4)
+    scratch = 0 if paired else 8 * two.pairs + -(-band.rows * band.columns * g.in_c // 4) * 4
     read = "weights"
     if family.copied:
         copy = f"tinyet_copied_weights_dsp((int32_t *)scratch + {scratch // 4}, weights, {data.size})"
@@ -228,7 +281,12 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Famil
     if paired:
         body = (*shape, f"tinyet_conv2d_nhw2c2_tiles_dsp(input, output, {read}, shape, rounding, tiles);")
     else:
-        body = (*shape, f"tinyet_conv2d_tiles_dsp(input, output, scratch, {read}, shape, rounding, tiles);")
+        sizes = f"/* outputs */ {band.outputs}, /* rows */ {band.rows}, /* columns */ {band.columns}, {band.copied}"
+        shape = (*shape, f"const tinyet_band_dsp band = {{{sizes}}};")
+        body = (
+            *shape,
+            f"tinyet_conv2d_tiles_dsp(input, output, scratch, {read}, shape, rounding, tiles, band);",
+        )
     call = specialised_call(family.symbol, summary(node), [constant], body, scratch_bytes=scratch)
     return replace(call, files=brought)
 

@@ -16,65 +16,59 @@ from tinyet.delegates.cortex_m.conv2d_tiles import Family
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.ir import Node
-from tinyet.ops.shared.cost_models import Parts, axis
+from tinyet.ops.shared.cost_models import Parts
 from tinyet.opset import DENSE, ByCore, CostModel, Exact, Layouts
+from tinyet.tiles import patches as patches_code
 from tinyet.tiles.core import ARMV7E_M
 from tinyet.tiles.function import function
+from tinyet.tiles.patches import Patches
 from tinyet.tiles.tile import Tile
 from tinyet.timing.cores import CORES
 from tinyet.timing.work import Work, total
 
 
-def widening_turn(quads: int) -> int:
-    """Fours of values of a turn of tinyet_widen_two_dsp."""
-    return quads if quads <= 8 else next((n for n in (8, 7, 6, 5) if quads % n == 0), 4)
+def fills(g: Geometry, family: Family) -> list[int]:
+    """The output rows at which a band begins, of an image."""
+    band, pixels, found, end = conv2d_tiles.band_of(g), g.out_h * g.out_w, [], 0
+    alone = family.alone and pixels % 2
+    for first in range(0, pixels, 2):
+        last = first if alone and first == pixels - 1 else first + 1
+        y = min(first, pixels - (1 if alone else 2)) // g.out_w
+        if min(last, pixels - 1) // g.out_w >= end:
+            found.append(y)
+            end = y + band.outputs
+    return found
 
 
 def seen(g: Geometry, family: Family) -> Parts:
-    """The pixels that the kernel reads, two at a time."""
-    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
-    columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+    """The pixels that the kernel reads, two at a time, and the rows that it copies before."""
     pixels = g.out_h * g.out_w
-    alone = pixels % 2 if family.alone else 0
-    starts = np.minimum(np.arange(0, pixels - alone, 2), pixels - 2)
-    which = np.append((starts[:, None] + np.arange(2)).ravel(), np.full(alone, pixels - 1))
-    y, x = np.divmod(which, g.out_w)
-    whole = rows.whole[y] & columns.whole[x]  # of each pixel
-    doubles = len(starts)
-    together = whole[: 2 * doubles].reshape(-1, 2).all(axis=1)  # neither of two pixels has an edge
-    # Pixels that are looked at row by row, and what of them is in the image.
-    checked = np.append(np.repeat(~together, 2), np.full(alone, not g.inside))
-    in_rows, in_columns = rows.inside.sum(axis=1)[y], columns.inside.sum(axis=1)[x]
-    dilated = g.dilation_w > 1
-    taps = g.kernel_w if dilated else 1
-    segments, quads = g.kernel_h * taps, g.together // 4
-    blocks, singles, edges = g.batch * doubles, g.batch * alone, g.batch * int((~together).sum())
+    alone = int(pixels % 2 > 0 and family.alone)
+    blocks = g.batch * (pixels // 2 if alone else -(-pixels // 2))
     parts: Parts = {
         "call": 1,
         "block": blocks,
         "block of several rows": blocks * int(g.out_h > 1),
-        "block that may reach out": blocks * int(not g.inside),
-        "block with an edge": edges,
-        "single pixel": singles,
-        "row": (blocks - edges) * segments,
-        "row with an edge": edges * segments,
-        "row of one": singles * segments,
-        "four values of two": blocks * segments * quads,
-        "four values of one": singles * segments * quads,
-        f"last {g.together % 4} values": (blocks + singles) * segments,
-        "hidden row": g.batch * int((checked * (g.kernel_h - in_rows)).sum()) * taps,
+        "single pixel": g.batch * alone,
     }
-    turn = widening_turn(quads)
-    if quads > turn:
-        parts["turn of widening"] = blocks * segments * (quads // turn)
-    if dilated:
-        parts["hidden tap"] = g.batch * int((checked * in_rows * (g.kernel_w - in_columns)).sum())
-    else:
-        cut = checked * in_rows * ~columns.whole[x]
-        parts["edge"] = g.batch * int(cut.sum())
-        parts["edge byte"] = g.batch * int(cut.sum()) * g.together
-        parts["copied edge"] = g.batch * int((cut * (in_columns > 0)).sum())
-        parts["copied edge byte"] = g.batch * int((cut * in_columns).sum()) * g.in_c
+    if g.inside:
+        return parts
+    band = conv2d_tiles.band_of(g)
+    starts = np.array(fills(g, family))
+    rows = (starts[:, None] * g.stride_h - g.pad_top + np.arange(band.rows)).ravel()
+    copied = g.batch * int(((rows >= 0) & (rows < g.in_h)).sum())
+    dense = g.in_pixel_stride == g.in_c
+    runs, length = (copied, band.copied * g.in_c) if dense else (copied * band.copied, g.in_c)
+    parts |= {
+        "block of a band": blocks,
+        "band": g.batch * len(starts),
+        "byte of a band": band.rows * band.columns * g.in_c,
+        "copied row": runs,
+        "copied sixteen bytes": runs * (length // 16),
+        "copied byte": runs * (length % 16),
+        "hidden row": g.batch * len(rows) - copied,
+        "hidden byte": (g.batch * len(rows) - copied) * band.copied * g.in_c,
+    }
     return parts
 
 
@@ -93,24 +87,13 @@ def two_work(node: Node, family: Family, layouts: Layouts = DENSE) -> Mapping[st
 def two_code(node: Node, family: Family) -> Mapping[str, int]:
     g, r = conv2d.geometry(node), conv2d_tiles.chosen_rounding(node)
     alone = int(family.alone and g.out_h * g.out_w % 2 > 0)
-    rows = code_rows(g)
-    quads = g.together // 4
-    turn = widening_turn(quads)
     return {
         "call": 1,
         "several rows": int(g.out_h > 1),
-        "outside": int(not g.inside),
-        "outside above or below": int(not g.inside and g.kernel_h > 1),
-        "outside at a side": int(not g.inside and g.kernel_w > 1 and g.dilation_w == 1),
-        "row": rows,
-        "loop over rows": rows * int(g.kernel_h > 1),
-        "dilated": int(g.dilation_w > 1),
-        "four values": rows * (turn + (quads % turn if turn else 0)),
-        "looped values": rows * int(quads > turn),
-        "last values": rows * (g.together % 4).bit_count(),
+        "odd rows": int(g.out_h > 1 and g.out_w % 2 > 0),
+        "band": int(not g.inside),
+        "whole sixteens": int(not g.inside and conv2d_tiles.band_of(g).copied * g.in_c >= 16),
         "single pixel": alone,
-        "single pixel that may reach out": alone * int(not g.inside),
-        "single pixel, several rows": int(alone > 0 and g.kernel_h > 1),
         "last channels": 1 + alone if g.out_c % family.channels else 0,
         "several images": int(g.batch > 1),
         "clamp": int(cost_models.bounds(r.low, r.high) > 0),
@@ -128,16 +111,24 @@ def work_of(tile: Tile, core: str, channels: int) -> Work:
     return function(tile).work(CORES[core], channels)
 
 
+@functools.cache
+def work_of_patches(patches: Patches, core: str) -> Work:
+    """Of one call."""
+    return patches_code.function(patches).work(CORES[core], patches_code.turns_of(patches))
+
+
 def two_exact(node: Node, layouts: Layouts, family: Family) -> Exact:
-    """The tiles: all channels of two pixels, and of a last one, as often as they are called."""
+    """What gathers the inputs of two pixels, and of a last one, and the tiles, of all channels of these."""
     g, r = conv2d.geometry(node, layouts), conv2d_tiles.chosen_rounding(node)
     pixels = g.out_h * g.out_w
     two, *one = map(function, conv2d_tiles.tiles_of(g, r, family))
     calls = [(two, g.batch * (pixels // 2 if one else -(-pixels // 2))), *((made, g.batch) for made in one)]
     whole = g.out_c // family.channels * family.channels
+    gathering = () if layouts.reads is NHW2C2 else conv2d_tiles.patches_of(g, family)
+    times_of = [times for _, times in calls]
 
     def of(core: str) -> Work:
-        works = []
+        works = [work_of_patches(p, core).times(n) for p, n in zip(gathering, times_of, strict=False)]
         for made, times in calls:
             works.append(work_of(made.tile, core, whole).times(times))
             if whole != g.out_c:
@@ -149,22 +140,13 @@ def two_exact(node: Node, layouts: Layouts, family: Family) -> Exact:
     return Exact(
         instructions=instructions,
         cycles=ByCore(ARMV7E_M.cores, lambda core: of(core).cycles),
-        functions={made.tile.name: made.code_bytes for made, _ in calls},
+        functions={made.tile.name: made.code_bytes for made, _ in calls}
+        | {p.name: patches_code.function(p).code_bytes for p in gathering},
         reads={
             "printed code": ARMV7E_M.instruction_bytes * instructions,
-            "printed weights": 4 * words * sum(times for _, times in calls),
+            "printed weights": 4 * words * sum(times_of),
         },
     )
-
-
-def code_rows(g: Geometry) -> int:
-    """Copies of the code that widens a kernel row of two pixels."""
-    if g.out_h * g.out_w < 2:
-        return 0
-    waits = g.together % 2 and g.dilation_w == 1
-    written_out = next((n for n in (3, 2) if g.kernel_h % n == 0), 3) if waits else 1
-    fits = g.in_h >= (g.kernel_h - 1) * g.dilation_h + 1 and g.in_w >= (g.kernel_w - 1) * g.dilation_w + 1
-    return (min(g.kernel_h, written_out) if fits else 0) + int(not g.inside)
 
 
 def few_work(node: Node) -> Mapping[str, int]:
