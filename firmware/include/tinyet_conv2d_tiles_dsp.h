@@ -5,35 +5,35 @@
  * Inputs lie in scratch as pairs of neighbouring bytes of a kernel row (tinyet_widen_dsp), where it is dilated of each tap;
  * for each pair a word of both pixels. Where such bytes are odd in number, the last one is paired with that of the next. The
  * weight stream is that of the tile (tinyet_tile_dsp.h); the last group of channels overlaps the one before where they are no
- * multiple of a group. Where windows reach over an edge of the image, rows of it lie in scratch with their padding. */
+ * multiple of a group. Where windows reach over an edge of the image, they lie in scratch with their padding, or rows of the image do. */
 #ifndef TINYET_CONV2D_TILES_DSP_H
 #define TINYET_CONV2D_TILES_DSP_H
 
 #include "tinyet_conv2d_dsp.h"
 #include "tinyet_tile_dsp.h"
 
-/* A printed function (tinyet/tiles) that widens what the windows of two pixels see, or of one: where they begin, and where the
- * words go. */
-typedef void (*tinyet_patches_function_dsp)(const int8_t *first, const int8_t *second, uint32_t *to);
+/* A printed function (tinyet/tiles) that widens what the windows of two pixels see, or of one: where they begin, where the
+ * words go, and bytes from row to row. */
+typedef void (*tinyet_patches_function_dsp)(const int8_t *first, const int8_t *second, uint32_t *to, int32_t row_step);
 
 typedef struct {
   int32_t pixels;
   int32_t rows, taps, values; /* of a window; of a tap */
-  int32_t row_step, tap_step; /* bytes from one to the next */
+  int32_t row_step, tap_step; /* bytes from one to the next; a row_step of 0: what the call says */
   int32_t filled;             /* words of each pixel behind all others, zero */
 } tinyet_patches_shape_dsp;
 
 /* What it computes, in C. */
-TINYET_DSP_INLINE void tinyet_patches_dsp(const int8_t *first, const int8_t *second, uint32_t *to,
+TINYET_DSP_INLINE void tinyet_patches_dsp(const int8_t *first, const int8_t *second, uint32_t *to, const int32_t row_step,
                                           const tinyet_patches_shape_dsp s) {
-  const int32_t rest = s.values & 3, whole = s.values - rest;
+  const int32_t rest = s.values & 3, whole = s.values - rest, apart = s.row_step != 0 ? s.row_step : row_step;
   for (int32_t m = 0; m < s.pixels; m++) {
     const int8_t *const from = m == 0 ? first : second;
     uint32_t *word = to + m;
     int8_t odd = 0;
     int waits = 0;
     for (int32_t tap = 0; tap < s.rows * s.taps; tap++) {
-      const int8_t *const values = from + tap / s.taps * s.row_step + tap % s.taps * s.tap_step;
+      const int8_t *const values = from + tap / s.taps * apart + tap % s.taps * s.tap_step;
       const int8_t last = values[s.values - 1];
       tinyet_widen_dsp(word, values, whole + (rest & 2), s.pixels);
       word += (whole / 2 + rest / 2) * s.pixels;
@@ -52,11 +52,20 @@ TINYET_DSP_INLINE void tinyet_patches_dsp(const int8_t *first, const int8_t *sec
   }
 }
 
-/* Rows of the image with what lies around them, where windows reach out: so many, from the first that the windows of an output row
- * see to the last that those of `outputs` rows do. literals. */
+/* Rows and columns that a kernel spans. */
+TINYET_DSP_INLINE int32_t tinyet_span_h_dsp(const tinyet_conv2d_shape_dsp s) { return (s.kernel_h - 1) * s.dilation_h + 1; }
+TINYET_DSP_INLINE int32_t tinyet_span_w_dsp(const tinyet_conv2d_shape_dsp s) { return (s.kernel_w - 1) * s.dilation_w + 1; }
+
+/* Whether no kernel reaches over an edge of the image. */
+TINYET_DSP_INLINE int tinyet_inside_dsp(const tinyet_conv2d_shape_dsp s) {
+  return s.pad_top == 0 && (s.out_h - 1) * s.stride_h + tinyet_span_h_dsp(s) <= s.in_h && s.pad_left == 0 &&
+         (s.out_w - 1) * s.stride_w + tinyet_span_w_dsp(s) <= s.in_w;
+}
+
+/* What lies in scratch where windows reach out; literals. Bands: so many rows of the image with their padding, all that the windows
+ * of `outputs` output rows see. Without (0), the windows of two pixels, those alone that reach out. */
 typedef struct {
-  int32_t outputs, rows;
-  int32_t columns, copied; /* pixels of a row, and those of them that are in the image */
+  int32_t outputs, rows, columns; /* columns: of a row of either */
 } tinyet_band_dsp;
 
 /* Bytes, four words at a time. */
@@ -75,23 +84,28 @@ TINYET_DSP_INLINE void tinyet_copy_dsp(int8_t *to, const int8_t *from, const int
   }
 }
 
-/* The band of output row y and those behind it. What lies beside the image is there already. */
-TINYET_DSP_INLINE void tinyet_fill_band_dsp(int8_t *band, const int8_t *input, const int32_t y, const tinyet_band_dsp b,
-                                            const tinyet_conv2d_shape_dsp s) {
-  const int32_t top = y * s.stride_h - s.pad_top;
-  int8_t *to = band + s.pad_left * s.in_c;
-  for (int32_t row = top; row != top + b.rows; row++, to += b.columns * s.in_c) {
-    if ((uint32_t)row >= (uint32_t)s.in_h) {
-      memset(to, s.zero_point, (size_t)(b.copied * s.in_c));
+/* So many columns of so many rows, `apart` from each other, of the image with its padding. */
+TINYET_DSP_INLINE void tinyet_padded_dsp(int8_t *to, const int8_t *input, const int32_t top, const int32_t left, const int32_t rows,
+                                         const int32_t apart, const int32_t columns, const tinyet_conv2d_shape_dsp s) {
+  const int32_t first = left < 0 ? -left : 0, end = s.in_w - left < columns ? s.in_w - left : columns;
+  for (int32_t y = top; y != top + rows * apart; y += apart, to += columns * s.in_c) {
+    if ((uint32_t)y >= (uint32_t)s.in_h || first >= end) {
+      memset(to, s.zero_point, (size_t)(columns * s.in_c));
       continue;
     }
-    const int8_t *const from = input + row * s.in_w * s.in_pixel_stride;
+    const int8_t *const from = input + (y * s.in_w + left + first) * s.in_pixel_stride;
+    for (int32_t i = 0; i < first * s.in_c; i++) {
+      to[i] = (int8_t)s.zero_point;
+    }
     if (s.in_pixel_stride == s.in_c) {
-      tinyet_copy_dsp(to, from, b.copied * s.in_c);
-      continue;
+      tinyet_copy_dsp(to + first * s.in_c, from, (end - first) * s.in_c);
+    } else {
+      for (int32_t i = first; i < end; i++) {
+        tinyet_copy_dsp(to + i * s.in_c, from + (i - first) * s.in_pixel_stride, s.in_c);
+      }
     }
-    for (int32_t i = 0; i < b.copied; i++) {
-      tinyet_copy_dsp(to + i * s.in_c, from + i * s.in_pixel_stride, s.in_c);
+    for (int32_t i = end * s.in_c; i < columns * s.in_c; i++) {
+      to[i] = (int8_t)s.zero_point;
     }
   }
 }
@@ -146,18 +160,31 @@ TINYET_DSP_INLINE void tinyet_clamp_pixels_dsp(int8_t *end, const tinyet_conv2d_
   }
 }
 
+/* What one pixel sees, dense but for columns between taps of several rows. */
+TINYET_DSP_INLINE void tinyet_padded_window_dsp(int8_t *to, const int8_t *input, const int32_t top, const int32_t left,
+                                                const tinyet_band_dsp b, const tinyet_conv2d_shape_dsp s) {
+  if (s.kernel_h == 1 && s.dilation_w != 1) {
+    for (int32_t tap = 0; tap < s.kernel_w; tap++) {
+      tinyet_padded_dsp(to + tap * s.in_c, input, top, left + tap * s.dilation_w, 1, 1, 1, s);
+    }
+  } else {
+    tinyet_padded_dsp(to, input, top, left, b.rows, s.dilation_h, b.columns, s);
+  }
+}
+
 /* Any convolution of two output pixels at least, any two that follow each other in the output at a time. scratch: 8 bytes a pair
- * of input values, and the band, where it has rows. */
+ * of input values, and what there is of bands or windows. */
 TINYET_DSP_INLINE void tinyet_conv2d_tiles_dsp(const int8_t *input, int8_t *output, void *scratch, const int32_t *weights,
                                                const tinyet_conv2d_shape_dsp s, const tinyet_rounding_dsp rounding,
                                                const tinyet_tiles_dsp tiles, const tinyet_band_dsp b) {
-  const int32_t count = s.out_h * s.out_w;
-  const int32_t pixel = b.rows != 0 ? s.in_c : s.in_pixel_stride, row = (b.rows != 0 ? b.columns : s.in_w) * pixel;
+  const int32_t count = s.out_h * s.out_w, span_h = tinyet_span_h_dsp(s), span_w = tinyet_span_w_dsp(s);
+  const int inside = tinyet_inside_dsp(s), banded = b.outputs != 0;
+  const int taps = s.kernel_h == 1 && s.dilation_w != 1; /* are what the printed function takes for rows */
+  const int may_be = s.in_h >= span_h && s.in_w >= span_w;
+  const uint32_t last_top = (uint32_t)(s.in_h - span_h), last_left = (uint32_t)(s.in_w - span_w);
+  const int32_t pixel = banded ? s.in_c : s.in_pixel_stride, row = (banded ? b.columns : s.in_w) * pixel;
   uint32_t *const pixels = (uint32_t *)scratch;
-  int8_t *const band = (int8_t *)(pixels + 2 * tiles.pairs);
-  if (b.rows != 0) {
-    memset(band, s.zero_point, (size_t)(b.rows * row));
-  }
+  int8_t *const padded = (int8_t *)(pixels + 2 * tiles.pairs);
   for (int32_t n = 0; n < s.batch; n++) {
     int32_t y = 0, x = 0, begun = 0, end = 0; /* output rows whose windows are in the band */
     for (int32_t first = 0; first < count; first += 2) {
@@ -167,23 +194,44 @@ TINYET_DSP_INLINE void tinyet_conv2d_tiles_dsp(const int8_t *input, int8_t *outp
         y = first / s.out_w;
         x = first % s.out_w;
       }
-      const int wraps = s.out_h > 1 && s.out_w % 2 != 0 && x == s.out_w - 1 && !(alone && tiles.one);
-      if (b.rows != 0 && y + wraps >= end) {
-        tinyet_fill_band_dsp(band, input, y, b, s);
-        begun = y;
-        end = y + b.outputs;
+      const int both = !(alone && tiles.one);
+      const int wraps = both && s.out_h > 1 && s.out_w % 2 != 0 && x == s.out_w - 1;
+      const int32_t next_y = y + wraps, next_x = wraps ? 0 : x + both;
+      int32_t step = taps ? s.dilation_w * pixel : s.dilation_h * row;
+      const int8_t *a, *next;
+      if (banded) {
+        if (next_y >= end) {
+          tinyet_padded_dsp(padded, input, y * s.stride_h - s.pad_top, -s.pad_left, b.rows, 1, b.columns, s);
+          begun = y;
+          end = y + b.outputs;
+        }
+        a = padded + (y - begun) * s.stride_h * row + x * s.stride_w * pixel;
+        next = padded + (next_y - begun) * s.stride_h * row + next_x * s.stride_w * pixel;
+      } else {
+        const int32_t top = y * s.stride_h - s.pad_top, left = x * s.stride_w - s.pad_left;
+        const int32_t next_top = next_y * s.stride_h - s.pad_top, next_left = next_x * s.stride_w - s.pad_left;
+        if (inside || (may_be && (uint32_t)top <= last_top && (uint32_t)left <= last_left && (uint32_t)next_top <= last_top &&
+                       (uint32_t)next_left <= last_left)) {
+          a = input + top * row + left * pixel;
+          next = input + next_top * row + next_left * pixel;
+        } else {
+          a = padded;
+          next = padded + b.rows * b.columns * s.in_c;
+          step = (taps ? 1 : b.columns) * s.in_c;
+          for (int32_t j = 0; j < 1 + both; j++) {
+            int8_t *const window = padded + j * b.rows * b.columns * s.in_c;
+            tinyet_padded_window_dsp(window, input, j != 0 ? next_top : top, j != 0 ? next_left : left, b, s);
+          }
+        }
       }
-      const int8_t *const rows = b.rows != 0 ? band : input;
-      const int8_t *const a = rows + (y - begun) * s.stride_h * row + x * s.stride_w * pixel;
-      const int8_t *const next = wraps ? rows + (y + 1 - begun) * s.stride_h * row : a + s.stride_w * pixel;
       int8_t *const out = output + first * s.out_pixel_stride;
-      if (alone && tiles.one) {
-        tiles.see_one(a, a, pixels);
+      if (both) {
+        tiles.see_two(a, next, pixels, step);
+        tinyet_outputs_of_tile_dsp(tiles.two, weights, pixels, out, tiles, s);
+      } else {
+        tiles.see_one(a, a, pixels, step);
         tinyet_outputs_of_tile_dsp(tiles.one, weights, pixels, out, tiles, s);
-        continue;
       }
-      tiles.see_two(a, next, pixels);
-      tinyet_outputs_of_tile_dsp(tiles.two, weights, pixels, out, tiles, s);
       x += 2;
       while (s.out_h > 1 && x >= s.out_w) {
         x -= s.out_w;

@@ -2,7 +2,7 @@
 """What a convolution's window sees of one or two pixels, widened to words of int16 (tinyet_conv2d_tiles_dsp.h): a
 description, and its function.
 
-It is called with where the window of each pixel begins, and where the words go.
+It is called with where the window of each pixel begins, where the words go, and bytes from row to row of the windows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEADER = "tinyet_conv2d_tiles_dsp.h"
 """Of the twin in C."""
 ROWS, TAPS, FOURS = "1", "2", "3"
 """Labels: of the loops over the window's rows, over the taps of one, and over the values of one of these."""
-_TO = "to"
+_TO, _STEP = "to", "step"
 _LARGEST_OFFSET = 4095
 _STORED = 8
 """Words of a store, at most."""
@@ -45,8 +45,8 @@ _SHORT = 8
 @dataclass(frozen=True)
 class Patches:
     """pixels: 1 or 2, whose windows lie anywhere. rows, taps: of a window; row_step, tap_step: bytes from one to the
-    next. values: neighbours that lie at each. filled: words of each pixel behind all of them, zero. straight: fours of
-    values of all the window without a loop, at most.
+    next, a row_step of 0 for what the call says. values: neighbours that lie at each. filled: words of each pixel
+    behind all of them, zero. straight: fours of values of all the window without a loop, at most.
 
     Words of a tap: of each four values {0, 2} and {1, 3}, then two that are left, then a last one with that of the next
     tap which has one; behind all taps it stands alone. Each word of the first pixel, then of the second.
@@ -68,7 +68,7 @@ class Patches:
     @property
     def name(self) -> str:
         """Says all that it is made for."""
-        steps = f"s{self.row_step}" + (f"_{self.tap_step}" if self.taps > 1 else "")
+        steps = f"s{self.row_step or ''}" + (f"_{self.tap_step}" if self.taps > 1 else "")
         more = f"_f{self.filled}" if self.filled else ""
         more += "" if self.flat else f"_t{self.turn}"
         return f"tinyet_patches_{self.pixels}_{self.rows}x{self.taps}x{self.values}_{steps}{more}_dsp"
@@ -82,6 +82,17 @@ class Patches:
     def reach(self) -> int:
         """Bytes from the first value to behind the last."""
         return (self.rows - 1) * self.row_step + (self.taps - 1) * self.tap_step + self.values
+
+    @property
+    def given(self) -> bool:
+        """Whether the call says how far rows are apart."""
+        return self.row_step == 0 and self.rows > 1
+
+    @property
+    def stored(self) -> int:
+        """Words of a store, at most: fewer where ends of loops, the step and values that wait have registers, too."""
+        scarce = self.given and not self.flat and (self.taps > 1 or self.values % 2 > 0)
+        return _STORED // 2 if scarce else _STORED
 
     @property
     def flat(self) -> bool:
@@ -118,7 +129,8 @@ def turns_of(patches: Patches) -> Mapping[str, int]:
 def function(patches: Patches, page: CorePage = ARMV7E_M) -> Nest[Patches]:
     code = _Code(patches)
     code.whole()
-    lasting = (*code.inputs, _TO) if patches.pixels == 2 else (*code.inputs, "", _TO)
+    second = () if patches.pixels == 2 else ("",)
+    lasting = (*code.inputs, *second, _TO, *((_STEP,) if patches.given else ()))
     words = tuple(f"w{i}" for i in range(code.most))
     fixed = {name: r for name, r in zip((*lasting, *words), page.registers, strict=False) if name}
     placed = allocated(code.found, fixed, page, patches.name)
@@ -137,17 +149,18 @@ def files(patches: Patches) -> dict[str, str]:
     """{name: text} of the header and the source."""
     twin = (
         f"const tinyet_patches_shape_dsp shape = {patches.literal};",
-        "tinyet_patches_dsp(first, second, to, shape);",
+        "tinyet_patches_dsp(first, second, to, row_step, shape);",
     )
-    parameters = ("const int8_t *first", "const int8_t *second", "uint32_t *to")
+    parameters = ("const int8_t *first", "const int8_t *second", "uint32_t *to", "int32_t row_step")
     return printer.printed(function(patches), _summary(patches), parameters, twin, HEADER)
 
 
 def _summary(p: Patches) -> str:
     pixels = "one pixel" if p.pixels == 1 else "two pixels"
     taps = f" of {p.taps} taps, {p.tap_step} bytes apart," if p.taps > 1 else ""
+    apart = "as far apart as the call says" if p.given else f"{p.row_step} bytes apart"
     return (
-        f"What {pixels} see, as words of int16: {p.rows} rows, {p.row_step} bytes apart,{taps}\n"
+        f"What {pixels} see, as words of int16: {p.rows} rows, {apart},{taps}\n"
         f" * of {p.values} values each. Printed by tinyet/tiles."
     )
 
@@ -177,9 +190,8 @@ class _Code:
     def put(self, *operations: Operation) -> None:
         self.found += operations
 
-    def loop(self, label: str, first: int, end: str, to_next: int) -> None:
-        """The pointers to where the next turn begins, and the branch back where there is one."""
-        self.forward(to_next)
+    def back(self, label: str, first: int, end: str) -> None:
+        """The branch to the next turn."""
         self.put(compare(self.inputs[0], end), branch_if_unequal(label))
         self.loops.append(Loop(first, len(self.found) - 1, label))
 
@@ -198,16 +210,19 @@ class _Code:
         p = self.p
         if p.flat:
             for row in range(p.rows):
+                if p.given and row:
+                    self.settle()
+                    self.next_row(0)
                 for tap in range(p.taps):
                     self.tap(row * p.row_step + tap * p.tap_step, f"row {row}" if tap == 0 else "")
         elif p.values % 2:
             for row in range(p.rows):
                 for tap in range(p.taps):
                     consumed = self.looped_tap()
-                    last = tap == p.taps - 1
-                    step = p.row_step - (p.taps - 1) * p.tap_step if last else p.tap_step
-                    if not (last and row == p.rows - 1):
-                        self.forward(step - consumed)
+                    if tap < p.taps - 1:
+                        self.forward(p.tap_step - consumed)
+                    elif row < p.rows - 1:
+                        self.next_row(consumed + tap * p.tap_step)
         else:
             self.looped_rows()
         if self.waits:
@@ -224,14 +239,34 @@ class _Code:
 
     def looped_rows(self) -> None:
         p = self.p
-        rows = self.end("row_end", p.rows * p.row_step, "where the rows end") if p.rows > 1 else 0
+        rows = self.rows_end() if p.rows > 1 else 0
         taps = self.end("tap_end", p.taps * p.tap_step, "where the taps end") if p.taps > 1 else 0
         consumed = self.looped_tap()
         if p.taps > 1:
-            self.loop(TAPS, taps, "tap_end", p.tap_step - consumed)
+            self.forward(p.tap_step - consumed)
+            self.back(TAPS, taps, "tap_end")
             consumed = p.taps * p.tap_step
         if p.rows > 1:
-            self.loop(ROWS, rows, "row_end", p.row_step - consumed)
+            self.next_row(consumed)
+            self.back(ROWS, rows, "row_end")
+
+    def next_row(self, consumed: int) -> None:
+        """The pointers from so many bytes behind a row's begin to the next."""
+        if not self.p.given:
+            self.forward(self.p.row_step - consumed)
+            return
+        self.forward(-consumed)
+        for pointer in self.inputs:
+            self.put(compute("add.w", pointer, pointer, _STEP))
+
+    def rows_end(self) -> int:
+        p = self.p
+        if not p.given:
+            return self.end("row_end", p.rows * p.row_step, "where the rows end")
+        self.put(compute("mov.w", "row_end", self.inputs[0], step="where the rows end"))
+        for _ in range(p.rows):
+            self.put(compute("add.w", "row_end", "row_end", _STEP))
+        return len(self.found)
 
     def looped_tap(self) -> int:
         """From where the pointers are; by how much they are moved."""
@@ -244,7 +279,8 @@ class _Code:
         first = self.end("four_end", p.turns * length, "where the loop ends")
         self.fours(range(0, length, 4), f"{length} values")
         self.flush()
-        self.loop(FOURS, first, "four_end", length)
+        self.forward(length)
+        self.back(FOURS, first, "four_end")
         self.fours(range(0, 4 * (p.fours - p.turns * p.turn), 4), "the others")
         self.rest(4 * (p.fours - p.turns * p.turn))
         self.flush()
@@ -303,7 +339,7 @@ class _Code:
         return f"w{at}"
 
     def room(self, words: int) -> None:
-        if self.batch.count + words > _STORED:
+        if self.batch.count + words > self.p.stored:
             self.flush()
 
     def settle(self) -> None:

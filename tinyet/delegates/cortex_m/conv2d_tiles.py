@@ -28,7 +28,7 @@ from tinyet.tiles.tile import Tile, Weights
 
 HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_tile_dsp.h", "tinyet_conv2d_tiles_dsp.h")
 LARGEST_OFFSET = 3840  # of STRB, less the channels of a turn
-BAND_BYTES = 512  # up to which a band is made for more than one output row
+BAND_BYTES = 512  # of a band, at most
 MOST_PAIRS = 8191  # whose bytes, of two pixels, are a constant of MOVW
 
 
@@ -133,19 +133,22 @@ def tiles_of(g: Geometry, r: Rounding, family: Family) -> tuple[Tile, ...]:
 
 def patches_of(g: Geometry, family: Family) -> tuple[Patches, ...]:
     """What gathers the inputs of each of the tiles."""
-    dilated = g.dilation_w > 1
-    pixel, row = (
-        (g.in_c, band_of(g).columns * g.in_c)
-        if not g.inside
-        else (g.in_pixel_stride, g.in_w * g.in_pixel_stride)
-    )
+    band = band_of(g)
+    row = band.columns * g.in_c if band.outputs else g.in_w * g.in_pixel_stride
+    pixel = g.in_c if band.outputs else g.in_pixel_stride
+    rows, taps = (g.kernel_h, g.dilation_h * row), (g.kernel_w, g.dilation_w * pixel)
+    if g.dilation_w == 1:
+        taps = 1, 0
+    elif g.kernel_h == 1:
+        rows, taps = taps, (1, 0)
     two = Patches(
         pixels=2,
-        rows=g.kernel_h,
-        taps=g.kernel_w if dilated else 1,
+        rows=rows[0],
+        taps=taps[0],
         values=g.together,
-        row_step=g.dilation_h * row,
-        tap_step=g.dilation_w * pixel if dilated else 0,
+        # Windows that reach out lie elsewhere, closer together.
+        row_step=rows[1] if band.outputs or g.inside else 0,
+        tap_step=taps[1],
         filled=len(filled_order(g, family)) - len(order_of(g)),
     )
     alone = family.alone and g.out_h * g.out_w % 2 != 0
@@ -159,21 +162,30 @@ class Band:
     outputs: int
     rows: int
     columns: int
-    copied: int
 
 
 def band_of(g: Geometry) -> Band:
-    """Rows of the image with their padding: as many as there is room for, at least what one output row sees, or both
-    that two pixels may be in."""
+    """What lies in scratch with padding: rows of the image where there is room for them, else windows."""
     if g.inside:
-        return Band(0, 0, 0, 0)
-    span = (g.kernel_h - 1) * g.dilation_h + 1
-    columns = (g.out_w - 1) * g.stride_w + (g.kernel_w - 1) * g.dilation_w + 1
+        return Band(0, 0, 0)
+    rows = (g.kernel_h - 1) * g.dilation_h + 1
+    columns = (g.kernel_w - 1) * g.dilation_w + 1
+    width = (g.out_w - 1) * g.stride_w + columns
+    # Two pixels may be in two output rows.
     least = 2 if g.out_h > 1 and g.out_w % 2 else 1
-    most = (BAND_BYTES // (columns * g.in_c) - span) // g.stride_h + 1
-    outputs = min(max(least, most), g.out_h)
-    copied = max(min(g.in_w, columns - g.pad_left), 0)
-    return Band(outputs, (outputs - 1) * g.stride_h + span, columns, copied)
+    most = (BAND_BYTES // (width * g.in_c) - rows) // g.stride_h + 1
+    # Taps of a window are as far apart as in the image, unless the printed function takes them for rows.
+    spread = g.dilation_w > 1 and g.kernel_h > 1 and g.in_pixel_stride != g.in_c
+    if most < least and not spread:
+        return Band(0, g.kernel_h, g.kernel_w if g.kernel_h == 1 else columns)
+    outputs = min(max(most, least), g.out_h)
+    return Band(outputs, (outputs - 1) * g.stride_h + rows, width)
+
+
+def padded_bytes(g: Geometry) -> int:
+    """Of scratch, of a band or of two windows, in whole words."""
+    band = band_of(g)
+    return -(-(1 if band.outputs else 2) * band.rows * band.columns * g.in_c // 4) * 4
 
 
 def chosen_rounding(node: Node) -> Rounding:
@@ -272,7 +284,7 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Famil
     brought = {name: text for tile in tiles for name, text in files(tile).items()}
     brought |= {name: text for p in gathering for name, text in patches.files(p).items()}
     constant = Constant("weights", data, text)
-    scratch = 0 if paired else 8 * two.pairs + -(-band.rows * band.columns * g.in_c // 4) * 4
+    scratch = 0 if paired else 8 * two.pairs + padded_bytes(g)
     read = "weights"
     if family.copied:
         copy = f"tinyet_copied_weights_dsp((int32_t *)scratch + {scratch // 4}, weights, {data.size})"
@@ -281,7 +293,7 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Famil
     if paired:
         body = (*shape, f"tinyet_conv2d_nhw2c2_tiles_dsp(input, output, {read}, shape, rounding, tiles);")
     else:
-        sizes = f"/* outputs */ {band.outputs}, /* rows */ {band.rows}, /* columns */ {band.columns}, {band.copied}"
+        sizes = f"/* outputs */ {band.outputs}, /* rows */ {band.rows}, /* columns */ {band.columns}"
         shape = (*shape, f"const tinyet_band_dsp band = {{{sizes}}};")
         body = (
             *shape,

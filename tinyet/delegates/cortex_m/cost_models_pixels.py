@@ -16,7 +16,8 @@ from tinyet.delegates.cortex_m.conv2d_tiles import Family
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.ir import Node
-from tinyet.ops.shared.cost_models import Parts
+from tinyet.numerics import Int64
+from tinyet.ops.shared.cost_models import Parts, axis
 from tinyet.opset import DENSE, ByCore, CostModel, Exact, Layouts
 from tinyet.tiles import patches as patches_code
 from tinyet.tiles.core import ARMV7E_M
@@ -27,49 +28,85 @@ from tinyet.timing.cores import CORES
 from tinyet.timing.work import Work, total
 
 
-def fills(g: Geometry, family: Family) -> list[int]:
-    """The output rows at which a band begins, of an image."""
-    band, pixels, found, end = conv2d_tiles.band_of(g), g.out_h * g.out_w, [], 0
-    alone = family.alone and pixels % 2
-    for first in range(0, pixels, 2):
-        last = first if alone and first == pixels - 1 else first + 1
-        y = min(first, pixels - (1 if alone else 2)) // g.out_w
-        if min(last, pixels - 1) // g.out_w >= end:
+def places(g: Geometry, family: Family) -> Int64:
+    """(calls, 2) output pixels whose inputs are gathered at once, in order; of a last one alone twice the same."""
+    pixels = g.out_h * g.out_w
+    first = np.arange(0, pixels, 2)
+    if pixels % 2 and not family.alone:
+        first[-1] -= 1
+    return np.stack([first, np.minimum(first + 1, pixels - 1)], axis=1)
+
+
+def begins_of_bands(g: Geometry, family: Family) -> list[int]:
+    """The output rows at which bands begin, of an image."""
+    band, found, end = conv2d_tiles.band_of(g), [], 0
+    for y, next_y in (places(g, family) // g.out_w).tolist():
+        if next_y >= end:
             found.append(y)
             end = y + band.outputs
     return found
 
 
 def seen(g: Geometry, family: Family) -> Parts:
-    """The pixels that the kernel reads, two at a time, and the rows that it copies before."""
-    pixels = g.out_h * g.out_w
-    alone = int(pixels % 2 > 0 and family.alone)
-    blocks = g.batch * (pixels // 2 if alone else -(-pixels // 2))
+    """The pixels that the kernel reads, two at a time, and what it copies with padding before."""
+    which = places(g, family)
+    single = int(g.out_h * g.out_w % 2 > 0 and family.alone)
+    blocks = g.batch * (len(which) - single)
     parts: Parts = {
         "call": 1,
         "block": blocks,
         "block of several rows": blocks * int(g.out_h > 1),
-        "single pixel": g.batch * alone,
+        "single pixel": g.batch * single,
     }
     if g.inside:
         return parts
     band = conv2d_tiles.band_of(g)
-    starts = np.array(fills(g, family))
-    rows = (starts[:, None] * g.stride_h - g.pad_top + np.arange(band.rows)).ravel()
-    copied = g.batch * int(((rows >= 0) & (rows < g.in_h)).sum())
-    dense = g.in_pixel_stride == g.in_c
-    runs, length = (copied, band.copied * g.in_c) if dense else (copied * band.copied, g.in_c)
+    if band.outputs:
+        starts = np.array(begins_of_bands(g, family))
+        top = starts[:, None] * g.stride_h - g.pad_top + np.arange(band.rows)
+        return (
+            parts
+            | {"block of a band": blocks, "band": g.batch * len(starts)}
+            | _copied(g, top.ravel(), np.full(top.size, -g.pad_left), band.columns)
+        )
+    y, x = np.divmod(which, g.out_w)
+    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+    edge = ~(rows.whole[y] & columns.whole[x]).all(axis=1)
+    own = which[edge].copy()
+    windows = np.append(own[:, 0], own[own[:, 0] != own[:, 1], 1])
+    y, x = np.divmod(windows, g.out_w)
+    top = y[:, None] * g.stride_h - g.pad_top + np.arange(g.kernel_h) * g.dilation_h
+    left = np.broadcast_to(x[:, None] * g.stride_w - g.pad_left, top.shape)
+    length = band.columns
+    if g.kernel_h == 1 and g.dilation_w > 1:
+        left = left + np.arange(g.kernel_w) * g.dilation_w
+        top, length = np.broadcast_to(top, left.shape), 1
     parts |= {
-        "block of a band": blocks,
-        "band": g.batch * len(starts),
-        "byte of a band": band.rows * band.columns * g.in_c,
-        "copied row": runs,
-        "copied sixteen bytes": runs * (length // 16),
-        "copied byte": runs * (length % 16),
-        "hidden row": g.batch * len(rows) - copied,
-        "hidden byte": (g.batch * len(rows) - copied) * band.copied * g.in_c,
+        "block that may reach out": blocks,
+        "block with an edge": g.batch * int(edge.sum()),
+        "window": g.batch * len(windows),
     }
-    return parts
+    return parts | _copied(g, top.ravel(), left.ravel(), length)
+
+
+def _copied(g: Geometry, top: Int64, left: Int64, columns: int) -> Parts:
+    """tinyet_padded_dsp, of rows of so many columns that begin there."""
+    first, end = np.maximum(-left, 0), np.minimum(g.in_w - left, columns)
+    there = (top >= 0) & (top < g.in_h) & (first < end)
+    inner = np.where(there, end - first, 0)
+    dense = g.in_pixel_stride == g.in_c
+    runs, length = (there.astype(np.int64), inner * g.in_c) if dense else (inner, np.full_like(inner, g.in_c))
+    hidden = g.batch * int((~there).sum())
+    return {
+        "padded row": g.batch * len(top),
+        "copied run": g.batch * int(runs.sum()),
+        "copied sixteen bytes": g.batch * int((runs * (length // 16)).sum()),
+        "copied byte": g.batch * int((runs * (length % 16)).sum()),
+        "padding byte": g.batch * int((np.where(there, columns - inner, 0)).sum()) * g.in_c,
+        "hidden row": hidden,
+        "hidden byte": hidden * columns * g.in_c,
+    }
 
 
 def two_work(node: Node, family: Family, layouts: Layouts = DENSE) -> Mapping[str, int]:
@@ -91,8 +128,8 @@ def two_code(node: Node, family: Family) -> Mapping[str, int]:
         "call": 1,
         "several rows": int(g.out_h > 1),
         "odd rows": int(g.out_h > 1 and g.out_w % 2 > 0),
-        "band": int(not g.inside),
-        "whole sixteens": int(not g.inside and conv2d_tiles.band_of(g).copied * g.in_c >= 16),
+        "bands": int(conv2d_tiles.band_of(g).outputs > 0),
+        "windows": int(not g.inside and conv2d_tiles.band_of(g).outputs == 0),
         "single pixel": alone,
         "last channels": 1 + alone if g.out_c % family.channels else 0,
         "several images": int(g.batch > 1),
