@@ -68,19 +68,26 @@ typedef struct {
   int32_t outputs, rows, columns; /* columns: of a row of either */
 } tinyet_band_dsp;
 
-/* Bytes, four words at a time. */
+/* Bytes, eight words at a time, and by words. */
 TINYET_DSP_INLINE void tinyet_copy_dsp(int8_t *to, const int8_t *from, const int32_t count) {
-  const int8_t *const end = from + count / 16 * 16;
-  for (; from != end; from += 16, to += 16) {
-    const uint32_t a = tinyet_load_dsp(from), b = tinyet_load_dsp(from + 4), c = tinyet_load_dsp(from + 8);
-    const uint32_t d = tinyet_load_dsp(from + 12);
-    memcpy(to, &a, 4);
-    memcpy(to + 4, &b, 4);
-    memcpy(to + 8, &c, 4);
-    memcpy(to + 12, &d, 4);
+  int32_t left = count;
+  for (; left >= 32; left -= 32, from += 32, to += 32) {
+    uint32_t words[8];
+#pragma GCC unroll 8
+    for (int32_t i = 0; i < 8; i++) {
+      words[i] = tinyet_load_dsp(from + 4 * i);
+    }
+#pragma GCC unroll 8
+    for (int32_t i = 0; i < 8; i++) {
+      memcpy(to + 4 * i, &words[i], 4);
+    }
   }
-  for (int32_t i = 0; i < count % 16; i++) {
-    to[i] = from[i];
+  for (; left >= 4; left -= 4, from += 4, to += 4) {
+    const uint32_t word = tinyet_load_dsp(from);
+    memcpy(to, &word, 4);
+  }
+  for (; left > 0; left--) {
+    *to++ = *from++;
   }
 }
 
@@ -183,45 +190,49 @@ TINYET_DSP_INLINE void tinyet_conv2d_tiles_dsp(const int8_t *input, int8_t *outp
   const int may_be = s.in_h >= span_h && s.in_w >= span_w;
   const uint32_t last_top = (uint32_t)(s.in_h - span_h), last_left = (uint32_t)(s.in_w - span_w);
   const int32_t pixel = banded ? s.in_c : s.in_pixel_stride, row = (banded ? b.columns : s.in_w) * pixel;
+  const int32_t right = s.stride_w * pixel, down = s.stride_h * row; /* bytes from an output's window to the next one's */
   uint32_t *const pixels = (uint32_t *)scratch;
   int8_t *const padded = (int8_t *)(pixels + 2 * tiles.pairs);
   for (int32_t n = 0; n < s.batch; n++) {
-    int32_t y = 0, x = 0, begun = 0, end = 0; /* output rows whose windows are in the band */
+    int32_t y = 0, x = 0, end = 0;                                     /* end: output rows before it have theirs in the band */
+    int32_t at = banded ? 0 : -s.pad_top * row - s.pad_left * pixel; /* where the first window of row y begins */
     for (int32_t first = 0; first < count; first += 2) {
       const int alone = count % 2 != 0 && first == count - 1;
       if (alone && !tiles.one) {
+        const int32_t before = y;
         first = count - 2;
         y = first / s.out_w;
         x = first % s.out_w;
+        at += (y - before) * down;
       }
       const int both = !(alone && tiles.one);
       const int wraps = both && s.out_h > 1 && s.out_w % 2 != 0 && x == s.out_w - 1;
-      const int32_t next_y = y + wraps, next_x = wraps ? 0 : x + both;
+      const int8_t *rows = input;
+      if (banded) {
+        rows = padded;
+        if (y + wraps >= end) {
+          tinyet_padded_dsp(padded, input, y * s.stride_h - s.pad_top, -s.pad_left, b.rows, 1, b.columns, s);
+          end = y + b.outputs;
+          at = 0;
+        }
+      }
       int32_t step = taps ? s.dilation_w * pixel : s.dilation_h * row;
       const int8_t *a, *next;
-      if (banded) {
-        if (next_y >= end) {
-          tinyet_padded_dsp(padded, input, y * s.stride_h - s.pad_top, -s.pad_left, b.rows, 1, b.columns, s);
-          begun = y;
-          end = y + b.outputs;
-        }
-        a = padded + (y - begun) * s.stride_h * row + x * s.stride_w * pixel;
-        next = padded + (next_y - begun) * s.stride_h * row + next_x * s.stride_w * pixel;
+      const int32_t top = y * s.stride_h - s.pad_top, left = x * s.stride_w - s.pad_left;
+      const int32_t next_top = wraps ? top + s.stride_h : top;
+      const int32_t next_left = wraps ? -s.pad_left : left + both * s.stride_w;
+      if (banded || inside ||
+          (may_be && (uint32_t)top <= last_top && (uint32_t)left <= last_left && (!wraps || (uint32_t)next_top <= last_top) &&
+           (uint32_t)next_left <= last_left)) {
+        a = rows + at + x * right;
+        next = wraps ? rows + at + down : a + right;
       } else {
-        const int32_t top = y * s.stride_h - s.pad_top, left = x * s.stride_w - s.pad_left;
-        const int32_t next_top = next_y * s.stride_h - s.pad_top, next_left = next_x * s.stride_w - s.pad_left;
-        if (inside || (may_be && (uint32_t)top <= last_top && (uint32_t)left <= last_left && (uint32_t)next_top <= last_top &&
-                       (uint32_t)next_left <= last_left)) {
-          a = input + top * row + left * pixel;
-          next = input + next_top * row + next_left * pixel;
-        } else {
-          a = padded;
-          next = padded + b.rows * b.columns * s.in_c;
-          step = (taps ? 1 : b.columns) * s.in_c;
-          for (int32_t j = 0; j < 1 + both; j++) {
-            int8_t *const window = padded + j * b.rows * b.columns * s.in_c;
-            tinyet_padded_window_dsp(window, input, j != 0 ? next_top : top, j != 0 ? next_left : left, b, s);
-          }
+        a = padded;
+        next = padded + b.rows * b.columns * s.in_c;
+        step = (taps ? 1 : b.columns) * s.in_c;
+        for (int32_t j = 0; j < 1 + both; j++) {
+          int8_t *const window = padded + j * b.rows * b.columns * s.in_c;
+          tinyet_padded_window_dsp(window, input, j != 0 ? next_top : top, j != 0 ? next_left : left, b, s);
         }
       }
       int8_t *const out = output + first * s.out_pixel_stride;
@@ -236,6 +247,7 @@ TINYET_DSP_INLINE void tinyet_conv2d_tiles_dsp(const int8_t *input, int8_t *outp
       while (s.out_h > 1 && x >= s.out_w) {
         x -= s.out_w;
         y++;
+        at += down;
       }
     }
     input += s.in_h * s.in_w * s.in_pixel_stride;

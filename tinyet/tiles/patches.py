@@ -38,7 +38,7 @@ _TO, _STEP = "to", "step"
 _LARGEST_OFFSET = 4095
 _STORED = 8
 """Words of a store, at most."""
-_SHORT = 8
+_SHORT = 12
 """Fours of values in a row without a loop over them."""
 
 
@@ -104,7 +104,7 @@ class Patches:
         """Fours of a turn of the loop over a tap's values, or all."""
         if self.fours <= _SHORT:
             return self.fours
-        return next((n for n in (8, 6, 4, 7, 5) if self.fours % n == 0), 6)
+        return next((n for n in (12, 10, 8, 11, 9, 6, 7) if self.fours % n == 0), 8)
 
     @property
     def turns(self) -> int:
@@ -131,8 +131,12 @@ def function(patches: Patches, page: CorePage = ARMV7E_M) -> Nest[Patches]:
     code.whole()
     second = () if patches.pixels == 2 else ("",)
     lasting = (*code.inputs, *second, _TO, *((_STEP,) if patches.given else ()))
-    words = tuple(f"w{i}" for i in range(code.most))
-    fixed = {name: r for name, r in zip((*lasting, *words), page.registers, strict=False) if name}
+    fixed = {name: r for name, r in zip(lasting, page.registers, strict=False) if name}
+    free = [r for r in page.registers[len(lasting) :] if r not in page.kept]
+    kept = max(code.most - len(free), 0)
+    # Of those that must be given back as few as possible; a store wants them ascending.
+    words = sorted((*page.kept[:kept], *free[: code.most]), key=page.number)
+    fixed |= {f"w{i}": r for i, r in enumerate(words)}
     placed = allocated(code.found, fixed, page, patches.name)
     used = {registers[name] for o, registers in placed for name in (*o.reads, *o.writes)}
     saved = [r for r in page.kept if r in used] or [page.kept[0]]
