@@ -71,6 +71,7 @@ typedef struct {
 /* Bytes, eight words at a time, and by words. */
 TINYET_DSP_INLINE void tinyet_copy_dsp(int8_t *to, const int8_t *from, const int32_t count) {
   int32_t left = count;
+#pragma GCC unroll 1 /* once, whatever is known of the count */
   for (; left >= 32; left -= 32, from += 32, to += 32) {
     uint32_t words[8];
 #pragma GCC unroll 8
@@ -82,10 +83,12 @@ TINYET_DSP_INLINE void tinyet_copy_dsp(int8_t *to, const int8_t *from, const int
       memcpy(to + 4 * i, &words[i], 4);
     }
   }
+#pragma GCC unroll 1
   for (; left >= 4; left -= 4, from += 4, to += 4) {
     const uint32_t word = tinyet_load_dsp(from);
     memcpy(to, &word, 4);
   }
+#pragma GCC unroll 1
   for (; left > 0; left--) {
     *to++ = *from++;
   }

@@ -45,8 +45,8 @@ _SHORT = 12
 @dataclass(frozen=True)
 class Patches:
     """pixels: 1 or 2, whose windows lie anywhere. rows, taps: of a window; row_step, tap_step: bytes from one to the
-    next, a row_step of 0 for what the call says. values: neighbours that lie at each. filled: words of each pixel
-    behind all of them, zero. straight: fours of values of all the window without a loop, at most.
+    next, a row_step of 0 for what the call says, and of one row. values: neighbours that lie at each. filled: words of
+    each pixel behind all of them, zero. straight: fours of values of all the window without a loop, at most.
 
     Words of a tap: of each four values {0, 2} and {1, 3}, then two that are left, then a last one with that of the next
     tap which has one; behind all taps it stands alone. Each word of the first pixel, then of the second.
@@ -68,10 +68,11 @@ class Patches:
     @property
     def name(self) -> str:
         """Says all that it is made for."""
-        steps = f"s{self.row_step or ''}" + (f"_{self.tap_step}" if self.taps > 1 else "")
-        more = f"_f{self.filled}" if self.filled else ""
+        more = f"_s{self.row_step or 'given'}" if self.rows > 1 else ""
+        more += f"_d{self.tap_step}" if self.taps > 1 else ""
+        more += f"_f{self.filled}" if self.filled else ""
         more += "" if self.flat else f"_t{self.turn}"
-        return f"tinyet_patches_{self.pixels}_{self.rows}x{self.taps}x{self.values}_{steps}{more}_dsp"
+        return f"tinyet_patches_{self.pixels}_{self.rows}x{self.taps}x{self.values}{more}_dsp"
 
     @property
     def fours(self) -> int:
@@ -163,8 +164,9 @@ def _summary(p: Patches) -> str:
     pixels = "one pixel" if p.pixels == 1 else "two pixels"
     taps = f" of {p.taps} taps, {p.tap_step} bytes apart," if p.taps > 1 else ""
     apart = "as far apart as the call says" if p.given else f"{p.row_step} bytes apart"
+    rows = f"{p.rows} rows, {apart}," if p.rows > 1 else "a row"
     return (
-        f"What {pixels} see, as words of int16: {p.rows} rows, {apart},{taps}\n"
+        f"What {pixels} see, as words of int16: {rows}{taps}\n"
         f" * of {p.values} values each. Printed by tinyet/tiles."
     )
 

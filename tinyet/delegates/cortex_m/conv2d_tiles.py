@@ -147,7 +147,7 @@ def patches_of(g: Geometry, family: Family) -> tuple[Patches, ...]:
         taps=taps[0],
         values=g.together,
         # Windows that reach out lie elsewhere, closer together.
-        row_step=rows[1] if band.outputs or g.inside else 0,
+        row_step=rows[1] if rows[0] > 1 and (band.outputs or g.inside) else 0,
         tap_step=taps[1],
         filled=len(filled_order(g, family)) - len(order_of(g)),
     )

@@ -95,15 +95,15 @@ def _copied(g: Geometry, top: Int64, left: Int64, columns: int) -> Parts:
     first, end = np.maximum(-left, 0), np.minimum(g.in_w - left, columns)
     there = (top >= 0) & (top < g.in_h) & (first < end)
     inner = np.where(there, end - first, 0)
-    dense = g.in_pixel_stride == g.in_c
-    runs, length = (there.astype(np.int64), inner * g.in_c) if dense else (inner, np.full_like(inner, g.in_c))
+    length, padding = inner * g.in_c, np.where(there, columns - inner, 0)
     hidden = g.batch * int((~there).sum())
     return {
-        "padded row": g.batch * len(top),
-        "copied run": g.batch * int(runs.sum()),
-        "copied sixteen bytes": g.batch * int((runs * (length // 16)).sum()),
-        "copied byte": g.batch * int((runs * (length % 16)).sum()),
-        "padding byte": g.batch * int((np.where(there, columns - inner, 0)).sum()) * g.in_c,
+        "copied row": g.batch * int(there.sum()),
+        "copied thirty-two bytes": g.batch * int((length // 32).sum()),
+        "copied four bytes": g.batch * int((length % 32 // 4).sum()),
+        "copied byte": g.batch * int((length % 4).sum()),
+        "padding": g.batch * int((padding > 0).sum()),
+        "padding byte": g.batch * int(padding.sum()) * g.in_c,
         "hidden row": hidden,
         "hidden byte": hidden * columns * g.in_c,
     }
@@ -121,6 +121,26 @@ def two_work(node: Node, family: Family, layouts: Layouts = DENSE) -> Mapping[st
     return parts
 
 
+def padded_code(g: Geometry) -> Parts:
+    """What copies rows of the image with their padding: of bands their sizes are known, of windows they are not."""
+    if g.inside:
+        return {}
+    band = conv2d_tiles.band_of(g)
+    if not band.outputs:
+        taps = int(g.kernel_h == 1 and g.dilation_w > 1)
+        return {"windows": 1, "window of rows": int(g.kernel_h > 1), "window of taps": taps}
+    copied = max(min(g.in_w, band.columns - g.pad_left), 0)
+    length = g.in_c * copied
+    return {
+        "bands": 1,
+        "whole thirty-twos": int(length >= 32),
+        "words of a run": length % 32 // 4,
+        "bytes of a run": length % 4,
+        "padding before": int(g.pad_left > 0),
+        "padding behind": int(band.columns > g.pad_left + copied),
+    }
+
+
 def two_code(node: Node, family: Family) -> Mapping[str, int]:
     g, r = conv2d.geometry(node), conv2d_tiles.chosen_rounding(node)
     alone = int(family.alone and g.out_h * g.out_w % 2 > 0)
@@ -128,8 +148,7 @@ def two_code(node: Node, family: Family) -> Mapping[str, int]:
         "call": 1,
         "several rows": int(g.out_h > 1),
         "odd rows": int(g.out_h > 1 and g.out_w % 2 > 0),
-        "bands": int(conv2d_tiles.band_of(g).outputs > 0),
-        "windows": int(not g.inside and conv2d_tiles.band_of(g).outputs == 0),
+        **padded_code(g),
         "single pixel": alone,
         "last channels": 1 + alone if g.out_c % family.channels else 0,
         "several images": int(g.batch > 1),
