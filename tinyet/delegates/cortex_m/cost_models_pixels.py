@@ -125,14 +125,21 @@ def padded_code(g: Geometry) -> Parts:
     """What copies rows of the image with their padding: of bands their sizes are known, of windows they are not."""
     if g.inside:
         return {}
-    band = conv2d_tiles.band_of(g)
+    band, odd = conv2d_tiles.band_of(g), int(g.out_h > 1 and g.out_w % 2 > 0)
     if not band.outputs:
         taps = int(g.kernel_h == 1 and g.dilation_w > 1)
-        return {"windows": 1, "window of rows": int(g.kernel_h > 1), "window of taps": taps}
+        return {
+            "windows": 1,
+            "windows, odd rows": odd,
+            "window of rows": int(g.kernel_h > 1),
+            "window of columns": int(g.kernel_w > 1),
+            "window of taps": taps,
+        }
     copied = max(min(g.in_w, band.columns - g.pad_left), 0)
     length = g.in_c * copied
     return {
         "bands": 1,
+        "bands, odd rows": odd,
         "whole thirty-twos": int(length >= 32),
         "words of a run": length % 32 // 4,
         "bytes of a run": length % 4,
@@ -148,6 +155,7 @@ def two_code(node: Node, family: Family) -> Mapping[str, int]:
         "call": 1,
         "several rows": int(g.out_h > 1),
         "odd rows": int(g.out_h > 1 and g.out_w % 2 > 0),
+        "odd pixels": int(g.out_h * g.out_w % 2 > 0),
         **padded_code(g),
         "single pixel": alone,
         "last channels": 1 + alone if g.out_c % family.channels else 0,
