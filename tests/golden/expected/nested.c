@@ -5,25 +5,25 @@
 #include "nested_kernels.h"
 #include "tinyet_conv2d_dsp.h"
 #include "tinyet_conv2d_k8_dsp.h"
+#include "tinyet_conv2d_tiles_dsp.h"
 #include "tinyet_dsp.h"
 #include "tinyet_elementwise_dsp.h"
 #include "tinyet_linear_tiles_dsp.h"
+#include "tinyet_patches_2_3x1x12_s32_dsp.h"
 #include "tinyet_pool_dsp.h"
 #include "tinyet_tile_1x4_w16_3p_two_sided_s0_full_dsp.h"
+#include "tinyet_tile_2x4_w8_18p_e8_alike_s4_t8_dsp.h"
 #include "tinyet_tile_dsp.h"
 
-/* ---- weights and tables: 664 bytes ---- */
+/* ---- weights and tables: 520 bytes ---- */
 
-/* 84 bias, weights and rounding of two channels after another */
-static const TINYET_ROM int32_t stem_conv_weights[84] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
-  -14436, 1824, -13828604, 1113832, 24903764, -27000520, -3080536, 11861900, -4129128, 10813308, -32243480, -17301044,
-  6618940, 21495840, -31194888, -16252452, 7667532, 22544432, -20446820, -5439868, -21495412, -6488460, 17367008,
-  32243908, -10682828, 4259608, 18415600, 33292500, -9634236, 5308200, 29098132, -22806152, 28049540, -23854744,
-  65240, 15007676, -28049112, -13042160, 1099511680, 1236950528, -639, -639, -3336, 5784, 16056268, 30933168,
-  -11993568, 2948868, 26738800, -25165484, 25690208, -26214076, -2294092, 12648344, -30408444, -15466008, -1245500,
-  13696936, -29359852, -14417416, 9502568, 24379468, 8453976, 23330876, -19660376, -4653424, 19202044, -32767776,
-  -18611784, -3604832, 20185100, -31719184, -7799200, 7143236, -8847792, 6094644, 29884576, -22019708, 1900276,
-  16842712, 1374389504, 1511828480, -639, -639,
+/* 48 bias, weights and rounding of 4 channels after another */
+static const TINYET_ROM int32_t stem_conv_weights[48] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
+  -3609, 113127, -834, 369342, 63682945, 1983720435, 686874278, -1671278312, -1721807339, 181584008, -1115327686,
+  804775341, 754246314, -1603906276, 1377372111, -997426623, -1047955650, 872147377, -424764061, 1495273174,
+  1444744147, -930054587, 2067935480, -306862998, -357392025, 1562645210, 265799053, -2092353537, 2135307516,
+  -239490962, -1519691231, 383700116, 333171089, -2024981501, 956362422, -1401790168, -1452319195, 451072152,
+  -845839286, 1074263485, 17179616, 19327330, -639, -639, 21474603, 23622292, -639, -639,
 };
 
 /* 24 bias, weights and rounding of each channel */
@@ -48,9 +48,13 @@ static const TINYET_ROM int32_t layer_2_int_weights[28] TINYET_ALIGNED(4) TINYET
 TINYET_DSP_FUNCTION void stem_conv_conv2d(const int8_t *input, int8_t *output, void *scratch,
     const int32_t *weights) {
   const tinyet_conv2d_shape_dsp shape = {1, /* in */ 6, 6, 4, /* out */ 6, 6, 4, /* kernel */ 3, 3, /* stride */ 1, 1,
-      /* dilation */ 1, 1, /* pad */ 1, 1, /* pixel stride */ 4, 4, /* zero point */ -7, /* unroll */ 18};
+      /* dilation */ 1, 1, /* pad */ 1, 1, /* pixel stride */ 4, 4, /* zero point */ -7, /* unroll */ 0};
   const tinyet_rounding_dsp rounding = {TINYET_DSP_ONE_SIDED, /* exponent */ 8, /* clamp */ -3, 127};
-  tinyet_conv2d_s8_w16_direct_4x2_dsp(input, output, scratch, weights, shape, rounding);
+  const tinyet_tiles_dsp tiles = {tinyet_tile_2x4_w8_18p_e8_alike_s4_t8_dsp, NULL,
+      tinyet_patches_2_3x1x12_s32_dsp, NULL,
+      /* channels, words */ 4, 48, /* pairs */ 18};
+  const tinyet_band_dsp band = {/* outputs */ 6, /* rows */ 8, /* columns */ 8};
+  tinyet_conv2d_tiles_dsp(input, output, scratch, weights, shape, rounding, tiles, band);
 }
 
 /* 6x6x4 -> 6x6x4, kernel 1x1, stride 1x1 */
@@ -109,10 +113,10 @@ static const tinyet_affine_s8_dsp_params blocks_1_add_params = {
   .offset = 8617983,
 };
 
-/* ---- memory: one arena of 324 bytes; optimal (the lower bound)
+/* ---- memory: one arena of 572 bytes; optimal (the lower bound)
  *
  *   offset    bytes   alive     tensor
- *        0      144   0         scratch_0
+ *        0      400   0         scratch_0
  *        0      144   1..2      exp_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
  *        0      144   2..3      unix_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3, over exp_ row by row
  *        0      144   3..4      stem_conv_weights_2: int8[1x6x6x4] scale=0.0500000007 zero_point=-3
@@ -121,9 +125,9 @@ static const tinyet_affine_s8_dsp_params blocks_1_add_params = {
  *        0        5   6..7      value_5: int8[1x5] scale=0.0500000007 zero_point=-3
  *        0        4   7..out    tinyet_linear_s8: int8[1x4] scale=0.0199999996 zero_point=3, over value_5 row by row
  *        8       12   7         scratch_7
- *      144      144   0..1      default_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3, over input row by row
  *      144      180   5..6      arena_: int8[1x6x6x5] scale=0.0500000007 zero_point=-3
- *      180      144   in..0     input: int8[1x6x6x4] scale=0.0500000007 zero_point=-7
+ *      400      144   0..1      default_: int8[1x6x6x4] scale=0.0500000007 zero_point=-3, over input row by row
+ *      428      144   in..0     input: int8[1x6x6x4] scale=0.0500000007 zero_point=-7
  */
 uint8_t nested_arena[NESTED_ARENA_BYTES] TINYET_ALIGNED(16) TINYET_ARENA_PLACE;
 
@@ -134,7 +138,7 @@ tinyet_status nested_run(void) {
   /* 0: conv2d 1x6x6x4 -> 1x6x6x4, 5184 MACs
    * stem.conv (model.py:10): x = F.relu(self.stem.conv(x))
    */
-  int8_t *const default_ = (int8_t *)(arena + 144);
+  int8_t *const default_ = (int8_t *)(arena + 400);
   void *const scratch_0 = arena + 0;
   TINYET_LAYER_BEGIN(0u);
   stem_conv_conv2d(input, default_, scratch_0, stem_conv_weights);
