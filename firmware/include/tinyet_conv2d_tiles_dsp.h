@@ -1,60 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Specialised int8 convolutions of one group whose products, rounding and stores are a printed tile (tinyet/tiles): what is around
- * it, which gathers the inputs of two pixels, or of one.
+/* Specialised int8 convolutions of one group whose products, rounding and stores are a printed tile (tinyet/tiles), and its inputs
+ * what a printed function gathers of two pixels, or of one: what is around both.
  *
  * Inputs lie in scratch as pairs of neighbouring bytes of a kernel row (tinyet_widen_dsp), where it is dilated of each tap;
  * for each pair a word of both pixels. Where such bytes are odd in number, the last one is paired with that of the next. The
  * weight stream is that of the tile (tinyet_tile_dsp.h); the last group of channels overlaps the one before where they are no
- * multiple of a group. */
+ * multiple of a group. Where windows reach over an edge of the image, they lie in scratch with their padding, or rows of the image do. */
 #ifndef TINYET_CONV2D_TILES_DSP_H
 #define TINYET_CONV2D_TILES_DSP_H
 
 #include "tinyet_conv2d_dsp.h"
 #include "tinyet_tile_dsp.h"
 
-#if TINYET_DSP_ASM
-/* Four values of each of two pixels. */
-#define TINYET_DSP_WIDEN_TWO         \
-  "ldr.w r4, [%[a]], #4\n"           \
-  "ldr.w r5, [%[b]], #4\n"           \
-  "sxtb16 r2, r4\n"                  \
-  "sxtb16 r3, r5\n"                  \
-  "sxtb16 r4, r4, ror #8\n"          \
-  "sxtb16 r5, r5, ror #8\n"          \
-  "stmia.w %[to]!, {r2, r3, r4, r5}\n"
-#endif
+/* A printed function (tinyet/tiles) that widens what the windows of two pixels see, or of one: where they begin, where the
+ * words go, and bytes from row to row. */
+typedef void (*tinyet_patches_function_dsp)(const int8_t *first, const int8_t *second, uint32_t *to, int32_t row_step);
 
-/* Four times `fours` neighbouring values of two pixels: for each pair a word of both. Where the next ones go. */
-TINYET_DSP_INLINE uint32_t *tinyet_widen_two_dsp(uint32_t *to, const int8_t *a, const int8_t *b, const int32_t fours) {
-#if TINYET_DSP_ASM
-  const int32_t most = fours % 8 == 0 ? 8 : (fours % 7 == 0 ? 7 : (fours % 6 == 0 ? 6 : (fours % 5 == 0 ? 5 : 4)));
-  const int32_t turn = fours <= 8 ? fours : most;
-  const int8_t *const end = a + 4 * (fours / turn * turn);
-  __asm__ volatile(
-      TINYET_DSP_LINES
-      "1:\n"
-      ".rept %c[turn]\n" TINYET_DSP_WIDEN_TWO ".endr\n"
-      ".if %c[looped]\n"
-      "cmp %[a], %[end]\n"
-      "bne 1b\n"
-      ".endif\n"
-      ".rept %c[rest]\n" TINYET_DSP_WIDEN_TWO ".endr\n"
-      : [to] "+&r"(to), [a] "+&r"(a), [b] "+&r"(b) /* the end may be what b is at first */
-      : [end] "r"(end), [turn] "i"(turn), [rest] "i"(fours % turn), [looped] "i"(fours / turn > 1)
-      : "r2", "r3", "r4", "r5", "memory", "cc");
-#else
-  for (int32_t i = 0; i < fours; i++, to += 4) {
-    tinyet_widen_dsp(to, a + 4 * i, 4, 2);
-    tinyet_widen_dsp(to + 1, b + 4 * i, 4, 2);
-  }
-#endif
-  return to;
-}
-
-/* Scratch behind the inputs: a kernel row of padding, and one for each pixel that an edge of the image cuts. */
 typedef struct {
-  int8_t *blank, *cut[2];
-} tinyet_edges_dsp;
+  int32_t pixels;
+  int32_t rows, taps, values; /* of a window; of a tap */
+  int32_t row_step, tap_step; /* bytes from one to the next; a row_step of 0: what the call says */
+  int32_t filled;             /* words of each pixel behind all others, zero */
+} tinyet_patches_shape_dsp;
+
+/* What it computes, in C. */
+TINYET_DSP_INLINE void tinyet_patches_dsp(const int8_t *first, const int8_t *second, uint32_t *to, const int32_t row_step,
+                                          const tinyet_patches_shape_dsp s) {
+  const int32_t rest = s.values & 3, whole = s.values - rest, apart = s.row_step != 0 ? s.row_step : row_step;
+  for (int32_t m = 0; m < s.pixels; m++) {
+    const int8_t *const from = m == 0 ? first : second;
+    uint32_t *word = to + m;
+    int8_t odd = 0;
+    int waits = 0;
+    for (int32_t tap = 0; tap < s.rows * s.taps; tap++) {
+      const int8_t *const values = from + tap / s.taps * apart + tap % s.taps * s.tap_step;
+      const int8_t last = values[s.values - 1];
+      tinyet_widen_dsp(word, values, whole + (rest & 2), s.pixels);
+      word += (whole / 2 + rest / 2) * s.pixels;
+      if ((rest & 1) != 0 && waits) {
+        *word = tinyet_low_int16x2_dsp((uint32_t)(int32_t)odd, (uint32_t)(int32_t)last);
+        word += s.pixels;
+      }
+      odd = last;
+      waits ^= rest & 1;
+    }
+    if (waits) {
+      *word = (uint32_t)(int32_t)odd; /* the upper half meets a weight of zero */
+      word += s.pixels;
+    }
+    tinyet_fill_dsp(word, 0, s.filled, s.pixels);
+  }
+}
 
 /* Rows and columns that a kernel spans. */
 TINYET_DSP_INLINE int32_t tinyet_span_h_dsp(const tinyet_conv2d_shape_dsp s) { return (s.kernel_h - 1) * s.dilation_h + 1; }
@@ -66,94 +62,61 @@ TINYET_DSP_INLINE int tinyet_inside_dsp(const tinyet_conv2d_shape_dsp s) {
          (s.out_w - 1) * s.stride_w + tinyet_span_w_dsp(s) <= s.in_w;
 }
 
-/* Where the bytes lie that a kernel row, or its tap `kx` where it is dilated, sees for a pixel. `whole`: all of the kernel is
- * in the image. */
-TINYET_DSP_INLINE const int8_t *tinyet_bytes_of_dsp(const int8_t *input, const int32_t top, const int32_t left,
-                                                    const int32_t ky, const int32_t kx, int8_t *cut, const int8_t *blank,
-                                                    const int whole, const tinyet_conv2d_shape_dsp s) {
-  const int32_t y = top + ky * s.dilation_h, x = left + kx * s.dilation_w;
-  const int8_t *const row = input + y * s.in_w * s.in_pixel_stride;
-  if (whole) {
-    return row + x * s.in_pixel_stride;
+/* What lies in scratch where windows reach out; literals. Bands: so many rows of the image with their padding, all that the windows
+ * of `outputs` output rows see. Without (0), the windows of two pixels, those alone that reach out. */
+typedef struct {
+  int32_t outputs, rows, columns; /* columns: of a row of either */
+} tinyet_band_dsp;
+
+/* Bytes, eight words at a time, and by words. */
+TINYET_DSP_INLINE void tinyet_copy_dsp(int8_t *to, const int8_t *from, const int32_t count) {
+  int32_t left = count;
+#pragma GCC unroll 1 /* once, whatever is known of the count */
+  for (; left >= 32; left -= 32, from += 32, to += 32) {
+    uint32_t words[8];
+#pragma GCC unroll 8
+    for (int32_t i = 0; i < 8; i++) {
+      words[i] = tinyet_load_dsp(from + 4 * i);
+    }
+#pragma GCC unroll 8
+    for (int32_t i = 0; i < 8; i++) {
+      memcpy(to + 4 * i, &words[i], 4);
+    }
   }
-  if ((uint32_t)y >= (uint32_t)s.in_h || (s.dilation_w != 1 && (uint32_t)x >= (uint32_t)s.in_w)) {
-    return blank;
+#pragma GCC unroll 1
+  for (; left >= 4; left -= 4, from += 4, to += 4) {
+    const uint32_t word = tinyet_load_dsp(from);
+    memcpy(to, &word, 4);
   }
-  if (s.dilation_w == 1 && (x < 0 || x + s.kernel_w > s.in_w)) {
-    tinyet_edge_dsp(cut, row, x, s);
-    return cut;
+#pragma GCC unroll 1
+  for (; left > 0; left--) {
+    *to++ = *from++;
   }
-  return row + x * s.in_pixel_stride;
 }
 
-/* Where the kernel lies for one or two pixels (`at_once`). */
-typedef struct {
-  int32_t top[2], left[2];
-} tinyet_places_dsp;
-
-/* The values being gathered: their destination, and the last of an odd number, which wait for those of the next row. */
-typedef struct {
-  uint32_t *to, odd[2];
-  int32_t waits;
-} tinyet_gathered_dsp;
-
-/* What kernel row `ky` sees there, or its tap `kx` where it is dilated. */
-TINYET_DSP_INLINE tinyet_gathered_dsp tinyet_gather_row_dsp(tinyet_gathered_dsp g, const int8_t *input, const int32_t ky,
-                                                            const int32_t kx, const tinyet_places_dsp p, const int32_t at_once,
-                                                            const int whole, const tinyet_edges_dsp edges,
-                                                            const tinyet_conv2d_shape_dsp s) {
-  const int32_t count = (s.dilation_w == 1 ? s.kernel_w : 1) * s.in_c, second = at_once - 1;
-  const int8_t *const a = tinyet_bytes_of_dsp(input, p.top[0], p.left[0], ky, kx, edges.cut[0], edges.blank, whole, s);
-  const int8_t *b = a;
-  if (at_once == 2) {
-    b = tinyet_bytes_of_dsp(input, p.top[1], p.left[1], ky, kx, edges.cut[1], edges.blank, whole, s);
-    if (count >= 4) {
-      g.to = tinyet_widen_two_dsp(g.to, a, b, count / 4);
+/* So many columns of so many rows, `apart` from each other, of the image with its padding. */
+TINYET_DSP_INLINE void tinyet_padded_dsp(int8_t *to, const int8_t *input, const int32_t top, const int32_t left, const int32_t rows,
+                                         const int32_t apart, const int32_t columns, const tinyet_conv2d_shape_dsp s) {
+  const int32_t first = left < 0 ? -left : 0, end = s.in_w - left < columns ? s.in_w - left : columns;
+  for (int32_t y = top; y != top + rows * apart; y += apart, to += columns * s.in_c) {
+    if ((uint32_t)y >= (uint32_t)s.in_h || first >= end) {
+      memset(to, s.zero_point, (size_t)(columns * s.in_c));
+      continue;
     }
-  } else {
-    tinyet_widen_dsp(g.to, a, count & ~3, 1);
-    g.to += count / 4 * 2;
-  }
-  if ((count & 2) != 0) {
-    tinyet_widen_dsp(g.to, a + (count & ~3), 2, 1);
-    tinyet_widen_dsp(g.to + second, b + (count & ~3), 2, 1);
-    g.to += at_once;
-  }
-  if ((count & 1) != 0) {
-    const uint32_t last_a = (uint32_t)(int32_t)a[count - 1], last_b = (uint32_t)(int32_t)b[count - 1];
-    if (g.waits) {
-      g.to[0] = tinyet_low_int16x2_dsp(g.odd[0], last_a);
-      g.to[second] = tinyet_low_int16x2_dsp(g.odd[1], last_b);
-      g.to += at_once;
+    const int8_t *const from = input + (y * s.in_w + left + first) * s.in_pixel_stride;
+    for (int32_t i = 0; i < first * s.in_c; i++) {
+      to[i] = (int8_t)s.zero_point;
+    }
+    if (s.in_pixel_stride == s.in_c) {
+      tinyet_copy_dsp(to + first * s.in_c, from, (end - first) * s.in_c);
     } else {
-      g.odd[0] = last_a;
-      g.odd[1] = last_b;
-    }
-    g.waits = !g.waits;
-  }
-  return g;
-}
-
-/* All that the kernel sees there, in the order of conv2d_tiles.py. */
-TINYET_DSP_INLINE void tinyet_gather_two_dsp(uint32_t *to, const int8_t *input, const tinyet_places_dsp p,
-                                             const int32_t at_once, const int whole, const tinyet_edges_dsp edges,
-                                             const tinyet_conv2d_shape_dsp s) {
-  tinyet_gathered_dsp g = {to, {0, 0}, 0};
-  if (whole && at_once == 2 && s.dilation_w == 1 && s.kernel_w * s.in_c % 2 != 0) {
-#pragma GCC unroll 3 /* so that it is known which row waits */
-    for (int32_t ky = 0; ky < s.kernel_h; ky++) {
-      g = tinyet_gather_row_dsp(g, input, ky, 0, p, at_once, whole, edges, s);
-    }
-  } else {
-    for (int32_t ky = 0; ky < s.kernel_h; ky++) {
-      for (int32_t kx = 0; kx < (s.dilation_w == 1 ? 1 : s.kernel_w); kx++) {
-        g = tinyet_gather_row_dsp(g, input, ky, kx, p, at_once, whole, edges, s);
+      for (int32_t i = first; i < end; i++) {
+        tinyet_copy_dsp(to + i * s.in_c, from + (i - first) * s.in_pixel_stride, s.in_c);
       }
     }
-  }
-  if (g.waits) {
-    g.to[0] = g.odd[0]; /* the upper half meets a weight of zero */
-    g.to[at_once - 1] = g.odd[1];
+    for (int32_t i = end * s.in_c; i < columns * s.in_c; i++) {
+      to[i] = (int8_t)s.zero_point;
+    }
   }
 }
 
@@ -177,6 +140,7 @@ TINYET_DSP_INLINE const int32_t *tinyet_copied_weights_dsp(int32_t *to, const in
 /* The printed functions of a layer; literals. */
 typedef struct {
   tinyet_tile_function_dsp two, one; /* pixels; without one, the last two of an odd number overlap those before */
+  tinyet_patches_function_dsp see_two, see_one;
   int32_t channels, words;           /* of a group: how many, and words of its weights */
   int32_t pairs;                     /* of input values, those that fill up included */
 } tinyet_tiles_dsp;
@@ -206,61 +170,88 @@ TINYET_DSP_INLINE void tinyet_clamp_pixels_dsp(int8_t *end, const tinyet_conv2d_
   }
 }
 
+/* What one pixel sees, dense but for columns between taps of several rows. */
+TINYET_DSP_INLINE void tinyet_padded_window_dsp(int8_t *to, const int8_t *input, const int32_t top, const int32_t left,
+                                                const tinyet_band_dsp b, const tinyet_conv2d_shape_dsp s) {
+  if (s.kernel_h == 1 && s.dilation_w != 1) {
+    for (int32_t tap = 0; tap < s.kernel_w; tap++) {
+      tinyet_padded_dsp(to + tap * s.in_c, input, top, left + tap * s.dilation_w, 1, 1, 1, s);
+    }
+  } else {
+    tinyet_padded_dsp(to, input, top, left, b.rows, s.dilation_h, b.columns, s);
+  }
+}
+
 /* Any convolution of two output pixels at least, any two that follow each other in the output at a time. scratch: 8 bytes a pair
- * of input values, and where a kernel reaches over an edge three times those of a kernel row, or of a tap where it is dilated, in
- * whole words. */
+ * of input values, and what there is of bands or windows. */
 TINYET_DSP_INLINE void tinyet_conv2d_tiles_dsp(const int8_t *input, int8_t *output, void *scratch, const int32_t *weights,
                                                const tinyet_conv2d_shape_dsp s, const tinyet_rounding_dsp rounding,
-                                               const tinyet_tiles_dsp tiles) {
-  const int32_t together = (s.dilation_w == 1 ? s.kernel_w : 1) * s.in_c;
-  const int32_t segments = s.kernel_h * (s.dilation_w == 1 ? 1 : s.kernel_w);
-  const int32_t pairs = segments * (together / 2) + (segments * (together % 2) + 1) / 2;
-  const int32_t count = s.out_h * s.out_w, room = (together + 3) / 4 * 4;
-  const uint32_t last_top = (uint32_t)(s.in_h - tinyet_span_h_dsp(s)), last_left = (uint32_t)(s.in_w - tinyet_span_w_dsp(s));
-  const int inside = tinyet_inside_dsp(s), may_be = s.in_h >= tinyet_span_h_dsp(s) && s.in_w >= tinyet_span_w_dsp(s);
+                                               const tinyet_tiles_dsp tiles, const tinyet_band_dsp b) {
+  const int32_t count = s.out_h * s.out_w, span_h = tinyet_span_h_dsp(s), span_w = tinyet_span_w_dsp(s);
+  const int inside = tinyet_inside_dsp(s), banded = b.outputs != 0;
+  const int taps = s.kernel_h == 1 && s.dilation_w != 1; /* are what the printed function takes for rows */
+  const int may_be = s.in_h >= span_h && s.in_w >= span_w;
+  const uint32_t last_top = (uint32_t)(s.in_h - span_h), last_left = (uint32_t)(s.in_w - span_w);
+  const int32_t pixel = banded ? s.in_c : s.in_pixel_stride, row = (banded ? b.columns : s.in_w) * pixel;
+  const int32_t right = s.stride_w * pixel, down = s.stride_h * row; /* bytes from an output's window to the next one's */
   uint32_t *const pixels = (uint32_t *)scratch;
-  int8_t *const blank = (int8_t *)(pixels + 2 * tiles.pairs);
-  const tinyet_edges_dsp edges = {blank, {blank + room, blank + 2 * room}};
-  if (!inside) {
-    memset(blank, s.zero_point, (size_t)together);
-  }
+  int8_t *const padded = (int8_t *)(pixels + 2 * tiles.pairs);
   for (int32_t n = 0; n < s.batch; n++) {
-    int32_t y = 0, x = 0;
+    int32_t y = 0, x = 0, end = 0;                                     /* end: output rows before it have theirs in the band */
+    int32_t at = banded ? 0 : -s.pad_top * row - s.pad_left * pixel; /* where the first window of row y begins */
     for (int32_t first = 0; first < count; first += 2) {
       const int alone = count % 2 != 0 && first == count - 1;
-      tinyet_places_dsp p;
       if (alone && !tiles.one) {
+        const int32_t before = y;
         first = count - 2;
         y = first / s.out_w;
         x = first % s.out_w;
+        at += (y - before) * down;
+      }
+      const int both = !(alone && tiles.one);
+      const int wraps = both && s.out_h > 1 && s.out_w % 2 != 0 && x == s.out_w - 1;
+      const int8_t *rows = input;
+      if (banded) {
+        rows = padded;
+        if (y + wraps >= end) {
+          tinyet_padded_dsp(padded, input, y * s.stride_h - s.pad_top, -s.pad_left, b.rows, 1, b.columns, s);
+          end = y + b.outputs;
+          at = 0;
+        }
+      }
+      int32_t step = taps ? s.dilation_w * pixel : s.dilation_h * row;
+      const int8_t *a, *next;
+      const int32_t top = y * s.stride_h - s.pad_top, left = x * s.stride_w - s.pad_left;
+      const int32_t next_top = wraps ? top + s.stride_h : top;
+      const int32_t next_left = wraps ? -s.pad_left : left + both * s.stride_w;
+      if (banded || inside ||
+          (may_be && (uint32_t)top <= last_top && (uint32_t)left <= last_left && (!wraps || (uint32_t)next_top <= last_top) &&
+           (uint32_t)next_left <= last_left)) {
+        a = rows + at + x * right;
+        next = wraps ? rows + at + down : a + right;
+      } else {
+        a = padded;
+        next = padded + b.rows * b.columns * s.in_c;
+        step = (taps ? 1 : b.columns) * s.in_c;
+        for (int32_t j = 0; j < 1 + both; j++) {
+          int8_t *const window = padded + j * b.rows * b.columns * s.in_c;
+          tinyet_padded_window_dsp(window, input, j != 0 ? next_top : top, j != 0 ? next_left : left, b, s);
+        }
       }
       int8_t *const out = output + first * s.out_pixel_stride;
-      for (int32_t j = 0; j < 2; j++) {
-        p.top[j] = y * s.stride_h - s.pad_top;
-        p.left[j] = x * s.stride_w - s.pad_left;
-        if (++x == s.out_w && s.out_h > 1) {
-          x = 0;
-          y++;
-        }
-      }
-      if (alone && tiles.one) {
-        tinyet_gather_two_dsp(pixels, input, p, 1, inside, edges, s);
-        if (pairs != tiles.pairs) {
-          pixels[pairs] = 0;
-        }
-        tinyet_outputs_of_tile_dsp(tiles.one, weights, pixels, out, tiles, s);
-        continue;
-      }
-      if (inside || (may_be && (uint32_t)p.top[0] <= last_top && (uint32_t)p.top[1] <= last_top &&
-                     (uint32_t)p.left[0] <= last_left && (uint32_t)p.left[1] <= last_left)) {
-        tinyet_gather_two_dsp(pixels, input, p, 2, 1, edges, s);
+      if (both) {
+        tiles.see_two(a, next, pixels, step);
+        tinyet_outputs_of_tile_dsp(tiles.two, weights, pixels, out, tiles, s);
       } else {
-        tinyet_gather_two_dsp(pixels, input, p, 2, 0, edges, s);
+        tiles.see_one(a, a, pixels, step);
+        tinyet_outputs_of_tile_dsp(tiles.one, weights, pixels, out, tiles, s);
       }
-      if (pairs != tiles.pairs) {
-        pixels[2 * pairs] = pixels[2 * pairs + 1] = 0;
+      x += 2;
+      while (s.out_h > 1 && x >= s.out_w) {
+        x -= s.out_w;
+        y++;
+        at += down;
       }
-      tinyet_outputs_of_tile_dsp(tiles.two, weights, pixels, out, tiles, s);
     }
     input += s.in_h * s.in_w * s.in_pixel_stride;
     output += count * s.out_pixel_stride;

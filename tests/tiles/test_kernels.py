@@ -13,16 +13,17 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
 from tinyet.delegates.cortex_m import conv2d_tiles, depthwise, depthwise_3x3, linear_tiles
 from tinyet.delegates.cortex_m.conv2d import geometry
-from tinyet.delegates.cortex_m.conv2d_tiles import COPIED, PACKED, SHORT, WIDE, Family
+from tinyet.delegates.cortex_m.conv2d_tiles import COPIED, PACKED, SHORT, WIDE, Band, Family
 from tinyet.ir import Node
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.opset import DENSE, Call, Cost, Exact, Kernel
-from tinyet.tiles import depthwise_code, planes
+from tinyet.tiles import depthwise_code, patches, planes
 from tinyet.tiles.core import ARMV7E_M
 from tinyet.tiles.function import function
 from tinyet.tiles.tile import Tile
 from tinyet.timing.cores import CORES
+from tinyet.timing.work import total
 
 M4, M7, M33 = (Target(cpu, frozenset({"dsp"})) for cpu in ("cortex-m4", "cortex-m7", "cortex-m33"))
 POINTWISE = kernels.conv((25, 5, 64), 64, (1, 1))
@@ -101,12 +102,43 @@ def test_calls_of_odd_layers_are_counted_one_by_one() -> None:
     m4 = CORES["cortex-m4"]
     two, one = (function(tile) for tile in conv2d_tiles.tiles_of(g, r, WIDE, ARMV7E_M))
     _, _, exact = stated(ODD, WIDE)
-    expected = [(two, 6, 12), (two, 2, 12), (one, 6, 1), (one, 2, 1)]
-    assert exact.instructions == sum(n * f.work(m4, channels).instructions for f, channels, n in expected)
-    assert exact.cycles["cortex-m4"] == sum(n * f.work(m4, channels).cycles for f, channels, n in expected)
+    see_two, see_one = (
+        patches.function(p).work(m4, patches.turns_of(p)) for p in conv2d_tiles.patches_of(g, WIDE)
+    )
+    expected = total(
+        [
+            *(two.work(m4, 6).times(12), two.work(m4, 2).times(12), one.work(m4, 6), one.work(m4, 2)),
+            *(see_two.times(12), see_one),
+        ]
+    )
+    assert exact.instructions == expected.instructions
+    assert exact.cycles["cortex-m4"] == expected.cycles
     (packed,) = (function(tile) for tile in conv2d_tiles.tiles_of(g, r, PACKED, ARMV7E_M))
     _, _, exact = stated(ODD, PACKED)
-    assert exact.instructions == 26 * packed.work(m4, 4).instructions
+    (see,) = (patches.function(p).work(m4, patches.turns_of(p)) for p in conv2d_tiles.patches_of(g, PACKED))
+    assert exact.instructions == 26 * packed.work(m4, 4).instructions + 13 * see.instructions
+
+
+def test_rows_or_windows_lie_in_scratch_with_their_padding() -> None:
+    """Rows of 12 bytes: as many as 512 bytes have room for. Rows of 528 bytes: windows."""
+    first = geometry(kernels.conv((49, 10, 1), 64, (10, 4), 2))
+    assert conv2d_tiles.band_of(first) == Band(outputs=17, rows=42, columns=12)
+    assert conv2d_tiles.padded_bytes(first) == 42 * 12
+    deep = geometry(kernels.conv((16, 16, 32), 64, (3, 3), 2))
+    assert conv2d_tiles.band_of(deep) == Band(outputs=0, rows=3, columns=3)
+    assert conv2d_tiles.padded_bytes(deep) == 2 * 3 * 3 * 32
+    assert conv2d_tiles.padded_bytes(geometry(POINTWISE)) == 0
+
+
+def test_taps_of_one_row_are_taken_for_rows() -> None:
+    """Then windows that reach out are copied without what lies between their taps."""
+    node = dataclasses.replace(
+        kernels.conv((1, 60, 24), 8, (1, 5)), attrs=Conv2d(dilation_w=4, pad_left=8, pad_right=8)
+    )
+    g = geometry(node)
+    (see,) = conv2d_tiles.patches_of(g, PACKED)
+    assert (see.rows, see.taps, see.values, see.given) == (5, 1, 24, True)
+    assert conv2d_tiles.padded_bytes(g) == 2 * 5 * 24
 
 
 def test_rows_of_outputs_that_are_no_whole_fours_are_counted() -> None:

@@ -22,12 +22,15 @@ from tinyet.ops.shared.access_orders import of_input
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import DENSE, AccessOrder, Call, Constant, Kernel, Layouts, LayoutSupport
 from tinyet.opset.cost import cycles_of
+from tinyet.tiles import patches
 from tinyet.tiles.core import ARMV7E_M, CorePage, page_of
+from tinyet.tiles.patches import Patches
 from tinyet.tiles.printer import files
 from tinyet.tiles.tile import Tile, Weights
 
 HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_tile_dsp.h", "tinyet_conv2d_tiles_dsp.h")
 LARGEST_OFFSET = 3840  # of STRB, less the channels of a turn
+BAND_BYTES = 512  # of a band, at most
 MOST_PAIRS = 8191  # whose bytes, of two pixels, are a constant of MOVW
 
 
@@ -130,6 +133,63 @@ def tiles_of(g: Geometry, r: Rounding, family: Family, page: CorePage) -> tuple[
     return tuple(tile_of(g, r, family, pixels, page) for pixels in ((2, 1) if alone else (2,)))
 
 
+def patches_of(g: Geometry, family: Family) -> tuple[Patches, ...]:
+    """What gathers the inputs of each of the tiles."""
+    band = band_of(g)
+    row = band.columns * g.in_c if band.outputs else g.in_w * g.in_pixel_stride
+    pixel = g.in_c if band.outputs else g.in_pixel_stride
+    rows, taps = (g.kernel_h, g.dilation_h * row), (g.kernel_w, g.dilation_w * pixel)
+    if g.dilation_w == 1:
+        taps = 1, 0
+    elif g.kernel_h == 1:
+        rows, taps = taps, (1, 0)
+    two = Patches(
+        pixels=2,
+        rows=rows[0],
+        taps=taps[0],
+        values=g.together,
+        # Windows that reach out lie elsewhere, closer together.
+        row_step=rows[1] if rows[0] > 1 and (band.outputs or g.inside) else 0,
+        tap_step=taps[1],
+        filled=len(filled_order(g, family)) - len(order_of(g)),
+    )
+    alone = family.alone and g.out_h * g.out_w % 2 != 0
+    return (two, replace(two, pixels=1)) if alone else (two,)
+
+
+@dataclass(frozen=True)
+class Band:
+    """The fields of tinyet_band_dsp, in order."""
+
+    outputs: int
+    rows: int
+    columns: int
+
+
+def band_of(g: Geometry) -> Band:
+    """What lies in scratch with padding: rows of the image where there is room for them, else windows."""
+    if g.inside:
+        return Band(0, 0, 0)
+    rows = (g.kernel_h - 1) * g.dilation_h + 1
+    columns = (g.kernel_w - 1) * g.dilation_w + 1
+    width = (g.out_w - 1) * g.stride_w + columns
+    # Two pixels may be in two output rows.
+    least = 2 if g.out_h > 1 and g.out_w % 2 else 1
+    most = (BAND_BYTES // (width * g.in_c) - rows) // g.stride_h + 1
+    # Taps of a window are as far apart as in the image, unless the printed function takes them for rows.
+    spread = g.dilation_w > 1 and g.kernel_h > 1 and g.in_pixel_stride != g.in_c
+    if most < least and not spread:
+        return Band(0, g.kernel_h, g.kernel_w if g.kernel_h == 1 else columns)
+    outputs = min(max(most, least), g.out_h)
+    return Band(outputs, (outputs - 1) * g.stride_h + rows, width)
+
+
+def padded_bytes(g: Geometry) -> int:
+    """Of scratch, of a band or of two windows, in whole words."""
+    band = band_of(g)
+    return -(-(1 if band.outputs else 2) * band.rows * band.columns * g.in_c // 4) * 4
+
+
 def chosen_rounding(node: Node) -> Rounding:
     """With weights shifted by up to 8: they leave int16 otherwise, or a packed sum its word."""
     return rounding_of(node, Stored.INT16)
@@ -210,19 +270,24 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Famil
     tiles = tiles_of(g, r, family, page)
     two, *one = tiles
     alone = page.named(one[0].name) if one else "NULL"
+    paired = layouts.reads is NHW2C2
+    gathering = () if paired else patches_of(g, family)
+    see_two, see_one = ([p.name for p in gathering] + ["NULL", "NULL"])[:2]
+    band = band_of(g)
     sizes = f"{two.channels}, {two.group_words}, /* pairs */ {two.pairs}"
     shape: tuple[str, ...] = (
         f"const tinyet_conv2d_shape_dsp shape = {g.literal(0)};",
         f"const tinyet_rounding_dsp rounding = {r.literal};",
         f"const tinyet_tiles_dsp tiles = {{{page.named(two.name)}, {alone},",
+        f"    {see_two}, {see_one},",
         f"    /* channels, words */ {sizes}}};",
     )
     data = stream(r, g, family).astype(np.int32)
     text = f"bias, weights and rounding of {family.channels} channels after another"
     brought = {name: text for tile in tiles for name, text in files(tile, page).items()}
+    brought |= {name: text for p in gathering for name, text in patches.files(p).items()}
     constant = Constant("weights", data, text)
-    paired = layouts.reads is NHW2C2
-    scratch = 0 if paired else 8 * two.pairs + (0 if g.inside else 3 * -(-g.together // 4) * 4)
+    scratch = 0 if paired else 8 * two.pairs + padded_bytes(g)
     read = "weights"
     if family.copied:
         copy = f"tinyet_copied_weights_dsp((int32_t *)scratch + {scratch // 4}, weights, {data.size})"
@@ -231,7 +296,12 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Famil
     if paired:
         body = (*shape, f"tinyet_conv2d_nhw2c2_tiles_dsp(input, output, {read}, shape, rounding, tiles);")
     else:
-        body = (*shape, f"tinyet_conv2d_tiles_dsp(input, output, scratch, {read}, shape, rounding, tiles);")
+        sizes = f"/* outputs */ {band.outputs}, /* rows */ {band.rows}, /* columns */ {band.columns}"
+        shape = (*shape, f"const tinyet_band_dsp band = {{{sizes}}};")
+        body = (
+            *shape,
+            f"tinyet_conv2d_tiles_dsp(input, output, scratch, {read}, shape, rounding, tiles, band);",
+        )
     call = specialised_call(family.symbol, summary(node), [constant], body, scratch_bytes=scratch)
     return replace(call, files=brought)
 

@@ -16,66 +16,97 @@ from tinyet.delegates.cortex_m.conv2d_tiles import Family
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.ir import Node
+from tinyet.numerics import Int64
 from tinyet.ops.shared.cost_models import Parts, axis
 from tinyet.opset import DENSE, ByCore, CostModel, Exact, Layouts
+from tinyet.tiles import patches as patches_code
 from tinyet.tiles.core import CorePage, page_of
 from tinyet.tiles.function import function
+from tinyet.tiles.patches import Patches
 from tinyet.tiles.tile import Tile
 from tinyet.timing.cores import CORES
 from tinyet.timing.work import Work, total
 
 
-def widening_turn(quads: int) -> int:
-    """Fours of values of a turn of tinyet_widen_two_dsp."""
-    return quads if quads <= 8 else next((n for n in (8, 7, 6, 5) if quads % n == 0), 4)
+def places(g: Geometry, family: Family) -> Int64:
+    """(calls, 2) output pixels whose inputs are gathered at once, in order; of a last one alone twice the same."""
+    pixels = g.out_h * g.out_w
+    first = np.arange(0, pixels, 2)
+    if pixels % 2 and not family.alone:
+        first[-1] -= 1
+    return np.stack([first, np.minimum(first + 1, pixels - 1)], axis=1)
+
+
+def begins_of_bands(g: Geometry, family: Family) -> list[int]:
+    """The output rows at which bands begin, of an image."""
+    band, found, end = conv2d_tiles.band_of(g), [], 0
+    for y, next_y in (places(g, family) // g.out_w).tolist():
+        if next_y >= end:
+            found.append(y)
+            end = y + band.outputs
+    return found
 
 
 def seen(g: Geometry, family: Family) -> Parts:
-    """The pixels that the kernel reads, two at a time."""
-    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
-    columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
-    pixels = g.out_h * g.out_w
-    alone = pixels % 2 if family.alone else 0
-    starts = np.minimum(np.arange(0, pixels - alone, 2), pixels - 2)
-    which = np.append((starts[:, None] + np.arange(2)).ravel(), np.full(alone, pixels - 1))
-    y, x = np.divmod(which, g.out_w)
-    whole = rows.whole[y] & columns.whole[x]  # of each pixel
-    doubles = len(starts)
-    together = whole[: 2 * doubles].reshape(-1, 2).all(axis=1)  # neither of two pixels has an edge
-    # Pixels that are looked at row by row, and what of them is in the image.
-    checked = np.append(np.repeat(~together, 2), np.full(alone, not g.inside))
-    in_rows, in_columns = rows.inside.sum(axis=1)[y], columns.inside.sum(axis=1)[x]
-    dilated = g.dilation_w > 1
-    taps = g.kernel_w if dilated else 1
-    segments, quads = g.kernel_h * taps, g.together // 4
-    blocks, singles, edges = g.batch * doubles, g.batch * alone, g.batch * int((~together).sum())
+    """The pixels that the kernel reads, two at a time, and what it copies with padding before."""
+    which = places(g, family)
+    single = int(g.out_h * g.out_w % 2 > 0 and family.alone)
+    blocks = g.batch * (len(which) - single)
     parts: Parts = {
         "call": 1,
         "block": blocks,
         "block of several rows": blocks * int(g.out_h > 1),
-        "block that may reach out": blocks * int(not g.inside),
-        "block with an edge": edges,
-        "single pixel": singles,
-        "row": (blocks - edges) * segments,
-        "row with an edge": edges * segments,
-        "row of one": singles * segments,
-        "four values of two": blocks * segments * quads,
-        "four values of one": singles * segments * quads,
-        f"last {g.together % 4} values": (blocks + singles) * segments,
-        "hidden row": g.batch * int((checked * (g.kernel_h - in_rows)).sum()) * taps,
+        "single pixel": g.batch * single,
     }
-    turn = widening_turn(quads)
-    if quads > turn:
-        parts["turn of widening"] = blocks * segments * (quads // turn)
-    if dilated:
-        parts["hidden tap"] = g.batch * int((checked * in_rows * (g.kernel_w - in_columns)).sum())
-    else:
-        cut = checked * in_rows * ~columns.whole[x]
-        parts["edge"] = g.batch * int(cut.sum())
-        parts["edge byte"] = g.batch * int(cut.sum()) * g.together
-        parts["copied edge"] = g.batch * int((cut * (in_columns > 0)).sum())
-        parts["copied edge byte"] = g.batch * int((cut * in_columns).sum()) * g.in_c
-    return parts
+    if g.inside:
+        return parts
+    band = conv2d_tiles.band_of(g)
+    if band.outputs:
+        starts = np.array(begins_of_bands(g, family))
+        top = starts[:, None] * g.stride_h - g.pad_top + np.arange(band.rows)
+        return (
+            parts
+            | {"block of a band": blocks, "band": g.batch * len(starts)}
+            | _copied(g, top.ravel(), np.full(top.size, -g.pad_left), band.columns)
+        )
+    y, x = np.divmod(which, g.out_w)
+    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+    edge = ~(rows.whole[y] & columns.whole[x]).all(axis=1)
+    own = which[edge].copy()
+    windows = np.append(own[:, 0], own[own[:, 0] != own[:, 1], 1])
+    y, x = np.divmod(windows, g.out_w)
+    top = y[:, None] * g.stride_h - g.pad_top + np.arange(g.kernel_h) * g.dilation_h
+    left = np.broadcast_to(x[:, None] * g.stride_w - g.pad_left, top.shape)
+    length = band.columns
+    if g.kernel_h == 1 and g.dilation_w > 1:
+        left = left + np.arange(g.kernel_w) * g.dilation_w
+        top, length = np.broadcast_to(top, left.shape), 1
+    parts |= {
+        "block that may reach out": blocks,
+        "block with an edge": g.batch * int(edge.sum()),
+        "window": g.batch * len(windows),
+    }
+    return parts | _copied(g, top.ravel(), left.ravel(), length)
+
+
+def _copied(g: Geometry, top: Int64, left: Int64, columns: int) -> Parts:
+    """tinyet_padded_dsp, of rows of so many columns that begin there."""
+    first, end = np.maximum(-left, 0), np.minimum(g.in_w - left, columns)
+    there = (top >= 0) & (top < g.in_h) & (first < end)
+    inner = np.where(there, end - first, 0)
+    length, padding = inner * g.in_c, np.where(there, columns - inner, 0)
+    hidden = g.batch * int((~there).sum())
+    return {
+        "copied row": g.batch * int(there.sum()),
+        "copied thirty-two bytes": g.batch * int((length // 32).sum()),
+        "copied four bytes": g.batch * int((length % 32 // 4).sum()),
+        "copied byte": g.batch * int((length % 4).sum()),
+        "padding": g.batch * int((padding > 0).sum()),
+        "padding byte": g.batch * int(padding.sum()) * g.in_c,
+        "hidden row": hidden,
+        "hidden byte": hidden * columns * g.in_c,
+    }
 
 
 def two_work(node: Node, family: Family, layouts: Layouts = DENSE) -> Mapping[str, int]:
@@ -90,27 +121,43 @@ def two_work(node: Node, family: Family, layouts: Layouts = DENSE) -> Mapping[st
     return parts
 
 
+def padded_code(g: Geometry) -> Parts:
+    """What copies rows of the image with their padding: of bands their sizes are known, of windows they are not."""
+    if g.inside:
+        return {}
+    band, odd = conv2d_tiles.band_of(g), int(g.out_h > 1 and g.out_w % 2 > 0)
+    if not band.outputs:
+        taps = int(g.kernel_h == 1 and g.dilation_w > 1)
+        return {
+            "windows": 1,
+            "windows, odd rows": odd,
+            "window of rows": int(g.kernel_h > 1),
+            "window of columns": int(g.kernel_w > 1),
+            "window of taps": taps,
+        }
+    copied = max(min(g.in_w, band.columns - g.pad_left), 0)
+    length = g.in_c * copied
+    return {
+        "bands": 1,
+        "bands, odd rows": odd,
+        "whole thirty-twos": int(length >= 32),
+        "words of a run": length % 32 // 4,
+        "bytes of a run": length % 4,
+        "padding before": int(g.pad_left > 0),
+        "padding behind": int(band.columns > g.pad_left + copied),
+    }
+
+
 def two_code(node: Node, family: Family) -> Mapping[str, int]:
     g, r = conv2d.geometry(node), conv2d_tiles.chosen_rounding(node)
     alone = int(family.alone and g.out_h * g.out_w % 2 > 0)
-    rows = code_rows(g)
-    quads = g.together // 4
-    turn = widening_turn(quads)
     return {
         "call": 1,
         "several rows": int(g.out_h > 1),
-        "outside": int(not g.inside),
-        "outside above or below": int(not g.inside and g.kernel_h > 1),
-        "outside at a side": int(not g.inside and g.kernel_w > 1 and g.dilation_w == 1),
-        "row": rows,
-        "loop over rows": rows * int(g.kernel_h > 1),
-        "dilated": int(g.dilation_w > 1),
-        "four values": rows * (turn + (quads % turn if turn else 0)),
-        "looped values": rows * int(quads > turn),
-        "last values": rows * (g.together % 4).bit_count(),
+        "odd rows": int(g.out_h > 1 and g.out_w % 2 > 0),
+        "odd pixels": int(g.out_h * g.out_w % 2 > 0),
+        **padded_code(g),
         "single pixel": alone,
-        "single pixel that may reach out": alone * int(not g.inside),
-        "single pixel, several rows": int(alone > 0 and g.kernel_h > 1),
         "last channels": 1 + alone if g.out_c % family.channels else 0,
         "several images": int(g.batch > 1),
         "clamp": int(cost_models.bounds(r.low, r.high) > 0),
@@ -128,16 +175,24 @@ def work_of(tile: Tile, page: CorePage, core: str, channels: int) -> Work:
     return function(tile, page).work(CORES[core], channels)
 
 
+@functools.cache
+def work_of_patches(patches: Patches, core: str) -> Work:
+    """Of one call."""
+    return patches_code.function(patches).work(CORES[core], patches_code.turns_of(patches))
+
+
 def two_exact(node: Node, layouts: Layouts, printed_for: str, family: Family) -> Exact:
-    """The tiles: all channels of two pixels, and of a last one, as often as they are called."""
+    """What gathers the inputs of two pixels, and of a last one, and the tiles, of all channels of these."""
     g, r = conv2d.geometry(node, layouts), conv2d_tiles.chosen_rounding(node)
     pixels, page = g.out_h * g.out_w, page_of(printed_for)
     two, *one = conv2d_tiles.tiles_of(g, r, family, page)
     calls = [(two, g.batch * (pixels // 2 if one else -(-pixels // 2))), *((tile, g.batch) for tile in one)]
     whole = g.out_c // family.channels * family.channels
+    gathering = () if layouts.reads is NHW2C2 else conv2d_tiles.patches_of(g, family)
+    times_of = [times for _, times in calls]
 
     def of(core: str) -> Work:
-        works = []
+        works = [work_of_patches(p, core).times(n) for p, n in zip(gathering, times_of, strict=False)]
         for tile, times in calls:
             works.append(work_of(tile, page, core, whole).times(times))
             if whole != g.out_c:
@@ -149,22 +204,13 @@ def two_exact(node: Node, layouts: Layouts, printed_for: str, family: Family) ->
     return Exact(
         instructions=instructions,
         cycles=ByCore(page.cores, lambda core: of(core).cycles),
-        functions={page.named(tile.name): function(tile, page).code_bytes for tile, _ in calls},
+        functions={page.named(tile.name): function(tile, page).code_bytes for tile, _ in calls}
+        | {p.name: patches_code.function(p).code_bytes for p in gathering},
         reads={
             "printed code": page.instruction_bytes * instructions,
-            "printed weights": 4 * words * sum(times for _, times in calls),
+            "printed weights": 4 * words * sum(times_of),
         },
     )
-
-
-def code_rows(g: Geometry) -> int:
-    """Copies of the code that widens a kernel row of two pixels."""
-    if g.out_h * g.out_w < 2:
-        return 0
-    waits = g.together % 2 and g.dilation_w == 1
-    written_out = next((n for n in (3, 2) if g.kernel_h % n == 0), 3) if waits else 1
-    fits = g.in_h >= (g.kernel_h - 1) * g.dilation_h + 1 and g.in_w >= (g.kernel_w - 1) * g.dilation_w + 1
-    return (min(g.kernel_h, written_out) if fits else 0) + int(not g.inside)
 
 
 def few_work(node: Node) -> Mapping[str, int]:
