@@ -174,7 +174,7 @@ def test_a_core_of_two_issues_has_functions_of_its_own() -> None:
         (kernels.linear(640, 128), linear_tiles.PACKED),
     ):
         (m4, _, other), (m7, cost, own) = (stated(node, family, target) for target in (M4, M7))
-        assert all(name.removesuffix("_m7") != name for name in own.functions)
+        assert all(name.endswith("_m7") for name in own.functions if name.startswith("tinyet_tile_"))
         assert (m4.constants[0].data == m7.constants[0].data).all()
         assert own.cycles["cortex-m7"] < 0.85 * other.cycles["cortex-m7"]
         assert cost.cycles is not None
