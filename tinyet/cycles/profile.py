@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -182,7 +183,10 @@ def _parse(text: str, path: Path) -> Run:
     """A run's file, as qemu/tinyet_profile.c describes it. Raises EmulatorError for one that is cut off."""
     segments: dict[int, Segment] = {}
     current, seen = Segment(), 0
-    behind: dict[tuple[int, int], int] = {}
+    # A block of code may stand there several times: what lies between the layers comes in pieces.
+    counts: defaultdict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
+    behind: defaultdict[tuple[int, tuple[int, int]], Counter[tuple[int, int]]] = defaultdict(Counter)
+    number, at = 0, (0, 0)
     *lines, last = text.splitlines() or [""]
     if last != "end":
         raise EmulatorError(
@@ -192,7 +196,8 @@ def _parse(text: str, path: Path) -> Run:
         words = line.split()
         match words[0]:
             case "segment":
-                current, seen = segments.setdefault(int(words[1]), Segment()), 0
+                number, seen = int(words[1]), 0
+                current = segments.setdefault(number, Segment())
             case "flash":
                 code_reads, next_reads, data_reads = map(int, words[1:])
                 current.code_reads += code_reads
@@ -206,10 +211,11 @@ def _parse(text: str, path: Path) -> Run:
                     current.accesses.append(found)
                 seen += 1
             case "behind":
-                before = int(words[1], 16), int(words[2])
-                behind[before] = behind.get(before, 0) + int(words[3])
+                behind[number, at][int(words[1], 16), int(words[2])] += int(words[3])
             case start:
-                behind = {}
-                current.blocks.append(Block(int(start, 16), int(words[1]), int(words[2]), behind))
+                at = int(start, 16), int(words[1])
+                counts[number][at] += int(words[2])
+    for number, ran in counts.items():
+        segments[number].blocks = [Block(*at, count, behind[number, at]) for at, count in ran.items()]
     between = segments.pop(_BETWEEN, Segment())
     return Run(tuple(segments[i] for i in range(len(segments))), between)
