@@ -251,8 +251,8 @@ def test_a_file_of_the_plugins(tmp_path: Path) -> None:
     )
     found = profile._parse(text, tmp_path)
     assert found.layers == (Segment([Block(0x1F0, 1, 2)]),)
-    # Code that was translated twice, or ran in several pieces, is the same block: how often its branch was taken is what
-    # is left of all of its runs.
+    # Code that was translated twice, or ran in several pieces, is the same block: its branch was taken in what is left
+    # of all of its runs.
     behind = {(0x100, 3): 4, (0x1F0, 1): 1}
     assert found.between == Segment([Block(0x100, 3, 6, behind)], 5, 3, 2)
     for cut in ("", text.removesuffix("end\n")):
