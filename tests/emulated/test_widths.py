@@ -11,7 +11,6 @@ from tests.ops.emulated import require_emulator
 from tinyet.boards import load_board
 from tinyet.delegates import CORTEX_M
 
-
 MOST = 1.35
 MOST_OF = {"tinyet_depthwise_s16_chw_dsp": 1.7}
 
