@@ -32,29 +32,12 @@ _TEXT = """
 
 %(arrays)s
 
-__attribute__((naked)) static void nothing(const int32_t *w, const uint32_t *p, int8_t *o, const uint32_t *e) {
-  __asm__ volatile("bx.n lr");
-}
-
+%(called)s
 static const struct {
   tinyet_depthwise_function_dsp function;
   const int32_t *weights;
   const uint32_t *planes, *end;
 } entries[] = {{nothing, NULL, NULL, NULL}, %(entries)s};
-
-/* Whether the function leaves r4 ... r11 as they were, with values of their own in them. */
-__attribute__((naked, noinline)) static uint32_t guarded(const int32_t *w, const uint32_t *p, int8_t *o,
-                                                         const uint32_t *e, tinyet_depthwise_function_dsp f) {
-  __asm__ volatile(
-      ".syntax unified\\n"
-      "push {r4-r11, lr}\\n"
-      "ldr r12, [sp, #36]\\n"
-%(poison)s
-      "blx r12\\n"
-      "movs r0, #0\\n"
-%(check)s
-      "pop {r4-r11, pc}\\n");
-}
 
 static int16_t outputs[4200], wanted[4200];
 
@@ -94,7 +77,10 @@ def model(name: str, calls: Sequence[Call]) -> str:
         "includes": "\n".join(f'#include "{call.function}.h"' for call in calls),
         "arrays": "\n".join(arrays),
         "entries": ", ".join(entries),
-        **harness.REGISTERS,
+        "called": harness.called(
+            "tinyet_depthwise_function_dsp",
+            "const int32_t *w, const uint32_t *p, int8_t *o, const uint32_t *e",
+        ),
         "count": len(calls) + 1,
         "twins": "\n".join(twins),
     }

@@ -51,6 +51,30 @@ REGISTERS = {
 """Assembly: a value of its own for each register that a function must keep, and whether it is still there."""
 
 
+def called(function: str, parameters: str) -> str:
+    """C: `nothing`, an empty function with these three or four parameters, and `guarded`, which calls one of the type
+    `function` and says whether it leaves r4 ... r11 as they were, with values of their own in them."""
+    # The function itself is behind the others.
+    of_function = "mov r12, r3" if parameters.count(",") == 2 else "ldr r12, [sp, #36]"
+    return f"""
+__attribute__((naked)) static void nothing({parameters}) {{
+  __asm__ volatile("bx.n lr");
+}}
+
+__attribute__((naked, noinline)) static uint32_t guarded({parameters}, {function} f) {{
+  __asm__ volatile(
+      ".syntax unified\\n"
+      "push {{r4-r11, lr}}\\n"
+      "{of_function}\\n"
+{REGISTERS["poison"]}
+      "blx r12\\n"
+      "movs r0, #0\\n"
+{REGISTERS["check"]}
+      "pop {{r4-r11, pc}}\\n");
+}}
+"""
+
+
 def built(image: Image, where: Path, printed: Iterable[Mapping[str, str]], text: str, *flags: str) -> Path:
     """The firmware of printed files, a model's text, and the sources that lie in `where` already."""
     for name, content in (item for files in printed for item in files.items()):

@@ -53,25 +53,8 @@ typedef struct {
   int32_t channels, pixels_count, step;
 } entry;
 
-__attribute__((naked)) static void nothing(const int32_t *w, const uint32_t *x, int8_t *o, const int8_t *e) {
-  __asm__ volatile("bx.n lr");
-}
-
+%(called)s
 static const entry entries[] = {{nothing, NULL, NULL, 0, 0, 0}, %(entries)s};
-
-/* What calls a tile with values of its own in all registers that are to be kept; whether they were. */
-__attribute__((naked, noinline)) static uint32_t guarded(const int32_t *w, const uint32_t *x, int8_t *o,
-                                                         const int8_t *e, tinyet_tile_function_dsp f) {
-  __asm__ volatile(
-      ".syntax unified\\n"
-      "push {r4-r11, lr}\\n"
-      "ldr r12, [sp, #36]\\n"
-%(poison)s
-      "blx r12\\n"
-      "movs r0, #0\\n"
-%(check)s
-      "pop {r4-r11, pc}\\n");
-}
 
 static int8_t outputs[%(count)d][2048];
 
@@ -112,7 +95,9 @@ def model(samples: Sequence[Sample]) -> str:
         "includes": "\n".join(f'#include "{page.named(tile.name)}.h"' for tile, page in PRINTED),
         "arrays": "\n".join(arrays),
         "entries": ", ".join(entries),
-        **harness.REGISTERS,
+        "called": harness.called(
+            "tinyet_tile_function_dsp", "const int32_t *w, const uint32_t *x, int8_t *o, const int8_t *e"
+        ),
         "count": len(PRINTED) + 1,
         "twins": "\n".join(twins),
     }

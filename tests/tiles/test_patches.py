@@ -58,25 +58,8 @@ TEXT = """
 
 %(arrays)s
 
-__attribute__((naked)) static void nothing(const int8_t *a, const int8_t *b, uint32_t *to, int32_t step) {
-  __asm__ volatile("bx.n lr");
-}
-
+%(called)s
 static const tinyet_patches_function_dsp volatile entries[] = {nothing, %(entries)s};
-
-/* Whether the function leaves r4 ... r11 as they were, with values of their own in them. */
-__attribute__((naked, noinline)) static uint32_t guarded(const int8_t *a, const int8_t *b, uint32_t *to,
-                                                         int32_t step, tinyet_patches_function_dsp f) {
-  __asm__ volatile(
-      ".syntax unified\\n"
-      "push {r4-r11, lr}\\n"
-      "ldr r12, [sp, #36]\\n"
-%(poison)s
-      "blx r12\\n"
-      "movs r0, #0\\n"
-%(check)s
-      "pop {r4-r11, pc}\\n");
-}
 
 static uint32_t words[%(words)d], wanted[%(words)d];
 
@@ -117,7 +100,9 @@ def model() -> str:
         "includes": "\n".join(f'#include "{p.name}.h"' for p in PATCHES),
         "arrays": c_array("uint32_t", "pixels", data),
         "entries": ", ".join(p.name for p in PATCHES),
-        **harness.REGISTERS,
+        "called": harness.called(
+            "tinyet_patches_function_dsp", "const int8_t *a, const int8_t *b, uint32_t *to, int32_t step"
+        ),
         "words": WORDS,
         "second": SECOND,
         "step": STEP,

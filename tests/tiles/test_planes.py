@@ -49,28 +49,11 @@ TEXT = """
 
 %(arrays)s
 
-__attribute__((naked)) static void nothing(const int8_t *i, uint32_t *p, const uint32_t *e) {
-  __asm__ volatile("bx.n lr");
-}
-
+%(called)s
 static const struct {
   tinyet_planes_function_dsp function;
   int32_t words;
 } entries[] = {{nothing, 0}, %(entries)s};
-
-/* Whether the function leaves r4 ... r11 as they were, with values of their own in them. */
-__attribute__((naked, noinline)) static uint32_t guarded(const int8_t *i, uint32_t *p, const uint32_t *e,
-                                                         tinyet_planes_function_dsp f) {
-  __asm__ volatile(
-      ".syntax unified\\n"
-      "push {r4-r11, lr}\\n"
-      "mov r12, r3\\n"
-%(poison)s
-      "blx r12\\n"
-      "movs r0, #0\\n"
-%(check)s
-      "pop {r4-r11, pc}\\n");
-}
 
 static uint32_t planes[%(words)d], wanted[%(words)d];
 
@@ -109,7 +92,9 @@ def model() -> str:
         "includes": "\n".join(f'#include "{p.name}.h"' for p in PLANES),
         "arrays": c_array("uint32_t", "pixels", words),
         "entries": ", ".join(entries),
-        **harness.REGISTERS,
+        "called": harness.called(
+            "tinyet_planes_function_dsp", "const int8_t *i, uint32_t *p, const uint32_t *e"
+        ),
         "words": WORDS,
         "count": len(PLANES) + 1,
         "twins": "\n".join(twins),

@@ -36,29 +36,12 @@ TEXT = """
 
 %(arrays)s
 
-__attribute__((naked)) static void nothing(const int32_t *w, uint32_t *x, const uint32_t *e) {
-  __asm__ volatile("bx.n lr");
-}
-
+%(called)s
 static const struct {
   tinyet_products_function_dsp function;
   const int32_t *weights;
   int32_t words;
 } entries[] = {{nothing, NULL, 0}, %(entries)s};
-
-/* Whether the function leaves r4 ... r11 as they were, with values of their own in them. */
-__attribute__((naked, noinline)) static uint32_t guarded(const int32_t *w, uint32_t *x, const uint32_t *e,
-                                                         tinyet_products_function_dsp f) {
-  __asm__ volatile(
-      ".syntax unified\\n"
-      "push {r4-r11, lr}\\n"
-      "mov r12, r3\\n"
-%(poison)s
-      "blx r12\\n"
-      "movs r0, #0\\n"
-%(check)s
-      "pop {r4-r11, pc}\\n");
-}
 
 static uint32_t inputs[%(most)d + 1], wanted[%(most)d + 1];
 
@@ -98,7 +81,9 @@ def model(rng: np.random.Generator) -> str:
         "includes": "\n".join(f'#include "{each.name}.h"' for each in PRODUCTS),
         "arrays": "\n".join(arrays),
         "entries": ", ".join(entries),
-        **harness.REGISTERS,
+        "called": harness.called(
+            "tinyet_products_function_dsp", "const int32_t *w, uint32_t *x, const uint32_t *e"
+        ),
         "most": most,
         "count": len(PRODUCTS) + 1,
         "twins": "\n".join(twins),

@@ -127,10 +127,15 @@ def tile_of(g: Geometry, r: Rounding, family: Family, pixels: int = 2, page: Cor
     )
 
 
+def leaves_one(g: Geometry, family: Family) -> bool:
+    """Whether the last of an odd number of pixels is a tile of its own."""
+    return family.alone and g.out_h * g.out_w % 2 != 0
+
+
 def tiles_of(g: Geometry, r: Rounding, family: Family, page: CorePage) -> tuple[Tile, ...]:
     """That of two pixels, and that of a last one where it is needed."""
-    alone = family.alone and g.out_h * g.out_w % 2 != 0
-    return tuple(tile_of(g, r, family, pixels, page) for pixels in ((2, 1) if alone else (2,)))
+    counts = (2, 1) if leaves_one(g, family) else (2,)
+    return tuple(tile_of(g, r, family, pixels, page) for pixels in counts)
 
 
 def patches_of(g: Geometry, family: Family) -> tuple[Patches, ...]:
@@ -153,8 +158,7 @@ def patches_of(g: Geometry, family: Family) -> tuple[Patches, ...]:
         tap_step=taps[1],
         filled=len(filled_order(g, family)) - len(order_of(g)),
     )
-    alone = family.alone and g.out_h * g.out_w % 2 != 0
-    return (two, replace(two, pixels=1)) if alone else (two,)
+    return (two, replace(two, pixels=1)) if leaves_one(g, family) else (two,)
 
 
 @dataclass(frozen=True)

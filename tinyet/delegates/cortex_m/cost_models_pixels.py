@@ -50,7 +50,7 @@ def begins_of_bands(g: Geometry, family: Family) -> list[int]:
 def seen(g: Geometry, family: Family) -> Parts:
     """The pixels that the kernel reads, two at a time, and what it copies with padding before."""
     which = places(g, family)
-    single = int(g.out_h * g.out_w % 2 > 0 and family.alone)
+    single = int(conv2d_tiles.leaves_one(g, family))
     blocks = g.batch * (len(which) - single)
     parts: Parts = {
         "call": 1,
@@ -150,7 +150,7 @@ def padded_code(g: Geometry) -> Parts:
 
 def two_code(node: Node, family: Family) -> Mapping[str, int]:
     g, r = conv2d.geometry(node), conv2d_tiles.chosen_rounding(node)
-    alone = int(family.alone and g.out_h * g.out_w % 2 > 0)
+    alone = int(conv2d_tiles.leaves_one(g, family))
     return {
         "call": 1,
         "several rows": int(g.out_h > 1),
