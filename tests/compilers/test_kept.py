@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -130,6 +131,7 @@ def test_clang_makes_in_one_process_what_is_not_kept(tmp_path: Path, monkeypatch
     (tmp_path / "kept").mkdir()
     build = tmp_path / "build"
     build.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(build))
     alone: list[str] = []
 
     def compile_it(compiler: Sequence[str | Path], source: Path, out: Path, *, what: str) -> Path:  # noqa: ARG001
@@ -144,7 +146,7 @@ def test_clang_makes_in_one_process_what_is_not_kept(tmp_path: Path, monkeypatch
 
     def made(*sources: Path) -> list[Path]:
         compiler = ["clang", "-O1", "-Wall"]
-        return stored_together(compile_all)(compiler, sources, build / "objects", what="a test")
+        return stored_together(compile_all)(compiler, sources, tmp_path / "objects", what="a test")
 
     one, two, doubtful, elsewhere = sources = [
         *(build / name for name in ("one.c", "two.c", "doubtful.c")),
@@ -162,7 +164,7 @@ def test_clang_makes_in_one_process_what_is_not_kept(tmp_path: Path, monkeypatch
     assert sorted(path.name for path in build.iterdir()) == ["doubtful.c", "one.c", "two.c"]
     made(one, two)
     assert not alone
-    # What the compiler warns of it says where it is compiled alone; no object is put beside others' sources.
+    # What the compiler warns of it says where it is compiled alone; no object is put beside what is not temporary.
     made(two, doubtful, elsewhere)
     assert alone == ["doubtful.c", "elsewhere.c"]
     assert not list(tmp_path.glob("elsewhere.o"))

@@ -89,8 +89,8 @@ def stored_together(compile_all: CompileAll) -> CompileAll:
         compiler: Sequence[str | Path], sources: Sequence[Path], directory: Path, *, what: str
     ) -> list[Path]:
         if re.fullmatch(r"clang(-\d+)?", str(compiler[0])):
-            # It puts an object beside its source, which is to be the build's own.
-            own = [source for source in sources if source.is_relative_to(directory.parent)]
+            # It puts an object beside its source: not into the package.
+            own = [source for source in sources if source.is_relative_to(tempfile.gettempdir())]
             places = {source: _place(compiler, source) for source in own}
             missing = {source: kept for source, kept in places.items() if kept and not kept.exists()}
             if missing and _made_by_clang([*map(str, compiler), "-c"], list(missing)):
