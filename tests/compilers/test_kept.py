@@ -156,15 +156,20 @@ def test_clang_makes_in_one_process_what_is_not_kept(tmp_path: Path, monkeypatch
         # Each a unit of its own: the name is one function in all of them.
         source.write_text(f"static int f(void) {{ return 3; }}\nint {source.stem}(void) {{ return f(); }}\n")
     doubtful.write_text("static int f;\n")
+    told = build / "told.c"
+    told.write_text('#pragma GCC diagnostic ignored "-Wunused-variable"\nstatic int f;\n')
     for source, kept_as in zip([one, two], made(one, two), strict=True):
         by_driver = tmp_path / "one.o"
         subprocess.run(["clang", "-O1", "-Wall", "-c", source, "-o", by_driver], check=True)
         assert kept_as.read_bytes() == by_driver.read_bytes()
     assert not alone
-    assert sorted(path.name for path in build.iterdir()) == ["doubtful.c", "one.c", "two.c"]
+    assert sorted(path.name for path in build.iterdir()) == ["doubtful.c", "one.c", "told.c", "two.c"]
     made(one, two)
     assert not alone
     # What the compiler warns of it says where it is compiled alone; no object is put beside what is not temporary.
     made(two, doubtful, elsewhere)
     assert alone == ["doubtful.c", "elsewhere.c"]
     assert not list(tmp_path.glob("elsewhere.o"))
+    alone.clear()
+    made(told, doubtful)
+    assert alone == ["told.c"]

@@ -34,6 +34,9 @@ TRACE = re.compile(rb"TINYET_(?:LAYER_BEGIN|LAYER_END|EVENT_BEGIN|EVENT_END)\b|t
 """What a text uses whose code depends on TINYET_TRACE."""
 DECLARES_TRACE = "tinyet_common.h"
 
+WARNED = re.compile(rb"#pragma GCC diagnostic (?!pop)(?:(?!#pragma GCC diagnostic pop).)*\Z", re.DOTALL)
+"""A text that changes what is warned of, also behind its end."""
+
 INCLUDE = re.compile(rb"""^[ \t]*#[ \t]*include[ \t]+(?:["<]([^">\n]+)[">])?""", re.MULTILINE)
 
 
@@ -89,11 +92,16 @@ def stored_together(compile_all: CompileAll) -> CompileAll:
         compiler: Sequence[str | Path], sources: Sequence[Path], directory: Path, *, what: str
     ) -> list[Path]:
         if re.fullmatch(r"clang(-\d+)?", str(compiler[0])):
+            words = [str(word) for word in compiler]
             # It puts an object beside its source: not into the package.
             own = [source for source in sources if source.is_relative_to(tempfile.gettempdir())]
-            places = {source: _place(compiler, source) for source in own}
+            # What one source is not to be warned of the others would not be, either.
+            own = [
+                source for source in own if not any(WARNED.search(text) for *_, text in _texts(words, source))
+            ]
+            places = {source: _place(words, source) for source in own}
             missing = {source: kept for source, kept in places.items() if kept and not kept.exists()}
-            if missing and _made_by_clang([*map(str, compiler), "-c"], list(missing)):
+            if missing and _made_by_clang([*words, "-c"], list(missing)):
                 for source, kept in missing.items():
                     with _new(kept) as made:
                         shutil.move(source.with_suffix(".o"), made)
@@ -164,38 +172,49 @@ def _serves(kept: Path, wanted: set[str]) -> bool:
     return "-Werror" not in wanted or (wanted <= had and not no_longer)
 
 
-def _named(name: str, text: bytes) -> set[str]:
-    """The macros that a file names, and TINYET_TRACE where its code depends on it."""
+@functools.cache
+def _named(name: str, text: bytes) -> tuple[frozenset[str], tuple[bytes, ...]]:
+    """The macros that a file names, with TINYET_TRACE where its code depends on it, and the files that it includes."""
     assert not re.search(rb"TINYET_\s*##", text), f"{name} puts a macro's name together"
     found = {word.decode() for word in NAMED.findall(text)}
     if name == DECLARES_TRACE:
-        return found - {"TINYET_TRACE"}
-    return found | ({"TINYET_TRACE"} if TRACE.search(text) else set())
+        found.discard("TINYET_TRACE")
+    elif TRACE.search(text):
+        found.add("TINYET_TRACE")
+    includes = tuple(INCLUDE.finditer(text))
+    unknown = [match[0] for match in includes if not match[1]]
+    assert not unknown, f"{name} includes what only the compiler knows: {unknown[0]!r}"
+    return frozenset(found), tuple(match[1] for match in includes)
+
+
+def _texts(flags: Sequence[str], source: Path) -> list[tuple[Path, bytes, bytes]]:
+    """A source and every file that it may include but those of the compiler's own: the path, the name that it is
+    included by, and the text."""
+    places = [Path(word[2:]) for word in flags if word.startswith("-I")]
+    assert all(places), "an include directory is one word with its -I"
+    queue = [(source, source.name.encode())]
+    seen = {source}
+    texts: list[tuple[Path, bytes, bytes]] = []
+    for path, as_named in queue:
+        text = path.read_bytes()
+        texts.append((path, as_named, text))
+        for name in _named(path.name, text)[1]:
+            found = next(
+                (at for at in (place / name.decode() for place in (path.parent, *places)) if at.is_file()),
+                None,
+            )
+            if found is not None and found not in seen:
+                seen.add(found)
+                queue.append((found, name))
+    return texts
 
 
 def _digest(tool: str, flags: Sequence[str], source: Path) -> str:
     """Of the compiler, its flags that change code, the source and every file that it may include but those of the
     compiler's own."""
-    places = [Path(word[2:]) for word in flags if word.startswith("-I")]
-    assert all(places), "an include directory is one word with its -I"
-    parts = [source.name.encode()]
-    named: set[str] = set()
-    seen = {source}
-    queue = [source]
-    for path in queue:
-        text = path.read_bytes()
-        parts.append(text)
-        named |= _named(path.name, text)
-        for match in INCLUDE.finditer(text):
-            assert match[1], f"{path} includes what only the compiler knows: {match[0]!r}"
-            name = match[1].decode()
-            found = next(
-                (at for at in (path.parent / name, *(p / name for p in places)) if at.is_file()), None
-            )
-            if found is not None and found not in seen:
-                seen.add(found)
-                queue.append(found)
-                parts.append(match[1])
+    texts = _texts(flags, source)
+    named = set().union(*(_named(path.name, text)[0] for path, _, text in texts))
+    parts = [part for _, as_named, text in texts for part in (as_named, text)]
     kept = [word for word in flags if not word.startswith("-I") and not _warns(word)]
     kept = [word for word in kept if not (of := MACRO.match(word)) or of[1] in named]
     if source.name.startswith("tinyet_"):
