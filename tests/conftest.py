@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from tests.compilers import launcher
 from tests.compilers.sanitizers import QUICK
-from tests.ops.objects import DIRECTORY, directory, stored
+from tests.ops.objects import DIRECTORY, directory, stored, stored_together
 from tinyet.build import objects
 from tinyet.device import host
 
@@ -50,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     cache = getattr(config, "cache", None)  # There is none with -p no:cacheprovider.
     launcher.install(directory(), cache and cache.mkdir("compiled"), patch)
     patch.setattr(objects, "compile_object", stored(objects.compile_object))
+    patch.setattr(objects, "compile_objects", stored_together(objects.compile_objects))
     # Of a harness on this machine, -O1 is kept: what is compiled is what users have. -g1 says the line.
     patch.setattr(host, "_SANITIZE", (*host._SANITIZE, "-g1", *QUICK))
     config.add_cleanup(patch.undo)

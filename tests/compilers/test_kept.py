@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.compilers import kept
-from tests.ops.objects import COMPILED, stored
+from tests.ops.objects import COMPILED, stored, stored_together
 
 
 @pytest.fixture
@@ -120,3 +123,53 @@ def test_an_object_of_an_earlier_session_serves(tmp_path: Path, monkeypatch: pyt
     assert len(made) == 10
     object_of("int a;")
     assert len(made) == 11
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed")
+def test_clang_makes_in_one_process_what_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(COMPILED, str(tmp_path / "kept"))
+    (tmp_path / "kept").mkdir()
+    build = tmp_path / "build"
+    build.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(build))
+    alone: list[str] = []
+
+    def compile_it(compiler: Sequence[str | Path], source: Path, out: Path, *, what: str) -> Path:  # noqa: ARG001
+        alone.append(source.name)
+        subprocess.run([*compiler, "-c", source, "-o", out], check=True, capture_output=True)
+        return out
+
+    def compile_all(
+        compiler: Sequence[str | Path], sources: Sequence[Path], directory: Path, *, what: str
+    ) -> list[Path]:
+        return [stored(compile_it)(compiler, source, directory, what=what) for source in sources]
+
+    def made(*sources: Path) -> list[Path]:
+        compiler = ["clang", "-O1", "-Wall"]
+        return stored_together(compile_all)(compiler, sources, tmp_path / "objects", what="a test")
+
+    one, two, doubtful, elsewhere = sources = [
+        *(build / name for name in ("one.c", "two.c", "doubtful.c")),
+        tmp_path / "elsewhere.c",
+    ]
+    for source in sources:
+        # Each a unit of its own: the name is one function in all of them.
+        source.write_text(f"static int f(void) {{ return 3; }}\nint {source.stem}(void) {{ return f(); }}\n")
+    doubtful.write_text("static int f;\n")
+    told = build / "told.c"
+    told.write_text('#pragma GCC diagnostic ignored "-Wunused-variable"\nstatic int f;\n')
+    for source, kept_as in zip([one, two], made(one, two), strict=True):
+        by_driver = tmp_path / "one.o"
+        subprocess.run(["clang", "-O1", "-Wall", "-c", source, "-o", by_driver], check=True)
+        assert kept_as.read_bytes() == by_driver.read_bytes()
+    assert not alone
+    assert sorted(path.name for path in build.iterdir()) == ["doubtful.c", "one.c", "told.c", "two.c"]
+    made(one, two)
+    assert not alone
+    # What the compiler warns of it says where it is compiled alone; no object is put beside what is not temporary.
+    made(two, doubtful, elsewhere)
+    assert alone == ["doubtful.c", "elsewhere.c"]
+    assert not list(tmp_path.glob("elsewhere.o"))
+    alone.clear()
+    made(told, doubtful)
+    assert alone == ["told.c"]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -14,6 +13,7 @@ import pytest
 
 from tests.calls import board, emulated, host, library
 from tests.calls.board import Image
+from tests.ops.objects import without_driver
 from tinyet import assets
 from tinyet.assets import kernel_sources
 from tinyet.boards import load_board
@@ -128,15 +128,7 @@ def test_c_by_clang(name: str, tmp_path: Path) -> None:
     machine = map(str, clang.command(load_board(name), "clang"))
     sources = sources_in(tmp_path, kernel_sources.names())
     command = [*machine, "-x", "c", "-std=c11", *FLAGS, INCLUDE, "-fsyntax-only"]
-    run([*without_driver(command, sources[0]), *sources])
-
-
-def without_driver(command: list[str], source: str) -> list[str]:
-    """The compiler that clang's driver starts for a source, which takes all at once: most of the time is its start."""
-    said = subprocess.run([*command, "-###", source], capture_output=True, text=True, check=True).stderr
-    words = shlex.split(said.splitlines()[-1])
-    assert "-cc1" in words, said
-    return [word for word in words if word != source]
+    run([*without_driver(command, Path(sources[0])), *sources])
 
 
 TWO_CALLS = """
