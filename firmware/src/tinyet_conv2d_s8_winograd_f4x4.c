@@ -122,8 +122,9 @@ __attribute__((naked, noinline)) static void products(const word *inputs __attri
 #undef NEXT
 #undef NEXT_BUT_ONE
 #else
-/* The sums of four channels of four tiles at all positions. */
-static void products(const word *inputs, const TINYET_ROM int16_t *weights, uint32_t *sums, int32_t in_c) {
+/* The sums of four channels of four tiles at all positions. By itself all that its loop needs stays in registers. */
+static __attribute__((noinline)) void products(const word *inputs, const TINYET_ROM int16_t *weights, uint32_t *sums,
+                                               int32_t in_c) {
   const half *x = (const half *)inputs;
   for (int32_t position = POSITIONS; position > 0; position--) {
     for (int32_t channel = 0; channel < CHANNELS; channel++, sums += TILES) {
@@ -162,22 +163,59 @@ typedef struct {
   int32_t rows, columns; /* of its pixels that are in the image */
 } tile_place;
 
-/* One channel of a tile. */
-static __attribute__((noinline)) void outputs(tile_place to, const uint32_t *sums, const tinyet_conv2d_shape *s,
-                                              const TINYET_ROM uint32_t *f, int32_t away) {
+/* How one channel is rounded. */
+typedef struct {
+  int32_t multiplier, offset, away;
+  uint32_t shift;
+} rounding;
+
+/* The output of a column's sum; what tinyet_one_product gives, without making a byte of it before it is stored. */
+static inline __attribute__((always_inline)) void store_output(int8_t *to, uint32_t sum, rounding r) {
+  const int32_t high = (int32_t)((int64_t)(int32_t)(sum * INVERSE) * r.multiplier >> 32);
+  int32_t value = (high - (r.away & high >> 31) + r.offset) >> r.shift;
+  if (value > 127) {
+    value = 127;
+  }
+  if (value < -128) {
+    value = -128;
+  }
+  *to = (int8_t)value;
+}
+
+/* One channel of a tile. row: bytes from row to row of the output. */
+static inline __attribute__((always_inline)) void outputs(tile_place place, const uint32_t *sums, int32_t pixel,
+                                                          int32_t row, rounding r) {
   uint32_t work[SIDE * TILE];
   for (uint32_t *at = work; at != work + SIDE * TILE; at += TILE, sums += SIDE * SUMS) {
     four_of_six(at, sums[0], sums[SUMS], sums[2 * SUMS], sums[3 * SUMS], sums[4 * SUMS], sums[5 * SUMS]);
   }
-  const int32_t multiplier = (int32_t)f[1], offset = (int32_t)f[2], row = s->out_w * s->out_c;
-  const uint32_t shift = f[3];
-  for (int32_t x = 0; x < to.columns; x++, to.output += s->out_c) {
-    const uint32_t *const m = work + x;
+  int8_t *to = place.output;
+  for (const uint32_t *m = work, *const end = work + place.columns; m != end; m++, to += pixel) {
     uint32_t y[TILE];
     four_of_six(y, m[0], m[TILE], m[2 * TILE], m[3 * TILE], m[4 * TILE], m[5 * TILE]);
-    int8_t *out = to.output;
-    for (int32_t i = 0; i < to.rows; i++, out += row) {
-      *out = tinyet_one_product((int32_t)(y[i] * INVERSE), multiplier, offset, away, shift);
+    if (place.rows == TILE) {
+      store_output(to, y[0], r);
+      store_output(to + row, y[1], r);
+      store_output(to + 2 * row, y[2], r);
+      store_output(to + 3 * row, y[3], r);
+    } else {
+      for (int32_t i = 0; i < place.rows; i++) {
+        store_output(to + i * row, y[i], r);
+      }
+    }
+  }
+}
+
+/* So many channels of all tiles, of a block of CHANNELS; f: what makes outputs of their sums. */
+static __attribute__((noinline)) void finish(tile_place *places, int32_t count, int32_t channels, uint32_t *sums,
+                                             const tinyet_conv2d_shape *s, const TINYET_ROM uint32_t *f, int32_t away) {
+  const int32_t pixel = s->out_c, row = s->out_w * pixel;
+  for (int32_t k = 0; k < channels; k++, f += 4, sums += TILES) {
+    const rounding r = {(int32_t)f[1], (int32_t)f[2], away, f[3]};
+    for (int32_t t = 0; t < count; t++) {
+      sums[SUMS * WITH_BIAS + t] += f[0];
+      outputs(places[t], sums + t, pixel, row, r);
+      places[t].output++;
     }
   }
 }
@@ -221,14 +259,9 @@ void tinyet_conv2d_s8_winograd_f4x4(const int8_t *input, int8_t *output, void *s
       for (int32_t channel = 0; channel < s->out_c; channel += CHANNELS) {
         products(inputs, weights, sums, s->in_c);
         weights += POSITIONS * CHANNELS * s->in_c;
-        for (int32_t k = 0; k < CHANNELS && channel + k < s->out_c; k++, f += 4) {
-          for (int32_t t = 0; t < count; t++) {
-            uint32_t *const of = sums + TILES * k + t;
-            of[SUMS * WITH_BIAS] += f[0];
-            outputs(places[t], of, s, f, away);
-            places[t].output++;
-          }
-        }
+        const int32_t left = s->out_c - channel, channels = left < CHANNELS ? left : (int32_t)CHANNELS;
+        finish(places, count, channels, sums, s, f, away);
+        f += 4 * channels;
       }
     }
     tinyet_clamp_outputs(output, size, params->clamp_low, params->clamp_high);
