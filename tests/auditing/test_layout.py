@@ -18,7 +18,11 @@ from tinyet.numerics import Int64
 from tinyet.program import Program
 
 # Their weights are transformed, so that each lies in many places together with others.
-TRANSFORMED = {"tinyet_conv2d_s8_w16_winograd_f2x2_dsp", "tinyet_conv2d_s8_w16_winograd_f4x4_dsp"}
+TRANSFORMED = {
+    "tinyet_conv2d_s8_w16_winograd_f2x2_dsp",
+    "tinyet_conv2d_s8_w16_winograd_f4x4_dsp",
+    "tinyet_conv2d_s8_winograd_f4x4",
+}
 # Where a run of taps ends depends on the weights, so that some of them move others.
 IN_RUNS = {
     "tinyet_conv2d_s8_packed_words",

@@ -18,10 +18,10 @@ from tests.ops.cases import Case, assert_exact
 from tinyet import assets
 from tinyet.delegates.cortex_m import winograd
 from tinyet.delegates.cortex_m.rounding import Form, choose
-from tinyet.delegates.cortex_m.winograd import F2, F4, Transform
 from tinyet.ir import DType, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP, Int64
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.shared.winograd import F2, F4, Transform, transformed_weights
 
 TRANSFORMS = pytest.mark.parametrize("f", [F2, F4], ids=["2x2", "4x4"])
 
@@ -82,7 +82,7 @@ def test_what_the_proof_refuses() -> None:
     )
 
     def complaint(f: Transform) -> str | None:
-        return winograd.exact(f, winograd.transformed_weights(f, weights), r)
+        return winograd.exact(f, transformed_weights(f, weights), r)
 
     assert complaint(F4) is None
     assert "weights leave int16" in str(complaint(dataclasses.replace(F4, weights=F4.weights * 2)))
@@ -140,7 +140,7 @@ def extremes(f: Transform) -> list[Case]:
 
 @TRANSFORMS
 def test_extremes(f: Transform) -> None:
-    assert_exact(extremes(f), delegates=(only(f.symbol),))
+    assert_exact(extremes(f), delegates=(only(winograd.symbol_of(f)),))
     if f.tile == 4:
         assert_exact(extremes(f), delegates=(only(winograd.NARROW_F4),))
 
@@ -151,7 +151,11 @@ def test_extremes_emulated(image: Image) -> None:
     skip_missing([image])
     found = [
         attempt
-        for f, symbol in ((F2, F2.symbol), (F4, F4.symbol), (F4, winograd.NARROW_F4))
+        for f, symbol in (
+            (F2, winograd.symbol_of(F2)),
+            (F4, winograd.symbol_of(F4)),
+            (F4, winograd.NARROW_F4),
+        )
         for case in extremes(f)
         for attempt in of_image(case, only(symbol), image)
     ]

@@ -10,14 +10,18 @@ from hypothesis import strategies as st
 from tests.calls import board
 from tests.calls.emulated import EXAMPLES, check_library
 from tests.delegates import test_cortex_m
-from tests.delegates.test_winograd import layer
+from tests.delegates.test_winograd import extremes, layer
 from tests.ops import drawing
 from tests.ops.cases import Case
 from tests.ops.strategies import strategy_of
 from tinyet.ops import OPS
+from tinyet.ops.shared.winograd import F4
 
 MANY_KINDS = ("conv2d", "conv_transpose2d", "linear", "matmul", "unary")
 """Operators with a kernel for each of many kinds of nodes."""
+WINOGRAD = [
+    kernel for op in OPS for kernel in op.kernels if kernel.symbol == "tinyet_conv2d_s8_winograd_f4x4"
+]
 PAIRED = [kernel for op in OPS for kernel in op.kernels if "_s8_paired_" in kernel.symbol]
 
 
@@ -64,3 +68,11 @@ def test_two_outputs_in_runs_of_two_taps() -> None:
     """By themselves: of drawn layers others are asked first."""
     twos = [kernel for op in OPS for kernel in op.kernels if kernel.symbol.endswith("_twos")]
     check_library(strategy_of("conv2d"), twos, (board.M0,), examples=EXAMPLES)
+
+
+@pytest.mark.emulated
+def test_winograd_by_words() -> None:
+    """By itself: of drawn convolutions few are 3x3 of stride 1."""
+    images = (board.M4, board.M4_CLANG, board.M0, board.RISCV)
+    check_library(test_cortex_m.winograd_nodes(), WINOGRAD, images, examples=EXAMPLES)
+    check_library(st.sampled_from(extremes(F4)), WINOGRAD, (board.M4, board.RISCV), examples=EXAMPLES)

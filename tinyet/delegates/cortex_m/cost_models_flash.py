@@ -11,10 +11,10 @@ import numpy as np
 from tinyet.delegates.cortex_m import conv2d, cost_models, winograd
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored
 from tinyet.delegates.cortex_m.rounding import Rounding
-from tinyet.delegates.cortex_m.winograd import Transform
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.cost_models import Parts
+from tinyet.ops.shared.winograd import F2, F4, Transform
 from tinyet.opset import ByCore, CostModel, Exact, Layouts
 from tinyet.tiles.core import CorePage, page_of
 from tinyet.tiles.products import Products, function
@@ -134,7 +134,7 @@ def narrow_work(node: Node) -> Mapping[str, int]:
     g = conv2d.geometry(node)
     pairs = -(-g.out_c // 2)
     return {
-        **winograd_work(winograd.F2)(node),
+        **winograd_work(F2)(node),
         "transformed channels": pairs,
         "transformed kernel": pairs * 2 * winograd.pairs_of(g),
     }
@@ -159,7 +159,7 @@ _OF_EACH_PART = (
 def narrow_f4_work(node: Node) -> Mapping[str, int]:
     g = conv2d.geometry(node)
     pairs, parts = -(-g.out_c // 2), winograd.parts_of(node, g)
-    found = dict(winograd_work(winograd.F4)(node))
+    found = dict(winograd_work(F4)(node))
     for name in _OF_EACH_PART if not winograd.keeps_tiles(g) else ():
         if name in found:
             found[name] *= parts
@@ -187,8 +187,8 @@ COST_MODELS: Mapping[str, CostModel] = {
             ("tinyet_conv2d_s8_im2col_4x2_dsp", cost_models.patches_work, cost_models.patches_code),
         )
     },
-    winograd.NARROW: winograd_model(winograd.F2, narrow_work, stored=False),
-    winograd.NARROW_F4: winograd_model(winograd.F4, narrow_f4_work, stored=False),
-    **{f.symbol: winograd_model(f, winograd_work(f), stored=True) for f in (winograd.F4, winograd.F2)},
+    winograd.NARROW: winograd_model(F2, narrow_work, stored=False),
+    winograd.NARROW_F4: winograd_model(F4, narrow_f4_work, stored=False),
+    **{winograd.symbol_of(f): winograd_model(f, winograd_work(f), stored=True) for f in (F4, F2)},
 }
 """By the kernels' names."""

@@ -6,7 +6,7 @@ docs/winograd.md has the proof; what it asks of a layer is checked here, in `ref
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,12 +19,10 @@ from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
-from tinyet.ops.shared.access_orders import in_groups, of_input, window_walk
 from tinyet.ops.shared.convolution import attrs_of
+from tinyet.ops.shared.winograd import F2, F4, Transform, by_tiles, refuse_shape, transformed_weights
 from tinyet.opset import (
     DENSE,
-    AccessOrder,
-    AccessOrders,
     Call,
     Constant,
     Kernel,
@@ -44,77 +42,8 @@ MOST_POSITIONS = 4  # of a turn
 MOST_BEFORE = 6  # int8 weights, transformed by F(2x2) and shifted further than this less 2, leave int16
 
 
-def matrix(*rows: tuple[int, ...]) -> Int64:
-    return np.array(rows, np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class Transform:
-    """F(tile x tile, 3x3) in integers: with i, w, o these matrices,
-
-        o @ ((w @ kernel @ w.T) * (i @ pixels @ i.T)) @ o.T == 2**power * odd * correlation
-
-    tile:    output pixels a side.
-    inputs:  (tile + 2, tile + 2); weights: (tile + 2, 3); outputs: (tile, tile + 2).
-    lift:    TINYET_DSP_LIFT: what is added to the lower half of a pair of transformed inputs.
-    """
-
-    tile: int
-    inputs: Int64
-    weights: Int64
-    outputs: Int64
-    power: int
-    odd: int
-    lift: int
-
-    @property
-    def symbol(self) -> str:
-        return f"tinyet_conv2d_s8_w16_winograd_f{self.tile}x{self.tile}_dsp"
-
-    @property
-    def positions(self) -> int:
-        return (self.tile + 2) ** 2
-
-    @property
-    def inverse(self) -> int:
-        """Of `odd`, modulo 2**32."""
-        return pow(self.odd, -1, 2**32)
-
-
-# Of Lavin and Gray, Fast Algorithms for Convolutional Neural Networks (2015), with their weights doubled.
-F2 = Transform(
-    tile=2,
-    inputs=matrix((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1)),
-    weights=matrix((2, 0, 0), (1, 1, 1), (1, -1, 1), (0, 0, 2)),
-    outputs=matrix((1, 1, 1, 0), (0, 1, -1, -1)),
-    power=2,
-    odd=1,
-    lift=0,
-)
-# With their weights multiplied by 24; the last row has a third of that, and the last output column three times as much.
-F4 = Transform(
-    tile=4,
-    inputs=matrix(
-        (4, 0, -5, 0, 1, 0),
-        (0, -4, -4, 1, 1, 0),
-        (0, 4, -4, -1, 1, 0),
-        (0, -2, -1, 2, 1, 0),
-        (0, 2, -1, -2, 1, 0),
-        (0, 4, 0, -5, 0, 1),
-    ),
-    weights=matrix((6, 0, 0), (-4, -4, -4), (-4, 4, -4), (1, 2, 4), (1, -2, 4), (0, 0, 8)),
-    outputs=matrix((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 3)),
-    power=6,
-    odd=9,
-    lift=12800,
-)
-
-
-def transformed_weights(transform: Transform, weights: Int64) -> Int64:
-    """(out_c, 3, 3, in_c) → (out_c, positions, in_c)."""
-    count, _, _, depth = weights.shape
-    t = transform.weights
-    return np.asarray(np.einsum("pi,nijc,qj->npqc", t, weights, t).reshape(count, -1, depth), np.int64)
+def symbol_of(transform: Transform) -> str:
+    return f"tinyet_conv2d_s8_w16_winograd_f{transform.tile}x{transform.tile}_dsp"
 
 
 def transformed_range(transform: Transform) -> tuple[Int64, Int64]:
@@ -165,16 +94,10 @@ def weights_of(transform: Transform, node: Node, r: Rounding) -> Int64:
 
 
 def refuse(transform: Transform, node: Node, target: Target) -> str | None:
-    attrs = attrs_of(node)
-    if attrs.groups != 1:
-        return "only one group"
-    if node.input(1).shape[1:3] != (3, 3):
-        return "only 3x3 kernels"
-    if (attrs.stride_h, attrs.stride_w, attrs.dilation_h, attrs.dilation_w) != (1, 1, 1, 1):
-        return "only stride 1 and dilation 1"
+    reason = refuse_shape(transform, node)
+    if reason is not None:
+        return reason
     g = geometry(node)
-    if min(g.out_h, g.out_w) < transform.tile:
-        return f"{g.out_h}x{g.out_w} output pixels, needs {transform.tile}x{transform.tile}"
     if step_bytes(pairs_of(g)) > LARGEST_STEP:
         return f"{g.in_c} input channels are too many"
     r = chosen_rounding(transform, node)
@@ -346,39 +269,9 @@ def lower(transform: Transform, node: Node, target: Target, layouts: Layouts = D
     data = stream(transform, node, r).astype(np.int32)
     constant = Constant("weights", data, "transformed weights and rounding of two channels after another")
     call = specialised_call(
-        transform.symbol, summary(node), [constant], body, scratch_bytes=scratch_bytes(transform, g)
+        symbol_of(transform), summary(node), [constant], body, scratch_bytes=scratch_bytes(transform, g)
     )
     return replace(call, files=files(products, page))
-
-
-def by_tiles(tile: int) -> AccessOrders:
-    """Four tiles at a time, whose inputs are transformed before they are written; the last overlap those before."""
-
-    @of_input
-    def access_order(node: Node) -> AccessOrder:
-        walk = window_walk(node)
-        out_h, out_w = len(walk.tops), walk.row
-        across, down = -(-out_w // tile), -(-out_h // tile)
-        of_image = -(-across * down // 4)
-
-        def corners(groups: Int64, which: int) -> tuple[Int64, Int64, Int64]:
-            """Image, row and column of a tile of each group; the last tile stands in for what is missing."""
-            image, group = np.divmod(groups, of_image)
-            y, x = np.divmod(np.minimum(4 * group + which, across * down - 1), across)
-            return image, np.minimum(y * tile, out_h - tile), np.minimum(x * tile, out_w - tile)
-
-        def end(groups: Int64) -> Int64:
-            image, y, x = corners(groups, 3)
-            pixels = image * walk.image + (y + tile - 1) * out_w + x + tile
-            return np.asarray(pixels * walk.out_pixel, np.int64)
-
-        def first(groups: Int64) -> Int64:
-            image, y, x = corners(groups, 0)
-            return walk.first_byte(image * walk.image + y * out_w + x)
-
-        return in_groups(walk.batch * of_image, end, first, walk.in_bytes, gathered=True)
-
-    return access_order
 
 
 NARROW = "tinyet_conv2d_s8_winograd_f2x2_dsp"
@@ -386,7 +279,7 @@ NARROW_F4 = "tinyet_conv2d_s8_winograd_f4x4_dsp"
 KERNELS = (
     *(
         Kernel(
-            f.symbol,
+            symbol_of(f),
             "s8",
             partial(lower, f),
             HEADERS,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels of int8 convolutions for cores whose only products are of 32 or 64 bits (tinyet_packed_words.h,
-tinyet_packed_twos.h, tinyet_conv2d_paired.h, tinyet_conv2d_paired_6x1.h, tinyet_depthwise_planes.h), and for those that
-multiply bytes (tinyet_byte_products.h)."""
+tinyet_packed_twos.h, tinyet_conv2d_paired.h, tinyet_conv2d_paired_6x1.h, tinyet_conv2d_winograd.h,
+tinyet_depthwise_planes.h), and for those that multiply bytes (tinyet_byte_products.h)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from tinyet.ops.shared import (
     packed_words,
     paired,
     paired_channels,
+    winograd_words,
 )
 from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, window_walk
 from tinyet.ops.shared.byte_products import FOR_AVR
 from tinyet.ops.shared.convolution import HEADERS, attrs_of, refuse_depthwise, shape_struct
 from tinyet.ops.shared.cost_models_words import COST_MODELS
+from tinyet.ops.shared.winograd import by_tiles
 from tinyet.opset import (
     AccessOrder,
     Call,
@@ -119,6 +121,13 @@ def lower_paired_fours(node: Node, _target: Target) -> Call:
     return shaped_call("tinyet_conv2d_s8_paired_fours_4x1", node, paired.fields(node), constants, scratch)
 
 
+def lower_winograd(node: Node, _target: Target) -> Call:
+    constants, scratch = winograd_words.constants(node), winograd_words.scratch_bytes(node)
+    return shaped_call(
+        "tinyet_conv2d_s8_winograd_f4x4", node, winograd_words.fields(node), constants, scratch
+    )
+
+
 def lower_depthwise_2x1(node: Node, _target: Target) -> Call:
     fields, constants = depthwise_planes.fields(node), [depthwise_planes.stream(node)]
     scratch = packed_words.plane_bytes(node)
@@ -162,6 +171,10 @@ def refuse_paired(node: Node, target: Target) -> str | None:
 
 def refuse_paired_fours(node: Node, target: Target) -> str | None:
     return refuse_groups(node, target) or paired.refuse_in_fours(node)
+
+
+def refuse_winograd(node: Node, _target: Target) -> str | None:
+    return winograd_words.refuse(node)
 
 
 def refuse_1x1_packed_words(node: Node, target: Target) -> str | None:
@@ -281,6 +294,15 @@ KERNELS = with_cost_models(
             ("tinyet_conv2d_s8_paired_fours_4x1.c",),
             refuse_paired_fours,
             access_order=by_four_pixels,
+        ),
+        Kernel(
+            "tinyet_conv2d_s8_winograd_f4x4",
+            "s8",
+            lower_winograd,
+            (*HEADERS, *ONE_PRODUCT, "tinyet_conv2d_winograd.h"),
+            ("tinyet_conv2d_s8_winograd_f4x4.c",),
+            refuse_winograd,
+            access_order=by_tiles(4),
         ),
         Kernel(
             "tinyet_conv2d_1x1_s8_packed_twos",

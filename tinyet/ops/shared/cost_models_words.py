@@ -10,11 +10,11 @@ import numpy as np
 
 from tinyet.ir import Node
 from tinyet.numerics import clamp_range
-from tinyet.ops.shared import counting, packed_twos, packed_words, paired, paired_channels
+from tinyet.ops.shared import counting, packed_twos, packed_words, paired, paired_channels, winograd_words
 from tinyet.ops.shared import depthwise_planes as depthwise_constants
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.ops.shared.cost_models import axes
+from tinyet.ops.shared.cost_models import Axis, axes, axis
 from tinyet.ops.shared.one_product import Rounding
 from tinyet.ops.shared.two_products import Rescaling
 from tinyet.opset import CostModel
@@ -62,11 +62,19 @@ def gathered_in_twos(parts: Parts, node: Node) -> None:
     """The same of two pixels at once where both windows lie in the image; else of each by itself, whose rows are what
     lies left of the image, in it, and right of it."""
     a, (_, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
-    (batch, out_h, out_w, _), taps = node.output.shape, kernel_w * count
-    rows, columns = axes(node, a, kernel_h, kernel_w)
-    pixel = np.arange(out_h * out_w)
+    gaps = (a.dilation_h != 1, a.dilation_w != 1)
+    windows_in_twos(parts, axes(node, a, kernel_h, kernel_w), node.input(0).shape[0], count, gaps)
+
+
+def windows_in_twos(
+    parts: Parts, along: tuple[Axis, Axis], batch: int, count: int, gaps: tuple[bool, bool] = (False, False)
+) -> None:
+    """along: rows and columns of the windows; count: of channels; gaps: whether there are such between taps."""
+    rows, columns = along
+    kernel_h, kernel_w, out_w = rows.taps, columns.taps, columns.positions
+    pixel, taps = np.arange(rows.positions * out_w), kernel_w * count
     whole = np.zeros(len(pixel) + len(pixel) % 2, np.bool_)
-    if (a.dilation_h, a.dilation_w) == (1, 1):
+    if not any(gaps):
         whole[: len(pixel)] = rows.whole[pixel // out_w] & columns.whole[pixel % out_w]
     both = whole.reshape(-1, 2).all(axis=1)
     twos = batch * int(both.sum())
@@ -79,11 +87,11 @@ def gathered_in_twos(parts: Parts, node: Node) -> None:
     inside = columns.inside.sum(axis=1)[single % out_w]
     counting.add(parts, "window", batch * len(single))
     counting.add(parts, "row outside", batch * int((kernel_h - there).sum()))
-    counting.add(parts, "row", batch * int(there.sum()) * (a.dilation_w == 1))
-    counting.add(parts, "tap of a row", batch * int(there.sum()) * kernel_w * (a.dilation_w != 1))
+    counting.add(parts, "row", batch * int(there.sum()) * (not gaps[1]))
+    counting.add(parts, "tap of a row", batch * int(there.sum()) * kernel_w * gaps[1])
     blank = (kernel_h - there) * kernel_w + there * (kernel_w - inside)
     counting.add(parts, "blank input", batch * int(blank.sum()) * count)
-    if a.dilation_w == 1:
+    if not gaps[1]:
         fours, rest = there * (inside * count // 4), there * (inside * count % 4)
     else:
         fours, rest = there * inside * (count // 4), there * inside * (count % 4)
@@ -321,6 +329,34 @@ def conv2d_paired_channels(node: Node) -> Mapping[str, int]:
     return parts
 
 
+def winograd(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_winograd_f4x4."""
+    found, a = winograd_words.rounding(node), attrs_of(node)
+    assert isinstance(found, Rounding)
+    (batch, in_h, in_w, in_c), (_, out_h, out_w, out_c) = node.input(0).shape, node.output.shape
+    low, high = clamp_range(clamp_of(node), node.output.type)
+    rows, columns = -(-out_h // 4), -(-out_w // 4)
+    tiles, blocks = rows * columns, -(-out_c // winograd_words.CHANNELS)
+    steps = batch * -(-tiles // winograd_words.TILES)
+    parts: Parts = {
+        "call": 1,
+        "step": steps,
+        "place": batch * tiles,
+        "transformed pair": batch * -(-tiles // 2) * in_c,
+        "block": steps * blocks,
+        "channel of a block": steps * blocks * in_c,
+        "odd block": steps * blocks * (in_c % 2),
+        "tile": batch * tiles * out_c,
+        "column of a tile": batch * rows * out_w * out_c,
+        "output": batch * out_h * out_w * out_c,
+        "clamped": batch * out_h * out_w * out_c * ((low, high) != (-128, 127)),
+    }
+    along = axis(in_h, rows, 6, 4, 1, a.pad_top), axis(in_w, columns, 6, 4, 1, a.pad_left)
+    windows_in_twos(parts, along, batch, in_c)
+    counting.copied(parts, "clear", int(tiles % winograd_words.TILES != 0), winograd_words.input_bytes(node))
+    return parts
+
+
 def planes(node: Node, times: int) -> Parts:
     """Images of depthwise layers, channel by channel; their borders are written so many times."""
     a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
@@ -411,6 +447,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_paired_runs_6x2": CostModel(conv2d_paired_runs),
     "tinyet_conv2d_s8_paired_runs_6x1": CostModel(conv2d_paired_channels),
     "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),
+    "tinyet_conv2d_s8_winograd_f4x4": CostModel(winograd),
     "tinyet_depthwise_s8_chw_3x3_2x1": CostModel(depthwise_2x1),
     "tinyet_depthwise_s8_chw_3x3": CostModel(depthwise_planes),
     "tinyet_depthwise_s8_chw_3x3_twos": CostModel(depthwise_twos),

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tinyet_conv2d_winograd.h"
+#include "tinyet_one_product.h"
+
+enum { TILE = 4, SIDE = 6, POSITIONS = 36, TILES = 4, CHANNELS = 4, STEP = 2 /* words from tap to tap */ };
+enum { SUMS = TILES * CHANNELS, WITH_BIAS = 7 /* the position that is in every output once */ };
+#define INVERSE 954437177u /* of 9, modulo 2^32 */
+
+#include "tinyet_paired_windows_body.h"
+
+typedef int16_t __attribute__((may_alias)) half;
+
+/* Six inputs in a row or column of two tiles, 2^16 b + a, transformed. */
+#define TRANSFORM(d0, d1, d2, d3, d4, d5, store)                                        \
+  do {                                                                                  \
+    const uint32_t p = d4 - (d2 << 2), q = d3 - (d1 << 2), u = d4 - d2, v = (d3 - d1) << 1; \
+    store(0, u + ((d0 - d2) << 2));                                                     \
+    store(1, p + q);                                                                    \
+    store(2, p - q);                                                                    \
+    store(3, u + v);                                                                    \
+    store(4, u - v);                                                                    \
+    store(5, d5 - d3 - (v << 1));                                                       \
+  } while (0)
+
+/* One channel of two tiles, whose inputs are replaced; at the end each is a half of its word. step: words from position to
+ * position. */
+static __attribute__((noinline)) void transform(word *at, int32_t step) {
+  const int32_t row = SIDE * step;
+  word *a = at, *b = a + row, *c = b + row, *d = c + row, *e = d + row, *f = e + row;
+  for (int32_t x = SIDE; x > 0; x--) {
+    const uint32_t d0 = *a, d1 = *b, d2 = *c, d3 = *d, d4 = *e, d5 = *f;
+    word *const to[SIDE] = {a, b, c, d, e, f};
+#define STORE(i, value) *to[i] = (value)
+    TRANSFORM(d0, d1, d2, d3, d4, d5, STORE);
+#undef STORE
+    a += step, b += step, c += step, d += step, e += step, f += step;
+  }
+  a = at;
+  for (int32_t y = SIDE; y > 0; y--) {
+    b = a + step, c = b + step, d = c + step, e = d + step, f = e + step;
+    const uint32_t d0 = *a, d1 = *b, d2 = *c, d3 = *d, d4 = *e, d5 = *f;
+    word *const to[SIDE] = {a, b, c, d, e, f};
+#define STORE(i, value)                           \
+  do {                                            \
+    const uint32_t both = (value);                \
+    *to[i] = both + ((both & 0x8000u) << 1);      \
+  } while (0)
+    TRANSFORM(d0, d1, d2, d3, d4, d5, STORE);
+#undef STORE
+    a = f + step;
+  }
+}
+
+#if defined(__riscv) && __riscv_xlen == 32 && defined(__riscv_mul) && !defined(__riscv_32e)
+#define TIMES(at, op) "lh t4, " at "(a1)\n" op
+#define FOUR_FIRST(at, a, b, c, d) TIMES(at, "mul " a ", t0, t4\n" "mul " b ", t1, t4\n" "mul " c ", t2, t4\n" "mul " d ", t3, t4\n")
+#define ADD(sum, x) "mul t5, " x ", t4\n" "add " sum ", " sum ", t5\n"
+#define FOUR(at, a, b, c, d) TIMES(at, ADD(a, "t0") ADD(b, "t1") ADD(c, "t2") ADD(d, "t3"))
+#define INPUTS(a, b, c, d) "lh t0, " a "(a0)\n" "lh t1, " b "(a0)\n" "lh t2, " c "(a0)\n" "lh t3, " d "(a0)\n"
+#define FIRST                                                                                \
+  INPUTS("0", "2", "4", "6")                                                                 \
+  FOUR_FIRST("0", "s0", "s1", "s2", "s3") FOUR_FIRST("2", "s4", "s5", "s6", "s7")            \
+  FOUR_FIRST("4", "s8", "s9", "s10", "s11") FOUR_FIRST("6", "a6", "a7", "t6", "ra")
+#define NEXT                                                                                 \
+  INPUTS("0", "2", "4", "6")                                                                 \
+  FOUR("0", "s0", "s1", "s2", "s3") FOUR("2", "s4", "s5", "s6", "s7")                        \
+  FOUR("4", "s8", "s9", "s10", "s11") FOUR("6", "a6", "a7", "t6", "ra")
+#define NEXT_BUT_ONE                                                                         \
+  INPUTS("8", "10", "12", "14")                                                              \
+  FOUR("8", "s0", "s1", "s2", "s3") FOUR("10", "s4", "s5", "s6", "s7")                       \
+  FOUR("12", "s8", "s9", "s10", "s11") FOUR("14", "a6", "a7", "t6", "ra")
+/* The sums of four channels of four tiles at all positions, in s0 ... s11, a6, a7, t6, ra; inputs at a0, weights at a1, sums
+ * at a2, bytes of a position's inputs in a3, where they end in a4, and where all end in a5. */
+__attribute__((naked, noinline)) static void products(const word *inputs __attribute__((unused)),
+                                                      const int16_t *weights __attribute__((unused)),
+                                                      uint32_t *sums __attribute__((unused)),
+                                                      int32_t in_c __attribute__((unused))) {
+  __asm__ volatile(
+      "addi sp, sp, -64\n"
+      "sw ra, 12(sp)\n"
+      "sw s0, 16(sp)\n" "sw s1, 20(sp)\n" "sw s2, 24(sp)\n" "sw s3, 28(sp)\n" "sw s4, 32(sp)\n" "sw s5, 36(sp)\n"
+      "sw s6, 40(sp)\n" "sw s7, 44(sp)\n" "sw s8, 48(sp)\n" "sw s9, 52(sp)\n" "sw s10, 56(sp)\n" "sw s11, 60(sp)\n"
+      "li a5, 36\n"
+      "slli a3, a3, 3\n"
+      "mul a5, a5, a3\n"
+      "add a5, a5, a0\n"
+      "1:\n"
+      "add a4, a0, a3\n"
+      FIRST
+      "addi a0, a0, 8\n"
+      "addi a1, a1, 8\n"
+      "andi t5, a3, 8\n"
+      "bnez t5, 3f\n"
+      NEXT
+      "addi a0, a0, 8\n"
+      "addi a1, a1, 8\n"
+      "3:\n"
+      "beq a0, a4, 4f\n"
+      "2:\n"
+      NEXT NEXT_BUT_ONE
+      "addi a0, a0, 16\n"
+      "addi a1, a1, 16\n"
+      "bne a0, a4, 2b\n"
+      "4:\n"
+      "sw s0, 0(a2)\n" "sw s1, 4(a2)\n" "sw s2, 8(a2)\n" "sw s3, 12(a2)\n" "sw s4, 16(a2)\n" "sw s5, 20(a2)\n"
+      "sw s6, 24(a2)\n" "sw s7, 28(a2)\n" "sw s8, 32(a2)\n" "sw s9, 36(a2)\n" "sw s10, 40(a2)\n" "sw s11, 44(a2)\n"
+      "sw a6, 48(a2)\n" "sw a7, 52(a2)\n" "sw t6, 56(a2)\n" "sw ra, 60(a2)\n"
+      "addi a2, a2, 64\n"
+      "bne a0, a5, 1b\n"
+      "lw ra, 12(sp)\n"
+      "lw s0, 16(sp)\n" "lw s1, 20(sp)\n" "lw s2, 24(sp)\n" "lw s3, 28(sp)\n" "lw s4, 32(sp)\n" "lw s5, 36(sp)\n"
+      "lw s6, 40(sp)\n" "lw s7, 44(sp)\n" "lw s8, 48(sp)\n" "lw s9, 52(sp)\n" "lw s10, 56(sp)\n" "lw s11, 60(sp)\n"
+      "addi sp, sp, 64\n"
+      "ret\n");
+}
+#undef TIMES
+#undef FOUR_FIRST
+#undef ADD
+#undef FOUR
+#undef INPUTS
+#undef FIRST
+#undef NEXT
+#undef NEXT_BUT_ONE
+#elif defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
+/* One input channel: two weights, and two of its four inputs at a time, as loads side by side take a cycle each. */
+#define TIMES(x0, x1, x2, x3, op)          \
+  "ldrsh r3, [r1, #" x0 "]\n"              \
+  "ldrsh r4, [r1, #" x1 "]\n"              \
+  "ldrsh r5, [r0, #" x0 "]\n"              \
+  "ldrsh r2, [r0, #" x1 "]\n"              \
+  op("r6", "r5", "r3") op("r10", "r5", "r4") \
+  op("r7", "r2", "r3") op("r11", "r2", "r4") \
+  "ldrsh r5, [r0, #" x2 "]\n"              \
+  "ldrsh r2, [r0, #" x3 "]\n"              \
+  op("r8", "r5", "r3") op("r12", "r5", "r4") \
+  op("r9", "r2", "r3") op("lr", "r2", "r4")
+#define MUL(sum, x, w) "mul " sum ", " x ", " w "\n"
+#define MLA(sum, x, w) "mla " sum ", " x ", " w ", " sum "\n"
+/* The sums of four channels of four tiles at all positions, two channels at a time, in r6 ... r12 and lr; inputs at r0,
+ * weights at r1. On the stack: bytes of a position's inputs, and of those that are no four channels; sums; twice the
+ * positions that are left; where a position's inputs end, and those that are no four channels. */
+__attribute__((naked, noinline)) static void products(const word *inputs __attribute__((unused)),
+                                                      const int16_t *weights __attribute__((unused)),
+                                                      uint32_t *sums __attribute__((unused)),
+                                                      int32_t in_c __attribute__((unused))) {
+  __asm__ volatile(
+      ".syntax unified\n"
+      "push {r4, r5, r6, r7, r8, r9, r10, r11, lr}\n"
+      "sub sp, sp, #28\n"
+      "and r4, r3, #3\n"
+      "lsls r3, r3, #3\n"
+      "lsls r4, r4, #3\n"
+      "movs r5, #72\n"
+      "str r3, [sp]\n"
+      "str r4, [sp, #4]\n"
+      "str r2, [sp, #8]\n"
+      "str r5, [sp, #12]\n"
+      "1:\n"
+      "ldr r2, [sp]\n"
+      "ldr r3, [sp, #4]\n"
+      "add r2, r2, r0\n"
+      "str r2, [sp, #16]\n"
+      "add r2, r3, r0\n"
+      "str r2, [sp, #20]\n"
+      TIMES("0", "2", "4", "6", MUL)
+      "ldr r3, [sp, #20]\n"
+      "cmp r0, r3\n"
+      "beq 4f\n" /* the first of four */
+      "2:\n"
+      "adds r0, r0, #8\n"
+      "adds r1, r1, #8\n"
+      "cmp r0, r3\n"
+      "beq 3f\n"
+      TIMES("0", "2", "4", "6", MLA)
+      "ldr r3, [sp, #20]\n"
+      "b 2b\n"
+      "3:\n"
+      "ldr r3, [sp, #16]\n"
+      "cmp r0, r3\n"
+      "beq 6f\n"
+      "5:\n"
+      TIMES("0", "2", "4", "6", MLA)
+      "4:\n"
+      TIMES("8", "10", "12", "14", MLA)
+      TIMES("16", "18", "20", "22", MLA)
+      TIMES("24", "26", "28", "30", MLA)
+      "ldr r3, [sp, #16]\n"
+      "adds r0, r0, #32\n"
+      "adds r1, r1, #32\n"
+      "cmp r0, r3\n"
+      "bne 5b\n"
+      "6:\n"
+      "ldr r3, [sp, #8]\n"
+      "ldr r4, [sp, #12]\n"
+      "stm r3!, {r6, r7, r8, r9, r10, r11, r12, lr}\n"
+      "subs r4, r4, #1\n"
+      "str r3, [sp, #8]\n"
+      "str r4, [sp, #12]\n"
+      "beq 8f\n"
+      "lsls r4, r4, #31\n"
+      "beq 7f\n"
+      "ldr r3, [sp]\n" /* the other two channels of the same inputs */
+      "subs r0, r0, r3\n"
+      "subs r1, r1, r3\n"
+      "adds r1, r1, #4\n"
+      "b 1b\n"
+      "7:\n"
+      "subs r1, r1, #4\n"
+      "b 1b\n"
+      "8:\n"
+      "add sp, sp, #28\n"
+      "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n");
+}
+#undef TIMES
+#undef MUL
+#undef MLA
+#else
+/* The sums of four channels of four tiles at all positions. By itself all that its loop needs stays in registers. */
+static __attribute__((noinline)) void products(const word *inputs, const TINYET_ROM int16_t *weights, uint32_t *sums,
+                                               int32_t in_c) {
+  const half *x = (const half *)inputs;
+  for (int32_t position = POSITIONS; position > 0; position--) {
+    for (int32_t channel = 0; channel < CHANNELS; channel++, sums += TILES) {
+      const half *at = x;
+      const TINYET_ROM int16_t *w = weights + channel;
+      uint32_t a = 0, b = 0, c = 0, d = 0;
+      for (int32_t i = in_c; i > 0; i--) {
+        const int32_t weight = *w;
+        a += (uint32_t)(at[0] * weight);
+        b += (uint32_t)(at[1] * weight);
+        c += (uint32_t)(at[2] * weight);
+        d += (uint32_t)(at[3] * weight);
+        at += TILES;
+        w += CHANNELS;
+      }
+      sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d;
+    }
+    x += TILES * in_c;
+    weights += CHANNELS * in_c;
+  }
+}
+#endif
+
+/* Six sums in a row or column to four outputs, modulo 2^32. */
+static inline __attribute__((always_inline)) void four_of_six(uint32_t *to, uint32_t m0, uint32_t m1, uint32_t m2,
+                                                              uint32_t m3, uint32_t m4, uint32_t m5) {
+  const uint32_t s = m1 + m2, d = m1 - m2, p = m3 + m4, q = (m3 - m4) << 1;
+  to[0] = m0 + s + p;
+  to[1] = d + q;
+  to[2] = s + (p << 2);
+  to[3] = d + (q << 2) + (m5 + (m5 << 1));
+}
+
+typedef struct {
+  int8_t *output;
+  int32_t rows, columns; /* of its pixels that are in the image */
+} tile_place;
+
+/* How one channel is rounded. */
+typedef struct {
+  int32_t multiplier, offset, away;
+  uint32_t shift;
+} rounding;
+
+/* The output of a column's sum; what tinyet_one_product gives, without making a byte of it before it is stored. */
+static inline __attribute__((always_inline)) void store_output(int8_t *to, uint32_t sum, rounding r) {
+  const int32_t high = (int32_t)((int64_t)(int32_t)(sum * INVERSE) * r.multiplier >> 32);
+  int32_t value = (high - (r.away & high >> 31) + r.offset) >> r.shift;
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
+  __asm__("ssat %0, #8, %0" : "+r"(value) : : "cc");
+#else
+  if (value > 127) {
+    value = 127;
+  }
+  if (value < -128) {
+    value = -128;
+  }
+#endif
+  *to = (int8_t)value;
+}
+
+/* One channel of a tile. row: bytes from row to row of the output. */
+static inline __attribute__((always_inline)) void outputs(tile_place place, const uint32_t *sums, int32_t pixel,
+                                                          int32_t row, rounding r) {
+  uint32_t work[SIDE * TILE];
+  for (uint32_t *at = work; at != work + SIDE * TILE; at += TILE, sums += SIDE * SUMS) {
+    four_of_six(at, sums[0], sums[SUMS], sums[2 * SUMS], sums[3 * SUMS], sums[4 * SUMS], sums[5 * SUMS]);
+  }
+  int8_t *to = place.output;
+  for (const uint32_t *m = work, *const end = work + place.columns; m != end; m++, to += pixel) {
+    uint32_t y[TILE];
+    four_of_six(y, m[0], m[TILE], m[2 * TILE], m[3 * TILE], m[4 * TILE], m[5 * TILE]);
+    if (place.rows == TILE) {
+      store_output(to, y[0], r);
+      store_output(to + row, y[1], r);
+      store_output(to + 2 * row, y[2], r);
+      store_output(to + 3 * row, y[3], r);
+    } else {
+      for (int32_t i = 0; i < place.rows; i++) {
+        store_output(to + i * row, y[i], r);
+      }
+    }
+  }
+}
+
+/* So many channels of all tiles, of a block of CHANNELS; f: what makes outputs of their sums. */
+static __attribute__((noinline)) void finish(tile_place *places, int32_t count, int32_t channels, uint32_t *sums,
+                                             const tinyet_conv2d_shape *s, const TINYET_ROM uint32_t *f, int32_t away) {
+  const int32_t pixel = s->out_c, row = s->out_w * pixel;
+  for (int32_t k = 0; k < channels; k++, f += 4, sums += TILES) {
+    const rounding r = {(int32_t)f[1], (int32_t)f[2], away, f[3]};
+    for (int32_t t = 0; t < count; t++) {
+      sums[SUMS * WITH_BIAS + t] += f[0];
+      outputs(places[t], sums + t, pixel, row, r);
+      places[t].output++;
+    }
+  }
+}
+
+void tinyet_conv2d_s8_winograd_f4x4(const int8_t *input, int8_t *output, void *scratch,
+                                    const tinyet_conv2d_s8_winograd_f4x4_params *params) {
+  const tinyet_conv2d_shape *const s = &params->shape;
+  const int32_t down = (s->out_h + TILE - 1) / TILE, across = (s->out_w + TILE - 1) / TILE, tiles = down * across;
+  const int32_t away = params->two_sided != 0 ? 32 : 0, size = s->out_h * s->out_w * s->out_c;
+  tinyet_conv2d_shape windows = *s;
+  windows.out_h = down, windows.out_w = across;
+  windows.kernel_h = windows.kernel_w = SIDE;
+  windows.stride_h = windows.stride_w = TILE;
+  word *const inputs = (word *)scratch;
+  uint32_t *const sums = (uint32_t *)scratch + STEP * POSITIONS * s->in_c;
+  memset(scratch, 0, tiles % TILES != 0 ? (size_t)(4 * STEP * POSITIONS * s->in_c) : 0);
+  for (int32_t n = 0; n < s->batch; n++) {
+    window_walk walk = first_window(input, &windows);
+    int32_t y = 0, x = 0;
+    for (int32_t tile = 0; tile < tiles; tile += TILES) {
+      const int32_t count = tiles - tile < TILES ? tiles - tile : (int32_t)TILES;
+      tile_place places[TILES];
+      for (int32_t t = 0; t < count; t++) {
+        const int32_t below = s->out_h - y, right = s->out_w - x;
+        places[t].output = output + (y * s->out_w + x) * s->out_c;
+        places[t].rows = below < TILE ? below : (int32_t)TILE;
+        places[t].columns = right < TILE ? right : (int32_t)TILE;
+        x += TILE;
+        if (x >= s->out_w) {
+          x = 0, y += TILE;
+        }
+      }
+      gather_windows(inputs, count, &walk, &windows, params->padding);
+      for (int32_t c = 0; c < STEP * s->in_c; c += STEP) {
+        for (int32_t pair = 0; 2 * pair < count; pair++) {
+          transform(inputs + c + pair, STEP * s->in_c);
+        }
+      }
+      const TINYET_ROM int16_t *weights = params->weights;
+      const TINYET_ROM uint32_t *f = params->stream;
+      for (int32_t channel = 0; channel < s->out_c; channel += CHANNELS) {
+        products(inputs, weights, sums, s->in_c);
+        weights += POSITIONS * CHANNELS * s->in_c;
+        const int32_t left = s->out_c - channel, channels = left < CHANNELS ? left : (int32_t)CHANNELS;
+        finish(places, count, channels, sums, s, f, away);
+        f += 4 * channels;
+      }
+    }
+    tinyet_clamp_outputs(output, size, params->clamp_low, params->clamp_high);
+    input += s->in_h * s->in_w * s->in_c;
+    output += size;
+  }
+}
