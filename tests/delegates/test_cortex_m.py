@@ -447,6 +447,16 @@ def test_host(symbols: tuple[str, ...]) -> None:
     run()
 
 
+def test_four_pixels_that_begin_before_the_rows_in_scratch() -> None:
+    """Of nine pixels the last four begin in the row before the one whose rows were copied last."""
+    alone = only("tinyet_conv2d_s8_packed_4x2_dsp")
+    attrs = Conv2d(pad_top=1, pad_bottom=1, pad_left=1, pad_right=1)
+    drawn = (layer(np.random.default_rng(seed), attrs, (1, 3, 3, 40), (4, 3, 3, 40)) for seed in range(20))
+    cases = [case for case in drawn if takes(alone, case)]
+    assert cases
+    assert_kernels(cases[:3], alone, HOST_WITH_DSP)
+
+
 def test_host_conv2d_like_portable() -> None:
     """The nodes that the portable kernels are tested with; what the delegate refuses, they take."""
 

@@ -125,7 +125,7 @@ def rounding(t: Tile) -> list[Operation]:
 
 def _rounded(t: Tile, channels: range, step: str) -> list[Operation]:
     shifts = not t.alike and (t.weights is Weights.PACKED or t.exponent is None)
-    names = ("multiplier", "offset", "shift") if shifts else ("multiplier", "offset")
+    names: tuple[str, ...] = ("multiplier", "offset", "shift") if shifts else ("multiplier", "offset")
     names += ("before", "mask") if t.plain else ()
     found = [load_several(tuple(f"{name}{c}" for name in names for c in channels), WEIGHTS, step)]
     for channel in channels:

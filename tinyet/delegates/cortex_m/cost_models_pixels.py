@@ -149,6 +149,8 @@ def padded_code(g: Geometry, family: Family) -> Parts:
             "window of rows": int(g.kernel_h > 1),
             "window of columns": int(g.kernel_w > 1),
             "window of taps": taps,
+            "window, padding before": int(g.pad_left > 0),
+            "window, whole thirty-twos": int(band.columns * g.in_c >= 32),
         }
     copied = max(min(g.in_w, band.columns - g.pad_left), 0)
     length = g.in_c * copied
