@@ -125,7 +125,7 @@ def _convolution(network: str, name: str, method: str) -> dict[str, Any] | None:
 
 def convolutions_widened() -> str:
     """Instructions; in brackets kilobytes of constants and bytes of scratch memory."""
-    methods = ("direct_4x2", "w16_direct_4x2", "w16_winograd_f2x2", "w16_winograd_f4x4")
+    methods = ("packed_3x2", "w16_im2col_2x2", "w16_winograd_f2x2", "w16_winograd_f4x4")
     rows = []
     for (network, name), label in CONVOLUTIONS.items():
         found = [_convolution(network, name, method) for method in methods]
@@ -136,7 +136,7 @@ def convolutions_widened() -> str:
                 if row
             ]
             rows.append((label, *said))
-    heads = ("layer", "int8, a wrapper a layer", *(f"`{method}`" for method in methods[1:]))
+    heads = ("layer", *(f"`{method}`" for method in methods))
     return table(heads, 1, rows)
 
 

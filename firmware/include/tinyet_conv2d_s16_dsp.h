@@ -79,7 +79,7 @@ TINYET_DSP_INLINE void tinyet_four_pixels_s16_dsp(const int32_t *w, const uint32
   }
 }
 
-/* As tinyet_conv2d_s8_direct_4x2_dsp. kind: TINYET_DSP_INT8 or TINYET_DSP_INT16. */
+/* As tinyet_conv2d_direct_dsp. kind: TINYET_DSP_INT8 or TINYET_DSP_INT16. */
 TINYET_DSP_INLINE void tinyet_conv2d_s16_direct_4x2_dsp(const int16_t *input, int16_t *output, void *scratch,
                                                         const int32_t *weights, const int32_t kind, const int32_t parts,
                                                         const tinyet_conv2d_shape_dsp s, const tinyet_rounding_s16_dsp rounding) {
@@ -165,7 +165,7 @@ TINYET_DSP_INLINE void tinyet_im2col_s16_dsp(uint32_t *to, const int16_t *input,
   }
 }
 
-/* As tinyet_conv2d_s8_im2col_4x2_dsp. */
+/* As tinyet_conv2d_im2col_dsp. */
 TINYET_DSP_INLINE void tinyet_conv2d_s16_im2col_4x2_dsp(const int16_t *input, int16_t *output, void *scratch,
                                                         const int32_t *weights, const int32_t kind, const int32_t parts,
                                                         const tinyet_conv2d_shape_dsp s,

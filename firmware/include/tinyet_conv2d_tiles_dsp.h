@@ -63,9 +63,10 @@ TINYET_DSP_INLINE int tinyet_inside_dsp(const tinyet_conv2d_shape_dsp s) {
 }
 
 /* What lies in scratch where windows reach out; literals. Bands: so many rows of the image with their padding, all that the windows
- * of `outputs` output rows see. Without (0), the windows of two pixels, those alone that reach out. */
+ * of `outputs` output rows see. Without (0), the windows of two pixels, where one reaches out: what both see of a row together, or
+ * one behind the other where they are in two output rows. */
 typedef struct {
-  int32_t outputs, rows, columns; /* columns: of a row of either */
+  int32_t outputs, rows, columns; /* columns: from row to row of either */
 } tinyet_band_dsp;
 
 /* Bytes, eight words at a time, and by words. */
@@ -94,11 +95,12 @@ TINYET_DSP_INLINE void tinyet_copy_dsp(int8_t *to, const int8_t *from, const int
   }
 }
 
-/* So many columns of so many rows, `apart` from each other, of the image with its padding. */
-TINYET_DSP_INLINE void tinyet_padded_dsp(int8_t *to, const int8_t *input, const int32_t top, const int32_t left, const int32_t rows,
-                                         const int32_t apart, const int32_t columns, const tinyet_conv2d_shape_dsp s) {
+/* So many columns of so many rows, `apart` from each other, of the image with its padding, to rows of `pitch` columns. */
+TINYET_DSP_INLINE void tinyet_padded_dsp(int8_t *to, const int32_t pitch, const int8_t *input, const int32_t top,
+                                         const int32_t left, const int32_t rows, const int32_t apart, const int32_t columns,
+                                         const tinyet_conv2d_shape_dsp s) {
   const int32_t first = left < 0 ? -left : 0, end = s.in_w - left < columns ? s.in_w - left : columns;
-  for (int32_t y = top; y != top + rows * apart; y += apart, to += columns * s.in_c) {
+  for (int32_t y = top; y != top + rows * apart; y += apart, to += pitch * s.in_c) {
     if ((uint32_t)y >= (uint32_t)s.in_h || first >= end) {
       memset(to, s.zero_point, (size_t)(columns * s.in_c));
       continue;
@@ -139,21 +141,25 @@ TINYET_DSP_INLINE const int32_t *tinyet_copied_weights_dsp(int32_t *to, const in
 
 /* The printed functions of a layer; literals. */
 typedef struct {
-  tinyet_tile_function_dsp two, one; /* pixels; without one, the last two of an odd number overlap those before */
+  tinyet_tile_function_dsp several, one; /* pixels; without one, the last ones overlap those before where some are left */
+  tinyet_tile_function_dsp last;         /* channels that are no whole group; without, they overlap those before */
   tinyet_patches_function_dsp see_two, see_one;
-  int32_t channels, words;           /* of a group: how many, and words of its weights */
-  int32_t pairs;                     /* of input values, those that fill up included */
+  int32_t pixels;                        /* of `several`: 2 or 4 */
+  int32_t channels, words;               /* of a group: how many, and words of its weights */
+  int32_t pairs;                         /* of input values, those that fill up included */
 } tinyet_tiles_dsp;
 
 /* The outputs of the pixels whose inputs are in scratch. */
 TINYET_DSP_INLINE void tinyet_outputs_of_tile_dsp(const tinyet_tile_function_dsp tile, const int32_t *weights,
                                                   const uint32_t *pixels, int8_t *out, const tinyet_tiles_dsp tiles,
                                                   const tinyet_conv2d_shape_dsp s) {
-  const int32_t whole = s.out_c / tiles.channels;
-  tile(weights, pixels, out, out + whole * tiles.channels);
-  if (s.out_c % tiles.channels != 0) {
-    int8_t *const last = out + s.out_c - tiles.channels;
-    tile(weights + whole * tiles.words, pixels, last, last + tiles.channels);
+  const int32_t whole = s.out_c / tiles.channels, rest = s.out_c % tiles.channels;
+  if (whole != 0) {
+    tile(weights, pixels, out, out + whole * tiles.channels);
+  }
+  if (rest != 0) {
+    int8_t *const end = out + s.out_c;
+    (tiles.last ? tiles.last : tile)(weights + whole * tiles.words, pixels, end - (tiles.last ? rest : tiles.channels), end);
   }
 }
 
@@ -170,20 +176,16 @@ TINYET_DSP_INLINE void tinyet_clamp_pixels_dsp(int8_t *end, const tinyet_conv2d_
   }
 }
 
-/* What one pixel sees, dense but for columns between taps of several rows. */
-TINYET_DSP_INLINE void tinyet_padded_window_dsp(int8_t *to, const int8_t *input, const int32_t top, const int32_t left,
-                                                const tinyet_band_dsp b, const tinyet_conv2d_shape_dsp s) {
-  if (s.kernel_h == 1 && s.dilation_w != 1) {
-    for (int32_t tap = 0; tap < s.kernel_w; tap++) {
-      tinyet_padded_dsp(to + tap * s.in_c, input, top, left + tap * s.dilation_w, 1, 1, 1, s);
-    }
-  } else {
-    tinyet_padded_dsp(to, input, top, left, b.rows, s.dilation_h, b.columns, s);
+/* The taps of one pixel's row, dense. */
+TINYET_DSP_INLINE void tinyet_padded_taps_dsp(int8_t *to, const int8_t *input, const int32_t top, const int32_t left,
+                                              const tinyet_conv2d_shape_dsp s) {
+  for (int32_t tap = 0; tap < s.kernel_w; tap++) {
+    tinyet_padded_dsp(to + tap * s.in_c, 1, input, top, left + tap * s.dilation_w, 1, 1, 1, s);
   }
 }
 
-/* Any convolution of two output pixels at least, any two that follow each other in the output at a time. scratch: 8 bytes a pair
- * of input values, and what there is of bands or windows. */
+/* Any convolution of as many output pixels as a tile has at least, any that follow each other in the output at a time; what two see
+ * is gathered at once. scratch: 4 bytes a pair of input values and pixel, and what there is of bands or windows. */
 TINYET_DSP_INLINE void tinyet_conv2d_tiles_dsp(const int8_t *input, int8_t *output, void *scratch, const int32_t *weights,
                                                const tinyet_conv2d_shape_dsp s, const tinyet_rounding_dsp rounding,
                                                const tinyet_tiles_dsp tiles, const tinyet_band_dsp b) {
@@ -195,62 +197,78 @@ TINYET_DSP_INLINE void tinyet_conv2d_tiles_dsp(const int8_t *input, int8_t *outp
   const int32_t pixel = banded ? s.in_c : s.in_pixel_stride, row = (banded ? b.columns : s.in_w) * pixel;
   const int32_t right = s.stride_w * pixel, down = s.stride_h * row; /* bytes from an output's window to the next one's */
   uint32_t *const pixels = (uint32_t *)scratch;
-  int8_t *const padded = (int8_t *)(pixels + 2 * tiles.pairs);
+  int8_t *const padded = (int8_t *)(pixels + tiles.pixels * tiles.pairs);
   for (int32_t n = 0; n < s.batch; n++) {
     int32_t y = 0, x = 0, end = 0;                                     /* end: output rows before it have theirs in the band */
     int32_t at = banded ? 0 : -s.pad_top * row - s.pad_left * pixel; /* where the first window of row y begins */
-    for (int32_t first = 0; first < count; first += 2) {
-      const int alone = count % 2 != 0 && first == count - 1;
-      if (alone && !tiles.one) {
+    for (int32_t first = 0; first < count; first += tiles.pixels) {
+      const int both = !(tiles.one && count % 2 != 0 && first == count - 1);
+      if (!tiles.one && count % tiles.pixels != 0 && first > count - tiles.pixels) {
         const int32_t before = y;
-        first = count - 2;
+        first = count - tiles.pixels;
         y = first / s.out_w;
         x = first % s.out_w;
         at += (y - before) * down;
+        end = tiles.pixels > 2 ? 0 : end; /* the band may begin behind them */
       }
-      const int both = !(alone && tiles.one);
-      const int wraps = both && s.out_h > 1 && s.out_w % 2 != 0 && x == s.out_w - 1;
-      const int8_t *rows = input;
-      if (banded) {
-        rows = padded;
-        if (y + wraps >= end) {
-          tinyet_padded_dsp(padded, input, y * s.stride_h - s.pad_top, -s.pad_left, b.rows, 1, b.columns, s);
-          end = y + b.outputs;
-          at = 0;
+      for (int32_t pair = 0; pair < tiles.pixels; pair += 2) {
+        uint32_t *const seen = pixels + pair * tiles.pairs;
+        const int wraps = both && s.out_h > 1 && s.out_w % 2 != 0 && x == s.out_w - 1;
+        const int8_t *rows = input;
+        if (banded) {
+          rows = padded;
+          if (y + wraps >= end) {
+            tinyet_padded_dsp(padded, b.columns, input, y * s.stride_h - s.pad_top, -s.pad_left, b.rows, 1, b.columns, s);
+            end = y + b.outputs;
+            at = 0;
+          }
         }
-      }
-      int32_t step = taps ? s.dilation_w * pixel : s.dilation_h * row;
-      const int8_t *a, *next;
-      const int32_t top = y * s.stride_h - s.pad_top, left = x * s.stride_w - s.pad_left;
-      const int32_t next_top = wraps ? top + s.stride_h : top;
-      const int32_t next_left = wraps ? -s.pad_left : left + both * s.stride_w;
-      if (banded || inside ||
-          (may_be && (uint32_t)top <= last_top && (uint32_t)left <= last_left && (!wraps || (uint32_t)next_top <= last_top) &&
-           (uint32_t)next_left <= last_left)) {
-        a = rows + at + x * right;
-        next = wraps ? rows + at + down : a + right;
-      } else {
-        a = padded;
-        next = padded + b.rows * b.columns * s.in_c;
-        step = (taps ? 1 : b.columns) * s.in_c;
-        for (int32_t j = 0; j < 1 + both; j++) {
-          int8_t *const window = padded + j * b.rows * b.columns * s.in_c;
-          tinyet_padded_window_dsp(window, input, j != 0 ? next_top : top, j != 0 ? next_left : left, b, s);
+        int32_t step = taps ? s.dilation_w * pixel : s.dilation_h * row;
+        const int8_t *a, *next;
+        const int32_t top = y * s.stride_h - s.pad_top, left = x * s.stride_w - s.pad_left;
+        const int32_t next_top = wraps ? top + s.stride_h : top;
+        const int32_t next_left = wraps ? -s.pad_left : left + both * s.stride_w;
+        if (banded || inside ||
+            (may_be && (uint32_t)top <= last_top && (uint32_t)left <= last_left && (!wraps || (uint32_t)next_top <= last_top) &&
+             (uint32_t)next_left <= last_left)) {
+          a = rows + at + x * right;
+          next = wraps ? rows + at + down : a + right;
+        } else {
+          const int32_t apart = taps ? b.columns : span_w; /* from one copy to the next */
+          a = padded;
+          next = padded + (taps || wraps ? apart : both * s.stride_w) * s.in_c;
+          step = (taps ? 1 : b.columns) * s.in_c;
+          /* Of one row at once what both see. */
+          for (int32_t j = 0; j < 1 + (both && (taps || wraps)); j++) {
+            int8_t *const window = padded + j * apart * s.in_c;
+            const int32_t y0 = j != 0 ? next_top : top, x0 = j != 0 ? next_left : left;
+            if (taps) {
+              tinyet_padded_taps_dsp(window, input, y0, x0, s);
+            } else {
+              const int32_t columns = wraps ? span_w : span_w + both * s.stride_w;
+              tinyet_padded_dsp(window, b.columns, input, y0, x0, b.rows, s.dilation_h, columns, s);
+            }
+          }
         }
-      }
-      int8_t *const out = output + first * s.out_pixel_stride;
-      if (both) {
-        tiles.see_two(a, next, pixels, step);
-        tinyet_outputs_of_tile_dsp(tiles.two, weights, pixels, out, tiles, s);
-      } else {
-        tiles.see_one(a, a, pixels, step);
-        tinyet_outputs_of_tile_dsp(tiles.one, weights, pixels, out, tiles, s);
-      }
-      x += 2;
-      while (s.out_h > 1 && x >= s.out_w) {
-        x -= s.out_w;
-        y++;
-        at += down;
+        if (both) {
+          tiles.see_two(a, next, seen, step);
+        } else {
+          tiles.see_one(a, a, seen, step);
+        }
+        if (pair == tiles.pixels - 2) {
+          int8_t *const out = output + first * s.out_pixel_stride;
+          if (both) {
+            tinyet_outputs_of_tile_dsp(tiles.several, weights, pixels, out, tiles, s);
+          } else {
+            tinyet_outputs_of_tile_dsp(tiles.one, weights, pixels, out, tiles, s);
+          }
+        }
+        x += 2;
+        while (s.out_h > 1 && x >= s.out_w) {
+          x -= s.out_w;
+          y++;
+          at += down;
+        }
       }
     }
     input += s.in_h * s.in_w * s.in_pixel_stride;
@@ -265,11 +283,16 @@ TINYET_DSP_INLINE void tinyet_conv2d_nhw2c2_tiles_dsp(const int8_t *input, int8_
                                                       const tinyet_conv2d_shape_dsp s, const tinyet_rounding_dsp rounding,
                                                       const tinyet_tiles_dsp tiles) {
   const uint32_t *pixels = (const uint32_t *)(const void *)input;
-  for (const int8_t *const end = output + s.out_w * s.out_pixel_stride; output != end; output += 2 * s.out_pixel_stride) {
-    tinyet_outputs_of_tile_dsp(tiles.two, weights, pixels, output, tiles, s);
-    pixels += s.in_c;
+  const int32_t rest = s.out_w % tiles.pixels; /* of four: two */
+  int8_t *const end = output + s.out_w * s.out_pixel_stride;
+  for (const int8_t *const whole = end - rest * s.out_pixel_stride; output != whole; output += tiles.pixels * s.out_pixel_stride) {
+    tinyet_outputs_of_tile_dsp(tiles.several, weights, pixels, output, tiles, s);
+    pixels += tiles.pixels / 2 * s.in_c;
   }
-  tinyet_clamp_pixels_dsp(output, s, rounding);
+  if (rest != 0) {
+    tinyet_outputs_of_tile_dsp(tiles.several, weights, pixels - s.in_c, output - rest * s.out_pixel_stride, tiles, s);
+  }
+  tinyet_clamp_pixels_dsp(end, s, rounding);
 }
 
 #endif

@@ -2,13 +2,16 @@
 /* What the functions that tinyet/tiles prints compute, in C: all output channels of some neighbouring pixels, a group of channels
  * at a time.
  *
- * The inputs are pairs of int16, for each pair a word of each pixel. The weight stream, in words, for each group of channels:
+ * The inputs are pairs of int16, for each pair a word of each pixel; of four pixels all words of the first two, then all of the
+ * others. The weight stream, in words, for each group of channels:
  *   bias of each | for each pair the weights | multiplier, offset, shift
  * Wide, the weights are a word a channel, and multiplier, offset and shift are of all channels one behind the other; shifts are
  * missing where the rounding is one-sided. Packed, each half of a word is 256 times a weight of channel b and one of channel a
  * before it; of each channel come multiplier, offset and shift, those of b before those of a; the bias of b is 256 times itself
  * and that of a; the shift of a is to the left, that of b to the right, where the rounding is one-sided. Alike, 256 times each
- * sum is rounded, without shifts, and each two channels have multiplier a | multiplier b | offset a | offset b.
+ * sum is rounded, without shifts, and each two channels have multiplier a | multiplier b | offset a | offset b. Plain, the weights
+ * are wide, and each channel has, one behind the other, multiplier | offset | shift to the right | shift to the left before the
+ * multiplication, one more than its factor wants | -1, and 0 where nothing is shifted to the right.
  *
  * Crossed, the weights are packed, of one pixel, and lie by two pairs: of each two channels the word of the first pair and that of
  * the second. 256 * B + A is a sum of products; A comes of Winograd's inner product, with weights a0, a1 and inputs x0, x1:
@@ -36,6 +39,11 @@ typedef struct {
 /* The output of a sum. */
 TINYET_DSP_INLINE int8_t tinyet_tile_output_dsp(int32_t sum, const int32_t *ends, int32_t channel, const tinyet_tile_shape_dsp t) {
   const int one_sided = t.rounding.form == TINYET_DSP_ONE_SIDED;
+  if (t.rounding.form == TINYET_DSP_PLAIN) {
+    ends += 5 * channel;
+    const int32_t lifted = tinyet_shift_left(sum, ends[3]);
+    return (int8_t)tinyet_saturate_dsp(tinyet_smmlar_dsp(lifted, ends[0], ends[1] + ((lifted >> 31) & ends[4])) >> ends[2]);
+  }
   if (!t.packed) {
     const int32_t shift = one_sided ? 0 : ends[2 * t.channels + channel];
     return tinyet_round_shifted_dsp(sum, ends[channel], ends[t.channels + channel], shift, t.rounding);
@@ -57,6 +65,7 @@ TINYET_DSP_INLINE int8_t tinyet_tile_output_dsp(int32_t sum, const int32_t *ends
 TINYET_DSP_INLINE int32_t tinyet_tile_sum_dsp(const int32_t *weights, const uint32_t *pixels, int32_t channel, int32_t pixel,
                                               const tinyet_tile_shape_dsp t) {
   const int32_t words = t.packed ? t.channels / 2 : t.channels; /* of a pair */
+  const int32_t side = t.pixels == 4 ? 2 : t.pixels;            /* pixels side by side */
   const int32_t *const w = weights + t.channels;
   int32_t sum = weights[channel];
   if (t.crossed) {
@@ -75,7 +84,7 @@ TINYET_DSP_INLINE int32_t tinyet_tile_sum_dsp(const int32_t *weights, const uint
   for (int32_t pair = 0; pair < t.pairs; pair++) {
     const uint32_t word = (uint32_t)w[pair * words + (t.packed ? channel / 2 : channel)];
     const uint32_t weight = t.packed && channel % 2 == 0 ? tinyet_even_bytes_dsp(word) : word;
-    sum = tinyet_smlad_dsp(weight, pixels[pair * t.pixels + pixel], sum);
+    sum = tinyet_smlad_dsp(weight, pixels[(pixel / side * t.pairs + pair) * side + pixel % side], sum);
   }
   return sum;
 }
@@ -99,7 +108,8 @@ TINYET_DSP_INLINE void tinyet_tile_dsp(const int32_t *weights, const uint32_t *p
         output[m * t.step + channel] = tinyet_tile_output_dsp(sum, ends, channel, t);
       }
     }
-    weights = ends + t.channels * (!t.alike && (t.packed || t.rounding.form != TINYET_DSP_ONE_SIDED) ? 3 : 2);
+    const int32_t words = !t.alike && (t.packed || t.rounding.form != TINYET_DSP_ONE_SIDED) ? 3 : 2;
+    weights = ends + t.channels * (t.rounding.form == TINYET_DSP_PLAIN ? 5 : words);
   }
 }
 

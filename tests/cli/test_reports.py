@@ -115,7 +115,7 @@ _RIGHT = ValidationResult(
     stack_bytes=312,
     layers=(
         LayerResult(
-            "body.conv", "conv2d", "conv2d", "tinyet_conv2d_s8_im2col_4x2_dsp", "net.py:11", "net.py:11: …",
+            "body.conv", "conv2d", "conv2d", "tinyet_conv2d_s8_packed_2x4_dsp", "net.py:11", "net.py:11: …",
             3_888, 110_000, 40.52,
         ),
         LayerResult(

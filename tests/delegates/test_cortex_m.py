@@ -33,7 +33,7 @@ from tests.ops.cases import HOST_WITH_DSP, Case, assert_exact
 from tests.ops.test_conv2d import conv2d_nodes
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M, Delegate
-from tinyet.delegates.cortex_m import FOR_FLASH, conv2d, conv2d_s8, resize
+from tinyet.delegates.cortex_m import FOR_FLASH, conv2d_s8, conv2d_tiles, resize
 from tinyet.ir import Array, Attrs, DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops.avg_pool2d import AvgPool2d
@@ -316,15 +316,14 @@ def window_nodes(draw: st.DrawFn) -> Case:
 
 
 NODES = {
-    "tinyet_conv2d_s8_direct_4x2_dsp": gemm_nodes,
-    "tinyet_conv2d_s8_im2col_4x2_dsp": gemm_nodes,
     "tinyet_conv2d_s8_packed_3x2_dsp": gemm_nodes,
-    "tinyet_conv2d_s8_w16_direct_4x2_dsp": or_nibbles(gemm_nodes),
-    "tinyet_conv2d_s8_w16_im2col_4x2_dsp": or_nibbles(gemm_nodes),
     "tinyet_conv2d_s8_w4_direct_4x2_dsp": nibble_nodes,
     "tinyet_conv2d_s8_w4_im2col_4x2_dsp": nibble_nodes,
     "tinyet_conv2d_s8_w16_im2col_2x2_dsp": or_nibbles(two_nodes),
     "tinyet_conv2d_s8_packed_2x4_dsp": or_nibbles(two_nodes),
+    "tinyet_conv2d_s8_w16_im2col_2x2_windows_dsp": or_nibbles(gemm_nodes),
+    "tinyet_conv2d_s8_packed_2x4_windows_dsp": or_nibbles(gemm_nodes),
+    "tinyet_conv2d_s8_packed_4x2_dsp": or_nibbles(two_nodes),
     "tinyet_conv2d_s8_packed_2x4_short_dsp": or_nibbles(two_nodes),
     "tinyet_conv2d_s8_packed_2x4_ram_dsp": or_nibbles(two_nodes),
     "tinyet_conv2d_1x1_s8_w16_k8_dsp": or_nibbles(pointwise_nodes),
@@ -374,7 +373,7 @@ NODES = {
 }
 """Kernel → strategy."""
 
-ALONE = [k.symbol for k in (*conv2d.KERNELS, *conv2d_s8.KERNELS, *FOR_FLASH, *resize.KERNELS)]
+ALONE = [k.symbol for k in (*conv2d_s8.KERNELS, *conv2d_tiles.KERNELS, *FOR_FLASH, *resize.KERNELS)]
 """Kernels for the same nodes: which of them is chosen is a matter of what they cost."""
 
 TOGETHER = (
@@ -446,6 +445,16 @@ def test_host(symbols: tuple[str, ...]) -> None:
         assert_kernels(taken, alone, HOST_WITH_DSP)
 
     run()
+
+
+def test_four_pixels_that_begin_before_the_rows_in_scratch() -> None:
+    """Of nine pixels the last four begin in the row before the one whose rows were copied last."""
+    alone = only("tinyet_conv2d_s8_packed_4x2_dsp")
+    attrs = Conv2d(pad_top=1, pad_bottom=1, pad_left=1, pad_right=1)
+    drawn = (layer(np.random.default_rng(seed), attrs, (1, 3, 3, 40), (4, 3, 3, 40)) for seed in range(20))
+    cases = [case for case in drawn if takes(alone, case)]
+    assert cases
+    assert_kernels(cases[:3], alone, HOST_WITH_DSP)
 
 
 def test_host_conv2d_like_portable() -> None:

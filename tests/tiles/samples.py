@@ -34,6 +34,10 @@ TILES = (
     Tile(1, 2, WIDE, 28, 10, 0, at_once=2, straight=4, turn=12),
     Tile(2, 3, WIDE, 7, 12, 9),
     Tile(4, 1, WIDE, 7, None, 8),
+    Tile(4, 2, PACKED, 40, 12, 8, straight=8, turn=3, groups=2, alike=True),
+    Tile(2, 1, WIDE, 6, 12, 8, at_once=2),
+    Tile(2, 2, WIDE, 6, None, 8, at_once=2, plain=True),
+    Tile(1, 1, WIDE, 20, None, 0, at_once=2, straight=8, turn=4, plain=True),
     Tile(1, 4, CROSSED, 2, 12, 0, alike=True, filling=True),
     Tile(1, 4, CROSSED, 64, 16, 0, straight=64, turn=64, alike=True, filling=True),
     Tile(1, 4, CROSSED, 48, 9, 0, straight=16, filling=True),
@@ -80,6 +84,11 @@ def _group(t: Tile, rng: np.random.Generator) -> Int64:
     else:
         body = rng.integers(-(2**15), 2**15, shape)
     one_sided = t.exponent is not None
+    if t.plain:
+        right = rng.integers(0, 4, t.channels)
+        ends = [rng.integers(2**30, 2**31, t.channels), rng.integers(-(2**10), 2**10, t.channels)]
+        tail = np.stack([*ends, right, rng.integers(1, 8, t.channels), -(right > 0).astype(np.int64)], axis=1)
+        return np.asarray(np.concatenate([bias, _halves(body).ravel(), tail.ravel()]), np.int64)
     ends = [rng.integers(2**30, 2**31, t.channels), rng.integers(-(2**20), 2**20, t.channels)]
     if t.alike:
         return np.asarray(np.concatenate([bias, _halves(body).ravel(), *_alike(t, *ends)]), np.int64)

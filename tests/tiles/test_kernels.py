@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from benchmarks import kernels
@@ -13,8 +14,20 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
 from tinyet.delegates.cortex_m import conv2d_tiles, depthwise, depthwise_3x3, linear_tiles
 from tinyet.delegates.cortex_m.conv2d import geometry
-from tinyet.delegates.cortex_m.conv2d_tiles import COPIED, PACKED, SHORT, WIDE, Band, Family
+from tinyet.delegates.cortex_m.conv2d_tiles import (
+    COPIED,
+    FOUR,
+    PACKED,
+    PACKED_WINDOWS,
+    SHORT,
+    WIDE,
+    WIDE_WINDOWS,
+    Band,
+    Family,
+)
+from tinyet.delegates.cortex_m.rounding import Form, choose
 from tinyet.ir import Node
+from tinyet.numerics import quantize_multipliers, requantize
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.opset import DENSE, Call, Cost, Exact, Kernel
@@ -27,6 +40,7 @@ from tinyet.timing.work import total
 
 M4, M7, M33 = (Target(cpu, frozenset({"dsp"})) for cpu in ("cortex-m4", "cortex-m7", "cortex-m33"))
 POINTWISE = kernels.conv((25, 5, 64), 64, (1, 1))
+REACHING = kernels.conv((9, 9, 8), 12, (3, 3))
 ODD = kernels.conv((5, 5, 3), 7, (3, 3), relu=False)
 """Odd numbers of pixels, of channels and of input values, and a two-sided rounding."""
 
@@ -73,7 +87,8 @@ OF_PLANES = [
 @pytest.mark.parametrize(
     ("node", "family"),
     [
-        *((node, family) for node in (POINTWISE, ODD) for family in (WIDE, PACKED, SHORT, COPIED)),
+        *((node, family) for node in (POINTWISE, ODD) for family in (WIDE, PACKED, SHORT, COPIED, FOUR)),
+        *((REACHING, family) for family in (WIDE_WINDOWS, PACKED_WINDOWS)),
         *OF_ROWS,
         *OF_PLANES,
     ],
@@ -117,17 +132,80 @@ def test_calls_of_odd_layers_are_counted_one_by_one() -> None:
     _, _, exact = stated(ODD, PACKED)
     (see,) = (patches.function(p).work(m4, patches.turns_of(p)) for p in conv2d_tiles.patches_of(g, PACKED))
     assert exact.instructions == 26 * packed.work(m4, 4).instructions + 13 * see.instructions
+    (four,) = (function(tile) for tile in conv2d_tiles.tiles_of(g, r, FOUR, ARMV7E_M))
+    _, _, exact = stated(ODD, FOUR)
+    last = function(conv2d_tiles.last_of(g, r, FOUR, ARMV7E_M)).work(m4, 1)
+    assert exact.instructions == 7 * (four.work(m4, 6) + last).instructions + 14 * see.instructions
 
 
-def test_rows_or_windows_lie_in_scratch_with_their_padding() -> None:
-    """Rows of 12 bytes: as many as 512 bytes have room for. Rows of 528 bytes: windows."""
+def test_rows_lie_in_scratch_with_their_padding() -> None:
+    """Of 12 bytes: as many as 512 bytes have room for. Of 528 bytes: those of one output row, of two where a pair of
+    pixels may be in two."""
     first = geometry(kernels.conv((49, 10, 1), 64, (10, 4), 2))
-    assert conv2d_tiles.band_of(first) == Band(outputs=17, rows=42, columns=12)
-    assert conv2d_tiles.padded_bytes(first) == 42 * 12
+    assert conv2d_tiles.band_of(first, PACKED) == Band(outputs=17, rows=42, columns=12)
+    assert conv2d_tiles.padded_bytes(first, PACKED) == 42 * 12
     deep = geometry(kernels.conv((16, 16, 32), 64, (3, 3), 2))
-    assert conv2d_tiles.band_of(deep) == Band(outputs=0, rows=3, columns=3)
-    assert conv2d_tiles.padded_bytes(deep) == 2 * 3 * 3 * 32
-    assert conv2d_tiles.padded_bytes(geometry(POINTWISE)) == 0
+    assert conv2d_tiles.band_of(deep, PACKED) == Band(outputs=1, rows=3, columns=17)
+    assert conv2d_tiles.padded_bytes(deep, PACKED) == 3 * 17 * 32
+    odd = geometry(kernels.conv((16, 18, 32), 64, (3, 3), 2))
+    assert conv2d_tiles.band_of(odd, PACKED) == Band(outputs=2, rows=5, columns=19)
+    assert conv2d_tiles.padded_bytes(geometry(POINTWISE), PACKED) == 0
+
+
+def test_windows_lie_in_scratch_with_their_padding() -> None:
+    """Two in a row share the columns that both see; two of which one is in the next row do not."""
+    deep = geometry(kernels.conv((16, 16, 32), 64, (3, 3), 2))
+    assert conv2d_tiles.band_of(deep, PACKED_WINDOWS) == Band(outputs=0, rows=3, columns=5)
+    assert conv2d_tiles.padded_bytes(deep, PACKED_WINDOWS) == 3 * 5 * 32
+    odd = geometry(kernels.conv((16, 18, 32), 64, (3, 3), 2))
+    assert conv2d_tiles.band_of(odd, PACKED_WINDOWS) == Band(outputs=0, rows=3, columns=6)
+    kernel = kernel_of(PACKED_WINDOWS.symbol)
+    assert kernel.why_not(POINTWISE, M4) == "no less scratch than for rows"
+
+
+def test_windows_take_less_scratch_and_more_time() -> None:
+    first = kernels.conv((49, 10, 1), 64, (10, 4), 2)
+    for rows, windows in ((PACKED, PACKED_WINDOWS), (WIDE, WIDE_WINDOWS)):
+        (_, of_rows, _), (_, of_windows, _) = (stated(first, family) for family in (rows, windows))
+        assert of_windows.scratch < of_rows.scratch / 2
+        assert of_rows.time < of_windows.time < 1.15 * of_rows.time
+
+
+def test_four_pixels_for_few_inputs() -> None:
+    """What a layer of many inputs gains by two pixels is less than what one of few inputs loses by them."""
+    few, many = (kernels.conv((24, 24, channels), 16, (1, 1)) for channels in (8, 128))
+    for node, faster, slower in ((few, FOUR, PACKED), (many, PACKED, FOUR)):
+        assert stated(node, faster)[1].time < stated(node, slower)[1].time
+
+
+@pytest.mark.parametrize("scale", [2.0**-7, 2.0**-5, 2.0**-2, 2.0])
+def test_a_rounding_of_any_factor(scale: float) -> None:
+    """Of factors of one half and more, and of others in the same layer: what is printed rounds as they are defined."""
+    rng = np.random.default_rng(5)
+    scales = tuple(scale * rng.uniform(0.5, 4, 6))
+    multiplier, shift = quantize_multipliers(np.array(scales))
+    depth, zero_point = 5, -3
+    r = choose(
+        rng.integers(-127, 128, (6, depth)), np.arange(6) * 50, multiplier, shift, zero_point, (-128, 127), 8
+    )
+    plain = conv2d_tiles.any_factor(r)
+    if r.form is not Form.PLAIN:
+        assert plain is None
+        return
+    assert plain is not None
+    sums = rng.integers(-depth * 2**14, depth * 2**14, (1000, 6))
+    m, offset, right, before, mask = plain.T
+    lifted = sums << before
+    high = (lifted * m + offset * 2**32 + (lifted >> 31 & mask) * 2**32 + 2**31) >> 32
+    want = np.clip(requantize(sums, multiplier, shift) + zero_point, -128, 127)
+    assert (np.clip(high >> right, -128, 127) == want).all()
+
+
+def test_one_channel_is_a_tile_of_its_own() -> None:
+    one = kernels.conv((8, 8, 5), 1, (3, 3))
+    _, _, exact = stated(one, WIDE)
+    assert all("2x1" in name or "patches" in name for name in exact.functions)
+    assert kernel_of(PACKED.symbol).why_not(one, M4) == "1 output channels, takes 4 to 3840"
 
 
 def test_taps_of_one_row_are_taken_for_rows() -> None:
@@ -136,9 +214,9 @@ def test_taps_of_one_row_are_taken_for_rows() -> None:
         kernels.conv((1, 60, 24), 8, (1, 5)), attrs=Conv2d(dilation_w=4, pad_left=8, pad_right=8)
     )
     g = geometry(node)
-    (see,) = conv2d_tiles.patches_of(g, PACKED)
+    (see,) = conv2d_tiles.patches_of(g, PACKED_WINDOWS)
     assert (see.rows, see.taps, see.values, see.given) == (5, 1, 24, True)
-    assert conv2d_tiles.padded_bytes(g) == 2 * 5 * 24
+    assert conv2d_tiles.padded_bytes(g, PACKED_WINDOWS) == 2 * 5 * 24
 
 
 def test_rows_of_outputs_that_are_no_whole_fours_are_counted() -> None:

@@ -50,10 +50,16 @@ def products(t: Tile, first: int, count: int, page: CorePage, *, begin: bool) ->
         else:
             for k, w in enumerate(words):
                 found.append(load(w, WEIGHTS, 4 * (pair * t.words + k), number if k == 0 else ""))
-            found += [load(x, PIXELS, 4 * (pair * t.pixels + m)) for m, x in enumerate(inputs)]
+            found += [load(x, PIXELS, 4 * _place(t, pair, m)) for m, x in enumerate(inputs)]
         for p in range(pair, pair + at_once):
             found += _pair(t, p, page, begin=begin and p == 0)
     return found
+
+
+def _place(t: Tile, pair: int, pixel: int) -> int:
+    """Of a word of the inputs, from where the pointer is."""
+    after, beside = divmod(pixel, t.side)
+    return (after * t.pairs + pair) * t.side + beside
 
 
 def _pair(t: Tile, pair: int, page: CorePage, *, begin: bool) -> list[Operation]:
@@ -97,6 +103,10 @@ def _pair(t: Tile, pair: int, page: CorePage, *, begin: bool) -> list[Operation]
 
 def rounding(t: Tile) -> list[Operation]:
     """The outputs of the sums, in their place."""
+    if t.plain:
+        return [
+            o for c in range(t.channels) for o in _rounded(t, range(c, c + 1), f"rounding of channel {c}")
+        ]
     if t.weights is Weights.WIDE:
         return _rounded(t, range(t.channels), "rounding")
     found: list[Operation] = []
@@ -115,7 +125,8 @@ def rounding(t: Tile) -> list[Operation]:
 
 def _rounded(t: Tile, channels: range, step: str) -> list[Operation]:
     shifts = not t.alike and (t.weights is Weights.PACKED or t.exponent is None)
-    names = ("multiplier", "offset", "shift") if shifts else ("multiplier", "offset")
+    names: tuple[str, ...] = ("multiplier", "offset", "shift") if shifts else ("multiplier", "offset")
+    names += ("before", "mask") if t.plain else ()
     found = [load_several(tuple(f"{name}{c}" for name in names for c in channels), WEIGHTS, step)]
     for channel in channels:
         products, behind = rounded(t, channel)
@@ -144,7 +155,12 @@ def rounded(t: Tile, channel: int) -> tuple[list[Operation], list[Operation]]:
         return found, [saturate(s, t.exponent) for s in sums]
     for m, s in enumerate(sums):
         corrected = f"corrected{channel}_{m}"
-        found.append(compute("add.w", corrected, offset, s, behind="asr #31"))
+        if t.plain:
+            found.append(compute("lsl.w", s, s, f"before{channel}"))
+            found.append(compute("and.w", corrected, f"mask{channel}", s, behind="asr #31"))
+            found.append(compute("add.w", corrected, corrected, offset))
+        else:
+            found.append(compute("add.w", corrected, offset, s, behind="asr #31"))
         found.append(compute("smmlar", s, s, multiplier, corrected))
     return found, [*(compute("asr.w", s, s, shift) for s in sums), *(saturate(s) for s in sums)]
 

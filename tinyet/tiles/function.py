@@ -203,7 +203,7 @@ def _filled(t: Tile, room: int, page: CorePage) -> _Parts:
 
 def _moved(t: Tile, pairs: int) -> list[Operation]:
     """Both pointers behind so many pairs."""
-    steps = (WEIGHTS, 4 * pairs * t.words), (PIXELS, 4 * pairs * t.pixels)
+    steps = (WEIGHTS, 4 * pairs * t.words), (PIXELS, 4 * pairs * t.side)
     return [compute("addw", name, name, behind=f"#{by}") for name, by in steps]
 
 
@@ -232,7 +232,7 @@ def _entry(t: Tile, page: CorePage) -> Placed:
     home: Mapping[str, str] = {"end": page.spare, "pixels": page.registers[1]}
     found: list[Operation] = []
     if t.turns:
-        size = 4 * t.pixels * t.pairs
+        size = 4 * t.side * t.pairs
         if size > 0xFFFF:
             raise InternalError(f"tile {t.name}: {size} bytes of inputs")
         found.append(Operation("movw", f"{{end}}, #{size}", ("end",), step="where the inputs end"))

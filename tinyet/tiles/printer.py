@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from tinyet.tiles.core import ARMV7E_M, CorePage
+from tinyet.tiles.form import Form
 from tinyet.tiles.function import function
 from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.registers import Placed
@@ -102,7 +103,8 @@ def _part(part: Placed) -> list[str]:
 def _summary(t: Tile) -> str:
     pixels = "one pixel" if t.pixels == 1 else f"{t.pixels} pixels {t.step} bytes apart"
     weights = "two int8 weights" if t.weights.packed else "int16 weights"
-    rounding = "two-sided" if t.exponent is None else f"one-sided, exponent {t.exponent}"
+    two_sided = "of any factor" if t.plain else "two-sided"
+    rounding = two_sided if t.exponent is None else f"one-sided, exponent {t.exponent}"
     rounding += ", of 256 times each sum" if t.alike else ""
     loop = f", {t.turn} in a turn" if t.turns else ""
     return (
@@ -114,8 +116,8 @@ def _summary(t: Tile) -> str:
 def shape_literal(t: Tile) -> str:
     """The tinyet_tile_shape_dsp as a C initialiser."""
     packed, crossed = int(t.weights.packed), int(t.weights is Weights.CROSSED)
-    form = "TINYET_DSP_TWO_SIDED" if t.exponent is None else "TINYET_DSP_ONE_SIDED"
+    form = Form.ONE_SIDED if t.exponent is not None else Form.PLAIN if t.plain else Form.TWO_SIDED
     return (
         f"{{{t.pixels}, {t.channels}, /* packed */ {packed}, /* crossed */ {crossed}, /* alike */ {int(t.alike)},\n"
-        f"    /* pairs */ {t.pairs}, /* step */ {t.step}, {{{form}, {t.exponent or 0}, -128, 127}}}}"
+        f"    /* pairs */ {t.pairs}, /* step */ {t.step}, {{{form.value}, {t.exponent or 0}, -128, 127}}}}"
     )

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from tinyet.errors import InternalError
 
+_LARGEST_OFFSET = 4095
+
 
 class Weights(enum.Enum):
     """How the weights of a pair of input values lie in the stream. The value stands in the names of functions.
@@ -36,17 +38,23 @@ class Tile:
 
     pixels, channels: whose sums are in registers at a time; channels even where they are packed. weights: see there.
     pairs: of input values, a word each, for each pixel. exponent: of a one-sided rounding; None for a two-sided one
-    (firmware/include/tinyet_dsp.h). step: bytes from pixel to pixel of the output. at_once: pairs whose inputs and
-    weights are one load of several registers each; 0 for loads of one register, side by side. straight: pairs of
-    straight code, at most; turn: of a turn of the loop where there are more. groups: how often `channels` are computed
-    before the loop over them branches. alike: packed and one-sided, 256 times each sum is rounded, without a shift.
+    (firmware/include/tinyet_dsp.h), and where it is plain, for any factor. step: bytes from pixel to pixel of the
+    output. at_once: pairs whose inputs and weights are one load of several registers each; 0 for loads of one register,
+    side by side. straight: pairs of straight code, at most; turn: of a turn of the loop where there are more. groups:
+    how often `channels` are computed before the loop over them branches. alike: packed and one-sided, 256 times each
+    sum is rounded, without a shift.
 
-    The inputs: for each pair a word of each pixel. The stream of weights, in words, for each group of `channels`:
+    The inputs: for each pair a word of each pixel; of four pixels all of the first two, then all of the others. The
+    stream of weights, in words, for each group of `channels`:
       bias of each | for each pair the weights | for each, or for WIDE for all together: multiplier | offset | shift
     CROSSED, for each two pairs and each two channels the word of the first pair and that of the second.
     Packed, channel b comes before a there, its bias is 256 times itself and that of a, and its shift is what is left to
     be shifted right where the rounding is one-sided. WIDE has no shift where it is one-sided. Alike, two channels have:
       multiplier a | multiplier b | offset a | offset b
+    Plain, the words of a channel lie together:
+      multiplier | offset | shift | before | mask
+    before: by how much its sums are shifted to the left, one more than its factor wants; shift: to the right behind the
+    multiplication; mask: 0 where that is by nothing, else -1, for then sums below zero are one less.
     """
 
     pixels: int
@@ -61,6 +69,7 @@ class Tile:
     groups: int = 1
     alike: bool = False
     filling: bool = False
+    plain: bool = False
 
     def __post_init__(self) -> None:
         wrong = [
@@ -83,6 +92,16 @@ class Tile:
                     not self.filling
                     or (self.pixels == 1 and not self.at_once and self.weights is not Weights.PACKED),
                 ),
+                (
+                    "four pixels are loads of one register, of the others' inputs as far as an address reaches",
+                    self.pixels != 4
+                    or not (self.at_once or 8 * (self.pairs + max(self.before, self.turn)) > _LARGEST_OFFSET),
+                ),
+                (
+                    "plain are sums of one channel a word, without an exponent",
+                    not self.plain
+                    or (self.weights is Weights.WIDE and self.exponent is None and not self.filling),
+                ),
                 ("an exponent of 1 to 31", self.exponent is None or 1 <= self.exponent <= 31),
             )
             if not true
@@ -93,14 +112,18 @@ class Tile:
     @property
     def name(self) -> str:
         """Says all that it is made for."""
-        rounding = (
-            "two_sided" if self.exponent is None else f"e{self.exponent}{'_alike' if self.alike else ''}"
-        )
+        two_sided = "plain" if self.plain else "two_sided"
+        rounding = two_sided if self.exponent is None else f"e{self.exponent}{'_alike' if self.alike else ''}"
         size = f"{self.pixels}x{self.channels}"
         more = f"_x{self.at_once}" if self.at_once else "_full" if self.filling else ""
         more += f"_t{self.turn}" if self.turns else ""
         more += f"_g{self.groups}" if self.groups > 1 else ""
         return f"tinyet_tile_{size}_{self.weights.value}_{self.pairs}p_{rounding}_s{self.step}{more}_dsp"
+
+    @property
+    def side(self) -> int:
+        """Pixels whose words of a pair lie side by side."""
+        return 2 if self.pixels == 4 else self.pixels
 
     @property
     def units(self) -> int:
@@ -144,4 +167,5 @@ class Tile:
     def group_words(self) -> int:
         """Of the stream, for each group of channels."""
         ends = 2 if self.alike or (self.weights is Weights.WIDE and self.exponent is not None) else 3
+        ends = 5 if self.plain else ends
         return self.channels * (1 + ends) + self.pairs * self.words

@@ -50,9 +50,9 @@ TINYET_DSP_FUNCTION void stem_conv_conv2d(const int8_t *input, int8_t *output, v
   const tinyet_conv2d_shape_dsp shape = {1, /* in */ 6, 6, 4, /* out */ 6, 6, 4, /* kernel */ 3, 3, /* stride */ 1, 1,
       /* dilation */ 1, 1, /* pad */ 1, 1, /* pixel stride */ 4, 4, /* zero point */ -7, /* unroll */ 0};
   const tinyet_rounding_dsp rounding = {TINYET_DSP_ONE_SIDED, /* exponent */ 8, /* clamp */ -3, 127};
-  const tinyet_tiles_dsp tiles = {tinyet_tile_2x4_w8_18p_e8_alike_s4_t8_dsp, NULL,
+  const tinyet_tiles_dsp tiles = {tinyet_tile_2x4_w8_18p_e8_alike_s4_t8_dsp, NULL, NULL,
       tinyet_patches_2_3x1x12_s32_dsp, NULL,
-      /* channels, words */ 4, 48, /* pairs */ 18};
+      /* pixels */ 2, /* channels, words */ 4, 48, /* pairs */ 18};
   const tinyet_band_dsp band = {/* outputs */ 6, /* rows */ 8, /* columns */ 8};
   tinyet_conv2d_tiles_dsp(input, output, scratch, weights, shape, rounding, tiles, band);
 }

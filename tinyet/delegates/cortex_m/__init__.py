@@ -83,8 +83,7 @@ def supports(target: Target) -> str | None:
 HELIUM_CONV2D = (*conv2d_mve.KERNELS, *depthwise_mve.KERNELS)
 CONV2D_FOR_FLASH = (
     *winograd.KERNELS,
-    *conv2d.WIDE_KERNELS,
-    *conv2d_tiles.KERNELS,
+    *conv2d_tiles.FOR_FLASH,
     *conv2d_k8.KERNELS,
     *depthwise_3x3.WIDE_KERNELS,
 )
@@ -111,13 +110,13 @@ CORTEX_M = Delegate(
             (
                 *HELIUM_CONV2D,
                 *depthwise_3x3.KERNELS,
-                *conv2d.KERNELS,
                 *conv2d_s8.KERNELS,
+                *conv2d_tiles.KERNELS,
                 *CONV2D_FOR_FLASH,
                 *(replace(kernel, dtypes="s8_w4") for kernel in HELIUM_CONV2D),
                 *depthwise_3x3.NIBBLE_KERNELS,
                 *conv2d.NIBBLE_KERNELS,
-                *(replace(kernel, dtypes="s8_w4") for kernel in CONV2D_FOR_FLASH),
+                *(replace(kernel, dtypes="s8_w4") for kernel in (*conv2d_tiles.KERNELS, *CONV2D_FOR_FLASH)),
                 *depthwise_s16.KERNELS,
                 *conv2d_s16.KERNELS,
                 *conv2d_s16.WIDE_KERNELS,

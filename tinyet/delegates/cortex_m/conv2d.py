@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions of one group as matrix products, four pixels by two channels a block (tinyet_conv2d_dsp.h).
-
-Each with weights in int8 or int4 (`_w4_`), and, for more flash and fewer instructions, with int8 weights widened
-to int16 ahead of time (`_w16_`).
-"""
+"""Convolutions of one group as matrix products, four pixels by two channels a block (tinyet_conv2d_dsp.h), with weights
+in int4; what they have in common with fully connected layers, and what all convolutions have in common."""
 
 from __future__ import annotations
 
@@ -11,13 +8,12 @@ import enum
 import math
 import re
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, replace
-from functools import partial
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.packing import NONE, gemm_stream, lane_pairs, nibble_stream, wide_stream
+from tinyet.delegates.cortex_m.packing import NONE, gemm_stream, lane_pairs, nibble_stream
 from tinyet.delegates.cortex_m.rounding import LIMIT, Rounding, rounding, sum_range
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
@@ -32,7 +28,6 @@ from tinyet.opset import (
     Kernel,
     Layouts,
     LayoutSupport,
-    Refuse,
     only_strides,
 )
 
@@ -58,7 +53,7 @@ class Stored(enum.Enum):
         return f"{operator}_{activations}{self.value}_{form}"
 
 
-STREAMS = {Stored.INT8: gemm_stream, Stored.INT16: wide_stream, Stored.INT4: nibble_stream}
+STREAMS = {Stored.INT8: gemm_stream, Stored.INT4: nibble_stream}
 
 
 @dataclass(frozen=True)
@@ -109,7 +104,7 @@ class Geometry:
 
     @property
     def lane_words(self) -> int:
-        """Words of a lane in tinyet_conv2d_s8_direct_4x2_dsp."""
+        """Words of a lane in tinyet_conv2d_direct_dsp."""
         reach = (self.kernel_w - 1) * self.dilation_w
         return min(self.stride_w, reach + 1) * (reach // self.stride_w + 4)
 
@@ -171,7 +166,7 @@ Pairs = Callable[[int], list[tuple[int, int]]]
 
 
 def rows_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
-    """Two columns for each tap of tinyet_conv2d_s8_direct_4x2_dsp, in (kernel_h, kernel_w, in_c), or NONE."""
+    """Two columns for each tap of tinyet_conv2d_direct_dsp, in (kernel_h, kernel_w, in_c), or NONE."""
     return [
         (tap + first, tap + second if second != NONE else NONE)
         for ky in range(g.kernel_h)
@@ -181,7 +176,7 @@ def rows_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
 
 
 def patches_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
-    """The same for tinyet_conv2d_s8_im2col_4x2_dsp."""
+    """The same for tinyet_conv2d_im2col_dsp."""
     return [
         (start + first, start + second if second != NONE else NONE)
         for start in range(0, g.kernel_h * g.kernel_w * g.in_c, g.together)
@@ -230,12 +225,12 @@ def refuse_patches(node: Node, target: Target) -> str | None:
     return f"{pixels} output pixels, needs 4" if pixels < 4 else None
 
 
-def lower_patches(node: Node, target: Target, layouts: Layouts = DENSE, stored: Stored = Stored.INT8) -> Call:
+def lower_patches(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     g = geometry(node, layouts)
     order = patches_order(g)
     scratch = 16 * len(order) + -(-g.kernel_w * g.in_c // 4) * 4
-    r = rounding_of(node, stored)
-    return gemm_call("tinyet_conv2d_s8_im2col_4x2_dsp", stored, g, r, order, 1, scratch, summary(node))
+    r, name = rounding_of(node, Stored.INT4), "tinyet_conv2d_s8_im2col_4x2_dsp"
+    return gemm_call(name, Stored.INT4, g, r, order, 1, scratch, summary(node))
 
 
 def rounding_of(node: Node, stored: Stored) -> Rounding:
@@ -288,14 +283,14 @@ def refuse_rows_nibbles(node: Node, target: Target) -> str | None:
 
 
 def rows_call(g: Geometry, r: Rounding, text: str, stored: Stored = Stored.INT8) -> Call:
-    """tinyet_conv2d_s8_direct_4x2_dsp for a geometry that it takes; `text` says what it computes."""
+    """tinyet_conv2d_direct_dsp for a geometry that it takes; `text` says what it computes."""
     order = rows_order(g)
     scratch = 4 * len(order) // g.kernel_w * g.lane_words
     return gemm_call("tinyet_conv2d_s8_direct_4x2_dsp", stored, g, r, order, g.kernel_w, scratch, text)
 
 
-def lower_rows(node: Node, target: Target, layouts: Layouts = DENSE, stored: Stored = Stored.INT8) -> Call:
-    return rows_call(geometry(node, layouts), rounding_of(node, stored), summary(node), stored)
+def lower_rows(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
+    return rows_call(geometry(node, layouts), rounding_of(node, Stored.INT4), summary(node), Stored.INT4)
 
 
 def takes_pixel_stride(node: Node, layouts: Layouts) -> bool:
@@ -323,55 +318,27 @@ def by_fours(node: Node) -> AccessOrder:
     return walk(node).by_pixels(4, moved_back=True, gathered=True)
 
 
-KERNELS = (
+NIBBLE_KERNELS = (
     Kernel(
-        "tinyet_conv2d_s8_direct_4x2_dsp",
-        "s8",
+        "tinyet_conv2d_s8_w4_direct_4x2_dsp",
+        "s8_w4",
         lower_rows,
         HEADERS,
         (),
-        refuse_rows,
+        refuse_rows_nibbles,
         "cortex_m",
         layout_support=LayoutSupport(lower_rows, only_strides),
         access_order=row_by_fours,
     ),
     Kernel(
-        "tinyet_conv2d_s8_im2col_4x2_dsp",
-        "s8",
+        "tinyet_conv2d_s8_w4_im2col_4x2_dsp",
+        "s8_w4",
         lower_patches,
         HEADERS,
         (),
-        refuse_patches,
+        refuse_patches_nibbles,
         "cortex_m",
         layout_support=LayoutSupport(lower_patches, takes_pixel_stride),
         access_order=by_fours,
     ),
-)
-
-
-def stored_kernel(
-    kernel: Kernel, stored: Stored, dtypes: str, lower: Callable[..., Call], refuse: Refuse
-) -> Kernel:
-    """The same with weights stored otherwise; `lower` is its own, and takes a pixel stride where the kernel does."""
-    lowered = partial(lower, stored=stored)
-    return replace(
-        kernel,
-        symbol=stored.named(kernel.symbol),
-        dtypes=dtypes,
-        lower=lowered,
-        refuse=refuse,
-        layout_support=None
-        if kernel.layout_support is None
-        else replace(kernel.layout_support, lower=lowered),
-    )
-
-
-ROWS, PATCHES = KERNELS
-WIDE_KERNELS = (
-    stored_kernel(ROWS, Stored.INT16, "s8", lower_rows, refuse_rows),
-    stored_kernel(PATCHES, Stored.INT16, "s8", lower_patches, refuse_patches),
-)
-NIBBLE_KERNELS = (
-    stored_kernel(ROWS, Stored.INT4, "s8_w4", lower_rows, refuse_rows_nibbles),
-    stored_kernel(PATCHES, Stored.INT4, "s8_w4", lower_patches, refuse_patches_nibbles),
 )

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions of one group by printed tiles (tinyet_conv2d_tiles_dsp.h): two pixels by two channels with int16
-weights, and two by four with int8 weights, in straight code, in short code, and with a copy of the weights in RAM."""
+weights, and two by four with int8 weights, in straight code, in short code, and with a copy of the weights in RAM; four
+by two where there are few inputs, and rounding and stores take most of the time.
+
+Where windows reach out of the image, rows of it lie in scratch with their padding, for all windows that see them; by
+kernels for less RAM, which take a little longer, those windows alone."""
 
 from __future__ import annotations
 
@@ -10,7 +14,15 @@ from functools import partial
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of, takes_pixel_stride, walk
+from tinyet.delegates.cortex_m.conv2d import (
+    Geometry,
+    Stored,
+    by_fours,
+    geometry,
+    rounding_of,
+    takes_pixel_stride,
+    walk,
+)
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.delegates.cortex_m.packing import NONE, lane_pairs, pack_int16x2, words
 from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, sum_range
@@ -30,19 +42,21 @@ from tinyet.tiles.tile import Tile, Weights
 
 HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_tile_dsp.h", "tinyet_conv2d_tiles_dsp.h")
 LARGEST_OFFSET = 3840  # of STRB, less the channels of a turn
-BAND_BYTES = 512  # of a band, at most
+BAND_BYTES = 512  # of a band for more than one output row, or two that a pair of pixels needs
 MOST_PAIRS = 8191  # whose bytes, of two pixels, are a constant of MOVW
+MOST_PAIRS_OF_FOUR = 400  # whose words of the second two pixels are no further than an address reaches
 
 
 @dataclass(frozen=True)
 class Family:
-    """Tiles of two pixels for any layer.
+    """Tiles of two pixels, or of four, for any layer.
 
     symbol: the kernel's name. channels: of a group. weights: as they are stored. at_once, straight: see Tile. turn: see
     there; 0 for the longest of which `straight` pairs are all that there is, those before the loop included.
     together: pairs of straight code, at most, of several groups of channels. alone: whether the last of an odd number
-    of pixels is a tile of its own; without, the last two overlap those before.
+    of pixels is a tile of its own; without, the last ones overlap those before.
     copied: whether a call copies its weights to scratch first, for it reads all of them again for every two pixels.
+    windows: whether windows that reach out lie in scratch, instead of rows of the image.
     """
 
     symbol: str
@@ -54,6 +68,8 @@ class Family:
     together: int
     alone: bool
     copied: bool = False
+    windows: bool = False
+    pixels: int = 2
 
     def turn_of(self, pairs: int) -> int:
         """Pairs of a turn of the loop over so many."""
@@ -74,7 +90,12 @@ SHORT = Family("tinyet_conv2d_s8_packed_2x4_short_dsp", 4, Weights.PACKED, 0, 14
 COPIED = replace(SHORT, symbol="tinyet_conv2d_s8_packed_2x4_ram_dsp", copied=True)
 """The same where reading the weights lets the core wait, too."""
 
-FAMILIES = (WIDE, PACKED, SHORT, COPIED)
+WIDE_WINDOWS = replace(WIDE, symbol="tinyet_conv2d_s8_w16_im2col_2x2_windows_dsp", windows=True)
+PACKED_WINDOWS = replace(PACKED, symbol="tinyet_conv2d_s8_packed_2x4_windows_dsp", windows=True)
+
+FOUR = Family("tinyet_conv2d_s8_packed_4x2_dsp", 2, Weights.PACKED, 0, 32, 16, 32, False, pixels=4)
+
+FAMILIES = (WIDE, PACKED, SHORT, COPIED, WIDE_WINDOWS, PACKED_WINDOWS, FOUR)
 
 
 def order_of(g: Geometry) -> list[tuple[int, int]]:
@@ -103,10 +124,12 @@ def filled_order(g: Geometry, family: Family) -> list[tuple[int, int]]:
     return order + [(NONE, NONE)] * (-len(order) % max(family.at_once, 1))
 
 
-def tile_of(g: Geometry, r: Rounding, family: Family, pixels: int = 2, page: CorePage = ARMV7E_M) -> Tile:
-    """The tile of a layer's pixels. Loads that go beside products are of one register each."""
-    pairs = len(filled_order(g, family))
-    groups, rest = divmod(g.out_c, family.channels)
+def tile_of(g: Geometry, r: Rounding, family: Family, pixels: int = 0, page: CorePage = ARMV7E_M) -> Tile:
+    """The tile of so many pixels of a layer, or of as many as the family's. Loads that go beside products are of one
+    register each."""
+    pixels = pixels or family.pixels
+    pairs, channels = len(filled_order(g, family)), family.channels
+    groups, rest = divmod(g.out_c, channels)
     # Code that is there several times is worth its flash where a loop runs it again.
     most = max(min(family.together // pairs, groups // 2), 1)
     together = 1 if rest else largest_divisor(groups, most)
@@ -114,7 +137,7 @@ def tile_of(g: Geometry, r: Rounding, family: Family, pixels: int = 2, page: Cor
     one_sided = r.exponent if r.form is Form.ONE_SIDED else None
     return Tile(
         pixels=pixels,
-        channels=family.channels,
+        channels=channels,
         weights=family.weights,
         pairs=pairs,
         exponent=one_sided if alike is None else alike.exponent,
@@ -124,7 +147,29 @@ def tile_of(g: Geometry, r: Rounding, family: Family, pixels: int = 2, page: Cor
         turn=family.turn_of(pairs),
         groups=together,
         alike=alike is not None,
+        plain=r.form is Form.PLAIN,
     )
+
+
+def of_layer(family: Family, g: Geometry) -> Family:
+    """By how many channels a layer goes: by one where there is no second."""
+    wide = family.weights is Weights.WIDE or family.pixels == 4
+    return alone(family) if wide and g.out_c == 1 else family
+
+
+def alone(family: Family) -> Family:
+    """The same by one channel, whose weights have words of their own."""
+    return replace(family, channels=1, weights=Weights.WIDE)
+
+
+def has_last(g: Geometry, family: Family) -> bool:
+    """Whether a last channel is a tile of its own. By two pixels the last channels overlap those before."""
+    return family.pixels == 4 and g.out_c % family.channels > 0
+
+
+def last_of(g: Geometry, r: Rounding, family: Family, page: CorePage) -> Tile:
+    """The tile of a last channel that has none beside it."""
+    return tile_of(replace(g, out_c=1), r, alone(family), page=page)
 
 
 def leaves_one(g: Geometry, family: Family) -> bool:
@@ -133,14 +178,14 @@ def leaves_one(g: Geometry, family: Family) -> bool:
 
 
 def tiles_of(g: Geometry, r: Rounding, family: Family, page: CorePage) -> tuple[Tile, ...]:
-    """That of two pixels, and that of a last one where it is needed."""
-    counts = (2, 1) if leaves_one(g, family) else (2,)
+    """That of several pixels, and that of a last one where it is needed."""
+    counts = (family.pixels, 1) if leaves_one(g, family) else (family.pixels,)
     return tuple(tile_of(g, r, family, pixels, page) for pixels in counts)
 
 
 def patches_of(g: Geometry, family: Family) -> tuple[Patches, ...]:
     """What gathers the inputs of each of the tiles."""
-    band = band_of(g)
+    band = band_of(g, family)
     row = band.columns * g.in_c if band.outputs else g.in_w * g.in_pixel_stride
     pixel = g.in_c if band.outputs else g.in_pixel_stride
     rows, taps = (g.kernel_h, g.dilation_h * row), (g.kernel_w, g.dilation_w * pixel)
@@ -170,28 +215,34 @@ class Band:
     columns: int
 
 
-def band_of(g: Geometry) -> Band:
-    """What lies in scratch with padding: rows of the image where there is room for them, else windows."""
+def band_of(g: Geometry, family: Family) -> Band:
+    """What lies in scratch with padding."""
     if g.inside:
         return Band(0, 0, 0)
     rows = (g.kernel_h - 1) * g.dilation_h + 1
     columns = (g.kernel_w - 1) * g.dilation_w + 1
-    width = (g.out_w - 1) * g.stride_w + columns
     # Two pixels may be in two output rows.
-    least = 2 if g.out_h > 1 and g.out_w % 2 else 1
+    wraps = g.out_h > 1 and g.out_w % 2 > 0
+    if family.windows:
+        if by_taps(g):
+            return Band(0, 1, g.kernel_w)
+        return Band(0, g.kernel_h, max(columns + g.stride_w, 2 * columns if wraps else 0))
+    width = (g.out_w - 1) * g.stride_w + columns
     most = (BAND_BYTES // (width * g.in_c) - rows) // g.stride_h + 1
-    # Taps of a window are as far apart as in the image, unless the printed function takes them for rows.
-    spread = g.dilation_w > 1 and g.kernel_h > 1 and g.in_pixel_stride != g.in_c
-    if most < least and not spread:
-        return Band(0, g.kernel_h, g.kernel_w if g.kernel_h == 1 else columns)
-    outputs = min(max(most, least), g.out_h)
+    outputs = min(max(most, 2 if wraps else 1), g.out_h)
     return Band(outputs, (outputs - 1) * g.stride_h + rows, width)
 
 
-def padded_bytes(g: Geometry) -> int:
+def by_taps(g: Geometry) -> bool:
+    """Whether the printed function takes a window's taps, which lie apart, for rows."""
+    return g.kernel_h == 1 and g.dilation_w > 1
+
+
+def padded_bytes(g: Geometry, family: Family) -> int:
     """Of scratch, of a band or of two windows, in whole words."""
-    band = band_of(g)
-    return -(-(1 if band.outputs else 2) * band.rows * band.columns * g.in_c // 4) * 4
+    band = band_of(g, family)
+    windows = 2 if family.windows and by_taps(g) else 1
+    return -(-windows * band.rows * band.columns * g.in_c // 4) * 4
 
 
 def chosen_rounding(node: Node) -> Rounding:
@@ -203,24 +254,48 @@ def refuse(node: Node, target: Target, family: Family) -> str | None:
     if attrs_of(node).groups != 1:
         return "only one group"
     g = geometry(node)
-    if g.out_h * g.out_w < 2:
-        return "1 output pixel, needs 2"
+    family = of_layer(family, g)
+    if family.windows and (reason := refuse_windows(g, family)) is not None:
+        return reason
+    if (pixels := g.out_h * g.out_w) < family.pixels:
+        return f"{pixels} output pixels, needs {family.pixels}"
     if not family.channels <= g.out_c <= LARGEST_OFFSET:
         return f"{g.out_c} output channels, takes {family.channels} to {LARGEST_OFFSET}"
-    if len(order_of(g)) > MOST_PAIRS:
-        return f"{len(order_of(g))} pairs of input values, takes up to {MOST_PAIRS}"
+    most = MOST_PAIRS_OF_FOUR if family.pixels == 4 else MOST_PAIRS
+    if len(order_of(g)) > most:
+        return f"{len(order_of(g))} pairs of input values, takes up to {most}"
     r = chosen_rounding(node)
+    if family.weights is Weights.PACKED:
+        return refuse_packed(r, g.out_c - has_last(g, family), family.channels)
+    if r.form is Form.PLAIN and any_factor(r) is None:
+        return "sums too large for its rounding"
+    return None
+
+
+def refuse_windows(g: Geometry, family: Family) -> str | None:
+    """Where windows in scratch are of no use."""
+    if padded_bytes(g, family) >= padded_bytes(g, replace(family, windows=False)):
+        return "no less scratch than for rows"
+    rows = windows_inside(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    columns = windows_inside(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+    # Two of three neighbours are a pair.
+    return None if rows >= 1 and columns >= 3 else "nearly all windows reach out"
+
+
+def windows_inside(size: int, out: int, kernel: int, stride: int, dilation: int, pad: int) -> int:
+    """Along one axis, how many do not reach over an edge of the image."""
+    first, last = -(-pad // stride), (size - (kernel - 1) * dilation - 1 + pad) // stride
+    return max(min(last, out - 1) - first + 1, 0)
+
+
+def refuse_packed(r: Rounding, count: int, channels: int) -> str | None:
+    """Where two of the first so many channels, by groups, are no one number."""
     if r.form is Form.PLAIN:
         return "a factor of one half and more, or sums too large for its rounding"
-    return refuse_packed(r, g) if family.weights is Weights.PACKED else None
-
-
-def refuse_packed(r: Rounding, g: Geometry) -> str | None:
-    """Where two channels are no one number."""
-    bound = int(max(np.abs(end).max(initial=0) for end in sum_range(r.weights, r.bias)))
+    bound = int(max_of_sums(r).max(initial=0))
     if 256 * bound >= LIMIT:
         return f"256 times a sum of up to {bound} leaves int32"
-    if int(both_channels(r, groups_of(g.out_c, 4)).min()) < -(2**15):
+    if int(both_channels(r, groups_of(count, channels)).min()) < -(2**15):
         return "a weight of -128 beside a negative one of the channel before"
     return None
 
@@ -237,13 +312,20 @@ def both_channels(r: Rounding, groups: Int64) -> Int64:
 
 
 def stream(r: Rounding, g: Geometry, family: Family) -> Int64:
-    """The stream of tinyet_tile_dsp.h, (words,)."""
-    groups = groups_of(g.out_c, family.channels)
+    """The streams of tinyet_tile_dsp.h of all channels, (words,)."""
+    if not has_last(g, family):
+        return stream_of(r, g, family, groups_of(g.out_c, family.channels))
+    whole = groups_of(g.out_c - 1, family.channels)
+    last = stream_of(r, g, alone(family), np.array([[g.out_c - 1]]))
+    return np.concatenate([stream_of(r, g, family, whole), last])
+
+
+def stream_of(r: Rounding, g: Geometry, family: Family, groups: Int64) -> Int64:
+    """That of some groups of channels, (groups, channels)."""
     low, high = np.array(filled_order(g, family)).T
     if family.weights is Weights.WIDE:
         columns, bias = (r.weights << r.before[:, None])[groups], (r.bias << r.before)[groups]
-        ends = [r.multiplier, r.offset] + ([] if r.form is Form.ONE_SIDED else [r.shift])
-        tail = np.concatenate([values[groups] for values in ends], axis=1)
+        tail = wide_ends(r, groups)
     else:
         columns, bias = both_channels(r, groups), r.bias[groups]
         bias[:, 1::2] = 256 * bias[:, 1::2] + bias[:, 0::2]
@@ -252,6 +334,36 @@ def stream(r: Rounding, g: Geometry, family: Family) -> Int64:
     # (groups, pairs of inputs, words of a pair)
     body = pack_int16x2(columns[..., low], columns[..., high]).transpose(0, 2, 1)
     return words(np.concatenate([bias, body.reshape(len(body), -1), tail], axis=1).ravel())
+
+
+def wide_ends(r: Rounding, groups: Int64) -> Int64:
+    """(groups, words): what rounds the sums of channels that have words of their own."""
+    if (plain := any_factor(r)) is not None:
+        return plain[groups].reshape(len(groups), -1)
+    ends = [r.multiplier, r.offset] + ([] if r.form is Form.ONE_SIDED else [r.shift])
+    return np.concatenate([values[groups] for values in ends], axis=1)
+
+
+def any_factor(r: Rounding) -> Int64 | None:
+    """(channels, 5): multiplier, offset, shift, before and mask of a plain rounding (`Tile`); None of another one, and
+    where sums before the multiplication leave int32."""
+    left, right = np.maximum(r.shift, 0), np.maximum(-r.shift, 0)
+    bound = max_of_sums(r)
+    if (
+        r.form is not Form.PLAIN
+        or np.any(right > 21)
+        or np.any(left > 29)
+        or np.any(bound << (left + 1) >= LIMIT)
+    ):
+        return None
+    offset = (r.offset << right) + ((np.int64(1) << right) >> 1)
+    return np.stack([r.multiplier, offset, right, left + 1, -(right > 0).astype(np.int64)], axis=1)
+
+
+def max_of_sums(r: Rounding) -> Int64:
+    """The largest magnitude of each channel's sums."""
+    smallest, largest = sum_range(r.weights, r.bias)
+    return np.maximum(np.abs(smallest), np.abs(largest))
 
 
 def packed_ends(r: Rounding, groups: Int64) -> Int64:
@@ -270,28 +382,29 @@ def packed_ends(r: Rounding, groups: Int64) -> Int64:
 
 def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Family) -> Call:
     g, r = geometry(node, layouts), chosen_rounding(node)
+    family = of_layer(family, g)
     page = page_of(cycles_of(target))
-    tiles = tiles_of(g, r, family, page)
-    two, *one = tiles
-    alone = page.named(one[0].name) if one else "NULL"
+    several, *one = tiles_of(g, r, family, page)
+    last = [last_of(g, r, family, page)] if has_last(g, family) else []
     paired = layouts.reads is NHW2C2
     gathering = () if paired else patches_of(g, family)
     see_two, see_one = ([p.name for p in gathering] + ["NULL", "NULL"])[:2]
-    band = band_of(g)
-    sizes = f"{two.channels}, {two.group_words}, /* pairs */ {two.pairs}"
+    band = band_of(g, family)
+    sizes = f"{several.channels}, {several.group_words}, /* pairs */ {several.pairs}"
+    by_itself, behind = (page.named(found[0].name) if found else "NULL" for found in (one, last))
     shape: tuple[str, ...] = (
         f"const tinyet_conv2d_shape_dsp shape = {g.literal(0)};",
         f"const tinyet_rounding_dsp rounding = {r.literal};",
-        f"const tinyet_tiles_dsp tiles = {{{page.named(two.name)}, {alone},",
+        f"const tinyet_tiles_dsp tiles = {{{page.named(several.name)}, {by_itself}, {behind},",
         f"    {see_two}, {see_one},",
-        f"    /* channels, words */ {sizes}}};",
+        f"    /* pixels */ {several.pixels}, /* channels, words */ {sizes}}};",
     )
     data = stream(r, g, family).astype(np.int32)
-    text = f"bias, weights and rounding of {family.channels} channels after another"
-    brought = {name: text for tile in tiles for name, text in files(tile, page).items()}
+    text = f"bias, weights and rounding of {several.channels} channels after another"
+    brought = {name: text for tile in (several, *one, *last) for name, text in files(tile, page).items()}
     brought |= {name: text for p in gathering for name, text in patches.files(p).items()}
     constant = Constant("weights", data, text)
-    scratch = 0 if paired else 8 * two.pairs + padded_bytes(g)
+    scratch = 0 if paired else 4 * several.pixels * several.pairs + padded_bytes(g, family)
     read = "weights"
     if family.copied:
         copy = f"tinyet_copied_weights_dsp((int32_t *)scratch + {scratch // 4}, weights, {data.size})"
@@ -310,12 +423,14 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Famil
     return replace(call, files=brought)
 
 
-def takes(node: Node, layouts: Layouts) -> bool:
+def takes(node: Node, layouts: Layouts, *, family: Family) -> bool:
     if layouts.writes is not None:
         return False
+    g = geometry(node)
     if layouts.reads is NHW2C2:
-        g = geometry(node)
         return g.pointwise and g.inside
+    if family.windows and layouts.input and g.dilation_w > 1 and not by_taps(g):
+        return False  # taps in scratch are closer together than in the image
     return takes_pixel_stride(node, layouts) and layouts.output <= LARGEST_OFFSET
 
 
@@ -330,6 +445,9 @@ def by_overlapping_twos(node: Node) -> AccessOrder:
     return walk(node).by_pixels(2, moved_back=True, gathered=True)
 
 
+ORDERS = {2: by_overlapping_twos, 4: by_fours}
+
+
 def kernel_of(family: Family) -> Kernel:
     lowered = partial(lower, family=family)
     return Kernel(
@@ -340,9 +458,10 @@ def kernel_of(family: Family) -> Kernel:
         (),
         partial(refuse, family=family),
         "cortex_m",
-        layout_support=LayoutSupport(lowered, takes, (NHW2C2,)),
-        access_order=by_twos if family.alone else by_overlapping_twos,
+        layout_support=LayoutSupport(lowered, partial(takes, family=family), (NHW2C2,)),
+        access_order=by_twos if family.alone else ORDERS[family.pixels],
     )
 
 
-KERNELS = tuple(map(kernel_of, FAMILIES))
+KERNELS = (kernel_of(WIDE),)
+FOR_FLASH = tuple(kernel_of(family) for family in FAMILIES if family is not WIDE)

@@ -214,10 +214,6 @@ def matrix_code(g: conv2d.Geometry, r: Rounding, taps: int, of_lane: int) -> Par
     return parts
 
 
-def convolution(node: Node) -> tuple[conv2d.Geometry, Rounding]:
-    return conv2d.geometry(node), rounding(node, clamp_of(node))
-
-
 def pixel_row(node: Node) -> tuple[conv2d.Geometry, Rounding]:
     (count, depth), rows = node.input(1).shape, linear.row_count(node)
     return conv2d.pixel_row(rows, depth, count), rounding(node, clamp_of(node))
@@ -296,12 +292,6 @@ def over_pixels_code(node: Node) -> Mapping[str, int]:
 
 
 COST_MODELS: Mapping[str, CostModel] = {
-    "tinyet_conv2d_s8_direct_4x2_dsp": CostModel(
-        lambda n: rows_work(*convolution(n)), lambda n: rows_code(*convolution(n))
-    ),
-    "tinyet_conv2d_s8_im2col_4x2_dsp": CostModel(
-        lambda n: patches_work(*convolution(n)), lambda n: patches_code(*convolution(n))
-    ),
     "tinyet_conv2d_s8_packed_3x2_dsp": CostModel(shared_work),
     "tinyet_linear_s8_4x2_dsp": CostModel(
         lambda n: rows_work(*pixel_row(n)), lambda n: rows_code(*pixel_row(n))

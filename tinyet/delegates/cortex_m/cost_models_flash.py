@@ -22,11 +22,11 @@ from tinyet.timing.cores import CORES
 from tinyet.timing.work import Work
 
 
-def stored(
-    parts: Callable[[Geometry, Rounding, Stored], Mapping[str, int]], how: Stored
+def nibbles(
+    parts: Callable[[Geometry, Rounding, Stored], Mapping[str, int]],
 ) -> Callable[[Node], Mapping[str, int]]:
-    """The parts of a kernel with int16 or int4 weights are those of the same one with int8 weights."""
-    return lambda node: parts(conv2d.geometry(node), conv2d.rounding_of(node, how), how)
+    """The parts of a convolution with int4 weights."""
+    return lambda node: parts(conv2d.geometry(node), conv2d.rounding_of(node, Stored.INT4), Stored.INT4)
 
 
 def tile_starts(out: int, tile: int) -> Int64:
@@ -179,14 +179,12 @@ def winograd_model(f: Transform, work: Callable[[Node], Mapping[str, int]], *, s
 
 
 COST_MODELS: Mapping[str, CostModel] = {
-    **{
-        how.named(name): CostModel(stored(work, how), stored(code, how))
-        for how in (Stored.INT16, Stored.INT4)
-        for name, work, code in (
-            ("tinyet_conv2d_s8_direct_4x2_dsp", cost_models.rows_work, cost_models.rows_code),
-            ("tinyet_conv2d_s8_im2col_4x2_dsp", cost_models.patches_work, cost_models.patches_code),
-        )
-    },
+    "tinyet_conv2d_s8_w4_direct_4x2_dsp": CostModel(
+        nibbles(cost_models.rows_work), nibbles(cost_models.rows_code)
+    ),
+    "tinyet_conv2d_s8_w4_im2col_4x2_dsp": CostModel(
+        nibbles(cost_models.patches_work), nibbles(cost_models.patches_code)
+    ),
     winograd.NARROW: winograd_model(F2, narrow_work, stored=False),
     winograd.NARROW_F4: winograd_model(F4, narrow_f4_work, stored=False),
     **{winograd.symbol_of(f): winograd_model(f, winograd_work(f), stored=True) for f in (F4, F2)},

@@ -20,7 +20,7 @@ from tinyet.numerics import Int64
 from tinyet.ops.shared.cost_models import Parts, axis
 from tinyet.opset import DENSE, ByCore, CostModel, Exact, Layouts
 from tinyet.tiles import patches as patches_code
-from tinyet.tiles.core import CorePage, page_of
+from tinyet.tiles.core import ARMV7E_M, CorePage, page_of
 from tinyet.tiles.function import function
 from tinyet.tiles.patches import Patches
 from tinyet.tiles.tile import Tile
@@ -31,17 +31,22 @@ from tinyet.timing.work import Work, total
 def places(g: Geometry, family: Family) -> Int64:
     """(calls, 2) output pixels whose inputs are gathered at once, in order; of a last one alone twice the same."""
     pixels = g.out_h * g.out_w
-    first = np.arange(0, pixels, 2)
-    if pixels % 2 and not family.alone:
-        first[-1] -= 1
+    first = np.arange(0, pixels, family.pixels)
+    if not family.alone:
+        first = np.minimum(first, pixels - family.pixels)
+    first = (first[:, None] + np.arange(0, family.pixels, 2)).ravel()
     return np.stack([first, np.minimum(first + 1, pixels - 1)], axis=1)
 
 
 def begins_of_bands(g: Geometry, family: Family) -> list[int]:
     """The output rows at which bands begin, of an image."""
-    band, found, end = conv2d_tiles.band_of(g), [], 0
-    for y, next_y in (places(g, family) // g.out_w).tolist():
-        if next_y >= end:
+    band, found, end = conv2d_tiles.band_of(g, family), [], 0
+    which = places(g, family)
+    for before, first, (y, next_y) in zip(
+        [-1, *which[:-1, 1]], which[:, 0], (which // g.out_w).tolist(), strict=True
+    ):
+        # Four that overlap those before have a band that begins with them.
+        if next_y >= end or (family.pixels > 2 and first <= before):
             found.append(y)
             end = y + band.outputs
     return found
@@ -55,42 +60,49 @@ def seen(g: Geometry, family: Family) -> Parts:
     parts: Parts = {
         "call": 1,
         "block": blocks,
+        "four pixels": g.batch * -(-g.out_h * g.out_w // 4) * (family.pixels == 4),
         "block of several rows": blocks * int(g.out_h > 1),
         "single pixel": g.batch * single,
     }
     if g.inside:
         return parts
-    band = conv2d_tiles.band_of(g)
+    band = conv2d_tiles.band_of(g, family)
     if band.outputs:
         starts = np.array(begins_of_bands(g, family))
         top = starts[:, None] * g.stride_h - g.pad_top + np.arange(band.rows)
         return (
             parts
             | {"block of a band": blocks, "band": g.batch * len(starts)}
-            | _copied(g, top.ravel(), np.full(top.size, -g.pad_left), band.columns)
+            | _copied(g, top.ravel(), np.full(top.size, -g.pad_left), np.full(top.size, band.columns))
         )
     y, x = np.divmod(which, g.out_w)
     rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
     edge = ~(rows.whole[y] & columns.whole[x]).all(axis=1)
-    own = which[edge].copy()
-    windows = np.append(own[:, 0], own[own[:, 0] != own[:, 1], 1])
-    y, x = np.divmod(windows, g.out_w)
+    pairs = which[edge]
+    (y, next_y), (x, next_x) = (values.T for values in np.divmod(pairs, g.out_w))
+    single, wraps = pairs[:, 0] == pairs[:, 1], y != next_y
+    taps = conv2d_tiles.by_taps(g)
+    # What lies in one row and in the next is copied by itself, and so are taps.
+    own = ~single & (wraps | taps)
+    y, x = np.append(y, next_y[own]), np.append(x, next_x[own])
     top = y[:, None] * g.stride_h - g.pad_top + np.arange(g.kernel_h) * g.dilation_h
     left = np.broadcast_to(x[:, None] * g.stride_w - g.pad_left, top.shape)
-    length = band.columns
-    if g.kernel_h == 1 and g.dilation_w > 1:
+    span = (g.kernel_w - 1) * g.dilation_w + 1
+    length = span + np.append(np.where(single | wraps, 0, g.stride_w), np.zeros(own.sum(), np.int64))
+    length = np.broadcast_to(length[:, None], top.shape)
+    if taps:
         left = left + np.arange(g.kernel_w) * g.dilation_w
-        top, length = np.broadcast_to(top, left.shape), 1
+        top, length = np.broadcast_to(top, left.shape), np.ones_like(left)
     parts |= {
         "block that may reach out": blocks,
         "block with an edge": g.batch * int(edge.sum()),
-        "window": g.batch * len(windows),
+        "window": g.batch * len(y),
     }
-    return parts | _copied(g, top.ravel(), left.ravel(), length)
+    return parts | _copied(g, top.ravel(), left.ravel(), length.ravel())
 
 
-def _copied(g: Geometry, top: Int64, left: Int64, columns: int) -> Parts:
+def _copied(g: Geometry, top: Int64, left: Int64, columns: Int64) -> Parts:
     """tinyet_padded_dsp, of rows of so many columns that begin there."""
     first, end = np.maximum(-left, 0), np.minimum(g.in_w - left, columns)
     there = (top >= 0) & (top < g.in_h) & (first < end)
@@ -105,35 +117,40 @@ def _copied(g: Geometry, top: Int64, left: Int64, columns: int) -> Parts:
         "padding": g.batch * int((padding > 0).sum()),
         "padding byte": g.batch * int(padding.sum()) * g.in_c,
         "hidden row": hidden,
-        "hidden byte": hidden * columns * g.in_c,
+        "hidden byte": g.batch * int(columns[~there].sum()) * g.in_c,
     }
 
 
 def two_work(node: Node, family: Family, layouts: Layouts = DENSE) -> Mapping[str, int]:
     """What is around the tiles."""
     g, r = conv2d.geometry(node), conv2d_tiles.chosen_rounding(node)
+    family = conv2d_tiles.of_layer(family, g)
     pixels = g.out_h * g.out_w
-    parts = {"call": 1, "block": g.batch * (pixels // 2)} if layouts.reads is NHW2C2 else seen(g, family)
+    tiles = g.batch * -(-pixels // family.pixels)
+    several = "four pixels" if family.pixels == 4 else "block"
+    parts = {"call": 1, several: tiles} if layouts.reads is NHW2C2 else seen(g, family)
     if family.copied:
         parts["copied word"] = weight_words(g, r, family)
-    parts["last channels"] = g.batch * -(-pixels // 2) * (g.out_c % family.channels > 0)
+    parts["last channels"] = tiles * (g.out_c % family.channels > 0)
     parts["clamped output"] = g.batch * pixels * g.out_c * (cost_models.bounds(r.low, r.high) > 0)
     return parts
 
 
-def padded_code(g: Geometry) -> Parts:
+def padded_code(g: Geometry, family: Family) -> Parts:
     """What copies rows of the image with their padding: of bands their sizes are known, of windows they are not."""
     if g.inside:
         return {}
-    band, odd = conv2d_tiles.band_of(g), int(g.out_h > 1 and g.out_w % 2 > 0)
+    band, odd = conv2d_tiles.band_of(g, family), int(g.out_h > 1 and g.out_w % 2 > 0)
     if not band.outputs:
-        taps = int(g.kernel_h == 1 and g.dilation_w > 1)
+        taps = int(conv2d_tiles.by_taps(g))
         return {
             "windows": 1,
             "windows, odd rows": odd,
             "window of rows": int(g.kernel_h > 1),
             "window of columns": int(g.kernel_w > 1),
             "window of taps": taps,
+            "window, padding before": int(g.pad_left > 0),
+            "window, whole thirty-twos": int(band.columns * g.in_c >= 32),
         }
     copied = max(min(g.in_w, band.columns - g.pad_left), 0)
     length = g.in_c * copied
@@ -150,13 +167,14 @@ def padded_code(g: Geometry) -> Parts:
 
 def two_code(node: Node, family: Family) -> Mapping[str, int]:
     g, r = conv2d.geometry(node), conv2d_tiles.chosen_rounding(node)
+    family = conv2d_tiles.of_layer(family, g)
     alone = int(conv2d_tiles.leaves_one(g, family))
     return {
         "call": 1,
         "several rows": int(g.out_h > 1),
         "odd rows": int(g.out_h > 1 and g.out_w % 2 > 0),
         "odd pixels": int(g.out_h * g.out_w % 2 > 0),
-        **padded_code(g),
+        **padded_code(g, family),
         "single pixel": alone,
         "last channels": 1 + alone if g.out_c % family.channels else 0,
         "several images": int(g.batch > 1),
@@ -166,7 +184,10 @@ def two_code(node: Node, family: Family) -> Mapping[str, int]:
 
 def weight_words(g: Geometry, r: Rounding, family: Family) -> int:
     """Of the stream of all channels."""
-    return -(-g.out_c // family.channels) * conv2d_tiles.tile_of(g, r, family).group_words
+    words = conv2d_tiles.tile_of(g, r, family).group_words
+    if not conv2d_tiles.has_last(g, family):
+        return -(-g.out_c // family.channels) * words
+    return g.out_c // family.channels * words + conv2d_tiles.last_of(g, r, family, ARMV7E_M).group_words
 
 
 @functools.cache
@@ -184,19 +205,23 @@ def work_of_patches(patches: Patches, core: str) -> Work:
 def two_exact(node: Node, layouts: Layouts, printed_for: str, family: Family) -> Exact:
     """What gathers the inputs of two pixels, and of a last one, and the tiles, of all channels of these."""
     g, r = conv2d.geometry(node, layouts), conv2d_tiles.chosen_rounding(node)
+    family = conv2d_tiles.of_layer(family, g)
     pixels, page = g.out_h * g.out_w, page_of(printed_for)
-    two, *one = conv2d_tiles.tiles_of(g, r, family, page)
-    calls = [(two, g.batch * (pixels // 2 if one else -(-pixels // 2))), *((tile, g.batch) for tile in one)]
+    several, *one = conv2d_tiles.tiles_of(g, r, family, page)
+    last = [conv2d_tiles.last_of(g, r, family, page)] if conv2d_tiles.has_last(g, family) else []
+    times = g.batch * (pixels // 2 if one else -(-pixels // family.pixels))
+    calls = [(several, times), *((tile, g.batch) for tile in one)]
     whole = g.out_c // family.channels * family.channels
     gathering = () if layouts.reads is NHW2C2 else conv2d_tiles.patches_of(g, family)
-    times_of = [times for _, times in calls]
+    gathered = [times * family.pixels // 2, *[g.batch for _ in one]]
 
     def of(core: str) -> Work:
-        works = [work_of_patches(p, core).times(n) for p, n in zip(gathering, times_of, strict=False)]
+        works = [work_of_patches(p, core).times(n) for p, n in zip(gathering, gathered, strict=False)]
         for tile, times in calls:
             works.append(work_of(tile, page, core, whole).times(times))
             if whole != g.out_c:
-                works.append(work_of(tile, page, core, family.channels).times(times))
+                end = last[0] if last else tile
+                works.append(work_of(end, page, core, end.channels).times(times))
         return total(works)
 
     instructions = of(page.cores[0]).instructions
@@ -204,11 +229,14 @@ def two_exact(node: Node, layouts: Layouts, printed_for: str, family: Family) ->
     return Exact(
         instructions=instructions,
         cycles=ByCore(page.cores, lambda core: of(core).cycles),
-        functions={page.named(tile.name): function(tile, page).code_bytes for tile, _ in calls}
+        functions={
+            page.named(tile.name): function(tile, page).code_bytes
+            for tile in (*(tile for tile, _ in calls), *last)
+        }
         | {p.name: patches_code.function(p).code_bytes for p in gathering},
         reads={
             "printed code": page.instruction_bytes * instructions,
-            "printed weights": 4 * words * sum(times_of),
+            "printed weights": 4 * words * sum(times for _, times in calls),
         },
     )
 

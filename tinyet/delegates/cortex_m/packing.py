@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyet.delegates.cortex_m.rounding import Form, Rounding
+from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.numerics import Int64
 
 NONE = -1
@@ -60,19 +60,6 @@ def gemm_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
 def dot_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
     """The stream of tinyet_linear_dsp.h, (words,); the same for four outputs."""
     return group_stream(r, order, 4)
-
-
-def wide_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
-    """The stream of tinyet_conv2d_dsp.h with wide weights, (words,); `order` as gemm_stream takes it."""
-    columns = padded_channels(
-        np.pad(r.weights << r.before[:, None], ((0, 0), (0, 1))), 2
-    )  # NONE is the last one
-    low, high = np.array(order).T
-    # (pairs of channels, taps, channel of the pair)
-    taps = pack_int16x2(columns[:, low], columns[:, high]).reshape(-1, 2, len(order)).transpose(0, 2, 1)
-    ends = [r.multiplier, r.offset] + ([] if r.form is Form.ONE_SIDED else [r.shift])
-    bias, *tail = (padded_channels(v, 2).reshape(-1, 2) for v in (r.bias << r.before, *ends))
-    return words(np.concatenate([bias, taps.reshape(len(taps), -1), *tail], axis=1).ravel())
 
 
 def nibble_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
