@@ -35,19 +35,26 @@ _MOST = 2.5
 """Times as many lines for twice the graph: what is quadratic takes four times."""
 
 
+@functools.cache
+def _is_tinyets(file: str) -> bool:
+    return "/tinyet/" in file.replace("\\", "/")
+
+
 def lines_of(function: Callable[[], object]) -> int:
     """Lines of tinyet that a call executes."""
     count = 0
 
-    def trace(frame: FrameType, event: str, _arg: Any) -> Any:
+    def line(_frame: FrameType, event: str, _arg: Any) -> Any:
         nonlocal count
-        if event == "call" and "/tinyet/" not in frame.f_code.co_filename.replace("\\", "/"):
-            return None
-        count += event == "line"
-        return trace
+        if event == "line":
+            count += 1
+        return line
+
+    def call(frame: FrameType, _event: str, _arg: Any) -> Any:
+        return line if _is_tinyets(frame.f_code.co_filename) else None
 
     before = sys.gettrace()
-    sys.settrace(trace)
+    sys.settrace(call)
     try:
         function()
     finally:

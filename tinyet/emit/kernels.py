@@ -14,6 +14,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 from tinyet.delegates.delegate import included
 
@@ -40,9 +41,10 @@ def shareable(files: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]
     files: path → text, of all sources and headers that lie beside a model. Other files come back as they are.
     """
     sources = [path for path in sorted(files) if path.endswith(".c")]
-    texts = {path: "\n".join(_closure(path, files)) for path in sources}
-    code = {path: _code(text) for path, text in texts.items()}
-    owner = {name: path for path in sources for name in definitions(texts[path])}
+    closures = {path: tuple(_closure(path, files)) for path in sources}
+    texts = {path: "\n".join(closure) for path, closure in closures.items()}
+    code = {path: _code(closure) for path, closure in closures.items()}
+    owner = {name: path for path in sources for name in _definitions(closures[path])}
     used = {
         path: sorted({name for name in code[path][1] if owner.get(name, path) != path}) for path in sources
     }
@@ -62,13 +64,17 @@ def shareable(files: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]
     return found, dict(sorted(symbols.items()))
 
 
-# A process that generates often reads the same kernels again and again.
-@lru_cache(maxsize=512)
 def definitions(text: str) -> tuple[str, ...]:
     """The functions and variables that a C source, with all that it includes, defines for others; sorted."""
-    renamed = dict(_RENAMED.findall(_NOT_CODE.sub(" ", text)))
+    return _definitions((text,))
+
+
+# A process that generates often reads the same kernels again and again.
+@lru_cache(maxsize=512)
+def _definitions(closure: tuple[str, ...]) -> tuple[str, ...]:
+    renamed = {name: other for text in closure for name, other in _taken_apart(text).renamed}
     names = set()
-    for head, name in _DEFINITION.findall(_code(text)[0]):
+    for head, name in _DEFINITION.findall(_code(closure)[0]):
         if not _NOT_EXTERNAL.search(head) and head.strip():
             # The file that includes a body has defined what KERNEL is.
             names.add(renamed.get(name, name))
@@ -91,11 +97,27 @@ def _closure(path: str, files: Mapping[str, str]) -> Iterator[str]:
     return walk(path)
 
 
+class _File(NamedTuple):
+    """code: C without comments, texts and directives. macros: (name, parameters, body) of those with parameters;
+    renamed: (name, other name) of those that stand for another name."""
+
+    code: str
+    macros: list[tuple[str, str, str]]
+    renamed: list[tuple[str, str]]
+
+
+# Apart from what includes it: many sources include one header.
 @lru_cache(maxsize=512)
-def _code(text: str) -> tuple[str, frozenset[str]]:
-    """C without comments, texts and directives: the text at file scope, {} in place of blocks; the words in these."""
+def _taken_apart(text: str) -> _File:
     code = _NOT_CODE.sub(" ", text)
-    macros = {name: (words.split(","), body) for name, words, body in _MACRO.findall(code)}
+    return _File(_DIRECTIVE.sub("", code), _MACRO.findall(code), _RENAMED.findall(code))
+
+
+@lru_cache(maxsize=512)
+def _code(closure: tuple[str, ...]) -> tuple[str, frozenset[str]]:
+    """Of files one after another: the text at file scope, {} in place of blocks; the words in these."""
+    files = [_taken_apart(text) for text in closure]
+    macros = {name: (words.split(","), body) for file in files for name, words, body in file.macros}
 
     def expanded(call: re.Match[str]) -> str:
         """A line that only calls a macro: it may define a function."""
@@ -104,7 +126,7 @@ def _code(text: str) -> tuple[str, frozenset[str]]:
             body = re.sub(rf"\b{word.strip()}\b", value.strip().replace("\\", ""), body)
         return re.sub(r"\s*##\s*", "", body.replace("\\\n", "\n")) if body else call[0]
 
-    code = _CALL.sub(expanded, _DIRECTIVE.sub("", code))
+    code = _CALL.sub(expanded, "\n".join(file.code for file in files))
     code = re.sub(r"\bextern\s*\{", "", code)
     outer: list[str] = []
     inner: list[str] = []

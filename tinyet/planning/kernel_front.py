@@ -10,10 +10,8 @@ of another state takes no more flash even with all parts that it lacks. None of 
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,8 +24,7 @@ MOST_PARTIAL = 100_000
 """Partial solutions that are kept at a time: five arrays of so many numbers of 64 bits, 4 MB, for each node. With more
 the front has a gap, and says so."""
 MOST_STATES = 10_000
-"""Sets of shared parts that are told from one another at a time; a Python integer each. With more the front has a gap,
-and says so."""
+"""Sets of shared parts that are told from one another at a time. With more the front has a gap, and says so."""
 FEW_PARTIAL = 500
 """Partial solutions, so few that to carry them on is quicker than to compare states. No point depends on it."""
 STRONGEST = 12
@@ -65,25 +62,29 @@ class _Choice:
     number: int
 
 
+Words = npt.NDArray[np.uint64]
+"""Sets of shared parts, one a row: a bit a part, the first in the lowest bit of the first word."""
+
+
 @dataclass(frozen=True)
 class _Partial:
-    """Partial solutions: choices for the first nodes. states: masks of the shared parts that are there; home: the state
-    of each, as its number, in ascending order, and within a state by ascending flash. before: which one for the nodes
-    but the last it continues; option: the last node's."""
+    """Partial solutions: choices for the first nodes. states: the shared parts that are there, in ascending order;
+    home: the state of each solution, as its number, in ascending order, and within a state by ascending flash. before:
+    which one for the nodes but the last it continues; option: the last node's."""
 
-    states: tuple[int, ...]
+    states: Words
     flash: Int64
     time: Int64
     home: Int64
     before: Int64
     option: Int64
 
-    def at(self, which: Int64 | npt.NDArray[np.bool_]) -> _Partial:
-        """Some of them, and the states that these are in."""
-        used, home = np.unique(self.home[which], return_inverse=True)
-        parts = (self.before[which], self.option[which])
-        states = tuple(self.states[i] for i in used)
-        return _Partial(states, self.flash[which], self.time[which], home, *parts)
+    def at(self, which: Int64) -> _Partial:
+        """Some of them, in this order, and the states that these are in."""
+        home = self.home[which]
+        first = np.append(True, home[1:] != home[:-1])
+        parts = (self.flash[which], self.time[which], np.cumsum(first) - 1)
+        return _Partial(self.states[home[first]], *parts, self.before[which], self.option[which])
 
 
 def kernel_front(nodes: Sequence[Sequence[Option]]) -> Front[KernelSet]:
@@ -93,76 +94,81 @@ def kernel_front(nodes: Sequence[Sequence[Option]]) -> Front[KernelSet]:
     """
     problem = _Problem.of(nodes)
     order = problem.order()
-    bytes_of = functools.cache(problem.bytes_of)
     gap = 0
     start = np.zeros(1, np.int64)
-    partial = _Partial((0,), start, start, start, start, start)
+    partial = _Partial(problem.words([0]), start, start, start, start, start)
     history: list[_Partial] = []
     for place, live in zip(order, problem.live(order), strict=True):
-        # By option and state: the bytes that it adds, and the state behind it.
-        options = problem.options[place]
-        added = [
-            [choice.own + bytes_of(choice.shared & ~state) for state in partial.states] for choice in options
-        ]
-        behind = [[(state | choice.shared) & live for state in partial.states] for choice in options]
-        forgotten = problem.forgotten({state for row in behind for state in row})
-        gap += problem.bytes_of(forgotten)
-        behind = [[state & ~forgotten for state in row] for row in behind]
-        states = sorted({state for row in behind for state in row})
-        number = {state: i for i, state in enumerate(states)}
-        count = len(partial.flash)
-        found = _Partial(
-            tuple(states),
-            np.concatenate([partial.flash + np.array(row, np.int64)[partial.home] for row in added]),
-            np.concatenate([partial.time + choice.time for choice in options]),
-            np.concatenate([np.array([number[s] for s in row], np.int64)[partial.home] for row in behind]),
-            np.tile(np.arange(count, dtype=np.int64), len(options)),
-            np.repeat(np.array([choice.number for choice in options], np.int64), count),
-        )
-        partial = found.at(_best(found.flash, found.time, found.home))
+        partial, forgotten = problem.continued(partial, problem.options[place], live)
         if len(partial.flash) > FEW_PARTIAL:
-            partial = _undominated(partial, problem.sizes)
+            partial = _undominated(partial, problem)
         partial, step = _thinned(partial)
-        gap += step
+        gap += forgotten + step
         history.append(partial)
-    picks = [_traced(history, order, index) for index in range(len(partial.flash))]
-    flash = np.array([problem.flash(pick) for pick in picks], np.int64)
+    picks = _traced(history, order, len(partial.flash))
     # Some parts whose presence was forgotten were counted too often.
+    flash = problem.flash(picks)
     kept = _best(flash, partial.time, partial.home)
-    told = [sum(node[pick].instructions for node, pick in zip(nodes, each, strict=True)) for each in picks]
-    points = (KernelSet(Figures(int(partial.time[i]), int(flash[i]), 0, told[i]), picks[i]) for i in kept)
+    points = []
+    for time_, flash_, pick in zip(
+        partial.time[kept].tolist(), flash[kept].tolist(), picks[kept].tolist(), strict=True
+    ):
+        told = sum(node[option].instructions for node, option in zip(nodes, pick, strict=True))
+        points.append(KernelSet(Figures(time_, flash_, 0, told), tuple(pick)))
     return Front(tuple(points), gap)
+
+
+def _distinct(states: Words) -> tuple[Words, Int64]:
+    """Each state once, in ascending order; and of each of the given ones its number there."""
+    order = np.lexsort(states.T)
+    ordered = states[order]
+    first = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(first) - 1
+    return ordered[first], number
+
+
+def _sorted_stably(keys: Int64) -> Int64:
+    """As np.argsort of numbers that are not negative, the first of equal ones first. With their places in their lowest
+    bits numbers are sorted themselves, which takes half the time."""
+    bits = len(keys).bit_length()
+    if int(keys.max()) >> (63 - bits):
+        return np.argsort(keys, kind="stable")
+    return np.sort(keys << bits | np.arange(len(keys)), kind="stable") & ((1 << bits) - 1)
 
 
 def _best(flash: Int64, time: Int64, home: Int64) -> Int64:
     """The indices of solutions that no other of the same state dominates, by state and ascending flash; the
     first of equal ones."""
-    order = np.argsort(home * (flash.max() + 1) + flash, kind="stable")
-    flash, time, home = flash[order], time[order], home[order]
+    order = _sorted_stably(home * (flash.max() + 1) + flash)
+    time, home = time[order], home[order]
     # All numbers of a later state are less than those of the states before.
     falling = time - home * (time.max() + 1)
-    keep = np.ones(len(order), np.bool_)
-    keep[1:] = falling[1:] < np.minimum.accumulate(falling)[:-1]
-    order, flash, home = order[keep], flash[keep], home[keep]
+    keep = np.append(True, falling[1:] < np.minimum.accumulate(falling)[:-1])
+    order, home = order[keep], home[keep]
+    flash = flash[order]
     # The last of those with the same flash is the fastest.
     last = np.append((flash[1:] != flash[:-1]) | (home[1:] != home[:-1]), True)
     return np.asarray(order[last], np.int64)
 
 
-def _undominated(partial: _Partial, sizes: Sequence[int]) -> _Partial:
+def _undominated(partial: _Partial, problem: _Problem) -> _Partial:
     """Without solutions that one of another state dominates even with all parts added that it lacks."""
-    there = np.array([[state >> bit & 1 for bit in range(len(sizes))] for state in partial.states], np.int64)
-    strongest = np.argsort(-np.bincount(partial.home, minlength=len(there)), kind="stable")[:STRONGEST]
-    # For each state and each of the strongest: the bytes of the former's parts that the latter lacks.
-    lacking = (there * np.array(sizes, np.int64)) @ (1 - there[strongest]).T
+    counts = np.bincount(partial.home, minlength=len(partial.states))
+    strongest = np.argsort(-counts, kind="stable")[:STRONGEST]
+    # For each of the strongest and each state: the bytes of the latter's parts that the former lacks.
+    lacking = problem.missing(partial.states[strongest], partial.states).T
     flash, time, home = partial.flash, partial.time, partial.home
     left = np.arange(len(home))
-    for column, strong in enumerate(strongest):
-        mine = home == strong
-        if mine.any():
-            at = np.searchsorted(flash[mine], flash - lacking[home, column], "right") - 1
-            keep = (at < 0) | (time[mine][at] > time) | mine
-            flash, time, home, left = flash[keep], time[keep], home[keep], left[keep]
+    for strong, lacks in zip(strongest, lacking, strict=True):
+        mine = slice(*np.searchsorted(home, [strong, strong + 1]))
+        if mine.start < mine.stop:
+            at = np.searchsorted(flash[mine], flash - lacks[home], "right") - 1
+            keep = (at < 0) | (time[mine][at] > time)
+            keep[mine] = True
+            if not keep.all():
+                kept = np.flatnonzero(keep)
+                flash, time, home, left = flash[kept], time[kept], home[kept], left[kept]
     return partial.at(left)
 
 
@@ -173,20 +179,23 @@ def _thinned(partial: _Partial) -> tuple[_Partial, int]:
     while len(partial.flash) > MOST_PARTIAL:
         step = max(2 * step, 16)
         # With ascending flash the last of a run is the fastest.
-        run = partial.flash // step
-        fewer = partial.at(np.append((run[1:] != run[:-1]) | (partial.home[1:] != partial.home[:-1]), True))
+        run, home = partial.flash // step, partial.home
+        last = np.append((run[1:] != run[:-1]) | (home[1:] != home[:-1]), True)
+        fewer = partial.at(np.flatnonzero(last))
         if step > 16 and len(fewer.flash) == len(partial.flash):
             break  # one of each state is always kept
         partial, total = fewer, total + step
     return partial, total
 
 
-def _traced(history: Sequence[_Partial], order: Sequence[int], index: int) -> tuple[int, ...]:
-    picks = [0] * len(order)
+def _traced(history: Sequence[_Partial], order: Sequence[int], count: int) -> Int64:
+    """Of each of the last solutions the option of each node."""
+    picks = np.zeros((count, len(order)), np.int64)
+    index = np.arange(count)
     for place, partial in zip(reversed(order), reversed(history), strict=True):
-        picks[place] = int(partial.option[index])
-        index = int(partial.before[index])
-    return tuple(picks)
+        picks[:, place] = partial.option[index]
+        index = partial.before[index]
+    return picks
 
 
 def _bits(mask: int) -> list[int]:
@@ -205,25 +214,75 @@ class _Problem:
     always: int
     given: Sequence[Sequence[_Choice]]
 
+    @property
+    def width(self) -> int:
+        """Words that the shared parts take."""
+        return max(-(-len(self.sizes) // 64), 1)
+
+    def words(self, masks: Sequence[int]) -> Words:
+        """Sets of shared parts, one a row."""
+        raw = b"".join(mask.to_bytes(8 * self.width, "little") for mask in masks)
+        return np.frombuffer(raw, "<u8").reshape(len(masks), self.width)
+
+    def there(self, states: Words) -> npt.NDArray[np.uint8]:
+        """1 for each part that is there, by state."""
+        return np.unpackbits(states.view(np.uint8), axis=1, count=len(self.sizes), bitorder="little")
+
+    def missing(self, states: Words, wanted: Words) -> Int64:
+        """Bytes of the parts that are in each row of `wanted` and not in each of `states`: of all of the former by all
+        of the latter. As floats, whose products are quick; sums of bytes are exact."""
+        weights = self.there(wanted) * np.array(self.sizes, np.float64)
+        used = np.flatnonzero(weights.any(axis=0))
+        return (weights[:, used] @ (1.0 - self.there(states)[:, used].T)).astype(np.int64)
+
+    def continued(self, partial: _Partial, choices: Sequence[_Choice], live: int) -> tuple[_Partial, int]:
+        """The solutions with one of the choices for the next node, of each state those that no other dominates; and
+        bytes of the parts whose presence was forgotten. live: the parts that nodes behind it may need."""
+        count = len(partial.flash)
+        if len(choices) == 1 and not choices[0].shared:
+            (only,) = choices
+            flash, time = partial.flash + only.own, partial.time + only.time
+            option = np.full(count, only.number)
+            return _Partial(partial.states, flash, time, partial.home, np.arange(count), option), 0
+        shared = self.words([choice.shared for choice in choices])
+        # By option and state: the bytes that it adds, and the number of the state behind it.
+        own = np.array([[choice.own] for choice in choices], np.int64)
+        added = own + self.missing(partial.states, shared)
+        behind = (partial.states | shared[:, np.newaxis]) & self.words([live])
+        states, number = _distinct(behind.reshape(-1, self.width))
+        forgotten = self.forgotten(states)
+        if forgotten:
+            states, fewer = _distinct(states & ~self.words([forgotten]))
+            number = fewer[number]
+        home = number.reshape(len(choices), -1)[:, partial.home].ravel()
+        flash = (partial.flash + added[:, partial.home]).ravel()
+        time = (partial.time + np.array([[choice.time] for choice in choices], np.int64)).ravel()
+        kept = _best(flash, time, home)
+        which, before = np.divmod(kept, count)
+        option = np.array([choice.number for choice in choices], np.int64)[which]
+        found = _Partial(states, flash[kept], time[kept], home[kept], before, option)
+        return found.at(np.arange(len(kept))), self.bytes_of(forgotten)
+
     def bytes_of(self, mask: int) -> int:
         return sum(self.sizes[bit] for bit in _bits(mask))
 
-    def flash(self, picks: Sequence[int]) -> int:
-        """Bytes of a choice."""
-        own, mask = self.always, 0
-        for choices, pick in zip(self.given, picks, strict=True):
-            own += choices[pick].own
-            mask |= choices[pick].shared
-        return own + self.bytes_of(mask)
+    def flash(self, picks: Int64) -> Int64:
+        """Bytes of choices, of which each row has the option of each node."""
+        own = np.full(len(picks), self.always, np.int64)
+        states = np.repeat(self.words([0]), len(picks), axis=0)
+        for choices, pick in zip(self.given, picks.T, strict=True):
+            own += np.array([choice.own for choice in choices], np.int64)[pick]
+            states |= self.words([choice.shared for choice in choices])[pick]
+        return own + self.missing(self.words([0]), states)[:, 0]
 
-    def forgotten(self, states: Set[int]) -> int:
+    def forgotten(self, states: Words) -> int:
         """The smallest parts that must be taken for missing to have few enough states."""
-        known, found = functools.reduce(operator.or_, states, 0), 0
+        known, found = int.from_bytes(np.bitwise_or.reduce(states, axis=0).tobytes(), "little"), 0
         for bit in sorted(_bits(known), key=lambda b: (self.sizes[b], b)):
             if len(states) <= MOST_STATES:
                 break
             found |= 1 << bit
-            states = {state & ~found for state in states}
+            states, _ = _distinct(states & ~self.words([1 << bit]))
         return found
 
     def needs(self) -> list[int]:

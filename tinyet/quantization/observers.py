@@ -306,14 +306,16 @@ class WeightPerChannelMseObserver(WeightPerChannelObserver):
     def _best(self, rows: torch.Tensor) -> torch.Tensor:
         """(channels, n) weights → (channels,) limits, all float64."""
         largest = rows.abs().amax(1)
-        steps = (self.quant_max - self.quant_min) / 2
+        limits = largest * _factors(_FINE, 30).unsqueeze(1)
+        scales = (limits / ((self.quant_max - self.quant_min) / 2)).clamp(min=float(self.eps)).unsqueeze(2)
         best, least = largest.clone(), torch.full_like(largest, torch.inf)
-        for factor in _factors(_FINE, 30):
-            scale = (largest * factor / steps).clamp(min=float(self.eps)).unsqueeze(1)
-            q = torch.clamp(torch.round(rows / scale), self.quant_min, self.quant_max)
-            error = ((q * scale - rows) ** 2).sum(1)
+        # All in one place: of large weights, memory for each step's result takes longer than the steps.
+        errors = torch.empty_like(rows)
+        for limit, scale in zip(limits, scales, strict=True):
+            q = torch.div(rows, scale, out=errors).round_().clamp_(self.quant_min, self.quant_max)
+            error = q.mul_(scale).sub_(rows).square_().sum(1)
             better = error < least
-            best = torch.where(better, largest * factor, best)
+            best = torch.where(better, limit, best)
             least = torch.where(better, error, least)
         return best
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tinyet.tiles.core import CorePage
 from tinyet.tiles.printer import Named
 from tinyet.tiles.registers import Placed
+from tinyet.timing.instruction import Instruction
 from tinyet.timing.model import Model
 from tinyet.timing.work import Work, straight, total
 
@@ -75,16 +76,18 @@ class Nest(Generic[N_co]):
             blocks[key] = blocks.get(key, 0) + times
 
         add(run(0, len(self.code), 1, 0), len(self.code) - 1, True, 1)
-        works = [self._block(core, *key).times(times) for key, times in blocks.items() if times]
+        timed = [operation.timed(self.page, registers) for operation, registers in self.code]
+        works = [
+            _block(core, timed[start : last + 1], taken).times(times)
+            for (start, last, taken), times in blocks.items()
+            if times
+        ]
         for (start, at, taken), times in blocks.items():
             if not taken and (seldom := min(times, blocks.get((start, at, True), 0))):
-                last, registers = self.code[at]
-                works.append(Work(cycles=core.mispredicted(last.timed(self.page, registers))).times(seldom))
+                works.append(Work(cycles=core.mispredicted(timed[at])).times(seldom))
         return total(works)
 
-    def _block(self, core: Model, start: int, last: int, taken: bool) -> Work:
-        block = tuple(
-            operation.timed(self.page, registers) for operation, registers in self.code[start : last + 1]
-        )
-        done = straight(core, block)
-        return done + Work(cycles=core.refill(block[-1]), taken_branches=1) if taken else done
+
+def _block(core: Model, block: Sequence[Instruction], taken: bool) -> Work:
+    done = straight(core, block)
+    return done + Work(cycles=core.refill(block[-1]), taken_branches=1) if taken else done

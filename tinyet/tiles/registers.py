@@ -10,7 +10,7 @@ from tinyet.tiles.core import CorePage
 from tinyet.tiles.operation import Operation
 
 Placed = list[tuple[Operation, Mapping[str, str]]]
-"""Operations with the registers of their values."""
+"""Operations with the registers of what they read and write."""
 
 
 def allocated(operations: Sequence[Operation], fixed: Mapping[str, str], page: CorePage, what: str) -> Placed:
@@ -26,12 +26,13 @@ def allocated(operations: Sequence[Operation], fixed: Mapping[str, str], page: C
     free = [register for register in page.registers if register not in fixed.values()]
     placed: Placed = []
     for i, operation in enumerate(operations):
-        before = dict(home)
+        own: dict[str, str] = {}
         for name in dict.fromkeys(operation.reads):
             if name not in home:
                 raise InternalError(
                     f"tile {what}: {operation.mnemonic} reads {name}, which nothing has written"
                 )
+            own[name] = home[name]
             stays = name in operation.writes or (operation.moves and name == operation.base)
             if last.get((name, i)) and not stays:
                 _give_back(free, home.pop(name), page)
@@ -51,7 +52,8 @@ def allocated(operations: Sequence[Operation], fixed: Mapping[str, str], page: C
                 raise InternalError(
                     f"tile {what}: {operation.mnemonic} of registers {numbers}, not ascending"
                 )
-        placed.append((operation, {**before, **home}))
+        own.update((name, home[name]) for name in operation.writes)
+        placed.append((operation, own))
         for name in dict.fromkeys((*operation.reads, *operation.writes)):
             if last.get((name, i)) and name in home:
                 _give_back(free, home.pop(name), page)

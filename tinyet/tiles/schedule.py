@@ -74,17 +74,24 @@ def local_values(operations: Sequence[Operation]) -> frozenset[str]:
 def _late_loads(operations: Sequence[Operation], page: CorePage) -> list[Operation]:
     """Each load right before the first that reads what it loads."""
     found: list[Operation] = []
-    waiting: list[Operation] = []
-    for operation in operations:
-        if operation.is_load(page) and operation.base not in operation.writes and not operation.ascending:
-            waiting.append(operation)
+    # In their order, by their numbers; and those numbers by the names of what a load writes, and of its base.
+    waiting: dict[int, Operation] = {}
+    of: dict[str, list[int]] = {}
+    on: dict[str, list[int]] = {}
+    for i, operation in enumerate(operations):
+        reads, writes = operation.reads, operation.writes
+        if operation.is_load(page) and operation.base not in writes and not operation.ascending:
+            waiting[i] = operation
+            for name in writes:
+                of.setdefault(name, []).append(i)
+            on.setdefault(operation.base, []).append(i)
             continue
         # A load that is moved on must not see its base changed, nor what it has loaded stay away.
-        needed = set(operation.reads) | set(operation.writes)
-        now = [w for w in waiting if needed & set(w.writes) or w.base in operation.writes]
-        waiting = [w for w in waiting if w not in now]
-        found += [*now, operation]
-    return found + waiting
+        now = [each for name in (*reads, *writes) if name in of for each in of.pop(name)]
+        now += [each for name in writes if name in on for each in on.pop(name)]
+        found += [waiting.pop(each) for each in sorted(set(now)) if each in waiting]
+        found.append(operation)
+    return [*found, *waiting.values()]
 
 
 def _raise(

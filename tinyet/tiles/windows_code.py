@@ -111,7 +111,8 @@ def _forms(windows: Windows) -> Iterator[Windows]:
         if block * windows.between % 2 and block < longest:
             continue
         for turn in {turns[0], turns[-1]}:
-            for by_taps in (False, True):
+            # Of one output both orders are the same.
+            for by_taps in (False, True)[: min(block, 2)]:
                 yield replace(windows, block=block, turn=turn, by_taps=by_taps)
 
 
