@@ -72,8 +72,9 @@ class Runs:
         """That stand in tinyet_conv2d_s8_packed_twos.c for all blocks, but for their outputs."""
         blocks, runs = len(self.weights), self.weights.shape[3]
         if self.run == 2:
-            return blocks * (15 * runs + 2 * -(-runs // 8))
-        return blocks * (8 + 21 * runs + 3 * -(-runs // 16)) + 16 * sum(len(taps) for taps in self.taps)
+            return int(blocks * (15 * runs + 2 * -(-runs // 8)))
+        by_themselves = sum(len(taps) for taps in self.taps)
+        return int(blocks * (8 + 21 * runs + 3 * -(-runs // 16)) + 16 * by_themselves)
 
 
 def _threes(weights: Int64) -> Runs:
