@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two outputs in one multiplication of 32 bits, in runs so short that the weights of most layers allow them
- * everywhere: two taps of two output channels, or the taps of a row of two neighbouring pixels. What makes this exact
+ * everywhere: two or three taps of two output channels, or the taps of a row of two neighbouring pixels. What makes this exact
  * is proved for each layer when code is generated (tinyet/ops/shared/packed_twos.py). */
 #ifndef TINYET_PACKED_TWOS_H
 #define TINYET_PACKED_TWOS_H
@@ -16,18 +16,28 @@ extern "C" {
  *
  * The stream of convolutions, for each block of four channels a, b, c, d (zeros where a channel is missing), modulo 2^32:
  *   4 words     sums before the first product, less where the channel's first output step begins: 65536 b + a, 65536 d + c,
- *               b, d
- *   4 words     for each two taps: 65536 b + a of both, 65536 d + c of both; a tap of zeros where their number is odd
+ *               b, d; in runs of three taps the first two less 2^15 for each run and each tap by itself, too
+ *   runs        65536 b + a of a run's taps, and 65536 d + c of them; taps of zeros where their number is no multiple of it
+ *   3 words     in runs of three taps, for each tap by itself: where its input lies in a window, in bytes; 65536 b + a,
+ *               65536 d + c
+ *   1 word      -1 behind them
  *   4 x 4 words limit, upper, lower, offset of each channel; 4 x 6 where two_sided: split and less before them
- * padding is what a tap outside the image reads.
- *
- * One group. scratch: a word for each tap, of an even number. */
+ * padding is what a tap outside the image reads. Taps of a window are in the order of its columns. */
+typedef struct {
+  tinyet_conv2d_shape shape;
+  tinyet_packed_words words;
+  int32_t run;   /* taps, two or three */
+  int32_t runs;  /* of a window, taps of zeros among them */
+  int32_t strip; /* neighbouring pixels whose windows are gathered at once */
+} tinyet_conv2d_s8_packed_twos_params;
+
+/* One group. scratch: a word for each input of the windows of a strip, and four more. */
 void tinyet_conv2d_s8_packed_twos(const int8_t *input, int8_t *output, void *scratch,
-                                  const tinyet_conv2d_s8_packed_words_params *params);
+                                  const tinyet_conv2d_s8_packed_twos_params *params);
 
 /* 1x1, stride 1, no padding. */
 void tinyet_conv2d_1x1_s8_packed_twos(const int8_t *input, int8_t *output, void *scratch,
-                                      const tinyet_conv2d_s8_packed_words_params *params);
+                                      const tinyet_conv2d_s8_packed_twos_params *params);
 
 /* Of depthwise layers: whether outputs, and taps of kernels, are taken down columns, or along rows, which are called lines.
  *

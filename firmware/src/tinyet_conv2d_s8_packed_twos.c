@@ -1,15 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_packed_twos.h"
 
+/* What lies in the image of a column of windows: `count` rows from `from`, `step` bytes apart. */
+typedef struct {
+  const int8_t *from;
+  int32_t above, count, below; /* rows */
+  int32_t step;
+} column_rows;
+
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
-/* Four bytes at a time, until `end`. */
+/* `count` bytes, a multiple of four, of each row until `end`; `between`: from behind one row's to the next one's. */
 __attribute__((naked, noinline)) static void fours_widened(int32_t *to __attribute__((unused)),
                                                            const int8_t *from __attribute__((unused)),
+                                                           int32_t count __attribute__((unused)),
+                                                           int32_t between __attribute__((unused)),
                                                            const int32_t *end __attribute__((unused))) {
   __asm__ volatile(
       ".syntax unified\n"
-      "push {r4, r5, r6, lr}\n"
+      "push {r4, r5, r6, r7, lr}\n"
+      "mov r7, r3\n"
+      "ldr r3, [sp, #20]\n"
+      "mov r12, r3\n"
+      "lsls r2, r2, #2\n"
+      "mov lr, r2\n"
       "1:\n"
+      "mov r2, lr\n"
+      "adds r2, r0, r2\n"
+      "2:\n"
       "ldmia r1!, {r6}\n"
       "sxtb r3, r6\n"
       "lsls r4, r6, #16\n"
@@ -19,42 +36,73 @@ __attribute__((naked, noinline)) static void fours_widened(int32_t *to __attribu
       "asrs r6, r6, #24\n"
       "stmia r0!, {r3, r4, r5, r6}\n"
       "cmp r0, r2\n"
+      "bne 2b\n"
+      "adds r1, r1, r7\n"
+      "cmp r0, r12\n"
       "bne 1b\n"
+      "pop {r4, r5, r6, r7, pc}\n");
+}
+
+/* Words to lower addresses, four at a time: as many more as that needs. */
+__attribute__((naked, noinline)) static void moved_down(int32_t *to __attribute__((unused)),
+                                                        const int32_t *from __attribute__((unused)),
+                                                        const int32_t *end __attribute__((unused))) {
+  __asm__ volatile(
+      ".syntax unified\n"
+      "push {r4, r5, r6, lr}\n"
+      "1:\n"
+      "ldmia r1!, {r3, r4, r5, r6}\n"
+      "stmia r0!, {r3, r4, r5, r6}\n"
+      "cmp r0, r2\n"
+      "blo 1b\n"
       "pop {r4, r5, r6, pc}\n");
 }
 #else
 typedef uint32_t __attribute__((may_alias)) word;
 
-static void fours_widened(int32_t *to, const int8_t *from, const int32_t *end) {
-  const word *in = (const word *)(const void *)from;
-  for (; to != end; to += 4) {
-    const uint32_t four = *in++;
-    to[0] = (int8_t)four;
-    to[1] = (int8_t)(four >> 8);
-    to[2] = (int8_t)(four >> 16);
-    to[3] = (int8_t)(four >> 24);
+static void fours_widened(int32_t *to, const int8_t *from, int32_t count, int32_t between, const int32_t *end) {
+  while (to != end) {
+    for (const int32_t *const row = to + count; to != row; to += 4) {
+      const uint32_t four = *(const word *)(const void *)from;
+      to[0] = (int8_t)four;
+      to[1] = (int8_t)(four >> 8);
+      to[2] = (int8_t)(four >> 16);
+      to[3] = (int8_t)(four >> 24);
+      from += 4;
+    }
+    from += between;
+  }
+}
+
+static void moved_down(int32_t *to, const int32_t *from, const int32_t *end) {
+  while (to < end) {
+    *to++ = *from++;
   }
 }
 #endif
 
-/* Bytes as words with their signs; gives where they end. whole: whether bytes and their number are multiples of four. */
-static int32_t *widened(int32_t *to, const int8_t *from, int32_t count, int32_t whole) {
-  if (whole != 0) {
-    fours_widened(to, from, to + count);
-    return to + count;
+/* Bytes as words with their signs; gives where they end. fours: whether bytes and their number are multiples of four. */
+static int32_t *widened(int32_t *to, const int8_t *from, int32_t count, int32_t between, int32_t rows, int32_t fours) {
+  int32_t *const end = to + rows * count;
+  if (fours != 0) {
+    fours_widened(to, from, count, between, end);
+    return end;
   }
-  for (; count >= 4; count -= 4) {
-    to[0] = from[0];
-    to[1] = from[1];
-    to[2] = from[2];
-    to[3] = from[3];
-    to += 4;
-    from += 4;
+  while (to != end) {
+    const int32_t *const row = to + count;
+    for (; row - to >= 4; to += 4) {
+      to[0] = from[0];
+      to[1] = from[1];
+      to[2] = from[2];
+      to[3] = from[3];
+      from += 4;
+    }
+    while (to != row) {
+      *to++ = *from++;
+    }
+    from += between;
   }
-  for (; count > 0; count--) {
-    *to++ = *from++;
-  }
-  return to;
+  return end;
 }
 
 static inline int32_t in_fours(const int8_t *input, int32_t channels) {
@@ -68,53 +116,60 @@ static int32_t *filled(int32_t *to, int32_t value, int32_t count) {
   return to;
 }
 
-static int32_t within(int32_t value, int32_t most) { return value < 0 ? 0 : value < most ? value : most; }
-
-/* A window: of each row what lies left of the image, in it, and right of it, or tap by tap where these lie apart. */
-static void gather(int32_t *patch, const int8_t *image, int32_t top, int32_t left, const tinyet_conv2d_shape *s,
-                   int32_t padding, int32_t fours) {
-  const int32_t channels = s->in_c, row = s->kernel_w * channels;
-  const int32_t before = within(-left, s->kernel_w);
-  const int32_t after = within(left + s->kernel_w - s->in_w, s->kernel_w - before);
-  const int32_t blanks = before * channels, last_blanks = after * channels, count = row - blanks - last_blanks;
-  for (int32_t i = 0; i < s->kernel_h; i++) {
-    const int32_t y = top + i * s->dilation_h;
-    if (y < 0 || y >= s->in_h) {
-      patch = filled(patch, padding, row);
-    } else if (s->dilation_w == 1) {
-      if (blanks != 0) {
-        patch = filled(patch, padding, blanks);
-      }
-      if (count > 0) {
-        patch = widened(patch, image + (y * s->in_w + left) * channels + blanks, count, fours);
-      }
-      if (last_blanks != 0) {
-        patch = filled(patch, padding, last_blanks);
-      }
-    } else {
-      for (int32_t j = 0; j < s->kernel_w; j++) {
-        const int32_t x = left + j * s->dilation_w;
-        if (x < 0 || x >= s->in_w) {
-          patch = filled(patch, padding, channels);
-        } else {
-          patch = widened(patch, image + (y * s->in_w + x) * channels, channels, fours);
-        }
-      }
-    }
+/* Of an image, what windows see whose first row is `top`. */
+static column_rows rows_at(const int8_t *image, int32_t top, const tinyet_conv2d_shape *s) {
+  const int32_t step = s->in_w * s->in_c;
+  column_rows found = {image, 0, 0, s->kernel_h, s->dilation_h * step};
+  int32_t y = top;
+  for (; found.below > 0 && y < 0; y += s->dilation_h) {
+    found.above++;
+    found.below--;
   }
+  if (y >= 0 && y < s->in_h) {
+    found.from += y * step;
+  }
+  for (; found.below > 0 && y < s->in_h; y += s->dilation_h) {
+    found.count++;
+    found.below--;
+  }
+  return found;
+}
+
+/* A column of windows, row by row. */
+static int32_t *column(int32_t *to, const column_rows *rows, int32_t x, const tinyet_conv2d_shape *s, int32_t padding,
+                       int32_t fours) {
+  const int32_t channels = s->in_c;
+  if (x < 0 || x >= s->in_w || rows->count == 0) {
+    return filled(to, padding, s->kernel_h * channels);
+  }
+  if (rows->above != 0) {
+    to = filled(to, padding, rows->above * channels);
+  }
+  to = widened(to, rows->from + x * channels, channels, rows->step - channels, rows->count, fours);
+  if (rows->below != 0) {
+    to = filled(to, padding, rows->below * channels);
+  }
+  return to;
 }
 
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
 typedef struct {
-  const int32_t *patch;
-  int32_t skip;        /* of the straight code, in bytes, that the first turn does not execute */
-  uint32_t right;      /* in its lowest byte; the sign says that sums are rounded two ways */
-  const int8_t *end;   /* of the outputs */
-  uint32_t bounds;     /* of outputs: high, and low in the next byte */
-  const int32_t *last; /* end of the patch */
+  const int32_t *patch; /* the first pixel's window */
+  int32_t skip;         /* of the straight code, in bytes, that the first turn does not execute */
+  uint32_t right;       /* in its lowest byte; the sign says that sums are rounded two ways */
+  const int8_t *end;    /* of the pixel's outputs */
+  uint32_t bounds;      /* of outputs: high, and low in the next byte */
+  int8_t *output;
+  const uint32_t *stream;
+  int32_t step;          /* bytes from window to window */
+  int32_t channels;      /* bytes from pixel to pixel of outputs */
+  const int8_t *all_end; /* of all pixels' outputs */
+  const int32_t *last;   /* end of the window */
+  int32_t threes;
 } block_walk;
 
-enum { TWOS = 8 /* of the straight code */, TWO_BYTES = 30 };
+/* Runs of the straight code, and its bytes for one. */
+enum { TWOS = 8, TWO_BYTES = 30, THREES = 16, THREE_BYTES = 42 };
 
 /* The carry of the shift is the sign of the lower half, which the upper half lacks. */
 #define PAIR(both, high)                                 \
@@ -126,6 +181,21 @@ enum { TWOS = 8 /* of the straight code */, TWO_BYTES = 30 };
   "asrs r2, r2, #16\n"                                   \
   "adcs " high ", " high ", r2\n"
 #define TWO "ldmia r6!, {r0, r1}\n" PAIR("r8", "r4") PAIR("r9", "r5")
+/* With 2^15 in the lower half there is no carry, and sums may be in registers that cannot add one. */
+#define LIFTED(run, both, high)                          \
+  "add " run ", r12\n"                                   \
+  "add " both ", " run "\n"                              \
+  "asrs " run ", " run ", #16\n"                         \
+  "add " high ", " run "\n"
+#define PAIR_OF_THREE(both, high)                        \
+  "ldmia r7!, {r3, r4, r5}\n"                            \
+  "muls r3, r0, r3\n"                                    \
+  "muls r4, r1, r4\n"                                    \
+  "muls r5, r2, r5\n"                                    \
+  "adds r3, r3, r4\n"                                    \
+  "adds r3, r3, r5\n"                                    \
+  LIFTED("r3", both, high)
+#define THREE "ldmia r6!, {r0, r1, r2}\n" PAIR_OF_THREE("r8", "r10") PAIR_OF_THREE("r9", "r11")
 #define ROUND(i, more)                                   \
   "ldmia r7!, {r1, r2, r3, r4}\n" /* limit, upper, lower, offset */ more \
   "cmp r0, r1\n"                                         \
@@ -163,12 +233,11 @@ enum { TWOS = 8 /* of the straight code */, TWO_BYTES = 30 };
   "subs r0, r1, r0\n"                                    \
   ROUNDED(2) "mov r0, r11\n" ROUNDED(3)
 
-/* Blocks of four outputs each; gives the stream behind them. Two inputs in r0 and r1, weights in r2 and r3, both sums
- * of pairs in r8 and r9, the second ones in r4 and r5, later r10 and r11; inputs at r6, then outputs, the stream at
- * r7, the end of the inputs in lr, outputs at r12. On the stack the walk, without its last word. */
-__attribute__((naked, noinline)) static const uint32_t *blocks_of(const uint32_t *stream __attribute__((unused)),
-                                                                  int8_t *output __attribute__((unused)),
-                                                                  const block_walk *walk __attribute__((unused))) {
+/* All blocks of four outputs of pixels whose windows lie one behind another; gives the stream behind the last block.
+ * Inputs in r0 to r2, weights in r2 to r5, both sums of pairs in r8 and r9, the second ones in r10 and r11, in runs of
+ * two taps in r4 and r5 until they are complete; inputs at r6, then outputs, the stream at r7, 2^15 in r12, the end of
+ * the window in lr. On the stack the walk until its last two words, and where in the straight code a block begins. */
+__attribute__((naked, noinline)) static const uint32_t *blocks_of(const block_walk *walk __attribute__((unused))) {
   __asm__ volatile(
       ".syntax unified\n"
       "push {r4, r5, r6, r7, lr}\n"
@@ -177,46 +246,107 @@ __attribute__((naked, noinline)) static const uint32_t *blocks_of(const uint32_t
       "mov r6, r10\n"
       "mov r7, r11\n"
       "push {r4, r5, r6, r7}\n"
-      "sub sp, sp, #20\n"
-      "mov r7, r0\n"
-      "mov r12, r1\n"
-      "ldmia r2!, {r0, r1, r3, r4, r5, r6}\n"
-      "mov lr, r6\n"
-      "mov r2, sp\n"
-      "stmia r2!, {r0, r1, r3, r4, r5}\n"
-      "1:\n"
-      "ldmia r7!, {r0, r1, r4, r5}\n"
-      "mov r8, r0\n"
-      "mov r9, r1\n"
+      "sub sp, sp, #44\n"
+      "mov r1, sp\n"
+      "ldmia r0!, {r3, r4, r5, r6, r7}\n"
+      "stmia r1!, {r3, r4, r5, r6, r7}\n"
+      "ldmia r0!, {r3, r4, r5, r6, r7}\n"
+      "stmia r1!, {r3, r4, r5, r6, r7}\n"
+      "ldmia r0!, {r2, r3}\n"
+      "mov lr, r2\n"
+      "movs r2, #128\n"
+      "lsls r2, r2, #8\n"
+      "mov r12, r2\n"
+      "ldr r7, [sp, #24]\n"
+      "ldr r2, [sp, #4]\n"
+      "cmp r3, #0\n"
+      "beq 7f\n"
+      "adr r4, 9f\n"
+      "adds r2, r2, r4\n"
+      "str r2, [sp, #40]\n"
+      "adr r4, 8f\n"
+      "b 10f\n"
+      "7:\n"
+      "adr r4, 2f\n"
+      "adds r4, r4, r2\n"
+      "10:\n"
+      "str r4, [sp, #4]\n"
+      "b 1f\n"
+      ".balign 4\n"
+      "8:\n"
+      "mov r10, r4\n"
+      "mov r11, r5\n"
+      "ldr r0, [sp, #40]\n"
+      "mov pc, r0\n"
+      ".balign 4\n"
+      "9:\n"
+      THREE THREE THREE THREE THREE THREE THREE THREE THREE THREE THREE THREE THREE THREE THREE THREE
+      "cmp r6, lr\n"
+      "beq 10f\n"
+      "b 9b\n" /* farther than a branch with a condition goes */
+      "10:\n"
       "ldr r6, [sp]\n"
-      "ldr r0, [sp, #4]\n"
-      "add pc, r0\n"
-      "nop\n" /* the program counter is two instructions ahead */
+      "b 12f\n"
+      "11:\n" /* a tap by itself */
+      "ldr r0, [r6, r0]\n"
+      "ldmia r7!, {r3, r4}\n"
+      "muls r3, r0, r3\n"
+      "muls r4, r0, r4\n"
+      LIFTED("r3", "r8", "r10")
+      LIFTED("r4", "r9", "r11")
+      "12:\n"
+      "ldmia r7!, {r0}\n"
+      "cmp r0, #0\n"
+      "bge 11b\n"
+      "mov r4, r10\n"
+      "b 3f\n"
+      ".balign 4\n"
       "2:\n"
       TWO TWO TWO TWO TWO TWO TWO TWO
       "cmp r6, lr\n"
       "bne 2b\n"
       "mov r10, r4\n"
       "mov r11, r5\n"
+      "3:\n"
       "lsls r0, r4, #16\n"
       "mov r1, r8\n"
       "subs r0, r1, r0\n"
-      "mov r6, r12\n"
+      "ldr r6, [sp, #20]\n"
       "ldr r5, [sp, #8]\n"
       "cmp r5, #0\n"
       "blt 5f\n"
       FOUR(ONE_SIDED)
       "4:\n"
       "adds r6, r6, #4\n"
-      "mov r12, r6\n"
+      "str r6, [sp, #20]\n"
       "ldr r0, [sp, #12]\n"
       "cmp r6, r0\n"
       "beq 6f\n"
+      "1:\n"
+      "ldmia r7!, {r0, r1, r4, r5}\n"
+      "mov r8, r0\n"
+      "mov r9, r1\n"
+      "ldr r6, [sp]\n"
+      "ldr r0, [sp, #4]\n"
+      "mov pc, r0\n"
+      "6:\n"
+      "ldr r1, [sp, #36]\n"
+      "cmp r6, r1\n"
+      "beq 7f\n"
+      "ldr r7, [sp, #24]\n"
+      "ldr r1, [sp, #28]\n"
+      "add lr, r1\n"
+      "ldr r2, [sp]\n"
+      "adds r2, r2, r1\n"
+      "str r2, [sp]\n"
+      "ldr r1, [sp, #32]\n"
+      "adds r0, r0, r1\n"
+      "str r0, [sp, #12]\n"
       "b 1b\n"
       BOUND(0) BOUND(1) BOUND(2) BOUND(3)
-      "6:\n"
+      "7:\n"
       "mov r0, r7\n"
-      "add sp, sp, #20\n"
+      "add sp, sp, #44\n"
       "pop {r4, r5, r6, r7}\n"
       "mov r8, r4\n"
       "mov r9, r5\n"
@@ -228,6 +358,9 @@ __attribute__((naked, noinline)) static const uint32_t *blocks_of(const uint32_t
       "b 4b\n"
       BOUND(0) BOUND(1) BOUND(2) BOUND(3));
 }
+#undef LIFTED
+#undef PAIR_OF_THREE
+#undef THREE
 #undef PAIR
 #undef TWO
 #undef ROUND
@@ -238,73 +371,115 @@ __attribute__((naked, noinline)) static const uint32_t *blocks_of(const uint32_t
 
 typedef struct {
   block_walk walk;
-  const tinyet_packed_words *layer;
-  int32_t rest, whole; /* channels of a last block, and of those before it */
+  int32_t rest; /* channels of a last block that is not whole */
 } all_blocks;
 
-static all_blocks blocks_in(const int32_t *patch, int32_t twos, const tinyet_packed_words *layer) {
-  const int32_t rest = layer->out_c & 3, first = twos & (TWOS - 1);
+/* step: words from window to window. */
+static all_blocks blocks_in(const int32_t *patch, int32_t step, const tinyet_conv2d_s8_packed_twos_params *params) {
+  const tinyet_packed_words *const layer = &params->words;
+  const int32_t threes = params->run == 3 ? 1 : 0;
+  const int32_t first = params->runs & ((threes != 0 ? THREES : TWOS) - 1);
+  const int32_t skip = threes != 0 ? (THREES - first) * THREE_BYTES : (TWOS - first) * TWO_BYTES;
   const all_blocks found = {{patch,
-                             first != 0 ? (TWOS - first) * TWO_BYTES : 0,
+                             first != 0 ? skip : 0,
                              (uint32_t)layer->right | (layer->two_sided != 0 ? UINT32_C(1) << 31 : 0u),
                              0,
                              ((uint32_t)layer->clamp_high & 255u) | ((uint32_t)layer->clamp_low & 255u) << 8,
-                             patch + 2 * twos},
-                            layer,
-                            rest,
-                            layer->out_c - rest};
+                             0,
+                             layer->stream,
+                             4 * step,
+                             layer->out_c,
+                             0,
+                             patch + params->runs * params->run,
+                             threes},
+                            layer->out_c & 3};
   return found;
 }
 
-/* All channels of a pixel; gives where they end. */
-static int8_t *pixel(all_blocks *all, int8_t *output) {
-  const uint32_t *stream = all->layer->stream;
-  int8_t *const end = output + all->whole;
-  if (end != output) {
-    all->walk.end = end;
-    stream = blocks_of(stream, output, &all->walk);
+/* All channels of so many pixels; gives where they end. */
+static int8_t *pixels(all_blocks *all, int32_t count, int8_t *output) {
+  block_walk *const walk = &all->walk;
+  if (all->rest == 0) {
+    walk->output = output;
+    walk->end = output + walk->channels;
+    walk->all_end = output + count * walk->channels;
+    (void)blocks_of(walk);
+    return output + count * walk->channels;
   }
-  if (all->rest != 0) {
-    int8_t last[4];
-    all->walk.end = last + 4;
-    (void)blocks_of(stream, last, &all->walk);
-    memcpy(end, last, (size_t)all->rest);
+  const int32_t *const patch = walk->patch, *const last = walk->last;
+  const uint32_t *const stream = walk->stream;
+  for (; count > 0; count--) {
+    int8_t behind[4], *const end = output + (walk->channels - all->rest);
+    if (end != output) {
+      walk->output = output;
+      walk->end = walk->all_end = end;
+      walk->stream = blocks_of(walk);
+    }
+    walk->output = behind;
+    walk->end = walk->all_end = behind + 4;
+    (void)blocks_of(walk);
+    memcpy(end, behind, (size_t)all->rest);
+    output = end + all->rest;
+    walk->patch += walk->step / 4;
+    walk->last += walk->step / 4;
+    walk->stream = stream;
   }
-  return end + all->rest;
+  walk->patch = patch;
+  walk->last = last;
+  return output;
 }
 #else
-/* What a run of two taps adds to both sums of a pair. */
-static inline void run(uint32_t *both, uint32_t *high, const int32_t *x, const TINYET_ROM uint32_t *w) {
-  const uint32_t sum = (uint32_t)x[0] * w[0] + (uint32_t)x[1] * w[1];
-  *both += sum;
-  *high += ((sum + UINT32_C(0x8000)) >> 16 ^ UINT32_C(0x8000)) - UINT32_C(0x8000);
+/* What a run adds to both sums of a pair. */
+static inline void drain(uint32_t *both, uint32_t *high, uint32_t run) {
+  *both += run;
+  *high += ((run + UINT32_C(0x8000)) >> 16 ^ UINT32_C(0x8000)) - UINT32_C(0x8000);
 }
 
 typedef struct {
   const int32_t *patch;
-  int32_t twos;
-  const tinyet_packed_words *layer;
+  int32_t step;
+  const tinyet_conv2d_s8_packed_twos_params *params;
 } all_blocks;
 
-static all_blocks blocks_in(const int32_t *patch, int32_t twos, const tinyet_packed_words *layer) {
-  const all_blocks found = {patch, twos, layer};
+static all_blocks blocks_in(const int32_t *patch, int32_t step, const tinyet_conv2d_s8_packed_twos_params *params) {
+  const all_blocks found = {patch, step, params};
   return found;
 }
 
-static int8_t *pixel(all_blocks *all, int8_t *output) {
-  const tinyet_packed_words *const layer = all->layer;
+static int8_t *pixel(const int32_t *window, int8_t *output, const tinyet_conv2d_s8_packed_twos_params *params) {
+  const tinyet_packed_words *const layer = &params->words;
   const TINYET_ROM uint32_t *w = layer->stream;
   const int32_t right = layer->right, step = layer->two_sided != 0 ? 6 : 4;
   const int8_t low = (int8_t)layer->clamp_low, high = (int8_t)layer->clamp_high;
   for (int32_t left = layer->out_c; left > 0; left -= 4) {
     uint32_t first = w[0], second = w[1], of_first = w[2], of_second = w[3];
-    const int32_t *x = all->patch;
+    const int32_t *x = window;
     w += 4;
-    for (int32_t i = 0; i < all->twos; i++) {
-      run(&first, &of_first, x, w);
-      run(&second, &of_second, x, w + 2);
-      x += 2;
-      w += 4;
+    if (params->run == 3) {
+      /* Words that the first sums are lessened by are added behind each run. */
+      for (int32_t i = 0; i < params->runs; i++) {
+        const uint32_t a = (uint32_t)x[0], b = (uint32_t)x[1], c = (uint32_t)x[2];
+        drain(&first, &of_first, a * w[0] + b * w[1] + c * w[2]);
+        drain(&second, &of_second, a * w[3] + b * w[4] + c * w[5]);
+        first += UINT32_C(0x8000), second += UINT32_C(0x8000);
+        x += 3;
+        w += 6;
+      }
+      for (; (int32_t)w[0] >= 0; w += 3) {
+        const uint32_t a = (uint32_t)window[w[0] / 4u];
+        drain(&first, &of_first, a * w[1]);
+        drain(&second, &of_second, a * w[2]);
+        first += UINT32_C(0x8000), second += UINT32_C(0x8000);
+      }
+      w++;
+    } else {
+      for (int32_t i = 0; i < params->runs; i++) {
+        const uint32_t a = (uint32_t)x[0], b = (uint32_t)x[1];
+        drain(&first, &of_first, a * w[0] + b * w[1]);
+        drain(&second, &of_second, a * w[2] + b * w[3]);
+        x += 2;
+        w += 4;
+      }
     }
     const uint32_t sums[4] = {first - (of_first << 16), of_first, second - (of_second << 16), of_second};
     const TINYET_ROM uint32_t *f = w;
@@ -316,22 +491,48 @@ static int8_t *pixel(all_blocks *all, int8_t *output) {
   }
   return output;
 }
+
+static int8_t *pixels(all_blocks *all, int32_t count, int8_t *output) {
+  const int32_t *window = all->patch;
+  for (; count > 0; count--) {
+    output = pixel(window, output, all->params);
+    window += all->step;
+  }
+  return output;
+}
 #endif
 
 void tinyet_conv2d_s8_packed_twos(const int8_t *input, int8_t *output, void *scratch,
-                                  const tinyet_conv2d_s8_packed_words_params *params) {
+                                  const tinyet_conv2d_s8_packed_twos_params *params) {
   const tinyet_conv2d_shape *const s = &params->shape;
-  const int32_t taps = s->kernel_h * s->kernel_w * s->in_c, twos = (taps + 1) / 2;
-  const int32_t fours = in_fours(input, s->in_c);
+  const int32_t of_column = s->kernel_h * s->in_c;
+  const int32_t fours = in_fours(input, s->in_c), padding = params->words.padding;
+  /* Columns that a window shares with the next one of its row, which has so many new ones. */
+  const int32_t shared = s->dilation_w == 1 && s->stride_w < s->kernel_w ? s->kernel_w - s->stride_w : 0;
+  const int32_t fresh = s->kernel_w - shared, apart = s->stride_w - fresh * s->dilation_w;
   int32_t *const patch = (int32_t *)scratch;
-  all_blocks blocks = blocks_in(patch, twos, &params->words);
-  patch[2 * twos - 1] = 0;
+  all_blocks blocks = blocks_in(patch, fresh * of_column, params);
   for (int32_t n = 0; n < s->batch; n++) {
     for (int32_t out_y = 0; out_y < s->out_h; out_y++) {
-      const int32_t top = out_y * s->stride_h - s->pad_top;
-      for (int32_t out_x = 0; out_x < s->out_w; out_x++) {
-        gather(patch, input, top, out_x * s->stride_w - s->pad_left, s, params->words.padding, fours);
-        output = pixel(&blocks, output);
+      const column_rows rows = rows_at(input, out_y * s->stride_h - s->pad_top, s);
+      int32_t x = -s->pad_left, columns = s->kernel_w, *to = patch;
+      for (int32_t left = s->out_w; left > 0;) {
+        const int32_t count = left < params->strip ? left : params->strip;
+        for (int32_t i = 0; i < count; i++) {
+          for (; columns > 0; columns--) {
+            to = column(to, &rows, x, s, padding, fours);
+            x += s->dilation_w;
+          }
+          x += apart;
+          columns = fresh;
+        }
+        output = pixels(&blocks, count, output);
+        left -= count;
+        const int32_t *const end = to;
+        to = patch + shared * of_column;
+        if (shared != 0 && left != 0) {
+          moved_down(patch, end - shared * of_column, to);
+        }
       }
     }
     input += s->in_h * s->in_w * s->in_c;
@@ -339,16 +540,16 @@ void tinyet_conv2d_s8_packed_twos(const int8_t *input, int8_t *output, void *scr
 }
 
 void tinyet_conv2d_1x1_s8_packed_twos(const int8_t *input, int8_t *output, void *scratch,
-                                      const tinyet_conv2d_s8_packed_words_params *params) {
+                                      const tinyet_conv2d_s8_packed_twos_params *params) {
   const tinyet_conv2d_shape *const s = &params->shape;
-  const int32_t twos = (s->in_c + 1) / 2;
   const int32_t fours = in_fours(input, s->in_c);
   int32_t *const patch = (int32_t *)scratch;
-  all_blocks blocks = blocks_in(patch, twos, &params->words);
-  patch[2 * twos - 1] = 0;
-  for (int32_t pixels = s->batch * s->out_h * s->out_w; pixels > 0; pixels--) {
-    (void)widened(patch, input, s->in_c, fours);
-    output = pixel(&blocks, output);
-    input += s->in_c;
+  all_blocks blocks = blocks_in(patch, s->in_c, params);
+  for (int32_t left = s->batch * s->out_h * s->out_w; left > 0;) {
+    const int32_t count = left < params->strip ? left : params->strip;
+    (void)widened(patch, input, count * s->in_c, 0, 1, fours);
+    output = pixels(&blocks, count, output);
+    input += count * s->in_c;
+    left -= count;
   }
 }

@@ -3,17 +3,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from hypothesis import strategies as st
 
 from tests.calls import board
 from tests.calls.emulated import EXAMPLES, check_library
 from tests.delegates import test_cortex_m
-from tests.delegates.test_winograd import extremes, layer
-from tests.ops import drawing
-from tests.ops.cases import Case
+from tests.delegates.test_winograd import extremes
 from tests.ops.strategies import strategy_of
+from tests.ops.test_packed_twos import few_large_weights
 from tinyet.ops import OPS
 from tinyet.ops.shared.winograd import F4
 
@@ -43,20 +40,6 @@ def test_dsp(symbols: tuple[str, ...]) -> None:
     check_library(test_cortex_m.NODES[symbols[0]](), alone, board.DSP)
 
 
-@st.composite
-def few_large_weights(draw: st.DrawFn) -> Case:
-    """A convolution of small weights and some as large as there are, three in a row among them: of both signs, a run of
-    products would leave 16 bits."""
-    rng = drawing.random(draw)
-    shape = draw(st.integers(1, 5)), 3, 3, draw(st.integers(3, 9))
-    weights = rng.integers(-20, 21, shape)
-    flat = weights.reshape(shape[0], -1)
-    for at in rng.integers(0, flat.shape[1] - 2, 2):
-        flat[:, at : at + 3] = rng.choice([-128, -127, 127], (shape[0], 3))
-    node = layer(weights, rng.integers(-9000, 9000, shape[0]), relu=draw(st.booleans()), scale=0.01)
-    return Case(node, (rng.integers(-128, 128, node.input(0).shape).astype(np.int8),))
-
-
 @pytest.mark.emulated
 def test_pairs_of_pixels_with_a_few_large_weights() -> None:
     """Those that the paired kernels take by themselves; drawn weights are hardly ever like that."""
@@ -64,10 +47,12 @@ def test_pairs_of_pixels_with_a_few_large_weights() -> None:
 
 
 @pytest.mark.emulated
-def test_two_outputs_in_runs_of_two_taps() -> None:
-    """By themselves: of drawn layers others are asked first."""
+@pytest.mark.parametrize("weights", ["any", "few large"])
+def test_two_outputs_in_runs_of_taps(weights: str) -> None:
+    """By themselves: of drawn layers others are asked first. Where few weights are large, runs are of three taps."""
     twos = [kernel for op in OPS for kernel in op.kernels if kernel.symbol.endswith("_twos")]
-    check_library(strategy_of("conv2d"), twos, (board.M0,), examples=EXAMPLES)
+    cases = strategy_of("conv2d") if weights == "any" else few_large_weights()
+    check_library(cases, twos, (board.M0,), examples=EXAMPLES)
 
 
 @pytest.mark.emulated

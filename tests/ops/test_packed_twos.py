@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two outputs in one product, in runs of two or three taps: what is proved of them, and what is refused. The kernels
-themselves are in test_conv2d.py, on boards in tests/emulated/test_operators.py."""
+"""Two outputs in one product, in runs of two or three taps: what is proved of them, and what is refused. Of drawn
+weights the kernels themselves are in test_conv2d.py, on boards in tests/emulated/test_operators.py."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from tests.delegates.test_winograd import layer
+from tests.ops import bodies, drawing
+from tests.ops.cases import Case
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.conv2d import Conv2d
@@ -17,6 +20,23 @@ from tinyet.ops.shared import packed_twos, packed_words
 from tinyet.ops.shared.two_products import Rescaling
 
 BITS = 2**32 - 1
+
+
+@st.composite
+def few_large_weights(draw: st.DrawFn) -> Case:
+    """A convolution of small weights and some as large as there are, three in a row among them: of both signs, a run of
+    products would leave 16 bits."""
+    rng = drawing.random(draw)
+    shape = draw(st.integers(1, 5)), 3, 3, draw(st.integers(3, 9))
+    weights = rng.integers(-20, 21, shape)
+    flat = weights.reshape(shape[0], -1)
+    for at in rng.integers(0, flat.shape[1] - 2, 2):
+        flat[:, at : at + 3] = rng.choice([-128, -127, 127], (shape[0], 3))
+    node = layer(weights, rng.integers(-9000, 9000, shape[0]), relu=draw(st.booleans()), scale=0.01)
+    return Case(node, (rng.integers(-128, 128, node.input(0).shape).astype(np.int8),))
+
+
+test_host_few_large_weights = bodies.batches(st.lists(few_large_weights(), min_size=8, max_size=8))
 
 
 def drained(both: Int64, high: Int64, run: Int64) -> tuple[Int64, Int64]:
@@ -35,38 +55,66 @@ def extremes(rng: np.random.Generator, weights: Int64) -> Int64:
     return x
 
 
-@pytest.mark.parametrize("largest", [2, 127])
+def as_trained(rng: np.random.Generator, shape: tuple[int, ...]) -> Int64:
+    """Weights most of which are small, and some as large as can be."""
+    return np.clip(np.rint(rng.normal(0, 40, shape)), -128, 127).astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    ("kind", "run", "by_themselves"), [("small", 3, 0), ("trained", 3, 1), ("any", 2, 0)]
+)
 @pytest.mark.parametrize("channels", [4, 6])
-def test_runs_of_two_taps_add_up_to_the_sums_of_both_channels(largest: int, channels: int) -> None:
-    """In 32 bits; of an odd number of taps, and with channels that are missing."""
-    rng = np.random.default_rng(largest + channels)
-    weights, bias = (
-        rng.integers(-largest, largest + 1, (channels, 3, 3, 5)),
-        rng.integers(-9000, 9000, channels),
-    )
-    weights[:, 0, 0, :3] = [-128, 127, -128]
+def test_runs_add_up_to_the_sums_of_both_channels(
+    kind: str, run: int, by_themselves: int, channels: int
+) -> None:
+    """In 32 bits; of numbers of taps that no run divides, and with channels that are missing. Runs are of three taps
+    where few weights are too large for that."""
+    rng, shape = np.random.default_rng(channels), (channels, 3, 3, 5)
+    weights = {
+        "small": rng.integers(-2, 3, shape),
+        "trained": as_trained(rng, shape),
+        "any": rng.integers(-127, 128, shape),
+    }[kind]
+    bias = rng.integers(-9000, 9000, channels)
+    if kind != "small":
+        weights[:, 0, 0, :3] = [-128, 127, -128]
     node = layer(weights, bias, scale=0.01)
     assert packed_twos.refuse(node) is None
+    assert packed_twos.in_runs(node).run == run
     sums = packed_words.rescaling(node)
     assert isinstance(sums, Rescaling)
-    stream, rows = packed_twos.stream(node).data.astype(np.int64), weights.reshape(channels, -1)
-    for block, words in enumerate(stream):
-        pairs = words[4 : 4 + 4 * 23].reshape(23, 2, 2)
+    stream, rows = (
+        packed_twos.stream(node).data.astype(np.int64),
+        weights.swapaxes(1, 2).reshape(channels, -1),
+    )
+    runs, found_by_themselves = -(-45 // run), 0
+    for block in range(-(-channels // 4)):
+        first_words, stream = stream[:4], stream[4:]
+        packed, stream = stream[: 2 * runs * run].reshape(runs, 2, run), stream[2 * runs * run :]
+        alone = []
+        while run == 3 and stream[0] != BITS:
+            alone.append(stream[:3])
+            stream = stream[3:]
+        stream = stream[int(run == 3) + 4 * sums.words(0, 1).shape[1] :]
+        found_by_themselves += len(alone)
         for pair in range(2):
             first = 4 * block + 2 * pair
             if first >= channels:
-                assert not pairs[:, pair].any()
+                assert not packed[:, pair].any()
                 continue
-            x = np.pad(extremes(rng, rows[first]), ((0, 0), (0, 1)))
-            both, high = np.full(50, words[pair]), np.full(50, words[2 + pair])
-            for i in range(23):
-                both, high = drained(both, high, x[:, 2 * i : 2 * i + 2] @ pairs[i, pair])
+            x = np.pad(extremes(rng, rows[first]), ((0, 0), (0, runs * run - 45)))
+            both, high = np.full(50, first_words[pair]), np.full(50, first_words[2 + pair])
+            added = [x[:, run * i : run * i + run] @ packed[i, pair] for i in range(runs)]
+            added += [x[:, at // 4] * words[pair] for at, *words in alone]
+            for one in added:
+                both, high = drained(both + (2**15 if run == 3 else 0), high, one)
             for channel, found in ((first, both - (high << 16)), (first + 1, high)):
                 want = (
                     bias[channel] - 3 * rows[channel].sum() - sums.start[channel] + x[:, :45] @ rows[channel]
                 )
                 np.testing.assert_array_equal(found & BITS, want & BITS)
-        assert len(words) == 4 + 4 * 23 + 4 * sums.words(0, 1).shape[1]
+    assert len(stream) == 0
+    assert (found_by_themselves > 0) == by_themselves
 
 
 def depthwise(weights: Int64, relu: bool = True, stride: int = 1) -> Node:

@@ -18,7 +18,7 @@ from tinyet.ops.shared import (
     paired_channels,
     winograd_words,
 )
-from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, window_walk
+from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, pixel_walk, window_walk
 from tinyet.ops.shared.byte_products import FOR_AVR
 from tinyet.ops.shared.convolution import HEADERS, attrs_of, refuse_depthwise, shape_struct
 from tinyet.ops.shared.cost_models_words import COST_MODELS
@@ -71,8 +71,8 @@ def lower_depthwise_planes(node: Node, _target: Target) -> Call:
 
 
 def packed_twos_call(symbol: str, node: Node) -> Call:
-    fields = {"shape": shape_struct(node), "words": packed_twos.fields(node)}
-    params = Struct("tinyet_conv2d_s8_packed_words_params", fields)
+    fields = {"shape": shape_struct(node), **packed_twos.fields(node)}
+    params = Struct("tinyet_conv2d_s8_packed_twos_params", fields)
     return library_call(symbol, node, [0], params, (packed_twos.stream(node),), packed_twos.patch_bytes(node))
 
 
@@ -223,6 +223,19 @@ def by_summed_pixels(node: Node) -> AccessOrder:
 
 
 @of_input
+def by_strips(node: Node) -> AccessOrder:
+    """Windows of a row's neighbouring pixels are copied before these are written."""
+    walk = window_walk(node)
+    return walk.by_pixels(packed_twos.strip(node), walk.row, gathered=True)
+
+
+@of_input
+def by_strips_of_vectors(node: Node) -> AccessOrder:
+    """The same of neighbouring pixels of an image."""
+    return pixel_walk(node).by_pixels(packed_twos.strip(node), gathered=True)
+
+
+@of_input
 def by_four_pixels(node: Node) -> AccessOrder:
     """Four pixels' patches are copied before these are written."""
     return window_walk(node).by_pixels(4, gathered=True)
@@ -311,7 +324,7 @@ KERNELS = with_cost_models(
             PACKED_TWOS,
             ("tinyet_conv2d_s8_packed_twos.c",),
             refuse_1x1_packed_twos,
-            access_order=by_copied_vectors,
+            access_order=by_strips_of_vectors,
         ),
         Kernel(
             "tinyet_conv2d_s8_packed_twos",
@@ -320,7 +333,7 @@ KERNELS = with_cost_models(
             PACKED_TWOS,
             ("tinyet_conv2d_s8_packed_twos.c",),
             refuse_packed_twos,
-            access_order=by_summed_pixels,
+            access_order=by_strips,
         ),
         Kernel(
             "tinyet_conv2d_s8_4x4",

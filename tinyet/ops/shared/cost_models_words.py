@@ -135,54 +135,72 @@ def packed_rows(node: Node) -> Mapping[str, int]:
     return parts
 
 
-def twos(node: Node, pixels: int) -> Parts:
+def twos(node: Node, pixels: int, strips: int) -> Parts:
     """Blocks of tinyet_conv2d_s8_packed_twos.c, of so many pixels: as many instructions as there stand."""
     sums = packed_words.rescaling(node)
     assert isinstance(sums, Rescaling)
-    out_c, taps = node.output.shape[-1], math.prod(node.input(1).shape[1:])
-    runs = -(-taps // 2)
-    of_block = 67 + 25 * sums.two_sided + 2 * -(-runs // packed_twos.TWOS) + 15 * runs
+    out_c = node.output.shape[-1]
+    blocks, rest = -(-out_c // BLOCK), int(out_c % BLOCK != 0)
+    of_blocks = blocks * (66 + 25 * sums.two_sided) + packed_twos.in_runs(node).instructions
     return {
         "call": 1,
-        "pixel": pixels,
-        "pixel with a last block": pixels * int(out_c % BLOCK != 0),
-        "instruction of blocks": pixels * -(-out_c // BLOCK) * of_block,
+        "strip": strips,
+        "pixel": pixels * (1 - rest),
+        "pixel with a last block": pixels * rest,
+        "instruction of blocks": pixels * of_blocks,
     }
 
 
 def twos_conv2d(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_packed_twos."""
-    parts = twos(node, math.prod(node.output.shape[:3]))
     a, (_, kernel_h, kernel_w, channels) = attrs_of(node), node.input(1).shape
-    if a.dilation_w != 1:
-        gathered(parts, node, 4)
-        return by_bytes(parts, node)
-    rows, columns = axes(node, a, kernel_h, kernel_w)
-    batch, inside = node.input(0).shape[0], columns.inside.sum(axis=1)
-    tap_rows = batch * rows.in_image
-    for count in inside[inside > 0].tolist():
-        copied(parts, tap_rows, count * channels, 4)
-    # Of a window that lies beside the image all is left of it.
-    beside = np.stack([~columns.inside[:, 0], ~columns.inside[:, -1] & (inside > 0)])
-    counting.add(parts, "blank piece", tap_rows * int(beside.sum()))
-    counting.add(parts, "blank input", tap_rows * channels * int((kernel_w - inside).sum()))
-    filled(parts, batch * rows.outside * columns.positions, kernel_w * channels)
-    counting.add(parts, "window row", batch * rows.positions * columns.positions * kernel_h)
+    batch, out_h, out_w, _ = node.output.shape
+    strip = packed_twos.strip(node)
+    in_row = -(-out_w // strip)
+    parts = twos(node, batch * out_h * out_w, batch * out_h * in_row)
+    rows, _ = axes(node, a, kernel_h, kernel_w)
+    # Of each row of outputs, where windows' columns lie: all of the first strip, then those that it does not share.
+    shared = packed_twos.shared_columns(node)
+    taps = np.arange(kernel_w)
+    at = np.arange(out_w)[:, None] * a.stride_w - a.pad_left + taps * a.dilation_w
+    new = (taps >= shared) | (np.arange(out_w) == 0)[:, None]
+    within = (at >= 0) & (at < node.input(0).shape[2])
+    there, beside = int((new & within).sum()), int((new & ~within).sum())
+    inside = rows.inside.sum(axis=1)
+    outside, seen = int((inside == 0).sum()), int((inside > 0).sum())
+    in_image = int(inside.sum())
+    counting.add(parts, "output row", batch * out_h)
+    counting.add(parts, "row", batch * in_image * there)
+    counting.add(parts, "column", batch * seen * there)
+    count = batch * in_image * there
+    counting.add(parts, "inputs of a turn", count * (channels // 4))
+    counting.add(parts, "input", count * (channels % 4))
+    filled(parts, batch * (out_h * beside + outside * there), kernel_h * channels)
+    above, below = ~rows.inside[:, 0] & (inside > 0), ~rows.inside[:, -1] & (inside > 0)
+    counting.add(parts, "blank piece", batch * there * int(above.sum() + below.sum()))
+    blank = int((kernel_h - inside[inside > 0]).sum())
+    counting.add(parts, "blank input", batch * there * blank * channels)
+    moved = batch * out_h * (in_row - 1) if shared else 0
+    counting.add(parts, "move", moved)
+    counting.add(parts, "four words moved", moved * -(-shared * kernel_h * channels // 4))
     return by_bytes(parts, node)
 
 
 def twos_rows(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_1x1_s8_packed_twos."""
-    pixels, depth = math.prod(node.output.shape[:-1]), node.input(0).shape[-1]
-    parts = twos(node, pixels)
-    copied(parts, pixels, depth, 4)
+    pixels, depth, strip = math.prod(node.output.shape[:-1]), node.input(0).shape[-1], packed_twos.strip(node)
+    whole, rest = divmod(pixels, strip)
+    parts = twos(node, pixels, whole + (rest != 0))
+    for strips, count in ((whole, strip), (int(rest != 0), rest)):
+        counting.add(parts, "inputs of a turn", strips * (count * depth // 4))
+        counting.add(parts, "input", strips * (count * depth % 4))
     return by_bytes(parts, node)
 
 
 def by_bytes(parts: Parts, node: Node) -> Parts:
     """The same where inputs are read byte by byte because words may lie across multiples of four."""
     if node.input(0).shape[3] % 4 != 0:
-        counting.add(parts, "inputs of a turn by bytes", parts.pop("inputs of a turn"))
+        counting.add(parts, "inputs of a turn by bytes", parts.pop("inputs of a turn", 0))
     return parts
 
 

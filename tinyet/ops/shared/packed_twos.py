@@ -6,9 +6,14 @@ and b the upper half, one more where a is negative. An input is -128 … 127, so
 a run's weights add up to at most 255: of two weights always, but for -128 twice. A word is either of two output
 channels' weights, for two taps of each block of four channels, or of two neighbouring pixels' inputs, for the taps of
 a row, or a column, of a depthwise channel's kernel: three where that holds, else two and one.
+
+Runs of three taps are fewer instructions, but not all have room: what is too much of a weight is a tap by itself, of
+all four channels. A layer has such runs where that is quicker.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,26 +27,77 @@ from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.packed_words import CHANNELS, rows_of, words
 from tinyet.ops.shared.two_products import Rescaling
 from tinyet.ops.shared.weighted import folded_bias
-from tinyet.opset import Constant, FieldValue, Struct
+from tinyet.opset import Constant, FieldValue
 
 RIGHT = 14
 """As in tinyet_depthwise_s8_chw_3x3_twos.c."""
-TWOS = 8
-"""Runs of the straight code in tinyet_conv2d_s8_packed_twos.c."""
 _ROOM = 255
+_MOST_STRIP, _STRIP_WORDS = 8, 128
+"""Pixels of a strip, and words of scratch up to which they are more than two."""
 
 
-def _in_twos(weights: Int64) -> Int64:
-    """(channels, taps) with a tap of zeros where their number is odd."""
-    return np.pad(weights, ((0, 0), (0, weights.shape[1] % 2)))
+def _taps(node: Node) -> Int64:
+    """(channels, taps), a window column by column."""
+    weights = node.input(1).array.astype(np.int64)
+    return np.asarray(weights.transpose(0, 2, 1, 3).reshape(len(weights), -1), np.int64)
+
+
+def _in_blocks(weights: Int64, run: int) -> Int64:
+    """(blocks, pair, channel of the pair, run, tap of the run), with channels and taps of zeros where they are no
+    multiples."""
+    more, taps = -len(weights) % CHANNELS, -weights.shape[1] % run
+    padded = np.pad(weights, ((0, more), (0, taps)))
+    return padded.reshape(len(padded) // CHANNELS, CHANNELS // 2, 2, -1, run)
 
 
 def refuse(node: Node) -> str | None:
     """Why a convolution is not computed so."""
-    magnitudes = _in_twos(np.abs(rows_of(node).astype(np.int64)))
-    if int((magnitudes[:, ::2] + magnitudes[:, 1::2]).max()) > _ROOM:
+    if int(np.abs(_in_blocks(_taps(node), 2)).sum(axis=4).max()) > _ROOM:
         return "two neighbouring weights are -128"
     return packed_words.refuse(node)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """weights: as _in_blocks has them; alone: of each block (taps, pair, channel of the pair), of those taps by
+    themselves that `taps` names."""
+
+    run: int
+    weights: Int64
+    taps: list[Int64]
+    alone: list[Int64]
+
+    @property
+    def instructions(self) -> int:
+        """That stand in tinyet_conv2d_s8_packed_twos.c for all blocks, but for their outputs."""
+        blocks, runs = len(self.weights), self.weights.shape[3]
+        if self.run == 2:
+            return int(blocks * (15 * runs + 2 * -(-runs // 8)))
+        by_themselves = sum(len(taps) for taps in self.taps)
+        return int(blocks * (8 + 21 * runs + 3 * -(-runs // 16)) + 16 * by_themselves)
+
+
+def _threes(weights: Int64) -> Runs:
+    kept = _in_blocks(weights, 3)
+    all_weights = kept.copy()
+    while np.any((excess := np.abs(kept).sum(axis=4) - _ROOM) > 0):
+        largest = np.abs(kept).argmax(axis=4)[..., None]
+        value = np.take_along_axis(kept, largest, axis=4)
+        less = np.sign(value) * np.clip(excess[..., None], 0, np.abs(value))
+        np.put_along_axis(kept, largest, value - less, axis=4)
+    alone = (all_weights - kept).reshape(len(kept), CHANNELS // 2, 2, -1)
+    taps = [np.flatnonzero(block.any(axis=(0, 1))) for block in alone]
+    of_taps = [block[:, :, some].transpose(2, 0, 1) for block, some in zip(alone, taps, strict=True)]
+    return Runs(3, kept, taps, of_taps)
+
+
+@memoize
+def in_runs(node: Node) -> Runs:
+    """Of two or three taps, whichever are fewer instructions."""
+    weights, twos = _taps(node), _in_blocks(_taps(node), 2)
+    in_twos = Runs(2, twos, [np.zeros(0, np.int64)] * len(twos), [np.zeros((0, 2, 2), np.int64)] * len(twos))
+    in_threes = _threes(weights)
+    return in_threes if in_threes.instructions < in_twos.instructions else in_twos
 
 
 def stream(node: Node) -> Constant:
@@ -49,31 +105,58 @@ def stream(node: Node) -> Constant:
     the last block have zeros for weights."""
     sums = packed_words.rescaling(node)
     assert isinstance(sums, Rescaling)
-    weights, bias = _in_twos(rows_of(node).astype(np.int64)), folded_bias(node) - sums.start
-    more = -len(weights) % CHANNELS
-    blocks = (len(weights) + more) // CHANNELS
+    runs, bias = in_runs(node), folded_bias(node) - sums.start
+    more, blocks = -len(bias) % CHANNELS, len(runs.weights)
     before = np.pad(bias, (0, more)).reshape(blocks, CHANNELS // 2, 2)
-    # (block, pair, channel of the pair, run, tap of the run)
-    pairs = np.pad(weights, ((0, more), (0, 0))).reshape(blocks, CHANNELS // 2, 2, -1, 2)
-    found = [
-        words(before[:, :, 0], before[:, :, 1]),
-        before[:, :, 1],
-        words(pairs[:, :, 0], pairs[:, :, 1]).transpose(0, 2, 1, 3).reshape(blocks, -1),
-        sums.padded(more).words(0, CHANNELS * blocks).reshape(blocks, -1),
-    ]
-    together = (np.concatenate(found, axis=1) & 0xFFFFFFFF).astype(np.uint32)
+    behind = sums.padded(more).words(0, CHANNELS * blocks).reshape(blocks, -1)
+    packed = words(runs.weights[:, :, 0], runs.weights[:, :, 1]).transpose(0, 2, 1, 3).reshape(blocks, -1)
+    parts: list[Int64] = []
+    for block, (taps, alone) in enumerate(zip(runs.taps, runs.alone, strict=True)):
+        low, high = before[block].T
+        if runs.run == 3:
+            low = low - (runs.weights.shape[3] + len(taps)) * 2**15
+        parts += [words(low, high), high, packed[block]]
+        if runs.run == 3:
+            by_themselves = words(alone[:, :, 0], alone[:, :, 1])
+            parts += [np.concatenate([4 * taps[:, None], by_themselves], axis=1).ravel(), np.array([-1])]
+        parts.append(behind[block])
+    together = (np.concatenate(parts) & 0xFFFFFFFF).astype(np.uint32)
     return Constant("stream", together, "as tinyet_packed_twos.h")
 
 
+def shared_columns(node: Node) -> int:
+    """That a window has in common with the next one of its row."""
+    attrs, kernel_w = attrs_of(node), node.input(1).shape[2]
+    return max(kernel_w - attrs.stride_w, 0) if attrs.dilation_w == 1 else 0
+
+
+def strip(node: Node) -> int:
+    """Neighbouring pixels of a row, of an image in 1x1, whose windows are gathered at once: two where windows overlap,
+    more where they are small."""
+    _, kernel_h, kernel_w, channels = node.input(1).shape
+    shared = shared_columns(node)
+    most = 1 + (_STRIP_WORDS // (kernel_h * channels) - kernel_w) // (kernel_w - shared)
+    _, out_h, out_w, _ = node.output.shape
+    in_line = out_w if (kernel_h, kernel_w) != (1, 1) else out_h * out_w
+    return min(max(most, 2 if shared else 1), _MOST_STRIP, in_line)
+
+
 def patch_bytes(node: Node) -> int:
-    """Scratch: a word an input of a pixel, of an even number."""
-    taps: int = rows_of(node).shape[1]
-    return 4 * (taps + taps % 2)
+    """Scratch: a word an input of a strip, and four more."""
+    _, kernel_h, kernel_w, channels = node.input(1).shape
+    columns = kernel_w + (strip(node) - 1) * (kernel_w - shared_columns(node))
+    return int(4 * (columns * kernel_h * channels + 4))
 
 
-def fields(node: Node) -> Struct:
-    """The struct tinyet_packed_words of a convolution."""
-    return packed_words.fields(node, above=0)
+def fields(node: Node) -> dict[str, FieldValue]:
+    """What the params of a convolution have beside its shape."""
+    runs = in_runs(node)
+    return {
+        "words": packed_words.fields(node, above=0),
+        "run": runs.run,
+        "runs": runs.weights.shape[3],
+        "strip": strip(node),
+    }
 
 
 @memoize
