@@ -38,6 +38,7 @@ from tinyet.ir import DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops.add import Add
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.linear import Linear
 from tinyet.ops.mean import Mean
 from tinyet.ops.permute import Permute
 from tinyet.ops.shared.addition import Scaling
@@ -126,8 +127,21 @@ def all_depthwise_nodes() -> st.SearchStrategy[Case]:
     return st.one_of(*5 * [depthwise_nodes()], *6 * [any_depthwise_nodes()], even_row_nodes(), few)
 
 
+@st.composite
+def many_output_nodes(draw: st.DrawFn) -> Case:
+    """Sixteen outputs and more at a time, with and without a rest; rows of one part, of parts of the same size, and of
+    two sizes; bounds of their own."""
+    rng = drawing.random(draw)
+    depth = draw(st.one_of(st.sampled_from((8, 112, 128, 144, 256, 272, 400)), st.integers(1, 400)))
+    x = draw(st.sampled_from((1, 1, 2))), depth
+    return layer(
+        rng, Linear(), x, (draw(st.one_of(st.sampled_from((16, 24, 32)), st.integers(16, 40))), depth)
+    )
+
+
 def all_linear_nodes() -> st.SearchStrategy[Case]:
-    return st.one_of(linear_nodes(), row_nodes(), row_nodes(), linear_nodes().map(with_nibbles))
+    many = many_output_nodes()
+    return st.one_of(linear_nodes(), row_nodes(), many, many, linear_nodes().map(with_nibbles))
 
 
 @st.composite
@@ -180,7 +194,12 @@ NODES = {
 }
 """Kernel → strategy."""
 
-MADE = ("tinyet_conv2d_s8_4x2_mve", "tinyet_depthwise_s8_mve", "tinyet_linear_s8_4x2_mve")
+MADE = (
+    "tinyet_conv2d_s8_4x2_mve",
+    "tinyet_depthwise_s8_mve",
+    "tinyet_linear_s8_1x8_mve",
+    "tinyet_linear_s8_4x2_mve",
+)
 """Those for each call of which C is made."""
 
 

@@ -50,6 +50,26 @@ REGISTERS = {
 }
 """Assembly: a value of its own for each register that a function must keep, and whether it is still there."""
 
+_VECTORS = range(16, 32)
+_DIFFERS = 'it ne\\n" "movne r0, #1\\n'
+VECTOR_REGISTERS = {
+    "poison": "\n".join(
+        f'      "{line}"'
+        for line in (
+            *(f"mov r{r}, #{0x51 + r}\\n" for r in _KEPT),
+            *(f"vmov s{r}, r{4 + r % 8}\\n" for r in _VECTORS),
+        )
+    ),
+    "check": "\n".join(
+        f'      "{line}"'
+        for line in (
+            *(f'cmp r{r}, #{0x51 + r}\\n" "{_DIFFERS}' for r in _KEPT),
+            *(f'vmov r1, s{r}\\n" "cmp r1, r{4 + r % 8}\\n" "{_DIFFERS}' for r in _VECTORS),
+        )
+    ),
+}
+"""The same with the vector registers that a function must keep."""
+
 
 def called(function: str, parameters: str) -> str:
     """C: `nothing`, an empty function with these three or four parameters, and `guarded`, which calls one of the type
