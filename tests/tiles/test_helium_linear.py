@@ -36,37 +36,7 @@ TEXT = """
 
 %(arrays)s
 
-typedef struct {
-  const void *first, *second;
-  const void *third;
-  const void *fourth, *fifth;
-} arguments;
-typedef void (*any_function)(void);
-
-__attribute__((naked)) static void nothing(void) {
-  __asm__ volatile("bx.n lr");
-}
-
-/* Whether the function leaves r4 ... r11 and d8 ... d15 as they were, with values of their own in them. */
-__attribute__((naked, noinline)) static uint32_t guarded(const arguments *a, any_function f) {
-  __asm__ volatile(
-      ".syntax unified\\n"
-      "push {r4-r11, lr}\\n"
-      "vpush {d8-d15}\\n"
-      "sub sp, sp, #12\\n"
-      "mov r12, r1\\n"
-      "ldr r2, [r0, #16]\\n"
-      "str r2, [sp]\\n"
-%(poison)s
-      "ldm r0, {r0-r3}\\n"
-      "blx r12\\n"
-      "movs r0, #0\\n"
-%(check)s
-      "add sp, sp, #12\\n"
-      "vpop {d8-d15}\\n"
-      "pop {r4-r11, pc}\\n");
-}
-
+%(guarded)s
 static const tinyet_rounding_mve roundings[] = {%(roundings)s};
 static int32_t sums[%(products)d][8 * %(turns)d + 1];
 static int8_t outputs[%(count_roundings)d][16 * %(turns)d + 1];
@@ -159,7 +129,7 @@ def model(rng: np.random.Generator) -> str:
         "entries": ", ".join(entries),
         "count": len(entries),
         "twins": "\n".join(twins),
-        **harness.VECTOR_REGISTERS,
+        "guarded": harness.GUARDED,
     }
     return harness.model("linear", len(entries), text)
 
