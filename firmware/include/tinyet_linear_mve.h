@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* int8 fully connected layers for cores with Helium, row by row, eight outputs at a time.
+/* int8 fully connected layers for cores with Helium, row by row.
  *
- * The stream, for each eight outputs: their biases, with the input's zero point in them; for each sixteen inputs the weights of
- * the first output, those of the second, …, zeros behind the last input. Behind all of it, for each four outputs, four
- * multipliers and four shifts. */
+ * Printed functions (tinyet/tiles/helium_linear.py) add up the products of up to eight vectors of sixteen inputs, a part of a
+ * row, with the weights of eight outputs at a time, and make sixteen outputs of sums.
+ *
+ * Places of outputs: of each sixteen, those at 0, 4, 8, 12, then those at 1, 5, 9, 13, and so on; of those that are left in
+ * order, zeros up to a multiple of eight.
+ * The stream: of each place the bias, int32, with the input's zero point in it. For each part of a row, for each eight places, for each
+ * sixteen inputs: the weights of the first place, those of the second, …, zeros behind the last input. For each four places
+ * four multipliers, int32, and four shifts, int8. */
 #ifndef TINYET_LINEAR_MVE_H
 #define TINYET_LINEAR_MVE_H
 
@@ -13,16 +18,60 @@
 extern "C" {
 #endif
 
+/* Up to the end of the sums; from: where they begin, the biases or the sums so far. */
+typedef void (*tinyet_linear_products_mve)(int32_t *sums, const int8_t *inputs, const int32_t *from, const int8_t *weights,
+                                           const int32_t *end);
+/* blocks: of sixteen. */
+typedef void (*tinyet_linear_outputs_mve)(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t blocks,
+                                          const tinyet_rounding_mve *rounding);
+
+/* parts: of a row, the first `wider` of `vectors` vectors, by `products`, the others of one less, by `fewer_products`. */
 typedef struct {
   int32_t rows, depth, count;
-  int32_t eights; /* groups of outputs */
-  int32_t ends;   /* bytes of the stream before these */
+  int32_t eights; /* of places */
+  int32_t parts, wider, vectors;
   tinyet_rounding_mve rounding;
+  tinyet_linear_products_mve products, fewer_products;
+  tinyet_linear_outputs_mve outputs; /* NULL of fewer than sixteen */
 } tinyet_linear_shape_mve;
 
-/* scratch: 32 * eights bytes; where depth is no multiple of sixteen, a row of inputs, and sixteen bytes. */
-void tinyet_linear_s8_1x8_mve(const int8_t *input, int8_t *output, void *scratch, const int8_t *weights,
-                              const tinyet_linear_shape_mve *shape);
+void tinyet_linear_products_mve_twin(int32_t *sums, const int8_t *inputs, const int32_t *from, const int8_t *weights,
+                                     const int32_t *end, int32_t vectors);
+void tinyet_linear_outputs_mve_twin(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t blocks,
+                                    const tinyet_rounding_mve *rounding);
+
+/* Any number of outputs, whose places are in order. */
+void tinyet_linear_last_outputs_mve(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t count,
+                                    const tinyet_rounding_mve *rounding);
+
+/* scratch: 32 * eights bytes; where depth is no multiple of sixteen, a row of inputs, and sixteen bytes. All of the shape are
+ * literals. */
+TINYET_DSP_INLINE void tinyet_linear_s8_1x8_mve(const int8_t *input, int8_t *output, void *scratch, const int8_t *weights,
+                                                const tinyet_linear_shape_mve *s) {
+  int32_t *const sums = (int32_t *)scratch, *const end = sums + 8 * s->eights;
+  const int32_t *const biases = (const int32_t *)(const void *)weights;
+  int8_t *const row = (int8_t *)end;
+  for (int32_t i = 0; i < s->rows; i++, input += s->depth, output += s->count) {
+    const int8_t *inputs = s->depth % 16 != 0 ? row : input, *next = weights + 32 * s->eights;
+    if (s->depth % 16 != 0) {
+      tinyet_copy_mve(row, input, s->depth);
+    }
+    for (int32_t part = 0; part < s->wider; part++, inputs += 16 * s->vectors, next += 128 * s->vectors * s->eights) {
+      s->products(sums, inputs, part == 0 ? biases : sums, next, end);
+    }
+    for (int32_t part = s->wider; part < s->parts; part++, inputs += 16 * (s->vectors - 1)) {
+      s->fewer_products(sums, inputs, sums, next, end);
+      next += 128 * (s->vectors - 1) * s->eights;
+    }
+    const int32_t blocks = s->count / 16, left = s->count % 16;
+    if (blocks != 0) {
+      s->outputs(sums, next, output, blocks, &s->rounding);
+    }
+    if (left != 0) {
+      tinyet_linear_last_outputs_mve(sums + 16 * blocks, next + 80 * blocks, output + 16 * blocks, left, &s->rounding);
+    }
+  }
+}
 
 #ifdef __cplusplus
 }

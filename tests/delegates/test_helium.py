@@ -34,10 +34,13 @@ from tests.ops.cases import Case
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
 from tinyet.delegates.cortex_m import conv2d_mve, depthwise_mve, elementwise_mve
-from tinyet.ir import DType, QuantParams, Tensor, TensorType, constant
+from tinyet.ir import Attrs, DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops.add import Add
+from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.linear import Linear
+from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.permute import Permute
 from tinyet.ops.shared.addition import Scaling
@@ -126,8 +129,21 @@ def all_depthwise_nodes() -> st.SearchStrategy[Case]:
     return st.one_of(*5 * [depthwise_nodes()], *6 * [any_depthwise_nodes()], even_row_nodes(), few)
 
 
+@st.composite
+def many_output_nodes(draw: st.DrawFn) -> Case:
+    """Sixteen outputs and more at a time, with and without a rest; rows of one part, of parts of the same size, and of
+    two sizes; bounds of their own."""
+    rng = drawing.random(draw)
+    depth = draw(st.one_of(st.sampled_from((8, 112, 128, 144, 256, 272, 400)), st.integers(1, 400)))
+    x = draw(st.sampled_from((1, 1, 2))), depth
+    return layer(
+        rng, Linear(), x, (draw(st.one_of(st.sampled_from((16, 24, 32)), st.integers(16, 40))), depth)
+    )
+
+
 def all_linear_nodes() -> st.SearchStrategy[Case]:
-    return st.one_of(linear_nodes(), row_nodes(), row_nodes(), linear_nodes().map(with_nibbles))
+    many = many_output_nodes()
+    return st.one_of(linear_nodes(), row_nodes(), many, many, linear_nodes().map(with_nibbles))
 
 
 @st.composite
@@ -169,7 +185,34 @@ def summed_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (drawing.int8_data(rng, x.shape),))
 
 
+@st.composite
+def pooled_nodes(draw: st.DrawFn) -> Case:
+    """Windows that lie in the image, and a few across its border; whole vectors of channels and others, near and
+    far."""
+    rng = drawing.random(draw)
+    outs = draw(st.integers(1, 5)), draw(st.integers(1, 6))
+    window, kernel, size = draw(
+        test_cortex_m.windows(outs, st.sampled_from((1, 2, 2, 3)), draw(st.sampled_from((1, 1, 2))))
+    )
+    channels = draw(st.one_of(st.sampled_from((8, 16, 16, 32, 40)), st.integers(4, 130)))
+    x = test_cortex_m.activation(rng, (draw(st.integers(1, 2)), *size, channels))
+    taps: dict[str, Any] = {**window, "kernel_h": kernel[0], "kernel_w": kernel[1]}
+    attrs: Attrs = MaxPool2d(**taps)
+    if draw(st.booleans()):
+        attrs = AvgPool2d(**taps, count_include_pad=draw(st.booleans()), divisor=None)
+    data = drawing.int8_data(rng, x.shape)
+    if draw(st.integers(0, 3)) == 0:
+        data[...] = draw(st.sampled_from((-128, 127)))
+    return Case(drawing.node_of(attrs, [x], x.type.quant), (data,))
+
+
+def all_pool_nodes() -> st.SearchStrategy[Case]:
+    return st.one_of(test_cortex_m.window_nodes(), pooled_nodes(), pooled_nodes())
+
+
 NODES = {
+    "tinyet_max_pool2d_s8_mve": all_pool_nodes,
+    "tinyet_avg_pool2d_s8_mve": all_pool_nodes,
     "tinyet_conv2d_s8_4x2_mve": conv2d_nodes,
     "tinyet_depthwise_s8_mve": all_depthwise_nodes,
     "tinyet_linear_s8_1x8_mve": all_linear_nodes,
@@ -180,7 +223,14 @@ NODES = {
 }
 """Kernel → strategy."""
 
-MADE = ("tinyet_conv2d_s8_4x2_mve", "tinyet_depthwise_s8_mve", "tinyet_linear_s8_4x2_mve")
+MADE = (
+    "tinyet_max_pool2d_s8_mve",
+    "tinyet_avg_pool2d_s8_mve",
+    "tinyet_conv2d_s8_4x2_mve",
+    "tinyet_depthwise_s8_mve",
+    "tinyet_linear_s8_1x8_mve",
+    "tinyet_linear_s8_4x2_mve",
+)
 """Those for each call of which C is made."""
 
 

@@ -50,6 +50,61 @@ REGISTERS = {
 }
 """Assembly: a value of its own for each register that a function must keep, and whether it is still there."""
 
+_VECTORS = range(16, 32)
+_DIFFERS = 'it ne\\n" "movne r0, #1\\n'
+VECTOR_REGISTERS = {
+    "poison": "\n".join(
+        f'      "{line}"'
+        for line in (
+            *(f"mov r{r}, #{0x51 + r}\\n" for r in _KEPT),
+            *(f"vmov s{r}, r{4 + r % 8}\\n" for r in _VECTORS),
+        )
+    ),
+    "check": "\n".join(
+        f'      "{line}"'
+        for line in (
+            *(f'cmp r{r}, #{0x51 + r}\\n" "{_DIFFERS}' for r in _KEPT),
+            *(f'vmov r1, s{r}\\n" "cmp r1, r{4 + r % 8}\\n" "{_DIFFERS}' for r in _VECTORS),
+        )
+    ),
+}
+"""The same with the vector registers that a function must keep."""
+
+GUARDED = f"""
+typedef struct {{
+  const void *first, *second;
+  const void *third;
+  const void *fourth, *fifth;
+}} arguments;
+typedef void (*any_function)(void);
+
+__attribute__((naked)) static void nothing(void) {{
+  __asm__ volatile("bx.n lr");
+}}
+
+/* Whether the function leaves r4 ... r11 and d8 ... d15 as they were, with values of their own in them. */
+__attribute__((naked, noinline)) static uint32_t guarded(const arguments *a, any_function f) {{
+  __asm__ volatile(
+      ".syntax unified\\n"
+      "push {{r4-r11, lr}}\\n"
+      "vpush {{d8-d15}}\\n"
+      "sub sp, sp, #12\\n"
+      "mov r12, r1\\n"
+      "ldr r2, [r0, #16]\\n"
+      "str r2, [sp]\\n"
+{VECTOR_REGISTERS["poison"]}
+      "ldm r0, {{r0-r3}}\\n"
+      "blx r12\\n"
+      "movs r0, #0\\n"
+{VECTOR_REGISTERS["check"]}
+      "add sp, sp, #12\\n"
+      "vpop {{d8-d15}}\\n"
+      "pop {{r4-r11, pc}}\\n");
+}}
+"""
+"""C: `nothing`, an empty function, and `guarded`, which calls a function of up to five arguments and says
+whether it leaves these registers as they were."""
+
 
 def called(function: str, parameters: str) -> str:
     """C: `nothing`, an empty function with these three or four parameters, and `guarded`, which calls one of the type

@@ -237,17 +237,11 @@ def model(rng: np.random.Generator) -> str:
             "  }",
         ]
     names = [each.name for each in PRINTED] + [each.name for each in PATCHES]
-    core, vector = range(4, 12), range(16, 32)
-    poison = [f"mov r{r}, #{0x51 + r}\\n" for r in core] + [f"vmov s{r}, r{4 + r % 8}\\n" for r in vector]
-    differs = 'it ne\\n" "movne r0, #1\\n'
-    check = [f'cmp r{r}, #{0x51 + r}\\n" "{differs}' for r in core]
-    check += [f'vmov r1, s{r}\\n" "cmp r1, r{4 + r % 8}\\n" "{differs}' for r in vector]
     text = TEXT % {
         "includes": "\n".join(f'#include "{name}.h"' for name in names),
         "arrays": "\n".join(arrays),
         "entries": ", ".join(entries),
-        "poison": "\n".join(f'      "{line}"' for line in poison),
-        "check": "\n".join(f'      "{line}"' for line in check),
+        **harness.VECTOR_REGISTERS,
         "count": len(entries),
         "sums": len(PRINTED) + 1,
         "ends": ", ".join(ends_of),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,30 +14,27 @@ from tinyet.delegates.cortex_m.conv2d import pixel_row
 from tinyet.delegates.cortex_m.conv2d_mve import no_helium, vectors
 from tinyet.delegates.cortex_m.linear import row_count, summary
 from tinyet.delegates.cortex_m.rounding_mve import RoundingMve, rounding_mve
+from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Array, Node
+from tinyet.numerics import Int64
 from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, pixel_walk
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.opset import (
     AccessOrder,
     Call,
     Constant,
-    ConstantArg,
     CostModel,
     Exact,
-    InputArg,
     Kernel,
     Layouts,
-    OutputArg,
-    ParamsArg,
-    ScratchArg,
-    Struct,
 )
-from tinyet.tiles.helium import LANES, MOST_VECTORS, PIXELS
+from tinyet.tiles import helium_linear
+from tinyet.tiles.helium import LANES, PIXELS
+from tinyet.tiles.helium import MOST_VECTORS as MOST_OF_PIXEL
+from tinyet.tiles.helium_linear import BLOCK, MOST_VECTORS, OUTPUTS, Printed, Products, Rounding
 
 ROW, ROWS = "tinyet_linear_s8_1x8_mve", "tinyet_linear_s8_4x2_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_linear_mve.h")
-OUTPUTS = 8
-"""Whose sums are in registers."""
 
 
 def rounding_of(node: Node) -> RoundingMve:
@@ -47,52 +45,150 @@ def refuse(node: Node, target: Target) -> str | None:
     return no_helium(target) or rounding_of(node).refused
 
 
-def stream(r: RoundingMve) -> tuple[Array, int]:
-    """The stream of tinyet_linear_mve.h, int8, and how many bytes come before the multipliers."""
-    count, depth = r.weights.shape
-    behind = -count % OUTPUTS
-    weights = np.pad(r.weights, ((0, behind), (0, -depth % LANES))).astype(np.int8)
-    eights = (
-        weights.reshape(-1, OUTPUTS, vectors(depth), LANES)
-        .swapaxes(1, 2)
-        .reshape(-1, weights.shape[1] * OUTPUTS)
-    )
-    bias = np.pad(r.bias, (0, behind)).astype("<i4").reshape(-1, OUTPUTS).view(np.int8)
-    body = np.concatenate([bias, eights], axis=1).ravel()
+@dataclass(frozen=True)
+class RowPlan:
+    """How a row becomes outputs.
+
+    parts: of a row, the first `wider` of `vectors` vectors, the others of one less. eights: of places of outputs.
+    """
+
+    rows: int
+    depth: int
+    count: int
+    rounding: Rounding
+
+    @property
+    def eights(self) -> int:
+        return -(-self.count // OUTPUTS)
+
+    @property
+    def parts(self) -> int:
+        return -(-vectors(self.depth) // MOST_VECTORS)
+
+    @property
+    def vectors(self) -> int:
+        return -(-vectors(self.depth) // self.parts)
+
+    @property
+    def wider(self) -> int:
+        return vectors(self.depth) - self.parts * (self.vectors - 1)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Vectors of each part."""
+        return (self.vectors,) * self.wider + (self.vectors - 1,) * (self.parts - self.wider)
+
+    @property
+    def products(self) -> tuple[Products, ...]:
+        """Printed: of the wider parts, of the others where there are any."""
+        return tuple(Products(size) for size in dict.fromkeys(self.sizes))
+
+    @property
+    def blocks(self) -> int:
+        """Of sixteen outputs, of a row."""
+        return self.count // BLOCK
+
+    @property
+    def printed(self) -> tuple[Printed, ...]:
+        return (*self.products, *([self.rounding] if self.blocks else []))
+
+    @property
+    def places(self) -> Int64:
+        """The output of each place of tinyet_linear_mve.h; behind the last one `count`."""
+        whole = np.arange(self.count - self.count % BLOCK).reshape(-1, BLOCK // 4, 4).swapaxes(1, 2).ravel()
+        left = np.arange(len(whole), OUTPUTS * self.eights)
+        return np.concatenate([whole, np.minimum(left, self.count)])
+
+
+def row_plan(node: Node) -> RowPlan:
+    (count, depth), r = node.input(1).shape, rounding_of(node)
+    lowest = r.one_sided and r.zero_point == -128 and r.low == -128
+    return RowPlan(row_count(node), depth, count, Rounding(r.one_sided, r.low > -128, r.high < 127, lowest))
+
+
+def stream(p: RowPlan, r: RoundingMve) -> Array:
+    """The stream of tinyet_linear_mve.h, int8."""
+    weights = np.pad(r.weights, ((0, 1), (0, -p.depth % LANES))).astype(np.int8)[p.places]
+    eights = weights.reshape(p.eights, OUTPUTS, -1, LANES).swapaxes(1, 2)  # (eights, vectors, outputs, lanes)
+    parts = np.split(eights, np.cumsum(p.sizes)[:-1], axis=1)
     ends = [
-        np.pad(values, (0, behind), constant_values=value).astype("<i4")
-        for values, value in ((r.multiplier, 2**30), (r.shift, -1))
+        np.pad(values, (0, 1), constant_values=value)[p.places].astype(kind).view(np.int8).reshape(-1, size)
+        for values, value, kind, size in ((r.multiplier, 2**30, "<i4", 16), (r.shift, -1, "i1", 4))
     ]
-    fours = np.stack([values.reshape(-1, 4) for values in ends], axis=1)
-    return np.concatenate([body, np.ascontiguousarray(fours).view(np.int8).ravel()]), len(body)
+    return np.concatenate(
+        [
+            np.pad(r.bias, (0, 1))[p.places].astype("<i4").view(np.int8),
+            *(part.ravel() for part in parts),
+            np.concatenate(ends, axis=1).ravel(),
+        ]
+    )
 
 
 def lower(node: Node, target: Target) -> Call:
-    (count, depth), r = node.input(1).shape, rounding_of(node)
-    data, ends = stream(r)
-    eights = -(-count // OUTPUTS)
-    fields = {"rows": row_count(node), "depth": depth, "count": count, "eights": eights, "ends": ends}
-    params = Struct("tinyet_linear_shape_mve", {**fields, "rounding": r.struct})
-    constant = Constant("weights", data, "bias and weights of eight outputs after another, then the rounding")
-    scratch = 4 * OUTPUTS * eights + (depth + 2 * LANES if depth % LANES else 0)
-    args = InputArg(0), OutputArg(0), ScratchArg(), ConstantArg("weights"), ParamsArg()
-    return Call(ROW, args, params, (constant,), scratch)
+    p, r = row_plan(node), rounding_of(node)
+    numbers = (p.rows, p.depth, p.count, p.eights, p.parts, p.wider, p.vectors)
+    functions = [each.name for each in p.products]
+    body = (
+        "static const tinyet_linear_shape_mve shape = {",
+        f"    {', '.join(map(str, numbers))}, {{{', '.join(map(str, r.struct.fields.values()))}}},",
+        f"    {functions[0]}, {functions[1] if len(functions) > 1 else 'NULL'},",
+        f"    {p.rounding.name if p.blocks else 'NULL'}}};",
+        "tinyet_linear_s8_1x8_mve(input, output, scratch, weights, &shape);",
+    )
+    constant = Constant(
+        "weights", stream(p, r), "bias and weights of eight outputs after another, then the rounding"
+    )
+    comment = f"{p.rows} x {p.depth} -> {p.count}, fully connected"
+    scratch = 4 * OUTPUTS * p.eights + (p.depth + 2 * LANES if p.depth % LANES else 0)
+    call = specialised_call(ROW, comment, [constant], body, scratch_bytes=scratch)
+    printed = {name: text for each in p.printed for name, text in helium_linear.files(each).items()}
+    return replace(call, files=printed)
 
 
 def work(node: Node) -> Mapping[str, int]:
-    (count, depth), rows = node.input(1).shape, row_count(node)
-    eights, sixteens = -(-count // OUTPUTS), vectors(depth)
-    side = "one-sided" if rounding_of(node).one_sided else "two-sided"
+    """What is around the printed functions, and what cycles grow with beside their exact instructions."""
+    p = row_plan(node)
+    side = "one-sided" if p.rounding.one_sided else "two-sided"
+    left = p.count % BLOCK
     return {
         "call": 1,
-        "row": rows,
-        "copied row": rows if depth % LANES else 0,
-        "copied vector": rows * sixteens if depth % LANES else 0,
-        "eight outputs": rows * eights,
-        "vector": rows * eights * sixteens,
-        "eight vectors": rows * eights * -(-sixteens // 8),
-        f"four outputs, {side}": rows * -(-count // 4),
+        "row": p.rows,
+        "part": p.rows * p.parts,
+        "copied row": p.rows if p.depth % LANES else 0,
+        "copied vector": p.rows * vectors(p.depth) if p.depth % LANES else 0,
+        "last outputs": p.rows if left else 0,
+        f"four last outputs, {side}": p.rows * -(-left // 4),
+        "sixteen outputs": p.rows * p.blocks,
+        "eight outputs": p.rows * p.eights * p.parts,
+        "vector": p.rows * p.eights * vectors(p.depth),
     }
+
+
+def code(node: Node) -> Mapping[str, int]:
+    """Of the wrapper: what the compiler leaves out where a literal says that it is never executed."""
+    p = row_plan(node)
+    return {
+        "call": 1,
+        "rows": int(p.rows > 1),
+        "copied row": int(p.depth % LANES != 0),
+        "several parts": int(p.wider > 1),
+        "parts of two sizes": int(p.parts > p.wider),
+        "sixteen outputs": int(p.blocks > 0),
+        "last outputs": int(p.count % BLOCK != 0),
+    }
+
+
+def row_exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
+    p = row_plan(node)
+    instructions = sum(
+        helium_linear.instructions(each, p.rows * count, p.rows * count * p.eights)
+        for each in p.products
+        for count in [p.sizes.count(each.vectors)]
+    )
+    if p.blocks:
+        instructions += helium_linear.instructions(p.rounding, p.rows, p.rows * p.blocks)
+    functions = {each.name: helium_linear.code_bytes(each) for each in p.printed}
+    return Exact(instructions=instructions, cycles={}, functions=functions, reads={})
 
 
 # ---------------------------------------------------------------- many rows
@@ -109,7 +205,9 @@ def refuse_rows(node: Node, target: Target) -> str | None:
     if row_count(node) < PIXELS:
         return f"{row_count(node)} rows, needs {PIXELS}"
     seen = vectors(node.input(1).shape[1])
-    return f"{seen} vectors of weights an output, takes up to {MOST_VECTORS}" if seen > MOST_VECTORS else None
+    return (
+        f"{seen} vectors of weights an output, takes up to {MOST_OF_PIXEL}" if seen > MOST_OF_PIXEL else None
+    )
 
 
 def lower_rows(node: Node, target: Target) -> Call:
@@ -126,7 +224,7 @@ def by_blocks(node: Node) -> AccessOrder:
 
 
 COST_MODELS: Mapping[str, CostModel] = {
-    ROW: CostModel(work),
+    ROW: CostModel(work, code, exact=row_exact),
     ROWS: CostModel(lambda node: conv2d_mve.work_of(plan(node), rounding_of(node)), exact=rows_exact),
 }
 

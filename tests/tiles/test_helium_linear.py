@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Printed parts of fully connected layers for Helium: on an emulated Cortex-M55 the same as their twins in C, general
+and vector registers as they were, the instructions that they say; one firmware for all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.calls import board
+from tests.calls.board import Image
+from tests.calls.emulated import skip_missing
+from tests.tiles import harness
+from tests.tiles.harness import c_array
+from tinyet.assets import kernel_sources
+from tinyet.device.device import open_device
+from tinyet.errors import InternalError
+from tinyet.tiles.helium_linear import MOST_VECTORS, Printed, Products, Rounding, files, instructions
+
+PRODUCTS = tuple(Products(n + 1) for n in range(MOST_VECTORS))
+ROUNDINGS = (
+    Rounding(True, False, False, True),
+    Rounding(True, False, True, True),
+    Rounding(True, True, False, False),
+    Rounding(False, False, False, False),
+    Rounding(False, True, True, False),
+)
+PRINTED: tuple[Printed, ...] = (*PRODUCTS, *ROUNDINGS)
+TURNS = 3
+"""Of a call: eights of sums, sixteens of outputs."""
+
+TEXT = """
+%(includes)s
+
+%(arrays)s
+
+%(guarded)s
+static const tinyet_rounding_mve roundings[] = {%(roundings)s};
+static int32_t sums[%(products)d][8 * %(turns)d + 1];
+static int8_t outputs[%(count_roundings)d][16 * %(turns)d + 1];
+
+static const struct {
+  any_function function;
+  arguments all;
+} entries[] = {%(entries)s};
+
+static tinyet_status run(void) {
+  memset(sums, 0x5a, sizeof sums);
+  memset(outputs, 0x5a, sizeof outputs);
+  for (uint32_t i = 0; i < %(count)du; i++) {
+    TINYET_LAYER_BEGIN(i);
+    wrong[i] = guarded(&entries[i].all, entries[i].function);
+    TINYET_LAYER_END(i);
+  }
+%(twins)s
+  return TINYET_OK;
+}
+"""
+
+
+def rounding(made: Rounding) -> str:
+    """As a tinyet_rounding_mve. Nothing below the zero point is an output where only one side is rounded."""
+    zero = -128 if made.zero_lowest else -9
+    low = zero if made.one_sided else -50 if made.low else -128
+    high = 70 if made.high else 127
+    return f"{{{int(made.one_sided)}, {int(low > -128 or high < 127)}, {zero}, {low}, {high}}}"
+
+
+def ends(rng: np.random.Generator) -> np.ndarray:
+    """Of each four places multipliers and shifts, int8."""
+    four = [
+        np.concatenate(
+            [
+                rng.integers(2**30, 2**31, 4).astype("<i4").view(np.int8),
+                rng.integers(-26, -18, 4).astype(np.int8),
+            ]
+        )
+        for _ in range(4 * TURNS)
+    ]
+    return np.concatenate(four)
+
+
+def model(rng: np.random.Generator) -> str:
+    """Layer 0 calls an empty function, the others what is printed. The output: a word for each, 0 where all
+    is right."""
+    arrays = [
+        c_array("int32_t", "words", rng.integers(-(2**31), 2**31, 8 * TURNS * MOST_VECTORS * 4)),
+        c_array("int32_t", "ends", ends(rng).view("<i4")),
+    ]
+    entries, twins = ["{nothing, {words, words, words, words, words}}"], []
+    for i, products in enumerate(PRODUCTS):
+        # Inputs that begin anywhere.
+        inputs = f"(const int8_t *)words + {i + 1}"
+        given = f"sums[{i}], {inputs}, words, words, sums[{i}] + {8 * TURNS}"
+        entries.append(f"{{(any_function){products.name}, {{{given}}}}}")
+        twins += [
+            "  {",
+            "    static int32_t wanted[sizeof sums[0] / 4];",
+            "    memset(wanted, 0x5a, sizeof wanted);",
+            f"    tinyet_linear_products_mve_twin(wanted, {inputs}, words, (const int8_t *)words,",
+            f"                                    wanted + {8 * TURNS}, {products.vectors});",
+            f"    wrong[{i + 1}] |= memcmp(wanted, sums[{i}], sizeof wanted) != 0 ? 2u : 0u;",
+            "  }",
+        ]
+    for i, made in enumerate(ROUNDINGS):
+        given = f"words, ends, outputs[{i}], (const void *){TURNS}, &roundings[{i}]"
+        entries.append(f"{{(any_function){made.name}, {{{given}}}}}")
+        place = len(PRODUCTS) + 1 + i
+        twins += [
+            "  {",
+            "    static int8_t wanted[sizeof outputs[0]];",
+            "    memset(wanted, 0x5a, sizeof wanted);",
+            f"    tinyet_linear_outputs_mve_twin(words, (const int8_t *)ends, wanted, {TURNS}, &roundings[{i}]);",
+            f"    wrong[{place}] |= memcmp(wanted, outputs[{i}], sizeof wanted) != 0 ? 2u : 0u;",
+            f"    for (uint32_t p = 1; wrong[{place}] == 0u && wanted[p] == wanted[0]; p++) {{",
+            f"      wrong[{place}] = p == sizeof wanted - 2u ? 4u : 0u; /* all the same: nothing is tried */",
+            "    }",
+            "  }",
+        ]
+    text = TEXT % {
+        "includes": "\n".join(f'#include "{each.name}.h"' for each in PRINTED),
+        "arrays": "\n".join(arrays),
+        "roundings": ", ".join(map(rounding, ROUNDINGS)),
+        "products": len(PRODUCTS),
+        "count_roundings": len(ROUNDINGS),
+        "turns": TURNS,
+        "entries": ", ".join(entries),
+        "count": len(entries),
+        "twins": "\n".join(twins),
+        "guarded": harness.GUARDED,
+    }
+    return harness.model("linear", len(entries), text)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("image", [board.M55, board.M55_CLANG], ids=str)
+def test_outputs_registers_and_instructions(image: Image, tmp_path: Path) -> None:
+    skip_missing([image])
+    kernel_sources.write(tmp_path, ["tinyet_linear_s8_1x8_mve.c"])
+    flags = "-Wno-cast-align", "-Wno-cast-function-type"
+    elf = harness.built(image, tmp_path, map(files, PRINTED), model(np.random.default_rng(3)), *flags)
+    with open_device(image.board, elf, "qemu") as device:
+        result = device.run([bytes(4)])
+    wrong = np.frombuffer(result.outputs[0], np.uint32)[1:]
+    stated = {each.name: instructions(each, 1, TURNS) for each in PRINTED}
+    assert {name: w for name, w in zip(stated, wrong, strict=True) if w} == {}
+    nothing, *counts = result.layer_counts
+    # The empty function returns by an instruction of its own.
+    assert {name: count - nothing + 1 for name, count in zip(stated, counts, strict=True)} == stated
+
+
+def test_what_there_is_not() -> None:
+    for vectors in (0, MOST_VECTORS + 1):
+        with pytest.raises(InternalError):
+            Products(vectors)
+    with pytest.raises(InternalError):
+        Rounding(True, True, False, True)
+    with pytest.raises(InternalError):
+        Rounding(False, False, False, True)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Printed windows of pools for Helium: on an emulated Cortex-M55 the same as their twins in C, general and vector
+registers as they were, the instructions that they say; one firmware for all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.calls import board
+from tests.calls.board import Image
+from tests.calls.emulated import skip_missing
+from tests.tiles import harness
+from tests.tiles.harness import c_array
+from tinyet.assets import kernel_sources
+from tinyet.delegates.cortex_m.pool_mve import average_of
+from tinyet.device.device import open_device
+from tinyet.errors import InternalError
+from tinyet.ops.shared.averaging import average
+from tinyet.tiles.helium_pools import Windows, files
+
+SHAPES = (
+    (1, 1, 16, 16, 16, 16, 16),
+    (2, 2, 16, 400, 16, 32, 16),  # whole vectors
+    (2, 2, 8, 100, 8, 16, 24),
+    (2, 2, 64, 640, 64, 128, 64),  # several
+    (3, 3, 10, 1000, 20, 20, 10),  # rests
+    (3, 3, 130, 1400, 130, 260, 130),  # a pointer a tap
+    (3, 3, 100, 1000, 100, 100, 100),
+    (2, 1, 40, 5000, 40, 40, 48),  # rows far apart
+    (6, 1, 4, 68, 4, 8, 4),
+    (1, 33, 5, 165, 5, 5, 5),
+)
+WINDOWS = tuple(
+    Windows(*shape, made)
+    for shape in SHAPES
+    for made in dict.fromkeys((None, average_of(shape[0] * shape[1]) if shape[0] * shape[1] > 1 else None))
+    if Windows(*shape, made).fits
+)
+COUNT = 3
+"""Windows of a call."""
+
+TEXT = """
+%(includes)s
+
+%(arrays)s
+
+%(guarded)s
+
+static int8_t outputs[%(windows)d][1024];
+
+static const struct {
+  any_function function;
+  arguments all;
+} entries[] = {%(entries)s};
+
+static tinyet_status run(void) {
+  memset(outputs, 0x5a, sizeof outputs);
+  for (uint32_t i = 0; i < %(count)du; i++) {
+    TINYET_LAYER_BEGIN(i);
+    wrong[i] = guarded(&entries[i].all, entries[i].function);
+    TINYET_LAYER_END(i);
+  }
+%(twins)s
+  return TINYET_OK;
+}
+"""
+
+
+def model(rng: np.random.Generator) -> str:
+    """Layer 0 calls an empty function, the others what is printed. The output: a word for each, 0 where all
+    is right."""
+    entries, twins = ["{nothing, {words, words, words, words, words}}"], []
+    for i, w in enumerate(WINDOWS):
+        # Inputs that begin anywhere.
+        inputs = f"(const int8_t *)words + {i % 4}"
+        entries.append(
+            f"{{(any_function){w.name}, {{{inputs}, outputs[{i}], (const void *){COUNT}, NULL, NULL}}}}"
+        )
+        a = w.average
+        numbers = [w.rows, w.columns, w.channels, w.row, w.column, w.step, w.out_step]
+        numbers += [0] * 5 if a is None else [a.multiplier, a.shift, a.offset, a.bias, int(a.even)]
+        kind = "max" if a is None else "avg"
+        twins += [
+            "  {",
+            "    static int8_t wanted[sizeof outputs[0]];",
+            f"    static const tinyet_windows_mve shape = {{{', '.join(map(str, numbers))}}};",
+            "    memset(wanted, 0x5a, sizeof wanted);",
+            f"    tinyet_{kind}_windows_mve_twin({inputs}, wanted, {COUNT}, &shape);",
+            f"    wrong[{i + 1}] |= memcmp(wanted, outputs[{i}], sizeof wanted) != 0 ? 2u : 0u;",
+            "  }",
+        ]
+    text = TEXT % {
+        "includes": "\n".join(f'#include "{each.name}.h"' for each in WINDOWS),
+        "arrays": c_array("int32_t", "words", rng.integers(-(2**31), 2**31, 2048)),
+        "guarded": harness.GUARDED,
+        "windows": len(WINDOWS),
+        "entries": ", ".join(entries),
+        "count": len(entries),
+        "twins": "\n".join(twins),
+    }
+    return harness.model("windows", len(entries), text)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("image", [board.M55, board.M55_CLANG], ids=str)
+def test_outputs_registers_and_instructions(image: Image, tmp_path: Path) -> None:
+    skip_missing([image])
+    kernel_sources.write(tmp_path, ["tinyet_pool_mve.c"])
+    flags = "-Wno-cast-align", "-Wno-cast-function-type"
+    elf = harness.built(image, tmp_path, map(files, WINDOWS), model(np.random.default_rng(3)), *flags)
+    with open_device(image.board, elf, "qemu") as device:
+        result = device.run([bytes(4)])
+    wrong = np.frombuffer(result.outputs[0], np.uint32)[1:]
+    stated = {each.name: each.instructions(1, COUNT) for each in WINDOWS}
+    assert len(stated) == len(WINDOWS)
+    assert {name: w for name, w in zip(stated, wrong, strict=True) if w} == {}
+    nothing, *counts = result.layer_counts
+    # The empty function returns by an instruction of its own.
+    assert {name: count - nothing + 1 for name, count in zip(stated, counts, strict=True)} == stated
+
+
+def test_reciprocals() -> None:
+    """Of every sum of so many taps, or refused."""
+    refused = []
+    for taps in range(2, 256):
+        if (a := average_of(taps)) is None:
+            refused.append(taps)
+            continue
+        sums = np.arange(-128 * taps, 127 * taps + 1)
+        raised = sums + a.offset - (a.even & (sums < 0))
+        assert 0 <= raised.min() <= raised.max() < 2**16
+        found = (raised * a.multiplier >> 16 + a.shift) - a.bias
+        assert np.array_equal(found, average(sums, np.array(taps, np.int64)))
+    assert min(refused) > 180
+
+
+def test_what_there_is_not() -> None:
+    windows = Windows(4, 3, 130, 1400, 130, 260, 130, None)
+    assert not windows.fits
+    with pytest.raises(InternalError):
+        files(windows)
