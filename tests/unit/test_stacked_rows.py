@@ -26,8 +26,9 @@ def chain() -> Graph:
     def conv(x: Tensor, name: str, kernel: int, *, groups: int = 1) -> Node:
         size = (16, kernel, kernel, x.shape[3] // groups)
         weights = constant("w", np.ones(size, np.int8), QuantParams((0.01,) * 16, (0,) * 16, 0))
-        pads = {f"pad_{side}": kernel // 2 for side in ("top", "bottom", "left", "right")}
-        return Node(Conv2d(groups=groups, **pads), (x, weights, None), (tensor(name, 16),))
+        pad = kernel // 2
+        attrs = Conv2d(groups=groups, pad_top=pad, pad_bottom=pad, pad_left=pad, pad_right=pad)
+        return Node(attrs, (x, weights, None), (tensor(name, 16),))
 
     x = tensor("x", 4)
     nodes = [conv(x, "first", 3)]
