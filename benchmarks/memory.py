@@ -12,11 +12,13 @@ layer bit for bit beside the reference.
 
 arena: bytes; bound: what no order of the calls that were chosen, nor any addresses, can be below at their lifetimes.
 MACs: those that rows add (padding that whole layers leave out). stack: of an inference, measured, and at most. flash:
-the application's without its demonstration sample. Instructions are executed ones, and what they are more than those of
-whole layers without overlap, both chosen with optimize="balanced".
+the application's without its demonstration sample. Cycles are estimated, instructions are executed ones, and what they
+are more than those of whole layers without overlap, both chosen with optimize="balanced".
 
 Where a network has targets, these are the limits that its memory is planned for; else the smallest that costs at most
-15 % more instructions, as stated, is looked for. Ends with 1 where a layer differs or a target is missed.
+15 % more time, as stated, is looked for. Time is what plans are chosen by: cycles, or instructions on a core without a
+model of them. Whoever takes the plan with fewer cycles may take more instructions for it: packed weights, for one. Ends
+with 1 where a layer differs, a target is missed, or rows take more time than that.
 """
 
 from __future__ import annotations
@@ -44,12 +46,13 @@ from tinyet.boards import load_board
 from tinyet.boards.cpus import Target
 from tinyet.deployment import Deployment, deploy
 from tinyet.errors import TinyetError
+from tinyet.opset.cost import counts_cycles
 from tinyet.planning.layouts import AccessOrderCache
 from tinyet.planning.objective import Objective
 from tinyet.planning.tiling import added_macs
 from tinyet.program import Program
 
-MORE_INSTRUCTIONS, MORE_MACS = 1.15, 1.10
+MORE_TIME, MORE_MACS = 1.15, 1.10
 """What rows may cost, of whole layers without overlap."""
 _STEPS = 7
 """Of the search for the smallest arena."""
@@ -128,6 +131,7 @@ class Row:
     by_rows: int
     added_macs: int
     macs: int
+    cycles: int | None
     instructions: int
     stack: int | None
     stack_bound: int | None
@@ -138,9 +142,14 @@ class Row:
     def met(self) -> bool:
         return self.target is None or self.arena <= self.target
 
+    @property
+    def time(self) -> int:
+        """In what plans are chosen by."""
+        return self.instructions if self.cycles is None else self.cycles
+
 
 def smallest(program: Program, target: Target, way: Way, most: int) -> int:
-    """The RAM's bytes to ask for: the fewest with which no more than `most` instructions are stated."""
+    """The RAM's bytes to ask for: the fewest with which no more than `most` cycles, or instructions, are stated."""
 
     def tried(ram: int) -> Deployment:
         return deploy(program.graph, target, objective=way.objective(ram))
@@ -166,8 +175,8 @@ def needed(deployment: Deployment) -> int:
 
 
 def stated(deployment: Deployment) -> int:
-    """Instructions of the calls, and of moving rows."""
-    return deployment.decision.figures.instructions
+    """The time of the calls, and of moving rows."""
+    return deployment.decision.figures.time
 
 
 def limit_of(name: str, way: Way, program: Program, target: Target) -> int | None:
@@ -179,18 +188,19 @@ def limit_of(name: str, way: Way, program: Program, target: Target) -> int | Non
         return targets.get(way.name, targets["rows, overlap"])
     before = deploy(program.graph, target, objective=BEFORE.objective(None))
     with way.followed(None):
-        return smallest(program, target, way, round(MORE_INSTRUCTIONS * stated(before)))
+        return smallest(program, target, way, round(MORE_TIME * stated(before)))
 
 
 def measured(name: str, program: Program, sample: torch.Tensor, board: str, way: Way) -> Row:
     """One firmware, built and run."""
-    limit = limit_of(name, way, program, load_board(board).target)
+    target = load_board(board).target
+    limit = limit_of(name, way, program, target)
     images = name not in (*SEQUENCES, *TRANSFORMERS)
     data = (sample.permute(0, 2, 3, 1) if images else sample).contiguous().numpy()
     with way.followed(limit), tempfile.TemporaryDirectory(prefix="tinyet-memory-") as where:
         project = tinyet.generate(program, board, Path(where) / name, kind="cmake", input_rows=way.given)
         size = project.build()
-        result = project.validate(data, on="qemu")
+        result = project.validate(data, on="qemu", estimate=counts_cycles(target))
         plan = project.deployment.plan
     return Row(
         network=name,
@@ -202,6 +212,7 @@ def measured(name: str, program: Program, sample: torch.Tensor, board: str, way:
         by_rows=sum(len(fusion_group.nodes) for fusion_group in plan.fusion_groups),
         added_macs=sum(added_macs(fusion_group) for fusion_group in plan.fusion_groups),
         macs=result.macs,
+        cycles=None if result.estimate is None else result.estimate.cycles,
         instructions=result.count or 0,
         stack=result.stack_bytes,
         stack_bound=None if result.stack_bound is None else result.stack_bound.bytes,
@@ -214,8 +225,13 @@ def number(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
 
 
+def more_than(row: Row, before: Row) -> tuple[str, str]:
+    """Instructions, and time, beyond those of whole layers."""
+    return f"{row.instructions / before.instructions - 1:+.1%}", f"{row.time / before.time - 1:+.1%}"
+
+
 def cells(row: Row, before: Row | None) -> list[str]:
-    more = "" if before is None else f"{row.instructions / before.instructions - 1:+.1%}"
+    more, longer = ("", "") if before is None else more_than(row, before)
     return [
         row.way,
         number(row.arena),
@@ -224,6 +240,8 @@ def cells(row: Row, before: Row | None) -> list[str]:
         "" if row.target is None else "yes" if row.met else "NO",
         number(row.by_rows),
         f"{row.added_macs / row.macs:.1%}",
+        number(row.cycles),
+        longer if row.cycles is not None else "",
         number(row.instructions),
         more,
         number(row.stack),
@@ -234,15 +252,15 @@ def cells(row: Row, before: Row | None) -> list[str]:
 
 
 COLUMNS = (
-    *("", "arena", "bound", "target", "met", "layers by rows", "MACs added", "instructions", "more"),
+    *("", "arena", "bound", "target", "met", "layers by rows", "MACs added", "cycles", "more"),
+    *("instructions", "more"),
     *("stack", "at most", "flash", "bit-exact"),
 )
 
 
 def well(row: Row, before: Row | None) -> bool:
     """Whether a firmware computes what it should, within the target and at the price that was set."""
-    most = None if before is None or not row.by_rows else MORE_INSTRUCTIONS * before.instructions
-    dear = most is not None and row.instructions > most
+    dear = before is not None and row.by_rows > 0 and row.time > MORE_TIME * before.time
     return row.bit_exact and row.met and not dear and row.added_macs <= (MORE_MACS - 1) * row.macs
 
 

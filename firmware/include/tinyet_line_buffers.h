@@ -12,12 +12,9 @@ extern "C" {
 /* Forgets the first `gone` bytes of a window, and moves the `kept` bytes behind them to its start. */
 void tinyet_line_buffer_drop(void *window, uint32_t gone, uint32_t kept);
 
-/* Windows one directly behind the other: window i begins at window[i] and ends where the next begins, the last one,
- * number `last` - 1, at window[last]. Makes room for `bytes` bytes at the end of window `number`; sizes are whole words. */
-void tinyet_line_buffer_open(uint8_t *window[], uint32_t number, uint32_t last, uint32_t bytes);
-
-/* Forgets the first `bytes` bytes of window `number`: all that is behind them moves down. */
-void tinyet_line_buffer_close(uint8_t *window[], uint32_t number, uint32_t last, uint32_t bytes);
+/* Windows one above the other: the rows of window i are from window[i][0] up to window[i][1], all whole words. Moves
+ * those from number `first` to `last`, with what is between them, by so many bytes; one that is empty stays. */
+void tinyet_line_buffer_shift(uint8_t *window[][2], uint32_t first, uint32_t last, int32_t by);
 
 /* Scratch memory, aligned to eight bytes, on top of all windows. */
 static inline void *tinyet_line_buffer_top(uint8_t *end) { return end + ((8u - ((uintptr_t)end & 7u)) & 7u); }

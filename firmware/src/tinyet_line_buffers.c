@@ -52,19 +52,19 @@ void tinyet_line_buffer_drop(void *window, uint32_t gone, uint32_t kept) {
   }
 }
 
-void tinyet_line_buffer_open(uint8_t *window[], uint32_t number, uint32_t last, uint32_t bytes) {
-  uint8_t *const start = window[number + 1u];
-  move_up(start + bytes, start, (uint32_t)(window[last] - start));
-  for (uint32_t i = number + 1u; i <= last; i++) {
-    window[i] += bytes;
+void tinyet_line_buffer_shift(uint8_t *window[][2], uint32_t first, uint32_t last, int32_t by) {
+  uint8_t *const start = window[first][0];
+  const uint32_t bytes = (uint32_t)(window[last][1] - start);
+  if (by < 0) {
+    move_down(start + by, start, bytes);
+  } else {
+    move_up(start + by, start, bytes);
   }
-}
-
-void tinyet_line_buffer_close(uint8_t *window[], uint32_t number, uint32_t last, uint32_t bytes) {
-  uint8_t *const start = window[number];
-  move_down(start, start + bytes, (uint32_t)(window[last] - start) - bytes);
-  for (uint32_t i = number + 1u; i <= last; i++) {
-    window[i] -= bytes;
+  for (uint32_t i = first; i <= last; i++) {
+    if (window[i][0] != window[i][1]) {
+      window[i][0] += by;
+      window[i][1] += by;
+    }
   }
 }
 

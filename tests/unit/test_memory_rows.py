@@ -347,7 +347,7 @@ class Machine:
                     size, start = row_bytes(tensor), self.plan.offset(tensor)
                     moved = self.memory[start + gone * size :][: kept * size].copy()
                     self.put(start, moved)
-                case Shift(_, start, count, by):
+                case Shift(_, _, start, count, by):
                     moved = self.memory[base + start : base + start + count].copy()
                     self.put(base + start + by, moved)
                 case Run(node, _, _) if found.rules[node].reduces:
@@ -535,10 +535,8 @@ def test_the_check_refuses_rows_at_wrong_places() -> None:
                 )
             case Move(tensor, gone, kept):
                 wrong = Move(tensor, gone + 1, kept)
-            case Shift(tensor, start, count, by):
-                if not count:
-                    continue
-                wrong = Shift(tensor, start, count, by + (4 if by > 0 else -4))
+            case Shift(first, last, start, count, by):
+                wrong = Shift(first, last, start, count, by + (4 if by > 0 else -4))
             case Repeat(tensor, place, rows, above):
                 wrong = (
                     Repeat(tensor, Place(place.slot + 1, place.start), rows, above)

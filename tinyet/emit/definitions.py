@@ -28,7 +28,7 @@ from tinyet.emit.sizes import SizeCode
 from tinyet.errors import InternalError
 from tinyet.files.model_name import interface
 from tinyet.ir import Tensor
-from tinyet.memory.fusion import FusionGroup, Run
+from tinyet.memory.fusion import FusionGroup, Run, Shift
 from tinyet.memory.tile_records import Fill, Repeat, Take
 from tinyet.messages.text import c_comment
 from tinyet.ops.region import Region
@@ -305,11 +305,13 @@ class ModelCode:
         rows = RowPointers(
             self.deployment.plan, fusion_group, self.pointers.names, names, self.pointers.at, field
         )
-        done, numbers = order(cases(fusion_group))
+        working = {node for node, step in steps.items() if step.call.scratch_bytes}
+        done, numbers = order(cases(fusion_group, working))
         views: list[CaseView] = []
         for case, number in numbers.items():
             action = case.action
-            ahead, behind = ([rows.move(m) for m in moves] for moves in (case.ahead, case.behind))
+            ahead = [line for opened in case.ahead for line in rows.opened(opened)]
+            behind = [rows.drop(dropped) for dropped in case.behind]
             match action:
                 case Run():
                     step = steps[action.node]
@@ -320,7 +322,7 @@ class ModelCode:
                         for i, t in enumerate(action.node.inputs)
                         if t is not None
                     }
-                    call = self._call(step, inputs, [rows.written(action)], " " * 12, rows.top)
+                    call = self._call(step, inputs, [rows.written(action)], " " * 12, rows.top(action))
                     notes = () if any(view.layer == step.index for view in views) else _notes(step)
                     lines = [*rows.behind(action), *behind]
                     views.append(CaseView(number, _title(step), notes, ahead, step.index, call, lines))
@@ -329,6 +331,8 @@ class ModelCode:
                     made = rows.fill(action) if isinstance(action, Fill) else rows.repeat(action)
                     lines = [made, *behind]
                     views.append(CaseView(number, title, (), ahead, None, None, lines))
+                case Shift():
+                    views.append(CaseView(number, "windows move", (), (), None, None, [rows.shift(action)]))
                 case Take():
                     title = f"a row of {self.pointers.names[action.tensor]}"
                     views.append(CaseView(number, title, (), ahead, None, None, behind, rows.take(action)))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.emit.literals import packed
@@ -12,7 +12,8 @@ from tinyet.errors import InternalError
 from tinyet.ir import Node, Tensor
 from tinyet.memory import MemoryPlan
 from tinyet.memory.fusion import FusionGroup, Move, Run, Shift
-from tinyet.memory.tile_records import Fill, Place, Repeat, Take
+from tinyet.memory.tile_records import Close, Fill, Open, Place, Repeat, Take
+from tinyet.opset.call import wrapped
 
 
 @dataclass(frozen=True)
@@ -161,15 +162,19 @@ class RowPointers:
         self._moving: dict[tuple[Node, int], str] = {}
         window = fresh.unique("window", "rows")
         self._window = field + window
-        self._number = {tensor: number for number, tensor in enumerate(fusion_group.stacked_buffers)}
+        self._base = ""
         if fusion_group.stacked_buffers:
-            count = len(fusion_group.stacked_buffers) + 1
-            base = at(plan.offset(fusion_group.stacked_buffers[0]))
-            which = ", ".join(names[tensor] for tensor in fusion_group.stacked_buffers)
-            self.variables.append(f"/* Where the windows of {which} begin, and where the last ends. */")
-            self.variables.append(f"uint8_t *{window}[{count}];")
+            count = fusion_group.windows
+            self._base = at(plan.offset(fusion_group.stacked_buffers[0]))
+            self.variables.append("/* Where the rows of each window begin, and where they end:")
+            for number in range(count):
+                there = [
+                    names[t] for t in fusion_group.stacked_buffers if fusion_group.rows[t].number == number
+                ]
+                self.variables += wrapped(f" * {number}: {', '.join(there)}")
+            self.variables += [" */", f"uint8_t *{window}[{count}][2];"]
             self.starts.append(f"for (uint32_t i = 0u; i < {count}u; i++) {{")
-            self.starts.append(f"  {self._window}[i] = {base};")
+            self.starts.append(f"  {self._window}[i][0] = {self._window}[i][1] = {self._base};")
             self.starts.append("}")
         starts = _starts(fusion_group)
         for node in fusion_group.nodes:
@@ -192,7 +197,7 @@ class RowPointers:
         name = self.names[tensor]
         if rows.stacked:
             through = "(void *)" if size > 1 else ""
-            name = f"({ctype} *){through}{self._window}[{self._number[tensor]}]"
+            name = f"({ctype} *){through}{self._window}[{rows.number}][0]"
         return f"{name} {'-' if count < 0 else '+'} {abs(count)}" if count else name
 
     def read(self, run: Run, index: int) -> str:
@@ -212,17 +217,15 @@ class RowPointers:
         if not self.fusion_group.rows[tensor].stacked:
             return self._at(tensor, place)
         through = "(void *)" if tensor.dtype.bytes > 1 else ""
-        end = f"{self._window}[{self._number[tensor] + 1}]"
-        return f"({tensor.dtype.c} *){through}({end} - {rows * self.fusion_group.rows[tensor].row_bytes})"
+        buffer = self.fusion_group.rows[tensor]
+        end = f"{self._window}[{buffer.number}][1]"
+        return f"({tensor.dtype.c} *){through}({end} - {rows * buffer.row_bytes})"
 
-    @property
-    def top(self) -> str:
+    def top(self, run: Run) -> str:
         """Scratch memory on top of the stacked buffers."""
-        return (
-            f"tinyet_line_buffer_top({self._window}[{len(self.fusion_group.stacked_buffers)}])"
-            if self.fusion_group.stacked_buffers
-            else ""
-        )
+        if not self.fusion_group.stacked_buffers:
+            return ""
+        return f"tinyet_line_buffer_top({self._window}[{run.top}][1])"
 
     def behind(self, run: Run) -> list[str]:
         """The updates after a tile: variables advance."""
@@ -241,12 +244,23 @@ class RowPointers:
         rule = self.fusion_group.rules[run.node]
         return rule.stride - (run.again * rule.stride // rule.out if run.again else 0)
 
-    def move(self, action: Move | Shift) -> str:
-        """The move that makes room or takes it back."""
-        if isinstance(action, Shift):
-            verb, by = ("open", action.by) if action.by > 0 else ("close", -action.by)
-            number, last = self._number[action.tensor], len(self.fusion_group.stacked_buffers)
-            return f"tinyet_line_buffer_{verb}({self._window}, {number}u, {last}u, {by}u);"
+    def opened(self, action: Open) -> list[str]:
+        """The window of a tensor grows."""
+        window = f"{self._window}[{self.fusion_group.rows[action.tensor].number}]"
+        if action.behind is None:
+            return [f"{window}[1] += {action.bytes};"]
+        below = self._base if action.behind < 0 else f"{self._window}[{action.behind}][1]"
+        return [f"{window}[0] = {below};", f"{window}[1] = {window}[0] + {action.bytes};"]
+
+    def shift(self, action: Shift) -> str:
+        """The move of several windows."""
+        return f"tinyet_line_buffer_shift({self._window}, {action.first}u, {action.last}u, {action.by});"
+
+    def drop(self, action: Move | Close) -> str:
+        """The oldest rows of a window are not needed any more."""
+        if isinstance(action, Close):
+            number = self.fusion_group.rows[action.tensor].number
+            return f"{self._window}[{number}][0] += {action.bytes};"
         size = self.fusion_group.rows[action.tensor].row_bytes
         return f"tinyet_line_buffer_drop({self.names[action.tensor]}, {action.gone * size}u, {action.kept * size}u);"
 
@@ -304,37 +318,41 @@ def _starts(fusion_group: FusionGroup) -> dict[tuple[Node, int], Place]:
     return found
 
 
-Tiled = Run | Fill | Repeat | Take
+Tiled = Run | Fill | Repeat | Take | Shift
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case of a fusion group: a tile of a layer, padding rows or rows from the caller, with the moves that it
-    needs. Tiles of one layer differ in the slots of their rows."""
+    """One case of a fusion group: a tile of a layer, padding rows or rows from the caller, with the room that it
+    needs and leaves; or a move of stacked windows. Tiles of one layer differ in the slots of their rows."""
 
-    ahead: tuple[Shift, ...]
+    ahead: tuple[Open, ...]
     action: Tiled
-    behind: tuple[Move | Shift, ...]
+    behind: tuple[Move | Close, ...]
 
 
-def cases(fusion_group: FusionGroup) -> list[Case]:
-    """All of a fusion group, in order."""
+def cases(fusion_group: FusionGroup, scratch: Collection[Node]) -> list[Case]:
+    """All of a fusion group, in order. scratch: layers whose scratch memory is on top of the stacked buffers."""
     found: list[Case] = []
-    ahead: list[Shift] = []
+    ahead: list[Open] = []
     for action in fusion_group.actions:
         match action:
-            case Shift(tensor, _, _, by) if by > 0:
-                ahead.append(Shift(tensor, 0, 0, by))
-            case Shift() | Move():
-                move = replace(action, start=0, bytes=0) if isinstance(action, Shift) else action
-                found[-1] = replace(found[-1], behind=(*found[-1].behind, move))
+            case Open():
+                ahead.append(action)
+            case Close() | Move():
+                found[-1] = replace(found[-1], behind=(*found[-1].behind, action))
+            case Shift(first, last, _, _, by):
+                found.append(Case((), Shift(first, last, 0, 0, by), ()))
+            case Run(node) if node not in scratch:
+                found.append(Case(tuple(ahead), _settled(fusion_group, replace(action, top=0)), ()))
+                ahead = []
             case _:
                 found.append(Case(tuple(ahead), _settled(fusion_group, action), ()))
                 ahead = []
     return found
 
 
-def _settled(fusion_group: FusionGroup, action: Tiled) -> Tiled:
+def _settled(fusion_group: FusionGroup, action: Run | Fill | Repeat | Take) -> Tiled:
     """The action without the places that variables know: rows of whole tensors, and stacked windows, except the rows
     of a window that are read."""
     if not isinstance(action, Run):
@@ -347,4 +365,4 @@ def _settled(fusion_group: FusionGroup, action: Tiled) -> Tiled:
             reads.append((index, Place(place.slot)))
     written = fusion_group.rows.get(action.node.outputs[0])
     slot = action.writes.slot if written is not None and written.window and not written.stacked else 0
-    return Run(action.node, tuple(reads), Place(slot), action.again)
+    return Run(action.node, tuple(reads), Place(slot), action.again, action.top)

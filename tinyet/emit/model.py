@@ -212,7 +212,7 @@ def _arena_map(deployment: Deployment, pointers: Pointers) -> list[ArenaRow]:
             return (
                 MARK
                 if block.kind == "mark"
-                else "stacked windows: one behind the other, and scratch memory on top"
+                else "stacked windows: one above the other, and scratch memory on top"
             )
         form = plan.form(tensor)
         said = f"{pointers.names[tensor]}: {tensor.type}" + (f", {form}" if form else "")

@@ -18,8 +18,9 @@ from tinyet.emit.fusion import Case, cases
 from tinyet.emit.literals import packed
 from tinyet.errors import UsageError
 from tinyet.ir import Node
-from tinyet.memory.fusion import FusionGroup, Run
+from tinyet.memory.fusion import Close, FusionGroup, Move, Open, Run, Shift
 from tinyet.planning.parts import Cut, cut_of
+from tinyet.planning.tiling import CYCLES, INSTRUCTIONS
 
 _AN_ACTION = 60
 """Instructions around a tile, as the planner counts them, and around rows that are filled or moved."""
@@ -311,8 +312,12 @@ def _group(
 ) -> Segment:
     """As many actions a slice as all slices can have."""
     steps = {step.node: step for step in deployment.steps if step.node in group.rules}
-    found = cases(group)
-    costs = [_action(deployment, steps, case, by_time=by_time) for case in found]
+    found = cases(group, {node for node, step in steps.items() if step.call.scratch_bytes})
+    moved = _moved(group)
+    costs = [
+        _action(deployment, steps, case, count, by_time=by_time)
+        for case, count in zip(found, moved, strict=True)
+    ]
     known = [cost for cost in costs if cost is not None]
     count = 1
     if len(known) == len(costs):
@@ -332,9 +337,28 @@ def _longest(costs: Sequence[int], count: int) -> int:
     return max(sum(costs[at : at + count]) for at in range(0, len(costs), count))
 
 
-def _action(deployment: Deployment, steps: Mapping[Node, Step], case: Case, *, by_time: bool) -> int | None:
-    """Of one tile, or of rows that are filled, and of the moves around them."""
-    around = _AN_ACTION * (1 + len(case.ahead) + len(case.behind))
+def _moved(group: FusionGroup) -> list[int]:
+    """Bytes of rows that move with each case of a fusion group."""
+    found: list[int] = []
+    for action in group.actions:
+        match action:
+            case Shift():
+                found.append(action.bytes)
+            case Move(tensor, _, kept):
+                found[-1] += kept * group.rows[tensor].row_bytes
+            case Open() | Close():
+                continue
+            case _:
+                found.append(0)
+    return found
+
+
+def _action(
+    deployment: Deployment, steps: Mapping[Node, Step], case: Case, moved: int, *, by_time: bool
+) -> int | None:
+    """Of one tile, or of rows that are filled, and of the moves around them, of `moved` bytes."""
+    a_byte = (CYCLES if by_time else INSTRUCTIONS).a_byte
+    around = _AN_ACTION * (1 + len(case.ahead) + len(case.behind)) + math.ceil(a_byte * moved)
     if not isinstance(case.action, Run):
         return around
     step = steps[case.action.node]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.ir import Node, Tensor
-from tinyet.memory.fusion import FusionGroup, Move, Run, Shift
-from tinyet.memory.tile_records import Place
+from tinyet.memory.fusion import FusionGroup, Move, Run
+from tinyet.memory.tile_records import Close, Place
 
 Row = tuple[Tensor, int]
 """A tensor and the number of one of its rows."""
@@ -44,13 +44,14 @@ def breakpoints(fusion_group: FusionGroup) -> list[Breakpoint]:
                 new = set(made.values())
                 slots = {row: s for row, s in slots.items() if row[0] is not output or s not in new} | made
                 places = {
-                    row: Place(slot, _start(fusion_group, row[0], moment)) for row, slot in slots.items()
+                    row: Place(slot, int(fusion_group.rows[row[0]].start[moment]))
+                    for row, slot in slots.items()
                 }
                 found.append(Breakpoint(node, done[node], tuple(made), places))
             case Move(tensor, gone):
                 slots = _without(slots, tensor, gone)
-            case Shift(tensor, _, _, by) if by < 0:
-                slots = _without(slots, tensor, -by // fusion_group.rows[tensor].row_bytes)
+            case Close(tensor, gone):
+                slots = _without(slots, tensor, gone // fusion_group.rows[tensor].row_bytes)
     return found
 
 
@@ -63,17 +64,6 @@ def _without(slots: Mapping[Row, int], tensor: Tensor, gone: int) -> dict[Row, i
 def _held(fusion_group: FusionGroup, tensor: Tensor, slot: int, moment: int) -> bool:
     rows = fusion_group.rows[tensor]
     return bool(rows.first[moment] <= slot < rows.behind[moment])
-
-
-def _start(fusion_group: FusionGroup, tensor: Tensor, moment: int) -> int:
-    """The first byte of a stacked window; 0 for a window with a place of its own."""
-    if tensor not in fusion_group.stacked_buffers:
-        return 0
-    below = (
-        fusion_group.rows[t]
-        for t in fusion_group.stacked_buffers[: fusion_group.stacked_buffers.index(tensor)]
-    )
-    return sum(int(rows.behind[moment] - rows.first[moment]) * rows.row_bytes for rows in below)
 
 
 def fewest(found: Sequence[Breakpoint]) -> list[int]:

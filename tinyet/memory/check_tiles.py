@@ -12,7 +12,7 @@ from tinyet.ir import Node, Tensor
 from tinyet.memory.accesses import Access, Alias, Copy, Piece, Span
 from tinyet.memory.fusion import FusionGroup, Move, Run, Shift
 from tinyet.memory.plan import MemoryPlan
-from tinyet.memory.tile_records import Fill, Place, Repeat, Take
+from tinyet.memory.tile_records import Close, Fill, Open, Place, Repeat, Take
 from tinyet.opset import TileMap, in_pieces
 
 
@@ -92,6 +92,40 @@ class _Strips:
         return list(zip([row, *inner], ends, strict=True))
 
 
+class _Windows:
+    """Where the stacked windows begin and end by what the generated C knows of them."""
+
+    def __init__(self, fusion_group: FusionGroup) -> None:
+        self._number = {t: rows.number for t, rows in fusion_group.rows.items() if rows.number is not None}
+        self._start = [0] * fusion_group.windows
+        self._end = [0] * fusion_group.windows
+
+    def change(self, action: Open | Close) -> None:
+        """Rows are added, or dropped."""
+        k = self._number[action.tensor]
+        if isinstance(action, Close):
+            self._start[k] += action.bytes
+            return
+        if action.behind is not None:
+            self._start[k] = self._end[k] = self._end[action.behind] if action.behind >= 0 else 0
+        self._end[k] += action.bytes
+
+    def move(self, shift: Shift) -> None:
+        """Raise InternalError unless these are the bytes of the windows."""
+        if (self._start[shift.first], self._end[shift.last]) != (shift.start, shift.start + shift.bytes):
+            raise InternalError("other bytes are moved than those of windows", "memory planner")
+        for k in range(shift.first, shift.last + 1):
+            if self._end[k] > self._start[k]:
+                self._start[k] += shift.by
+                self._end[k] += shift.by
+
+    def check(self, tensor: Tensor, place: Place) -> None:
+        """Raise InternalError unless the window of a tensor begins where a place says."""
+        k = self._number.get(tensor)
+        if k is not None and self._start[k] != place.start:
+            raise InternalError(f"the window of {tensor.name} does not begin there", "memory planner")
+
+
 def tile_aliases(fusion_group: FusionGroup) -> list[Alias]:
     """Whole tensors that fusion groups read or write consist of rows."""
     made, strips = {t for node in fusion_group.nodes for t in node.outputs}, _Strips(fusion_group)
@@ -129,9 +163,11 @@ def tile_steps(
     heights = strips.heights
     next_row = {t: heights[t] if t in there else 0 for t in fusion_group.rows}
     steps: list[Access | Copy] = []
+    windows = _Windows(fusion_group)
 
     def at(tensor: Tensor, place: Place) -> int:
         slot = place.slot - fusion_group.rows[tensor].above
+        windows.check(tensor, place)
         return plan.offset(tensor) + place.start + slot * strips.row_bytes(tensor)
 
     def several(tensor: Tensor, row: int, rows: int, place: Place, alignment: int = 1) -> list[Span]:
@@ -182,9 +218,12 @@ def tile_steps(
                 source = at(tensor, Place(gone))
                 moved = kept * strips.row_bytes(tensor)
                 steps.append(Copy(f"{tensor.name} moves", at(tensor, Place(0)), source, moved))
-            case Shift(tensor, start, moved, by):
-                source = plan.offset(tensor) + start
-                steps.append(Copy(f"what is above {tensor.name} moves", source + by, source, moved))
+            case Shift(_, _, start, moved, by):
+                source = plan.offset(fusion_group.stacked_buffers[0]) + start
+                steps.append(Copy("stacked windows move", source + by, source, moved))
+                windows.move(action)
+            case Open() | Close():
+                windows.change(action)
             case Run(node, reads, place):
                 rule, output = fusion_group.rules[node], node.outputs[0]
                 first = rule.first_read(node, done[node])

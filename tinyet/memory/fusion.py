@@ -7,8 +7,8 @@ buffers: rows that lie one after another, the oldest at the start; when that is 
 there. So each layer finds its rows where it found the last ones, without gaps, and any kernel can compute a tile: it
 is a layer of few rows. Nothing is computed twice, unless tiles do not come out even: the last one then begins earlier.
 
-Line buffers have places of their own, or are stacked, one directly behind the other: they take no more than the rows
-that are there at a time, and move more.
+Line buffers have places of their own, or are stacked, one behind the other in one piece of memory: a row that is not
+needed any more leaves its room to another buffer. They move only where one finds no room to grow.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from tinyet.ir import Node, Tensor
 from tinyet.memory.tile_records import (
     Action,
+    Close,
     Fill,
     LineBuffer,
     Move,
+    Open,
     Place,
     Run,
     Shift,
@@ -34,10 +36,12 @@ from tinyet.opset.access_order import Bytes
 
 __all__ = [
     "Action",
+    "Close",
     "Fill",
     "FusionGroup",
     "LineBuffer",
     "Move",
+    "Open",
     "Place",
     "Run",
     "Shift",
@@ -109,7 +113,12 @@ class FusionGroup:
             for tensor in (*(node.input(i) for i in self.rules[node].inputs), node.outputs[0])
             if (rows := self.rows.get(tensor)) is not None
         )
-        return 4 * (_COUNTS + places + (len(self.stacked_buffers) + 1 if self.stacked_buffers else 0))
+        return 4 * (_COUNTS + places + 2 * self.windows)
+
+    @property
+    def windows(self) -> int:
+        """Stacked windows: some tensors share one."""
+        return len({self.rows[tensor].number for tensor in self.stacked_buffers})
 
     def moments(self, node: Node) -> list[int]:
         """The numbers of the actions that compute a layer's tiles."""

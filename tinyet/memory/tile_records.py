@@ -29,11 +29,30 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Shift:
-    """Of the stacked buffers, the `bytes` bytes from `start` on move by so many bytes: up, to make room at the end of
-    a tensor's window, or down, if its oldest rows are not needed any more."""
+class Open:
+    """The stacked window of a tensor gets `bytes` bytes more at its end. behind: it was empty, and begins where the
+    window of that number ends, or at the start of the stacked buffers for -1."""
 
     tensor: Tensor
+    bytes: int
+    behind: int | None
+
+
+@dataclass(frozen=True)
+class Close:
+    """The oldest rows of a stacked window, so many bytes, are not needed any more."""
+
+    tensor: Tensor
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Shift:
+    """The stacked windows from number `first` to `last` move up by so many bytes, or down where `by` is negative. They
+    lie in `bytes` bytes from `start` on."""
+
+    first: int
+    last: int
     start: int
     bytes: int
     by: int
@@ -90,15 +109,16 @@ class TiledInput:
 class Run:
     """A layer computes its next tile. reads: of each input that is read by rows, by number, the first of its rows;
     writes: the same of the output, if it consists of rows. again: how many of its last rows the next tile computes
-    once more."""
+    once more. top: the number of the stacked window at whose end all end."""
 
     node: Node
     reads: tuple[tuple[int, Place], ...]
     writes: Place
     again: int = 0
+    top: int = 0
 
 
-Action = Run | Fill | Repeat | Take | Move | Shift
+Action = Run | Fill | Repeat | Take | Move | Open | Close | Shift
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,18 +126,24 @@ class LineBuffer:
     """The form of a tensor of a fusion group: a window of `slots` rows, or whole, with room for `above` rows
     before its first and `below` behind its last. At each action the slots from `first` up to `behind` are in use.
 
-    axis: of the tensor, that is its rows. stacked: the window begins where the one below it ends.
+    axis: of the tensor, that is its rows. number: of a stacked window, from the lowest on; tensors that are never there
+    at once may share one. start: its first byte at each action.
     """
 
     tensor: Tensor
     slots: int
     window: bool
-    stacked: bool
+    number: int | None
     above: int
     below: int
     first: Bytes
     behind: Bytes
+    start: Bytes
     axis: int
+
+    @property
+    def stacked(self) -> bool:
+        return self.number is not None
 
     @property
     def row_bytes(self) -> int:

@@ -22,12 +22,14 @@ def fused(
     align: int,
     stacked: bool = False,
     on_output: bool = False,
+    scratch: Mapping[Node, int] | None = None,
     take: TiledInput | None = None,
 ) -> FusionGroup | None:
     """The fusion group of successive calls; None if they cannot be one.
 
-    rules: of each of the calls. stacked: line buffers lie one on another; on_output: the lowest on the whole
-    part of the last layer's output. take: the value that they read whose rows come from the caller.
+    rules: of each of the calls. stacked: line buffers lie one above another; on_output: the lowest on the whole part of
+    the last layer's output. scratch: bytes of the calls' scratch memory, at least, which is on top. take: the value
+    that they read whose rows come from the caller.
     """
     found = TileSchedule(graph, nodes, rules, None if take is None else take.tensor)
     if not found.possible() or not found.run():
@@ -36,9 +38,8 @@ def fused(
     base = (
         last.tensor if last is not None and last.whole and last.top == 0 and last.end == last.height else None
     )
-    placed = LineBuffers(found, stacked, base)
+    placed = LineBuffers(found, stacked, base, scratch or {})
     placed.place()
-    stacked_buffers = tuple(window.state.tensor for window in placed.stacked_buffers)
     rows = placed.rows()
     loose: list[Tensor] = []
     for tensor, buffer in rows.items():
@@ -52,7 +53,7 @@ def fused(
         dict(rules),
         tuple(placed.actions),
         rows,
-        stacked_buffers,
+        tuple(placed.stacked_buffers),
         placed.heights(),
         take,
         tuple(dict.fromkeys(loose)),

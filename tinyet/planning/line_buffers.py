@@ -4,6 +4,7 @@ and the moves."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,34 +12,31 @@ import numpy as np
 from tinyet.ir import Node, Tensor
 from tinyet.memory.tile_records import (
     Action,
+    Close,
     Fill,
     LineBuffer,
     Move,
     Place,
     Repeat,
     Run,
-    Shift,
     Take,
     row_bytes,
 )
 from tinyet.opset.access_order import Bytes
+from tinyet.planning.stack import Stack, dropped, written
 from tinyet.planning.tile_schedule import EdgePadding, InputRow, Padding, State, Tile, TileSchedule
 
 
 @dataclass(eq=False)
 class _LineBuffer:
-    """The rows of one tensor, from `oldest` up to `next`. held: (number of the action, first slot, behind the last)."""
+    """The rows of one tensor, from `oldest` up to `next`. number: of its window, where that is stacked. held: (number
+    of the action, first slot, behind the last, first byte of the window)."""
 
     state: State
-    stacked: bool
+    number: int | None
     oldest: int
     next: int
-    held: list[tuple[int, int, int]] = field(default_factory=list)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes in the stacked buffers."""
-        return (self.next - self.oldest) * self.row_bytes
+    held: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     @property
     def row_bytes(self) -> int:
@@ -47,69 +45,78 @@ class _LineBuffer:
     def slot(self, row: int) -> int:
         return row - (self.state.top if self.state.whole else self.oldest)
 
-    def note(self, moment: int) -> None:
+    def note(self, moment: int, start: int) -> None:
         """Note the blocks that are alive at an action."""
         if self.next > self.oldest:
-            self.held.append((moment, self.slot(self.oldest), self.slot(self.next)))
+            self.held.append((moment, self.slot(self.oldest), self.slot(self.next), start))
 
     def rows(self, moments: int) -> LineBuffer:
-        first, behind = (np.zeros(moments, np.int64) for _ in range(2))
-        for moment, low, high in self.held:
-            first[moment], behind[moment] = low, high
+        first, behind, start = (np.zeros(moments, np.int64) for _ in range(3))
+        for moment, low, high, at in self.held:
+            first[moment], behind[moment], start[moment] = low, high, at
         state = self.state
         slots, above, below = int(behind.max(initial=0)), 0, 0
         if state.whole:
             above, below = -state.top, max(self.next - state.height, 0)
             slots = above + state.height + below
+        window = not state.whole
         return LineBuffer(
-            state.tensor, slots, not state.whole, self.stacked, above, below, first, behind, state.axis
+            state.tensor, slots, window, self.number, above, below, first, behind, start, state.axis
         )
 
 
 class LineBuffers:
     """The actions of a schedule, with a place for each row.
 
-    stacked: buffers whose rows are whole words are stacked, the last layer's lowest; one that changes moves
-    all above it. Otherwise each has a place of its own, of its largest size. base: a whole tensor that
-    lies beneath the stacked buffers: its rows that are not there yet leave their room to the buffers.
+    stacked: buffers whose rows are whole words are stacked. Otherwise each has a place of its own, of its largest size.
+    base: a whole tensor that lies beneath the stacked buffers: its rows that are not there yet leave their room to the
+    buffers. scratch: bytes of the layers' scratch memory, at least.
     """
 
-    def __init__(self, schedule: TileSchedule, stacked: bool, base: Tensor | None) -> None:
+    def __init__(
+        self, schedule: TileSchedule, stacked: bool, base: Tensor | None, scratch: Mapping[Node, int]
+    ) -> None:
         self.schedule = schedule
         self.actions: list[Action] = []
         self.stacked_bytes: list[int] = []
+        made = [node.outputs[0] for node in schedule.nodes]
+        # What the caller gives comes first.
+        order = sorted(schedule.states, key=lambda t: made.index(t) if t in made else -1)
+        in_stack = [
+            t
+            for t in order
+            if stacked
+            and (not schedule.states[t].whole or t is base)
+            and row_bytes(t, schedule.states[t].axis) % 4 == 0
+        ]
+        self.stack = Stack(schedule, in_stack, base if base in in_stack else None, scratch)
+        self.stacked_buffers = sorted(in_stack, key=lambda t: self.stack.numbers[t])
         self.buffers: dict[Tensor, _LineBuffer] = {}
         for tensor, state in schedule.states.items():
             # The rows of a whole tensor are there before the first action, those around it are not.
             there = state.whole and tensor not in schedule.made
-            whole_words = row_bytes(tensor, state.axis) % 4 == 0
-            is_stacked = stacked and (not state.whole or tensor is base) and whole_words
-            self.buffers[tensor] = _LineBuffer(
-                state, is_stacked, state.top, state.height if there else state.top
-            )
-        order = {node.outputs[0]: number for number, node in enumerate(schedule.nodes)}
-        found = [b for b in self.buffers.values() if b.stacked]
-        self.stacked_buffers = sorted(
-            found, key=lambda b: (b.state.tensor is not base, -order.get(b.state.tensor, -1))
-        )
+            number = self.stack.numbers.get(tensor)
+            self.buffers[tensor] = _LineBuffer(state, number, state.top, state.height if there else state.top)
 
     def place(self) -> None:
-        for event in self.schedule.events:
+        for number, event in enumerate(self.schedule.events):
+            new = written(self.schedule, event)
+            self._make_room(new, number)
             match event:
                 case Padding(tensor, row, rows, value):
-                    self._act(Fill(tensor, self._write(tensor, row, rows), rows, value))
+                    self._act(Fill(tensor, self._at(tensor, row), rows, value))
                 case EdgePadding(tensor, row, rows):
-                    self._act(Repeat(tensor, self._write(tensor, row, rows), rows, above=row < 0))
-                case InputRow(tensor, row, needed):
-                    self._act(Take(tensor, self._write(tensor, row, 1)))
-                    self._forget(tensor, needed)
-                case Tile(node, reads, row, needed):
-                    output, rule = node.outputs[0], self.schedule.rules[node]
-                    place = Place(0) if rule.reduces else self._write(output, row, rule.out)
+                    self._act(Repeat(tensor, self._at(tensor, row), rows, above=row < 0))
+                case InputRow(tensor, row):
+                    self._act(Take(tensor, self._at(tensor, row)))
+                case Tile(node, reads, row):
+                    place = Place(0) if new is None else self._at(node.outputs[0], row)
                     read = tuple((i, self._at(node.input(i), first)) for i, first in reads)
-                    self._act(Run(node, read, place, self._again(node, row)))
-                    for tensor, first_needed in needed:
-                        self._forget(tensor, first_needed)
+                    top = self.stack.top_for(node, number) if self.stacked_buffers else 0
+                    height = self.stack.end[top] if self.stacked_buffers else 0
+                    self._act(Run(node, read, place, self._again(node, row), top), height)
+            for tensor, needed in dropped(event):
+                self._forget(tensor, needed)
 
     def _again(self, node: Node, row: int) -> int:
         """How many rows of a tile the next one computes again."""
@@ -119,24 +126,29 @@ class LineBuffers:
 
     def _at(self, tensor: Tensor, row: int) -> Place:
         buffer = self.buffers[tensor]
-        return Place(buffer.slot(row), self._start(buffer) if buffer.stacked else 0)
+        return Place(buffer.slot(row), self._start(buffer))
 
     def _start(self, buffer: _LineBuffer) -> int:
         """The first byte of a stacked buffer."""
-        return sum(each.bytes for each in self.stacked_buffers[: self.stacked_buffers.index(buffer)])
+        return 0 if buffer.number is None else self.stack.start[buffer.number]
 
-    def _write(self, tensor: Tensor, row: int, rows: int) -> Place:
-        """Make room for rows."""
+    def _make_room(self, new: tuple[Tensor, int, int] | None, number: int) -> None:
+        """For what event number `number` writes: rows of a tensor, from one on, and scratch memory."""
+        before = self.stack.top
+        for shift in self.stack.lower(number):
+            self._act(shift, before)
+        if new is None:
+            return
+        tensor, row, rows = new
         buffer = self.buffers[tensor]
-        more = max(row + rows - buffer.next, 0)
-        if buffer.stacked and more:
-            start = self._start(buffer) + buffer.bytes
-            above = self._top() - start
+        more = row + rows - buffer.next
+        if buffer.number is not None and more > 0:
+            for shift in self.stack.make_room(tensor, more * buffer.row_bytes, number):
+                self._act(shift, before)
+            opened = self.stack.open(tensor, more * buffer.row_bytes, number)
             buffer.next += more
-            self._act(Shift(tensor, start, above, more * buffer.row_bytes))
-        else:
-            buffer.next += more
-        return self._at(tensor, row)
+            self._act(opened)
+        buffer.next = max(buffer.next, row + rows)
 
     def _forget(self, tensor: Tensor, needed: int) -> None:
         """The rows before `needed` are not needed any more."""
@@ -145,24 +157,20 @@ class LineBuffers:
         if buffer.state.lasting or gone <= 0:
             return
         kept = buffer.next - buffer.oldest - gone
-        if buffer.stacked:
-            size = buffer.row_bytes
-            start = self._start(buffer) + gone * size
-            self._act(Shift(tensor, start, self._top() - start, -gone * size))
+        if buffer.number is not None:
+            self._act(Close(tensor, gone * buffer.row_bytes))
+            self.stack.close(tensor, gone * buffer.row_bytes)
         elif kept and not buffer.state.whole:
             self._act(Move(tensor, gone, kept))
         buffer.oldest += gone
 
-    def _top(self) -> int:
-        """Bytes of the stacked buffers."""
-        return sum(buffer.bytes for buffer in self.stacked_buffers)
-
-    def _act(self, action: Action) -> None:
+    def _act(self, action: Action, height: int = 0) -> None:
+        """height: bytes of the stacked buffers that are still needed, beside those after the action."""
         moment = len(self.actions)
         self.actions.append(action)
-        self.stacked_bytes.append(self._top())
+        self.stacked_bytes.append(max(self.stack.top, height))
         for buffer in self.buffers.values():
-            buffer.note(moment)
+            buffer.note(moment, self._start(buffer))
 
     def rows(self) -> dict[Tensor, LineBuffer]:
         return {tensor: buffer.rows(len(self.actions)) for tensor, buffer in self.buffers.items()}

@@ -316,6 +316,7 @@ class TilingSearch:
                 align=self.align,
                 stacked=True,
                 on_output=on_output,
+                scratch={node: self.tiles[node].scratch for node in s.nodes},
                 take=s.tiled_input,
             )
             for s in fusion_groups
