@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import strategies as st
 
 from tests.calls import board
 from tests.calls.emulated import EXAMPLES, check_library
