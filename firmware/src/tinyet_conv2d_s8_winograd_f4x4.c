@@ -53,7 +53,8 @@ static __attribute__((noinline)) void transform(word *at, int32_t step) {
 
 #if defined(__riscv) && __riscv_xlen == 32 && defined(__riscv_mul) && !defined(__riscv_32e)
 #define TIMES(at, op) "lh t4, " at "(a1)\n" op
-#define FOUR_FIRST(at, a, b, c, d) TIMES(at, "mul " a ", t0, t4\n" "mul " b ", t1, t4\n" "mul " c ", t2, t4\n" "mul " d ", t3, t4\n")
+#define FOUR_FIRST(at, a, b, c, d) \
+  TIMES(at, "mul " a ", t0, t4\n" "mul " b ", t1, t4\n" "mul " c ", t2, t4\n" "mul " d ", t3, t4\n")
 #define ADD(sum, x) "mul t5, " x ", t4\n" "add " sum ", " sum ", t5\n"
 #define FOUR(at, a, b, c, d) TIMES(at, ADD(a, "t0") ADD(b, "t1") ADD(c, "t2") ADD(d, "t3"))
 #define INPUTS(a, b, c, d) "lh t0, " a "(a0)\n" "lh t1, " b "(a0)\n" "lh t2, " c "(a0)\n" "lh t3, " d "(a0)\n"
@@ -69,8 +70,8 @@ static __attribute__((noinline)) void transform(word *at, int32_t step) {
   INPUTS("8", "10", "12", "14")                                                              \
   FOUR("8", "s0", "s1", "s2", "s3") FOUR("10", "s4", "s5", "s6", "s7")                       \
   FOUR("12", "s8", "s9", "s10", "s11") FOUR("14", "a6", "a7", "t6", "ra")
-/* The sums of four channels of four tiles at all positions, in s0 ... s11, a6, a7, t6, ra; inputs at a0, weights at a1, sums
- * at a2, bytes of a position's inputs in a3, where they end in a4, and where all end in a5. */
+/* The sums of four channels of four tiles at all positions, in s0 ... s11, a6, a7, t6, ra; inputs at a0, weights at a1,
+ * sums at a2, bytes of a position's inputs in a3, where they end in a4, and where all end in a5. */
 __attribute__((naked, noinline)) static void products(const word *inputs __attribute__((unused)),
                                                       const int16_t *weights __attribute__((unused)),
                                                       uint32_t *sums __attribute__((unused)),

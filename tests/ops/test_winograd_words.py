@@ -55,7 +55,8 @@ def test_what_has_no_tiles_is_refused() -> None:
 
 
 def test_extremes() -> None:
-    """Every transformed value at both its ends, in both halves of its word."""
+    """Every transformed value at both its ends, in the lower half of its word: an image has one tile. What the upper
+    half holds is tested by tiles of all shapes."""
     assert_exact(
         [case for case in extremes(F4) if winograd_words.refuse(case.node) is None], delegates=(ALONE,)
     )
