@@ -232,13 +232,15 @@ def peak_tensors(deployment: Deployment) -> tuple[int, list[Contributor]]:
 
 
 def rows_alive(fusion_group: FusionGroup, node: Node, named: Mapping[str, str]) -> list[Contributor]:
-    """The rows that are there when a layer of a stream runs, at the run when they take the most bytes.
+    """The rows that are there when a layer of a stream runs, at the run when they take the most bytes, and the gaps
+    between those of stacked buffers.
 
     named: what tensors are called, by their names.
     """
     held = {t: (rows.behind - rows.first) * rows.row_bytes for t, rows in fusion_group.rows.items()}
+    gaps = fusion_group.heights - sum(held[tensor] for tensor in fusion_group.stacked_buffers)
     moments = fusion_group.moments(node)
-    worst = max(moments, key=lambda moment: sum(int(each[moment]) for each in held.values()))
+    worst = max(moments, key=lambda moment: int(gaps[moment] + sum(each[moment] for each in held.values())))
     found = []
     for tensor, each in held.items():
         buffer, name = fusion_group.rows[tensor], named.get(tensor.name, tensor.name)
@@ -246,6 +248,8 @@ def rows_alive(fusion_group: FusionGroup, node: Node, named: Mapping[str, str]) 
         if rows:
             text = name if rows >= buffer.height else f"{rows} of {buffer.height} rows of {name}"
             found.append(Contributor(int(each[worst]), text))
+    if gaps[worst]:
+        found.append(Contributor(int(gaps[worst]), "room of rows that are dropped, for those that come next"))
     return found
 
 
