@@ -25,6 +25,9 @@ from tinyet.stack.use import StackUse
 LARGEST = 5
 ROUNDS = 4
 """Choices that are made for one pair of limits."""
+_HARNESS, _COUNT, _LEAST_COUNTS = 744, 16, 8
+"""Bytes of RAM that the harness has beside those of a model: static ones, at most, measured on Cortex-M, RISC-V and
+Xtensa; for each layer's count (tinyet_harness.c), of so many at least."""
 PROGMEM_REACH = 65536
 """AVR's instruction for constants in program memory has addresses of 16 bits."""
 
@@ -131,9 +134,38 @@ def fitted(
 ) -> Deployment:
     """The deployment for an objective of `objective_of`, chosen again for less where code, stack or the margin of what
     is stated are above what that has left for them. Where nothing fits, the last that was tried; `check_fit` says so.
+    Where it leaves no room for the harness, so that it could not be validated, one that does, if there is: but for a
+    limit that is given, which is for the user's firmware.
 
         size: of the graph's inputs, known at run time. Raises what `deploy` does.
     """
+    deployment = _fitted(graph, board, objective, limits, delegates, require=require, size=size)
+    if limits.max_ram is not None or not (limits.bare and board.bare_metal):
+        return deployment
+    most = board.ram.bytes - _HARNESS - _COUNT * max(len(deployment.steps), _LEAST_COUNTS)
+    if not most < _needed(deployment, board, limits) <= board.ram.bytes:
+        return deployment
+    lower = replace(limits, max_ram=most)
+    found = _fitted(graph, board, objective, lower, delegates, require=require, size=size)
+    return found if _needed(found, board, limits) <= most else deployment
+
+
+def _needed(deployment: Deployment, board: Board, limits: Limits) -> int:
+    """Bytes of RAM."""
+    return _ram(deployment, board, room_of(deployment, board, bare=limits.bare, stack=limits.stack))
+
+
+def _fitted(
+    graph: Graph,
+    board: Board,
+    objective: Objective,
+    limits: Limits,
+    delegates: Sequence[Delegate],
+    *,
+    require: bool,
+    size: Size | None,
+) -> Deployment:
+    """The same without a look at the harness."""
     for left in reversed(range(ROUNDS)):
         deployment = deploy(graph, board.target, delegates, require=require, objective=objective, size=size)
         room = room_of(deployment, board, bare=limits.bare, stack=limits.stack)
