@@ -21,7 +21,9 @@ from tinyet.budget.fit import (
     Use,
     check_fit,
     check_sizes,
+    fitted,
     largest_constants,
+    objective_of,
     peak_tensors,
 )
 from tinyet.budget.room import CALLER_STACK, room_of
@@ -69,6 +71,24 @@ def test_exactly_enough_fits_and_one_byte_less_does_not() -> None:
     check_fit(_DEPLOYMENT, _board(ram=ram, flash=flash))
     assert _refused(_BOARD, max_ram=ram - 1).startswith("RAM:")
     assert _refused(_BOARD, max_flash=flash - 1).startswith("flash:")
+
+
+def test_a_plan_leaves_room_for_the_harness_where_one_can() -> None:
+    graph = small.graph(size=16)
+
+    def ram_of(board: Board, limits: Limits) -> int:
+        found = fitted(graph, board, objective_of(board, "speed", limits), limits)
+        room = room_of(found, board)
+        return found.plan.arena_bytes + found.state_bytes + room.static + room.stack.total
+
+    harness, limits = 744 + 8 * 16, Limits()
+    roomy = ram_of(_BOARD, limits)
+    least = ram_of(_board(ram=roomy - 1), Limits(max_ram=roomy - 1))
+    assert roomy - harness < least < roomy, "nothing that leaves room"
+    assert ram_of(_board(ram=roomy), limits) == roomy
+    tight = least + harness
+    assert ram_of(_board(ram=tight), Limits(max_ram=tight)) == roomy
+    assert ram_of(_board(ram=tight), limits) == least
 
 
 def test_the_error_says_whose_limit_it_is() -> None:
