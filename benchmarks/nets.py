@@ -96,6 +96,14 @@ def autoencoder() -> nn.Module:
     return nn.Sequential(*parts, nn.Linear(sizes[-1], 640))
 
 
+def linear_chain() -> nn.Module:
+    """The autoencoder with one layer between its widths, and no normalization."""
+    parts: list[nn.Module] = []
+    for into, out in pairwise([640, 128, 128, 8, 128]):
+        parts += [nn.Linear(into, out), nn.ReLU()]
+    return nn.Sequential(*parts, nn.Linear(128, 640))
+
+
 class Dense(nn.Module):
     """A block of DenseNet (Huang et al., 2017): each layer sees all before it."""
 
@@ -220,6 +228,7 @@ NETWORKS: dict[str, Network] = {
     "mobilenet_v2": Network(mobilenet_v2, (3, 96, 96)),
     "mobilenet_v2_144": Network(mobilenet_v2, (3, 144, 144)),
     "autoencoder": Network(autoencoder, (640,)),
+    "linear_chain": Network(linear_chain, (640,)),
     "densely_connected": Network(densely_connected, (3, 32, 32)),
     "unet": Network(UNet, (1, 32, 32)),
     "unet_64": Network(UNet, (1, 64, 64)),

@@ -125,7 +125,7 @@ def _convolution(network: str, name: str, method: str) -> dict[str, Any] | None:
 
 def convolutions_widened() -> str:
     """Instructions; in brackets kilobytes of constants and bytes of scratch memory."""
-    methods = ("packed_3x2", "w16_im2col_2x2", "w16_winograd_f2x2", "w16_winograd_f4x4")
+    methods = ("packed_4x2", "w16_im2col_2x2", "w16_winograd_f2x2", "w16_winograd_f4x4")
     rows = []
     for (network, name), label in CONVOLUTIONS.items():
         found = [_convolution(network, name, method) for method in methods]
@@ -142,7 +142,7 @@ def convolutions_widened() -> str:
 
 def convolutions_others() -> str:
     """Instructions by the other kernels, and scratch bytes of the last one."""
-    methods = ("packed_3x2", "w16_im2col_2x2", "winograd_f2x2")
+    methods = ("packed_4x2", "packed_3x2", "w16_im2col_2x2", "winograd_f2x2")
     rows = []
     for (network, name), label in CONVOLUTIONS.items():
         found = [_convolution(network, name, method) for method in methods]
