@@ -229,9 +229,10 @@ def narrowing() -> Graph:
 def test_the_estimate_copies_ahead_what_has_no_room_for_good() -> None:
     graph = narrowing()
     where = board(bytes=AROUND + 3400)
+    limits = Limits(max_ram=where.ram.bytes)  # all of it, without the harness
 
     def made(place: Mapping[str, str]) -> Deployment:
-        return fitted(graph, where, objective_of(where, place=place))
+        return fitted(graph, where, objective_of(where, limits=limits, place=place), limits)
 
     usual, found = made({}), made({"weights": "auto"})
     check_fit(found, where)
