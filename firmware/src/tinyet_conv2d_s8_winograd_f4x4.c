@@ -22,10 +22,27 @@ typedef int16_t __attribute__((may_alias)) half;
     store(5, d5 - d3 - (v << 1));                                                       \
   } while (0)
 
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
+/* Nothing is borrowed where the lower half is lifted by 2^15 at all positions, which that of these four inputs does. */
+static inline __attribute__((always_inline)) void lift(word *at, int32_t step) {
+  at += (4 * SIDE + 4) * step;
+  at[0] += 0x8000u;
+  at[step] += 0x8000u;
+  at += SIDE * step;
+  at[0] += 0x8000u;
+  at[step] += 0x8000u;
+}
+#define HALVES(both) (both)
+#else
+#define lift(at, step)
+#define HALVES(both) ((both) + (((both) & 0x8000u) << 1))
+#endif
+
 /* One channel of two tiles, whose inputs are replaced; at the end each is a half of its word. step: words from position to
  * position. */
 static __attribute__((noinline)) void transform(word *at, int32_t step) {
   const int32_t row = SIDE * step;
+  lift(at, step);
   word *a = at, *b = a + row, *c = b + row, *d = c + row, *e = d + row, *f = e + row;
   for (int32_t x = SIDE; x > 0; x--) {
     const uint32_t d0 = *a, d1 = *b, d2 = *c, d3 = *d, d4 = *e, d5 = *f;
@@ -43,13 +60,15 @@ static __attribute__((noinline)) void transform(word *at, int32_t step) {
 #define STORE(i, value)                           \
   do {                                            \
     const uint32_t both = (value);                \
-    *to[i] = both + ((both & 0x8000u) << 1);      \
+    *to[i] = HALVES(both);                        \
   } while (0)
     TRANSFORM(d0, d1, d2, d3, d4, d5, STORE);
 #undef STORE
     a = f + step;
   }
 }
+#undef lift
+#undef HALVES
 
 #if defined(__riscv) && __riscv_xlen == 32 && defined(__riscv_mul) && !defined(__riscv_32e)
 #define TIMES(at, op) "lh t4, " at "(a1)\n" op
@@ -214,6 +233,104 @@ __attribute__((naked, noinline)) static void products(const word *inputs __attri
 #undef TIMES
 #undef MUL
 #undef MLA
+#elif defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
+/* One input channel of four tiles by a weight. Inputs are words 2^16 b + a + 2^15: b is their upper half. Their own products
+ * add up to a's sum, 2^16 times b's, and 2^15 times that of the weights; both are taken away in the end. */
+#define TIMES(op)                             \
+  "ldrsh r2, [r0, r1]\n"                      \
+  "ldmia r0!, {r3, r4}\n" op " r12, r2\n"     \
+  "asrs r5, r3, #16\n"                        \
+  "asrs r6, r4, #16\n"                        \
+  "muls r3, r2, r3\n" op " r8, r3\n"          \
+  "muls r5, r2, r5\n" op " r9, r5\n"          \
+  "muls r4, r2, r4\n" op " r10, r4\n"         \
+  "muls r6, r2, r6\n" op " r11, r6\n"
+/* The sums of four channels of four tiles at all positions, a channel at a time, in r8 ... r11, that of weights in r12; inputs at
+ * r0, where a position's end in lr, weights r1 bytes from there, sums at r7. On the stack: bytes of a position's inputs; where
+ * all end, and their bytes; channels that are left; bytes of the straight code that a position does not execute at first. */
+__attribute__((naked, noinline)) static void products(const word *inputs __attribute__((unused)),
+                                                      const int16_t *weights __attribute__((unused)),
+                                                      uint32_t *sums __attribute__((unused)),
+                                                      int32_t in_c __attribute__((unused))) {
+  __asm__ volatile(
+      ".syntax unified\n"
+      "push {r4, r5, r6, r7, lr}\n"
+      "mov r4, r8\n"
+      "mov r5, r9\n"
+      "mov r6, r10\n"
+      "mov r7, r11\n"
+      "push {r4, r5, r6, r7}\n"
+      "sub sp, sp, #20\n"
+      "mov r7, r2\n"
+      "subs r1, r1, r0\n"
+      "mov lr, r0\n"
+      "subs r4, r3, #1\n" /* the first channel has code of its own */
+      "movs r5, #7\n"
+      "ands r4, r4, r5\n"
+      "movs r5, #8\n"
+      "subs r5, r5, r4\n"
+      "movs r4, #26\n"
+      "muls r5, r4, r5\n"
+      "str r5, [sp, #16]\n"
+      "lsls r3, r3, #3\n"
+      "movs r5, #36\n"
+      "muls r5, r3, r5\n"
+      "adds r4, r0, r5\n"
+      "movs r6, #4\n"
+      "mov r2, sp\n"
+      "stmia r2!, {r3, r4, r5, r6}\n"
+      "1:\n"
+      "ldr r2, [sp]\n"
+      "add lr, r2\n"
+      TIMES("mov")
+      "ldr r6, [sp, #16]\n"
+      "add pc, r6\n"
+      "nop\n" /* the program counter is two instructions ahead */
+      "2:\n"
+      TIMES("add") TIMES("add") TIMES("add") TIMES("add") TIMES("add") TIMES("add") TIMES("add") TIMES("add")
+      "cmp r0, lr\n"
+      "bne 2b\n"
+      "mov r3, r8\n"
+      "mov r4, r9\n"
+      "mov r5, r10\n"
+      "mov r6, r11\n"
+      "mov r2, r12\n"
+      "lsls r2, r2, #15\n"
+      "subs r3, r3, r2\n"
+      "subs r5, r5, r2\n"
+      "lsls r2, r4, #16\n"
+      "subs r3, r3, r2\n"
+      "lsls r2, r6, #16\n"
+      "subs r5, r5, r2\n"
+      "stmia r7!, {r3, r4, r5, r6}\n"
+      "adds r7, r7, #48\n"
+      "ldr r2, [sp, #4]\n"
+      "cmp r0, r2\n"
+      "beq 3f\n"
+      "b 1b\n"
+      "3:\n"
+      "ldr r2, [sp, #8]\n" /* the next channel of the same inputs */
+      "subs r0, r0, r2\n"
+      "mov lr, r0\n"
+      "adds r1, r1, #2\n"
+      "movs r2, #143\n"
+      "lsls r2, r2, #4\n"
+      "subs r7, r7, r2\n"
+      "ldr r2, [sp, #12]\n"
+      "subs r2, r2, #1\n"
+      "str r2, [sp, #12]\n"
+      "beq 4f\n"
+      "b 1b\n"
+      "4:\n"
+      "add sp, sp, #20\n"
+      "pop {r4, r5, r6, r7}\n"
+      "mov r8, r4\n"
+      "mov r9, r5\n"
+      "mov r10, r6\n"
+      "mov r11, r7\n"
+      "pop {r4, r5, r6, r7, pc}\n");
+}
+#undef TIMES
 #else
 /* The sums of four channels of four tiles at all positions. By itself all that its loop needs stays in registers. */
 static __attribute__((noinline)) void products(const word *inputs, const TINYET_ROM int16_t *weights, uint32_t *sums,
@@ -262,9 +379,21 @@ typedef struct {
   uint32_t shift;
 } rounding;
 
+/* Of a product of 64 bits. Cores without it make it of four products, rather than by a call. */
+static inline __attribute__((always_inline)) int32_t upper_half(int32_t a, int32_t b) {
+#if defined(__XTENSA__) || (defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1)
+  const int32_t a_low = a & 0xffff, a_high = a >> 16, b_low = b & 0xffff, b_high = b >> 16;
+  const int32_t lower = a_high * b_low + (int32_t)((uint32_t)a_low * (uint32_t)b_low >> 16);
+  const int32_t upper = a_low * b_high + (lower & 0xffff);
+  return a_high * b_high + (lower >> 16) + (upper >> 16);
+#else
+  return (int32_t)((int64_t)a * b >> 32);
+#endif
+}
+
 /* The output of a column's sum; what tinyet_one_product gives, without making a byte of it before it is stored. */
 static inline __attribute__((always_inline)) void store_output(int8_t *to, uint32_t sum, rounding r) {
-  const int32_t high = (int32_t)((int64_t)(int32_t)(sum * INVERSE) * r.multiplier >> 32);
+  const int32_t high = upper_half((int32_t)(sum * INVERSE), r.multiplier);
   int32_t value = (high - (r.away & high >> 31) + r.offset) >> r.shift;
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
   __asm__("ssat %0, #8, %0" : "+r"(value) : : "cc");

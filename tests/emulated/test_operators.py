@@ -76,3 +76,4 @@ def test_winograd_by_words() -> None:
     images = (board.M4, board.M4_CLANG, board.M0, board.RISCV)
     check_library(test_cortex_m.winograd_nodes(), WINOGRAD, images, examples=EXAMPLES)
     check_library(st.sampled_from(extremes(F4)), WINOGRAD, (board.M4, board.RISCV), examples=EXAMPLES)
+    check_library(st.sampled_from(extremes(F4, at_once=36)), WINOGRAD, (board.M0,), examples=EXAMPLES)
