@@ -331,6 +331,135 @@ __attribute__((naked, noinline)) static void products(const word *inputs __attri
       "pop {r4, r5, r6, r7, pc}\n");
 }
 #undef TIMES
+#elif defined(__XTENSA__) && defined(__XTENSA_EL__)
+/* In assembly of its own, for GCC has no functions without a frame on Xtensa; the same for both of its calling conventions, of
+ * which one has register windows. */
+#ifdef __cplusplus
+extern "C"
+#endif
+    void
+    tinyet_winograd_f4x4_xtensa(const word *inputs, const int16_t *weights, uint32_t *sums, int32_t in_c);
+
+#ifdef __XTENSA_WINDOWED_ABI__
+#define ENTER "entry a1, 80\n"
+#define LEAVE "retw\n"
+#else
+#define ENTER                \
+  "addi a1, a1, -48\n"       \
+  "s32i a12, a1, 32\n"       \
+  "s32i a13, a1, 36\n"       \
+  "s32i a14, a1, 40\n"       \
+  "s32i a15, a1, 44\n"
+#define LEAVE                \
+  "l32i a12, a1, 32\n"       \
+  "l32i a13, a1, 36\n"       \
+  "l32i a14, a1, 40\n"       \
+  "l32i a15, a1, 44\n"       \
+  "addi a1, a1, 48\n"        \
+  "ret\n"
+#endif
+
+#define WEIGHTS(at) "l16si a13, a3, " #at "\n" "l16si a14, a3, " #at "+2\n"
+#define FIRST_TILE(at, one, other)            \
+  "l16si a15, a2, " #at "\n"                  \
+  "mull " one ", a15, a13\n"                  \
+  "mull " other ", a15, a14\n"
+#define TILE_OF(at, one, other)               \
+  "l16si a15, a2, " #at "\n"                  \
+  "mull a4, a15, a13\n"                       \
+  "mull a15, a15, a14\n"                      \
+  "add " one ", " one ", a4\n"                \
+  "add " other ", " other ", a15\n"
+#define FOUR(op, at) \
+  WEIGHTS(at) op(at, "a5", "a9") op(at+2, "a6", "a10") op(at+4, "a7", "a11") op(at+6, "a8", "a12")
+/* The sums of four channels of four tiles at all positions, two channels at a time, in a5 ... a12; inputs at a2, weights at a3.
+ * On the stack: bytes of a position's inputs, and of those that are no eight channels; sums; bytes of all inputs, and where they
+ * end; pairs of channels that are left; where a position's inputs end, and those that are no eight channels. */
+__asm__(
+    ".section .text.tinyet_winograd_f4x4_xtensa, \"ax\"\n"
+    ".align 4\n"
+    ".global tinyet_winograd_f4x4_xtensa\n"
+    ".type tinyet_winograd_f4x4_xtensa, @function\n"
+    "tinyet_winograd_f4x4_xtensa:\n" ENTER
+    "slli a5, a5, 3\n"
+    "s32i a5, a1, 0\n"
+    "extui a6, a5, 0, 6\n"
+    "s32i a6, a1, 4\n"
+    "s32i a4, a1, 8\n"
+    "addx8 a6, a5, a5\n"
+    "slli a6, a6, 2\n"
+    "s32i a6, a1, 12\n"
+    "add a6, a6, a2\n"
+    "s32i a6, a1, 16\n"
+    "movi a6, 2\n"
+    "s32i a6, a1, 20\n"
+    "1:\n"
+    "l32i a4, a1, 0\n"
+    "l32i a5, a1, 4\n"
+    "add a4, a4, a2\n"
+    "add a5, a5, a2\n"
+    "s32i a4, a1, 24\n"
+    "s32i a5, a1, 28\n"
+    FOUR(FIRST_TILE, 0)
+    "l32i a4, a1, 4\n"
+    "bnez a4, 2f\n"
+    "j 4f\n" /* the first of eight */
+    "2:\n"
+    "l32i a4, a1, 28\n"
+    "addi a2, a2, 8\n"
+    "addi a3, a3, 8\n"
+    "beq a2, a4, 3f\n"
+    FOUR(TILE_OF, 0)
+    "j 2b\n"
+    "3:\n"
+    "l32i a4, a1, 24\n"
+    "bne a2, a4, 5f\n"
+    "j 6f\n"
+    "5:\n"
+    FOUR(TILE_OF, 0)
+    "4:\n"
+    FOUR(TILE_OF, 8) FOUR(TILE_OF, 16) FOUR(TILE_OF, 24) FOUR(TILE_OF, 32) FOUR(TILE_OF, 40) FOUR(TILE_OF, 48)
+    FOUR(TILE_OF, 56)
+    "l32i a4, a1, 24\n"
+    "addi a2, a2, 64\n"
+    "addi a3, a3, 64\n"
+    "sub a4, a4, a2\n"
+    "bnez a4, 5b\n"
+    "6:\n"
+    "l32i a4, a1, 8\n"
+    "l32i a13, a1, 16\n"
+    "s32i a5, a4, 0\n" "s32i a6, a4, 4\n" "s32i a7, a4, 8\n" "s32i a8, a4, 12\n"
+    "s32i a9, a4, 16\n" "s32i a10, a4, 20\n" "s32i a11, a4, 24\n" "s32i a12, a4, 28\n"
+    "addi a4, a4, 64\n"
+    "s32i a4, a1, 8\n"
+    "beq a2, a13, 7f\n"
+    "j 1b\n"
+    "7:\n"
+    "l32i a13, a1, 20\n"
+    "l32i a14, a1, 12\n"
+    "addi a13, a13, -1\n"
+    "beqz a13, 8f\n"
+    "s32i a13, a1, 20\n"
+    "sub a2, a2, a14\n" /* the other two channels of the same inputs */
+    "sub a3, a3, a14\n"
+    "addi a3, a3, 4\n"
+    "addmi a4, a4, -2304\n"
+    "addi a4, a4, 32\n"
+    "s32i a4, a1, 8\n"
+    "j 1b\n"
+    "8:\n" LEAVE
+    ".size tinyet_winograd_f4x4_xtensa, . - tinyet_winograd_f4x4_xtensa\n"
+    ".text\n");
+#undef ENTER
+#undef LEAVE
+#undef WEIGHTS
+#undef FIRST_TILE
+#undef TILE_OF
+#undef FOUR
+
+static inline void products(const word *inputs, const int16_t *weights, uint32_t *sums, int32_t in_c) {
+  tinyet_winograd_f4x4_xtensa(inputs, weights, sums, in_c);
+}
 #else
 /* The sums of four channels of four tiles at all positions. By itself all that its loop needs stays in registers. */
 static __attribute__((noinline)) void products(const word *inputs, const TINYET_ROM int16_t *weights, uint32_t *sums,
