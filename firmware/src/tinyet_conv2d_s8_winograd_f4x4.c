@@ -22,10 +22,27 @@ typedef int16_t __attribute__((may_alias)) half;
     store(5, d5 - d3 - (v << 1));                                                       \
   } while (0)
 
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
+/* Nothing is borrowed where the lower half is lifted by 2^15 at all positions, which that of these four inputs does. */
+static inline __attribute__((always_inline)) void lift(word *at, int32_t step) {
+  at += (4 * SIDE + 4) * step;
+  at[0] += 0x8000u;
+  at[step] += 0x8000u;
+  at += SIDE * step;
+  at[0] += 0x8000u;
+  at[step] += 0x8000u;
+}
+#define HALVES(both) (both)
+#else
+#define lift(at, step)
+#define HALVES(both) ((both) + (((both) & 0x8000u) << 1))
+#endif
+
 /* One channel of two tiles, whose inputs are replaced; at the end each is a half of its word. step: words from position to
  * position. */
 static __attribute__((noinline)) void transform(word *at, int32_t step) {
   const int32_t row = SIDE * step;
+  lift(at, step);
   word *a = at, *b = a + row, *c = b + row, *d = c + row, *e = d + row, *f = e + row;
   for (int32_t x = SIDE; x > 0; x--) {
     const uint32_t d0 = *a, d1 = *b, d2 = *c, d3 = *d, d4 = *e, d5 = *f;
@@ -43,13 +60,15 @@ static __attribute__((noinline)) void transform(word *at, int32_t step) {
 #define STORE(i, value)                           \
   do {                                            \
     const uint32_t both = (value);                \
-    *to[i] = both + ((both & 0x8000u) << 1);      \
+    *to[i] = HALVES(both);                        \
   } while (0)
     TRANSFORM(d0, d1, d2, d3, d4, d5, STORE);
 #undef STORE
     a = f + step;
   }
 }
+#undef lift
+#undef HALVES
 
 #if defined(__riscv) && __riscv_xlen == 32 && defined(__riscv_mul) && !defined(__riscv_32e)
 #define TIMES(at, op) "lh t4, " at "(a1)\n" op
@@ -215,6 +234,233 @@ __attribute__((naked, noinline)) static void products(const word *inputs __attri
 #undef TIMES
 #undef MUL
 #undef MLA
+#elif defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
+/* One input channel of four tiles by a weight. Inputs are words 2^16 b + a + 2^15: b is their upper half. Their own products
+ * add up to a's sum, 2^16 times b's, and 2^15 times that of the weights; both are taken away in the end. */
+#define TIMES(op)                             \
+  "ldrsh r2, [r0, r1]\n"                      \
+  "ldmia r0!, {r3, r4}\n" op " r12, r2\n"     \
+  "asrs r5, r3, #16\n"                        \
+  "asrs r6, r4, #16\n"                        \
+  "muls r3, r2, r3\n" op " r8, r3\n"          \
+  "muls r5, r2, r5\n" op " r9, r5\n"          \
+  "muls r4, r2, r4\n" op " r10, r4\n"         \
+  "muls r6, r2, r6\n" op " r11, r6\n"
+/* The sums of four channels of four tiles at all positions, a channel at a time, in r8 ... r11, that of weights in r12; inputs at
+ * r0, where a position's end in lr, weights r1 bytes from there, sums at r7. On the stack: bytes of a position's inputs; where
+ * all end, and their bytes; channels that are left; bytes of the straight code that a position does not execute at first. */
+__attribute__((naked, noinline)) static void products(const word *inputs __attribute__((unused)),
+                                                      const int16_t *weights __attribute__((unused)),
+                                                      uint32_t *sums __attribute__((unused)),
+                                                      int32_t in_c __attribute__((unused))) {
+  __asm__ volatile(
+      ".syntax unified\n"
+      "push {r4, r5, r6, r7, lr}\n"
+      "mov r4, r8\n"
+      "mov r5, r9\n"
+      "mov r6, r10\n"
+      "mov r7, r11\n"
+      "push {r4, r5, r6, r7}\n"
+      "sub sp, sp, #20\n"
+      "mov r7, r2\n"
+      "subs r1, r1, r0\n"
+      "mov lr, r0\n"
+      "subs r4, r3, #1\n" /* the first channel has code of its own */
+      "movs r5, #7\n"
+      "ands r4, r4, r5\n"
+      "movs r5, #8\n"
+      "subs r5, r5, r4\n"
+      "movs r4, #26\n"
+      "muls r5, r4, r5\n"
+      "str r5, [sp, #16]\n"
+      "lsls r3, r3, #3\n"
+      "movs r5, #36\n"
+      "muls r5, r3, r5\n"
+      "adds r4, r0, r5\n"
+      "movs r6, #4\n"
+      "mov r2, sp\n"
+      "stmia r2!, {r3, r4, r5, r6}\n"
+      "1:\n"
+      "ldr r2, [sp]\n"
+      "add lr, r2\n"
+      TIMES("mov")
+      "ldr r6, [sp, #16]\n"
+      "add pc, r6\n"
+      "nop\n" /* the program counter is two instructions ahead */
+      "2:\n"
+      TIMES("add") TIMES("add") TIMES("add") TIMES("add") TIMES("add") TIMES("add") TIMES("add") TIMES("add")
+      "cmp r0, lr\n"
+      "bne 2b\n"
+      "mov r3, r8\n"
+      "mov r4, r9\n"
+      "mov r5, r10\n"
+      "mov r6, r11\n"
+      "mov r2, r12\n"
+      "lsls r2, r2, #15\n"
+      "subs r3, r3, r2\n"
+      "subs r5, r5, r2\n"
+      "lsls r2, r4, #16\n"
+      "subs r3, r3, r2\n"
+      "lsls r2, r6, #16\n"
+      "subs r5, r5, r2\n"
+      "stmia r7!, {r3, r4, r5, r6}\n"
+      "adds r7, r7, #48\n"
+      "ldr r2, [sp, #4]\n"
+      "cmp r0, r2\n"
+      "beq 3f\n"
+      "b 1b\n"
+      "3:\n"
+      "ldr r2, [sp, #8]\n" /* the next channel of the same inputs */
+      "subs r0, r0, r2\n"
+      "mov lr, r0\n"
+      "adds r1, r1, #2\n"
+      "movs r2, #143\n"
+      "lsls r2, r2, #4\n"
+      "subs r7, r7, r2\n"
+      "ldr r2, [sp, #12]\n"
+      "subs r2, r2, #1\n"
+      "str r2, [sp, #12]\n"
+      "beq 4f\n"
+      "b 1b\n"
+      "4:\n"
+      "add sp, sp, #20\n"
+      "pop {r4, r5, r6, r7}\n"
+      "mov r8, r4\n"
+      "mov r9, r5\n"
+      "mov r10, r6\n"
+      "mov r11, r7\n"
+      "pop {r4, r5, r6, r7, pc}\n");
+}
+#undef TIMES
+#elif defined(__XTENSA__) && defined(__XTENSA_EL__)
+/* In assembly of its own, for GCC has no functions without a frame on Xtensa; the same for both of its calling conventions, of
+ * which one has register windows. */
+#ifdef __cplusplus
+extern "C"
+#endif
+    void
+    tinyet_winograd_f4x4_xtensa(const word *inputs, const int16_t *weights, uint32_t *sums, int32_t in_c);
+
+#ifdef __XTENSA_WINDOWED_ABI__
+#define ENTER "entry a1, 80\n"
+#define LEAVE "retw\n"
+#else
+#define ENTER                \
+  "addi a1, a1, -48\n"       \
+  "s32i a12, a1, 32\n"       \
+  "s32i a13, a1, 36\n"       \
+  "s32i a14, a1, 40\n"       \
+  "s32i a15, a1, 44\n"
+#define LEAVE                \
+  "l32i a12, a1, 32\n"       \
+  "l32i a13, a1, 36\n"       \
+  "l32i a14, a1, 40\n"       \
+  "l32i a15, a1, 44\n"       \
+  "addi a1, a1, 48\n"        \
+  "ret\n"
+#endif
+
+#define WEIGHTS(at) "l16si a13, a3, " #at "\n" "l16si a14, a3, " #at "+2\n"
+#define FIRST_TILE(at, one, other)            \
+  "l16si a15, a2, " #at "\n"                  \
+  "mull " one ", a15, a13\n"                  \
+  "mull " other ", a15, a14\n"
+#define TILE_OF(at, one, other)               \
+  "l16si a15, a2, " #at "\n"                  \
+  "mull a4, a15, a13\n"                       \
+  "mull a15, a15, a14\n"                      \
+  "add " one ", " one ", a4\n"                \
+  "add " other ", " other ", a15\n"
+#define FOUR(op, at) \
+  WEIGHTS(at) op(at, "a5", "a9") op(at+2, "a6", "a10") op(at+4, "a7", "a11") op(at+6, "a8", "a12")
+/* The sums of four channels of four tiles at all positions, two channels at a time, in a5 ... a12; inputs at a2, weights at a3.
+ * On the stack: bytes of a position's inputs, and of those that are no eight channels; sums; bytes of all inputs, and where they
+ * end; pairs of channels that are left; where a position's inputs end, and those that are no eight channels. */
+__asm__(
+    ".section .text.tinyet_winograd_f4x4_xtensa, \"ax\"\n"
+    ".align 4\n"
+    ".global tinyet_winograd_f4x4_xtensa\n"
+    ".type tinyet_winograd_f4x4_xtensa, @function\n"
+    "tinyet_winograd_f4x4_xtensa:\n" ENTER
+    "slli a5, a5, 3\n"
+    "s32i a5, a1, 0\n"
+    "extui a6, a5, 0, 6\n"
+    "s32i a6, a1, 4\n"
+    "s32i a4, a1, 8\n"
+    "addx8 a6, a5, a5\n"
+    "slli a6, a6, 2\n"
+    "s32i a6, a1, 12\n"
+    "add a6, a6, a2\n"
+    "s32i a6, a1, 16\n"
+    "movi a6, 2\n"
+    "s32i a6, a1, 20\n"
+    "1:\n"
+    "l32i a4, a1, 0\n"
+    "l32i a5, a1, 4\n"
+    "add a4, a4, a2\n"
+    "add a5, a5, a2\n"
+    "s32i a4, a1, 24\n"
+    "s32i a5, a1, 28\n"
+    FOUR(FIRST_TILE, 0)
+    "l32i a4, a1, 4\n"
+    "bnez a4, 2f\n"
+    "j 4f\n" /* the first of eight */
+    "2:\n"
+    "l32i a4, a1, 28\n"
+    "addi a2, a2, 8\n"
+    "addi a3, a3, 8\n"
+    "beq a2, a4, 3f\n"
+    FOUR(TILE_OF, 0)
+    "j 2b\n"
+    "3:\n"
+    "l32i a4, a1, 24\n"
+    "bne a2, a4, 5f\n"
+    "j 6f\n"
+    "5:\n"
+    FOUR(TILE_OF, 0)
+    "4:\n"
+    FOUR(TILE_OF, 8) FOUR(TILE_OF, 16) FOUR(TILE_OF, 24) FOUR(TILE_OF, 32) FOUR(TILE_OF, 40) FOUR(TILE_OF, 48)
+    FOUR(TILE_OF, 56)
+    "l32i a4, a1, 24\n"
+    "addi a2, a2, 64\n"
+    "addi a3, a3, 64\n"
+    "sub a4, a4, a2\n"
+    "bnez a4, 5b\n"
+    "6:\n"
+    "l32i a4, a1, 8\n"
+    "l32i a13, a1, 16\n"
+    "s32i a5, a4, 0\n" "s32i a6, a4, 4\n" "s32i a7, a4, 8\n" "s32i a8, a4, 12\n"
+    "s32i a9, a4, 16\n" "s32i a10, a4, 20\n" "s32i a11, a4, 24\n" "s32i a12, a4, 28\n"
+    "addi a4, a4, 64\n"
+    "s32i a4, a1, 8\n"
+    "beq a2, a13, 7f\n"
+    "j 1b\n"
+    "7:\n"
+    "l32i a13, a1, 20\n"
+    "l32i a14, a1, 12\n"
+    "addi a13, a13, -1\n"
+    "beqz a13, 8f\n"
+    "s32i a13, a1, 20\n"
+    "sub a2, a2, a14\n" /* the other two channels of the same inputs */
+    "sub a3, a3, a14\n"
+    "addi a3, a3, 4\n"
+    "addmi a4, a4, -2304\n"
+    "addi a4, a4, 32\n"
+    "s32i a4, a1, 8\n"
+    "j 1b\n"
+    "8:\n" LEAVE
+    ".size tinyet_winograd_f4x4_xtensa, . - tinyet_winograd_f4x4_xtensa\n"
+    ".text\n");
+#undef ENTER
+#undef LEAVE
+#undef WEIGHTS
+#undef FIRST_TILE
+#undef TILE_OF
+#undef FOUR
+
+static inline void products(const word *inputs, const int16_t *weights, uint32_t *sums, int32_t in_c) {
+  tinyet_winograd_f4x4_xtensa(inputs, weights, sums, in_c);
+}
 #else
 /* The sums of four channels of four tiles at all positions. By itself all that its loop needs stays in registers. */
 static __attribute__((noinline)) void products(const word *inputs, const TINYET_ROM int16_t *weights, uint32_t *sums,
@@ -263,9 +509,21 @@ typedef struct {
   uint32_t shift;
 } rounding;
 
+/* Of a product of 64 bits. Cores without it make it of four products, rather than by a call. */
+static inline __attribute__((always_inline)) int32_t upper_half(int32_t a, int32_t b) {
+#if defined(__XTENSA__) || (defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1)
+  const int32_t a_low = a & 0xffff, a_high = a >> 16, b_low = b & 0xffff, b_high = b >> 16;
+  const int32_t lower = a_high * b_low + (int32_t)((uint32_t)a_low * (uint32_t)b_low >> 16);
+  const int32_t upper = a_low * b_high + (lower & 0xffff);
+  return a_high * b_high + (lower >> 16) + (upper >> 16);
+#else
+  return (int32_t)((int64_t)a * b >> 32);
+#endif
+}
+
 /* The output of a column's sum; what tinyet_one_product gives, without making a byte of it before it is stored. */
 static inline __attribute__((always_inline)) void store_output(int8_t *to, uint32_t sum, rounding r) {
-  const int32_t high = (int32_t)((int64_t)(int32_t)(sum * INVERSE) * r.multiplier >> 32);
+  const int32_t high = upper_half((int32_t)(sum * INVERSE), r.multiplier);
   int32_t value = (high - (r.away & high >> 31) + r.offset) >> r.shift;
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
   __asm__("ssat %0, #8, %0" : "+r"(value) : : "cc");

@@ -113,8 +113,9 @@ def test_sums_that_would_overflow_are_refused(f: Transform) -> None:
     assert "leaves int32" in str(winograd.refuse(F4, deep, DSP))
 
 
-def extremes(f: Transform) -> list[Case]:
-    """Inputs that drive every transformed value to both its ends; the most channels; a sum at the limit."""
+def extremes(f: Transform, at_once: int = 144) -> list[Case]:
+    """Inputs that drive every transformed value to both its ends, so many at once; the most channels; a sum at the
+    limit."""
     side = f.tile + 2
     signs = np.einsum("pi,qj->pqij", f.inputs, f.inputs).reshape(-1, 1, side, side, 1)
     pictures = np.where(np.concatenate([signs, -signs]) > 0, 127, -128)
@@ -127,8 +128,9 @@ def extremes(f: Transform) -> list[Case]:
     for relu in (True, False):
         weights = rng.choice([-128, 127], (3, 3, 3, 6))
         data = np.concatenate([mixed, mixed[:, :, :, ::-1], mixed], axis=3).astype(np.int8)
-        node = layer(weights, rng.integers(-999, 999, 3), len(data), relu, 2.0**-11, side)
-        found.append(Case(node, (data,)))
+        bias = rng.integers(-999, 999, 3)
+        parts = [data[i : i + at_once] for i in range(0, len(data), at_once)]
+        found += [Case(layer(weights, bias, len(part), relu, 2.0**-11, side), (part,)) for part in parts]
     most_channels = rng.integers(-20, 21, (1, 3, 3, 504))
     data = rng.integers(-128, 128, (1, side, side, 504)).astype(np.int8)
     found.append(Case(layer(most_channels, np.zeros(1, np.int64), scale=2.0**-14, side=side), (data,)))

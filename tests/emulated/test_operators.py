@@ -59,6 +59,9 @@ def test_two_outputs_in_runs_of_taps(weights: str) -> None:
 @pytest.mark.emulated
 def test_winograd_by_words() -> None:
     """By itself: of drawn convolutions few are 3x3 of stride 1."""
-    images = (board.M4, board.M4_CLANG, board.M0, board.RISCV)
+    images = (board.M4, board.M4_CLANG, board.M0, board.RISCV, board.XTENSA)
     check_library(test_cortex_m.winograd_nodes(), WINOGRAD, images, examples=EXAMPLES)
-    check_library(st.sampled_from(extremes(F4)), WINOGRAD, (board.M4, board.RISCV), examples=EXAMPLES)
+    check_library(
+        st.sampled_from(extremes(F4)), WINOGRAD, (board.M4, board.RISCV, board.XTENSA), examples=EXAMPLES
+    )
+    check_library(st.sampled_from(extremes(F4, at_once=36)), WINOGRAD, (board.M0,), examples=EXAMPLES)
