@@ -12,12 +12,11 @@ import numpy as np
 
 from tinyet.ir import Node
 from tinyet.ir.memoize import memoize
-from tinyet.numerics import Int64, clamp_range
+from tinyet.numerics import Int64
 from tinyet.ops.shared import one_product
-from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.one_product import Rounding
 from tinyet.ops.shared.winograd import F4, refuse_shape, transformed_weights
-from tinyet.opset import Constant, FieldValue, Pointer
+from tinyet.opset import Constant, FieldValue
 
 CHANNELS = 4
 TILES = 4
@@ -75,14 +74,4 @@ def scratch_bytes(node: Node) -> int:
 
 def fields(node: Node) -> dict[str, FieldValue]:
     """Of the params, behind the shape."""
-    r = rounding(node)
-    assert isinstance(r, Rounding)
-    low, high = clamp_range(clamp_of(node), node.output.type)
-    return {
-        "stream": Pointer("stream"),
-        "weights": Pointer("weights"),
-        "padding": node.input(0).type.zero_point,
-        "two_sided": int(r.two_sided),
-        "clamp_low": low,
-        "clamp_high": high,
-    }
+    return one_product.fields(node, rounding(node))
