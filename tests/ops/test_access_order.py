@@ -178,7 +178,7 @@ def other_layers(case: Case) -> list[Case]:
 @given(st.tuples(steep(DType.INT8), steep(DType.INT16), steep(DType.FLOAT32)))
 def test_too_near_is_caught(cases: tuple[list[Case], ...]) -> None:
     """Statements that are two pixels short: some leave one to spare, since a channel is read before it is written.
-    Those of kernels that go by rows leave more."""
+    Those of kernels that go by rows, or by tiles of four pixels, leave more."""
     all_cases = [case for some in cases for case in some]
     all_cases += [int4(case) for case in cases[0] if isinstance(case.node.attrs, (Conv2d, Linear))]
     all_cases += [other for case in (*cases[0], *cases[1]) for other in other_layers(case)]
@@ -191,6 +191,7 @@ def test_too_near_is_caught(cases: tuple[list[Case], ...]) -> None:
     assert not caught(0)
     assert caught(3) == STATED - COPYING
     assert STATED - COPYING - caught(2 / 6) <= {
+        "tinyet_conv2d_s8_winograd_f4x4",
         "tinyet_pad",
         "tinyet_strided_copy_x8",
         "tinyet_strided_copy_x16",
