@@ -113,7 +113,7 @@ def test_no_plan_is_beaten_and_no_wider_limit_makes_it_worse(seed: int) -> None:
 
 def test_size_stops_where_flash_is_dear() -> None:
     """A percent of flash for more than ten percent of time is not bought, but there for who limits flash."""
-    graph = Net(2).program().graph
+    graph = Net(22).program().graph
     size = deployed(graph, "size")
     chosen = size.decision.kernels.figures
     points = [point.figures for point in size.decision.kernel_front]

@@ -145,7 +145,7 @@ def cases_of(name: str) -> dict[tuple[str, str], list[Case]]:
     kernels = [kernel for kernel in op.kernels if runs_here(op, kernel)]
     cases: list[Case] = []
     found: dict[tuple[str, str], list[Case]] = {}
-    for attempt in range(24):
+    for attempt in range(64):
         cases = sorted(cases + draw(name, 32, attempt), key=values_of, reverse=True)
         for kernel in kernels:
             taken = [case for case in cases if kernel.why_not(case.node, target(LARGE)) is None]
