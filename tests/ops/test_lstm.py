@@ -320,3 +320,33 @@ def test_tflm_rounds_twice(dtype: DType) -> None:
     c, want = case.inputs[C].astype(np.int64), wanted[2].astype(np.int64)
     gate = gates_lut.sigmoid(case.node.input(BIAS).array.reshape(GATES, -1)[1].astype(np.int64) // 64)
     assert (round_shift(gate * c, 15) != want).any(), "one rounding would have given the same"
+
+
+@pytest.mark.skipif(not tflm.available(), reason="needs tflite-micro")
+def test_tflm_multiplies_scales_in_float64() -> None:
+    """13020 times these scales is 28424.5003 times that of a gate; their product in float32 gives 28424.4988. The bias
+    brings the sum to where a gate is steep."""
+    quant = QuantParams((0.02, 0.035462480038404465, 0.02, 0.02), (0, 0, 0, 0), axis=0)
+    state = TensorType((1, 1), DType.INT8, QuantParams((0.0150297861546278,), (0,)))
+    cell = TensorType((1, 1), DType.INT16, QuantParams((2.0**-11,), (0,)))
+    node = Node(
+        Lstm(arithmetic="tflm"),
+        (
+            Tensor("x", TensorType((1, 1, 1), DType.INT8, QuantParams((0.01,), (0,)))),
+            *(Tensor("h", state), Tensor("c", cell)),
+            constant("w_ih", np.zeros((4, 1), np.int8), quant),
+            constant("w_hh", np.array([[0], [-105], [0], [0]], np.int8), quant),
+            constant("bias", np.array([0, -28700, 0, 0], np.int32)),
+        ),
+        (
+            Tensor("y", TensorType((1, 1, 1), DType.INT8, state.quant)),
+            Tensor("h_n", state),
+            Tensor("c_n", cell),
+        ),
+    )
+    values = np.zeros((1, 1, 1), np.int8), np.array([[-124]], np.int8), np.array([[32767]], np.int16)
+    case = Case(node, values)
+    inputs, outputs = specs_of(case)
+    wanted = tflm.run("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, outputs[:1], **options(case))
+    for got, want in zip(expected(case.node, case.inputs), wanted, strict=True):
+        np.testing.assert_array_equal(got, want)

@@ -147,10 +147,12 @@ def hidden_type(node: Node) -> TensorType:
 
 
 def parts(node: Node) -> tuple[Part, ...]:
-    """Of the input, of the state, and the projection if there is one."""
+    """Of the input, of the state, and the projection if there is one. TFLM multiplies scales in float64 (lstm_eval.cc,
+    kernel_util.cc), LiteRT in float32."""
+    kind = np.float64 if is_tflm(node) else np.float32
     found = (
-        recurrent.part(node.input(X).type, node.input(W_IH), node.optional_input(BIAS), GATES),
-        recurrent.part(node.input(H).type, node.input(W_HH), None, GATES),
+        recurrent.part(node.input(X).type, node.input(W_IH), node.optional_input(BIAS), GATES, kind=kind),
+        recurrent.part(node.input(H).type, node.input(W_HH), None, GATES, kind=kind),
     )
     projection = node.optional_input(W_HR)
     if projection is None:

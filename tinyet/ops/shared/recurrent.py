@@ -290,20 +290,25 @@ class PartS16(Part):
 
 
 def part(
-    x: TensorType, weights: Tensor, bias: Tensor | None, gates: int, out_scale: float = GATE_SCALE
+    x: TensorType,
+    weights: Tensor,
+    bias: Tensor | None,
+    gates: int,
+    out_scale: float = GATE_SCALE,
+    kind: type[np.floating] = np.float32,
 ) -> Part:
-    """Of values of type x. Scales are multiplied in float32, as LiteRT does. Raises QuantizationError for factors
-    beyond all bounds."""
+    """Of values of type x. kind: in which scales are multiplied; in float32 LiteRT does. Raises QuantizationError for
+    factors beyond all bounds."""
     scales = gate_scales(weights, gates)
     assert scales is not None
     with np.errstate(over="ignore"):
-        real = np.array(scales, np.float32) * np.float32(x.scale) / np.float32(out_scale)
+        real = np.array(scales, kind) * kind(x.scale) / kind(out_scale)
     multiplier, shift = quantize_multipliers(real.astype(np.float64))
     array = weights.array
     own = np.int64(0) if bias is None else bias.array.astype(np.int64)
     folded = own - x.zero_point * array.astype(np.int64).sum(axis=1)
-    kind = PartS16 if x.dtype is DType.INT16 else Part
-    return kind(array, np.asarray(folded, np.int64), multiplier, shift)
+    made = PartS16 if x.dtype is DType.INT16 else Part
+    return made(array, np.asarray(folded, np.int64), multiplier, shift)
 
 
 def parts_complaint(parts: Callable[[], Sequence[Part]]) -> str | None:
