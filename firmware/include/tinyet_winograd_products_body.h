@@ -272,11 +272,8 @@ __attribute__((naked, noinline)) static void products(const word *inputs __attri
 #elif defined(__XTENSA__) && defined(__XTENSA_EL__)
 /* In assembly of its own, for GCC has no functions without a frame on Xtensa; the same for both of its calling conventions, of
  * which one has register windows. */
-#ifdef __cplusplus
-extern "C"
-#endif
-    void
-    tinyet_winograd_f4x4_xtensa(const word *inputs, const int16_t *weights, uint32_t *sums, int32_t in_c);
+void tinyet_winograd_f4x4_xtensa(const word *inputs, const int16_t *weights, uint32_t *sums,
+                                 int32_t in_c) __asm__("tinyet_winograd_f4x4_xtensa");
 
 #ifdef __XTENSA_WINDOWED_ABI__
 #define ENTER "entry a1, 80\n"

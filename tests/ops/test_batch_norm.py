@@ -72,9 +72,9 @@ def test_litert(case: Case) -> None:
 @drawing.quick
 @given(batch_norm_nodes())
 def test_real_numbers(case: Case) -> None:
-    """float: two roundings of values up to 300. Integers: at most 0.51 units of the output from the exact value,
-    saturated (and in int16 2**-15 of it); a weight shrunk beside a huge offset adds its error, half a unit for
-    each of x."""
+    """float: two roundings of values up to 300. Integers: from the exact value, saturated, at most half a unit of the
+    output and one and a half of the sum, to which the offset and the first of two roundings are rounded (and in int16
+    2**-15 of it); a weight shrunk beside a huge offset adds its error, half a unit for each of x."""
     node, a = case.node, batch_norm.attrs_of(case.node)
     across = [1] * len(node.output.shape)
     across[a.axis] = -1
@@ -94,9 +94,8 @@ def test_real_numbers(case: Case) -> None:
     exact = np.clip(np.clip(real, *a.clamp), low, high)
     unit = batch_norm.channel_scales(node).reshape(across)
     lowest, highest = node.output.dtype.range
-    bound = 0.51 * node.output.type.scale + unit * (0.5 - lowest) * (
-        unit > np.abs(m) * source.scale[0] / highest * 1.001
-    )
+    bound = 0.5 * node.output.type.scale + 1.5 * unit
+    bound = bound - unit * lowest * (unit > np.abs(m) * source.scale[0] / highest * 1.001)
     if node.output.dtype is DType.INT16:
         bound = bound + 2.0**-15 * np.abs(exact)
     if np.isfinite(a.clamp[1]) or np.isfinite(a.clamp[0]):
