@@ -176,12 +176,8 @@ static void outputs(const word *patch, int8_t *output, int32_t row, int32_t four
 }
 #else
 /* What a run of taps adds to the sums of two pixels. */
-static inline void add_run(uint32_t sums[2], const word *x, const TINYET_ROM int8_t *weights, int32_t taps) {
-  uint32_t run = 0x8000u;
-  for (int32_t tap = 0; tap < taps; tap++) {
-    const int32_t weight = weights[tap];
-    run += x[STEP * tap] * (uint32_t)weight;
-  }
+static inline void add_run(uint32_t sums[2], uint32_t run) {
+  run += 0x8000u;
   sums[0] += run;
   sums[1] += (uint32_t)((int32_t)run >> 16);
 }
@@ -198,12 +194,17 @@ static void outputs(const word *patch, int8_t *output, int32_t row, int32_t four
       const word *const x = patch + pair;
       uint32_t sums[2] = {f[0], f[1]};
       for (int32_t tap = 0; tap < taps; tap += length) {
-        add_run(sums, x + STEP * tap, weights + tap, length);
+        uint32_t run = 0;
+        for (int32_t i = tap; i < tap + length; i++) {
+          const int32_t weight = weights[i];
+          run += x[STEP * i] * (uint32_t)weight;
+        }
+        add_run(sums, run);
       }
       for (rounding = f + 3; (int32_t)*rounding < 0; rounding++) {
         const uint32_t tap = (*rounding & 0x7FFFFFFFu) >> 8 >> 3;
-        const int8_t weight = (int8_t)*rounding;
-        add_run(sums, x + STEP * tap, &weight, 1);
+        const int32_t weight = (int8_t)*rounding;
+        add_run(sums, x[STEP * tap] * (uint32_t)weight);
       }
       const int32_t low = (int32_t)(sums[0] - (sums[1] << 16)), high = (int32_t)sums[1];
       int8_t *const out = output + 2 * pair * row;
