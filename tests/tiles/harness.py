@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from tests.calls.board import STRICT, Image
 from tinyet.build.gcc import build_firmware
+from tinyet.device.device import RunResult
 from tinyet.ir import Array
 
 _BEFORE = """
@@ -130,6 +131,37 @@ __attribute__((naked, noinline)) static uint32_t guarded({parameters}, {function
 """
 
 
+_CALLS = """
+static const struct {
+  any_function function;
+  arguments all;
+} entries[] = {{nothing, {NULL, NULL, NULL, NULL, NULL}}, %(entries)s};
+
+static tinyet_status run(void) {
+%(fill)s
+  for (uint32_t i = 0; i < %(count)du; i++) {
+    TINYET_LAYER_BEGIN(i);
+    wrong[i] = guarded(&entries[i].all, entries[i].function);
+    TINYET_LAYER_END(i);
+  }
+%(twins)s
+  return TINYET_OK;
+}
+"""
+
+
+def calls(written: Sequence[str], entries: Sequence[str], twins: Sequence[str]) -> str:
+    """C, behind GUARDED: the model's `run`. It calls the empty function, then each of `entries`, "function, {its five
+    arguments}", with the arrays `written` full of 0x5a; then come the lines of `twins`."""
+    facts = {
+        "fill": "\n".join(f"  memset({array}, 0x5a, sizeof {array});" for array in written),
+        "entries": ", ".join(f"{{(any_function){entry}}}" for entry in entries),
+        "count": 1 + len(entries),
+        "twins": "\n".join(twins),
+    }
+    return _CALLS % facts
+
+
 def built(image: Image, where: Path, printed: Iterable[Mapping[str, str]], text: str, *flags: str) -> Path:
     """The firmware of printed files, a model's text, and the sources that lie in `where` already."""
     for name, content in (item for files in printed for item in files.items()):
@@ -141,3 +173,13 @@ def built(image: Image, where: Path, printed: Iterable[Mapping[str, str]], text:
     return build_firmware(
         image.board, sources, [where], where / "build", flags=flags, compiler=image.compiler
     )
+
+
+def assert_as_stated(result: RunResult, stated: Mapping[str, int]) -> None:
+    """Layer 0 called the empty function, each other one its function: its word of the output is 0, and it executed the
+    instructions that are stated."""
+    wrong = np.frombuffer(result.outputs[0], np.uint32)[1:]
+    assert {name: word for name, word in zip(stated, wrong, strict=True) if word} == {}
+    nothing, *counts = result.layer_counts
+    # The empty function returns by an instruction of its own.
+    assert {name: count - nothing + 1 for name, count in zip(stated, counts, strict=True)} == dict(stated)
