@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of two pixels in one multiplication, for cores that add a product of 64 bits in one instruction but have none
  * for several products: a word 2^24 b + a of what two pixels see, times a weight, adds to both sums. What makes this exact
- * is proved for each layer when code is generated (tinyet/ops/shared/paired.py), and so are outputs of sums by the high half
- * of one product. */
+ * is proved for each layer when code is generated (tinyet/ops/shared/paired.py), and so is what makes outputs of sums
+ * (tinyet_one_product.h, tinyet_straight.h). */
 #ifndef TINYET_CONV2D_PAIRED_H
 #define TINYET_CONV2D_PAIRED_H
 

@@ -9,8 +9,8 @@ one_product.py has them.
 
 Where products have 32 bits a word is 2**16 b + a, and taps are divided into runs: as many as cannot leave 16 bits,
 128 * sum(|weight|) < 2**15 for both channels of a tile. With 2**15 added before the first product, what is above 16
-bits is the upper sum of a run. Or all runs of a channel have four taps, or two, and what is too much for one is a run
-by itself.
+bits is the upper sum of a run; outputs of these are as straight.py has them. Or all runs of a channel have four taps,
+or two, and what is too much for one is a run by itself.
 """
 
 from __future__ import annotations
