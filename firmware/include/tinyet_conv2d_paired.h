@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of two pixels in one multiplication, for cores that add a product of 64 bits in one instruction but have none
  * for several products: a word 2^24 b + a of what two pixels see, times a weight, adds to both sums. What makes this exact
- * is proved for each layer when code is generated (tinyet/ops/shared/paired.py), and so are outputs of sums by the high half
- * of one product. */
+ * is proved for each layer when code is generated (tinyet/ops/shared/paired.py), and so is what makes outputs of sums
+ * (tinyet_one_product.h, tinyet_straight.h). */
 #ifndef TINYET_CONV2D_PAIRED_H
 #define TINYET_CONV2D_PAIRED_H
 
@@ -26,9 +26,10 @@ typedef struct {
 
 /* The same in words of 2^16 b + a, whose products are added up in 32 bits in runs of taps: so many as cannot leave 16 bits.
  * stream, for each two channels (zeros where the second is missing): of each the sums of a pair before the first product,
- * 2^16 bias + bias - 2^15 runs, and bias; then multiplier, offset and shift of each. weights, for each two channels: of each
- * run TINYET_PAIRED_STEP (bytes of code by which straight code is entered) times the number of its taps, as a byte without
- * sign, and their weights, two a tap; TINYET_PAIRED_END behind the last. */
+ * 2^16 start + start - 2^15 runs, and start; then of each multiplier, shift, place and zero, by which tinyet_straight.h makes
+ * outputs of sums. weights, for each two channels: of each run TINYET_PAIRED_STEP (bytes of code by which straight code is
+ * entered) times the number of its taps, as a byte without sign, and their weights, two a tap; TINYET_PAIRED_END behind the
+ * last. */
 typedef tinyet_conv2d_s8_paired_4x2_params tinyet_conv2d_s8_paired_runs_6x2_params;
 
 enum { TINYET_PAIRED_STEP = 12, TINYET_PAIRED_END = 254 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_conv2d_paired.h"
 #include "tinyet_one_product.h"
+#include "tinyet_straight.h"
 
 enum { PIXELS = 6, STEP = 3 /* words from tap to tap */ };
 
@@ -35,35 +36,33 @@ enum { PIXELS = 6, STEP = 3 /* words from tap to tap */ };
   "add " both ", " both ", " run "\n"      \
   "srai " run ", " run ", 16\n"            \
   "add " high ", " high ", " run "\n"
-#define ROUND(sum, multiplier, offset, shift, away, to) \
-  "mulh " sum ", " sum ", " multiplier "\n" away(sum)   \
-  "add " sum ", " sum ", " offset "\n"                  \
-  "sra " sum ", " sum ", " shift "\n"                   \
-  "ble " sum ", a6, 8f\n"                               \
-  "mv " sum ", a6\n"                                    \
-  "8:\n"                                                \
-  "bge " sum ", a4, 8f\n"                               \
-  "mv " sum ", a4\n"                                    \
-  "8:\n"                                                \
+#define ROUND(sum, multiplier, shift, low, high, zero, less, to) \
+  "mulhsu " sum ", " sum ", " multiplier "\n" less(sum, zero)    \
+  "sra " sum ", " sum ", " shift "\n"                            \
+  "ble " sum ", " high ", 8f\n"                                  \
+  "mv " sum ", " high "\n"                                       \
+  "8:\n"                                                         \
+  "bge " sum ", " low ", 8f\n"                                   \
+  "mv " sum ", " low "\n"                                        \
+  "8:\n"                                                         \
   "sb " sum ", " to "\n"
-#define KEEP(sum) ""
-#define AWAY(sum) "srai t0, " sum ", 31\n" "andi t0, t0, 128\n" "sub " sum ", " sum ", t0\n"
-/* 256 times both sums of a pair. */
-#define SPLIT(both, high)                  \
-  "slli t0, " high ", 16\n"                \
-  "sub " both ", " both ", t0\n"           \
-  "slli " both ", " both ", 8\n"           \
-  "slli " high ", " high ", 8\n"
+#define KEEP(sum, zero) ""
+/* Of a sum below zero. */
+#define LESS(sum, zero) "slt t0, " sum ", " zero "\n" "sub " sum ", " sum ", t0\n"
+/* Both sums of a pair. */
+#define SPLIT(both, high) "slli t0, " high ", 16\n" "sub " both ", " both ", t0\n"
+#define FIRST_ROUND(sum, less, to) ROUND(sum, "t1", "t2", "t3", "t4", "ra", less, to)
+#define SECOND_ROUND(sum, less, to) ROUND(sum, "a0", "a1", "a2", "a4", "a6", less, to)
 /* Both channels of two pixels. */
-#define PIXELS_OF(a, b, c, d, away)        \
-  SPLIT(a, b) SPLIT(c, d)                  \
-  ROUND(a, "t2", "t3", "t4", away, "0(a3)") ROUND(c, "a0", "a1", "a2", away, "1(a3)") \
-  "add a3, a3, a5\n"                       \
-  ROUND(b, "t2", "t3", "t4", away, "0(a3)") ROUND(d, "a0", "a1", "a2", away, "1(a3)") \
+#define PIXELS_OF(a, b, c, d, less)                              \
+  SPLIT(a, b) SPLIT(c, d)                                        \
+  FIRST_ROUND(a, less, "0(a3)") SECOND_ROUND(c, less, "1(a3)")   \
+  "add a3, a3, a5\n"                                             \
+  FIRST_ROUND(b, less, "0(a3)") SECOND_ROUND(d, less, "1(a3)")   \
   "add a3, a3, a5\n"
-#define ALL(away, third)                                                                                 \
-  PIXELS_OF("s0", "s1", "s6", "s7", away) PIXELS_OF("s2", "s3", "s8", "s9", away)                        \
-  third(PIXELS_OF("s4", "s5", "s10", "s11", away))
+#define ALL(less, third)                                                                               \
+  PIXELS_OF("s0", "s1", "s6", "s7", less) PIXELS_OF("s2", "s3", "s8", "s9", less)                      \
+  third(PIXELS_OF("s4", "s5", "s10", "s11", less))
 
 /* All channels of six pixels, or of four. Runs in a0 ... a5, sums in s0 ... s11; inputs behind a run's taps at a6, weights at
  * a7. */
@@ -109,22 +108,24 @@ enum { PIXELS = 6, STEP = 3 /* words from tap to tap */ };
         DRAIN("a3", "s6", "s7") DRAIN("a4", "s8", "s9") third(DRAIN("a5", "s10", "s11"))                               \
         "lbu t1, 0(a7)\n"                                                                                              \
         "bne t1, ra, 2b\n"                                                                                             \
-        "lw t1, 4(sp)\n"                                                                                               \
+        "lw a0, 4(sp)\n"                                                                                               \
         "lw a3, 12(sp)\n"                                                                                              \
         "lw a5, 16(sp)\n"                                                                                              \
-        "lw t2, 16(t1)\n" "lw t3, 20(t1)\n" "lw t4, 24(t1)\n"                                                          \
-        "lw a0, 28(t1)\n" "lw a1, 32(t1)\n" "lw a2, 36(t1)\n"                                                          \
-        "addi t1, t1, 40\n"                                                                                            \
-        "sw t1, 4(sp)\n"                                                                                               \
+        "lw t1, 16(a0)\n" "lw t2, 20(a0)\n" "lw t4, 24(a0)\n" "lw ra, 28(a0)\n"                                        \
+        "lw a1, 36(a0)\n" "lw a4, 40(a0)\n" "lw a6, 44(a0)\n"                                                          \
+        "addi t0, a0, 48\n"                                                                                            \
+        "sw t0, 4(sp)\n"                                                                                               \
+        "lw a0, 32(a0)\n"                                                                                              \
+        "addi t3, t4, -128\n" "addi t4, t4, 127\n" "addi a2, a4, -128\n" "addi a4, a4, 127\n"                          \
         "addi t0, a3, 2\n"                                                                                             \
         "sw t0, 12(sp)\n"                                                                                              \
         "lw t0, 24(sp)\n"                                                                                              \
-        "li a6, 127\n"                                                                                                 \
-        "li a4, -128\n"                                                                                                \
         "bnez t0, 6f\n"                                                                                                \
         ALL(KEEP, third)                                                                                               \
         "5:\n"                                                                                                         \
+        "lw t1, 4(sp)\n"                                                                                               \
         "lw a0, 20(sp)\n"                                                                                              \
+        "li ra, 254\n"                                                                                                 \
         "bne t1, a0, 1b\n"                                                                                             \
         "lw ra, 28(sp)\n"                                                                                              \
         "lw s0, 32(sp)\n" "lw s1, 36(sp)\n" "lw s2, 40(sp)\n" "lw s3, 44(sp)\n" "lw s4, 48(sp)\n" "lw s5, 52(sp)\n"    \
@@ -132,7 +133,7 @@ enum { PIXELS = 6, STEP = 3 /* words from tap to tap */ };
         "addi sp, sp, 80\n"                                                                                            \
         "ret\n"                                                                                                        \
         "6:\n"                                                                                                         \
-        ALL(AWAY, third)                                                                                               \
+        ALL(LESS, third)                                                                                               \
         "j 5b\n");                                                                                                     \
   }
 TILE(six_pixels, THIRD)
@@ -147,15 +148,17 @@ TILE(four_pixels, NONE)
 #undef DRAIN
 #undef ROUND
 #undef KEEP
-#undef AWAY
+#undef LESS
 #undef SPLIT
+#undef FIRST_ROUND
+#undef SECOND_ROUND
 #undef PIXELS_OF
 #undef ALL
 #undef TILE
 
 static void outputs(const void *patch, int8_t *output, int32_t row, int32_t count,
                     const tinyet_conv2d_s8_paired_runs_6x2_params *params) {
-  const uint32_t *const behind = params->stream + (params->shape.out_c + 1) / 2 * 10;
+  const uint32_t *const behind = params->stream + (params->shape.out_c + 1) / 2 * 12;
   if (count > 4) {
     six_pixels(patch, params->stream, params->weights, output, row, behind, params->two_sided);
   } else {
@@ -185,24 +188,23 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t coun
   const int32_t words = count > 4 ? PIXELS / 2 : 2;
   const TINYET_ROM uint32_t *f = params->stream;
   const TINYET_ROM int8_t *weights = params->weights;
-  const int32_t away = params->two_sided != 0 ? 128 : 0;
   for (int32_t pairs = (params->shape.out_c + 1) / 2; pairs > 0; pairs--) {
     const TINYET_ROM int8_t *behind = weights;
     for (int32_t c = 0; c < 2; c++) {
-      const TINYET_ROM uint32_t *const rounding = f + 4 + 3 * c;
-      const int32_t multiplier = (int32_t)rounding[0], offset = (int32_t)rounding[1];
+      const TINYET_ROM uint32_t *const r = f + 4 + 4 * c;
+      const int32_t place = (int32_t)r[2], zero = params->two_sided != 0 ? (int32_t)r[3] : INT32_MIN;
       for (int32_t pair = 0; pair < words; pair++) {
         uint32_t sums[2] = {f[2 * c], f[2 * c + 1]};
         behind = sums_of((const word *)patch + pair, weights, c, sums);
         int8_t *const out = output + 2 * pair * row + c;
         const int32_t low = (int32_t)(sums[0] - (sums[1] << 16)), high = (int32_t)sums[1];
-        out[0] = tinyet_one_product(low * 256, multiplier, offset, away, rounding[2]);
-        out[row] = tinyet_one_product(high * 256, multiplier, offset, away, rounding[2]);
+        out[0] = tinyet_straight(low, r[0], r[1], place, zero);
+        out[row] = tinyet_straight(high, r[0], r[1], place, zero);
       }
     }
     weights = behind;
     output += 2;
-    f += 10;
+    f += 12;
   }
 }
 #endif

@@ -41,6 +41,260 @@ static void copy(int8_t *plane, const int8_t *image, const inside *part) {
 #undef BYTE
 }
 
+enum { TOGETHER = 4 /* channels whose images are copied at once, a word a pixel */ };
+
+typedef uint32_t __attribute__((may_alias)) word;
+
+static void copy_four(int8_t *plane, int32_t size, const int8_t *image, const inside *part) {
+  const int32_t channels = part->channels, width = part->width, fours = width / 4, rest = width & 3;
+  const int32_t gap = part->columns - width, turn = part->in_row - width * channels;
+  int8_t *second = plane + size, *third = second + size, *fourth = third + size;
+#define WORD(i)                                              \
+  do {                                                       \
+    const uint32_t four = *(const word *)(const void *)image; \
+    plane[i] = (int8_t)(uint8_t)four;                        \
+    second[i] = (int8_t)(uint8_t)(four >> 8);                \
+    third[i] = (int8_t)(uint8_t)(four >> 16);                \
+    fourth[i] = (int8_t)(uint8_t)(four >> 24);               \
+    image += channels;                                       \
+  } while (0)
+#define MOVE(by) plane += (by), second += (by), third += (by), fourth += (by)
+  for (int32_t y = part->rows; y > 0; y--) {
+    for (int32_t i = fours; i > 0; i--) {
+      WORD(0);
+      WORD(1);
+      WORD(2);
+      WORD(3);
+      MOVE(4);
+    }
+    for (int32_t i = rest; i > 0; i--) {
+      WORD(0);
+      MOVE(1);
+    }
+    MOVE(gap);
+    image += turn;
+  }
+#undef WORD
+#undef MOVE
+}
+
+#if defined(__riscv) && __riscv_xlen == 32 && defined(__riscv_mul) && !defined(__riscv_32e)
+/* Outputs column by column, or two columns side by side: what a row of inputs adds to the outputs of up to three rows is added
+ * while it is in registers. */
+typedef struct {
+  const int32_t *stream;
+  int32_t twos;     /* columns that are computed two at a time, in twos */
+  int32_t ones;     /* and one at a time */
+  int32_t columns;  /* bytes from row to row of the plane */
+  int32_t channels; /* bytes from output to output */
+  int32_t row;      /* bytes from row to row of outputs */
+  int32_t all;      /* bytes of all rows of outputs */
+  int32_t step;     /* stride_w */
+  int32_t stride;   /* stride_h */
+} plane_walk;
+
+/* sum = before + x * w, the input in t0. */
+#define PRODUCT(sum, before, w) "mul t1, t0, " w "\n" "add " sum ", " before ", t1\n"
+#define INPUT(i) "lb t0, " #i "(a0)\n"
+#define DOWN "add a0, a0, a2\n"
+/* What the next input of a row adds to the outputs of two neighbouring columns, or of one: of those whose last row of inputs
+ * it is (LAST), whose middle one (MIDDLE), whose first one (FIRST), by weight. The first input of a window takes the sums one
+ * row further. */
+#define LAST_0(f, b) PRODUCT(f, b, "s6")
+#define LAST_1(f) PRODUCT(f, f, "s7")
+#define LAST_2(f) PRODUCT(f, f, "s8")
+#define MIDDLE_0(b, a) PRODUCT(b, a, "s3")
+#define MIDDLE_1(b) PRODUCT(b, b, "s4")
+#define MIDDLE_2(b) PRODUCT(b, b, "s5")
+#define FIRST_0(a) PRODUCT(a, "s9", "s0")
+#define FIRST_1(a) PRODUCT(a, a, "s1")
+#define FIRST_2(a) PRODUCT(a, a, "s2")
+#define NOTHING_0(x, y)
+#define NOTHING_1(x)
+#define NOTHING_2(x)
+#define FIRSTS_0(x, y) FIRST_0(x)
+#define FIRSTS_1(x) FIRST_1(x)
+#define FIRSTS_2(x) FIRST_2(x)
+#define AT_0(l, m, n, f, b, a) l##_0(f, b) m##_0(b, a) n##_0(a, a)
+#define AT_1(l, m, n, f, b, a) l##_1(f) m##_1(b) n##_1(a)
+#define AT_2(l, m, n, f, b, a) l##_2(f) m##_2(b) n##_2(a)
+#define ROW_OF_ONE(l, m, n)                      \
+  INPUT(0) AT_0(l, m, n, "t4", "t2", "a6")       \
+  INPUT(1) AT_1(l, m, n, "t4", "t2", "a6")       \
+  INPUT(2) AT_2(l, m, n, "t4", "t2", "a6") DOWN
+#define ROW_OF_TWO(l, m, n)                                                      \
+  INPUT(0) AT_0(l, m, n, "t4", "t2", "a6")                                       \
+  INPUT(1) AT_1(l, m, n, "t4", "t2", "a6") AT_0(l, m, n, "ra", "t3", "a7")       \
+  INPUT(2) AT_2(l, m, n, "t4", "t2", "a6") AT_1(l, m, n, "ra", "t3", "a7")       \
+  INPUT(3) AT_2(l, m, n, "ra", "t3", "a7") DOWN
+/* The same two inputs apart. */
+#define ROW_OF_TWO_APART(l, m, n)                                                \
+  INPUT(0) AT_0(l, m, n, "t4", "t2", "a6")                                       \
+  INPUT(1) AT_1(l, m, n, "t4", "t2", "a6")                                       \
+  INPUT(2) AT_2(l, m, n, "t4", "t2", "a6") AT_0(l, m, n, "ra", "t3", "a7")       \
+  INPUT(3) AT_1(l, m, n, "ra", "t3", "a7")                                       \
+  INPUT(4) AT_2(l, m, n, "ra", "t3", "a7") DOWN
+#define CLAMPED(sum)                      \
+  "srai " sum ", " sum ", 12\n"           \
+  "ble " sum ", t5, 8f\n"                 \
+  "mv " sum ", t5\n"                      \
+  "8:\n"                                  \
+  "bge " sum ", t6, 8f\n"                 \
+  "mv " sum ", t6\n"                      \
+  "8:\n"                                  \
+  "sb " sum ", 0(a1)\n"
+#define FOLDED(sum) "mulh " sum ", " sum ", s10\n" CLAMPED(sum)
+#define ANY(sum)                                                                              \
+  "mulh " sum ", " sum ", s10\n"                                                              \
+  "srai t0, " sum ", 31\n" "lw t1, 64(sp)\n" "and t0, t0, t1\n" "sub " sum ", " sum ", t0\n" \
+  "add " sum ", " sum ", s11\n" CLAMPED(sum)
+#define STORE_ONE(ROUND) ROUND("t4") "add a1, a1, a4\n"
+#define STORE_TWO(ROUND) ROUND("t4") "add a1, a1, a3\n" ROUND("ra") "add a1, a1, a4\n"
+/* A column, or two: rows of inputs one by one, or two for each row of outputs. */
+#define ALONG(ROW, STORE, ROUND)                          \
+  ROW(NOTHING, NOTHING, FIRSTS)                           \
+  ROW(NOTHING, MIDDLE, FIRSTS)                            \
+  "2:\n" ROW(LAST, MIDDLE, FIRSTS) STORE(ROUND)           \
+  "bne a1, a5, 2b\n"
+#define BY_TWOS(ROW, STORE, ROUND)                        \
+  ROW(NOTHING, NOTHING, FIRSTS)                           \
+  "2:\n" ROW(NOTHING, MIDDLE, NOTHING)                    \
+  ROW(LAST, NOTHING, FIRSTS) STORE(ROUND)                 \
+  "bne a1, a5, 2b\n"
+/* Rows of outputs that share none of inputs, t3 the way from the last row of a window to the next window. */
+#define APART(ROW, STORE, ROUND)                          \
+  "lw t3, 68(sp)\n"                                       \
+  "2:\n" ROW(NOTHING, NOTHING, FIRSTS)                    \
+  ROW(NOTHING, MIDDLE, NOTHING)                           \
+  ROW(LAST, NOTHING, NOTHING) STORE(ROUND)                \
+  "add a0, a0, t3\n"                                      \
+  "bne a1, a5, 2b\n"
+/* So many times, as the walk says at `count`; step: bytes from one to the next of the plane and of outputs, at the stack. */
+#define COLUMNS(count, inputs, outputs, BODY)             \
+  "lw t0, " count "(sp)\n"                                \
+  "beqz t0, 4f\n"                                         \
+  "3:\n"                                                  \
+  "sw t0, 56(sp)\n"                                       \
+  "lw t1, 72(sp)\n"                                       \
+  "add a5, a1, t1\n"                                      \
+  "sw a0, 60(sp)\n"                                       \
+  BODY                                                    \
+  "lw a0, 60(sp)\n"                                       \
+  "lw t0, " inputs "(sp)\n"                               \
+  "add a0, a0, t0\n"                                      \
+  "lw t1, 72(sp)\n"                                       \
+  "sub a1, a1, t1\n"                                      \
+  outputs                                                 \
+  "lw t0, 56(sp)\n"                                       \
+  "addi t0, t0, -1\n"                                     \
+  "bnez t0, 3b\n"                                         \
+  "4:\n"
+#define ONES(BODY) COLUMNS("80", "76", "add a1, a1, a3\n", BODY)
+#define TWOS(BODY) "sub a4, a4, a3\n" COLUMNS("84", "88", "slli t0, a3, 1\n" "add a1, a1, t0\n", BODY) "add a4, a4, a3\n"
+
+/* Weights in s0 ... s8, start, multiplier and offset in s9 ... s11; sums of the rows of outputs that go on in a6 and a7
+ * (begun), t2 and t3, t4 and ra (done). */
+__attribute__((naked, noinline)) static void channel(const int8_t *plane __attribute__((unused)),
+                                                     int8_t *output __attribute__((unused)),
+                                                     const plane_walk *walk __attribute__((unused))) {
+  __asm__ volatile(
+      "addi sp, sp, -96\n"
+      "sw ra, 4(sp)\n"
+      "sw s0, 8(sp)\n" "sw s1, 12(sp)\n" "sw s2, 16(sp)\n" "sw s3, 20(sp)\n" "sw s4, 24(sp)\n" "sw s5, 28(sp)\n"
+      "sw s6, 32(sp)\n" "sw s7, 36(sp)\n" "sw s8, 40(sp)\n" "sw s9, 44(sp)\n" "sw s10, 48(sp)\n" "sw s11, 52(sp)\n"
+      "lw t0, 0(a2)\n"
+      "lw s9, 0(t0)\n" "lw s10, 4(t0)\n" "lw s11, 8(t0)\n" "lw t1, 12(t0)\n" "sw t1, 64(sp)\n"
+      "lw s0, 16(t0)\n" "lw s1, 20(t0)\n" "lw s2, 24(t0)\n" "lw s3, 28(t0)\n" "lw s4, 32(t0)\n" "lw s5, 36(t0)\n"
+      "lw s6, 40(t0)\n" "lw s7, 44(t0)\n" "lw s8, 48(t0)\n"
+      "or t1, t1, s11\n"
+      "lw t2, 4(a2)\n" "lw t3, 8(a2)\n" "lw t4, 12(a2)\n" "lw a3, 16(a2)\n" "lw a4, 20(a2)\n" "lw a5, 24(a2)\n"
+      "lw a6, 28(a2)\n" "lw a7, 32(a2)\n"
+      "mv a2, t4\n"
+      "sw t2, 84(sp)\n" "sw a5, 72(sp)\n" "sw a6, 76(sp)\n"
+      "slli t0, a6, 1\n" "sw t0, 88(sp)\n"
+      "addi t0, a7, -3\n" "mul t0, t0, a2\n" "sw t0, 68(sp)\n"
+      "li t5, 127\n"
+      "li t6, -128\n"
+      "addi a7, a7, -1\n"
+      "bnez t1, 6f\n"
+      "sw t3, 80(sp)\n"
+      "beqz a7, 1f\n"
+      "addi a7, a7, -1\n"
+      "beqz a7, 5f\n"
+      ONES(APART(ROW_OF_ONE, STORE_ONE, FOLDED))
+      "j 9f\n"
+      "1:\n"
+      TWOS(ALONG(ROW_OF_TWO, STORE_TWO, FOLDED))
+      ONES(ALONG(ROW_OF_ONE, STORE_ONE, FOLDED))
+      "j 9f\n"
+      "5:\n"
+      TWOS(BY_TWOS(ROW_OF_TWO_APART, STORE_TWO, FOLDED))
+      ONES(BY_TWOS(ROW_OF_ONE, STORE_ONE, FOLDED))
+      "j 9f\n"
+      "6:\n" /* seldom: columns one by one */
+      "slli t2, t2, 1\n"
+      "add t3, t3, t2\n"
+      "sw t3, 80(sp)\n"
+      "beqz a7, 1f\n"
+      "addi a7, a7, -1\n"
+      "beqz a7, 5f\n"
+      ONES(APART(ROW_OF_ONE, STORE_ONE, ANY))
+      "j 9f\n"
+      "1:\n"
+      ONES(ALONG(ROW_OF_ONE, STORE_ONE, ANY))
+      "j 9f\n"
+      "5:\n"
+      ONES(BY_TWOS(ROW_OF_ONE, STORE_ONE, ANY))
+      "9:\n"
+      "lw ra, 4(sp)\n"
+      "lw s0, 8(sp)\n" "lw s1, 12(sp)\n" "lw s2, 16(sp)\n" "lw s3, 20(sp)\n" "lw s4, 24(sp)\n" "lw s5, 28(sp)\n"
+      "lw s6, 32(sp)\n" "lw s7, 36(sp)\n" "lw s8, 40(sp)\n" "lw s9, 44(sp)\n" "lw s10, 48(sp)\n" "lw s11, 52(sp)\n"
+      "addi sp, sp, 96\n"
+      "ret\n");
+}
+#undef PRODUCT
+#undef INPUT
+#undef DOWN
+#undef LAST_0
+#undef LAST_1
+#undef LAST_2
+#undef MIDDLE_0
+#undef MIDDLE_1
+#undef MIDDLE_2
+#undef FIRST_0
+#undef FIRST_1
+#undef FIRST_2
+#undef NOTHING_0
+#undef NOTHING_1
+#undef NOTHING_2
+#undef FIRSTS_0
+#undef FIRSTS_1
+#undef FIRSTS_2
+#undef AT_0
+#undef AT_1
+#undef AT_2
+#undef ROW_OF_ONE
+#undef ROW_OF_TWO
+#undef ROW_OF_TWO_APART
+#undef CLAMPED
+#undef FOLDED
+#undef ANY
+#undef STORE_ONE
+#undef STORE_TWO
+#undef ALONG
+#undef BY_TWOS
+#undef APART
+#undef COLUMNS
+#undef ONES
+#undef TWOS
+
+static plane_walk walk_of(const tinyet_conv2d_shape *s, const int32_t *stream) {
+  const int32_t row = s->out_w * s->in_c, columns = (s->out_w - 1) * s->stride_w + 3;
+  const int32_t twos = s->stride_w == s->stride_h && s->stride_w <= 2 ? s->out_w / 2 : 0;
+  const plane_walk walk = {stream, twos, s->out_w - 2 * twos, columns, s->in_c, row, s->out_h * row, s->stride_w, s->stride_h};
+  return walk;
+}
+#else
 typedef struct {
   const TINYET_ROM int32_t *stream;
   int32_t rows;
@@ -51,11 +305,9 @@ typedef struct {
   int32_t next_two; /* bytes from the last row of a window to the next but one, and to the next */
   int32_t next;
   int32_t turn;     /* bytes from the window behind the last one of a row to the first one of the next */
-  int32_t fours;    /* bytes of a row's outputs that are computed four at a time, before the pairs */
 } plane_walk;
 
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
-enum { IN_FOURS = 0 };
 #define ADD(sum, w) "mla " sum ", r9, " w ", " sum "\n"
 #define ROW_OF_TWO(a, b, c)                           \
   "ldrsb r9, [r12]\n" ADD("r10", a)                   \
@@ -162,136 +414,7 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
 #undef FOLDED
 #undef ANY
 #undef OUTPUTS
-#elif defined(__riscv) && __riscv_xlen == 32 && defined(__riscv_mul) && !defined(__riscv_32e)
-enum { IN_FOURS = 1 };
-#define PRODUCT(sum, before, w) "mul t1, t0, " w "\n" "add " sum ", " before ", t1\n"
-#define ROW_OF_TWO(first, second, a, b, c)                                     \
-  "lb t0, 0(a0)\n" PRODUCT("a6", first, a)                                     \
-  "lb t0, 1(a0)\n" PRODUCT("a6", "a6", b) PRODUCT("a7", second, a)             \
-  "lb t0, 2(a0)\n" PRODUCT("a6", "a6", c) PRODUCT("a7", "a7", b)               \
-  "lb t0, 3(a0)\n" PRODUCT("a7", "a7", c)
-#define ROW_OF_FOUR(first, second, third, fourth, a, b, c)                     \
-  "lb t0, 0(a0)\n" PRODUCT("a6", first, a)                                     \
-  "lb t0, 1(a0)\n" PRODUCT("a6", "a6", b) PRODUCT("a7", second, a)             \
-  "lb t0, 2(a0)\n" PRODUCT("a6", "a6", c) PRODUCT("a7", "a7", b) PRODUCT("t2", third, a) \
-  "lb t0, 3(a0)\n" PRODUCT("a7", "a7", c) PRODUCT("t2", "t2", b) PRODUCT("t3", fourth, a) \
-  "lb t0, 4(a0)\n" PRODUCT("t2", "t2", c) PRODUCT("t3", "t3", b)               \
-  "lb t0, 5(a0)\n" PRODUCT("t3", "t3", c)
-#define ROW_OF_ONE(first, a, b, c)             \
-  "lb t0, 0(a0)\n" PRODUCT("a6", first, a)     \
-  "lb t0, 1(a0)\n" PRODUCT("a6", "a6", b)      \
-  "lb t0, 2(a0)\n" PRODUCT("a6", "a6", c)
-#define DOWN "add a0, a0, a2\n"
-#define CLAMPED(sum)                      \
-  "srai " sum ", " sum ", 12\n"           \
-  "ble " sum ", t5, 8f\n"                 \
-  "mv " sum ", t5\n"                      \
-  "8:\n"                                  \
-  "bge " sum ", t6, 8f\n"                 \
-  "mv " sum ", t6\n"                      \
-  "8:\n"                                  \
-  "sb " sum ", 0(a1)\n"                   \
-  "add a1, a1, a3\n"
-#define FOLDED(sum) "mulh " sum ", " sum ", s10\n" CLAMPED(sum)
-#define ANY(sum)                                                                  \
-  "mulh " sum ", " sum ", s10\n"                                                  \
-  "srai t0, " sum ", 31\n" "and t0, t0, ra\n" "sub " sum ", " sum ", t0\n"        \
-  "add " sum ", " sum ", s11\n" CLAMPED(sum)
-/* Four outputs at a time. */
-#define FOURS(ROUND)                                              \
-  "lw a5, 36(t4)\n"                                               \
-  "beqz a5, 7f\n"                                                 \
-  "add a5, a5, a1\n"                                              \
-  "6:\n"                                                          \
-  ROW_OF_FOUR("s9", "s9", "s9", "s9", "s0", "s1", "s2") DOWN      \
-  ROW_OF_FOUR("a6", "a7", "t2", "t3", "s3", "s4", "s5") DOWN      \
-  ROW_OF_FOUR("a6", "a7", "t2", "t3", "s6", "s7", "s8")           \
-  ROUND("a6") ROUND("a7") ROUND("t2") ROUND("t3")                 \
-  "addi a0, a0, 2\n"                                              \
-  "add a0, a0, a4\n"                                              \
-  "bne a1, a5, 6b\n"                                              \
-  "7:\n"
-/* Of a channel: most of a row, two outputs at a time, then what is left of it. */
-#define OUTPUTS(ROUND)                          \
-  "1:\n"                                        \
-  FOURS(ROUND)                                  \
-  "lw a5, 8(t4)\n"                              \
-  "beqz a5, 3f\n"                               \
-  "add a5, a5, a1\n" /* where pairs of this row end */ \
-  "2:\n"                                        \
-  ROW_OF_TWO("s9", "s9", "s0", "s1", "s2") DOWN \
-  ROW_OF_TWO("a6", "a7", "s3", "s4", "s5") DOWN \
-  ROW_OF_TWO("a6", "a7", "s6", "s7", "s8")      \
-  ROUND("a6")                                   \
-  ROUND("a7")                                   \
-  "add a0, a0, a4\n"                            \
-  "bne a1, a5, 2b\n"                            \
-  "3:\n"                                        \
-  "lw t2, 12(t4)\n"                             \
-  "lw t3, 28(t4)\n"                             \
-  "beqz t2, 5f\n"                               \
-  "4:\n"                                        \
-  ROW_OF_ONE("s9", "s0", "s1", "s2") DOWN       \
-  ROW_OF_ONE("a6", "s3", "s4", "s5") DOWN       \
-  ROW_OF_ONE("a6", "s6", "s7", "s8")            \
-  ROUND("a6")                                   \
-  "add a0, a0, t3\n"                            \
-  "addi t2, t2, -1\n"                           \
-  "bnez t2, 4b\n"                               \
-  "5:\n"                                        \
-  "lw t0, 32(t4)\n"                             \
-  "add a0, a0, t0\n"                            \
-  "lw t0, 56(sp)\n"                             \
-  "addi t0, t0, -1\n"                           \
-  "sw t0, 56(sp)\n"                             \
-  "bnez t0, 1b\n"
-
-/* Weights in s0 ... s8, start, multiplier and offset in s9 ... s11, away in ra, two sums in a6 and a7. */
-__attribute__((naked, noinline)) static void channel(const int8_t *plane __attribute__((unused)),
-                                                     int8_t *output __attribute__((unused)),
-                                                     const plane_walk *walk __attribute__((unused))) {
-  __asm__ volatile(
-      "addi sp, sp, -64\n"
-      "sw ra, 4(sp)\n"
-      "sw s0, 8(sp)\n" "sw s1, 12(sp)\n" "sw s2, 16(sp)\n" "sw s3, 20(sp)\n" "sw s4, 24(sp)\n" "sw s5, 28(sp)\n"
-      "sw s6, 32(sp)\n" "sw s7, 36(sp)\n" "sw s8, 40(sp)\n" "sw s9, 44(sp)\n" "sw s10, 48(sp)\n" "sw s11, 52(sp)\n"
-      "mv t4, a2\n"
-      "lw t0, 0(t4)\n"
-      "lw s9, 0(t0)\n" "lw s10, 4(t0)\n" "lw s11, 8(t0)\n" "lw ra, 12(t0)\n"
-      "lw s0, 16(t0)\n" "lw s1, 20(t0)\n" "lw s2, 24(t0)\n" "lw s3, 28(t0)\n" "lw s4, 32(t0)\n" "lw s5, 36(t0)\n"
-      "lw s6, 40(t0)\n" "lw s7, 44(t0)\n" "lw s8, 48(t0)\n"
-      "lw t0, 4(t4)\n"
-      "sw t0, 56(sp)\n"
-      "lw a2, 16(t4)\n"
-      "lw a3, 20(t4)\n"
-      "lw a4, 24(t4)\n"
-      "li t5, 127\n"
-      "li t6, -128\n"
-      "or t0, s11, ra\n"
-      "bnez t0, 0f\n"
-      OUTPUTS(FOLDED)
-      "9:\n"
-      "lw ra, 4(sp)\n"
-      "lw s0, 8(sp)\n" "lw s1, 12(sp)\n" "lw s2, 16(sp)\n" "lw s3, 20(sp)\n" "lw s4, 24(sp)\n" "lw s5, 28(sp)\n"
-      "lw s6, 32(sp)\n" "lw s7, 36(sp)\n" "lw s8, 40(sp)\n" "lw s9, 44(sp)\n" "lw s10, 48(sp)\n" "lw s11, 52(sp)\n"
-      "addi sp, sp, 64\n"
-      "ret\n"
-      "0:\n"
-      OUTPUTS(ANY)
-      "j 9b\n");
-}
-#undef PRODUCT
-#undef ROW_OF_FOUR
-#undef ROW_OF_TWO
-#undef ROW_OF_ONE
-#undef DOWN
-#undef CLAMPED
-#undef FOLDED
-#undef ANY
-#undef FOURS
-#undef OUTPUTS
 #else
-enum { IN_FOURS = 0 };
 static void channel(const int8_t *plane, int8_t *output, const plane_walk *walk) {
   const TINYET_ROM int32_t *const w = walk->stream;
   const int32_t columns = walk->columns, channels = walk->channels, next_two = walk->next_two, next = walk->next;
@@ -332,36 +455,47 @@ static void channel(const int8_t *plane, int8_t *output, const plane_walk *walk)
 }
 #endif
 
+static plane_walk walk_of(const tinyet_conv2d_shape *s, const TINYET_ROM int32_t *stream) {
+  const int32_t columns = (s->out_w - 1) * s->stride_w + 3, pairs = s->stride_w == 1 ? s->out_w / 2 : 0;
+  const plane_walk walk = {stream,
+                           s->out_h,
+                           2 * pairs * s->in_c,
+                           s->out_w - 2 * pairs,
+                           columns,
+                           s->in_c,
+                           2 - 2 * columns,
+                           s->stride_w - 2 * columns,
+                           s->stride_h * columns - s->out_w * s->stride_w};
+  return walk;
+}
+#endif
+
 void tinyet_depthwise_s8_chw_3x3_2x1(const int8_t *input, int8_t *output, void *scratch,
                                      const tinyet_depthwise_s8_chw_3x3_2x1_params *params) {
   const tinyet_conv2d_shape *const s = &params->shape;
   const int32_t rows = (s->out_h - 1) * s->stride_h + 3, columns = (s->out_w - 1) * s->stride_w + 3;
-  const int32_t fours = IN_FOURS != 0 && s->stride_w == 1 ? s->out_w / 4 : 0;
-  const int32_t pairs = s->stride_w == 1 ? s->out_w / 2 - 2 * fours : 0, count = s->out_h * s->out_w * s->in_c;
-  plane_walk walk = {params->stream,
-                     s->out_h,
-                     2 * pairs * s->in_c,
-                     s->out_w - 4 * fours - 2 * pairs,
-                     columns,
-                     s->in_c,
-                     2 - 2 * columns,
-                     s->stride_w - 2 * columns,
-                     s->stride_h * columns - s->out_w * s->stride_w,
-                     4 * fours * s->in_c};
+  const int32_t channels = s->in_c, count = s->out_h * s->out_w * channels, size = rows * columns;
   const int32_t right = columns - s->pad_left, bottom = rows - s->pad_top;
   const inside part = {s->in_h < bottom ? s->in_h : bottom, s->in_w < right ? s->in_w : right, columns,
-                       s->in_w * s->in_c, s->in_c};
-  int8_t *const plane = (int8_t *)scratch;
-  memset(plane, (int)params->padding, (size_t)(rows * columns));
+                       s->in_w * channels, channels};
+  const int32_t together = (channels & (TOGETHER - 1)) == 0 && ((uintptr_t)input & (TOGETHER - 1)) == 0 ? TOGETHER : 1;
+  int8_t *const planes = (int8_t *)scratch, *const first = planes + s->pad_top * columns + s->pad_left;
+  memset(planes, (int)params->padding, (size_t)(together * size));
   for (int32_t n = 0; n < s->batch; n++) {
-    walk.stream = params->stream;
-    for (int32_t c = 0; c < s->in_c; c++) {
-      copy(plane + s->pad_top * columns + s->pad_left, input + c, &part);
-      channel(plane, output + c, &walk);
-      walk.stream += 13;
+    plane_walk walk = walk_of(s, params->stream);
+    for (int32_t c = 0; c < channels; c += together) {
+      if (together == TOGETHER) {
+        copy_four(first, size, input + c, &part);
+      } else {
+        copy(first, input + c, &part);
+      }
+      for (int32_t i = 0; i < together; i++) {
+        channel(planes + i * size, output + c + i, &walk);
+        walk.stream += 13;
+      }
     }
     tinyet_clamp_outputs(output, count, params->clamp_low, params->clamp_high);
-    input += s->in_h * s->in_w * s->in_c;
+    input += s->in_h * s->in_w * channels;
     output += count;
   }
 }

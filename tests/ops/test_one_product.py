@@ -14,6 +14,7 @@ from tinyet.ops.shared import depthwise_planes, one_product, paired
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.one_product import Rounding
 from tinyet.ops.shared.packed_words import rows_of
+from tinyet.ops.shared.straight import Straight, straight
 from tinyet.ops.shared.weighted import folded_bias
 
 REACH = 20_000
@@ -70,6 +71,41 @@ def test_a_start_can_make_up_for_all_that_is_added(scale: float) -> None:
         got = np.clip((scaled * folded.multiplier[c] >> 32) >> depthwise_planes.SHIFT, -128, 127)
         want = np.clip(requantize(sums, multiplier[c], shift[c]) + node.output.type.zero_point, -128, 127)
         np.testing.assert_array_equal(got, want)
+
+
+def straight_of(node: Node) -> Straight:
+    found = straight(node)
+    assert isinstance(found, Straight), found
+    return found
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("scale", [*(scale for scale in SCALES if scale != 0.25), 0.125, 2.0**-10])
+@pytest.mark.parametrize("weight", [1, 127])
+def test_outputs_counted_from_a_place_need_nothing_added(scale: float, relu: bool, weight: int) -> None:
+    """Every sum that there can be, of a channel that has steps of its output and of one that has none; factors that are
+    powers of two, whose sums are halves most often, too."""
+    node = node_of(scale, relu, weight)
+    r, (multiplier, shift) = straight_of(node), output_factors(node)
+    assert r.two_sided == (not relu)
+    assert not np.any(r.place % 256)
+    for c in range(2):
+        reach = np.abs(rows_of(node)[c].astype(np.int64)).sum()
+        sums = np.arange(r.bias[c] - 128 * reach, r.bias[c] + 127 * reach + 1)
+        assert np.abs(sums + r.start[c]).max() < 2**31
+        x = (sums + r.start[c]) * r.multiplier[c] >> 32
+        x -= (x < r.zero[c]) & r.two_sided
+        got = np.clip(x >> r.shift[c], r.place[c] - 128, r.place[c] + 127) - r.place[c]
+        want = np.clip(requantize(sums, multiplier[c], shift[c]) + node.output.type.zero_point, -128, 127)
+        np.testing.assert_array_equal(got, want)
+
+
+def test_what_no_straight_line_is() -> None:
+    for scale in (0.51, 0.25):  # of a quarter, sums of 0 and -1 have outputs of their own, and one x
+        assert straight(node_of(scale)) == "no straight line has all steps of the output"
+    assert isinstance(straight(node_of(0.25, relu=True)), Straight)
+    wide = np.full((1, 3, 3, 4000), 127)
+    assert straight(layer(wide, np.zeros(1, np.int64), scale=0.01)) == "sums do not fit 29 bits"
 
 
 def test_what_is_refused() -> None:
@@ -143,7 +179,8 @@ def test_runs_of_pairs_add_up_to_the_sums(largest: int) -> None:
         at += 1
         for c in range(min(2, 3 - 2 * block)):
             w = rows[2 * block + c]
-            want = (bias[2 * block + c] - 3 * w.sum() + x @ w).T
+            start = bias[2 * block + c] - 3 * w.sum() + straight_of(node).start[2 * block + c]
+            want = (start + x @ w).T
             upper = ((high[c] & (2**32 - 1)) ^ 2**31) - 2**31
             np.testing.assert_array_equal(upper, want[1])
             lower = (both[c] - (upper << 16)) & (2**32 - 1)

@@ -149,7 +149,7 @@ static const tinyet_linear_s8_params linear_2_params = {
  *        0       48   0..1      relu: int8[1x4x3x4] scale=0.0309999995 zero_point=-128, over x row by row
  *        0       48   1..2      depthwise: int8[1x4x3x4] scale=0.0410000011 zero_point=9
  *        0       48   1..2      flat: int8[1x48] scale=0.0410000011 zero_point=9
- *       48       30   1         scratch_1
+ *       48      120   1         scratch_1
  *       48        5   2..out    logits: int8[1x5] scale=0.0900000036 zero_point=3
  *      144      112   0         scratch_0
  */

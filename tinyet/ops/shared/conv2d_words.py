@@ -104,7 +104,9 @@ def lower_paired(node: Node, _target: Target) -> Call:
 
 def lower_paired_runs(node: Node, _target: Target) -> Call:
     constants, scratch = paired.constants_in_runs(node), paired.scratch_bytes_in_runs(node)
-    return shaped_call("tinyet_conv2d_s8_paired_runs_6x2", node, paired.fields(node), constants, scratch)
+    return shaped_call(
+        "tinyet_conv2d_s8_paired_runs_6x2", node, paired.fields_in_runs(node), constants, scratch
+    )
 
 
 def lower_paired_channels(node: Node, _target: Target) -> Call:
@@ -130,7 +132,7 @@ def lower_winograd(node: Node, _target: Target) -> Call:
 
 def lower_depthwise_2x1(node: Node, _target: Target) -> Call:
     fields, constants = depthwise_planes.fields(node), [depthwise_planes.stream(node)]
-    scratch = packed_words.plane_bytes(node)
+    scratch = depthwise_planes.scratch_bytes(node)
     return shaped_call("tinyet_depthwise_s8_chw_3x3_2x1", node, fields, constants, scratch)
 
 
@@ -167,6 +169,10 @@ def refuse_packed_words(node: Node, target: Target) -> str | None:
 
 def refuse_paired(node: Node, target: Target) -> str | None:
     return refuse_groups(node, target) or paired.refuse(node)
+
+
+def refuse_paired_runs(node: Node, target: Target) -> str | None:
+    return refuse_groups(node, target) or paired.refuse_in_runs(node)
 
 
 def refuse_paired_fours(node: Node, target: Target) -> str | None:
@@ -285,9 +291,9 @@ KERNELS = with_cost_models(
             "tinyet_conv2d_s8_paired_runs_6x2",
             "s8",
             lower_paired_runs,
-            PAIRED,
+            (*PAIRED, "tinyet_straight.h"),
             ("tinyet_conv2d_s8_paired_runs_6x2.c",),
-            refuse_paired,
+            refuse_paired_runs,
             access_order=by_six_pixels,
         ),
         Kernel(

@@ -16,6 +16,7 @@ from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.cost_models import Axis, axes, axis
 from tinyet.ops.shared.one_product import Rounding
+from tinyet.ops.shared.straight import Straight, straight
 from tinyet.ops.shared.two_products import Rescaling
 from tinyet.opset import CostModel
 
@@ -242,11 +243,12 @@ def conv2d_4x4(node: Node) -> Mapping[str, int]:
     return parts
 
 
-def paired_tiles(node: Node, pixels_each: int, word_bytes: int, taps: int) -> Parts:
+def paired_tiles(
+    node: Node, pixels_each: int, word_bytes: int, taps: int, found: Rounding | Straight | str
+) -> Parts:
     """What the kernels of two pixels a word have in common. word_bytes: of a tap, of all pixels; taps: with those that
-    are added."""
-    found = paired.rounding(node)
-    assert isinstance(found, Rounding)
+    are added; found: how sums are rounded."""
+    assert not isinstance(found, str)
     (batch, out_h, out_w, out_c), (low, high) = (
         node.output.shape,
         clamp_range(clamp_of(node), node.output.type),
@@ -273,14 +275,14 @@ def paired_tiles(node: Node, pixels_each: int, word_bytes: int, taps: int) -> Pa
 def conv2d_paired(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_paired_4x2."""
     fours = -(-math.prod(node.input(1).shape[1:]) // 4)
-    parts = paired_tiles(node, 4, 8, 4 * fours)
+    parts = paired_tiles(node, 4, 8, 4 * fours, paired.rounding(node))
     return parts | {"four taps": parts["tile"] * fours, "odd four taps": parts["tile"] * (fours % 2)}
 
 
 def conv2d_paired_runs(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_paired_runs_6x2."""
     taps, runs = math.prod(node.input(1).shape[1:]), paired.all_runs(node)
-    parts = paired_tiles(node, 6, 12, taps)
+    parts = paired_tiles(node, 6, 12, taps, straight(node))
     (batch, out_h, out_w, _), two_sided = node.output.shape, parts.pop("two-sided tile") > 0
     # What is left behind the last six pixels is a tile of its own kind where it is four at most.
     steps, of_four = parts["step"], batch * int(0 < out_h * out_w % 6 <= 4)
@@ -375,8 +377,9 @@ def winograd(node: Node) -> Mapping[str, int]:
     return parts
 
 
-def planes(node: Node, times: int) -> Parts:
-    """Images of depthwise layers, channel by channel; their borders are written so many times."""
+def planes(node: Node, times: int, together: int = 1) -> Parts:
+    """Images of depthwise layers, channel by channel; the borders of those that are copied together are written so many
+    times."""
     a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
     _, in_h, in_w, _ = node.input(0).shape
     rows, columns = (out_h - 1) * a.stride_h + 3, (out_w - 1) * a.stride_w + 3
@@ -390,7 +393,7 @@ def planes(node: Node, times: int) -> Parts:
         "input": count * height * (width % 4),
         "output row": count * out_h,
     }
-    counting.copied(parts, "clear", times, rows * columns)
+    counting.copied(parts, "clear", times, together * rows * columns)
     return parts
 
 
@@ -429,6 +432,18 @@ def depthwise_twos(node: Node) -> Mapping[str, int]:
     }
 
 
+def columns_2x1(node: Node) -> int:
+    """Instructions of all channels' columns of outputs as they stand in the assembly for RISC-V, one or two at a time:
+    what is before the first output, then each row of outputs."""
+    a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
+    folded = int(np.count_nonzero(depthwise_constants.folded(node).found))
+    alike = a.stride_h if a.stride_h == a.stride_w and a.stride_h <= 2 else 0
+    twos = out_w // 2 if alike else 0
+    two = {0: 0, 1: 14 + 46 + 56 * out_h, 2: 14 + 18 + 64 * out_h}[alike]
+    one = {1: 13 + 26 + 31 * out_h, 2: 13 + 10 + 36 * out_h}.get(a.stride_h, 14 + 40 * out_h)
+    return batch * (channels * out_w * one + folded * twos * (two - 2 * one))
+
+
 def depthwise_2x1(node: Node) -> Mapping[str, int]:
     """tinyet_depthwise_s8_chw_3x3_2x1."""
     (batch, out_h, out_w, channels), (low, high) = (
@@ -436,15 +451,25 @@ def depthwise_2x1(node: Node) -> Mapping[str, int]:
         clamp_range(clamp_of(node), node.output.type),
     )
     rows, pairs = batch * channels * out_h, out_w // 2 if attrs_of(node).stride_w == 1 else 0
-    parts = dict(planes(node, 1))
-    rest = parts.pop("input")
-    in_rows = parts["input row"]
+    together = depthwise_constants.together(node)
+    parts = dict(planes(node, 1, together))
+    rest, in_rows = parts.pop("input"), parts["input row"]
+    if together > 1:
+        turns = parts.pop("inputs of a turn")
+        del parts["input row"]
+        parts |= {
+            "row of words": in_rows // together,
+            "words of a turn": turns // together,
+            "word": rest // together,
+            "planes together": parts["plane"] // together,
+        }
+    else:
+        parts |= {"two inputs": in_rows * (rest // in_rows // 2), "input": in_rows * (rest // in_rows % 2)}
     return parts | {
-        "two inputs": in_rows * (rest // in_rows // 2),
-        "input": in_rows * (rest // in_rows % 2),
         "pair": rows * pairs,
         "row with pairs": rows * int(pairs > 0),
         "single": rows * (out_w - 2 * pairs),
+        "instruction of columns": columns_2x1(node),
         "output not folded": batch
         * out_h
         * out_w

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tinyet.ir import Node
 from tinyet.ir.memoize import memoize
 from tinyet.numerics import Int64, clamp_range
-from tinyet.ops.shared import one_product, two_products
+from tinyet.ops.shared import one_product, packed_words, two_products
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.one_product import Rounding
@@ -22,6 +22,8 @@ from tinyet.opset import Constant, FieldValue, Pointer
 
 SHIFT = 12
 """As in tinyet_depthwise_s8_chw_3x3_2x1.c."""
+TOGETHER = 4
+"""As there."""
 MOST_BEFORE, LEAST_BEFORE = 14, 3
 """Powers of two that sums are multiplied by ahead of time, where that is not to be what one_product.py has."""
 _TRIALS = sorted(range(-4, 5), key=abs)
@@ -110,6 +112,16 @@ def stream(node: Node) -> Constant:
     ]
     found = np.concatenate(words, axis=1).astype(np.int32)
     return Constant("stream", found, "as tinyet_depthwise_planes.h")
+
+
+def together(node: Node) -> int:
+    """Channels whose images are copied at once, where the image begins at a multiple of as many bytes."""
+    return 1 if node.input(0).shape[3] % TOGETHER else TOGETHER
+
+
+def scratch_bytes(node: Node) -> int:
+    """A plane for each channel that is copied at once."""
+    return together(node) * packed_words.plane_bytes(node)
 
 
 def fields(node: Node) -> dict[str, FieldValue]:

@@ -86,12 +86,17 @@ def fields(node: Node, found: Rounding | str) -> dict[str, FieldValue]:
     """Of the params of kernels whose outputs are rounded so, behind the shape. found: of `rounding`, and none that is
     refused."""
     assert isinstance(found, Rounding)
+    return fields_of(node, two_sided=found.two_sided)
+
+
+def fields_of(node: Node, *, two_sided: bool) -> dict[str, FieldValue]:
+    """two_sided: whether outputs of sums below zero are seen."""
     low, high = clamp_range(clamp_of(node), node.output.type)
     return {
         "stream": Pointer("stream"),
         "weights": Pointer("weights"),
         "padding": node.input(0).type.zero_point,
-        "two_sided": int(found.two_sided),
+        "two_sided": int(two_sided),
         "clamp_low": low,
         "clamp_high": high,
     }

@@ -9,8 +9,8 @@ one_product.py has them.
 
 Where products have 32 bits a word is 2**16 b + a, and taps are divided into runs: as many as cannot leave 16 bits,
 128 * sum(|weight|) < 2**15 for both channels of a tile. With 2**15 added before the first product, what is above 16
-bits is the upper sum of a run. Or all runs of a channel have four taps, or two, and what is too much for one is a run
-by itself.
+bits is the upper sum of a run; outputs of these are as straight.py has them. Or all runs of a channel have four taps,
+or two, and what is too much for one is a run by itself.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tinyet.numerics import Int64
 from tinyet.ops.shared import one_product, packed_words
 from tinyet.ops.shared.one_product import Rounding
 from tinyet.ops.shared.packed_words import rows_of
+from tinyet.ops.shared.straight import Straight, straight
 from tinyet.opset import Constant, FieldValue
 
 CHANNELS = 2
@@ -82,13 +83,13 @@ def all_runs(node: Node) -> list[list[tuple[int, int]]]:
 
 def constants_in_runs(node: Node) -> tuple[Constant, Constant]:
     """Those of tinyet_conv2d_s8_paired_runs_6x2."""
-    r = rounding(node)
-    assert isinstance(r, Rounding)
+    r = straight(node)
+    assert isinstance(r, Straight)
     weights, found = rows_of(node), all_runs(node)
     more = -len(weights) % CHANNELS
-    bias, runs = np.pad(r.bias, (0, more)), np.repeat([len(some) for some in found], CHANNELS)
-    start = np.stack([(bias << 16) + bias - (runs << 15), bias], axis=1).reshape(len(found), -1)
-    behind = np.pad(np.stack([r.multiplier, r.offset, r.shift], axis=1), ((0, more), (0, 0)))
+    first, runs = np.pad(r.bias + r.start, (0, more)), np.repeat([len(some) for some in found], CHANNELS)
+    start = np.stack([(first << 16) + first - (runs << 15), first], axis=1).reshape(len(found), -1)
+    behind = np.pad(np.stack([r.multiplier, r.shift, r.place, r.zero], axis=1), ((0, more), (0, 0)))
     stream = np.concatenate([start, behind.reshape(len(found), -1)], axis=1) & 0xFFFFFFFF
     twos = np.pad(weights, ((0, more), (0, 0))).reshape(len(found), CHANNELS, -1).swapaxes(1, 2)
     parts = [
@@ -99,6 +100,18 @@ def constants_in_runs(node: Node) -> tuple[Constant, Constant]:
     return Constant("stream", stream.astype(np.uint32), "as tinyet_conv2d_paired.h"), Constant(
         "weights", np.concatenate(parts), "runs of taps of two channels"
     )
+
+
+def refuse_in_runs(node: Node) -> str | None:
+    found = straight(node)
+    return found if isinstance(found, str) else None
+
+
+def fields_in_runs(node: Node) -> dict[str, FieldValue]:
+    """Of the params, behind the shape."""
+    found = straight(node)
+    assert isinstance(found, Straight)
+    return one_product.fields_of(node, two_sided=found.two_sided)
 
 
 def scratch_bytes_in_runs(node: Node) -> int:
