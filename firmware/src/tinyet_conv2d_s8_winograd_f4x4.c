@@ -151,7 +151,7 @@ static __attribute__((noinline)) void finish(const tile_place *places, int32_t c
 typedef enum { NONE, ALL, THERE } tiles_kept;
 
 /* Some channels, so many, of which `output` has the first; transformed, stream: theirs. */
-static void some_channels(const int8_t *input, int8_t *output, word *inputs, word *sums,
+static void some_channels(const int8_t *input, int8_t *output, word *inputs, uint32_t *sums,
                           const TRANSFORMED int16_t *transformed, const TINYET_ROM uint32_t *stream, int32_t all,
                           const tinyet_conv2d_shape *s, const tinyet_one_product_outputs *o, tiles_kept kept) {
   const int32_t down = (s->out_h + TILE - 1) / TILE, across = (s->out_w + TILE - 1) / TILE, tiles = down * across;
@@ -215,8 +215,8 @@ void tinyet_conv2d_s8_w16_winograd_f4x4(const int8_t *input, int8_t *output, voi
   const tinyet_conv2d_shape *const s = &params->shape;
   word *const inputs = (word *)scratch;
   clear_tiles(inputs, s);
-  some_channels(input, output, inputs, inputs + STEP * POSITIONS * s->in_c, params->weights, params->outputs.stream,
-                s->out_c, s, &params->outputs, NONE);
+  some_channels(input, output, inputs, (uint32_t *)(inputs + STEP * POSITIONS * s->in_c), params->weights,
+                params->outputs.stream, s->out_c, s, &params->outputs, NONE);
   clamp(output, s, &params->outputs);
 }
 
@@ -240,7 +240,7 @@ void tinyet_conv2d_s8_winograd_f4x4(const int8_t *input, int8_t *output, void *s
       to += 2 * (POSITIONS - 1) * in_c;
     }
     channels = s->out_c - first < channels ? s->out_c - first : channels;
-    some_channels(input, output + first, inputs, sums, (const int16_t *)transformed, stream, channels, s,
+    some_channels(input, output + first, inputs, (uint32_t *)sums, (const int16_t *)transformed, stream, channels, s,
                   &params->outputs, kept);
     kept = kept == ALL ? THERE : kept;
     first += channels;
