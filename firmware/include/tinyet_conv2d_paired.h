@@ -7,6 +7,7 @@
 #define TINYET_CONV2D_PAIRED_H
 
 #include "tinyet_conv2d.h"
+#include "tinyet_one_product.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -17,11 +18,8 @@ extern "C" {
  * weights: [pairs of channels][taps][2], taps rounded up to fours; what is missing is zero. */
 typedef struct {
   tinyet_conv2d_shape shape;
-  const TINYET_ROM uint32_t *stream;
+  tinyet_one_product_outputs outputs;
   const TINYET_ROM int8_t *weights;
-  int32_t padding; /* what a tap outside the image reads */
-  int32_t two_sided;
-  int32_t clamp_low, clamp_high;
 } tinyet_conv2d_s8_paired_4x2_params;
 
 /* The same in words of 2^16 b + a, whose products are added up in 32 bits in runs of taps: so many as cannot leave 16 bits.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The products of tinyet_conv2d_s8_winograd_f4x4: the sums of four channels of four tiles at all 36 positions, sixteen words a
- * position, channel by channel. inputs: transformed, at each position two words a channel; weights: at each position four a
- * channel. The file that includes this has defined POSITIONS, TILES, CHANNELS, word and half. */
+ * position, channel by channel. inputs: transformed, at each position two words a channel, 2^16 b + a, a not negative; weights:
+ * at each position four a channel, in memory that TRANSFORMED names. The file that includes this has defined this, POSITIONS,
+ * TILES, CHANNELS, STEP and word. */
 #ifndef TINYET_WINOGRAD_PRODUCTS_BODY_H
 #define TINYET_WINOGRAD_PRODUCTS_BODY_H
 
@@ -13,7 +14,7 @@
   TIMES(at, "mul " a ", t0, t4\n" "mul " b ", t1, t4\n" "mul " c ", t2, t4\n" "mul " d ", t3, t4\n")
 #define ADD(sum, x) "mul t5, " x ", t4\n" "add " sum ", " sum ", t5\n"
 #define FOUR(at, a, b, c, d) TIMES(at, ADD(a, "t0") ADD(b, "t1") ADD(c, "t2") ADD(d, "t3"))
-#define INPUTS(a, b, c, d) "lh t0, " a "(a0)\n" "lh t1, " b "(a0)\n" "lh t2, " c "(a0)\n" "lh t3, " d "(a0)\n"
+#define INPUTS(a, b, c, d) "lhu t0, " a "(a0)\n" "lh t1, " b "(a0)\n" "lhu t2, " c "(a0)\n" "lh t3, " d "(a0)\n"
 #define FIRST                                                                                \
   INPUTS("0", "2", "4", "6")                                                                 \
   FOUR_FIRST("0", "s0", "s1", "s2", "s3") FOUR_FIRST("2", "s4", "s5", "s6", "s7")            \
@@ -79,17 +80,17 @@ __attribute__((naked, noinline)) static void products(const word *inputs __attri
 #undef NEXT
 #undef NEXT_BUT_ONE
 #elif defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
-/* One input channel: two weights, and two of its four inputs at a time, as loads side by side take a cycle each. */
-#define TIMES(x0, x1, x2, x3, op)          \
-  "ldrsh r3, [r1, #" x0 "]\n"              \
-  "ldrsh r4, [r1, #" x1 "]\n"              \
-  "ldrsh r5, [r0, #" x0 "]\n"              \
-  "ldrsh r2, [r0, #" x1 "]\n"              \
+/* One input channel: two weights, and the words of its four inputs, 2^16 b + a, of which the upper halves are taken out once the
+ * words themselves are multiplied: their sum is a's and 2^16 times b's. */
+#define TIMES(at, next, op)                  \
+  "ldrsh r3, [r1, #" at "]\n"                \
+  "ldrsh r4, [r1, #" next "]\n"              \
+  "ldrd r5, r2, [r0, #" at "]\n"             \
   op("r6", "r5", "r3") op("r10", "r5", "r4") \
-  op("r7", "r2", "r3") op("r11", "r2", "r4") \
-  "ldrsh r5, [r0, #" x2 "]\n"              \
-  "ldrsh r2, [r0, #" x3 "]\n"              \
-  op("r8", "r5", "r3") op("r12", "r5", "r4") \
+  op("r8", "r2", "r3") op("r12", "r2", "r4") \
+  "asrs r5, r5, #16\n"                       \
+  "asrs r2, r2, #16\n"                       \
+  op("r7", "r5", "r3") op("r11", "r5", "r4") \
   op("r9", "r2", "r3") op("lr", "r2", "r4")
 #define MUL(sum, x, w) "mul " sum ", " x ", " w "\n"
 #define MLA(sum, x, w) "mla " sum ", " x ", " w ", " sum "\n"
@@ -119,7 +120,7 @@ __attribute__((naked, noinline)) static void products(const word *inputs __attri
       "str r2, [sp, #16]\n"
       "add r2, r3, r0\n"
       "str r2, [sp, #20]\n"
-      TIMES("0", "2", "4", "6", MUL)
+      TIMES("0", "2", MUL)
       "ldr r3, [sp, #20]\n"
       "cmp r0, r3\n"
       "beq 4f\n" /* the first of four */
@@ -128,7 +129,7 @@ __attribute__((naked, noinline)) static void products(const word *inputs __attri
       "adds r1, r1, #8\n"
       "cmp r0, r3\n"
       "beq 3f\n"
-      TIMES("0", "2", "4", "6", MLA)
+      TIMES("0", "2", MLA)
       "ldr r3, [sp, #20]\n"
       "b 2b\n"
       "3:\n"
@@ -136,17 +137,21 @@ __attribute__((naked, noinline)) static void products(const word *inputs __attri
       "cmp r0, r3\n"
       "beq 6f\n"
       "5:\n"
-      TIMES("0", "2", "4", "6", MLA)
+      TIMES("0", "2", MLA)
       "4:\n"
-      TIMES("8", "10", "12", "14", MLA)
-      TIMES("16", "18", "20", "22", MLA)
-      TIMES("24", "26", "28", "30", MLA)
+      TIMES("8", "10", MLA)
+      TIMES("16", "18", MLA)
+      TIMES("24", "26", MLA)
       "ldr r3, [sp, #16]\n"
       "adds r0, r0, #32\n"
       "adds r1, r1, #32\n"
       "cmp r0, r3\n"
       "bne 5b\n"
       "6:\n"
+      "sub r6, r6, r7, lsl #16\n"
+      "sub r8, r8, r9, lsl #16\n"
+      "sub r10, r10, r11, lsl #16\n"
+      "sub r12, r12, lr, lsl #16\n"
       "ldr r3, [sp, #8]\n"
       "ldr r4, [sp, #12]\n"
       "stm r3!, {r6, r7, r8, r9, r10, r11, r12, lr}\n"
@@ -172,20 +177,20 @@ __attribute__((naked, noinline)) static void products(const word *inputs __attri
 #undef MUL
 #undef MLA
 #elif defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
-/* One input channel of four tiles by a weight. Inputs are words 2^16 b + a + 2^15: b is their upper half. Their own products
- * add up to a's sum, 2^16 times b's, and 2^15 times that of the weights; both are taken away in the end. */
+/* One input channel of four tiles by a weight. Inputs are words 2^16 b + a: b is their upper half, and 2^16 times its sum is
+ * taken away from theirs in the end. */
 #define TIMES(op)                             \
   "ldrsh r2, [r0, r1]\n"                      \
-  "ldmia r0!, {r3, r4}\n" op " r12, r2\n"     \
+  "ldmia r0!, {r3, r4}\n"                     \
   "asrs r5, r3, #16\n"                        \
   "asrs r6, r4, #16\n"                        \
   "muls r3, r2, r3\n" op " r8, r3\n"          \
   "muls r5, r2, r5\n" op " r9, r5\n"          \
   "muls r4, r2, r4\n" op " r10, r4\n"         \
   "muls r6, r2, r6\n" op " r11, r6\n"
-/* The sums of four channels of four tiles at all positions, a channel at a time, in r8 ... r11, that of weights in r12; inputs at
- * r0, where a position's end in lr, weights r1 bytes from there, sums at r7. On the stack: bytes of a position's inputs; where
- * all end, and their bytes; channels that are left; bytes of the straight code that a position does not execute at first. */
+/* The sums of four channels of four tiles at all positions, a channel at a time, in r8 ... r11; inputs at r0, where a position's
+ * end in lr, weights r1 bytes from there, sums at r7. On the stack: bytes of a position's inputs; where all end, and their bytes;
+ * channels that are left; bytes of the straight code that a position does not execute at first. */
 __attribute__((naked, noinline)) static void products(const word *inputs __attribute__((unused)),
                                                       const int16_t *weights __attribute__((unused)),
                                                       uint32_t *sums __attribute__((unused)),
@@ -207,7 +212,7 @@ __attribute__((naked, noinline)) static void products(const word *inputs __attri
       "ands r4, r4, r5\n"
       "movs r5, #8\n"
       "subs r5, r5, r4\n"
-      "movs r4, #26\n"
+      "movs r4, #24\n"
       "muls r5, r4, r5\n"
       "str r5, [sp, #16]\n"
       "lsls r3, r3, #3\n"
@@ -232,10 +237,6 @@ __attribute__((naked, noinline)) static void products(const word *inputs __attri
       "mov r4, r9\n"
       "mov r5, r10\n"
       "mov r6, r11\n"
-      "mov r2, r12\n"
-      "lsls r2, r2, #15\n"
-      "subs r3, r3, r2\n"
-      "subs r5, r5, r2\n"
       "lsls r2, r4, #16\n"
       "subs r3, r3, r2\n"
       "lsls r2, r6, #16\n"
@@ -295,18 +296,19 @@ void tinyet_winograd_f4x4_xtensa(const word *inputs, const int16_t *weights, uin
 #endif
 
 #define WEIGHTS(at) "l16si a13, a3, " #at "\n" "l16si a14, a3, " #at "+2\n"
-#define FIRST_TILE(at, one, other)            \
-  "l16si a15, a2, " #at "\n"                  \
+#define FIRST_TILE(load, at, one, other)      \
+  load " a15, a2, " #at "\n"                  \
   "mull " one ", a15, a13\n"                  \
   "mull " other ", a15, a14\n"
-#define TILE_OF(at, one, other)               \
-  "l16si a15, a2, " #at "\n"                  \
+#define TILE_OF(load, at, one, other)         \
+  load " a15, a2, " #at "\n"                  \
   "mull a4, a15, a13\n"                       \
   "mull a15, a15, a14\n"                      \
   "add " one ", " one ", a4\n"                \
   "add " other ", " other ", a15\n"
-#define FOUR(op, at) \
-  WEIGHTS(at) op(at, "a5", "a9") op(at+2, "a6", "a10") op(at+4, "a7", "a11") op(at+6, "a8", "a12")
+#define FOUR(op, at)                                                     \
+  WEIGHTS(at) op("l16ui", at, "a5", "a9") op("l16si", at+2, "a6", "a10") \
+  op("l16ui", at+4, "a7", "a11") op("l16si", at+6, "a8", "a12")
 /* The sums of four channels of four tiles at all positions, two channels at a time, in a5 ... a12; inputs at a2, weights at a3.
  * On the stack: bytes of a position's inputs, and of those that are no eight channels; sums; bytes of all inputs, and where they
  * end; pairs of channels that are left; where a position's inputs end, and those that are no eight channels. */
@@ -397,26 +399,26 @@ static inline void products(const word *inputs, const int16_t *weights, uint32_t
 }
 #else
 /* The sums of four channels of four tiles at all positions. By itself all that its loop needs stays in registers. */
-static __attribute__((noinline)) void products(const word *inputs, const TINYET_ROM int16_t *weights, uint32_t *sums,
+static __attribute__((noinline)) void products(const word *inputs, const TRANSFORMED int16_t *weights, uint32_t *sums,
                                                int32_t in_c) {
-  const half *x = (const half *)inputs;
+  const word *x = inputs;
   for (int32_t position = POSITIONS; position > 0; position--) {
     for (int32_t channel = 0; channel < CHANNELS; channel++, sums += TILES) {
-      const half *at = x;
-      const TINYET_ROM int16_t *w = weights + channel;
+      const word *at = x;
+      const TRANSFORMED int16_t *w = weights + channel;
       uint32_t a = 0, b = 0, c = 0, d = 0;
       for (int32_t i = in_c; i > 0; i--) {
-        const int32_t weight = *w;
-        a += (uint32_t)(at[0] * weight);
-        b += (uint32_t)(at[1] * weight);
-        c += (uint32_t)(at[2] * weight);
-        d += (uint32_t)(at[3] * weight);
-        at += TILES;
+        const uint32_t weight = (uint32_t)*w;
+        a += (at[0] & 0xffffu) * weight;
+        b += (uint32_t)((int32_t)at[0] >> 16) * weight;
+        c += (at[1] & 0xffffu) * weight;
+        d += (uint32_t)((int32_t)at[1] >> 16) * weight;
+        at += STEP;
         w += CHANNELS;
       }
       sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d;
     }
-    x += TILES * in_c;
+    x += STEP * in_c;
     weights += CHANNELS * in_c;
   }
 }

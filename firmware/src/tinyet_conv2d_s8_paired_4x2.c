@@ -199,16 +199,16 @@ __attribute__((naked, noinline)) static void tile_of(tile_walk *walk __attribute
 
 static void outputs(const void *patch, int8_t *output, int32_t row, int32_t fours,
                     const tinyet_conv2d_s8_paired_4x2_params *params) {
-  tile_walk walk = {patch, params->stream, output, row, (params->shape.out_c + 1) / 2, fours, params->two_sided,
-                    params->weights};
+  tile_walk walk = {patch,  params->outputs.stream, output, row, (params->shape.out_c + 1) / 2,
+                    fours, params->outputs.two_sided, params->weights};
   tile_of(&walk);
 }
 #else
 static void outputs(const void *patch, int8_t *output, int32_t row, int32_t fours,
                     const tinyet_conv2d_s8_paired_4x2_params *params) {
-  const TINYET_ROM uint32_t *f = params->stream;
+  const TINYET_ROM uint32_t *f = params->outputs.stream;
   const TINYET_ROM int8_t *weights = params->weights;
-  const int32_t away = params->two_sided != 0 ? 128 : 0;
+  const int32_t away = params->outputs.two_sided != 0 ? 128 : 0;
   for (int32_t pairs = (params->shape.out_c + 1) / 2; pairs > 0; pairs--) {
     for (int32_t c = 0; c < 2; c++) {
       const TINYET_ROM uint32_t *const rounding = f + 4 + 3 * c;
@@ -220,8 +220,8 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t four
         }
         int8_t *const out = output + 2 * pair * row + c;
         const int32_t low = (int32_t)(sums & 0xFFFFFFu) - 0x800000, high = (int32_t)(uint32_t)(sums >> 24);
-        out[0] = tinyet_one_product(low * 256, (int32_t)rounding[0], (int32_t)rounding[1], away, rounding[2]);
-        out[row] = tinyet_one_product(high * 256, (int32_t)rounding[0], (int32_t)rounding[1], away, rounding[2]);
+        out[0] = (int8_t)tinyet_one_product(low * 256, (int32_t)rounding[0], (int32_t)rounding[1], away, rounding[2]);
+        out[row] = (int8_t)tinyet_one_product(high * 256, (int32_t)rounding[0], (int32_t)rounding[1], away, rounding[2]);
       }
     }
     output += 2;
@@ -241,7 +241,7 @@ void tinyet_conv2d_s8_paired_4x2(const int8_t *input, int8_t *output, void *scra
   /* The last place of a window that lies in the image; none where taps have gaps. */
   const int32_t lowest = s->dilation_h == 1 && s->dilation_w == 1 ? s->in_h - s->kernel_h : -1;
   const int32_t rightmost = s->in_w - s->kernel_w;
-  const uint32_t padding = (uint32_t)params->padding & 255u;
+  const uint32_t padding = (uint32_t)params->outputs.padding & 255u;
   memset(scratch, 0, (size_t)(4 * STEP * fours));
   for (int32_t n = 0; n < s->batch; n++) {
     int32_t row = 0, column = 0;
@@ -274,7 +274,7 @@ void tinyet_conv2d_s8_paired_4x2(const int8_t *input, int8_t *output, void *scra
           memcpy(output + i * out_c, apart + i * even, (size_t)out_c);
         }
       }
-      tinyet_clamp_outputs(output, count * out_c, params->clamp_low, params->clamp_high);
+      tinyet_clamp_outputs(output, count * out_c, params->outputs.clamp_low, params->outputs.clamp_high);
       output += count * out_c;
     }
     input += s->in_h * s->in_w * s->in_c;

@@ -165,12 +165,12 @@ static void outputs(const word *patch, int8_t *output, int32_t row, int32_t four
   const int32_t skip = -fours & 3;
   const tile_walk walk = {patch,
                           patch + 4 * STEP * fours,
-                          params->stream,
+                          params->outputs.stream,
                           output,
                           params->shape.out_c,
                           row,
                           {skip * FOUR_BYTES, skip * TWO_TWOS_BYTES},
-                          params->two_sided,
+                          params->outputs.two_sided,
                           params->weights};
   tile_of(&walk);
 }
@@ -184,9 +184,9 @@ static inline void add_run(uint32_t sums[2], uint32_t run) {
 
 static void outputs(const word *patch, int8_t *output, int32_t row, int32_t fours,
                     const tinyet_conv2d_s8_paired_fours_4x1_params *params) {
-  const TINYET_ROM uint32_t *f = params->stream;
+  const TINYET_ROM uint32_t *f = params->outputs.stream;
   const TINYET_ROM int8_t *weights = params->weights;
-  const int32_t taps = 4 * fours, away = params->two_sided != 0 ? 128 : 0;
+  const int32_t taps = 4 * fours, away = params->outputs.two_sided != 0 ? 128 : 0;
   for (int32_t channels = params->shape.out_c; channels > 0; channels--) {
     const int32_t length = f[2] != 0 ? 2 : 4;
     const TINYET_ROM uint32_t *rounding = f + 3;
@@ -208,8 +208,8 @@ static void outputs(const word *patch, int8_t *output, int32_t row, int32_t four
       }
       const int32_t low = (int32_t)(sums[0] - (sums[1] << 16)), high = (int32_t)sums[1];
       int8_t *const out = output + 2 * pair * row;
-      out[0] = tinyet_one_product(low * 256, (int32_t)rounding[0], (int32_t)rounding[1], away, rounding[2]);
-      out[row] = tinyet_one_product(high * 256, (int32_t)rounding[0], (int32_t)rounding[1], away, rounding[2]);
+      out[0] = (int8_t)tinyet_one_product(low * 256, (int32_t)rounding[0], (int32_t)rounding[1], away, rounding[2]);
+      out[row] = (int8_t)tinyet_one_product(high * 256, (int32_t)rounding[0], (int32_t)rounding[1], away, rounding[2]);
     }
     weights += taps;
     output++;
@@ -230,14 +230,14 @@ void tinyet_conv2d_s8_paired_fours_4x1(const int8_t *input, int8_t *output, void
     window_walk walk = first_window(input, s);
     for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
       const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
-      gather_windows(patch, count, &walk, s, params->padding);
+      gather_windows(patch, count, &walk, s, params->outputs.padding);
       if (count == PIXELS) {
         outputs(patch, output, out_c, fours, params);
       } else {
         outputs(patch, apart, out_c, fours, params);
         memcpy(output, apart, (size_t)(count * out_c));
       }
-      tinyet_clamp_outputs(output, count * out_c, params->clamp_low, params->clamp_high);
+      tinyet_clamp_outputs(output, count * out_c, params->outputs.clamp_low, params->outputs.clamp_high);
       output += count * out_c;
     }
     input += s->in_h * s->in_w * s->in_c;

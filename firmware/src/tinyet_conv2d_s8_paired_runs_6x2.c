@@ -158,11 +158,11 @@ TILE(four_pixels, NONE)
 
 static void outputs(const void *patch, int8_t *output, int32_t row, int32_t count,
                     const tinyet_conv2d_s8_paired_runs_6x2_params *params) {
-  const uint32_t *const behind = params->stream + (params->shape.out_c + 1) / 2 * 12;
+  const uint32_t *const behind = params->outputs.stream + (params->shape.out_c + 1) / 2 * 12;
   if (count > 4) {
-    six_pixels(patch, params->stream, params->weights, output, row, behind, params->two_sided);
+    six_pixels(patch, params->outputs.stream, params->weights, output, row, behind, params->outputs.two_sided);
   } else {
-    four_pixels(patch, params->stream, params->weights, output, row, behind, params->two_sided);
+    four_pixels(patch, params->outputs.stream, params->weights, output, row, behind, params->outputs.two_sided);
   }
 }
 #else
@@ -186,13 +186,13 @@ static const TINYET_ROM int8_t *sums_of(const word *x, const TINYET_ROM int8_t *
 static void outputs(const void *patch, int8_t *output, int32_t row, int32_t count,
                     const tinyet_conv2d_s8_paired_runs_6x2_params *params) {
   const int32_t words = count > 4 ? PIXELS / 2 : 2;
-  const TINYET_ROM uint32_t *f = params->stream;
+  const TINYET_ROM uint32_t *f = params->outputs.stream;
   const TINYET_ROM int8_t *weights = params->weights;
   for (int32_t pairs = (params->shape.out_c + 1) / 2; pairs > 0; pairs--) {
     const TINYET_ROM int8_t *behind = weights;
     for (int32_t c = 0; c < 2; c++) {
       const TINYET_ROM uint32_t *const r = f + 4 + 4 * c;
-      const int32_t place = (int32_t)r[2], zero = params->two_sided != 0 ? (int32_t)r[3] : INT32_MIN;
+      const int32_t place = (int32_t)r[2], zero = params->outputs.two_sided != 0 ? (int32_t)r[3] : INT32_MIN;
       for (int32_t pair = 0; pair < words; pair++) {
         uint32_t sums[2] = {f[2 * c], f[2 * c + 1]};
         behind = sums_of((const word *)patch + pair, weights, c, sums);
@@ -221,7 +221,7 @@ void tinyet_conv2d_s8_paired_runs_6x2(const int8_t *input, int8_t *output, void 
     window_walk walk = first_window(input, s);
     for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
       const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
-      gather_windows(patch, count, &walk, s, params->padding);
+      gather_windows(patch, count, &walk, s, params->outputs.padding);
       if (count == PIXELS && even == out_c) {
         outputs(patch, output, out_c, count, params);
       } else {
@@ -230,7 +230,7 @@ void tinyet_conv2d_s8_paired_runs_6x2(const int8_t *input, int8_t *output, void 
           memcpy(output + i * out_c, apart + i * even, (size_t)out_c);
         }
       }
-      tinyet_clamp_outputs(output, count * out_c, params->clamp_low, params->clamp_high);
+      tinyet_clamp_outputs(output, count * out_c, params->outputs.clamp_low, params->outputs.clamp_high);
       output += count * out_c;
     }
     input += s->in_h * s->in_w * s->in_c;

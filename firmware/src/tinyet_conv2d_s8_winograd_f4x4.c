@@ -2,13 +2,19 @@
 #include "tinyet_conv2d_winograd.h"
 #include "tinyet_one_product.h"
 
-enum { TILE = 4, SIDE = 6, POSITIONS = 36, TILES = 4, CHANNELS = 4, STEP = 2 /* words from tap to tap */ };
+enum { TILE = 4, SIDE = 6, TAPS = 9, POSITIONS = 36, TILES = 4, CHANNELS = 4, STEP = 2 /* words from tap to tap */ };
 enum { SUMS = TILES * CHANNELS, WITH_BIAS = 7 /* the position that is in every output once */ };
+enum { OF_STREAM = 8 /* words of a channel */, LIFT = 0x8000 };
 #define INVERSE 954437177u /* of 9, modulo 2^32 */
 
-#include "tinyet_paired_windows_body.h"
+/* Weights are in flash, or transformed in RAM; on AVR one type of pointer reads both. */
+#if defined(__FLASH)
+#define TRANSFORMED __memx
+#else
+#define TRANSFORMED
+#endif
 
-typedef int16_t __attribute__((may_alias)) half;
+#include "tinyet_paired_windows_body.h"
 
 /* Six inputs in a row or column of two tiles, 2^16 b + a, transformed. */
 #define TRANSFORM(d0, d1, d2, d3, d4, d5, store)                                        \
@@ -21,35 +27,19 @@ typedef int16_t __attribute__((may_alias)) half;
     store(4, u - v);                                                                    \
     store(5, d5 - d3 - (v << 1));                                                       \
   } while (0)
+#define STORE(i, value) *to[i] = (value)
 
-#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
-/* Nothing is borrowed where the lower half is lifted by 2^15 at all positions, which that of these four inputs does. */
-static inline __attribute__((always_inline)) void lift(word *at, int32_t step) {
-  at += (4 * SIDE + 4) * step;
-  at[0] += 0x8000u;
-  at[step] += 0x8000u;
-  at += SIDE * step;
-  at[0] += 0x8000u;
-  at[step] += 0x8000u;
-}
-#define HALVES(both) (both)
-#else
-#define lift(at, step)
-#define HALVES(both) ((both) + (((both) & 0x8000u) << 1))
-#endif
-
-/* One channel of two tiles, whose inputs are replaced; at the end each is a half of its word. step: words from position to
- * position. */
+/* One channel of two tiles, whose inputs are replaced; step: words from position to position. At the end each is a half of its
+ * word. Nothing is borrowed where the lower half is lifted by 2^15 at all positions, which that of these four inputs does. */
 static __attribute__((noinline)) void transform(word *at, int32_t step) {
   const int32_t row = SIDE * step;
-  lift(at, step);
   word *a = at, *b = a + row, *c = b + row, *d = c + row, *e = d + row, *f = e + row;
+  e[4 * step] += LIFT, e[5 * step] += LIFT;
+  f[4 * step] += LIFT, f[5 * step] += LIFT;
   for (int32_t x = SIDE; x > 0; x--) {
     const uint32_t d0 = *a, d1 = *b, d2 = *c, d3 = *d, d4 = *e, d5 = *f;
     word *const to[SIDE] = {a, b, c, d, e, f};
-#define STORE(i, value) *to[i] = (value)
     TRANSFORM(d0, d1, d2, d3, d4, d5, STORE);
-#undef STORE
     a += step, b += step, c += step, d += step, e += step, f += step;
   }
   a = at;
@@ -57,121 +47,119 @@ static __attribute__((noinline)) void transform(word *at, int32_t step) {
     b = a + step, c = b + step, d = c + step, e = d + step, f = e + step;
     const uint32_t d0 = *a, d1 = *b, d2 = *c, d3 = *d, d4 = *e, d5 = *f;
     word *const to[SIDE] = {a, b, c, d, e, f};
-#define STORE(i, value)                           \
-  do {                                            \
-    const uint32_t both = (value);                \
-    *to[i] = HALVES(both);                        \
-  } while (0)
     TRANSFORM(d0, d1, d2, d3, d4, d5, STORE);
-#undef STORE
     a = f + step;
   }
 }
-#undef lift
-#undef HALVES
+#undef STORE
+#undef TRANSFORM
 
-#include "tinyet_winograd_products_body.h"
-
-/* Six sums in a row or column to four outputs, modulo 2^32. */
-static inline __attribute__((always_inline)) void four_of_six(uint32_t *to, uint32_t m0, uint32_t m1, uint32_t m2,
-                                                              uint32_t m3, uint32_t m4, uint32_t m5) {
-  const uint32_t s = m1 + m2, d = m1 - m2, p = m3 + m4, q = (m3 - m4) << 1;
-  to[0] = m0 + s + p;
-  to[1] = d + q;
-  to[2] = s + (p << 2);
-  to[3] = d + (q << 2) + (m5 + (m5 << 1));
+/* The sign of a word's lower half. Of a mask and a shift GCC makes an instruction each, though an addition shifts as well. */
+static inline __attribute__((always_inline)) uint32_t sign_of_half(uint32_t both) {
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
+  uint32_t sign;
+  __asm__("and %0, %1, #0x8000" : "=r"(sign) : "r"(both));
+  return sign;
+#else
+  return both & LIFT;
+#endif
 }
+
+/* Three weights in a row or column of two channels, 2^16 b + a, to six words. */
+#define SIX_OF_THREE(g0, g1, g2, store)                                 \
+  do {                                                                  \
+    const uint32_t g1_4 = g1 << 2, ends = g0 + g2, sum = g0 + (g2 << 2); \
+    store(0, (g0 + (g0 << 1)) << 1);                                    \
+    store(1, 0u - (g1_4 + (ends << 2)));                                \
+    store(2, g1_4 - (ends << 2));                                       \
+    store(3, sum + (g1 << 1));                                          \
+    store(4, sum - (g1 << 1));                                          \
+    store(5, g2 << 3);                                                  \
+  } while (0)
+
+/* Weights of two channels of one input channel, CHANNELS bytes from tap to tap. What the lower half borrowed of the upper one
+ * is put back. step: words from position to position. */
+static __attribute__((noinline)) void transform_weights(word *to, const TINYET_ROM int8_t *taps, int32_t step) {
+  word rows[3 * SIDE];
+  for (int32_t x = 0; x < 3; x++, taps += CHANNELS) {
+#define TAP(y) ((uint32_t)taps[3 * CHANNELS * (y)] + ((uint32_t)taps[3 * CHANNELS * (y) + 1] << 16))
+#define STORE(i, value) rows[3 * (i) + x] = (value)
+    const uint32_t g0 = TAP(0), g1 = TAP(1), g2 = TAP(2);
+    SIX_OF_THREE(g0, g1, g2, STORE);
+#undef STORE
+#undef TAP
+  }
+  for (const word *at = rows; at != rows + 3 * SIDE; at += 3, to += SIDE * step) {
+    const uint32_t g0 = at[0], g1 = at[1], g2 = at[2];
+#define STORE(i, value)                                 \
+  do {                                                  \
+    const uint32_t both = (value);                      \
+    to[(i) * step] = both + (sign_of_half(both) << 1);  \
+  } while (0)
+    SIX_OF_THREE(g0, g1, g2, STORE);
+#undef STORE
+  }
+}
+#undef SIX_OF_THREE
+
+#include "tinyet_winograd_outputs_body.h"
+#include "tinyet_winograd_products_body.h"
 
 typedef struct {
   int8_t *output;
   int32_t rows, columns; /* of its pixels that are in the image */
 } tile_place;
 
-/* How one channel is rounded. */
-typedef struct {
-  int32_t multiplier, offset, away;
-  uint32_t shift;
-} rounding;
-
-/* Of a product of 64 bits. Cores without it make it of four products, rather than by a call. */
-static inline __attribute__((always_inline)) int32_t upper_half(int32_t a, int32_t b) {
-#if defined(__XTENSA__) || (defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1)
-  const int32_t a_low = a & 0xffff, a_high = a >> 16, b_low = b & 0xffff, b_high = b >> 16;
-  const int32_t lower = a_high * b_low + (int32_t)((uint32_t)a_low * (uint32_t)b_low >> 16);
-  const int32_t upper = a_low * b_high + (lower & 0xffff);
-  return a_high * b_high + (lower >> 16) + (upper >> 16);
-#else
-  return (int32_t)((int64_t)a * b >> 32);
-#endif
+/* One channel of a tile that is not all in the image. */
+static __attribute__((noinline)) void tile_outputs_in_image(int8_t *to, const uint32_t *sums, const channel_outputs *c,
+                                                            const uint32_t *lift, const tile_place *place) {
+  channel_outputs other = *c;
+  other.row = TILE, other.pixel = 1;
+  int8_t apart[TILE * TILE];
+  tile_outputs(apart, sums, &other, lift);
+  for (int32_t y = 0; y < place->rows; y++) {
+    for (int32_t x = 0; x < place->columns; x++) {
+      to[y * c->row + x * c->pixel] = apart[TILE * y + x];
+    }
+  }
 }
 
-/* The output of a column's sum; what tinyet_one_product gives, without making a byte of it before it is stored. */
-static inline __attribute__((always_inline)) void store_output(int8_t *to, uint32_t sum, rounding r) {
-  const int32_t high = upper_half((int32_t)(sum * INVERSE), r.multiplier);
-  int32_t value = (high - (r.away & high >> 31) + r.offset) >> r.shift;
-#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
-  __asm__("ssat %0, #8, %0" : "+r"(value) : : "cc");
-#else
-  if (value > 127) {
-    value = 127;
-  }
-  if (value < -128) {
-    value = -128;
-  }
-#endif
-  *to = (int8_t)value;
-}
-
-/* One channel of a tile. row: bytes from row to row of the output. */
-static inline __attribute__((always_inline)) void outputs(tile_place place, const uint32_t *sums, int32_t pixel,
-                                                          int32_t row, rounding r) {
-  uint32_t work[SIDE * TILE];
-  for (uint32_t *at = work; at != work + SIDE * TILE; at += TILE, sums += SIDE * SUMS) {
-    four_of_six(at, sums[0], sums[SUMS], sums[2 * SUMS], sums[3 * SUMS], sums[4 * SUMS], sums[5 * SUMS]);
-  }
-  int8_t *to = place.output;
-  for (const uint32_t *m = work, *const end = work + place.columns; m != end; m++, to += pixel) {
-    uint32_t y[TILE];
-    four_of_six(y, m[0], m[TILE], m[2 * TILE], m[3 * TILE], m[4 * TILE], m[5 * TILE]);
-    if (place.rows == TILE) {
-      store_output(to, y[0], r);
-      store_output(to + row, y[1], r);
-      store_output(to + 2 * row, y[2], r);
-      store_output(to + 3 * row, y[3], r);
-    } else {
-      for (int32_t i = 0; i < place.rows; i++) {
-        store_output(to + i * row, y[i], r);
+/* So many channels from `first` on of all tiles, of a block of CHANNELS; f: what makes outputs of their sums. */
+static __attribute__((noinline)) void finish(const tile_place *places, int32_t count, int32_t channels, uint32_t *sums,
+                                             const tinyet_conv2d_shape *s, const TINYET_ROM uint32_t *f, int32_t away,
+                                             int32_t first) {
+  channel_outputs c = {0, s->out_w * s->out_c, away, 0, 0, s->out_c};
+  uint32_t lifts[8] = {0}; /* of tiles in lower halves, and of those in upper ones */
+  for (int32_t k = first; k < first + channels; k++, f += OF_STREAM, sums += TILES) {
+    c.multiplier = (int32_t)f[1], c.offset = (int32_t)f[2], c.shift = (int32_t)f[3];
+    lifts[0] = f[4], lifts[1] = f[5], lifts[2] = f[6], lifts[3] = f[7];
+    const uint32_t bias = f[0];
+    for (int32_t t = 0; t < count; t++) {
+      const tile_place *const place = places + t;
+      const uint32_t *const lift = lifts + 4 * (t & 1);
+      sums[SUMS * WITH_BIAS + t] += bias;
+      if (place->rows == TILE && place->columns == TILE) {
+        tile_outputs(place->output + k, sums + t, &c, lift);
+      } else {
+        tile_outputs_in_image(place->output + k, sums + t, &c, lift, place);
       }
     }
   }
 }
 
-/* So many channels of all tiles, of a block of CHANNELS; f: what makes outputs of their sums. */
-static __attribute__((noinline)) void finish(tile_place *places, int32_t count, int32_t channels, uint32_t *sums,
-                                             const tinyet_conv2d_shape *s, const TINYET_ROM uint32_t *f, int32_t away) {
-  const int32_t pixel = s->out_c, row = s->out_w * pixel;
-  for (int32_t k = 0; k < channels; k++, f += 4, sums += TILES) {
-    const rounding r = {(int32_t)f[1], (int32_t)f[2], away, f[3]};
-    for (int32_t t = 0; t < count; t++) {
-      sums[SUMS * WITH_BIAS + t] += f[0];
-      outputs(places[t], sums + t, pixel, row, r);
-      places[t].output++;
-    }
-  }
-}
+/* Whether transformed inputs of all tiles stay in scratch, and are there. */
+typedef enum { NONE, ALL, THERE } tiles_kept;
 
-void tinyet_conv2d_s8_winograd_f4x4(const int8_t *input, int8_t *output, void *scratch,
-                                    const tinyet_conv2d_s8_winograd_f4x4_params *params) {
-  const tinyet_conv2d_shape *const s = &params->shape;
+/* Some channels, so many, of which `output` has the first; transformed, stream: theirs. */
+static void some_channels(const int8_t *input, int8_t *output, word *inputs, uint32_t *sums,
+                          const TRANSFORMED int16_t *transformed, const TINYET_ROM uint32_t *stream, int32_t all,
+                          const tinyet_conv2d_shape *s, const tinyet_one_product_outputs *o, tiles_kept kept) {
   const int32_t down = (s->out_h + TILE - 1) / TILE, across = (s->out_w + TILE - 1) / TILE, tiles = down * across;
-  const int32_t away = params->two_sided != 0 ? 32 : 0, size = s->out_h * s->out_w * s->out_c;
+  const int32_t away = o->two_sided != 0 ? 32 : 0;
   tinyet_conv2d_shape windows = *s;
   windows.out_h = down, windows.out_w = across;
   windows.kernel_h = windows.kernel_w = SIDE;
   windows.stride_h = windows.stride_w = TILE;
-  word *const inputs = (word *)scratch;
-  uint32_t *const sums = (uint32_t *)scratch + STEP * POSITIONS * s->in_c;
-  memset(scratch, 0, tiles % TILES != 0 ? (size_t)(4 * STEP * POSITIONS * s->in_c) : 0);
   for (int32_t n = 0; n < s->batch; n++) {
     window_walk walk = first_window(input, &windows);
     int32_t y = 0, x = 0;
@@ -188,24 +176,75 @@ void tinyet_conv2d_s8_winograd_f4x4(const int8_t *input, int8_t *output, void *s
           x = 0, y += TILE;
         }
       }
-      gather_windows(inputs, count, &walk, &windows, params->padding);
-      for (int32_t c = 0; c < STEP * s->in_c; c += STEP) {
-        for (int32_t pair = 0; 2 * pair < count; pair++) {
-          transform(inputs + c + pair, STEP * s->in_c);
+      if (kept != THERE) {
+        gather_windows(inputs, count, &walk, &windows, o->padding);
+        for (int32_t c = 0; c < STEP * s->in_c; c += STEP) {
+          for (int32_t pair = 0; 2 * pair < count; pair++) {
+            transform(inputs + c + pair, STEP * s->in_c);
+          }
         }
       }
-      const TINYET_ROM int16_t *weights = params->weights;
-      const TINYET_ROM uint32_t *f = params->stream;
-      for (int32_t channel = 0; channel < s->out_c; channel += CHANNELS) {
+      const TRANSFORMED int16_t *weights = transformed;
+      const TINYET_ROM uint32_t *f = stream;
+      for (int32_t channel = 0; channel < all; channel += CHANNELS) {
         products(inputs, weights, sums, s->in_c);
         weights += POSITIONS * CHANNELS * s->in_c;
-        const int32_t left = s->out_c - channel, channels = left < CHANNELS ? left : (int32_t)CHANNELS;
-        finish(places, count, channels, sums, s, f, away);
-        f += 4 * channels;
+        const int32_t left = all - channel, channels = left < CHANNELS ? left : (int32_t)CHANNELS;
+        finish(places, count, channels, sums, s, f, away, channel);
+        f += OF_STREAM * channels;
       }
+      inputs += kept == NONE ? 0 : STEP * POSITIONS * s->in_c;
     }
-    tinyet_clamp_outputs(output, size, params->clamp_low, params->clamp_high);
     input += s->in_h * s->in_w * s->in_c;
-    output += size;
+    output += s->out_h * s->out_w * s->out_c;
   }
+}
+
+/* Products read four tiles always: what none is there for is cleared. inputs: of the last four of an image. */
+static void clear_tiles(word *inputs, const tinyet_conv2d_shape *s) {
+  const int32_t tiles = ((s->out_h + TILE - 1) / TILE) * ((s->out_w + TILE - 1) / TILE);
+  memset(inputs, 0, tiles % TILES != 0 ? (size_t)(4 * STEP * POSITIONS * s->in_c) : 0);
+}
+
+static void clamp(int8_t *output, const tinyet_conv2d_shape *s, const tinyet_one_product_outputs *o) {
+  tinyet_clamp_outputs(output, s->batch * s->out_h * s->out_w * s->out_c, o->clamp_low, o->clamp_high);
+}
+
+void tinyet_conv2d_s8_w16_winograd_f4x4(const int8_t *input, int8_t *output, void *scratch,
+                                        const tinyet_conv2d_s8_w16_winograd_f4x4_params *params) {
+  const tinyet_conv2d_shape *const s = &params->shape;
+  word *const inputs = (word *)scratch;
+  clear_tiles(inputs, s);
+  some_channels(input, output, inputs, (uint32_t *)(inputs + STEP * POSITIONS * s->in_c), params->weights,
+                params->outputs.stream, s->out_c, s, &params->outputs, NONE);
+  clamp(output, s, &params->outputs);
+}
+
+void tinyet_conv2d_s8_winograd_f4x4(const int8_t *input, int8_t *output, void *scratch,
+                                    const tinyet_conv2d_s8_winograd_f4x4_params *params) {
+  const tinyet_conv2d_shape *const s = &params->shape;
+  const int32_t in_c = s->in_c, each = STEP * POSITIONS * in_c, steps = params->kept > 0 ? params->kept : 1;
+  word *const inputs = (word *)scratch, *const sums = inputs + each * steps, *const transformed = sums + POSITIONS * SUMS;
+  const TINYET_ROM int8_t *weights = params->weights;
+  const TINYET_ROM uint32_t *stream = params->outputs.stream;
+  tiles_kept kept = params->kept > 0 ? ALL : NONE;
+  clear_tiles(sums - each, s);
+  for (int32_t first = 0; first < s->out_c;) {
+    word *to = transformed;
+    int32_t channels = 0;
+    for (; channels < CHANNELS * params->at_once && first + channels < s->out_c; channels += CHANNELS) {
+      for (int32_t c = 0; c < in_c; c++, to += 2, weights += TAPS * CHANNELS) {
+        transform_weights(to, weights, 2 * in_c);
+        transform_weights(to + 1, weights + 2, 2 * in_c);
+      }
+      to += 2 * (POSITIONS - 1) * in_c;
+    }
+    channels = s->out_c - first < channels ? s->out_c - first : channels;
+    some_channels(input, output + first, inputs, (uint32_t *)sums, (const int16_t *)transformed, stream, channels, s,
+                  &params->outputs, kept);
+    kept = kept == ALL ? THERE : kept;
+    first += channels;
+    stream += OF_STREAM * channels;
+  }
+  clamp(output, s, &params->outputs);
 }

@@ -435,8 +435,8 @@ static void channel(const int8_t *plane, int8_t *output, const plane_walk *walk)
       plane += columns;
       ROW(g, h, i);
 #undef ROW
-      output[0] = tinyet_one_product(first, multiplier, offset, away, 12u);
-      output[channels] = tinyet_one_product(second, multiplier, offset, away, 12u);
+      output[0] = (int8_t)tinyet_one_product(first, multiplier, offset, away, 12u);
+      output[channels] = (int8_t)tinyet_one_product(second, multiplier, offset, away, 12u);
       output += 2 * channels;
       plane += next_two;
     }
@@ -446,7 +446,7 @@ static void channel(const int8_t *plane, int8_t *output, const plane_walk *walk)
       sum += plane[0] * d + plane[1] * e + plane[2] * f;
       plane += columns;
       sum += plane[0] * g + plane[1] * h + plane[2] * i;
-      *output = tinyet_one_product(sum, multiplier, offset, away, 12u);
+      *output = (int8_t)tinyet_one_product(sum, multiplier, offset, away, 12u);
       output += channels;
       plane += next;
     }

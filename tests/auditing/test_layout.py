@@ -21,7 +21,7 @@ from tinyet.program import Program
 TRANSFORMED = {
     "tinyet_conv2d_s8_w16_winograd_f2x2_dsp",
     "tinyet_conv2d_s8_w16_winograd_f4x4_dsp",
-    "tinyet_conv2d_s8_winograd_f4x4",
+    "tinyet_conv2d_s8_w16_winograd_f4x4",
 }
 # Where a run of taps ends depends on the weights, so that some of them move others.
 IN_RUNS = {

@@ -12,14 +12,13 @@ from tests.delegates import test_cortex_m
 from tests.delegates.test_winograd import extremes
 from tests.ops.strategies import strategy_of
 from tests.ops.test_packed_twos import few_large_weights
+from tests.ops.test_winograd_words import in_upper_halves, ways
 from tinyet.ops import OPS
 from tinyet.ops.shared.winograd import F4
 
 MANY_KINDS = ("conv2d", "conv_transpose2d", "linear", "matmul", "unary")
 """Operators with a kernel for each of many kinds of nodes."""
-WINOGRAD = [
-    kernel for op in OPS for kernel in op.kernels if kernel.symbol == "tinyet_conv2d_s8_winograd_f4x4"
-]
+WINOGRAD = [kernel for op in OPS for kernel in op.kernels if kernel.symbol.endswith("winograd_f4x4")]
 PAIRED = [kernel for op in OPS for kernel in op.kernels if "_s8_paired_" in kernel.symbol]
 
 
@@ -65,3 +64,12 @@ def test_winograd_by_words() -> None:
         st.sampled_from(extremes(F4)), WINOGRAD, (board.M4, board.RISCV, board.XTENSA), examples=EXAMPLES
     )
     check_library(st.sampled_from(extremes(F4, at_once=36)), WINOGRAD, (board.M0,), examples=EXAMPLES)
+
+
+@pytest.mark.emulated
+def test_winograd_s_weights_in_parts() -> None:
+    """And transformed inputs of all tiles at their ends, which drawn ones are not; on M0 those that have room."""
+    cases = [*ways(), *(in_upper_halves(case) for case in extremes(F4, at_once=18))]
+    check_library(
+        st.sampled_from(cases), WINOGRAD, (board.M4, board.RISCV, board.XTENSA), examples=len(cases)
+    )

@@ -158,7 +158,7 @@ _OF_EACH_PART = (
 
 def narrow_f4_work(node: Node) -> Mapping[str, int]:
     g = conv2d.geometry(node)
-    pairs, parts = -(-g.out_c // 2), winograd.parts_of(node, g)
+    pairs, parts = -(-g.out_c // 2), winograd.narrow_parts(node, g)
     found = dict(winograd_work(F4)(node))
     for name in _OF_EACH_PART if not winograd.keeps_tiles(g) else ():
         if name in found:

@@ -20,7 +20,15 @@ from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.ops.shared.winograd import F2, F4, Transform, by_tiles, refuse_shape, transformed_weights
+from tinyet.ops.shared.winograd import (
+    F2,
+    F4,
+    Transform,
+    by_tiles,
+    parts_of,
+    refuse_shape,
+    transformed_weights,
+)
 from tinyet.opset import (
     DENSE,
     Call,
@@ -189,23 +197,15 @@ def keeps_tiles(g: Geometry) -> bool:
     return g.batch == 1 and -(-g.out_h // 4) * -(-g.out_w // 4) <= 4
 
 
-def parts_of(node: Node, g: Geometry) -> int:
-    """How many times F(4x4) with int8 weights transforms those of some output channels, of all but the last as many.
-
-    As few as have room in twice the layer's input and output, for inputs are transformed again for each; where they are
-    kept, one for every two channels.
-    """
-    doubles = -(-g.out_c // 2)
-    if keeps_tiles(g):
-        return doubles
-    room = 2 * (node.input(0).type.bytes + node.output.type.bytes)
-    return -(-doubles // max(1, min(doubles, room // pair_bytes(F4, g))))
+def narrow_parts(node: Node, g: Geometry) -> int:
+    """How many times F(4x4) transforms int8 weights of some output channels."""
+    return parts_of(node, -(-g.out_c // 2), pair_bytes(F4, g), kept=keeps_tiles(g))
 
 
 def at_once(node: Node, g: Geometry) -> int:
     """Output channels of each of these parts, an even number."""
     doubles = -(-g.out_c // 2)
-    return 2 * -(-doubles // parts_of(node, g))
+    return 2 * -(-doubles // narrow_parts(node, g))
 
 
 def refuse_narrow(node: Node, target: Target) -> str | None:

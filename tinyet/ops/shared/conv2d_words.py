@@ -39,6 +39,7 @@ ONE_PRODUCT = ("tinyet_one_product.h",)
 PACKED_WORDS = (*HEADERS, "tinyet_packed_words.h")
 PACKED_TWOS = (*PACKED_WORDS, "tinyet_packed_twos.h")
 BYTES = (*PACKED_WORDS, "tinyet_byte_products.h")
+WINOGRAD = (*HEADERS, *ONE_PRODUCT, "tinyet_conv2d_winograd.h")
 PAIRED = (*HEADERS, *ONE_PRODUCT, "tinyet_conv2d_paired.h")
 
 
@@ -124,10 +125,15 @@ def lower_paired_fours(node: Node, _target: Target) -> Call:
 
 
 def lower_winograd(node: Node, _target: Target) -> Call:
-    constants, scratch = winograd_words.constants(node), winograd_words.scratch_bytes(node)
-    return shaped_call(
-        "tinyet_conv2d_s8_winograd_f4x4", node, winograd_words.fields(node), constants, scratch
-    )
+    fields, constants = winograd_words.fields(node), winograd_words.constants(node)
+    scratch = winograd_words.scratch_bytes(node)
+    return shaped_call("tinyet_conv2d_s8_winograd_f4x4", node, fields, constants, scratch)
+
+
+def lower_wide_winograd(node: Node, _target: Target) -> Call:
+    fields, constants = winograd_words.wide_fields(node), winograd_words.wide_constants(node)
+    scratch = winograd_words.wide_scratch_bytes(node)
+    return shaped_call("tinyet_conv2d_s8_w16_winograd_f4x4", node, fields, constants, scratch)
 
 
 def lower_depthwise_2x1(node: Node, _target: Target) -> Call:
@@ -253,6 +259,12 @@ def by_six_pixels(node: Node) -> AccessOrder:
     return window_walk(node).by_pixels(6, gathered=True)
 
 
+def by_tiles_once(node: Node, index: int) -> AccessOrder | None:
+    """By tiles of F(4x4), unless inputs are read once more for each part of the output channels."""
+    once = winograd_words.kept(node) > 0 or winograd_words.parts(node) == 1
+    return by_tiles(4)(node, index) if once else None
+
+
 def by_channels(node: Node, index: int) -> bool:
     """A channel's image is copied before its outputs, which lie where it lay, are written."""
     return index == 0 and node.input(0).shape == node.output.shape
@@ -318,7 +330,16 @@ KERNELS = with_cost_models(
             "tinyet_conv2d_s8_winograd_f4x4",
             "s8",
             lower_winograd,
-            (*HEADERS, *ONE_PRODUCT, "tinyet_conv2d_winograd.h"),
+            WINOGRAD,
+            ("tinyet_conv2d_s8_winograd_f4x4.c",),
+            refuse_winograd,
+            access_order=by_tiles_once,
+        ),
+        Kernel(
+            "tinyet_conv2d_s8_w16_winograd_f4x4",
+            "s8",
+            lower_wide_winograd,
+            WINOGRAD,
             ("tinyet_conv2d_s8_winograd_f4x4.c",),
             refuse_winograd,
             access_order=by_tiles(4),

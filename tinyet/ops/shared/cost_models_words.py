@@ -18,6 +18,7 @@ from tinyet.ops.shared.cost_models import Axis, axes, axis
 from tinyet.ops.shared.one_product import Rounding
 from tinyet.ops.shared.straight import Straight, straight
 from tinyet.ops.shared.two_products import Rescaling
+from tinyet.ops.shared.winograd import TOGETHER
 from tinyet.opset import CostModel
 
 Parts = counting.Parts
@@ -349,32 +350,47 @@ def conv2d_paired_channels(node: Node) -> Mapping[str, int]:
     return parts
 
 
-def winograd(node: Node) -> Mapping[str, int]:
-    """tinyet_conv2d_s8_winograd_f4x4."""
+def winograd_tiles(node: Node, times: int) -> Parts:
+    """What the kernels of Winograd's F(4x4) have in common; inputs are transformed so many times."""
     found, a = winograd_words.rounding(node), attrs_of(node)
     assert isinstance(found, Rounding)
     (batch, in_h, in_w, in_c), (_, out_h, out_w, out_c) = node.input(0).shape, node.output.shape
     low, high = clamp_range(clamp_of(node), node.output.type)
     rows, columns = -(-out_h // 4), -(-out_w // 4)
-    tiles, blocks = rows * columns, -(-out_c // winograd_words.CHANNELS)
-    steps = batch * -(-tiles // winograd_words.TILES)
+    tiles, blocks = rows * columns, winograd_words.blocks(node)
+    steps = batch * -(-tiles // TOGETHER)
     parts: Parts = {
         "call": 1,
-        "step": steps,
-        "place": batch * tiles,
-        "transformed pair": batch * -(-tiles // 2) * in_c,
+        "step": times * steps,
+        "place": times * batch * tiles,
+        "transformed pair": times * batch * -(-tiles // 2) * in_c,
         "block": steps * blocks,
         "channel of a block": steps * blocks * in_c,
         "odd block": steps * blocks * (in_c % 2),
         "tile": batch * tiles * out_c,
-        "column of a tile": batch * rows * out_w * out_c,
-        "output": batch * out_h * out_w * out_c,
+        "tile that is not all in the image": batch * (tiles - out_h // 4 * (out_w // 4)) * out_c,
+        "output of such a tile": batch * (out_h * out_w - 16 * (out_h // 4) * (out_w // 4)) * out_c,
         "clamped": batch * out_h * out_w * out_c * ((low, high) != (-128, 127)),
     }
     along = axis(in_h, rows, 6, 4, 1, a.pad_top), axis(in_w, columns, 6, 4, 1, a.pad_left)
-    windows_in_twos(parts, along, batch, in_c)
-    counting.copied(parts, "clear", int(tiles % winograd_words.TILES != 0), winograd_words.input_bytes(node))
+    windows_in_twos(parts, along, times * batch, in_c)
+    counting.copied(parts, "clear", int(tiles % TOGETHER != 0), winograd_words.input_bytes(node))
     return parts
+
+
+def wide_winograd(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_w16_winograd_f4x4."""
+    return winograd_tiles(node, 1)
+
+
+def winograd(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_winograd_f4x4."""
+    parts = winograd_words.parts(node)
+    return winograd_tiles(node, 1 if winograd_words.kept(node) else parts) | {
+        "part": parts,
+        "transformed block": winograd_words.blocks(node),
+        "transformed weights": winograd_words.blocks(node) * node.input(0).shape[3],
+    }
 
 
 def planes(node: Node, times: int, together: int = 1) -> Parts:
@@ -491,6 +507,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_paired_runs_6x1": CostModel(conv2d_paired_channels),
     "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),
     "tinyet_conv2d_s8_winograd_f4x4": CostModel(winograd),
+    "tinyet_conv2d_s8_w16_winograd_f4x4": CostModel(wide_winograd),
     "tinyet_depthwise_s8_chw_3x3_2x1": CostModel(depthwise_2x1),
     "tinyet_depthwise_s8_chw_3x3": CostModel(depthwise_planes),
     "tinyet_depthwise_s8_chw_3x3_twos": CostModel(depthwise_twos),

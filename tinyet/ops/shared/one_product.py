@@ -24,7 +24,7 @@ from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.packed_words import rows_of
 from tinyet.ops.shared.weighted import folded_bias
-from tinyet.opset import FieldValue, Pointer
+from tinyet.opset import FieldValue, Pointer, Struct
 
 MOST_SHIFT = 22
 LEAST_BEFORE = 2
@@ -83,8 +83,8 @@ def rounding(node: Node, *, before: int | None = None, shift: int | None = None)
 
 
 def fields(node: Node, found: Rounding | str) -> dict[str, FieldValue]:
-    """Of the params of kernels whose outputs are rounded so, behind the shape. found: of `rounding`, and none that is
-    refused."""
+    """Of the params of convolutions whose outputs are rounded so, behind the shape. found: of `rounding`, and none that
+    is refused."""
     assert isinstance(found, Rounding)
     return fields_of(node, two_sided=found.two_sided)
 
@@ -92,11 +92,14 @@ def fields(node: Node, found: Rounding | str) -> dict[str, FieldValue]:
 def fields_of(node: Node, *, two_sided: bool) -> dict[str, FieldValue]:
     """two_sided: whether outputs of sums below zero are seen."""
     low, high = clamp_range(clamp_of(node), node.output.type)
-    return {
-        "stream": Pointer("stream"),
-        "weights": Pointer("weights"),
-        "padding": node.input(0).type.zero_point,
-        "two_sided": int(two_sided),
-        "clamp_low": low,
-        "clamp_high": high,
-    }
+    outputs = Struct(
+        "tinyet_one_product_outputs",
+        {
+            "stream": Pointer("stream"),
+            "padding": node.input(0).type.zero_point,
+            "two_sided": int(two_sided),
+            "clamp_low": low,
+            "clamp_high": high,
+        },
+    )
+    return {"outputs": outputs, "weights": Pointer("weights")}

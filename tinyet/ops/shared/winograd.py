@@ -13,6 +13,9 @@ from tinyet.ops.shared.access_orders import in_groups, of_input, window_walk
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import AccessOrder, AccessOrders
 
+TOGETHER = 4
+"""Tiles that are computed together."""
+
 
 def matrix(*rows: tuple[int, ...]) -> Int64:
     return np.array(rows, np.int64)
@@ -97,6 +100,18 @@ def refuse_shape(transform: Transform, node: Node) -> str | None:
     return None
 
 
+def parts_of(node: Node, blocks: int, block_bytes: int, *, kept: bool) -> int:
+    """How many times F(4x4) with int8 weights transforms those of some output channels, of all but the last as many.
+
+    As few as have room in twice the layer's input and output, for inputs are transformed again for each; where they are
+    kept, one for each block. block_bytes: of the transformed weights of a block of output channels.
+    """
+    if kept:
+        return blocks
+    room = 2 * (node.input(0).type.bytes + node.output.type.bytes)
+    return -(-blocks // max(1, min(blocks, room // block_bytes)))
+
+
 def by_tiles(tile: int) -> AccessOrders:
     """Four tiles at a time, whose inputs are transformed before they are written; the last overlap those before."""
 
@@ -105,16 +120,16 @@ def by_tiles(tile: int) -> AccessOrders:
         walk = window_walk(node)
         out_h, out_w = len(walk.tops), walk.row
         across, down = -(-out_w // tile), -(-out_h // tile)
-        of_image = -(-across * down // 4)
+        of_image = -(-across * down // TOGETHER)
 
         def corners(groups: Int64, which: int) -> tuple[Int64, Int64, Int64]:
             """Image, row and column of a tile of each group; the last tile stands in for what is missing."""
             image, group = np.divmod(groups, of_image)
-            y, x = np.divmod(np.minimum(4 * group + which, across * down - 1), across)
+            y, x = np.divmod(np.minimum(TOGETHER * group + which, across * down - 1), across)
             return image, np.minimum(y * tile, out_h - tile), np.minimum(x * tile, out_w - tile)
 
         def end(groups: Int64) -> Int64:
-            image, y, x = corners(groups, 3)
+            image, y, x = corners(groups, TOGETHER - 1)
             pixels = image * walk.image + (y + tile - 1) * out_w + x + tile
             return np.asarray(pixels * walk.out_pixel, np.int64)
 
