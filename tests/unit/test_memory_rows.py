@@ -245,7 +245,8 @@ def drawn(seed: int) -> tuple[Graph, MemoryPlan, dict[Node, int], int] | None:
     begin = int(random.integers(0, len(calls), 2).min())
     end = int(random.integers(begin, len(calls), 3).max()) + 1
     most = (None, 3, 8)[int(random.integers(3))]
-    rules = {node: tile_map(node, None, most) for node in calls[begin:end]}
+    times = int(random.integers(1, 4))
+    rules = {node: tile_map(node, None, most, times) for node in calls[begin:end]}
     known = {node: rule for node, rule in rules.items() if isinstance(rule, TileMap)}
     if len(known) < len(rules):
         return None
