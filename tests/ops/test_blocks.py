@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from tests.ops.cases import Case
 from tests.ops.strategies import strategy_of
 from tinyet import ops
-from tinyet.ir import Array, DType, Node, Tensor, TensorType
+from tinyet.ir import Array, DType, Node, QuantParams, Tensor, TensorType
 from tinyet.ops.add import Add
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.concat import Concat
@@ -166,6 +166,27 @@ def test_why_there_are_no_rows() -> None:
         found = ops.tile_map(Node(attrs, inputs, (tensor("y", *out),)))
         assert isinstance(found, str), attrs
         assert why in found, found
+
+
+def test_several_rows_a_tile() -> None:
+    """As many of the smallest tiles as are asked for, or there are; of sums over an image so many that no row counts
+    twice; and of rows of single pixels none more."""
+
+    def tensor(*shape: int) -> Tensor:
+        return Tensor("x", TensorType(shape, DType.INT8, QuantParams.per_tensor(0.1, 0)))
+
+    pool, sums = MaxPool2d(kernel_h=3, kernel_w=3, stride_h=2, stride_w=2), Mean((1, 2), keepdims=True)
+    for attrs, x, y, times, window, stride, out in (
+        (pool, tensor(1, 15, 9, 4), tensor(1, 7, 4, 4), 2, 5, 4, 2),
+        (pool, tensor(1, 5, 9, 4), tensor(1, 2, 4, 4), 3, 5, 4, 2),
+        (sums, tensor(1, 6, 9, 4), tensor(1, 1, 1, 4), 2, 2, 2, 0),
+        (sums, tensor(1, 9, 9, 4), tensor(1, 1, 1, 4), 2, 1, 1, 0),
+        (Add(), tensor(1, 1, 9, 4), tensor(1, 1, 9, 4), 2, 1, 1, 1),
+    ):
+        inputs = (x, x) if isinstance(attrs, Add) else (x,)
+        rule = ops.tile_map(Node(attrs, inputs, (y,)), times=times)
+        assert isinstance(rule, TileMap)
+        assert (rule.window, rule.stride, rule.out) == (window, stride, out)
 
 
 def test_rows_along_other_axes() -> None:

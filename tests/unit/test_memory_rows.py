@@ -34,8 +34,12 @@ from tinyet.ops.pad import Pad
 from tinyet.ops.resize import Resize
 from tinyet.ops.slice import Slice
 from tinyet.opset import TileMap, tile_node
+from tinyet.planning.candidates import Candidates, candidates_of
 from tinyet.planning.fusion import fused
+from tinyet.planning.kernel_selection import select_kernels
 from tinyet.planning.objective import Objective, Optimize
+from tinyet.planning.row_axes import unmoved
+from tinyet.planning.tiling import CYCLES, TilingSearch, tile_candidates_of
 from tinyet.reference import evaluate
 
 Random = np.random.Generator
@@ -241,7 +245,8 @@ def drawn(seed: int) -> tuple[Graph, MemoryPlan, dict[Node, int], int] | None:
     begin = int(random.integers(0, len(calls), 2).min())
     end = int(random.integers(begin, len(calls), 3).max()) + 1
     most = (None, 3, 8)[int(random.integers(3))]
-    rules = {node: tile_map(node, None, most) for node in calls[begin:end]}
+    times = int(random.integers(1, 4))
+    rules = {node: tile_map(node, None, most, times) for node in calls[begin:end]}
     known = {node: rule for node, rule in rules.items() if isinstance(rule, TileMap)}
     if len(known) < len(rules):
         return None
@@ -412,6 +417,7 @@ def test_rows_compute_what_whole_layers_compute(seed: int) -> None:
 
 
 @given(st.integers(0, 2**30))
+@example(689)  # of a view of a view
 @example(10369)  # of views alone
 @example(128453)  # the smallest arena is that of a tiling which no limit below it would try
 @settings(deadline=None, max_examples=60)
@@ -500,6 +506,30 @@ def test_most_drawn_networks_have_fusion_groups() -> None:
     assert sum(len(each.nodes) > 1 for each in lines) > 20
     assert sum(any(isinstance(a, Run) and a.again for a in each.actions) for each in lines) > 10
     assert sum(bool(each.loose) for each in lines) > 0
+
+
+def test_a_view_is_made_behind_the_view_that_it_reads() -> None:
+    """Where both of them are read by one layer, the later one first."""
+    network = Network(np.random.default_rng(0), 4)
+    x = network.tensor("x", (1, 12, 8, 8))
+    network.inputs, network.known, network.nodes = [x], [x], []
+    network.clamp(x)
+    one = network.known[-1]
+    network.node(MaxPool2d(kernel_h=1, kernel_w=1), (one,), one.shape, one)
+    network.node(AvgPool2d(kernel_h=1, kernel_w=1), (network.known[-1],), one.shape, one)
+    network.concat(network.known[-1], network.known[-2])
+    graph = network.graph()
+    plan = plan_memory(graph, op_of, {})
+    assert [node.op for node in plan.calls] == ["clamp", "concat"]
+
+    def offer(some: Graph) -> Candidates:
+        return candidates_of(select_kernels(some, HOST, ()), HOST)
+
+    chosen = {node: found[0] for node, found in offer(graph).items()}
+    tiles = tile_candidates_of(graph.nodes, unmoved(graph), offer)
+    segment = TilingSearch(graph, plan, chosen, tiles, CYCLES).segment(0, 2)
+    assert segment is not None
+    assert segment.fusion_group.nodes == graph.nodes
 
 
 def test_an_input_begins_where_its_padding_ends() -> None:

@@ -6,22 +6,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tinyet.boards import load_board
+from tinyet.deployment import deploy
 from tinyet.ir import DType, Graph, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.memory.fusion import FusionGroup, Run, Shift
 from tinyet.ops import tile_map
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.mean import Mean
 from tinyet.opset import TileMap
 from tinyet.planning.fusion import fused
+from tinyet.planning.objective import Objective
 
 ROWS, ROW_BYTES, LAYERS = 24, 5 * 16, 4
 """Of each image, and pairs of layers."""
 
 
-def chain() -> Graph:
+def chain(rows: int = ROWS) -> Graph:
     """A convolution, and pairs of a depthwise and a pointwise one, as in DS-CNN."""
 
     def tensor(name: str, channels: int) -> Tensor:
-        return Tensor(name, TensorType((1, ROWS, 5, channels), DType.INT8, QuantParams.per_tensor(0.05, -3)))
+        return Tensor(name, TensorType((1, rows, 5, channels), DType.INT8, QuantParams.per_tensor(0.05, -3)))
 
     def conv(x: Tensor, name: str, kernel: int, *, groups: int = 1) -> Node:
         size = (16, kernel, kernel, x.shape[3] // groups)
@@ -38,8 +42,8 @@ def chain() -> Graph:
     return Graph("chain", (x,), (nodes[-1].output,), tuple(nodes))
 
 
-def grouped(graph: Graph, scratch: dict[Node, int], *, on_output: bool) -> FusionGroup:
-    rules = {n: rule for n in graph.nodes if isinstance(rule := tile_map(n), TileMap)}
+def grouped(graph: Graph, scratch: dict[Node, int], *, on_output: bool, times: int = 1) -> FusionGroup:
+    rules = {n: rule for n in graph.nodes if isinstance(rule := tile_map(n, times=times), TileMap)}
     found = fused(graph, graph.nodes, rules, align=4, stacked=True, on_output=on_output, scratch=scratch)
     assert found is not None
     return found
@@ -66,6 +70,34 @@ def test_windows_move_once_a_row(scratch: int) -> None:
     most = max(alive(found, k) + areas.get(found.actions[k].node, 0) for k in runs)  # type: ignore[union-attr]
     high = max(int(found.heights[k]) + areas.get(found.actions[k].node, 0) for k in runs)  # type: ignore[union-attr]
     assert high <= most
+
+
+def test_windows_of_uneven_rows_move_once_a_step() -> None:
+    """Two rows a step, but the last one computes a row again: so the results of depthwise layers get rows while they
+    hold one, only then, and are on top of those that stay all the same."""
+    found = grouped(chain(ROWS + 1), {}, on_output=False, times=2)
+    numbers = {t.name: found.rows[t].number for t in found.stacked_buffers}
+    depthwise = {numbers[f"depthwise_{k}"] for k in range(LAYERS)}
+    assert min(n for n in depthwise if n is not None) == LAYERS
+    steps = ROWS // 2 + 1
+    assert sum(found.moved) <= (steps + LAYERS) * (2 * LAYERS + 2) * ROW_BYTES
+
+
+def test_two_rows_a_step_where_there_is_room() -> None:
+    """Of five pixels: a limit that leaves room for two rows at a time makes the network faster, a smaller one is kept
+    by one at a time."""
+    graph = chain()
+    (last,) = graph.outputs
+    mean = Tensor("mean", TensorType((1, 1, 1, 16), DType.INT8, last.type.quant))
+    average = Node(Mean((1, 2), keepdims=True), (last,), (mean,))
+    graph = graph.replace(nodes=(*graph.nodes, average), outputs=(mean,))
+    target = load_board("mps2_an386").target
+    tight, roomy = (deploy(graph, target, objective=Objective(ram=ram)) for ram in (1600, 2000))
+    for deployment, rows in (tight, 1), (roomy, 2):
+        (found,) = deployment.plan.fusion_groups
+        assert {found.rules[node].out for node in graph.nodes[:-1]} == {rows}
+    assert tight.plan.arena_bytes <= 1600 < roomy.plan.arena_bytes <= 2000
+    assert roomy.decision.figures.time < 0.9 * tight.decision.figures.time
 
 
 def test_rows_of_one_step_share_windows() -> None:

@@ -214,10 +214,13 @@ def evaluate(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     return op_of(node).reference(node, inputs)
 
 
-def tile_map(node: Node, axes: tuple[int, int] | None = None, most: int | None = None) -> TileMap | str:
+def tile_map(
+    node: Node, axes: tuple[int, int] | None = None, most: int | None = None, times: int = 1
+) -> TileMap | str:
     """How a node is computed a few rows at a time; a text says why it is not. axes: of the output and of its inputs,
-    that are their rows; None: `row_axis` of each. most: tiles where rows are single pixels."""
-    return opset.tile_map(op_of(node), node, copy.Copy(), axes, most)
+    that are their rows; None: `row_axis` of each. most: tiles where rows are single pixels. times: how many of the
+    smallest tiles are one where they are several."""
+    return opset.tile_map(op_of(node), node, copy.Copy(), axes, most, times)
 
 
 def time_rule(node: Node, axes: TimeAxes) -> TimeRule | str:

@@ -15,15 +15,22 @@ _FOUR = 4
 
 
 def tile_map(
-    op: Op, node: Node, as_it_is: Attrs, axes: tuple[int, int] | None = None, most: int | None = None
+    op: Op,
+    node: Node,
+    as_it_is: Attrs,
+    axes: tuple[int, int] | None = None,
+    most: int | None = None,
+    times: int = 1,
 ) -> TileMap | str:
-    """A node's tiles of as few rows as there can be; a text says why it has none.
+    """A node's tiles of as few rows as there can be, or of some times as many; a text says why it has none.
 
     as_it_is: attributes of the operator whose output is its input. axes: of the output and of its inputs, that are
     their rows; None: `row_axis` of each. most: where rows are single pixels, as in a sequence, a tile has at least
-    four, and so many that there are no more tiles than that.
+    four, and so many that there are no more tiles than that. times: how many of the smallest tiles are one where rows
+    are several pixels, or all that there are; fewer where they have to come out even, and one where rows do not lie
+    together.
     """
-    reduced = _reduced(op, node, axes, most)
+    reduced = _reduced(op, node, axes, most, times)
     if reduced is not None:
         return reduced
     axis = row_axis(node.outputs[0]) if axes is None else axes[0]
@@ -50,37 +57,42 @@ def tile_map(
         alone = alone or in_pieces(tensor, read)
     if alone and (found.size, found.extent, found.first) != (1, 1, 0):
         return f"{node.op} takes several rows at once that do not lie together"
-    times = 1 if alone else _times(node.outputs[0], axis, node.outputs[0].shape[axis] // found.size, most)
-    attrs = op.part(node, axis, times * found.size)
+    count = node.outputs[0].shape[axis] // found.size
+    together = 1 if alone else _together(node.outputs[0], axis, count, most, times)
+    attrs = op.part(node, axis, together * found.size)
     if isinstance(attrs, str):
         return attrs
     return TileMap(
         tuple(found.read),
         as_it_is if attrs is None else attrs,
-        window=(times - 1) * found.stride + found.extent,
-        stride=times * found.stride,
+        window=(together - 1) * found.stride + found.extent,
+        stride=together * found.stride,
         before=-found.first,
-        out=times * found.size,
+        out=together * found.size,
         fill=_fill(found, node.input(min(found.read))),
         axis=axis,
         read=read,
     )
 
 
-def _reduced(op: Op, node: Node, axes: tuple[int, int] | None, most: int | None) -> TileMap | None:
+def _reduced(
+    op: Op, node: Node, axes: tuple[int, int] | None, most: int | None, times: int
+) -> TileMap | None:
     """Tiles that make one value together come out even, so that no row counts twice."""
     x = node.input(0) if node.inputs else None
     if x is None or not has_rows(x) or (axes is not None and axes[1] != row_axis(x)):
         return None
     rows, axis = rows_of(x), row_axis(x)
-    times = _times(x, axis, rows, most)
-    found = op.reduce_tiles(node, max(n for n in range(1, times + 1) if rows % n == 0))
+    together = _together(x, axis, rows, most, times)
+    found = op.reduce_tiles(node, max(n for n in range(1, together + 1) if rows % n == 0))
     return None if found is None else replace(found, read=axis)
 
 
-def _times(tensor: Tensor, axis: int, count: int, most: int | None) -> int:
+def _together(tensor: Tensor, axis: int, count: int, most: int | None, times: int) -> int:
     """How many of the smallest tiles are one, where there are `count` of them."""
-    if most is None or row_pixels(tensor, axis) > 1:
+    if row_pixels(tensor, axis) > 1:
+        return min(times, count)
+    if most is None:
         return 1
     return min(-(-count // (most * _FOUR)) * _FOUR, count)
 

@@ -15,10 +15,11 @@ from tinyet.ops import tile_map
 from tinyet.opset import TileMap, has_rows, in_pieces, row_axis
 
 
-def unmoved(graph: Graph, most: int | None = None) -> dict[Node, TileMap]:
-    """The tiles of each node whose rows are `row_axis`, of what it reads and of what it makes. most: as for
+def unmoved(graph: Graph, most: int | None = None, times: int = 1) -> dict[Node, TileMap]:
+    """The tiles of each node whose rows are `row_axis`, of what it reads and of what it makes. most, times: as for
     `tile_map`."""
-    return {node: rule for node in graph.nodes if isinstance(rule := tile_map(node, None, most), TileMap)}
+    found = {node: tile_map(node, None, most, times) for node in graph.nodes}
+    return {node: rule for node, rule in found.items() if isinstance(rule, TileMap)}
 
 
 def followed(graph: Graph, usual: Mapping[Node, TileMap], most: int | None = None) -> dict[Node, TileMap]:

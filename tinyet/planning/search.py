@@ -68,6 +68,9 @@ _MOST_TILES = (None, 64, 16)
 calls. None: each row is a tile."""
 _MOST_SINGLE_ROWS = 256
 """Of a sequence whose rows are tried one by one."""
+_TIMES, _PAYS = 2, 0.98
+"""How many of an image's smallest tiles are one in a second way, at layers of which that takes no more than this part
+of the time: a row of few pixels fills no kernel's blocks, and Winograd's are of two rows."""
 _MOST_BEYOND = 3
 """Number of plans, those with fewest live bytes, that are made if nothing has room."""
 
@@ -307,12 +310,7 @@ class _PlanSearch:
         frugal = {n: self.candidates[n][indices[0]] for n, indices in free.tiling.within(0).items()}
         least = self.planned(self.graph, frugal, first=True)
         known: list[dict[Node, TileMap]] = []
-        tried: list[dict[Node, TileMap]] = []
-        for rules in self.rules():
-            if rules in tried:
-                continue
-            tried.append(rules)
-            tiles = self.tiles(rules)
+        for tiles in self.ways():
             used = {n: found.rule for n, found in tiles.items()}
             if used in known or not (used or self.objective.input_rows):
                 continue
@@ -389,8 +387,24 @@ class _PlanSearch:
             except FusionRefusedError:
                 continue
 
+    def ways(self) -> Iterator[dict[Node, TileCandidates]]:
+        """The tiles of all nodes that have some, in several ways: of as few rows as can be; and of more at each layer
+        of an image that is faster then."""
+        tried: list[dict[Node, TileMap]] = []
+        least: dict[Node, TileCandidates] | None = None
+        for rules in self.rules():
+            if rules not in tried:
+                tried.append(rules)
+                tiles = self.tiles(rules)
+                least = tiles if least is None else least
+                yield tiles
+        if least is not None:
+            rules = unmoved(self.graph, times=_TIMES)
+            more = {n: r for n, r in rules.items() if n in least and r.window > least[n].rule.window}
+            yield least | {n: t for n, t in self.tiles(more).items() if 0 < t.time < _PAYS * least[n].time}
+
     def rules(self) -> Iterator[dict[Node, TileMap]]:
-        """The tiles of all nodes that have some, in several ways."""
+        """The tiles of all nodes that have some, of as few rows as can be, in several ways."""
         sequences = [
             t for n in self.graph.nodes for t in n.outputs if has_rows(t) and row_pixels(t, row_axis(t)) == 1
         ]

@@ -8,6 +8,7 @@ gap, or all, back to the start.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -48,7 +49,7 @@ class Held:
     """What is there at each event of a schedule, after it has written and before it drops rows.
 
     alive: the tensors that hold rows; bytes: of all these rows, with scratch memory on top. growing: tensors that get
-    rows while they hold some.
+    rows while they hold some, and not only at the end, where a last tile begins among the rows that are there.
     """
 
     alive: tuple[frozenset[Tensor], ...]
@@ -63,13 +64,13 @@ def held(schedule: TileSchedule, tensors: Sequence[Tensor], scratch: Mapping[Nod
     sizes = {tensor: row_bytes(tensor, schedule.states[tensor].axis) for tensor in tensors}
     alive: list[frozenset[Tensor]] = []
     counts: list[int] = []
-    growing = set[Tensor]()
+    grown = Counter[Tensor]()
     for event in schedule.events:
         new = written(schedule, event)
         if new is not None and new[0] in oldest:
             tensor, row, rows = new
             if behind[tensor] > oldest[tensor] and row + rows > behind[tensor]:
-                growing.add(tensor)
+                grown[tensor] += 1
             behind[tensor] = max(behind[tensor], row + rows)
         count = sum((behind[t] - oldest[t]) * sizes[t] for t in tensors)
         alive.append(frozenset(t for t in tensors if behind[t] > oldest[t]))
@@ -77,7 +78,7 @@ def held(schedule: TileSchedule, tensors: Sequence[Tensor], scratch: Mapping[Nod
         for tensor, needed in dropped(event):
             if tensor in oldest and not schedule.states[tensor].lasting:
                 oldest[tensor] = max(oldest[tensor], min(needed, behind[tensor]))
-    return Held(tuple(alive), tuple(counts), frozenset(growing))
+    return Held(tuple(alive), tuple(counts), frozenset(t for t, times in grown.items() if times > 1))
 
 
 def _scratch_of(schedule: TileSchedule, event: Event, scratch: Mapping[Node, int]) -> int:

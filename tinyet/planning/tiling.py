@@ -286,24 +286,16 @@ class TilingSearch:
             if node in self.tiles and node not in calls and any(t in made for t in node.inputs):
                 found.append(node)
                 made.update(node.outputs)
-        read = {t for node in nodes for t in node.inputs}
-        between = set[Node]()
-        for node in reversed(found):
-            if any(t in read for t in node.outputs):
-                between.add(node)
-                read.update(t for t in node.inputs if t is not None)
-        # Each before the first that reads it.
-        order = list[Node]()
+        # Each before the first that reads it, behind those that it reads itself.
+        order = dict[Node, None]()
         for node in nodes:
-            queue = [maker for t in node.inputs if t and (maker := self.graph.producer(t)) in between]
-            ahead = list[Node]()
-            while queue:
-                maker = queue.pop()
-                if maker not in order and maker not in ahead:
-                    ahead.insert(0, maker)
-                    queue += [m for t in maker.inputs if t and (m := self.graph.producer(t)) in between]
-            order += [*ahead, node]
-        return order
+            read, ahead = {*node.inputs}, list[Node]()
+            for move in reversed(found):
+                if not read.isdisjoint(move.outputs):
+                    ahead.append(move)
+                    read.update(move.inputs)
+            order.update(dict.fromkeys((*reversed(ahead), node)))
+        return [*order]
 
     def with_stacks(self, fusion_groups: Sequence[FusionGroup], *, on_output: bool) -> list[FusionGroup]:
         """The same fusion groups with their line buffers stacked: less memory, for more that moves. on_output: on the
