@@ -26,12 +26,16 @@ def offset(exponent: int) -> int:
     return (1 << exponent) >> 1
 
 
-def rounded(sums: Sequence[str], exponent: int, low: int, high: int) -> list[Operation]:
-    """The outputs of sums, in their place: lower halves. Reads "multiplier" and, with an exponent, "offset"."""
+def rounded(
+    sums: Sequence[str], exponent: int, low: int, high: int, multipliers: Sequence[str] = ()
+) -> list[Operation]:
+    """The outputs of sums, in their place: lower halves. Reads `multipliers`, or "multiplier" for all, and, with an
+    exponent, "offset"."""
+    factors = list(zip(sums, multipliers or ["multiplier"] * len(sums), strict=True))
     if exponent:
-        found = [compute("smmla", s, s, "multiplier", "offset") for s in sums]
+        found = [compute("smmla", s, s, m, "offset") for s, m in factors]
     else:
-        found = [compute("smmulr", s, s, "multiplier") for s in sums]
+        found = [compute("smmulr", s, s, m) for s, m in factors]
     found += [saturate_positive(s, exponent, 15) if low == 0 else saturate(s, exponent, 16) for s in sums]
     # So far beyond a bound that int16 ends there, and back.
     for bound, beyond, back in (

@@ -74,7 +74,7 @@ class Operation:
                 return made._replace(results=made.results or (FLAGS,), operands=reads[:1], shifted=reads[1:])
             case "extend" | "saturate" if len(reads) == 1:
                 return made._replace(shifted=reads)
-            case "multiply_dsp":
+            case "multiply_dsp" | "multiply_add_long":
                 return made._replace(operands=reads[:2], late=reads[2:])
             case "load" | "load_narrow" | "load_double" | "load_multiple":
                 results, updated = tuple(sorted(made.results)), base if self.moves else ()
@@ -215,6 +215,12 @@ def compute(mnemonic: str, to: str, *operands: str, behind: str = "", step: str 
     """to = operation(operands); behind: what follows them, a constant or a shift."""
     names = ", ".join(f"{{{name}}}" for name in (to, *operands))
     return Operation(mnemonic, names + (f", {behind}" if behind else ""), (to,), tuple(operands), step=step)
+
+
+def accumulate_long(low: str, high: str, *factors: str) -> Operation:
+    """The 64 bits of `low` and `high`, to which both products of halves are added."""
+    text = ", ".join(f"{{{name}}}" for name in (low, high, *factors))
+    return Operation("smlald", text, (low, high), (*factors, low, high))
 
 
 def saturate(value: str, shift: int = 0, bits: int = 8) -> Operation:

@@ -17,7 +17,7 @@ from tinyet.delegates.cortex_m import (
     linear_w4,
 )
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, unroll_of
-from tinyet.delegates.cortex_m.linear_s16 import STEPS
+from tinyet.delegates.cortex_m.linear_w4 import STEPS
 from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, rounding
 from tinyet.ir import Node
@@ -219,19 +219,6 @@ def steps_code(node: Node, parts_of_depth: int) -> Parts:
     }
 
 
-def linear_work(node: Node) -> Mapping[str, int]:
-    r = rounding(node)
-    divided = linear_s16.parts(r)
-    parts = steps_work(node, len(divided), divided[0].shape[1] // 8)
-    parts["clamped output"] = 4 * parts["four outputs"] * bounds(r)
-    return parts
-
-
-def linear_code(node: Node) -> Mapping[str, int]:
-    r = rounding(node)
-    return steps_code(node, len(linear_s16.parts(r))) | {"bound": bounds(r)}
-
-
 def nibbles_work(node: Node) -> Mapping[str, int]:
     r = linear_w4.rounding_of(node)
     divided = linear_w4.parts(r)
@@ -276,7 +263,6 @@ COST_MODELS: Mapping[str, CostModel] = {
         ("tinyet_conv2d_s16_direct_4x2_dsp", CostModel(of_image(rows_work), of_image(rows_code))),
         ("tinyet_conv2d_s16_im2col_4x2_dsp", CostModel(of_image(patches_work), of_image(patches_code))),
         ("tinyet_linear_s16_4x2_dsp", CostModel(of_rows(rows_work), of_rows(rows_code))),
-        ("tinyet_linear_s16_1x4_dsp", CostModel(linear_work, linear_code)),
     )
 } | {
     "tinyet_linear_s8_w4_1x4_dsp": CostModel(nibbles_work, nibbles_code),
