@@ -71,9 +71,10 @@ def function(rows: Rows, page: CorePage = ARMV7E_M) -> Nest[Rows]:
 @lru_cache(256)
 def files(rows: Rows) -> dict[str, str]:
     """{name: text} of the header and the source."""
+    types = "_s16" if rows.to_int16 else ""
     twin = (
         f"const tinyet_depthwise_rows_shape_dsp shape = {rows.literal};",
-        f"tinyet_depthwise_rows{'_s16' if rows.to_int16 else ''}_dsp(weights, planes, output, end, shape);",
+        f"tinyet_depthwise_rows{types}_dsp(weights, planes, (int{rows.bits}_t *)output, end, shape);",
     )
     parameters = ("const int32_t *weights", "const uint32_t *planes", "void *output", "const uint32_t *end")
     return printer.printed(function(rows), rows.summary, parameters, twin, HEADER)

@@ -161,9 +161,10 @@ def _made(planes: Planes, page: CorePage) -> tuple[Nest[Planes], Mapping[str, in
 @lru_cache(256)
 def files(planes: Planes) -> dict[str, str]:
     """{name: text} of the header and the source."""
+    types = "_s16" if planes.bits == 16 else ""
     twin = (
         f"const tinyet_planes_shape_dsp shape = {planes.literal};",
-        f"tinyet_planes{'_s16' if planes.bits == 16 else ''}_dsp(input, planes, end, shape);",
+        f"tinyet_planes{types}_dsp((const int{planes.bits}_t *)input, planes, end, shape);",
     )
     parameters = ("const void *input", "uint32_t *planes", "const uint32_t *end")
     return printer.printed(function(planes), _summary(planes), parameters, twin, HEADER)

@@ -39,10 +39,12 @@ class Printable(Protocol):
 @lru_cache(256)
 def files(tile: Tile, page: CorePage = ARMV7E_M) -> Mapping[str, str]:
     """{name: text} of the header and the source. Each plan that a search looks at asks for those of the same layers."""
+    # Printed files are C++, too, where a pointer to void is no other pointer.
     types = "_s16" if tile.bits > 8 else ""
+    outputs = "output, end" if tile.bits > 8 else "(int8_t *)output, (const int8_t *)end"
     twin = (
         f"const tinyet_tile{types}_shape_dsp shape = {shape_literal(tile)};",
-        f"tinyet_tile{types}_dsp(weights, pixels, output, end, shape);",
+        f"tinyet_tile{types}_dsp(weights, pixels, {outputs}, shape);",
     )
     header = INT16_HEADER if tile.bits > 8 else HEADER
     return printed(function(tile, page), _summary(tile), _PARAMETERS, twin, header)

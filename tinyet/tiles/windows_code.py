@@ -121,9 +121,10 @@ def _forms(windows: Windows) -> Iterator[Windows]:
 @lru_cache(256)
 def files(windows: Windows) -> dict[str, str]:
     """{name: text} of the header and the source."""
+    types = "_s16" if windows.to_int16 else ""
     twin = (
         f"const tinyet_depthwise_windows_shape_dsp shape = {windows.literal};",
-        f"tinyet_depthwise_windows{'_s16' if windows.to_int16 else ''}_dsp(weights, planes, output, end, shape);",
+        f"tinyet_depthwise_windows{types}_dsp(weights, planes, (int{windows.bits}_t *)output, end, shape);",
     )
     parameters = ("const int32_t *weights", "const uint32_t *planes", "void *output", "const uint32_t *end")
     return printer.printed(made(windows).nest, windows.summary, parameters, twin, HEADER)
