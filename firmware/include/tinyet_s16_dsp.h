@@ -81,14 +81,6 @@ TINYET_DSP_INLINE uint32_t tinyet_load_int16x2_dsp(const int16_t *from) {
   return pair;
 }
 
-/* So many words of zeros. */
-TINYET_DSP_INLINE void tinyet_clear_dsp(uint32_t *to, const int32_t count) {
-  for (const uint32_t *const end = to + count; to != end; to++) {
-    TINYET_DSP_UNKNOWN(to); /* or it becomes a call of memset */
-    *to = 0;
-  }
-}
-
 /* Values as pairs, into every `width`-th word. */
 TINYET_DSP_INLINE void tinyet_put_int16x2_dsp(uint32_t *to, const int16_t *from, const int32_t count,
                                               const int32_t width) {

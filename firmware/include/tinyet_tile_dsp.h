@@ -27,7 +27,7 @@
 #define TINYET_TILE_UNUSED __attribute__((unused))
 
 /* A printed function: the outputs of the first pixel, and where these end. */
-typedef void (*tinyet_tile_function_dsp)(const int32_t *weights, const uint32_t *pixels, int8_t *output, const int8_t *end);
+typedef void (*tinyet_tile_function_dsp)(const int32_t *weights, const uint32_t *pixels, void *output, const void *end);
 
 typedef struct {
   int32_t pixels, channels; /* of a group */

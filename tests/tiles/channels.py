@@ -15,7 +15,8 @@ from tinyet.numerics import Int64
 @dataclass(frozen=True)
 class Call:
     """function: its name; twin, shape: those of the twin and of the type of its shape; literal: the shape. weights,
-    planes: words. end: where in the planes the input rows end that a turn begins with, in words."""
+    planes: words. end: where in the planes the input rows end that a turn begins with, in words. output: the type of
+    its values."""
 
     function: str
     twin: str
@@ -24,6 +25,7 @@ class Call:
     weights: Int64
     planes: Int64
     end: int
+    output: str = "int8_t"
 
 
 _TEXT = """
@@ -43,7 +45,7 @@ static int16_t outputs[4200], wanted[4200];
 
 static tinyet_status run(void) {
   for (uint32_t i = 0; i < %(count)du; i++) {
-    int8_t *const out = (int8_t *)(outputs + 8), *const same = (int8_t *)(wanted + 8);
+    void *const out = outputs + 8, *const same = wanted + 8;
     memset(outputs, 0x5a, sizeof outputs);
     memset(wanted, 0x5a, sizeof wanted);
     TINYET_LAYER_BEGIN(i);
@@ -70,7 +72,7 @@ def model(name: str, calls: Sequence[Call]) -> str:
         twins += [
             f"    if (i == {i}u) {{",
             f"      const {call.shape} shape = {call.literal};",
-            f"      {call.twin}(weights_{i}, planes_{i}, same, entries[i].end, shape);",
+            f"      {call.twin}(weights_{i}, planes_{i}, ({call.output} *)same, entries[i].end, shape);",
             "    }",
         ]
     text = _TEXT % {
@@ -79,7 +81,7 @@ def model(name: str, calls: Sequence[Call]) -> str:
         "entries": ", ".join(entries),
         "called": harness.called(
             "tinyet_depthwise_function_dsp",
-            "const int32_t *w, const uint32_t *p, int8_t *o, const uint32_t *e",
+            "const int32_t *w, const uint32_t *p, void *o, const uint32_t *e",
         ),
         "count": len(calls) + 1,
         "twins": "\n".join(twins),

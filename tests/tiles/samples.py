@@ -11,7 +11,7 @@ from tinyet.numerics import Int64
 from tinyet.tiles.core import ARMV7E_M, CORTEX_M7, CORTEX_M33
 from tinyet.tiles.tile import Tile, Weights
 
-PACKED, WIDE, CROSSED = Weights.PACKED, Weights.WIDE, Weights.CROSSED
+PACKED, WIDE, CROSSED, LONG = Weights.PACKED, Weights.WIDE, Weights.CROSSED, Weights.LONG
 
 TILES = (
     Tile(2, 4, PACKED, 1, 12, 8),
@@ -45,6 +45,13 @@ TILES = (
     Tile(1, 2, CROSSED, 6, 12, 0, groups=2, alike=True, filling=True),
     Tile(1, 4, WIDE, 33, None, 0, filling=True),
     Tile(1, 4, WIDE, 40, 12, 0, straight=8, turn=10, filling=True),
+    Tile(1, 4, LONG, 16, 0, 0, filling=True, bits=16),
+    Tile(1, 4, LONG, 50, 3, 0, straight=16, filling=True, bits=16, low=0),
+    Tile(1, 2, LONG, 5, 13, 0, groups=2, filling=True, bits=16, high=30000),
+    Tile(1, 4, LONG, 35, None, 0, straight=16, filling=True, bits=32),
+    Tile(1, 4, WIDE, 33, 0, 0, straight=16, filling=True, bits=16, low=-20000, high=9),
+    Tile(1, 4, WIDE, 9, 5, 0, filling=True, bits=16),
+    Tile(1, 4, WIDE, 40, None, 0, straight=8, turn=10, filling=True, bits=32),
 )
 """All that the delegates print, small, and others that fit."""
 
@@ -64,7 +71,7 @@ class Sample:
 def sample(tile: Tile, rng: np.random.Generator) -> Sample:
     groups = tile.groups * int(rng.integers(1, 4))
     stream = np.concatenate([_group(tile, rng) for _ in range(groups)])
-    values = rng.integers(-128, 128, (tile.input_words, 2))
+    values = rng.integers(-128, 128, (tile.input_words, 2)) * (256 if tile.bits > 8 else 1)
     return Sample(groups * tile.channels, stream, _halves(values))
 
 
@@ -78,6 +85,8 @@ def _group(t: Tile, rng: np.random.Generator) -> Int64:
     """Of the stream, for one group of channels."""
     bias = rng.integers(-(2**20), 2**20, t.channels)
     shape = (t.pairs, t.words, 2)
+    if t.bits > 8:
+        return _of_int16(t, bias, rng)
     if t.weights.packed:
         body = rng.integers(-127, 128, shape) + 256 * rng.integers(-127, 128, shape)
         bias[1::2] = 256 * (bias[1::2] % 2**12) + bias[0::2]
@@ -96,6 +105,18 @@ def _group(t: Tile, rng: np.random.Generator) -> Int64:
         ends.append(rng.integers(1, 9 if one_sided else 20, t.channels))
     tail = np.stack(ends, axis=1 if t.weights.packed else 0).ravel()
     return np.asarray(np.concatenate([bias, _halves(body).ravel(), tail]), np.int64)
+
+
+def _of_int16(t: Tile, bias: Int64, rng: np.random.Generator) -> Int64:
+    """The same of int16 values."""
+    weights = rng.integers(-127, 128, (t.pairs, t.channels, 2))
+    ends = rng.integers(2**30, 2**31, t.channels if t.bits == 16 else 0)
+    if t.weights is WIDE:
+        return np.asarray(np.concatenate([bias, _halves(weights).ravel(), ends]), np.int64)
+    both = 256 * bias[1::2] + bias[0::2]
+    start = np.stack([both & 0xFFFFFFFF, both >> 32], axis=1).ravel()
+    body = _halves(256 * weights[:, 1::2] + weights[:, 0::2])
+    return np.asarray(np.concatenate([start, bias[0::2], body.ravel(), ends]), np.int64)
 
 
 def _alike(t: Tile, multiplier: Int64, offset: Int64) -> list[Int64]:

@@ -52,6 +52,12 @@ def rows(outputs: int, stride: int, tile: int, **more: Any) -> Rows:
     return replace(base, **{name: value for name, value in more.items() if name != "turn"})
 
 
+def to_int16(exponent: int, low: int = -32768, high: int = 32767) -> dict[str, Any]:
+    """Of outputs of int16, each beside the other channel's."""
+    rounding = {"exponent": exponent, "wide": False, "low": low, "high": high}
+    return {"bits": 16, "step": 6, "two": 12, "below": 160, **rounding}
+
+
 TWO: dict[str, Any] = {"together": 2, "stride_v": 1}
 ROWS = (
     rows(25, 1, 5, **TWO, alone=True, turn=4),
@@ -87,9 +93,17 @@ ROWS = (
         exponent=None,
         wide=False,
     ),
+    # To int16.
+    rows(25, 1, 5, **TWO, alone=True, turn=4, **to_int16(0)),
+    rows(6, 1, 2, **TWO, turn=3, **to_int16(7, low=0)),
+    rows(4, 1, 3, **TWO, alone=True, turn=1, **to_int16(13, low=-32767, high=32766)),
+    rows(7, 1, 3, stride_v=2, turn=3, channels=3, **to_int16(1, high=0)),
+    rows(9, 2, 2, turn=2, **to_int16(0, low=-1)),
+    rows(8, 2, 3, turn=4, **to_int16(2)),
+    rows(8, 1, 4, **TWO, turn=2, **to_int16(0) | {"step": 150, "two": 300, "below": 2}),
 )
-"""Both strides, weights and roundings; rows of two, alone behind those, and one at a time; an odd last output, nothing
-else, and none; one tile and several, outputs far apart, clamps, pairs."""
+"""Both strides, weights and types of outputs, all roundings; rows of two, alone behind those, and one at a time; an odd
+last output, nothing else, and none; one tile and several, outputs far apart, clamps, pairs."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +136,7 @@ def drawn(r: Rows, rng: np.random.Generator) -> Drawn:
             body[0] = body[0] & ~0xFF00 | shift << 8
             ends = [bias, multiplier]
         stream += [*body, *ends]
-    values = rng.integers(-128, 128, (r.channels * r.plane_rows * r.row_words, 2))
+    values = rng.integers(-128, 128, (r.channels * r.plane_rows * r.row_words, 2)) << (8 if r.to_int16 else 0)
     planes = (values[:, 0] & 0xFFFF) | values[:, 1] << 16
     fewer = r.tile > 2 and r.together == 1
     return Drawn(np.asarray(stream, np.int64), np.asarray(planes, np.int64), r.tile - fewer)
@@ -131,7 +145,8 @@ def drawn(r: Rows, rng: np.random.Generator) -> Drawn:
 def called(r: Rows, d: Drawn) -> channels.Call:
     end = (d.count - r.alone) * r.stride_v * r.row_words
     shape = "tinyet_depthwise_rows_shape_dsp"
-    return channels.Call(r.name, "tinyet_depthwise_rows_dsp", shape, r.literal, d.stream, d.planes, end)
+    twin = f"tinyet_depthwise_rows{'_s16' if r.to_int16 else ''}_dsp"
+    return channels.Call(r.name, twin, shape, r.literal, d.stream, d.planes, end, f"int{r.bits}_t")
 
 
 @dataclass(frozen=True)
@@ -192,6 +207,10 @@ def test_what_four_outputs_take() -> None:
         ({"exponent": 32}, "an exponent of 1 to 31"),
         ({"zero_point": 1}, "no zero point where there are offsets"),
         ({"row_words": 90}, "rows within the reach of a load"),
+        ({"bits": 4}, "outputs of 8 or 16 bits"),
+        ({"bits": 16}, "16 bits rounded as int16 is"),
+        (to_int16(3) | {"wide": True}, "16 bits rounded as int16 is"),
+        (to_int16(3) | {"exponent": None}, "16 bits rounded as int16 is"),
     ],
 )
 def test_a_description_that_makes_no_sense(change: dict[str, Any], match: str) -> None:
@@ -226,6 +245,7 @@ def test_names_say_all_that_the_text_depends_on() -> None:
             {"exponent": None},
         ),
         *({"exponent": 9}, {"low": -4}, {"high": 4}),
+        *(to_int16(12), to_int16(0), to_int16(12, low=0), to_int16(12, high=9)),
     )
     changed = [replace(base, **change) for change in changes]
     texts = {r.name: files(r)[f"{r.name}.c"] for r in (base, *changed)}

@@ -50,11 +50,11 @@ typedef struct {
   tinyet_tile_function_dsp tile;
   const int32_t *weights;
   const uint32_t *pixels;
-  int32_t channels, pixels_count, step;
+  int32_t output_bytes;
 } entry;
 
 %(called)s
-static const entry entries[] = {{nothing, NULL, NULL, 0, 0, 0}, %(entries)s};
+static const entry entries[] = {{nothing, NULL, NULL, 0}, %(entries)s};
 
 static int8_t outputs[%(count)d][2048];
 
@@ -64,7 +64,7 @@ static tinyet_status run(void) {
     const entry *const at = &entries[i];
     int8_t *const out = outputs[i] + 8;
     TINYET_LAYER_BEGIN(i);
-    wrong[i] = guarded(at->weights, at->pixels, out, out + at->channels, at->tile);
+    wrong[i] = guarded(at->weights, at->pixels, out, out + at->output_bytes, at->tile);
     TINYET_LAYER_END(i);
   }
 %(twins)s
@@ -79,15 +79,14 @@ def model(samples: Sequence[Sample]) -> str:
     for i, ((tile, page), drawn) in enumerate(zip(PRINTED, samples, strict=True), 1):
         arrays.append(c_array("int32_t", f"weights_{i}", drawn.stream))
         arrays.append(c_array("uint32_t", f"pixels_{i}", drawn.inputs))
-        entries.append(
-            f"{{{page.named(tile.name)}, weights_{i}, pixels_{i}, {drawn.channels}, {tile.pixels}, {tile.step}}}"
-        )
+        size, types = drawn.channels * tile.bits // 8, "_s16" if tile.bits > 8 else ""
+        entries.append(f"{{{page.named(tile.name)}, weights_{i}, pixels_{i}, {size}}}")
         twins += [
             "  {",
             "    static int8_t wanted[sizeof outputs[0]];",
-            f"    const tinyet_tile_shape_dsp shape = {shape_literal(tile)};",
+            f"    const tinyet_tile{types}_shape_dsp shape = {shape_literal(tile)};",
             "    memset(wanted, 0x5a, sizeof wanted);",
-            f"    tinyet_tile_dsp(weights_{i}, pixels_{i}, wanted + 8, wanted + 8 + {drawn.channels}, shape);",
+            f"    tinyet_tile{types}_dsp(weights_{i}, pixels_{i}, wanted + 8, wanted + 8 + {size}, shape);",
             f"    wrong[{i}] |= memcmp(wanted, outputs[{i}], sizeof wanted) != 0 ? 2u : 0u;",
             "  }",
         ]
@@ -96,7 +95,7 @@ def model(samples: Sequence[Sample]) -> str:
         "arrays": "\n".join(arrays),
         "entries": ", ".join(entries),
         "called": harness.called(
-            "tinyet_tile_function_dsp", "const int32_t *w, const uint32_t *x, int8_t *o, const int8_t *e"
+            "tinyet_tile_function_dsp", "const int32_t *w, const uint32_t *x, void *o, const void *e"
         ),
         "count": len(PRINTED) + 1,
         "twins": "\n".join(twins),

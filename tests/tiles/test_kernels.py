@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import kernels
+from benchmarks.cost_grids import of_type
 from tinyet.boards import Flash
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
@@ -80,6 +81,13 @@ OF_PLANES = [
         for family in (depthwise_3x3.BYTES, depthwise_3x3.WIDE)
     ),
     (kernels.conv((12, 12, 32), 0, (5, 5)), "tinyet_depthwise_s8_chw_dsp"),
+    *(
+        (of_type(kernels.linear(*shape), "s16"), symbol)
+        for shape in ((640, 128), (61, 7))
+        for symbol in ("tinyet_linear_s16_1x4_dsp", "tinyet_linear_s16_w16_1x4_dsp")
+    ),
+    *((of_type(node, "s16"), "tinyet_depthwise_s16_chw_3x3_dsp") for node in (DEPTHWISE, STRIDED)),
+    (of_type(kernels.conv((12, 12, 32), 0, (5, 5)), "s16"), "tinyet_depthwise_s16_chw_dsp"),
 ]
 
 

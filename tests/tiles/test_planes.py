@@ -37,9 +37,24 @@ PLANES = (
     Planes(1, 13, 700, 3, 2, 8, 40, straight=4),
     Planes(0, 4, 2200, 9, 2, 2, 6),
     Planes(0, 8, 9, 72, 4, 4, 360, straight=3),
+    # Of int16: whole words from addresses of words and of halves, and single pixels.
+    Planes(1, 25, 8, 200, 2, 14, 98, bits=16),
+    Planes(3, 24, 6, 150, 2, 14, 70, straight=3, bits=16),
+    Planes(0, 1, 4, 4, 2, 1, 3, bits=16),
+    Planes(1, 13, 700, 6, 2, 8, 40, straight=4, bits=16),
+    Planes(0, 4, 2200, 10, 2, 2, 6, bits=16),
+    # In parts: of the same pixels, of one more and one less, of none; with loops over parts, over words, and both.
+    Planes(2, 20, 8, 200, 2, 14, 70, dilation=2, part=14),
+    Planes(3, 25, 5, 125, 4, 18, 60, dilation=3, part=12),
+    Planes(1, 9, 6, 66, 2, 20, 66, dilation=4, part=10, bits=16),
+    Planes(5, 2, 7, 14, 2, 9, 27, dilation=3, part=6),
+    Planes(0, 50, 8, 400, 4, 28, 84, dilation=2, part=28, straight=3),
+    Planes(4, 44, 4, 176, 2, 28, 92, dilation=4, part=14, straight=2, bits=16),
+    Planes(2, 17, 150, 2, 2, 16, 48, dilation=4, part=8),
+    Planes(1, 16, 120, 4, 4, 12, 360, dilation=2, part=12, straight=3),
 )
-"""Both numbers of channels; whole words, and single pixels before, behind and alone; straight code and loops with and
-without a rest."""
+"""Both types, both numbers of channels; whole words, and single pixels before, behind and alone; straight code, and
+loops with and without a rest."""
 ROWS = 3
 PIXELS, WORDS = 9000, 4 * 400
 
@@ -59,7 +74,7 @@ static uint32_t planes[%(words)d], wanted[%(words)d];
 
 static tinyet_status run(void) {
   for (uint32_t i = 0; i < %(count)du; i++) {
-    const int8_t *const from = (const int8_t *)pixels;
+    const void *const from = pixels;
     memset(planes, 0x5a, sizeof planes);
     memset(wanted, 0x5a, sizeof wanted);
     TINYET_LAYER_BEGIN(i);
@@ -78,14 +93,14 @@ def model() -> str:
     words = np.random.default_rng(8).integers(-(2**31), 2**31, PIXELS // 4)
     entries, twins = [], []
     for i, p in enumerate(PLANES, 1):
-        assert p.first + p.count <= 2 * p.row_words
+        twin = f"tinyet_planes{'_s16' if p.bits == 16 else ''}_dsp"
         assert 4 + p.channels * p.plane_words <= WORDS
-        assert (p.count - 1) * p.step + (ROWS - 1) * p.row_step + p.channels <= PIXELS
+        assert (p.count - 1) * p.step + (ROWS - 1) * p.row_step + p.channels * p.bits // 8 <= PIXELS
         entries.append(f"{{{p.name}, {ROWS * p.row_words}}}")
         twins += [
             f"    if (i == {i}u) {{",
             f"      const tinyet_planes_shape_dsp shape = {p.literal};",
-            "      tinyet_planes_dsp(from, wanted + 4, wanted + 4 + entries[i].words, shape);",
+            f"      {twin}(from, wanted + 4, wanted + 4 + entries[i].words, shape);",
             "    }",
         ]
     text = TEXT % {
@@ -93,7 +108,7 @@ def model() -> str:
         "arrays": c_array("uint32_t", "pixels", words),
         "entries": ", ".join(entries),
         "called": harness.called(
-            "tinyet_planes_function_dsp", "const int8_t *i, uint32_t *p, const uint32_t *e"
+            "tinyet_planes_function_dsp", "const void *i, uint32_t *p, const uint32_t *e"
         ),
         "words": WORDS,
         "count": len(PLANES) + 1,
@@ -122,14 +137,16 @@ def test_words_registers_instructions_and_code(image: Image, tmp_path: Path) -> 
 
 def test_what_eight_pixels_take() -> None:
     """Two channels: eight loads side by side; of each two pixels a packing, two extensions, two stores. Of four, the
-    other two channels are packed, extended and stored, too."""
+    other two channels are packed, extended and stored, too. Of int16, a packing and a store for each channel."""
 
-    def more(channels: int) -> tuple[int, int]:
+    def more(channels: int, bits: int = 8) -> tuple[int, int]:
         short, long = (
-            function(Planes(0, n, 4, 99, channels, 12, 40)).work(M4, turns_of(PLANES[0], 1)) for n in (8, 16)
+            function(Planes(0, n, 4, 99, channels, 12, 40, bits=bits)).work(M4, turns_of(PLANES[0], 1))
+            for n in (8, 16)
         )
         return long.instructions - short.instructions, long.cycles - short.cycles
 
+    assert more(2, 16) == (8 + 4 * 4, 9 + 4 * 4)
     assert more(2) == (8 + 4 * 5, 9 + 4 * 5)
     assert more(4) == (8 + 4 * 10, 9 + 4 * 10)
 
@@ -141,6 +158,10 @@ def test_what_eight_pixels_take() -> None:
         ({"count": 0}, "a pixel and a word at least"),
         ({"straight": 0}, "a pixel and a word at least"),
         ({"first": 20}, "pixels outside the row"),
+        ({"bits": 16, "channels": 4}, "of 16 and two channels"),
+        ({"dilation": 4, "part": 7}, "parts of whole words"),
+        ({"dilation": 2, "part": 12}, "parts of whole words, and a row of them"),
+        ({"dilation": 2, "part": 14, "count": 28}, "pixels outside the row"),
     ],
 )
 def test_a_description_that_makes_no_sense(change: dict[str, Any], match: str) -> None:
@@ -152,7 +173,8 @@ def test_names_say_all_that_the_text_depends_on() -> None:
     base = Planes(1, 20, 8, 200, 2, 14, 42)
     changes: tuple[dict[str, Any], ...] = (
         *({"first": 2}, {"count": 19}, {"step": 9}, {"row_step": 99}, {"channels": 4}, {"row_words": 15}),
-        *({"plane_words": 43}, {"straight": 6}),
+        *({"plane_words": 43}, {"straight": 6}, {"bits": 16}, {"dilation": 2, "part": 14}),
+        {"dilation": 4, "part": 7 * 2, "row_words": 28},
     )
     changed = [replace(base, **change) for change in changes]
     texts = {p.name: files(p)[f"{p.name}.c"] for p in (base, *changed)}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.tiles.samples import CROSSED, PACKED, PRINTED, TILES, WIDE
+from tests.tiles.samples import CROSSED, LONG, PACKED, PRINTED, TILES, WIDE
 from tinyet.errors import InternalError
 from tinyet.tiles.core import ARMV7E_M, CORTEX_M7, CORTEX_M33, CorePage
 from tinyet.tiles.function import Function, function
@@ -112,8 +112,10 @@ def test_no_room_leaves_the_order_as_it_was() -> None:
 
 def test_one_pixel_takes_as_few_loads_as_registers_allow() -> None:
     """Crossed, four channels: ten instructions and six words for two pairs of inputs, in eight registers: five loads
-    for four times that. Wide, a word of each channel and one of the input for a pair: five words a load."""
+    for four times that. Wide, a word of each channel and one of the input for a pair: five words a load. Of sums of 64
+    bits, which leave six registers, six instructions and three words for a pair: thirteen loads for sixteen of them."""
     crossed, wide = (Tile(1, 4, weights, 8, 12, 0, filling=True) for weights in (CROSSED, WIDE))
+    long = Tile(1, 4, LONG, 8, 3, 0, filling=True, bits=16)
 
     def more(tile: Tile) -> tuple[int, int]:
         short, long = (function(replace(tile, pairs=n, straight=64, turn=64)).work(M4, 4) for n in (24, 56))
@@ -121,6 +123,7 @@ def test_one_pixel_takes_as_few_loads_as_registers_allow() -> None:
 
     assert more(crossed) == (16 * 10 + 4 * 5, 16 * 10 + 4 * 5 + 16 * 6)
     assert more(wide) == (32 * 4 + 32, 32 * 4 + 32 + 32 * 5)
+    assert more(long) == (32 * 6 + 2 * 13, 32 * 6 + 2 * 13 + 32 * 3)
 
 
 def test_loads_are_planned_as_late_and_as_large_as_there_is_room() -> None:
@@ -194,6 +197,12 @@ def test_a_value_that_nothing_wrote() -> None:
             {"pixels": 1, "filling": True},
             "loads that fill are of one pixel, and of weights that need no other",
         ),
+        ({"bits": 4}, "outputs of 8, 16 or 32 bits"),
+        ({"bits": 16}, "LONG weights, and they alone beside WIDE ones, for int16 values"),
+        ({"pixels": 1, "weights": LONG, "filling": True}, "LONG weights, and they alone"),
+        ({"pixels": 1, "weights": CROSSED, "filling": True, "bits": 32}, "LONG weights, and they alone"),
+        ({"exponent": None, "bits": 16}, "16 bits rounded as int16 is"),
+        ({"bits": 16, "low": 1}, "16 bits rounded as int16 is"),
     ],
 )
 def test_a_description_that_makes_no_sense(change: dict[str, Any], match: str) -> None:
@@ -213,6 +222,10 @@ def test_names_say_all_that_the_text_depends_on() -> None:
         *({"pixels": 1}, {"channels": 2}, {"pairs": 2}, {"exponent": None}, {"exponent": 9}, {"step": 9}),
         *({"groups": 2}, {"at_once": 1}, {"straight": 1, "turn": 2}, {"alike": True}),
         *({"pixels": 1, "weights": w, "filling": True} for w in (CROSSED, WIDE)),
+        *(
+            {"pixels": 1, "weights": LONG, "filling": True, **ends}
+            for ends in ({"bits": 16}, {"bits": 32}, {"bits": 16, "low": 0}, {"bits": 16, "high": 9})
+        ),
     )
     changed = [replace(base, **change) for change in changes]
     texts = {tile.name: files(tile)[f"{tile.name}.c"] for tile in (base, *changed)}

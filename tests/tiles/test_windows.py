@@ -60,6 +60,12 @@ def windows(outputs: int, taps: int, kernel_rows: int, **more: Any) -> Windows:
     return replace(base, **more)
 
 
+def to_int16(exponent: int, low: int = -32768, high: int = 32767) -> dict[str, Any]:
+    """Of outputs of int16, each beside the other channel's."""
+    rounding = {"exponent": exponent, "zero_point": 0, "low": low, "high": high}
+    return {"bits": 16, "step": 6, "below": 96, **rounding}
+
+
 TWO_SIDED: dict[str, Any] = {"form": Form.TWO_SIDED, "zero_point": 3}
 PLAIN: dict[str, Any] = {"form": Form.PLAIN, "zero_point": -7}
 WINDOWS = (
@@ -87,9 +93,18 @@ WINDOWS = (
     windows(6, 3, 1, step=2100, below=1, block=2, **TWO_SIDED),
     # Kernel rows too far from one another.
     windows(3, 3, 2, kernel_row=1100, next_row=2, block=2, turn=1),
+    # To int16.
+    windows(12, 5, 5, block=6, by_taps=True, **to_int16(0)),
+    windows(11, 5, 3, block=4, turn=1, **to_int16(5)),
+    windows(7, 3, 3, block=2, channels=3, **to_int16(13, low=0)),
+    windows(9, 4, 2, stride=2, block=4, **to_int16(0, low=-32767, high=32766)),
+    windows(5, 2, 2, block=5, plane=0, channels=3, **to_int16(1, low=0, high=0)),
+    windows(6, 8, 3, rest=5, kernel_row=4, block=4, turn=1, **to_int16(2, low=-1, high=20000)),
+    windows(11, 3, 2, dilation=4, block=2, by_taps=True, **to_int16(3)),
+    windows(4, 3, 2, block=4, **to_int16(0) | {"step": 1500, "below": 2}),
 )
-"""All roundings, straddling pairs of taps and none, blocks with and without a rest, loops over kernel rows, parts of
-rows, planes that channels share."""
+"""All roundings and types of outputs, straddling pairs of taps and none, blocks with and without a rest, loops over
+kernel rows, parts of rows, planes that channels share."""
 
 
 @dataclass(frozen=True)
@@ -106,17 +121,19 @@ def drawn(w: Windows, rng: np.random.Generator) -> Drawn:
         shift = int(rng.integers(*shifts))
         multiplier = int(rng.integers(2**30, 2**31)) * (2 if w.form is Form.PLAIN else 1)
         weights = rng.integers(-(2**31), 2**31, w.weight_words)
-        stream += [*weights, int(rng.integers(-(2**20), 2**20)), multiplier, shift]
+        ends = [int(rng.integers(-(2**20), 2**20)), multiplier, shift]
+        stream += [*weights, *(ends[:2] if w.to_int16 else ends)]
     count = w.channels * w.plane if w.plane else (ROWS + w.kernel_rows) * w.next_row
     far = w.kernel_rows * w.kernel_row + w.part * w.dilation
-    values = rng.integers(-128, 128, (count + far, 2))
+    values = rng.integers(-128, 128, (count + far, 2)) << (8 if w.to_int16 else 0)
     return Drawn(np.asarray(stream, np.int64), (values[:, 0] & 0xFFFF) | values[:, 1] << 16)
 
 
 def called(w: Windows, d: Drawn) -> channels.Call:
     shape = "tinyet_depthwise_windows_shape_dsp"
-    twin = "tinyet_depthwise_windows_dsp"
-    return channels.Call(w.name, twin, shape, w.literal, d.stream, d.planes, ROWS * w.next_row)
+    twin = f"tinyet_depthwise_windows{'_s16' if w.to_int16 else ''}_dsp"
+    output = f"int{w.bits}_t"
+    return channels.Call(w.name, twin, shape, w.literal, d.stream, d.planes, ROWS * w.next_row, output)
 
 
 @dataclass(frozen=True)
@@ -179,6 +196,10 @@ def test_the_best_of_much_code_has_a_loop() -> None:
         ({"exponent": 32}, "an exponent of 1 to 31"),
         ({"part": 17}, "parts of whole words"),
         ({"block": 5}, "blocks of whole words"),
+        ({"bits": 4}, "outputs of 8 or 16 bits"),
+        ({"bits": 16}, "16 bits rounded as int16 is"),
+        (to_int16(14), "16 bits rounded as int16 is"),
+        (to_int16(3, low=1), "16 bits rounded as int16 is"),
     ],
 )
 def test_a_description_that_makes_no_sense(change: dict[str, Any], match: str) -> None:
@@ -205,6 +226,7 @@ def test_names_say_all_that_the_text_depends_on() -> None:
         *({"kernel_row": 90}, {"next_row": 90}, {"plane": 1}, {"channels": 3}, {"step": 9}, {"below": 9}),
         *({"dilation": 2, "part": 18}, {"form": Form.PLAIN}, {"form": Form.TWO_SIDED}, {"exponent": 9}),
         *({"zero_point": 4}, {"low": -4}, {"high": 4}, {"block": 6}, {"turn": 2}, {"by_taps": True}),
+        *(to_int16(12), to_int16(0), to_int16(12, low=0), to_int16(12, high=9)),
     )
     changed = [replace(base, **change) for change in changes]
     texts = {w.name: files(w)[f"{w.name}.c"] for w in (base, *changed)}

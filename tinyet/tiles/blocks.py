@@ -11,7 +11,9 @@ from tinyet.tiles.operation import (
     load_and_move,
     load_several,
     saturate,
+    store,
     store_byte,
+    store_half,
 )
 from tinyet.tiles.tile import Tile, Weights
 
@@ -173,4 +175,12 @@ def _is_lifted(t: Tile, channel: int) -> bool:
 def stores(t: Tile, output: str, first: int) -> list[Operation]:
     """All outputs but the first, `first` bytes behind where `output` points."""
     places = [(m, channel) for m in reversed(range(t.pixels)) for channel in reversed(range(t.channels))]
-    return [store_byte(total(c, m), output, m * t.step + first + c) for m, c in places if (m, c) != (0, 0)]
+    size = t.bits // 8
+    return [
+        stored(t, total(c, m), output, m * t.step + first + size * c) for m, c in places if (m, c) != (0, 0)
+    ]
+
+
+def stored(t: Tile, value: str, output: str, offset: int) -> Operation:
+    """An output, in as many bits as it has."""
+    return {8: store_byte, 16: store_half, 32: store}[t.bits](value, output, offset)

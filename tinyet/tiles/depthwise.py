@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tinyet.errors import InternalError
+from tinyet.tiles import int16
 
 HEADER = "tinyet_depthwise_rows_dsp.h"
 """Of the twin in C."""
@@ -35,7 +36,8 @@ class Rows:
       wide: int16 as they are multiplied, of each kernel row {w0, w1} and, where the stride is 1, {w1, w2}, or behind
       all three {w2, w2'} and {0, w2''} | bias | multiplier | offset | shift, where the rounding is two-sided
       else: int8, of each kernel row the bytes {w0, x, w1, w2}, the first x the shift | bias | multiplier
-    zero_point: of the outputs, where the stream has no offset; else 0.
+    zero_point: of the outputs, where the stream has no offset; else 0. bits: of an output; those of 16 are of int8
+    weights, whose stream has no shift, and rounded as int16.py has it, by an exponent.
     """
 
     outputs: int
@@ -57,6 +59,7 @@ class Rows:
     low: int = -128
     high: int = 127
     zero_point: int = 0
+    bits: int = 8
 
     def __post_init__(self) -> None:
         wrong = [
@@ -67,7 +70,12 @@ class Rows:
                 ("two rows of strides and a dilation of 1", self.together == 1 or self._dense),
                 ("a row alone behind rows of two", self.together == 2 or not self.alone),
                 ("a channel at least", self.channels >= 1),
-                ("an exponent of 1 to 31", self.exponent is None or 1 <= self.exponent <= 31),
+                (
+                    "an exponent of 1 to 31",
+                    self.to_int16 or self.exponent is None or 1 <= self.exponent <= 31,
+                ),
+                ("outputs of 8 or 16 bits", self.bits in (8, 16)),
+                ("16 bits rounded as int16 is", not self.to_int16 or self._rounds_to_int16),
                 ("no zero point where there are offsets", not self.wide or self.zero_point == 0),
                 ("a plane of rows", self.tile >= self.together),
                 ("rows within the reach of a load", 4 * self.last_row <= LARGEST_DOUBLE),
@@ -76,6 +84,17 @@ class Rows:
         ]
         if wrong:
             raise InternalError(f"{self}: {'; '.join(wrong)}")
+
+    @property
+    def to_int16(self) -> bool:
+        """Whether outputs are int16."""
+        return self.bits == 16
+
+    @property
+    def _rounds_to_int16(self) -> bool:
+        exponent = -1 if self.exponent is None else self.exponent
+        apart = (self.wide, self.pairs, self.zero_point) == (False, False, 0)
+        return apart and int16.complaint(exponent, self.low, self.high) is None
 
     @property
     def _dense(self) -> bool:
@@ -89,8 +108,9 @@ class Rows:
         planes = f"p{self.plane_rows}x{self.row_words}_g{self.channels}"
         out = f"o{self.step}_{self.two}_{self.below}{'_pairs' if self.pairs else ''}"
         weights = "w16" if self.wide else f"w8_z{self.zero_point}".replace("-", "m")
+        weights = "s16" if self.to_int16 else weights
         rounding = "two_sided" if self.exponent is None else f"e{self.exponent}"
-        if (self.low, self.high) != (-128, 127):
+        if (self.low, self.high) != ((int16.LOW, int16.HIGH) if self.to_int16 else (-128, 127)):
             rounding += f"_{self.low}_{self.high}".replace("-", "m")
         return f"tinyet_depthwise_{size}_{window}_{planes}_{out}_{weights}_{rounding}_t{self.turn}_dsp"
 
@@ -126,7 +146,8 @@ class Rows:
         return (
             f"3x3, rows of {self.outputs} outputs, {rows} at a time, of {self.channels} channels one after another,\n"
             f" * from planes of {self.plane_rows} rows of {self.row_words} words; strides {self.stride} along rows and "
-            f"{self.stride_v} across,\n * dilation {self.dilation_v} across; int{16 if self.wide else 8} weights; "
+            f"{self.stride_v} across,\n * dilation {self.dilation_v} across; int{16 if self.wide else 8} weights, "
+            f"int{self.bits} outputs; "
             f"rounding {rounding}.\n * Printed by tinyet/tiles."
         )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Protocol
 
-from tinyet.tiles import printer
+from tinyet.tiles import int16, printer
 from tinyet.tiles.core import ARMV7E_M, CorePage
 from tinyet.tiles.depthwise import HEADER, KERNEL, LARGEST_OFFSET, Rows
 from tinyet.tiles.nest import Loop, Nest
@@ -71,11 +71,12 @@ def function(rows: Rows, page: CorePage = ARMV7E_M) -> Nest[Rows]:
 @lru_cache(256)
 def files(rows: Rows) -> dict[str, str]:
     """{name: text} of the header and the source."""
+    types = "_s16" if rows.to_int16 else ""
     twin = (
         f"const tinyet_depthwise_rows_shape_dsp shape = {rows.literal};",
-        "tinyet_depthwise_rows_dsp(weights, planes, output, end, shape);",
+        f"tinyet_depthwise_rows{types}_dsp(weights, planes, (int{rows.bits}_t *)output, end, shape);",
     )
-    parameters = ("const int32_t *weights", "const uint32_t *planes", "int8_t *output", "const uint32_t *end")
+    parameters = ("const int32_t *weights", "const uint32_t *planes", "void *output", "const uint32_t *end")
     return printer.printed(function(rows), rows.summary, parameters, twin, HEADER)
 
 
@@ -239,7 +240,7 @@ class _Code:
             for s in sums[1:]:
                 self.stored(s.name, begin + s.column * r.step + s.row * r.below)
             if each and r.two <= _LARGEST_POST:
-                store_and_move = store_half_and_move if r.pairs else store_byte_and_move
+                store_and_move = store_half_and_move if self.halves else store_byte_and_move
                 self.put(store_and_move(sums[0].name, _OUTPUT, r.two))
             else:
                 self.stored(sums[0].name, begin)
@@ -248,8 +249,13 @@ class _Code:
         if not each:
             self.put(*moved(_OUTPUT, r.turn * r.two, "behind them"))
 
+    @property
+    def halves(self) -> bool:
+        """Whether outputs take half a word each."""
+        return self.r.pairs or self.r.to_int16
+
     def stored(self, value: str, offset: int) -> None:
-        self.put((store_half if self.r.pairs else store_byte)(value, _OUTPUT, offset))
+        self.put((store_half if self.halves else store_byte)(value, _OUTPUT, offset))
 
     def next_channel(self, first: int) -> None:
         r = self.r
@@ -262,7 +268,7 @@ class _Code:
                 store("step", SP, _STEP),
             )
         else:
-            self.put(*moved(_OUTPUT, _PAIRS_STEP if r.pairs else 1))
+            self.put(*moved(_OUTPUT, _PAIRS_STEP if r.pairs else r.bits // 8))
         self.put(store_two(_INPUTS, _OUTPUT, SP, _PLANES))
         if self.several:
             self.put(load("last", SP, _ROWS_END), *moved("last", self.plane), store("last", SP, _ROWS_END))
@@ -290,7 +296,6 @@ class _Code:
         self.put(*(store(name, SP, _PLACES[name]) for name in missing))
 
     def narrow_channel(self) -> None:
-        r = self.r
         self.put(
             load("stream", SP, _STREAM, "a channel's weights"),
             load_several(("w0a", "w1a", "w2a", "bias", "multiplier"), "stream"),
@@ -298,6 +303,17 @@ class _Code:
         )
         if "bias" not in self.resident:
             self.put(store("bias", SP, _BIAS))
+        self.offset()
+        self.widened()
+
+    def offset(self) -> None:
+        """What rounds beside the multiplier, kept with that; and what shifts weights."""
+        r = self.r
+        if r.to_int16:
+            if r.exponent:
+                self.put(*constant("offset", int16.offset(r.exponent), "the offset"))
+            self.kept(self.rounds)
+            return
         self.put(compute("sbfx", "shift", "w0a", behind="#8, #8", step="its shift, and the offset"))
         if r.exponent is not None:
             base = (1 << (r.exponent - 1)) + r.zero_point * (1 << r.exponent)
@@ -316,8 +332,12 @@ class _Code:
                 compute("lsl.w", "offset", "offset", "less"),
                 store("shift", SP, _SHIFT),
             )
-        self.kept(("multiplier", "offset"))
-        self.widened()
+        self.kept(self.rounds)
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """What the rounding reads first."""
+        return ("multiplier",) if self.r.to_int16 and not self.r.exponent else ("multiplier", "offset")
 
     def widened(self) -> None:
         """Weights of int16, shifted, from those of int8."""
@@ -333,7 +353,7 @@ class _Code:
                 self.put(compute("pkhtb", b, b, a, behind="asr #16"))  # {w1, w2}
             elif k == 1:
                 self.put(compute("pkhtb", "thirds", "high", "thirds", behind="asr #16"))
-        for name in _weights(r):
+        for name in () if r.to_int16 else _weights(r):
             if r.exponent is not None:
                 self.put(compute("lsl.w", name, name, "shift"), compute("bic.w", name, name, "mask"))
             else:
@@ -406,6 +426,10 @@ class _Code:
         """The outputs of the sums, in their place."""
         r = self.r
         names = [s.name for s in sums]
+        if r.to_int16 and r.exponent is not None:
+            self.factors("rounding", *self.rounds)
+            self.put(*int16.rounded(names, r.exponent, r.low, r.high))
+            return
         if r.exponent is not None:
             self.factors("rounding", "multiplier", "offset")
             self.put(*(compute("smmla", s, s, "multiplier", "offset") for s in names))

@@ -9,11 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tinyet.tiles import loads
+from tinyet.tiles import int16, loads
 from tinyet.tiles.blocks import PIXELS, WEIGHTS, rounded, total
 from tinyet.tiles.core import CorePage
 from tinyet.tiles.loads import Step
-from tinyet.tiles.operation import Operation, compute, load, load_and_move, load_several, moved
+from tinyet.tiles.operation import (
+    Operation,
+    accumulate_long,
+    compute,
+    constant,
+    load,
+    load_and_move,
+    load_several,
+    moved,
+)
 from tinyet.tiles.schedule import ordered
 from tinyet.tiles.tile import Tile, Weights
 
@@ -30,12 +39,13 @@ class _Stretch:
         """All words named so far are needed; so many of each stream nothing reads any more."""
         self.parts.append((Step((len(self.inputs), len(self.words)), (inputs, words)), operations))
 
-    def operations(
-        self, room: int, page: CorePage, sums: tuple[str, ...], *, begin: bool = False
-    ) -> list[Operation]:
+    def operations(self, room: int, page: CorePage, t: Tile, *, begin: bool = False) -> list[Operation]:
         """With its loads. begin: the stream of weights begins with what the sums begin with, which no step uses up."""
-        first = sums if begin else ()
-        return self._interleaved(room, page, first, sums) if page.pipeline else self._filled(room, first)
+        first = _sums(t) if begin else ()
+        if not page.pipeline:
+            return self._filled(room, first)
+        outputs = tuple(total(channel, 0) for channel in range(t.channels))
+        return self._interleaved(room, page, first, (*_sums(t), *outputs))
 
     def _interleaved(
         self, room: int, page: CorePage, first: tuple[str, ...], sums: tuple[str, ...]
@@ -74,40 +84,47 @@ def whole(t: Tile, room: int, page: CorePage) -> list[Operation]:
     made = _Stretch()
     _products(t, made, t.pairs)
     _ends(t, made)
-    return made.operations(room, page, _sums(t), begin=True)
+    return made.operations(room, page, t, begin=True)
 
 
 def head(t: Tile, room: int, page: CorePage) -> list[Operation]:
     """The biases, and the pairs before the loop."""
     made = _Stretch()
     _products(t, made, t.before)
-    return made.operations(room, page, _sums(t), begin=True)
+    return made.operations(room, page, t, begin=True)
 
 
 def turn(t: Tile, room: int, page: CorePage) -> list[Operation]:
     made = _Stretch()
     _products(t, made, t.turn)
-    return made.operations(room, page, _sums(t))
+    return made.operations(room, page, t)
 
 
 def tail(t: Tile, room: int, page: CorePage) -> list[Operation]:
     """What is behind the products, up to the stores."""
     made = _Stretch()
     _ends(t, made)
-    return made.operations(room, page, _sums(t))
+    return made.operations(room, page, t)
 
 
 def _sums(t: Tile) -> tuple[str, ...]:
+    """In the order of what they begin with."""
+    if t.weights is Weights.LONG:
+        evens = range(0, t.channels, 2)
+        both = (name for a in evens for name in _both(a))
+        return (*both, *(total(a, 0) for a in evens))
     return tuple(total(channel, 0) for channel in range(t.channels))
+
+
+def _both(a: int) -> tuple[str, str]:
+    """The lower and the upper word of 256 times the sum of channel a + 1, and that of a."""
+    return f"low{a}", f"high{a}"
 
 
 def _products(t: Tile, made: _Stretch, pairs: int) -> None:
     """Of so many pairs."""
     for x in range(0, pairs, 2 if t.weights is Weights.CROSSED else 1):
-        if t.weights is Weights.CROSSED:
-            _crossed(t, made, x)
-        else:
-            _wide(t, made, x)
+        {Weights.CROSSED: _crossed, Weights.WIDE: _wide, Weights.LONG: _long}[t.weights](t, made, x)
 
 
 def _crossed(t: Tile, made: _Stretch, x: int) -> None:
@@ -139,8 +156,51 @@ def _wide(t: Tile, made: _Stretch, x: int) -> None:
         made.step([operation], x + 1 if channel == t.channels - 1 else x, len(made.words))
 
 
+def _long(t: Tile, made: _Stretch, x: int) -> None:
+    """Of a pair, by two channels after another."""
+    made.inputs.append(f"x{x}")
+    for a in range(0, t.channels, 2):
+        at, one = x * t.words + a // 2, total(a, 0)
+        w, v = f"w{at}", f"v{at}"
+        made.words.append(w)
+        operations = [
+            accumulate_long(*_both(a), w, f"x{x}"),
+            compute("sxtb16", v, w),
+            compute("smlad", one, v, f"x{x}", one),
+        ]
+        made.step(operations, x + 1 if a == t.channels - 2 else x, len(made.words))
+
+
+def _int16_ends(t: Tile, made: _Stretch) -> None:
+    """Sums of channels that have words of their own, and their rounding."""
+    if t.weights is Weights.LONG:
+        apart = [operation for a in range(0, t.channels, 2) for operation in _apart(a)]
+        made.step(apart, len(made.inputs), len(made.words))
+    if t.bits == 32:
+        return
+    channels = range(t.channels)
+    multipliers = [f"multiplier{c}" for c in channels]
+    made.words += multipliers
+    offset = constant("offset", int16.offset(t.exponent)) if t.exponent else []
+    found = int16.rounded([total(c, 0) for c in channels], t.exponent or 0, t.low, t.high, multipliers)
+    made.step([*offset, *found], len(made.inputs), len(made.words))
+
+
+def _apart(a: int) -> list[Operation]:
+    """The sum of channel a + 1, of 256 times itself and that of a."""
+    (low, high), b = _both(a), total(a + 1, 0)
+    return [
+        compute("lsr.w", low, low, behind="#8", step=f"channel {a + 1} without channel {a}"),
+        compute("orr.w", low, low, high, behind="lsl #24"),
+        compute("sub.w", b, low, total(a, 0), behind="asr #8"),
+    ]
+
+
 def _ends(t: Tile, made: _Stretch) -> None:
     """What comes behind the products of a group of channels: its rounding."""
+    if t.bits > 8:
+        _int16_ends(t, made)
+        return
     if t.weights is Weights.WIDE:
         _wide_ends(t, made)
         return

@@ -25,8 +25,8 @@ from tinyet.tiles.operation import (
     load,
     load_two,
     store,
-    store_byte,
     store_byte_and_move,
+    store_half_and_move,
 )
 from tinyet.tiles.registers import Placed, allocated
 from tinyet.tiles.schedule import ordered
@@ -149,7 +149,7 @@ def function(tile: Tile, page: CorePage = ARMV7E_M) -> Function[Tile]:
 def _sequence(t: Tile, page: CorePage) -> tuple[list[Operation], list[int]]:
     """All of a turn of the loop over channels, and where its parts end."""
     # Registers beside the pointers and the sums.
-    room = len(page.registers) - 2 - t.pixels * t.channels
+    room = len(page.registers) - 2 - t.pixels * t.bias_words
     found: list[Operation] = []
     ends: list[int] = []
     for group in range(t.groups):
@@ -208,16 +208,18 @@ def _moved(t: Tile, pairs: int) -> list[Operation]:
 
 
 def _stored(t: Tile, group: int) -> list[Operation]:
-    first = group * t.channels
+    step = t.channels * t.bits // 8
+    first = group * step
     if group < t.groups - 1:
         found = [load("output", SP, _OUTPUT, "the outputs"), *blocks.stores(t, "output", first)]
-        return [*found, store_byte(blocks.total(0, 0), "output", first)]
+        return [*found, blocks.stored(t, blocks.total(0, 0), "output", first)]
     found = [load_two("output", "output_end", SP, _OUTPUT, "the outputs"), *blocks.stores(t, "output", first)]
-    if group:
-        found.append(store_byte(blocks.total(0, 0), "output", first))
-        found.append(compute("addw", "output", "output", behind=f"#{t.channels * t.groups}"))
+    if group or t.bits == 32:
+        found.append(blocks.stored(t, blocks.total(0, 0), "output", first))
+        found.append(compute("addw", "output", "output", behind=f"#{step * t.groups}"))
     else:
-        found.append(store_byte_and_move(blocks.total(0, 0), "output", t.channels))
+        store_and_move = store_half_and_move if t.bits == 16 else store_byte_and_move
+        found.append(store_and_move(blocks.total(0, 0), "output", step))
     return [
         *found,
         store("output", SP, _OUTPUT),

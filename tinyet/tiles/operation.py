@@ -72,9 +72,9 @@ class Operation:
                     return made._replace(shifted=reads)
                 # The second of two registers is the one that may be shifted.
                 return made._replace(results=made.results or (FLAGS,), operands=reads[:1], shifted=reads[1:])
-            case "extend" | "saturate":
+            case "extend" | "saturate" if len(reads) == 1:
                 return made._replace(shifted=reads)
-            case "multiply_dsp":
+            case "multiply_dsp" | "multiply_add_long":
                 return made._replace(operands=reads[:2], late=reads[2:])
             case "load" | "load_narrow" | "load_double" | "load_multiple":
                 results, updated = tuple(sorted(made.results)), base if self.moves else ()
@@ -217,10 +217,25 @@ def compute(mnemonic: str, to: str, *operands: str, behind: str = "", step: str 
     return Operation(mnemonic, names + (f", {behind}" if behind else ""), (to,), tuple(operands), step=step)
 
 
-def saturate(value: str, shift: int = 0) -> Operation:
-    """To int8, shifted right before."""
-    text = f"{{{value}}}, #8, {{{value}}}" + (f", asr #{shift}" if shift else "")
-    return Operation("ssat", text, (value,), (value,))
+def accumulate_long(low: str, high: str, *factors: str) -> Operation:
+    """The 64 bits of `low` and `high`, to which both products of halves are added."""
+    text = ", ".join(f"{{{name}}}" for name in (low, high, *factors))
+    return Operation("smlald", text, (low, high), (*factors, low, high))
+
+
+def saturate(value: str, shift: int = 0, bits: int = 8) -> Operation:
+    """To so many bits with a sign, shifted right before."""
+    return _saturate("ssat", value, shift, bits)
+
+
+def saturate_positive(value: str, shift: int, bits: int) -> Operation:
+    """To so many bits without a sign, shifted right before."""
+    return _saturate("usat", value, shift, bits)
+
+
+def _saturate(mnemonic: str, value: str, shift: int, bits: int) -> Operation:
+    text = f"{{{value}}}, #{bits}, {{{value}}}" + (f", asr #{shift}" if shift else "")
+    return Operation(mnemonic, text, (value,), (value,))
 
 
 def compare(a: str, b: str) -> Operation:

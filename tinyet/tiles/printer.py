@@ -14,9 +14,9 @@ from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.registers import Placed
 from tinyet.tiles.tile import Tile, Weights
 
-HEADER = "tinyet_tile_dsp.h"
-"""Of the twin and of what all tiles have in common."""
-_PARAMETERS = ("const int32_t *weights", "const uint32_t *pixels", "int8_t *output", "const int8_t *end")
+HEADER, INT16_HEADER = "tinyet_tile_dsp.h", "tinyet_tile_s16_dsp.h"
+"""Of the twin and of what all tiles have in common; and of tiles of int16 values."""
+_PARAMETERS = ("const int32_t *weights", "const uint32_t *pixels", "void *output", "const void *end")
 
 
 class Named(Protocol):
@@ -39,11 +39,15 @@ class Printable(Protocol):
 @lru_cache(256)
 def files(tile: Tile, page: CorePage = ARMV7E_M) -> Mapping[str, str]:
     """{name: text} of the header and the source. Each plan that a search looks at asks for those of the same layers."""
+    # Printed files are C++, too, where a pointer to void is no other pointer.
+    types = "_s16" if tile.bits > 8 else ""
+    outputs = "output, end" if tile.bits > 8 else "(int8_t *)output, (const int8_t *)end"
     twin = (
-        f"const tinyet_tile_shape_dsp shape = {shape_literal(tile)};",
-        "tinyet_tile_dsp(weights, pixels, output, end, shape);",
+        f"const tinyet_tile{types}_shape_dsp shape = {shape_literal(tile)};",
+        f"tinyet_tile{types}_dsp(weights, pixels, {outputs}, shape);",
     )
-    return printed(function(tile, page), _summary(tile), _PARAMETERS, twin)
+    header = INT16_HEADER if tile.bits > 8 else HEADER
+    return printed(function(tile, page), _summary(tile), _PARAMETERS, twin, header)
 
 
 def printed(
@@ -106,6 +110,8 @@ def _summary(t: Tile) -> str:
     two_sided = "of any factor" if t.plain else "two-sided"
     rounding = two_sided if t.exponent is None else f"one-sided, exponent {t.exponent}"
     rounding += ", of 256 times each sum" if t.alike else ""
+    if t.bits > 8:
+        rounding = f"to int16, exponent {t.exponent}" if t.bits == 16 else "none, sums of int16 values"
     loop = f", {t.turn} in a turn" if t.turns else ""
     return (
         f"Outputs of {pixels}, {t.channels} channels at a time; pairs of input values: {t.pairs}{loop};\n"
@@ -114,7 +120,11 @@ def _summary(t: Tile) -> str:
 
 
 def shape_literal(t: Tile) -> str:
-    """The tinyet_tile_shape_dsp as a C initialiser."""
+    """The tinyet_tile_shape_dsp, or tinyet_tile_s16_shape_dsp, as a C initialiser."""
+    if t.bits > 8:
+        wide, sums = int(t.weights is Weights.WIDE), int(t.bits == 32)
+        rounding = f"{{{t.exponent or 0}, {t.low}, {t.high}}}"
+        return f"{{{t.channels}, /* pairs */ {t.pairs}, /* wide */ {wide}, /* sums */ {sums}, {rounding}}}"
     packed, crossed = int(t.weights.packed), int(t.weights is Weights.CROSSED)
     form = Form.ONE_SIDED if t.exponent is not None else Form.PLAIN if t.plain else Form.TWO_SIDED
     return (

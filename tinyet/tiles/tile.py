@@ -7,6 +7,7 @@ import enum
 from dataclasses import dataclass
 
 from tinyet.errors import InternalError
+from tinyet.tiles import int16
 
 _LARGEST_OFFSET = 4095
 
@@ -20,11 +21,13 @@ class Weights(enum.Enum):
     CROSSED: as PACKED, of one pixel; of each two pairs x0, x1 a channel a comes of Winograd's inner product with its
     weights a0, a1, (a0 + x1) * (a1 + x0) = a0 * x0 + a1 * x1 + a0 * a1 + x0 * x1: its lower bytes are extended and have
     the inputs added by one instruction. The third term is the channel's, the fourth the inputs'.
+    LONG: as PACKED, of one pixel whose values are int16: what is 256 * b + a is summed up in 64 bits.
     """
 
     PACKED = "w8"
     WIDE = "w16"
     CROSSED = "w8c"
+    LONG = "w8l"
 
     @property
     def packed(self) -> bool:
@@ -42,7 +45,8 @@ class Tile:
     output. at_once: pairs whose inputs and weights are one load of several registers each; 0 for loads of one register,
     side by side. straight: pairs of straight code, at most; turn: of a turn of the loop where there are more. groups:
     how often `channels` are computed before the loop over them branches. alike: packed and one-sided, 256 times each
-    sum is rounded, without a shift.
+    sum is rounded, without a shift. bits: of an output. Those of 16 are of int16 values, of one pixel by loads that
+    fill, rounded as int16.py has it and clamped to `low` and `high`; those of 32 are the sums of such values.
 
     The inputs: for each pair a word of each pixel; of four pixels all of the first two, then all of the others. The
     stream of weights, in words, for each group of `channels`:
@@ -51,6 +55,8 @@ class Tile:
     Packed, channel b comes before a there, its bias is 256 times itself and that of a, and its shift is what is left to
     be shifted right where the rounding is one-sided. WIDE has no shift where it is one-sided. Alike, two channels have:
       multiplier a | multiplier b | offset a | offset b
+    LONG, each two channels begin with 64 bits, 256 times the bias of b and that of a, and behind all of these is the
+    bias of each a. int16 outputs have a multiplier each and nothing else, sums nothing.
     Plain, the words of a channel lie together:
       multiplier | offset | shift | before | mask
     before: by how much its sums are shifted to the left, one more than its factor wants; shift: to the right behind the
@@ -70,6 +76,9 @@ class Tile:
     alike: bool = False
     filling: bool = False
     plain: bool = False
+    bits: int = 8
+    low: int = int16.LOW
+    high: int = int16.HIGH
 
     def __post_init__(self) -> None:
         wrong = [
@@ -102,7 +111,17 @@ class Tile:
                     not self.plain
                     or (self.weights is Weights.WIDE and self.exponent is None and not self.filling),
                 ),
-                ("an exponent of 1 to 31", self.exponent is None or 1 <= self.exponent <= 31),
+                (
+                    "an exponent of 1 to 31",
+                    self.bits == 16 or self.exponent is None or 1 <= self.exponent <= 31,
+                ),
+                ("outputs of 8, 16 or 32 bits", self.bits in (8, 16, 32)),
+                ("16 bits rounded as int16 is", self.bits != 16 or self._rounds_to_int16),
+                (
+                    "LONG weights, and they alone beside WIDE ones, for int16 values, and loads that fill",
+                    (self.bits > 8 and self.filling and self.weights in (Weights.WIDE, Weights.LONG))
+                    or (self.bits == 8 and self.weights is not Weights.LONG),
+                ),
             )
             if not true
         ]
@@ -110,10 +129,19 @@ class Tile:
             raise InternalError(f"a tile of {self}: {'; '.join(wrong)}")
 
     @property
+    def _rounds_to_int16(self) -> bool:
+        exponent = -1 if self.exponent is None else self.exponent
+        return int16.complaint(exponent, self.low, self.high) is None
+
+    @property
     def name(self) -> str:
         """Says all that it is made for."""
         two_sided = "plain" if self.plain else "two_sided"
         rounding = two_sided if self.exponent is None else f"e{self.exponent}{'_alike' if self.alike else ''}"
+        if self.bits > 8:
+            rounding = f"s16_e{self.exponent}" if self.bits == 16 else "sums"
+            if (self.low, self.high) != (int16.LOW, int16.HIGH):
+                rounding += f"_{self.low}_{self.high}".replace("-", "m")
         size = f"{self.pixels}x{self.channels}"
         more = f"_x{self.at_once}" if self.at_once else "_full" if self.filling else ""
         more += f"_t{self.turn}" if self.turns else ""
@@ -168,4 +196,11 @@ class Tile:
         """Of the stream, for each group of channels."""
         ends = 2 if self.alike or (self.weights is Weights.WIDE and self.exponent is not None) else 3
         ends = 5 if self.plain else ends
-        return self.channels * (1 + ends) + self.pairs * self.words
+        if self.bits > 8:
+            ends = 1 if self.bits == 16 else 0
+        return self.bias_words + self.channels * ends + self.pairs * self.words
+
+    @property
+    def bias_words(self) -> int:
+        """Of the stream, for each group of channels: what the sums begin with, a register each."""
+        return self.channels + (self.channels // 2 if self.weights is Weights.LONG else 0)

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tinyet.errors import InternalError
+from tinyet.tiles import int16
 from tinyet.tiles.form import Form
 
 HEADER = "tinyet_depthwise_windows_dsp.h"
 """Of the twin in C."""
-_ENDS = 3
-"""Words of a channel behind its weights."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,14 @@ class Windows:
     from a kernel row to the next, and from what an output row begins with to that of the next. plane: words from a
     channel's plane to that of the next; 0 where all channels of a call look at one. channels: of a call. step, below:
     bytes from an output to the next, and to that of the next row. form, exponent: of the rounding, the exponent of a
-    one-sided one; low, high: what outputs are clamped to.
+    one-sided one; low, high: what outputs are clamped to. bits: of an output; those of 16 are one-sided, as int16.py
+    rounds them.
 
     block: outputs at a time. turn: kernel rows of a turn of the loop over them; all where there is no loop. by_taps:
     the products of one tap after another, else those of one word of inputs after another.
 
     The stream of weights, of each channel: int8, kernel row by kernel row, up to a whole word | bias, shifted as
-    weights will be | multiplier, twice itself where the form is PLAIN | shift
+    weights will be | multiplier, twice itself where the form is PLAIN | shift, where outputs have 8 bits
     """
 
     outputs: int
@@ -73,6 +73,7 @@ class Windows:
     block: int
     turn: int
     by_taps: bool
+    bits: int = 8
 
     def __post_init__(self) -> None:
         wrong = [
@@ -80,7 +81,12 @@ class Windows:
             for what, true in (
                 ("an output, a tap, a kernel row, and a channel", min(self._counts) >= 1),
                 ("whole turns", self.kernel_rows % max(self.turn, 1) == 0),
-                ("an exponent of 1 to 31", self.form is not Form.ONE_SIDED or 1 <= self.exponent <= 31),
+                (
+                    "an exponent of 1 to 31",
+                    self.to_int16 or self.form is not Form.ONE_SIDED or 1 <= self.exponent <= 31,
+                ),
+                ("outputs of 8 or 16 bits", self.bits in (8, 16)),
+                ("16 bits rounded as int16 is", not self.to_int16 or self._rounds_to_int16),
                 ("parts of whole words", self.part % 2 == 0),
                 ("blocks of whole words", self.aligned),
             )
@@ -88,6 +94,16 @@ class Windows:
         ]
         if wrong:
             raise InternalError(f"{self}: {'; '.join(wrong)}")
+
+    @property
+    def to_int16(self) -> bool:
+        """Whether outputs are int16."""
+        return self.bits == 16
+
+    @property
+    def _rounds_to_int16(self) -> bool:
+        known = (self.form, self.zero_point) == (Form.ONE_SIDED, 0)
+        return known and int16.complaint(self.exponent, self.low, self.high) is None
 
     @property
     def _counts(self) -> tuple[int, ...]:
@@ -109,8 +125,8 @@ class Windows:
             Form.TWO_SIDED: "two_sided",
             Form.PLAIN: "plain",
         }[self.form]
-        rounding += f"_z{self.zero_point}"
-        if (self.low, self.high) != (-128, 127):
+        rounding += "_s16" if self.to_int16 else f"_z{self.zero_point}"
+        if (self.low, self.high) != ((int16.LOW, int16.HIGH) if self.to_int16 else (-128, 127)):
             rounding += f"_{self.low}_{self.high}"
         tile = f"b{self.block}_t{self.turn}{'_taps' if self.by_taps else ''}"
         made = f"{self.outputs}_{window}_{planes}_o{self.step}_{self.below}_{rounding}_{tile}"
@@ -152,13 +168,14 @@ class Windows:
     @property
     def channel_words(self) -> int:
         """Of the stream, of each channel."""
-        return self.weight_words + _ENDS
+        return self.weight_words + (2 if self.to_int16 else 3)
 
     @property
     def summary(self) -> str:
         rounding = self.form.name.lower().replace("_", "-")
         if self.form is Form.ONE_SIDED:
             rounding += f", exponent {self.exponent}"
+        rounding += ", int16" if self.to_int16 else ""
         rest = f" and {self.rest}" if self.rest else ""
         loop = f", {self.turn} kernel rows in a turn" if self.turn < self.kernel_rows else ""
         return (

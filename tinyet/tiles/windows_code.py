@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 from tinyet.errors import InternalError
-from tinyet.tiles import printer
+from tinyet.tiles import int16, printer
 from tinyet.tiles.core import ARMV7E_M, CorePage
 from tinyet.tiles.form import Form
 from tinyet.tiles.nest import Loop, Nest
@@ -34,6 +34,8 @@ from tinyet.tiles.operation import (
     store,
     store_byte,
     store_byte_and_move,
+    store_half,
+    store_half_and_move,
     store_two,
 )
 from tinyet.tiles.registers import Placed, allocated
@@ -119,11 +121,12 @@ def _forms(windows: Windows) -> Iterator[Windows]:
 @lru_cache(256)
 def files(windows: Windows) -> dict[str, str]:
     """{name: text} of the header and the source."""
+    types = "_s16" if windows.to_int16 else ""
     twin = (
         f"const tinyet_depthwise_windows_shape_dsp shape = {windows.literal};",
-        "tinyet_depthwise_windows_dsp(weights, planes, output, end, shape);",
+        f"tinyet_depthwise_windows{types}_dsp(weights, planes, (int{windows.bits}_t *)output, end, shape);",
     )
-    parameters = ("const int32_t *weights", "const uint32_t *planes", "int8_t *output", "const uint32_t *end")
+    parameters = ("const int32_t *weights", "const uint32_t *planes", "void *output", "const uint32_t *end")
     return printer.printed(made(windows).nest, windows.summary, parameters, twin, HEADER)
 
 
@@ -253,7 +256,7 @@ class _Code:
 
     def next_channel(self, first: int) -> None:
         w = self.w
-        self.put(load("last", SP, self.outputs, "the next channel"), *moved("last", 1))
+        self.put(load("last", SP, self.outputs, "the next channel"), *moved("last", w.bits // 8))
         self.put(store("last", SP, self.outputs))
         if w.plane:
             for place in (self.planes, self.rows_end):
@@ -410,7 +413,13 @@ class _Code:
     def rounding(self, sums: Sequence[str]) -> None:
         """The outputs of the sums, in their place."""
         w = self.w
-        self.put(load_two("multiplier", "offset", SP, _MULTIPLIER, "rounding"))
+        if w.to_int16 and not w.exponent:
+            self.put(load("multiplier", SP, _MULTIPLIER, "rounding"))
+        else:
+            self.put(load_two("multiplier", "offset", SP, _MULTIPLIER, "rounding"))
+        if w.to_int16:
+            self.put(*int16.rounded(sums, w.exponent, w.low, w.high))
+            return
         match w.form:
             case Form.ONE_SIDED:
                 self.put(*(compute("smmla", s, s, "multiplier", "offset") for s in sums))
@@ -448,16 +457,20 @@ class _Code:
         if each * (len(sums) - 1) > _LARGEST_OFFSET:
             for i, s in enumerate(sums):
                 last = i == len(sums) - 1
-                self.put(store_byte(s, _OUTPUT, 0), *(moved(_OUTPUT, each) if move or not last else ()))
+                self.put(self.stored(s, 0), *(moved(_OUTPUT, each) if move or not last else ()))
             if not move:
                 self.put(*moved(_OUTPUT, -each * (len(sums) - 1)))
             return
-        self.put(*(store_byte(s, _OUTPUT, i * each) for i, s in enumerate(sums) if i))
+        self.put(*(self.stored(s, i * each) for i, s in enumerate(sums) if i))
         by = len(sums) * each if move else 0
         if 0 < by <= _LARGEST_POST:
-            self.put(store_byte_and_move(sums[0], _OUTPUT, by))
+            store_and_move = store_half_and_move if self.w.to_int16 else store_byte_and_move
+            self.put(store_and_move(sums[0], _OUTPUT, by))
         else:
-            self.put(store_byte(sums[0], _OUTPUT, 0), *moved(_OUTPUT, by))
+            self.put(self.stored(sums[0], 0), *moved(_OUTPUT, by))
+
+    def stored(self, value: str, offset: int) -> Operation:
+        return (store_half if self.w.to_int16 else store_byte)(value, _OUTPUT, offset)
 
     # ---- a channel's weights ----
 
@@ -470,9 +483,25 @@ class _Code:
             load(_STREAM, SP, self.given, "a channel's weights"),
             load("bias", _STREAM, ends),
             load("multiplier", _STREAM, ends + 4),
-            load("shift", _STREAM, ends + 8),
+            *([] if w.to_int16 else [load("shift", _STREAM, ends + 8)]),
             store("bias", SP, _BIAS),
         )
+        self.offset()
+        self.widened()
+        behind = ends + 4 * (w.channel_words - w.weight_words) - (w.taps * w.kernel_rows + w.rest)
+        self.put(*moved(_STREAM, behind + w.rest), store(_STREAM, SP, self.given))
+        self.weights_made = first, len(self.found)
+
+    def offset(self) -> None:
+        """What rounds beside the multiplier, onto the stack; and what shifts weights."""
+        w = self.w
+        if w.to_int16:
+            if w.exponent:
+                self.put(*constant("offset", int16.offset(w.exponent), "the offset"))
+                self.put(store_two("multiplier", "offset", SP, _MULTIPLIER))
+            else:
+                self.put(store("multiplier", SP, _MULTIPLIER))
+            return
         match w.form:
             case Form.ONE_SIDED:
                 base = (1 << (w.exponent - 1)) + w.zero_point * (1 << w.exponent)
@@ -504,10 +533,6 @@ class _Code:
                     store_two("right", "rounded", SP, _SHIFT),
                 )
         self.put(store_two("multiplier", "offset", SP, _MULTIPLIER))
-        self.widened()
-        behind = ends + 4 * (w.channel_words - w.weight_words) - (w.taps * w.kernel_rows + w.rest)
-        self.put(*moved(_STREAM, behind + w.rest), store(_STREAM, SP, self.given))
-        self.weights_made = first, len(self.found)
 
     def widened(self) -> None:
         """Moves the stream behind the kernel rows."""
@@ -549,6 +574,8 @@ class _Code:
                     self.put(store("word", _TO, 4 * pairs.index(pair)))
 
     def shifted(self, name: str) -> list[Operation]:
+        if self.w.to_int16:
+            return []
         match self.w.form:
             case Form.ONE_SIDED:
                 return [compute("lsl.w", name, name, "shift"), compute("bic.w", name, name, "mask")]

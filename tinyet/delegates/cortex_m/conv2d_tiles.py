@@ -295,7 +295,7 @@ def refuse_packed(r: Rounding, count: int, channels: int) -> str | None:
     bound = int(max_of_sums(r).max(initial=0))
     if 256 * bound >= LIMIT:
         return f"256 times a sum of up to {bound} leaves int32"
-    if int(both_channels(r, groups_of(count, channels)).min()) < -(2**15):
+    if int(both_channels(r.weights, groups_of(count, channels)).min()) < -(2**15):
         return "a weight of -128 beside a negative one of the channel before"
     return None
 
@@ -306,9 +306,9 @@ def groups_of(count: int, channels: int) -> Int64:
     return np.asarray(first[:, None] + np.arange(channels), np.int64)
 
 
-def both_channels(r: Rounding, groups: Int64) -> Int64:
-    """(groups, pairs of channels, columns): 256 * b + a; may leave int16."""
-    return np.asarray(r.weights[groups[:, 0::2]] + 256 * r.weights[groups[:, 1::2]], np.int64)
+def both_channels(weights: Int64, groups: Int64) -> Int64:
+    """Of weights (channels, columns), (groups, pairs of channels, columns): 256 * b + a; may leave int16."""
+    return np.asarray(weights[groups[:, 0::2]] + 256 * weights[groups[:, 1::2]], np.int64)
 
 
 def stream(r: Rounding, g: Geometry, family: Family) -> Int64:
@@ -327,7 +327,7 @@ def stream_of(r: Rounding, g: Geometry, family: Family, groups: Int64) -> Int64:
         columns, bias = (r.weights << r.before[:, None])[groups], (r.bias << r.before)[groups]
         tail = wide_ends(r, groups)
     else:
-        columns, bias = both_channels(r, groups), r.bias[groups]
+        columns, bias = both_channels(r.weights, groups), r.bias[groups]
         bias[:, 1::2] = 256 * bias[:, 1::2] + bias[:, 0::2]
         tail = packed_ends(r, groups)
     columns = np.pad(columns, ((0, 0), (0, 0), (0, 1)))  # NONE is the last one

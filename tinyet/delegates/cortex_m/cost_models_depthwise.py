@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from tinyet.delegates.cortex_m import depthwise, depthwise_3x3
+from tinyet.delegates.cortex_m import depthwise, depthwise_3x3, depthwise_s16, rounding_s16
 from tinyet.delegates.cortex_m.depthwise import Geometry
 from tinyet.delegates.cortex_m.depthwise_3x3 import Family
+from tinyet.delegates.cortex_m.rounding import Rounding
+from tinyet.delegates.cortex_m.rounding_s16 import Rounding16
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts
 from tinyet.opset import DENSE, CostModel, Exact, Layouts
@@ -26,22 +28,8 @@ from tinyet.timing.cores import CORES
 from tinyet.timing.work import Work, total
 
 
-def seen(g: Geometry) -> tuple[int, int]:
-    """Words of an input row in which both pixels are, and in which one is."""
-    u = g.u
-    reach = (u.out - 1) * u.stride + (u.kernel - 1) * u.dilation + 1
-    whole = half = 0
-    for part in range(u.dilation):
-        first = max(-(-(u.pad - part) // u.dilation), 0)
-        count = -(-(min(reach, u.pad + u.size) - part) // u.dilation) - first
-        if count > 0:
-            odd = first % 2
-            whole, half = whole + (count - odd) // 2, half + odd + (count - odd) % 2
-    return whole, half
-
-
 def planes_work(node: Node, g: Geometry) -> Parts:
-    """What is around printed functions, and rows that are widened in parts."""
+    """What is around printed functions."""
     batch, channels = node.input(0).shape[0], node.input(0).shape[3]
     v, tile = g.v, g.tile
     groups, tiles = batch * -(-channels // g.group), -(-v.out // tile)
@@ -60,13 +48,6 @@ def planes_work(node: Node, g: Geometry) -> Parts:
     }
     if tiles > 1:
         parts |= {"blank row": groups * blank, "blank word": groups * blank * g.row_words * g.group}
-    if depthwise.planes_of(g) is None:
-        whole, half = seen(g)
-        parts |= {
-            "filled row": groups * filled * g.u.dilation,
-            f"looped word of {g.group}": groups * filled * whole,
-            f"half word of {g.group}": groups * filled * half,
-        }
     return parts
 
 
@@ -82,7 +63,6 @@ def planes_code(node: Node, g: Geometry) -> Parts:
         "blank rows": several * int(outer),
         "last tile": int(g.v.out % g.tile != 0),
         "by tiles": int(g.by_tiles),
-        "looped words": int(depthwise.planes_of(g) is None),
         "odd channels": int(channels % g.group != 0),
         "several images": int(batch > 1),
     }
@@ -95,7 +75,7 @@ def filling_work(planes: Planes, core: str, count: int) -> Work:
 
 
 def filling(node: Node, g: Geometry) -> Exact:
-    """The rows of the image that are widened by a printed function, tile by tile."""
+    """The rows that are taken out of the image, tile by tile."""
     planes = depthwise.planes_of(g)
     if planes is None:
         return NOTHING
@@ -171,9 +151,15 @@ def called(
     return both(output_rows, filling(node, g))
 
 
-def three_exact(node: Node, layouts: Layouts, _printed_for: str, family: Family) -> Exact:
+def three_exact(
+    node: Node,
+    layouts: Layouts,
+    _printed_for: str,
+    family: Family,
+    rounding: Callable[[Node], Rounding | Rounding16] = depthwise.rounding_of,
+) -> Exact:
     g = depthwise.geometry_in(node, layouts, wide=family.wide)
-    rows = depthwise_3x3.rows_of(node, g, depthwise.rounding_of(node))
+    rows = depthwise_3x3.rows_of(node, g, rounding(node))
     return called(node, g, rows, 1, partial(rows_work, rows), function(rows).code_bytes)
 
 
@@ -182,9 +168,14 @@ def windows_work(windows: Windows, core: str, count: int) -> Work:
     return made(windows).work(core, count)
 
 
-def any_exact(node: Node, layouts: Layouts, _printed_for: str) -> Exact:
+def any_exact(
+    node: Node,
+    layouts: Layouts,
+    _printed_for: str,
+    rounding: Callable[[Node], Rounding | Rounding16] = depthwise.rounding_of,
+) -> Exact:
     g = depthwise.apart(depthwise.cheapest(node, three=False), layouts)
-    windows = depthwise.windows_of(node, g, depthwise.rounding_of(node))
+    windows = depthwise.windows_of(node, g, rounding(node))
     calls = g.group if node.output.shape[3] > node.input(0).shape[3] else 1
     code_bytes = made(windows).nest.code_bytes
     return called(node, g, windows, calls, partial(windows_work, windows), code_bytes)
@@ -210,5 +201,13 @@ COST_MODELS: Mapping[str, CostModel] = {
         for family in (depthwise_3x3.BYTES, depthwise_3x3.WIDE)
     },
     "tinyet_depthwise_s8_chw_dsp": CostModel(any_work, any_code, exact=any_exact),
+    depthwise_s16.THREE: CostModel(
+        partial(three_work, family=depthwise_3x3.BYTES),
+        partial(three_code, family=depthwise_3x3.BYTES),
+        exact=partial(three_exact, family=depthwise_3x3.BYTES, rounding=rounding_s16.rounding),
+    ),
+    depthwise_s16.ANY: CostModel(
+        any_work, any_code, exact=partial(any_exact, rounding=rounding_s16.rounding)
+    ),
 }
 """By the kernels' names."""

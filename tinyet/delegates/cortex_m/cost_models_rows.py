@@ -3,19 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
-from tinyet.delegates.cortex_m import linear_tiles
+from tinyet.delegates.cortex_m import linear_s16, linear_tiles
+from tinyet.delegates.cortex_m.conv2d import Stored
 from tinyet.delegates.cortex_m.cost_models_pixels import work_of
 from tinyet.delegates.cortex_m.linear_tiles import CHANNELS, Family
+from tinyet.delegates.cortex_m.rounding_s16 import rounding
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts
 from tinyet.opset import ByCore, CostModel, Exact
 from tinyet.opset.data_layout import Layouts
 from tinyet.tiles.core import page_of
 from tinyet.tiles.function import function
-from tinyet.tiles.tile import Weights
+from tinyet.tiles.tile import Tile, Weights
 from tinyet.timing.work import Work, total
 
 UNROLLED = {Weights.CROSSED: 8, Weights.WIDE: 4}
@@ -58,14 +60,21 @@ def code(node: Node, family: Family) -> Mapping[str, int]:
 
 
 def exact(node: Node, _layouts: Layouts, printed_for: str, family: Family) -> Exact:
-    """The tiles: of whole fours of outputs, and of the rest."""
+    return of_tile(node, linear_tiles.tile_of(node, family), calls(node), printed_for)
+
+
+def calls(node: Node) -> list[int]:
+    """The channels of each, of a row: whole fours of outputs, and the rest."""
     count, _ = node.input(1).shape
-    rows, groups, page = linear_tiles.row_count(node), -(-count // CHANNELS), page_of(printed_for)
-    tile = linear_tiles.tile_of(node, family)
-    parts = [n for n in (count // CHANNELS * CHANNELS, CHANNELS if count % CHANNELS else 0) if n]
+    return [n for n in (count // CHANNELS * CHANNELS, CHANNELS if count % CHANNELS else 0) if n]
+
+
+def of_tile(node: Node, tile: Tile, calls: Sequence[int], printed_for: str) -> Exact:
+    """calls: of a row, the channels of each."""
+    rows, page = linear_tiles.row_count(node), page_of(printed_for)
 
     def of(core: str) -> Work:
-        return total(work_of(tile, page, core, channels) for channels in parts)
+        return total(work_of(tile, page, core, channels) for channels in calls)
 
     instructions = rows * of(page.cores[0]).instructions
     return Exact(
@@ -74,8 +83,57 @@ def exact(node: Node, _layouts: Layouts, printed_for: str, family: Family) -> Ex
         functions={page.named(tile.name): function(tile, page).code_bytes},
         reads={
             "printed code": page.instruction_bytes * instructions,
-            "printed weights": 4 * tile.group_words * groups * rows,
+            "printed weights": 4 * tile.group_words * rows * sum(calls) // CHANNELS,
         },
+    )
+
+
+# ---------------------------------------------------------------- int16
+
+
+def int16_parts(node: Node) -> int:
+    return len(linear_s16.parts(rounding(node)))
+
+
+def int16_work(node: Node, stored: Stored) -> Mapping[str, int]:
+    """What is around the tiles."""
+    (count, depth), rows = node.input(1).shape, linear_tiles.row_count(node)
+    divided, groups = int16_parts(node), rows * -(-count // CHANNELS)
+    pairs = divided * linear_s16.tile_of(node, stored).pairs
+    found: Parts = {
+        "call": 1,
+        "row": rows,
+        "eight inputs": rows * (depth // 8),
+        "pair of inputs": rows * (depth % 8 // 2),
+        "odd input": rows * (depth % 2),
+        "blank word": rows * (pairs - -(-depth // 2)),
+    }
+    if divided > 1:
+        return found | {"part": groups * divided, "four outputs of parts": groups}
+    whole, rest = int(count >= CHANNELS), count % CHANNELS
+    return found | {"whole fours of outputs": rows * whole, f"last {rest} outputs": rows}
+
+
+def int16_code(node: Node, stored: Stored) -> Mapping[str, int]:
+    (count, depth), rest = node.input(1).shape, node.input(1).shape[0] % CHANNELS
+    found: Parts = {
+        "call": 1,
+        "several rows": int(linear_tiles.row_count(node) > 1),
+        "eight inputs": int(depth >= 8),
+        "pair of inputs": int(depth % 8 >= 2),
+        "odd input": depth % 2,
+    }
+    if int16_parts(node) > 1:
+        return found | {"parts": 1}
+    return found | {"whole fours of outputs": int(count >= CHANNELS), f"last {rest} outputs": 1}
+
+
+def int16_exact(node: Node, _layouts: Layouts, printed_for: str, stored: Stored) -> Exact:
+    """The tiles: as those of int8, or of four outputs of each part."""
+    divided = int16_parts(node)
+    of_parts = [CHANNELS] * (divided * -(-node.input(1).shape[0] // CHANNELS))
+    return of_tile(
+        node, linear_s16.tile_of(node, stored), of_parts if divided > 1 else calls(node), printed_for
     )
 
 
@@ -84,5 +142,12 @@ COST_MODELS: Mapping[str, CostModel] = {
         partial(work, family=family), partial(code, family=family), exact=partial(exact, family=family)
     )
     for family in (linear_tiles.PACKED, linear_tiles.STRAIGHT, linear_tiles.WIDE)
+} | {
+    stored.named("tinyet_linear_s16_1x4_dsp"): CostModel(
+        partial(int16_work, stored=stored),
+        partial(int16_code, stored=stored),
+        exact=partial(int16_exact, stored=stored),
+    )
+    for stored in (Stored.INT8, Stored.INT16)
 }
 """By the kernels' names."""

@@ -12,15 +12,12 @@ from tinyet.delegates.cortex_m import (
     conv2d,
     conv2d_s16,
     cost_models,
-    depthwise_s16,
     linear,
     linear_s16,
     linear_w4,
 )
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, unroll_of
-from tinyet.delegates.cortex_m.cost_models_depthwise import seen
-from tinyet.delegates.cortex_m.depthwise import Geometry as Planes
-from tinyet.delegates.cortex_m.linear_s16 import STEPS
+from tinyet.delegates.cortex_m.linear_w4 import STEPS
 from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, rounding
 from tinyet.ir import Node
@@ -222,19 +219,6 @@ def steps_code(node: Node, parts_of_depth: int) -> Parts:
     }
 
 
-def linear_work(node: Node) -> Mapping[str, int]:
-    r = rounding(node)
-    divided = linear_s16.parts(r)
-    parts = steps_work(node, len(divided), divided[0].shape[1] // 8)
-    parts["clamped output"] = 4 * parts["four outputs"] * bounds(r)
-    return parts
-
-
-def linear_code(node: Node) -> Mapping[str, int]:
-    r = rounding(node)
-    return steps_code(node, len(linear_s16.parts(r))) | {"bound": bounds(r)}
-
-
 def nibbles_work(node: Node) -> Mapping[str, int]:
     r = linear_w4.rounding_of(node)
     divided = linear_w4.parts(r)
@@ -249,144 +233,6 @@ def nibbles_code(node: Node) -> Mapping[str, int]:
     r = linear_w4.rounding_of(node)
     form = {f"outputs, {r.form.name.lower()}": 1, "bound": (r.low > -128) + (r.high < 127)}
     return steps_code(node, len(linear_w4.parts(r))) | form
-
-
-# ---------------------------------------------------------------- depthwise convolutions
-
-TAPS = 4
-"""Pairs of taps of a turn of the loop over a kernel row (TINYET_DSP_TAPS)."""
-
-
-def straight(g: Planes, pairs: int) -> int:
-    """Loads of weights and of words, and products, of so many pairs of taps for a block of outputs."""
-    if g.between > 2:
-        words = g.block * pairs
-    else:
-        words = len({i * g.between + 2 * t for i in range(g.block) for t in range(pairs)})
-    return words + pairs * (1 + g.block)
-
-
-def words_a_turn(words: int) -> int:
-    """Of tinyet_plane_words_s16_dsp."""
-    return words if words <= 6 else next((n for n in (4, 5, 3) if words % n == 0), 4)
-
-
-def planes_work(node: Node, g: Planes) -> Parts:
-    batch, channels = node.input(0).shape[0], node.input(0).shape[3]
-    v, tile = g.v, g.tile
-    groups, tiles = batch * -(-channels // 2), -(-v.out // tile)
-    rows, kept = g.tile_rows(tile), g.tile_rows(tile) - tile * v.stride
-    filled = blank = 0
-    for top in range(0, v.out, tile):
-        first = kept if top and kept > 0 else 0
-        places = [top * v.stride - v.pad + row for row in range(first, rows)]
-        inside = sum(0 <= place < v.size for place in places)
-        filled, blank = filled + inside, blank + (len(places) - inside if tiles > 1 else 0)
-    whole, half = seen(g)
-    dilated = "dilated " if g.u.dilation > 1 else ""
-    turns = whole // words_a_turn(whole) if whole else 0
-    return {
-        "call": 1,
-        "cleared word": 2 * rows * g.row_words,
-        "group": groups,
-        "tile": groups * tiles,
-        "kept row": groups * (tiles - 1) * int(kept > 0) * 2,
-        "kept word": groups * (tiles - 1) * max(kept, 0) * g.row_words * 2,
-        f"{dilated}filled row": groups * filled * g.u.dilation,
-        f"{dilated}word": groups * filled * whole,
-        f"{dilated}half word": groups * filled * half,
-        "turn of a filled row": groups * filled * turns * int(turns > 1 and not dilated),
-        "blank row": groups * blank,
-        "blank word": groups * blank * g.row_words * 2,
-        "channel of a tile": groups * 2 * tiles,
-    }
-
-
-def planes_code(node: Node, g: Planes) -> Parts:
-    batch, channels = node.input(0).shape[0], node.input(0).shape[3]
-    whole, half = seen(g)
-    turn = words_a_turn(whole)
-    known = g.u.dilation == 1 and whole > 0
-    return {
-        "call": 1,
-        "several tiles": int(g.tile < g.v.out),
-        "last tile": int(g.v.out % g.tile != 0),
-        "half word": half if g.u.dilation == 1 else 0,
-        "word": turn + whole % turn if known else 0,
-        "dilated": int(g.u.dilation > 1),
-        "word loop": int(known and whole > turn),
-        "odd channels": channels % 2,
-        "several images": int(batch > 1),
-    }
-
-
-def three_work(node: Node) -> Mapping[str, int]:
-    g, r = depthwise_s16.cheapest(node, three=True), rounding(node)
-    parts = planes_work(node, g)
-    channels = node.input(0).shape[0] * 2 * -(-node.input(0).shape[3] // 2)
-    rows, pairs = channels * g.v.out, g.u.out // 2
-    unroll = next(n for n in (4, 3, 2, 1) if pairs % n == 0)
-    parts |= {
-        "output row": rows,
-        f"two outputs, stride {g.u.stride}": rows * pairs,
-        "turn": rows * (pairs // unroll) * int(pairs > unroll),
-        "last output": rows * (g.u.out % 2),
-    }
-    outputs(parts, r, rows * g.u.out)
-    return parts
-
-
-def three_code(node: Node) -> Mapping[str, int]:
-    g, r = depthwise_s16.cheapest(node, three=True), rounding(node)
-    parts = planes_code(node, g)
-    pairs = g.u.out // 2
-    unroll = next(n for n in (4, 3, 2, 1) if pairs % n == 0) if pairs else 0
-    return parts | {
-        f"two outputs, stride {g.u.stride}": unroll,
-        "last output": g.u.out % 2,
-        "loop": int(pairs > unroll),
-        "several rows": int(g.tile > 1),
-        "clamp": (2 * unroll + g.u.out % 2) * bounds(r),
-    }
-
-
-def any_work(node: Node) -> Mapping[str, int]:
-    g, r = depthwise_s16.cheapest(node, three=False), rounding(node)
-    parts = planes_work(node, g)
-    batch, _, _, channels = node.input(0).shape
-    out_c = batch * 2 * -(-channels // 2) * (node.output.shape[3] // channels)
-    rows, tiles = out_c * g.v.out, -(-g.v.out // g.tile)
-    blocks = rows * g.blocks
-    turns, rest = divmod(g.tap_pairs, TAPS)
-    uneven = int(g.u.out // min(g.apart, g.u.out) % g.block > 0)
-    parts |= {
-        "channel of a tile": out_c * tiles,
-        "unpacked word": out_c * tiles * g.tap_words,
-        "output row": rows,
-        "run": rows * min(g.apart, g.u.out),
-        "block": blocks,
-        "uneven row": rows * uneven,
-        "uneven block": blocks * uneven,
-        "kernel row": blocks * g.v.kernel * int(g.v.kernel > 1),
-        "load or product": blocks * g.v.kernel * (turns * straight(g, TAPS) + straight(g, rest)),
-        "turn of taps": blocks * g.v.kernel * turns,
-    }
-    outputs(parts, r, blocks * g.block)
-    return parts
-
-
-def any_code(node: Node) -> Mapping[str, int]:
-    g, r = depthwise_s16.cheapest(node, three=False), rounding(node)
-    turns, rest = divmod(g.tap_pairs, TAPS)
-    return planes_code(node, g) | {
-        "load or product": min(turns, 1) * straight(g, TAPS) + straight(g, rest),
-        "loop over taps": min(turns, 1),
-        "kernel rows": int(g.v.kernel > 1),
-        "runs": int(g.apart > 1),
-        "blocks": int(g.blocks > 1),
-        "output": g.block,
-        "clamp": g.block * bounds(r),
-    }
 
 
 # ---------------------------------------------------------------- all
@@ -417,14 +263,11 @@ COST_MODELS: Mapping[str, CostModel] = {
         ("tinyet_conv2d_s16_direct_4x2_dsp", CostModel(of_image(rows_work), of_image(rows_code))),
         ("tinyet_conv2d_s16_im2col_4x2_dsp", CostModel(of_image(patches_work), of_image(patches_code))),
         ("tinyet_linear_s16_4x2_dsp", CostModel(of_rows(rows_work), of_rows(rows_code))),
-        ("tinyet_linear_s16_1x4_dsp", CostModel(linear_work, linear_code)),
     )
 } | {
     "tinyet_linear_s8_w4_1x4_dsp": CostModel(nibbles_work, nibbles_code),
     "tinyet_linear_s8_w4_4x2_dsp": CostModel(
         of_nibbles(cost_models.rows_work), of_nibbles(cost_models.rows_code)
     ),
-    "tinyet_depthwise_s16_chw_3x3_dsp": CostModel(three_work, three_code),
-    "tinyet_depthwise_s16_chw_dsp": CostModel(any_work, any_code),
 }
 """By the kernels' names."""

@@ -14,6 +14,7 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.delegates.cortex_m.packing import join_bytes, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
+from tinyet.delegates.cortex_m.rounding_s16 import Rounding16
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
@@ -39,6 +40,7 @@ from tinyet.tiles.windows_code import best
 
 HEADERS = (
     "tinyet_dsp.h",
+    "tinyet_s16_dsp.h",
     "tinyet_tile_dsp.h",
     "tinyet_depthwise_chw_dsp.h",
     "tinyet_depthwise_rows_dsp.h",
@@ -81,9 +83,9 @@ class Axis:
 @dataclass(frozen=True)
 class Geometry:
     """u: the axis that is contiguous in a plane. group: channels at a time. three: by the kernel for 3x3.
-    traffic: bytes of an image's inputs and outputs. wide: weights are int16. pairs: the output is pairs of pixels
-    (int16x2.NHW2C2). by_tiles: all groups of a tile of output rows come before the next tile; row_bytes: of an
-    output row then."""
+    traffic: bytes of an image's inputs and outputs. size: bytes of a value. wide: weights are int16. pairs: the output
+    is pairs of pixels (int16x2.NHW2C2). by_tiles: all groups of a tile of output rows come before the next tile;
+    row_bytes: of an output row then."""
 
     u: Axis
     v: Axis
@@ -91,6 +93,7 @@ class Geometry:
     group: int
     three: bool
     traffic: int
+    size: int = 1
     wide: bool = False
     pairs: bool = False
     by_tiles: bool = False
@@ -112,11 +115,6 @@ class Geometry:
     @cached_property
     def row_words(self) -> int:
         return self.u.dilation * self.part // 2
-
-    @property
-    def tap_words(self) -> int:
-        """Of the weights of an output channel, where the kernel is not the one for 3x3."""
-        return -(-self.v.kernel * self.tap_pairs // 2)
 
     def tile_rows(self, tile: int) -> int:
         return (tile - 1) * self.v.stride + (self.v.kernel - 1) * self.v.dilation + 1
@@ -187,11 +185,6 @@ class Geometry:
         return self.u.dilation // math.gcd(self.u.dilation, self.u.stride)
 
     @property
-    def between(self) -> int:
-        """Values between what such outputs look at."""
-        return self.u.stride // math.gcd(self.u.dilation, self.u.stride)
-
-    @property
     def block(self) -> int:
         """Outputs at a time, where the kernel is not the one for 3x3."""
         return min(4, self.u.out // min(self.apart, self.u.out))
@@ -234,8 +227,10 @@ class Geometry:
 
 
 def geometries(node: Node, *, three: bool, wide: bool = False) -> list[Geometry]:
-    """u along the width, and u along the height, each with all numbers of channels at a time."""
+    """u along the width, and u along the height, each with all numbers of channels at a time, whose values are at most
+    a word of a pixel."""
     a = attrs_of(node)
+    size = node.output.type.dtype.bytes
     _, in_h, in_w, channels = node.input(0).shape
     _, out_h, out_w, out_c = node.output.shape
     _, kernel_h, kernel_w, _ = node.input(1).shape
@@ -243,30 +238,44 @@ def geometries(node: Node, *, three: bool, wide: bool = False) -> list[Geometry]
     dilation_h, dilation_w = (
         d if k > 1 else 1 for d, k in ((a.dilation_h, kernel_h), (a.dilation_w, kernel_w))
     )
-    width = Axis(in_w, channels, out_w, out_c, kernel_w, stride_w, dilation_w, a.pad_left, 2 * out_c)
-    row = out_w * out_c
-    height = Axis(in_h, in_w * channels, out_h, row, kernel_h, stride_h, dilation_h, a.pad_top, 2 * row)
-    traffic = (node.input(0).type.count + node.output.type.count) // node.input(0).shape[0]
+    pixel, out_pixel = size * channels, size * out_c
+    width = Axis(in_w, pixel, out_w, out_pixel, kernel_w, stride_w, dilation_w, a.pad_left, 2 * out_pixel)
+    row = out_w * out_pixel
+    height = Axis(in_h, in_w * pixel, out_h, row, kernel_h, stride_h, dilation_h, a.pad_top, 2 * row)
+    traffic = size * (node.input(0).type.count + node.output.type.count) // node.input(0).shape[0]
     return [
-        Geometry(u, v, transposed, group, three, traffic, wide)
+        Geometry(u, v, transposed, group, three, traffic, size, wide)
         for u, v, transposed in ((width, height, False), (height, width, True))
         for group in (2, 4)
-        if group <= channels
+        if group <= channels and group * size <= 4
     ]
 
 
 def refuse_any(node: Node, target: Target) -> str | None:
+    if (reason := refuse_windows(node)) is not None:
+        return reason
+    return "tinyet_depthwise_s8_chw_3x3_dsp is made for it" if refuse(node, target) is None else None
+
+
+def refuse_windows(node: Node) -> str | None:
+    """What no printed rows of any size are for, whatever the types are."""
     channels = node.input(0).shape[3]
     if attrs_of(node).groups != channels:
         return "only one channel in a group"
     if channels < 2:
         return "a single channel"
-    if math.prod(node.input(1).shape[1:3]) > MOST_TAPS:
-        return "too many taps for the stack"
-    return "tinyet_depthwise_s8_chw_3x3_dsp is made for it" if refuse(node, target) is None else None
+    return "too many taps for the stack" if math.prod(node.input(1).shape[1:3]) > MOST_TAPS else None
 
 
 def refuse(node: Node, target: Target) -> str | None:
+    if (reason := refuse_three(node)) is not None:
+        return reason
+    plain = rounding_of(node).form is Form.PLAIN
+    return "a factor of one half and more, or sums too large for its rounding" if plain else None
+
+
+def refuse_three(node: Node) -> str | None:
+    """What no printed rows of 3x3 are for, whatever the types are."""
     channels = node.input(0).shape[3]
     if attrs_of(node).groups != channels or node.input(1).shape[0] != channels:
         return "only one channel in and out a group"
@@ -275,10 +284,7 @@ def refuse(node: Node, target: Target) -> str | None:
     if channels < 2:
         return "a single channel"
     reasons = [g.refuse() for g in geometries(node, three=True)]
-    if all(reasons):
-        return reasons[0]
-    plain = rounding_of(node).form is Form.PLAIN
-    return "a factor of one half and more, or sums too large for its rounding" if plain else None
+    return reasons[0] if all(reasons) else None
 
 
 def cheapest(node: Node, *, three: bool, wide: bool = False) -> Geometry:
@@ -288,7 +294,7 @@ def cheapest(node: Node, *, three: bool, wide: bool = False) -> Geometry:
     best = min(taken, key=lambda g: g.instructions)
     _, _, out_w, out_c = node.output.shape
     by_tiles = [
-        replace(g, by_tiles=True, row_bytes=out_w * out_c)
+        replace(g, by_tiles=True, row_bytes=g.size * out_w * out_c)
         for g in taken
         if not g.transposed and g.v.stride > 1 and g.group < node.input(0).shape[3]
     ]
@@ -361,13 +367,13 @@ def self_contained(r: Rounding, zero_point: int) -> tuple[Int64, Int64, Int64]:
     )
 
 
-def oriented(r: Rounding, node: Node, transposed: bool) -> Int64:
+def oriented(r: Rounding | Rounding16, node: Node, transposed: bool) -> Int64:
     """The weights, (channels, taps along v, taps along u)."""
     kernel = r.weights.reshape(len(r.weights), *node.input(1).shape[1:3])
     return kernel.transpose(0, 2, 1) if transposed else kernel
 
 
-def windows_of(node: Node, g: Geometry, r: Rounding) -> Windows:
+def windows_of(node: Node, g: Geometry, r: Rounding | Rounding16) -> Windows:
     """What computes the output rows of a tile: of a group of channels, or of those of one plane."""
     u, v = g.u, g.v
     multiplier = node.output.shape[3] // node.input(0).shape[3]
@@ -399,6 +405,7 @@ def windows_of(node: Node, g: Geometry, r: Rounding) -> Windows:
             block=u.out,
             turn=kernel_rows,
             by_taps=False,
+            bits=8 * g.size,
         )
     )
 
@@ -407,17 +414,15 @@ def stream_any(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
     """The stream of tinyet_depthwise_windows_dsp.h, (words,). kernel: (channels, taps along v, taps along u)."""
     bias, multiplier, shift = self_contained(r, zero_point)
     before = replace(r, shift=shift).before
-    taps = kernel.reshape(len(kernel), -1)
-    taps = join_bytes(np.pad(taps, ((0, 0), (0, -taps.shape[1] % 4))).reshape(len(kernel), -1, 4))
     factor = 2 * multiplier if r.form is Form.PLAIN else multiplier
-    return words(np.concatenate([taps, np.stack([bias << before, factor, shift], axis=1)], axis=1).ravel())
+    ends = np.stack([bias << before, factor, shift], axis=1)
+    return words(np.concatenate([taps_of(kernel), ends], axis=1).ravel())
 
 
-def paired_taps(kernel: Int64) -> Int64:
-    """(channels, words): pairs of neighbouring taps along u, two pairs {a0, a1}, {b0, b1} as bytes a0, b0, a1, b1."""
-    pairs = np.pad(kernel, ((0, 0), (0, 0), (0, kernel.shape[2] % 2))).reshape(len(kernel), -1, 2)
-    pairs = np.pad(pairs, ((0, 0), (0, pairs.shape[1] % 2), (0, 0)))
-    return join_bytes(pairs.reshape(len(kernel), -1, 2, 2).swapaxes(2, 3).reshape(len(kernel), -1, 4))
+def taps_of(kernel: Int64) -> Int64:
+    """(channels, words): the taps of each channel, four a word, with zeros behind the last."""
+    taps = kernel.reshape(len(kernel), -1)
+    return join_bytes(np.pad(taps, ((0, 0), (0, -taps.shape[1] % 4))).reshape(len(kernel), -1, 4))
 
 
 def rounding_of(node: Node) -> Rounding:
@@ -429,7 +434,7 @@ def shape_literal(node: Node, g: Geometry) -> tuple[str, str]:
     batch, _, _, channels = node.input(0).shape
     u, v = g.u, g.v
     parts: Sequence[tuple[str, tuple[int, ...]]] = (
-        ("", (batch, channels, g.group, node.output.shape[3] // channels)),
+        ("", (g.size, batch, channels, g.group, node.output.shape[3] // channels)),
         ("in", (u.size, v.size, u.step, v.step)),
         ("out", (u.out, v.out, u.out_step, v.out_step, int(g.pairs))),
         ("kernel", (u.kernel, v.kernel)),
@@ -437,7 +442,7 @@ def shape_literal(node: Node, g: Geometry) -> tuple[str, str]:
         ("dilation", (u.dilation, v.dilation)),
         ("pad", (u.pad, v.pad)),
         ("zero points", (node.input(0).type.zero_point, node.output.type.zero_point)),
-        ("planes", (g.part, g.apart, g.between, g.tile, int(g.by_tiles))),
+        ("planes", (g.part, g.tile, int(g.by_tiles))),
     )
     texts = [(f"/* {title} */ " if title else "") + ", ".join(map(str, values)) for title, values in parts]
     return "{" + ", ".join(texts[:3]) + ",", "    " + ", ".join(texts[3:]) + "}"
@@ -458,23 +463,29 @@ def call(
         f"    {rows.name}, shape);",
     )
     constant = Constant("weights", packed.astype(np.int32), "weights, bias and rounding of each channel")
-    made = specialised_call(name, summary(node), [constant], body, scratch_bytes=g.scratch)
+    element = f"int{8 * g.size}_t"
+    made = specialised_call(name, summary(node), [constant], body, scratch_bytes=g.scratch, element=element)
     return replace(made, files={**printed, **(files(planes) if planes else {})})
 
 
 def lower_any(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     g, r = apart(cheapest(node, three=False), layouts), rounding_of(node)
     packed = stream_any(r, oriented(r, node, g.transposed), node.output.type.zero_point)
-    windows = windows_of(node, g, r)
-    made = call(node, g, "tinyet_depthwise_s8_chw_dsp", packed, windows, windows_code.files(windows))
+    return windows_call(node, g, "tinyet_depthwise_s8_chw_dsp", packed, windows_of(node, g, r))
+
+
+def windows_call(node: Node, g: Geometry, name: str, packed: Int64, windows: Windows) -> Call:
+    """Of the kernel of that name for any size."""
+    made = call(node, g, name, packed, windows, windows_code.files(windows))
     return replace(made, frame_bytes=windows_code.made(windows).frame_bytes)
 
 
 def planes_of(g: Geometry) -> Planes | None:
-    """What widens rows of the image; None where they are widened in parts."""
+    """What takes rows out of the image; None where no output sees a pixel."""
     u = g.u
-    count = min(u.pad + u.size, (u.out - 1) * u.stride + u.kernel) - u.pad
-    if u.dilation != 1 or count < 1:
+    reach = (u.out - 1) * u.stride + (u.kernel - 1) * u.dilation + 1
+    count = min(u.pad + u.size, reach) - u.pad
+    if count < 1:
         return None
     return Planes(
         first=u.pad,
@@ -484,7 +495,10 @@ def planes_of(g: Geometry) -> Planes | None:
         channels=g.group,
         row_words=g.row_words,
         plane_words=g.tile_rows(g.tile) * g.row_words,
+        dilation=u.dilation,
+        part=g.part if u.dilation > 1 else 0,
         straight=STRAIGHT_VALUES // (2 * g.group),
+        bits=8 * g.size,
     )
 
 

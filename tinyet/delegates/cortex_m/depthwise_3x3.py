@@ -14,6 +14,7 @@ from tinyet.delegates.cortex_m.depthwise import Geometry
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.delegates.cortex_m.packing import join_bytes, pack_int16x2, words
 from tinyet.delegates.cortex_m.rounding import Form, Rounding
+from tinyet.delegates.cortex_m.rounding_s16 import Rounding16
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.opset import DENSE, Call, Kernel, Layouts, LayoutSupport
@@ -33,7 +34,7 @@ BYTES = Family("tinyet_depthwise_s8_chw_3x3_dsp", wide=False)
 WIDE = Family("tinyet_depthwise_s8_w16_chw_3x3_dsp", wide=True)
 
 
-def rows_of(node: Node, g: Geometry, r: Rounding) -> Rows:
+def rows_of(node: Node, g: Geometry, r: Rounding | Rounding16) -> Rows:
     """What computes the output rows of a tile, of a group of channels."""
     u, v = g.u, g.v
     return Rows(
@@ -56,6 +57,7 @@ def rows_of(node: Node, g: Geometry, r: Rounding) -> Rows:
         low=r.low,
         high=r.high,
         zero_point=0 if g.wide else node.output.type.zero_point,
+        bits=8 * g.size,
     )
 
 
@@ -63,10 +65,15 @@ def stream(r: Rounding, kernel: Int64, zero_point: int) -> Int64:
     """The stream of tinyet_depthwise_rows_dsp.h with int8 weights, (words,). kernel: (channels, 3, 3)."""
     bias, multiplier, shift = depthwise.self_contained(r, zero_point)
     before = replace(r, shift=shift).before
+    return joined(kernel, shift, np.stack([bias << before, multiplier], axis=1))
+
+
+def joined(kernel: Int64, shift: Int64, ends: Int64) -> Int64:
+    """The words of int8 weights with a shift, (channels,), in the spare byte, and of what is behind them."""
     spare = np.zeros((len(kernel), 3, 1), np.int64)
     spare[:, 0, 0] = shift
     rows = join_bytes(np.concatenate([kernel[:, :, :1], spare, kernel[:, :, 1:]], axis=2))
-    return words(np.concatenate([rows, np.stack([bias << before, multiplier], axis=1)], axis=1).ravel())
+    return words(np.concatenate([rows, ends], axis=1).ravel())
 
 
 def stream_wide(r: Rounding, kernel: Int64, zero_point: int, stride: int) -> Int64:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fully connected layers with int16 activations: many rows as pixels of a convolution (tinyet_conv2d_s16_dsp.h), few
-one at a time (tinyet_linear_s16_dsp.h). Each with weights in int8, and widened to int16 ahead of time."""
+one at a time by printed tiles (tinyet_linear_s16_dsp.h). Each with weights in int8, and widened to int16 ahead of
+time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,38 +13,42 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import conv2d_s16, linear
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, pixel_row
-from tinyet.delegates.cortex_m.packing import pack_int16x2, padded_channels, words
+from tinyet.delegates.cortex_m.conv2d_tiles import both_channels
+from tinyet.delegates.cortex_m.linear_tiles import CHANNELS, MOST_PAIRS, groups_of, row_count
+from tinyet.delegates.cortex_m.packing import pack_int16x2, words
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, parts_refusal, rounding
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.access_orders import by_copied_vectors
 from tinyet.opset import Call, Constant, Kernel
+from tinyet.opset.cost import cycles_of
+from tinyet.tiles import int16
+from tinyet.tiles.core import page_of
+from tinyet.tiles.printer import files
+from tinyet.tiles.tile import Tile, Weights
 
 HEADERS = (
     "tinyet_dsp.h",
-    "tinyet_conv2d_dsp.h",
     "tinyet_s16_dsp.h",
-    "tinyet_linear_steps_dsp.h",
+    "tinyet_tile_dsp.h",
+    "tinyet_tile_s16_dsp.h",
     "tinyet_linear_s16_dsp.h",
 )
-STEPS = 6
-"""TINYET_DSP_STEPS: eights of inputs in a turn of the multiply loop."""
-
+STRAIGHT = {Stored.INT8: 28, Stored.INT16: 40}
+"""Pairs of code, at most, before the loop and in it: with rounding and stores less than a kilobyte, which is what the
+flash of many a fast chip keeps."""
 MOST_PARTS = 16
 
 
-def divided(weights: Int64) -> Iterator[list[Int64]]:
-    """Weights (channels, inputs) in one part, two, … of equally many eights of inputs, the last with zeros behind."""
-    depth, eights = weights.shape[1], -(-weights.shape[1] // 8)
-    for size in dict.fromkeys(8 * -(-eights // count) for count in range(1, MOST_PARTS + 1)):
-        count = -(-depth // size)
-        yield np.split(np.pad(weights, ((0, 0), (0, count * size - depth))), count, axis=1)
-
-
 def parts(r: Rounding16) -> list[Int64]:
-    """The weights in as few parts as have sums that are proved to fit, as `divided` gives them; else none."""
-    for found in divided(r.weights):
+    """The weights, (channels, inputs), in as few parts of equally many pairs of inputs as have sums that are proved to
+    fit, the last with zeros behind; none where none do."""
+    depth = r.weights.shape[1]
+    pairs = -(-depth // 2)
+    for size in dict.fromkeys(2 * -(-pairs // count) for count in range(1, MOST_PARTS + 1)):
+        count = -(-depth // size)
+        found = np.split(np.pad(r.weights, ((0, 0), (0, count * size - depth))), count, axis=1)
         if parts_refusal(r, found) is None:
             return found
     return []
@@ -51,64 +56,97 @@ def parts(r: Rounding16) -> list[Int64]:
 
 def refuse_wide(node: Node, target: Target) -> str | None:
     r = rounding(node)
-    if r.refusal is not None or parts(r):
-        return r.refusal
-    return f"sums of more than 32 bits, also in {MOST_PARTS} parts"
+    if (reason := r.refusal or int16.complaint(r.exponent, r.low, r.high)) is not None:
+        return reason
+    if not (found := parts(r)):
+        return f"sums of more than 32 bits, also in {MOST_PARTS} parts"
+    pairs = found[0].shape[1] // 2
+    return f"{pairs} pairs of inputs, takes up to {MOST_PAIRS}" if pairs > MOST_PAIRS else None
 
 
 def refuse(node: Node, target: Target) -> str | None:
     if (reason := refuse_wide(node, target)) is not None:
         return reason
-    lanes = padded_channels(rounding(node).weights, 2)
-    both = 256 * lanes[1::2] + lanes[0::2]
+    both = both_channels(rounding(node).weights, groups_of(node.input(1).shape[0]))
     return "a weight of -128 beside a negative one of the channel before" if both.min() < -(2**15) else None
 
 
-def lanes(part: Int64, bias: Int64) -> Int64:
-    """(groups, words) of int8 weights of a part, (channels, inputs), of a multiple of four channels."""
-    a, b = part[0::2], part[1::2]
-    both = 256 * b + a  # (pairs, inputs)
-    body = pack_int16x2(both[:, 0::2], both[:, 1::2]).reshape(-1, 2, part.shape[1] // 2)
-    two = 256 * bias[1::2] + bias[0::2]
-    start = np.stack([two & 0xFFFFFFFF, two >> 32], axis=1).reshape(-1, 4)
-    return np.concatenate(
-        [start, bias[0::2].reshape(-1, 2), body.transpose(0, 2, 1).reshape(len(body), -1)], axis=1
-    )
+def long(part: Int64, bias: Int64, groups: Int64) -> Int64:
+    """(groups, words) of int8 weights of a part, (channels, inputs), in front of multipliers."""
+    both = both_channels(part, groups)
+    two = 256 * bias[groups[:, 1::2]] + bias[groups[:, 0::2]]
+    start = np.stack([two & 0xFFFFFFFF, two >> 32], axis=2).reshape(len(groups), -1)
+    body = pack_int16x2(both[..., 0::2], both[..., 1::2]).transpose(0, 2, 1).reshape(len(groups), -1)
+    return np.concatenate([start, bias[groups[:, 0::2]], body], axis=1)
 
 
-def wide(part: Int64, bias: Int64) -> Int64:
+def wide(part: Int64, bias: Int64, groups: Int64) -> Int64:
     """The same of int16 weights."""
-    body = pack_int16x2(part[:, 0::2], part[:, 1::2]).reshape(-1, 4, part.shape[1] // 2)
-    return np.concatenate([bias.reshape(-1, 4), body.transpose(0, 2, 1).reshape(len(body), -1)], axis=1)
+    columns = part[groups]
+    body = pack_int16x2(columns[..., 0::2], columns[..., 1::2]).transpose(0, 2, 1)
+    return np.concatenate([bias[groups], body.reshape(len(groups), -1)], axis=1)
+
+
+def turn_of(pairs: int, straight: int) -> int:
+    """The longest turn of a loop over so many pairs of which there are `straight` in code, those before it included."""
+    return next(turn for turn in range(straight, 0, -1) if turn + pairs % turn <= straight)
+
+
+def tile_of(node: Node, stored: Stored) -> Tile:
+    """Of a layer's rows: of outputs, or of the sums of a part."""
+    r = rounding(node)
+    found = parts(r)
+    pairs = found[0].shape[1] // 2
+    one = Tile(
+        pixels=1,
+        channels=CHANNELS,
+        weights=Weights.LONG if stored is Stored.INT8 else Weights.WIDE,
+        pairs=pairs,
+        exponent=r.exponent,
+        step=0,
+        straight=STRAIGHT[stored],
+        turn=turn_of(pairs, STRAIGHT[stored]),
+        filling=True,
+        bits=16,
+        low=r.low,
+        high=r.high,
+    )
+    if len(found) == 1:
+        return one
+    return replace(one, exponent=None, bits=32, low=int16.LOW, high=int16.HIGH)
+
+
+def stream(node: Node, stored: Stored) -> Int64:
+    """The words of tinyet_linear_s16_dsp.h. The node is not refused."""
+    r, groups = rounding(node), groups_of(node.input(1).shape[0])
+    pack, found = long if stored is Stored.INT8 else wide, parts(r)
+    blocks = [pack(part, np.zeros_like(r.bias) if i else r.bias, groups) for i, part in enumerate(found)]
+    blocks.insert(len(blocks) if len(found) == 1 else 0, r.multiplier[groups])
+    return words(np.concatenate(blocks, axis=1).ravel())
 
 
 def lower(node: Node, target: Target, stored: Stored) -> Call:
-    (count, depth), rows, r = node.input(1).shape, linear.row_count(node), rounding(node)
-    found = parts(r)
-    pack, eights = lanes if stored is Stored.INT8 else wide, found[0].shape[1] // 8
-    blocks = []
-    for i, part in enumerate(found):
-        bias = padded_channels(r.bias if i == 0 else np.zeros_like(r.bias), 4)
-        blocks.append(pack(padded_channels(part, 4), bias))
-    blocks.insert(len(blocks) if len(found) == 1 else 0, padded_channels(r.multiplier, 4).reshape(-1, 4))
-    head = np.array([eights, depth, count // 4 * 4], np.int64)
-    stream = words(np.concatenate([head, np.concatenate(blocks, axis=1).ravel()]))
-    constant = Constant(
-        "weights",
-        stream.astype(np.int32),
-        "sizes, then factors, bias and weights of four outputs after another",
-    )
-    kind = f"TINYET_DSP_{stored.name}"
-    body = (
-        f"const tinyet_rounding_s16_dsp rounding = {r.literal};",
-        f"tinyet_linear_s16_1x4_dsp(input, output, scratch, weights, {kind}, /* parts */ {len(found)},",
-        f"    /* rows */ {rows}, /* rest */ {count % 4}, rounding);",
-    )
-    # Layers of other sizes share the function, so that the comment is not of their sizes.
-    comment = f"fully connected, int16 by {stored.name.lower()}"
-    scratch = 16 * eights * len(found)
-    symbol = stored.named("tinyet_linear_s16_1x4_dsp")
-    return specialised_call(symbol, comment, [constant], body, scratch_bytes=scratch, element="int16_t")
+    (count, depth), r = node.input(1).shape, rounding(node)
+    tile, page, count_of_parts = tile_of(node, stored), page_of(cycles_of(target)), len(parts(r))
+    sizes = f"/* rows */ {row_count(node)}, /* depth */ {depth},"
+    stretch = f"/* words */ {tile.group_words}, /* pairs */ {tile.pairs}, {page.named(tile.name)}"
+    if count_of_parts == 1:
+        body: tuple[str, ...] = (
+            f"tinyet_linear_s16_dsp(input, output, scratch, weights, {sizes}",
+            f"    /* outputs */ {count}, {stretch});",
+        )
+    else:
+        body = (
+            f"const tinyet_rounding_s16_dsp rounding = {r.literal};",
+            f"tinyet_linear_s16_parts_dsp(input, output, scratch, weights, {sizes}",
+            f"    /* outputs */ {count}, /* parts */ {count_of_parts}, {stretch}, rounding);",
+        )
+    data = stream(node, stored).astype(np.int32)
+    constant = Constant("weights", data, "bias, weights and factors of four outputs after another")
+    comment = f"{row_count(node)} x {depth} -> {count}, fully connected, int16 by {stored.name.lower()}"
+    symbol, scratch = stored.named("tinyet_linear_s16_1x4_dsp"), 4 * count_of_parts * tile.pairs
+    call = specialised_call(symbol, comment, [constant], body, scratch_bytes=scratch, element="int16_t")
+    return replace(call, files=files(tile, page))
 
 
 def refuse_rows(node: Node, target: Target) -> str | None:

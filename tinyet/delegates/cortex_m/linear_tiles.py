@@ -111,7 +111,7 @@ def refuse_packed(r: Rounding, count: int) -> str | None:
     bound = int(max(np.abs(end).max(initial=0) for end in sum_range(r.weights, r.bias)))
     if 256 * bound >= LIMIT:
         return f"sums up to {bound}, needs fewer than 2**23"
-    if int(both_channels(r, groups_of(count)).min()) < -(2**15):
+    if int(both_channels(r.weights, groups_of(count)).min()) < -(2**15):
         return "a weight of -128 beside a negative one of the channel before"
     return None
 
@@ -126,7 +126,7 @@ def stream(node: Node, family: Family) -> Int64:
         ends = [r.multiplier, r.offset] + ([] if r.form is Form.ONE_SIDED else [r.shift])
         tail = np.concatenate([values[groups] for values in ends], axis=1)
     else:
-        columns, bias = both_channels(r, groups), r.bias[groups]
+        columns, bias = both_channels(r.weights, groups), r.bias[groups]
         bias[:, 1::2] = 256 * bias[:, 1::2] + bias[:, 0::2]
         bias[:, 0::2] -= neighbours(r.weights)[groups[:, 0::2]]
         tail = packed_ends(r, groups)

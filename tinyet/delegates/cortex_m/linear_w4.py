@@ -4,6 +4,7 @@ in a lane (tinyet_linear_w4_dsp.h)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import conv2d, linear, linear_tiles
 from tinyet.delegates.cortex_m.conv2d import Stored, pixel_row
-from tinyet.delegates.cortex_m.linear_s16 import divided
 from tinyet.delegates.cortex_m.packing import pack_int16x2, padded_channels, words
 from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, rounding, sum_range
 from tinyet.delegates.cortex_m.wrapper import specialised_call
@@ -22,6 +22,18 @@ from tinyet.ops.shared.clamped import clamp_of
 from tinyet.opset import Call, Constant, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_linear_steps_dsp.h", "tinyet_linear_w4_dsp.h")
+STEPS = 6
+"""TINYET_DSP_STEPS: eights of inputs in a turn of the multiply loop."""
+MOST_PARTS = 16
+
+
+def divided(weights: Int64) -> Iterator[list[Int64]]:
+    """Weights (channels, inputs) in one part, two, … of equally many eights of inputs, the last with zeros behind."""
+    depth, eights = weights.shape[1], -(-weights.shape[1] // 8)
+    for size in dict.fromkeys(8 * -(-eights // count) for count in range(1, MOST_PARTS + 1)):
+        count = -(-depth // size)
+        yield np.split(np.pad(weights, ((0, 0), (0, count * size - depth))), count, axis=1)
+
 
 PLACES = np.array([1, 16, 256, 4096])
 """Of the four digits of a lane."""

@@ -24,12 +24,14 @@ from tinyet.numerics import Int64, clamp_range, reduced_multiplier, requantize_6
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.weighted import int_bias
+from tinyet.tiles import int16
+from tinyet.tiles.form import Form
 
 LIMIT = 2**31
 LARGEST = 2**15
 """The greatest magnitude of an input."""
 
-MOST_EXPONENT = 13
+MOST_EXPONENT = int16.MOST_EXPONENT
 """Of E, so that a constant output q can be made of a sum q << 15 with a multiplier of 1 << (17 + E)."""
 
 
@@ -48,6 +50,11 @@ class Rounding16:
     bias: Int64
     multiplier: Int64
     refusal: str | None
+
+    @property
+    def form(self) -> Form:
+        """One side, since the exponent is that of all channels."""
+        return Form.ONE_SIDED
 
     @property
     def literal(self) -> str:
