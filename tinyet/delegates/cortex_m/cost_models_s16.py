@@ -11,7 +11,6 @@ import numpy as np
 from tinyet.delegates.cortex_m import (
     conv2d,
     conv2d_s16,
-    cost_models,
     depthwise_s16,
     linear,
     linear_s16,
@@ -21,7 +20,6 @@ from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, unroll_of
 from tinyet.delegates.cortex_m.cost_models_depthwise import seen
 from tinyet.delegates.cortex_m.depthwise import Geometry as Planes
 from tinyet.delegates.cortex_m.linear_s16 import STEPS
-from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, rounding
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts, axis
@@ -404,12 +402,6 @@ def of_rows(
     return lambda node: parts(linear_s16.row_geometry(node), rounding(node))
 
 
-def of_nibbles(
-    parts: Callable[[Geometry, Rounding, Stored], Mapping[str, int]],
-) -> Callable[[Node], Mapping[str, int]]:
-    return lambda node: parts(linear_s16.row_geometry(node), linear_w4.rows_rounding(node), Stored.INT4)
-
-
 COST_MODELS: Mapping[str, CostModel] = {
     how.named(name): cost_model
     for how in (Stored.INT8, Stored.INT16)
@@ -421,9 +413,6 @@ COST_MODELS: Mapping[str, CostModel] = {
     )
 } | {
     "tinyet_linear_s8_w4_1x4_dsp": CostModel(nibbles_work, nibbles_code),
-    "tinyet_linear_s8_w4_4x2_dsp": CostModel(
-        of_nibbles(cost_models.rows_work), of_nibbles(cost_models.rows_code)
-    ),
     "tinyet_depthwise_s16_chw_3x3_dsp": CostModel(three_work, three_code),
     "tinyet_depthwise_s16_chw_dsp": CostModel(any_work, any_code),
 }

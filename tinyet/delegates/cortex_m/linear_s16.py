@@ -14,6 +14,7 @@ from tinyet.delegates.cortex_m import conv2d_s16, linear
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, pixel_row
 from tinyet.delegates.cortex_m.packing import pack_int16x2, padded_channels, words
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, parts_refusal, rounding
+from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
@@ -124,7 +125,7 @@ def row_geometry(node: Node) -> Geometry:
 
 
 def lower_rows(node: Node, target: Target, stored: Stored) -> Call:
-    return conv2d_s16.rows_call(row_geometry(node), rounding(node), linear.summary(node), stored)
+    return conv2d_s16.rows_call(row_geometry(node), rounding(node), summary(node), stored)
 
 
 def kernels(stored: Stored) -> tuple[Kernel, ...]:
