@@ -387,13 +387,6 @@ TINYET_DSP_INLINE void tinyet_conv2d_direct_dsp(const int8_t *input, int8_t *out
   }
 }
 
-/* Of rows of a fully connected layer. */
-TINYET_DSP_INLINE void tinyet_conv2d_s8_direct_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                       const int32_t *weights, const tinyet_conv2d_shape_dsp s,
-                                                       const tinyet_rounding_dsp rounding) {
-  tinyet_conv2d_direct_dsp(input, output, scratch, weights, TINYET_DSP_INT8, s, rounding);
-}
-
 TINYET_DSP_INLINE void tinyet_conv2d_s8_w4_direct_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
                                                           const int32_t *weights, const tinyet_conv2d_shape_dsp s,
                                                           const tinyet_rounding_dsp rounding) {

@@ -266,6 +266,11 @@ def row_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (drawing.int8_data(rng, (rows, depth)),))
 
 
+def many_row_nodes() -> st.SearchStrategy[Case]:
+    """Several rows, which are pixels: of any weights, and as quantizers make them."""
+    return st.one_of(linear_nodes(), row_nodes()).filter(lambda case: case.node.output.shape[0] > 1)
+
+
 @st.composite
 def nibble_linear_nodes(draw: st.DrawFn) -> Case:
     """Few inputs, and so many that the inputs are divided."""
@@ -339,7 +344,9 @@ NODES = {
     "tinyet_linear_s8_packed_1x4_k160_dsp": or_nibbles(row_nodes),
     "tinyet_linear_s8_w16_1x4_dsp": or_nibbles(row_nodes),
     "tinyet_linear_s8_1x4_dsp": linear_nodes,
-    "tinyet_linear_s8_4x2_dsp": linear_nodes,
+    "tinyet_linear_s8_packed_4x2_dsp": or_nibbles(many_row_nodes),
+    "tinyet_linear_s8_packed_2x4_dsp": or_nibbles(many_row_nodes),
+    "tinyet_linear_s8_w16_2x2_dsp": or_nibbles(many_row_nodes),
     "tinyet_affine_s8_same_dsp": elementwise_nodes,
     "tinyet_affine_s8_per_row_dsp": elementwise_nodes,
     "tinyet_affine_s8_per_column_dsp": elementwise_nodes,

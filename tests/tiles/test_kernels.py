@@ -13,7 +13,7 @@ from benchmarks.cost_grids import of_type
 from tinyet.boards import Flash
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
-from tinyet.delegates.cortex_m import conv2d_tiles, depthwise, depthwise_3x3, linear_tiles
+from tinyet.delegates.cortex_m import conv2d_k8, conv2d_tiles, depthwise, depthwise_3x3, linear_tiles
 from tinyet.delegates.cortex_m.conv2d import geometry
 from tinyet.delegates.cortex_m.conv2d_tiles import (
     COPIED,
@@ -44,6 +44,13 @@ POINTWISE = kernels.conv((25, 5, 64), 64, (1, 1))
 REACHING = kernels.conv((9, 9, 8), 12, (3, 3))
 ODD = kernels.conv((5, 5, 3), 7, (3, 3), relu=False)
 """Odd numbers of pixels, of channels and of input values, and a two-sided rounding."""
+
+
+MANY_ROWS = kernels.weighted(Linear(kernels.RELU), kernels.activation("x", (125, 64)), (64, 64), True)
+"""A fully connected layer of as many rows as that has pixels."""
+
+
+FEW = (kernels.conv((12, 12, 8), 24, (1, 1)), kernels.conv((5, 5, 3), 7, (1, 1), relu=False))
 
 
 def kernel_of(symbol: str) -> Kernel:
@@ -97,6 +104,8 @@ OF_PLANES = [
     [
         *((node, family) for node in (POINTWISE, ODD) for family in (WIDE, PACKED, SHORT, COPIED, FOUR)),
         *((REACHING, family) for family in (WIDE_WINDOWS, PACKED_WINDOWS)),
+        *((MANY_ROWS, family) for family in conv2d_tiles.ROWS),
+        *((node, conv2d_k8.SYMBOL) for node in FEW),
         *OF_ROWS,
         *OF_PLANES,
     ],
@@ -144,6 +153,31 @@ def test_calls_of_odd_layers_are_counted_one_by_one() -> None:
     _, _, exact = stated(ODD, FOUR)
     last = function(conv2d_tiles.last_of(g, r, FOUR, ARMV7E_M)).work(m4, 1)
     assert exact.instructions == 7 * (four.work(m4, 6) + last).instructions + 14 * see.instructions
+
+
+def test_rows_of_a_fully_connected_layer_are_pixels() -> None:
+    """They take the same functions, as often, as those of a pointwise convolution; one row is refused."""
+    of_pixels = (FOUR, PACKED, WIDE)
+    for rows, pixels in zip(conv2d_tiles.ROWS, of_pixels, strict=True):
+        (call, _, exact), (other, _, same) = stated(MANY_ROWS, rows), stated(POINTWISE, pixels)
+        assert exact.instructions == same.instructions
+        assert exact.cycles["cortex-m4"] == same.cycles["cortex-m4"]
+        assert call.scratch_bytes == other.scratch_bytes
+        assert rows.pixels > 1
+        assert "output pixels, needs" in str(kernel_of(rows.symbol).why_not(kernels.linear(64, 64), M4))
+
+
+def test_code_that_a_flash_does_not_keep_is_read_again() -> None:
+    """Of 32 pairs by four pixels, whose code is straight: all of it in each turn of the loop over channels, 32 times
+    four pixels. Short code is kept."""
+    for family, turns in ((FOUR, 32 * 32), (SHORT, 0)):
+        _, _, exact = stated(POINTWISE, family)
+        (tile,) = (size for name, size in exact.functions.items() if "_tile_" in name)
+        assert (tile > 1024) is (turns > 0)
+        assert exact.reads["printed code that is read again"] == turns * tile
+    # A turn of the loop over pairs that is as long is read again, too.
+    deep = stated(kernels.conv((8, 8, 256), 8, (1, 1)), PACKED)[2]
+    assert deep.reads["printed code that is read again"] > 1.5 * 32 * 2 * max(deep.functions.values())
 
 
 def test_rows_lie_in_scratch_with_their_padding() -> None:

@@ -8,6 +8,8 @@
 #include "tinyet_conv2d_tiles_dsp.h"
 #include "tinyet_dsp.h"
 #include "tinyet_elementwise_dsp.h"
+#include "tinyet_few_4_4_two_sided_t4_dsp.h"
+#include "tinyet_few_4_5_two_sided_t5_dsp.h"
 #include "tinyet_linear_tiles_dsp.h"
 #include "tinyet_patches_2_3x1x12_s32_dsp.h"
 #include "tinyet_pool_dsp.h"
@@ -60,17 +62,19 @@ TINYET_DSP_FUNCTION void stem_conv_conv2d(const int8_t *input, int8_t *output, v
 /* 6x6x4 -> 6x6x4, kernel 1x1, stride 1x1 */
 TINYET_DSP_FUNCTION void blocks_0_body_conv2d(const int8_t *input, int8_t *output, const int32_t *weights) {
   const tinyet_conv2d_shape_dsp shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 4, /* kernel */ 1, 1, /* stride */ 1, 1,
-      /* dilation */ 1, 1, /* pad */ 0, 0, /* pixel stride */ 4, 4, /* zero point */ 0, /* unroll */ 4};
+      /* dilation */ 1, 1, /* pad */ 0, 0, /* pixel stride */ 4, 4, /* zero point */ 0, /* unroll */ 0};
   const tinyet_rounding_dsp rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
-  tinyet_conv2d_1x1_s8_w16_k8_dsp(input, output, weights, shape, rounding);
+  tinyet_few_4_4_two_sided_t4_dsp(input, weights, output, output + 144);
+  tinyet_clamp_pixels_dsp(output + 144, shape, rounding);
 }
 
 /* 6x6x4 -> 6x6x5, kernel 1x1, stride 1x1 */
 TINYET_DSP_FUNCTION void blocks_1_body_conv2d(const int8_t *input, int8_t *output, const int32_t *weights) {
   const tinyet_conv2d_shape_dsp shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 5, /* kernel */ 1, 1, /* stride */ 1, 1,
-      /* dilation */ 1, 1, /* pad */ 0, 0, /* pixel stride */ 4, 5, /* zero point */ 0, /* unroll */ 5};
+      /* dilation */ 1, 1, /* pad */ 0, 0, /* pixel stride */ 4, 5, /* zero point */ 0, /* unroll */ 0};
   const tinyet_rounding_dsp rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
-  tinyet_conv2d_1x1_s8_w16_k8_dsp(input, output, weights, shape, rounding);
+  tinyet_few_4_5_two_sided_t5_dsp(input, weights, output, output + 180);
+  tinyet_clamp_pixels_dsp(output + 180, shape, rounding);
 }
 
 /* averages of 36 pixels, 5 channels */

@@ -39,7 +39,6 @@ from tinyet.delegates.cortex_m import (
     linear,
     linear_mve,
     linear_s16,
-    linear_tiles,
     linear_w4,
     pool,
     pool_mve,
@@ -88,7 +87,7 @@ CONV2D_FOR_FLASH = (
     *conv2d_k8.KERNELS,
     *depthwise_3x3.WIDE_KERNELS,
 )
-FOR_FLASH = (*CONV2D_FOR_FLASH, *linear_tiles.FOR_FLASH)
+FOR_FLASH = (*CONV2D_FOR_FLASH, *linear.FOR_FLASH)
 
 COST_MODELS = {
     **cost_models.COST_MODELS,
@@ -130,7 +129,7 @@ CORTEX_M = Delegate(
             (
                 *linear_mve.KERNELS,
                 *linear.KERNELS,
-                *linear_tiles.FOR_FLASH,
+                *linear.FOR_FLASH,
                 *(replace(kernel, dtypes="s8_w4") for kernel in linear_mve.KERNELS),
                 *linear_w4.KERNELS,
                 *linear_w4.WIDE_KERNELS,

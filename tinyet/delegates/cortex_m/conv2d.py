@@ -13,12 +13,14 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.packing import NONE, gemm_stream, lane_pairs, nibble_stream
+from tinyet.delegates.cortex_m.packing import NONE, lane_pairs, nibble_stream
 from tinyet.delegates.cortex_m.rounding import LIMIT, Rounding, rounding, sum_range
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
+from tinyet.ops.linear import Linear
 from tinyet.ops.shared.access_orders import Walk, of_input, pixel_walk, window_walk
+from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import (
     DENSE,
@@ -51,9 +53,6 @@ class Stored(enum.Enum):
         """The name of a kernel for int8 weights with the type of these: behind that of the activations."""
         operator, activations, form = re.split(r"_(s8|s16)_", symbol, maxsplit=1)
         return f"{operator}_{activations}{self.value}_{form}"
-
-
-STREAMS = {Stored.INT8: gemm_stream, Stored.INT4: nibble_stream}
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,11 @@ class Geometry:
 
 
 def geometry(node: Node, layouts: Layouts = DENSE) -> Geometry:
-    """Of a node; a pointwise one is a row of all its pixels, without the zero point that it does not need."""
+    """Of a node; a pointwise one is a row of all its pixels, without the zero point that it does not need, and so are
+    the rows of a fully connected layer."""
+    if isinstance(node.attrs, Linear):
+        out_c, in_c = node.input(1).shape
+        return pixel_row(math.prod(node.output.shape[:-1]), in_c, out_c, layouts)
     a = attrs_of(node)
     kernel = node.input(1).shape[1:3]
     # A dilation or stride that nothing sees is 1.
@@ -196,7 +199,6 @@ def turn_multiple(stored: Stored, taps_of_lane: int) -> int:
 
 def gemm_call(
     name: str,
-    stored: Stored,
     g: Geometry,
     r: Rounding,
     order: list[tuple[int, int]],
@@ -204,10 +206,9 @@ def gemm_call(
     scratch_bytes: int,
     text: str,
 ) -> Call:
-    """The call of a kernel of tinyet_conv2d_dsp.h; `order` as gemm_stream wants it, `taps_of_lane` a lane."""
-    name = stored.named(name)
-    unroll = unroll_of(len(order), turn_multiple(stored, taps_of_lane))
-    stream = STREAMS[stored](r, order).astype(np.int32)
+    """The call of a kernel of tinyet_conv2d_dsp.h; `order` as nibble_stream wants it, `taps_of_lane` a lane."""
+    unroll = unroll_of(len(order), turn_multiple(Stored.INT4, taps_of_lane))
+    stream = nibble_stream(r, order).astype(np.int32)
     constant = Constant("weights", stream, "bias, weights and rounding of two channels after another")
     body = (
         f"const tinyet_conv2d_shape_dsp shape = {g.literal(unroll)};",
@@ -229,12 +230,12 @@ def lower_patches(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     g = geometry(node, layouts)
     order = patches_order(g)
     scratch = 16 * len(order) + -(-g.kernel_w * g.in_c // 4) * 4
-    r, name = rounding_of(node, Stored.INT4), "tinyet_conv2d_s8_im2col_4x2_dsp"
-    return gemm_call(name, Stored.INT4, g, r, order, 1, scratch, summary(node))
+    r, name = rounding_of(node, Stored.INT4), "tinyet_conv2d_s8_w4_im2col_4x2_dsp"
+    return gemm_call(name, g, r, order, 1, scratch, summary(node))
 
 
 def rounding_of(node: Node, stored: Stored) -> Rounding:
-    clamp = attrs_of(node).clamp
+    clamp = clamp_of(node)
     match stored:
         case Stored.INT8:
             return rounding(node, clamp)
@@ -258,10 +259,7 @@ def refuse_rows(node: Node, target: Target) -> str | None:
 
 
 def refuse_nibbles(node: Node, order: list[tuple[int, int]], taps_of_lane: int) -> str | None:
-    return refuse_nibble_sums(rounding_of(node, Stored.INT4), order, taps_of_lane)
-
-
-def refuse_nibble_sums(r: Rounding, order: list[tuple[int, int]], taps_of_lane: int) -> str | None:
+    r = rounding_of(node, Stored.INT4)
     smallest, largest = sum_range(r.weights, r.bias)
     if 16 * int(max(largest.max(), -smallest.min())) >= LIMIT:
         return "sums of 16 times the weights could leave int32"
@@ -282,15 +280,12 @@ def refuse_rows_nibbles(node: Node, target: Target) -> str | None:
     return refuse_nibbles(node, rows_order(g), g.kernel_w)
 
 
-def rows_call(g: Geometry, r: Rounding, text: str, stored: Stored = Stored.INT8) -> Call:
-    """tinyet_conv2d_direct_dsp for a geometry that it takes; `text` says what it computes."""
+def lower_rows(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
+    g = geometry(node, layouts)
     order = rows_order(g)
     scratch = 4 * len(order) // g.kernel_w * g.lane_words
-    return gemm_call("tinyet_conv2d_s8_direct_4x2_dsp", stored, g, r, order, g.kernel_w, scratch, text)
-
-
-def lower_rows(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
-    return rows_call(geometry(node, layouts), rounding_of(node, Stored.INT4), summary(node), Stored.INT4)
+    r, name = rounding_of(node, Stored.INT4), "tinyet_conv2d_s8_w4_direct_4x2_dsp"
+    return gemm_call(name, g, r, order, g.kernel_w, scratch, summary(node))
 
 
 def takes_pixel_stride(node: Node, layouts: Layouts) -> bool:

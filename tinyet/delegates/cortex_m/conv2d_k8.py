@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pointwise convolutions of few input channels, with int16 weights, one pixel at a time (tinyet_conv2d_k8_dsp.h)."""
+"""Pointwise convolutions of few input channels, with int16 weights, one pixel at a time, by a printed function
+(tinyet_conv2d_k8_dsp.h)."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,19 +19,25 @@ from tinyet.numerics import Int64
 from tinyet.ops.shared.access_orders import of_input, pixel_walk
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import AccessOrder, Call, Constant, Kernel
+from tinyet.tiles.few import LARGEST_ADDED, MOST_CHANNELS, Few, files
 
 SYMBOL = "tinyet_conv2d_1x1_s8_w16_k8_dsp"
-HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_conv2d_k8_dsp.h")
+HEADERS = (
+    "tinyet_dsp.h",
+    "tinyet_conv2d_dsp.h",
+    "tinyet_tile_dsp.h",
+    "tinyet_conv2d_tiles_dsp.h",
+    "tinyet_conv2d_k8_dsp.h",
+)
 
-MOST_CHANNELS = 8
-"""Of the input: all that registers hold."""
 LOOP_CHANNELS = 16
 """Output channels of a turn, at most."""
-LARGEST_IMMEDIATE = 4095  # of ADDW
 
 
-def unroll_of(g: Geometry) -> int:
-    return largest_divisor(g.out_c, LOOP_CHANNELS)
+def few_of(g: Geometry, r: Rounding) -> Few:
+    """The function of a layer."""
+    exponent = r.exponent if r.form is Form.ONE_SIDED else None
+    return Few(g.in_c, g.out_c, largest_divisor(g.out_c, LOOP_CHANNELS), exponent)
 
 
 def refuse(node: Node, target: Target) -> str | None:
@@ -41,8 +50,8 @@ def refuse(node: Node, target: Target) -> str | None:
         return f"{g.out_w} output pixels, needs 4"
     if g.in_c > MOST_CHANNELS:
         return f"{g.in_c} input channels, takes up to {MOST_CHANNELS}"
-    if g.out_c > LARGEST_IMMEDIATE:
-        return f"{g.out_c} output channels, takes up to {LARGEST_IMMEDIATE}"
+    if g.out_c > LARGEST_ADDED:
+        return f"{g.out_c} output channels, takes up to {LARGEST_ADDED}"
     if rounding_of(node, Stored.INT16).form is Form.PLAIN:
         return "a factor of one half and more, or sums too large for its rounding"
     return None
@@ -63,15 +72,18 @@ def stream(r: Rounding, g: Geometry) -> Int64:
 
 def lower(node: Node, target: Target) -> Call:
     g, r = geometry(node), rounding_of(node, Stored.INT16)
+    few, count = few_of(g, r), g.out_w * g.out_c
     body = (
-        f"const tinyet_conv2d_shape_dsp shape = {g.literal(unroll_of(g))};",
+        f"const tinyet_conv2d_shape_dsp shape = {g.literal(0)};",
         f"const tinyet_rounding_dsp rounding = {r.literal};",
-        f"{SYMBOL}(input, output, weights, shape, rounding);",
+        f"{few.name}(input, weights, output, output + {count});",
+        f"tinyet_clamp_pixels_dsp(output + {count}, shape, rounding);",
     )
     constant = Constant(
         "weights", stream(r, g).astype(np.int32), "bias, weights and rounding of each channel"
     )
-    return specialised_call(SYMBOL, summary(node), [constant], body)
+    call = specialised_call(SYMBOL, summary(node), [constant], body)
+    return replace(call, files=files(few))
 
 
 @of_input

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions of one group by printed tiles (tinyet_conv2d_tiles_dsp.h): two pixels by two channels with int16
-weights, and two by four with int8 weights, in straight code, in short code, and with a copy of the weights in RAM; four
-by two where there are few inputs, and rounding and stores take most of the time.
+"""Convolutions of one group, and rows of fully connected layers as their pixels, by printed tiles
+(tinyet_conv2d_tiles_dsp.h): two pixels by two channels with int16 weights, and two by four with int8 weights, in
+straight code, in short code, and with a copy of the weights in RAM; four by two where there are few inputs, and
+rounding and stores take most of the time.
 
 Where windows reach out of the image, rows of it lie in scratch with their padding, for all windows that see them; by
 kernels for less RAM, which take a little longer, those windows alone."""
@@ -30,6 +31,7 @@ from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
+from tinyet.ops.linear import Linear
 from tinyet.ops.shared.access_orders import of_input
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import DENSE, AccessOrder, Call, Constant, Kernel, Layouts, LayoutSupport
@@ -96,6 +98,12 @@ PACKED_WINDOWS = replace(PACKED, symbol="tinyet_conv2d_s8_packed_2x4_windows_dsp
 FOUR = Family("tinyet_conv2d_s8_packed_4x2_dsp", 2, Weights.PACKED, 0, 32, 16, 32, False, pixels=4)
 
 FAMILIES = (WIDE, PACKED, SHORT, COPIED, WIDE_WINDOWS, PACKED_WINDOWS, FOUR)
+
+FOUR_ROWS = replace(FOUR, symbol="tinyet_linear_s8_packed_4x2_dsp")
+PACKED_ROWS = replace(PACKED, symbol="tinyet_linear_s8_packed_2x4_dsp")
+WIDE_ROWS = replace(WIDE, symbol="tinyet_linear_s8_w16_2x2_dsp")
+ROWS = (FOUR_ROWS, PACKED_ROWS, WIDE_ROWS)
+"""The same of fully connected layers, whose rows are pixels."""
 
 
 def order_of(g: Geometry) -> list[tuple[int, int]]:
@@ -251,7 +259,7 @@ def chosen_rounding(node: Node) -> Rounding:
 
 
 def refuse(node: Node, target: Target, family: Family) -> str | None:
-    if attrs_of(node).groups != 1:
+    if not isinstance(node.attrs, Linear) and attrs_of(node).groups != 1:
         return "only one group"
     g = geometry(node)
     family = of_layer(family, g)

@@ -21,7 +21,7 @@ from tinyet.opset import CostModel
 
 _TAP_BYTES, _ENDS_BYTES = 52, 150
 """Of code: of a tap of four pixels by two channels, and of what begins and rounds their sums."""
-_KEPT_BYTES = 64 * 16
+KEPT_BYTES = 64 * 16
 """Of code in the buffers of the flash whose lines were counted. Of a longer loop nothing is left for its next turn."""
 
 
@@ -69,7 +69,7 @@ def matrix(parts: Parts, g: conv2d.Geometry, r: Rounding, blocks: int, taps: int
     parts["two channels"] = doubles
     parts["odd channel"] = blocks * (g.out_c % 2)
     parts["tap"] = doubles * taps
-    if unroll * _TAP_BYTES + (_ENDS_BYTES if unroll == taps else 0) > _KEPT_BYTES:
+    if unroll * _TAP_BYTES + (_ENDS_BYTES if unroll == taps else 0) > KEPT_BYTES:
         parts["tap of a loop that is not kept"] = doubles * taps
     if unroll != taps:
         parts["two channels by a loop"] = doubles
@@ -77,7 +77,7 @@ def matrix(parts: Parts, g: conv2d.Geometry, r: Rounding, blocks: int, taps: int
     outputs(parts, r, blocks * 4 * g.out_c)
 
 
-def rows_work(g: conv2d.Geometry, r: Rounding, stored: Stored = Stored.INT8) -> Mapping[str, int]:
+def rows_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
     rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     reach = (g.kernel_w - 1) * g.dilation_w
     runs = min(g.stride_w, reach + 1)
@@ -100,7 +100,7 @@ def rows_work(g: conv2d.Geometry, r: Rounding, stored: Stored = Stored.INT8) -> 
         "checked column": 0 if g.pointwise else seen,
     }
     widened(parts, g.in_c, seen)
-    matrix(parts, g, r, blocks, len(conv2d.rows_order(g)), conv2d.turn_multiple(stored, g.kernel_w))
+    matrix(parts, g, r, blocks, len(conv2d.rows_order(g)), conv2d.turn_multiple(Stored.INT4, g.kernel_w))
     return parts
 
 
@@ -144,9 +144,9 @@ def patches(g: conv2d.Geometry) -> tuple[Parts, int]:
     return parts, blocks
 
 
-def patches_work(g: conv2d.Geometry, r: Rounding, stored: Stored = Stored.INT8) -> Mapping[str, int]:
+def patches_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
     parts, blocks = patches(g)
-    matrix(parts, g, r, blocks, len(conv2d.patches_order(g)), conv2d.turn_multiple(stored, 1))
+    matrix(parts, g, r, blocks, len(conv2d.patches_order(g)), conv2d.turn_multiple(Stored.INT4, 1))
     return parts
 
 
@@ -214,17 +214,12 @@ def matrix_code(g: conv2d.Geometry, r: Rounding, taps: int, of_lane: int) -> Par
     return parts
 
 
-def pixel_row(node: Node) -> tuple[conv2d.Geometry, Rounding]:
-    (count, depth), rows = node.input(1).shape, linear.row_count(node)
-    return conv2d.pixel_row(rows, depth, count), rounding(node, clamp_of(node))
+def rows_code(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
+    return matrix_code(g, r, len(conv2d.rows_order(g)), conv2d.turn_multiple(Stored.INT4, g.kernel_w))
 
 
-def rows_code(g: conv2d.Geometry, r: Rounding, stored: Stored = Stored.INT8) -> Mapping[str, int]:
-    return matrix_code(g, r, len(conv2d.rows_order(g)), conv2d.turn_multiple(stored, g.kernel_w))
-
-
-def patches_code(g: conv2d.Geometry, r: Rounding, stored: Stored = Stored.INT8) -> Mapping[str, int]:
-    return matrix_code(g, r, len(conv2d.patches_order(g)), conv2d.turn_multiple(stored, 1))
+def patches_code(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
+    return matrix_code(g, r, len(conv2d.patches_order(g)), conv2d.turn_multiple(Stored.INT4, 1))
 
 
 def linear_work(node: Node) -> Mapping[str, int]:
@@ -293,9 +288,6 @@ def over_pixels_code(node: Node) -> Mapping[str, int]:
 
 COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_packed_3x2_dsp": CostModel(shared_work),
-    "tinyet_linear_s8_4x2_dsp": CostModel(
-        lambda n: rows_work(*pixel_row(n)), lambda n: rows_code(*pixel_row(n))
-    ),
     "tinyet_linear_s8_1x4_dsp": CostModel(linear_work, linear_code),
     "tinyet_average_s8_dsp": CostModel(over_pixels, over_pixels_code),
     "tinyet_sum_s8_dsp": CostModel(over_pixels, over_pixels_code),

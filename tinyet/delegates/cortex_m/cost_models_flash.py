@@ -23,10 +23,10 @@ from tinyet.timing.work import Work
 
 
 def nibbles(
-    parts: Callable[[Geometry, Rounding, Stored], Mapping[str, int]],
+    parts: Callable[[Geometry, Rounding], Mapping[str, int]],
 ) -> Callable[[Node], Mapping[str, int]]:
-    """The parts of a convolution with int4 weights."""
-    return lambda node: parts(conv2d.geometry(node), conv2d.rounding_of(node, Stored.INT4), Stored.INT4)
+    """The parts of a layer with int4 weights."""
+    return lambda node: parts(conv2d.geometry(node), conv2d.rounding_of(node, Stored.INT4))
 
 
 def tile_starts(out: int, tile: int) -> Int64:
@@ -182,6 +182,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_w4_direct_4x2_dsp": CostModel(
         nibbles(cost_models.rows_work), nibbles(cost_models.rows_code)
     ),
+    "tinyet_linear_s8_w4_4x2_dsp": CostModel(nibbles(cost_models.rows_work), nibbles(cost_models.rows_code)),
     "tinyet_conv2d_s8_w4_im2col_4x2_dsp": CostModel(
         nibbles(cost_models.patches_work), nibbles(cost_models.patches_code)
     ),

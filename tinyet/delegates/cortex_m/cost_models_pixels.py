@@ -19,6 +19,7 @@ from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.cost_models import Parts, axis
 from tinyet.opset import DENSE, ByCore, CostModel, Exact, Layouts
+from tinyet.tiles import few as few_function
 from tinyet.tiles import patches as patches_code
 from tinyet.tiles.core import ARMV7E_M, CorePage, page_of
 from tinyet.tiles.function import function
@@ -202,6 +203,17 @@ def work_of_patches(patches: Patches, core: str) -> Work:
     return patches_code.function(patches).work(CORES[core], patches_code.turns_of(patches))
 
 
+def read_again(tile: Tile, channels: int, page: CorePage) -> int:
+    """Bytes of code that one call reads, of a function that is longer than what the flash's buffers keep: all of it in
+    each turn of the loop over channels; a turn of the loop over pairs once there, if that is not longer itself."""
+    made = function(tile, page)
+    turn = page.instruction_bytes * len(made.groups[0][1])
+    if made.code_bytes <= cost_models.KEPT_BYTES:
+        return 0
+    more = tile.groups * (tile.turns - 1) * turn if turn > cost_models.KEPT_BYTES else 0
+    return channels // tile.units * (made.code_bytes + more)
+
+
 def two_exact(node: Node, layouts: Layouts, printed_for: str, family: Family) -> Exact:
     """What gathers the inputs of two pixels, and of a last one, and the tiles, of all channels of these."""
     g, r = conv2d.geometry(node, layouts), conv2d_tiles.chosen_rounding(node)
@@ -215,13 +227,14 @@ def two_exact(node: Node, layouts: Layouts, printed_for: str, family: Family) ->
     gathering = () if layouts.reads is NHW2C2 else conv2d_tiles.patches_of(g, family)
     gathered = [times * family.pixels // 2, *[g.batch for _ in one]]
 
+    parts = [(tile, whole, times) for tile, times in calls]
+    if whole != g.out_c:
+        ends = [(last[0] if last else tile, times) for tile, times in calls]
+        parts += [(end, end.channels, times) for end, times in ends]
+
     def of(core: str) -> Work:
         works = [work_of_patches(p, core).times(n) for p, n in zip(gathering, gathered, strict=False)]
-        for tile, times in calls:
-            works.append(work_of(tile, page, core, whole).times(times))
-            if whole != g.out_c:
-                end = last[0] if last else tile
-                works.append(work_of(end, page, core, end.channels).times(times))
+        works += [work_of(tile, page, core, channels).times(times) for tile, channels, times in parts]
         return total(works)
 
     instructions = of(page.cores[0]).instructions
@@ -236,37 +249,46 @@ def two_exact(node: Node, layouts: Layouts, printed_for: str, family: Family) ->
         | {p.name: patches_code.function(p).code_bytes for p in gathering},
         reads={
             "printed code": page.instruction_bytes * instructions,
+            "printed code that is read again": sum(
+                times * read_again(tile, channels, page) for tile, channels, times in parts
+            ),
             "printed weights": 4 * words * sum(times for _, times in calls),
         },
     )
 
 
 def few_work(node: Node) -> Mapping[str, int]:
+    """What is around the printed function."""
     g, r = conv2d.geometry(node), conv2d.rounding_of(node, Stored.INT16)
-    count, unroll = g.out_w * g.out_c, conv2d_k8.unroll_of(g)
-    return {
-        "call": 1,
-        "pixel": g.out_w,
-        "four values": g.out_w * (g.in_c // 4),
-        "two values": g.out_w * (g.in_c // 2 % 2),
-        "last value": g.out_w * (g.in_c % 2),
-        f"output, {cost_models.form_name(r)}": count,
-        "pair of inputs": count * -(-g.in_c // 2),
-        "turn": count // unroll if unroll != g.out_c else 0,
-        "clamped output": count * (cost_models.bounds(r.low, r.high) > 0),
-    }
+    return {"call": 1, "clamped output": g.out_w * g.out_c * (cost_models.bounds(r.low, r.high) > 0)}
 
 
 def few_code(node: Node) -> Mapping[str, int]:
-    g, r = conv2d.geometry(node), conv2d.rounding_of(node, Stored.INT16)
-    unroll = conv2d_k8.unroll_of(g)
-    return {
-        "call": 1,
-        "four values": g.in_c // 4,
-        f"output, {cost_models.form_name(r)}": unroll,
-        "pair of inputs": unroll * -(-g.in_c // 2),
-        "clamp": int(cost_models.bounds(r.low, r.high) > 0),
-    }
+    r = conv2d.rounding_of(node, Stored.INT16)
+    return {"call": 1, "clamp": int(cost_models.bounds(r.low, r.high) > 0)}
+
+
+def few_exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
+    """All pixels."""
+    g = conv2d.geometry(node)
+    few = conv2d_k8.few_of(g, conv2d.rounding_of(node, Stored.INT16))
+    made = few_function.function(few)
+
+    def of(core: str) -> Work:
+        return made.work(CORES[core], few_function.turns_of(few, g.out_w))
+
+    instructions = of(made.page.cores[0]).instructions
+    size, long = made.code_bytes, made.code_bytes > cost_models.KEPT_BYTES
+    return Exact(
+        instructions=instructions,
+        cycles=ByCore(made.page.cores, lambda core: of(core).cycles),
+        functions={few.name: size},
+        reads={
+            "printed code": made.page.instruction_bytes * instructions,
+            "printed code that is read again": g.out_w * size if long else 0,
+            "printed weights": 4 * g.out_w * g.out_c * few.words,
+        },
+    )
 
 
 def of_family(family: Family) -> CostModel:
@@ -279,7 +301,7 @@ def of_family(family: Family) -> CostModel:
 
 
 COST_MODELS: Mapping[str, CostModel] = {
-    **{family.symbol: of_family(family) for family in conv2d_tiles.FAMILIES},
-    conv2d_k8.SYMBOL: CostModel(few_work, few_code),
+    **{family.symbol: of_family(family) for family in (*conv2d_tiles.FAMILIES, *conv2d_tiles.ROWS)},
+    conv2d_k8.SYMBOL: CostModel(few_work, few_code, exact=few_exact),
 }
 """By the kernels' names."""

@@ -11,14 +11,12 @@ import numpy as np
 from tinyet.delegates.cortex_m import (
     conv2d,
     conv2d_s16,
-    cost_models,
     linear,
     linear_s16,
     linear_w4,
 )
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, unroll_of
 from tinyet.delegates.cortex_m.linear_w4 import STEPS
-from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, rounding
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts, axis
@@ -250,12 +248,6 @@ def of_rows(
     return lambda node: parts(linear_s16.row_geometry(node), rounding(node))
 
 
-def of_nibbles(
-    parts: Callable[[Geometry, Rounding, Stored], Mapping[str, int]],
-) -> Callable[[Node], Mapping[str, int]]:
-    return lambda node: parts(linear_s16.row_geometry(node), linear_w4.rows_rounding(node), Stored.INT4)
-
-
 COST_MODELS: Mapping[str, CostModel] = {
     how.named(name): cost_model
     for how in (Stored.INT8, Stored.INT16)
@@ -266,8 +258,5 @@ COST_MODELS: Mapping[str, CostModel] = {
     )
 } | {
     "tinyet_linear_s8_w4_1x4_dsp": CostModel(nibbles_work, nibbles_code),
-    "tinyet_linear_s8_w4_4x2_dsp": CostModel(
-        of_nibbles(cost_models.rows_work), of_nibbles(cost_models.rows_code)
-    ),
 }
 """By the kernels' names."""

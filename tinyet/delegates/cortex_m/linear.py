@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m import linear_tiles
-from tinyet.delegates.cortex_m.conv2d import pixel_row, rows_call
+from tinyet.delegates.cortex_m import conv2d_tiles, linear_tiles
 from tinyet.delegates.cortex_m.packing import dot_stream, lane_pairs
 from tinyet.delegates.cortex_m.rounding import rounding
+from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, pixel_walk
@@ -28,20 +29,9 @@ def row_count(node: Node) -> int:
     return math.prod(node.output.shape[:-1])
 
 
-def summary(node: Node) -> str:
-    count, depth = node.input(1).shape
-    return f"{row_count(node)} x {depth} -> {count}, fully connected"
-
-
 def refuse_rows(node: Node, target: Target) -> str | None:
     rows = row_count(node)
     return f"{rows} rows, needs 4" if rows < 4 else None
-
-
-def lower_rows(node: Node, target: Target) -> Call:
-    """The rows are the pixels of an image one pixel high."""
-    (count, depth), rows = node.input(1).shape, row_count(node)
-    return rows_call(pixel_row(rows, depth, count), rounding(node, clamp_of(node)), summary(node))
 
 
 def lower(node: Node, target: Target) -> Call:
@@ -67,18 +57,14 @@ def by_fours(node: Node) -> AccessOrder:
     return pixel_walk(node).by_pixels(4, moved_back=True, gathered=True)
 
 
+def of_rows(family: conv2d_tiles.Family) -> Kernel:
+    """Tiles of a convolution whose pixels are the layer's rows."""
+    return replace(conv2d_tiles.kernel_of(family), layout_support=None)
+
+
 KERNELS = (
     *linear_tiles.KERNELS,
-    Kernel(
-        "tinyet_linear_s8_4x2_dsp",
-        "s8",
-        lower_rows,
-        HEADERS[:2],
-        (),
-        refuse_rows,
-        "cortex_m",
-        access_order=by_fours,
-    ),
+    of_rows(conv2d_tiles.FOUR_ROWS),
     Kernel(
         "tinyet_linear_s8_1x4_dsp",
         "s8",
@@ -89,3 +75,6 @@ KERNELS = (
         access_order=by_copied_vectors,
     ),
 )
+
+FOR_FLASH = (*linear_tiles.FOR_FLASH, of_rows(conv2d_tiles.PACKED_ROWS), of_rows(conv2d_tiles.WIDE_ROWS))
+"""Faster: with more code; with twice the weights."""

@@ -12,8 +12,9 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import conv2d_mve
 from tinyet.delegates.cortex_m.conv2d import pixel_row
 from tinyet.delegates.cortex_m.conv2d_mve import no_helium, vectors
-from tinyet.delegates.cortex_m.linear import row_count, summary
+from tinyet.delegates.cortex_m.linear import row_count
 from tinyet.delegates.cortex_m.rounding_mve import RoundingMve, rounding_mve
+from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Array, Node
 from tinyet.numerics import Int64

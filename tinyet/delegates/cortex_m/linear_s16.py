@@ -17,6 +17,7 @@ from tinyet.delegates.cortex_m.conv2d_tiles import both_channels
 from tinyet.delegates.cortex_m.linear_tiles import CHANNELS, MOST_PAIRS, groups_of, row_count
 from tinyet.delegates.cortex_m.packing import pack_int16x2, words
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, parts_refusal, rounding
+from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
@@ -162,7 +163,7 @@ def row_geometry(node: Node) -> Geometry:
 
 
 def lower_rows(node: Node, target: Target, stored: Stored) -> Call:
-    return conv2d_s16.rows_call(row_geometry(node), rounding(node), linear.summary(node), stored)
+    return conv2d_s16.rows_call(row_geometry(node), rounding(node), summary(node), stored)
 
 
 def kernels(stored: Stored) -> tuple[Kernel, ...]:

@@ -13,6 +13,7 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d_tiles import both_channels, packed_ends
 from tinyet.delegates.cortex_m.packing import NONE, lane_pairs, pack_int16x2, words
 from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, rounding, sum_range
+from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
@@ -156,8 +157,9 @@ def lower(node: Node, target: Target, *, family: Family) -> Call:
     )
     data = stream(node, family).astype(np.int32)
     constant = Constant("weights", data, "bias, weights and rounding of four outputs after another")
-    comment = f"{row_count(node)} x {depth} -> {count}, fully connected"
-    call = specialised_call(family.symbol, comment, [constant], body, scratch_bytes=4 * tile.input_words)
+    call = specialised_call(
+        family.symbol, summary(node), [constant], body, scratch_bytes=4 * tile.input_words
+    )
     return replace(call, files=files(tile, page))
 
 
@@ -176,4 +178,3 @@ def kernel_of(family: Family) -> Kernel:
 
 KERNELS = (kernel_of(PACKED),)
 FOR_FLASH = tuple(map(kernel_of, (STRAIGHT, WIDE)))
-"""Faster: with more code; with twice the weights."""

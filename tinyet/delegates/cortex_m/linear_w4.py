@@ -10,8 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m import conv2d, linear, linear_tiles
-from tinyet.delegates.cortex_m.conv2d import Stored, pixel_row
+from tinyet.delegates.cortex_m import conv2d, linear
 from tinyet.delegates.cortex_m.packing import pack_int16x2, padded_channels, words
 from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, rounding, sum_range
 from tinyet.delegates.cortex_m.wrapper import specialised_call
@@ -110,27 +109,16 @@ def lower(node: Node, target: Target) -> Call:
     return specialised_call("tinyet_linear_s8_w4_1x4_dsp", comment, [constant], body, scratch_bytes=scratch)
 
 
-def rows_rounding(node: Node) -> Rounding:
-    return rounding(node, clamp_of(node), least_before=4)  # sums are made 16 times as large
-
-
 def refuse_rows(node: Node, target: Target) -> str | None:
-    (count, depth), rows = node.input(1).shape, linear.row_count(node)
-    order = conv2d.rows_order(pixel_row(rows, depth, count))
-    return linear.refuse_rows(node, target) or conv2d.refuse_nibble_sums(rows_rounding(node), order, 1)
-
-
-def lower_rows(node: Node, target: Target) -> Call:
-    (count, depth), rows = node.input(1).shape, linear.row_count(node)
-    g = pixel_row(rows, depth, count)
-    return conv2d.rows_call(g, rows_rounding(node), linear.summary(node), Stored.INT4)
+    order = conv2d.rows_order(conv2d.geometry(node))
+    return linear.refuse_rows(node, target) or conv2d.refuse_nibbles(node, order, 1)
 
 
 KERNELS = (
     Kernel(
         "tinyet_linear_s8_w4_4x2_dsp",
         "s8_w4",
-        lower_rows,
+        conv2d.lower_rows,
         conv2d.HEADERS,
         (),
         refuse_rows,
@@ -149,7 +137,5 @@ KERNELS = (
     ),
 )
 
-WIDE_KERNELS = tuple(
-    replace(kernel, dtypes="s8_w4") for kernel in (*linear_tiles.KERNELS, *linear_tiles.FOR_FLASH)
-)
+WIDE_KERNELS = tuple(replace(kernel, dtypes="s8_w4") for kernel in (*linear.KERNELS[:2], *linear.FOR_FLASH))
 """Faster, with the weights as bytes and as int16."""
