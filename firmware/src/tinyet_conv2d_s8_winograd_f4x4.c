@@ -215,8 +215,9 @@ void tinyet_conv2d_s8_w16_winograd_f4x4(const int8_t *input, int8_t *output, voi
   const tinyet_conv2d_shape *const s = &params->shape;
   word *const inputs = (word *)scratch;
   clear_tiles(inputs, s);
-  some_channels(input, output, inputs, (uint32_t *)(inputs + STEP * POSITIONS * s->in_c), params->weights,
-                params->outputs.stream, s->out_c, s, &params->outputs, NONE);
+  word *const sums = inputs + STEP * POSITIONS * s->in_c;
+  some_channels(input, output, inputs, (uint32_t *)sums, params->weights, params->outputs.stream, s->out_c, s,
+                &params->outputs, NONE);
   clamp(output, s, &params->outputs);
 }
 
