@@ -19,7 +19,7 @@ from tinyet.cycles.code import Code, read_code
 from tinyet.device.device import Device, open_device
 from tinyet.errors import InternalError
 from tinyet.numerics import Int64
-from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.core import PAGES, CorePage
 from tinyet.tiles.form import Form
 from tinyet.tiles.windows import Runs, Windows
 from tinyet.tiles.windows_code import best, files, made
@@ -90,6 +90,7 @@ WINDOWS = (
 )
 """All roundings, straddling pairs of taps and none, blocks with and without a rest, loops over kernel rows, parts of
 rows, planes that channels share."""
+PRINTED = [(w, page) for page in PAGES for w in WINDOWS]
 
 
 @dataclass(frozen=True)
@@ -113,10 +114,11 @@ def drawn(w: Windows, rng: np.random.Generator) -> Drawn:
     return Drawn(np.asarray(stream, np.int64), (values[:, 0] & 0xFFFF) | values[:, 1] << 16)
 
 
-def called(w: Windows, d: Drawn) -> channels.Call:
+def called(w: Windows, page: CorePage, d: Drawn) -> channels.Call:
     shape = "tinyet_depthwise_windows_shape_dsp"
     twin = "tinyet_depthwise_windows_dsp"
-    return channels.Call(w.name, twin, shape, w.literal, d.stream, d.planes, ROWS * w.next_row)
+    name, end = page.named(w.name), ROWS * w.next_row
+    return channels.Call(name, twin, shape, w.literal, d.stream, d.planes, end)
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,9 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     skip_missing([image])
     where = tmp_path_factory.mktemp("windows")
     rng = np.random.default_rng(7)
-    calls = [called(w, drawn(w, rng)) for w in WINDOWS]
-    elf = harness.built(image, where, map(files, WINDOWS), channels.model("windows", calls))
+    calls = [called(w, page, drawn(w, rng)) for w, page in PRINTED]
+    printed = (files(w, page) for w, page in PRINTED)
+    elf = harness.built(image, where, printed, channels.model("windows", calls))
     with open_device(image.board, elf, "qemu") as device:
         yield Built(device, read_code(elf))
 
@@ -141,19 +144,19 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_outputs_registers_and_instructions(built: Built) -> None:
     result = built.device.run([bytes(4)])
     wrong = np.frombuffer(result.outputs[0], np.uint32)[1:]
-    assert {w.name: found for w, found in zip(WINDOWS, wrong, strict=True) if found} == {}
+    assert {page.named(w.name): found for (w, page), found in zip(PRINTED, wrong, strict=True) if found} == {}
     nothing, *counts = result.layer_counts
-    said = [made(w).work("cortex-m4", ROWS).instructions for w in WINDOWS]
+    said = [made(w, page).work("cortex-m4", ROWS).instructions for w, page in PRINTED]
     # The empty function returns by an instruction of its own.
     assert [count - nothing + 1 for count in counts] == said
 
 
 @pytest.mark.emulated
 def test_decoded_code_is_what_was_described(built: Built) -> None:
-    for w in WINDOWS:
-        nest = made(w).nest
-        described = [op.timed(ARMV7E_M, registers) for op, registers in nest.code]
-        assert built.code.block(built.code.functions[w.name].start, len(described)) == described, w.name
+    for w, page in PRINTED:
+        nest, name = made(w, page).nest, page.named(w.name)
+        described = [op.timed(page, registers) for op, registers in nest.code]
+        assert built.code.block(built.code.functions[name].start, len(described)) == described, name
         assert sum(i.size for i in described) == nest.code_bytes
 
 

@@ -30,7 +30,7 @@ from tinyet.tiles.operation import (
     store,
     store_half,
 )
-from tinyet.tiles.registers import allocated
+from tinyet.tiles.pieces import placed_in_order
 
 HEADER = "tinyet_depthwise_chw_dsp.h"
 """Of the twin in C."""
@@ -106,18 +106,19 @@ def function(planes: Planes, page: CorePage = ARMV7E_M) -> Nest[Planes]:
     fixed = dict(
         zip((_INPUT, _PLANES, _END, *code.pointers[1:], *code.lasting), page.registers, strict=False)
     )
-    return Nest(planes, page, allocated(code.found, fixed, page, planes.name), tuple(code.loops))
+    placed = placed_in_order(code.found, code.loops, fixed, page, planes.name)
+    return Nest(planes, page, placed, tuple(code.loops))
 
 
 @lru_cache(256)
-def files(planes: Planes) -> dict[str, str]:
+def files(planes: Planes, page: CorePage = ARMV7E_M) -> dict[str, str]:
     """{name: text} of the header and the source."""
     twin = (
         f"const tinyet_planes_shape_dsp shape = {planes.literal};",
         "tinyet_planes_dsp(input, planes, end, shape);",
     )
     parameters = ("const int8_t *input", "uint32_t *planes", "const uint32_t *end")
-    return printer.printed(function(planes), _summary(planes), parameters, twin, HEADER)
+    return printer.printed(function(planes, page), _summary(planes), parameters, twin, HEADER)
 
 
 def _summary(p: Planes) -> str:
