@@ -41,7 +41,7 @@ static const struct {
   const uint32_t *planes, *end;
 } entries[] = {{nothing, NULL, NULL, NULL}, %(entries)s};
 
-static int16_t outputs[4200], wanted[4200];
+static int16_t outputs[5400], wanted[5400];
 
 static tinyet_status run(void) {
   for (uint32_t i = 0; i < %(count)du; i++) {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.numerics import Int64
-from tinyet.tiles.core import ARMV7E_M, CORTEX_M7, CORTEX_M33
+from tinyet.tiles.core import PAGES
 from tinyet.tiles.tile import Tile, Weights
 
 PACKED, WIDE, CROSSED, LONG = Weights.PACKED, Weights.WIDE, Weights.CROSSED, Weights.LONG
@@ -55,7 +55,7 @@ TILES = (
 )
 """All that the delegates print, small, and others that fit."""
 
-PRINTED = tuple((tile, page) for page in (ARMV7E_M, CORTEX_M7, CORTEX_M33) for tile in TILES)
+PRINTED = tuple((tile, page) for page in PAGES for tile in TILES)
 """In all orders."""
 
 

@@ -358,6 +358,13 @@ def test_turns_leave_little_before_the_loop() -> None:
     assert (tile.before, tile.turns, tile.turn) == (2, 3, 10)
 
 
+def test_short_code_leaves_room_for_what_is_around_it() -> None:
+    """In a kilobyte, beside what gathers a window of three rows of nine values, for a band's wrapper."""
+    first = kernels.conv((48, 48, 3), 8, (3, 3), 2)
+    for family in (SHORT, COPIED):
+        assert sum(stated(first, family)[2].functions.values()) <= 960
+
+
 def test_what_a_flash_decides() -> None:
     """Short code takes longer, and is read faster where each line of the flash lets the core wait; weights in RAM let
     it wait for nothing."""

@@ -19,7 +19,7 @@ from tests.tiles.harness import c_array
 from tinyet.cycles.code import read_code
 from tinyet.device.device import open_device
 from tinyet.errors import InternalError
-from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.core import PAGES
 from tinyet.tiles.patches import Patches, files, function, turns_of
 from tinyet.timing.cores import CORES
 
@@ -48,6 +48,7 @@ PATCHES = (
     *(Patches(2, 3, 2, values, 0, 90) for values in (6, 7, 36, 45)),
 )
 """Each number of values behind fours; straight code and loops over rows, taps and values, with and without a rest."""
+PRINTED = [(p, page) for page in PAGES for p in PATCHES]
 SECOND = 67
 """Bytes from the first pixel's window to that of the second."""
 STEP = 433
@@ -87,7 +88,7 @@ def model() -> str:
     """Layer 0 calls an empty function, layer i + 1 the patches i. The output: a word for each, 0 where all is right."""
     data = np.random.default_rng(8).integers(-(2**31), 2**31, BYTES // 4)
     twins = []
-    for i, p in enumerate(PATCHES, 1):
+    for i, (p, _) in enumerate(PRINTED, 1):
         assert 4 + words_of(p) <= WORDS
         assert SECOND + p.reach <= BYTES
         twins += [
@@ -97,36 +98,35 @@ def model() -> str:
             "    }",
         ]
     text = TEXT % {
-        "includes": "\n".join(f'#include "{p.name}.h"' for p in PATCHES),
+        "includes": "\n".join(f'#include "{page.named(p.name)}.h"' for p, page in PRINTED),
         "arrays": c_array("uint32_t", "pixels", data),
-        "entries": ", ".join(p.name for p in PATCHES),
+        "entries": ", ".join(page.named(p.name) for p, page in PRINTED),
         "called": harness.called(
             "tinyet_patches_function_dsp", "const int8_t *a, const int8_t *b, uint32_t *to, int32_t step"
         ),
         "words": WORDS,
         "second": SECOND,
         "step": STEP,
-        "count": len(PATCHES) + 1,
+        "count": len(PRINTED) + 1,
         "twins": "\n".join(twins),
     }
-    return harness.model("patches", len(PATCHES) + 1, text)
+    return harness.model("patches", len(PRINTED) + 1, text)
 
 
 @pytest.mark.emulated
 @pytest.mark.parametrize("image", [board.M4, board.M4_CLANG], ids=str)
 def test_words_registers_instructions_and_code(image: Image, tmp_path: Path) -> None:
     skip_missing([image])
-    elf = harness.built(image, tmp_path, map(files, PATCHES), model())
+    elf = harness.built(image, tmp_path, (files(p, page) for p, page in PRINTED), model())
     with open_device(image.board, elf, "qemu") as device:
         result = device.run([bytes(4)])
-    harness.assert_as_stated(
-        result, {p.name: function(p).work(M4, turns_of(p)).instructions for p in PATCHES}
-    )
+    stated = {page.named(p.name): function(p, page).work(M4, turns_of(p)).instructions for p, page in PRINTED}
+    harness.assert_as_stated(result, stated)
     code = read_code(elf)
-    for p in PATCHES:
-        made = function(p)
-        described = [op.timed(ARMV7E_M, registers) for op, registers in made.code]
-        assert code.block(code.functions[p.name].start, len(described)) == described, p.name
+    for p, page in PRINTED:
+        made, name = function(p, page), page.named(p.name)
+        described = [op.timed(page, registers) for op, registers in made.code]
+        assert code.block(code.functions[name].start, len(described)) == described, name
         assert sum(i.size for i in described) == made.code_bytes
 
 

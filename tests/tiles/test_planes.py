@@ -19,7 +19,7 @@ from tests.tiles.harness import c_array
 from tinyet.cycles.code import read_code
 from tinyet.device.device import open_device
 from tinyet.errors import InternalError
-from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.core import PAGES
 from tinyet.tiles.planes import Planes, files, function, turns_of
 from tinyet.timing.cores import CORES
 
@@ -55,6 +55,7 @@ PLANES = (
 )
 """Both types, both numbers of channels; whole words, and single pixels before, behind and alone; straight code, and
 loops with and without a rest."""
+PRINTED = [(p, page) for page in PAGES for p in PLANES]
 ROWS = 3
 PIXELS, WORDS = 9000, 4 * 400
 
@@ -92,11 +93,11 @@ def model() -> str:
     """Layer 0 calls an empty function, layer i + 1 the planes i. The output: a word for each, 0 where all is right."""
     words = np.random.default_rng(8).integers(-(2**31), 2**31, PIXELS // 4)
     entries, twins = [], []
-    for i, p in enumerate(PLANES, 1):
+    for i, (p, page) in enumerate(PRINTED, 1):
         twin = f"tinyet_planes{'_s16' if p.bits == 16 else ''}_dsp"
         assert 4 + p.channels * p.plane_words <= WORDS
         assert (p.count - 1) * p.step + (ROWS - 1) * p.row_step + p.channels * p.bits // 8 <= PIXELS
-        entries.append(f"{{{p.name}, {ROWS * p.row_words}}}")
+        entries.append(f"{{{page.named(p.name)}, {ROWS * p.row_words}}}")
         twins += [
             f"    if (i == {i}u) {{",
             f"      const tinyet_planes_shape_dsp shape = {p.literal};",
@@ -104,34 +105,35 @@ def model() -> str:
             "    }",
         ]
     text = TEXT % {
-        "includes": "\n".join(f'#include "{p.name}.h"' for p in PLANES),
+        "includes": "\n".join(f'#include "{page.named(p.name)}.h"' for p, page in PRINTED),
         "arrays": c_array("uint32_t", "pixels", words),
         "entries": ", ".join(entries),
         "called": harness.called(
             "tinyet_planes_function_dsp", "const void *i, uint32_t *p, const uint32_t *e"
         ),
         "words": WORDS,
-        "count": len(PLANES) + 1,
+        "count": len(PRINTED) + 1,
         "twins": "\n".join(twins),
     }
-    return harness.model("planes", len(PLANES) + 1, text)
+    return harness.model("planes", len(PRINTED) + 1, text)
 
 
 @pytest.mark.emulated
 @pytest.mark.parametrize("image", [board.M4, board.M4_CLANG], ids=str)
 def test_words_registers_instructions_and_code(image: Image, tmp_path: Path) -> None:
     skip_missing([image])
-    elf = harness.built(image, tmp_path, map(files, PLANES), model())
+    elf = harness.built(image, tmp_path, (files(p, page) for p, page in PRINTED), model())
     with open_device(image.board, elf, "qemu") as device:
         result = device.run([bytes(4)])
-    harness.assert_as_stated(
-        result, {p.name: function(p).work(M4, turns_of(p, ROWS)).instructions for p in PLANES}
-    )
+    stated = {
+        page.named(p.name): function(p, page).work(M4, turns_of(p, ROWS)).instructions for p, page in PRINTED
+    }
+    harness.assert_as_stated(result, stated)
     code = read_code(elf)
-    for p in PLANES:
-        made = function(p)
-        described = [op.timed(ARMV7E_M, registers) for op, registers in made.code]
-        assert code.block(code.functions[p.name].start, len(described)) == described, p.name
+    for p, page in PRINTED:
+        made, name = function(p, page), page.named(p.name)
+        described = [op.timed(page, registers) for op, registers in made.code]
+        assert code.block(code.functions[name].start, len(described)) == described, name
         assert sum(i.size for i in described) == made.code_bytes
 
 

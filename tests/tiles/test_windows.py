@@ -19,7 +19,7 @@ from tinyet.cycles.code import Code, read_code
 from tinyet.device.device import Device, open_device
 from tinyet.errors import InternalError
 from tinyet.numerics import Int64
-from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.core import PAGES, CorePage
 from tinyet.tiles.form import Form
 from tinyet.tiles.windows import Runs, Windows
 from tinyet.tiles.windows_code import best, files, made
@@ -105,6 +105,7 @@ WINDOWS = (
 )
 """All roundings and types of outputs, straddling pairs of taps and none, blocks with and without a rest, loops over
 kernel rows, parts of rows, planes that channels share."""
+PRINTED = [(w, page) for page in PAGES for w in WINDOWS]
 
 
 @dataclass(frozen=True)
@@ -129,11 +130,11 @@ def drawn(w: Windows, rng: np.random.Generator) -> Drawn:
     return Drawn(np.asarray(stream, np.int64), (values[:, 0] & 0xFFFF) | values[:, 1] << 16)
 
 
-def called(w: Windows, d: Drawn) -> channels.Call:
+def called(w: Windows, page: CorePage, d: Drawn) -> channels.Call:
     shape = "tinyet_depthwise_windows_shape_dsp"
     twin = f"tinyet_depthwise_windows{'_s16' if w.to_int16 else ''}_dsp"
-    output = f"int{w.bits}_t"
-    return channels.Call(w.name, twin, shape, w.literal, d.stream, d.planes, ROWS * w.next_row, output)
+    name, end = page.named(w.name), ROWS * w.next_row
+    return channels.Call(name, twin, shape, w.literal, d.stream, d.planes, end, f"int{w.bits}_t")
 
 
 @dataclass(frozen=True)
@@ -148,8 +149,9 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     skip_missing([image])
     where = tmp_path_factory.mktemp("windows")
     rng = np.random.default_rng(7)
-    calls = [called(w, drawn(w, rng)) for w in WINDOWS]
-    elf = harness.built(image, where, map(files, WINDOWS), channels.model("windows", calls))
+    calls = [called(w, page, drawn(w, rng)) for w, page in PRINTED]
+    printed = (files(w, page) for w, page in PRINTED)
+    elf = harness.built(image, where, printed, channels.model("windows", calls))
     with open_device(image.board, elf, "qemu") as device:
         yield Built(device, read_code(elf))
 
@@ -157,16 +159,16 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.mark.emulated
 def test_outputs_registers_and_instructions(built: Built) -> None:
     result = built.device.run([bytes(4)])
-    stated = {w.name: made(w).work("cortex-m4", ROWS).instructions for w in WINDOWS}
+    stated = {page.named(w.name): made(w, page).work("cortex-m4", ROWS).instructions for w, page in PRINTED}
     harness.assert_as_stated(result, stated)
 
 
 @pytest.mark.emulated
 def test_decoded_code_is_what_was_described(built: Built) -> None:
-    for w in WINDOWS:
-        nest = made(w).nest
-        described = [op.timed(ARMV7E_M, registers) for op, registers in nest.code]
-        assert built.code.block(built.code.functions[w.name].start, len(described)) == described, w.name
+    for w, page in PRINTED:
+        nest, name = made(w, page).nest, page.named(w.name)
+        described = [op.timed(page, registers) for op, registers in nest.code]
+        assert built.code.block(built.code.functions[name].start, len(described)) == described, name
         assert sum(i.size for i in described) == nest.code_bytes
 
 

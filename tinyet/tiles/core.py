@@ -116,6 +116,10 @@ CORTEX_M33 = _own_order("m33", "Cortex-M33", beside=False)
 """What is loaded, and halves that are added up, are there a cycle late."""
 
 
+PAGES = (ARMV7E_M, CORTEX_M7, CORTEX_M33)
+"""Of one architecture: that of any core, and those of cores with an order of their own."""
+
+
 def page_of(core: str) -> CorePage:
     """Of a core of the architecture, by its name in `tinyet.timing.cores`."""
-    return next((page for page in (CORTEX_M7, CORTEX_M33) if core in page.cores), ARMV7E_M)
+    return next((page for page in PAGES if page.cores == (core,)), ARMV7E_M)

@@ -27,9 +27,10 @@ from tinyet.tiles.operation import (
     compute,
     constant,
     load,
+    load_neighbours,
+    load_neighbours_and_move,
     load_several,
     load_two,
-    load_two_and_move,
     moved,
     saturate,
     store,
@@ -39,7 +40,8 @@ from tinyet.tiles.operation import (
     store_half_and_move,
     store_two,
 )
-from tinyet.tiles.registers import Placed, allocated
+from tinyet.tiles.pieces import placed_in_order
+from tinyet.tiles.registers import Placed
 
 CHANNELS, ROWS, TURNS, LAST_TURNS = "1", "2", "3", "4"
 """Labels: of the loops over channels, over output rows, over the outputs of such and of the row that is alone."""
@@ -58,18 +60,19 @@ _PAIRS_STEP = 8
 @cache
 def function(rows: Rows, page: CorePage = ARMV7E_M) -> Nest[Rows]:
     """Raises InternalError for rows that do not fit the core."""
-    code = _Code(rows)
-    code.whole(page)
+    code = _Code(rows, page)
+    code.whole()
     placed: Placed = []
     for first, end, resident in code.stretches():
         names = (_INPUTS, _OUTPUT, *_weights(rows), *resident)
         fixed = {SP: SP, **dict(zip(names, page.registers[1:], strict=False))}
-        placed += allocated(code.found[first:end], fixed, page, rows.name)
+        loops = [loop.moved(-first) for loop in code.loops]
+        placed += placed_in_order(code.found[first:end], loops, fixed, page, rows.name)
     return Nest(rows, page, placed, tuple(code.loops))
 
 
 @lru_cache(256)
-def files(rows: Rows) -> dict[str, str]:
+def files(rows: Rows, page: CorePage = ARMV7E_M) -> dict[str, str]:
     """{name: text} of the header and the source."""
     types = "_s16" if rows.to_int16 else ""
     twin = (
@@ -77,7 +80,7 @@ def files(rows: Rows) -> dict[str, str]:
         f"tinyet_depthwise_rows{types}_dsp(weights, planes, (int{rows.bits}_t *)output, end, shape);",
     )
     parameters = ("const int32_t *weights", "const uint32_t *planes", "void *output", "const uint32_t *end")
-    return printer.printed(function(rows), rows.summary, parameters, twin, HEADER)
+    return printer.printed(function(rows, page), rows.summary, parameters, twin, HEADER)
 
 
 def turns_of(rows: Rows, count: int) -> Mapping[str, int]:
@@ -116,8 +119,9 @@ class _Product(Protocol):
 class _Code:
     """Instructions one after another, with the loops that they are in."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, page: CorePage) -> None:
         self.r = rows
+        self.page = page
         self.row = 4 * rows.row_words
         self.plane = self.row * rows.plane_rows
         self.kernel_row = self.row * rows.dilation_v
@@ -144,8 +148,8 @@ class _Code:
 
     # ---- loops ----
 
-    def whole(self, page: CorePage) -> None:
-        r = self.r
+    def whole(self) -> None:
+        r, page = self.r, self.page
         pushed = (*page.registers[: page.given], *page.kept, "lr")
         self.put(
             bare(
@@ -388,10 +392,10 @@ class _Code:
                     load(bias, SP, _BIAS, step), load("x0", _INPUTS, offset), load("x1", _INPUTS, offset + 4)
                 )
             elif row == 0 and move:
-                self.put(load_two_and_move("x0", "x1", _INPUTS, by, "" if at else step))
+                self.put(*load_neighbours_and_move("x0", "x1", _INPUTS, by, self.page, "" if at else step))
                 behind = by
             else:
-                self.put(load_two("x0", "x1", _INPUTS, offset, "" if at else step))
+                self.put(*load_neighbours("x0", "x1", _INPUTS, offset, self.page, "" if at else step))
             within = [s for s in sums if 0 <= row - s.row < KERNEL]
             for s in within:
                 product("smlatb" if s.column else "smlad", s, "x0", f"w{row - s.row}a")
@@ -407,9 +411,10 @@ class _Code:
             offsets = [k * self.kernel_row + 4 * word - (by if at else 0) for k, word in two]
             names = [f"x{k}{word}" for k, word in two]
             if at == 0 and by:
-                self.put(load_two_and_move(names[0], names[1], _INPUTS, by, step))
+                self.put(*load_neighbours_and_move(names[0], names[1], _INPUTS, by, self.page, step))
             elif len(two) == 2 and offsets[1] == offsets[0] + 4:
-                self.put(load_two(names[0], names[1], _INPUTS, offsets[0], "" if at else step))
+                begun = "" if at else step
+                self.put(*load_neighbours(names[0], names[1], _INPUTS, offsets[0], self.page, begun))
             else:
                 self.put(*(load(x, _INPUTS, offset) for x, offset in zip(names, offsets, strict=True)))
             for (k, word), x in zip(two, names, strict=True):
@@ -441,7 +446,7 @@ class _Code:
                 self.put(
                     compute("asr.w", "sign", s, behind="#31"), compute("smmlar", s, s, "multiplier", "sign")
                 )
-            self.put(load_two("offset", "shift", SP, _OFFSET))
+            self.put(*load_neighbours("offset", "shift", SP, _OFFSET, self.page))
             self.put(*(compute("add.w", s, s, "offset") for s in names))
             self.shifted(names)
         else:
@@ -459,7 +464,7 @@ class _Code:
     def factors(self, step: str, *names: str) -> None:
         missing = [name for name in names if name not in self.resident]
         if missing == ["multiplier", "offset"]:
-            self.put(load_two("multiplier", "offset", SP, _MULTIPLIER, step))
+            self.put(*load_neighbours("multiplier", "offset", SP, _MULTIPLIER, self.page, step))
         else:
             self.put(*(load(name, SP, _PLACES[name], step) for name in missing))
 

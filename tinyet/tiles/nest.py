@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from tinyet.tiles.core import CorePage
@@ -25,6 +25,10 @@ class Loop:
     first: int
     last: int
     label: str
+
+    def moved(self, by: int) -> Loop:
+        """The same so many instructions further on."""
+        return replace(self, first=self.first + by, last=self.last + by)
 
 
 @dataclass(frozen=True)

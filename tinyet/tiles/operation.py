@@ -130,6 +130,24 @@ def load_two_and_move(first: str, second: str, base: str, by: int, step: str = "
     return Operation("ldrd", text, (first, second), (base,), base, 2, moves=True, step=step)
 
 
+def load_neighbours(
+    first: str, second: str, base: str, offset: int, page: CorePage, step: str = ""
+) -> list[Operation]:
+    """Of two words, by one instruction unless loads of one register have others beside them."""
+    if page.beside:
+        return [load(first, base, offset, step), load(second, base, offset + 4)]
+    return [load_two(first, second, base, offset, step)]
+
+
+def load_neighbours_and_move(
+    first: str, second: str, base: str, by: int, page: CorePage, step: str = ""
+) -> list[Operation]:
+    """The same from where the base points, which moves."""
+    if page.beside:
+        return [*load_neighbours(first, second, base, 0, page, step), *moved(base, by)]
+    return [load_two_and_move(first, second, base, by, step)]
+
+
 def load_several(to: tuple[str, ...], base: str, step: str = "") -> Operation:
     """From where the base points, which moves behind them."""
     if len(to) < 2:

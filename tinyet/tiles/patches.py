@@ -28,7 +28,8 @@ from tinyet.tiles.operation import (
     store,
     store_several,
 )
-from tinyet.tiles.registers import Placed, allocated
+from tinyet.tiles.pieces import placed_in_order
+from tinyet.tiles.registers import Placed
 
 HEADER = "tinyet_conv2d_tiles_dsp.h"
 """Of the twin in C."""
@@ -138,26 +139,26 @@ def function(patches: Patches, page: CorePage = ARMV7E_M) -> Nest[Patches]:
     # Of those that must be given back as few as possible; a store wants them ascending.
     words = sorted((*page.kept[:kept], *free[: code.most]), key=page.number)
     fixed |= {f"w{i}": r for i, r in enumerate(words)}
-    placed = allocated(code.found, fixed, page, patches.name)
+    placed = placed_in_order(code.found, code.loops, fixed, page, patches.name)
     used = {registers[name] for o, registers in placed for name in (*o.reads, *o.writes)}
     saved = [r for r in page.kept if r in used] or [page.kept[0]]
     pushed, popped = (f"{{{', '.join((*saved, last))}}}" for last in ("lr", "pc"))
     count = len(saved) + 1
     begin: Placed = [(bare("push.w", pushed, count, "what the caller wants back"), {})]
     end: Placed = [(bare("pop.w", popped, count, "back"), {})]
-    loops = tuple(Loop(loop.first + 1, loop.last + 1, loop.label) for loop in code.loops)
+    loops = tuple(loop.moved(1) for loop in code.loops)
     return Nest(patches, page, begin + placed + end, loops)
 
 
 @lru_cache(256)
-def files(patches: Patches) -> dict[str, str]:
+def files(patches: Patches, page: CorePage = ARMV7E_M) -> dict[str, str]:
     """{name: text} of the header and the source."""
     twin = (
         f"const tinyet_patches_shape_dsp shape = {patches.literal};",
         "tinyet_patches_dsp(first, second, to, row_step, shape);",
     )
     parameters = ("const int8_t *first", "const int8_t *second", "uint32_t *to", "int32_t row_step")
-    return printer.printed(function(patches), _summary(patches), parameters, twin, HEADER)
+    return printer.printed(function(patches, page), _summary(patches), parameters, twin, HEADER)
 
 
 def _summary(p: Patches) -> str:

@@ -30,7 +30,7 @@ from tinyet.tiles.operation import (
     store,
     store_half,
 )
-from tinyet.tiles.registers import allocated
+from tinyet.tiles.pieces import placed_in_order
 
 HEADER = "tinyet_depthwise_chw_dsp.h"
 """Of the twin in C."""
@@ -154,12 +154,12 @@ def _made(planes: Planes, page: CorePage) -> tuple[Nest[Planes], Mapping[str, in
     fixed = dict(
         zip((_INPUT, _PLANES, _END, *code.pointers[1:], *code.lasting), page.registers, strict=False)
     )
-    placed = allocated(code.found, fixed, page, planes.name)
+    placed = placed_in_order(code.found, code.loops, fixed, page, planes.name)
     return Nest(planes, page, placed, tuple(code.loops)), code.turns
 
 
 @lru_cache(256)
-def files(planes: Planes) -> dict[str, str]:
+def files(planes: Planes, page: CorePage = ARMV7E_M) -> dict[str, str]:
     """{name: text} of the header and the source."""
     types = "_s16" if planes.bits == 16 else ""
     twin = (
@@ -167,7 +167,7 @@ def files(planes: Planes) -> dict[str, str]:
         f"tinyet_planes{types}_dsp((const int{planes.bits}_t *)input, planes, end, shape);",
     )
     parameters = ("const void *input", "uint32_t *planes", "const uint32_t *end")
-    return printer.printed(function(planes), _summary(planes), parameters, twin, HEADER)
+    return printer.printed(function(planes, page), _summary(planes), parameters, twin, HEADER)
 
 
 def _summary(p: Planes) -> str:

@@ -28,7 +28,7 @@ from tinyet.tiles.operation import (
     compute,
     constant,
     load,
-    load_two,
+    load_neighbours,
     moved,
     saturate,
     store,
@@ -38,7 +38,8 @@ from tinyet.tiles.operation import (
     store_half_and_move,
     store_two,
 )
-from tinyet.tiles.registers import Placed, allocated
+from tinyet.tiles.pieces import placed_in_order
+from tinyet.tiles.registers import Placed
 from tinyet.tiles.schedule import ordered
 from tinyet.tiles.windows import HEADER, Windows
 from tinyet.timing.cores import CORES
@@ -85,7 +86,8 @@ def made(windows: Windows, page: CorePage = ARMV7E_M) -> Made:
     placed: Placed = []
     for first, end, resident in code.stretches():
         fixed = {SP: SP, **dict(zip((_INPUTS, _OUTPUT, *resident), page.registers, strict=False))}
-        placed += allocated(code.found[first:end], fixed, page, windows.name)
+        loops = [loop.moved(-first) for loop in code.loops]
+        placed += placed_in_order(code.found[first:end], loops, fixed, page, windows.name)
     return Made(Nest(windows, page, placed, tuple(code.loops)), code.turns, code.frame)
 
 
@@ -119,7 +121,7 @@ def _forms(windows: Windows) -> Iterator[Windows]:
 
 
 @lru_cache(256)
-def files(windows: Windows) -> dict[str, str]:
+def files(windows: Windows, page: CorePage = ARMV7E_M) -> dict[str, str]:
     """{name: text} of the header and the source."""
     types = "_s16" if windows.to_int16 else ""
     twin = (
@@ -127,7 +129,7 @@ def files(windows: Windows) -> dict[str, str]:
         f"tinyet_depthwise_windows{types}_dsp(weights, planes, (int{windows.bits}_t *)output, end, shape);",
     )
     parameters = ("const int32_t *weights", "const uint32_t *planes", "void *output", "const uint32_t *end")
-    return printer.printed(made(windows).nest, windows.summary, parameters, twin, HEADER)
+    return printer.printed(made(windows, page).nest, windows.summary, parameters, twin, HEADER)
 
 
 @dataclass(frozen=True)
@@ -368,8 +370,8 @@ class _Code:
         self.put(*moved(_INPUTS, by - 4 * w.kernel_rows * w.kernel_row))
 
     def arranged(self, products: list[Operation], taken: int) -> list[Operation]:
-        """In order, with so many registers taken beside the pointers."""
-        return ordered(products, len(self.page.registers) - 2 - taken, self.page)
+        """In order, with so many registers taken beside the pointers; a core's own order begins with this one."""
+        return ordered(products, len(self.page.registers) - 2 - taken, ARMV7E_M)
 
     @staticmethod
     def places(pairs: Sequence[int], base: str, at: int) -> Mapping[int, tuple[str, int]]:
@@ -416,7 +418,7 @@ class _Code:
         if w.to_int16 and not w.exponent:
             self.put(load("multiplier", SP, _MULTIPLIER, "rounding"))
         else:
-            self.put(load_two("multiplier", "offset", SP, _MULTIPLIER, "rounding"))
+            self.put(*load_neighbours("multiplier", "offset", SP, _MULTIPLIER, self.page, "rounding"))
         if w.to_int16:
             self.put(*int16.rounded(sums, w.exponent, w.low, w.high))
             return
@@ -434,7 +436,7 @@ class _Code:
                 self.put(*(compute("asr.w", s, s, "shift") for s in sums))
                 self.put(*(saturate(s) for s in sums))
             case Form.PLAIN:
-                self.put(load_two("shift", "rounded", SP, _SHIFT))
+                self.put(*load_neighbours("shift", "rounded", SP, _SHIFT, self.page))
                 for s in sums:
                     self.put(
                         compute("lsl.w", s, s, "offset"),

@@ -45,6 +45,7 @@ from tinyet.tiles.tile import Tile, Weights
 HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_tile_dsp.h", "tinyet_conv2d_tiles_dsp.h")
 LARGEST_OFFSET = 3840  # of STRB, less the channels of a turn
 BAND_BYTES = 512  # of a band for more than one output row, or two that a pair of pixels needs
+FEW_GROUPS = 8  # of channels: with more, the loop over them is what a flash should keep
 MOST_PAIRS = 8191  # whose bytes, of two pixels, are a constant of MOVW
 MOST_PAIRS_OF_FOUR = 400  # whose words of the second two pixels are no further than an address reaches
 
@@ -59,6 +60,8 @@ class Family:
     of pixels is a tile of its own; without, the last ones overlap those before.
     copied: whether a call copies its weights to scratch first, for it reads all of them again for every two pixels.
     windows: whether windows that reach out lie in scratch, instead of rows of the image.
+    beside: pairs of straight code, at most, where few groups of channels are computed before inputs are gathered again,
+    so that a kilobyte has room for both; 0 for as many as elsewhere.
     """
 
     symbol: str
@@ -72,6 +75,12 @@ class Family:
     copied: bool = False
     windows: bool = False
     pixels: int = 2
+    beside: int = 0
+
+    def for_groups(self, count: int) -> Family:
+        """For so many groups of channels."""
+        few = self.beside and count <= FEW_GROUPS
+        return replace(self, straight=self.beside, together=self.beside) if few else self
 
     def turn_of(self, pairs: int) -> int:
         """Pairs of a turn of the loop over so many."""
@@ -86,7 +95,7 @@ class Family:
 
 WIDE = Family("tinyet_conv2d_s8_w16_im2col_2x2_dsp", 2, Weights.WIDE, 2, 56, 24, 56, True)
 PACKED = Family("tinyet_conv2d_s8_packed_2x4_dsp", 4, Weights.PACKED, 0, 32, 32, 64, False)
-SHORT = Family("tinyet_conv2d_s8_packed_2x4_short_dsp", 4, Weights.PACKED, 0, 14, 0, 14, False)
+SHORT = Family("tinyet_conv2d_s8_packed_2x4_short_dsp", 4, Weights.PACKED, 0, 14, 0, 14, False, beside=10)
 """Less than a kilobyte of code, which is what the flash of many a fast chip keeps."""
 
 COPIED = replace(SHORT, symbol="tinyet_conv2d_s8_packed_2x4_ram_dsp", copied=True)
@@ -138,6 +147,7 @@ def tile_of(g: Geometry, r: Rounding, family: Family, pixels: int = 0, page: Cor
     pixels = pixels or family.pixels
     pairs, channels = len(filled_order(g, family)), family.channels
     groups, rest = divmod(g.out_c, channels)
+    family = family.for_groups(groups + (rest > 0))
     # Code that is there several times is worth its flash where a loop runs it again.
     most = max(min(family.together // pairs, groups // 2), 1)
     together = 1 if rest else largest_divisor(groups, most)
@@ -396,7 +406,7 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Famil
     last = [last_of(g, r, family, page)] if has_last(g, family) else []
     paired = layouts.reads is NHW2C2
     gathering = () if paired else patches_of(g, family)
-    see_two, see_one = ([p.name for p in gathering] + ["NULL", "NULL"])[:2]
+    see_two, see_one = ([page.named(p.name) for p in gathering] + ["NULL", "NULL"])[:2]
     band = band_of(g, family)
     sizes = f"{several.channels}, {several.group_words}, /* pairs */ {several.pairs}"
     by_itself, behind = (page.named(found[0].name) if found else "NULL" for found in (one, last))
@@ -410,7 +420,7 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Famil
     data = stream(r, g, family).astype(np.int32)
     text = f"bias, weights and rounding of {several.channels} channels after another"
     brought = {name: text for tile in (several, *one, *last) for name, text in files(tile, page).items()}
-    brought |= {name: text for p in gathering for name, text in patches.files(p).items()}
+    brought |= {name: text for p in gathering for name, text in patches.files(p, page).items()}
     constant = Constant("weights", data, text)
     scratch = 0 if paired else 4 * several.pixels * several.pairs + padded_bytes(g, family)
     read = "weights"

@@ -18,7 +18,7 @@ from tinyet.ops.shared.cost_models import Parts
 from tinyet.opset import DENSE, CostModel, Exact, Layouts
 from tinyet.opset.cost import NOTHING
 from tinyet.tiles import planes as planes_tile
-from tinyet.tiles.core import ARMV7E_M
+from tinyet.tiles.core import CorePage, page_of
 from tinyet.tiles.depthwise import Rows
 from tinyet.tiles.depthwise_code import function, turns_of
 from tinyet.tiles.planes import Planes
@@ -69,12 +69,12 @@ def planes_code(node: Node, g: Geometry) -> Parts:
 
 
 @functools.cache
-def filling_work(planes: Planes, core: str, count: int) -> Work:
+def filling_work(planes: Planes, page: CorePage, core: str, count: int) -> Work:
     """Of one call for so many rows."""
-    return planes_tile.function(planes).work(CORES[core], planes_tile.turns_of(planes, count))
+    return planes_tile.function(planes, page).work(CORES[core], planes_tile.turns_of(planes, count))
 
 
-def filling(node: Node, g: Geometry) -> Exact:
+def filling(node: Node, g: Geometry, page: CorePage) -> Exact:
     """The rows that are taken out of the image, tile by tile."""
     planes = depthwise.planes_of(g)
     if planes is None:
@@ -83,15 +83,15 @@ def filling(node: Node, g: Geometry) -> Exact:
     groups = batch * -(-channels // g.group)
     counts = Counter(n for n in depthwise.filled_rows(g) if n)
     works = {
-        name: total(filling_work(planes, name, n).times(groups * times) for n, times in counts.items())
-        for name in ARMV7E_M.cores
+        name: total(filling_work(planes, page, name, n).times(groups * times) for n, times in counts.items())
+        for name in page.cores
     }
     instructions = next(iter(works.values())).instructions
     return Exact(
         instructions,
         {name: work.cycles for name, work in works.items()},
-        {planes.name: planes_tile.function(planes).code_bytes},
-        {"printed code": ARMV7E_M.instruction_bytes * instructions},
+        {page.named(planes.name): planes_tile.function(planes, page).code_bytes},
+        {"printed code": page.instruction_bytes * instructions},
     )
 
 
@@ -118,9 +118,9 @@ def three_code(node: Node, *, family: Family) -> Mapping[str, int]:
 
 
 @functools.cache
-def rows_work(rows: Rows, core: str, count: int) -> Work:
+def rows_work(rows: Rows, page: CorePage, core: str, count: int) -> Work:
     """Of one call for so many output rows. Layers of a network share them, and plans ask for the same layer again."""
-    return function(rows).work(CORES[core], turns_of(rows, count))
+    return function(rows, page).work(CORES[core], turns_of(rows, count))
 
 
 def called(
@@ -130,6 +130,7 @@ def called(
     calls: int,
     work: Callable[[str, int], Work],
     code_bytes: int,
+    page: CorePage,
 ) -> Exact:
     """The output rows of each group of channels, tile by tile. calls: for a group. work: of one call, by core and
     output rows. code_bytes: of the function."""
@@ -137,48 +138,48 @@ def called(
     times = batch * -(-channels // g.group) * calls
     whole, last = divmod(g.v.out, g.tile)
     counts = [(n, tiles) for n, tiles in ((g.tile, whole), (last, 1)) if n and tiles]
-    works = {
-        name: total(work(name, n).times(tiles * times) for n, tiles in counts) for name in ARMV7E_M.cores
-    }
+    works = {name: total(work(name, n).times(tiles * times) for n, tiles in counts) for name in page.cores}
     instructions = next(iter(works.values())).instructions
     weights = 4 * rows.channel_words * rows.channels * times * sum(tiles for _, tiles in counts)
     output_rows = Exact(
         instructions=instructions,
         cycles={name: found.cycles for name, found in works.items()},
-        functions={rows.name: code_bytes},
-        reads={"printed code": ARMV7E_M.instruction_bytes * instructions, "printed weights": weights},
+        functions={page.named(rows.name): code_bytes},
+        reads={"printed code": page.instruction_bytes * instructions, "printed weights": weights},
     )
-    return both(output_rows, filling(node, g))
+    return both(output_rows, filling(node, g, page))
 
 
 def three_exact(
     node: Node,
     layouts: Layouts,
-    _printed_for: str,
+    printed_for: str,
     family: Family,
     rounding: Callable[[Node], Rounding | Rounding16] = depthwise.rounding_of,
 ) -> Exact:
+    page = page_of(printed_for)
     g = depthwise.geometry_in(node, layouts, wide=family.wide)
     rows = depthwise_3x3.rows_of(node, g, rounding(node))
-    return called(node, g, rows, 1, partial(rows_work, rows), function(rows).code_bytes)
+    return called(node, g, rows, 1, partial(rows_work, rows, page), function(rows, page).code_bytes, page)
 
 
 @functools.cache
-def windows_work(windows: Windows, core: str, count: int) -> Work:
-    return made(windows).work(core, count)
+def windows_work(windows: Windows, page: CorePage, core: str, count: int) -> Work:
+    return made(windows, page).work(core, count)
 
 
 def any_exact(
     node: Node,
     layouts: Layouts,
-    _printed_for: str,
+    printed_for: str,
     rounding: Callable[[Node], Rounding | Rounding16] = depthwise.rounding_of,
 ) -> Exact:
+    page = page_of(printed_for)
     g = depthwise.apart(depthwise.cheapest(node, three=False), layouts)
     windows = depthwise.windows_of(node, g, rounding(node))
     calls = g.group if node.output.shape[3] > node.input(0).shape[3] else 1
-    code_bytes = made(windows).nest.code_bytes
-    return called(node, g, windows, calls, partial(windows_work, windows), code_bytes)
+    code_bytes = made(windows, page).nest.code_bytes
+    return called(node, g, windows, calls, partial(windows_work, windows, page), code_bytes, page)
 
 
 def any_work(node: Node) -> Mapping[str, int]:

@@ -198,9 +198,9 @@ def work_of(tile: Tile, page: CorePage, core: str, channels: int) -> Work:
 
 
 @functools.cache
-def work_of_patches(patches: Patches, core: str) -> Work:
+def work_of_patches(patches: Patches, page: CorePage, core: str) -> Work:
     """Of one call."""
-    return patches_code.function(patches).work(CORES[core], patches_code.turns_of(patches))
+    return patches_code.function(patches, page).work(CORES[core], patches_code.turns_of(patches))
 
 
 def read_again(tile: Tile, channels: int, page: CorePage) -> int:
@@ -233,7 +233,7 @@ def two_exact(node: Node, layouts: Layouts, printed_for: str, family: Family) ->
         parts += [(end, end.channels, times) for end, times in ends]
 
     def of(core: str) -> Work:
-        works = [work_of_patches(p, core).times(n) for p, n in zip(gathering, gathered, strict=False)]
+        works = [work_of_patches(p, page, core).times(n) for p, n in zip(gathering, gathered, strict=False)]
         works += [work_of(tile, page, core, channels).times(times) for tile, channels, times in parts]
         return total(works)
 
@@ -246,7 +246,7 @@ def two_exact(node: Node, layouts: Layouts, printed_for: str, family: Family) ->
             page.named(tile.name): function(tile, page).code_bytes
             for tile in (*(tile for tile, _ in calls), *last)
         }
-        | {p.name: patches_code.function(p).code_bytes for p in gathering},
+        | {page.named(p.name): patches_code.function(p, page).code_bytes for p in gathering},
         reads={
             "printed code": page.instruction_bytes * instructions,
             "printed code that is read again": sum(

@@ -32,7 +32,9 @@ from tinyet.opset import (
     LayoutSupport,
     only_strides,
 )
+from tinyet.opset.cost import cycles_of
 from tinyet.tiles import windows_code
+from tinyet.tiles.core import CorePage, page_of
 from tinyet.tiles.depthwise import Rows
 from tinyet.tiles.planes import Planes, files
 from tinyet.tiles.windows import Windows
@@ -449,35 +451,42 @@ def shape_literal(node: Node, g: Geometry) -> tuple[str, str]:
 
 
 def call(
-    node: Node, g: Geometry, name: str, packed: Int64, rows: Rows | Windows, printed: Mapping[str, str]
+    node: Node,
+    g: Geometry,
+    name: str,
+    packed: Int64,
+    rows: Rows | Windows,
+    printed: Mapping[str, str],
+    page: CorePage,
 ) -> Call:
     """Of the kernel of that name. packed: the stream of weights. rows: what computes output rows; printed: its
-    files."""
+    files for that page."""
     (first, second), planes = shape_literal(node, g), planes_of(g)
     together = rows.together if isinstance(rows, Rows) else 1
     body = (
         f"const tinyet_depthwise_shape_dsp shape = {first}",
         f"{second};",
         f"tinyet_depthwise_dsp(input, output, scratch, weights, /* words */ {rows.channel_words},",
-        f"    /* rows */ {together}, {planes.name if planes else 'NULL'},",
-        f"    {rows.name}, shape);",
+        f"    /* rows */ {together}, {page.named(planes.name) if planes else 'NULL'},",
+        f"    {page.named(rows.name)}, shape);",
     )
     constant = Constant("weights", packed.astype(np.int32), "weights, bias and rounding of each channel")
     element = f"int{8 * g.size}_t"
     made = specialised_call(name, summary(node), [constant], body, scratch_bytes=g.scratch, element=element)
-    return replace(made, files={**printed, **(files(planes) if planes else {})})
+    return replace(made, files={**printed, **(files(planes, page) if planes else {})})
 
 
 def lower_any(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
+    page = page_of(cycles_of(target))
     g, r = apart(cheapest(node, three=False), layouts), rounding_of(node)
     packed = stream_any(r, oriented(r, node, g.transposed), node.output.type.zero_point)
-    return windows_call(node, g, "tinyet_depthwise_s8_chw_dsp", packed, windows_of(node, g, r))
+    return windows_call(node, g, "tinyet_depthwise_s8_chw_dsp", packed, windows_of(node, g, r), page)
 
 
-def windows_call(node: Node, g: Geometry, name: str, packed: Int64, windows: Windows) -> Call:
+def windows_call(node: Node, g: Geometry, name: str, packed: Int64, windows: Windows, page: CorePage) -> Call:
     """Of the kernel of that name for any size."""
-    made = call(node, g, name, packed, windows, windows_code.files(windows))
-    return replace(made, frame_bytes=windows_code.made(windows).frame_bytes)
+    made = call(node, g, name, packed, windows, windows_code.files(windows, page), page)
+    return replace(made, frame_bytes=windows_code.made(windows, page).frame_bytes)
 
 
 def planes_of(g: Geometry) -> Planes | None:

@@ -18,6 +18,8 @@ from tinyet.delegates.cortex_m.rounding_s16 import Rounding16
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.opset import DENSE, Call, Kernel, Layouts, LayoutSupport
+from tinyet.opset.cost import cycles_of
+from tinyet.tiles.core import page_of
 from tinyet.tiles.depthwise import Rows
 from tinyet.tiles.depthwise_code import files
 
@@ -96,11 +98,12 @@ def stream_wide(r: Rounding, kernel: Int64, zero_point: int, stride: int) -> Int
 
 
 def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Family) -> Call:
+    page = page_of(cycles_of(target))
     g, r = depthwise.geometry_in(node, layouts, wide=family.wide), depthwise.rounding_of(node)
     kernel, zero_point = depthwise.oriented(r, node, g.transposed), node.output.type.zero_point
     packed = stream_wide(r, kernel, zero_point, g.u.stride) if family.wide else stream(r, kernel, zero_point)
     rows = rows_of(node, g, r)
-    return depthwise.call(node, g, family.symbol, packed, rows, files(rows))
+    return depthwise.call(node, g, family.symbol, packed, rows, files(rows, page), page)
 
 
 def kernel_of(family: Family) -> Kernel:

@@ -16,7 +16,9 @@ from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, parts_refusal, ro
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.opset import Call, Kernel, Lower, Refuse
+from tinyet.opset.cost import cycles_of
 from tinyet.tiles import int16
+from tinyet.tiles.core import page_of
 from tinyet.tiles.depthwise_code import files
 
 THREE, ANY = "tinyet_depthwise_s16_chw_3x3_dsp", "tinyet_depthwise_s16_chw_dsp"
@@ -45,13 +47,15 @@ def lower(node: Node, target: Target) -> Call:
     g, r = cheapest(node, three=True), rounding(node)
     packed = depthwise_3x3.joined(oriented(r, node, g.transposed), np.zeros_like(r.bias), ends_of(r))
     rows = depthwise_3x3.rows_of(node, g, r)
-    return depthwise.call(node, g, THREE, packed, rows, files(rows))
+    page = page_of(cycles_of(target))
+    return depthwise.call(node, g, THREE, packed, rows, files(rows, page), page)
 
 
 def lower_any(node: Node, target: Target) -> Call:
     g, r = cheapest(node, three=False), rounding(node)
     packed = np.concatenate([taps_of(oriented(r, node, g.transposed)), ends_of(r)], axis=1)
-    return windows_call(node, g, ANY, words(packed.ravel()), windows_of(node, g, r))
+    page = page_of(cycles_of(target))
+    return windows_call(node, g, ANY, words(packed.ravel()), windows_of(node, g, r), page)
 
 
 def kernel(name: str, lower: Lower, refuse: Refuse, *, three: bool) -> Kernel:
