@@ -282,9 +282,12 @@ def test_a_beam_places_soundly_and_within_its_capacity(
     beam = Beam(group, apart_from)
     for by in (("pressure", "span", "area"), ("span", "area")):
         for capacity in (lower_bound(group, gaps), peak_of(group, start), 10_000):
-            found, _steps = beam.run(Variant(width, 3, 5, by), width, lower_bound(group, gaps), capacity)
-            if found is not None:
-                named = {b.name: at for b, at in zip(group, found, strict=True)}
+            variant, aim = Variant(width, 3, 5, by), lower_bound(group, gaps)
+            run = beam.run(variant, width, aim, capacity)
+            if run.widest < width:
+                assert beam.run(variant, 2 * width, aim, capacity) == run
+            if run.offsets is not None:
+                named = {b.name: at for b, at in zip(group, run.offsets, strict=True)}
                 assert_sound(group, Placement(named, capacity, 0, False), gaps)
     better, steps = improve(group, apart_from, start, lower_bound(group, gaps), 2_000)
     assert peak_of(group, better) <= peak_of(group, start)

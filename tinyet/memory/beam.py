@@ -22,8 +22,8 @@ import numpy.typing as npt
 from tinyet.memory.buffers import Buffer, Neighbor, align_up, peak_of, sections
 
 _Ints = npt.NDArray[np.int64]
-_FAR = 1 << 60
-"""More bytes than any arena has."""
+_FAR = 1 << 44
+"""More bytes than any arena has; times a number of buffers it is an int64."""
 _SHARE = 20
 """Bits of a share of the aim."""
 
@@ -45,6 +45,19 @@ class Variant:
     monotone: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of the beam.
+
+    offsets: None where it ended before all buffers were placed. placed: steps taken, each for one buffer more.
+    widest: the most placements that were kept at once.
+    """
+
+    offsets: list[int] | None
+    placed: int
+    widest: int
+
+
 class Beam:
     """The arrays of a group; n: its buffers, s: its sections."""
 
@@ -54,9 +67,11 @@ class Beam:
         self.size = np.array([b.bytes for b in group], np.int64)
         self.align = np.array([b.align for b in group], np.int64)[:, None]
         unit = min(b.align for b in group)
-        self.gap = np.full((self.count, self.count), -_FAR, np.int64)  # from column to row
+        # From column to row: the gap, and what aligns a sum with it that is rounded down.
+        self.raised = np.full((self.count, self.count), -_FAR, np.int64)
         for i, found in enumerate(interference):
-            self.gap[[r.other for r in found], i] = [r.above for r in found]
+            self.raised[[r.other for r in found], i] = [r.above for r in found]
+        self.raised += self.align - 1
         self.inside = np.zeros((len(self.sections), self.count), bool)  # section s, buffer i: alive there
         for s, section in enumerate(self.sections):
             self.inside[s, section] = True
@@ -88,26 +103,29 @@ class Beam:
         # Placements of the same buffers are told apart by sums of these, as if they were sets.
         self.marks = np.random.RandomState(0).randint(0, 1 << 62, self.count, np.int64)
 
-    def run(self, variant: Variant, width: int, aim: int, capacity: int) -> tuple[list[int] | None, int]:
-        """Offsets with a peak of `capacity` or less, or None where the beam ends before all buffers are placed; and
-        the steps taken. width: placements that are kept. aim: the peak that would be good."""
+    def run(self, variant: Variant, width: int, aim: int, capacity: int) -> Run:
+        """Place the buffers with a peak of `capacity` or less. width: placements that are kept. aim: the peak that
+        would be good."""
         order = np.lexsort([-self.keys[key] for key in reversed(variant.by)])
         rank = np.empty(self.count, np.int64)
         rank[order] = np.arange(self.count)
         rank = rank[:, None]
         # A column for each placement, so that an operation on a row changes all placements at once.
-        lowest = np.zeros((self.count, 1), np.int64)  # what is placed allows no lower offset
+        # What is placed allows no lower offset; _FAR of what is placed itself.
+        lowest = np.zeros((self.count, 1), np.int64)
         floor = np.zeros((len(self.sections), 1), np.int64)
         left = self.totals[:, None].copy()
-        placed = np.zeros((self.count, 1), bool)
-        offsets = np.zeros((self.count, 1), np.int64)
+        peak = np.zeros(1, np.int64)
         mark = np.zeros(1, np.int64)
+        widest = 1
+        # At each step and of each placement: its column before, the buffer, its offset.
+        placed: list[tuple[_Ints, _Ints, _Ints]] = []
         for step in range(self.count):
             branches = min(variant.branches, self.count - step)
-            key = np.where(placed, _FAR, lowest * self.count + rank)
+            key = lowest * self.count + rank
             nearest = np.sort(np.partition(key, branches - 1, axis=0)[:branches], axis=0)
             # Above a place where another one would fit beneath, nothing is gained (as in the exact search).
-            ceiling = np.where(placed, _FAR, lowest + self.size[:, None]).min(0)
+            ceiling = (lowest + self.size[:, None]).min(0)
             # Equals stay in the order of their placements, best first, then in that of their keys.
             column, branch = np.nonzero((nearest // self.count < ceiling).T)
             key = nearest[branch, column]
@@ -119,29 +137,37 @@ class Beam:
             ends = floors + lefts
             if variant.monotone:
                 ends = np.where(lefts > 0, np.maximum(floors, at) + lefts, ends)
+            fits = np.flatnonzero((ends.max(0) <= capacity) & (end <= capacity))
             # In integers, so that the sum is the same on every machine.
-            share = (np.minimum(ends, aim + aim // 4) << _SHARE) // aim
+            share = (np.minimum(ends[:, fits], aim + aim // 4) << _SHARE) // aim
             for _ in range(variant.squarings):
-                share = (share * share) >> _SHARE
-            marks = mark[column] + self.marks[buffer]
-            fits = (ends.max(0) <= capacity) & (end <= capacity)
-            kept = self._kept(share.sum(0), marks, fits, width)
-            if not kept:
-                return None, _steps(self.count, len(self.sections), width, step + 1)
+                share *= share
+                share >>= _SHARE
+            kept = fits[self._kept(share.sum(0), (mark[column] + self.marks[buffer])[fits], width)]
+            widest = max(widest, len(kept))
+            if not len(kept):
+                return Run(None, step + 1, widest)
+            floor, left = floors[:, kept], lefts[:, kept]
             column, buffer, at = column[kept], buffer[kept], at[kept]
-            floor, left, mark = floors[:, kept], lefts[:, kept], marks[kept]
-            columns = np.arange(len(kept))
-            placed, offsets = placed[:, column], offsets[:, column]
-            placed[buffer, columns] = True
-            offsets[buffer, columns] = at
-            above = (at + self.gap[:, buffer] + self.align - 1) & -self.align
-            lowest = np.maximum(lowest[:, column], above)
-            reach = self._least(np.where(placed, _FAR, lowest))
+            placed.append((column, buffer, at))
+            peak, mark = np.maximum(peak[column], end[kept]), mark[column] + self.marks[buffer]
+            above = self.raised[:, buffer]
+            above += at
+            above &= -self.align
+            lowest = np.maximum(lowest[:, column], above, out=above)
+            lowest[buffer, np.arange(len(kept))] = _FAR
+            reach = self._least(lowest)
             floor = np.where(reach < _FAR, np.maximum(floor, reach), floor)
-        peaks = (offsets + self.size[:, None]).max(0)
-        best = int(peaks.argmin())
-        found = [int(at) for at in offsets[:, best]] if peaks[best] <= capacity else None
-        return found, _steps(self.count, len(self.sections), width, self.count)
+        best = int(peak.argmin())
+        return Run(self._traced(placed, best), self.count, widest)
+
+    def _traced(self, placed: Sequence[tuple[_Ints, _Ints, _Ints]], column: int) -> list[int]:
+        """The offsets of the placement that is a column of the last step."""
+        offsets = [0] * self.count
+        for before, buffer, at in reversed(placed):
+            offsets[int(buffer[column])] = int(at[column])
+            column = int(before[column])
+        return offsets
 
     def _least(self, values: _Ints) -> _Ints:
         """For each section the least of the values of buffers alive there; (n, placements) → (s, placements)."""
@@ -157,14 +183,14 @@ class Beam:
         return least[:count]
 
     @staticmethod
-    def _kept(score: _Ints, marks: _Ints, fits: npt.NDArray[np.bool_], width: int) -> list[int]:
-        """The `width` best that fit, of those equal in buffers and score one."""
+    def _kept(score: _Ints, marks: _Ints, width: int) -> list[int]:
+        """The `width` best, of those equal in buffers and score one."""
         kept: list[int] = []
         seen: set[tuple[int, int]] = set()
-        names, scores, fit = marks.tolist(), score.tolist(), fits.tolist()
+        names, scores = marks.tolist(), score.tolist()
         for number in np.argsort(score, kind="stable").tolist():
             same = (names[number], scores[number])
-            if fit[number] and same not in seen:
+            if same not in seen:
                 seen.add(same)
                 kept.append(number)
                 if len(kept) == width:
@@ -190,15 +216,22 @@ def improve(
     if _affordable(len(group), moments, budget) < _LEAST_WIDTH:
         return best, 0
     beam = Beam(group, interference)
+    # A run that never had more placements than it may keep ends in the same way when it may keep more.
+    ended: dict[tuple[Variant, int, int], Run] = {}
     for wider in itertools.count():
         for variant, share in itertools.product(_VARIANTS, _AIMS):
             width = min(variant.width << wider, _affordable(len(group), moments, left))
             if peak <= goal or width < _LEAST_WIDTH:
                 return best, budget - left
-            found, taken = beam.run(variant, width, goal + int((peak - 1 - goal) * share), peak - 1)
-            left -= taken
-            if found is not None:
-                best, peak = found, peak_of(group, found)
+            aim = goal + int((peak - 1 - goal) * share)
+            run = ended.get((variant, aim, peak - 1))
+            if run is None or run.widest >= width:
+                run = beam.run(variant, width, aim, peak - 1)
+                if run.widest < width:
+                    ended[variant, aim, peak - 1] = run
+            left -= _steps(len(group), moments, width, run.placed)
+            if run.offsets is not None:
+                best, peak = run.offsets, peak_of(group, run.offsets)
     raise AssertionError("an endless loop has ended")
 
 
