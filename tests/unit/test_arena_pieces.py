@@ -106,9 +106,9 @@ def test_rows_and_states(program: Program, fast: int, most: int | None) -> None:
 
 
 def test_all_of_it_in_the_first() -> None:
-    found = split_of(small.program(), 512)
+    found = split_of(small.program(), 640)
     assert found.plan.second_from is None
-    assert (found.places.arena, found.places.second) == (dataclasses.replace(FAST, bytes=512), None)
+    assert (found.places.arena, found.places.second) == (dataclasses.replace(FAST, bytes=640), None)
 
 
 def test_nothing_in_the_first() -> None:
