@@ -177,13 +177,6 @@ TINYET_DSP_INLINE uint32_t tinyet_load_dsp(const int8_t *source) {
 /* Four bytes to any address. */
 TINYET_DSP_INLINE void tinyet_store_dsp(int8_t *to, uint32_t word) { memcpy(to, &word, sizeof word); }
 
-/* Two bytes from any address. */
-TINYET_DSP_INLINE uint32_t tinyet_load_int8x2_dsp(const int8_t *source) {
-  uint16_t half;
-  memcpy(&half, source, sizeof half);
-  return half;
-}
-
 /* An int8 value as a pair of twice itself. */
 TINYET_DSP_INLINE uint32_t tinyet_both_dsp(int32_t value) {
   return tinyet_low_int16x2_dsp((uint32_t)value, (uint32_t)value);

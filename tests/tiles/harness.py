@@ -10,8 +10,11 @@ import numpy as np
 
 from tests.calls.board import STRICT, Image
 from tinyet.build.gcc import build_firmware
+from tinyet.cycles.code import Code
 from tinyet.device.device import RunResult
 from tinyet.ir import Array
+from tinyet.tiles.core import CorePage
+from tinyet.tiles.registers import Placed
 
 _BEFORE = """
 #include <string.h>
@@ -183,3 +186,10 @@ def assert_as_stated(result: RunResult, stated: Mapping[str, int]) -> None:
     nothing, *counts = result.layer_counts
     # The empty function returns by an instruction of its own.
     assert {name: count - nothing + 1 for name, count in zip(stated, counts, strict=True)} == dict(stated)
+
+
+def assert_described(code: Code, name: str, placed: Placed, page: CorePage, code_bytes: int) -> None:
+    """The machine code of a function is what was described, instruction by instruction, and so long as it is stated."""
+    described = [op.timed(page, registers) for op, registers in placed]
+    assert code.block(code.functions[name].start, len(described)) == described, name
+    assert sum(i.size for i in described) == code_bytes

@@ -186,9 +186,7 @@ def test_outputs_registers_and_instructions(built: Built) -> None:
 def test_decoded_code_is_what_was_described(built: Built) -> None:
     for r, page in PRINTED:
         made, name = function(r, page), page.named(r.name)
-        described = [op.timed(page, registers) for op, registers in made.code]
-        assert built.code.block(built.code.functions[name].start, len(described)) == described, name
-        assert sum(i.size for i in described) == made.code_bytes
+        harness.assert_described(built.code, name, made.code, page, made.code_bytes)
 
 
 @pytest.mark.parametrize(

@@ -136,11 +136,9 @@ def test_decoded_code_is_what_was_described(built: Built) -> None:
     """Instruction by instruction; so any model of cycles says the same of both."""
     for tile, page in PRINTED:
         made, name = function(tile, page), page.named(tile.name)
-        start = built.code.functions[name].start
         parts = [made.entry, *(part for group in made.groups for part in group), made.leave]
-        described = [op.timed(page, registers) for part in parts for op, registers in part]
-        assert built.code.block(start, len(described)) == described, name
-        assert sum(i.size for i in described) == made.code_bytes
+        placed = [each for part in parts for each in part]
+        harness.assert_described(built.code, name, placed, page, made.code_bytes)
 
 
 def test_cycles(built: Built, tmp_path: Path) -> None:

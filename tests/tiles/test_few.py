@@ -115,18 +115,12 @@ def test_bytes_registers_instructions_and_code(image: Image, tmp_path: Path) -> 
     elf = harness.built(image, tmp_path, map(files, FEW), model())
     with open_device(image.board, elf, "qemu") as device:
         result = device.run([bytes(4)])
-    wrong = np.frombuffer(result.outputs[0], np.uint32)[1:]
-    assert {f.name: w for f, w in zip(FEW, wrong, strict=True) if w} == {}
-    nothing, *counts = result.layer_counts
-    # The empty function returns by an instruction of its own.
-    said = [function(f).work(M4, turns_of(f, PIXELS)).instructions for f in FEW]
-    assert [count - nothing + 1 for count in counts] == said
+    stated = {f.name: function(f).work(M4, turns_of(f, PIXELS)).instructions for f in FEW}
+    harness.assert_as_stated(result, stated)
     code = read_code(elf)
     for f in FEW:
         made = function(f)
-        described = [op.timed(ARMV7E_M, registers) for op, registers in made.code]
-        assert code.block(code.functions[f.name].start, len(described)) == described, f.name
-        assert sum(i.size for i in described) == made.code_bytes
+        harness.assert_described(code, f.name, made.code, ARMV7E_M, made.code_bytes)
 
 
 def test_what_an_output_takes() -> None:

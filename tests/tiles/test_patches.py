@@ -125,9 +125,7 @@ def test_words_registers_instructions_and_code(image: Image, tmp_path: Path) -> 
     code = read_code(elf)
     for p, page in PRINTED:
         made, name = function(p, page), page.named(p.name)
-        described = [op.timed(page, registers) for op, registers in made.code]
-        assert code.block(code.functions[name].start, len(described)) == described, name
-        assert sum(i.size for i in described) == made.code_bytes
+        harness.assert_described(code, name, made.code, page, made.code_bytes)
 
 
 def test_what_eight_values_take() -> None:

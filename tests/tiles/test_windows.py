@@ -167,9 +167,7 @@ def test_outputs_registers_and_instructions(built: Built) -> None:
 def test_decoded_code_is_what_was_described(built: Built) -> None:
     for w, page in PRINTED:
         nest, name = made(w, page).nest, page.named(w.name)
-        described = [op.timed(page, registers) for op, registers in nest.code]
-        assert built.code.block(built.code.functions[name].start, len(described)) == described, name
-        assert sum(i.size for i in described) == nest.code_bytes
+        harness.assert_described(built.code, name, nest.code, page, nest.code_bytes)
 
 
 def test_what_a_block_takes() -> None:
