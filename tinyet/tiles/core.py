@@ -99,6 +99,7 @@ ARMV7E_M = CorePage(
         "sub.w": "data",
         "subw": "data",
         "sxtab16": "bits",
+        "sxtah": "bits",
         "sxtb16": "extend",
         "usat": "saturate",
     },
