@@ -2,12 +2,17 @@
 /* Gated recurrent units in int8. The file that includes this has defined
  *
  *   KERNEL   the function's name
- *   SUMS(values, part, gates, units, sums, rest)   adds the sums of a part; rest: scratch memory behind the sums */
+ *   SUMS(which, values, part, gates, units, sums, rest)   adds the sums of a part, x or h; rest: scratch memory behind the sums
+ *   FUNCTIONS   more parameters of the function; nothing where it is not defined */
 #ifndef TINYET_GRU_S8_BODY_H
 #define TINYET_GRU_S8_BODY_H
 
 #include "tinyet_gates.h"
 #include "tinyet_gru.h"
+
+#if !defined(FUNCTIONS)
+#define FUNCTIONS
+#endif
 
 /* Adds the last sum, times the reset gate (the second), to the first. */
 static inline void tinyet_gru_candidates(int16_t *sums, int32_t rows, int32_t units) {
@@ -62,7 +67,7 @@ static inline void tinyet_gru_state(const int16_t *candidates, const int16_t *up
 }
 
 void KERNEL(const int8_t *x, const int8_t *h, int8_t *y, int8_t *h_n, void *scratch,
-                   const tinyet_gru_s8_params *params) {
+                   const tinyet_gru_s8_params *params FUNCTIONS) {
   const tinyet_recurrent_shape *const s = &params->shape;
   const int32_t units = s->units, rows = (units + 3) & ~INT32_C(3);
   int16_t *const sums = (int16_t *)scratch;
@@ -71,8 +76,8 @@ void KERNEL(const int8_t *x, const int8_t *h, int8_t *y, int8_t *h_n, void *scra
     int8_t *out = y + s->y_first;
     for (int32_t t = s->steps; t != 0; t--) {
       tinyet_gate_clear(sums, 4 * rows);
-      SUMS(in, &params->x, 3, rows, sums, sums + 4 * rows);
-      SUMS(state, &params->h, 3, rows, sums + rows, sums + 4 * rows);
+      SUMS(x, in, &params->x, 3, rows, sums, sums + 4 * rows);
+      SUMS(h, state, &params->h, 3, rows, sums + rows, sums + 4 * rows);
       tinyet_gate_sigmoid(sums + rows, 2 * rows);
       tinyet_gru_candidates(sums, rows, units);
       tinyet_gate_tanh(sums, units, 3);

@@ -5,7 +5,9 @@
  *   PARAMS                the type of its parameters, with cell_low and cell_high
  *   LAYER                 in these, what has shape, x, h, cell_bits, multiplier and form
  *   VALUE                 the type of input and state
- *   SUMS(values, part, units, sums, rest)   adds the sums of a part of four gates; rest: scratch memory behind the gates
+ *   SUMS(which, values, part, units, sums, rest)   adds the sums of a part of four gates, x or h; rest: scratch memory behind
+ *                                                  the gates
+ *   FUNCTIONS             more parameters of the function; nothing where it is not defined
  *   SIGMOID(values, count), TANH(values, count, bits)   the functions of the gates, of each value
  *   TWICE                             1 where products of gates are rounded as tinyet_shortened does it, else 0
  *   HIDDEN(gate, cells, out, units)   what a gate lets through of the cells' tanh */
@@ -15,6 +17,10 @@
 #include "tinyet_gates.h"
 #include "tinyet_gates_lut.h"
 #include "tinyet_lstm.h"
+
+#if !defined(FUNCTIONS)
+#define FUNCTIONS
+#endif
 
 /* The cells behind a step, and a copy of them in the place of the first gate. */
 static inline void tinyet_lstm_clip_cells(int16_t *gates, int32_t rows, int16_t *cells, int32_t units, int32_t cell_bits,
@@ -55,7 +61,7 @@ static inline void tinyet_lstm_clip_cells(int16_t *gates, int32_t rows, int16_t 
 }
 
 void KERNEL(const VALUE *x, const VALUE *h, const int16_t *c, VALUE *y, VALUE *h_n, int16_t *c_n, void *scratch,
-            const PARAMS *params) {
+            const PARAMS *params FUNCTIONS) {
   const tinyet_recurrent_shape *const s = &LAYER.shape;
   const int32_t units = s->units, rows = (units + 3) & ~INT32_C(3), cell_bits = LAYER.cell_bits;
   int16_t *const gates = (int16_t *)scratch;
@@ -65,8 +71,8 @@ void KERNEL(const VALUE *x, const VALUE *h, const int16_t *c, VALUE *y, VALUE *h
     VALUE *out = y + s->y_first;
     for (int32_t t = s->steps; t != 0; t--) {
       memset(gates, 0, (size_t)(4 * rows) * sizeof *gates);
-      SUMS(in, &LAYER.x, rows, gates, gates + 4 * rows);
-      SUMS(state, &LAYER.h, rows, gates, gates + 4 * rows);
+      SUMS(x, in, &LAYER.x, rows, gates, gates + 4 * rows);
+      SUMS(h, state, &LAYER.h, rows, gates, gates + 4 * rows);
       SIGMOID(gates, 2 * rows);
       TANH(gates + 2 * rows, rows, 3);
       SIGMOID(gates + 3 * rows, rows);

@@ -6,17 +6,21 @@
  *   LAYER              the tinyet_lstm_s8_params in these
  *   HIDDEN             where what the output gate lets through goes, be it the state itself, `out`, or behind the `gates`
  *   PROJECT            makes the state of it
- *   SUMS(values, part, gates, units, sums, rest)   adds the sums of a part; rest: scratch memory behind the gates
- *   FIRST_SUMS                                     the same to none; where it is not defined, SUMS to zeros */
+ *   SUMS(which, values, part, gates, units, sums, rest)   adds the sums of a part, x or h; rest: scratch memory behind the gates
+ *   FIRST_SUMS                                            the same to none; where it is not defined, SUMS to zeros
+ *   FUNCTIONS          more parameters of the function; nothing where it is not defined */
 #ifndef TINYET_LSTM_S8_BODY_H
 #define TINYET_LSTM_S8_BODY_H
 
 #include "tinyet_lstm_hidden.h"
 
 #if !defined(FIRST_SUMS)
-#define FIRST_SUMS(values, part, gates, units, sums, rest)    \
-  memset(sums, 0, (size_t)((gates) * (units)) * sizeof *sums); \
-  SUMS(values, part, gates, units, sums, rest)
+#define FIRST_SUMS(which, values, part, gates, units, sums, rest) \
+  memset(sums, 0, (size_t)((gates) * (units)) * sizeof *sums);    \
+  SUMS(which, values, part, gates, units, sums, rest)
+#endif
+#if !defined(FUNCTIONS)
+#define FUNCTIONS
 #endif
 
 /* The cells behind a step, and a copy of them in the place of the first gate. */
@@ -37,7 +41,7 @@ static inline void tinyet_lstm_cells(int16_t *gates, int32_t rows, int16_t *cell
 }
 
 void KERNEL(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n, void *scratch,
-          const PARAMS *params) {
+          const PARAMS *params FUNCTIONS) {
   const tinyet_lstm_s8_params *const layer = LAYER;
   const tinyet_recurrent_shape *const s = &layer->shape;
   const int32_t units = s->units, rows = (units + 3) & ~INT32_C(3);
@@ -48,8 +52,8 @@ void KERNEL(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_
     int8_t *out = y + s->y_first;
     for (int32_t t = s->steps; t != 0; t--) {
       int8_t *const hidden = HIDDEN;
-      FIRST_SUMS(in, &layer->x, 4, rows, gates, gates + 4 * rows);
-      SUMS(state, &layer->h, 4, rows, gates, gates + 4 * rows);
+      FIRST_SUMS(x, in, &layer->x, 4, rows, gates, gates + 4 * rows);
+      SUMS(h, state, &layer->h, 4, rows, gates, gates + 4 * rows);
       tinyet_gate_sigmoid(gates, 2 * rows);
       tinyet_gate_tanh(gates + 2 * rows, rows, 3);
       tinyet_gate_sigmoid(gates + 3 * rows, rows);

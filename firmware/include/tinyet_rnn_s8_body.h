@@ -2,14 +2,20 @@
 /* Plain recurrent units in int8. The file that includes this has defined
  *
  *   KERNEL   the function's name
- *   SUMS(values, part, gates, units, sums, rest)   adds the sums of a part; rest: scratch memory behind the sums */
+ *   SUMS(which, values, part, gates, units, sums, rest)   adds the sums of a part, x or h; rest: scratch memory behind the sums
+ *   FUNCTIONS   more parameters of the function; nothing where it is not defined */
 #ifndef TINYET_RNN_S8_BODY_H
 #define TINYET_RNN_S8_BODY_H
 
+#include "tinyet_gates.h"
 #include "tinyet_rnn.h"
 
+#if !defined(FUNCTIONS)
+#define FUNCTIONS
+#endif
+
 void KERNEL(const int8_t *x, const int8_t *h, int8_t *y, int8_t *h_n, void *scratch,
-                   const tinyet_rnn_s8_params *params) {
+                   const tinyet_rnn_s8_params *params FUNCTIONS) {
   const tinyet_recurrent_shape *const s = &params->shape;
   const int32_t units = s->units, rows = (units + 3) & ~INT32_C(3);
   int16_t *const sums = (int16_t *)scratch;
@@ -18,8 +24,8 @@ void KERNEL(const int8_t *x, const int8_t *h, int8_t *y, int8_t *h_n, void *scra
     int8_t *out = y + s->y_first;
     for (int32_t t = s->steps; t != 0; t--) {
       memset(sums, 0, (size_t)rows * sizeof *sums);
-      SUMS(in, &params->x, 1, rows, sums, sums + rows);
-      SUMS(state, &params->h, 1, rows, sums, sums + rows);
+      SUMS(x, in, &params->x, 1, rows, sums, sums + rows);
+      SUMS(h, state, &params->h, 1, rows, sums, sums + rows);
       if (params->relu == 0) {
         tinyet_gate_tanh(sums, units, 3);
       }

@@ -15,7 +15,7 @@ static inline void tinyet_lstm_hidden_s16(const int16_t *gate, const int16_t *ce
 #define PARAMS tinyet_lstm_s16_params
 #define LAYER (*params)
 #define VALUE int16_t
-#define SUMS(values, part, units, sums, rest) tinyet_lut_sums_s16(values, part, 4, units, sums)
+#define SUMS(which, values, part, units, sums, rest) tinyet_lut_sums_s16(values, part, 4, units, sums)
 #define SIGMOID(values, count) tinyet_lut_sigmoids(params->table, values, count)
 #define TANH(values, count, bits) tinyet_lut_tanhs(params->table, values, count, bits)
 #define TWICE 1

@@ -174,18 +174,18 @@ def layer_call(node: Node, symbol: str, constants_of: PartConstants, scratch: in
     s, (of_x, of_h), factor = sizes_of(node), parts(node), state_factor(node)
     # Sums lie in the order n of x, r, z, n of h: each part adds to three neighbours.
     of_x = of_x.in_order((2, 0, 1))
+    constants = [*constants_of("x", of_x), *constants_of("h", of_h)]
     params = Struct(
         "tinyet_gru_s8_params",
         {
             "shape": recurrent.shape_struct(node, s),
-            "x": recurrent.part_struct("x", of_x),
-            "h": recurrent.part_struct("h", of_h),
+            "x": recurrent.part_struct("x", of_x, constants),
+            "h": recurrent.part_struct("h", of_h, constants),
             "multiplier": factor.multiplier,
             "form": recurrent.form_of(factor),
             "zero_point": node.input(H).type.zero_point,
         },
     )
-    constants = [*constants_of("x", of_x), *constants_of("h", of_h)]
     scratch += 2 * (GATES + 1) * recurrent.rounded_up(s.units)
     return recurrent.layer_call(symbol, node, STATES, params, constants, scratch)
 

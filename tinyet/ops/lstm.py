@@ -300,19 +300,19 @@ def layer_s8(node: Node, constants_of: PartConstants) -> tuple[Struct, list[Cons
     s, (of_x, of_h, *_) = sizes_of(node), parts(node)
     power, factor = cell_power(node.input(C)), output_factor(node)
     assert power is not None
+    constants = [*constants_of("x", of_x), *constants_of("h", of_h)]
     params = Struct(
         "tinyet_lstm_s8_params",
         {
             "shape": recurrent.shape_struct(node, s),
-            "x": recurrent.part_struct("x", of_x),
-            "h": recurrent.part_struct("h", of_h),
+            "x": recurrent.part_struct("x", of_x, constants),
+            "h": recurrent.part_struct("h", of_h, constants),
             "cell_bits": 15 + power,
             "multiplier": factor.multiplier,
             "form": recurrent.form_of(factor),
             "zero_point": hidden_type(node).zero_point,
         },
     )
-    constants = [*constants_of("x", of_x), *constants_of("h", of_h)]
     return params, constants, 2 * GATES * recurrent.rounded_up(s.units)
 
 
@@ -361,15 +361,15 @@ def projected_call(node: Node, symbol: str, constants_of: PartConstants, scratch
     what is projected takes their place."""
     layer, constants, own = layer_s8(node, constants_of)
     projection = parts(node)[2]
+    constants += part_constants("projection", projection)
     params = Struct(
         "tinyet_lstm_projected_s8_params",
         {
             "layer": layer,
-            "projection": recurrent.part_struct("projection", projection),
+            "projection": recurrent.part_struct("projection", projection, constants),
             "zero_point": node.input(H).type.zero_point,
         },
     )
-    constants += part_constants("projection", projection)
     own += max(sizes_of(node).units, scratch)
     return recurrent.layer_call(symbol, node, STATES, params, constants, own)
 

@@ -161,19 +161,19 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 def layer_call(node: Node, symbol: str, constants_of: PartConstants, scratch: int = 0) -> Call:
     """scratch: bytes that the kernel needs behind the sums."""
     s, (of_x, of_h), factor = sizes_of(node), parts(node), state_factor(node)
+    constants = [*constants_of("x", of_x), *constants_of("h", of_h)]
     params = Struct(
         "tinyet_rnn_s8_params",
         {
             "shape": recurrent.shape_struct(node, s),
-            "x": recurrent.part_struct("x", of_x),
-            "h": recurrent.part_struct("h", of_h),
+            "x": recurrent.part_struct("x", of_x, constants),
+            "h": recurrent.part_struct("h", of_h, constants),
             "relu": is_relu(node),
             "multiplier": factor.multiplier,
             "form": recurrent.form_of(factor),
             "zero_point": node.input(H).type.zero_point,
         },
     )
-    constants = [*constants_of("x", of_x), *constants_of("h", of_h)]
     scratch += 2 * recurrent.rounded_up(s.units)
     return recurrent.layer_call(symbol, node, STATES, params, constants, scratch)
 

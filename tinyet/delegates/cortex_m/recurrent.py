@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int8 recurrent layers: matrices with the weights of two rows in each int16 (tinyet_gates_dsp.h); and in eights of
-rows, for cores with Helium (tinyet_gate_sums_mve.h)."""
+"""int8 recurrent layers: matrices with the weights of two rows in each int16 (gates.py); and in eights of rows, for
+cores with Helium (tinyet_gate_sums_mve.h)."""
 
 from __future__ import annotations
 
@@ -10,52 +10,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.packing import pack_int16x2, words
-from tinyet.delegates.cortex_m.rounding import sum_range
+from tinyet.delegates.cortex_m import gates
 from tinyet.ir import Array, Node
 from tinyet.ops import gru, lstm, rnn
-from tinyet.ops.shared.cost_models_recurrent import SizesOf, in_rows, of_function, paired
-from tinyet.ops.shared.recurrent import Part, PartConstants, Sizes, part_blocks, part_rows, rounded_up
+from tinyet.ops.shared.cost_models_recurrent import SizesOf, in_rows, of_function
+from tinyet.ops.shared.recurrent import Part, PartConstants, Sizes, part_rows
 from tinyet.opset import Call, Constant, CostModel, Kernel
 from tinyet.opset.kernel import Refuse, accept_all
 
 Lower = Callable[[Node, str, PartConstants, int], Call]
+Finish = Callable[[Call, Sequence[Part], Target, bool], Call]
 PartsOf = Callable[[Node], Sequence[Part]]
-
-
-def part_constants(name: str, matrix: Part) -> tuple[Constant, Constant]:
-    """The constants in the layout of tinyet_gate_dsp."""
-    blocks, bias = part_blocks(matrix)
-    rows = blocks.astype(np.int64)  # (gates, fours of rows, fours of inputs, row, input)
-    a, b = rows[..., [0, 2], :], rows[..., [1, 3], :]
-    lanes = 256 * b + a
-    weights = np.stack([pack_int16x2(lanes[..., i], lanes[..., i + 2]) for i in (0, 1)], axis=-1)
-    products = (a[..., 0] * a[..., 1] + a[..., 2] * a[..., 3]).sum(axis=2)
-    own = bias.reshape(len(bias), -1, 2, 2)
-    starts = np.stack([256 * own[..., 1] + own[..., 0], own[..., 0] - products], axis=-1)
-    return (
-        Constant(
-            f"{name}_weights",
-            weights.astype("<i4").view(np.int8),
-            "two rows in an int16, four inputs in turn",
-        ),
-        Constant(f"{name}_bias", words(starts).astype(np.int32)),
-    )
-
-
-def pairs_bytes(sizes: Sizes) -> int:
-    """Of a row of the input or of the state in int16, filled up to fours."""
-    return 2 * rounded_up(max(sizes.inputs, sizes.outputs))
-
-
-def refuse_part(matrix: Part) -> str | None:
-    rows = part_blocks(matrix)[0].astype(np.int64)
-    a, b = rows[..., [0, 2], :], rows[..., [1, 3], :]
-    if np.any((b == -128) & (a < 0)):
-        return "a weight of -128"
-    smallest, largest = sum_range(matrix.weights.astype(np.int64), matrix.bias)
-    bound = int(max(-smallest.min(), largest.max()))
-    return f"sums up to {bound}, needs fewer than 2**23" if bound >= 2**23 else None
 
 
 IN_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
@@ -109,14 +74,16 @@ def sixteens(sizes: Sizes) -> int:
 class Family:
     """Kernels that have their matrices in one form.
 
-    scratch: bytes behind the gates. refuse: what is against a layer's two matrices.
+    scratch: bytes behind the gates. refuse: what is against a layer's two matrices. finish: what becomes of the call of
+    a layer with these; like the costs, by whether sums of the state are saturated by themselves.
     """
 
     name: str
     constants: PartConstants
     scratch: Callable[[Sizes], int]
     refuse: Callable[[Sequence[Part], Target], str | None]
-    cost_model: Callable[[SizesOf, PartsOf], CostModel]
+    cost_model: Callable[[SizesOf, PartsOf, bool], CostModel]
+    finish: Finish = lambda call, _parts, _target, _apart: call
 
     def kernel(
         self,
@@ -126,34 +93,42 @@ class Family:
         lower: Lower,
         of_layer: Callable[[CostModel], CostModel] = lambda cost_model: cost_model,
         refuse: Refuse = accept_all,
+        apart: bool = False,
     ) -> Kernel:
         """layer: as in the name of the portable kernel. refuse: what it is not for, whatever its numbers are.
-        of_layer: what is special in the layer's costs."""
+        of_layer: what is special in the layer's costs. apart: sums of its state are saturated by themselves."""
         symbol = f"tinyet_{layer}_{self.name}"
         header = f"tinyet_{layer.partition('_')[0]}_{self.name}.h"
 
         def why_not(node: Node, target: Target) -> str | None:
             return refuse(node, target) or self.refuse(parts(node)[:2], target)
 
-        def lowered(node: Node, _target: Target) -> Call:
-            return lower(node, symbol, self.constants, self.scratch(sizes_of(node)))
+        def lowered(node: Node, target: Target) -> Call:
+            call = lower(node, symbol, self.constants, self.scratch(sizes_of(node)))
+            return self.finish(call, parts(node)[:2], target, apart)
 
-        cost_model = of_layer(self.cost_model(sizes_of, parts))
+        cost_model = of_layer(self.cost_model(sizes_of, parts, apart))
         return Kernel(
             symbol, "s8", lowered, (header,), (f"{symbol}.c",), why_not, "cortex_m", cost_model=cost_model
         )
 
 
 def refuse_parts(parts: Sequence[Part], _target: Target) -> str | None:
-    return next((text for matrix in parts if (text := refuse_part(matrix))), None)
+    return next((text for matrix in parts if (text := gates.refuse_part(matrix))), None)
 
 
 def refuse_without_helium(_parts: Sequence[Part], target: Target) -> str | None:
     return None if "mve" in target.features else f"{target.cpu} has no Helium instructions"
 
 
-DSP = Family("dsp", part_constants, pairs_bytes, refuse_parts, paired)
-MVE = Family("mve", sixteens_constants, sixteens, refuse_without_helium, in_rows)
+def in_eights(sizes_of: SizesOf, parts_of: PartsOf, _apart: bool) -> CostModel:
+    return in_rows(sizes_of, parts_of)
+
+
+DSP = Family(
+    "dsp", gates.part_constants, gates.scratch_bytes, refuse_parts, gates.cost_model, gates.with_functions
+)
+MVE = Family("mve", sixteens_constants, sixteens, refuse_without_helium, in_eights)
 FAMILIES = (MVE, DSP)
 
 
@@ -169,7 +144,9 @@ LSTM = tuple(
         family.kernel(
             "lstm_projected_s8", lstm.sizes_of, lstm.parts, lstm.projected_call, refuse=lstm.refuse_plain
         ),
-        family.kernel("lstm_s8_lut", lstm.sizes_of, lstm.parts, lstm.pwl_call, refuse=lstm.refuse_litert),
+        family.kernel(
+            "lstm_s8_lut", lstm.sizes_of, lstm.parts, lstm.pwl_call, refuse=lstm.refuse_litert, apart=True
+        ),
     )
 )
 GRU = tuple(family.kernel("gru_s8", gru.sizes_of, gru.parts, gru.layer_call) for family in FAMILIES)

@@ -59,30 +59,6 @@ def add_projections(parts: Parts, s: Sizes, projections: Sequence[Part]) -> None
         parts["output"] = s.batch * s.steps * s.outputs
 
 
-def paired(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> CostModel:
-    """Of kernels whose gates are tinyet_gate_sums_dsp."""
-
-    def work(node: Node) -> Mapping[str, int]:
-        s = sizes_of(node)
-        parts, times = steps(s), s.batch * s.steps
-        for matrix in parts_of(node)[:2]:
-            rows = times * rounded_up(matrix.units) // 4
-            depth = matrix.weights.shape[1]
-            counting.add(parts, "gate", times * matrix.gates)
-            counting.add(parts, "four rows", rows * matrix.gates)
-            counting.add(
-                parts, "four rows of factors above a half", rows * int((gate_forms(matrix) < 0).sum())
-            )
-            counting.add(parts, "four values of four rows", rows * matrix.gates * rounded_up(depth) // 4)
-            counting.add(parts, "turn", rows * matrix.gates * (rounded_up(depth) // 8))
-            counting.add(parts, "four values", times * (depth // 4))
-            counting.add(parts, "last values", times * min(depth % 4, 1))
-        add_projections(parts, s, parts_of(node)[2:])
-        return parts
-
-    return CostModel(work)
-
-
 def in_rows(sizes_of: SizesOf, parts_of: Callable[[Node], Sequence[Part]]) -> CostModel:
     """Of kernels whose gates are tinyet_gate_sums_mve, and that compute eight units at a time."""
 

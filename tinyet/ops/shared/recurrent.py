@@ -32,6 +32,7 @@ from tinyet.opset import (
     Arg,
     Call,
     Constant,
+    FieldValue,
     InputArg,
     Iteration,
     Nest,
@@ -355,8 +356,9 @@ def rounded_up(count: int) -> int:
     return count + -count % 4
 
 
-PartConstants = Callable[[str, Part], tuple[Constant, Constant]]
-"""Weights and bias of a part as a kernel reads them, by the names NAME_weights and NAME_bias."""
+PartConstants = Callable[[str, Part], Sequence[Constant]]
+"""Weights and bias of a part as a kernel reads them, by the names NAME_weights and NAME_bias; one alone where it has
+both."""
 
 
 def part_rows(matrix: Part) -> tuple[Array, Int64]:
@@ -419,13 +421,18 @@ def gate_forms(matrix: Part) -> Int64:
     return np.where((form >= 0).all(axis=1), form[:, 0], matrix.shift - 31)
 
 
-def part_struct(name: str, matrix: Part) -> Struct:
-    """tinyet_gate_sums_s8; part_constants are its arrays."""
+def part_struct(name: str, matrix: Part, constants: Sequence[Constant]) -> Struct:
+    """tinyet_gate_part_s8; constants: of which its arrays are, those of part_constants or another form of them."""
+    there = {constant.name for constant in constants}
+
+    def pointer(array: str) -> FieldValue:
+        return Pointer(found) if (found := f"{name}_{array}") in there else 0
+
     return Struct(
         "tinyet_gate_part_s8",
         {
-            "weights": Pointer(f"{name}_weights"),
-            "bias": Pointer(f"{name}_bias"),
+            "weights": pointer("weights"),
+            "bias": pointer("bias"),
             "depth": matrix.weights.shape[1],
             "multiplier": filled_up(matrix.multiplier),
             "form": filled_up(gate_forms(matrix)),
