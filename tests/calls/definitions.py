@@ -12,12 +12,12 @@ from pathlib import Path
 from tests.calls import board, host
 from tests.calls.board import Image
 from tests.calls.process import Process
-from tests.calls.table import Function, FunctionTable, function_of
+from tests.calls.table import Function, FunctionTable, StructType, function_of
 from tests.ops.cases import HOST_FLAGS, SANITIZERS, THIRD_PARTY, WARNINGS, write_files
 from tests.ops.objects import compiled_object
 from tinyet.delegates import DELEGATES
 from tinyet.emit.kernels import shareable
-from tinyet.opset import Call, Definition, Kernel, wrapped
+from tinyet.opset import Call, Definition, FieldValue, Kernel, Struct, wrapped
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,12 @@ def named(calls: Sequence[Call]) -> dict[Definition, str]:
 
 
 def table_of(
-    names: dict[Definition, str], kernels: Sequence[Kernel], brought: Mapping[str, str]
+    names: dict[Definition, str],
+    kernels: Sequence[Kernel],
+    brought: Mapping[str, str],
+    params: Sequence[Struct] = (),
 ) -> OwnFunctions:
-    """The functions, and the headers of the kernels that they call. brought: files of the calls."""
+    """The functions, and the headers of the kernels that they call. brought: files of the calls. params: their parameters."""
     functions: list[Function] = []
     lines: list[str] = []
     for definition, name in names.items():
@@ -59,7 +62,19 @@ def table_of(
     headers = tuple(dict.fromkeys(header for kernel in kernels for header in kernel.headers))
     headers += tuple(name for name in brought if name.endswith(".h"))
     files = tuple(name for name in brought if name.endswith(".c"))
-    return OwnFunctions(headers, tuple(functions), (), tuple(lines), files)
+    return OwnFunctions(headers, tuple(functions), structs_of(params), tuple(lines), files)
+
+
+def structs_of(values: Sequence[FieldValue]) -> tuple[StructType, ...]:
+    """The types of all structs among the values, and of their fields."""
+    found: dict[str, StructType] = {}
+    for value in values:
+        if isinstance(value, Struct) and value.ctype not in found:
+            inner = structs_of(tuple(value.fields.values()))
+            arrays = tuple(name for name, field in value.fields.items() if isinstance(field, tuple))
+            found |= {each.ctype: each for each in inner}
+            found[value.ctype] = StructType(value.ctype, tuple(value.fields), arrays)
+    return tuple(found.values())
 
 
 def kernel_files(kernels: Sequence[Kernel]) -> dict[str, str]:
@@ -90,7 +105,8 @@ def served(
     kernels = [kernel for kernel, _ in calls]
     names = named([call for _, call in calls])
     brought = {name: text for _, call in calls for name, text in call.files.items()}
-    table = table_of(names, kernels, brought)
+    params = [call.params for _, call in calls if call.params is not None]
+    table = table_of(names, kernels, brought, params)
     with tempfile.TemporaryDirectory(prefix="tinyet-calls-") as where:
         folder = Path(where)
         files, symbols = shareable(kernel_files(kernels) | brought)

@@ -15,13 +15,15 @@ from pathlib import Path
 from tinyet.stack.body import Body, Call, body_of
 from tinyet.stack.image import Image, plain_name
 
-# Whom a function calls by pointers: functions by name, and objects that hold nothing but the pointers it takes. The
-# generated code and its kernels have no such call.
+# Whom a function calls by pointers: functions by name, or all whose names begin so, and objects that hold nothing but
+# the pointers it takes. Of the generated code and its kernels, recurrent layers alone have such a call.
 _CONSTRUCTORS = ("__preinit_array", "__init_array")
 KNOWN_POINTERS: Mapping[str, Sequence[str]] = {
     "Reset_Handler": _CONSTRUCTORS,
     "tinyet_start": _CONSTRUCTORS,
     "__libc_init_array": _CONSTRUCTORS,
+    # Each layer hands over those that were printed for its matrices.
+    "tinyet_gate_sums_dsp": ("tinyet_gates_*",),
     # The harness runs the model that it was linked with, or measures what measuring costs.
     "measure": ("tinyet_harness_model", "run_nothing", "run_empty_layers"),
     "tinyet_harness_serve": ("tinyet_harness_model", "run_nothing", "run_empty_layers"),
@@ -185,6 +187,11 @@ class Stack:
             return None
         found: list[int] = []
         for one in names:
+            if one.endswith("*"):
+                found += [
+                    a for a, each in self.image.functions.items() if each.name.startswith(one.removesuffix("*"))
+                ]
+                continue
             held = self.image.pointers(one)
             found += self.image.named(one) if held is None else held
         return found
