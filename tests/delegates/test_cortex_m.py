@@ -373,10 +373,6 @@ NODES = {
     "tinyet_lstm_projected_s8_dsp": recurrent_nodes,
     "tinyet_lstm_s8_lut_dsp": recurrent_nodes,
     "tinyet_rnn_s8_dsp": recurrent_nodes,
-    **{
-        f"tinyet_{layer}_mve": recurrent_nodes
-        for layer in ("gru_s8", "lstm_s8", "lstm_projected_s8", "lstm_s8_lut", "rnn_s8")
-    },
 }
 """Kernel → strategy."""
 
@@ -410,16 +406,16 @@ def takes(delegate: Delegate, case: Case) -> bool:
 
 
 def test_every_kernel_has_nodes() -> None:
-    """Those for int16 activations are in test_cortex_m_s16.py, those for Helium in test_helium.py."""
+    """Those for int16 activations are in test_cortex_m_s16.py, those for Helium in test_helium.py and
+    test_recurrent.py."""
     all_kernels = [k for kernels in CORTEX_M.kernels.values() for k in kernels if k.dtypes != "s16"]
     symbols = {kernel.symbol for kernel in all_kernels}
-    recurrent = {symbol for symbol in NODES if symbol.endswith("_mve")}
-    assert {s for s in symbols if not s.endswith("_mve") or s in recurrent} == set(NODES)
+    assert {s for s in symbols if not s.endswith("_mve")} == set(NODES)
 
 
 HELPED = {
     "tinyet_conv2d_s8_winograd_f4x4_dsp",
-    *(symbol for symbol, nodes in NODES.items() if nodes is recurrent_nodes and symbol.endswith("_dsp")),
+    *(symbol for symbol, nodes in NODES.items() if nodes is recurrent_nodes),
 }
 """Kernels for whose calls C is made, and that call a function of the library."""
 LIBRARY = {

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from tests.calls import board
-from tests.calls.emulated import assert_own, calls_of, drawn_cases, of_image, skip_missing
+from tests.calls.emulated import assert_own, calls_of, check_library, drawn_cases, of_image, skip_missing
 from tests.calls.exact import assert_kernels
 from tests.delegates.recurrent_nodes import recurrent_nodes, without_lowest
 from tests.ops import drawing
@@ -49,6 +49,11 @@ def test_helium_on_host() -> None:
         assert_kernels([case], of(MVE), HELIUM)
 
     run()
+
+
+@pytest.mark.emulated
+def test_helium_on_the_device() -> None:
+    check_library(recurrent_nodes(), of(MVE), (board.M55, board.M55_CLANG))
 
 
 @pytest.mark.emulated

@@ -31,7 +31,7 @@ def test_portable(name: str) -> None:
 @pytest.mark.emulated
 @pytest.mark.parametrize(
     "symbols",
-    [s for s in test_cortex_m.GROUPS if test_cortex_m.LIBRARY & {*s} and not s[0].endswith("_mve")],
+    [s for s in test_cortex_m.GROUPS if test_cortex_m.LIBRARY & {*s}],
     ids=lambda symbols: symbols[0],
 )
 def test_dsp(symbols: tuple[str, ...]) -> None:

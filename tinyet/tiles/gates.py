@@ -46,8 +46,8 @@ STRAIGHT, TURN = 6, 4
 """Fours of inputs, at most, without a loop; of a turn of the loop where there are more."""
 # On the stack, in bytes from sp: where all sums end; the inputs; the sums; the scaling of a gate.
 _ALL, _INPUTS, _SUMS, _GATE = 0, 4, 8, 12
-# A tinyet_gate_scaling_dsp, in bytes: of one, and of its parts from where the next but one part of the next begins.
-_SCALING, _FACTOR, _END, _BEFORE = 24, -16, -4, 0
+# A tinyet_gate_scaling_dsp, in bytes; where its parts are; and what is in front of the first one.
+_SCALING, _FACTOR, _END, _BEFORE, _HEADER = 24, 0, 12, 16, 8
 _ONES, _BOTHS = (total(0, 0), total(2, 0)), (total(1, 0), total(3, 0))
 
 
@@ -148,8 +148,10 @@ def _entry(g: Gates, page: CorePage) -> Placed:
     home = {"end": page.spare, "all": given[1], "gates": given[3], SP: SP}
     pushed = (*given, *page.kept, *([page.spare] if g.turn else []), "lr")
     found = [load("end", "gates", 0, "where the inputs end")] if g.turn else []
+    # The loop over gates begins by going on to the next one.
+    found += moved("gates", _HEADER - _SCALING)
     found.append(bare("push.w", f"{{{', '.join(pushed)}}}", len(pushed), "what was given, and what is kept"))
-    found += [load("all", "gates", 4), store("all", SP, _ALL)]
+    found += [load("all", "gates", 4 + _SCALING - _HEADER), store("all", SP, _ALL)]
     return [(operation, home) for operation in found]
 
 
