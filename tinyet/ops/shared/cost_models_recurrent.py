@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from tinyet.ir import Node
 from tinyet.ops.shared import counting
@@ -119,4 +120,4 @@ def of_function(cost_model: CostModel, is_relu: Callable[[Node], bool]) -> CostM
                 parts[f"{name} of relu" if is_relu(node) else f"{name} of tanh"] = parts.pop(name)
         return parts
 
-    return CostModel(work)
+    return replace(cost_model, work=work)
