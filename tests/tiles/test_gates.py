@@ -173,7 +173,8 @@ def test_what_four_inputs_of_four_rows_take() -> None:
     def more(fours: int) -> int:
         short, long = (Gates.of(n, RIGHT, False) for n in (fours, fours + 1))
         works = [
-            function(gates).work(M4, turns_of(gates, 1, 4, n)) for gates, n in ((short, fours), (long, fours + 1))
+            function(gates).work(M4, turns_of(gates, 1, 4, n))
+            for gates, n in ((short, fours), (long, fours + 1))
         ]
         return works[1].instructions - works[0].instructions
 

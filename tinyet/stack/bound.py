@@ -189,7 +189,9 @@ class Stack:
         for one in names:
             if one.endswith("*"):
                 found += [
-                    a for a, each in self.image.functions.items() if each.name.startswith(one.removesuffix("*"))
+                    a
+                    for a, each in self.image.functions.items()
+                    if each.name.startswith(one.removesuffix("*"))
                 ]
                 continue
             held = self.image.pointers(one)

@@ -52,8 +52,8 @@ _ONES, _BOTHS = (total(0, 0), total(2, 0)), (total(1, 0), total(3, 0))
 
 
 class Scaling(enum.Enum):
-    """Which factors the gates of a matrix have: below a half, which shift to the right behind the product; others, which
-    shift to the left before it; both."""
+    """Which factors the gates of a matrix have: below a half, which shift to the right behind the product; others,
+    which shift to the left before it; both."""
 
     RIGHT = "right"
     LEFT = "left"

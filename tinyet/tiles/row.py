@@ -129,7 +129,11 @@ def function(row: Row, page: CorePage = ARMV7E_M) -> Nest[Row]:
         found += _pairs(row.turn, page, begin=False)
         # Behind what was given and what is kept.
         end = 4 * (page.given - 1 + len(page.kept))
-        found += [load("inputs_end", SP, end, "again?"), compare(PIXELS, "inputs_end"), branch_if_unequal(TURN)]
+        found += [
+            load("inputs_end", SP, end, "again?"),
+            compare(PIXELS, "inputs_end"),
+            branch_if_unequal(TURN),
+        ]
         loops.append(Loop(first, len(found) - 1, TURN))
     for channel in range(CHANNELS):
         found += _rounded(row, channel, page)
@@ -192,7 +196,7 @@ def _one_by_one(
     """A load for each word, right before its use."""
     biases = _SUMS if begin else ()
     found = [load(name, WEIGHTS, 4 * at, "" if at else "bias") for at, name in enumerate(biases)]
-    for at, (step, operations) in enumerate(steps):
+    for at, (_, operations) in enumerate(steps):
         if at % 2 == 0:
             found.append(load(inputs[at // 2], PIXELS, 2 * at, "a pair of inputs"))
         found += [load(weights[at], WEIGHTS, 4 * (len(biases) + at)), *operations]

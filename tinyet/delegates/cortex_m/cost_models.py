@@ -8,14 +8,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tinyet.delegates.cortex_m import conv2d, conv2d_s8, linear
+from tinyet.delegates.cortex_m import conv2d, conv2d_s8
 from tinyet.delegates.cortex_m.conv2d import Stored
 from tinyet.delegates.cortex_m.packing import lane_pairs
 from tinyet.delegates.cortex_m.pool import LEAST_PART, MOST_PIXELS
-from tinyet.delegates.cortex_m.rounding import Form, Rounding, rounding
-from tinyet.delegates.cortex_m.wrapper import largest_divisor
+from tinyet.delegates.cortex_m.rounding import Form, Rounding
 from tinyet.ir import Node
-from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.cost_models import Parts, axis
 from tinyet.opset import CostModel
 
@@ -222,38 +220,6 @@ def patches_code(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
     return matrix_code(g, r, len(conv2d.patches_order(g)), conv2d.turn_multiple(Stored.INT4, 1))
 
 
-def linear_work(node: Node) -> Mapping[str, int]:
-    (count, depth), rows = node.input(1).shape, linear.row_count(node)
-    pairs = len(lane_pairs(depth))
-    unroll = largest_divisor(pairs, linear.LOOP_PAIRS)
-    groups = rows * -(-count // 4)
-    parts: Parts = {
-        "call": 1,
-        "row": rows,
-        "four outputs": groups,
-        "pair": groups * pairs,
-        "turn": groups * (pairs // unroll),
-        "last outputs": rows * int(count % 4 != 0),
-    }
-    widened(parts, depth, rows)
-    outputs(parts, rounding(node, clamp_of(node)), rows * count)
-    return parts
-
-
-def linear_code(node: Node) -> Mapping[str, int]:
-    (count, depth), rows = node.input(1).shape, linear.row_count(node)
-    parts: Parts = {
-        "call": 1,
-        "pair": largest_divisor(len(lane_pairs(depth)), linear.LOOP_PAIRS),
-        "last outputs": int(count % 4 != 0),
-        "several rows": int(rows > 1),
-        "four values": min(depth // 4, 4),
-        f"last {depth % 4} values": 1,
-    }
-    form_of(parts, rounding(node, clamp_of(node)))
-    return parts
-
-
 def over_pixels(node: Node) -> Mapping[str, int]:
     """Global pools and sums: the pixels of an image, four channels at a time; many pixels in parts."""
     channels = node.input(0).shape[-1]
@@ -288,7 +254,6 @@ def over_pixels_code(node: Node) -> Mapping[str, int]:
 
 COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_packed_3x2_dsp": CostModel(shared_work),
-    "tinyet_linear_s8_1x4_dsp": CostModel(linear_work, linear_code),
     "tinyet_average_s8_dsp": CostModel(over_pixels, over_pixels_code),
     "tinyet_sum_s8_dsp": CostModel(over_pixels, over_pixels_code),
 }

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 
-from tinyet.delegates.cortex_m import linear_s16, linear_tiles
+from tinyet.delegates.cortex_m import linear, linear_s16, linear_tiles
 from tinyet.delegates.cortex_m.conv2d import Stored
 from tinyet.delegates.cortex_m.cost_models_pixels import work_of
 from tinyet.delegates.cortex_m.linear_tiles import CHANNELS, Family
@@ -15,9 +15,12 @@ from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts
 from tinyet.opset import ByCore, CostModel, Exact
 from tinyet.opset.data_layout import Layouts
-from tinyet.tiles.core import page_of
+from tinyet.tiles import row as row_tiles
+from tinyet.tiles.core import CorePage, page_of
 from tinyet.tiles.function import function
+from tinyet.tiles.row import Row
 from tinyet.tiles.tile import Tile, Weights
+from tinyet.timing.cores import CORES
 from tinyet.timing.work import Work, total
 
 UNROLLED = {Weights.CROSSED: 8, Weights.WIDE: 4}
@@ -69,23 +72,35 @@ def calls(node: Node) -> list[int]:
     return [n for n in (count // CHANNELS * CHANNELS, CHANNELS if count % CHANNELS else 0) if n]
 
 
-def of_tile(node: Node, tile: Tile, calls: Sequence[int], printed_for: str) -> Exact:
+def of_tile(node: Node, tile: Tile | Row, calls: Sequence[int], printed_for: str) -> Exact:
     """calls: of a row, the channels of each."""
     rows, page = linear_tiles.row_count(node), page_of(printed_for)
 
     def of(core: str) -> Work:
-        return total(work_of(tile, page, core, channels) for channels in calls)
+        work = work_of_row if isinstance(tile, Row) else work_of
+        return total(work(tile, page, core, channels) for channels in calls)
 
     instructions = rows * of(page.cores[0]).instructions
+    made = row_tiles.function(tile, page) if isinstance(tile, Row) else function(tile, page)
     return Exact(
         instructions=instructions,
         cycles=ByCore(page.cores, lambda core: rows * of(core).cycles),
-        functions={page.named(tile.name): function(tile, page).code_bytes},
+        functions={page.named(tile.name): made.code_bytes},
         reads={
             "printed code": page.instruction_bytes * instructions,
             "printed weights": 4 * tile.group_words * rows * sum(calls) // CHANNELS,
         },
     )
+
+
+@cache
+def work_of_row(row: Row, page: CorePage, core: str, channels: int) -> Work:
+    """Of one call."""
+    return row_tiles.function(row, page).work(CORES[core], row_tiles.turns_of(row, channels))
+
+
+def any_exact(node: Node, _layouts: Layouts, printed_for: str) -> Exact:
+    return of_tile(node, linear.row_of(node), calls(node), printed_for)
 
 
 # ---------------------------------------------------------------- int16
@@ -137,17 +152,26 @@ def int16_exact(node: Node, _layouts: Layouts, printed_for: str, stored: Stored)
     )
 
 
-COST_MODELS: Mapping[str, CostModel] = {
-    family.symbol: CostModel(
-        partial(work, family=family), partial(code, family=family), exact=partial(exact, family=family)
-    )
-    for family in (linear_tiles.PACKED, linear_tiles.STRAIGHT, linear_tiles.WIDE)
-} | {
-    stored.named("tinyet_linear_s16_1x4_dsp"): CostModel(
-        partial(int16_work, stored=stored),
-        partial(int16_code, stored=stored),
-        exact=partial(int16_exact, stored=stored),
-    )
-    for stored in (Stored.INT8, Stored.INT16)
-}
+COST_MODELS: Mapping[str, CostModel] = (
+    {
+        family.symbol: CostModel(
+            partial(work, family=family), partial(code, family=family), exact=partial(exact, family=family)
+        )
+        for family in (linear_tiles.PACKED, linear_tiles.STRAIGHT, linear_tiles.WIDE)
+    }
+    | {
+        # What is around the functions is as around tiles of int16 weights.
+        linear.SYMBOL: CostModel(
+            partial(work, family=linear_tiles.WIDE), partial(code, family=linear_tiles.WIDE), exact=any_exact
+        )
+    }
+    | {
+        stored.named("tinyet_linear_s16_1x4_dsp"): CostModel(
+            partial(int16_work, stored=stored),
+            partial(int16_code, stored=stored),
+            exact=partial(int16_exact, stored=stored),
+        )
+        for stored in (Stored.INT8, Stored.INT16)
+    }
+)
 """By the kernels' names."""

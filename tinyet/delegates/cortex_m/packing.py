@@ -57,11 +57,6 @@ def gemm_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
     return group_stream(r, order, 2)
 
 
-def dot_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
-    """The stream of tinyet_linear_dsp.h, (words,); the same for four outputs."""
-    return group_stream(r, order, 4)
-
-
 def nibble_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
     """The stream of tinyet_conv2d_dsp.h with int4 weights, (words,); `order` as gemm_stream takes it."""
     pairs = group_taps(r.weights, order, 2)  # (pairs of channels, taps, 4)
