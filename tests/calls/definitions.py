@@ -49,7 +49,8 @@ def table_of(
     brought: Mapping[str, str],
     params: Sequence[Struct] = (),
 ) -> OwnFunctions:
-    """The functions, and the headers of the kernels that they call. brought: files of the calls. params: their parameters."""
+    """The functions, and the headers of the kernels that they call. brought: files of the calls. params:
+    their parameters."""
     functions: list[Function] = []
     lines: list[str] = []
     for definition, name in names.items():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fully connected layers of any factors and clamps, by printed functions of a row (tinyet/tiles/row.py), and many rows as
-pixels of a convolution."""
+"""Fully connected layers of any factors and clamps, by printed functions of a row (tinyet/tiles/row.py), and many rows
+as pixels of a convolution."""
 
 from __future__ import annotations
 
@@ -80,9 +80,8 @@ def lower(node: Node, target: Target) -> Call:
         f"tinyet_linear_tiles_dsp(input, output, scratch, weights, /* rows */ {row_count(node)}, /* depth */ {depth},",
         f"    /* outputs */ {count}, /* lift */ -1, /* words */ {row.group_words}, {page.named(row.name)});",
     )
-    constant = Constant(
-        "weights", stream(node).astype(np.int32), "bias, weights and rounding of four outputs after another"
-    )
+    data = stream(node).astype(np.int32)
+    constant = Constant("weights", data, "bias, weights and rounding of four outputs after another")
     call = specialised_call(SYMBOL, summary(node), [constant], body, scratch_bytes=4 * row.pairs)
     return replace(call, files=files(row, page))
 
