@@ -27,8 +27,8 @@ from tinyet.tiles.row import Row, files
 SYMBOL = "tinyet_linear_s8_1x4_dsp"
 HEADERS = (*linear_tiles.HEADERS, "tinyet_row_dsp.h")
 
-LOOP_PAIRS = 12
-"""Of inputs, of straight code and of a turn of the loop where there are more; 44 bytes of code each, or less."""
+STRAIGHT = 12
+"""Pairs of inputs in code, at most, before the loop and in it."""
 
 
 def row_count(node: Node) -> int:
@@ -48,7 +48,8 @@ def row_of(node: Node) -> Row:
     """The function of a layer's rows."""
     r = chosen_rounding(node)
     low, high = max(r.low, -128), min(r.high, 127)
-    return Row(len(lane_pairs(node.input(1).shape[1])), LOOP_PAIRS, r.form, r.exponent, low, high)
+    pairs = len(lane_pairs(node.input(1).shape[1]))
+    return Row(pairs, linear_tiles.turn_of(pairs, STRAIGHT), r.form, r.exponent, low, high)
 
 
 def refuse(node: Node, target: Target) -> str | None:

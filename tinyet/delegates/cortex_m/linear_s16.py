@@ -14,7 +14,7 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import conv2d_s16, linear
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, pixel_row
 from tinyet.delegates.cortex_m.conv2d_tiles import both_channels
-from tinyet.delegates.cortex_m.linear_tiles import CHANNELS, MOST_PAIRS, groups_of, row_count
+from tinyet.delegates.cortex_m.linear_tiles import CHANNELS, MOST_PAIRS, groups_of, row_count, turn_of
 from tinyet.delegates.cortex_m.packing import pack_int16x2, words
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, parts_refusal, rounding
 from tinyet.delegates.cortex_m.summary import summary
@@ -86,11 +86,6 @@ def wide(part: Int64, bias: Int64, groups: Int64) -> Int64:
     columns = part[groups]
     body = pack_int16x2(columns[..., 0::2], columns[..., 1::2]).transpose(0, 2, 1)
     return np.concatenate([bias[groups], body.reshape(len(groups), -1)], axis=1)
-
-
-def turn_of(pairs: int, straight: int) -> int:
-    """The longest turn of a loop over so many pairs of which there are `straight` in code, those before it included."""
-    return next(turn for turn in range(straight, 0, -1) if turn + pairs % turn <= straight)
 
 
 def tile_of(node: Node, stored: Stored) -> Tile:

@@ -66,6 +66,11 @@ def pairs_of(depth: int, family: Family) -> list[tuple[int, int]]:
     return [(a if a < depth else NONE, b if b < depth else NONE) for a, b in pairs]
 
 
+def turn_of(pairs: int, straight: int) -> int:
+    """The longest turn of a loop over so many pairs of which there are `straight` in code, those before it included."""
+    return next(turn for turn in range(straight, 0, -1) if turn + pairs % turn <= straight)
+
+
 def chosen_rounding(node: Node) -> Rounding:
     return rounding(node, clamp_of(node), MOST_BEFORE)
 
