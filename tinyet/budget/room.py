@@ -125,7 +125,7 @@ def flash_of(deployment: Deployment, core: Core | None, around: Around | None) -
         if known is not None:
             sizes |= known
         if cost is not None and (known is None or isinstance(symbol, Definition)):
-            sizes |= cost.shared
+            sizes |= _shared(cost.shared, kernel, core)
         if cost is None and (known is None or (isinstance(symbol, Definition) and kernel not in core.made)):
             unknown.append(kernel)
     if around is not None:
@@ -202,6 +202,16 @@ def _library(step: Step, core: Core) -> Mapping[str, int] | None:
     if any(name not in core.library for name in names):
         return None
     return {need: core.sizes[need] for name in names for need in core.library[name].needs}
+
+
+def _shared(stated: Mapping[str, int], kernel: str, core: Core) -> Mapping[str, int]:
+    """What a layer states to share with others: a function of the library that is called by one made for the layer has
+    copies of its own of what several files have."""
+    if kernel not in stated or kernel not in core.library:
+        return stated
+    linked = {need: core.sizes[need] for need in core.library[kernel].needs}
+    names = {need.rpartition(":")[2] for need in linked}
+    return linked | {name: size for name, size in stated.items() if name not in names}
 
 
 def _kind(tensor: Tensor) -> str:
