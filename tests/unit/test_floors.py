@@ -19,7 +19,8 @@ PACKAGE = Path(tinyet.__file__).parent
 HOUSE: tuple[tuple[str, ...], ...] = (
     ("messages", "timing", "version"),
     ("errors",),
-    ("assets", "files", "ir", "stack", "tiles"),
+    ("tiles",),
+    ("assets", "files", "ir", "stack"),
     ("answers", "boards", "numerics", "pages", "tflite"),
     ("build", "fx", "opset"),
     ("device", "features", "ops"),
