@@ -64,7 +64,7 @@ uint32_t *tinyet_widened_rows_3_dsp(uint32_t *to, const int8_t *from, int32_t va
 
 /* The same in C. */
 TINYET_DSP_INLINE void tinyet_three_pixels_of_dsp(const tinyet_three_pixels_dsp *p) {
-  const tinyet_rounding_dsp rounding = {p->exponent != 0 ? TINYET_DSP_ONE_SIDED : TINYET_DSP_TWO_SIDED, p->exponent, -128, 127};
+  const int one_sided = p->exponent != 0;
   const int32_t *w = p->weights;
   for (int8_t *out = p->output; out != p->last; out += 2) {
     int32_t sums[2][3] = {{w[0], w[0], w[0]}, {w[1], w[1], w[1]}};
@@ -77,13 +77,14 @@ TINYET_DSP_INLINE void tinyet_three_pixels_of_dsp(const tinyet_three_pixels_dsp 
       }
     }
     for (int32_t k = 0; k < 2; k++) {
-      const int32_t byte = w[2] >> (8 * k) & 0xff;
-      const int32_t shift = k == 1 && p->exponent != 0 ? 8 - byte : byte;
-      const int32_t offset =
-          p->exponent != 0 ? p->offset + (1 << (shift - 2)) : tinyet_shift_left(p->offset, shift) >> 1;
+      const int32_t byte = w[2] >> (8 * k) & 0xff, shift = k == 1 && one_sided ? 8 - byte : byte;
+      const int32_t offset = one_sided ? p->offset + (1 << (shift - 2)) : tinyet_shift_left(p->offset, shift) >> 1;
       for (int32_t j = 0; j < 3; j++) {
         const int32_t sum = k == 0 ? sums[0][j] : (int32_t)((uint32_t)sums[1][j] - (uint32_t)sums[0][j]) >> 8;
-        out[j * p->step + k] = tinyet_round_dsp(sum, w[k], offset, shift, rounding);
+        const int32_t shifted = tinyet_shift_left(sum, one_sided ? shift : 1);
+        const int32_t value = one_sided ? tinyet_smmla_dsp(shifted, w[k], offset) >> p->exponent
+                                        : tinyet_smmlar_dsp(shifted, w[k], offset + (shifted >> 31)) >> shift;
+        out[j * p->step + k] = (int8_t)tinyet_saturate_dsp(value);
       }
     }
     w += 3;
@@ -92,12 +93,13 @@ TINYET_DSP_INLINE void tinyet_three_pixels_of_dsp(const tinyet_three_pixels_dsp 
 
 TINYET_DSP_INLINE uint32_t *tinyet_widened_rows_of_dsp(uint32_t *to, const int8_t *from, int32_t values, int32_t rows,
                                                        int32_t step) {
-  for (; rows != 0; rows--) {
+  for (;; from += (values & ~3) + step) {
     tinyet_widen_dsp(to, from, values, 3);
     to += 3 * tinyet_int16x2_count_dsp(values);
-    from += (values & ~3) + step;
+    if (--rows == 0) {
+      return to;
+    }
   }
-  return to;
 }
 
 #ifdef __cplusplus

@@ -12,7 +12,7 @@ TINYET_DSP_INLINE void copy(int8_t *to, const int8_t *from, int32_t count) {
   }
 }
 
-/* What a dilated kernel row sees of the image from column `left` on. What lies outside stays as it is. */
+/* What a kernel row sees of the image from column `left` on, tap by tap. What lies outside stays as it is. */
 static __attribute__((noinline)) void gather(int8_t *to, const int8_t *row, int32_t left,
                                              const tinyet_conv2d_s8_packed_3x2_dsp_params *s) {
   for (int32_t kx = s->kernel_w; kx != 0; kx--, left += s->dilation_w, to += s->in_c) {
@@ -34,10 +34,8 @@ typedef struct {
 
 /* All that the kernel sees for one pixel. */
 TINYET_DSP_INLINE void pixel(uint32_t *to, const int8_t *input, int32_t top, int32_t left, const window v) {
-  const int32_t in_c = v.s->in_c, count = v.count;
-  const int32_t first = left < 0 ? -left : 0, over = left + v.s->kernel_w - v.s->in_w;
-  const int32_t length = count - (first + (over > 0 ? over : 0)) * in_c; /* bytes inside the image */
-  const int whole = length == count && v.s->dilation_w == 1;
+  const int32_t count = v.count;
+  const int whole = left >= 0 && left + v.s->kernel_w <= v.s->in_w && v.s->dilation_w == 1;
   if (!whole) {
     uint32_t *const edge = (uint32_t *)(void *)v.edge;
     for (int32_t i = count >> 2; i >= 0; i--) {
@@ -63,10 +61,8 @@ TINYET_DSP_INLINE void pixel(uint32_t *to, const int8_t *input, int32_t top, int
       for (; rows != left_over && top < v.s->in_h; top += v.s->dilation_h) {
         rows++;
       }
-    } else if (v.s->dilation_w != 1) {
-      gather(v.edge, row, left, v.s);
     } else {
-      copy(v.edge + first * in_c, row + (left + first) * v.s->in_pixel_stride, length);
+      gather(v.edge, row, left, v.s);
     }
     to = tinyet_widened_rows_3_dsp(to, from, count, rows, down - (count & ~3));
   }

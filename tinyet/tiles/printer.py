@@ -70,8 +70,10 @@ def library_source(
     returns: str = "void ",
 ) -> dict[str, str]:
     """The file of a function of the kernel library, whose declaration and twin are in a written header. returns: the
-    type, up to the name."""
-    return {f"{made.tile.name}.c": _source(made, summary, parameters, twin, header, returns)}
+    type, up to the name. Its addresses are words, as those of code behind its own are computed."""
+    return {
+        f"{made.tile.name}.c": _source(made, summary, parameters, twin, header, returns, "naked, aligned(4)")
+    }
 
 
 def _source(
@@ -81,6 +83,7 @@ def _source(
     twin: Sequence[str],
     header: str,
     returns: str = "void ",
+    attributes: str = "naked",
 ) -> str:
     name = made.page.named(made.tile.name)
     unused = ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[:2])
@@ -93,7 +96,7 @@ def _source(
             f'#include "{header}"',
             "",
             "#if TINYET_DSP_ASM",
-            f"__attribute__((naked)) {returns}{name}(\n    {unused}) {{",
+            f"__attribute__(({attributes})) {returns}{name}(\n    {unused}) {{",
             "  __asm__ volatile(",
             *_assembly(made),
             "  );",

@@ -52,18 +52,40 @@ _A, _B = ("a0", "a1", "a2"), ("b0", "b1", "b2")
 """Sums of the first of two channels, and 256 times those of the second and these."""
 _X = ("x0", "x1", "x2")
 _FIXED = {
-    **{"inputs": "r0", "weights": "r1"},
+    "inputs": "r0",
+    "weights": "r1",
     **dict(zip((*_A, *_B), ("r2", "r3", "r4", "r5", "r6", "r7"), strict=True)),
     **dict(zip(_X, ("r8", "r9", "r10"), strict=True)),
-    **{"word0": "r11", "word1": "lr", "end": "r12"},
+    "word0": "r11",
+    "word1": "lr",
+    "end": "r12",
     # What rounds and stores.
-    **{"multiplier_a": "r8", "multiplier_b": "r9", "shifts": "r10", "offset": "r11", "exponent": "r12"},
-    **{"output": "r0", "step": "lr", "last": "r8"},
-    **{"corrected0": "r0", "corrected1": "lr", "corrected2": "r12"},
+    "multiplier_a": "r8",
+    "multiplier_b": "r9",
+    "shifts": "r10",
+    "offset": "r11",
+    "exponent": "r12",
+    "corrected0": "r0",
+    "corrected1": "lr",
+    "corrected2": "r12",
+    "output": "r0",
+    "step": "lr",
+    "last": "r8",
     # What a call begins with.
-    **{"given": "r0", "steps": "r1", "all": "r2", "entry": "r3", "by": "r10", "straight": "r11"},
-    **{"from_output": "r4", "from_step": "r5", "from_offset": "r6", "from_exponent": "r7", "from_last": "r8"},
-    **{"from_weights": "r9", SP: SP, "pc": "pc"},
+    "given": "r0",
+    "steps": "r1",
+    "all": "r2",
+    "entry": "r3",
+    "by": "r10",
+    "straight": "r11",
+    "from_output": "r4",
+    "from_step": "r5",
+    "from_offset": "r6",
+    "from_exponent": "r7",
+    "from_last": "r8",
+    "from_weights": "r9",
+    SP: SP,
+    "pc": "pc",
 }
 
 

@@ -41,8 +41,16 @@ _ROW, _LOOP, _REST, _LAST, _NEXT = "1", "2", "3", "4", "5"
 """Labels: of a row, of its whole words, of what is left, of a last byte, and of what comes behind all."""
 _KEPT = ("r4", "r5", "r6", "lr")
 _FIXED = {
-    **{"to": "r0", "from": "r1", "values": "r2", "rows": "r3", "end": "r4", "rest": "r4", "word": "r5"},
-    **{"even": "r6", "step": "r12", SP: SP},
+    "to": "r0",
+    "from": "r1",
+    "values": "r2",
+    "rows": "r3",
+    "end": "r4",
+    "rest": "r4",
+    "word": "r5",
+    "even": "r6",
+    "step": "r12",
+    SP: SP,
 }
 
 
@@ -58,7 +66,10 @@ def function(page: CorePage = ARMV7E_M) -> Routine:
         ),
         (_ROW, _begun()),
         ("", _entered(page)),
-        (_LOOP, [*(o for i in range(FOURS) for o in _four(i)), compare("from", "end"), branch_if_unequal(_LOOP)]),
+        (
+            _LOOP,
+            [*(o for i in range(FOURS) for o in _four(i)), compare("from", "end"), branch_if_unequal(_LOOP)],
+        ),
         (_REST, _two()),
         (_LAST, _one()),
         (_NEXT, _again()),
