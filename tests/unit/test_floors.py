@@ -19,8 +19,8 @@ PACKAGE = Path(tinyet.__file__).parent
 HOUSE: tuple[tuple[str, ...], ...] = (
     ("messages", "timing", "version"),
     ("errors",),
-    ("tiles",),
-    ("assets", "files", "ir", "stack"),
+    ("files", "ir", "stack", "tiles"),
+    ("assets",),
     ("answers", "boards", "numerics", "pages", "tflite"),
     ("build", "fx", "opset"),
     ("device", "features", "ops"),
