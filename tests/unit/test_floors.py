@@ -19,8 +19,7 @@ PACKAGE = Path(tinyet.__file__).parent
 HOUSE: tuple[tuple[str, ...], ...] = (
     ("messages", "timing", "version"),
     ("errors",),
-    ("files", "ir", "stack", "tiles"),
-    ("assets",),
+    ("assets", "files", "ir", "stack", "tiles"),
     ("answers", "boards", "numerics", "pages", "tflite"),
     ("build", "fx", "opset"),
     ("device", "features", "ops"),
