@@ -10,19 +10,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import kernels
 from tests.calls import board
 from tests.calls.board import Image
 from tests.calls.emulated import skip_missing
 from tests.tiles import harness
 from tests.tiles.harness import c_array
+from tinyet.boards.cpus import Target
 from tinyet.cycles.code import read_code
+from tinyet.delegates.cortex_m import conv2d_s8, cost_models_shared
+from tinyet.delegates.cortex_m.conv2d import geometry
 from tinyet.device.device import open_device
 from tinyet.errors import InternalError
 from tinyet.ir import Array
+from tinyet.ops.conv2d import Conv2d
+from tinyet.opset import DENSE
 from tinyet.tiles import library, shared, shared_rows
 from tinyet.tiles.core import ARMV7E_M
 from tinyet.tiles.routine import TABLE, Routine, routine, table
 from tinyet.timing.cores import CORES
+from tinyet.timing.work import Work
 
 M4 = CORES["cortex-m4"]
 MOST_STEPS, MOST_DOUBLES, STEP = 35, 3, 9
@@ -219,6 +226,53 @@ def test_sizes_are_sums() -> None:
         shared_rows.work(M4, 9, 1).instructions + n * (shared_rows.work(M4, 9, 1).instructions - 3)
         for n in (1, 2)
     ]
+
+
+@pytest.mark.parametrize(
+    ("size", "out_c", "kernel", "attrs"),
+    [
+        ((25, 5, 64), 64, (1, 1), {}),
+        ((9, 8, 5), 7, (3, 3), {"pad_top": 1, "pad_left": 1, "pad_right": 1}),
+        ((9, 9, 2), 4, (3, 2), {"dilation_w": 3, "stride_h": 2, "pad_bottom": 2}),
+    ],
+)
+def test_a_layer_is_a_sum_of_calls(
+    size: tuple[int, int, int], out_c: int, kernel: tuple[int, int], attrs: dict[str, int]
+) -> None:
+    """Of each three pixels, the last of which may overlap those before, and of the rows of each."""
+    relu = kernel == (1, 1)
+    conv = Conv2d(**attrs, clamp=kernels.RELU if relu else kernels.NONE)
+    node = kernels.weighted(conv, kernels.activation("x", (1, *size)), (out_c, *kernel, size[2]), relu)
+    assert conv2d_s8.refuse(node, Target("cortex-m4", frozenset({"dsp"}))) is None
+    g, r = geometry(node), conv2d_s8.chosen_rounding(node)
+    count, values = g.out_h * g.out_w, g.kernel_w * g.in_c
+    one_sided = r.exponent > 0
+    assert one_sided == relu
+    steps = len(conv2d_s8.even_order(g)) // 2
+    wanted = Work()
+    for first in range(0, count, 3):
+        for pixel in range(min(first, count - 3), min(first, count - 3) + 3):
+            top, left = (
+                at * s - p
+                for at, s, p in zip(
+                    divmod(pixel, g.out_w), (g.stride_h, g.stride_w), (g.pad_top, g.pad_left), strict=True
+                )
+            )
+            rows = sum(0 <= top + ky * g.dilation_h < g.in_h for ky in range(g.kernel_h))
+            whole = g.dilation_w == 1 and left >= 0 and left + g.kernel_w <= g.in_w
+            wanted += (
+                shared_rows.work(M4, values, rows) if whole else shared_rows.work(M4, values, 1).times(rows)
+            )
+        wanted += shared.work(M4, steps, out_c // 2, one_sided=one_sided)
+        if out_c % 2:
+            wanted += shared.work(M4, steps, 1, one_sided=one_sided)
+    exact = cost_models_shared.shared_exact(node, DENSE, "cortex-m4")
+    assert (exact.instructions, exact.cycles["cortex-m4"]) == (wanted.instructions, wanted.cycles)
+    # What pipelines of other cores issue together takes fewer cycles; all of them state theirs.
+    assert {*exact.cycles} == {"cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m85"}
+    assert exact.cycles["cortex-m7"] < exact.cycles["cortex-m4"]
+    weights = conv2d_s8.stream(r, g).size
+    assert exact.reads["printed weights"] == 4 * weights * -(-count // 3)
 
 
 def test_what_is_no_routine() -> None:
