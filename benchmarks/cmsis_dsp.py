@@ -29,9 +29,9 @@ import gallery
 from benchmarks import record
 from benchmarks.linked import roomy
 from tinyet import assets
-from tinyet.assets import kernel_sources
 from tinyet.boards import Board, load_board
 from tinyet.boards.linker import linker_script
+from tinyet.delegates import kernel_sources
 from tinyet.device import qemu
 from tinyet.device.links import LinkClosed
 from tinyet.ops.shared import fft, fixed_fft

@@ -32,7 +32,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks import costs
 from benchmarks import kernels as layers
 from tinyet import assets, ops
-from tinyet.assets import kernel_sources
 from tinyet.boards import Board, all_boards, load_board
 from tinyet.boards.linker import linker_script
 from tinyet.budget.code import plain_name
@@ -41,7 +40,7 @@ from tinyet.budget.tables import AROUND, LINKED, Around, Core, core_table, suppo
 from tinyet.build.gcc import build_firmware
 from tinyet.build.objects import compile_objects
 from tinyet.build.size import measure
-from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
+from tinyet.delegates import CORTEX_M, PORTABLE, Delegate, kernel_sources
 from tinyet.delegates.delegate import own_files
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.kernels import definitions

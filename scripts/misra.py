@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tinyet import assets
-from tinyet.assets import kernel_sources
+from tinyet.delegates import kernel_sources
 
 # As on a Cortex-M: int of 32 bits, pointers likewise, and what the compiler defines there.
 _FLAGS = (

@@ -27,7 +27,6 @@ TINYET_DSP_PRODUCT(smlawt, "smlawt")
   }
 TINYET_DSP_HALVES(smulbb, "smulbb")
 TINYET_DSP_HALVES(smultt, "smultt")
-TINYET_DSP_HALVES(smultb, "smultb")
 #undef TINYET_DSP_HALVES
 TINYET_DSP_INLINE uint32_t tinyet_saturate_int16x2_dsp(uint32_t a) {
   uint32_t result;
@@ -54,9 +53,6 @@ TINYET_DSP_INLINE int32_t tinyet_smulbb_dsp(uint32_t a, uint32_t b) {
 }
 TINYET_DSP_INLINE int32_t tinyet_smultt_dsp(uint32_t a, uint32_t b) {
   return tinyet_half_dsp(a, 1) * tinyet_half_dsp(b, 1);
-}
-TINYET_DSP_INLINE int32_t tinyet_smultb_dsp(uint32_t a, uint32_t b) {
-  return tinyet_half_dsp(a, 1) * tinyet_half_dsp(b, 0);
 }
 /* Both int16 of a pair within 0 ... 255. */
 TINYET_DSP_INLINE uint32_t tinyet_saturate_int16x2_dsp(uint32_t a) {

@@ -13,8 +13,7 @@ from tests.ops.cases import WARNINGS as OF_MODELS
 from tests.ops.cases import write_files
 from tests.ops.objects import run
 from tinyet import assets
-from tinyet.assets import kernel_sources
-from tinyet.delegates import PORTABLE, Delegate
+from tinyet.delegates import PORTABLE, Delegate, kernel_sources
 from tinyet.emit.kernels import shareable
 from tinyet.opset import Kernel
 

@@ -16,7 +16,7 @@ from tests.calls.host import build, library, library_table, process
 from tests.calls.process import Process
 from tests.calls.table import Field, Layout, function_table, struct_bytes
 from tests.ops.cases import HOST, Case, tensor
-from tinyet.assets import kernel_sources
+from tinyet.delegates import kernel_sources
 from tinyet.device import calls
 from tinyet.device.calls import Address, Invocation, Kind, Memory, Request
 from tinyet.errors import EmulatorError, InternalError

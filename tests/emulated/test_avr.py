@@ -27,9 +27,8 @@ from tests.ops.test_half_even import rounded_otherwise
 from tests.ops.test_int4 import int4
 from tests.ops.test_unary import every_function
 from tinyet import assets
-from tinyet.assets import kernel_sources
 from tinyet.boards import load_board
-from tinyet.delegates import PORTABLE, Delegate
+from tinyet.delegates import PORTABLE, Delegate, kernel_sources
 from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType
 from tinyet.ops import OPS

@@ -14,10 +14,10 @@ import tinyet
 from tests import small
 from tests.ops.emulated import require_emulator
 from tinyet import assets
-from tinyet.assets import kernel_sources
 from tinyet.boards import load_board
 from tinyet.build import clang, cmake
 from tinyet.build.process import run
+from tinyet.delegates import kernel_sources
 from tinyet.emit.project import Kind
 from tinyet.errors import ToolchainError, UsageError
 

@@ -15,10 +15,9 @@ from tests.calls import board, emulated, host, library
 from tests.calls.board import Image
 from tests.ops.objects import without_driver
 from tinyet import assets
-from tinyet.assets import kernel_sources
 from tinyet.boards import load_board
 from tinyet.build import clang
-from tinyet.delegates import Delegate
+from tinyet.delegates import Delegate, kernel_sources
 
 FLAGS = ("-O2", *library.WARNINGS, "-ffp-contract=off")
 CXX = ("-x", "c++", "-std=c++17", "-Wuseless-cast")

@@ -11,8 +11,7 @@ import pytest
 
 from tests.ops.strategies import module_of, strategy_of
 from tinyet import assets, ops
-from tinyet.assets import kernel_sources
-from tinyet.delegates import CORTEX_M, PORTABLE
+from tinyet.delegates import CORTEX_M, PORTABLE, kernel_sources
 from tinyet.errors import InternalError
 from tinyet.ir import Attrs
 from tinyet.opset import Op, attributes

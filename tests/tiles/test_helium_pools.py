@@ -14,7 +14,7 @@ from tests.calls.board import Image
 from tests.calls.emulated import skip_missing
 from tests.tiles import harness
 from tests.tiles.harness import c_array
-from tinyet.assets import kernel_sources
+from tinyet.delegates import kernel_sources
 from tinyet.delegates.cortex_m.pool_mve import average_of
 from tinyet.device.device import open_device
 from tinyet.errors import InternalError

@@ -11,7 +11,7 @@ import pytest
 
 from tests.golden_files import Golden
 from tinyet import assets
-from tinyet.assets import kernel_sources
+from tinyet.delegates import kernel_sources
 from tinyet.delegates.delegate import included, own_files
 
 TABLE = tomllib.loads((kernel_sources.directory() / "instances.toml").read_text(encoding="utf-8"))

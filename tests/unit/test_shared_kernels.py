@@ -16,8 +16,8 @@ import tinyet
 from tests import small
 from tests.ops.objects import compiled_object
 from tinyet import assets
-from tinyet.assets import kernel_sources
 from tinyet.data import pattern_inputs
+from tinyet.delegates import kernel_sources
 from tinyet.emit import model as emitter
 from tinyet.emit.kernels import definitions, shareable
 from tinyet.projects.one import generate

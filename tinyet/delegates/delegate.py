@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from tinyet import assets
-from tinyet.assets import kernel_sources
 from tinyet.boards.cpus import CPUS, Target
+from tinyet.delegates import kernel_sources
 from tinyet.errors import InternalError, UsageError
 from tinyet.ir import Attrs, Graph, Node
 from tinyet.opset import Call, Kernel

@@ -18,7 +18,8 @@ class CorePage:
     cores: those of `tinyet.timing.cores` whose cycles are stated. registers: that a function may have for values, in
     the order in which instructions of several want them. given: what stands in the first of them at the beginning.
     kept: those that it must give back as they were; saved in one instruction with the return address. spare: one
-    behind these that nobody wants back. kinds: by mnemonic, with .w where it has a narrow form, too.
+    behind these that nobody wants back. kinds: by mnemonic, with .w where it has a narrow form, too; ldmia.w is
+    the ldm.w that loads pc.
     instruction_bytes: of each instruction that is printed: all are wide, so that the targets of branches are words.
     pipeline: that of `tinyet.timing.pipelines` which orders the code; empty where loads stand side by side. suffix: of
     the names of functions in this order. beside: whether a load is issued beside a product.
@@ -55,12 +56,18 @@ ARMV7E_M = CorePage(
     kinds={
         "add.w": "data",
         "addw": "data",
+        "adr.w": "data",
         "and.w": "logic",
+        "ands.w": "logic",
         "asr.w": "shift",
+        "b.w": "branch",
+        "beq.w": "branch",
         "bic.w": "logic",
+        "bics.w": "logic",
         "bne.w": "branch",
         "cmp.w": "data",
         "ldm.w": "load_multiple",
+        "ldmia.w": "load_multiple_pc",
         "ldr": "load",
         "ldr.w": "load",
         "ldrd": "load_double",
@@ -68,6 +75,7 @@ ARMV7E_M = CorePage(
         "ldrsb.w": "load_narrow",
         "lsl.w": "shift",
         "lsr.w": "shift",
+        "mla": "multiply_add",
         "mov.w": "data",
         "movt": "data",
         "movw": "data",
@@ -78,6 +86,7 @@ ARMV7E_M = CorePage(
         "push.w": "store_multiple",
         "qadd16": "saturate",
         "qsub16": "saturate",
+        "ror.w": "shift",
         "rsb.w": "data",
         "sbfx": "bits",
         "smlabb": "multiply_dsp",
@@ -97,11 +106,16 @@ ARMV7E_M = CorePage(
         "strh": "store",
         "strh.w": "store",
         "sub.w": "data",
+        "subs.w": "data",
         "subw": "data",
+        "sxtab": "bits",
         "sxtab16": "bits",
         "sxtah": "bits",
         "sxtb16": "extend",
+        "tbb": "table_branch",
+        "ubfx": "bits",
         "usat": "saturate",
+        "uxtab": "bits",
     },
     instruction_bytes=4,
 )

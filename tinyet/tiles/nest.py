@@ -80,16 +80,29 @@ class Nest(Generic[N_co]):
             blocks[key] = blocks.get(key, 0) + times
 
         add(run(0, len(self.code), 1, 0), len(self.code) - 1, True, 1)
-        timed = [operation.timed(self.page, registers) for operation, registers in self.code]
-        works = [
-            _block(core, timed[start : last + 1], taken).times(times)
-            for (start, last, taken), times in blocks.items()
-            if times
-        ]
-        for (start, at, taken), times in blocks.items():
-            if not taken and (seldom := min(times, blocks.get((start, at, True), 0))):
-                works.append(Work(cycles=core.mispredicted(timed[at])).times(seldom))
-        return total(works)
+        return executed(self.page, self.code, core, blocks)
+
+
+Blocks = Mapping[tuple[int, int, bool], int]
+"""(first instruction, last one, whether the branch that it may be is taken): how often that runs."""
+
+
+def executed(page: CorePage, code: Placed, core: Model, blocks: Blocks) -> Work:
+    """Of straight pieces of code."""
+
+    def timed(place: int) -> Instruction:
+        operation, registers = code[place]
+        return operation.timed(page, registers)
+
+    works = [
+        _block(core, [timed(place) for place in range(start, last + 1)], taken).times(times)
+        for (start, last, taken), times in blocks.items()
+        if times
+    ]
+    for (start, at, taken), times in blocks.items():
+        if not taken and (seldom := min(times, blocks.get((start, at, True), 0))):
+            works.append(Work(cycles=core.mispredicted(timed(at))).times(seldom))
+    return total(works)
 
 
 def _block(core: Model, block: Sequence[Instruction], taken: bool) -> Work:

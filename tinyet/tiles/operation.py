@@ -17,6 +17,8 @@ _LARGEST_ADDED = 4095
 """Constant of ADDW and SUBW."""
 _LOADS = ("load", "load_double", "load_multiple")
 _SHIFTED = re.compile(r", (?:asr|lsl|lsr|ror)\b")
+_WITH_FLAGS = ("ands.w", "bics.w", "subs.w")
+"""Of a register and a constant: they set the flags, too."""
 _REGISTER = re.compile(r"\b(?:r\d+|lr|pc)\b")
 
 
@@ -26,6 +28,7 @@ class Operation:
     or sp, that an address is computed from. words: moved by a transfer of several. ascending: that the registers of
     what is moved (`moved`) must be in ascending order. moves: that the base is written, too, behind what it points at.
     step: what begins here, for a comment; empty for nothing. offset: in bytes from the base, of a load of one register.
+    index: the value that is added to the base, where one is.
     """
 
     mnemonic: str
@@ -38,6 +41,7 @@ class Operation:
     moves: bool = False
     step: str = ""
     offset: int = 0
+    index: str = ""
 
     @property
     def moved(self) -> tuple[str, ...]:
@@ -64,7 +68,11 @@ class Operation:
         kind = page.kinds[self.mnemonic]
         made = Instruction(kind, page.instruction_bytes, self.words, results=numbers(self.writes))
         reads, base = numbers(self.reads), numbers((self.base,) if self.base else ())
+        if self.index:
+            base, made = base + numbers((self.index,)), made._replace(indexed=True)
         match kind:
+            case "data" | "logic" if self.mnemonic in _WITH_FLAGS:
+                return made._replace(results=(*made.results, FLAGS), operands=reads)
             case "data" | "logic" | "bits":
                 if kind != "bits" and _SHIFTED.search(self.text):
                     made = made._replace(kind="shifted")
@@ -74,7 +82,7 @@ class Operation:
                 return made._replace(results=made.results or (FLAGS,), operands=reads[:1], shifted=reads[1:])
             case "extend" | "saturate" if len(reads) == 1:
                 return made._replace(shifted=reads)
-            case "multiply_dsp" | "multiply_add_long":
+            case "multiply_dsp" | "multiply_add" | "multiply_add_long":
                 return made._replace(operands=reads[:2], late=reads[2:])
             case "load" | "load_narrow" | "load_double" | "load_multiple":
                 results, updated = tuple(sorted(made.results)), base if self.moves else ()
@@ -88,11 +96,17 @@ class Operation:
             case "store_multiple" if self.base:
                 moved = tuple(r for r in reads if r not in base)
                 return made._replace(late=moved, address=base, updated=base if self.moves else ())
+            case "load_multiple_pc" if self.base:
+                return made._replace(address=base)
+            case "table_branch":
+                return made._replace(indexed=False, address=base)
             case "store_multiple" | "load_multiple_pc":
                 listed = _REGISTER.findall(self.text)
                 moved = tuple(page.number(name) for name in listed if name != "pc")
                 made = made._replace(address=numbers((SP,)), updated=numbers((SP,)))
                 return made._replace(late=moved) if kind == "store_multiple" else made._replace(results=moved)
+            case "branch" if self.mnemonic == "b.w":
+                return made
             case "branch":
                 return made._replace(conditional=True, operands=(FLAGS,))
         return made._replace(operands=reads)
@@ -117,6 +131,12 @@ def load_signed_byte(to: str, base: str, offset: int, step: str = "") -> Operati
 def load_and_move(to: str, base: str, step: str = "") -> Operation:
     """From where the base points, which moves behind it."""
     return Operation("ldr", f"{{{to}}}, [{{{base}}}], #4", (to,), (base,), base, moves=True, step=step)
+
+
+def load_signed_byte_at(to: str, base: str, index: str) -> Operation:
+    """From as many bytes behind the base as another value says."""
+    text = f"{{{to}}}, [{{{base}}}, {{{index}}}]"
+    return Operation("ldrsb.w", text, (to,), (base, index), base, index=index)
 
 
 def load_two(first: str, second: str, base: str, offset: int, step: str = "") -> Operation:
@@ -184,6 +204,17 @@ def store_several(what: tuple[str, ...], base: str, step: str = "") -> Operation
 def store_byte(what: str, base: str, offset: int, step: str = "") -> Operation:
     text = f"{{{what}}}, {_address(base, offset)}"
     return Operation("strb.w", text, (), (what, *_read(base)), base, step=step)
+
+
+def store_byte_at(what: str, base: str, index: str, shift: int = 0) -> Operation:
+    """As many bytes behind the base as another value says, shifted to the left."""
+    text = f"{{{what}}}, [{{{base}}}, {{{index}}}" + (f", lsl #{shift}]" if shift else "]")
+    return Operation("strb.w", text, (), (what, base, index), base, index=index)
+
+
+def store_and_move(what: str, base: str, by: int) -> Operation:
+    """To where the base points, which moves."""
+    return Operation("str.w", f"{{{what}}}, [{{{base}}}], #{by}", (), (what, base), base, moves=True)
 
 
 def store_byte_and_move(what: str, base: str, by: int) -> Operation:
@@ -260,8 +291,17 @@ def compare(a: str, b: str) -> Operation:
     return Operation("cmp.w", f"{{{a}}}, {{{b}}}", (), (a, b))
 
 
+def compare_with(a: str, number: int) -> Operation:
+    return Operation("cmp.w", f"{{{a}}}, #{number}", (), (a,))
+
+
 def branch_if_unequal(label: str) -> Operation:
     return Operation("bne.w", f"{label}b")
+
+
+def skip_if_equal(label: str) -> Operation:
+    """On to a label behind."""
+    return Operation("beq.w", f"{label}f")
 
 
 def bare(mnemonic: str, text: str, words: int = 1, step: str = "") -> Operation:

@@ -57,28 +57,52 @@ def printed(
     name = made.page.named(made.tile.name)
     return {
         f"{name}.h": header_of(name, summary, parameters, header),
-        f"{name}.c": _source(made, summary, parameters, twin),
+        f"{name}.c": _source(made, summary, parameters, twin, f"{name}.h"),
     }
 
 
-def _source(made: Printable, summary: str, parameters: Sequence[str], twin: Sequence[str]) -> str:
+def library_source(
+    made: Printable,
+    summary: str,
+    parameters: Sequence[str],
+    twin: Sequence[str],
+    header: str,
+    returns: str = "void ",
+) -> dict[str, str]:
+    """The file of a function of the kernel library, whose declaration and twin are in a written header. returns: the
+    type, up to the name. Its addresses are words, as those of code behind its own are computed."""
+    return {
+        f"{made.tile.name}.c": _source(made, summary, parameters, twin, header, returns, "naked, aligned(4)")
+    }
+
+
+def _source(
+    made: Printable,
+    summary: str,
+    parameters: Sequence[str],
+    twin: Sequence[str],
+    header: str,
+    returns: str = "void ",
+    attributes: str = "naked",
+) -> str:
     name = made.page.named(made.tile.name)
     unused = ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[:2])
-    unused += ",\n    " + ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[2:])
+    if parameters[2:]:
+        unused += ",\n    " + ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[2:])
     return "\n".join(
         (
             LICENCE,
             f"/* {summary} {made.code_bytes} bytes. */",
-            f'#include "{name}.h"',
+            f'#include "{header}"',
             "",
             "#if TINYET_DSP_ASM",
-            f"__attribute__((naked)) void {name}(\n    {unused}) {{",
+            f"__attribute__(({attributes})) {returns}{name}(\n    {unused}) {{",
             "  __asm__ volatile(",
             *_assembly(made),
             "  );",
             "}",
             "#else",
-            f"void {name}({', '.join(parameters)}) {{",
+            f"{returns}{name}({', '.join(parameters)}) {{",
             *(f"  {line}" for line in twin),
             "}",
             "#endif",

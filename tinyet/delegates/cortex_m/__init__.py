@@ -30,6 +30,7 @@ from tinyet.delegates.cortex_m import (
     cost_models_pooling,
     cost_models_rows,
     cost_models_s16,
+    cost_models_shared,
     cost_models_transposed,
     depthwise_3x3,
     depthwise_mve,
@@ -102,6 +103,7 @@ COST_MODELS = {
     **cost_models_transposed.COST_MODELS,
     **cost_models_pooling.COST_MODELS,
     **cost_models_s16.COST_MODELS,
+    **cost_models_shared.COST_MODELS,
 }
 
 CORTEX_M = Delegate(

@@ -28,9 +28,11 @@ from tinyet.opset import (
     Struct,
     library_call,
 )
+from tinyet.tiles import shared, shared_rows
 
 SYMBOL = "tinyet_conv2d_s8_packed_3x2_dsp"
-HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_conv2d_packed_dsp.h")
+HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_tile_dsp.h", "tinyet_conv2d_packed_dsp.h")
+SOURCES = (f"{SYMBOL}.c", f"{shared.NAME}.c", f"{shared_rows.NAME}.c")
 
 
 def even_order(g: Geometry) -> list[tuple[int, int]]:
@@ -145,7 +147,7 @@ KERNELS = (
         "s8",
         lower,
         HEADERS,
-        (f"{SYMBOL}.c",),
+        SOURCES,
         refuse,
         "cortex_m",
         layout_support=LayoutSupport(lower, takes_pixel_stride),

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tinyet.delegates.cortex_m import conv2d, conv2d_s8
+from tinyet.delegates.cortex_m import conv2d
 from tinyet.delegates.cortex_m.conv2d import Stored
 from tinyet.delegates.cortex_m.packing import lane_pairs
 from tinyet.delegates.cortex_m.pool import LEAST_PART, MOST_PIXELS
-from tinyet.delegates.cortex_m.rounding import Form, Rounding
+from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts, axis
 from tinyet.opset import CostModel
@@ -148,49 +148,6 @@ def patches_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
     return parts
 
 
-def shared_work(node: Node) -> Mapping[str, int]:
-    g, r = conv2d.geometry(node), conv2d_s8.chosen_rounding(node)
-    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
-    columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
-    count = g.out_h * g.out_w
-    starts = np.minimum(np.arange(0, count, 3), count - 3)
-    which = (starts[:, None] + np.arange(3)).ravel()  # pixels
-    blocks, values = g.batch * len(starts), g.in_c * g.kernel_w
-    seen = rows.inside.sum(axis=1)[which // g.out_w]  # kernel rows of each pixel
-    apart = ~columns.whole[which % g.out_w] | (g.dilation_w > 1)
-    taps = columns.inside.sum(axis=1)[which % g.out_w]  # of each pixel's kernel rows
-    hidden, edges = g.batch * int((g.kernel_h - seen).sum()), g.batch * int(seen[apart].sum())
-    widened = g.batch * int(seen.sum())
-    # Bytes that a row copies at once, and how often each pixel does.
-    length = np.where(g.dilation_w > 1, g.in_c, taps * g.in_c)
-    times = seen * apart * (taps if g.dilation_w > 1 else 1)
-    steps, pairs = len(conv2d_s8.even_order(g)) // 2, blocks * -(-g.out_c // 2)
-    return {
-        "call": 1,
-        "block": blocks,
-        "pixel": 3 * blocks,
-        "row above or below": hidden,
-        "blank word": hidden * len(lane_pairs(values)),
-        "pixel at an edge": g.batch * int(apart.sum()),
-        "word of a pixel at an edge": g.batch * int(apart.sum()) * (values // 4),
-        "edge": edges,
-        "dilated tap": edges * g.kernel_w * (g.dilation_w > 1),
-        "copy": g.batch * int(times.sum()),
-        "copied word": g.batch * int((times * (length // 4)).sum()),
-        "copied byte": g.batch * int((times * (length % 4)).sum()),
-        "row": widened,
-        "four values": widened * (values // 4),
-        "sixteen values": widened * -(-(values // 4) // 4),
-        f"last {values % 4} values": widened,
-        "two channels": pairs,
-        "two channels, two-sided": pairs * (r.form is Form.TWO_SIDED),
-        "odd channel": blocks * (g.out_c % 2),
-        "four inputs": pairs * steps,
-        "turn": pairs * -(-steps // 8),
-        "clamped output": g.batch * count * g.out_c * (bounds(r.low, r.high) > 0),
-    }
-
-
 def matrix_code(g: conv2d.Geometry, r: Rounding, taps: int, of_lane: int) -> Parts:
     unroll = conv2d.unroll_of(taps, of_lane)
     copies = 1 + g.out_c % 2 if g.out_c > 1 else 1
@@ -253,7 +210,6 @@ def over_pixels_code(node: Node) -> Mapping[str, int]:
 
 
 COST_MODELS: Mapping[str, CostModel] = {
-    "tinyet_conv2d_s8_packed_3x2_dsp": CostModel(shared_work),
     "tinyet_average_s8_dsp": CostModel(over_pixels, over_pixels_code),
     "tinyet_sum_s8_dsp": CostModel(over_pixels, over_pixels_code),
 }

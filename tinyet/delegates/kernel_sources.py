@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C sources of tinyet's kernels, by name: written files, and lines of one table, `firmware/src/instances.toml`.
+"""The C sources of tinyet's kernels, by name: written files, lines of one table, `firmware/src/instances.toml`, and
+what `tinyet.tiles` prints for all layers.
 
 Many kernels are one body for several types or cores; what is left to say of each is a few words. The table has these
 words, and this module prints the file.
@@ -8,13 +9,14 @@ words, and this module prints the file.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from string import Template
 from typing import cast
 
 from tinyet import assets
+from tinyet.tiles import library
 
 _LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */\n"
 
@@ -26,7 +28,7 @@ def directory() -> Path:
 
 @cache
 def instances() -> dict[str, str]:
-    """{file's name: its text} of every source that is printed."""
+    """{file's name: its text} of every source that is a line of the table."""
     table = tomllib.loads((directory() / "instances.toml").read_text(encoding="utf-8"))
     printed: dict[str, str] = {}
     for family in table.values():
@@ -35,6 +37,12 @@ def instances() -> dict[str, str]:
             values = {word: _printed(value) for word, value in words.items()}
             printed[f"{kernel}.c"] = text.substitute(values, kernel=kernel)
     return printed
+
+
+@cache
+def printed() -> Mapping[str, str]:
+    """{file's name: its text} of every source that is no file."""
+    return {**instances(), **library.sources()}
 
 
 def _printed(value: object) -> str:
@@ -46,13 +54,13 @@ def _printed(value: object) -> str:
 
 def names() -> tuple[str, ...]:
     """Every source, written or printed, sorted."""
-    return tuple(sorted({path.name for path in directory().glob("*.c")} | instances().keys()))
+    return tuple(sorted({path.name for path in directory().glob("*.c")} | printed().keys()))
 
 
 def text(name: str) -> str | None:
     """The text of a source; None where there is none of that name."""
-    if name in instances():
-        return instances()[name]
+    if name in printed():
+        return printed()[name]
     path = directory() / name
     return path.read_text(encoding="utf-8") if path.is_file() else None
 
