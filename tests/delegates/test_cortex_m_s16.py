@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernels of cortex_m for int16 activations, as plain C under sanitizers. As machine code:
-tests/emulated/test_own_functions.py."""
+tests/emulated/test_own_functions.py. Those for Helium are in test_helium_s16.py."""
 
 from __future__ import annotations
 
@@ -131,7 +131,8 @@ NODES = {
 
 def test_every_kernel_has_nodes() -> None:
     all_kernels = [kernel for kernels in CORTEX_M.kernels.values() for kernel in kernels]
-    assert {kernel.symbol for kernel in all_kernels if kernel.dtypes == "s16"} == set(NODES)
+    symbols = {kernel.symbol for kernel in all_kernels if kernel.dtypes == "s16"}
+    assert {symbol for symbol in symbols if not symbol.endswith("_mve")} == set(NODES)
 
 
 @pytest.mark.parametrize("symbol", NODES)

@@ -243,7 +243,7 @@ def takes(symbol: str, case: Case) -> bool:
 
 
 def test_every_kernel_has_nodes() -> None:
-    symbols = {k.symbol for kernels in CORTEX_M.kernels.values() for k in kernels}
+    symbols = {k.symbol for kernels in CORTEX_M.kernels.values() for k in kernels if k.dtypes != "s16"}
     assert {s for s in symbols if s.endswith("_mve")} - set(test_cortex_m.NODES) == set(NODES)
 
 

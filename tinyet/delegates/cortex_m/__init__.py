@@ -21,6 +21,7 @@ from tinyet.delegates.cortex_m import (
     conv2d_mve,
     conv2d_s8,
     conv2d_s16,
+    conv2d_s16_mve,
     conv2d_tiles,
     conv_transpose2d,
     cost_models,
@@ -92,6 +93,7 @@ FOR_FLASH = (*CONV2D_FOR_FLASH, *linear.FOR_FLASH)
 COST_MODELS = {
     **cost_models.COST_MODELS,
     **conv2d_mve.COST_MODELS,
+    **conv2d_s16_mve.COST_MODELS,
     **depthwise_mve.COST_MODELS,
     **linear_mve.COST_MODELS,
     **pool_mve.COST_MODELS,
@@ -118,6 +120,7 @@ CORTEX_M = Delegate(
                 *depthwise_3x3.NIBBLE_KERNELS,
                 *conv2d.NIBBLE_KERNELS,
                 *(replace(kernel, dtypes="s8_w4") for kernel in (*conv2d_tiles.KERNELS, *CONV2D_FOR_FLASH)),
+                *conv2d_s16_mve.KERNELS,
                 *depthwise_s16.KERNELS,
                 *conv2d_s16.KERNELS,
                 *conv2d_s16.WIDE_KERNELS,
