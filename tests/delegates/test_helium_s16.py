@@ -46,8 +46,15 @@ def conv2d_nodes() -> st.SearchStrategy[Case]:
     )
 
 
+def linear_nodes() -> st.SearchStrategy[Case]:
+    many = widened(test_helium.many_output_nodes)
+    return st.one_of(test_cortex_m_s16.linear_nodes(), widened(test_helium.row_nodes), many, many)
+
+
 NODES = {
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
+    "tinyet_linear_s16_1x8_mve": linear_nodes,
+    "tinyet_linear_s16_4x2_mve": linear_nodes,
 }
 """Kernel → strategy."""
 

@@ -2,8 +2,9 @@
 """Sums of convolutions for Helium (MVE): four pixels or three by two output channels, sums in registers.
 
 VMLADAVA adds the products of a vector, sixteen of int8 or eight of int16, to one of the eight even general registers,
-so that the odd ones are left for pointers, and the vectors for inputs: a vector of one pixel that another one sees with another weight is not loaded again as long
-as there is room for it. They are a part of what helium_blocks.py prints, known to the instruction.
+so that the odd ones are left for pointers, and the vectors for inputs: a vector of one pixel that another one sees with
+another weight is not loaded again as long as there is room for it. They are a part of what helium_blocks.py prints,
+known to the instruction.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class Sums:
     """Sums of neighbouring pixels for all output channels, two at a time.
 
     rows, columns, depth: vectors of sixteen bytes that a pixel sees: along kernel rows, along their taps, and of
-    each of these. bits: of an input, 8 or 16; weights are int8, and widened as they are loaded. row, column: bytes from one to the next; step: from pixel to pixel. All are multiples of four.
+    each of these. bits: of an input, 8 or 16; weights are int8, and widened as they are loaded. row, column: bytes from
+    one to the next; step: from pixel to pixel. All are multiples of four.
     pairs: of channels that are computed before the loop over them branches; whole: these are all.
 
     The stream, for each pair of channels: of each for every pixel the bias, int32; then for each row, each vector
@@ -359,7 +361,9 @@ class Sums:
 
     def loads(self, channels: int) -> int:
         """Of vectors, for so many channels."""
-        return sum(count * (lines.count("vldrw") + lines.count("vldrb")) for count, lines in self._parts(channels))
+        return sum(
+            count * (lines.count("vldrw") + lines.count("vldrb")) for count, lines in self._parts(channels)
+        )
 
     @property
     def visits(self) -> int:

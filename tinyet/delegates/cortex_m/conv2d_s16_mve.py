@@ -86,6 +86,4 @@ def exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
 
 COST_MODELS: Mapping[str, CostModel] = {SYMBOL: CostModel(work, exact=exact)}
 
-KERNELS = (
-    Kernel(SYMBOL, "s16", lower, HEADERS, SOURCES, refuse, "cortex_m", access_order=by_blocks),
-)
+KERNELS = (Kernel(SYMBOL, "s16", lower, HEADERS, SOURCES, refuse, "cortex_m", access_order=by_blocks),)
