@@ -51,7 +51,14 @@ def linear_nodes() -> st.SearchStrategy[Case]:
     return st.one_of(test_cortex_m_s16.linear_nodes(), widened(test_helium.row_nodes), many, many)
 
 
+def depthwise_nodes() -> st.SearchStrategy[Case]:
+    drawn = test_cortex_m_s16.depthwise_nodes(), test_cortex_m_s16.any_depthwise_nodes()
+    rows, few = widened(test_helium.even_row_nodes), widened(test_helium.banded_nodes)  # they take long
+    return st.one_of(*5 * drawn, rows, few)
+
+
 NODES = {
+    "tinyet_depthwise_s16_mve": depthwise_nodes,
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
     "tinyet_linear_s16_1x8_mve": linear_nodes,
     "tinyet_linear_s16_4x2_mve": linear_nodes,
