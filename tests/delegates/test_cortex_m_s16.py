@@ -28,8 +28,15 @@ from tinyet.opset import complaints
 
 
 def with_int16(case: Case, rng: np.random.Generator) -> Case:
-    """The same layer with int16 activations of the same range: sums of 256 times the size, with steps as much finer."""
-    x, w, bias = case.node.inputs
+    """The same layer with int16 activations of the same range, where that is a valid node."""
+    node = widened_node(case.node)
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, (drawing.integer_data(rng, node.input(0).shape, DType.INT16),))
+
+
+def widened_node(of: Node) -> Node:
+    """With int16 activations of the same range: sums of 256 times the size, with steps as much finer."""
+    x, w, bias = of.inputs
     assert x is not None
     assert w is not None
     inputs = [
@@ -37,11 +44,9 @@ def with_int16(case: Case, rng: np.random.Generator) -> Case:
         w,
         None if bias is None else constant("b", bias.array.astype(np.int64) << 8),
     ]
-    out = case.node.output.type
-    quant = QuantParams.per_tensor(out.scale, 0)
-    node = case.node.replace(inputs=inputs, outputs=[Tensor("y", TensorType(out.shape, DType.INT16, quant))])
-    assume(not complaints(ops.op_of(node), node))
-    return Case(node, (drawing.integer_data(rng, x.shape, DType.INT16),))
+    quant = QuantParams.per_tensor(of.output.type.scale, 0)
+    output = Tensor("y", TensorType(of.output.shape, DType.INT16, quant))
+    return of.replace(inputs=inputs, outputs=[output])
 
 
 def of_extremes(case: Case, rng: np.random.Generator) -> Case:

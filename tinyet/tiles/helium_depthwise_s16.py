@@ -156,24 +156,35 @@ class Channels16:
                 yield from self._products_of_chunk(chunk)
         else:
             yield f"ldm.w r5!, {ALL}"
-            for r in SUMS:
-                yield f"vldrh.u16 q4, [{r}, q5]"
-                if self.groups > 1:
-                    yield f"vldrh.u16 q6, [{r}, q3]"
-                yield f"vmladav.s16 {r}, q4, q0"
-                if self.groups > 1:
-                    yield f"vmladava.s16 {r}, q6, q1"
+            gathers, products = [], []
+            for i, r in enumerate(SUMS):
+                vectors = ("q4", "q6") if self.groups > 1 or i % 2 == 0 else ("q6", "q4")
+                for g in range(self.groups):
+                    gathers.append([f"vldrh.u16 {vectors[g]}, [{r}, {_LANES_OF[g]}]"])
+                    products.append(f"vmladav{'a' if g else ''}.s16 {r}, {vectors[g]}, q{g}")
+            # A sum comes where its address was.
+            yield from _alternating(gathers, products, ahead=self.groups if self.groups > 1 else 2)
 
     def _products_of_two(self) -> Iterator[str]:
-        """A patch's address is where the sum of its second output will be."""
+        """A patch's address is where the sum of its second output will be: its products with that come last."""
         yield f"ldm.w r5!, {{{', '.join(SUMS[1::2])}}}"
-        for first, second in zip(SUMS[::2], SUMS[1::2], strict=True):
-            yield f"vldrh.u16 q4, [{second}, q5]"
-            if self.groups > 1:
-                yield f"vldrh.u16 q6, [{second}, q7]"
-            yield from (f"vmladav.s16 {first}, q4, q0", f"vmladav.s16 {second}, q4, q1")
-            if self.groups > 1:
-                yield from (f"vmladava.s16 {first}, q6, q2", f"vmladava.s16 {second}, q6, q3")
+        pairs = list(zip(SUMS[::2], SUMS[1::2], strict=True))
+        if self.groups == 1:
+            vectors = ["q4", "q6"] * 2
+            yield f"vldrh.u16 q4, [{SUMS[1]}, q5]"
+            for i, (first, second) in enumerate(pairs):
+                yield f"vmladav.s16 {first}, {vectors[i]}, q0"
+                if i + 1 < len(pairs):
+                    yield f"vldrh.u16 {vectors[i + 1]}, [{pairs[i + 1][1]}, q5]"
+                yield f"vmladav.s16 {second}, {vectors[i]}, q1"
+            return
+        yield f"vldrh.u16 q4, [{SUMS[1]}, q5]"
+        for i, (first, second) in enumerate(pairs):
+            yield from (f"vmladav.s16 {first}, q4, q0", f"vldrh.u16 q6, [{second}, q7]")
+            yield from (f"vmladav.s16 {second}, q4, q1", f"vmladava.s16 {first}, q6, q2")
+            if i + 1 < len(pairs):
+                yield f"vldrh.u16 q4, [{pairs[i + 1][1]}, q5]"
+            yield f"vmladava.s16 {second}, q6, q3"
 
     def _products_of_chunk(self, chunk: range) -> Iterator[str]:
         if len(self._chunks) > 1:
@@ -182,19 +193,25 @@ class Channels16:
             yield f"ldr r1, {at('vectors')}"
             yield from (f"vldrh.16 {q}, [r1, #{16 * g}]" for q, g in zip(_LANES_OF, chunk, strict=False))
         last = chunk.stop == self.groups
+        addresses = [
+            "ldr r{}, [r5], #4" if last else f"ldr.w r{{}}, [r5, #{4 * i}]" for i in range(len(SUMS))
+        ]
+        yield addresses[0].format(1)
+        gathers, products = [], []
         for i, r in enumerate(SUMS):
-            yield "ldr r3, [r5], #4" if last else f"ldr.w r3, [r5, #{4 * i}]"
             for k, g in enumerate(chunk):
-                vector = ("q4", "q6")[k % 2]
-                yield f"vldrh.u16 {vector}, [r3, {_LANES_OF[k]}]"
-                yield f"vmladav{'a' if g else ''}.s16 {r}, {vector}, q{k}"
+                vector = ("q4", "q6")[len(gathers) % 2]
+                gathers.append([f"vldrh.u16 {vector}, [r{1 + 2 * (i % 2)}, {_LANES_OF[k]}]"])
+                products.append(f"vmladav{'a' if g else ''}.s16 {r}, {vector}, q{k}")
+                if k == 0 and i + 1 < len(SUMS):
+                    gathers[-1].append(addresses[i + 1].format(1 + 2 * ((i + 1) % 2)))
+        yield from _alternating(gathers, products, ahead=2)
 
     def _rounded(self) -> Iterator[str]:
         """To q4; their places are in q6 then."""
-        for offset, q in ((0, "q4"), (16, "q6")):
-            yield f"vldrw.32 {q}, [sp, #{offset}]"
-            yield f"vadd.i32 {q}, {q}, r3"
-            yield multiplied(q, "r1", self.exponent)
+        yield from ("vldrw.32 q4, [sp]", "vldrw.32 q6, [sp, #16]")
+        for q in ("q4", "q6"):
+            yield from (f"vadd.i32 {q}, {q}, r3", multiplied(q, "r1", self.exponent))
         yield from narrowed("q4", "q6", self.exponent)
         for bound, operation in (("low", "vmax"), ("high", "vmin")):
             if getattr(self, bound):
@@ -235,6 +252,16 @@ class Channels16:
             raise InternalError(f"{tiles} tiles by {self.name}")
         each = len(self.step) + taken + len(self.channel) + turns * len(self.turn) + len(self.step_done)
         return len(self.before) + len(self.behind) + channels * each
+
+
+def _alternating(gathers: list[list[str]], products: list[str], ahead: int) -> Iterator[str]:
+    """Each product behind its gather, so many of which come before the first one: then loads and products
+    alternate."""
+    for lines in gathers[:ahead]:
+        yield from lines
+    for i, product in enumerate(products):
+        yield product
+        yield from gathers[i + ahead] if i + ahead < len(gathers) else ()
 
 
 def fits_row(eights: int, row: int) -> bool:

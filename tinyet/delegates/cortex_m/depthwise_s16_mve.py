@@ -63,6 +63,12 @@ def patch_of(g: Geometry, outputs: tuple[int, int]) -> Patch:
     return Patch(outputs, tuple(lanes), taps)
 
 
+def gathers_of(g: Geometry, patch: Patch) -> int:
+    """Of a channel; patches at the ends of rows and columns overlap others."""
+    height, width = patch.outputs
+    return -(-g.out_h // height) * -(-g.out_w // width) * len(patch.lanes)
+
+
 @dataclass(frozen=True)
 class Plan16(Plan):
     """row: of the plane, in bytes."""
@@ -88,7 +94,7 @@ def plan(node: Node) -> Plan16:
     shapes = [shape for shape in ((1, 2), (2, 1)) if shape[0] <= g.out_h and shape[1] <= g.out_w]
     found = [patch_of(g, shape) for shape in shapes]
     found = [patch for patch in found if len(patch.lanes) <= MOST_GROUPS_OF_TWO]
-    patch = min(found, key=lambda each: len(each.lanes)) if found else patch_of(g, (1, 1))
+    patch = min(found, key=lambda each: gathers_of(g, each)) if found else patch_of(g, (1, 1))
     band = max(min(g.out_h, LARGEST_PLACE // (BYTES * g.out_w * g.out_c), -(-BAND // g.out_w)), 1)
     # Bands of equal height, as far as that goes; of whole patches.
     band = -(-g.out_h // -(-g.out_h // band))
