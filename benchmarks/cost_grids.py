@@ -15,6 +15,7 @@ from benchmarks import kernels as layers
 from tinyet import ops
 from tinyet.ir import Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
+from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin
 from tinyet.ops.argmax import ArgMax
@@ -49,6 +50,7 @@ from tinyet.ops.rnn import Rnn
 from tinyet.ops.shared.forest import Tree, forest_of
 from tinyet.ops.shared.unary_functions import FUNCTIONS
 from tinyet.ops.slice import Slice
+from tinyet.ops.sub import Sub
 from tinyet.ops.tree_ensemble import TreeEnsemble
 from tinyet.ops.unary import Unary
 from tinyet.ops.where import Where
@@ -462,6 +464,12 @@ def of_type(node: Node, dtypes: str) -> Node:
         tensors: dict[Tensor, Tensor] = {
             t: widened(t) for t in (*node.inputs, *node.outputs) if t is not None
         }
+        if (
+            isinstance(node.attrs, (Add, Sub))
+            and node.output.type.count % 2
+            and not node.input(1).is_constant
+        ):
+            tensors[node.input(1)] = of_smaller_scale(widened(node.input(1)))
     elif dtypes == "f32":
         tensors = {t: as_float(t) for t in (*node.inputs, *node.outputs) if t is not None}
     elif dtypes == "s8_w4" and len(node.inputs) > 1:
@@ -485,6 +493,12 @@ def widened(tensor: Tensor) -> Tensor:
     if tensor.is_constant or tensor.dtype is not DType.INT8:
         return tensor
     quant = QuantParams.per_tensor(tensor.type.scale / 256, 0)
+    return Tensor(tensor.name, TensorType(tensor.shape, DType.INT16, quant))
+
+
+def of_smaller_scale(tensor: Tensor) -> Tensor:
+    """Of sums, so that there are some whose operands have two scales: those of odd numbers of values."""
+    quant = QuantParams.per_tensor(0.7 * tensor.type.scale, 0)
     return Tensor(tensor.name, TensorType(tensor.shape, DType.INT16, quant))
 
 

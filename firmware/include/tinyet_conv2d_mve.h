@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* int8 convolutions of one group for cores with Helium: four or three pixels by two output channels at a time.
+/* Convolutions of one group, of int8 or int16 by int8, for cores with Helium: four or three pixels by two output channels at a
+ * time.
  *
- * A printed function (tinyet/tiles/helium_blocks.py, helium_straight.py) computes blocks of pixels side by side: the sums
- * of all channels, which wait in scratch, of each channel one a pixel, and are requantized four channels at a time.
+ * A printed function (tinyet/tiles/helium_blocks.py, helium_straight.py, helium_blocks_s16.py) computes blocks of pixels side by side: the sums
+ * of all channels, which wait in scratch, of each channel one a pixel, and are requantized four channels at a time. What is around it counts in bytes.
  * Pointwise, its inputs are the image itself. Otherwise rows of the image lie in scratch with their padding, a window that
- * moves down; of few channels, or channels that are no multiple of four, what each of four pixels sees is copied next to
+ * moves down; of few channels, or pixels that are no multiple of four bytes, what each of four pixels sees is copied next to
  * it, without gaps ("patches").
  *
- * The stream: that of the printed function, behind it for each channel, rounded up to fours, multiplier and shift. Sums are of
- * raw inputs: their zero point is in the bias. */
+ * The stream: that of the printed function, behind it for each channel, rounded up to fours, multiplier and shift, of int16 the
+ * multiplier alone. Sums are of raw inputs: their zero point is in the bias. */
 #ifndef TINYET_CONV2D_MVE_H
 #define TINYET_CONV2D_MVE_H
 
@@ -32,12 +33,13 @@ typedef struct {
 } tinyet_patches_shape_mve;
 
 typedef struct {
-  int32_t batch, in_h, in_w, in_c, out_h, out_w, out_c;
+  int32_t batch, in_h, in_w, in_c, out_h, out_w, out_c; /* in_c, out_c: bytes of a pixel */
   int32_t stride_h, pad_top, pad_left;
   int32_t step;            /* bytes from what a pixel sees to what the next one does */
   int32_t out_pixel;       /* bytes from pixel to pixel of the output */
   int32_t zero_point;      /* of the input */
-  int32_t channels;        /* out_c rounded up to a multiple of four */
+  int32_t groups;          /* of four channels, the last one filled up */
+  int32_t channels;        /* bytes of these */
   int32_t ends;            /* bytes of the stream before multipliers and shifts */
   int32_t pixels;          /* of a block: 3 or 4; of patches 4 */
   int32_t seen;            /* pointwise: bytes of a block's pixels */
@@ -54,7 +56,7 @@ typedef struct {
 /* Blocks for the printed function, which counts in it. */
 typedef struct {
   int32_t *sums;                      /* of a block */
-  const int32_t *ends;                /* multipliers and shifts */
+  const int32_t *ends;                /* multipliers and shifts, of int16 multipliers */
   int8_t *to;                         /* where outputs go, words at multiples of four */
   int32_t zero_point, groups, low, high; /* groups: of four channels */
   int32_t step;                       /* bytes from pixel to pixel there */
@@ -83,7 +85,7 @@ typedef struct {
 
 /* What the first pixels see, of patches nothing but NULL behind the last ones. The caller computes state->blocks from there; each
  * further call gives what the next ones see, or NULL.
- * scratch: sums and outputs of a block, 5 * pixels * channels bytes; patches_bytes; the window, and 16 bytes. */
+ * scratch: sums and outputs of a block, pixels * (16 * groups + channels) bytes; patches_bytes; the window, and 16 bytes. */
 const int8_t *tinyet_conv2d_begin_mve(tinyet_conv2d_state_mve *state, const int8_t *input, int8_t *output, void *scratch,
                                       const int8_t *weights, const tinyet_conv2d_shape_mve *shape);
 const int8_t *tinyet_conv2d_next_mve(tinyet_conv2d_state_mve *state);
@@ -97,6 +99,8 @@ void tinyet_conv2d_patches_mve(int8_t *to, const int8_t *from, int32_t count, co
 void tinyet_patches_mve_twin(int8_t *to, const int8_t *from, int32_t count, const tinyet_patches_shape_mve *shape);
 void tinyet_blocks_mve_twin(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *blocks, const int32_t *taps,
                             const tinyet_sums_shape_mve *shape);
+void tinyet_blocks_s16_mve_twin(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *blocks, const int32_t *taps,
+                                const tinyet_sums_shape_mve *shape, int32_t exponent);
 
 #ifdef __cplusplus
 }

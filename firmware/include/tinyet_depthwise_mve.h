@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* int8 depthwise convolutions for cores with Helium, one channel after another, in bands of output rows.
+/* Depthwise convolutions, of int8 or int16 by int8, for cores with Helium, one channel after another, in bands of output rows.
  *
  * The channel's part of the image lies in scratch as a plane of bytes with its padding, beside that of the next channel. A gather
  * takes up to sixteen bytes of it, a "patch": all that one output sees (1), or two beside each other (2), or two by two (4); each
@@ -7,7 +7,10 @@
  * two or three gathers an output. A band is computed by a printed function (tinyet/tiles/helium_depthwise.py), eight outputs at a
  * time.
  *
- * For each channel the stream has multiplier, shift, bias, then its weights and zeros behind them. */
+ * For each channel the stream has multiplier, shift, bias, then its weights and zeros behind them.
+ *
+ * With int16 activations a gather takes eight values, all that an output sees in as many gathers as that needs, or two outputs
+ * beside each other in one or two. Of a channel there are multiplier and bias before the weights. */
 #ifndef TINYET_DEPTHWISE_MVE_H
 #define TINYET_DEPTHWISE_MVE_H
 
@@ -18,9 +21,11 @@ extern "C" {
 #endif
 
 typedef struct {
-  int32_t batch, in_h, in_w, in_c, out_h, out_w;
+  int32_t bytes;            /* of a value */
+  int32_t steps;            /* from one channel, or two that are taken at once, to the next */
+  int32_t batch, in_h, in_w, in_c, out_h, out_w; /* in_c: bytes of a pixel */
   int32_t out_pixel;        /* bytes from pixel to pixel of the output */
-  int32_t stride_h, stride_w, pad_top, pad_left;
+  int32_t stride_h, stride_w, pad_top, pad_left; /* stride_w, pad_left: bytes of the plane */
   int32_t zero_point;       /* of the input */
   int32_t band, band_in;    /* rows of a band of the output, and of what it sees */
   int32_t row;              /* bytes of a row of the plane */
@@ -65,7 +70,8 @@ typedef struct {
  * scratch: for each plane, `tiles` times 8 / (patch_h * patch_w) addresses of patches (uint32_t) and eight offsets of outputs
  * (uint16_t); 2 bytes for each pixel of band_in rows of the image; band_in rows of each plane.
  * vectors: for each output of a patch, or for each group, which of a channel's weights is in each lane; then for each group the
- * offsets of its lanes in the plane. */
+ * offsets of its lanes in the plane, all in bytes; of int16 as uint16_t, the former only where a patch has two outputs, group
+ * after group. */
 tinyet_depthwise_job_mve *tinyet_depthwise_begin_mve(tinyet_depthwise_state_mve *state, const int8_t *input, int8_t *output,
                                                      void *scratch, const int8_t *weights, const int8_t *vectors,
                                                      const tinyet_depthwise_shape_mve *shape);
@@ -73,6 +79,7 @@ tinyet_depthwise_job_mve *tinyet_depthwise_next_mve(tinyet_depthwise_state_mve *
 
 /* What printed functions compute, in C. */
 void tinyet_depthwise_mve_twin(tinyet_depthwise_job_mve *job);
+void tinyet_depthwise_s16_mve_twin(tinyet_depthwise_job_mve *job, int32_t exponent);
 
 #ifdef __cplusplus
 }

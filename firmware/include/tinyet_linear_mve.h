@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* int8 fully connected layers for cores with Helium, row by row.
+/* Fully connected layers, of int8 or int16 by int8, for cores with Helium, row by row.
  *
  * Printed functions (tinyet/tiles/helium_linear.py) add up the products of up to eight vectors of sixteen inputs, a part of a
  * row, with the weights of eight outputs at a time, and make sixteen outputs of sums.
@@ -8,7 +8,10 @@
  * order, zeros up to a multiple of eight.
  * The stream: of each place the bias, int32, with the input's zero point in it. For each part of a row, for each eight places, for each
  * sixteen inputs: the weights of the first place, those of the second, …, zeros behind the last input. For each four places
- * four multipliers, int32, and four shifts, int8. */
+ * four multipliers, int32, and four shifts, int8.
+ *
+ * With int16 activations: vectors of eight inputs, eight outputs of sums. Of each eight places those of the even outputs come
+ * first, and behind the weights there are multipliers alone, one for each place. */
 #ifndef TINYET_LINEAR_MVE_H
 #define TINYET_LINEAR_MVE_H
 
@@ -40,6 +43,23 @@ void tinyet_linear_products_mve_twin(int32_t *sums, const int8_t *inputs, const 
 void tinyet_linear_outputs_mve_twin(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t blocks,
                                     const tinyet_rounding_mve *rounding);
 
+/* The same with int16 activations. inputs: their bytes; count: of outputs. */
+typedef void (*tinyet_linear_outputs_s16_mve)(const int32_t *sums, const int32_t *multipliers, int16_t *output, int32_t count,
+                                              const tinyet_rounding_mve *rounding);
+typedef struct {
+  int32_t rows, depth, count;
+  int32_t eights; /* of places */
+  int32_t parts, wider, vectors;
+  tinyet_rounding_mve rounding;
+  tinyet_linear_products_mve products, fewer_products;
+  tinyet_linear_outputs_s16_mve outputs;
+} tinyet_linear_s16_shape_mve;
+
+void tinyet_linear_products_s16_mve_twin(int32_t *sums, const int8_t *inputs, const int32_t *from, const int8_t *weights,
+                                         const int32_t *end, int32_t vectors);
+void tinyet_linear_outputs_s16_mve_twin(const int32_t *sums, const int32_t *multipliers, int16_t *output, int32_t count,
+                                        const tinyet_rounding_mve *rounding, int32_t exponent);
+
 /* Any number of outputs, whose places are in order. */
 void tinyet_linear_last_outputs_mve(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t count,
                                     const tinyet_rounding_mve *rounding);
@@ -70,6 +90,29 @@ TINYET_DSP_INLINE void tinyet_linear_s8_1x8_mve(const int8_t *input, int8_t *out
     if (left != 0) {
       tinyet_linear_last_outputs_mve(sums + 16 * blocks, next + 80 * blocks, output + 16 * blocks, left, &s->rounding);
     }
+  }
+}
+
+/* The same with int16 activations. scratch: 32 * eights bytes; where depth is no multiple of eight, a row of inputs, and 32
+ * bytes. */
+TINYET_DSP_INLINE void tinyet_linear_s16_1x8_mve(const int16_t *input, int16_t *output, void *scratch, const int8_t *weights,
+                                                 const tinyet_linear_s16_shape_mve *s) {
+  int32_t *const sums = (int32_t *)scratch, *const end = sums + 8 * s->eights;
+  const int32_t *const biases = (const int32_t *)(const void *)weights;
+  int8_t *const row = (int8_t *)end;
+  for (int32_t i = 0; i < s->rows; i++, input += s->depth, output += s->count) {
+    const int8_t *inputs = s->depth % 8 != 0 ? row : (const int8_t *)input, *next = weights + 32 * s->eights;
+    if (s->depth % 8 != 0) {
+      tinyet_copy_mve(row, (const int8_t *)input, 2 * s->depth);
+    }
+    for (int32_t part = 0; part < s->wider; part++, inputs += 16 * s->vectors, next += 64 * s->vectors * s->eights) {
+      s->products(sums, inputs, part == 0 ? biases : sums, next, end);
+    }
+    for (int32_t part = s->wider; part < s->parts; part++, inputs += 16 * (s->vectors - 1)) {
+      s->fewer_products(sums, inputs, sums, next, end);
+      next += 64 * (s->vectors - 1) * s->eights;
+    }
+    s->outputs(sums, (const int32_t *)(const void *)next, output, s->count, &s->rounding);
   }
 }
 

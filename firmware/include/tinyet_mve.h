@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the int8 kernels for cores with Helium (MVE: Cortex-M52, M55, M85) have in common: copies, and the requantization of
+/* What the kernels for cores with Helium (MVE: Cortex-M52, M55, M85) have in common: copies, and the requantization of
  * sums. Their loops are inline assembly, one text for GCC and clang; everywhere else (another core, a sanitizer, a build with
  * -O0) plain C computes the same bits. Vectors of words lie at addresses that are multiples of four, which these instructions
  * ask for. Narrowing shifts are rounding ones throughout: GNU as 2.40 assembles the others as these. */
@@ -37,6 +37,13 @@ TINYET_DSP_INLINE int8_t tinyet_round_mve(int32_t sum, int32_t multiplier, int32
   value = (int32_t)(((int64_t)value + (INT64_C(1) << (-shift - 1))) >> -shift);
   value = tinyet_clamp(tinyet_clamp(value, -32768, 32767) + r->zero_point, -128, 127);
   return (int8_t)(r->clamped ? tinyet_clamp(value, r->low, r->high) : value);
+}
+
+/* The same to int16, of a multiplier that all shifts but the exponent are in: value * multiplier / 2^(31 + exponent), rounded
+ * once, ties upward. */
+TINYET_DSP_INLINE int16_t tinyet_round_s16_mve(int32_t sum, int32_t multiplier, int32_t exponent, int32_t low, int32_t high) {
+  const int64_t half = INT64_C(1) << (30 + exponent);
+  return (int16_t)tinyet_clamp((int32_t)(((int64_t)sum * multiplier + half) >> (31 + exponent)), low, high);
 }
 
 /* count > 0 bytes, ascending: `to` may lie before `from`. */

@@ -142,6 +142,7 @@ static const struct {
 
 static tinyet_status run(void) {
 %(fill)s
+%(before)s
   for (uint32_t i = 0; i < %(count)du; i++) {
     TINYET_LAYER_BEGIN(i);
     wrong[i] = guarded(&entries[i].all, entries[i].function);
@@ -153,11 +154,14 @@ static tinyet_status run(void) {
 """
 
 
-def calls(written: Sequence[str], entries: Sequence[str], twins: Sequence[str]) -> str:
+def calls(
+    written: Sequence[str], entries: Sequence[str], twins: Sequence[str], before: Sequence[str] = ()
+) -> str:
     """C, behind GUARDED: the model's `run`. It calls the empty function, then each of `entries`, "function, {its five
-    arguments}", with the arrays `written` full of 0x5a; then come the lines of `twins`."""
+    arguments}", with the arrays `written` full of 0x5a, behind the lines of `before`; then come those of `twins`."""
     facts = {
         "fill": "\n".join(f"  memset({array}, 0x5a, sizeof {array});" for array in written),
+        "before": "\n".join(before),
         "entries": ", ".join(f"{{(any_function){entry}}}" for entry in entries),
         "count": 1 + len(entries),
         "twins": "\n".join(twins),

@@ -4,6 +4,7 @@ general and vector registers as they were, the instructions that they say; one f
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from tinyet.errors import InternalError
 from tinyet.tiles import helium_patches
 from tinyet.tiles.helium import LANES, PIXELS, Sums
 from tinyet.tiles.helium_blocks import Blocks, files
+from tinyet.tiles.helium_blocks_s16 import Blocks16
 from tinyet.tiles.helium_patches import Patches
 from tinyet.tiles.helium_straight import Straight
 
@@ -72,7 +74,24 @@ STRAIGHT = (
     Straight(Sums(1, 1, 2, 0, 0, 24), SHIFTS, True, -9, -9, None),  # addresses wait on the stack
     Straight(Sums(1, 1, 3, 0, 0, 200), SHIFTS, False, 5, None, 70),  # the pointer moves
 )
-PRINTED: tuple[Blocks | Straight, ...] = (*BLOCKS, *STRAIGHT)
+BLOCKS16 = tuple(
+    Blocks16(dataclasses.replace(each, bits=16), exponent, low, high, groups)
+    for each, (exponent, low, high, groups) in zip(
+        SUMS,
+        itertools.cycle(
+            (
+                (0, False, False, 2),
+                (0, True, False, 1),
+                (4, False, True, 2),
+                (1, True, True, 1),
+                (13, False, False, 1),
+            )
+        ),
+        strict=False,
+    )
+)
+Each = Blocks | Straight | Blocks16
+PRINTED: tuple[Each, ...] = (*BLOCKS, *STRAIGHT, *BLOCKS16)
 COUNT = 2
 """Blocks of a call."""
 
@@ -114,17 +133,17 @@ __attribute__((naked, noinline)) static uint32_t guarded(const void *w, const vo
 
 static const tinyet_rounding_mve roundings[] = {%(roundings)s};
 static const int32_t *const ends[] = {%(ends)s};
-static const int32_t pixels_of[] = {%(pixels)s};
+static const int32_t pixels_of[] = {%(pixels)s}, size_of[] = {%(sizes)s};
 static int32_t sums[4 * %(channels)d];
-static int8_t outputs[%(sums)d][%(count_blocks)d * 4 * %(channels)d + 4];
+static int8_t outputs[%(sums)d][%(count_blocks)d * 8 * %(channels)d + 4];
 
 static const int32_t steps[] = {%(steps)s}; /* bytes from block to block */
 
 static tinyet_blocks_mve blocks_of(uint32_t i, int8_t *to) {
   const tinyet_rounding_mve *const r = &roundings[i];
-  const int32_t all = pixels_of[i] * %(channels)d;
-  const tinyet_blocks_mve made = {sums, ends[i], to + 4, r->zero_point, %(channels)d / 4, r->low, r->high, %(channels)d,
-                                  sums + all, %(count_blocks)d, steps[i], all - %(channels)d, r};
+  const int32_t all = pixels_of[i] * %(channels)d, pixel = size_of[i] * %(channels)d;
+  const tinyet_blocks_mve made = {sums, ends[i], to + 4, r->zero_point, %(channels)d / 4, r->low, r->high, pixel,
+                                  sums + all, %(count_blocks)d, steps[i], size_of[i] * all - pixel, r};
   return made;
 }
 static int8_t copies[%(copies)d][1024];
@@ -152,7 +171,7 @@ static tinyet_status run(void) {
 
 def stream(rng: np.random.Generator, sums: Sums) -> np.ndarray:
     """Words of biases and weights; where inputs are held, with the steps between them."""
-    biases, count = CHANNELS * sums.pixels, CHANNELS // 2 * 8
+    biases, count = CHANNELS * sums.pixels, CHANNELS // 4 * sums.lanes
     words = rng.integers(-(2**31), 2**31, biases + count * sums.vectors)
     if not sums.held:
         return words
@@ -171,8 +190,10 @@ def small_stream(rng: np.random.Generator, sums: Sums) -> np.ndarray:
     return np.concatenate([biases, weights], axis=1).ravel()
 
 
-def rounding(blocks: Blocks | Straight) -> str:
+def rounding(blocks: Each) -> str:
     """As a tinyet_rounding_mve. Nothing below the zero point is an output where only one side is rounded."""
+    if isinstance(blocks, Blocks16):
+        return f"{{0, 0, 0, {-500 if blocks.low else -(2**15)}, {700 if blocks.high else 2**15 - 1}}}"
     if isinstance(blocks, Straight):
         found = blocks.low, blocks.high
         low, high = (end if bound is None else bound for bound, end in zip(found, (-128, 127), strict=True))
@@ -198,6 +219,8 @@ def model(rng: np.random.Generator) -> str:
         straight = isinstance(each, Straight)
         shifts = -np.array(each.shifts) if isinstance(each, Straight) else rng.integers(-26, -18, CHANNELS)
         ends = np.stack([multipliers, shifts], axis=1).ravel()
+        if isinstance(each, Blocks16):
+            ends = rng.integers(2**14, 2**15, CHANNELS) << each.exponent
         weights = (small_stream if straight else stream)(rng, s)
         arrays.append(c_array("int32_t", f"weights_{i}", np.concatenate([weights, ends])))
         ends_of.append(f"weights_{i} + {len(weights)}")
@@ -211,7 +234,8 @@ def model(rng: np.random.Generator) -> str:
             f"    const tinyet_sums_shape_mve shape = {{{shape}}};",
             f"    tinyet_blocks_mve blocks = blocks_of({i}u, wanted);",
             "    memset(wanted, 0x5a, sizeof wanted);",
-            f"    tinyet_blocks_mve_twin((const int8_t *)weights_{i}, (const int8_t *)pixels, &blocks, taps, &shape);",
+            f"    const int8_t *const weights = (const int8_t *)weights_{i};",
+            f"    {each.twin.replace('pixels, blocks', '(const int8_t *)pixels, &blocks')}",
             f"    wrong[{i}] |= memcmp(wanted, outputs[{i}], sizeof wanted) != 0 ? 2u : 0u;",
             f"    for (uint32_t p = 5; wrong[{i}] == 0u && wanted[p] == wanted[4]; p++) {{",
             f"      wrong[{i}] = p == sizeof wanted - 1u ? 4u : 0u; /* all the same: nothing is tried */",
@@ -251,6 +275,7 @@ def model(rng: np.random.Generator) -> str:
         ),
         "count_blocks": COUNT,
         "roundings": ", ".join(map(rounding, (BLOCKS[0], *PRINTED))),
+        "sizes": ", ".join(str(each.sums.bits // 8) for each in (BLOCKS[0], *PRINTED)),
         "pixels": ", ".join(str(each.sums.pixels) for each in (BLOCKS[0], *PRINTED)),
         "copies": len(PATCHES),
         "channels": CHANNELS,
@@ -264,7 +289,9 @@ def model(rng: np.random.Generator) -> str:
 def test_outputs_registers_and_instructions(image: Image, tmp_path: Path) -> None:
     skip_missing([image])
     printed = [*map(files, PRINTED), *map(helium_patches.files, PATCHES)]
-    kernel_sources.write(tmp_path, ["tinyet_conv2d_s8_4x2_mve.c"])
+    kernel_sources.write(
+        tmp_path, ["tinyet_conv2d_mve.c", "tinyet_conv2d_s8_4x2_mve.c", "tinyet_conv2d_s16_4x2_mve.c"]
+    )
     elf = harness.built(image, tmp_path, printed, model(np.random.default_rng(3)), "-Wno-cast-align")
     with open_device(image.board, elf, "qemu") as device:
         result = device.run([bytes(4)])
@@ -285,7 +312,15 @@ def test_what_there_is_not() -> None:
     with pytest.raises(InternalError):
         Sums(1, 1, 1, 0, 0, 16, pixels=2)
     with pytest.raises(InternalError):
+        Sums(1, 1, 1, 0, 0, 8, bits=32)
+    with pytest.raises(InternalError):
+        Sums(1, 1, 1, 0, 0, 8, free=8, bits=16)
+    with pytest.raises(InternalError):
         Blocks(SUMS[0], False, False, False, True)
+    with pytest.raises(InternalError):
+        Blocks16(SUMS[0], 0, False, False)
+    with pytest.raises(InternalError):
+        Blocks16(BLOCKS16[0].sums, 17, False, False)
     with pytest.raises(InternalError):
         Straight(SUMS[0], (17,) * 8, True, 0, None, None)
     with pytest.raises(InternalError):

@@ -17,9 +17,16 @@ from tests.tiles.harness import c_array
 from tinyet.delegates import kernel_sources
 from tinyet.device.device import open_device
 from tinyet.errors import InternalError
-from tinyet.tiles.helium_linear import MOST_VECTORS, Printed, Products, Rounding, files, instructions
+from tinyet.tiles.helium_linear import (
+    MOST_VECTORS,
+    Printed,
+    Products,
+    Rounding,
+    Rounding16,
+    files,
+    instructions,
+)
 
-PRODUCTS = tuple(Products(n + 1) for n in range(MOST_VECTORS))
 ROUNDINGS = (
     Rounding(True, False, False, True),
     Rounding(True, False, True, True),
@@ -27,9 +34,19 @@ ROUNDINGS = (
     Rounding(False, False, False, False),
     Rounding(False, True, True, False),
 )
-PRINTED: tuple[Printed, ...] = (*PRODUCTS, *ROUNDINGS)
+ROUNDINGS16 = (
+    Rounding16(0, False, False, False),
+    Rounding16(0, True, False, True),
+    Rounding16(5, False, True, True),
+    Rounding16(13, True, True, False),
+    Rounding16(1, True, True, True),
+)
+PRODUCTS = tuple(Products(n + 1, bits) for bits in (8, 16) for n in range(MOST_VECTORS))
+PRINTED: tuple[Printed, ...] = (*PRODUCTS, *ROUNDINGS, *ROUNDINGS16)
 TURNS = 3
-"""Of a call: eights of sums, sixteens of outputs."""
+"""Of a call: eights of sums, sixteens of outputs of int8, eights of int16."""
+MISSING = 3
+"""Outputs of int16 that there are not in a last turn."""
 
 TEXT = """
 %(includes)s
@@ -37,9 +54,10 @@ TEXT = """
 %(arrays)s
 
 %(guarded)s
-static const tinyet_rounding_mve roundings[] = {%(roundings)s};
+static const tinyet_rounding_mve roundings[] = {%(roundings)s}, roundings16[] = {%(roundings16)s};
 static int32_t sums[%(products)d][8 * %(turns)d + 1];
 static int8_t outputs[%(count_roundings)d][16 * %(turns)d + 1];
+static int16_t halves[%(count_roundings16)d][8 * %(turns)d + 1];
 """
 
 
@@ -49,6 +67,11 @@ def rounding(made: Rounding) -> str:
     low = zero if made.one_sided else -50 if made.low else -128
     high = 70 if made.high else 127
     return f"{{{int(made.one_sided)}, {int(low > -128 or high < 127)}, {zero}, {low}, {high}}}"
+
+
+def bounds16(made: Rounding16) -> str:
+    """As a tinyet_rounding_mve."""
+    return f"{{0, 0, 0, {-500 if made.low else -(2**15)}, {700 if made.high else 2**15 - 1}}}"
 
 
 def ends(rng: np.random.Generator) -> np.ndarray:
@@ -72,6 +95,9 @@ def model(rng: np.random.Generator) -> str:
         c_array("int32_t", "words", rng.integers(-(2**31), 2**31, 8 * TURNS * MOST_VECTORS * 4)),
         c_array("int32_t", "ends", ends(rng).view("<i4")),
     ]
+    for exponent in dict.fromkeys(made.exponent for made in ROUNDINGS16):
+        factors = rng.integers(2**14, 2**15, 8 * TURNS) << exponent
+        arrays.append(c_array("int32_t", f"factors_{exponent}", factors))
     entries, twins = [], []
     for i, products in enumerate(PRODUCTS):
         # Inputs that begin anywhere.
@@ -82,9 +108,12 @@ def model(rng: np.random.Generator) -> str:
             "  {",
             "    static int32_t wanted[sizeof sums[0] / 4];",
             "    memset(wanted, 0x5a, sizeof wanted);",
-            f"    tinyet_linear_products_mve_twin(wanted, {inputs}, words, (const int8_t *)words,",
-            f"                                    wanted + {8 * TURNS}, {products.vectors});",
-            f"    wrong[{i + 1}] |= memcmp(wanted, sums[{i}], sizeof wanted) != 0 ? 2u : 0u;",
+            f"    const int32_t *const found = sums[{i}];",
+            "    int32_t *const sums = wanted;",
+            "    const int32_t *const from = words, *const end = wanted + sizeof wanted / 4 - 1;",
+            f"    const int8_t *const weights = (const int8_t *)words, *const inputs = {inputs};",
+            f"    {products.twin}",
+            f"    wrong[{i + 1}] |= memcmp(wanted, found, sizeof wanted) != 0 ? 2u : 0u;",
             "  }",
         ]
     for i, made in enumerate(ROUNDINGS):
@@ -102,17 +131,37 @@ def model(rng: np.random.Generator) -> str:
             "    }",
             "  }",
         ]
+    for i, made16 in enumerate(ROUNDINGS16):
+        count = 8 * TURNS - (MISSING if made16.last else 0)
+        given = f"words, factors_{made16.exponent}, halves[{i}], (const void *){count}, &roundings16[{i}]"
+        entries.append(f"{made16.name}, {{{given}}}")
+        place = len(PRODUCTS) + len(ROUNDINGS) + 1 + i
+        twins += [
+            "  {",
+            "    static int16_t output[sizeof halves[0] / 2];",
+            f"    const int32_t count = {count}, *const sums = words, *const multipliers = factors_{made16.exponent};",
+            f"    const tinyet_rounding_mve *const rounding = &roundings16[{i}];",
+            "    memset(output, 0x5a, sizeof output);",
+            f"    {made16.twin}",
+            f"    wrong[{place}] |= memcmp(output, halves[{i}], sizeof output) != 0 ? 2u : 0u;",
+            f"    for (uint32_t p = 1; wrong[{place}] == 0u && output[p] == output[0]; p++) {{",
+            f"      wrong[{place}] = p == sizeof output / 2u - 2u ? 4u : 0u; /* all the same: nothing is tried */",
+            "    }",
+            "  }",
+        ]
     text = TEXT % {
         "includes": "\n".join(f'#include "{each.name}.h"' for each in PRINTED),
         "arrays": "\n".join(arrays),
         "roundings": ", ".join(map(rounding, ROUNDINGS)),
+        "roundings16": ", ".join(map(bounds16, ROUNDINGS16)),
+        "count_roundings16": len(ROUNDINGS16),
         "products": len(PRODUCTS),
         "count_roundings": len(ROUNDINGS),
         "turns": TURNS,
         "guarded": harness.GUARDED,
     }
     return harness.model(
-        "linear", 1 + len(entries), text + harness.calls(["sums", "outputs"], entries, twins)
+        "linear", 1 + len(entries), text + harness.calls(["sums", "outputs", "halves"], entries, twins)
     )
 
 
@@ -120,7 +169,7 @@ def model(rng: np.random.Generator) -> str:
 @pytest.mark.parametrize("image", [board.M55, board.M55_CLANG], ids=str)
 def test_outputs_registers_and_instructions(image: Image, tmp_path: Path) -> None:
     skip_missing([image])
-    kernel_sources.write(tmp_path, ["tinyet_linear_s8_1x8_mve.c"])
+    kernel_sources.write(tmp_path, ["tinyet_linear_s8_1x8_mve.c", "tinyet_linear_s16_1x8_mve.c"])
     flags = "-Wno-cast-align", "-Wno-cast-function-type"
     elf = harness.built(image, tmp_path, map(files, PRINTED), model(np.random.default_rng(3)), *flags)
     with open_device(image.board, elf, "qemu") as device:
@@ -133,6 +182,10 @@ def test_what_there_is_not() -> None:
     for vectors in (0, MOST_VECTORS + 1):
         with pytest.raises(InternalError):
             Products(vectors)
+    with pytest.raises(InternalError):
+        Products(1, 32)
+    with pytest.raises(InternalError):
+        Rounding16(17, False, False, False)
     with pytest.raises(InternalError):
         Rounding(True, True, False, True)
     with pytest.raises(InternalError):

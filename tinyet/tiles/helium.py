@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums of convolutions for Helium (MVE): four pixels or three by two output channels, sums in registers.
 
-VMLADAVA adds sixteen products to one of the eight even general registers, so that the odd ones are left for pointers,
-and the vectors for inputs: a vector of one pixel that another one sees with another weight is not loaded again as long
-as there is room for it. They are a part of what helium_blocks.py prints, known to the instruction.
+VMLADAVA adds the products of a vector, sixteen of int8 or eight of int16, to one of the eight even general registers,
+so that the odd ones are left for pointers, and the vectors for inputs: a vector of one pixel that another one sees with
+another weight is not loaded again as long as there is room for it. They are a part of what helium_blocks.py prints,
+known to the instruction.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from functools import cached_property
 from tinyet.errors import InternalError
 
 PIXELS, CHANNELS, LANES = 4, 2, 16
+"""LANES: bytes of a vector."""
 FEWER_PIXELS = 3
 """Where there are as many in a row: their vectors of two neighbouring columns are held at a time."""
 HEADER = "tinyet_conv2d_mve.h"
@@ -45,16 +47,17 @@ INSTRUCTION_BYTES = 4
 class Sums:
     """Sums of neighbouring pixels for all output channels, two at a time.
 
-    rows, columns, depth: vectors of sixteen values that a pixel sees: along kernel rows, along their taps, and of
-    each of these. row, column: bytes from one to the next; step: from pixel to pixel. All are multiples of four.
+    rows, columns, depth: vectors of sixteen bytes that a pixel sees: along kernel rows, along their taps, and of
+    each of these. bits: of an input, 8 or 16; weights are int8, and widened as they are loaded. row, column: bytes from
+    one to the next; step: from pixel to pixel. All are multiples of four.
     pairs: of channels that are computed before the loop over them branches; whole: these are all.
 
-    The stream, for each pair of channels: of each for every pixel the bias, int32; then for each row, each sixteen
-    values, each column in the order of `taps`: those of the first channel, those of the second.
+    The stream, for each pair of channels: of each for every pixel the bias, int32; then for each row, each vector
+    of inputs, each column in the order of `taps`: those of the first channel, those of the second.
 
     held: instead inputs are held in registers while all channels pass by, and sums wait in memory. For each row, each
-    sixteen values: of each of `chunks`, whose columns the registers have room for, the weights of all pairs of
-    channels; behind the last one the bytes to where the next sixteen values are, int32, 0 at the end. Biases are where
+    vector: of each of `chunks`, whose columns the registers have room for, the weights of all pairs of
+    channels; behind the last one the bytes to where the next vector is, int32, 0 at the end. Biases are where
     they are without, before the weights of the first chunk.
     """
 
@@ -69,11 +72,14 @@ class Sums:
     pixels: int = PIXELS
     free: int = 0
     whole: bool = False
+    bits: int = 8
 
     def __post_init__(self) -> None:
         if self.vectors > MOST_VECTORS or (self.row | self.column | self.step) % 4 or self.pairs < 1:
             raise InternalError(f"no such sums: {self}")
         if self.pixels not in (FEWER_PIXELS, PIXELS):
+            raise InternalError(f"no such sums: {self}")
+        if self.bits not in (8, 16) or (self.free and self.bits != 8):
             raise InternalError(f"no such sums: {self}")
         if self.free and (self.vectors > 1 or self.held or self.free < LEAST_FREE):
             raise InternalError(f"no lanes for the bias: {self}")
@@ -87,8 +93,13 @@ class Sums:
         return self.rows * self.columns * self.depth
 
     @property
+    def lanes(self) -> int:
+        """Values of a vector, and bytes of one of weights."""
+        return 8 * LANES // self.bits
+
+    @property
     def name(self) -> str:
-        """Says all that it is made for."""
+        """Says all that it is made for but the bits."""
         size = "_".join(str(n) for n in (self.rows, self.columns, self.depth))
         steps = "_".join(str(n) for n in (self.row, self.column, self.step))
         fewer = f"_x{self.pixels}" if self.pixels != PIXELS else ""
@@ -119,7 +130,7 @@ class Sums:
 
     @property
     def advances(self) -> list[int]:
-        """Bytes from each sixteen values to the next ones, 0 behind the last."""
+        """Bytes from each vector of inputs to the next, 0 behind the last."""
         along = [LANES] * (self.depth - 1)
         down = self.row - LANES * (self.depth - 1)
         return [*(step for _ in range(self.rows - 1) for step in (*along, down)), *along, 0]
@@ -144,7 +155,7 @@ class Sums:
 
     @property
     def places(self) -> list[tuple[int, int, int]]:
-        """(row, tap, sixteen) of each vector of the weights, in the order of the stream."""
+        """(row, tap, vector of it) of each vector of the weights, in the order of the stream."""
         return [(ky, kx, b) for ky in range(self.rows) for b in range(self.depth) for kx in self.taps]
 
     @property
@@ -277,12 +288,12 @@ class Sums:
         sums, inputs = ", ".join(self._registers), self._held_inputs(chunk)
         lines = [f"ldm.w {sums_from}, {{{sums}}}"]
         for kx in chunk:
-            lines += [f"vldrw.32 q{_INPUTS + channel}, [{_WEIGHTS}], #16" for channel in range(CHANNELS)]
+            lines += [self._load_weights(_INPUTS + channel) for channel in range(CHANNELS)]
             for channel in range(CHANNELS):
                 for p in range(self.pixels):
                     vector = inputs[kx * self.column + p * self.step]
                     lines.append(
-                        f"vmladava.s8 {_SUMS[self.pixels * channel + p]}, q{vector}, q{_INPUTS + channel}"
+                        f"vmladava.s{self.bits} {_SUMS[self.pixels * channel + p]}, q{vector}, q{_INPUTS + channel}"
                     )
         lines.append(f"stm.w {_TO}!, {{{sums}}}")
         return [*lines * self.pairs, *_AGAIN]
@@ -302,13 +313,13 @@ class Sums:
         multiply = "vmladav" if self.free else "vmladava"
         for offsets in self._wanted(self.taps):
             for channel in range(CHANNELS):
-                yield f"vldrw.32 q{_INPUTS + channel}, [{_WEIGHTS}], #16"
+                yield self._load_weights(_INPUTS + channel)
             for p, offset in enumerate(offsets):
                 if offset not in self._kept:
                     yield from self._load(spare, offset, bases, _OTHER_BASES[p % 2])
                 vector = f"q{self._kept[offset]}" if offset in self._kept else spare
                 for channel in range(CHANNELS):
-                    yield f"{multiply}.s8 {_SUMS[self.pixels * channel + p]}, {vector}, q{_INPUTS + channel}"
+                    yield f"{multiply}.s{self.bits} {_SUMS[self.pixels * channel + p]}, {vector}, q{_INPUTS + channel}"
 
     def _shared_products(self) -> Iterator[str]:
         """One channel after another: the vectors of all pixels are in registers."""
@@ -326,9 +337,13 @@ class Sums:
                 yield from lines
             for channel in range(CHANNELS):
                 weights = _INPUTS + channel
-                yield f"vldrw.32 q{weights}, [{_WEIGHTS}], #16"
+                yield self._load_weights(weights)
                 for p, offset in enumerate(offsets):
-                    yield f"vmladava.s8 {_SUMS[self.pixels * channel + p]}, q{home[offset]}, q{weights}"
+                    yield f"vmladava.s{self.bits} {_SUMS[self.pixels * channel + p]}, q{home[offset]}, q{weights}"
+
+    def _load_weights(self, vector: int) -> str:
+        load = "vldrw.32" if self.bits == 8 else "vldrb.s16"
+        return f"{load} q{vector}, [{_WEIGHTS}], #{self.lanes}"
 
     def _load(self, vector: str, offset: int, bases: dict[str, int], spare: str) -> list[str]:
         """Of an input; where no pointer is near, `spare` is moved there."""
@@ -346,7 +361,9 @@ class Sums:
 
     def loads(self, channels: int) -> int:
         """Of vectors, for so many channels."""
-        return sum(count * lines.count("vldrw") for count, lines in self._parts(channels))
+        return sum(
+            count * (lines.count("vldrw") + lines.count("vldrb")) for count, lines in self._parts(channels)
+        )
 
     @property
     def visits(self) -> int:

@@ -7,6 +7,7 @@ join so that a word has the four channels of a pixel. What a function executes i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -18,15 +19,89 @@ from tinyet.tiles.helium import CHANNELS, HEADER, INSTRUCTION_BYTES, PIXELS, Sum
 
 GROUP = 4
 """Channels that are rounded at a time."""
-_WEIGHTS, _PIXELS, _JOB = 64, 68, 72
+_WEIGHTS, _PIXELS, JOB = 64, 68, 72
 """Where these lie from sp."""
 _SUMS_END, _COUNT, _STEPS = 32, 36, 40
 """Of a tinyet_blocks_mve; what the rounding needs is at its beginning."""
+TWIN = "tinyet_blocks_mve_twin(weights, pixels, blocks, taps, &shape);"
 _PARAMETERS = ("const int8_t *weights", "const int8_t *pixels", "tinyet_blocks_mve *blocks")
 
 
+class Around(ABC):
+    """What is around the sums and the rounding of a block."""
+
+    sums: Sums
+    groups: int
+
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def rounding(self) -> list[str]:
+        """Up to the loop over channels."""
+
+    @property
+    @abstractmethod
+    def turn(self) -> list[str]:
+        """Of the loop over groups of channels."""
+
+    @property
+    def _fewer(self) -> bool:
+        """Whether a vector of sums has lanes of what is no pixel."""
+        return self.sums.pixels != PIXELS
+
+    @cached_property
+    def before(self) -> list[str]:
+        return ["push {r0-r12, lr}", "vpush {d8-d15}"]
+
+    @cached_property
+    def block(self) -> list[str]:
+        """What is before the sums of one."""
+        return [
+            *(f"ldrd r3, r1, [sp, #{_WEIGHTS}]", f"ldr.w r2, [sp, #{JOB}]"),
+            *("ldr.w r5, [r2]", f"ldr.w r11, [r2, #{_SUMS_END}]"),
+        ]
+
+    @cached_property
+    def done(self) -> list[str]:
+        """On to the next block; r2 is behind the channels of the first pixel."""
+        return [
+            *(f"ldr.w r12, [sp, #{JOB}]", f"ldr.w r1, [sp, #{_PIXELS}]", f"ldrd r3, r4, [r12, #{_STEPS}]"),
+            *("add.w r1, r1, r3", "add.w r2, r2, r4", f"str.w r1, [sp, #{_PIXELS}]"),
+            *("str.w r2, [r12, #8]", f"ldr.w r0, [r12, #{_COUNT}]", "subs.w r0, r0, #1"),
+            *(f"str.w r0, [r12, #{_COUNT}]", "bne.w 5b"),
+        ]
+
+    @cached_property
+    def behind(self) -> list[str]:
+        return ["vpop {d8-d15}", "add.w sp, sp, #16", "pop.w {r4-r12, pc}"]
+
+    @property
+    def lines(self) -> list[str]:
+        """All of the function, labels included."""
+        return [
+            *(*self.before, "5:", *self.block, *self.sums.lines, *self.rounding, "4:", *self.turn),
+            *(*self.done, *self.behind),
+        ]
+
+    @property
+    def code_bytes(self) -> int:
+        return INSTRUCTION_BYTES * sum(not line.endswith(":") for line in self.lines)
+
+    def instructions(self, calls: int, blocks: int, channels: int) -> int:
+        """Of so many calls, for so many blocks in all."""
+        turns, rest = divmod(channels, GROUP * self.groups)
+        if rest:
+            raise InternalError(f"{channels} channels by {self.name}")
+        each = len(self.block) + len(self.rounding) + turns * len(self.turn) + len(self.done)
+        around = calls * (len(self.before) + len(self.behind))
+        return around + blocks * (each + self.sums.instructions(channels))
+
+
 @dataclass(frozen=True)
-class Blocks:
+class Blocks(Around):
     """one_sided: see tinyet_rounding_mve. low, high: whether an output has this bound of its own. zero_lowest: the zero
     point is -128, and outputs are one-sided: without it they are unsigned. groups: of four channels in a turn of the
     rounding, one or two."""
@@ -50,9 +125,8 @@ class Blocks:
         return f"tinyet_blocks_s8_{self.sums.name}_r{self.groups}_{side}{marks}_mve"
 
     @property
-    def _fewer(self) -> bool:
-        """Whether a vector of sums has lanes of what is no pixel."""
-        return self.sums.pixels != PIXELS
+    def twin(self) -> str:
+        return TWIN
 
     @property
     def _second(self) -> str | None:
@@ -65,18 +139,6 @@ class Blocks:
         return next((q for q, is_taken in taken.items() if not is_taken), None) if self.groups == 2 else None
 
     @cached_property
-    def before(self) -> list[str]:
-        return ["push {r0-r12, lr}", "vpush {d8-d15}"]
-
-    @cached_property
-    def block(self) -> list[str]:
-        """What is before the sums of one."""
-        return [
-            *(f"ldrd r3, r1, [sp, #{_WEIGHTS}]", f"ldr.w r2, [sp, #{_JOB}]"),
-            *("ldr.w r5, [r2]", f"ldr.w r11, [r2, #{_SUMS_END}]"),
-        ]
-
-    @cached_property
     def rounding(self) -> list[str]:
         """Up to the loop over channels: sums, multipliers and shifts, outputs, zero point, groups, bounds, step. q7
         says where the words go."""
@@ -84,7 +146,7 @@ class Blocks:
         if self.zero_lowest:
             bounds.append("vmov.i8 q5, #0x80")
         return [
-            *(f"ldr.w r12, [sp, #{_JOB}]", "ldm.w r12, {r0, r1, r2, r3, r4, r5, r6, r8}", *bounds),
+            *(f"ldr.w r12, [sp, #{JOB}]", "ldm.w r12, {r0, r1, r2, r3, r4, r5, r6, r8}", *bounds),
             *("mov.w r10, #0", "vidup.u32 q7, r10, #1", "vmul.i32 q7, q7, r8"),
             *(["mov.w r10, #4", f"vadd.i32 {self._second}, q7, r10"] if self._second else []),
             *(["lsr.w r4, r4, #1"] if self.groups == 2 else []),
@@ -130,41 +192,6 @@ class Blocks:
             return [*lines, "vpst", f"vstrwt.32 {even}, [r2, {places}]"]
         return [*lines, f"vstrw.32 {even}, [r2, {places}]"]
 
-    @cached_property
-    def done(self) -> list[str]:
-        """On to the next block; r2 is behind the channels of the first pixel."""
-        return [
-            *(f"ldr.w r12, [sp, #{_JOB}]", f"ldr.w r1, [sp, #{_PIXELS}]", f"ldrd r3, r4, [r12, #{_STEPS}]"),
-            *("add.w r1, r1, r3", "add.w r2, r2, r4", f"str.w r1, [sp, #{_PIXELS}]"),
-            *("str.w r2, [r12, #8]", f"ldr.w r0, [r12, #{_COUNT}]", "subs.w r0, r0, #1"),
-            *(f"str.w r0, [r12, #{_COUNT}]", "bne.w 5b"),
-        ]
-
-    @cached_property
-    def behind(self) -> list[str]:
-        return ["vpop {d8-d15}", "add.w sp, sp, #16", "pop.w {r4-r12, pc}"]
-
-    @property
-    def lines(self) -> list[str]:
-        """All of the function, labels included."""
-        return [
-            *(*self.before, "5:", *self.block, *self.sums.lines, *self.rounding, "4:", *self.turn),
-            *(*self.done, *self.behind),
-        ]
-
-    @property
-    def code_bytes(self) -> int:
-        return INSTRUCTION_BYTES * sum(not line.endswith(":") for line in self.lines)
-
-    def instructions(self, calls: int, blocks: int, channels: int) -> int:
-        """Of so many calls, for so many blocks in all."""
-        turns, rest = divmod(channels, GROUP * self.groups)
-        if rest:
-            raise InternalError(f"{channels} channels by {self.name}")
-        each = len(self.block) + len(self.rounding) + turns * len(self.turn) + len(self.done)
-        around = calls * (len(self.before) + len(self.behind))
-        return around + blocks * (each + self.sums.instructions(channels))
-
 
 class Printed(Hashable, Protocol):
     """What prints such a function."""
@@ -177,6 +204,9 @@ class Printed(Hashable, Protocol):
 
     @property
     def lines(self) -> list[str]: ...
+
+    @property
+    def twin(self) -> str: ...
 
     @property
     def code_bytes(self) -> int: ...
@@ -193,7 +223,7 @@ def files(blocks: Printed) -> dict[str, str]:
 
 def _summary(b: Printed) -> Iterator[str]:
     s = b.sums
-    seen = f"{s.rows} x {s.columns} x {s.depth} vectors of sixteen values"
+    seen = f"{s.rows} x {s.columns} x {s.depth} vectors of {'sixteen' if s.bits == 8 else 'eight'} values"
     yield f"Blocks of {s.pixels} pixels, {s.step} bytes apart, {CHANNELS} channels at a time: {seen}."
     yield f"Printed by tinyet/tiles. {b.code_bytes} bytes."
 
@@ -222,7 +252,7 @@ def _source(b: Printed) -> str:
             f"void {b.name}({', '.join(_PARAMETERS)}) {{",
             f"  static const int32_t taps[] = {{{taps}}};",
             f"  const tinyet_sums_shape_mve shape = {{{numbers}}};",
-            "  tinyet_blocks_mve_twin(weights, pixels, blocks, taps, &shape);",
+            f"  {b.twin}",
             "}",
             "#endif",
             "",

@@ -16,9 +16,9 @@ from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.helium import INSTRUCTION_BYTES
 
 HEADER = "tinyet_depthwise_mve.h"
-_SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
-_ALL = "{" + ", ".join(_SUMS) + "}"
-_PLACES = 16
+SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
+ALL = "{" + ", ".join(SUMS) + "}"
+PLACES = 16
 """Bytes of a tile's places, behind the addresses of its patches."""
 _LANES_OF = ("q5", "q3", "q7")
 """What holds the offsets of the groups' lanes, for all channels; where there is no third group, q7 is spare."""
@@ -39,8 +39,9 @@ _FIELDS = {
     "bias": 0,
     "rounding": 32,
     "one_bias": 40,
+    "weights": 40,
 }
-"""Of a tinyet_depthwise_job_mve, from r9."""
+"""Of a tinyet_depthwise_job_mve, from r9; the last ones for the function itself."""
 MOST_EIGHTS = 8
 _REACH = 127
 """Of VSTRB, behind which its pointer moves, in bytes."""
@@ -110,7 +111,7 @@ class Channels:
 
     @property
     def tile_bytes(self) -> int:
-        return 4 * self.pointers + _PLACES
+        return 4 * self.pointers + PLACES
 
     @property
     def _weights(self) -> int:
@@ -212,13 +213,13 @@ class Channels:
     def turn(self) -> list[str]:
         """Of the loop over tiles, of eight outputs each."""
         again = [f"ldrd r0, r2, {at('rounding')}"] if self.groups > 2 else []
-        tile = [*self._products(), f"stm.w sp, {_ALL}", *again, *self._rounded(), "vstrb.16 q4, [r11, q6]"]
+        tile = [*self._products(), f"stm.w sp, {ALL}", *again, *self._rounded(), "vstrb.16 q4, [r11, q6]"]
         return [*tile * self.tiles, *(() if self.whole else ("cmp.w r5, r7", "bne.w 1b"))]
 
     def _products(self) -> Iterator[str]:
         if self.outputs == 1:
-            yield f"ldm.w r5!, {_ALL}"
-            for r in _SUMS:
+            yield f"ldm.w r5!, {ALL}"
+            for r in SUMS:
                 yield f"vldrb.u8 q4, [{r}, q5]"
                 if self.groups > 1:
                     yield f"vldrb.u8 q6, [{r}, q3]"
@@ -232,13 +233,13 @@ class Channels:
                 if self.groups > 2:
                     yield f"vmladava.s8 {r}, q4, q2"
             return
-        pointers = _SUMS[: self.pointers]
+        pointers = SUMS[: self.pointers]
         gathers = ("q2", "q3", "q4", "q6")[-self.pointers :]
         yield "ldrd r0, r2, [r5], #8" if len(pointers) == 2 else f"ldm.w r5!, {{{', '.join(pointers)}}}"
         for q, pointer in zip(gathers, pointers, strict=True):
             yield f"vldrb.u8 {q}, [{pointer}, q5]"
-        yield f"ldm.w r9, {_ALL}"
-        for i, r in enumerate(_SUMS):
+        yield f"ldm.w r9, {ALL}"
+        for i, r in enumerate(SUMS):
             yield f"vmladava.s8 {r}, {gathers[i // self.outputs]}, q{i % self.outputs}"
 
     def _loaded(self, vector: str, offset: int) -> Iterator[str]:
@@ -273,7 +274,7 @@ class Channels:
         for bound, operation in (("low", "vmax"), ("high", "vmin")):
             if getattr(self, bound):
                 yield from (f"ldr r4, {at(bound)}", "vdup.16 q6, r4", f"{operation}.s16 q4, q4, q6")
-        yield f"vldrh.u16 q6, [r5], #{_PLACES}"
+        yield f"vldrh.u16 q6, [r5], #{PLACES}"
         if not (self.low and self.high):
             yield "vqmovnb.s16 q4, q4"
 

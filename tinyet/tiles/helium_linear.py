@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fully connected layers for Helium (MVE): products of a row's inputs with the weights of eight outputs at a time, and
-sixteen outputs of their sums.
+sixteen outputs of int8, or eight of int16, of their sums.
 
-A row is cut into parts of up to eight vectors of sixteen inputs, which stay in registers while the weights of all
-outputs pass by; VMLADAVA has eight even general registers for its sums. What a function executes is known to the
+A row is cut into parts of up to eight vectors of inputs, sixteen bytes each, which stay in registers while the weights
+of all outputs pass by; VMLADAVA has eight even general registers for its sums. What a function executes is known to the
 instruction. The streams are in tinyet_linear_mve.h.
 """
 
@@ -17,6 +17,7 @@ from typing import Protocol
 from tinyet.errors import InternalError
 from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.helium import INSTRUCTION_BYTES, LANES
+from tinyet.tiles.helium_blocks_s16 import FURTHEST_EXPONENT, bounded, multiplied, narrowed
 
 OUTPUTS = 8
 """Whose sums are in registers."""
@@ -40,17 +41,23 @@ spare registers is free again in time."""
 
 @dataclass(frozen=True)
 class Products:
-    """Of so many vectors of inputs, added to the sums so far."""
+    """Of so many vectors of inputs, added to the sums so far. bits: of an input, 8 or 16; weights are int8."""
 
     vectors: int
+    bits: int = 8
 
     def __post_init__(self) -> None:
-        if not 0 < self.vectors <= MOST_VECTORS:
+        if not 0 < self.vectors <= MOST_VECTORS or self.bits not in (8, 16):
             raise InternalError(f"no such products: {self}")
 
     @property
     def name(self) -> str:
-        return f"tinyet_linear_products_s8_x{self.vectors}_mve"
+        return f"tinyet_linear_products_s{self.bits}_x{self.vectors}_mve"
+
+    @property
+    def lanes(self) -> int:
+        """Inputs of a vector, and bytes of one of weights."""
+        return 8 * LANES // self.bits
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -64,11 +71,12 @@ class Products:
 
     @property
     def summary(self) -> str:
-        return f"Products of {self.vectors} x {LANES} inputs with the weights of {OUTPUTS} outputs at a time."
+        return f"Products of {self.vectors} x {self.lanes} inputs with the weights of {OUTPUTS} outputs at a time."
 
     @property
     def twin(self) -> str:
-        return f"tinyet_linear_products_mve_twin(sums, inputs, from, weights, end, {self.vectors});"
+        kind = "" if self.bits == 8 else "s16_"
+        return f"tinyet_linear_products_{kind}mve_twin(sums, inputs, from, weights, end, {self.vectors});"
 
     @property
     def _held(self) -> int:
@@ -91,7 +99,7 @@ class Products:
     @cached_property
     def turn(self) -> list[str]:
         """Of eight outputs."""
-        sums = ", ".join(_SUMS)
+        sums, load = ", ".join(_SUMS), "vldrw.32" if self.bits == 8 else "vldrb.s16"
         lines = [f"ldm.w r9!, {{{sums}}}"]
         for i in range(self.vectors):
             vector, spare = f"q{i}", list(range(self._held, _REGISTERS))
@@ -100,7 +108,10 @@ class Products:
                 lines.append(f"vldrb.8 {vector}, [r1, #{LANES * i}]")
             for n, to in enumerate(_SUMS):
                 weights = f"q{spare[n % len(spare)]}"
-                lines += [f"vldrw.32 {weights}, [r3], #16", f"vmladava.s8 {to}, {vector}, {weights}"]
+                lines += [
+                    f"{load} {weights}, [r3], #{self.lanes}",
+                    f"vmladava.s{self.bits} {to}, {vector}, {weights}",
+                ]
         return [*lines, f"stm.w r5!, {{{sums}}}", "cmp.w r5, r7", "bne.w 1b"]
 
     @cached_property
@@ -194,6 +205,80 @@ class Rounding:
     @cached_property
     def behind(self) -> list[str]:
         return [f"vpop {self._saved}", "pop.w {r4-r6, pc}"]
+
+
+@dataclass(frozen=True)
+class Rounding16:
+    """Eight outputs of int16 at a time. exponent: that all outputs have in common. low, high: whether an output has
+    this bound of its own. last: whether fewer are left for the last turn."""
+
+    exponent: int
+    low: bool
+    high: bool
+    last: bool
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.exponent <= FURTHEST_EXPONENT:
+            raise InternalError(f"no such rounding: {self}")
+
+    @property
+    def name(self) -> str:
+        """Says all that it is made for."""
+        marks = "".join(f"_{n}" for n in ("low", "high", "last") if getattr(self, n))
+        return f"tinyet_linear_outputs_s16_e{self.exponent}{marks}_mve"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (
+            *("const int32_t *sums", "const int32_t *multipliers", "int16_t *output", "int32_t count"),
+            "const tinyet_rounding_mve *rounding",
+        )
+
+    @property
+    def summary(self) -> str:
+        return f"Sums to outputs, {OUTPUTS} at a time."
+
+    @property
+    def twin(self) -> str:
+        return f"tinyet_linear_outputs_s16_mve_twin(sums, multipliers, output, count, rounding, {self.exponent});"
+
+    @property
+    def _high(self) -> str:
+        """The register of this bound: one that need not be saved, where the other bound has not taken it."""
+        return "q4" if self.low else "q3"
+
+    @property
+    def _saves(self) -> bool:
+        return self.low and self.high
+
+    @cached_property
+    def before(self) -> list[str]:
+        lines = ["push.w {r4, r5, r6, lr}"]
+        if self.low or self.high:
+            lines.append("ldr.w r12, [sp, #16]")
+        lines += ["vpush {d8-d9}"] if self._saves else []
+        lines += ["ldr.w r5, [r12, #12]", "vdup.16 q3, r5"] if self.low else []
+        lines += ["ldr.w r6, [r12, #16]", f"vdup.16 {self._high}, r6"] if self.high else []
+        lines += ["add.w r4, r3, #7"] if self.last else []
+        return [*lines, f"lsr.w r4, {'r4' if self.last else 'r3'}, #3", "dls lr, r4"]
+
+    @cached_property
+    def turn(self) -> list[str]:
+        lines: list[str] = []
+        for vector in ("q0", "q1"):
+            lines += [f"vldrw.32 {vector}, [r0], #16", "vldrw.32 q2, [r1], #16"]
+            lines.append(multiplied(vector, "q2", self.exponent))
+        lines += narrowed("q0", "q1", self.exponent)
+        lines += bounded(("q0",), "q3" if self.low else None, self._high if self.high else None)
+        if self.last:
+            lines += ["vctp.16 r3", "sub.w r3, r3, #8", "vpst", "vstrht.16 q0, [r2], #16"]
+        else:
+            lines.append("vstrh.16 q0, [r2], #16")
+        return [*lines, "le lr, 1b"]
+
+    @cached_property
+    def behind(self) -> list[str]:
+        return [*(["vpop {d8-d9}"] if self._saves else []), "pop.w {r4, r5, r6, pc}"]
 
 
 def _staggered(chains: Sequence[Sequence[str]]) -> list[str]:

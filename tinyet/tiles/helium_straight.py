@@ -15,7 +15,7 @@ from functools import cached_property
 
 from tinyet.errors import InternalError
 from tinyet.tiles.helium import INSTRUCTION_BYTES, LANES, PIXELS, REACH, Sums
-from tinyet.tiles.helium_blocks import GROUP
+from tinyet.tiles.helium_blocks import GROUP, TWIN
 
 MOST_CHANNELS = 96
 """Worth their code: 68 bytes for each four."""
@@ -58,6 +58,10 @@ class Straight:
         )
         zero = _spelled(self.zero_point)
         return f"tinyet_straight_s8_{self.sums.name}_{len(self.shifts)}_{digest}_{side}_{zero}{bounds}_mve"
+
+    @property
+    def twin(self) -> str:
+        return TWIN
 
     @property
     def _lowest(self) -> bool:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int8 convolutions of one group for Helium, four or three pixels by two channels at a time (tinyet_conv2d_mve.h)."""
+"""Convolutions of one group for Helium, four or three pixels by two channels at a time (tinyet_conv2d_mve.h): all of
+int8 ones, and how those with int16 activations (conv2d_s16_mve.py) are laid out. Plans count inputs in bytes."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import Geometry, geometry, walk
 from tinyet.delegates.cortex_m.rounding_mve import RoundingMve, rounding_mve
+from tinyet.delegates.cortex_m.rounding_s16 import Rounding16
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Array, Node
@@ -32,7 +34,7 @@ from tinyet.opset import (
     Struct,
     only_strides,
 )
-from tinyet.tiles import helium_patches, helium_straight
+from tinyet.tiles import helium_patches, helium_straight, int16
 from tinyet.tiles.helium import (
     FEWER_PIXELS,
     FREE_FACTOR,
@@ -43,12 +45,14 @@ from tinyet.tiles.helium import (
     Sums,
 )
 from tinyet.tiles.helium_blocks import GROUP, Blocks, Printed, files
+from tinyet.tiles.helium_blocks_s16 import Blocks16
 from tinyet.tiles.helium_patches import Patches
 from tinyet.tiles.helium_straight import Straight
 
 SYMBOL = "tinyet_conv2d_s8_4x2_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_conv2d_mve.h")
-SOURCES = (f"{SYMBOL}.c",)
+AROUND = "tinyet_conv2d_mve.c"
+SOURCES = (AROUND, f"{SYMBOL}.c")
 LEAST_BYTES = 16
 """Behind the window, for vectors that begin in it."""
 MOST_PATCH_BLOCKS = 12
@@ -76,7 +80,8 @@ class Plan:
     """How a layer's pixels lie before its sums.
 
     pointwise: as they are. patch: bytes of a pixel's copy of its own; 0 where pixels see the window itself.
-    window_rows, row: of the window; 0 for none. channels: of the output, in fours.
+    window_rows, row: of the window; 0 for none. channels: of the output, in fours. Of the geometry in_c and the pixels'
+    strides are bytes.
     """
 
     geometry: Geometry
@@ -86,6 +91,16 @@ class Plan:
     row: int
     sums: Sums
     channels: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of an output."""
+        return self.sums.bits // 8
+
+    @property
+    def out_bytes(self) -> int:
+        """Of a pixel."""
+        return self.size * self.geometry.out_c
 
     @property
     def span_h(self) -> int:
@@ -119,7 +134,7 @@ class Plan:
     @property
     def scratch_bytes(self) -> int:
         window = self.window_rows * self.row + LEAST_BYTES if self.window_rows else 0
-        return 5 * self.pixels * self.channels + self.patches_bytes + window
+        return (4 + self.size) * self.pixels * self.channels + self.patches_bytes + window
 
     @property
     def step(self) -> int:
@@ -146,15 +161,17 @@ class Plan:
             return None
         return Patches(g.kernel_h, tap_bytes, g.dilation_h * self.row, self.step, self.patch)
 
-    def blocks_of(self, r: RoundingMve) -> Printed:
-        """What is printed: straight code of enough blocks."""
+    def blocks_of(self, r: RoundingMve | Rounding16) -> Printed:
+        """What is printed: of int8 straight code of enough blocks."""
+        groups = 2 if self.channels % (2 * GROUP) == 0 else 1
+        if isinstance(r, Rounding16):
+            return Blocks16(self.sums, r.exponent, r.low > int16.LOW, r.high < int16.HIGH, groups)
         shifts = (*map(int, -r.shift), *[1] * (self.channels - self.geometry.out_c))
         low, high = (r.low if r.low > -128 else None), (r.high if r.high < 127 else None)
         many = self.geometry.out_h * self.geometry.out_w >= PIXELS * LEAST_STRAIGHT
         if many and helium_straight.fits(self.sums, shifts, low is not None and high is not None):
             return Straight(with_free_lanes(self, r), shifts, r.one_sided, r.zero_point, low, high)
         lowest = r.one_sided and r.zero_point == -128
-        groups = 2 if self.channels % (2 * GROUP) == 0 else 1
         return Blocks(self.sums, r.one_sided, r.low > -128, r.high < 127, lowest and r.low == -128, groups)
 
 
@@ -192,14 +209,15 @@ def pairs_of(sums: Sums, channels: int) -> Sums:
     return min(found, key=lambda each: each.instructions(channels))
 
 
-def pointwise_sums(g: Geometry, channels: int) -> Sums:
+def pointwise_sums(g: Geometry, channels: int, bits: int) -> Sums:
     """Of blocks of four pixels, or of three, if a row has fewer instructions then."""
     step, count = g.stride_w * g.in_c, vectors(g.in_c)
-    fours = pairs_of(Sums(1, 1, count, 0, 0, step), channels)
+    fours = pairs_of(Sums(1, 1, count, 0, 0, step, bits=bits), channels)
     if g.out_w < FEWER_PIXELS or count > MOST_HELD:
         return fours
     # Its vectors as columns, so that those of neighbours are held together.
-    threes = with_pairs(Sums(1, count, 1, 0, LANES, step, held=True, pixels=FEWER_PIXELS), channels)
+    vector_by_vector = Sums(1, count, 1, 0, LANES, step, held=True, pixels=FEWER_PIXELS, bits=bits)
+    threes = with_pairs(vector_by_vector, channels)
     groups = channels // GROUP
 
     def row(sums: Sums) -> int:
@@ -213,12 +231,13 @@ def plan(node: Node, layouts: Layouts = DENSE) -> Plan:
     return plan_of(geometry(node, layouts))
 
 
-def plan_of(g: Geometry) -> Plan:
+def plan_of(g: Geometry, bits: int = 8) -> Plan:
+    """bits: of an input and of an output."""
     channels = g.out_c + -g.out_c % 4
     taps = g.kernel_h * g.kernel_w
     by_fours = g.in_c % 4 == 0
     if taps == 1 and g.inside and by_fours:
-        return Plan(g, True, 0, 0, 0, pointwise_sums(g, channels), channels)
+        return Plan(g, True, 0, 0, 0, pointwise_sums(g, channels, bits), channels)
     span_w = (g.kernel_w - 1) * g.dilation_w + 1
     columns = (max(g.out_w, PIXELS) - 1) * g.stride_w + span_w
     row = columns * g.in_c + -(columns * g.in_c) % 4
@@ -230,9 +249,9 @@ def plan_of(g: Geometry) -> Plan:
     along = (g.kernel_w, vectors(g.in_c)) if whole else (1, vectors(g.kernel_w * g.in_c))
     if by_fours and g.kernel_h * math.prod(along) <= patch // LANES * 5 // 4:
         column = g.dilation_w * g.in_c if whole else 0
-        sums = Sums(g.kernel_h, *along, g.dilation_h * row, column, g.stride_w * g.in_c)
+        sums = Sums(g.kernel_h, *along, g.dilation_h * row, column, g.stride_w * g.in_c, bits=bits)
         return Plan(g, False, 0, rows, row, pairs_of(sums, channels), channels)
-    sums = Sums(1, 1, patch // LANES, 0, 0, patch)
+    sums = Sums(1, 1, patch // LANES, 0, 0, patch, bits=bits)
     return Plan(g, False, patch, rows, row, pairs_of(sums, channels), channels)
 
 
@@ -253,23 +272,24 @@ def rounding_of(node: Node) -> RoundingMve:
 
 
 def weight_vectors(p: Plan, weights: Int64) -> Int64:
-    """(channels, depth) → (channels, vectors, 16), zeros where nothing is to be multiplied."""
+    """(channels, depth) → (channels, vectors, lanes), zeros where nothing is to be multiplied."""
     g, s = p.geometry, p.sums
+    lanes = s.lanes
     if p.pointwise or p.patch:
-        filled = np.pad(weights, ((0, 0), (0, s.vectors * LANES - weights.shape[1])))
-        return filled.reshape(len(weights), s.vectors, LANES)
+        filled = np.pad(weights, ((0, 0), (0, s.vectors * lanes - weights.shape[1])))
+        return filled.reshape(len(weights), s.vectors, lanes)
     rows = weights.reshape(len(weights), g.kernel_h, s.columns, -1)
-    rows = np.pad(rows, ((0, 0), (0, 0), (0, 0), (0, s.depth * LANES - rows.shape[3])))
-    parts = rows.reshape(len(weights), g.kernel_h, s.columns, s.depth, LANES)
+    rows = np.pad(rows, ((0, 0), (0, 0), (0, 0), (0, s.depth * lanes - rows.shape[3])))
+    parts = rows.reshape(len(weights), g.kernel_h, s.columns, s.depth, lanes)
     ky, kx, block = np.array(s.places).T
     return np.asarray(parts[:, ky, kx, block], np.int64)
 
 
-def stream(p: Plan, r: RoundingMve) -> tuple[Array, int]:
+def stream(p: Plan, r: RoundingMve | Rounding16) -> tuple[Array, int]:
     """The stream of tinyet_conv2d_mve.h, int8, and how many bytes come before multipliers and shifts."""
     behind = p.channels - p.geometry.out_c
     weights = np.pad(weight_vectors(p, r.weights), ((0, behind), (0, 0), (0, 0))).astype(np.int8)
-    pairs = weights.reshape(p.channels // 2, 2, p.sums.vectors, LANES).swapaxes(1, 2)
+    pairs = weights.reshape(p.channels // 2, 2, p.sums.vectors, p.sums.lanes).swapaxes(1, 2)
     bias = np.pad(r.bias, (0, behind)).astype("<i4").repeat(p.pixels).view(np.int8).reshape(len(pairs), -1)
     body = np.concatenate([bias, pairs.reshape(len(pairs), -1)], axis=1).ravel()
     free = p.blocks_of(r).sums.free
@@ -280,18 +300,14 @@ def stream(p: Plan, r: RoundingMve) -> tuple[Array, int]:
         body = np.concatenate([first, weights.ravel()])
     if p.sums.held:
         body = held_stream(p.sums, bias, pairs)
-    ends = np.stack(
-        [
-            np.pad(r.multiplier, (0, behind), constant_values=2**30),
-            np.pad(r.shift, (0, behind), constant_values=-1),
-        ],
-        axis=1,
-    )
+    ends = np.pad(r.multiplier, (0, behind), constant_values=2**30)
+    if isinstance(r, RoundingMve):
+        ends = np.stack([ends, np.pad(r.shift, (0, behind), constant_values=-1)], axis=1)
     return np.concatenate([body, ends.astype("<i4").view(np.int8).ravel()]), len(body)
 
 
 def held_stream(sums: Sums, bias: Array, pairs: Array) -> Array:
-    """Of sums whose inputs are held. bias: (pairs, bytes); pairs: (pairs, vectors, 2, 16)."""
+    """Of sums whose inputs are held. bias: (pairs, bytes); pairs: (pairs, vectors, 2, lanes)."""
     parts, first = [], 0
     for advance in sums.advances:
         for chunk in sums.chunks:
@@ -306,7 +322,7 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     return call(SYMBOL, plan(node, layouts), rounding_of(node), summary(node))
 
 
-def call(symbol: str, p: Plan, r: RoundingMve, text: str) -> Call:
+def call(symbol: str, p: Plan, r: RoundingMve | Rounding16, text: str) -> Call:
     """Of the kernel of this name; `text` says what it computes."""
     g = p.geometry
     data, ends = stream(p, r)
@@ -318,14 +334,15 @@ def call(symbol: str, p: Plan, r: RoundingMve, text: str) -> Call:
         "in_c": g.in_c,
         "out_h": g.out_h,
         "out_w": g.out_w,
-        "out_c": g.out_c,
+        "out_c": p.out_bytes,
         "stride_h": g.stride_h,
         "pad_top": g.pad_top,
         "pad_left": g.pad_left,
         "step": p.step,
         "out_pixel": g.out_pixel_stride,
         "zero_point": g.zero_point,
-        "channels": p.channels,
+        "groups": p.channels // GROUP,
+        "channels": p.size * p.channels,
         "ends": ends,
         "pixels": p.pixels,
         "seen": p.seen,
@@ -340,25 +357,34 @@ def call(symbol: str, p: Plan, r: RoundingMve, text: str) -> Call:
         "tap_step": tap_step,
         "patches_bytes": p.patches_bytes,
         "patch_blocks": p.patch_blocks,
-        "rounding": r.struct,
+        "rounding": r.struct if isinstance(r, RoundingMve) else struct_of(r),
     }
     constants = (
         Constant("weights", data, "bias and weights of two channels after another, then the rounding"),
         Constant("shape", np.array(numbers(fields), np.int32), "tinyet_conv2d_shape_mve"),
     )
     printed = p.blocks_of(r)
+    of_bytes = "input, output" if p.size == 1 else "(const int8_t *)input, (int8_t *)output"
     body = (
         "tinyet_conv2d_state_mve state;",
-        "const int8_t *pixels = tinyet_conv2d_begin_mve(&state, input, output, scratch, weights,",
+        f"const int8_t *pixels = tinyet_conv2d_begin_mve(&state, {of_bytes}, scratch, weights,",
         "    (const tinyet_conv2d_shape_mve *)(const void *)shape);",
         "for (; pixels != NULL; pixels = tinyet_conv2d_next_mve(&state)) {",
         *(f"  {line}" for line in patches_code(p)),
         f"  {printed.name}(weights, pixels, &state.blocks);",
         "}",
     )
-    made = specialised_call(symbol, text, constants, body, scratch_bytes=p.scratch_bytes)
+    element = "int8_t" if p.size == 1 else "int16_t"
+    made = specialised_call(symbol, text, constants, body, scratch_bytes=p.scratch_bytes, element=element)
     patches = helium_patches.files(p.patches) if p.patches is not None else {}
     return replace(made, files={**files(printed), **patches})
+
+
+def struct_of(r: Rounding16) -> Struct:
+    """The tinyet_rounding_mve, of which such an output has bounds alone."""
+    clamped = int(r.low > int16.LOW or r.high < int16.HIGH)
+    fields = {"one_sided": 0, "clamped": clamped, "zero_point": 0, "low": r.low, "high": r.high}
+    return Struct("tinyet_rounding_mve", fields)
 
 
 def patches_code(p: Plan) -> tuple[str, ...]:
@@ -390,8 +416,12 @@ def takes(node: Node, layouts: Layouts) -> bool:
 
 @of_input
 def by_blocks(node: Node) -> AccessOrder:
+    return blocks_order(node, plan(node).pixels)
+
+
+def blocks_order(node: Node, pixels: int) -> AccessOrder:
     """A block of pixels at a time, whose sums are there before they are written."""
-    w, pixels = walk(node), plan(node).pixels
+    w = walk(node)
     run = w.image if geometry(node).out_h == 1 else w.row
     return w.by_pixels(pixels, run, moved_back=run >= pixels, gathered=True)
 
@@ -454,7 +484,7 @@ def work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
     return work_of(plan(node, layouts), rounding_of(node))
 
 
-def work_of(p: Plan, r: RoundingMve) -> Mapping[str, int]:
+def work_of(p: Plan, r: RoundingMve | Rounding16) -> Mapping[str, int]:
     """What is around the blocks."""
     straight = ", straight" if isinstance(p.blocks_of(r), Straight) else ""
     g, count = p.geometry, count_of(p)
@@ -464,7 +494,7 @@ def work_of(p: Plan, r: RoundingMve) -> Mapping[str, int]:
         "row": rows,
         "call of blocks": count.calls,
         "staged block": count.blocks if p.staged else 0,
-        "staged vector": count.blocks * p.pixels * vectors(g.out_c) if p.staged else 0,
+        "staged vector": count.blocks * p.pixels * vectors(p.out_bytes) if p.staged else 0,
         "short row": rows if g.out_w < p.pixels and not p.patch else 0,
         # What cycles grow with beside the exact instructions.
         f"block{straight}": count.blocks,
@@ -499,7 +529,7 @@ def exact(node: Node, layouts: Layouts, _core: str) -> Exact:
     return exact_of(plan(node, layouts), rounding_of(node))
 
 
-def exact_of(p: Plan, r: RoundingMve) -> Exact:
+def exact_of(p: Plan, r: RoundingMve | Rounding16) -> Exact:
     g, count, printed = p.geometry, count_of(p), p.blocks_of(r)
     instructions = printed.instructions(count.calls, count.blocks, p.channels)
     functions = {printed.name: printed.code_bytes}

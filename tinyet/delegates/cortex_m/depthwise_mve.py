@@ -33,7 +33,8 @@ from tinyet.tiles.helium_depthwise import Channels, files, fits_narrow, fits_row
 
 SYMBOL = "tinyet_depthwise_s8_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_depthwise_mve.h")
-SOURCES = (f"{SYMBOL}.c",)
+AROUND = "tinyet_depthwise_mve.c"
+SOURCES = (AROUND, f"{SYMBOL}.c")
 TILE = 8
 """Outputs whose sums are in registers."""
 MOST_TILES = 6
@@ -218,6 +219,8 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
     g = p.geometry
     data, printed = stream(r), channels_of(p, r)
     fields: dict[str, FieldValue] = {
+        "bytes": 1,
+        "steps": g.in_c // p.planes,
         "batch": g.batch,
         "in_h": g.in_h,
         "in_w": g.in_w,

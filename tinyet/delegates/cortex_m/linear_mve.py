@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int8 fully connected layers for Helium: row by row (tinyet_linear_mve.h), many rows as pixels of a convolution."""
+"""int8 fully connected layers for Helium: row by row (tinyet_linear_mve.h), many rows as pixels of a convolution. How a
+row is cut into parts, also of those with int16 activations (linear_s16_mve.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,6 +30,7 @@ from tinyet.opset import (
     Exact,
     Kernel,
     Layouts,
+    Struct,
 )
 from tinyet.tiles import helium_linear
 from tinyet.tiles.helium import LANES, PIXELS
@@ -47,16 +50,16 @@ def refuse(node: Node, target: Target) -> str | None:
 
 
 @dataclass(frozen=True)
-class RowPlan:
-    """How a row becomes outputs.
+class Parts:
+    """How rows of `size` bytes become sums.
 
     parts: of a row, the first `wider` of `vectors` vectors, the others of one less. eights: of places of outputs.
     """
 
+    bits: ClassVar[int]
     rows: int
-    depth: int
+    size: int
     count: int
-    rounding: Rounding
 
     @property
     def eights(self) -> int:
@@ -64,15 +67,15 @@ class RowPlan:
 
     @property
     def parts(self) -> int:
-        return -(-vectors(self.depth) // MOST_VECTORS)
+        return -(-vectors(self.size) // MOST_VECTORS)
 
     @property
     def vectors(self) -> int:
-        return -(-vectors(self.depth) // self.parts)
+        return -(-vectors(self.size) // self.parts)
 
     @property
     def wider(self) -> int:
-        return vectors(self.depth) - self.parts * (self.vectors - 1)
+        return vectors(self.size) - self.parts * (self.vectors - 1)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -80,9 +83,59 @@ class RowPlan:
         return (self.vectors,) * self.wider + (self.vectors - 1,) * (self.parts - self.wider)
 
     @property
+    def copied(self) -> bool:
+        """Whether rows are copied, since they are no whole vectors."""
+        return self.size % LANES != 0
+
+    @property
+    def scratch_bytes(self) -> int:
+        return 4 * OUTPUTS * self.eights + (self.size + 2 * LANES if self.copied else 0)
+
+    @property
     def products(self) -> tuple[Products, ...]:
         """Printed: of the wider parts, of the others where there are any."""
-        return tuple(Products(size) for size in dict.fromkeys(self.sizes))
+        return tuple(Products(size, self.bits) for size in dict.fromkeys(self.sizes))
+
+    @property
+    def instructions(self) -> int:
+        """Of the printed products."""
+        return sum(
+            helium_linear.instructions(each, self.rows * count, self.rows * count * self.eights)
+            for each in self.products
+            for count in [self.sizes.count(each.vectors)]
+        )
+
+    def body(self, symbol: str, shape: str, outputs: str, rounding: Struct) -> tuple[str, ...]:
+        """The C of a call of the kernel. shape: the type of its shape; outputs: the function that makes them."""
+        depth = 8 * self.size // self.bits
+        numbers = (self.rows, depth, self.count, self.eights, self.parts, self.wider, self.vectors)
+        functions = [each.name for each in self.products]
+        return (
+            f"static const {shape} shape = {{",
+            f"    {', '.join(map(str, numbers))}, {{{', '.join(map(str, rounding.fields.values()))}}},",
+            f"    {functions[0]}, {functions[1] if len(functions) > 1 else 'NULL'},",
+            f"    {outputs}}};",
+            f"{symbol}(input, output, scratch, weights, &shape);",
+        )
+
+    def packed(self, weights: Int64, bias: Int64, places: Int64) -> Array:
+        """The stream of tinyet_linear_mve.h up to the rounding, int8. weights: (outputs, inputs)."""
+        lanes = 8 * LANES // self.bits
+        filled = np.pad(weights, ((0, 1), (0, -weights.shape[1] % lanes))).astype(np.int8)[places]
+        eights = filled.reshape(self.eights, OUTPUTS, -1, lanes).swapaxes(
+            1, 2
+        )  # (eights, vectors, outputs, lanes)
+        parts = np.split(eights, np.cumsum(self.sizes)[:-1], axis=1)
+        biases = np.pad(bias, (0, 1))[places].astype("<i4").view(np.int8)
+        return np.concatenate([biases, *(part.ravel() for part in parts)])
+
+
+@dataclass(frozen=True)
+class RowPlan(Parts):
+    """How a row becomes outputs of int8."""
+
+    bits = 8
+    rounding: Rounding
 
     @property
     def blocks(self) -> int:
@@ -109,41 +162,28 @@ def row_plan(node: Node) -> RowPlan:
 
 def stream(p: RowPlan, r: RoundingMve) -> Array:
     """The stream of tinyet_linear_mve.h, int8."""
-    weights = np.pad(r.weights, ((0, 1), (0, -p.depth % LANES))).astype(np.int8)[p.places]
-    eights = weights.reshape(p.eights, OUTPUTS, -1, LANES).swapaxes(1, 2)  # (eights, vectors, outputs, lanes)
-    parts = np.split(eights, np.cumsum(p.sizes)[:-1], axis=1)
     ends = [
         np.pad(values, (0, 1), constant_values=value)[p.places].astype(kind).view(np.int8).reshape(-1, size)
         for values, value, kind, size in ((r.multiplier, 2**30, "<i4", 16), (r.shift, -1, "i1", 4))
     ]
-    return np.concatenate(
-        [
-            np.pad(r.bias, (0, 1))[p.places].astype("<i4").view(np.int8),
-            *(part.ravel() for part in parts),
-            np.concatenate(ends, axis=1).ravel(),
-        ]
-    )
+    return np.concatenate([p.packed(r.weights, r.bias, p.places), np.concatenate(ends, axis=1).ravel()])
 
 
 def lower(node: Node, target: Target) -> Call:
     p, r = row_plan(node), rounding_of(node)
-    numbers = (p.rows, p.depth, p.count, p.eights, p.parts, p.wider, p.vectors)
-    functions = [each.name for each in p.products]
-    body = (
-        "static const tinyet_linear_shape_mve shape = {",
-        f"    {', '.join(map(str, numbers))}, {{{', '.join(map(str, r.struct.fields.values()))}}},",
-        f"    {functions[0]}, {functions[1] if len(functions) > 1 else 'NULL'},",
-        f"    {p.rounding.name if p.blocks else 'NULL'}}};",
-        "tinyet_linear_s8_1x8_mve(input, output, scratch, weights, &shape);",
-    )
+    outputs = p.rounding.name if p.blocks else "NULL"
     constant = Constant(
         "weights", stream(p, r), "bias and weights of eight outputs after another, then the rounding"
     )
-    comment = f"{p.rows} x {p.depth} -> {p.count}, fully connected"
-    scratch = 4 * OUTPUTS * p.eights + (p.depth + 2 * LANES if p.depth % LANES else 0)
-    call = specialised_call(ROW, comment, [constant], body, scratch_bytes=scratch)
-    printed = {name: text for each in p.printed for name, text in helium_linear.files(each).items()}
-    return replace(call, files=printed)
+    comment = f"{p.rows} x {p.size} -> {p.count}, fully connected"
+    body = p.body(ROW, "tinyet_linear_shape_mve", outputs, r.struct)
+    call = specialised_call(ROW, comment, [constant], body, scratch_bytes=p.scratch_bytes)
+    return with_printed(call, p.printed)
+
+
+def with_printed(call: Call, printed: Sequence[Printed]) -> Call:
+    files = {name: text for each in printed for name, text in helium_linear.files(each).items()}
+    return replace(call, files=files)
 
 
 def work(node: Node) -> Mapping[str, int]:
@@ -155,13 +195,13 @@ def work(node: Node) -> Mapping[str, int]:
         "call": 1,
         "row": p.rows,
         "part": p.rows * p.parts,
-        "copied row": p.rows if p.depth % LANES else 0,
-        "copied vector": p.rows * vectors(p.depth) if p.depth % LANES else 0,
+        "copied row": p.rows if p.copied else 0,
+        "copied vector": p.rows * vectors(p.size) if p.copied else 0,
         "last outputs": p.rows if left else 0,
         f"four last outputs, {side}": p.rows * -(-left // 4),
         "sixteen outputs": p.rows * p.blocks,
         "eight outputs": p.rows * p.eights * p.parts,
-        "vector": p.rows * p.eights * vectors(p.depth),
+        "vector": p.rows * p.eights * vectors(p.size),
     }
 
 
@@ -171,7 +211,7 @@ def code(node: Node) -> Mapping[str, int]:
     return {
         "call": 1,
         "rows": int(p.rows > 1),
-        "copied row": int(p.depth % LANES != 0),
+        "copied row": int(p.copied),
         "several parts": int(p.wider > 1),
         "parts of two sizes": int(p.parts > p.wider),
         "sixteen outputs": int(p.blocks > 0),
@@ -181,11 +221,7 @@ def code(node: Node) -> Mapping[str, int]:
 
 def row_exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
     p = row_plan(node)
-    instructions = sum(
-        helium_linear.instructions(each, p.rows * count, p.rows * count * p.eights)
-        for each in p.products
-        for count in [p.sizes.count(each.vectors)]
-    )
+    instructions = p.instructions
     if p.blocks:
         instructions += helium_linear.instructions(p.rounding, p.rows, p.rows * p.blocks)
     functions = {each.name: helium_linear.code_bytes(each) for each in p.printed}

@@ -28,6 +28,7 @@ from tinyet.tiles import int16
 from tinyet.tiles.form import Form
 
 LIMIT = 2**31
+UPPER = 32
 LARGEST = 2**15
 """The greatest magnitude of an input."""
 
@@ -70,37 +71,47 @@ def sum_range(weights: Int64, bias: Int64) -> tuple[Int64, Int64]:
 
 
 @memoize
-def rounding(node: Node) -> Rounding16:
+def rounding(node: Node, upper: int = UPPER) -> Rounding16:
     """The rounding of a node with weights (input 1), bias (input 2) and per-channel factors."""
     weights = node.input(1).array.astype(np.int64)
     clamp = clamp_range(clamp_of(node), node.output.type)
-    return choose(weights.reshape(len(weights), -1), int_bias(node), *output_factors(node), clamp)
+    return choose(weights.reshape(len(weights), -1), int_bias(node), *output_factors(node), clamp, upper)
 
 
 def choose(
-    weights: Int64, bias: Int64, multiplier: Int64, shift: Int64, clamp: tuple[int, int]
+    weights: Int64,
+    bias: Int64,
+    multiplier: Int64,
+    shift: Int64,
+    clamp: tuple[int, int],
+    upper: int = UPPER,
 ) -> Rounding16:
-    """weights: (channels, depth); bias, multiplier, shift: (channels,); with a refusal where the factors do not fit."""
+    """weights: (channels, depth); bias, multiplier, shift: (channels,); with a refusal where the factors do not fit.
+    upper: bits of a product that are rounded away where E is 0, 32, or 31 as VQRDMULH has them."""
     low, high = clamp
     smallest, largest = sum_range(weights, bias)
     ends = (np.clip(requantize_64(sums, multiplier, shift), low, high) for sums in (smallest, largest))
     first, last = ends
     live = first != last  # rounding is monotonic
     total = 15 - shift[live]
-    exponent = max(int(total.max(initial=0)) - 32, 0)
+    exponent = max(int(total.max(initial=0)) - upper, 0)
     refusal = None
     if np.any(total < 16):
         refusal = "a factor of one half or more"
     elif exponent > min(int(total.min(initial=32)) - 16, MOST_EXPONENT):
         refusal = "the factors of its channels are too far apart"
-    left = np.clip(32 + exponent - (15 - shift), 0, 16)
+    left = np.clip(upper + exponent - (15 - shift), 0, 16)
     return Rounding16(
         exponent,
         low,
         high,
         np.where(live[:, None], weights, 0),
         np.where(live, bias, first << 15),
-        np.where(live, reduced_multiplier(multiplier) << left, 1 << (17 + min(exponent, MOST_EXPONENT))),
+        np.where(
+            live,
+            reduced_multiplier(multiplier) << left,
+            1 << (upper - 15 + min(exponent, MOST_EXPONENT)),
+        ),
         refusal,
     )
 

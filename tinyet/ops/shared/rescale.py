@@ -65,8 +65,8 @@ def rescale(node: Node, x: Array, multiplier: Multiplier, clamp: tuple[int, int]
     return saturated(scaled, node.output.dtype, clamp)
 
 
-def rescale_call(node: Node, multiplier: Multiplier, clamp: tuple[int, int]) -> Call:
-    """The C call of `rescale` on the node's input 0."""
+def rescale_call(node: Node, multiplier: Multiplier, clamp: tuple[int, int], symbol: str = "") -> Call:
+    """The C call of `rescale` on the node's input 0. symbol: of the function, where it is not the portable one."""
     params = Struct(
         "tinyet_requantize_params",
         {
@@ -79,7 +79,7 @@ def rescale_call(node: Node, multiplier: Multiplier, clamp: tuple[int, int]) -> 
             "count": node.output.type.count,
         },
     )
-    return library_call(f"tinyet_requantize_{signature(node)}", node, [0], params)
+    return library_call(symbol or f"tinyet_requantize_{signature(node)}", node, [0], params)
 
 
 def refuse_table(node: Node, target: Target) -> str | None:

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* int16 arithmetic element by element for cores with Helium, eight values at a time: see tinyet_mve.h. Even values and odd ones
+ * are vectors of words in between. The output may be an operand. */
+#ifndef TINYET_ELEMENTWISE_S16_MVE_H
+#define TINYET_ELEMENTWISE_S16_MVE_H
+
+#include "tinyet_clip.h"
+#include "tinyet_mve.h"
+#include "tinyet_quantize.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* tinyet_add_s16, tinyet_sub_s16 of one shape: x is the operand of the larger scale, whose factor is 1/2, y the other one. */
+typedef struct {
+  int32_t multiplier, shift; /* of y; shift: -1 ... -31, or 0 for a factor of 1/2 */
+  int32_t out_multiplier, out_shift; /* out_shift: -1 ... -31 */
+  int32_t low, high;
+  int32_t count;
+  int32_t x_factor, y_sign; /* 2^14 or -2^14; 1 or -1 */
+} tinyet_sum_s16_mve_params;
+
+void tinyet_sum_s16_same_mve(const int16_t *x, const int16_t *y, int16_t *output, const tinyet_sum_s16_mve_params *params);
+
+/* tinyet_mul_s16 of one shape. shift: -1 ... -31. */
+typedef struct {
+  int32_t multiplier, shift;
+  int32_t low, high;
+  int32_t count;
+} tinyet_mul_s16_mve_params;
+
+void tinyet_mul_s16_same_mve(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_mul_s16_mve_params *params);
+
+/* tinyet_requantize_s16 without zero points. shift: -31 ... 15. */
+void tinyet_requantize_s16_mve(const int16_t *input, int16_t *output, const tinyet_requantize_params *params);
+
+void tinyet_clip_s16_mve(const int16_t *input, int16_t *output, const tinyet_clip_params *params);
+
+/* Parts of loops over eight values, which are strings of assembly: operands `to`, and the bounds `low` and `high`, which are in q6
+ * and q7. The last values, fewer than eight, are loaded and stored under a predicate. */
+/* clang-format off */
+#define TINYET_MVE_S16_LOAD(Q, AT) "vldrh.u16 " Q ", [%[" AT "]], #16\n"
+#define TINYET_MVE_S16_LOAD_SOME(Q, AT) "vpst\nvldrht.u16 " Q ", [%[" AT "]], #16\n"
+#define TINYET_MVE_S16_STORE(Q) "vstrh.16 " Q ", [%[to]], #16\n"
+#define TINYET_MVE_S16_STORE_SOME(Q) "vpst\nvstrht.16 " Q ", [%[to]], #16\n"
+#define TINYET_MVE_S16_BOUNDS "vdup.16 q6, %[low]\nvdup.16 q7, %[high]\n"
+#define TINYET_MVE_S16_BOUNDED(Q) "vmax.s16 " Q ", " Q ", q6\nvmin.s16 " Q ", " Q ", q7\n"
+/* TO: the words of FROM, rescaled to the right. */
+#define TINYET_MVE_S16_SCALED(TO, FROM, MULTIPLIER, SHIFT) \
+  "vshr.s32 " TO ", " FROM ", #31\n" \
+  "vqrdmlah.s32 " TO ", " FROM ", " MULTIPLIER "\n" \
+  "vrshl.s32 " TO ", " SHIFT "\n"
+#define TINYET_MVE_S16_JOINED(EVEN, ODD) \
+  "vqmovnb.s32 " EVEN ", " EVEN "\n" \
+  "vqmovnt.s32 " EVEN ", " ODD "\n" TINYET_MVE_S16_BOUNDED(EVEN)
+/* clang-format on */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* int8 softmax for cores with Helium: see tinyet_mve.h. */
+#ifndef TINYET_SOFTMAX_MVE_H
+#define TINYET_SOFTMAX_MVE_H
+
+#include "tinyet_mve.h"
+#include "tinyet_softmax.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* tinyet_softmax_s8 of rows: inner is 1. */
+void tinyet_softmax_s8_mve(const int8_t *input, int8_t *output, const tinyet_softmax_s8_params *params);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tinyet_elementwise_s16_mve.h"
+
+#if TINYET_MVE_ASM
+/* clang-format off */
+/* q3 and q2 have the even and the odd values of y, q1 and q0 those of x. */
+#define TINYET_MVE_SUM(LOAD, STORE, OF_Y) \
+  LOAD("q0", "x") LOAD("q1", "y") OF_Y \
+  "vmullb.s16 q1, q0, q5\n" \
+  "vmullt.s16 q0, q0, q5\n" \
+  "vmla.s32 q1, q3, %[sign]\n" \
+  "vmla.s32 q0, q2, %[sign]\n" \
+  TINYET_MVE_S16_SCALED("q3", "q1", "%[last]", "%[right]") \
+  TINYET_MVE_S16_SCALED("q2", "q0", "%[last]", "%[right]") \
+  TINYET_MVE_S16_JOINED("q3", "q2") STORE("q3")
+#define TINYET_MVE_HALVES \
+  "vshllb.s16 q3, q1, #14\n" \
+  "vshllt.s16 q2, q1, #14\n"
+#define TINYET_MVE_PARTS \
+  "vshllb.s16 q2, q1, #15\n" \
+  "vshllt.s16 q1, q1, #15\n" \
+  TINYET_MVE_S16_SCALED("q3", "q2", "%[multiplier]", "%[shift]") \
+  TINYET_MVE_S16_SCALED("q2", "q1", "%[multiplier]", "%[shift]")
+#define TINYET_MVE_WALK(BEFORE, BODY, AFTER, COUNT) \
+  __asm__ volatile( \
+      "vdup.16 q5, %[x_factor]\n" TINYET_MVE_S16_BOUNDS BEFORE BODY AFTER \
+      : [x] "+r"(x), [y] "+r"(y), [to] "+r"(output) \
+      : [multiplier] "r"(p->multiplier), [shift] "r"(p->shift), [last] "r"(p->out_multiplier), [right] "r"(p->out_shift), \
+        [x_factor] "r"(p->x_factor), [sign] "r"(p->y_sign), [low] "r"(p->low), [high] "r"(p->high), [count] "r"(COUNT) \
+      : "lr", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d10", "d11", "d12", "d13", "d14", "d15", "memory")
+#define TINYET_MVE_SUMS(OF_Y) \
+  if (eights != 0) { \
+    TINYET_MVE_WALK("dls lr, %[count]\n1:\n", \
+                    TINYET_MVE_SUM(TINYET_MVE_S16_LOAD, TINYET_MVE_S16_STORE, OF_Y), "le lr, 1b\n", eights); \
+  } \
+  if (rest != 0) { \
+    TINYET_MVE_WALK("vctp.16 %[count]\n", \
+                    TINYET_MVE_SUM(TINYET_MVE_S16_LOAD_SOME, TINYET_MVE_S16_STORE_SOME, OF_Y), "", rest); \
+  }
+/* clang-format on */
+#else
+static int32_t sum_of(int32_t x, int32_t y, const tinyet_sum_s16_mve_params *p) {
+  const int32_t sum = x * p->x_factor + tinyet_requantize(y * (1 << 15), p->multiplier, p->shift) * p->y_sign;
+  return tinyet_clamp(tinyet_requantize(sum, p->out_multiplier, p->out_shift), p->low, p->high);
+}
+#endif
+
+void tinyet_sum_s16_same_mve(const int16_t *x, const int16_t *y, int16_t *output, const tinyet_sum_s16_mve_params *p) {
+#if TINYET_MVE_ASM
+  const int32_t eights = p->count >> 3, rest = p->count & 7;
+  if (p->shift == 0) {
+    TINYET_MVE_SUMS(TINYET_MVE_HALVES);
+  } else {
+    TINYET_MVE_SUMS(TINYET_MVE_PARTS);
+  }
+#else
+  for (int32_t i = 0; i < p->count; i++) {
+    output[i] = (int16_t)sum_of(x[i], y[i], p);
+  }
+#endif
+}

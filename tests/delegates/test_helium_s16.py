@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernels of cortex_m with int16 activations for Helium: as plain C under sanitizers, and as machine code on an
+emulated Cortex-M55 by GCC and by clang."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.calls import board
+from tests.calls.board import Image
+from tests.calls.emulated import check_library, check_own
+from tests.calls.exact import assert_kernels
+from tests.delegates import test_cortex_m_s16, test_helium
+from tests.delegates.test_cortex_m import DSP, only
+from tests.delegates.test_cortex_m_s16 import layer, with_int16
+from tests.delegates.test_helium import MVE
+from tests.ops import drawing
+from tests.ops.cases import Case
+from tinyet import ops
+from tinyet.delegates import CORTEX_M
+from tinyet.delegates.cortex_m import conv2d_s16_mve
+from tinyet.ir import Array, Attrs, DType, QuantParams, Shape, Tensor, TensorType
+from tinyet.ops.add import Add
+from tinyet.ops.clamp import Clamp
+from tinyet.ops.mul import Mul
+from tinyet.ops.requantize import Requantize
+from tinyet.ops.sub import Sub
+from tinyet.opset import complaints
+
+# ---------------------------------------------------------------- drawing
+
+
+@st.composite
+def widened(draw: st.DrawFn, nodes: Callable[[], st.SearchStrategy[Case]]) -> Case:
+    """Layers that are drawn for int8, with int16 activations."""
+    return with_int16(draw(nodes()), drawing.random(draw))
+
+
+def conv2d_nodes() -> st.SearchStrategy[Case]:
+    few = widened(test_helium.many_pixel_nodes)
+    deep = widened(test_helium.deep_nodes)
+    return st.one_of(
+        test_cortex_m_s16.gemm_nodes(),
+        widened(test_helium.pointwise_nodes),
+        deep,
+        deep,
+        few,
+        widened(test_helium.wide_nodes),
+    )
+
+
+def linear_nodes() -> st.SearchStrategy[Case]:
+    many = widened(test_helium.many_output_nodes)
+    return st.one_of(test_cortex_m_s16.linear_nodes(), widened(test_helium.row_nodes), many, many)
+
+
+def depthwise_nodes() -> st.SearchStrategy[Case]:
+    drawn = test_cortex_m_s16.depthwise_nodes(), test_cortex_m_s16.any_depthwise_nodes()
+    rows, few = widened(test_helium.even_row_nodes), widened(test_helium.banded_nodes)  # they take long
+    return st.one_of(*5 * drawn, rows, few)
+
+
+def activation(name: str, shape: Shape, scale: float) -> Tensor:
+    return Tensor(name, TensorType(shape, DType.INT16, QuantParams.per_tensor(scale, 0)))
+
+
+def of_all_values(rng: np.random.Generator, shape: Shape) -> Array:
+    """With both ends of the range, and values near zero."""
+    data = drawing.integer_data(rng, shape, DType.INT16)
+    near = rng.integers(-9, 10, shape)
+    ends = rng.choice([-32768, 32767], shape)
+    return np.select([rng.random(shape) < 0.2, rng.random(shape) < 0.2], [near, ends], data).astype(np.int16)
+
+
+@st.composite
+def two_operand_nodes(draw: st.DrawFn) -> Case:
+    """Of one shape: sums and differences of equal scales and of others, the larger first or second; products."""
+    rng = drawing.random(draw)
+    shape = draw(st.integers(1, 3)), draw(st.integers(1, 40))
+    operator = draw(st.sampled_from((Add, Sub, Sub, Mul, Mul)))
+    scales = [float(2.0 ** rng.uniform(-12, 2)) for _ in range(2)]
+    if draw(st.integers(0, 2)) == 0:
+        scales[1] = scales[0]
+    out = max(scales) * float(2.0 ** rng.uniform(-3, 3))
+    if operator is Mul:
+        out = scales[0] * scales[1] * float(2.0 ** rng.uniform(1, 17))
+    bounds = [(-np.inf, np.inf), (0.0, np.inf), (-900 * out, 5000 * out)][int(rng.integers(3))]
+    operands = [activation(n, shape, scale) for n, scale in zip("ab", scales, strict=True)]
+    node = drawing.node_of(operator(clamp=bounds), operands, QuantParams.per_tensor(out, 0))
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, tuple(of_all_values(rng, shape) for _ in range(2)))
+
+
+@st.composite
+def one_operand_nodes(draw: st.DrawFn) -> Case:
+    """Bounds in one scale; other scales, larger and smaller ones."""
+    rng = drawing.random(draw)
+    shape = draw(st.integers(1, 3)), draw(st.integers(1, 40))
+    x = activation("x", shape, float(2.0 ** rng.uniform(-12, 2)))
+    out = x.type.scale * float(2.0 ** rng.uniform(-14, 20))
+    attrs: Attrs = Requantize()
+    if draw(st.integers(0, 2)) > 0:
+        out = x.type.scale if draw(st.booleans()) else out
+        attrs = Clamp(
+            draw(st.sampled_from((-np.inf, 0.0, -700 * out))), draw(st.sampled_from((np.inf, 6000 * out)))
+        )
+    node = drawing.node_of(attrs, [x], QuantParams.per_tensor(out, 0))
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, (of_all_values(rng, shape),))
+
+
+NODES = {
+    "tinyet_depthwise_s16_mve": depthwise_nodes,
+    "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
+    "tinyet_linear_s16_1x8_mve": linear_nodes,
+    "tinyet_linear_s16_4x2_mve": linear_nodes,
+}
+"""Kernel → strategy."""
+LIBRARY = {
+    "tinyet_sum_s16_same_mve": two_operand_nodes,
+    "tinyet_mul_s16_same_mve": two_operand_nodes,
+    "tinyet_requantize_s16_mve": one_operand_nodes,
+    "tinyet_clip_s16_mve": one_operand_nodes,
+}
+"""The same of those for whose calls no C is made."""
+
+
+# ---------------------------------------------------------------- tests
+
+
+def takes(symbol: str, case: Case) -> bool:
+    kernels = only(symbol).kernels.get(type(case.node.attrs), ())
+    return any(kernel.why_not(case.node, MVE) is None for kernel in kernels)
+
+
+def test_every_kernel_has_nodes() -> None:
+    found = [kernel for kernels in CORTEX_M.kernels.values() for kernel in kernels]
+    assert {k.symbol for k in found if k.dtypes == "s16" and k.symbol.endswith("_mve")} == {*NODES, *LIBRARY}
+
+
+@pytest.mark.parametrize("symbol", NODES)
+def test_host(symbol: str) -> None:
+    @drawing.compiled
+    @given(drawing.many(NODES[symbol]()))
+    def run(cases: list[Case]) -> None:
+        taken = [case for case in cases if takes(symbol, case)]
+        assume(taken)
+        assert_kernels(taken, only(symbol), MVE)
+
+    run()
+
+
+@pytest.mark.parametrize("symbol", LIBRARY)
+def test_library_on_host(symbol: str) -> None:
+    """Plain C in place of the instructions, under ASan and UBSan."""
+
+    @settings(drawing.called, max_examples=40)
+    @given(LIBRARY[symbol]())
+    def run(case: Case) -> None:
+        assume(takes(symbol, case))
+        assert_kernels([case], only(symbol), MVE)
+
+    run()
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("symbol", LIBRARY)
+def test_library_on_the_device(symbol: str) -> None:
+    check_library(LIBRARY[symbol](), only(symbol), (board.M55, board.M55_CLANG), examples=40)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize(("image", "count"), [(board.M55, 24), (board.M55_CLANG, 8)], ids=str)
+def test_on_the_device(image: Image, count: int) -> None:
+    check_own(NODES, only, image, count)
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def test_refusals() -> None:
+    def refused(depth: int, scale: float, weight: int = 127) -> str | None:
+        return conv2d_s16_mve.refuse(layer(np.full((4, depth), weight), scale), MVE)
+
+    assert refused(510, 2.0**9) is None
+    assert "32 bits" in str(refused(520, 2.0**9))
+    assert "no Helium" in str(conv2d_s16_mve.refuse(layer(np.full((4, 8), 1), 2.0**9), DSP))
+    assert "one half" in str(refused(64, 1.0))
