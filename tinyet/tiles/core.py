@@ -101,6 +101,7 @@ ARMV7E_M = CorePage(
         "sxtab16": "bits",
         "sxtb16": "extend",
         "usat": "saturate",
+        "uxtab16": "bits",
     },
     instruction_bytes=4,
 )
