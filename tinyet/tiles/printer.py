@@ -40,7 +40,7 @@ class Printable(Protocol):
 def files(tile: Tile, page: CorePage = ARMV7E_M) -> Mapping[str, str]:
     """{name: text} of the header and the source. Each plan that a search looks at asks for those of the same layers."""
     # Printed files are C++, too, where a pointer to void is no other pointer.
-    types = "_s16" if tile.bits > 8 else "_w4" if tile.weights.int4 else ""
+    types = types_of(tile)
     outputs = "output, end" if tile.bits > 8 else "(int8_t *)output, (const int8_t *)end"
     twin = (
         f"const tinyet_tile{types}_shape_dsp shape = {shape_literal(tile)};",
@@ -48,6 +48,11 @@ def files(tile: Tile, page: CorePage = ARMV7E_M) -> Mapping[str, str]:
     )
     header = INT16_HEADER if tile.bits > 8 else INT4_HEADER if tile.weights.int4 else HEADER
     return printed(function(tile, page), _summary(tile), _PARAMETERS, twin, header)
+
+
+def types_of(tile: Tile) -> str:
+    """A part of the names of the twin and of the type of its shape."""
+    return "_s16" if tile.bits > 8 else "_w4" if tile.weights.int4 else ""
 
 
 def printed(
