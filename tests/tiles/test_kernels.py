@@ -130,7 +130,7 @@ def test_what_is_printed_is_what_is_stated(
 def test_calls_of_odd_layers_are_counted_one_by_one() -> None:
     """25 pixels of 7 channels: by twos of channels, 12 times two pixels and once one, each for the 6 first channels and
     once more for the last two; by fours, 13 times two pixels, each for the 4 first channels and for the 4 last."""
-    g, r = geometry(ODD), conv2d_tiles.chosen_rounding(ODD)
+    g, r = geometry(ODD), conv2d_tiles.chosen_rounding(ODD, WIDE)
     m4 = CORES["cortex-m4"]
     two, one = (function(tile) for tile in conv2d_tiles.tiles_of(g, r, WIDE, ARMV7E_M))
     _, _, exact = stated(ODD, WIDE)
@@ -306,7 +306,7 @@ def test_layers_with_equal_tiles_share_them() -> None:
     other = kernels.conv((10, 5, 64), 64, (1, 1))
     assert stated(POINTWISE, PACKED)[0].files == stated(other, PACKED)[0].files
     strided = dataclasses.replace(
-        conv2d_tiles.tile_of(geometry(other), conv2d_tiles.chosen_rounding(other), PACKED),
+        conv2d_tiles.tile_of(geometry(other), conv2d_tiles.chosen_rounding(other, PACKED), PACKED),
         step=80,
     )
     assert strided.name not in str(stated(other, PACKED)[0].files)
@@ -354,7 +354,7 @@ def test_turns_leave_little_before_the_loop() -> None:
         tile = Tile(2, 4, PACKED.weights, pairs, 12, 8, straight=SHORT.straight, turn=SHORT.turn_of(pairs))
         assert tile.before + (tile.turn if tile.turns else 0) <= SHORT.straight
         assert tile.before + tile.turns * tile.turn == pairs
-    tile = conv2d_tiles.tile_of(geometry(POINTWISE), conv2d_tiles.chosen_rounding(POINTWISE), SHORT)
+    tile = conv2d_tiles.tile_of(geometry(POINTWISE), conv2d_tiles.chosen_rounding(POINTWISE, SHORT), SHORT)
     assert (tile.before, tile.turns, tile.turn) == (2, 3, 10)
 
 

@@ -24,13 +24,13 @@ class Weights(enum.Enum):
     LONG: as PACKED, of one pixel whose values are int16: what is 256 * b + a is summed up in 64 bits.
 
     Of int4, four channels a, b, c and d have a word:
-    NIBBLES: a and b in the upper halves of its bytes, a in bytes 0 and 2, c and d in the lower ones: bytes of 16 times a
-    weight.
-    DIGITS: each half is 4096 * d + 256 * c + 16 * b + a, a number of four digits with signs. It is a factor as it lies, and
-    so are its lower byte, 16 times its lower three digits, and 16 times its lowest one: what is left over of each sum is a
-    channel's. No digit may be -8 where all below it are less than zero.
-    CROSSED_DIGITS: of one pixel, with 8 added to a, b and c, whose digits have no sign: the half as it lies, and its digits
-    c and a; its lower byte, and its digit a, by Winograd's inner product, as CROSSED has it.
+    NIBBLES: a and b in the upper halves of its bytes, a in bytes 0 and 2, c and d in the lower ones: bytes of 16 times
+    a weight.
+    DIGITS: each half is 4096 * d + 256 * c + 16 * b + a, a number of four digits with signs. It is a factor as it lies,
+    and so are its lower byte, 16 times its lower three digits, and 16 times its lowest one; the sums are taken apart at
+    the end. No digit may be -8 where what is below it is less than zero.
+    CROSSED_DIGITS: of one pixel, with 8 added to a, b and c, whose digits have no sign: factors are the half as it
+    lies, and its digits c and a together; its lower byte, and its digit a, by Winograd's inner product, as CROSSED.
     LONG_DIGITS: the same where what is 4096 * d is summed up in 64 bits.
     """
 
@@ -83,7 +83,8 @@ _SCALES = {
 class Tile:
     """All output channels of some neighbouring pixels, so many at a time: products, rounding, stores.
 
-    pixels, channels: whose sums are in registers at a time; channels even where they are packed, four of int4. weights: see there.
+    pixels, channels: whose sums are in registers at a time; channels even where they are packed, four of int4.
+    weights: see there.
     pairs: of input values, a word each, for each pixel. exponent: of a one-sided rounding; None for a two-sided one
     (firmware/include/tinyet_dsp.h), and where it is plain, for any factor. step: bytes from pixel to pixel of the
     output. at_once: pairs whose inputs and weights are one load of several registers each; 0 for loads of one register,

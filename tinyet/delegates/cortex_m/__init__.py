@@ -116,6 +116,7 @@ CORTEX_M = Delegate(
                 *CONV2D_FOR_FLASH,
                 *(replace(kernel, dtypes="s8_w4") for kernel in HELIUM_CONV2D),
                 *depthwise_3x3.NIBBLE_KERNELS,
+                *conv2d_tiles.INT4_KERNELS,
                 *conv2d.NIBBLE_KERNELS,
                 *(replace(kernel, dtypes="s8_w4") for kernel in (*conv2d_tiles.KERNELS, *CONV2D_FOR_FLASH)),
                 *depthwise_s16.KERNELS,
