@@ -326,8 +326,6 @@ def window_nodes(draw: st.DrawFn) -> Case:
 NODES = {
     "tinyet_conv2d_s8_packed_3x2_dsp": gemm_nodes,
     "tinyet_conv2d_s8_w4_2x4_dsp": nibble_nodes,
-    "tinyet_conv2d_s8_w4_direct_4x2_dsp": nibble_nodes,
-    "tinyet_conv2d_s8_w4_im2col_4x2_dsp": nibble_nodes,
     "tinyet_conv2d_s8_w16_im2col_2x2_dsp": or_nibbles(two_nodes),
     "tinyet_conv2d_s8_packed_2x4_dsp": or_nibbles(two_nodes),
     "tinyet_conv2d_s8_w16_im2col_2x2_windows_dsp": or_nibbles(gemm_nodes),

@@ -16,7 +16,6 @@ from dataclasses import replace
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import (
-    conv2d,
     conv2d_k8,
     conv2d_mve,
     conv2d_s8,
@@ -117,7 +116,6 @@ CORTEX_M = Delegate(
                 *(replace(kernel, dtypes="s8_w4") for kernel in HELIUM_CONV2D),
                 *depthwise_3x3.NIBBLE_KERNELS,
                 *conv2d_tiles.INT4_KERNELS,
-                *conv2d.NIBBLE_KERNELS,
                 *(replace(kernel, dtypes="s8_w4") for kernel in (*conv2d_tiles.KERNELS, *CONV2D_FOR_FLASH)),
                 *depthwise_s16.KERNELS,
                 *conv2d_s16.KERNELS,

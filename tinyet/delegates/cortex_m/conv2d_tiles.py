@@ -109,7 +109,9 @@ PACKED_WINDOWS = replace(PACKED, symbol="tinyet_conv2d_s8_packed_2x4_windows_dsp
 
 FOUR = Family("tinyet_conv2d_s8_packed_4x2_dsp", 2, Weights.PACKED, 0, 32, 16, 32, False, pixels=4)
 
-DIGITS = replace(SHORT, symbol="tinyet_conv2d_s8_w4_2x4_dsp", weights=Weights.DIGITS, straight=13, together=13)
+DIGITS = replace(
+    SHORT, symbol="tinyet_conv2d_s8_w4_2x4_dsp", weights=Weights.DIGITS, straight=13, together=13
+)
 """Four bits a weight, which is for little flash: little code, too."""
 
 NIBBLES_STRAIGHT = 10

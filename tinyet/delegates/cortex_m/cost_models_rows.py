@@ -174,17 +174,21 @@ def int16_exact(node: Node, _layouts: Layouts, printed_for: str, stored: Stored)
     )
 
 
-COST_MODELS: Mapping[str, CostModel] = {
-    family.symbol: CostModel(
-        partial(work, family=family), partial(code, family=family), exact=partial(exact, family=family)
-    )
-    for family in (linear_tiles.PACKED, linear_tiles.STRAIGHT, linear_tiles.WIDE)
-} | {
-    stored.named("tinyet_linear_s16_1x4_dsp"): CostModel(
-        partial(int16_work, stored=stored),
-        partial(int16_code, stored=stored),
-        exact=partial(int16_exact, stored=stored),
-    )
-    for stored in (Stored.INT8, Stored.INT16)
-} | {linear_w4.SYMBOL: CostModel(int4_work, int4_code, exact=int4_exact)}
+COST_MODELS: Mapping[str, CostModel] = (
+    {
+        family.symbol: CostModel(
+            partial(work, family=family), partial(code, family=family), exact=partial(exact, family=family)
+        )
+        for family in (linear_tiles.PACKED, linear_tiles.STRAIGHT, linear_tiles.WIDE)
+    }
+    | {
+        stored.named("tinyet_linear_s16_1x4_dsp"): CostModel(
+            partial(int16_work, stored=stored),
+            partial(int16_code, stored=stored),
+            exact=partial(int16_exact, stored=stored),
+        )
+        for stored in (Stored.INT8, Stored.INT16)
+    }
+    | {linear_w4.SYMBOL: CostModel(int4_work, int4_code, exact=int4_exact)}
+)
 """By the kernels' names."""

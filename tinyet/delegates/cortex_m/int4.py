@@ -43,9 +43,9 @@ def have_signs(r: Rounding, groups: Int64) -> bool:
     weights = r.weights[groups]
     for count in range(2, CHANNELS + 1):
         # Only the last digit may make a number too small for its bits.
-        if weights.size and lanes(np.pad(weights[:, :count], ((0, 0), (0, CHANNELS - count), (0, 0)))).min() < -(
-            1 << (4 * count - 1)
-        ):
+        if weights.size and lanes(
+            np.pad(weights[:, :count], ((0, 0), (0, CHANNELS - count), (0, 0)))
+        ).min() < -(1 << (4 * count - 1)):
             return False
     a, b, c, d = max_of_sums(r)[groups].T
     return bool(np.all(4096 * c + 256 * b + 16 * a < LIMIT) and np.all(4096 * d < LIMIT))
