@@ -201,13 +201,25 @@ def alone(family: Family) -> Family:
 
 
 def has_last(g: Geometry, family: Family) -> bool:
-    """Whether a last channel is a tile of its own. By two pixels the last channels overlap those before."""
-    return family.pixels == 4 and g.out_c % family.channels > 0
+    """Whether last channels are a tile of their own. By two pixels the last channels overlap those before; of int4
+    weights one or two do not where more than an eighth of all channels would be computed twice."""
+    rest = g.out_c % family.channels
+    if family.weights.int4:
+        return 0 < rest <= 2 and 8 * (family.channels - rest) > g.out_c
+    return family.pixels == 4 and rest > 0
+
+
+def family_of_last(g: Geometry, family: Family) -> Family:
+    """By which last channels go that are no whole group: their weights are int8, or int16."""
+    if g.out_c % family.channels == 1:
+        return alone(family)
+    return replace(family, channels=2, weights=Weights.PACKED)
 
 
 def last_of(g: Geometry, r: Rounding, family: Family, page: CorePage) -> Tile:
-    """The tile of a last channel that has none beside it."""
-    return tile_of(replace(g, out_c=1), r, alone(family), page=page)
+    """The tile of last channels that are no whole group."""
+    of_rest = replace(g, out_c=g.out_c % family.channels)
+    return tile_of(of_rest, r, family_of_last(g, family), page=page)
 
 
 def leaves_one(g: Geometry, family: Family) -> bool:
@@ -355,8 +367,9 @@ def stream(r: Rounding, g: Geometry, family: Family) -> Int64:
     """The streams of tinyet_tile_dsp.h of all channels, (words,)."""
     if not has_last(g, family):
         return stream_of(r, g, family, groups_of(g.out_c, family.channels))
-    whole = groups_of(g.out_c - 1, family.channels)
-    last = stream_of(r, g, alone(family), np.array([[g.out_c - 1]]))
+    count = g.out_c // family.channels * family.channels
+    whole = groups_of(count, family.channels)
+    last = stream_of(r, g, family_of_last(g, family), np.arange(count, g.out_c)[None])
     return np.concatenate([stream_of(r, g, family, whole), last])
 
 
