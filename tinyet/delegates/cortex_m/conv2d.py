@@ -95,7 +95,7 @@ class Geometry:
 
     @property
     def lane_words(self) -> int:
-        """Words of a lane in tinyet_conv2d_direct_dsp."""
+        """Words of a lane that four pixels of a row share (tinyet_conv2d_dsp.h)."""
         reach = (self.kernel_w - 1) * self.dilation_w
         return min(self.stride_w, reach + 1) * (reach // self.stride_w + 4)
 
@@ -161,7 +161,7 @@ Pairs = Callable[[int], list[tuple[int, int]]]
 
 
 def rows_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
-    """Two columns for each tap of tinyet_conv2d_direct_dsp, in (kernel_h, kernel_w, in_c), or NONE."""
+    """Two columns for each tap of four pixels of a row, in (kernel_h, kernel_w, in_c), or NONE."""
     return [
         (tap + first, tap + second if second != NONE else NONE)
         for ky in range(g.kernel_h)
@@ -171,7 +171,7 @@ def rows_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
 
 
 def patches_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
-    """The same for tinyet_conv2d_im2col_dsp."""
+    """The same of any four pixels."""
     return [
         (start + first, start + second if second != NONE else NONE)
         for start in range(0, g.kernel_h * g.kernel_w * g.in_c, g.together)

@@ -83,7 +83,7 @@ class Family:
     def for_groups(self, count: int) -> Family:
         """For so many groups of channels."""
         few = self.beside and count <= FEW_GROUPS
-        return replace(self, straight=self.beside, together=self.beside) if few else self
+        return replace(self, straight=self.beside, together=min(self.together, self.beside)) if few else self
 
     def turn_of(self, pairs: int) -> int:
         """Pairs of a turn of the loop over so many."""
@@ -109,10 +109,8 @@ PACKED_WINDOWS = replace(PACKED, symbol="tinyet_conv2d_s8_packed_2x4_windows_dsp
 
 FOUR = Family("tinyet_conv2d_s8_packed_4x2_dsp", 2, Weights.PACKED, 0, 32, 16, 32, False, pixels=4)
 
-DIGITS = replace(
-    SHORT, symbol="tinyet_conv2d_s8_w4_2x4_dsp", weights=Weights.DIGITS, straight=13, together=13
-)
-"""Four bits a weight, which is for little flash: little code, too."""
+DIGITS = replace(SHORT, symbol="tinyet_conv2d_s8_w4_2x4_dsp", weights=Weights.DIGITS, straight=13, together=1)
+"""Four bits a weight, which is for little flash: little code, too, and none of it several times."""
 
 NIBBLES_STRAIGHT = 10
 """Of nibbles, which have more instructions a pair."""
@@ -188,8 +186,7 @@ def of_layer(family: Family, node: Node) -> Family:
         r, out_c = chosen_rounding(node, family), node.output.shape[-1]
         if out_c < family.channels or int4.have_signs(r, groups_of(out_c, family.channels)):
             return family
-        most = NIBBLES_STRAIGHT
-        return replace(family, weights=Weights.NIBBLES, straight=most, together=most, beside=0)
+        return replace(family, weights=Weights.NIBBLES, straight=NIBBLES_STRAIGHT, beside=0)
     g = geometry(node)
     wide = family.weights is Weights.WIDE or family.pixels == 4
     return alone(family) if wide and g.out_c == 1 else family

@@ -63,7 +63,7 @@ def blocks_of_four(size: int) -> list[int]:
 
 
 def matrix(parts: Parts, g: conv2d.Geometry, r: Rounding, blocks: int, taps: int, of_lane: int) -> None:
-    """tinyet_four_pixels_dsp, `blocks` times."""
+    """tinyet_channels_dsp of all channels of four pixels, `blocks` times."""
     unroll, doubles = conv2d.unroll_of(taps, of_lane), blocks * -(-g.out_c // 2)
     parts["two channels"] = doubles
     parts["odd channel"] = blocks * (g.out_c % 2)
