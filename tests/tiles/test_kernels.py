@@ -215,12 +215,11 @@ def test_int4_weights_by_which_tile() -> None:
 def test_int4_digits_hold_what_they_may() -> None:
     """Of four channels of one weight each: what has a place, and what is too small, or has sums too large."""
 
-    def fits(*weights: int, bias: int = 0) -> bool:
-        w = np.array(weights, np.int64)[:, None]
-        ones = np.ones(4, np.int64)
-        r = choose(
-            w, bias * ones, 2**30 * ones, -8 * ones, -128, (-128, 127), int4.MOST_BEFORE, int4.LEAST_BEFORE
-        )
+    def fits(*weights: int, depth: int = 1) -> bool:
+        w, ones = np.tile(np.array(weights, np.int64)[:, None], depth), np.ones(4, np.int64)
+        shift = -1 - int(depth).bit_length()
+        clamp = -128, 127
+        r = choose(w, 0 * ones, 2**30 * ones, shift * ones, 0, clamp, int4.MOST_BEFORE, int4.LEAST_BEFORE)
         return int4.have_signs(r, np.arange(4)[None])
 
     assert fits(-8, -7, -7, -7)
@@ -230,8 +229,8 @@ def test_int4_digits_hold_what_they_may() -> None:
     assert not fits(-1, -8, 1, 1)
     assert not fits(-1, 0, -8, 1)
     assert not fits(-1, 0, 0, -8)
-    assert fits(1, 1, 1, 1, bias=2**18)
-    assert not fits(1, 1, 1, 1, bias=2**19)
+    assert fits(7, 7, 7, 7, depth=500)
+    assert not fits(7, 7, 7, 7, depth=600)
 
 
 def test_code_that_a_flash_does_not_keep_is_read_again() -> None:
