@@ -313,7 +313,7 @@ def refuse(node: Node, target: Target, family: Family) -> str | None:
         return f"{len(order_of(g))} pairs of input values, takes up to {most}"
     r = chosen_rounding(node, family)
     if family.weights.int4:
-        return PLAIN_SUMS if r.form is Form.PLAIN else int4.refusal(r, crossed=False)
+        return PLAIN_SUMS if r.form is Form.PLAIN else int4.refusal(r)
     if family.weights is Weights.PACKED:
         return refuse_packed(r, g.out_c - has_last(g, family), family.channels)
     if r.form is Form.PLAIN and any_factor(r) is None:

@@ -56,13 +56,14 @@ def have_words(r: Rounding, groups: Int64) -> bool:
     return bool(np.all(4096 * max_of_sums(r)[groups[:, -1]] < LIMIT))
 
 
-def refusal(r: Rounding, crossed: bool) -> str | None:
-    """Why no form of weights has such sums, or None. crossed: of one row, whose first three digits have no sign."""
+def refusal(r: Rounding, *, long: bool = False) -> str | None:
+    """Why no form of weights has such sums, or None. long: of one row, and a sum of all four digits in 64 bits."""
     bound = int(max_of_sums(r).max(initial=0))
     if 256 * bound >= LIMIT:
         return f"256 times a sum of up to {bound} leaves int32"
     depth = r.weights.shape[1]
-    if crossed and 273 * bound + 8 * 273 * 128 * depth >= LIMIT:
+    # Those of the other three digits, with eight times all inputs at most.
+    if long and 273 * (bound + 8 * 128 * depth) >= LIMIT:
         return f"sums of digits of {depth} inputs leave int32"
     return None
 

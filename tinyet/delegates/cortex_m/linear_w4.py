@@ -66,10 +66,10 @@ def tile_of(node: Node) -> Tile:
 
 
 def refuse(node: Node, target: Target) -> str | None:
-    r, pairs = int4.chosen_rounding(node), pair_count(node)
+    r, pairs, groups = int4.chosen_rounding(node), pair_count(node), groups_of(node.input(1).shape[0])
     if pairs > MOST_PAIRS:
         return f"{pairs} pairs of inputs, takes up to {MOST_PAIRS}"
-    return PLAIN_SUMS if r.form is Form.PLAIN else int4.refusal(r, crossed=True)
+    return PLAIN_SUMS if r.form is Form.PLAIN else int4.refusal(r, long=not int4.have_words(r, groups))
 
 
 def lower(node: Node, target: Target) -> Call:
