@@ -503,8 +503,8 @@ def of_smaller_scale(tensor: Tensor) -> Tensor:
 
 
 def narrowed(weights: Tensor) -> Tensor:
-    """int4 weights of the same range."""
-    array = np.clip(weights.array // 16, -8, 7).astype(np.int8)
+    """int4 weights of about the same range, as quantizers make them."""
+    array = np.clip(weights.array // 16, -7, 7).astype(np.int8)
     quant = weights.type.quant
     assert quant is not None
     wider = QuantParams(tuple(16 * scale for scale in quant.scale), quant.zero_point, quant.axis)

@@ -11,15 +11,13 @@
  *   bias a, b | for each lane, for each tap: bytes {a0, b0, a1, b1}, the weights of the lane's two channels |
  *   multiplier a, b | offset a, b | shift a, b
  * Weights of int16 are {a0, a1} and {b0, b1}: two words a tap. They and the bias have the shift before the multiplication
- * (tinyet_before_dsp) in them; the words with the shift are missing where the rounding is one-sided.
- * Weights of int4 are a word for two taps, the first one's in the upper halves of the bytes. A half of a byte, its other half
- * zero, is 16 times the weight: so are the sums and the bias, and a one-sided shift before the multiplication is at least 4. */
+ * (tinyet_before_dsp) in them; the words with the shift are missing where the rounding is one-sided. */
 #ifndef TINYET_CONV2D_DSP_H
 #define TINYET_CONV2D_DSP_H
 
 #include "tinyet_dsp.h"
 
-enum { TINYET_DSP_INT8 = 0, TINYET_DSP_INT16 = 1, TINYET_DSP_INT4 = 2 };
+enum { TINYET_DSP_INT8 = 0, TINYET_DSP_INT16 = 1 };
 
 /* The geometry of the multiply loop; literals. */
 typedef struct {
@@ -29,7 +27,7 @@ typedef struct {
   int32_t dilation;
   int32_t run;
   int32_t width;  /* words of a lane */
-  int32_t unroll;  /* taps of straight code; divides lanes * taps, and is a multiple of taps; in a loop of int4 even */
+  int32_t unroll;  /* taps of straight code; divides lanes * taps, and is a multiple of taps */
   int32_t weights; /* TINYET_DSP_INT8, ... */
 } tinyet_lanes_dsp;
 
@@ -85,7 +83,6 @@ TINYET_DSP_INLINE int32_t tinyet_tap_dsp(const tinyet_lanes_dsp g, int32_t tap) 
   ".set tinyet_stride, %c[geometry] >> 8 & 0xff\n"    \
   ".set tinyet_dilation, %c[geometry] >> 16 & 0xff\n" \
   ".set tinyet_weights, %c[geometry] >> 24\n"         \
-  ".set tinyet_half, 0\n"                             \
   ".set tinyet_run, %c[run]\n"                        \
   ".set tinyet_tap, tinyet_taps - 1\n"                \
   ".set tinyet_last, " TINYET_DSP_WORD " + 2\n"       \
@@ -95,17 +92,9 @@ TINYET_DSP_INLINE int32_t tinyet_tap_dsp(const tinyet_lanes_dsp g, int32_t tap) 
 #define TINYET_DSP_TAP(A0, A1, A2, A3, B0, B1, B2, B3)                                                    \
   ".if tinyet_weights == 1\n"                                                                             \
   "ldrd " TINYET_DSP_U ", " TINYET_DSP_V ", [" TINYET_DSP_W "], #8\n"                                     \
-  ".elseif tinyet_weights == 2 && tinyet_half == 0\n"                                                     \
-  "ldr " TINYET_DSP_U ", [" TINYET_DSP_W "]\n"                                                            \
-  "and " TINYET_DSP_U ", " TINYET_DSP_U ", #0xf0f0f0f0\n"                                                 \
   ".else\n"                                                                                               \
   "ldr " TINYET_DSP_U ", [" TINYET_DSP_W "], #4\n"                                                        \
-  ".if tinyet_weights == 2\n"                                                                             \
-  "lsl " TINYET_DSP_U ", " TINYET_DSP_U ", #4\n"                                                          \
-  "and " TINYET_DSP_U ", " TINYET_DSP_U ", #0xf0f0f0f0\n"                                                 \
   ".endif\n"                                                                                              \
-  ".endif\n"                                                                                              \
-  ".set tinyet_half, 1 - tinyet_half\n"                                                                   \
   "ldrd " TINYET_DSP_Y ", " TINYET_DSP_Z ", [" TINYET_DSP_X ", #(" TINYET_DSP_WORD " - tinyet_last) * 4]\n" \
   ".if tinyet_weights != 1\n"                                                                             \
   "sxtb16 " TINYET_DSP_V ", " TINYET_DSP_U ", ror #8\n"                                                   \
@@ -134,12 +123,7 @@ TINYET_DSP_INLINE int32_t tinyet_tap_dsp(const tinyet_lanes_dsp g, int32_t tap) 
 #define TINYET_DSP_FIRST_TAP                                                                                    \
   TINYET_DSP_TAP(TINYET_DSP_A3, TINYET_DSP_A3, TINYET_DSP_A3, TINYET_DSP_A3, TINYET_DSP_B3, TINYET_DSP_B3, \
                  TINYET_DSP_B3, TINYET_DSP_B3)
-/* Of an odd number of them, the word of the last one has not been left. */
-#define TINYET_DSP_ALL_TAPS                                            \
-  TINYET_DSP_FIRST_TAP ".rept %c[unroll] - 1\n" TINYET_DSP_NEXT_TAP ".endr\n" \
-                       ".if tinyet_weights == 2 && tinyet_half\n"      \
-                       "add " TINYET_DSP_W ", " TINYET_DSP_W ", #4\n"  \
-                       ".endif\n"
+#define TINYET_DSP_ALL_TAPS TINYET_DSP_FIRST_TAP ".rept %c[unroll] - 1\n" TINYET_DSP_NEXT_TAP ".endr\n"
 /* In a loop, whose end is in the word that sp points at. */
 #define TINYET_DSP_TAPS_IN_LOOP               \
   "mov " TINYET_DSP_A0 ", " TINYET_DSP_A3 "\n" \
@@ -233,13 +217,7 @@ TINYET_DSP_INLINE tinyet_sums_dsp tinyet_dot_dsp(const int32_t **weights, const 
   for (int32_t lane = 0; lane < g.lanes; lane++, pixels += g.width) {
     for (int32_t tap = 0; tap < g.taps; tap++) {
       const uint32_t *const x = pixels + tinyet_tap_dsp(g, tap);
-      const int32_t behind = g.lanes * g.taps - (lane * g.taps + tap);
-      const int first = g.weights == TINYET_DSP_INT4 && (lane * g.taps + tap) % 2 == 0;
-      uint32_t word = (uint32_t)*w;
-      w += first && behind > 1 ? 0 : 1;
-      if (g.weights == TINYET_DSP_INT4) {
-        word = (first ? word : word << 4) & 0xf0f0f0f0u;
-      }
+      const uint32_t word = (uint32_t)*w++;
       const uint32_t u = g.weights == TINYET_DSP_INT16 ? word : tinyet_even_bytes_dsp(word);
       const uint32_t v = g.weights == TINYET_DSP_INT16 ? (uint32_t)*w++ : tinyet_odd_bytes_dsp(word);
       c.a0 = tinyet_smlad_dsp(u, x[0], c.a0);
@@ -260,10 +238,7 @@ TINYET_DSP_INLINE tinyet_sums_dsp tinyet_dot_dsp(const int32_t **weights, const 
 /* The output of a sum of weights of any width. */
 TINYET_DSP_INLINE int8_t tinyet_lane_round_dsp(int32_t sum, int32_t multiplier, int32_t offset, int32_t shift,
                                                const tinyet_lanes_dsp g, const tinyet_rounding_dsp rounding) {
-  if (g.weights == TINYET_DSP_INT4) {
-    const int32_t before = tinyet_before_dsp(shift, rounding) - 4;
-    sum = rounding.form == TINYET_DSP_ONE_SIDED ? tinyet_shift_left(sum, before) : sum >> -before;
-  } else if (g.weights == TINYET_DSP_INT8) {
+  if (g.weights == TINYET_DSP_INT8) {
     sum = tinyet_shift_left(sum, tinyet_before_dsp(shift, rounding));
   }
   return tinyet_round_shifted_dsp(sum, multiplier, offset, shift, rounding);
@@ -287,18 +262,6 @@ TINYET_DSP_INLINE const int32_t *tinyet_channels_dsp(const int32_t *w, const uin
     out[3 * step + 1] = tinyet_lane_round_dsp(c.b3, mb, ob, sb, g, rounding);
   }
   return w + (has_shift ? 6 : 4);
-}
-
-/* All channels of four pixels, which lie `step` bytes apart in the output. */
-TINYET_DSP_INLINE void tinyet_four_pixels_dsp(const int32_t *w, const uint32_t *pixels, int8_t *out,
-                                              const int32_t out_c, const int32_t step, const tinyet_lanes_dsp g,
-                                              const tinyet_rounding_dsp rounding) {
-  for (const int8_t *const end = out + (out_c & ~1); out != end; out += 2) {
-    w = tinyet_channels_dsp(w, pixels, out, step, 1, g, rounding);
-  }
-  if (out_c & 1) {
-    (void)tinyet_channels_dsp(w, pixels, out, step, 0, g, rounding);
-  }
 }
 
 /* Words that hold `channels` channels of one pixel: pairs (0, 2), (1, 3), (4, 6), … and what is left in order. */
@@ -342,135 +305,5 @@ typedef struct {
   int32_t zero_point;          /* what padding reads as */
   int32_t unroll;
 } tinyet_conv2d_shape_dsp;
-
-/* Columns shared by the four pixels: needs out_w >= 4, and stride_w or dilation_w of 1. Where out_w is no multiple of 4, the
- * last four pixels of a row overlap those before. scratch: 4 * lanes * width bytes. */
-TINYET_DSP_INLINE void tinyet_conv2d_direct_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                const int32_t *weights, const int32_t kind, const tinyet_conv2d_shape_dsp s,
-                                                const tinyet_rounding_dsp rounding) {
-  const int32_t pairs = tinyet_int16x2_count_dsp(s.in_c);
-  const int32_t reach = (s.kernel_w - 1) * s.dilation_w;
-  const int32_t run = reach / s.stride_w + 4;
-  const int32_t runs = s.stride_w < reach + 1 ? s.stride_w : reach + 1;
-  const int32_t width = runs * run;
-  const tinyet_lanes_dsp g = {s.kernel_h * pairs, s.kernel_w, s.stride_w, s.dilation_w, run, width, s.unroll, kind};
-  const uint32_t blank = tinyet_both_dsp(s.zero_point);
-  uint32_t *const pixels = (uint32_t *)scratch;
-  for (int32_t n = 0; n < s.batch; n++) {
-    for (int32_t oy = 0; oy < s.out_h; oy++) {
-      for (int32_t ox = 0; ox < s.out_w; ox += 4) {
-        if (s.out_w % 4 != 0 && ox > s.out_w - 4) {
-          ox = s.out_w - 4;
-        }
-        uint32_t *to = pixels;
-        for (int32_t ky = 0; ky < s.kernel_h; ky++) {
-          const int32_t y = oy * s.stride_h - s.pad_top + ky * s.dilation_h;
-          for (int32_t f = 0; f < runs; f++) {
-            const int32_t used = (reach - f) / s.stride_w + 4;
-            for (int32_t i = 0; i < used; i++) {
-              const int32_t x = ox * s.stride_w - s.pad_left + f + i * s.stride_w;
-              if ((uint32_t)y < (uint32_t)s.in_h && (uint32_t)x < (uint32_t)s.in_w) {
-                tinyet_widen_dsp(to + f * run + i, input + (y * s.in_w + x) * s.in_pixel_stride, s.in_c, width);
-              } else {
-                tinyet_fill_dsp(to + f * run + i, blank, pairs, width);
-              }
-            }
-          }
-          to += pairs * width;
-        }
-        tinyet_four_pixels_dsp(weights, pixels, output + (oy * s.out_w + ox) * s.out_pixel_stride, s.out_c, s.out_pixel_stride, g,
-                               rounding);
-      }
-    }
-    input += s.in_h * s.in_w * s.in_pixel_stride;
-    output += s.out_h * s.out_w * s.out_pixel_stride;
-  }
-}
-
-TINYET_DSP_INLINE void tinyet_conv2d_s8_w4_direct_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                          const int32_t *weights, const tinyet_conv2d_shape_dsp s,
-                                                          const tinyet_rounding_dsp rounding) {
-  tinyet_conv2d_direct_dsp(input, output, scratch, weights, TINYET_DSP_INT4, s, rounding);
-}
-
-/* A kernel row that lies partly outside the image. */
-TINYET_DSP_INLINE void tinyet_edge_dsp(int8_t *to, const int8_t *image_row, const int32_t left,
-                                       const tinyet_conv2d_shape_dsp s) {
-  const int32_t right = left + s.kernel_w;
-  const int32_t first = left < 0 ? 0 : left, end = right > s.in_w ? s.in_w : right;
-  memset(to, s.zero_point, (size_t)(s.kernel_w * s.in_c));
-  if (first < end) {
-    memcpy(to + (first - left) * s.in_c, image_row + first * s.in_pixel_stride, (size_t)((end - first) * s.in_c));
-  }
-}
-
-/* All that the kernel sees of one pixel, widened, into every `width`-th word. */
-TINYET_DSP_INLINE void tinyet_im2col_dsp(uint32_t *to, const int8_t *input, const int32_t top, const int32_t left,
-                                         const int32_t width, int8_t *edge, const tinyet_conv2d_shape_dsp s) {
-  const int32_t together = s.dilation_w == 1 ? s.kernel_w : 1; /* taps */
-  const int32_t pairs = tinyet_int16x2_count_dsp(together * s.in_c), row_pairs = s.kernel_w / together * pairs;
-  const uint32_t blank = tinyet_both_dsp(s.zero_point);
-  for (int32_t ky = 0; ky < s.kernel_h; ky++, to += width * row_pairs) {
-    const int32_t y = top + ky * s.dilation_h;
-    if ((uint32_t)y >= (uint32_t)s.in_h) {
-      tinyet_fill_dsp(to, blank, row_pairs, width);
-      continue;
-    }
-    const int8_t *const row = input + y * s.in_w * s.in_pixel_stride;
-    if (s.dilation_w == 1) {
-      const int8_t *from = edge;
-      if (left < 0 || left + s.kernel_w > s.in_w) {
-        tinyet_edge_dsp(edge, row, left, s);
-      } else {
-        from = row + left * s.in_pixel_stride;
-      }
-      tinyet_widen_dsp(to, from, s.kernel_w * s.in_c, width);
-      continue;
-    }
-    for (int32_t kx = 0; kx < s.kernel_w; kx++) {
-      const int32_t x = left + kx * s.dilation_w;
-      if ((uint32_t)x < (uint32_t)s.in_w) {
-        tinyet_widen_dsp(to + width * pairs * kx, row + x * s.in_pixel_stride, s.in_c, width);
-      } else {
-        tinyet_fill_dsp(to + width * pairs * kx, blank, pairs, width);
-      }
-    }
-  }
-}
-
-/* Any four pixels that follow each other in the output; needs four of them. The lanes of a kernel row are pairs of its
- * kernel_w * in_c neighbouring bytes (with pixels in_c apart, or a kernel_w of 1); where it is dilated, pairs of channels, tap
- * by tap. scratch: 16 bytes a lane, and those
- * of a kernel row. */
-TINYET_DSP_INLINE void tinyet_conv2d_im2col_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                const int32_t *weights, const int32_t kind,
-                                                const tinyet_conv2d_shape_dsp s, const tinyet_rounding_dsp rounding) {
-  const int32_t together = s.dilation_w == 1 ? s.kernel_w : 1; /* taps */
-  const int32_t pairs = tinyet_int16x2_count_dsp(together * s.in_c);
-  const int32_t row_pairs = s.kernel_w / together * pairs, count = s.out_h * s.out_w;
-  const tinyet_lanes_dsp g = {s.kernel_h * row_pairs, 1, 1, 1, 4, 4, s.unroll, kind};
-  uint32_t *const pixels = (uint32_t *)scratch;
-  int8_t *const edge = (int8_t *)(pixels + 4 * g.lanes);
-  for (int32_t n = 0; n < s.batch; n++) {
-    for (int32_t first = 0; first < count; first += 4) {
-      if (count % 4 != 0 && first > count - 4) {
-        first = count - 4;
-      }
-      for (int32_t j = 0; j < 4; j++) {
-        tinyet_im2col_dsp(pixels + j, input, (first + j) / s.out_w * s.stride_h - s.pad_top,
-                          (first + j) % s.out_w * s.stride_w - s.pad_left, 4, edge, s);
-      }
-      tinyet_four_pixels_dsp(weights, pixels, output + first * s.out_pixel_stride, s.out_c, s.out_pixel_stride, g, rounding);
-    }
-    input += s.in_h * s.in_w * s.in_pixel_stride;
-    output += count * s.out_pixel_stride;
-  }
-}
-
-TINYET_DSP_INLINE void tinyet_conv2d_s8_w4_im2col_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                          const int32_t *weights, const tinyet_conv2d_shape_dsp s,
-                                                          const tinyet_rounding_dsp rounding) {
-  tinyet_conv2d_im2col_dsp(input, output, scratch, weights, TINYET_DSP_INT4, s, rounding);
-}
 
 #endif

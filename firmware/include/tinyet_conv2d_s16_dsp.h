@@ -79,7 +79,8 @@ TINYET_DSP_INLINE void tinyet_four_pixels_s16_dsp(const int32_t *w, const uint32
   }
 }
 
-/* As tinyet_conv2d_direct_dsp. kind: TINYET_DSP_INT8 or TINYET_DSP_INT16. */
+/* Columns shared by the four pixels: needs out_w >= 4, and stride_w or dilation_w of 1. Where out_w is no multiple of 4, the
+ * last four pixels of a row overlap those before. scratch: 4 * lanes * width bytes. kind: TINYET_DSP_INT8 or TINYET_DSP_INT16. */
 TINYET_DSP_INLINE void tinyet_conv2d_s16_direct_4x2_dsp(const int16_t *input, int16_t *output, void *scratch,
                                                         const int32_t *weights, const int32_t kind, const int32_t parts,
                                                         const tinyet_conv2d_shape_dsp s, const tinyet_rounding_s16_dsp rounding) {
@@ -165,7 +166,9 @@ TINYET_DSP_INLINE void tinyet_im2col_s16_dsp(uint32_t *to, const int16_t *input,
   }
 }
 
-/* As tinyet_conv2d_im2col_dsp. */
+/* Any four pixels that follow each other in the output; needs four of them. The lanes of a kernel row are pairs of its kernel_w * in_c
+ * neighbours (with pixels in_c apart, or a kernel_w of 1); where it is dilated, pairs of channels, tap by tap. scratch: 16 bytes a
+ * lane. */
 TINYET_DSP_INLINE void tinyet_conv2d_s16_im2col_4x2_dsp(const int16_t *input, int16_t *output, void *scratch,
                                                         const int32_t *weights, const int32_t kind, const int32_t parts,
                                                         const tinyet_conv2d_shape_dsp s,

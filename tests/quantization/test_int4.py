@@ -138,8 +138,8 @@ def test_half_the_flash(program: Program) -> None:
 
 # What takes flash for speed has int4 weights as it has int8 ones: these keep them as they are.
 NARROW = {
-    "stem": "tinyet_conv2d_s8_w4_im2col_4x2_dsp",
-    "point": "tinyet_conv2d_s8_w4_direct_4x2_dsp",
+    "stem": "tinyet_conv2d_s8_w4_2x4_dsp",
+    "point": "tinyet_conv2d_s8_w4_2x4_dsp",
     "depthwise": "tinyet_depthwise_s8_chw_3x3_dsp",
     "dense": "tinyet_linear_s8_w4_1x4_dsp",
 }

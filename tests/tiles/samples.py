@@ -12,6 +12,8 @@ from tinyet.tiles.core import PAGES
 from tinyet.tiles.tile import Tile, Weights
 
 PACKED, WIDE, CROSSED, LONG = Weights.PACKED, Weights.WIDE, Weights.CROSSED, Weights.LONG
+NIBBLES, DIGITS = Weights.NIBBLES, Weights.DIGITS
+CROSSED_DIGITS, LONG_DIGITS = Weights.CROSSED_DIGITS, Weights.LONG_DIGITS
 
 TILES = (
     Tile(2, 4, PACKED, 1, 12, 8),
@@ -45,6 +47,19 @@ TILES = (
     Tile(1, 2, CROSSED, 6, 12, 0, groups=2, alike=True, filling=True),
     Tile(1, 4, WIDE, 33, None, 0, filling=True),
     Tile(1, 4, WIDE, 40, 12, 0, straight=8, turn=10, filling=True),
+    Tile(2, 4, NIBBLES, 5, 12, 8, alike=True, groups=2),
+    Tile(2, 4, NIBBLES, 9, 9, 16),
+    Tile(2, 4, NIBBLES, 20, None, 8, straight=8, turn=4),
+    Tile(2, 4, DIGITS, 14, 12, 8, alike=True, groups=2),
+    Tile(2, 4, DIGITS, 1, 9, 4),
+    Tile(2, 4, DIGITS, 6, None, 8),
+    Tile(2, 4, DIGITS, 33, 12, 16, straight=8, turn=4, alike=True),
+    Tile(1, 4, CROSSED_DIGITS, 2, 12, 0, alike=True, filling=True),
+    Tile(1, 4, CROSSED_DIGITS, 16, 9, 0, groups=2, filling=True),
+    Tile(1, 4, CROSSED_DIGITS, 38, None, 0, straight=16, filling=True),
+    Tile(1, 4, LONG_DIGITS, 8, 12, 0, alike=True, filling=True),
+    Tile(1, 4, LONG_DIGITS, 4, 9, 0, filling=True),
+    Tile(1, 4, LONG_DIGITS, 48, None, 0, straight=16, filling=True),
     Tile(1, 4, LONG, 16, 0, 0, filling=True, bits=16),
     Tile(1, 4, LONG, 50, 3, 0, straight=16, filling=True, bits=16, low=0),
     Tile(1, 2, LONG, 5, 13, 0, groups=2, filling=True, bits=16, high=30000),
@@ -87,6 +102,8 @@ def _group(t: Tile, rng: np.random.Generator) -> Int64:
     shape = (t.pairs, t.words, 2)
     if t.bits > 8:
         return _of_int16(t, bias, rng)
+    if t.weights.int4:
+        return _of_int4(t, bias, rng)
     if t.weights.packed:
         body = rng.integers(-127, 128, shape) + 256 * rng.integers(-127, 128, shape)
         bias[1::2] = 256 * (bias[1::2] % 2**12) + bias[0::2]
@@ -117,6 +134,18 @@ def _of_int16(t: Tile, bias: Int64, rng: np.random.Generator) -> Int64:
     start = np.stack([both & 0xFFFFFFFF, both >> 32], axis=1).ravel()
     body = _halves(256 * weights[:, 1::2] + weights[:, 0::2])
     return np.asarray(np.concatenate([start, bias[0::2], body.ravel(), ends]), np.int64)
+
+
+def _of_int4(t: Tile, bias: Int64, rng: np.random.Generator) -> Int64:
+    """The same of int4 weights: sums, of which digits are made, as they come."""
+    body = rng.integers(-(2**31), 2**31, t.pairs)
+    if t.weights is LONG_DIGITS:
+        bias = np.append(bias, [0])
+    ends = [rng.integers(2**30, 2**31, t.channels), rng.integers(-(2**20), 2**20, t.channels)]
+    if t.alike:
+        return np.asarray(np.concatenate([bias, body, *_alike(t, *ends)]), np.int64)
+    ends.append(rng.integers(1, 5 if t.exponent is not None else 20, t.channels))
+    return np.asarray(np.concatenate([bias, body, np.stack(ends, axis=1).ravel()]), np.int64)
 
 
 def _alike(t: Tile, multiplier: Int64, offset: Int64) -> list[Int64]:

@@ -13,10 +13,20 @@ from benchmarks.cost_grids import of_type
 from tinyet.boards import Flash
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
-from tinyet.delegates.cortex_m import conv2d_k8, conv2d_tiles, depthwise, depthwise_3x3, linear_tiles
+from tinyet.delegates.cortex_m import (
+    conv2d_k8,
+    conv2d_tiles,
+    depthwise,
+    depthwise_3x3,
+    int4,
+    linear_tiles,
+    linear_w4,
+)
 from tinyet.delegates.cortex_m.conv2d import geometry
 from tinyet.delegates.cortex_m.conv2d_tiles import (
     COPIED,
+    DIGITS,
+    DIGITS_ROWS,
     FOUR,
     PACKED,
     PACKED_WINDOWS,
@@ -27,7 +37,7 @@ from tinyet.delegates.cortex_m.conv2d_tiles import (
     Family,
 )
 from tinyet.delegates.cortex_m.rounding import Form, choose
-from tinyet.ir import Node
+from tinyet.ir import DType, Node, constant
 from tinyet.numerics import quantize_multipliers, requantize
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
@@ -35,7 +45,7 @@ from tinyet.opset import DENSE, Call, Cost, Exact, Kernel
 from tinyet.tiles import depthwise_code, patches, planes
 from tinyet.tiles.core import ARMV7E_M
 from tinyet.tiles.function import function
-from tinyet.tiles.tile import Tile
+from tinyet.tiles.tile import Tile, Weights
 from tinyet.timing.cores import CORES
 from tinyet.timing.work import total
 
@@ -98,13 +108,31 @@ OF_PLANES = [
 ]
 
 
+def narrow(node: Node, least: int = -7) -> Node:
+    """The same layer with int4 weights of `least` and more."""
+    w = of_type(node, "s8_w4").input(1)
+    values = np.where(w.array == -7, least, w.array).astype(np.int8)
+    return node.replace(
+        inputs=[node.input(0), constant("w", values, w.type.quant, DType.INT4), node.inputs[2]]
+    )
+
+
+OF_INT4 = [
+    *((narrow(node, least), DIGITS) for node in (POINTWISE, ODD, REACHING) for least in (-7, -8)),
+    (narrow(kernels.conv((8, 8, 5), 6, (3, 3))), DIGITS),
+    (narrow(MANY_ROWS), DIGITS_ROWS),
+    *((narrow(kernels.linear(*shape)), linear_w4.SYMBOL) for shape in ((640, 128), (61, 7), (4000, 4))),
+]
+
+
 @pytest.mark.parametrize("target", [M4, M7, M33], ids=lambda target: target.cpu)
 @pytest.mark.parametrize(
     ("node", "family"),
     [
         *((node, family) for node in (POINTWISE, ODD) for family in (WIDE, PACKED, SHORT, COPIED, FOUR)),
         *((REACHING, family) for family in (WIDE_WINDOWS, PACKED_WINDOWS)),
-        *((MANY_ROWS, family) for family in conv2d_tiles.ROWS),
+        *((MANY_ROWS, family) for family in conv2d_tiles.ROWS if family is not DIGITS_ROWS),
+        *OF_INT4,
         *((node, conv2d_k8.SYMBOL) for node in FEW),
         *OF_ROWS,
         *OF_PLANES,
@@ -130,7 +158,7 @@ def test_what_is_printed_is_what_is_stated(
 def test_calls_of_odd_layers_are_counted_one_by_one() -> None:
     """25 pixels of 7 channels: by twos of channels, 12 times two pixels and once one, each for the 6 first channels and
     once more for the last two; by fours, 13 times two pixels, each for the 4 first channels and for the 4 last."""
-    g, r = geometry(ODD), conv2d_tiles.chosen_rounding(ODD)
+    g, r = geometry(ODD), conv2d_tiles.chosen_rounding(ODD, WIDE)
     m4 = CORES["cortex-m4"]
     two, one = (function(tile) for tile in conv2d_tiles.tiles_of(g, r, WIDE, ARMV7E_M))
     _, _, exact = stated(ODD, WIDE)
@@ -157,14 +185,52 @@ def test_calls_of_odd_layers_are_counted_one_by_one() -> None:
 
 def test_rows_of_a_fully_connected_layer_are_pixels() -> None:
     """They take the same functions, as often, as those of a pointwise convolution; one row is refused."""
-    of_pixels = (FOUR, PACKED, WIDE)
-    for rows, pixels in zip(conv2d_tiles.ROWS, of_pixels, strict=True):
-        (call, _, exact), (other, _, same) = stated(MANY_ROWS, rows), stated(POINTWISE, pixels)
+    for rows, pixels in zip(conv2d_tiles.ROWS, (FOUR, PACKED, WIDE, DIGITS), strict=True):
+        many, points = (narrow(n) if rows.weights.int4 else n for n in (MANY_ROWS, POINTWISE))
+        (call, _, exact), (other, _, same) = stated(many, rows), stated(points, pixels)
         assert exact.instructions == same.instructions
         assert exact.cycles["cortex-m4"] == same.cycles["cortex-m4"]
         assert call.scratch_bytes == other.scratch_bytes
         assert rows.pixels > 1
-        assert "output pixels, needs" in str(kernel_of(rows.symbol).why_not(kernels.linear(64, 64), M4))
+        one = of_type(kernels.linear(64, 64), "s8_w4" if rows.weights.int4 else "s8")
+        assert "output pixels, needs" in str(kernel_of(rows.symbol).why_not(one, M4))
+
+
+def test_int4_weights_by_which_tile() -> None:
+    """A weight of -8 whose digits below are less than zero has no place: nibbles take it. Where sums of a fourth
+    channel have more than 20 bits, rows take 64. One or two channels that would be many are a tile of their own."""
+    for least, weights in ((-7, Weights.DIGITS), (-8, Weights.NIBBLES)):
+        assert conv2d_tiles.of_layer(DIGITS, narrow(POINTWISE, least)).weights is weights
+        assert linear_w4.tile_of(narrow(kernels.linear(640, 128), least)).weights is Weights.CROSSED_DIGITS
+    assert linear_w4.tile_of(narrow(kernels.linear(4000, 4))).weights is Weights.LONG_DIGITS
+    ends = {}
+    for count in (4, 5, 6, 7, 14, 18, 21, 25):
+        node = narrow(kernels.conv((8, 8, 5), count, (3, 3)))
+        g, r = geometry(node), int4.chosen_rounding(node)
+        last = conv2d_tiles.has_last(g, DIGITS)
+        ends[count] = conv2d_tiles.last_of(g, r, DIGITS, ARMV7E_M).channels if last else 0
+    assert ends == {4: 0, 5: 1, 6: 2, 7: 0, 14: 2, 18: 0, 21: 1, 25: 0}
+
+
+def test_int4_digits_hold_what_they_may() -> None:
+    """Of four channels of one weight each: what has a place, and what is too small, or has sums too large."""
+
+    def fits(*weights: int, depth: int = 1) -> bool:
+        w, ones = np.tile(np.array(weights, np.int64)[:, None], depth), np.ones(4, np.int64)
+        shift = -1 - int(depth).bit_length()
+        clamp = -128, 127
+        r = choose(w, 0 * ones, 2**30 * ones, shift * ones, 0, clamp, int4.MOST_BEFORE, int4.LEAST_BEFORE)
+        return int4.have_signs(r, np.arange(4)[None])
+
+    assert fits(-8, -7, -7, -7)
+    assert fits(0, -8, 1, -8)
+    assert fits(7, 7, 7, 7)
+    assert not fits(0, -8, 0, -8)
+    assert not fits(-1, -8, 1, 1)
+    assert not fits(-1, 0, -8, 1)
+    assert not fits(-1, 0, 0, -8)
+    assert fits(7, 7, 7, 7, depth=500)
+    assert not fits(7, 7, 7, 7, depth=600)
 
 
 def test_code_that_a_flash_does_not_keep_is_read_again() -> None:
@@ -306,7 +372,7 @@ def test_layers_with_equal_tiles_share_them() -> None:
     other = kernels.conv((10, 5, 64), 64, (1, 1))
     assert stated(POINTWISE, PACKED)[0].files == stated(other, PACKED)[0].files
     strided = dataclasses.replace(
-        conv2d_tiles.tile_of(geometry(other), conv2d_tiles.chosen_rounding(other), PACKED),
+        conv2d_tiles.tile_of(geometry(other), conv2d_tiles.chosen_rounding(other, PACKED), PACKED),
         step=80,
     )
     assert strided.name not in str(stated(other, PACKED)[0].files)
@@ -354,7 +420,7 @@ def test_turns_leave_little_before_the_loop() -> None:
         tile = Tile(2, 4, PACKED.weights, pairs, 12, 8, straight=SHORT.straight, turn=SHORT.turn_of(pairs))
         assert tile.before + (tile.turn if tile.turns else 0) <= SHORT.straight
         assert tile.before + tile.turns * tile.turn == pairs
-    tile = conv2d_tiles.tile_of(geometry(POINTWISE), conv2d_tiles.chosen_rounding(POINTWISE), SHORT)
+    tile = conv2d_tiles.tile_of(geometry(POINTWISE), conv2d_tiles.chosen_rounding(POINTWISE, SHORT), SHORT)
     assert (tile.before, tile.turns, tile.turn) == (2, 3, 10)
 
 

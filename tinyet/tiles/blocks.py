@@ -19,6 +19,8 @@ from tinyet.tiles.tile import Tile, Weights
 
 WEIGHTS, PIXELS = "weights", "pixels"
 """The values that point at the streams."""
+_LEAST_BEFORE = 4
+"""Shifts that a one-sided rounding of sums of int4 weights has at least: up to such a scale to the left."""
 
 
 def total(channel: int, pixel: int) -> str:
@@ -81,6 +83,10 @@ def _pair(t: Tile, pair: int, page: CorePage, *, begin: bool) -> list[Operation]
     if t.weights is Weights.WIDE:
         for channel in range(t.channels):
             found += multiplied(channel, f"w{pair}_{channel}")
+    elif t.weights.int4:
+        for operation, channel, word in (_nibbles if t.weights is Weights.NIBBLES else _digits)(f"w{pair}_0"):
+            found += operation
+            found += multiplied(channel, word)
     elif t.pixels > t.channels:
         # Both forms of few words last while the inputs come one by one.
         for k in range(t.words):
@@ -103,6 +109,48 @@ def _pair(t: Tile, pair: int, page: CorePage, *, begin: bool) -> list[Operation]
     return found
 
 
+_Unpacked = list[tuple[list[Operation], int, str]]
+"""What makes a word of factors, of which channel, and which word."""
+
+
+def _digits(w: str) -> _Unpacked:
+    """Of a word of DIGITS."""
+    byte, lifted, three, lowest = (f"{kind}_{w}" for kind in ("byte", "lifted", "three", "lowest"))
+    apart = [
+        compute("lsl.w", lifted, w, behind="#4"),
+        # What came over from the lower half.
+        compute("bic.w", three, lifted, behind="#0x000f0000"),
+    ]
+    return [
+        ([], 3, w),
+        ([compute("sxtb16", byte, w)], 1, byte),
+        (apart, 2, three),
+        ([compute("sxtb16", lowest, three)], 0, lowest),
+    ]
+
+
+def _nibbles(w: str) -> _Unpacked:
+    """Of a word of NIBBLES. The upper halves of bytes are masked twice: a register more there is not."""
+    found: _Unpacked = []
+    upper = [(f"upper{c}_{w}", f"v{c}_{w}", c) for c in (0, 1)]
+    for masked, factor, channel in upper:
+        behind = "ror #8" if channel else ""
+        made = [
+            compute("and.w", masked, w, behind="#0xf0f0f0f0"),
+            compute("sxtb16", factor, masked, behind=behind),
+        ]
+        found.append((made, channel, factor))
+    lifted, lower = f"lifted_{w}", f"lower_{w}"
+    made = [
+        compute("lsl.w", lifted, w, behind="#4"),
+        compute("and.w", lower, lifted, behind="#0xf0f0f0f0"),
+        compute("sxtb16", f"v3_{w}", lower, behind="ror #8"),
+    ]
+    found.append((made, 3, f"v3_{w}"))
+    found.append(([compute("sxtb16", f"v2_{w}", lower)], 2, f"v2_{w}"))
+    return found
+
+
 def rounding(t: Tile) -> list[Operation]:
     """The outputs of the sums, in their place."""
     if t.plain:
@@ -111,10 +159,10 @@ def rounding(t: Tile) -> list[Operation]:
         ]
     if t.weights is Weights.WIDE:
         return _rounded(t, range(t.channels), "rounding")
-    found: list[Operation] = []
+    found = _digits_apart(t) if t.weights is Weights.DIGITS else []
     for a in range(0, t.channels, 2):
         b = a + 1
-        for m in range(t.pixels):
+        for m in range(0 if t.weights.int4 else t.pixels):
             step = f"256 times channel {b} without channel {a}" if m == 0 else ""
             found.append(compute("sub.w", total(b, m), total(b, m), total(a, m), step=step))
         if t.alike:
@@ -125,8 +173,22 @@ def rounding(t: Tile) -> list[Operation]:
     return found
 
 
+def _digits_apart(t: Tile) -> list[Operation]:
+    """Of sums of digits 16 * A, 16 * B + A, 16 times that and 4096 * C, and that and 4096 * D of the fourth without
+    what was shifted: 16 * A, 16 * B, 4096 * C, 4096 * D."""
+    found: list[Operation] = []
+    for m in range(t.pixels):
+        a, b, c, d = (total(channel, m) for channel in range(t.channels))
+        found += [
+            compute("sub.w", d, d, c, behind="asr #4", step="" if m else "sums of digits apart"),
+            compute("sub.w", c, c, b, behind="lsl #4"),
+            compute("sub.w", b, b, a, behind="asr #4"),
+        ]
+    return found
+
+
 def _rounded(t: Tile, channels: range, step: str) -> list[Operation]:
-    shifts = not t.alike and (t.weights is Weights.PACKED or t.exponent is None)
+    shifts = not t.alike and (t.weights.packed or t.exponent is None)
     names: tuple[str, ...] = ("multiplier", "offset", "shift") if shifts else ("multiplier", "offset")
     names += ("before", "mask") if t.plain else ()
     found = [load_several(tuple(f"{name}{c}" for name in names for c in channels), WEIGHTS, step)]
@@ -142,16 +204,13 @@ def rounded(t: Tile, channel: int) -> tuple[list[Operation], list[Operation]]:
     multiplier, offset, shift = f"multiplier{channel}", f"offset{channel}", f"shift{channel}"
     found: list[Operation] = []
     if t.weights.packed and not _is_lifted(t, channel):
-        if t.alike:
-            found += [compute("lsl.w", s, s, behind="#8") for s in sums if channel % 2 == 0]
+        scale = t.weights.scale(channel)
+        mnemonic = "asr.w" if scale > (t.lift or _LEAST_BEFORE) else "lsl.w"
+        if t.alike or t.exponent is None:
+            by = abs(t.lift - scale)
+            found += [compute(mnemonic, s, s, behind=f"#{by}") for s in sums if by]
         else:
-            mnemonic = "asr.w" if channel % 2 else "lsl.w"
-            two_sided = "#7" if channel % 2 else "#1"
-            for s in sums:
-                if t.exponent is None:
-                    found.append(compute(mnemonic, s, s, behind=two_sided))
-                else:
-                    found.append(compute(mnemonic, s, s, shift))
+            found += [compute(mnemonic, s, s, shift) for s in sums]
     if t.exponent is not None:
         found += [compute("smmla", s, s, multiplier, offset) for s in sums]
         return found, [saturate(s, t.exponent) for s in sums]
@@ -169,7 +228,7 @@ def rounded(t: Tile, channel: int) -> tuple[list[Operation], list[Operation]]:
 
 def _is_lifted(t: Tile, channel: int) -> bool:
     """Whether the sums of a channel are shifted to the left before."""
-    return t.weights is Weights.CROSSED and channel % 2 == 0 and t.lift > 0
+    return t.weights.crossed and channel % t.weights.of_word == 0 and t.lift > 0
 
 
 def stores(t: Tile, output: str, first: int) -> list[Operation]:

@@ -116,6 +116,7 @@ ARMV7E_M = CorePage(
         "ubfx": "bits",
         "usat": "saturate",
         "uxtab": "bits",
+        "uxtab16": "bits",
     },
     instruction_bytes=4,
 )

@@ -43,7 +43,8 @@ class _Stretch:
         """With its loads. begin: the stream of weights begins with what the sums begin with, which no step uses up."""
         first = _sums(t) if begin else ()
         if not page.pipeline:
-            return self._filled(room, first)
+            # What is made of digits beside the words that it is made of.
+            return self._filled(room - (2 if t.weights.int4 else 0), first)
         outputs = tuple(total(channel, 0) for channel in range(t.channels))
         return self._interleaved(room, page, first, (*_sums(t), *outputs))
 
@@ -113,18 +114,20 @@ def _sums(t: Tile) -> tuple[str, ...]:
         evens = range(0, t.channels, 2)
         both = (name for a in evens for name in _both(a))
         return (*both, *(total(a, 0) for a in evens))
+    if t.weights is Weights.LONG_DIGITS:
+        return (*(total(channel, 0) for channel in range(3)), *_both(3))
     return tuple(total(channel, 0) for channel in range(t.channels))
 
 
 def _both(a: int) -> tuple[str, str]:
-    """The lower and the upper word of 256 times the sum of channel a + 1, and that of a."""
+    """The lower and the upper word of 256 times the sum of channel a + 1, and that of a; of LONG_DIGITS of all four."""
     return f"low{a}", f"high{a}"
 
 
 def _products(t: Tile, made: _Stretch, pairs: int) -> None:
     """Of so many pairs."""
-    for x in range(0, pairs, 2 if t.weights is Weights.CROSSED else 1):
-        {Weights.CROSSED: _crossed, Weights.WIDE: _wide, Weights.LONG: _long}[t.weights](t, made, x)
+    for x in range(0, pairs, 2 if t.weights.crossed else 1):
+        _PARTS[t.weights](t, made, x)
 
 
 def _crossed(t: Tile, made: _Stretch, x: int) -> None:
@@ -144,6 +147,30 @@ def _crossed(t: Tile, made: _Stretch, x: int) -> None:
             compute("smlad", one, u, v, one),
         ]
         made.step(operations, x + 2 if k == t.words - 1 else x, len(made.words))
+
+
+def _crossed_digits(t: Tile, made: _Stretch, x: int) -> None:
+    """Of a pair and the next one, four channels."""
+    x0, x1, u, v = f"x{x}", f"x{x + 1}", f"w{x}", f"w{x + 1}"
+    made.inputs += [x0, x1]
+    made.words += [u, v]
+    a, b, c, d = (total(channel, 0) for channel in range(t.channels))
+    found: list[Operation] = []
+    for word, pixel in ((u, x0), (v, x1)):
+        if t.weights is Weights.LONG_DIGITS:
+            found.append(accumulate_long(*_both(3), word, pixel))
+        else:
+            found.append(compute("smlad", d, word, pixel, d))
+    found += [compute("and.w", f"odd_{word}", word, behind="#0x0f0f0f0f") for word in (u, v)]
+    found += [compute("smlad", c, f"odd_{word}", pixel, c) for word, pixel in ((u, x0), (v, x1))]
+    for of, total_of in (("", b), ("odd_", a)):
+        left, right = f"left_{of}{u}", f"right_{of}{v}"
+        found += [
+            compute("uxtab16", left, x1, of + u),
+            compute("uxtab16", right, x0, of + v),
+            compute("smlad", total_of, left, right, total_of),
+        ]
+    made.step(found, x + 2, x + 2)
 
 
 def _wide(t: Tile, made: _Stretch, x: int) -> None:
@@ -169,6 +196,15 @@ def _long(t: Tile, made: _Stretch, x: int) -> None:
             compute("smlad", one, v, f"x{x}", one),
         ]
         made.step(operations, x + 1 if a == t.channels - 2 else x, len(made.words))
+
+
+_PARTS = {
+    Weights.CROSSED: _crossed,
+    Weights.CROSSED_DIGITS: _crossed_digits,
+    Weights.LONG_DIGITS: _crossed_digits,
+    Weights.WIDE: _wide,
+    Weights.LONG: _long,
+}
 
 
 def _int16_ends(t: Tile, made: _Stretch) -> None:
@@ -204,8 +240,12 @@ def _ends(t: Tile, made: _Stretch) -> None:
     if t.weights is Weights.WIDE:
         _wide_ends(t, made)
         return
-    made.inputs.append("rest")
-    made.step(_lifted(t), len(made.inputs), len(made.words))
+    if t.weights.int4:
+        made.inputs += ["rest", "rest_b", "rest_c"]
+        made.step(_digits_apart(t), len(made.inputs), len(made.words))
+    else:
+        made.inputs.append("rest")
+        made.step(_lifted(t), len(made.inputs), len(made.words))
     for a in range(0, t.channels, 2):
         down = f"asr #{t.lift}" if t.lift else ""
         both, one = total(a + 1, 0), total(a, 0)
@@ -217,7 +257,7 @@ def _ends(t: Tile, made: _Stretch) -> None:
         for channels in together:
             made.words += [f"{name}{channel}" for name in names for channel in channels]
             operations = [operation for c in channels for part in rounded(t, c) for operation in part]
-            first = [apart] if channels[-1] == a + 1 else []
+            first = [apart] if channels[-1] == a + 1 and not t.weights.int4 else []
             made.step([*first, *operations], len(made.inputs), len(made.words))
 
 
@@ -227,6 +267,35 @@ def _lifted(t: Tile) -> list[Operation]:
     sums = [total(a, 0) for a in range(0, t.channels, 2)]
     step = "without the products of neighbouring inputs"
     return [compute("rsb.w", s, "rest", s, behind=up, step="" if i else step) for i, s in enumerate(sums)]
+
+
+def _digits_apart(t: Tile) -> list[Operation]:
+    """The sums of crossed digits: A, lifted, 16 * B, 256 * C, and 4096 * D, or D of 64 bits.
+
+    With S eight times the sum of all inputs, P that of products of neighbours, what is summed up is A + P + S,
+    16 * B + A + P + 17 * S, 256 * C + A + 257 * S, and 4096 * D + 256 * C + 16 * B + A + 273 * S. Behind the inputs are
+    P + S, lifted, 16 * S and 257 * S."""
+    a, b, c, d = (total(channel, 0) for channel in range(t.channels))
+    up, down = (f"{to} #{t.lift}" if t.lift else "" for to in ("lsl", "asr"))
+    found = [compute("sub.w", b, b, a, step="sums of digits apart")]
+    if t.weights is Weights.LONG_DIGITS:
+        low, high = _both(3)
+        # The lower twelve bits of both are the same.
+        found += [
+            compute("add.w", "three", c, b),
+            compute("lsr.w", low, low, behind="#12"),
+            compute("orr.w", low, low, high, behind="lsl #20"),
+            compute("sub.w", d, low, "three", behind="asr #12"),
+        ]
+    else:
+        found += [compute("sub.w", d, d, c), compute("sub.w", d, d, b)]
+    return [
+        *found,
+        compute("rsb.w", a, "rest", a, behind=up, step="without what inputs add"),
+        compute("sub.w", b, b, "rest_b"),
+        compute("sub.w", c, c, "rest_c"),
+        compute("sub.w", c, c, a, behind=down),
+    ]
 
 
 def _wide_ends(t: Tile, made: _Stretch) -> None:

@@ -14,8 +14,8 @@ from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.registers import Placed
 from tinyet.tiles.tile import Tile, Weights
 
-HEADER, INT16_HEADER = "tinyet_tile_dsp.h", "tinyet_tile_s16_dsp.h"
-"""Of the twin and of what all tiles have in common; and of tiles of int16 values."""
+HEADER, INT16_HEADER, INT4_HEADER = "tinyet_tile_dsp.h", "tinyet_tile_s16_dsp.h", "tinyet_tile_w4_dsp.h"
+"""Of the twin and of what all tiles have in common; of tiles of int16 values, and of int4 weights."""
 _PARAMETERS = ("const int32_t *weights", "const uint32_t *pixels", "void *output", "const void *end")
 
 
@@ -40,14 +40,19 @@ class Printable(Protocol):
 def files(tile: Tile, page: CorePage = ARMV7E_M) -> Mapping[str, str]:
     """{name: text} of the header and the source. Each plan that a search looks at asks for those of the same layers."""
     # Printed files are C++, too, where a pointer to void is no other pointer.
-    types = "_s16" if tile.bits > 8 else ""
+    types = types_of(tile)
     outputs = "output, end" if tile.bits > 8 else "(int8_t *)output, (const int8_t *)end"
     twin = (
         f"const tinyet_tile{types}_shape_dsp shape = {shape_literal(tile)};",
         f"tinyet_tile{types}_dsp(weights, pixels, {outputs}, shape);",
     )
-    header = INT16_HEADER if tile.bits > 8 else HEADER
+    header = INT16_HEADER if tile.bits > 8 else INT4_HEADER if tile.weights.int4 else HEADER
     return printed(function(tile, page), _summary(tile), _PARAMETERS, twin, header)
+
+
+def types_of(tile: Tile) -> str:
+    """A part of the names of the twin and of the type of its shape."""
+    return "_s16" if tile.bits > 8 else "_w4" if tile.weights.int4 else ""
 
 
 def printed(
@@ -130,7 +135,7 @@ def _part(part: Placed) -> list[str]:
 
 def _summary(t: Tile) -> str:
     pixels = "one pixel" if t.pixels == 1 else f"{t.pixels} pixels {t.step} bytes apart"
-    weights = "two int8 weights" if t.weights.packed else "int16 weights"
+    weights = {1: "int16 weights", 2: "two int8 weights", 4: "four int4 weights"}[t.weights.of_word]
     two_sided = "of any factor" if t.plain else "two-sided"
     rounding = two_sided if t.exponent is None else f"one-sided, exponent {t.exponent}"
     rounding += ", of 256 times each sum" if t.alike else ""
@@ -144,13 +149,18 @@ def _summary(t: Tile) -> str:
 
 
 def shape_literal(t: Tile) -> str:
-    """The tinyet_tile_shape_dsp, or tinyet_tile_s16_shape_dsp, as a C initialiser."""
+    """The tinyet_tile_shape_dsp, or that of int16 values or int4 weights, as a C initialiser."""
     if t.bits > 8:
         wide, sums = int(t.weights is Weights.WIDE), int(t.bits == 32)
         rounding = f"{{{t.exponent or 0}, {t.low}, {t.high}}}"
         return f"{{{t.channels}, /* pairs */ {t.pairs}, /* wide */ {wide}, /* sums */ {sums}, {rounding}}}"
-    packed, crossed = int(t.weights.packed), int(t.weights is Weights.CROSSED)
     form = Form.ONE_SIDED if t.exponent is not None else Form.PLAIN if t.plain else Form.TWO_SIDED
+    if t.weights.int4:
+        return (
+            f"{{{t.pixels}, TINYET_TILE_{t.weights.name}, /* alike */ {int(t.alike)}, /* pairs */ {t.pairs}, "
+            f"/* step */ {t.step},\n    {{{form.value}, {t.exponent or 0}, -128, 127}}}}"
+        )
+    packed, crossed = int(t.weights.packed), int(t.weights.crossed)
     return (
         f"{{{t.pixels}, {t.channels}, /* packed */ {packed}, /* crossed */ {crossed}, /* alike */ {int(t.alike)},\n"
         f"    /* pairs */ {t.pairs}, /* step */ {t.step}, {{{form.value}, {t.exponent or 0}, -128, 127}}}}"

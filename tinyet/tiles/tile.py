@@ -22,24 +22,69 @@ class Weights(enum.Enum):
     weights a0, a1, (a0 + x1) * (a1 + x0) = a0 * x0 + a1 * x1 + a0 * a1 + x0 * x1: its lower bytes are extended and have
     the inputs added by one instruction. The third term is the channel's, the fourth the inputs'.
     LONG: as PACKED, of one pixel whose values are int16: what is 256 * b + a is summed up in 64 bits.
+
+    Of int4, four channels a, b, c and d have a word:
+    NIBBLES: a and b in the upper halves of its bytes, a in bytes 0 and 2, c and d in the lower ones: bytes of 16 times
+    a weight.
+    DIGITS: each half is 4096 * d + 256 * c + 16 * b + a, a number of four digits with signs. It is a factor as it lies,
+    and so are its lower byte, 16 times its lower three digits, and 16 times its lowest one; the sums are taken apart at
+    the end. No digit may be -8 where what is below it is less than zero.
+    CROSSED_DIGITS: of one pixel, with 8 added to a, b and c, whose digits have no sign: factors are the half as it
+    lies, and its digits c and a together; its lower byte, and its digit a, by Winograd's inner product, as CROSSED.
+    LONG_DIGITS: the same where what is 4096 * d is summed up in 64 bits.
     """
 
     PACKED = "w8"
     WIDE = "w16"
     CROSSED = "w8c"
     LONG = "w8l"
+    NIBBLES = "w4"
+    DIGITS = "w4d"
+    CROSSED_DIGITS = "w4c"
+    LONG_DIGITS = "w4l"
 
     @property
     def packed(self) -> bool:
-        """Whether a word has weights of two channels."""
-        return self is not Weights.WIDE
+        """Whether a word has weights of several channels."""
+        return self.of_word > 1
+
+    @property
+    def of_word(self) -> int:
+        """Channels whose weights a word has."""
+        return 1 if self is Weights.WIDE else 4 if self.int4 else 2
+
+    @property
+    def int4(self) -> bool:
+        return self.value.startswith("w4")
+
+    @property
+    def crossed(self) -> bool:
+        """Whether sums come of Winograd's inner product."""
+        return self in (Weights.CROSSED, Weights.CROSSED_DIGITS, Weights.LONG_DIGITS)
+
+    def scale(self, channel: int) -> int:
+        """The binary exponent of what the sum of one of a group's channels is a multiple of, once it is by itself."""
+        return _SCALES[self][channel % self.of_word]
+
+
+_SCALES = {
+    Weights.PACKED: (0, 8),
+    Weights.WIDE: (0,),
+    Weights.CROSSED: (0, 8),
+    Weights.LONG: (0, 0),
+    Weights.NIBBLES: (4, 4, 4, 4),
+    Weights.DIGITS: (4, 4, 12, 12),
+    Weights.CROSSED_DIGITS: (0, 4, 8, 12),
+    Weights.LONG_DIGITS: (0, 4, 8, 0),
+}
 
 
 @dataclass(frozen=True)
 class Tile:
     """All output channels of some neighbouring pixels, so many at a time: products, rounding, stores.
 
-    pixels, channels: whose sums are in registers at a time; channels even where they are packed. weights: see there.
+    pixels, channels: whose sums are in registers at a time; channels even where they are packed, four of int4.
+    weights: see there.
     pairs: of input values, a word each, for each pixel. exponent: of a one-sided rounding; None for a two-sided one
     (firmware/include/tinyet_dsp.h), and where it is plain, for any factor. step: bytes from pixel to pixel of the
     output. at_once: pairs whose inputs and weights are one load of several registers each; 0 for loads of one register,
@@ -57,6 +102,9 @@ class Tile:
       multiplier a | multiplier b | offset a | offset b
     LONG, each two channels begin with 64 bits, 256 times the bias of b and that of a, and behind all of these is the
     bias of each a. int16 outputs have a multiplier each and nothing else, sums nothing.
+    Of int4, the biases are what the four sums begin with, of LONG_DIGITS the last one 64 bits; channel b comes before a
+    there, and d before c. A one-sided shift is by as much as is missing of `Weights.scale`, or too much. Behind crossed
+    inputs are three words: see `filling.py`.
     Plain, the words of a channel lie together:
       multiplier | offset | shift | before | mask
     before: by how much its sums are shifted to the left, one more than its factor wants; shift: to the right behind the
@@ -85,6 +133,12 @@ class Tile:
             what
             for what, true in (
                 ("packed channels are pairs", not self.weights.packed or self.channels % 2 == 0),
+                ("int4 weights are of four channels", not self.weights.int4 or self.channels == 4),
+                (
+                    "NIBBLES and DIGITS are of up to three pixels, and of loads of one register",
+                    self.weights not in (Weights.NIBBLES, Weights.DIGITS)
+                    or (self.pixels < 4 and not self.at_once and not self.filling),
+                ),
                 ("at least one pixel, channel and pair", min(self.pixels, self.channels, self.pairs) >= 1),
                 ("whole loads", self.pairs % max(self.at_once, 1) == 0 == self.turn % max(self.at_once, 1)),
                 (
@@ -93,7 +147,7 @@ class Tile:
                 ),
                 (
                     "crossed weights are of two pairs, one pixel and loads that fill",
-                    self.weights is not Weights.CROSSED
+                    not self.weights.crossed
                     or (self.pairs % 2 == 0 == self.turn % 2 and self.pixels == 1 and self.filling),
                 ),
                 (
@@ -174,7 +228,7 @@ class Tile:
     @property
     def words(self) -> int:
         """Of weights of a pair."""
-        return self.channels // (2 if self.weights.packed else 1)
+        return self.channels // self.weights.of_word
 
     @property
     def lift(self) -> int:
@@ -189,7 +243,7 @@ class Tile:
     @property
     def input_words(self) -> int:
         """All that a call reads of its pixels."""
-        return self.pairs * self.pixels + (1 if self.weights is Weights.CROSSED else 0)
+        return self.pairs * self.pixels + (1 if self.weights is Weights.CROSSED else 3 * self.weights.crossed)
 
     @property
     def group_words(self) -> int:
@@ -203,4 +257,5 @@ class Tile:
     @property
     def bias_words(self) -> int:
         """Of the stream, for each group of channels: what the sums begin with, a register each."""
-        return self.channels + (self.channels // 2 if self.weights is Weights.LONG else 0)
+        more = {Weights.LONG: self.channels // 2, Weights.LONG_DIGITS: 1}
+        return self.channels + more.get(self.weights, 0)

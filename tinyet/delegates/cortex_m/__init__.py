@@ -16,7 +16,6 @@ from dataclasses import replace
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import (
-    conv2d,
     conv2d_k8,
     conv2d_mve,
     conv2d_s8,
@@ -125,7 +124,7 @@ CORTEX_M = Delegate(
                 *CONV2D_FOR_FLASH,
                 *(replace(kernel, dtypes="s8_w4") for kernel in HELIUM_CONV2D),
                 *depthwise_3x3.NIBBLE_KERNELS,
-                *conv2d.NIBBLE_KERNELS,
+                *conv2d_tiles.INT4_KERNELS,
                 *(replace(kernel, dtypes="s8_w4") for kernel in (*conv2d_tiles.KERNELS, *CONV2D_FOR_FLASH)),
                 *conv2d_s16_mve.KERNELS,
                 *depthwise_s16_mve.KERNELS,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions of one group as matrix products, four pixels by two channels a block (tinyet_conv2d_dsp.h), with weights
-in int4; what they have in common with fully connected layers, and what all convolutions have in common."""
+"""What convolutions of one group have in common with each other, with fully connected layers, and with other operators
+of four pixels by two channels a block (tinyet_conv2d_dsp.h)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ import re
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
 
-import numpy as np
-
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.packing import NONE, lane_pairs, nibble_stream
-from tinyet.delegates.cortex_m.rounding import LIMIT, Rounding, rounding, sum_range
-from tinyet.delegates.cortex_m.summary import summary
-from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
+from tinyet.delegates.cortex_m.packing import NONE, lane_pairs
+from tinyet.delegates.cortex_m.rounding import Rounding, rounding
+from tinyet.delegates.cortex_m.wrapper import largest_divisor
 from tinyet.ir import Node
 from tinyet.ops.linear import Linear
 from tinyet.ops.shared.access_orders import Walk, of_input, pixel_walk, window_walk
@@ -25,11 +22,7 @@ from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import (
     DENSE,
     AccessOrder,
-    Call,
-    Constant,
-    Kernel,
     Layouts,
-    LayoutSupport,
     only_strides,
 )
 
@@ -47,7 +40,6 @@ class Stored(enum.Enum):
 
     INT8 = ""
     INT16 = "_w16"
-    INT4 = "_w4"
 
     def named(self, symbol: str) -> str:
         """The name of a kernel for int8 weights with the type of these: behind that of the activations."""
@@ -103,7 +95,7 @@ class Geometry:
 
     @property
     def lane_words(self) -> int:
-        """Words of a lane in tinyet_conv2d_direct_dsp."""
+        """Words of a lane that four pixels of a row share (tinyet_conv2d_dsp.h)."""
         reach = (self.kernel_w - 1) * self.dilation_w
         return min(self.stride_w, reach + 1) * (reach // self.stride_w + 4)
 
@@ -169,7 +161,7 @@ Pairs = Callable[[int], list[tuple[int, int]]]
 
 
 def rows_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
-    """Two columns for each tap of tinyet_conv2d_direct_dsp, in (kernel_h, kernel_w, in_c), or NONE."""
+    """Two columns for each tap of four pixels of a row, in (kernel_h, kernel_w, in_c), or NONE."""
     return [
         (tap + first, tap + second if second != NONE else NONE)
         for ky in range(g.kernel_h)
@@ -179,7 +171,7 @@ def rows_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
 
 
 def patches_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int]]:
-    """The same for tinyet_conv2d_im2col_dsp."""
+    """The same of any four pixels."""
     return [
         (start + first, start + second if second != NONE else NONE)
         for start in range(0, g.kernel_h * g.kernel_w * g.in_c, g.together)
@@ -192,46 +184,12 @@ def unroll_of(taps: int, taps_of_lane: int = 1) -> int:
     return taps if taps <= STRAIGHT_TAPS else largest_divisor(taps, LOOP_TAPS, taps_of_lane)
 
 
-def turn_multiple(stored: Stored, taps_of_lane: int) -> int:
-    """Taps of which a turn of a loop has a multiple: whole lanes, and whole words of weights."""
-    return math.lcm(2, taps_of_lane) if stored is Stored.INT4 else taps_of_lane
-
-
-def gemm_call(
-    name: str,
-    g: Geometry,
-    r: Rounding,
-    order: list[tuple[int, int]],
-    taps_of_lane: int,
-    scratch_bytes: int,
-    text: str,
-) -> Call:
-    """The call of a kernel of tinyet_conv2d_dsp.h; `order` as nibble_stream wants it, `taps_of_lane` a lane."""
-    unroll = unroll_of(len(order), turn_multiple(Stored.INT4, taps_of_lane))
-    stream = nibble_stream(r, order).astype(np.int32)
-    constant = Constant("weights", stream, "bias, weights and rounding of two channels after another")
-    body = (
-        f"const tinyet_conv2d_shape_dsp shape = {g.literal(unroll)};",
-        f"const tinyet_rounding_dsp rounding = {r.literal};",
-        f"{name}(input, output, scratch, weights, shape, rounding);",
-    )
-    return specialised_call(name, text, [constant], body, scratch_bytes=scratch_bytes)
-
-
 def refuse_patches(node: Node, target: Target) -> str | None:
     if attrs_of(node).groups != 1:
         return "only one group"
     g = geometry(node)
     pixels = g.out_h * g.out_w
     return f"{pixels} output pixels, needs 4" if pixels < 4 else None
-
-
-def lower_patches(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
-    g = geometry(node, layouts)
-    order = patches_order(g)
-    scratch = 16 * len(order) + -(-g.kernel_w * g.in_c // 4) * 4
-    r, name = rounding_of(node, Stored.INT4), "tinyet_conv2d_s8_w4_im2col_4x2_dsp"
-    return gemm_call(name, g, r, order, 1, scratch, summary(node))
 
 
 def rounding_of(node: Node, stored: Stored) -> Rounding:
@@ -241,8 +199,6 @@ def rounding_of(node: Node, stored: Stored) -> Rounding:
             return rounding(node, clamp)
         case Stored.INT16:
             return rounding(node, clamp, most_before=MOST_BEFORE)
-        case Stored.INT4:
-            return rounding(node, clamp, least_before=4)  # sums are made 16 times as large
 
 
 def refuse_rows(node: Node, target: Target) -> str | None:
@@ -256,36 +212,6 @@ def refuse_rows(node: Node, target: Target) -> str | None:
     if 4 * g.lane_words > LARGEST_OFFSET:
         return f"a kernel of {g.kernel_w} columns reaches too far"
     return None
-
-
-def refuse_nibbles(node: Node, order: list[tuple[int, int]], taps_of_lane: int) -> str | None:
-    r = rounding_of(node, Stored.INT4)
-    smallest, largest = sum_range(r.weights, r.bias)
-    if 16 * int(max(largest.max(), -smallest.min())) >= LIMIT:
-        return "sums of 16 times the weights could leave int32"
-    multiple = turn_multiple(Stored.INT4, taps_of_lane)
-    if len(order) > STRAIGHT_TAPS and len(order) % multiple != 0:
-        return f"{len(order)} pairs of weights a channel, no multiple of {multiple}"
-    return None
-
-
-def refuse_patches_nibbles(node: Node, target: Target) -> str | None:
-    return refuse_patches(node, target) or refuse_nibbles(node, patches_order(geometry(node)), 1)
-
-
-def refuse_rows_nibbles(node: Node, target: Target) -> str | None:
-    if (reason := refuse_rows(node, target)) is not None:
-        return reason
-    g = geometry(node)
-    return refuse_nibbles(node, rows_order(g), g.kernel_w)
-
-
-def lower_rows(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
-    g = geometry(node, layouts)
-    order = rows_order(g)
-    scratch = 4 * len(order) // g.kernel_w * g.lane_words
-    r, name = rounding_of(node, Stored.INT4), "tinyet_conv2d_s8_w4_direct_4x2_dsp"
-    return gemm_call(name, g, r, order, g.kernel_w, scratch, summary(node))
 
 
 def takes_pixel_stride(node: Node, layouts: Layouts) -> bool:
@@ -311,29 +237,3 @@ def row_by_fours(node: Node) -> AccessOrder:
 @of_input
 def by_fours(node: Node) -> AccessOrder:
     return walk(node).by_pixels(4, moved_back=True, gathered=True)
-
-
-NIBBLE_KERNELS = (
-    Kernel(
-        "tinyet_conv2d_s8_w4_direct_4x2_dsp",
-        "s8_w4",
-        lower_rows,
-        HEADERS,
-        (),
-        refuse_rows_nibbles,
-        "cortex_m",
-        layout_support=LayoutSupport(lower_rows, only_strides),
-        access_order=row_by_fours,
-    ),
-    Kernel(
-        "tinyet_conv2d_s8_w4_im2col_4x2_dsp",
-        "s8_w4",
-        lower_patches,
-        HEADERS,
-        (),
-        refuse_patches_nibbles,
-        "cortex_m",
-        layout_support=LayoutSupport(lower_patches, takes_pixel_stride),
-        access_order=by_fours,
-    ),
-)

@@ -2,7 +2,7 @@
 """Convolutions of one group, and rows of fully connected layers as their pixels, by printed tiles
 (tinyet_conv2d_tiles_dsp.h): two pixels by two channels with int16 weights, and two by four with int8 weights, in
 straight code, in short code, and with a copy of the weights in RAM; four by two where there are few inputs, and
-rounding and stores take most of the time.
+rounding and stores take most of the time. Two by four with int4 weights, by digits where these fit, else by nibbles.
 
 Where windows reach out of the image, rows of it lie in scratch with their padding, for all windows that see them; by
 kernels for less RAM, which take a little longer, those windows alone."""
@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 
 from tinyet.boards.cpus import Target
+from tinyet.delegates.cortex_m import int4
 from tinyet.delegates.cortex_m.conv2d import (
     Geometry,
     Stored,
@@ -43,9 +44,11 @@ from tinyet.tiles.printer import files
 from tinyet.tiles.tile import Tile, Weights
 
 HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h", "tinyet_tile_dsp.h", "tinyet_conv2d_tiles_dsp.h")
+INT4_HEADERS = (*HEADERS[:3], "tinyet_tile_w4_dsp.h", HEADERS[3])
 LARGEST_OFFSET = 3840  # of STRB, less the channels of a turn
 BAND_BYTES = 512  # of a band for more than one output row, or two that a pair of pixels needs
 FEW_GROUPS = 8  # of channels: with more, the loop over them is what a flash should keep
+PLAIN_SUMS = "a factor of one half and more, or sums too large for its rounding"
 MOST_PAIRS = 8191  # whose bytes, of two pixels, are a constant of MOVW
 MOST_PAIRS_OF_FOUR = 400  # whose words of the second two pixels are no further than an address reaches
 
@@ -80,7 +83,7 @@ class Family:
     def for_groups(self, count: int) -> Family:
         """For so many groups of channels."""
         few = self.beside and count <= FEW_GROUPS
-        return replace(self, straight=self.beside, together=self.beside) if few else self
+        return replace(self, straight=self.beside, together=min(self.together, self.beside)) if few else self
 
     def turn_of(self, pairs: int) -> int:
         """Pairs of a turn of the loop over so many."""
@@ -106,12 +109,19 @@ PACKED_WINDOWS = replace(PACKED, symbol="tinyet_conv2d_s8_packed_2x4_windows_dsp
 
 FOUR = Family("tinyet_conv2d_s8_packed_4x2_dsp", 2, Weights.PACKED, 0, 32, 16, 32, False, pixels=4)
 
-FAMILIES = (WIDE, PACKED, SHORT, COPIED, WIDE_WINDOWS, PACKED_WINDOWS, FOUR)
+DIGITS = replace(SHORT, symbol="tinyet_conv2d_s8_w4_2x4_dsp", weights=Weights.DIGITS, straight=13, together=1)
+"""Four bits a weight, which is for little flash: little code, too, and none of it several times."""
+
+NIBBLES_STRAIGHT = 10
+"""Of nibbles, which have more instructions a pair."""
+
+FAMILIES = (WIDE, PACKED, SHORT, COPIED, WIDE_WINDOWS, PACKED_WINDOWS, FOUR, DIGITS)
 
 FOUR_ROWS = replace(FOUR, symbol="tinyet_linear_s8_packed_4x2_dsp")
 PACKED_ROWS = replace(PACKED, symbol="tinyet_linear_s8_packed_2x4_dsp")
 WIDE_ROWS = replace(WIDE, symbol="tinyet_linear_s8_w16_2x2_dsp")
-ROWS = (FOUR_ROWS, PACKED_ROWS, WIDE_ROWS)
+DIGITS_ROWS = replace(DIGITS, symbol="tinyet_linear_s8_w4_2x4_dsp")
+ROWS = (FOUR_ROWS, PACKED_ROWS, WIDE_ROWS, DIGITS_ROWS)
 """The same of fully connected layers, whose rows are pixels."""
 
 
@@ -151,7 +161,7 @@ def tile_of(g: Geometry, r: Rounding, family: Family, pixels: int = 0, page: Cor
     # Code that is there several times is worth its flash where a loop runs it again.
     most = max(min(family.together // pairs, groups // 2), 1)
     together = 1 if rest else largest_divisor(groups, most)
-    alike = r.alike if family.weights is Weights.PACKED else None
+    alike = r.alike if family.weights.packed else None
     one_sided = r.exponent if r.form is Form.ONE_SIDED else None
     return Tile(
         pixels=pixels,
@@ -169,8 +179,15 @@ def tile_of(g: Geometry, r: Rounding, family: Family, pixels: int = 0, page: Cor
     )
 
 
-def of_layer(family: Family, g: Geometry) -> Family:
-    """By how many channels a layer goes: by one where there is no second."""
+def of_layer(family: Family, node: Node) -> Family:
+    """By how many channels a layer goes: by one where there is no second. By which form of int4 weights: by nibbles
+    where they are no digits."""
+    if family.weights.int4:
+        r, out_c = chosen_rounding(node, family), node.output.shape[-1]
+        if out_c < family.channels or int4.have_signs(r, groups_of(out_c, family.channels)):
+            return family
+        return replace(family, weights=Weights.NIBBLES, straight=NIBBLES_STRAIGHT, beside=0)
+    g = geometry(node)
     wide = family.weights is Weights.WIDE or family.pixels == 4
     return alone(family) if wide and g.out_c == 1 else family
 
@@ -181,13 +198,25 @@ def alone(family: Family) -> Family:
 
 
 def has_last(g: Geometry, family: Family) -> bool:
-    """Whether a last channel is a tile of its own. By two pixels the last channels overlap those before."""
-    return family.pixels == 4 and g.out_c % family.channels > 0
+    """Whether last channels are a tile of their own. By two pixels the last channels overlap those before; of int4
+    weights one or two do not where more than an eighth of all channels would be computed twice."""
+    rest = g.out_c % family.channels
+    if family.weights.int4:
+        return 0 < rest <= 2 and 8 * (family.channels - rest) > g.out_c
+    return family.pixels == 4 and rest > 0
+
+
+def family_of_last(g: Geometry, family: Family) -> Family:
+    """By which last channels go that are no whole group: their weights are int8, or int16."""
+    if g.out_c % family.channels == 1:
+        return alone(family)
+    return replace(family, channels=2, weights=Weights.PACKED)
 
 
 def last_of(g: Geometry, r: Rounding, family: Family, page: CorePage) -> Tile:
-    """The tile of a last channel that has none beside it."""
-    return tile_of(replace(g, out_c=1), r, alone(family), page=page)
+    """The tile of last channels that are no whole group."""
+    of_rest = replace(g, out_c=g.out_c % family.channels)
+    return tile_of(of_rest, r, family_of_last(g, family), page=page)
 
 
 def leaves_one(g: Geometry, family: Family) -> bool:
@@ -263,16 +292,16 @@ def padded_bytes(g: Geometry, family: Family) -> int:
     return -(-windows * band.rows * band.columns * g.in_c // 4) * 4
 
 
-def chosen_rounding(node: Node) -> Rounding:
+def chosen_rounding(node: Node, family: Family) -> Rounding:
     """With weights shifted by up to 8: they leave int16 otherwise, or a packed sum its word."""
-    return rounding_of(node, Stored.INT16)
+    return int4.chosen_rounding(node) if family.weights.int4 else rounding_of(node, Stored.INT16)
 
 
 def refuse(node: Node, target: Target, family: Family) -> str | None:
     if not isinstance(node.attrs, Linear) and attrs_of(node).groups != 1:
         return "only one group"
     g = geometry(node)
-    family = of_layer(family, g)
+    family = of_layer(family, node)
     if family.windows and (reason := refuse_windows(g, family)) is not None:
         return reason
     if (pixels := g.out_h * g.out_w) < family.pixels:
@@ -282,7 +311,9 @@ def refuse(node: Node, target: Target, family: Family) -> str | None:
     most = MOST_PAIRS_OF_FOUR if family.pixels == 4 else MOST_PAIRS
     if len(order_of(g)) > most:
         return f"{len(order_of(g))} pairs of input values, takes up to {most}"
-    r = chosen_rounding(node)
+    r = chosen_rounding(node, family)
+    if family.weights.int4:
+        return PLAIN_SUMS if r.form is Form.PLAIN else int4.refusal(r)
     if family.weights is Weights.PACKED:
         return refuse_packed(r, g.out_c - has_last(g, family), family.channels)
     if r.form is Form.PLAIN and any_factor(r) is None:
@@ -309,7 +340,7 @@ def windows_inside(size: int, out: int, kernel: int, stride: int, dilation: int,
 def refuse_packed(r: Rounding, count: int, channels: int) -> str | None:
     """Where two of the first so many channels, by groups, are no one number."""
     if r.form is Form.PLAIN:
-        return "a factor of one half and more, or sums too large for its rounding"
+        return PLAIN_SUMS
     bound = int(max_of_sums(r).max(initial=0))
     if 256 * bound >= LIMIT:
         return f"256 times a sum of up to {bound} leaves int32"
@@ -333,14 +364,18 @@ def stream(r: Rounding, g: Geometry, family: Family) -> Int64:
     """The streams of tinyet_tile_dsp.h of all channels, (words,)."""
     if not has_last(g, family):
         return stream_of(r, g, family, groups_of(g.out_c, family.channels))
-    whole = groups_of(g.out_c - 1, family.channels)
-    last = stream_of(r, g, alone(family), np.array([[g.out_c - 1]]))
+    count = g.out_c // family.channels * family.channels
+    whole = groups_of(count, family.channels)
+    last = stream_of(r, g, family_of_last(g, family), np.arange(count, g.out_c)[None])
     return np.concatenate([stream_of(r, g, family, whole), last])
 
 
 def stream_of(r: Rounding, g: Geometry, family: Family, groups: Int64) -> Int64:
     """That of some groups of channels, (groups, channels)."""
     low, high = np.array(filled_order(g, family)).T
+    if family.weights.int4:
+        packed = int4.digits if family.weights is Weights.DIGITS else int4.nibbles
+        return int4.framed(packed(r, groups, low, high), packed_ends(r, groups, family.weights))
     if family.weights is Weights.WIDE:
         columns, bias = (r.weights << r.before[:, None])[groups], (r.bias << r.before)[groups]
         tail = wide_ends(r, groups)
@@ -384,23 +419,24 @@ def max_of_sums(r: Rounding) -> Int64:
     return np.maximum(np.abs(smallest), np.abs(largest))
 
 
-def packed_ends(r: Rounding, groups: Int64) -> Int64:
-    """(groups, words): what rounds the sums of two channels a word of weights."""
+def packed_ends(r: Rounding, groups: Int64, weights: Weights = Weights.PACKED) -> Int64:
+    """(groups, words): what rounds the sums of several channels a word of weights."""
     if r.alike is not None:
         parts = (r.alike.multiplier, r.alike.offset)
         by_two = [part[groups].reshape(len(groups), -1, 2) for part in parts]
         return np.concatenate(by_two, axis=2).reshape(len(groups), -1)
     shift = r.shift[groups]
     if r.form is Form.ONE_SIDED:
-        shift[:, 1::2] = 8 - shift[:, 1::2]
+        scale = np.array([weights.scale(channel) for channel in range(groups.shape[1])])
+        shift = np.where(scale > int4.LEAST_BEFORE, scale - shift, shift - scale)
     turned = np.arange(groups.shape[1]) ^ 1  # b before a
     by_channel = np.stack([r.multiplier[groups], r.offset[groups], shift], axis=2)
     return np.asarray(by_channel[:, turned].reshape(len(groups), -1), np.int64)
 
 
 def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Family) -> Call:
-    g, r = geometry(node, layouts), chosen_rounding(node)
-    family = of_layer(family, g)
+    family = of_layer(family, node)
+    g, r = geometry(node, layouts), chosen_rounding(node, family)
     page = page_of(cycles_of(target))
     several, *one = tiles_of(g, r, family, page)
     last = [last_of(g, r, family, page)] if has_last(g, family) else []
@@ -470,9 +506,9 @@ def kernel_of(family: Family) -> Kernel:
     lowered = partial(lower, family=family)
     return Kernel(
         family.symbol,
-        "s8",
+        "s8_w4" if family.weights.int4 else "s8",
         lowered,
-        HEADERS,
+        INT4_HEADERS if family.weights.int4 else HEADERS,
         (),
         partial(refuse, family=family),
         "cortex_m",
@@ -482,4 +518,5 @@ def kernel_of(family: Family) -> Kernel:
 
 
 KERNELS = (kernel_of(WIDE),)
-FOR_FLASH = tuple(kernel_of(family) for family in FAMILIES if family is not WIDE)
+FOR_FLASH = tuple(kernel_of(family) for family in FAMILIES if family not in (WIDE, DIGITS))
+INT4_KERNELS = (kernel_of(DIGITS),)

@@ -6,15 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from tinyet.delegates.cortex_m import conv2d
-from tinyet.delegates.cortex_m.conv2d import Stored
-from tinyet.delegates.cortex_m.packing import lane_pairs
 from tinyet.delegates.cortex_m.pool import LEAST_PART, MOST_PIXELS
 from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.ir import Node
-from tinyet.ops.shared.cost_models import Parts, axis
+from tinyet.ops.shared.cost_models import Parts
 from tinyet.opset import CostModel
 
 _TAP_BYTES, _ENDS_BYTES = 52, 150
@@ -62,7 +58,7 @@ def blocks_of_four(size: int) -> list[int]:
 
 
 def matrix(parts: Parts, g: conv2d.Geometry, r: Rounding, blocks: int, taps: int, of_lane: int) -> None:
-    """tinyet_four_pixels_dsp, `blocks` times."""
+    """tinyet_channels_dsp of all channels of four pixels, `blocks` times."""
     unroll, doubles = conv2d.unroll_of(taps, of_lane), blocks * -(-g.out_c // 2)
     parts["two channels"] = doubles
     parts["odd channel"] = blocks * (g.out_c % 2)
@@ -73,79 +69,6 @@ def matrix(parts: Parts, g: conv2d.Geometry, r: Rounding, blocks: int, taps: int
         parts["two channels by a loop"] = doubles
         parts["turn"] = doubles * (taps // unroll)
     outputs(parts, r, blocks * 4 * g.out_c)
-
-
-def rows_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
-    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
-    reach = (g.kernel_w - 1) * g.dilation_w
-    runs = min(g.stride_w, reach + 1)
-    columns = np.array(
-        [f + i * g.stride_w for f in range(runs) for i in range((reach - f) // g.stride_w + 4)]
-    )
-    at = np.array(blocks_of_four(g.out_w))[:, None] * g.stride_w - g.pad_left + columns[None, :]
-    inside = int(((at >= 0) & (at < g.in_w)).sum())
-    blocks = g.batch * g.out_h * len(at)
-    seen = g.batch * rows.in_image * inside
-    blank = g.batch * (rows.inside.size * at.size) - seen
-    parts: Parts = {
-        "call": 1,
-        "row": g.batch * g.out_h,
-        "block": blocks,
-        "kernel row": blocks * g.kernel_h,
-        "run": blocks * g.kernel_h * runs,
-        "blank": blank,
-        "blank word": blank * len(lane_pairs(g.in_c)),
-        "checked column": 0 if g.pointwise else seen,
-    }
-    widened(parts, g.in_c, seen)
-    matrix(parts, g, r, blocks, len(conv2d.rows_order(g)), conv2d.turn_multiple(Stored.INT4, g.kernel_w))
-    return parts
-
-
-def patches(g: conv2d.Geometry) -> tuple[Parts, int]:
-    """tinyet_im2col_dsp of all pixels, four of them in a row each time, and how often that is."""
-    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
-    columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
-    starts = np.minimum(np.arange(0, g.out_h * g.out_w, 4), g.out_h * g.out_w - 4)
-    which = (starts[:, None] + np.arange(4)).ravel()  # pixels
-    blocks = g.batch * len(starts)
-    seen = rows.inside.sum(axis=1)[which // g.out_w]  # kernel rows of each pixel
-    together = g.in_c * (g.kernel_w if g.dilation_w == 1 else 1)
-    words = len(lane_pairs(together)) * (1 if g.dilation_w == 1 else g.kernel_w)
-    pixels = 4 * blocks
-    parts: Parts = {
-        "call": 1,
-        "block": blocks,
-        "pixel": pixels,
-        ("kernel row" if g.dilation_w == 1 else "dilated kernel row"): pixels * g.kernel_h,
-        "kernel row above or below": pixels * g.kernel_h * int(g.pad_top > 0),
-        "row that may reach out": g.batch * int(seen.sum()) * int(not columns.whole.all()),
-        "blank row": (hidden := g.batch * int((g.kernel_h - seen).sum())),
-        "blank word": hidden * words,
-    }
-    whole = columns.whole[which % g.out_w]
-    if g.dilation_w == 1:
-        edge = g.batch * int(seen[~whole].sum())
-        parts["edge"] = edge
-        parts["edge byte"] = edge * together
-        parts["copied edge byte"] = (
-            g.batch * g.in_c * int((seen * columns.inside.sum(axis=1)[which % g.out_w])[~whole].sum())
-        )
-        widened(parts, together, g.batch * int(seen.sum()))
-    else:
-        there = g.batch * int((seen * columns.inside.sum(axis=1)[which % g.out_w]).sum())
-        blank = g.batch * int(seen.sum()) * g.kernel_w - there
-        parts["tap of a pixel"] = there
-        parts["blank tap"] = blank
-        parts["blank word"] += blank * len(lane_pairs(together))
-        widened(parts, together, there)
-    return parts, blocks
-
-
-def patches_work(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
-    parts, blocks = patches(g)
-    matrix(parts, g, r, blocks, len(conv2d.patches_order(g)), conv2d.turn_multiple(Stored.INT4, 1))
-    return parts
 
 
 def matrix_code(g: conv2d.Geometry, r: Rounding, taps: int, of_lane: int) -> Parts:
@@ -167,14 +90,6 @@ def matrix_code(g: conv2d.Geometry, r: Rounding, taps: int, of_lane: int) -> Par
     form_of(parts, r)
     parts[f"copy, {form_name(r)}"] = copies
     return parts
-
-
-def rows_code(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
-    return matrix_code(g, r, len(conv2d.rows_order(g)), conv2d.turn_multiple(Stored.INT4, g.kernel_w))
-
-
-def patches_code(g: conv2d.Geometry, r: Rounding) -> Mapping[str, int]:
-    return matrix_code(g, r, len(conv2d.patches_order(g)), conv2d.turn_multiple(Stored.INT4, 1))
 
 
 def over_pixels(node: Node) -> Mapping[str, int]:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from tinyet.delegates.cortex_m import conv2d, cost_models, winograd
-from tinyet.delegates.cortex_m.conv2d import Geometry, Stored
-from tinyet.delegates.cortex_m.rounding import Rounding
+from tinyet.delegates.cortex_m.conv2d import Geometry
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.cost_models import Parts
@@ -20,13 +19,6 @@ from tinyet.tiles.core import CorePage, page_of
 from tinyet.tiles.products import Products, function
 from tinyet.timing.cores import CORES
 from tinyet.timing.work import Work
-
-
-def nibbles(
-    parts: Callable[[Geometry, Rounding], Mapping[str, int]],
-) -> Callable[[Node], Mapping[str, int]]:
-    """The parts of a layer with int4 weights."""
-    return lambda node: parts(conv2d.geometry(node), conv2d.rounding_of(node, Stored.INT4))
 
 
 def tile_starts(out: int, tile: int) -> Int64:
@@ -179,13 +171,6 @@ def winograd_model(f: Transform, work: Callable[[Node], Mapping[str, int]], *, s
 
 
 COST_MODELS: Mapping[str, CostModel] = {
-    "tinyet_conv2d_s8_w4_direct_4x2_dsp": CostModel(
-        nibbles(cost_models.rows_work), nibbles(cost_models.rows_code)
-    ),
-    "tinyet_linear_s8_w4_4x2_dsp": CostModel(nibbles(cost_models.rows_work), nibbles(cost_models.rows_code)),
-    "tinyet_conv2d_s8_w4_im2col_4x2_dsp": CostModel(
-        nibbles(cost_models.patches_work), nibbles(cost_models.patches_code)
-    ),
     winograd.NARROW: winograd_model(F2, narrow_work, stored=False),
     winograd.NARROW_F4: winograd_model(F4, narrow_f4_work, stored=False),
     **{winograd.symbol_of(f): winograd_model(f, winograd_work(f), stored=True) for f in (F4, F2)},

@@ -124,8 +124,8 @@ def _copied(g: Geometry, top: Int64, left: Int64, columns: Int64) -> Parts:
 
 def two_work(node: Node, family: Family, layouts: Layouts = DENSE) -> Mapping[str, int]:
     """What is around the tiles."""
-    g, r = conv2d.geometry(node), conv2d_tiles.chosen_rounding(node)
-    family = conv2d_tiles.of_layer(family, g)
+    family = conv2d_tiles.of_layer(family, node)
+    g, r = conv2d.geometry(node), conv2d_tiles.chosen_rounding(node, family)
     pixels = g.out_h * g.out_w
     tiles = g.batch * -(-pixels // family.pixels)
     several = "four pixels" if family.pixels == 4 else "block"
@@ -167,8 +167,8 @@ def padded_code(g: Geometry, family: Family) -> Parts:
 
 
 def two_code(node: Node, family: Family) -> Mapping[str, int]:
-    g, r = conv2d.geometry(node), conv2d_tiles.chosen_rounding(node)
-    family = conv2d_tiles.of_layer(family, g)
+    family = conv2d_tiles.of_layer(family, node)
+    g, r = conv2d.geometry(node), conv2d_tiles.chosen_rounding(node, family)
     alone = int(conv2d_tiles.leaves_one(g, family))
     return {
         "call": 1,
@@ -216,8 +216,8 @@ def read_again(tile: Tile, channels: int, page: CorePage) -> int:
 
 def two_exact(node: Node, layouts: Layouts, printed_for: str, family: Family) -> Exact:
     """What gathers the inputs of two pixels, and of a last one, and the tiles, of all channels of these."""
-    g, r = conv2d.geometry(node, layouts), conv2d_tiles.chosen_rounding(node)
-    family = conv2d_tiles.of_layer(family, g)
+    family = conv2d_tiles.of_layer(family, node)
+    g, r = conv2d.geometry(node, layouts), conv2d_tiles.chosen_rounding(node, family)
     pixels, page = g.out_h * g.out_w, page_of(printed_for)
     several, *one = conv2d_tiles.tiles_of(g, r, family, page)
     last = [conv2d_tiles.last_of(g, r, family, page)] if conv2d_tiles.has_last(g, family) else []

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 
-from tinyet.delegates.cortex_m import linear, linear_s16, linear_tiles
+from tinyet.delegates.cortex_m import int4, linear, linear_s16, linear_tiles, linear_w4
 from tinyet.delegates.cortex_m.conv2d import Stored
+from tinyet.delegates.cortex_m.cost_models import bounds
 from tinyet.delegates.cortex_m.cost_models_pixels import work_of
 from tinyet.delegates.cortex_m.linear_tiles import CHANNELS, Family
 from tinyet.delegates.cortex_m.rounding_s16 import rounding
@@ -103,6 +104,42 @@ def any_exact(node: Node, _layouts: Layouts, printed_for: str) -> Exact:
     return of_tile(node, linear.row_of(node), calls(node), printed_for)
 
 
+# ---------------------------------------------------------------- int4
+
+
+def int4_work(node: Node) -> Mapping[str, int]:
+    """What is around the tiles."""
+    (count, depth), rows, r = node.input(1).shape, linear_tiles.row_count(node), int4.chosen_rounding(node)
+    return {
+        "call": 1,
+        "row": rows,
+        "sixteen inputs": rows * (depth // 16),
+        "four inputs": rows * (depth % 16 // 4),
+        f"last {depth % 4} inputs": rows,
+        "whole fours of outputs": rows * int(count >= CHANNELS),
+        f"last {count % CHANNELS} outputs": rows,
+        "clamped output": rows * count * (bounds(r.low, r.high) > 0),
+    }
+
+
+def int4_code(node: Node) -> Mapping[str, int]:
+    (count, depth), r = node.input(1).shape, int4.chosen_rounding(node)
+    return {
+        "call": 1,
+        "several rows": int(linear_tiles.row_count(node) > 1),
+        "sixteen inputs": int(depth >= 16),
+        "four inputs": int(depth % 16 >= 4),
+        f"last {depth % 4} inputs": 1,
+        "whole fours of outputs": int(count >= CHANNELS),
+        f"last {count % CHANNELS} outputs": 1,
+        "clamp": int(bounds(r.low, r.high) > 0),
+    }
+
+
+def int4_exact(node: Node, _layouts: Layouts, printed_for: str) -> Exact:
+    return of_tile(node, linear_w4.tile_of(node), calls(node), printed_for)
+
+
 # ---------------------------------------------------------------- int16
 
 
@@ -173,5 +210,6 @@ COST_MODELS: Mapping[str, CostModel] = (
         )
         for stored in (Stored.INT8, Stored.INT16)
     }
+    | {linear_w4.SYMBOL: CostModel(int4_work, int4_code, exact=int4_exact)}
 )
 """By the kernels' names."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What instructions and code of the kernels for int16 activations grow with, and of fully connected layers with int4
-weights, loop by loop as firmware/include/tinyet_*_s16_dsp.h and tinyet_linear_w4_dsp.h have them."""
+"""What instructions and code of the kernels for int16 activations grow with, loop by loop as
+firmware/include/tinyet_*_s16_dsp.h have them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ import numpy as np
 from tinyet.delegates.cortex_m import (
     conv2d,
     conv2d_s16,
-    linear,
     linear_s16,
-    linear_w4,
 )
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, unroll_of
-from tinyet.delegates.cortex_m.linear_w4 import STEPS
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, rounding
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts, axis
@@ -179,60 +176,6 @@ def patches_code(g: Geometry, r: Rounding16) -> Mapping[str, int]:
     }
 
 
-# ---------------------------------------------------------------- fully connected layers
-
-
-def steps_work(node: Node, parts_of_depth: int, eights: int) -> Parts:
-    """The multiply loops of one row at a time, over so many parts of so many times eight inputs."""
-    (count, depth), rows = node.input(1).shape, linear.row_count(node)
-    groups = rows * -(-count // 4)
-    found: Parts = {
-        "call": 1,
-        "row": rows,
-        "eight inputs": rows * (depth // 8),
-        "four inputs": rows * (depth % 8 // 4),
-        "pair of inputs": rows * (depth % 8 // 2),
-        "odd input": rows * (depth % 2),
-        f"last {depth % 4} inputs": rows,
-        "blank word": rows * (4 * eights * parts_of_depth - -(-depth // 2)),
-        "four outputs": groups,
-        "step": groups * eights * parts_of_depth,
-        "turn": groups * -(-eights // STEPS) * parts_of_depth,
-        "last outputs": rows * int(count % 4 > 0),
-        "last output": rows * (count % 4),
-    }
-    if parts_of_depth > 1:
-        found["part"] = groups * parts_of_depth
-        found["four outputs of parts"] = groups
-    return found
-
-
-def steps_code(node: Node, parts_of_depth: int) -> Parts:
-    return {
-        "call": 1,
-        "several rows": int(linear.row_count(node) > 1),
-        "last outputs": int(node.input(1).shape[0] % 4 > 0),
-        "last output": node.input(1).shape[0] % 4,
-        "parts": int(parts_of_depth > 1),
-    }
-
-
-def nibbles_work(node: Node) -> Mapping[str, int]:
-    r = linear_w4.rounding_of(node)
-    divided = linear_w4.parts(r)
-    parts = steps_work(node, len(divided), divided[0].shape[1] // 8)
-    count = linear.row_count(node) * node.input(1).shape[0]
-    parts[f"output, {r.form.name.lower()}"] = count
-    parts["clamped output"] = count * ((r.low > -128) + (r.high < 127))
-    return parts
-
-
-def nibbles_code(node: Node) -> Mapping[str, int]:
-    r = linear_w4.rounding_of(node)
-    form = {f"outputs, {r.form.name.lower()}": 1, "bound": (r.low > -128) + (r.high < 127)}
-    return steps_code(node, len(linear_w4.parts(r))) | form
-
-
 # ---------------------------------------------------------------- all
 
 
@@ -256,7 +199,5 @@ COST_MODELS: Mapping[str, CostModel] = {
         ("tinyet_conv2d_s16_im2col_4x2_dsp", CostModel(of_image(patches_work), of_image(patches_code))),
         ("tinyet_linear_s16_4x2_dsp", CostModel(of_rows(rows_work), of_rows(rows_code))),
     )
-} | {
-    "tinyet_linear_s8_w4_1x4_dsp": CostModel(nibbles_work, nibbles_code),
 }
 """By the kernels' names."""

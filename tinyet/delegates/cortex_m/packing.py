@@ -57,14 +57,6 @@ def gemm_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
     return group_stream(r, order, 2)
 
 
-def nibble_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
-    """The stream of tinyet_conv2d_dsp.h with int4 weights, (words,); `order` as gemm_stream takes it."""
-    pairs = group_taps(r.weights, order, 2)  # (pairs of channels, taps, 4)
-    pairs = np.pad(pairs, ((0, 0), (0, pairs.shape[1] % 2), (0, 0)))
-    body = join_bytes(pairs[:, ::2] << 4 | pairs[:, 1::2] & 15)
-    return framed(r, body, 2, 16 * r.bias)
-
-
 def group_stream(r: Rounding, order: list[tuple[int, int]], group: int) -> Int64:
     """bias | weights | multiplier | offset | shift, each for `group` channels, an even number."""
     return framed(r, join_bytes(group_taps(r.weights, order, group)), group, r.bias)
