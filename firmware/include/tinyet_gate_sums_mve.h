@@ -295,7 +295,9 @@ static inline __attribute__((always_inline)) void tinyet_sums_mve(const int8_t *
         four = vqrdmulhq_n_s32(vshlq_r_s32(four, shift), multiplier);
       }
       if (how == TINYET_MVE_ADDED_APART) {
-        four = vmovlbq_s16(vqmovnbq_s32(vdupq_n_s16(0), four));
+        int16x8_t saturated = vqmovnbq_s32(vdupq_n_s16(0), four);
+        __asm__("" : "+w"(saturated)); /* clang 14 takes what is in the lower halves for what was there before */
+        four = vmovlbq_s16(saturated);
       }
       if (how != TINYET_MVE_FIRST) {
         four = vaddq_s32(four, vldrhq_s32(sums));

@@ -53,7 +53,7 @@ def test_helium_on_host() -> None:
 
 @pytest.mark.emulated
 def test_helium_on_the_device() -> None:
-    check_library(recurrent_nodes(), of(MVE), (board.M55,))
+    check_library(recurrent_nodes(), of(MVE), (board.M55, board.M55_CLANG))
 
 
 @pytest.mark.emulated
