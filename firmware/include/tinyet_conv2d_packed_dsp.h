@@ -2,9 +2,10 @@
 /* The int8 convolution of one group that all layers share, on cores with DSP instructions: see tinyet_dsp.h.
  *
  * 3x2, three output pixels by two output channels at a time: six sums in registers. The inputs of the three pixels are
- * widened to int16 once, into scratch, and serve all channels: for each pair of input values a word of each pixel. Both are
- * done by functions that are printed (tinyet/tiles/shared.py, shared_rows.py), and are the same for all layers. Pairs are those of
- * tinyet_widen_dsp, of the kernel_w * in_c neighbouring bytes of a kernel row; where it is dilated, of each tap's in_c.
+ * widened to int16 once, into scratch, and serve all channels: for each pair of input values a word of each pixel. Pairs are
+ * those of tinyet_widen_dsp, of the kernel_w * in_c neighbouring bytes of a kernel row; where it is dilated, of each tap's in_c.
+ * What widens rows, and what multiplies, rounds and stores, are functions that tinyet prints (tinyet/tiles/shared_rows.py,
+ * shared.py), one of each for all layers.
  *
  * Weights are packed, two in one int16, 256 * b + a: multiplied by that, inputs add up to 256 * B + A, and by a alone,
  * which is its lower byte, to A. So one of the two channels needs no instruction to widen its weights.

@@ -44,8 +44,8 @@ STEPS = 8
 _STEP_PAIRS = 2
 _CHANNELS, _LOOP, _TWO_SIDED, _OUTPUTS = "1", "2", "3", "4"
 """Labels: of the loop over channels, of that over inputs, of the second rounding, and of what comes behind both."""
-# On the stack, in bytes from sp.
-_INPUTS, _OUTPUT, _OFFSET, _LAST = 0, 12, 20, 28
+# On the stack, in bytes from sp, behind inputs, their end, and where to begin.
+_OUTPUT, _OFFSET, _LAST = 12, 20, 28
 _STACK_BYTES = 32
 
 _A, _B = ("a0", "a1", "a2"), ("b0", "b1", "b2")
@@ -104,8 +104,10 @@ def function(page: CorePage = ARMV7E_M) -> Routine:
 
 def _entry(page: CorePage) -> list[Operation]:
     step_bytes = page.instruction_bytes * len(_step(0))
-    given = ("inputs", "steps", "from_output", "from_step", "from_offset", "from_exponent", "from_last")
-    given = (*given, "from_weights")
+    given = (
+        *("inputs", "steps", "from_output", "from_step", "from_offset", "from_exponent"),
+        *("from_last", "from_weights"),
+    )
     names = ", ".join(f"{{{name}}}" for name in given)
     kept = (*page.kept, "lr")
     pushed = ("r0", "r2", "r3", "r4", "r5", "r6", "r7", "r8")

@@ -8,6 +8,7 @@ import functools
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyet.delegates.cortex_m import conv2d, conv2d_s8
 from tinyet.delegates.cortex_m.cost_models import bounds
@@ -32,7 +33,7 @@ def blocks_of(g: conv2d.Geometry) -> int:
     return g.batch * -(-(g.out_h * g.out_w) // shared.PIXELS)
 
 
-def pixels_of(g: conv2d.Geometry) -> tuple[Int64, Int64, Int64]:
+def pixels_of(g: conv2d.Geometry) -> tuple[Int64, npt.NDArray[np.bool_], Int64]:
     """Of all pixels of an image, as often as they are gathered: kernel rows in the image, whether it sees all columns
     of these side by side, and how many of them."""
     rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
