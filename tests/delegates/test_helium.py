@@ -47,6 +47,7 @@ from tinyet.ops.shared.addition import Scaling
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
+from tinyet.ops.unary import Unary
 
 MVE = Target("host", frozenset({"dsp", "mve"}))
 
@@ -228,6 +229,19 @@ def softmax_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (data,))
 
 
+@st.composite
+def table_nodes(draw: st.DrawFn) -> Case:
+    """All values, through a function."""
+    rng = drawing.random(draw)
+    count = 256 + draw(st.integers(-250, 5))
+    x = Tensor("x", TensorType((count,), DType.INT8, quants(rng, float(2.0 ** rng.uniform(-8, -3)))))
+    function = draw(st.sampled_from(("sigmoid", "tanh", "abs", "hardswish", "exp")))
+    data = np.resize(np.arange(-128, 128), count).astype(np.int8)
+    return Case(
+        drawing.node_of(Unary(function), [x], quants(rng, float(2.0 ** rng.uniform(-8, -3)))), (data,)
+    )
+
+
 NODES = {
     "tinyet_max_pool2d_s8_mve": all_pool_nodes,
     "tinyet_avg_pool2d_s8_mve": all_pool_nodes,
@@ -239,6 +253,7 @@ NODES = {
     "tinyet_transpose_s8_mve": transposed_nodes,
     "tinyet_sum_s8_mve": summed_nodes,
     "tinyet_softmax_s8_mve": softmax_nodes,
+    "tinyet_lut_s8_mve": table_nodes,
 }
 """Kernel → strategy."""
 

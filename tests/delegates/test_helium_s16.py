@@ -5,6 +5,7 @@ emulated Cortex-M55 by GCC and by clang."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -29,7 +30,9 @@ from tinyet.ops.add import Add
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
+from tinyet.ops.shared.unary_functions import FunctionName
 from tinyet.ops.sub import Sub
+from tinyet.ops.unary import Unary
 from tinyet.opset import complaints
 
 # ---------------------------------------------------------------- drawing
@@ -114,6 +117,19 @@ def one_operand_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (of_all_values(rng, shape),))
 
 
+@st.composite
+def table_nodes(draw: st.DrawFn, functions: tuple[FunctionName, ...]) -> Case:
+    """Sigmoid and tanh at LiteRT's output scale, arguments beyond their tables, too; others by straight pieces."""
+    rng = drawing.random(draw)
+    shape = draw(st.integers(1, 3)), draw(st.integers(1, 40))
+    function = draw(st.sampled_from(functions))
+    x = activation("x", shape, float(2.0 ** draw(st.sampled_from((-11, -12, rng.uniform(-15, -9))))))
+    out = 2.0**-15 if function in ("sigmoid", "tanh") else float(2.0 ** rng.uniform(-15, -9))
+    node = drawing.node_of(Unary(function), [x], QuantParams.per_tensor(out, 0))
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, (of_all_values(rng, shape),))
+
+
 NODES = {
     "tinyet_depthwise_s16_mve": depthwise_nodes,
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
@@ -126,6 +142,9 @@ LIBRARY = {
     "tinyet_mul_s16_same_mve": two_operand_nodes,
     "tinyet_requantize_s16_mve": one_operand_nodes,
     "tinyet_clip_s16_mve": one_operand_nodes,
+    "tinyet_lut_s16_mve": partial(table_nodes, ("exp", "gelu", "hardswish", "square", "elu", "log")),
+    "tinyet_sigmoid_s16_mve": partial(table_nodes, ("sigmoid",)),
+    "tinyet_tanh_s16_mve": partial(table_nodes, ("tanh",)),
 }
 """The same of those for whose calls no C is made."""
 
