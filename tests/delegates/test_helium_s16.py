@@ -17,7 +17,7 @@ from tests.calls.board import Image
 from tests.calls.emulated import check_library, check_own
 from tests.calls.exact import assert_kernels
 from tests.delegates import test_cortex_m_s16, test_helium
-from tests.delegates.test_cortex_m import DSP, only
+from tests.delegates.test_cortex_m import DSP, only, pointwise_nodes, row_nodes
 from tests.delegates.test_cortex_m_s16 import layer, with_int16
 from tests.delegates.test_helium import MVE
 from tests.ops import drawing
@@ -35,11 +35,13 @@ from tinyet.ops.sub import Sub
 from tinyet.ops.unary import Unary
 from tinyet.opset import complaints
 
+Nodes = Callable[[], st.SearchStrategy[Case]]
+
 # ---------------------------------------------------------------- drawing
 
 
 @st.composite
-def widened(draw: st.DrawFn, nodes: Callable[[], st.SearchStrategy[Case]]) -> Case:
+def widened(draw: st.DrawFn, nodes: Nodes) -> Case:
     """Layers that are drawn for int8, with int16 activations."""
     return with_int16(draw(nodes()), drawing.random(draw))
 
@@ -49,7 +51,7 @@ def conv2d_nodes() -> st.SearchStrategy[Case]:
     deep = widened(test_helium.deep_nodes)
     return st.one_of(
         test_cortex_m_s16.gemm_nodes(),
-        widened(test_helium.pointwise_nodes),
+        widened(pointwise_nodes),
         deep,
         deep,
         few,
@@ -59,7 +61,7 @@ def conv2d_nodes() -> st.SearchStrategy[Case]:
 
 def linear_nodes() -> st.SearchStrategy[Case]:
     many = widened(test_helium.many_output_nodes)
-    return st.one_of(test_cortex_m_s16.linear_nodes(), widened(test_helium.row_nodes), many, many)
+    return st.one_of(test_cortex_m_s16.linear_nodes(), widened(row_nodes), many, many)
 
 
 def depthwise_nodes() -> st.SearchStrategy[Case]:
@@ -130,14 +132,14 @@ def table_nodes(draw: st.DrawFn, functions: tuple[FunctionName, ...]) -> Case:
     return Case(node, (of_all_values(rng, shape),))
 
 
-NODES = {
+NODES: dict[str, Nodes] = {
     "tinyet_depthwise_s16_mve": depthwise_nodes,
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
     "tinyet_linear_s16_1x8_mve": linear_nodes,
     "tinyet_linear_s16_4x2_mve": linear_nodes,
 }
 """Kernel → strategy."""
-LIBRARY = {
+LIBRARY: dict[str, Nodes] = {
     "tinyet_sum_s16_same_mve": two_operand_nodes,
     "tinyet_mul_s16_same_mve": two_operand_nodes,
     "tinyet_requantize_s16_mve": one_operand_nodes,
