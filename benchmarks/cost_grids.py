@@ -470,6 +470,8 @@ def of_type(node: Node, dtypes: str) -> Node:
             and not node.input(1).is_constant
         ):
             tensors[node.input(1)] = of_smaller_scale(widened(node.input(1)))
+        if isinstance(node.attrs, Unary) and node.attrs.function in ("sigmoid", "tanh"):
+            tensors[node.output] = as_litert(node.output)
     elif dtypes == "f32":
         tensors = {t: as_float(t) for t in (*node.inputs, *node.outputs) if t is not None}
     elif dtypes == "s8_w4" and len(node.inputs) > 1:
@@ -500,6 +502,11 @@ def of_smaller_scale(tensor: Tensor) -> Tensor:
     """Of sums, so that there are some whose operands have two scales: those of odd numbers of values."""
     quant = QuantParams.per_tensor(0.7 * tensor.type.scale, 0)
     return Tensor(tensor.name, TensorType(tensor.shape, DType.INT16, quant))
+
+
+def as_litert(tensor: Tensor) -> Tensor:
+    """Of the scale that LiteRT's formulas of sigmoid and tanh have in int16."""
+    return Tensor(tensor.name, TensorType(tensor.shape, DType.INT16, QuantParams.per_tensor(2.0**-15, 0)))
 
 
 def narrowed(weights: Tensor) -> Tensor:

@@ -42,6 +42,7 @@ BY_ROWS = {"tinyet_resize_bilinear_s8_q10_dsp", "tinyet_resize_bilinear_s8_q4_ds
 SILENT = {
     "tinyet_conv_transpose2d_s8_polyphase_4x2_dsp",
     "tinyet_depthwise_s8_mve",
+    "tinyet_depthwise_s16_mve",
     "tinyet_conv2d_s8_winograd_f4x4_dsp",
 }
 """Of windows, those that promise nothing: one phase of the output after another, one channel, a few of them."""

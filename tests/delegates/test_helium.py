@@ -16,7 +16,7 @@ from tests.calls import board
 from tests.calls.board import Image
 from tests.calls.emulated import check_library, check_own
 from tests.calls.exact import assert_kernels
-from tests.delegates import test_cortex_m
+from tests.delegates import elementwise_nodes, test_cortex_m
 from tests.delegates.elementwise_nodes import clamp, output_quant, quants
 from tests.delegates.test_cortex_m import (
     any_depthwise_nodes,
@@ -44,9 +44,11 @@ from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.permute import Permute
 from tinyet.ops.shared.addition import Scaling
+from tinyet.ops.shared.unary_functions import FunctionName
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
+from tinyet.ops.unary import Unary
 
 MVE = Target("host", frozenset({"dsp", "mve"}))
 
@@ -216,7 +218,7 @@ def softmax_nodes(draw: st.DrawFn) -> Case:
     """As for DSP; rows of one to three values, too, and of so many that their sum has one leading zero left, or that
     each has nothing."""
     if draw(st.integers(0, 2)) > 0:
-        return draw(test_cortex_m.softmax_nodes())
+        return draw(elementwise_nodes.softmax_nodes())
     rng = drawing.random(draw)
     depth = draw(st.sampled_from((1, 2, 3, 300, 1200, 4095)))
     shape = draw(st.integers(1, 2)), depth
@@ -226,6 +228,20 @@ def softmax_nodes(draw: st.DrawFn) -> Case:
     if draw(st.booleans()):
         data[...] = draw(st.sampled_from((-128, 0, 127)))
     return Case(node, (data,))
+
+
+@st.composite
+def table_nodes(draw: st.DrawFn) -> Case:
+    """All values, through a function."""
+    rng = drawing.random(draw)
+    count = 256 + draw(st.integers(-250, 5))
+    x = Tensor("x", TensorType((count,), DType.INT8, quants(rng, float(2.0 ** rng.uniform(-8, -3)))))
+    functions: tuple[FunctionName, ...] = ("sigmoid", "tanh", "abs", "hardswish", "exp")
+    function = draw(st.sampled_from(functions))
+    data = np.resize(np.arange(-128, 128), count).astype(np.int8)
+    return Case(
+        drawing.node_of(Unary(function), [x], quants(rng, float(2.0 ** rng.uniform(-8, -3)))), (data,)
+    )
 
 
 NODES = {
@@ -239,6 +255,7 @@ NODES = {
     "tinyet_transpose_s8_mve": transposed_nodes,
     "tinyet_sum_s8_mve": summed_nodes,
     "tinyet_softmax_s8_mve": softmax_nodes,
+    "tinyet_lut_s8_mve": table_nodes,
 }
 """Kernel → strategy."""
 

@@ -5,6 +5,7 @@ emulated Cortex-M55 by GCC and by clang."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from tests.calls.board import Image
 from tests.calls.emulated import check_library, check_own
 from tests.calls.exact import assert_kernels
 from tests.delegates import test_cortex_m_s16, test_helium
-from tests.delegates.test_cortex_m import DSP, only
+from tests.delegates.test_cortex_m import DSP, only, pointwise_nodes, row_nodes
 from tests.delegates.test_cortex_m_s16 import layer, with_int16
 from tests.delegates.test_helium import MVE
 from tests.ops import drawing
@@ -29,14 +30,18 @@ from tinyet.ops.add import Add
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
+from tinyet.ops.shared.unary_functions import FunctionName
 from tinyet.ops.sub import Sub
+from tinyet.ops.unary import Unary
 from tinyet.opset import complaints
+
+Nodes = Callable[[], st.SearchStrategy[Case]]
 
 # ---------------------------------------------------------------- drawing
 
 
 @st.composite
-def widened(draw: st.DrawFn, nodes: Callable[[], st.SearchStrategy[Case]]) -> Case:
+def widened(draw: st.DrawFn, nodes: Nodes) -> Case:
     """Layers that are drawn for int8, with int16 activations."""
     return with_int16(draw(nodes()), drawing.random(draw))
 
@@ -46,7 +51,7 @@ def conv2d_nodes() -> st.SearchStrategy[Case]:
     deep = widened(test_helium.deep_nodes)
     return st.one_of(
         test_cortex_m_s16.gemm_nodes(),
-        widened(test_helium.pointwise_nodes),
+        widened(pointwise_nodes),
         deep,
         deep,
         few,
@@ -56,7 +61,7 @@ def conv2d_nodes() -> st.SearchStrategy[Case]:
 
 def linear_nodes() -> st.SearchStrategy[Case]:
     many = widened(test_helium.many_output_nodes)
-    return st.one_of(test_cortex_m_s16.linear_nodes(), widened(test_helium.row_nodes), many, many)
+    return st.one_of(test_cortex_m_s16.linear_nodes(), widened(row_nodes), many, many)
 
 
 def depthwise_nodes() -> st.SearchStrategy[Case]:
@@ -114,18 +119,34 @@ def one_operand_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (of_all_values(rng, shape),))
 
 
-NODES = {
+@st.composite
+def table_nodes(draw: st.DrawFn, functions: tuple[FunctionName, ...]) -> Case:
+    """Sigmoid and tanh at LiteRT's output scale, arguments beyond their tables, too; others by straight pieces."""
+    rng = drawing.random(draw)
+    shape = draw(st.integers(1, 3)), draw(st.integers(1, 40))
+    function = draw(st.sampled_from(functions))
+    x = activation("x", shape, float(2.0 ** draw(st.sampled_from((-11, -12, rng.uniform(-15, -9))))))
+    out = 2.0**-15 if function in ("sigmoid", "tanh") else float(2.0 ** rng.uniform(-15, -9))
+    node = drawing.node_of(Unary(function), [x], QuantParams.per_tensor(out, 0))
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, (of_all_values(rng, shape),))
+
+
+NODES: dict[str, Nodes] = {
     "tinyet_depthwise_s16_mve": depthwise_nodes,
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
     "tinyet_linear_s16_1x8_mve": linear_nodes,
     "tinyet_linear_s16_4x2_mve": linear_nodes,
 }
 """Kernel → strategy."""
-LIBRARY = {
+LIBRARY: dict[str, Nodes] = {
     "tinyet_sum_s16_same_mve": two_operand_nodes,
     "tinyet_mul_s16_same_mve": two_operand_nodes,
     "tinyet_requantize_s16_mve": one_operand_nodes,
     "tinyet_clip_s16_mve": one_operand_nodes,
+    "tinyet_lut_s16_mve": partial(table_nodes, ("exp", "gelu", "hardswish", "square", "elu", "log")),
+    "tinyet_sigmoid_s16_mve": partial(table_nodes, ("sigmoid",)),
+    "tinyet_tanh_s16_mve": partial(table_nodes, ("tanh",)),
 }
 """The same of those for whose calls no C is made."""
 

@@ -20,7 +20,7 @@ from tests.delegates.test_helium import MVE
 from tests.tiles import harness
 from tests.tiles.harness import c_array
 from tinyet.assets import kernel_sources
-from tinyet.delegates.cortex_m import depthwise_mve, depthwise_s16_mve
+from tinyet.delegates.cortex_m import conv2d_mve, conv2d_s16_mve, depthwise_mve, depthwise_s16_mve
 from tinyet.delegates.cortex_m.depthwise_mve import pixels_of
 from tinyet.device.device import open_device
 from tinyet.errors import InternalError
@@ -75,10 +75,8 @@ def home(node: Node) -> ModuleType:
 
 def printed_of(node: Node) -> helium_depthwise.Channels | Channels16:
     if node.input(0).dtype is DType.INT16:
-        return depthwise_s16_mve.channels_of(
-            depthwise_s16_mve.plan(node), depthwise_s16_mve.rounding_of(node)
-        )
-    return depthwise_mve.channels_of(depthwise_mve.plan(node), depthwise_mve.rounding_of(node))
+        return depthwise_s16_mve.channels_of(depthwise_s16_mve.plan(node), conv2d_s16_mve.rounding_of(node))
+    return depthwise_mve.channels_of(depthwise_mve.plan(node), conv2d_mve.rounding_of(node))
 
 
 def stated(node: Node) -> int:
@@ -109,12 +107,9 @@ def model(rng: np.random.Generator, all_nodes: list[Node]) -> str:
         )
         before.append("  " + begin % "outputs")
         entries.append(f"{printed.name}, {{&state_{i}.job, NULL, NULL, NULL, NULL}}")
-        is_wide = isinstance(printed, Channels16)
-        twin = (
-            f"tinyet_depthwise_s16_mve_twin(job, {printed.exponent})"
-            if is_wide
-            else "tinyet_depthwise_mve_twin(job)"
-        )
+        twin = "tinyet_depthwise_mve_twin(job)"
+        if isinstance(printed, Channels16):
+            twin = f"tinyet_depthwise_s16_mve_twin(job, {printed.exponent})"
         twins += [
             "  {",
             f"    tinyet_depthwise_job_mve *const job = {begin % 'wanted'}",
@@ -124,7 +119,7 @@ def model(rng: np.random.Generator, all_nodes: list[Node]) -> str:
             f"    wrong[{i}] |= memcmp(wanted_{i}, outputs_{i}, sizeof wanted_{i}) != 0 ? 2u : 0u;",
             "  }",
         ]
-        if is_wide:
+        if isinstance(printed, Channels16):
             twins += [
                 f"  for (uint32_t p = 2; wrong[{i}] == 0u && memcmp(wanted_{i} + p, wanted_{i}, 2) == 0; p += 2u) {{",
                 f"    wrong[{i}] = p == sizeof wanted_{i} - 2u ? 4u : 0u; /* all the same: nothing is tried */",

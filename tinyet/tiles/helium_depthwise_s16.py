@@ -156,7 +156,8 @@ class Channels16:
                 yield from self._products_of_chunk(chunk)
         else:
             yield f"ldm.w r5!, {ALL}"
-            gathers, products = [], []
+            gathers: list[list[str]] = []
+            products: list[str] = []
             for i, r in enumerate(SUMS):
                 vectors = ("q4", "q6") if self.groups > 1 or i % 2 == 0 else ("q6", "q4")
                 for g in range(self.groups):
@@ -197,7 +198,8 @@ class Channels16:
             "ldr r{}, [r5], #4" if last else f"ldr.w r{{}}, [r5, #{4 * i}]" for i in range(len(SUMS))
         ]
         yield addresses[0].format(1)
-        gathers, products = [], []
+        gathers: list[list[str]] = []
+        products: list[str] = []
         for i, r in enumerate(SUMS):
             for k, g in enumerate(chunk):
                 vector = ("q4", "q6")[len(gathers) % 2]

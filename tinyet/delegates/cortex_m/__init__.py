@@ -44,6 +44,7 @@ from tinyet.delegates.cortex_m import (
     linear_s16,
     linear_s16_mve,
     linear_w4,
+    lut_mve,
     pool,
     pool_mve,
     recurrent,
@@ -75,6 +76,7 @@ from tinyet.ops.rnn import Rnn
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
+from tinyet.ops.unary import Unary
 from tinyet.opset import with_cost_models
 
 
@@ -165,6 +167,7 @@ CORTEX_M = Delegate(
         MaxPool2d: with_cost_models((*pool_mve.MAX_KERNELS, *pool.MAX_KERNELS), COST_MODELS),
         Mean: with_cost_models((*sum_mve.MEAN_KERNELS, *pool.MEAN_KERNELS), COST_MODELS),
         Sum: with_cost_models((*sum_mve.SUM_KERNELS, *pool.SUM_KERNELS), COST_MODELS),
+        Unary: lut_mve.KERNELS,
         Lstm: recurrent.LSTM,
         Gru: recurrent.GRU,
         Rnn: recurrent.RNN,
