@@ -49,8 +49,8 @@ LAYERS: dict[str, Node] = {
 TYPES = {"s8": "int8", "s16": "int16", "s8_w4": "int4"}
 
 
-AS_BYTES = ("tinyet_linear_s8_packed_1x4", "tinyet_conv2d_s8_packed_2x4")
-"""Kernels in whose packed weights an int4 takes a byte."""
+AS_BYTES = ("tinyet_linear_s8_packed", "tinyet_conv2d_s8_packed", "tinyet_linear_s8_1x4")
+"""Kernels in whose weights an int4 takes a byte, but for depthwise ones, which have few."""
 
 
 def widens(kernel: Kernel) -> bool:

@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from tests.tiles.samples import CROSSED, LONG, PACKED, PRINTED, TILES, WIDE
+from tests.tiles.samples import (
+    CROSSED,
+    CROSSED_DIGITS,
+    DIGITS,
+    LONG,
+    LONG_DIGITS,
+    NIBBLES,
+    PACKED,
+    PRINTED,
+    TILES,
+    WIDE,
+)
 from tinyet.errors import InternalError
 from tinyet.tiles.core import ARMV7E_M, CORTEX_M7, CORTEX_M33, CorePage
 from tinyet.tiles.function import Function, function
@@ -40,6 +51,13 @@ def test_a_pair_takes_what_the_manual_says() -> None:
     assert straight_pair(Tile(2, 4, PACKED, 8, 12, 8, at_once=1)) == (2 + 2 + 8, 6 + 2 + 8)
     # Five loads in two runs: there are registers for four values.
     assert straight_pair(Tile(4, 2, PACKED, 8, 12, 8)) == (5 + 1 + 8, 4 + 3 + 1 + 8)
+
+
+def test_a_pair_of_int4_weights() -> None:
+    """Of four channels: a load of a word and two of inputs, four cycles, eight products, and what makes three of the
+    four factors, or all."""
+    assert straight_pair(Tile(2, 4, DIGITS, 8, 12, 8)) == (3 + 4 + 8, 4 + 4 + 8)
+    assert straight_pair(Tile(2, 4, NIBBLES, 8, 12, 8)) == (3 + 8 + 8, 4 + 8 + 8)
 
 
 def test_what_sums_that_are_alike_save() -> None:
@@ -78,6 +96,8 @@ def test_a_core_of_two_issues_has_loads_beside_products() -> None:
         Tile(1, 4, CROSSED, 8, 12, 0, filling=True),
     )
     assert [pair_on_m7(tile, CORTEX_M7) for tile in (packed, wide, crossed)] == [9, 4, 4]
+    digits = Tile(2, 4, DIGITS, 8, 12, 8), replace(crossed, weights=CROSSED_DIGITS)
+    assert [pair_on_m7(tile, CORTEX_M7) for tile in digits] == [9, 4]
     assert [pair_on_m7(tile, ARMV7E_M) for tile in (packed, wide)] == [11, 5.5]
 
 
@@ -112,8 +132,10 @@ def test_no_room_leaves_the_order_as_it_was() -> None:
 
 def test_one_pixel_takes_as_few_loads_as_registers_allow() -> None:
     """Crossed, four channels: ten instructions and six words for two pairs of inputs, in eight registers: five loads
-    for four times that. Wide, a word of each channel and one of the input for a pair: five words a load. Of sums of 64
-    bits, which leave six registers, six instructions and three words for a pair: thirteen loads for sixteen of them."""
+    for four times that. Of digits twelve and four words, in eight registers of which two are for what is made of them:
+    a load for that; a register less, where a sum has 64 bits, two. Wide, a word of each channel and one of the input
+    for a pair: five words a load. Of sums of 64 bits, which leave six registers, six instructions and three words for
+    a pair: thirteen loads for sixteen of them."""
     crossed, wide = (Tile(1, 4, weights, 8, 12, 0, filling=True) for weights in (CROSSED, WIDE))
     long = Tile(1, 4, LONG, 8, 3, 0, filling=True, bits=16)
 
@@ -122,6 +144,9 @@ def test_one_pixel_takes_as_few_loads_as_registers_allow() -> None:
         return long.instructions - short.instructions, long.cycles - short.cycles
 
     assert more(crossed) == (16 * 10 + 4 * 5, 16 * 10 + 4 * 5 + 16 * 6)
+    for weights, loads in ((CROSSED_DIGITS, 16), (LONG_DIGITS, 32)):
+        digits = replace(crossed, weights=weights)
+        assert more(digits) == (16 * 12 + loads, 16 * 12 + loads + 16 * 4)
     assert more(wide) == (32 * 4 + 32, 32 * 4 + 32 + 32 * 5)
     assert more(long) == (32 * 6 + 2 * 13, 32 * 6 + 2 * 13 + 32 * 3)
 
@@ -197,6 +222,13 @@ def test_a_value_that_nothing_wrote() -> None:
             {"pixels": 1, "filling": True},
             "loads that fill are of one pixel, and of weights that need no other",
         ),
+        ({"weights": DIGITS, "channels": 2}, "int4 weights are of four channels"),
+        (
+            {"weights": DIGITS, "at_once": 2},
+            "NIBBLES and DIGITS are of up to three pixels, and of loads of one",
+        ),
+        ({"weights": NIBBLES, "pixels": 4}, "NIBBLES and DIGITS are of up to three pixels"),
+        ({"weights": LONG_DIGITS, "filling": True}, "crossed weights are of two pairs, one pixel"),
         ({"bits": 4}, "outputs of 8, 16 or 32 bits"),
         ({"bits": 16}, "LONG weights, and they alone beside WIDE ones, for int16 values"),
         ({"pixels": 1, "weights": LONG, "filling": True}, "LONG weights, and they alone"),
@@ -221,7 +253,8 @@ def test_names_say_all_that_the_text_depends_on() -> None:
     changes: tuple[dict[str, Any], ...] = (
         *({"pixels": 1}, {"channels": 2}, {"pairs": 2}, {"exponent": None}, {"exponent": 9}, {"step": 9}),
         *({"groups": 2}, {"at_once": 1}, {"straight": 1, "turn": 2}, {"alike": True}),
-        *({"pixels": 1, "weights": w, "filling": True} for w in (CROSSED, WIDE)),
+        *({"weights": w} for w in (DIGITS, NIBBLES)),
+        *({"pixels": 1, "weights": w, "filling": True} for w in (CROSSED, CROSSED_DIGITS, LONG_DIGITS, WIDE)),
         *(
             {"pixels": 1, "weights": LONG, "filling": True, **ends}
             for ends in ({"bits": 16}, {"bits": 32}, {"bits": 16, "low": 0}, {"bits": 16, "high": 9})

@@ -27,7 +27,7 @@ from tinyet.delegates.cortex_m.conv2d import (
 )
 from tinyet.delegates.cortex_m.int16x2 import NHW2C2
 from tinyet.delegates.cortex_m.packing import NONE, lane_pairs, pack_int16x2, words
-from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, sum_range
+from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, max_of_sums
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
@@ -411,12 +411,6 @@ def any_factor(r: Rounding) -> Int64 | None:
         return None
     offset = (r.offset << right) + ((np.int64(1) << right) >> 1)
     return np.stack([r.multiplier, offset, right, left + 1, -(right > 0).astype(np.int64)], axis=1)
-
-
-def max_of_sums(r: Rounding) -> Int64:
-    """The largest magnitude of each channel's sums."""
-    smallest, largest = sum_range(r.weights, r.bias)
-    return np.maximum(np.abs(smallest), np.abs(largest))
 
 
 def packed_ends(r: Rounding, groups: Int64, weights: Weights = Weights.PACKED) -> Int64:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyet.delegates.cortex_m.packing import join_bytes, pack_int16x2, words
-from tinyet.delegates.cortex_m.rounding import LIMIT, Rounding, rounding, sum_range
+from tinyet.delegates.cortex_m.rounding import LIMIT, Rounding, max_of_sums, rounding
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.clamped import clamp_of
@@ -25,12 +25,6 @@ _ADDED = np.array([8, 8, 8, 0])
 def chosen_rounding(node: Node) -> Rounding:
     """Such as sums of all forms of weights can have."""
     return rounding(node, clamp_of(node), MOST_BEFORE, LEAST_BEFORE)
-
-
-def max_of_sums(r: Rounding) -> Int64:
-    """The largest magnitude of each channel's sums."""
-    smallest, largest = sum_range(r.weights, r.bias)
-    return np.maximum(np.abs(smallest), np.abs(largest))
 
 
 def lanes(weights: Int64) -> Int64:

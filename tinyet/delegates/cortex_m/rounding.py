@@ -35,6 +35,7 @@ __all__ = (
     "alike",
     "choose",
     "live_channels",
+    "max_of_sums",
     "one_sided_exponent",
     "rounding",
     "sum_range",
@@ -96,6 +97,12 @@ def sum_range(weights: Int64, bias: Int64) -> tuple[Int64, Int64]:
     """The smallest and the largest sum of each channel for inputs in -128 … 127."""
     positive, negative = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
     return bias - 128 * positive + 127 * negative, bias + 127 * positive - 128 * negative
+
+
+def max_of_sums(r: Rounding) -> Int64:
+    """The largest magnitude of each channel's sums."""
+    smallest, largest = sum_range(r.weights, r.bias)
+    return np.maximum(np.abs(smallest), np.abs(largest))
 
 
 @memoize
