@@ -38,7 +38,7 @@ from tinyet.planning.decision import Decision, Untiled
 from tinyet.planning.kernel_front import KernelSet
 from tinyet.planning.kernel_selection import Selection, select_kernels
 from tinyet.planning.layer_names import names_of
-from tinyet.planning.layouts import AccessOrderCache, agreements_of, laid_out, planned, saved_by
+from tinyet.planning.layouts import AccessOrderCache, agreements_of, check_planned, laid_out, planned, saved_by
 from tinyet.planning.objective import Objective
 from tinyet.planning.pareto import Figures, Front, select
 from tinyet.planning.plans import Assignment, Plan, Tiling, own_bytes
@@ -153,6 +153,7 @@ class _PlanSearch:
 
     def decide(self) -> tuple[Decision, MemoryPlan]:
         best = self.searched()
+        check_planned(self.graph, best.chosen, self.access_orders, best.memory)
         untiled = None
         if best.tiled:
             if self.untiled is None:  # no limit leaves room for it
@@ -200,7 +201,8 @@ class _PlanSearch:
         first: bool = False,
         in_order: bool = False,
     ) -> MemoryPlan:
-        """The memory of a graph computed by these candidates, where the objective wants its ends."""
+        """The memory of a graph computed by these candidates, where the objective wants its ends. Of the many plans
+        that are compared, only the one that is taken is checked."""
         return planned(
             graph,
             chosen,
@@ -209,6 +211,7 @@ class _PlanSearch:
             first=first,
             in_order=in_order,
             callers=self.objective.callers,
+            checked=False,
         )
 
     # ------------------------------------------------------------ tilings and their kernels
