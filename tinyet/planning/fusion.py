@@ -13,6 +13,9 @@ from tinyet.opset import TileMap
 from tinyet.planning.line_buffers import LineBuffers
 from tinyet.planning.tile_schedule import TileSchedule
 
+_OUTPUT = -1
+"""Of a layer, beside the numbers of its inputs."""
+
 
 def fused(
     graph: Graph,
@@ -83,12 +86,25 @@ def _given_alone(graph: Graph, tensor: Tensor, rules: Mapping[Node, TileMap]) ->
 
 def _aligned(found: FusionGroup, align: int) -> bool:
     """Do all tiles begin where tensors may begin?"""
+    # Of each layer's inputs, by number, and of its output: bytes of a row, and what its beginning is a multiple of.
+    known: dict[Node, dict[int, tuple[int, int]]] = {}
+    for node in found.nodes:
+        tensors = {index: node.input(index) for index in found.rules[node].inputs}
+        if not found.rules[node].reduces:
+            tensors[_OUTPUT] = node.outputs[0]
+        known[node] = {
+            number: (found.rows[tensor].row_bytes, max(align, tensor.dtype.bytes))
+            for number, tensor in tensors.items()
+        }
     for action in found.actions:
         if isinstance(action, Run):
-            places = [(action.node.input(index), place) for index, place in action.reads]
-            if not found.rules[action.node].reduces:
-                places.append((action.node.outputs[0], action.writes))
-            for tensor, place in places:
-                if (place.start + place.slot * found.rows[tensor].row_bytes) % max(align, tensor.dtype.bytes):
+            numbers = known[action.node]
+            for index, place in action.reads:
+                size, multiple = numbers[index]
+                if (place.start + place.slot * size) % multiple:
+                    return False
+            if _OUTPUT in numbers:
+                size, multiple = numbers[_OUTPUT]
+                if (action.writes.start + action.writes.slot * size) % multiple:
                     return False
     return True
