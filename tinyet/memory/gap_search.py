@@ -60,6 +60,9 @@ class GapSearch:
             if i < r.other
         ]
 
+        # As numbers: they are looked at most often of all.
+        self._numbers = [(p.a, p.b, p.above, p.below) for p in self.pairs]
+        self._align = [b.align for b in group]
         self.round = len(self.pairs) // _PAIRS + 1
 
     def fit(self, capacity: int, budget: int) -> tuple[list[int] | None, bool, int]:
@@ -97,27 +100,26 @@ class GapSearch:
 
     def _propagate(self, node: _Node, budget: int) -> tuple[bool, int]:
         """Narrow the offsets until nothing changes; returns whether any are left, and the steps taken."""
-        least, greatest = node.least, node.greatest
+        least, greatest, align = node.least, node.greatest, self._align
         steps, changed = 0, True
         while changed and steps < budget:
             changed = False
             steps += self.round
-            for p, decision in zip(self.pairs, node.decided, strict=True):
-                above = decision >= 0 and least[p.a] + p.above <= greatest[p.b]
-                below = decision <= 0 and least[p.b] + p.below <= greatest[p.a]
-                if above and below:
-                    continue
-                if above:
-                    low, high, gap = p.a, p.b, p.above
-                elif below:
-                    low, high, gap = p.b, p.a, p.below
+            for (a, b, up, down), decision in zip(self._numbers, node.decided, strict=True):
+                above = decision >= 0 and least[a] + up <= greatest[b]
+                if decision <= 0 and least[b] + down <= greatest[a]:
+                    if above:
+                        continue
+                    low, high, gap = b, a, down
+                elif above:
+                    low, high, gap = a, b, up
                 else:
                     return False, steps
                 if least[low] + gap > least[high]:
-                    least[high] = align_up(least[low] + gap, self.group[high].align)
+                    least[high] = align_up(least[low] + gap, align[high])
                     changed = True
                 if greatest[high] - gap < greatest[low]:
-                    greatest[low] = (greatest[high] - gap) & -self.group[low].align
+                    greatest[low] = (greatest[high] - gap) & -align[low]
                     changed = True
                 if least[low] > greatest[low] or least[high] > greatest[high]:
                     return False, steps
@@ -127,10 +129,11 @@ class GapSearch:
         """Of the pairs that the least offsets do not keep apart, the one with a decision that leaves least room."""
         best: int | None = None
         least_room = 0
-        for number, p in enumerate(self.pairs):
-            a, b = node.least[p.a], node.least[p.b]
-            if a - p.below < b < a + p.above:
-                room = min(node.greatest[p.b] - a - p.above, node.greatest[p.a] - b - p.below)
+        least, greatest = node.least, node.greatest
+        for number, (i, j, above, below) in enumerate(self._numbers):
+            a, b = least[i], least[j]
+            if a - below < b < a + above:
+                room = min(greatest[j] - a - above, greatest[i] - b - below)
                 if best is None or room < least_room:
                     best, least_room = number, room
         return best

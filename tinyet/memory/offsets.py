@@ -12,8 +12,9 @@ Searches give up after a fixed number of steps, never after a time, so the resul
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tinyet.errors import InternalError
 from tinyet.memory.beam import improve
@@ -35,6 +36,8 @@ __all__ = ["DEFAULT_BUDGET", "Buffer", "Placement", "align_up", "lower_bound", "
 
 DEFAULT_BUDGET = 450_000
 """Steps of the search (one step looks at one buffer). About a second of Python."""
+_REMEMBERED = 512
+"""Placements that are kept, those asked for last: of some kilobytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,17 @@ def place(
         InternalError: a negative size, an empty lifetime, an alignment that is no power of two, a name
             twice; a gap that is larger than its buffer or names none; a floor that is above the peak found.
     """
+    found = _placed(tuple(buffers), tuple(gaps.items()), floor, budget)
+    return replace(found, offsets=dict(found.offsets))
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _placed(
+    buffers: tuple[Buffer, ...], given: tuple[tuple[tuple[str, str], int], ...], floor: int, budget: int
+) -> Placement:
+    """`place`, with hashable arguments. The search for a plan, and who plans a network again for another objective or
+    core, asks for the same placement several times."""
+    gaps = dict(given)
     _validate(buffers, gaps)
     offsets = {b.name: 0 for b in buffers}
     bound = max(lower_bound(buffers, gaps), floor)

@@ -263,7 +263,7 @@ class _PlanSearch:
         tiling, allowed, spare = assignment.tiling, assignment.tiling.allowed, self.objective.flash
         if spare is not None:
             spare -= _flash_of(tiling.fusion_groups, assignment.chosen)
-        for _ in range(_MOST_ASSIGNMENTS):
+        for number in range(_MOST_ASSIGNMENTS):
             kernels = self.fastest(assignment.front, tiling.fusion_groups, spare)
             if kernels != assignment.kernels:
                 assignment = self.made(tiling, allowed, assignment.front, kernels)
@@ -278,7 +278,10 @@ class _PlanSearch:
             fewer = tiling.within(limit)
             if fewer == allowed:
                 break
-            allowed, front = fewer, front_of(tiling.candidates, fewer, self.target)
+            allowed = fewer
+            if number == _MOST_ASSIGNMENTS - 1:
+                break
+            front = front_of(tiling.candidates, fewer, self.target)
             assignment = self.made(tiling, allowed, front, self.fastest(front, tiling.fusion_groups, spare))
         fewest = tiling.within(0)
         if self.objective.ram is not None and fewest != allowed and not any(map(self.fits, self.front)):
