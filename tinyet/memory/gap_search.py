@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tinyet.memory.buffers import Buffer, Neighbor, align_up
 
 
-@dataclass(slots=True)
-class _Pair:
+class _Pair(NamedTuple):
     """Two interfering buffers: b is `above` bytes or more from the start of a, or a `below` bytes or more from that
     of b."""
 
@@ -59,9 +59,6 @@ class GapSearch:
             for r in found
             if i < r.other
         ]
-
-        # As numbers: they are looked at most often of all.
-        self._numbers = [(p.a, p.b, p.above, p.below) for p in self.pairs]
         self._align = [b.align for b in group]
         self.round = len(self.pairs) // _PAIRS + 1
 
@@ -105,7 +102,7 @@ class GapSearch:
         while changed and steps < budget:
             changed = False
             steps += self.round
-            for (a, b, up, down), decision in zip(self._numbers, node.decided, strict=True):
+            for (a, b, up, down), decision in zip(self.pairs, node.decided, strict=True):
                 above = decision >= 0 and least[a] + up <= greatest[b]
                 if decision <= 0 and least[b] + down <= greatest[a]:
                     if above:
@@ -130,7 +127,7 @@ class GapSearch:
         best: int | None = None
         least_room = 0
         least, greatest = node.least, node.greatest
-        for number, (i, j, above, below) in enumerate(self._numbers):
+        for number, (i, j, above, below) in enumerate(self.pairs):
             a, b = least[i], least[j]
             if a - below < b < a + above:
                 room = min(greatest[j] - a - above, greatest[i] - b - below)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory.fusion import FusionGroup, Run
@@ -62,6 +62,35 @@ def fused(
         tuple(dict.fromkeys(loose)),
     )
     return result if _aligned(result, align) else None
+
+
+class FusionCache:
+    """The fusion groups that have been made of a graph's calls. A search comes to the same calls in several ways."""
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, FusionGroup | None] = {}
+
+    def fused(
+        self,
+        graph: Graph,
+        nodes: Sequence[Node],
+        rules: Mapping[Node, TileMap],
+        *,
+        align: int,
+        stacked: bool = False,
+        on_output: bool = False,
+        scratch: Mapping[Node, int] | None = None,
+        take: TiledInput | None = None,
+    ) -> FusionGroup | None:
+        """`fused`, made once."""
+        taken = None if take is None else (take.input, take.views)
+        needs = None if scratch is None else tuple(scratch.items())
+        key = (graph, *nodes), tuple(rules.items()), align, stacked, on_output, needs, taken
+        if key not in self._made:
+            self._made[key] = fused(
+                graph, nodes, rules, align=align, stacked=stacked, on_output=on_output, scratch=scratch, take=take
+            )
+        return self._made[key]
 
 
 def _given_alone(graph: Graph, tensor: Tensor, rules: Mapping[Node, TileMap]) -> list[Tensor] | None:

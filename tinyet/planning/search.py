@@ -35,6 +35,7 @@ from tinyet.planning.candidates import (
     pinned,
 )
 from tinyet.planning.decision import Decision, Untiled
+from tinyet.planning.fusion import FusionCache
 from tinyet.planning.kernel_front import KernelSet
 from tinyet.planning.kernel_selection import Selection, select_kernels
 from tinyet.planning.layer_names import names_of
@@ -133,6 +134,8 @@ class _PlanSearch:
         self.front = Front[Plan]()
         self.beyond: list[Assignment] = []
         self.untiled: Plan | None = None
+        self.fusion_cache = FusionCache()
+        self._plans: dict[Hashable, MemoryPlan] = {}
         self._parts: dict[Candidate, Mapping[Hashable, int]] = {}
         pins: dict[Node, int] = {}
         if objective.pins:
@@ -203,16 +206,19 @@ class _PlanSearch:
     ) -> MemoryPlan:
         """The memory of a graph computed by these candidates, where the objective wants its ends. Of the many plans
         that are compared, only the one that is taken is checked."""
-        return planned(
-            graph,
-            chosen,
-            self.access_orders,
-            fusion_groups=fusion_groups,
-            first=first,
-            in_order=in_order,
-            callers=self.objective.callers,
-            checked=False,
-        )
+        key = graph, frozenset(chosen.items()), tuple(fusion_groups), first, in_order
+        if key not in self._plans:
+            self._plans[key] = planned(
+                graph,
+                chosen,
+                self.access_orders,
+                fusion_groups=fusion_groups,
+                first=first,
+                in_order=in_order,
+                callers=self.objective.callers,
+                checked=False,
+            )
+        return self._plans[key]
 
     # ------------------------------------------------------------ tilings and their kernels
 
@@ -325,12 +331,17 @@ class _PlanSearch:
             if self.objective.input_rows:
                 taken = tiled_input(self.graph, {n: used[n] for n in least.calls if n in used})
             yield from self.tilings_in_order(
-                TilingSearch(self.graph, least, free.chosen, tiles, self.actions, taken=taken), free
+                TilingSearch(
+                    self.graph, least, free.chosen, tiles, self.actions, taken=taken, cache=self.fusion_cache
+                ),
+                free,
             )
             other = whole_first(self.graph, tiles)
             if other is not None:
                 early = self.planned(other, frugal, first=True, in_order=True)
-                search = TilingSearch(self.graph, early, free.chosen, tiles, self.actions, taken=taken)
+                search = TilingSearch(
+                    self.graph, early, free.chosen, tiles, self.actions, taken=taken, cache=self.fusion_cache
+                )
                 yield from self.tilings_in_order(search, free)
 
     def tilings_in_order(self, search: TilingSearch, free: Assignment) -> Iterator[Assignment]:
