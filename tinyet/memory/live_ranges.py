@@ -65,7 +65,9 @@ def _gaps_of(a: LiveRange, b: LiveRange) -> tuple[int | None, int | None]:
     """`gap(a, b)` and `gap(b, a)`."""
     first, end = max(a.at[0], b.at[0]), min(a.at[-1], b.at[-1])
     # All moments at which either changes, while both are there: in no order, and some twice.
-    moments = np.concatenate([each.at[each.at.searchsorted(first) : each.at.searchsorted(end)] for each in (a, b)])
+    moments = np.concatenate(
+        [each.at[each.at.searchsorted(first) : each.at.searchsorted(end)] for each in (a, b)]
+    )
     i, j = (each.at.searchsorted(moments, "right") - 1 for each in (a, b))
     a_low, a_high, b_low, b_high = a.low[i], a.high[i], b.low[j], b.high[j]
     together = (a_low < a_high) & (b_low < b_high)

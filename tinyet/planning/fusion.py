@@ -88,7 +88,14 @@ class FusionCache:
         key = (graph, *nodes), tuple(rules.items()), align, stacked, on_output, needs, taken
         if key not in self._made:
             self._made[key] = fused(
-                graph, nodes, rules, align=align, stacked=stacked, on_output=on_output, scratch=scratch, take=take
+                graph,
+                nodes,
+                rules,
+                align=align,
+                stacked=stacked,
+                on_output=on_output,
+                scratch=scratch,
+                take=take,
             )
         return self._made[key]
 

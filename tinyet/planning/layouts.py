@@ -96,9 +96,7 @@ def planned(
     )
 
 
-def check_planned(
-    graph: Graph, chosen: Chosen, access_orders: AccessOrderCache, plan: MemoryPlan
-) -> None:
+def check_planned(graph: Graph, chosen: Chosen, access_orders: AccessOrderCache, plan: MemoryPlan) -> None:
     """Prove a plan that `planned` has made unchecked, of the same candidates. Raises InternalError, as `check_plan`."""
     check_plan(
         graph,

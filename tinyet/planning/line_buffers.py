@@ -50,7 +50,9 @@ class _LineBuffer:
     def note(self, moment: int, start: int) -> None:
         """Note the blocks that are alive from an action on."""
         empty = self.next <= self.oldest
-        self.held.append((moment, (0, 0, 0) if empty else (self.slot(self.oldest), self.slot(self.next), start)))
+        self.held.append(
+            (moment, (0, 0, 0) if empty else (self.slot(self.oldest), self.slot(self.next), start))
+        )
 
     def rows(self, moments: int) -> LineBuffer:
         """moments: number of actions, at whose first something has been noted."""

@@ -39,7 +39,14 @@ from tinyet.planning.fusion import FusionCache
 from tinyet.planning.kernel_front import KernelSet
 from tinyet.planning.kernel_selection import Selection, select_kernels
 from tinyet.planning.layer_names import names_of
-from tinyet.planning.layouts import AccessOrderCache, agreements_of, check_planned, laid_out, planned, saved_by
+from tinyet.planning.layouts import (
+    AccessOrderCache,
+    agreements_of,
+    check_planned,
+    laid_out,
+    planned,
+    saved_by,
+)
 from tinyet.planning.objective import Objective
 from tinyet.planning.pareto import Figures, Front, select
 from tinyet.planning.plans import Assignment, Plan, Tiling, own_bytes

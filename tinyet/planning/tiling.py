@@ -279,7 +279,9 @@ class TilingSearch:
 
     def _fused(self, nodes: Sequence[Node], *, takes: bool) -> FusionGroup | None:
         rules = {node: self.tiles[node].rule for node in nodes}
-        return self.cache.fused(self.graph, nodes, rules, align=self.align, take=self.taken if takes else None)
+        return self.cache.fused(
+            self.graph, nodes, rules, align=self.align, take=self.taken if takes else None
+        )
 
     def _with_moves(self, nodes: Sequence[Node]) -> list[Node]:
         """The calls, and what is no call, views and slices, between them."""
