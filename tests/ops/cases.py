@@ -28,7 +28,7 @@ from tinyet.emit.model import model_files
 from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType
 from tinyet.memory import offsets, planner, schedule
 from tinyet.ops.state_write import StateWrite
-from tinyet.planning import search
+from tinyet.planning import kernel_front, search
 
 _SEEN_AS_CXX: set[frozenset[str]] = set()
 """The headers of models that a C++ compiler of this session has taken."""
@@ -138,12 +138,14 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
 
 @contextmanager
 def arenas_of_any_size() -> Iterator[None]:
-    """Within, arenas need not be small, kernels need not take less memory, and calls stay in order: for layers side by
-    side searching takes as long as the compiler."""
+    """Within, arenas need not be small, kernels need not take less memory, of many choices of kernels nearly as good
+    ones are found, and calls stay in order: for layers side by side searching takes as long as the compiler."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schedule, "DEFAULT_BUDGET", 0)
         patch.setattr(offsets, "DEFAULT_BUDGET", 1)
         patch.setattr(search, "_MOST_ASSIGNMENTS", 1)
+        patch.setattr(kernel_front, "MOST_PARTIAL", 5_000)
+        patch.setattr(kernel_front, "MOST_STATES", 1_000)
         patch.setattr(planner, "_MOST_APART", 0)
         yield
 

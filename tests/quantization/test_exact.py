@@ -19,7 +19,13 @@ import tinyet
 from tests.torch_helpers import Lambda
 from tinyet.fx.capture import capture
 from tinyet.fx.exact import Exact
-from tinyet.quantization.observers import HistogramObserver, _float64_by_default, last_borders
+from tinyet.quantization.observers import (
+    HistogramObserver,
+    WeightPerChannelObserver,
+    _float64_by_default,
+    last_borders,
+    rebinned,
+)
 from tinyet.quantization.quantize import calibrate, prepare
 from tinyet.quantization.quantizer import TinyetQuantizer
 
@@ -196,3 +202,34 @@ def test_borders_below_values() -> None:
         borders = torch.randn(count, generator=random).sort()[0]
         values = torch.cat([torch.randn(300, generator=random) * 2, borders, borders]).sort()[0]
         assert torch.equal(last_borders(values, borders), torch.bucketize(values, borders, right=True) - 1)
+
+
+@pytest.mark.parametrize("counted", [0, 1, 40, 2048])
+def test_few_values_are_moved_as_many_are(counted: int) -> None:
+    """Of a histogram with few values only their bins are looked at: to the last bit that makes no difference."""
+    generator = np.random.default_rng(counted)
+    histogram = torch.zeros(2048, dtype=torch.float64)
+    where = torch.from_numpy(generator.permutation(2048)[:counted])
+    histogram[where] = torch.from_numpy(generator.uniform(0, 9, counted))
+    middles = -1 + (torch.arange(2048 * 16, dtype=torch.float64) + 0.5) * (3.0 / 2048 / 16)
+    borders = -1.7 + torch.arange(2049, dtype=torch.float64) * (4.1 / 2048)
+    at = last_borders(middles, borders).clamp(0, 2047)
+    wanted = torch.bincount(at, weights=histogram.repeat_interleave(16) / 16, minlength=2048)
+    assert torch.equal(rebinned(histogram, middles, borders), wanted)
+
+
+def test_weights_are_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are the same in each sample of a calibration."""
+    shown: list[tuple[int, ...]] = []
+    forward = WeightPerChannelObserver.forward
+
+    def noted(self: WeightPerChannelObserver, x: torch.Tensor) -> torch.Tensor:
+        shown.append(tuple(x.shape))
+        return forward(self, x)
+
+    monkeypatch.setattr(WeightPerChannelObserver, "forward", noted)
+    data = [drawn(1, 6, 8, 8, seed=seed) for seed in range(5)]
+    prepared = prepare(capture(Network().eval(), (data[0],)), TinyetQuantizer())
+    shown.clear()
+    assert calibrate(prepared, data) == 5
+    assert sorted(shown) == sorted([(16, 6, 3, 3), (16, 1, 3, 3), (48, 16), (8, 16)])

@@ -6,12 +6,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
+from tests import streamed
+from tests.ops.cases import HOST
+from tests.streamed import deployed
 from tinyet.errors import InternalError
+from tinyet.ir import DType, Graph
+from tinyet.memory import MemoryPlan, check_plan, planner
 from tinyet.memory.accesses import Access, Alias, Piece, Span
 from tinyet.memory.check import check_accesses
+from tinyet.planning import layouts, search
 
 X, A, B = Span("x", 0, 8, 4), Span("a", 8, 8, 4), Span("b", 8, 8, 4)
 C, Y, W, Z = Span("c", 12, 4, 4), Span("y", 16, 4, 4), Span("w", 20, 4, 4), Span("z", 16, 8, 4)
@@ -174,3 +181,29 @@ def test_a_long_list_is_cut() -> None:
     reads = tuple(Span(f"t{i}", 0, 1) for i in range(30))
     with pytest.raises(InternalError, match="and 10 more"):
         check_accesses([Access("all", reads, ())], 1)
+
+
+def test_the_plan_that_is_taken_is_checked_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[MemoryPlan] = []
+
+    def noted(graph: Graph, plan: MemoryPlan, *args: Any, **options: Any) -> None:
+        checked.append(plan)
+        check_plan(graph, plan, *args, **options)
+
+    monkeypatch.setattr(layouts, "check_plan", noted)
+    monkeypatch.setattr(
+        planner, "check_plan", lambda *_, **__: pytest.fail("checked while plans are compared")
+    )
+    deployment = deployed(streamed.chain(DType.INT8), HOST)
+    assert deployment.plan.fusion_groups
+    assert checked == [deployment.plan]
+
+    def broken(*args: Any, **options: Any) -> MemoryPlan:
+        plan = layouts.planned(*args, **options)
+        return dataclasses.replace(
+            plan, blocks=tuple(dataclasses.replace(block, offset=0) for block in plan.blocks)
+        )
+
+    monkeypatch.setattr(search, "planned", broken)
+    with pytest.raises(InternalError):
+        deployed(streamed.chain(DType.INT8), HOST)

@@ -338,3 +338,16 @@ def test_three_hundred_buffers_stay_within_the_budget() -> None:
 def test_refuses_nonsense(wrong: list[Buffer]) -> None:
     with pytest.raises(InternalError, match="'x' cannot be placed"):
         place(wrong)
+
+
+def test_what_is_asked_for_again_is_the_same_and_nobody_elses() -> None:
+    found = [Buffer(f"b{i}", 10 + 7 * (i % 5), i, i + 3, 4) for i in range(12)]
+    first = place(found)
+    first.offsets["b0"] = -1
+    again = place(found)
+    assert again.offsets["b0"] >= 0
+    assert again == place([*found], gaps={})
+    anywhere = {(a.name, b.name): 0 for a, b in itertools.permutations(found, 2)}
+    assert place(found, gaps=anywhere).peak == max(b.bytes for b in found) < again.peak
+    with pytest.raises(InternalError):
+        place(found, floor=1000)

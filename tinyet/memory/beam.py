@@ -185,17 +185,11 @@ class Beam:
     @staticmethod
     def _kept(score: _Ints, marks: _Ints, width: int) -> list[int]:
         """The `width` best, of those equal in buffers and score one."""
-        kept: list[int] = []
-        seen: set[tuple[int, int]] = set()
-        names, scores = marks.tolist(), score.tolist()
-        for number in np.argsort(score, kind="stable").tolist():
-            same = (names[number], scores[number])
-            if same not in seen:
-                seen.add(same)
-                kept.append(number)
-                if len(kept) == width:
-                    break
-        return kept
+        order = np.argsort(score, kind="stable")
+        names, scores = marks[order].tolist()[::-1], score[order].tolist()[::-1]
+        # From the back, so that the first of equal ones is the last to be put there.
+        first = dict(zip(zip(names, scores, strict=True), range(len(order) - 1, -1, -1), strict=True))
+        return [int(number) for number in order[sorted(first.values())[:width]].tolist()]
 
 
 def improve(

@@ -12,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
 
 Gaps = Mapping[tuple[str, str], int]
 """(name of a, name of b) → bytes from the start of a to the lowest start of b above it; by default a.bytes."""
@@ -33,8 +36,7 @@ class Buffer:
     align: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbor:
+class Neighbor(NamedTuple):
     """A buffer that another one, i, must be kept apart from.
 
     other: its index. above: bytes from the start of i to the lowest start of the other above it; below: bytes from the
@@ -110,9 +112,11 @@ def lower_bound(buffers: Sequence[Buffer], gaps: Gaps = NO_GAPS) -> int:
     bound = max((b.bytes for b in buffers), default=0)
     smaller = narrowed(buffers, gaps)
     near: dict[int, list[int]] = {}
-    for i, j in smaller:
+    above: dict[int, list[tuple[int, int]]] = {}
+    for (i, j), gap in smaller.items():
         near.setdefault(i, []).append(j)
         near.setdefault(j, []).append(i)
+        above.setdefault(i, []).append((j, gap))
     paths: dict[tuple[frozenset[int], int], int] = {}
     for section in sections(buffers):
         alive = [buffers[i] for i in section]
@@ -126,10 +130,14 @@ def lower_bound(buffers: Sequence[Buffer], gaps: Gaps = NO_GAPS) -> int:
                     continue
                 key = (frozenset(part), align)
                 if key not in paths:
-                    paths[key] = _cheapest_path(
-                        [padded[i] for i in part],
-                        [[align_up(smaller.get((i, j), padded[i]), align) for j in part] for i in part],
-                    )
+                    number = {i: k for k, i in enumerate(part)}
+                    sizes = [padded[i] for i in part]
+                    between = [[size] * len(part) for size in sizes]
+                    for row, i in zip(between, part, strict=True):
+                        for j, gap in above.get(i, ()):
+                            if j in number:
+                                row[number[j]] = align_up(gap, align)
+                    paths[key] = _cheapest_path(sizes, between)
                 total += paths[key]
             bound = max(bound, total - max(padded[i] - buffers[i].bytes for i in chosen))
     return bound
@@ -159,6 +167,7 @@ def _parts(chosen: Sequence[int], near: Mapping[int, Sequence[int]]) -> list[lis
     return parts
 
 
+_FAR = 1 << 62
 _EXACT_PATH = 8
 """Members up to which the cheapest path is found exactly, in time that doubles with each."""
 
@@ -170,19 +179,18 @@ def _cheapest_path(sizes: Sequence[int], gaps: Sequence[Sequence[int]]) -> int:
     """
     members = range(len(sizes))
     if len(sizes) > _EXACT_PATH:
-        left, best = set(members), 0
-        # For each member the others, the farthest first: the last that remains is as near as any.
-        others = [sorted((j for j in members if j != i), key=lambda j: -gaps[i][j]) for i in members]
-        while left:
-            nearest = {}
-            for i in left:
-                while others[i] and others[i][-1] not in left:
-                    others[i].pop()
-                nearest[i] = gaps[i][others[i][-1]] if others[i] else sizes[i]
+        best, size, left = 0, np.array(sizes, np.int64), np.ones(len(sizes), bool)
+        # Of those that are left; no gap is as large as `_FAR`.
+        apart = np.array(gaps, np.int64)
+        np.fill_diagonal(apart, _FAR)
+        for _ in range(len(sizes) - 1):
+            nearest = apart.min(1)
             # Each but the last is followed by one that is as near as any.
-            best = max(best, sum(nearest.values()) + min(sizes[i] - nearest[i] for i in left))
-            left.remove(min(left, key=lambda i: (nearest[i], i)))
-        return best
+            best = max(best, int(nearest[left].sum() + (size - nearest)[left].min()))
+            gone = int(np.where(left, nearest, _FAR).argmin())
+            left[gone] = False
+            apart[:, gone] = _FAR
+        return max(best, int(size[left][0]))
     # cheapest[chosen][first]: of the paths through a set of them (bit i: member i) that begin with `first`.
     best = 0
     cheapest: list[dict[int, int]] = [{}]

@@ -75,7 +75,7 @@ def first_fit(
     An interfering buffer at r forbids the offsets strictly between r less the gap from this buffer to it, and r plus
     the gap from it to this buffer.
     """
-    offsets: dict[int, int] = {}
+    offsets = dict[int, int]()
     for i in order:
         offsets[i] = lowest_offset(interference[i], offsets, group[i].align)
     return [offsets[i] for i in range(len(group))]
@@ -83,9 +83,12 @@ def first_fit(
 
 def lowest_offset(neighbors: Sequence[Neighbor], offsets: Mapping[int, int], align: int) -> int:
     """Of a buffer beside these neighbors, of which those in `offsets` have been placed."""
-    taken = sorted(
-        (at - r.above, at + r.below) for r in neighbors if (at := offsets.get(r.other)) is not None
-    )
+    taken = [
+        (offsets[other] - above, offsets[other] + below)
+        for other, above, below in neighbors
+        if other in offsets
+    ]
+    taken.sort()
     lowest = 0
     for start, end in taken:
         if start >= lowest:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from tinyet.ir import Node, Tensor
 from tinyet.memory.tile_records import (
@@ -96,10 +97,15 @@ class FusionGroup:
     @property
     def moved(self) -> tuple[int, ...]:
         """Bytes of each move."""
+        return self._moved
+
+    @cached_property
+    def _moved(self) -> tuple[int, ...]:
+        size = {tensor: rows.row_bytes for tensor, rows in self.rows.items()}
         return tuple(
-            action.bytes if isinstance(action, Shift) else action.kept * self.rows[action.tensor].row_bytes
+            action.bytes if isinstance(action, Shift) else action.kept * size[action.tensor]
             for action in self.actions
-            if isinstance(action, Move | Shift)
+            if isinstance(action, (Move, Shift))
         )
 
     @property
@@ -122,7 +128,15 @@ class FusionGroup:
 
     def moments(self, node: Node) -> list[int]:
         """The numbers of the actions that compute a layer's tiles."""
-        return [k for k, action in enumerate(self.actions) if isinstance(action, Run) and action.node is node]
+        return self._moments[node]
+
+    @cached_property
+    def _moments(self) -> dict[Node, list[int]]:
+        found: dict[Node, list[int]] = {node: [] for node in self.nodes}
+        for k, action in enumerate(self.actions):
+            if isinstance(action, Run):
+                found[action.node].append(k)
+        return found
 
     def runs(self, node: Node) -> int:
         """How often a layer is called."""

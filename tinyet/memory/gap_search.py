@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tinyet.memory.buffers import Buffer, Neighbor, align_up
 
 
-@dataclass(slots=True)
-class _Pair:
+class _Pair(NamedTuple):
     """Two interfering buffers: b is `above` bytes or more from the start of a, or a `below` bytes or more from that
     of b."""
 
@@ -59,7 +59,7 @@ class GapSearch:
             for r in found
             if i < r.other
         ]
-
+        self._align = [b.align for b in group]
         self.round = len(self.pairs) // _PAIRS + 1
 
     def fit(self, capacity: int, budget: int) -> tuple[list[int] | None, bool, int]:
@@ -97,27 +97,26 @@ class GapSearch:
 
     def _propagate(self, node: _Node, budget: int) -> tuple[bool, int]:
         """Narrow the offsets until nothing changes; returns whether any are left, and the steps taken."""
-        least, greatest = node.least, node.greatest
+        least, greatest, align = node.least, node.greatest, self._align
         steps, changed = 0, True
         while changed and steps < budget:
             changed = False
             steps += self.round
-            for p, decision in zip(self.pairs, node.decided, strict=True):
-                above = decision >= 0 and least[p.a] + p.above <= greatest[p.b]
-                below = decision <= 0 and least[p.b] + p.below <= greatest[p.a]
-                if above and below:
-                    continue
-                if above:
-                    low, high, gap = p.a, p.b, p.above
-                elif below:
-                    low, high, gap = p.b, p.a, p.below
+            for (a, b, up, down), decision in zip(self.pairs, node.decided, strict=True):
+                above = decision >= 0 and least[a] + up <= greatest[b]
+                if decision <= 0 and least[b] + down <= greatest[a]:
+                    if above:
+                        continue
+                    low, high, gap = b, a, down
+                elif above:
+                    low, high, gap = a, b, up
                 else:
                     return False, steps
                 if least[low] + gap > least[high]:
-                    least[high] = align_up(least[low] + gap, self.group[high].align)
+                    least[high] = align_up(least[low] + gap, align[high])
                     changed = True
                 if greatest[high] - gap < greatest[low]:
-                    greatest[low] = (greatest[high] - gap) & -self.group[low].align
+                    greatest[low] = (greatest[high] - gap) & -align[low]
                     changed = True
                 if least[low] > greatest[low] or least[high] > greatest[high]:
                     return False, steps
@@ -127,10 +126,11 @@ class GapSearch:
         """Of the pairs that the least offsets do not keep apart, the one with a decision that leaves least room."""
         best: int | None = None
         least_room = 0
-        for number, p in enumerate(self.pairs):
-            a, b = node.least[p.a], node.least[p.b]
-            if a - p.below < b < a + p.above:
-                room = min(node.greatest[p.b] - a - p.above, node.greatest[p.a] - b - p.below)
+        least, greatest = node.least, node.greatest
+        for number, (i, j, above, below) in enumerate(self.pairs):
+            a, b = least[i], least[j]
+            if a - below < b < a + above:
+                room = min(greatest[j] - a - above, greatest[i] - b - below)
                 if best is None or room < least_room:
                     best, least_room = number, room
         return best

@@ -37,6 +37,16 @@ class LiveRange:
         """Whether all of it is alive whenever any of it is."""
         return len(self.low) == 1 and self.low[0] == 0 and self.high[0] == self.bytes
 
+    def whole(self) -> tuple[int, int] | None:
+        """The longest time in which all of its bytes are alive, as the first moment and the one behind the last; None
+        where there is none, or bytes beside it are alive at any time."""
+        full = (self.low == 0) & (self.high == self.bytes)
+        if not self.bytes or not full.any() or int(self.low.min()) < 0 or int(self.high.max()) > self.bytes:
+            return None
+        length = np.where(full, np.diff(self.at), 0)
+        longest = int(length.argmax())
+        return int(self.at[longest]), int(self.at[longest + 1])
+
 
 def live_range(name: str, at: Bytes, low: Bytes, high: Bytes, size: int, align: int = 1) -> LiveRange:
     """An Extent with equal neighbours as one."""
@@ -48,12 +58,22 @@ def live_range(name: str, at: Bytes, low: Bytes, high: Bytes, size: int, align: 
 def gap(a: LiveRange, b: LiveRange) -> int | None:
     """The least distance in bytes of `b`'s beginning behind `a`'s, if `b` is to lie behind `a`; may be negative. None
     where the two are never alive together."""
+    return _gaps_of(a, b)[0]
+
+
+def _gaps_of(a: LiveRange, b: LiveRange) -> tuple[int | None, int | None]:
+    """`gap(a, b)` and `gap(b, a)`."""
     first, end = max(a.at[0], b.at[0]), min(a.at[-1], b.at[-1])
-    moments = np.union1d(a.at, b.at)
-    moments = moments[(moments >= first) & (moments < end)]
-    i, j = (np.searchsorted(each.at, moments, "right") - 1 for each in (a, b))
-    together = (a.low[i] < a.high[i]) & (b.low[j] < b.high[j])
-    return int((a.high[i] - b.low[j])[together].max()) if together.any() else None
+    # All moments at which either changes, while both are there: in no order, and some twice.
+    moments = np.concatenate(
+        [each.at[each.at.searchsorted(first) : each.at.searchsorted(end)] for each in (a, b)]
+    )
+    i, j = (each.at.searchsorted(moments, "right") - 1 for each in (a, b))
+    a_low, a_high, b_low, b_high = a.low[i], a.high[i], b.low[j], b.high[j]
+    together = (a_low < a_high) & (b_low < b_high)
+    if not together.any():
+        return None, None
+    return int((a_high - b_low)[together].max()), int((b_high - a_low)[together].max())
 
 
 def _span(a: LiveRange, first: int, end: int) -> tuple[int, int] | None:
@@ -71,25 +91,31 @@ def gaps(live_ranges: Sequence[LiveRange]) -> dict[tuple[str, str], int]:
     anywhere = -sum(align_up(each.bytes, each.align) for each in live_ranges)
     found: dict[tuple[str, str], int] = {}
     first, end = (np.array([each.at[k] for each in live_ranges]) for k in (0, -1))
+    steady = [each.steady for each in live_ranges]
+    whole = [each.whole() for each in live_ranges]
     for number, a in enumerate(live_ranges):
-        if a.steady:
+        if steady[number]:
             continue
+        mine = whole[number]
         # Most neighbours are alive all the time: asked once.
         spans: dict[tuple[int, int], tuple[int, int] | None] = {}
         for other in np.flatnonzero((first < a.at[-1]) & (end > a.at[0])).tolist():
             b = live_ranges[other]
             # Of two that both change, the first handles the pair.
-            if b is a or (not b.steady and other < number):
+            if b is a or (not steady[other] and other < number):
                 continue
+            theirs = whole[other]
+            if mine is not None and theirs is not None and mine[0] < theirs[1] and theirs[0] < mine[1]:
+                continue  # at some moment all of both is alive: they are as far apart as their sizes
             between: tuple[int | None, int | None]
-            if b.steady and b.bytes:
+            if steady[other] and b.bytes:
                 times = max(int(a.at[0]), int(b.at[0])), min(int(a.at[-1]), int(b.at[-1]))
                 if times not in spans:
                     spans[times] = _span(a, *times)
                 span = spans[times]
                 between = (None, None) if span is None else (span[1], b.bytes - span[0])
             else:
-                between = gap(a, b), gap(b, a)
+                between = _gaps_of(a, b)
             for (x, y), least in zip(((a, b), (b, a)), between, strict=True):
                 if least != x.bytes:
                     found[x.name, y.name] = anywhere if least is None else least

@@ -12,8 +12,11 @@ Searches give up after a fixed number of steps, never after a time, so the resul
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tinyet.errors import InternalError
 from tinyet.memory.beam import improve
@@ -35,6 +38,8 @@ __all__ = ["DEFAULT_BUDGET", "Buffer", "Placement", "align_up", "lower_bound", "
 
 DEFAULT_BUDGET = 450_000
 """Steps of the search (one step looks at one buffer). About a second of Python."""
+_REMEMBERED = 512
+"""Placements that are kept, those asked for last: of some kilobytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +82,19 @@ def place(
         InternalError: a negative size, an empty lifetime, an alignment that is no power of two, a name
             twice; a gap that is larger than its buffer or names none; a floor that is above the peak found.
     """
-    _validate(buffers, gaps)
+    found = _placed(tuple(buffers), tuple(gaps.items()), floor, budget)
+    return replace(found, offsets=dict(found.offsets))
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _placed(
+    buffers: tuple[Buffer, ...], given: tuple[tuple[tuple[str, str], int], ...], floor: int, budget: int
+) -> Placement:
+    """`place`, with hashable arguments. The search for a plan, and who plans a network again for another objective or
+    core, asks for the same placement several times."""
     offsets = {b.name: 0 for b in buffers}
-    bound = max(lower_bound(buffers, gaps), floor)
-    # Groups of buffers that share no step do not see each other. The arena is as large as the worst group, so the
-    # others need only fit below it; the likely worst come first.
-    position = {b.name: number for number, b in enumerate(buffers)}
-    groups = [_Group(members, gaps, position, bound) for members in _independent(buffers)]
-    groups.sort(key=lambda group: -group.peak)
+    bound, started = _started(buffers, given, floor)
+    groups = [copy(group) for group in started]
     goal, optimal = bound, True
     for number, group in enumerate(groups):
         above = sum(other.peak > goal for other in groups[number:])
@@ -106,6 +116,22 @@ def place(
             "`floor` must be proved",
         )
     return Placement(offsets, goal, bound, optimal)
+
+
+@functools.lru_cache(maxsize=8)
+def _started(
+    buffers: tuple[Buffer, ...], given: tuple[tuple[tuple[str, str], int], ...], floor: int
+) -> tuple[int, tuple[_Group, ...]]:
+    """The lower bound and the groups, placed by first fit, of which callers take copies. Plans that are worth it are
+    searched behind that, of the same buffers."""
+    gaps = dict(given)
+    _validate(buffers, gaps)
+    bound = max(lower_bound(buffers, gaps), floor)
+    # Groups of buffers that share no step do not see each other. The arena is as large as the worst group, so the
+    # others need only fit below it; the likely worst come first.
+    position = {b.name: number for number, b in enumerate(buffers)}
+    groups = [_Group(members, gaps, position, bound) for members in _independent(buffers)]
+    return bound, tuple(sorted(groups, key=lambda group: -group.peak))
 
 
 def _validate(buffers: Sequence[Buffer], gaps: Gaps) -> None:
@@ -172,24 +198,27 @@ class _Group:
 
     def improve(self, goal: int, budget: int) -> int:
         """Search for a better placement; returns the steps taken."""
-        search = (
-            GapSearch(self._members, self._interference) if self._gapped else SectionSearch(self._members)
-        )
         left = budget
         if len(self._members) <= _SMALL:
-            left -= self._settle(search, goal, budget // 30)
+            left -= self._settle(goal, budget // 30)
         floor = max(self._least, goal)
         if self.peak > floor:
             self._best, steps = improve(self._members, self._interference, self._best, floor, 2 * budget // 3)
             left -= steps
-        return budget - left + self._settle(search, goal, left)
+        return budget - left + self._settle(goal, left)
 
-    def _settle(self, search: GapSearch | SectionSearch, goal: int, budget: int) -> int:
+    @cached_property
+    def _search(self) -> GapSearch | SectionSearch:
+        if self._gapped:
+            return GapSearch(self._members, self._interference)
+        return SectionSearch(self._members)
+
+    def _settle(self, goal: int, budget: int) -> int:
         """Bisect between the best peak and the smallest one not yet tried."""
         left = budget
         floor = target = max(self._least, goal)
         while self.peak > floor and left > 0:
-            found, complete, steps = search.fit(target, max(left // 2, min(left, 1000)))
+            found, complete, steps = self._search.fit(target, max(left // 2, min(left, 1000)))
             left -= steps
             if found is not None:
                 self._best = found

@@ -82,6 +82,7 @@ def plan_memory(
     called: frozenset[Node] = frozenset(),
     callers: bool = False,
     split: Split | None = None,
+    checked: bool = True,
     align: int = 4,
     scratch_align: int = 8,
     search_budget: int = packing.DEFAULT_BUDGET,
@@ -104,6 +105,7 @@ def plan_memory(
         called: nodes whose call is made though their output's bytes lie in an input.
         callers: inputs and outputs lie in the caller's buffers, and inputs are only read.
         split: the arena is two pieces, if both get something; not with states apart, nor with the caller's buffers.
+        checked: whether the plan is to be checked; the caller checks it otherwise, if it is used.
         align: every tensor's offset is a multiple of this (a power of two), and of its element's size; of the latter
             alone where its pixels lie apart.
         scratch_align: the same for scratch memory.
@@ -113,7 +115,7 @@ def plan_memory(
             done without a call are.
 
     A view costs no call. A slice or a concatenation costs none either unless its copy makes the arena smaller (a slice
-    that outlives a large tensor is better copied out). The plan has been checked when this returns.
+    that outlives a large tensor is better copied out).
 
     Raises:
         InternalError: a constant among the graph's outputs (a copy must produce it), or a plan that its check refuses.
@@ -154,16 +156,17 @@ def plan_memory(
     plan = replace(planner.finish(chosen, placement), second_from=start)
     if fusion_groups:
         plan = with_layers(plan, fusion_groups, placement.offsets, scratch, scratch_align)
-    check_plan(
-        graph,
-        plan,
-        op_of,
-        scratch,
-        access_order=access_order,
-        replaces=replaces,
-        align=align,
-        scratch_align=scratch_align,
-    )
+    if checked:
+        check_plan(
+            graph,
+            plan,
+            op_of,
+            scratch,
+            access_order=access_order,
+            replaces=replaces,
+            align=align,
+            scratch_align=scratch_align,
+        )
     return plan
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.memory.fusion import FusionGroup, Run
@@ -12,6 +12,9 @@ from tinyet.ops import op_of
 from tinyet.opset import TileMap
 from tinyet.planning.line_buffers import LineBuffers
 from tinyet.planning.tile_schedule import TileSchedule
+
+_OUTPUT = -1
+"""Of a layer, beside the numbers of its inputs."""
 
 
 def fused(
@@ -61,6 +64,42 @@ def fused(
     return result if _aligned(result, align) else None
 
 
+class FusionCache:
+    """The fusion groups that have been made of a graph's calls. A search comes to the same calls in several ways."""
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, FusionGroup | None] = {}
+
+    def fused(
+        self,
+        graph: Graph,
+        nodes: Sequence[Node],
+        rules: Mapping[Node, TileMap],
+        *,
+        align: int,
+        stacked: bool = False,
+        on_output: bool = False,
+        scratch: Mapping[Node, int] | None = None,
+        take: TiledInput | None = None,
+    ) -> FusionGroup | None:
+        """`fused`, made once."""
+        taken = None if take is None else (take.input, take.views)
+        needs = None if scratch is None else tuple(scratch.items())
+        key = (graph, *nodes), tuple(rules.items()), align, stacked, on_output, needs, taken
+        if key not in self._made:
+            self._made[key] = fused(
+                graph,
+                nodes,
+                rules,
+                align=align,
+                stacked=stacked,
+                on_output=on_output,
+                scratch=scratch,
+                take=take,
+            )
+        return self._made[key]
+
+
 def _given_alone(graph: Graph, tensor: Tensor, rules: Mapping[Node, TileMap]) -> list[Tensor] | None:
     """The names of a value that the caller gives and only these layers read, row by row; None for any other."""
     while (maker := graph.producer(tensor)) is not None and op_of(maker).view:
@@ -83,12 +122,25 @@ def _given_alone(graph: Graph, tensor: Tensor, rules: Mapping[Node, TileMap]) ->
 
 def _aligned(found: FusionGroup, align: int) -> bool:
     """Do all tiles begin where tensors may begin?"""
+    # Of each layer's inputs, by number, and of its output: bytes of a row, and what its beginning is a multiple of.
+    known: dict[Node, dict[int, tuple[int, int]]] = {}
+    for node in found.nodes:
+        tensors = {index: node.input(index) for index in found.rules[node].inputs}
+        if not found.rules[node].reduces:
+            tensors[_OUTPUT] = node.outputs[0]
+        known[node] = {
+            number: (found.rows[tensor].row_bytes, max(align, tensor.dtype.bytes))
+            for number, tensor in tensors.items()
+        }
     for action in found.actions:
         if isinstance(action, Run):
-            places = [(action.node.input(index), place) for index, place in action.reads]
-            if not found.rules[action.node].reduces:
-                places.append((action.node.outputs[0], action.writes))
-            for tensor, place in places:
-                if (place.start + place.slot * found.rows[tensor].row_bytes) % max(align, tensor.dtype.bytes):
+            numbers = known[action.node]
+            for index, place in action.reads:
+                size, multiple = numbers[index]
+                if (place.start + place.slot * size) % multiple:
+                    return False
+            if _OUTPUT in numbers:
+                size, multiple = numbers[_OUTPUT]
+                if (action.writes.start + action.writes.slot * size) % multiple:
                     return False
     return True

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from tinyet.boards.cpus import Target
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
-from tinyet.memory import MemoryPlan, offsets, plan_memory, schedule
+from tinyet.memory import MemoryPlan, check_plan, offsets, plan_memory, schedule
 from tinyet.memory.fusion import FusionGroup
 from tinyet.memory.split import Split
 from tinyet.messages.stages import stage
@@ -18,6 +18,8 @@ from tinyet.ops import op_of
 from tinyet.opset import NO_LAYOUTS, AccessOrder, AccessOrders, DataLayout, Kernel, Layouts
 from tinyet.planning.candidates import Candidate, Chosen
 
+_ALIGN, _SCRATCH_ALIGN = 4, 8
+"""Of all plans, in bytes."""
 _MOST_AGREEMENTS = 24
 """Agreements, those that save most time, that are tried one by one if there is no room for all: each
 costs one or two plans of the memory."""
@@ -61,32 +63,30 @@ def planned(
     states_apart: bool = False,
     callers: bool = False,
     split: Split | None = None,
+    checked: bool = True,
 ) -> MemoryPlan:
     """The memory of a graph computed by these candidates, with the layouts of tensors, and calls by rows.
     first: the addresses are the first ones found, not the best; the live bytes are the same. in_order: the calls keep
     the graph's order. states_apart: they share the arena with nothing; callers:
-    inputs and outputs lie in the caller's buffers; split: the arena is two pieces (`plan_memory`)."""
+    inputs and outputs lie in the caller's buffers; split: the arena is two pieces; checked: the plan has been checked
+    when this returns (`plan_memory`)."""
     stage("planning memory")
-    scratch = {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
 
     def may_stride(node: Node, tensor: Tensor, pixel_stride: int) -> bool:
         return chosen[node].choice.kernel.may_stride(node, tensor, pixel_stride)
 
-    def access_order(node: Node, index: int) -> AccessOrder | None:
-        return access_orders.access_order(chosen[node].choice.kernel, node, index)
-
-    def replaces(node: Node, index: int) -> bool:
-        return access_orders.replaces(chosen[node].choice.kernel, node, index)
-
     return plan_memory(
         graph,
         op_of,
-        scratch,
+        _scratch_of(chosen),
         may_stride=may_stride,
         data_layouts=data_layouts,
-        access_order=access_order,
-        replaces=replaces,
+        access_order=lambda node, index: access_orders.access_order(chosen[node].choice.kernel, node, index),
+        replaces=lambda node, index: access_orders.replaces(chosen[node].choice.kernel, node, index),
         fusion_groups=fusion_groups,
+        checked=checked,
+        align=_ALIGN,
+        scratch_align=_SCRATCH_ALIGN,
         states_apart=states_apart,
         callers=callers,
         split=split,
@@ -94,6 +94,25 @@ def planned(
         search_budget=0 if first else offsets.DEFAULT_BUDGET,
         order_budget=0 if in_order else schedule.DEFAULT_BUDGET,
     )
+
+
+def check_planned(graph: Graph, chosen: Chosen, access_orders: AccessOrderCache, plan: MemoryPlan) -> None:
+    """Prove a plan that `planned` has made unchecked, of the same candidates. Raises InternalError, as `check_plan`."""
+    check_plan(
+        graph,
+        plan,
+        op_of,
+        _scratch_of(chosen),
+        align=_ALIGN,
+        scratch_align=_SCRATCH_ALIGN,
+        access_order=lambda node, index: access_orders.access_order(chosen[node].choice.kernel, node, index),
+        replaces=lambda node, index: access_orders.replaces(chosen[node].choice.kernel, node, index),
+    )
+
+
+def _scratch_of(chosen: Chosen) -> dict[Node, int]:
+    """Bytes of scratch memory of the calls that need some."""
+    return {node: v.call.scratch_bytes for node, v in chosen.items() if v.call.scratch_bytes}
 
 
 @dataclass(frozen=True)
@@ -123,7 +142,8 @@ def laid_out(
     """Layouts of all values: row-major, and as agreed on if that saves time and the arena is not
     larger than `most` bytes, in all places or in as many as there is room for, the best ones first.
 
-    Each with the candidates, those of layers whose tensors lie otherwise with calls for that, and the memory.
+    Each with the candidates, those of layers whose tensors lie otherwise with calls for that, and the memory; plans
+    that are made here are not checked.
     """
     yield _lowered(chosen, plan, target), plan
     if not agreements:
@@ -170,7 +190,9 @@ def _with(
     for agreement in agreements:
         found |= agreement.candidates
     data_layouts = {a.tensor: a.data_layout for a in agreements}
-    return found, planned(graph, found, access_orders, data_layouts, fusion_groups, first, callers=callers)
+    return found, planned(
+        graph, found, access_orders, data_layouts, fusion_groups, first, callers=callers, checked=False
+    )
 
 
 def agreements_of(graph: Graph, chosen: Chosen, plan: MemoryPlan, target: Target) -> list[Agreement]:

@@ -19,6 +19,7 @@ from tinyet.memory.tile_records import (
     Place,
     Repeat,
     Run,
+    Shift,
     Take,
     row_bytes,
 )
@@ -29,31 +30,35 @@ from tinyet.planning.tile_schedule import EdgePadding, InputRow, Padding, State,
 
 @dataclass(eq=False)
 class _LineBuffer:
-    """The rows of one tensor, from `oldest` up to `next`. number: of its window, where that is stacked. held: (number
-    of the action, first slot, behind the last, first byte of the window)."""
+    """The rows of one tensor, from `oldest` up to `next`. number: of its window, where that is stacked. held: (first
+    slot, behind the last, first byte of the window), all 0 without rows, from the action of this number on, until the
+    next one's."""
 
     state: State
     number: int | None
     oldest: int
     next: int
-    held: list[tuple[int, int, int, int]] = field(default_factory=list)
+    held: list[tuple[int, tuple[int, int, int]]] = field(default_factory=list)
+    row_bytes: int = field(init=False)
 
-    @property
-    def row_bytes(self) -> int:
-        return row_bytes(self.state.tensor, self.state.axis)
+    def __post_init__(self) -> None:
+        self.row_bytes = row_bytes(self.state.tensor, self.state.axis)
 
     def slot(self, row: int) -> int:
         return row - (self.state.top if self.state.whole else self.oldest)
 
     def note(self, moment: int, start: int) -> None:
-        """Note the blocks that are alive at an action."""
-        if self.next > self.oldest:
-            self.held.append((moment, self.slot(self.oldest), self.slot(self.next), start))
+        """Note the blocks that are alive from an action on."""
+        empty = self.next <= self.oldest
+        self.held.append(
+            (moment, (0, 0, 0) if empty else (self.slot(self.oldest), self.slot(self.next), start))
+        )
 
     def rows(self, moments: int) -> LineBuffer:
-        first, behind, start = (np.zeros(moments, np.int64) for _ in range(3))
-        for moment, low, high, at in self.held:
-            first[moment], behind[moment], start[moment] = low, high, at
+        """moments: number of actions, at whose first something has been noted."""
+        at = np.array([moment for moment, _ in self.held] + [moments])
+        changes = np.array([blocks for _, blocks in self.held], np.int64).reshape(-1, 3)
+        first, behind, start = np.repeat(changes, np.diff(at), axis=0).T.copy()
         state = self.state
         slots, above, below = int(behind.max(initial=0)), 0, 0
         if state.whole:
@@ -92,11 +97,15 @@ class LineBuffers:
         self.stack = Stack(schedule, in_stack, base if base in in_stack else None, scratch)
         self.stacked_buffers = sorted(in_stack, key=lambda t: self.stack.numbers[t])
         self.buffers: dict[Tensor, _LineBuffer] = {}
+        # Those whose blocks differ from what has been noted of them.
+        self._changed: set[_LineBuffer] = set()
         for tensor, state in schedule.states.items():
             # The rows of a whole tensor are there before the first action, those around it are not.
             there = state.whole and tensor not in schedule.made
             number = self.stack.numbers.get(tensor)
             self.buffers[tensor] = _LineBuffer(state, number, state.top, state.height if there else state.top)
+        self._changed.update(self.buffers.values())
+        self._in_stack = [self.buffers[tensor] for tensor in self.stacked_buffers]
 
     def place(self) -> None:
         for number, event in enumerate(self.schedule.events):
@@ -134,9 +143,11 @@ class LineBuffers:
 
     def _make_room(self, new: tuple[Tensor, int, int] | None, number: int) -> None:
         """For what event number `number` writes: rows of a tensor, from one on, and scratch memory."""
-        before = self.stack.top
-        for shift in self.stack.lower(number):
-            self._act(shift, before)
+        before = 0
+        if self.stacked_buffers:
+            before = self.stack.top
+            for shift in self.stack.lower(number):
+                self._shifted(shift, before)
         if new is None:
             return
         tensor, row, rows = new
@@ -144,11 +155,14 @@ class LineBuffers:
         more = row + rows - buffer.next
         if buffer.number is not None and more > 0:
             for shift in self.stack.make_room(tensor, more * buffer.row_bytes, number):
-                self._act(shift, before)
+                self._shifted(shift, before)
             opened = self.stack.open(tensor, more * buffer.row_bytes, number)
             buffer.next += more
+            self._changed.add(buffer)
             self._act(opened)
-        buffer.next = max(buffer.next, row + rows)
+        if row + rows > buffer.next:
+            buffer.next = row + rows
+            self._changed.add(buffer)
 
     def _forget(self, tensor: Tensor, needed: int) -> None:
         """The rows before `needed` are not needed any more."""
@@ -163,14 +177,22 @@ class LineBuffers:
         elif kept and not buffer.state.whole:
             self._act(Move(tensor, gone, kept))
         buffer.oldest += gone
+        self._changed.add(buffer)
+
+    def _shifted(self, shift: Shift, height: int) -> None:
+        """Windows of the stack have moved."""
+        self._changed.update(self._in_stack)
+        self._act(shift, height)
 
     def _act(self, action: Action, height: int = 0) -> None:
         """height: bytes of the stacked buffers that are still needed, beside those after the action."""
         moment = len(self.actions)
         self.actions.append(action)
-        self.stacked_bytes.append(max(self.stack.top, height))
-        for buffer in self.buffers.values():
-            buffer.note(moment, self._start(buffer))
+        self.stacked_bytes.append(max(self.stack.top, height) if self.stacked_buffers else height)
+        if self._changed:
+            for buffer in self._changed:
+                buffer.note(moment, self._start(buffer))
+            self._changed.clear()
 
     def rows(self) -> dict[Tensor, LineBuffer]:
         return {tensor: buffer.rows(len(self.actions)) for tensor, buffer in self.buffers.items()}

@@ -35,10 +35,18 @@ from tinyet.planning.candidates import (
     pinned,
 )
 from tinyet.planning.decision import Decision, Untiled
+from tinyet.planning.fusion import FusionCache
 from tinyet.planning.kernel_front import KernelSet
 from tinyet.planning.kernel_selection import Selection, select_kernels
 from tinyet.planning.layer_names import names_of
-from tinyet.planning.layouts import AccessOrderCache, agreements_of, laid_out, planned, saved_by
+from tinyet.planning.layouts import (
+    AccessOrderCache,
+    agreements_of,
+    check_planned,
+    laid_out,
+    planned,
+    saved_by,
+)
 from tinyet.planning.objective import Objective
 from tinyet.planning.pareto import Figures, Front, select
 from tinyet.planning.plans import Assignment, Plan, Tiling, own_bytes
@@ -133,6 +141,8 @@ class _PlanSearch:
         self.front = Front[Plan]()
         self.beyond: list[Assignment] = []
         self.untiled: Plan | None = None
+        self.fusion_cache = FusionCache()
+        self._plans: dict[Hashable, MemoryPlan] = {}
         self._parts: dict[Candidate, Mapping[Hashable, int]] = {}
         pins: dict[Node, int] = {}
         if objective.pins:
@@ -153,6 +163,7 @@ class _PlanSearch:
 
     def decide(self) -> tuple[Decision, MemoryPlan]:
         best = self.searched()
+        check_planned(self.graph, best.chosen, self.access_orders, best.memory)
         untiled = None
         if best.tiled:
             if self.untiled is None:  # no limit leaves room for it
@@ -200,16 +211,21 @@ class _PlanSearch:
         first: bool = False,
         in_order: bool = False,
     ) -> MemoryPlan:
-        """The memory of a graph computed by these candidates, where the objective wants its ends."""
-        return planned(
-            graph,
-            chosen,
-            self.access_orders,
-            fusion_groups=fusion_groups,
-            first=first,
-            in_order=in_order,
-            callers=self.objective.callers,
-        )
+        """The memory of a graph computed by these candidates, where the objective wants its ends. Of the many plans
+        that are compared, only the one that is taken is checked."""
+        key = graph, frozenset(chosen.items()), tuple(fusion_groups), first, in_order
+        if key not in self._plans:
+            self._plans[key] = planned(
+                graph,
+                chosen,
+                self.access_orders,
+                fusion_groups=fusion_groups,
+                first=first,
+                in_order=in_order,
+                callers=self.objective.callers,
+                checked=False,
+            )
+        return self._plans[key]
 
     # ------------------------------------------------------------ tilings and their kernels
 
@@ -260,7 +276,7 @@ class _PlanSearch:
         tiling, allowed, spare = assignment.tiling, assignment.tiling.allowed, self.objective.flash
         if spare is not None:
             spare -= _flash_of(tiling.fusion_groups, assignment.chosen)
-        for _ in range(_MOST_ASSIGNMENTS):
+        for number in range(_MOST_ASSIGNMENTS):
             kernels = self.fastest(assignment.front, tiling.fusion_groups, spare)
             if kernels != assignment.kernels:
                 assignment = self.made(tiling, allowed, assignment.front, kernels)
@@ -275,7 +291,10 @@ class _PlanSearch:
             fewer = tiling.within(limit)
             if fewer == allowed:
                 break
-            allowed, front = fewer, front_of(tiling.candidates, fewer, self.target)
+            allowed = fewer
+            if number == _MOST_ASSIGNMENTS - 1:
+                break
+            front = front_of(tiling.candidates, fewer, self.target)
             assignment = self.made(tiling, allowed, front, self.fastest(front, tiling.fusion_groups, spare))
         fewest = tiling.within(0)
         if self.objective.ram is not None and fewest != allowed and not any(map(self.fits, self.front)):
@@ -319,12 +338,17 @@ class _PlanSearch:
             if self.objective.input_rows:
                 taken = tiled_input(self.graph, {n: used[n] for n in least.calls if n in used})
             yield from self.tilings_in_order(
-                TilingSearch(self.graph, least, free.chosen, tiles, self.actions, taken=taken), free
+                TilingSearch(
+                    self.graph, least, free.chosen, tiles, self.actions, taken=taken, cache=self.fusion_cache
+                ),
+                free,
             )
             other = whole_first(self.graph, tiles)
             if other is not None:
                 early = self.planned(other, frugal, first=True, in_order=True)
-                search = TilingSearch(self.graph, early, free.chosen, tiles, self.actions, taken=taken)
+                search = TilingSearch(
+                    self.graph, early, free.chosen, tiles, self.actions, taken=taken, cache=self.fusion_cache
+                )
                 yield from self.tilings_in_order(search, free)
 
     def tilings_in_order(self, search: TilingSearch, free: Assignment) -> Iterator[Assignment]:

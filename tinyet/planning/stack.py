@@ -59,6 +59,8 @@ class Held:
 
 def held(schedule: TileSchedule, tensors: Sequence[Tensor], scratch: Mapping[Node, int]) -> Held:
     """Of some tensors, none of which holds rows before the first event."""
+    if not tensors:
+        return Held((), (), frozenset())
     oldest = {tensor: schedule.states[tensor].top for tensor in tensors}
     behind = dict(oldest)
     sizes = {tensor: row_bytes(tensor, schedule.states[tensor].axis) for tensor in tensors}
@@ -141,10 +143,14 @@ class Stack:
     @property
     def top(self) -> int:
         """Bytes up to the end of the highest window that holds rows."""
-        return max((self.end[k] for k in self._occupied()), default=min(self.end, default=0))
+        highest = -1
+        for start, end in zip(self.start, self.end, strict=True):
+            if end > start and end > highest:
+                highest = end
+        return highest if highest >= 0 else min(self.end, default=0)
 
     def _occupied(self) -> list[int]:
-        return [k for k in range(len(self.start)) if self.end[k] > self.start[k]]
+        return [k for k, (start, end) in enumerate(zip(self.start, self.end, strict=True)) if end > start]
 
     def make_room(self, tensor: Tensor, count: int, number: int) -> Iterator[Shift]:
         """What has to move so that the window of a tensor can grow by `count` bytes at event number `number`."""
@@ -168,9 +174,10 @@ class Stack:
 
     def lower(self, number: int) -> Iterator[Shift]:
         """Room for the scratch memory of an event."""
-        occupied, excess = self._occupied(), self.top - self._most_rows(number)
+        excess = self.top - self._most_rows(number)
         if excess <= 0:
             return
+        occupied = self._occupied()
         ways = [way for way in self._downs(occupied) if way[0] is not None and way[1] >= excess]
         if not ways:
             yield from self._compacted()

@@ -95,6 +95,8 @@ class TileSchedule:
             for index in dict.fromkeys(rules[node].inputs):
                 self.readers.setdefault(node.input(index), []).append((node, rules[node]))
         self.states: dict[Tensor, State] = {}
+        # Of each layer: the states of its inputs, each with its height; they are asked at every tile.
+        self._inputs: dict[Node, list[tuple[State, int]]] = {}
 
     # ------------------------------------------------------------ queries
 
@@ -114,6 +116,9 @@ class TileSchedule:
             if state is None:
                 return False
             self.states[tensor] = state
+        for node in self.nodes:
+            found = dict.fromkeys(self.states[node.input(index)] for index in self.rules[node].inputs)
+            self._inputs[node] = [(state, state.height) for state in found]
         return self.take is None or self.take in self.states
 
     def _waits_for_itself(self) -> bool:
@@ -171,10 +176,12 @@ class TileSchedule:
         for tensor, state in self.states.items():
             if state.whole and tensor not in self.made and state.top < 0:
                 self._around(state, state.top, -state.top)
-        while any(self.done[node] < self.count(node) for node in self.nodes):
-            ready = next((node for node in reversed(self.nodes) if self._ready(node)), None)
+        left, last_first = sum(map(self.count, self.nodes)), self.nodes[::-1]
+        while left:
+            ready = next(filter(self._ready, last_first), None)
             if ready is not None:
                 self._tile(ready)
+                left -= 1
             elif not self._given():
                 return False
         while self._given():
@@ -188,16 +195,22 @@ class TileSchedule:
         return start, start + rule.window
 
     def _ready(self, node: Node) -> bool:
-        if self.done[node] == self.count(node):
+        reads, done = self._reads[node], self.done[node]
+        if done == len(reads):
             return False
-        _, stop = self._needs(node)
-        states = (self.states[node.input(index)] for index in self.rules[node].inputs)
-        return all(min(stop, s.height) <= s.next for s in states)
+        stop = reads[done] + self.rules[node].window
+        # A loop: this is asked most often of all, and a generator takes twice as long.
+        for state, height in self._inputs[node]:
+            if state.next < stop and state.next < height:
+                break
+        else:
+            return True
+        return False
 
     def _tile(self, node: Node) -> None:
         rule = self.rules[node]
         start, stop = self._needs(node)
-        inputs = dict.fromkeys(self.states[node.input(index)] for index in rule.inputs)
+        inputs = [state for state, _ in self._inputs[node]]
         for state in inputs:
             if state.next < stop:
                 self._around(state, state.next, stop - state.next)
@@ -221,11 +234,12 @@ class TileSchedule:
 
     def _needed(self, tensor: Tensor) -> int:
         """The first row that is read again, also to copy it, or computed again."""
-        state, readers = self.states[tensor], [node for node, _ in self.readers.get(tensor, ())]
-        first = min(
-            (self._needs(node)[0] if self.done[node] < self.count(node) else state.end for node in readers),
-            default=state.end,
-        )
+        state, first = self.states[tensor], None
+        for node, _ in self.readers.get(tensor, ()):
+            reads, done = self._reads[node], self.done[node]
+            at = reads[done] if done < len(reads) else state.end
+            first = at if first is None or at < first else first
+        first = state.end if first is None else first
         maker = self.made.get(tensor)
         if maker is not None and self.done[maker] < self.count(maker):
             # The last tile may begin before the rows that are there.

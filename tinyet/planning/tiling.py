@@ -17,7 +17,7 @@ from tinyet.ops import op_of
 from tinyet.ops.state_write import StateWrite
 from tinyet.opset import TileMap, tile_node
 from tinyet.planning.candidates import Candidate, Candidates, Chosen
-from tinyet.planning.fusion import fused
+from tinyet.planning.fusion import FusionCache
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,8 @@ class TilingSearch:
     """For fusion groups that let a graph do with less memory than its untiled layers need.
 
     plan: of the untiled layers, chosen: their candidates. actions: what they take of what time is counted in. taken:
-    the value that has to come from the caller by rows.
+    the value that has to come from the caller by rows. cache: of several searches, with the fusion groups that they
+    make.
     """
 
     def __init__(
@@ -150,8 +151,10 @@ class TilingSearch:
         actions: Actions,
         align: int = 4,
         taken: TiledInput | None = None,
+        cache: FusionCache | None = None,
     ) -> None:
         self.taken = taken
+        self.cache = FusionCache() if cache is None else cache
         readers = graph.consumers(taken.tensor) if taken is not None else ()
         self.takes = frozenset(k for k, node in enumerate(plan.calls) if node in readers)
         self.graph, self.plan, self.tiles = graph, plan, tiles
@@ -276,7 +279,9 @@ class TilingSearch:
 
     def _fused(self, nodes: Sequence[Node], *, takes: bool) -> FusionGroup | None:
         rules = {node: self.tiles[node].rule for node in nodes}
-        return fused(self.graph, nodes, rules, align=self.align, take=self.taken if takes else None)
+        return self.cache.fused(
+            self.graph, nodes, rules, align=self.align, take=self.taken if takes else None
+        )
 
     def _with_moves(self, nodes: Sequence[Node]) -> list[Node]:
         """The calls, and what is no call, views and slices, between them."""
@@ -301,7 +306,7 @@ class TilingSearch:
         """The same fusion groups with their line buffers stacked: less memory, for more that moves. on_output: on the
         output of their last layers."""
         made = [
-            fused(
+            self.cache.fused(
                 self.graph,
                 s.nodes,
                 s.rules,

@@ -21,6 +21,7 @@ scales and zero points are float32's of float32 ranges, as the device's.
 
 from __future__ import annotations
 
+import functools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
@@ -69,6 +70,12 @@ def _factors(first: int, last: int) -> torch.Tensor:
     return torch.arange(first, last - 1, -1, dtype=torch.float64) / _FINE
 
 
+@functools.lru_cache(maxsize=4)
+def _halves(count: int) -> torch.Tensor:
+    """0.5, 1.5, … up to `count`, float64, for all who do not change them."""
+    return torch.arange(count, dtype=torch.float64) + 0.5
+
+
 @contextmanager
 def _float64_by_default() -> Iterator[None]:
     """torchao's observer keeps its numbers and integers in float64, not float32, within this context."""
@@ -84,6 +91,10 @@ def rebinned(histogram: torch.Tensor, middles: torch.Tensor, borders: torch.Tens
     """The counts of a histogram, each spread evenly over as many middles as there are for it, in as many bins between
     these borders."""
     bins, rate = len(borders) - 1, len(middles) // len(histogram)
+    counted = histogram.nonzero().squeeze(1)
+    if 2 * len(counted) < len(histogram):
+        # Of few values most bins are empty, and add nothing to any sum.
+        histogram, middles = histogram[counted], middles.view(-1, rate)[counted].flatten()
     found = last_borders(middles, borders).clamp(0, bins - 1)
     return torch.bincount(found, weights=histogram.repeat_interleave(rate) / rate, minlength=bins)
 
@@ -188,7 +199,7 @@ class HistogramObserver(TorchaoHistogramObserver):  # type: ignore[misc]
         """The counts in the bins of a wider range, by the middle of each sixteenth of a bin; as torchao's, but without
         linspace (`_factors`)."""
         parts = self.bins * self.upsample_rate
-        middles = orig_min + (torch.arange(parts) + 0.5) * ((orig_max - orig_min) / parts)
+        middles = orig_min + _halves(parts) * ((orig_max - orig_min) / parts)
         borders = update_min + torch.arange(self.bins + 1) * ((update_max - update_min) / self.bins)
         return rebinned(histogram, middles, borders)
 

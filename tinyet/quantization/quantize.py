@@ -38,6 +38,7 @@ from tinyet.quantization.fixed_fronts import choose
 from tinyet.quantization.fronts import MOST_SAMPLES, mend_fronts, note_signals
 from tinyet.quantization.learned_rounding import Rounded
 from tinyet.quantization.learned_rounding import learn_rounding as learn_roundings
+from tinyet.quantization.observers import WeightPerChannelObserver
 from tinyet.quantization.qparam_finalization import settle
 from tinyet.quantization.qparam_sharing import (
     extremes_of,
@@ -233,13 +234,24 @@ def calibrate(
 
 
 class _Calibration(Exact):
-    """Runs the observers, and notes which of them are shown a value that is infinite or NaN."""
+    """Runs the observers, and notes which of them are shown a value that is infinite or NaN. Weights are the same in
+    every sample, and shown once."""
 
     def __init__(self, module: fx.GraphModule, infinite: set[str]) -> None:
         super().__init__(module)
         self.infinite = infinite
+        self._shown: set[str] = set()
 
     def run_node(self, n: fx.Node) -> Any:
+        if n.name in self._shown:
+            return self.env[n.args[0]]  # type: ignore[index]
+        if (
+            n.op == "call_module"
+            and isinstance(n.args[0], fx.Node)
+            and n.args[0].op == "get_attr"
+            and isinstance(self.fetch_attr(str(n.target)), WeightPerChannelObserver)
+        ):
+            self._shown.add(n.name)
         result = super().run_node(n)
         observed = n.op == "call_module" and isinstance(result, torch.Tensor) and result.is_floating_point()
         if observed and n.name not in self.infinite and not bool(torch.isfinite(result).all()):

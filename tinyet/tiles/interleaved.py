@@ -14,7 +14,7 @@ from itertools import takewhile
 from tinyet.tiles.core import CorePage
 from tinyet.tiles.operation import Operation
 from tinyet.timing.instruction import LOADS, MULTIPLIES, STORES, Instruction
-from tinyet.timing.pipeline import Pipeline, Scoreboard, Timing
+from tinyet.timing.pipeline import USUAL, Pipeline, Scoreboard
 
 _AHEAD = 24
 """Instructions among which the next one is looked for: those of two pairs and more of a tile of eight sums."""
@@ -48,7 +48,7 @@ def interleaved(
     def rank(place: int) -> tuple[int, int, int]:
         what = timed[waiting[place]]
         # What nothing is issued before is asked first, for then there is room beside it.
-        first = core.timings.get(what.kind, Timing()).first
+        first = core.timings.get(what.kind, USUAL).first
         return board.earliest(what), 0 if first else 1 if what.kind in preferred else 2, place
 
     found: list[Operation] = []

@@ -38,6 +38,9 @@ class Timing:
     free: bool = False
 
 
+USUAL = Timing()
+"""Of kinds that a core says nothing of."""
+
 Pair = Callable[[Instruction, Instruction], bool]
 """Whether the second of two instructions may be issued beside the first, as far as units and operands allow it."""
 
@@ -97,7 +100,7 @@ class Scoreboard:
 
     def issue(self, what: Instruction) -> None:
         """Issue an instruction as early as it may be."""
-        timing = self._core.timings.get(what.kind, Timing())
+        timing = self._core.timings.get(what.kind, USUAL)
         if timing.free:
             return
         cycle, stage = self._earliest(what, timing)
@@ -121,7 +124,7 @@ class Scoreboard:
 
     def earliest(self, what: Instruction) -> int:
         """The cycle in which an instruction would be issued next; this one, where it takes no place."""
-        timing = self._core.timings.get(what.kind, Timing())
+        timing = self._core.timings.get(what.kind, USUAL)
         return self._now if timing.free else self._earliest(what, timing)[0]
 
     def close(self) -> int:
@@ -149,26 +152,31 @@ class Scoreboard:
 
     def _stage(self, what: Instruction, timing: Timing, cycle: int) -> int | None:
         """The first stage in which it finds its operands when it is issued in a cycle; None: it waits."""
-        if any(self._free.get(unit, 0) > cycle for unit in timing.units):
-            return None
-        for earlier, distance in self._core.distances.get(what.kind, {}).items():
-            if cycle < self._issued.get(earlier, -distance) + distance:
+        kind, free = what.kind, self._free
+        for unit in timing.units:
+            if free.get(unit, 0) > cycle:
                 return None
-        if not all(self._is_there(r, what.kind, cycle + timing.address) for r in what.address):
+        if kind in self._core.distances:
+            for earlier, distance in self._core.distances[kind].items():
+                if cycle < self._issued.get(earlier, -distance) + distance:
+                    return None
+        if what.address and self._there(what.address) > cycle + timing.address:
             return None
+        # The cycle in which it may compute at the earliest.
+        soonest = _LONG_AGO
+        for register in what.operands:
+            there, computer = self._ready.get(register, (_LONG_AGO, kind))
+            soonest = max(soonest, there + self._core.delays.get((computer, kind), 0))
+        if what.shifted:
+            soonest = max(soonest, self._there(what.shifted) - timing.shifted)
+        if what.late:
+            soonest = max(soonest, self._there(what.late) - timing.late)
         for stage in timing.stages:
-            at = cycle + stage
-            if (
-                all(self._is_there(r, what.kind, at, delayed=True) for r in what.operands)
-                and all(self._is_there(r, what.kind, at + timing.shifted) for r in what.shifted)
-                and all(self._is_there(r, what.kind, at + timing.late) for r in what.late)
-            ):
+            if soonest <= cycle + stage:
                 return stage
         return None
 
-    def _is_there(self, register: int, reader: Kind, needed: int, *, delayed: bool = False) -> bool:
-        """needed: the cycle."""
-        cycle, computer = self._ready.get(register, (_LONG_AGO, reader))
-        if delayed:
-            cycle += self._core.delays.get((computer, reader), 0)
-        return cycle <= needed
+    def _there(self, registers: Sequence[int]) -> int:
+        """The cycle in which all of some registers can be read."""
+        ready = self._ready
+        return max(ready[register][0] if register in ready else _LONG_AGO for register in registers)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -47,10 +48,11 @@ class Work:
     @property
     def _figures(self) -> tuple[int, ...]:
         """In the order of the fields; `dataclasses.astuple` would copy each deeply, and plans add thousands."""
-        return tuple(getattr(self, name) for name in _FIELDS)
+        found: tuple[int, ...] = _FIGURES(self)
+        return found
 
 
-_FIELDS = tuple(field.name for field in dataclasses.fields(Work))
+_FIGURES = operator.attrgetter(*(field.name for field in dataclasses.fields(Work)))
 
 
 def total(parts: Iterable[Work]) -> Work:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 from tinyet.ir import DType, Node
 from tinyet.numerics import clamp_range
@@ -19,8 +19,8 @@ class Clamped(Protocol):
 
 def clamp_of(node: Node) -> tuple[float, float]:
     """The real bounds."""
-    assert isinstance(node.attrs, Clamped)
-    return node.attrs.clamp
+    # Asked of every layer by most kernels; of a protocol, isinstance takes fifty times as long.
+    return cast("Clamped", node.attrs).clamp
 
 
 def clamp_complaint(node: Node) -> str | None:
