@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from tests.ops.objects import TOOLS
-from tinyet.build import cmake
+from tinyet.build import cmake, process
 
 GENERATOR = "CMAKE_GENERATOR"
 """CMake's own environment variable; what stands in it says that the session builds quickly."""
@@ -42,7 +42,7 @@ def install(directory: Path, patch: pytest.MonkeyPatch) -> None:
             (tools / "ninja").symlink_to(found)
             patch.setenv("PATH", str(tools), prepend=os.pathsep)
         patch.setenv(GENERATOR, NINJA)
-    patch.setattr(cmake, "run", remembering(cmake.run, directory / "cmake"))
+    patch.setattr(cmake, "run", remembering(process.run, directory / "cmake"))
 
 
 def as_users(patch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from tests.compilers import warm_python
 from tests.ops.objects import directory
-from tinyet.build import platformio
+from tinyet.build import platformio, process
 
 PLACE = "TINYET_TEST_PYTHON"
 """The environment variable that names the socket of this process's server."""
@@ -32,7 +32,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 def install(patch: pytest.MonkeyPatch) -> None:
     """For builds of this process, and those alone."""
-    patch.setattr(platformio, "run", warm(platformio.run))
+    patch.setattr(platformio, "run", warm(process.run))
 
 
 def as_users(patch: pytest.MonkeyPatch) -> None:

@@ -169,6 +169,6 @@ def test_where_nobody_answers_python_starts(tmp_path: Path) -> None:
     client = quick_platformio._client()
     assert client is not None
     environment = os.environ | {quick_platformio.PLACE: str(tmp_path / "nobody")}
-    command = [client, "-c", "import sys; print(sys.argv, sys.executable)", "a"]
+    command = [str(client), "-c", "import sys; print(sys.argv, sys.executable)", "a"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == f"['-c', 'a'] {sys.executable}\n"

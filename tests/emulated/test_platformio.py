@@ -98,7 +98,7 @@ def test_builds_for_every_bare_metal_board_to_the_same_bytes_in_two_places(
 def test_what_is_for_arduino_beside_bare_metal_compiles(env: str, tmp_path: Path) -> None:
     """With the sources and the -I of the environment, against an Arduino.h of the tests' own."""
     project = _project(tmp_path / "p", "stm32f4_discovery")
-    command = [sys.executable, "-m", "platformio", "project", "config", "-d", project, "--json-output"]
+    command = [sys.executable, "-m", "platformio", "project", "config", "-d", str(project), "--json-output"]
     words, variables = quick_platformio.started(command, platformio.environment(tmp_path / "core"))
     done = subprocess.run(words, env=variables, capture_output=True, check=True)
     section = dict(dict(json.loads(done.stdout))[f"env:{env}"])

@@ -123,7 +123,7 @@ def _config(directory: Path, core: Path) -> dict[str, dict[str, object]]:
     """What PlatformIO reads from a project: section -> option -> value."""
     if importlib.util.find_spec("platformio") is None:
         pytest.skip("PlatformIO is not installed")
-    command = [sys.executable, "-m", "platformio", "project", "config", "-d", directory, "--json-output"]
+    command = [sys.executable, "-m", "platformio", "project", "config", "-d", str(directory), "--json-output"]
     words, env = quick_platformio.started(command, platformio.environment(core))
     done = subprocess.run(
         words,
