@@ -112,3 +112,23 @@ def test_another_compiler_is_asked_anew(tmp_path: Path, monkeypatch: pytest.Monk
     assert not configured("two")
     monkeypatch.setattr("tests.compilers.quick_cmake.NINJA", "another")
     assert not configured("two")
+
+
+def test_the_environments_ninja_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As pip installs it: beside Python, where PATH does not lead."""
+    scripts, session = tmp_path / "bin", tmp_path / "session"
+    for folder in (scripts, session):
+        folder.mkdir()
+    monkeypatch.setattr("sys.executable", str(scripts / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    quick_cmake.as_users(monkeypatch)
+    quick_cmake.install(session, monkeypatch)
+    assert quick_cmake.GENERATOR not in os.environ
+    assert shutil.which("ninja") is None
+    (scripts / "ninja").write_text("#!/bin/sh\n")
+    (scripts / "ninja").chmod(0o755)
+    quick_cmake.install(session, monkeypatch)
+    assert os.environ[quick_cmake.GENERATOR] == quick_cmake.NINJA
+    assert Path(shutil.which("ninja") or "").resolve() == scripts / "ninja"
+    # A worker inherits it.
+    quick_cmake.install(session, monkeypatch)
