@@ -36,8 +36,9 @@ style: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-# The tests start Python hundreds of times; who compiles all of tinyet again each time waits twice as long.
-test check: export PYTHONDONTWRITEBYTECODE =
+# The tests start Python hundreds of times; who compiles all of tinyet again each time waits twice as long. What was
+# installed is compiled when it is first imported.
+test check demo gallery boards: export PYTHONDONTWRITEBYTECODE =
 
 # A worker computes with one thread: there are as many workers as cores.
 test check: export OMP_NUM_THREADS = 1

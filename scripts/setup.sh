@@ -39,22 +39,39 @@ have chromium || packages+=(chromium)
 have git || packages+=(git)
 "$python" -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
 
-if [ ${#packages[@]} -gt 0 ]; then
-  as_root=()
+install_packages() {
+  local as_root=()
   [ "$(id -u)" = 0 ] || as_root=(sudo)
   if ! have apt-get; then
     echo "please install with your system's package manager: ${packages[*]}" >&2
-    exit 1
+    return 1
   fi
   echo "installing ${packages[*]}"
   "${as_root[@]}" apt-get update -qq
   DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${packages[@]}"
+}
+
+# Beside the environment, which needs nothing of them but the modules that make it.
+beside=
+if [ ${#packages[@]} -gt 0 ]; then
+  if [[ " ${packages[*]} " == *" python3-venv "* ]]; then
+    install_packages
+  else
+    # Whoever must type a password types it before other things are said.
+    [ "$(id -u)" = 0 ] || ! have sudo || sudo -v
+    install_packages &
+    beside=$!
+  fi
 fi
 
 "$python" -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "tinyet needs Python 3.11 or newer")'
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-pip=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check)
+# Two of three files of these packages nobody imports: those that somebody does are compiled then.
+pip=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile)
 # The CPU build of torch, where its index can be reached; PyPI's own brings gigabytes of CUDA on Linux.
 "$venv/bin/python" -c 'import torch' 2>/dev/null ||
   "${pip[@]}" --retries 0 --extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0
-"${pip[@]}" -e '.[test]'
+# uv takes a third of pip's time for the rest; it reads no settings of pip's, which may say where packages are.
+{ "${pip[@]}" uv 2>/dev/null && "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" -e '.[test]'; } ||
+  "${pip[@]}" -e '.[test]'
+[ -z "$beside" ] || wait "$beside"

@@ -14,7 +14,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from tests.compilers import launcher
+from tests.compilers import launcher, quick_cmake, quick_platformio
 from tests.compilers.sanitizers import QUICK
 from tests.ops.objects import DIRECTORY, directory, stored, stored_together
 from tinyet.build import objects
@@ -49,6 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
     patch = pytest.MonkeyPatch()
     cache = getattr(config, "cache", None)  # There is none with -p no:cacheprovider.
     launcher.install(directory(), cache and cache.mkdir("compiled"), patch)
+    quick_cmake.install(directory(), patch)
+    quick_platformio.install(patch)
     patch.setattr(objects, "compile_object", stored(objects.compile_object))
     patch.setattr(objects, "compile_objects", stored_together(objects.compile_objects))
     # Of a harness on this machine, -O1 is kept: what is compiled is what users have. -g1 says the line.

@@ -16,6 +16,7 @@ import pytest
 
 import tinyet
 from tests import small, tiny_model
+from tests.compilers import quick_cmake
 from tinyet.boards import Board, all_boards, load_board
 from tinyet.build import cmake, size
 from tinyet.build.process import run
@@ -72,6 +73,11 @@ int main(void) {
   return 0;
 }
 """
+
+
+@pytest.fixture(autouse=True)
+def _as_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick_cmake.as_users(monkeypatch)
 
 
 def _cmake(*arguments: str | Path) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests import small
+from tests.compilers import quick_cmake
 from tests.emulated.test_cmake import _cmake, _in_qemu
 from tests.ops.emulated import require_emulator
 from tinyet import assets
@@ -82,6 +83,11 @@ int main() {
   return 0;
 }
 """
+
+
+@pytest.fixture(autouse=True)
+def _as_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick_cmake.as_users(monkeypatch)
 
 
 @pytest.fixture

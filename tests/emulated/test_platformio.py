@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests import tiny_model
+from tests.compilers import quick_platformio
 from tests.ops.objects import COMPILED, directory
 from tinyet.boards import all_boards, load_board
 from tinyet.build import platformio, size
@@ -49,6 +50,17 @@ def _project(directory: Path, board: str) -> Path:
     files = project_files("platformio", load_board(board), tiny_model.FACTS, tiny_model.sources())
     write_project(directory, files)
     return directory
+
+
+# PlatformIO starts as users start it but for builds for each board: there, for one of each compiler.
+AS_USERS = ("mps2_an386", "riscv32_virt", "xtensa_lx60")
+
+
+@pytest.fixture(autouse=True)
+def _as_users(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    board = getattr(request.node, "callspec", None) and request.node.callspec.params.get("board")
+    if board is None or board in AS_USERS:
+        quick_platformio.as_users(monkeypatch)
 
 
 @pytest.mark.parametrize("board", [board.name for board in all_boards() if board.bare_metal])
@@ -86,12 +98,9 @@ def test_builds_for_every_bare_metal_board_to_the_same_bytes_in_two_places(
 def test_what_is_for_arduino_beside_bare_metal_compiles(env: str, tmp_path: Path) -> None:
     """With the sources and the -I of the environment, against an Arduino.h of the tests' own."""
     project = _project(tmp_path / "p", "stm32f4_discovery")
-    done = subprocess.run(
-        [sys.executable, "-m", "platformio", "project", "config", "-d", project, "--json-output"],
-        env=platformio.environment(tmp_path / "core"),
-        capture_output=True,
-        check=True,
-    )
+    command = [sys.executable, "-m", "platformio", "project", "config", "-d", str(project), "--json-output"]
+    words, variables = quick_platformio.started(command, platformio.environment(tmp_path / "core"))
+    done = subprocess.run(words, env=variables, capture_output=True, check=True)
     section = dict(dict(json.loads(done.stdout))[f"env:{env}"])
     names = re.findall(r"\+<\.\./(.+?)>", " ".join(section["build_src_filter"]))
     places = [project / name for name in names]

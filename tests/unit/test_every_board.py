@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.compilers import quick_platformio
 from tests.golden.programs import RELU, Builder, bias_s32, input_s8, separable, weights_s8
 from tinyet import assets
 from tinyet.boards import board_names, load_board
@@ -122,9 +123,11 @@ def _config(directory: Path, core: Path) -> dict[str, dict[str, object]]:
     """What PlatformIO reads from a project: section -> option -> value."""
     if importlib.util.find_spec("platformio") is None:
         pytest.skip("PlatformIO is not installed")
+    command = [sys.executable, "-m", "platformio", "project", "config", "-d", str(directory), "--json-output"]
+    words, env = quick_platformio.started(command, platformio.environment(core))
     done = subprocess.run(
-        [sys.executable, "-m", "platformio", "project", "config", "-d", directory, "--json-output"],
-        env=platformio.environment(core),
+        words,
+        env=env,
         capture_output=True,
         text=True,
         check=False,
