@@ -206,8 +206,7 @@ def test_sums_are_divided_where_32_bits_are_not_enough() -> None:
     def parts(depth: int, bias: int = 0, scale: float = 2.0**9) -> int:
         node = layer(np.full((2, depth), -128), scale, bias)
         r = rounding_s16.rounding(node)
-        order = conv2d_s16.rows_order(conv2d.geometry(node))
-        return len(conv2d_s16.parts(r, order, 1))
+        return len(conv2d_s16.parts(r, conv2d_s16.of_rows(conv2d.geometry(node))))
 
     assert parts(510) == 1
     assert parts(510, 2 * 128 * 2**15 - 1) == 1

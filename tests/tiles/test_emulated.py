@@ -25,7 +25,7 @@ from tinyet.cycles.profile import Profiler
 from tinyet.device.device import open_device
 from tinyet.tiles.core import ARMV7E_M
 from tinyet.tiles.function import Function, function
-from tinyet.tiles.printer import files, shape_literal
+from tinyet.tiles.printer import files, shape_literal, types_of
 from tinyet.tiles.tile import Tile
 from tinyet.timing.cores import CORES
 from tinyet.timing.instruction import Instruction
@@ -56,7 +56,7 @@ typedef struct {
 %(called)s
 static const entry entries[] = {{nothing, NULL, NULL, 0}, %(entries)s};
 
-static int8_t outputs[%(count)d][2048];
+static int8_t outputs[%(count)d][4352];
 
 static tinyet_status run(void) {
   memset(outputs, 0x5a, sizeof outputs);
@@ -79,7 +79,7 @@ def model(samples: Sequence[Sample]) -> str:
     for i, ((tile, page), drawn) in enumerate(zip(PRINTED, samples, strict=True), 1):
         arrays.append(c_array("int32_t", f"weights_{i}", drawn.stream))
         arrays.append(c_array("uint32_t", f"pixels_{i}", drawn.inputs))
-        size, types = drawn.channels * tile.bits // 8, "_s16" if tile.bits > 8 else ""
+        size, types = drawn.channels * tile.bits // 8, types_of(tile)
         entries.append(f"{{{page.named(tile.name)}, weights_{i}, pixels_{i}, {size}}}")
         twins += [
             "  {",

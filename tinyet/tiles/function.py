@@ -29,7 +29,7 @@ from tinyet.tiles.operation import (
     store_half_and_move,
 )
 from tinyet.tiles.registers import Placed, allocated
-from tinyet.tiles.schedule import ordered
+from tinyet.tiles.schedule import joined, ordered
 from tinyet.tiles.tile import Tile
 from tinyet.timing.instruction import Instruction
 from tinyet.timing.model import Model
@@ -184,13 +184,20 @@ def _ordered(t: Tile, room: int, page: CorePage) -> _Parts:
     moved = _moved(t, t.before) if not t.at_once else []
     head = [blocks.biases(t), load(PIXELS, SP, _PIXELS, "the inputs")]
     sums = {blocks.total(channel, m) for channel in range(t.channels) for m in range(t.pixels)}
-    head += ordered(blocks.products(t, 0, t.before, page, begin=True), room, page, sums)
+    head += _in_order(t, blocks.products(t, 0, t.before, page, begin=True), room, page, sums)
     head += moved if t.turns else moved[:1]
     turn: list[Operation] = []
     if t.turns:
-        turn = ordered(blocks.products(t, t.before, t.turn, page, begin=False), room, page, sums)
+        turn = _in_order(t, blocks.products(t, t.before, t.turn, page, begin=False), room, page, sums)
         turn += [] if t.at_once else _moved(t, t.turn)
     return head, turn, blocks.rounding(t)
+
+
+def _in_order(
+    t: Tile, operations: list[Operation], room: int, page: CorePage, sums: set[str]
+) -> list[Operation]:
+    found = ordered(operations, room, page, sums)
+    return found if t.lanes is None else joined(found, page)
 
 
 def _filled(t: Tile, room: int, page: CorePage) -> _Parts:
@@ -203,7 +210,7 @@ def _filled(t: Tile, room: int, page: CorePage) -> _Parts:
 
 def _moved(t: Tile, pairs: int) -> list[Operation]:
     """Both pointers behind so many pairs."""
-    steps = (WEIGHTS, 4 * pairs * t.words), (PIXELS, 4 * pairs * t.side)
+    steps = (WEIGHTS, 4 * pairs * t.words), (PIXELS, 4 * t.words_of(pairs))
     return [compute("addw", name, name, behind=f"#{by}") for name, by in steps]
 
 
@@ -234,7 +241,7 @@ def _entry(t: Tile, page: CorePage) -> Placed:
     home: Mapping[str, str] = {"end": page.spare, "pixels": page.registers[1]}
     found: list[Operation] = []
     if t.turns:
-        size = 4 * t.side * t.pairs
+        size = 4 * t.words_of(t.pairs)
         if size > 0xFFFF:
             raise InternalError(f"tile {t.name}: {size} bytes of inputs")
         found.append(Operation("movw", f"{{end}}, #{size}", ("end",), step="where the inputs end"))

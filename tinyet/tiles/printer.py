@@ -14,8 +14,8 @@ from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.registers import Placed
 from tinyet.tiles.tile import Tile, Weights
 
-HEADER, INT16_HEADER = "tinyet_tile_dsp.h", "tinyet_tile_s16_dsp.h"
-"""Of the twin and of what all tiles have in common; and of tiles of int16 values."""
+HEADER, INT16_HEADER, LANES_HEADER = "tinyet_tile_dsp.h", "tinyet_tile_s16_dsp.h", "tinyet_tile_lanes_s16_dsp.h"
+"""Of the twin and of what all tiles have in common; and of tiles of int16 values, of one pixel and in lanes."""
 _PARAMETERS = ("const int32_t *weights", "const uint32_t *pixels", "void *output", "const void *end")
 
 
@@ -40,14 +40,19 @@ class Printable(Protocol):
 def files(tile: Tile, page: CorePage = ARMV7E_M) -> Mapping[str, str]:
     """{name: text} of the header and the source. Each plan that a search looks at asks for those of the same layers."""
     # Printed files are C++, too, where a pointer to void is no other pointer.
-    types = "_s16" if tile.bits > 8 else ""
+    types = types_of(tile)
     outputs = "output, end" if tile.bits > 8 else "(int8_t *)output, (const int8_t *)end"
     twin = (
         f"const tinyet_tile{types}_shape_dsp shape = {shape_literal(tile)};",
         f"tinyet_tile{types}_dsp(weights, pixels, {outputs}, shape);",
     )
-    header = INT16_HEADER if tile.bits > 8 else HEADER
+    header = LANES_HEADER if tile.lanes else INT16_HEADER if tile.bits > 8 else HEADER
     return printed(function(tile, page), _summary(tile), _PARAMETERS, twin, header)
+
+
+def types_of(t: Tile) -> str:
+    """In the names of the twin and of its shape."""
+    return "_lanes_s16" if t.lanes is not None else "_s16" if t.bits > 8 else ""
 
 
 def printed(
@@ -120,10 +125,15 @@ def _summary(t: Tile) -> str:
 
 
 def shape_literal(t: Tile) -> str:
-    """The tinyet_tile_shape_dsp, or tinyet_tile_s16_shape_dsp, as a C initialiser."""
+    """The tinyet_tile_shape_dsp, or that of int16 values, as a C initialiser."""
     if t.bits > 8:
         wide, sums = int(t.weights is Weights.WIDE), int(t.bits == 32)
         rounding = f"{{{t.exponent or 0}, {t.low}, {t.high}}}"
+        if (at := t.lanes) is not None:
+            return (
+                f"{{{t.channels}, /* pairs */ {t.pairs}, /* wide */ {wide}, /* sums */ {sums}, /* step */ {t.step},\n"
+                f"    /* lanes */ {at.taps}, {at.stride}, {at.dilation}, {rounding}}}"
+            )
         return f"{{{t.channels}, /* pairs */ {t.pairs}, /* wide */ {wide}, /* sums */ {sums}, {rounding}}}"
     packed, crossed = int(t.weights.packed), int(t.weights is Weights.CROSSED)
     form = Form.ONE_SIDED if t.exponent is not None else Form.PLAIN if t.plain else Form.TWO_SIDED
