@@ -119,6 +119,11 @@ def load_and_move(to: str, base: str, step: str = "") -> Operation:
     return Operation("ldr", f"{{{to}}}, [{{{base}}}], #4", (to,), (base,), base, moves=True, step=step)
 
 
+def load_and_step(to: str, base: str, by: int, step: str = "") -> Operation:
+    """From where the base points, which moves by so many bytes."""
+    return Operation("ldr", f"{{{to}}}, [{{{base}}}], #{by}", (to,), (base,), base, moves=True, step=step)
+
+
 def load_two(first: str, second: str, base: str, offset: int, step: str = "") -> Operation:
     text = f"{{{first}}}, {{{second}}}, {_address(base, offset)}"
     return Operation("ldrd", text, (first, second), _read(base), base, 2, step=step)

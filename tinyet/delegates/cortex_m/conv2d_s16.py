@@ -43,9 +43,10 @@ CHANNELS = 2
 MOST_PARTS = 16
 MOST_BYTES = 0xFFFF
 """Of a part's inputs: a constant of MOVW."""
-STRAIGHT = {Stored.INT8: 32, Stored.INT16: 32}
-"""Pairs of code, at most, before the loop and in it."""
-TOGETHER = 32
+STRAIGHT = {Stored.INT8: 14, Stored.INT16: 16}
+"""Pairs of code, at most, before the loop and in it: with rounding and stores less than a kilobyte, which is what the flash
+of many a fast chip keeps."""
+TOGETHER = 14
 """Pairs of straight code, at most, of several groups of channels."""
 Order = list[tuple[int, int]]
 
@@ -102,11 +103,11 @@ def leaves_clamp(r: Rounding16) -> bool:
 
 def turn_of(pairs: int, taps: int, straight: int) -> int:
     """The longest turn, of whole lanes, of a loop over so many pairs of which there are `straight` in code, those before
-    it included, if there is any."""
-    looped, turns = max(pairs // taps - 1, 1), 1
-    while turns < looped and pairs - (turns - 1) * (looped // turns * taps) > straight:
-        turns += 1
-    return looped // turns * taps
+    it included; a lane where none is so short."""
+    fits = (
+        turn for turn in range(taps, straight, taps) if turn + (pairs - taps) % turn + taps <= straight
+    )
+    return max(fits, default=taps)
 
 
 def tile_of(
