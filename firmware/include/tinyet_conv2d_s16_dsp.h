@@ -16,6 +16,7 @@
 /* The printed functions of a layer; literals. */
 typedef struct {
   tinyet_tile_function_dsp two, last; /* channels; in parts, their sums */
+  tinyet_columns_function_dsp see;    /* a row of the image; NULL where four pixels always reach out of it or lie in two rows */
   int32_t parts;
   int32_t words, last_words; /* of the stream of two channels and of the last one; of each part */
   int32_t part_words;        /* of inputs, of each part */
@@ -80,6 +81,12 @@ TINYET_DSP_INLINE void tinyet_clamp_outputs_s16_dsp(int16_t *end, const int32_t 
   }
 }
 
+/* Whether no kernel reaches over an edge of the image. */
+TINYET_DSP_INLINE int tinyet_inside_s16_dsp(const tinyet_conv2d_shape_dsp s) {
+  return s.pad_top == 0 && (s.out_h - 1) * s.stride_h + (s.kernel_h - 1) * s.dilation_h < s.in_h && s.pad_left == 0 &&
+         (s.out_w - 1) * s.stride_w + (s.kernel_w - 1) * s.dilation_w < s.in_w;
+}
+
 /* As tinyet_conv2d_direct_dsp, of lanes of neighbouring channels. */
 TINYET_DSP_INLINE void tinyet_conv2d_s16_direct_4x2_dsp(const int16_t *input, int16_t *output, void *scratch,
                                                         const int32_t *weights, const tinyet_conv2d_shape_dsp s,
@@ -90,6 +97,7 @@ TINYET_DSP_INLINE void tinyet_conv2d_s16_direct_4x2_dsp(const int16_t *input, in
   const int32_t run = reach / s.stride_w + 4;
   const int32_t runs = s.stride_w < reach + 1 ? s.stride_w : reach + 1;
   const int32_t width = runs * run;
+  const int inside = tinyet_inside_s16_dsp(s);
   uint32_t *const pixels = (uint32_t *)scratch;
   for (int32_t n = 0; n < s.batch; n++) {
     for (int32_t oy = 0; oy < s.out_h; oy++) {
@@ -98,12 +106,19 @@ TINYET_DSP_INLINE void tinyet_conv2d_s16_direct_4x2_dsp(const int16_t *input, in
           ox = s.out_w - 4;
         }
         uint32_t *to = pixels;
+        const int32_t left = ox * s.stride_w - s.pad_left;
+        const int whole = tiles.see && (inside || (left >= 0 && left + reach + 3 * s.stride_w < s.in_w));
         for (int32_t ky = 0; ky < s.kernel_h; ky++) {
           const int32_t y = oy * s.stride_h - s.pad_top + ky * s.dilation_h;
+          if (whole && (inside || (uint32_t)y < (uint32_t)s.in_h)) {
+            tiles.see(input + (y * s.in_w + left) * s.in_c, to);
+            to += pairs * width;
+            continue;
+          }
           for (int32_t f = 0; f < runs; f++) {
             const int32_t used = (reach - f) / s.stride_w + 4;
             for (int32_t i = 0; i < used; i++) {
-              const int32_t x = ox * s.stride_w - s.pad_left + f + i * s.stride_w;
+              const int32_t x = left + f + i * s.stride_w;
               if ((uint32_t)y < (uint32_t)s.in_h && (uint32_t)x < (uint32_t)s.in_w) {
                 tinyet_put_int16x2_dsp(to + f * run + i, input + (y * s.in_w + x) * s.in_c, s.in_c, width);
               } else {
@@ -173,6 +188,7 @@ TINYET_DSP_INLINE void tinyet_conv2d_s16_im2col_4x2_dsp(const int16_t *input, in
                                                         const tinyet_rounding_s16_dsp rounding) {
   const int32_t together = s.dilation_w == 1 ? s.kernel_w : 1; /* taps */
   const int32_t row_pairs = s.kernel_w / together * ((together * s.in_c + 1) / 2), count = s.out_h * s.out_w;
+  const int inside = tinyet_inside_s16_dsp(s);
   uint32_t *const pixels = (uint32_t *)scratch;
   int16_t *const edge = (int16_t *)(pixels + 4 * s.kernel_h * row_pairs);
   for (int32_t n = 0; n < s.batch; n++) {
@@ -180,9 +196,23 @@ TINYET_DSP_INLINE void tinyet_conv2d_s16_im2col_4x2_dsp(const int16_t *input, in
       if (count % 4 != 0 && first > count - 4) {
         first = count - 4;
       }
-      for (int32_t j = 0; j < 4; j++) {
-        tinyet_im2col_s16_dsp(pixels + j, input, (first + j) / s.out_w * s.stride_h - s.pad_top,
-                              (first + j) % s.out_w * s.stride_w - s.pad_left, edge, s);
+      const int32_t top = first / s.out_w * s.stride_h - s.pad_top, left = first % s.out_w * s.stride_w - s.pad_left;
+      if (tiles.see && (s.out_h == 1 || first % s.out_w + 3 < s.out_w) &&
+          (inside || (left >= 0 && left + 3 * s.stride_w + s.kernel_w <= s.in_w))) {
+        uint32_t *to = pixels;
+        for (int32_t ky = 0; ky < s.kernel_h; ky++, to += 4 * row_pairs) {
+          const int32_t y = top + ky * s.dilation_h;
+          if (inside || (uint32_t)y < (uint32_t)s.in_h) {
+            tiles.see(input + (y * s.in_w + left) * s.in_c, to);
+          } else {
+            tinyet_fill_dsp(to, 0, 4 * row_pairs, 1);
+          }
+        }
+      } else {
+        for (int32_t j = 0; j < 4; j++) {
+          tinyet_im2col_s16_dsp(pixels + j, input, (first + j) / s.out_w * s.stride_h - s.pad_top,
+                                (first + j) % s.out_w * s.stride_w - s.pad_left, edge, s);
+        }
       }
       tinyet_four_pixels_s16_dsp(weights, pixels, output + first * s.out_c, s.out_c, tiles, rounding);
     }

@@ -63,4 +63,24 @@ TINYET_DSP_INLINE void tinyet_tile_lanes_s16_dsp(const int32_t *weights, const u
   }
 }
 
+/* A printed function that brings what four pixels see of a row into lanes: the first value that they see, and where words go. */
+typedef void (*tinyet_columns_function_dsp)(const int16_t *from, uint32_t *to);
+
+typedef struct {
+  int32_t values;                 /* of a column, together; of an odd number the last one has a lane of its own */
+  int32_t apart;                  /* bytes from column to column */
+  int32_t taps, stride, dilation; /* of a lane */
+} tinyet_columns_s16_shape_dsp;
+
+/* What it computes, in C. */
+TINYET_DSP_INLINE void tinyet_columns_s16_dsp(const int16_t *from, uint32_t *to, const tinyet_columns_s16_shape_dsp s) {
+  const int32_t reach = (s.taps - 1) * s.dilation, run = reach / s.stride + 4, runs = s.stride < reach + 1 ? s.stride : reach + 1;
+  for (int32_t f = 0; f < runs; f++) {
+    for (int32_t i = 0; i < (reach - f) / s.stride + 4; i++) {
+      const int16_t *const column = from + (f + i * s.stride) * (s.apart / 2);
+      tinyet_put_int16x2_dsp(to + f * run + i, column, s.values, runs * run);
+    }
+  }
+}
+
 #endif

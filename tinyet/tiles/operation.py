@@ -100,7 +100,9 @@ class Operation:
 
 def load(to: str, base: str, offset: int, step: str = "") -> Operation:
     text = f"{{{to}}}, {_address(base, offset)}"
-    return Operation("ldr.w", text, (to,), _read(base), base, step=step, offset=offset)
+    # clang has no wide form of a negative offset, which is always wide.
+    mnemonic = "ldr" if offset < 0 else "ldr.w"
+    return Operation(mnemonic, text, (to,), _read(base), base, step=step, offset=offset)
 
 
 def load_half(to: str, base: str, offset: int, step: str = "") -> Operation:

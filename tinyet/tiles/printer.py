@@ -68,8 +68,8 @@ def printed(
 
 def _source(made: Printable, summary: str, parameters: Sequence[str], twin: Sequence[str]) -> str:
     name = made.page.named(made.tile.name)
-    unused = ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[:2])
-    unused += ",\n    " + ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[2:])
+    named = [f"TINYET_TILE_UNUSED {p}" for p in parameters]
+    unused = ",\n    ".join(", ".join(line) for line in (named[:2], named[2:]) if line)
     return "\n".join(
         (
             LICENCE,

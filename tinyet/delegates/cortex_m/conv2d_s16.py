@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import conv2d
@@ -25,6 +26,8 @@ from tinyet.numerics import Int64
 from tinyet.opset import AccessOrders, Call, Constant, Kernel, Refuse
 from tinyet.opset.cost import cycles_of
 from tinyet.tiles import int16
+from tinyet.tiles import columns as columns_code
+from tinyet.tiles.columns import LARGEST_REACH, Columns, reach_of
 from tinyet.tiles.core import page_of
 from tinyet.tiles.lanes import PIXELS, Lanes
 from tinyet.tiles.printer import files
@@ -49,26 +52,65 @@ of many a fast chip keeps."""
 TOGETHER = 14
 """Pairs of straight code, at most, of several groups of channels."""
 Order = list[tuple[int, int]]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Products:
     """What a layer multiplies. order: the two columns of the weights of each pair of inputs, lane by lane. lanes: how
-    the inputs lie."""
+    the inputs lie. columns: what four pixels see of a row; None where there are none whose row is in the image, or it
+    reaches too far."""
 
     order: Order
     lanes: Lanes
+    columns: Columns | None
 
 
 def of_rows(g: Geometry) -> Products:
     """Of four pixels of a row."""
     lanes = Lanes(g.kernel_w, g.stride_w, g.dilation_w) if g.kernel_w > 1 else Lanes()
-    return Products(conv2d.rows_order(g, neighbours), lanes)
+    # Columns that no tap sees are none.
+    apart = g.in_c * (g.stride_w if g.kernel_w == 1 else 1)
+    columns = columns_of(lanes, g.in_c, apart) if whole_rows(g).any() else None
+    return Products(conv2d.rows_order(g, neighbours), lanes, columns)
 
 
 def of_patches(g: Geometry) -> Products:
     """Of any four pixels that follow each other."""
-    return Products(conv2d.patches_order(g, neighbours), Lanes())
+    seen = g.dilation_w == 1 and whole_patches(g).any()
+    columns = columns_of(Lanes(), g.kernel_w * g.in_c, g.stride_w * g.in_c) if seen else None
+    return Products(conv2d.patches_order(g, neighbours), Lanes(), columns)
+
+
+def columns_of(lanes: Lanes, values: int, apart: int) -> Columns | None:
+    """Of so many values each, so many values apart; None where they reach too far."""
+    return Columns(lanes, values, 2 * apart) if reach_of(lanes, 2 * apart) <= LARGEST_REACH else None
+
+
+def starts_of_rows(g: Geometry) -> Int64:
+    """The first output column of each four pixels of a row; the last overlap those before."""
+    return np.minimum(np.arange(0, g.out_w, PIXELS), g.out_w - PIXELS)
+
+
+def starts_of_patches(g: Geometry) -> Int64:
+    """The first output pixel of each four of an image."""
+    pixels = g.out_h * g.out_w
+    return np.minimum(np.arange(0, pixels, PIXELS), pixels - PIXELS)
+
+
+def whole_rows(g: Geometry) -> Bools:
+    """Of each four pixels of a row, whether all columns that they see are in the image."""
+    left = starts_of_rows(g) * g.stride_w - g.pad_left
+    reach = (g.kernel_w - 1) * g.dilation_w + (PIXELS - 1) * g.stride_w
+    return np.asarray((left >= 0) & (left + reach < g.in_w), np.bool_)
+
+
+def whole_patches(g: Geometry) -> Bools:
+    """Of each four pixels of an image, whether they lie in a row, and all columns that they see in the image."""
+    x = starts_of_patches(g) % g.out_w
+    left = x * g.stride_w - g.pad_left
+    reach = g.kernel_w + (PIXELS - 1) * g.stride_w
+    return np.asarray((x + PIXELS <= g.out_w) & (left >= 0) & (left + reach <= g.in_w), np.bool_)
 
 
 def of_part(r: Rounding16, order: Order) -> Int64:
@@ -180,7 +222,7 @@ def tiles_call(
     page = page_of(cycles_of(target))
     found = parts(r, p)
     tiles = tiles_of(g, r, found, p.lanes, stored)
-    two, last = (page.named(tile.name) if tile else "NULL" for tile in tiles)
+    two, last, see = (page.named(one.name) if one else "NULL" for one in (*tiles, p.columns))
     group_words, last_words = (tile.group_words if tile else 0 for tile in tiles)
     data = stream(r, found, stored).astype(np.int32)
     constant = Constant("weights", data, "bias, weights and factors of two channels after another")
@@ -188,7 +230,7 @@ def tiles_call(
     body = (
         f"const tinyet_conv2d_shape_dsp shape = {g.literal(0)};",
         f"const tinyet_rounding_s16_dsp rounding = {r.literal};",
-        f"const tinyet_tiles_s16_dsp tiles = {{{two}, {last},",
+        f"const tinyet_tiles_s16_dsp tiles = {{{two}, {last}, {see},",
         f"    /* parts */ {len(found)}, /* words */ {group_words}, {last_words}, "
         f"{p.lanes.words(len(found[0]))}, /* clamp */ {clamp}}};",
         f"{name}(input, output, scratch, weights, shape, tiles, rounding);",
@@ -196,7 +238,9 @@ def tiles_call(
     call = specialised_call(
         stored.named(name), text, [constant], body, scratch_bytes=scratch, element="int16_t"
     )
-    return replace(call, files={n: t for tile in tiles if tile for n, t in files(tile, page).items()})
+    brought = {n: t for tile in tiles if tile for n, t in files(tile, page).items()}
+    brought |= columns_code.files(p.columns, page) if p.columns else {}
+    return replace(call, files=brought)
 
 
 def rows_call(target: Target, g: Geometry, r: Rounding16, text: str, stored: Stored) -> Call:

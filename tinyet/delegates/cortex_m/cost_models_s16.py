@@ -24,9 +24,11 @@ from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts, axis
 from tinyet.opset import ByCore, CostModel, Exact
 from tinyet.opset.data_layout import Layouts
+from tinyet.tiles import columns as columns_code
 from tinyet.tiles.core import page_of
 from tinyet.tiles.function import function
 from tinyet.tiles.lanes import PIXELS
+from tinyet.timing.cores import CORES
 from tinyet.timing.work import Work, total
 
 COPIED = 8
@@ -81,8 +83,10 @@ def around_code(parts: Parts, g: Geometry, r: Rounding16, p: Products) -> None:
     }
 
 
-def exact(g: Geometry, r: Rounding16, p: Products, stored: Stored, blocks: int, printed_for: str) -> Exact:
-    """The tiles, of all channels of so many times four pixels."""
+def exact(
+    g: Geometry, r: Rounding16, p: Products, stored: Stored, blocks: int, seen: int, printed_for: str
+) -> Exact:
+    """The tiles, of all channels of so many times four pixels, and what gathers so many rows."""
     found, page = conv2d_s16.parts(r, p), page_of(printed_for)
     two, last = conv2d_s16.tiles_of(g, r, found, p.lanes, stored)
     whole = g.out_c // CHANNELS * CHANNELS
@@ -92,14 +96,19 @@ def exact(g: Geometry, r: Rounding16, p: Products, stored: Stored, blocks: int, 
     calls.append((last, 1, blocks * len(found)))
     parts = [(tile, channels, times) for tile, channels, times in calls if tile is not None]
 
+    gathers = [columns_code.function(p.columns, page)] if p.columns is not None else []
+
     def of(core: str) -> Work:
-        return total(work_of(tile, page, core, channels).times(times) for tile, channels, times in parts)
+        works = [work_of(tile, page, core, channels).times(times) for tile, channels, times in parts]
+        works += [made.work(CORES[core], columns_code.turns_of(made.tile)).times(seen) for made in gathers]
+        return total(works)
 
     instructions = of(page.cores[0]).instructions
     return Exact(
         instructions=instructions,
         cycles=ByCore(page.cores, lambda core: of(core).cycles),
-        functions={page.named(tile.name): function(tile, page).code_bytes for tile, _, _ in parts},
+        functions={page.named(tile.name): function(tile, page).code_bytes for tile, _, _ in parts}
+        | {page.named(made.tile.name): made.code_bytes for made in gathers},
         reads={
             "printed code": page.instruction_bytes * instructions,
             "printed code that is read again": sum(
@@ -122,6 +131,14 @@ def blocks_of_patches(g: Geometry) -> int:
     return g.batch * -(-g.out_h * g.out_w // PIXELS)
 
 
+def rows_seen(g: Geometry) -> int:
+    """Kernel rows of four pixels that a printed function gathers at once."""
+    if conv2d_s16.of_rows(g).columns is None:
+        return 0
+    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    return g.batch * rows.in_image * int(conv2d_s16.whole_rows(g).sum())
+
+
 def rows_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
     rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     reach = (g.kernel_w - 1) * g.dilation_w
@@ -129,21 +146,24 @@ def rows_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
     columns = np.array(
         [f + i * g.stride_w for f in range(runs) for i in range((reach - f) // g.stride_w + 4)]
     )
-    starts = np.minimum(np.arange(0, g.out_w, 4), g.out_w - 4)
+    starts = conv2d_s16.starts_of_rows(g)
     at = starts[:, None] * g.stride_w - g.pad_left + columns[None, :]
-    inside = int(((at >= 0) & (at < g.in_w)).sum())
-    blocks = blocks_of_rows(g)
+    by_column = ~conv2d_s16.whole_rows(g) if conv2d_s16.of_rows(g).columns is not None else starts >= 0
+    inside = int(((at >= 0) & (at < g.in_w))[by_column].sum())
+    blocks, seen = blocks_of_rows(g), rows_seen(g)
     there = g.batch * rows.in_image * inside
-    blank = g.batch * (rows.inside.size * at.size) - there
+    blank = g.batch * rows.inside.size * at.size - seen * len(columns) - there
     parts: Parts = {
         "call": 1,
         "row": g.batch * g.out_h,
         "block": blocks,
+        "block that may reach out": blocks * int(0 < seen and not g.inside),
         "kernel row": blocks * g.kernel_h,
-        "run": blocks * g.kernel_h * runs,
+        "row that is seen": seen,
+        "run": (blocks * g.kernel_h - seen) * runs,
         "blank": blank,
         "blank word": blank * -(-g.in_c // 2),
-        "checked column": 0 if g.pointwise else there,
+        "checked column": there,
     }
     copied(parts, g.in_c, there)
     around(parts, g, r, conv2d_s16.of_rows(g), blocks)
@@ -151,28 +171,48 @@ def rows_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
 
 
 def rows_code(g: Geometry, r: Rounding16) -> Mapping[str, int]:
-    parts = copied_code(g.in_c)
+    seen = conv2d_s16.of_rows(g).columns is not None
+    copies = not (seen and g.inside)
+    parts = copied_code(g.in_c) if copies else {}
     around_code(parts, g, r, conv2d_s16.of_rows(g))
     runs = min(g.stride_w, (g.kernel_w - 1) * g.dilation_w + 1)
-    return parts | {"odd width": int(g.out_w % 4 != 0), "runs": runs}
+    return parts | {"odd width": int(g.out_w % 4 != 0), "runs": runs * copies, "seen": int(seen), "copies": int(copies)}
+
+
+def patches_seen(g: Geometry) -> int:
+    """Kernel rows of four pixels that a printed function gathers at once."""
+    if conv2d_s16.of_patches(g).columns is None:
+        return 0
+    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    y = conv2d_s16.starts_of_patches(g)[conv2d_s16.whole_patches(g)] // g.out_w
+    return g.batch * int(rows.inside.sum(axis=1)[y].sum())
 
 
 def patches_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
     rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
-    starts = np.minimum(np.arange(0, g.out_h * g.out_w, 4), g.out_h * g.out_w - 4)
-    which = (starts[:, None] + np.arange(4)).ravel()  # pixels
+    starts, seen = conv2d_s16.starts_of_patches(g), patches_seen(g)
+    whole_blocks = conv2d_s16.whole_patches(g) if conv2d_s16.of_patches(g).columns is not None else starts < 0
+    whole_count = g.batch * int(whole_blocks.sum())
+    which = (starts[~whole_blocks, None] + np.arange(4)).ravel()  # pixels that are seen one by one
     blocks = blocks_of_patches(g)
     there = rows.inside.sum(axis=1)[which // g.out_w]  # kernel rows of each pixel
     together = g.in_c * (g.kernel_w if g.dilation_w == 1 else 1)
     words = -(-together // 2) * (1 if g.dilation_w == 1 else g.kernel_w)
     hidden = g.batch * int((g.kernel_h - there).sum())
+    single = g.batch * len(which)
+    hidden_seen = whole_count * g.kernel_h - seen
     parts: Parts = {
         "call": 1,
         "block": blocks,
-        "pixel": 4 * blocks,
-        ("kernel row" if g.dilation_w == 1 else "dilated kernel row"): 4 * blocks * g.kernel_h,
-        "kernel row above or below": 4 * blocks * g.kernel_h * int(g.pad_top > 0),
+        "block that may reach out": blocks * int(0 < whole_count and not g.inside),
+        "block in rows": blocks * int(g.out_h > 1),
+        "row that is seen": seen,
+        "hidden row of a block": hidden_seen,
+        "blank neighbour": 4 * hidden_seen * words,
+        "pixel": single,
+        ("kernel row" if g.dilation_w == 1 else "dilated kernel row"): single * g.kernel_h,
+        "kernel row above or below": single * g.kernel_h * int(g.pad_top > 0),
         "row that may reach out": g.batch * int(there.sum()) * int(not columns.whole.all()),
         "blank row": hidden,
         "blank word": hidden * words,
@@ -196,12 +236,16 @@ def patches_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
 
 
 def patches_code(g: Geometry, r: Rounding16) -> Mapping[str, int]:
-    parts = copied_code(g.in_c * (g.kernel_w if g.dilation_w == 1 else 1))
+    seen = conv2d_s16.of_patches(g).columns is not None
+    copies = not (seen and g.inside and g.out_h == 1)
+    parts = copied_code(g.in_c * (g.kernel_w if g.dilation_w == 1 else 1)) if copies else {}
     around_code(parts, g, r, conv2d_s16.of_patches(g))
     odd = int(g.out_h * g.out_w % 4 != 0)
     return parts | {
         "odd number of pixels": odd,
         "dilated": int(g.dilation_w > 1),
+        "seen": int(seen),
+        "copies": int(copies),
         "kernel": int(g.kernel_h > 1),
     }
 
@@ -273,13 +317,14 @@ def of_tiles(
     code: Counted,
     products: Callable[[Geometry], Products],
     blocks: Callable[[Geometry], int],
+    seen: Callable[[Geometry], int],
     stored: Stored,
 ) -> CostModel:
-    """shape: of a node. blocks: times four pixels."""
+    """shape: of a node. blocks: times four pixels. seen: their rows that a printed function gathers."""
 
     def printed(node: Node, _layouts: Layouts, core: str) -> Exact:
         g = shape(node)
-        return exact(g, rounding(node), products(g), stored, blocks(g), core)
+        return exact(g, rounding(node), products(g), stored, blocks(g), seen(g), core)
 
     return CostModel(
         lambda node: work(shape(node), rounding(node)),
@@ -288,8 +333,8 @@ def of_tiles(
     )
 
 
-ROWS = rows_work, rows_code, conv2d_s16.of_rows, blocks_of_rows
-PATCHES = patches_work, patches_code, conv2d_s16.of_patches, blocks_of_patches
+ROWS = rows_work, rows_code, conv2d_s16.of_rows, blocks_of_rows, rows_seen
+PATCHES = patches_work, patches_code, conv2d_s16.of_patches, blocks_of_patches, patches_seen
 
 COST_MODELS: Mapping[str, CostModel] = {
     stored.named(name): of_tiles(shape, *kind, stored)
