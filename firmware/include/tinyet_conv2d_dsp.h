@@ -10,8 +10,6 @@
  * The weight stream, in words, for each pair of output channels a, b (b has zeros where out_c is odd):
  *   bias a, b | for each lane, for each tap: bytes {a0, b0, a1, b1}, the weights of the lane's two channels |
  *   multiplier a, b | offset a, b | shift a, b
- * Weights of int16 are {a0, a1} and {b0, b1}: two words a tap. They and the bias have the shift before the multiplication
- * (tinyet_before_dsp) in them; the words with the shift are missing where the rounding is one-sided.
  * Weights of int4 are a word for two taps, the first one's in the upper halves of the bytes. A half of a byte, its other half
  * zero, is 16 times the weight: so are the sums and the bias, and a one-sided shift before the multiplication is at least 4. */
 #ifndef TINYET_CONV2D_DSP_H
@@ -19,7 +17,7 @@
 
 #include "tinyet_dsp.h"
 
-enum { TINYET_DSP_INT8 = 0, TINYET_DSP_INT16 = 1, TINYET_DSP_INT4 = 2 };
+enum { TINYET_DSP_INT8 = 0, TINYET_DSP_INT4 = 2 };
 
 /* The geometry of the multiply loop; literals. */
 typedef struct {
@@ -93,9 +91,7 @@ TINYET_DSP_INLINE int32_t tinyet_tap_dsp(const tinyet_lanes_dsp g, int32_t tap) 
 #define TINYET_DSP_WORD \
   "tinyet_tap * tinyet_dilation %% tinyet_stride * tinyet_run + tinyet_tap * tinyet_dilation / tinyet_stride"
 #define TINYET_DSP_TAP(A0, A1, A2, A3, B0, B1, B2, B3)                                                    \
-  ".if tinyet_weights == 1\n"                                                                             \
-  "ldrd " TINYET_DSP_U ", " TINYET_DSP_V ", [" TINYET_DSP_W "], #8\n"                                     \
-  ".elseif tinyet_weights == 2 && tinyet_half == 0\n"                                                     \
+  ".if tinyet_weights == 2 && tinyet_half == 0\n"                                                         \
   "ldr " TINYET_DSP_U ", [" TINYET_DSP_W "]\n"                                                            \
   "and " TINYET_DSP_U ", " TINYET_DSP_U ", #0xf0f0f0f0\n"                                                 \
   ".else\n"                                                                                               \
@@ -107,10 +103,8 @@ TINYET_DSP_INLINE int32_t tinyet_tap_dsp(const tinyet_lanes_dsp g, int32_t tap) 
   ".endif\n"                                                                                              \
   ".set tinyet_half, 1 - tinyet_half\n"                                                                   \
   "ldrd " TINYET_DSP_Y ", " TINYET_DSP_Z ", [" TINYET_DSP_X ", #(" TINYET_DSP_WORD " - tinyet_last) * 4]\n" \
-  ".if tinyet_weights != 1\n"                                                                             \
   "sxtb16 " TINYET_DSP_V ", " TINYET_DSP_U ", ror #8\n"                                                   \
   "sxtb16 " TINYET_DSP_U ", " TINYET_DSP_U "\n"                                                           \
-  ".endif\n"                                                                                              \
   "smlad " TINYET_DSP_A0 ", " TINYET_DSP_U ", " TINYET_DSP_Y ", " A0 "\n"                                 \
   "smlad " TINYET_DSP_B0 ", " TINYET_DSP_V ", " TINYET_DSP_Y ", " B0 "\n"                                 \
   "smlad " TINYET_DSP_A1 ", " TINYET_DSP_U ", " TINYET_DSP_Z ", " A1 "\n"                                 \
@@ -240,8 +234,7 @@ TINYET_DSP_INLINE tinyet_sums_dsp tinyet_dot_dsp(const int32_t **weights, const 
       if (g.weights == TINYET_DSP_INT4) {
         word = (first ? word : word << 4) & 0xf0f0f0f0u;
       }
-      const uint32_t u = g.weights == TINYET_DSP_INT16 ? word : tinyet_even_bytes_dsp(word);
-      const uint32_t v = g.weights == TINYET_DSP_INT16 ? (uint32_t)*w++ : tinyet_odd_bytes_dsp(word);
+      const uint32_t u = tinyet_even_bytes_dsp(word), v = tinyet_odd_bytes_dsp(word);
       c.a0 = tinyet_smlad_dsp(u, x[0], c.a0);
       c.b0 = tinyet_smlad_dsp(v, x[0], c.b0);
       c.a1 = tinyet_smlad_dsp(u, x[1], c.a1);
@@ -263,7 +256,7 @@ TINYET_DSP_INLINE int8_t tinyet_lane_round_dsp(int32_t sum, int32_t multiplier, 
   if (g.weights == TINYET_DSP_INT4) {
     const int32_t before = tinyet_before_dsp(shift, rounding) - 4;
     sum = rounding.form == TINYET_DSP_ONE_SIDED ? tinyet_shift_left(sum, before) : sum >> -before;
-  } else if (g.weights == TINYET_DSP_INT8) {
+  } else {
     sum = tinyet_shift_left(sum, tinyet_before_dsp(shift, rounding));
   }
   return tinyet_round_shifted_dsp(sum, multiplier, offset, shift, rounding);
@@ -274,8 +267,7 @@ TINYET_DSP_INLINE const int32_t *tinyet_channels_dsp(const int32_t *w, const uin
                                                      const int32_t step, const int pair, const tinyet_lanes_dsp g,
                                                      const tinyet_rounding_dsp rounding) {
   const tinyet_sums_dsp c = tinyet_dot_dsp(&w, pixels, g);
-  const int has_shift = g.weights != TINYET_DSP_INT16 || rounding.form != TINYET_DSP_ONE_SIDED;
-  const int32_t ma = w[0], mb = w[1], oa = w[2], ob = w[3], sa = has_shift ? w[4] : 0, sb = has_shift ? w[5] : 0;
+  const int32_t ma = w[0], mb = w[1], oa = w[2], ob = w[3], sa = w[4], sb = w[5];
   out[0] = tinyet_lane_round_dsp(c.a0, ma, oa, sa, g, rounding);
   out[step] = tinyet_lane_round_dsp(c.a1, ma, oa, sa, g, rounding);
   out[2 * step] = tinyet_lane_round_dsp(c.a2, ma, oa, sa, g, rounding);
@@ -286,7 +278,7 @@ TINYET_DSP_INLINE const int32_t *tinyet_channels_dsp(const int32_t *w, const uin
     out[2 * step + 1] = tinyet_lane_round_dsp(c.b2, mb, ob, sb, g, rounding);
     out[3 * step + 1] = tinyet_lane_round_dsp(c.b3, mb, ob, sb, g, rounding);
   }
-  return w + (has_shift ? 6 : 4);
+  return w + 6;
 }
 
 /* All channels of four pixels, which lie `step` bytes apart in the output. */

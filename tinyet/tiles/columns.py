@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import groupby
 
 from tinyet.errors import InternalError
 from tinyet.tiles import printer
@@ -86,7 +85,9 @@ class Columns:
     def literal(self) -> str:
         """The tinyet_columns_s16_shape_dsp as a C initialiser."""
         at = self.lanes
-        return f"{{{self.values}, /* apart */ {self.apart}, /* lanes */ {at.taps}, {at.stride}, {at.dilation}}}"
+        return (
+            f"{{{self.values}, /* apart */ {self.apart}, /* lanes */ {at.taps}, {at.stride}, {at.dilation}}}"
+        )
 
 
 def reach_of(lanes: Lanes, apart: int) -> int:
@@ -105,7 +106,10 @@ def function(columns: Columns, page: CorePage = ARMV7E_M) -> Nest[Columns]:
     found: list[Operation] = []
     loops: list[Loop] = []
     if turns:
-        found += [*constant(_END, 4 * _TURN * turns, "where the loop ends"), compute("add.w", _END, _END, _FROM)]
+        found += [
+            *constant(_END, 4 * _TURN * turns, "where the loop ends"),
+            compute("add.w", _END, _END, _FROM),
+        ]
         first = len(found)
         found += _pairs(columns, range(_TURN), f"{_TURN} pairs")
         found += [*moved(_FROM, 4 * _TURN), compare(_FROM, _END), branch_if_unequal(PAIRS)]
@@ -171,7 +175,9 @@ def files(columns: Columns, page: CorePage = ARMV7E_M) -> dict[str, str]:
         "tinyet_columns_s16_dsp(from, to, shape);",
     )
     summary = (
-        f"What four pixels see of a row of int16, as words in lanes: columns of {columns.values} values, {columns.apart}\n"
-        " * bytes apart. Printed by tinyet/tiles."
+        f"What four pixels see of a row of int16, as words in lanes: columns of {columns.values} values,\n"
+        f" * {columns.apart} bytes apart. Printed by tinyet/tiles."
     )
-    return printer.printed(function(columns, page), summary, ("const int16_t *from", "uint32_t *to"), twin, HEADER)
+    return printer.printed(
+        function(columns, page), summary, ("const int16_t *from", "uint32_t *to"), twin, HEADER
+    )

@@ -2,7 +2,8 @@
 """Inputs of four neighbouring pixels in lanes (tinyet_conv2d_s16_dsp.h): the pixels share the columns that several
 of them see.
 
-A lane is a pair of neighbouring values of one kernel row, and has a word of each input column that the pixels see of it.
+A lane is a pair of neighbouring values of one kernel row, and has a word of each input column that the pixels see of
+it.
 """
 
 from __future__ import annotations

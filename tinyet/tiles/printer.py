@@ -14,7 +14,11 @@ from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.registers import Placed
 from tinyet.tiles.tile import Tile, Weights
 
-HEADER, INT16_HEADER, LANES_HEADER = "tinyet_tile_dsp.h", "tinyet_tile_s16_dsp.h", "tinyet_tile_lanes_s16_dsp.h"
+HEADER, INT16_HEADER, LANES_HEADER = (
+    "tinyet_tile_dsp.h",
+    "tinyet_tile_s16_dsp.h",
+    "tinyet_tile_lanes_s16_dsp.h",
+)
 """Of the twin and of what all tiles have in common; and of tiles of int16 values, of one pixel and in lanes."""
 _PARAMETERS = ("const int32_t *weights", "const uint32_t *pixels", "void *output", "const void *end")
 

@@ -49,8 +49,8 @@ class Tile:
     side by side. straight: pairs of straight code, at most; turn: of a turn of the loop where there are more. groups:
     how often `channels` are computed before the loop over them branches. alike: packed and one-sided, 256 times each
     sum is rounded, without a shift. bits: of an output. Those of 16 are of int16 values, of one pixel by loads that
-    fill or of four in lanes, rounded as int16.py has it and clamped to `low` and `high`; those of 32 are the sums of such
-    values. lanes: how the inputs of four pixels of int16 lie.
+    fill or of four in lanes, rounded as int16.py has it and clamped to `low` and `high`; those of 32 are the sums of
+    such values. lanes: how the inputs of four pixels of int16 lie.
 
     The inputs: for each pair a word of each pixel; of four pixels all of the first two, then all of the others, unless
     they are in lanes. The stream of weights, in words, for each group of `channels`:

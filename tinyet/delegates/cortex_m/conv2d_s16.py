@@ -25,10 +25,10 @@ from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.opset import AccessOrders, Call, Constant, Kernel, Refuse
 from tinyet.opset.cost import cycles_of
-from tinyet.tiles import int16
 from tinyet.tiles import columns as columns_code
+from tinyet.tiles import int16
 from tinyet.tiles.columns import LARGEST_REACH, Columns, reach_of
-from tinyet.tiles.core import page_of
+from tinyet.tiles.core import CorePage, page_of
 from tinyet.tiles.lanes import PIXELS, Lanes
 from tinyet.tiles.printer import files
 from tinyet.tiles.tile import Tile, Weights
@@ -46,9 +46,9 @@ CHANNELS = 2
 MOST_PARTS = 16
 MOST_BYTES = 0xFFFF
 """Of a part's inputs: a constant of MOVW."""
-STRAIGHT = {Stored.INT8: 14, Stored.INT16: 16}
-"""Pairs of code, at most, before the loop and in it: with rounding and stores less than a kilobyte, which is what the flash
-of many a fast chip keeps."""
+STRAIGHT = {Stored.INT8: 15, Stored.INT16: 16}
+"""Pairs of code, at most, before the loop and in it: with rounding and stores a kilobyte, which is what the flash of
+many a fast chip keeps. One less in the order of a core of its own, whose loads are of one register each."""
 TOGETHER = 14
 """Pairs of straight code, at most, of several groups of channels."""
 Order = list[tuple[int, int]]
@@ -144,21 +144,25 @@ def leaves_clamp(r: Rounding16) -> bool:
 
 
 def turn_of(pairs: int, taps: int, straight: int) -> int:
-    """The longest turn, of whole lanes, of a loop over so many pairs of which there are `straight` in code, those before
-    it included; a lane where none is so short."""
-    fits = (
-        turn for turn in range(taps, straight, taps) if turn + (pairs - taps) % turn + taps <= straight
-    )
+    """The longest turn, of whole lanes, of a loop over so many pairs of which there are `straight` in code, those
+    before it included; a lane where none is so short."""
+    fits = (turn for turn in range(taps, straight, taps) if turn + (pairs - taps) % turn + taps <= straight)
     return max(fits, default=taps)
 
 
 def tile_of(
-    g: Geometry, r: Rounding16, found: list[Order], lanes: Lanes, stored: Stored, channels: int
+    g: Geometry,
+    r: Rounding16,
+    found: list[Order],
+    lanes: Lanes,
+    stored: Stored,
+    page: CorePage,
+    channels: int,
 ) -> Tile:
     """The tile of two channels, or of a last one; in parts (found) of their sums."""
     pairs, alone = len(found[0]), channels == 1
     whole = g.out_c // CHANNELS
-    straight = STRAIGHT[stored]
+    straight = STRAIGHT[stored] - (1 if page.pipeline else 0)
     # Code that is there several times is worth its flash where a loop runs it again.
     most = max(min(TOGETHER // pairs, whole // 2), 1)
     one = Tile(
@@ -180,11 +184,11 @@ def tile_of(
 
 
 def tiles_of(
-    g: Geometry, r: Rounding16, found: list[Order], lanes: Lanes, stored: Stored
+    g: Geometry, r: Rounding16, found: list[Order], lanes: Lanes, stored: Stored, page: CorePage
 ) -> tuple[Tile | None, Tile | None]:
     """That of two channels and that of a last one, where there are any."""
-    two = tile_of(g, r, found, lanes, stored, CHANNELS) if g.out_c >= CHANNELS else None
-    return two, tile_of(g, r, found, lanes, stored, 1) if g.out_c % CHANNELS else None
+    two = tile_of(g, r, found, lanes, stored, page, CHANNELS) if g.out_c >= CHANNELS else None
+    return two, tile_of(g, r, found, lanes, stored, page, 1) if g.out_c % CHANNELS else None
 
 
 def stream(r: Rounding16, found: list[Order], stored: Stored) -> Int64:
@@ -217,13 +221,21 @@ def stream_of(r: Rounding16, found: list[Order], stored: Stored, groups: Int64) 
 
 
 def tiles_call(
-    name: str, target: Target, stored: Stored, g: Geometry, r: Rounding16, p: Products, scratch: int, text: str
+    name: str,
+    target: Target,
+    stored: Stored,
+    g: Geometry,
+    r: Rounding16,
+    p: Products,
+    scratch: int,
+    text: str,
 ) -> Call:
     page = page_of(cycles_of(target))
     found = parts(r, p)
-    tiles = tiles_of(g, r, found, p.lanes, stored)
+    tiles = tiles_of(g, r, found, p.lanes, stored, page)
     two, last, see = (page.named(one.name) if one else "NULL" for one in (*tiles, p.columns))
     group_words, last_words = (tile.group_words if tile else 0 for tile in tiles)
+    part_words = p.lanes.words(len(found[0]))
     data = stream(r, found, stored).astype(np.int32)
     constant = Constant("weights", data, "bias, weights and factors of two channels after another")
     clamp = int(len(found) == 1 and leaves_clamp(r))
@@ -231,8 +243,7 @@ def tiles_call(
         f"const tinyet_conv2d_shape_dsp shape = {g.literal(0)};",
         f"const tinyet_rounding_s16_dsp rounding = {r.literal};",
         f"const tinyet_tiles_s16_dsp tiles = {{{two}, {last}, {see},",
-        f"    /* parts */ {len(found)}, /* words */ {group_words}, {last_words}, "
-        f"{p.lanes.words(len(found[0]))}, /* clamp */ {clamp}}};",
+        f"    /* parts */ {len(found)}, /* words */ {group_words}, {last_words}, {part_words}, /* clamp */ {clamp}}};",
         f"{name}(input, output, scratch, weights, shape, tiles, rounding);",
     )
     call = specialised_call(

@@ -88,7 +88,7 @@ def exact(
 ) -> Exact:
     """The tiles, of all channels of so many times four pixels, and what gathers so many rows."""
     found, page = conv2d_s16.parts(r, p), page_of(printed_for)
-    two, last = conv2d_s16.tiles_of(g, r, found, p.lanes, stored)
+    two, last = conv2d_s16.tiles_of(g, r, found, p.lanes, stored, page)
     whole = g.out_c // CHANNELS * CHANNELS
     divided = len(found) > 1
     # Channels of a call, and calls.
@@ -157,7 +157,7 @@ def rows_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
         "call": 1,
         "row": g.batch * g.out_h,
         "block": blocks,
-        "block that may reach out": blocks * int(0 < seen and not g.inside),
+        "block that may reach out": blocks * int(seen > 0 and not g.inside),
         "kernel row": blocks * g.kernel_h,
         "row that is seen": seen,
         "run": (blocks * g.kernel_h - seen) * runs,
@@ -176,7 +176,12 @@ def rows_code(g: Geometry, r: Rounding16) -> Mapping[str, int]:
     parts = copied_code(g.in_c) if copies else {}
     around_code(parts, g, r, conv2d_s16.of_rows(g))
     runs = min(g.stride_w, (g.kernel_w - 1) * g.dilation_w + 1)
-    return parts | {"odd width": int(g.out_w % 4 != 0), "runs": runs * copies, "seen": int(seen), "copies": int(copies)}
+    return parts | {
+        "odd width": int(g.out_w % 4 != 0),
+        "runs": runs * copies,
+        "seen": int(seen),
+        "copies": int(copies),
+    }
 
 
 def patches_seen(g: Geometry) -> int:
@@ -205,7 +210,7 @@ def patches_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
     parts: Parts = {
         "call": 1,
         "block": blocks,
-        "block that may reach out": blocks * int(0 < whole_count and not g.inside),
+        "block that may reach out": blocks * int(whole_count > 0 and not g.inside),
         "block in rows": blocks * int(g.out_h > 1),
         "row that is seen": seen,
         "hidden row of a block": hidden_seen,
