@@ -81,10 +81,12 @@ TINYET_DSP_INLINE void tinyet_clamp_outputs_s16_dsp(int16_t *end, const int32_t 
   }
 }
 
-/* Whether no kernel reaches over an edge of the image. */
-TINYET_DSP_INLINE int tinyet_inside_s16_dsp(const tinyet_conv2d_shape_dsp s) {
-  return s.pad_top == 0 && (s.out_h - 1) * s.stride_h + (s.kernel_h - 1) * s.dilation_h < s.in_h && s.pad_left == 0 &&
-         (s.out_w - 1) * s.stride_w + (s.kernel_w - 1) * s.dilation_w < s.in_w;
+/* Whether no kernel reaches over the upper or lower edge of the image, and over the left or right one. */
+TINYET_DSP_INLINE int tinyet_rows_inside_s16_dsp(const tinyet_conv2d_shape_dsp s) {
+  return s.pad_top == 0 && (s.out_h - 1) * s.stride_h + (s.kernel_h - 1) * s.dilation_h < s.in_h;
+}
+TINYET_DSP_INLINE int tinyet_columns_inside_s16_dsp(const tinyet_conv2d_shape_dsp s) {
+  return s.pad_left == 0 && (s.out_w - 1) * s.stride_w + (s.kernel_w - 1) * s.dilation_w < s.in_w;
 }
 
 /* As tinyet_conv2d_direct_dsp, of lanes of neighbouring channels. */
@@ -97,7 +99,7 @@ TINYET_DSP_INLINE void tinyet_conv2d_s16_direct_4x2_dsp(const int16_t *input, in
   const int32_t run = reach / s.stride_w + 4;
   const int32_t runs = s.stride_w < reach + 1 ? s.stride_w : reach + 1;
   const int32_t width = runs * run;
-  const int inside = tinyet_inside_s16_dsp(s);
+  const int rows_inside = tinyet_rows_inside_s16_dsp(s), columns_inside = tinyet_columns_inside_s16_dsp(s);
   uint32_t *const pixels = (uint32_t *)scratch;
   for (int32_t n = 0; n < s.batch; n++) {
     for (int32_t oy = 0; oy < s.out_h; oy++) {
@@ -107,11 +109,15 @@ TINYET_DSP_INLINE void tinyet_conv2d_s16_direct_4x2_dsp(const int16_t *input, in
         }
         uint32_t *to = pixels;
         const int32_t left = ox * s.stride_w - s.pad_left;
-        const int whole = tiles.see && (inside || (left >= 0 && left + reach + 3 * s.stride_w < s.in_w));
+        const int whole = tiles.see && (columns_inside || (left >= 0 && left + reach + 3 * s.stride_w < s.in_w));
         for (int32_t ky = 0; ky < s.kernel_h; ky++) {
           const int32_t y = oy * s.stride_h - s.pad_top + ky * s.dilation_h;
-          if (whole && (inside || (uint32_t)y < (uint32_t)s.in_h)) {
-            tiles.see(input + (y * s.in_w + left) * s.in_c, to);
+          if (whole) {
+            if (rows_inside || (uint32_t)y < (uint32_t)s.in_h) {
+              tiles.see(input + (y * s.in_w + left) * s.in_c, to);
+            } else {
+              tinyet_fill_dsp(to, 0, pairs * width, 1);
+            }
             to += pairs * width;
             continue;
           }
@@ -188,7 +194,7 @@ TINYET_DSP_INLINE void tinyet_conv2d_s16_im2col_4x2_dsp(const int16_t *input, in
                                                         const tinyet_rounding_s16_dsp rounding) {
   const int32_t together = s.dilation_w == 1 ? s.kernel_w : 1; /* taps */
   const int32_t row_pairs = s.kernel_w / together * ((together * s.in_c + 1) / 2), count = s.out_h * s.out_w;
-  const int inside = tinyet_inside_s16_dsp(s);
+  const int rows_inside = tinyet_rows_inside_s16_dsp(s), columns_inside = tinyet_columns_inside_s16_dsp(s);
   uint32_t *const pixels = (uint32_t *)scratch;
   int16_t *const edge = (int16_t *)(pixels + 4 * s.kernel_h * row_pairs);
   for (int32_t n = 0; n < s.batch; n++) {
@@ -197,12 +203,12 @@ TINYET_DSP_INLINE void tinyet_conv2d_s16_im2col_4x2_dsp(const int16_t *input, in
         first = count - 4;
       }
       const int32_t top = first / s.out_w * s.stride_h - s.pad_top, left = first % s.out_w * s.stride_w - s.pad_left;
-      if (tiles.see && (s.out_h == 1 || first % s.out_w + 3 < s.out_w) &&
-          (inside || (left >= 0 && left + 3 * s.stride_w + s.kernel_w <= s.in_w))) {
+      if (tiles.see && (s.out_h == 1 || s.out_w % 4 == 0 || first % s.out_w + 3 < s.out_w) &&
+          (columns_inside || (left >= 0 && left + 3 * s.stride_w + s.kernel_w <= s.in_w))) {
         uint32_t *to = pixels;
         for (int32_t ky = 0; ky < s.kernel_h; ky++, to += 4 * row_pairs) {
           const int32_t y = top + ky * s.dilation_h;
-          if (inside || (uint32_t)y < (uint32_t)s.in_h) {
+          if (rows_inside || (uint32_t)y < (uint32_t)s.in_h) {
             tiles.see(input + (y * s.in_w + left) * s.in_c, to);
           } else {
             tinyet_fill_dsp(to, 0, 4 * row_pairs, 1);

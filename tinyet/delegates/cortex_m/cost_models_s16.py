@@ -77,7 +77,6 @@ def around_code(parts: Parts, g: Geometry, r: Rounding16, p: Products) -> None:
         "odd channel": g.out_c % CHANNELS if count == 1 else 0,
         "parts": int(count > 1),
         "odd channel of parts": g.out_c % CHANNELS if count > 1 else 0,
-        "padding": int(g.pad_top > 0) + int(g.pad_left > 0),
         "several images": int(g.batch > 1),
         "clamp": int(count == 1 and conv2d_s16.leaves_clamp(r)),
     }
@@ -152,15 +151,18 @@ def rows_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
     inside = int(((at >= 0) & (at < g.in_w))[by_column].sum())
     blocks, seen = blocks_of_rows(g), rows_seen(g)
     there = g.batch * rows.in_image * inside
-    blank = g.batch * rows.inside.size * at.size - seen * len(columns) - there
+    hidden = g.batch * rows.inside.size * int((~by_column).sum()) - seen
+    blank = g.batch * rows.inside.size * int(by_column.sum()) * len(columns) - there
     parts: Parts = {
         "call": 1,
         "row": g.batch * g.out_h,
         "block": blocks,
-        "block that may reach out": blocks * int(seen > 0 and not g.inside),
+        "block that may reach out": blocks * int(seen > 0 and not columns_inside(g)),
         "kernel row": blocks * g.kernel_h,
         "row that is seen": seen,
-        "run": (blocks * g.kernel_h - seen) * runs,
+        "hidden row of a block": hidden,
+        "blank neighbour": hidden * len(columns) * -(-g.in_c // 2),
+        "run": (blocks * g.kernel_h - seen - hidden) * runs,
         "blank": blank,
         "blank word": blank * -(-g.in_c // 2),
         "checked column": there,
@@ -170,17 +172,35 @@ def rows_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
     return parts
 
 
+def columns_inside(g: Geometry) -> bool:
+    """Whether no kernel reaches over the left or the right edge of the image."""
+    return not g.pad_left and (g.out_w - 1) * g.stride_w + (g.kernel_w - 1) * g.dilation_w < g.in_w
+
+
 def rows_code(g: Geometry, r: Rounding16) -> Mapping[str, int]:
     seen = conv2d_s16.of_rows(g).columns is not None
-    copies = not (seen and g.inside)
+    copies = not (seen and columns_inside(g))
     parts = copied_code(g.in_c) if copies else {}
     around_code(parts, g, r, conv2d_s16.of_rows(g))
     runs = min(g.stride_w, (g.kernel_w - 1) * g.dilation_w + 1)
     return parts | {
-        "odd width": int(g.out_w % 4 != 0),
-        "runs": runs * copies,
+        "odd width": int(g.out_w % PIXELS != 0),
+        "several runs": int(runs > 1) * copies,
+        **seen_code(g, seen=seen, copies=copies),
+    }
+
+
+def seen_code(g: Geometry, *, seen: bool, copies: bool) -> Parts:
+    """What is around a printed function that gathers rows, and around copies beside it."""
+    return {
+        "several rows": int(g.out_h > 1),
+        "kernel rows": int(g.kernel_h > 1),
+        "kernel columns": copies * int(g.kernel_w > 1),
+        "padding above": int(g.pad_top > 0),
+        "padding on the left": int(g.pad_left > 0),
         "seen": int(seen),
         "copies": int(copies),
+        "seen beside copies": int(seen and copies),
     }
 
 
@@ -210,8 +230,9 @@ def patches_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
     parts: Parts = {
         "call": 1,
         "block": blocks,
-        "block that may reach out": blocks * int(whole_count > 0 and not g.inside),
+        "block that may reach out": blocks * int(whole_count > 0 and not columns_inside(g)),
         "block in rows": blocks * int(g.out_h > 1),
+        "block that may wrap": blocks * int(whole_count > 0 and g.out_h > 1 and g.out_w % PIXELS > 0),
         "row that is seen": seen,
         "hidden row of a block": hidden_seen,
         "blank neighbour": 4 * hidden_seen * words,
@@ -242,16 +263,14 @@ def patches_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
 
 def patches_code(g: Geometry, r: Rounding16) -> Mapping[str, int]:
     seen = conv2d_s16.of_patches(g).columns is not None
-    copies = not (seen and g.inside and g.out_h == 1)
+    copies = not (seen and columns_inside(g) and (g.out_h == 1 or g.out_w % PIXELS == 0))
     parts = copied_code(g.in_c * (g.kernel_w if g.dilation_w == 1 else 1)) if copies else {}
     around_code(parts, g, r, conv2d_s16.of_patches(g))
-    odd = int(g.out_h * g.out_w % 4 != 0)
     return parts | {
-        "odd number of pixels": odd,
+        "odd number of pixels": int(g.out_h * g.out_w % PIXELS != 0),
         "dilated": int(g.dilation_w > 1),
-        "seen": int(seen),
-        "copies": int(copies),
-        "kernel": int(g.kernel_h > 1),
+        "edges of copies": copies * int(g.dilation_w == 1 and not columns_inside(g)),
+        **seen_code(g, seen=seen, copies=copies),
     }
 
 
