@@ -9,15 +9,12 @@
  *
  * The weight stream, in words, for each pair of output channels a, b (b has zeros where out_c is odd):
  *   bias a, b | for each lane, for each tap: bytes {a0, b0, a1, b1}, the weights of the lane's two channels |
- *   multiplier a, b | offset a, b | shift a, b
- * Weights of int16 are {a0, a1} and {b0, b1}: two words a tap. They and the bias have the shift before the multiplication
- * (tinyet_before_dsp) in them; the words with the shift are missing where the rounding is one-sided. */
+ *   multiplier a, b | offset a, b | shift a, b */
 #ifndef TINYET_CONV2D_DSP_H
 #define TINYET_CONV2D_DSP_H
 
 #include "tinyet_dsp.h"
 
-enum { TINYET_DSP_INT8 = 0, TINYET_DSP_INT16 = 1 };
 
 /* The geometry of the multiply loop; literals. */
 typedef struct {
@@ -28,7 +25,6 @@ typedef struct {
   int32_t run;
   int32_t width;  /* words of a lane */
   int32_t unroll;  /* taps of straight code; divides lanes * taps, and is a multiple of taps */
-  int32_t weights; /* TINYET_DSP_INT8, ... */
 } tinyet_lanes_dsp;
 
 /* Sums of pixels 0 ... 3 for channels a and b. */
@@ -82,7 +78,6 @@ TINYET_DSP_INLINE int32_t tinyet_tap_dsp(const tinyet_lanes_dsp g, int32_t tap) 
   ".set tinyet_taps, %c[geometry] & 0xff\n"           \
   ".set tinyet_stride, %c[geometry] >> 8 & 0xff\n"    \
   ".set tinyet_dilation, %c[geometry] >> 16 & 0xff\n" \
-  ".set tinyet_weights, %c[geometry] >> 24\n"         \
   ".set tinyet_run, %c[run]\n"                        \
   ".set tinyet_tap, tinyet_taps - 1\n"                \
   ".set tinyet_last, " TINYET_DSP_WORD " + 2\n"       \
@@ -90,16 +85,10 @@ TINYET_DSP_INLINE int32_t tinyet_tap_dsp(const tinyet_lanes_dsp g, int32_t tap) 
 #define TINYET_DSP_WORD \
   "tinyet_tap * tinyet_dilation %% tinyet_stride * tinyet_run + tinyet_tap * tinyet_dilation / tinyet_stride"
 #define TINYET_DSP_TAP(A0, A1, A2, A3, B0, B1, B2, B3)                                                    \
-  ".if tinyet_weights == 1\n"                                                                             \
-  "ldrd " TINYET_DSP_U ", " TINYET_DSP_V ", [" TINYET_DSP_W "], #8\n"                                     \
-  ".else\n"                                                                                               \
   "ldr " TINYET_DSP_U ", [" TINYET_DSP_W "], #4\n"                                                        \
-  ".endif\n"                                                                                              \
   "ldrd " TINYET_DSP_Y ", " TINYET_DSP_Z ", [" TINYET_DSP_X ", #(" TINYET_DSP_WORD " - tinyet_last) * 4]\n" \
-  ".if tinyet_weights != 1\n"                                                                             \
   "sxtb16 " TINYET_DSP_V ", " TINYET_DSP_U ", ror #8\n"                                                   \
   "sxtb16 " TINYET_DSP_U ", " TINYET_DSP_U "\n"                                                           \
-  ".endif\n"                                                                                              \
   "smlad " TINYET_DSP_A0 ", " TINYET_DSP_U ", " TINYET_DSP_Y ", " A0 "\n"                                 \
   "smlad " TINYET_DSP_B0 ", " TINYET_DSP_V ", " TINYET_DSP_Y ", " B0 "\n"                                 \
   "smlad " TINYET_DSP_A1 ", " TINYET_DSP_U ", " TINYET_DSP_Z ", " A1 "\n"                                 \
@@ -154,7 +143,7 @@ TINYET_DSP_INLINE int32_t tinyet_tap_dsp(const tinyet_lanes_dsp g, int32_t tap) 
 #define TINYET_DSP_LOST "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "memory", "cc"
 #endif
 #define TINYET_DSP_LANE_OPERANDS(g)                                                                            \
-  [geometry] "i"((g).taps | (g).stride << 8 | (g).dilation << 16 | (g).weights << 24), [run] "i"((g).run),      \
+  [geometry] "i"((g).taps | (g).stride << 8 | (g).dilation << 16), [run] "i"((g).run),                     \
       [width] "i"((g).width), [unroll] "i"((g).unroll)
 #endif
 
@@ -218,8 +207,7 @@ TINYET_DSP_INLINE tinyet_sums_dsp tinyet_dot_dsp(const int32_t **weights, const 
     for (int32_t tap = 0; tap < g.taps; tap++) {
       const uint32_t *const x = pixels + tinyet_tap_dsp(g, tap);
       const uint32_t word = (uint32_t)*w++;
-      const uint32_t u = g.weights == TINYET_DSP_INT16 ? word : tinyet_even_bytes_dsp(word);
-      const uint32_t v = g.weights == TINYET_DSP_INT16 ? (uint32_t)*w++ : tinyet_odd_bytes_dsp(word);
+      const uint32_t u = tinyet_even_bytes_dsp(word), v = tinyet_odd_bytes_dsp(word);
       c.a0 = tinyet_smlad_dsp(u, x[0], c.a0);
       c.b0 = tinyet_smlad_dsp(v, x[0], c.b0);
       c.a1 = tinyet_smlad_dsp(u, x[1], c.a1);
@@ -235,12 +223,10 @@ TINYET_DSP_INLINE tinyet_sums_dsp tinyet_dot_dsp(const int32_t **weights, const 
   return c;
 }
 
-/* The output of a sum of weights of any width. */
+/* The output of a sum. */
 TINYET_DSP_INLINE int8_t tinyet_lane_round_dsp(int32_t sum, int32_t multiplier, int32_t offset, int32_t shift,
-                                               const tinyet_lanes_dsp g, const tinyet_rounding_dsp rounding) {
-  if (g.weights == TINYET_DSP_INT8) {
-    sum = tinyet_shift_left(sum, tinyet_before_dsp(shift, rounding));
-  }
+                                               const tinyet_rounding_dsp rounding) {
+  sum = tinyet_shift_left(sum, tinyet_before_dsp(shift, rounding));
   return tinyet_round_shifted_dsp(sum, multiplier, offset, shift, rounding);
 }
 
@@ -249,19 +235,18 @@ TINYET_DSP_INLINE const int32_t *tinyet_channels_dsp(const int32_t *w, const uin
                                                      const int32_t step, const int pair, const tinyet_lanes_dsp g,
                                                      const tinyet_rounding_dsp rounding) {
   const tinyet_sums_dsp c = tinyet_dot_dsp(&w, pixels, g);
-  const int has_shift = g.weights != TINYET_DSP_INT16 || rounding.form != TINYET_DSP_ONE_SIDED;
-  const int32_t ma = w[0], mb = w[1], oa = w[2], ob = w[3], sa = has_shift ? w[4] : 0, sb = has_shift ? w[5] : 0;
-  out[0] = tinyet_lane_round_dsp(c.a0, ma, oa, sa, g, rounding);
-  out[step] = tinyet_lane_round_dsp(c.a1, ma, oa, sa, g, rounding);
-  out[2 * step] = tinyet_lane_round_dsp(c.a2, ma, oa, sa, g, rounding);
-  out[3 * step] = tinyet_lane_round_dsp(c.a3, ma, oa, sa, g, rounding);
+  const int32_t ma = w[0], mb = w[1], oa = w[2], ob = w[3], sa = w[4], sb = w[5];
+  out[0] = tinyet_lane_round_dsp(c.a0, ma, oa, sa, rounding);
+  out[step] = tinyet_lane_round_dsp(c.a1, ma, oa, sa, rounding);
+  out[2 * step] = tinyet_lane_round_dsp(c.a2, ma, oa, sa, rounding);
+  out[3 * step] = tinyet_lane_round_dsp(c.a3, ma, oa, sa, rounding);
   if (pair) {
-    out[1] = tinyet_lane_round_dsp(c.b0, mb, ob, sb, g, rounding);
-    out[step + 1] = tinyet_lane_round_dsp(c.b1, mb, ob, sb, g, rounding);
-    out[2 * step + 1] = tinyet_lane_round_dsp(c.b2, mb, ob, sb, g, rounding);
-    out[3 * step + 1] = tinyet_lane_round_dsp(c.b3, mb, ob, sb, g, rounding);
+    out[1] = tinyet_lane_round_dsp(c.b0, mb, ob, sb, rounding);
+    out[step + 1] = tinyet_lane_round_dsp(c.b1, mb, ob, sb, rounding);
+    out[2 * step + 1] = tinyet_lane_round_dsp(c.b2, mb, ob, sb, rounding);
+    out[3 * step + 1] = tinyet_lane_round_dsp(c.b3, mb, ob, sb, rounding);
   }
-  return w + (has_shift ? 6 : 4);
+  return w + 6;
 }
 
 /* Words that hold `channels` channels of one pixel: pairs (0, 2), (1, 3), (4, 6), … and what is left in order. */

@@ -1,95 +1,106 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Specialised convolutions of one group with int16 activations for cores with DSP instructions: see tinyet_s16_dsp.h, and
- * tinyet_conv2d_dsp.h, whose lanes and multiply loop they have. Nothing is widened; pairs of channels are neighbours.
+/* Specialised convolutions of one group with int16 activations for cores with DSP instructions, four pixels at a time, whose products,
+ * rounding and stores are a printed tile (tinyet/tiles, tinyet_tile_lanes_s16_dsp.h): what is around it.
  *
  * Sums are in 32 bits where the weights prove that these are enough. Where they are not, the lanes are divided into `parts`
  * with sums of their own, and what is added up, in 64 bits, is their products with the multiplier.
  *
- * The weight stream, in words, for each pair of output channels a, b (b has zeros where out_c is odd):
- *   for each part: bias a, b, zero but for the first one, | for each lane, for each tap: bytes {a0, b0, a1, b1}, or int16
- *   {a0, a1} and {b0, b1}: two words a tap | multiplier a, b */
+ * The weight stream is that of the tile, of two channels after another, and of a last one alone where they are odd in number; in
+ * parts, the multipliers of both come first, then the stream of each part, of which the first has the bias. */
 #ifndef TINYET_CONV2D_S16_DSP_H
 #define TINYET_CONV2D_S16_DSP_H
 
 #include "tinyet_conv2d_dsp.h"
-#include "tinyet_s16_dsp.h"
+#include "tinyet_tile_lanes_s16_dsp.h"
 
-/* Adds products of sums with the multipliers of channels a and b to what four pixels have of each. */
-TINYET_DSP_INLINE void tinyet_add_products_dsp(int64_t totals[8], const tinyet_sums_dsp c, int32_t ma, int32_t mb) {
-  totals[0] += (int64_t)c.a0 * ma;
-  totals[1] += (int64_t)c.a1 * ma;
-  totals[2] += (int64_t)c.a2 * ma;
-  totals[3] += (int64_t)c.a3 * ma;
-  totals[4] += (int64_t)c.b0 * mb;
-  totals[5] += (int64_t)c.b1 * mb;
-  totals[6] += (int64_t)c.b2 * mb;
-  totals[7] += (int64_t)c.b3 * mb;
-}
+/* The printed functions of a layer; literals. */
+typedef struct {
+  tinyet_tile_function_dsp two, last; /* channels; in parts, their sums */
+  tinyet_columns_function_dsp see;    /* a row of the image; NULL where four pixels always reach out of it or lie in two rows */
+  int32_t parts;
+  int32_t words, last_words; /* of the stream of two channels and of the last one; of each part */
+  int32_t part_words;        /* of inputs, of each part */
+  int32_t clamp;             /* whether the tiles leave out bounds */
+} tinyet_tiles_s16_dsp;
 
-/* Two channels of four pixels, which lie `step` values apart in the output; only channel a where `pair` is 0. g: of a part. */
-TINYET_DSP_INLINE const int32_t *tinyet_channels_s16_dsp(const int32_t *w, const uint32_t *pixels, int16_t *out,
-                                                         const int32_t step, const int pair, const int32_t parts,
-                                                         const tinyet_lanes_dsp g,
-                                                         const tinyet_rounding_s16_dsp rounding) {
-  if (parts == 1) {
-    const tinyet_sums_dsp c = tinyet_dot_dsp(&w, pixels, g);
-    const int32_t ma = w[0], mb = w[1];
-    tinyet_store_s16_dsp(out, tinyet_round_s16_dsp(c.a0, ma, rounding));
-    tinyet_store_s16_dsp(out + step, tinyet_round_s16_dsp(c.a1, ma, rounding));
-    tinyet_store_s16_dsp(out + 2 * step, tinyet_round_s16_dsp(c.a2, ma, rounding));
-    tinyet_store_s16_dsp(out + 3 * step, tinyet_round_s16_dsp(c.a3, ma, rounding));
-    if (pair) {
-      tinyet_store_s16_dsp(out + 1, tinyet_round_s16_dsp(c.b0, mb, rounding));
-      tinyet_store_s16_dsp(out + step + 1, tinyet_round_s16_dsp(c.b1, mb, rounding));
-      tinyet_store_s16_dsp(out + 2 * step + 1, tinyet_round_s16_dsp(c.b2, mb, rounding));
-      tinyet_store_s16_dsp(out + 3 * step + 1, tinyet_round_s16_dsp(c.b3, mb, rounding));
-    }
-    return w + 2;
-  }
-  const int32_t words = 2 + g.lanes * g.taps * (g.weights == TINYET_DSP_INT16 ? 2 : 1);
-  const int32_t ma = w[parts * words], mb = w[parts * words + 1];
+/* Of one or two channels of four pixels, in parts. */
+TINYET_DSP_INLINE const int32_t *tinyet_parts_of_channels_s16_dsp(const int32_t *w, const uint32_t *pixels, int16_t *out,
+                                                                  const int32_t channels, const int32_t words,
+                                                                  const tinyet_tile_function_dsp tile, const int32_t step,
+                                                                  const tinyet_tiles_s16_dsp tiles,
+                                                                  const tinyet_rounding_s16_dsp rounding) {
+  const int32_t *const multipliers = w;
   int64_t totals[8];
-  for (int32_t i = 0; i < 8; i++) {
-    totals[i] = tinyet_half_s16_dsp(rounding);
+  for (int32_t k = 0; k < 4 * channels; k++) {
+    totals[k] = tinyet_half_s16_dsp(rounding);
   }
-  for (int32_t part = 0; part < parts; part++, pixels += g.lanes * g.width) {
+  w += channels;
+  for (int32_t part = 0; part < tiles.parts; part++, w += words) {
+    int32_t sums[8];
     TINYET_DSP_UNKNOWN(part);
-    tinyet_add_products_dsp(totals, tinyet_dot_dsp(&w, pixels, g), ma, mb);
-  }
-  for (int32_t i = 0; i < 4; i++) {
-    tinyet_store_s16_dsp(out + i * step, tinyet_clamp_s16_dsp((int32_t)(totals[i] >> 32), rounding));
-    if (pair) {
-      tinyet_store_s16_dsp(out + i * step + 1, tinyet_clamp_s16_dsp((int32_t)(totals[4 + i] >> 32), rounding));
+    tile(w, pixels + part * tiles.part_words, sums, sums + channels);
+    for (int32_t k = 0; k < 4 * channels; k++) {
+      totals[k] += (int64_t)sums[k] * multipliers[k % channels];
     }
   }
-  return w + 2;
+  for (int32_t k = 0; k < 4 * channels; k++) {
+    tinyet_store_s16_dsp(out + k / channels * step + k % channels,
+                         tinyet_clamp_s16_dsp((int32_t)(totals[k] >> 32), rounding));
+  }
+  return w;
 }
 
-/* All channels of four pixels. g: of all parts. */
-TINYET_DSP_INLINE void tinyet_four_pixels_s16_dsp(const int32_t *w, const uint32_t *pixels, int16_t *out,
-                                                  const int32_t out_c, const int32_t parts, const tinyet_lanes_dsp g,
-                                                  const tinyet_rounding_s16_dsp rounding) {
-  tinyet_lanes_dsp part = g;
-  part.lanes = g.lanes / parts;
-  for (const int16_t *const end = out + (out_c & ~1); out != end; out += 2) {
-    w = tinyet_channels_s16_dsp(w, pixels, out, out_c, 1, parts, part, rounding);
+/* All channels of four pixels. */
+TINYET_DSP_INLINE void tinyet_four_pixels_s16_dsp(const int32_t *w, const uint32_t *pixels, int16_t *out, const int32_t out_c,
+                                                  const tinyet_tiles_s16_dsp tiles, const tinyet_rounding_s16_dsp rounding) {
+  const int32_t whole = out_c & ~1;
+  if (tiles.parts == 1) {
+    if (whole != 0) {
+      tiles.two(w, pixels, out, out + whole);
+    }
+    if ((out_c & 1) != 0) {
+      tiles.last(w + whole / 2 * tiles.words, pixels, out + whole, out + out_c);
+    }
+    return;
   }
-  if (out_c & 1) {
-    (void)tinyet_channels_s16_dsp(w, pixels, out, out_c, 0, parts, part, rounding);
+  for (const int16_t *const end = out + whole; out != end; out += 2) {
+    w = tinyet_parts_of_channels_s16_dsp(w, pixels, out, 2, tiles.words, tiles.two, out_c, tiles, rounding);
+  }
+  if ((out_c & 1) != 0) {
+    (void)tinyet_parts_of_channels_s16_dsp(w, pixels, out, 1, tiles.last_words, tiles.last, out_c, tiles, rounding);
   }
 }
 
-/* Columns shared by the four pixels: needs out_w >= 4, and stride_w or dilation_w of 1. Where out_w is no multiple of 4, the
- * last four pixels of a row overlap those before. scratch: 4 * lanes * width bytes. kind: TINYET_DSP_INT8 or TINYET_DSP_INT16. */
+/* What the tiles leave out, of so many outputs before `end`. */
+TINYET_DSP_INLINE void tinyet_clamp_outputs_s16_dsp(int16_t *end, const int32_t count, const tinyet_tiles_s16_dsp tiles,
+                                                    const tinyet_rounding_s16_dsp rounding) {
+  if (tiles.clamp) {
+    for (int16_t *value = end - count; value != end; value++) {
+      *value = (int16_t)tinyet_clamp(*value, rounding.low, rounding.high);
+    }
+  }
+}
+
+/* Whether no kernel reaches over the upper or lower edge of the image, and over the left or right one. */
+TINYET_DSP_INLINE int tinyet_rows_inside_s16_dsp(const tinyet_conv2d_shape_dsp s) {
+  return s.pad_top == 0 && (s.out_h - 1) * s.stride_h + (s.kernel_h - 1) * s.dilation_h < s.in_h;
+}
+TINYET_DSP_INLINE int tinyet_columns_inside_s16_dsp(const tinyet_conv2d_shape_dsp s) {
+  return s.pad_left == 0 && (s.out_w - 1) * s.stride_w + (s.kernel_w - 1) * s.dilation_w < s.in_w;
+}
+
+/* Columns shared by the four pixels, in lanes of neighbouring channels: needs out_w >= 4, and stride_w or dilation_w of 1. Where
+ * out_w is no multiple of 4, the last four pixels of a row overlap those before. scratch: 4 * lanes * width bytes. */
 TINYET_DSP_INLINE void tinyet_conv2d_s16_direct_4x2_dsp(const int16_t *input, int16_t *output, void *scratch,
-                                                        const int32_t *weights, const int32_t kind, const int32_t parts,
-                                                        const tinyet_conv2d_shape_dsp s, const tinyet_rounding_s16_dsp rounding) {
+                                                        const int32_t *weights, const tinyet_conv2d_shape_dsp s,
+                                                        const tinyet_tiles_s16_dsp tiles,
+                                                        const tinyet_rounding_s16_dsp rounding) {
   const int32_t pairs = (s.in_c + 1) / 2;
   const int32_t reach = (s.kernel_w - 1) * s.dilation_w;
   const int32_t run = reach / s.stride_w + 4;
   const int32_t runs = s.stride_w < reach + 1 ? s.stride_w : reach + 1;
   const int32_t width = runs * run;
-  const tinyet_lanes_dsp g = {s.kernel_h * pairs, s.kernel_w, s.stride_w, s.dilation_w, run, width, s.unroll, kind};
+  const int rows_inside = tinyet_rows_inside_s16_dsp(s), columns_inside = tinyet_columns_inside_s16_dsp(s);
   uint32_t *const pixels = (uint32_t *)scratch;
   for (int32_t n = 0; n < s.batch; n++) {
     for (int32_t oy = 0; oy < s.out_h; oy++) {
@@ -98,12 +109,23 @@ TINYET_DSP_INLINE void tinyet_conv2d_s16_direct_4x2_dsp(const int16_t *input, in
           ox = s.out_w - 4;
         }
         uint32_t *to = pixels;
+        const int32_t left = ox * s.stride_w - s.pad_left;
+        const int whole = tiles.see && (columns_inside || (left >= 0 && left + reach + 3 * s.stride_w < s.in_w));
         for (int32_t ky = 0; ky < s.kernel_h; ky++) {
           const int32_t y = oy * s.stride_h - s.pad_top + ky * s.dilation_h;
+          if (whole) {
+            if (rows_inside || (uint32_t)y < (uint32_t)s.in_h) {
+              tiles.see(input + (y * s.in_w + left) * s.in_c, to);
+            } else {
+              tinyet_fill_dsp(to, 0, pairs * width, 1);
+            }
+            to += pairs * width;
+            continue;
+          }
           for (int32_t f = 0; f < runs; f++) {
             const int32_t used = (reach - f) / s.stride_w + 4;
             for (int32_t i = 0; i < used; i++) {
-              const int32_t x = ox * s.stride_w - s.pad_left + f + i * s.stride_w;
+              const int32_t x = left + f + i * s.stride_w;
               if ((uint32_t)y < (uint32_t)s.in_h && (uint32_t)x < (uint32_t)s.in_w) {
                 tinyet_put_int16x2_dsp(to + f * run + i, input + (y * s.in_w + x) * s.in_c, s.in_c, width);
               } else {
@@ -113,13 +135,13 @@ TINYET_DSP_INLINE void tinyet_conv2d_s16_direct_4x2_dsp(const int16_t *input, in
           }
           to += pairs * width;
         }
-        tinyet_four_pixels_s16_dsp(weights, pixels, output + (oy * s.out_w + ox) * s.out_c, s.out_c, parts, g,
-                                   rounding);
+        tinyet_four_pixels_s16_dsp(weights, pixels, output + (oy * s.out_w + ox) * s.out_c, s.out_c, tiles, rounding);
       }
     }
     input += s.in_h * s.in_w * s.in_c;
     output += s.out_h * s.out_w * s.out_c;
   }
+  tinyet_clamp_outputs_s16_dsp(output, s.batch * s.out_h * s.out_w * s.out_c, tiles, rounding);
 }
 
 /* A kernel row that lies partly outside the image. */
@@ -170,28 +192,43 @@ TINYET_DSP_INLINE void tinyet_im2col_s16_dsp(uint32_t *to, const int16_t *input,
  * neighbours (with pixels in_c apart, or a kernel_w of 1); where it is dilated, pairs of channels, tap by tap. scratch: 16 bytes a
  * lane. */
 TINYET_DSP_INLINE void tinyet_conv2d_s16_im2col_4x2_dsp(const int16_t *input, int16_t *output, void *scratch,
-                                                        const int32_t *weights, const int32_t kind, const int32_t parts,
-                                                        const tinyet_conv2d_shape_dsp s,
+                                                        const int32_t *weights, const tinyet_conv2d_shape_dsp s,
+                                                        const tinyet_tiles_s16_dsp tiles,
                                                         const tinyet_rounding_s16_dsp rounding) {
   const int32_t together = s.dilation_w == 1 ? s.kernel_w : 1; /* taps */
   const int32_t row_pairs = s.kernel_w / together * ((together * s.in_c + 1) / 2), count = s.out_h * s.out_w;
-  const tinyet_lanes_dsp g = {s.kernel_h * row_pairs, 1, 1, 1, 4, 4, s.unroll, kind};
+  const int rows_inside = tinyet_rows_inside_s16_dsp(s), columns_inside = tinyet_columns_inside_s16_dsp(s);
   uint32_t *const pixels = (uint32_t *)scratch;
-  int16_t *const edge = (int16_t *)(pixels + 4 * g.lanes);
+  int16_t *const edge = (int16_t *)(pixels + 4 * s.kernel_h * row_pairs);
   for (int32_t n = 0; n < s.batch; n++) {
     for (int32_t first = 0; first < count; first += 4) {
       if (count % 4 != 0 && first > count - 4) {
         first = count - 4;
       }
-      for (int32_t j = 0; j < 4; j++) {
-        tinyet_im2col_s16_dsp(pixels + j, input, (first + j) / s.out_w * s.stride_h - s.pad_top,
-                              (first + j) % s.out_w * s.stride_w - s.pad_left, edge, s);
+      const int32_t top = first / s.out_w * s.stride_h - s.pad_top, left = first % s.out_w * s.stride_w - s.pad_left;
+      if (tiles.see && (s.out_h == 1 || s.out_w % 4 == 0 || first % s.out_w + 3 < s.out_w) &&
+          (columns_inside || (left >= 0 && left + 3 * s.stride_w + s.kernel_w <= s.in_w))) {
+        uint32_t *to = pixels;
+        for (int32_t ky = 0; ky < s.kernel_h; ky++, to += 4 * row_pairs) {
+          const int32_t y = top + ky * s.dilation_h;
+          if (rows_inside || (uint32_t)y < (uint32_t)s.in_h) {
+            tiles.see(input + (y * s.in_w + left) * s.in_c, to);
+          } else {
+            tinyet_fill_dsp(to, 0, 4 * row_pairs, 1);
+          }
+        }
+      } else {
+        for (int32_t j = 0; j < 4; j++) {
+          tinyet_im2col_s16_dsp(pixels + j, input, (first + j) / s.out_w * s.stride_h - s.pad_top,
+                                (first + j) % s.out_w * s.stride_w - s.pad_left, edge, s);
+        }
       }
-      tinyet_four_pixels_s16_dsp(weights, pixels, output + first * s.out_c, s.out_c, parts, g, rounding);
+      tinyet_four_pixels_s16_dsp(weights, pixels, output + first * s.out_c, s.out_c, tiles, rounding);
     }
     input += s.in_h * s.in_w * s.in_c;
     output += count * s.out_c;
   }
+  tinyet_clamp_outputs_s16_dsp(output, s.batch * count * s.out_c, tiles, rounding);
 }
 
 #endif

@@ -46,7 +46,7 @@ TINYET_DSP_INLINE void tinyet_conv_transpose2d_s8_polyphase_4x2_dsp(const int8_t
                                                                     const int32_t *weights, const tinyet_conv_transpose2d_shape_dsp s,
                                                                     const tinyet_rounding_dsp rounding) {
   const int32_t lanes = s.taps_h * tinyet_int16x2_count_dsp(s.in_c), width = s.taps_w + 3;
-  const tinyet_lanes_dsp g = {lanes, s.taps_w, 1, 1, width, width, s.unroll, TINYET_DSP_INT8};
+  const tinyet_lanes_dsp g = {lanes, s.taps_w, 1, 1, width, width, s.unroll};
   const int32_t step = s.stride_w * s.out_pixel_stride, stream = (s.out_c + 1) / 2 * (lanes * s.taps_w + 8);
   uint32_t *const pixels = (uint32_t *)scratch;
   for (int32_t n = 0; n < s.batch; n++) {

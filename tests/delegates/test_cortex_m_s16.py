@@ -5,6 +5,7 @@ tests/emulated/test_own_functions.py. Those for Helium are in test_helium_s16.py
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -206,14 +207,27 @@ def layer(weights: Array, scale: float, bias: int = 0) -> Node:
     return drawing.node_of(Conv2d(clamp=NO_CLAMP), inputs, QuantParams.per_tensor(scale, 0))
 
 
+@pytest.mark.parametrize("clamp", [(40, math.inf), (-math.inf, -40), (40, 4000)], ids=str)
+def test_clamps_of_one_sign(clamp: tuple[float, float]) -> None:
+    """Which no tile has: C clamps what it leaves, of an odd number of channels, too. In steps of the output."""
+    rng, scale = np.random.default_rng(3), 2.0**9
+    plain = layer(rng.integers(-128, 128, (3, 9)), scale)
+    node = plain.replace(attrs=Conv2d(clamp=(clamp[0] * scale, clamp[1] * scale)))
+    assert conv2d_s16.leaves_clamp(rounding_s16.rounding(node))
+    case = Case(node, (drawing.integer_data(rng, node.input(0).shape, DType.INT16),))
+    for weights in ("", "_w16"):
+        alone = s8.only(f"tinyet_conv2d_s16{weights}_direct_4x2_dsp")
+        assert s8.takes(alone, case)
+        assert_kernels([case], alone, HOST_WITH_DSP)
+
+
 def test_sums_are_divided_where_32_bits_are_not_enough() -> None:
     """The last sum that fits, the first that does not, and biases beside both."""
 
     def parts(depth: int, bias: int = 0, scale: float = 2.0**9) -> int:
         node = layer(np.full((2, depth), -128), scale, bias)
         r = rounding_s16.rounding(node)
-        order = conv2d_s16.rows_order(conv2d.geometry(node))
-        return len(conv2d_s16.parts(r, order, 1))
+        return len(conv2d_s16.parts(r, conv2d_s16.of_rows(conv2d.geometry(node))))
 
     assert parts(510) == 1
     assert parts(510, 2 * 128 * 2**15 - 1) == 1

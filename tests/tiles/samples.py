@@ -9,11 +9,13 @@ import numpy as np
 
 from tinyet.numerics import Int64
 from tinyet.tiles.core import PAGES
+from tinyet.tiles.lanes import Lanes
 from tinyet.tiles.tile import Tile, Weights
 
 PACKED, WIDE, CROSSED, LONG = Weights.PACKED, Weights.WIDE, Weights.CROSSED, Weights.LONG
 NIBBLES, DIGITS = Weights.NIBBLES, Weights.DIGITS
 CROSSED_DIGITS, LONG_DIGITS = Weights.CROSSED_DIGITS, Weights.LONG_DIGITS
+BYTES = Weights.BYTES
 
 TILES = (
     Tile(2, 4, PACKED, 1, 12, 8),
@@ -67,6 +69,15 @@ TILES = (
     Tile(1, 4, WIDE, 33, 0, 0, straight=16, filling=True, bits=16, low=-20000, high=9),
     Tile(1, 4, WIDE, 9, 5, 0, filling=True, bits=16),
     Tile(1, 4, WIDE, 40, None, 0, straight=8, turn=10, filling=True, bits=32),
+    Tile(4, 2, BYTES, 3, 0, 8, bits=16, lanes=Lanes()),
+    Tile(4, 2, BYTES, 5, 13, 24, groups=2, bits=16, low=0, lanes=Lanes()),
+    Tile(4, 2, BYTES, 36, 4, 40, straight=12, turn=6, bits=16, low=-9, high=30000, lanes=Lanes(3)),
+    Tile(4, 2, BYTES, 20, None, 8, straight=12, turn=5, bits=32, lanes=Lanes(5, 2)),
+    Tile(4, 2, WIDE, 9, 2, 16, groups=2, bits=16, lanes=Lanes(3, 1, 2)),
+    Tile(4, 2, WIDE, 40, 0, 12, straight=8, turn=3, bits=16, lanes=Lanes()),
+    Tile(4, 1, WIDE, 12, 3, 10, straight=8, turn=4, bits=16, low=0, lanes=Lanes(2, 3)),
+    Tile(4, 1, WIDE, 6, None, 4, bits=32, lanes=Lanes(3)),
+    Tile(4, 2, BYTES, 2, 0, 1400, groups=2, bits=16, lanes=Lanes()),
 )
 """All that the delegates print, small, and others that fit."""
 
@@ -130,6 +141,10 @@ def _of_int16(t: Tile, bias: Int64, rng: np.random.Generator) -> Int64:
     ends = rng.integers(2**30, 2**31, t.channels if t.bits == 16 else 0)
     if t.weights is WIDE:
         return np.asarray(np.concatenate([bias, _halves(weights).ravel(), ends]), np.int64)
+    if t.weights is BYTES:
+        a, b = (weights[:, k::2] & 0xFF for k in (0, 1))
+        words = a[..., 0] | b[..., 0] << 8 | a[..., 1] << 16 | b[..., 1] << 24
+        return np.asarray(np.concatenate([bias, ((words + 2**31) % 2**32 - 2**31).ravel(), ends]), np.int64)
     both = 256 * bias[1::2] + bias[0::2]
     start = np.stack([both & 0xFFFFFFFF, both >> 32], axis=1).ravel()
     body = _halves(256 * weights[:, 1::2] + weights[:, 0::2])

@@ -56,7 +56,7 @@ typedef struct {
 %(called)s
 static const entry entries[] = {{nothing, NULL, NULL, 0}, %(entries)s};
 
-static int8_t outputs[%(count)d][2048];
+static int8_t outputs[%(count)d][4352];
 
 static tinyet_status run(void) {
   memset(outputs, 0x5a, sizeof outputs);

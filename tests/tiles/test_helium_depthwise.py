@@ -19,7 +19,7 @@ from tests.delegates.test_cortex_m_s16 import widened_node
 from tests.delegates.test_helium import MVE
 from tests.tiles import harness
 from tests.tiles.harness import c_array
-from tinyet.assets import kernel_sources
+from tinyet.delegates import kernel_sources
 from tinyet.delegates.cortex_m import conv2d_mve, conv2d_s16_mve, depthwise_mve, depthwise_s16_mve
 from tinyet.delegates.cortex_m.depthwise_mve import pixels_of
 from tinyet.device.device import open_device

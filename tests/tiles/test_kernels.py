@@ -103,6 +103,13 @@ OF_PLANES = [
         for shape in ((640, 128), (61, 7))
         for symbol in ("tinyet_linear_s16_1x4_dsp", "tinyet_linear_s16_w16_1x4_dsp")
     ),
+    *(
+        (of_type(node, "s16"), f"tinyet_conv2d_s16{weights}_{form}_4x2_dsp")
+        for node in (POINTWISE, REACHING, ODD)
+        for weights in ("", "_w16")
+        for form in ("direct", "im2col")
+    ),
+    *((of_type(MANY_ROWS, "s16"), f"tinyet_linear_s16{weights}_4x2_dsp") for weights in ("", "_w16")),
     *((of_type(node, "s16"), "tinyet_depthwise_s16_chw_3x3_dsp") for node in (DEPTHWISE, STRIDED)),
     (of_type(kernels.conv((12, 12, 32), 0, (5, 5)), "s16"), "tinyet_depthwise_s16_chw_dsp"),
 ]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.tiles.samples import (
+    BYTES,
     CROSSED,
     CROSSED_DIGITS,
     DIGITS,
@@ -24,13 +25,15 @@ from tinyet.errors import InternalError
 from tinyet.tiles.core import ARMV7E_M, CORTEX_M7, CORTEX_M33, CorePage
 from tinyet.tiles.function import Function, function
 from tinyet.tiles.interleaved import interleaved
+from tinyet.tiles.lanes import Lanes
 from tinyet.tiles.loads import Step, planned
 from tinyet.tiles.operation import SP, Operation, compute, load
 from tinyet.tiles.printer import files
 from tinyet.tiles.registers import allocated
-from tinyet.tiles.schedule import ordered
+from tinyet.tiles.schedule import ordered, stepped
 from tinyet.tiles.tile import Tile
 from tinyet.timing.cores import CORES
+from tinyet.timing.instruction import Instruction
 from tinyet.timing.pipelines import PIPELINES
 
 M4, M7 = CORES["cortex-m4"], CORES["cortex-m7"]
@@ -58,6 +61,39 @@ def test_a_pair_of_int4_weights() -> None:
     four factors, or all."""
     assert straight_pair(Tile(2, 4, DIGITS, 8, 12, 8)) == (3 + 4 + 8, 4 + 4 + 8)
     assert straight_pair(Tile(2, 4, NIBBLES, 8, 12, 8)) == (3 + 8 + 8, 4 + 8 + 8)
+
+
+def test_what_four_pixels_of_int16_take() -> None:
+    """By bytes: five loads, of which the last two are one instruction, two extensions, eight products. By words of each
+    channel a load more, and no extension."""
+    by_bytes, by_words = (Tile(4, 2, weights, 12, 0, 8, bits=16, lanes=Lanes()) for weights in (BYTES, WIDE))
+    tiles = [replace(tile, lanes=Lanes(3)) for tile in (by_bytes, by_words)]
+    assert [straight_lane(tile) for tile in tiles] == [(14, 4 + 3 + 2 + 8), (13, 5 + 3 + 8)]
+    assert [pair_on_m7(tile, CORTEX_M7) for tile in (by_bytes, by_words)] == [9, 8]
+
+
+def straight_lane(tile: Tile) -> tuple[float, float]:
+    """The same of a pair of lanes of three taps."""
+    works = [function(replace(tile, pairs=n)).work(M4, tile.channels) for n in (12, 24)]
+    return (works[1].instructions - works[0].instructions) / 12, (works[1].cycles - works[0].cycles) / 12
+
+
+def test_a_loop_moves_its_pointers_by_loads() -> None:
+    """Behind the sums of a turn of five pairs come a load of where the inputs end, a comparison and a branch."""
+    tile = Tile(4, 2, BYTES, 20, 0, 8, straight=10, turn=5, bits=16, lanes=Lanes())
+    less, more = (function(replace(tile, pairs=n)).work(M4, 2) for n in (20, 25))
+    assert more.instructions - less.instructions == 5 * 14 + 3
+    assert more.cycles - less.cycles == 5 * 17 + 2 + 1 + 1 + M4.refill(Instruction("branch", 4))
+
+
+def test_a_base_moves_by_its_first_load_alone() -> None:
+    loads = [load("a", "p", 0), load("b", "p", 4), compute("smlad", "s", "a", "b", "s")]
+    found = stepped(loads, "p", 24)
+    assert found is not None
+    assert [o.text for o in found] == ["{a}, [{p}], #24", "{b}, [{p}, #-20]", loads[2].text]
+    assert stepped(loads, "p", 256) is None
+    assert stepped(loads[1:], "p", 24) is None
+    assert stepped(loads, "q", 24) is None
 
 
 def test_what_sums_that_are_alike_save() -> None:
@@ -112,7 +148,12 @@ def test_an_order_of_its_own_computes_in_the_same_order() -> None:
 
 def texts(made: Function[Tile]) -> list[str]:
     """Operations by their values, in any order."""
-    return sorted(f"{o.mnemonic} {o.text}" for _, code in made.sections() for o, _ in code)
+    every = [o for _, code in made.sections() for o, _ in code]
+    if made.tile.lanes is not None:
+        # Two neighbours may be one load.
+        loaded = sorted(name for o in every if o.is_load(made.page) for name in o.writes)
+        return loaded + sorted(f"{o.mnemonic} {o.text}" for o in every if not o.is_load(made.page))
+    return sorted(f"{o.mnemonic} {o.text}" for o in every)
 
 
 @pytest.mark.parametrize("page", [CORTEX_M7, CORTEX_M33], ids=lambda page: page.title)
@@ -233,6 +274,12 @@ def test_a_value_that_nothing_wrote() -> None:
         ({"bits": 16}, "LONG weights, and they alone beside WIDE ones, for int16 values"),
         ({"pixels": 1, "weights": LONG, "filling": True}, "LONG weights, and they alone"),
         ({"pixels": 1, "weights": CROSSED, "filling": True, "bits": 32}, "LONG weights, and they alone"),
+        ({"lanes": Lanes()}, "lanes of four pixels, of int16 values"),
+        ({"pixels": 4, "channels": 2, "bits": 16, "lanes": Lanes()}, "lanes of four pixels, of int16 values"),
+        (
+            {"pixels": 4, "channels": 2, "bits": 16, "weights": BYTES, "pairs": 8, "lanes": Lanes(3)},
+            "whole ones in straight code",
+        ),
         ({"exponent": None, "bits": 16}, "16 bits rounded as int16 is"),
         ({"bits": 16, "low": 1}, "16 bits rounded as int16 is"),
     ],

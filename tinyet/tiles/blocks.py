@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from tinyet.tiles import int16
 from tinyet.tiles.core import CorePage
 from tinyet.tiles.operation import (
     Operation,
     compute,
+    constant,
     load,
     load_and_move,
     load_several,
@@ -17,6 +19,8 @@ from tinyet.tiles.operation import (
 )
 from tinyet.tiles.tile import Tile, Weights
 
+LARGEST_OFFSET = 4095
+"""Of a store, in bytes."""
 WEIGHTS, PIXELS = "weights", "pixels"
 """The values that point at the streams."""
 _LEAST_BEFORE = 4
@@ -62,6 +66,8 @@ def products(t: Tile, first: int, count: int, page: CorePage, *, begin: bool) ->
 
 def _place(t: Tile, pair: int, pixel: int) -> int:
     """Of a word of the inputs, from where the pointer is."""
+    if t.lanes is not None:
+        return t.lanes.place(pair, pixel)
     after, beside = divmod(pixel, t.side)
     return (after * t.pairs + pair) * t.side + beside
 
@@ -80,6 +86,15 @@ def _pair(t: Tile, pair: int, page: CorePage, *, begin: bool) -> list[Operation]
         ]
 
     found: list[Operation] = []
+    if t.lanes is not None:
+        # Weights of all channels last while the inputs come by twos.
+        if t.weights is Weights.BYTES:
+            for k in range(t.words):
+                found.append(compute("sxtb16", f"v{pair}_{2 * k}", f"w{pair}_{k}"))
+                found.append(compute("sxtb16", f"v{pair}_{2 * k + 1}", f"w{pair}_{k}", behind="ror #8"))
+        name = "v" if t.weights is Weights.BYTES else "w"
+        of_channels = [multiplied(channel, f"{name}{pair}_{channel}") for channel in range(t.channels)]
+        return found + [products[m] for m in range(t.pixels) for products in of_channels]
     if t.weights is Weights.WIDE:
         for channel in range(t.channels):
             found += multiplied(channel, f"w{pair}_{channel}")
@@ -153,6 +168,8 @@ def _nibbles(w: str) -> _Unpacked:
 
 def rounding(t: Tile) -> list[Operation]:
     """The outputs of the sums, in their place."""
+    if t.bits > 8:
+        return _rounded_to_int16(t)
     if t.plain:
         return [
             o for c in range(t.channels) for o in _rounded(t, range(c, c + 1), f"rounding of channel {c}")
@@ -185,6 +202,21 @@ def _digits_apart(t: Tile) -> list[Operation]:
             compute("sub.w", b, b, a, behind="asr #4"),
         ]
     return found
+
+
+def _rounded_to_int16(t: Tile) -> list[Operation]:
+    if t.bits == 32:
+        return []
+    names = tuple(f"multiplier{c}" for c in range(t.channels))
+    if t.channels == 1:
+        found = [load_and_move(names[0], WEIGHTS, "rounding")]
+    else:
+        found = [load_several(names, WEIGHTS, "rounding")]
+    if t.exponent:
+        found += constant("offset", int16.offset(t.exponent))
+    sums = [(total(c, m), name) for c, name in enumerate(names) for m in range(t.pixels)]
+    values, multipliers = zip(*sums, strict=True)
+    return found + int16.rounded(values, t.exponent or 0, t.low, t.high, multipliers)
 
 
 def _rounded(t: Tile, channels: range, step: str) -> list[Operation]:
@@ -235,9 +267,16 @@ def stores(t: Tile, output: str, first: int) -> list[Operation]:
     """All outputs but the first, `first` bytes behind where `output` points."""
     places = [(m, channel) for m in reversed(range(t.pixels)) for channel in reversed(range(t.channels))]
     size = t.bits // 8
-    return [
-        stored(t, total(c, m), output, m * t.step + first + size * c) for m, c in places if (m, c) != (0, 0)
-    ]
+    found: list[Operation] = []
+    for m, c in places[:-1]:
+        base, offset = output, m * t.step + first
+        if offset + size * t.channels > LARGEST_OFFSET:
+            base = "far"
+            if c == t.channels - 1:
+                found += [*constant(base, offset), compute("add.w", base, output, base)]
+            offset = 0
+        found.append(stored(t, total(c, m), base, offset + size * c))
+    return found
 
 
 def stored(t: Tile, value: str, output: str, offset: int) -> Operation:

@@ -29,7 +29,7 @@ from tinyet.tiles.operation import (
     store_half_and_move,
 )
 from tinyet.tiles.registers import Placed, allocated
-from tinyet.tiles.schedule import ordered
+from tinyet.tiles.schedule import joined, ordered, stepped
 from tinyet.tiles.tile import Tile
 from tinyet.timing.instruction import Instruction
 from tinyet.timing.model import Model
@@ -181,16 +181,33 @@ _Parts = tuple[list[Operation], list[Operation], list[Operation]]
 
 def _ordered(t: Tile, room: int, page: CorePage) -> _Parts:
     """room: registers for what is neither a pointer nor a sum."""
-    moved = _moved(t, t.before) if not t.at_once else []
     head = [blocks.biases(t), load(PIXELS, SP, _PIXELS, "the inputs")]
-    sums = {blocks.total(channel, m) for channel in range(t.channels) for m in range(t.pixels)}
-    head += ordered(blocks.products(t, 0, t.before, page, begin=True), room, page, sums)
-    head += moved if t.turns else moved[:1]
-    turn: list[Operation] = []
-    if t.turns:
-        turn = ordered(blocks.products(t, t.before, t.turn, page, begin=False), room, page, sums)
-        turn += [] if t.at_once else _moved(t, t.turn)
+    head += _looped(t, 0, t.before, room, page)
+    turn = _looped(t, t.before, t.turn, room, page) if t.turns else []
     return head, turn, blocks.rounding(t)
+
+
+def _looped(t: Tile, first: int, pairs: int, room: int, page: CorePage) -> list[Operation]:
+    """The products of so many pairs, and the pointers behind them; that of the inputs where more come."""
+    sums = {blocks.total(channel, m) for channel in range(t.channels) for m in range(t.pixels)}
+    found = ordered(blocks.products(t, first, pairs, page, begin=first == 0), room, page, sums)
+    moves = [(WEIGHTS, 4 * pairs * t.words), (PIXELS, 4 * t.words_of(pairs))][: 2 if t.turns else 1]
+    if t.at_once:
+        moves = []
+    if t.lanes is None:
+        return [*found, *(_moved(*move) for move in moves)]
+    behind = []
+    for base, by in moves:
+        by_load = stepped(found, base, by)
+        if by_load is None:
+            behind.append(_moved(base, by))
+        else:
+            found = by_load
+    return [*joined(found, page), *behind]
+
+
+def _moved(base: str, by: int) -> Operation:
+    return compute("addw", base, base, behind=f"#{by}")
 
 
 def _filled(t: Tile, room: int, page: CorePage) -> _Parts:
@@ -199,12 +216,6 @@ def _filled(t: Tile, room: int, page: CorePage) -> _Parts:
     if not t.turns:
         return first + filling.whole(t, room, page), [], []
     return first + filling.head(t, room, page), filling.turn(t, room, page), filling.tail(t, room, page)
-
-
-def _moved(t: Tile, pairs: int) -> list[Operation]:
-    """Both pointers behind so many pairs."""
-    steps = (WEIGHTS, 4 * pairs * t.words), (PIXELS, 4 * pairs * t.side)
-    return [compute("addw", name, name, behind=f"#{by}") for name, by in steps]
 
 
 def _stored(t: Tile, group: int) -> list[Operation]:
@@ -234,7 +245,7 @@ def _entry(t: Tile, page: CorePage) -> Placed:
     home: Mapping[str, str] = {"end": page.spare, "pixels": page.registers[1]}
     found: list[Operation] = []
     if t.turns:
-        size = 4 * t.side * t.pairs
+        size = 4 * t.words_of(t.pairs)
         if size > 0xFFFF:
             raise InternalError(f"tile {t.name}: {size} bytes of inputs")
         found.append(Operation("movw", f"{{end}}, #{size}", ("end",), step="where the inputs end"))

@@ -114,7 +114,9 @@ class Operation:
 
 def load(to: str, base: str, offset: int, step: str = "") -> Operation:
     text = f"{{{to}}}, {_address(base, offset)}"
-    return Operation("ldr.w", text, (to,), _read(base), base, step=step, offset=offset)
+    # clang has no wide form of a negative offset, which is always wide.
+    mnemonic = "ldr" if offset < 0 else "ldr.w"
+    return Operation(mnemonic, text, (to,), _read(base), base, step=step, offset=offset)
 
 
 def load_half(to: str, base: str, offset: int, step: str = "") -> Operation:
@@ -137,6 +139,11 @@ def load_signed_byte_at(to: str, base: str, index: str) -> Operation:
     """From as many bytes behind the base as another value says."""
     text = f"{{{to}}}, [{{{base}}}, {{{index}}}]"
     return Operation("ldrsb.w", text, (to,), (base, index), base, index=index)
+
+
+def load_and_step(to: str, base: str, by: int, step: str = "") -> Operation:
+    """From where the base points, which moves by so many bytes."""
+    return Operation("ldr", f"{{{to}}}, [{{{base}}}], #{by}", (to,), (base,), base, moves=True, step=step)
 
 
 def load_two(first: str, second: str, base: str, offset: int, step: str = "") -> Operation:

@@ -14,8 +14,14 @@ from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.registers import Placed
 from tinyet.tiles.tile import Tile, Weights
 
-HEADER, INT16_HEADER, INT4_HEADER = "tinyet_tile_dsp.h", "tinyet_tile_s16_dsp.h", "tinyet_tile_w4_dsp.h"
-"""Of the twin and of what all tiles have in common; of tiles of int16 values, and of int4 weights."""
+HEADER, INT16_HEADER, LANES_HEADER, INT4_HEADER = (
+    "tinyet_tile_dsp.h",
+    "tinyet_tile_s16_dsp.h",
+    "tinyet_tile_lanes_s16_dsp.h",
+    "tinyet_tile_w4_dsp.h",
+)
+"""Of the twin and of what all tiles have in common; of tiles of int16 values, of one pixel and in lanes; and of int4
+weights."""
 _PARAMETERS = ("const int32_t *weights", "const uint32_t *pixels", "void *output", "const void *end")
 
 
@@ -46,13 +52,23 @@ def files(tile: Tile, page: CorePage = ARMV7E_M) -> Mapping[str, str]:
         f"const tinyet_tile{types}_shape_dsp shape = {shape_literal(tile)};",
         f"tinyet_tile{types}_dsp(weights, pixels, {outputs}, shape);",
     )
-    header = INT16_HEADER if tile.bits > 8 else INT4_HEADER if tile.weights.int4 else HEADER
+    header = (
+        LANES_HEADER
+        if tile.lanes
+        else INT16_HEADER
+        if tile.bits > 8
+        else INT4_HEADER
+        if tile.weights.int4
+        else HEADER
+    )
     return printed(function(tile, page), _summary(tile), _PARAMETERS, twin, header)
 
 
-def types_of(tile: Tile) -> str:
+def types_of(t: Tile) -> str:
     """A part of the names of the twin and of the type of its shape."""
-    return "_s16" if tile.bits > 8 else "_w4" if tile.weights.int4 else ""
+    if t.bits > 8:
+        return "_lanes_s16" if t.lanes is not None else "_s16"
+    return "_w4" if t.weights.int4 else ""
 
 
 def printed(
@@ -91,9 +107,8 @@ def _source(
     attributes: str = "naked",
 ) -> str:
     name = made.page.named(made.tile.name)
-    unused = ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[:2])
-    if parameters[2:]:
-        unused += ",\n    " + ", ".join(f"TINYET_TILE_UNUSED {p}" for p in parameters[2:])
+    named = [f"TINYET_TILE_UNUSED {p}" for p in parameters]
+    unused = ",\n    ".join(", ".join(line) for line in (named[:2], named[2:]) if line)
     return "\n".join(
         (
             LICENCE,
@@ -153,6 +168,11 @@ def shape_literal(t: Tile) -> str:
     if t.bits > 8:
         wide, sums = int(t.weights is Weights.WIDE), int(t.bits == 32)
         rounding = f"{{{t.exponent or 0}, {t.low}, {t.high}}}"
+        if (at := t.lanes) is not None:
+            return (
+                f"{{{t.channels}, /* pairs */ {t.pairs}, /* wide */ {wide}, /* sums */ {sums}, /* step */ {t.step},\n"
+                f"    /* lanes */ {at.taps}, {at.stride}, {at.dilation}, {rounding}}}"
+            )
         return f"{{{t.channels}, /* pairs */ {t.pairs}, /* wide */ {wide}, /* sums */ {sums}, {rounding}}}"
     form = Form.ONE_SIDED if t.exponent is not None else Form.PLAIN if t.plain else Form.TWO_SIDED
     if t.weights.int4:

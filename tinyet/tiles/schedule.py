@@ -13,11 +13,13 @@ from collections.abc import Container, Sequence
 
 from tinyet.tiles.core import CorePage
 from tinyet.tiles.interleaved import cycles, interleaved
-from tinyet.tiles.operation import Operation, load_two
+from tinyet.tiles.operation import Operation, load, load_and_step, load_two
 from tinyet.timing.pipelines import PIPELINES
 
 _LARGEST_DOUBLE = 1020
 """Offset of LDRD, in bytes."""
+_LARGEST_STEP = 255
+"""Of a base that moves behind a load of one register, in bytes; so far are its other loads before it, at most."""
 
 
 def ordered(
@@ -115,6 +117,21 @@ def _raise(
         alive[before + 1 : at + 1] = behind
 
 
+def stepped(operations: Sequence[Operation], base: str, by: int) -> list[Operation] | None:
+    """With the base so many bytes further on at the end, by its first load, which the others' offsets make up for; None
+    where that is not at the base, or where such a step or offset has no instruction. All loads from it are of one
+    register."""
+    places = [i for i, operation in enumerate(operations) if operation.base == base]
+    if not places or not 0 < by <= _LARGEST_STEP or operations[places[0]].offset != 0:
+        return None
+    found = list(operations)
+    for i in places:
+        o = operations[i]
+        name, back = o.writes[0], o.offset - by
+        found[i] = load_and_step(name, base, by, o.step) if i == places[0] else load(name, base, back, o.step)
+    return found
+
+
 def joined(operations: Sequence[Operation], page: CorePage) -> list[Operation]:
     """Two neighbouring words loaded side by side, and no third load beside them, are one load of two: it takes as long,
     and is an instruction less. Not where each has another instruction beside it."""
@@ -146,6 +163,6 @@ def _both(first: Operation, second: Operation) -> Operation | None:
     """Of two loads; None where they are of no neighbours, or too far away."""
     if first.base != second.base or first.moves or second.moves or first.base in first.writes:
         return None
-    if second.offset != first.offset + 4 or not 0 <= first.offset <= _LARGEST_DOUBLE:
+    if second.offset != first.offset + 4 or abs(first.offset) > _LARGEST_DOUBLE:
         return None
     return load_two(first.writes[0], second.writes[0], first.base, first.offset, first.step)

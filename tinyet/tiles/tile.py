@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tinyet.errors import InternalError
 from tinyet.tiles import int16
+from tinyet.tiles.lanes import PIXELS, Lanes
 
 _LARGEST_OFFSET = 4095
 
@@ -22,6 +23,7 @@ class Weights(enum.Enum):
     weights a0, a1, (a0 + x1) * (a1 + x0) = a0 * x0 + a1 * x1 + a0 * a1 + x0 * x1: its lower bytes are extended and have
     the inputs added by one instruction. The third term is the channel's, the fourth the inputs'.
     LONG: as PACKED, of one pixel whose values are int16: what is 256 * b + a is summed up in 64 bits.
+    BYTES: of two channels a and b a word, bytes a0, b0, a1, b1, of pixels in lanes.
 
     Of int4, four channels a, b, c and d have a word:
     NIBBLES: a and b in the upper halves of its bytes, a in bytes 0 and 2, c and d in the lower ones: bytes of 16 times
@@ -38,6 +40,7 @@ class Weights(enum.Enum):
     WIDE = "w16"
     CROSSED = "w8c"
     LONG = "w8l"
+    BYTES = "w8b"
     NIBBLES = "w4"
     DIGITS = "w4d"
     CROSSED_DIGITS = "w4c"
@@ -91,10 +94,11 @@ class Tile:
     side by side. straight: pairs of straight code, at most; turn: of a turn of the loop where there are more. groups:
     how often `channels` are computed before the loop over them branches. alike: packed and one-sided, 256 times each
     sum is rounded, without a shift. bits: of an output. Those of 16 are of int16 values, of one pixel by loads that
-    fill, rounded as int16.py has it and clamped to `low` and `high`; those of 32 are the sums of such values.
+    fill or of four in lanes, rounded as int16.py has it and clamped to `low` and `high`; those of 32 are the sums of
+    such values. lanes: how the inputs of four pixels of int16 lie.
 
-    The inputs: for each pair a word of each pixel; of four pixels all of the first two, then all of the others. The
-    stream of weights, in words, for each group of `channels`:
+    The inputs: for each pair a word of each pixel; of four pixels all of the first two, then all of the others, unless
+    they are in lanes. The stream of weights, in words, for each group of `channels`:
       bias of each | for each pair the weights | for each, or for WIDE for all together: multiplier | offset | shift
     CROSSED, for each two pairs and each two channels the word of the first pair and that of the second.
     Packed, channel b comes before a there, its bias is 256 times itself and that of a, and its shift is what is left to
@@ -127,6 +131,7 @@ class Tile:
     bits: int = 8
     low: int = int16.LOW
     high: int = int16.HIGH
+    lanes: Lanes | None = None
 
     def __post_init__(self) -> None:
         wrong = [
@@ -158,6 +163,7 @@ class Tile:
                 (
                     "four pixels are loads of one register, of the others' inputs as far as an address reaches",
                     self.pixels != 4
+                    or self.lanes is not None
                     or not (self.at_once or 8 * (self.pairs + max(self.before, self.turn)) > _LARGEST_OFFSET),
                 ),
                 (
@@ -173,14 +179,26 @@ class Tile:
                 ("16 bits rounded as int16 is", self.bits != 16 or self._rounds_to_int16),
                 (
                     "LONG weights, and they alone beside WIDE ones, for int16 values, and loads that fill",
-                    (self.bits > 8 and self.filling and self.weights in (Weights.WIDE, Weights.LONG))
-                    or (self.bits == 8 and self.weights is not Weights.LONG),
+                    self.lanes is not None
+                    or (self.bits > 8 and self.filling and self.weights in (Weights.WIDE, Weights.LONG))
+                    or (self.bits == 8 and self.weights not in (Weights.LONG, Weights.BYTES)),
+                ),
+                (
+                    "lanes of four pixels, of int16 values by BYTES or WIDE weights, whole ones in straight code",
+                    self.lanes is None or self._takes(self.lanes),
                 ),
             )
             if not true
         ]
         if wrong:
             raise InternalError(f"a tile of {self}: {'; '.join(wrong)}")
+
+    def _takes(self, lanes: Lanes) -> bool:
+        return (
+            (self.pixels, self.at_once, self.filling, self.bits > 8) == (PIXELS, 0, False, True)
+            and self.weights in (Weights.BYTES, Weights.WIDE)
+            and self.pairs % lanes.taps == 0 == min(self.turns, 1) * self.turn % lanes.taps
+        )
 
     @property
     def _rounds_to_int16(self) -> bool:
@@ -198,6 +216,7 @@ class Tile:
                 rounding += f"_{self.low}_{self.high}".replace("-", "m")
         size = f"{self.pixels}x{self.channels}"
         more = f"_x{self.at_once}" if self.at_once else "_full" if self.filling else ""
+        more += self.lanes.name if self.lanes is not None else ""
         more += f"_t{self.turn}" if self.turns else ""
         more += f"_g{self.groups}" if self.groups > 1 else ""
         return f"tinyet_tile_{size}_{self.weights.value}_{self.pairs}p_{rounding}_s{self.step}{more}_dsp"
@@ -243,7 +262,13 @@ class Tile:
     @property
     def input_words(self) -> int:
         """All that a call reads of its pixels."""
+        if self.lanes is not None:
+            return self.lanes.words(self.pairs)
         return self.pairs * self.pixels + (1 if self.weights is Weights.CROSSED else 3 * self.weights.crossed)
+
+    def words_of(self, pairs: int) -> int:
+        """From a pair of inputs to the one that comes so much later; in lanes, of whole ones."""
+        return self.side * pairs if self.lanes is None else self.lanes.words(pairs)
 
     @property
     def group_words(self) -> int:

@@ -13,26 +13,23 @@ from tinyet.delegates.cortex_m import (
     conv2d_s16,
     linear_s16,
 )
-from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, unroll_of
+from tinyet.delegates.cortex_m.conv2d import Geometry, Stored
+from tinyet.delegates.cortex_m.conv2d_s16 import CHANNELS, Products
+from tinyet.delegates.cortex_m.cost_models_pixels import read_again, work_of
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, rounding
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts, axis
-from tinyet.opset import CostModel
+from tinyet.opset import ByCore, CostModel, Exact
+from tinyet.opset.data_layout import Layouts
+from tinyet.tiles import columns as columns_code
+from tinyet.tiles.core import page_of
+from tinyet.tiles.function import function
+from tinyet.tiles.lanes import PIXELS
+from tinyet.timing.cores import CORES
+from tinyet.timing.work import Work, total
 
 COPIED = 8
 """Pairs that tinyet_put_int16x2_dsp copies in straight code."""
-
-
-def bounds(r: Rounding16) -> int:
-    """Clamps beside the saturation, which stops at zero where all outputs do."""
-    return (r.low not in (-32768, 0)) + (r.high < 32767)
-
-
-def outputs(parts: Parts, r: Rounding16, count: int) -> None:
-    """`count` sums that become outputs."""
-    parts["output"] = count
-    parts["output with an exponent"] = count * (r.exponent > 0)
-    parts["clamped output"] = count * bounds(r)
 
 
 def copied(parts: Parts, values: int, times: int) -> None:
@@ -57,39 +54,85 @@ def copied_code(values: int) -> Parts:
 # ---------------------------------------------------------------- convolutions
 
 
-def matrix(
-    parts: Parts, g: Geometry, r: Rounding16, order: conv2d_s16.Order, of_lane: int, blocks: int
-) -> None:
-    """tinyet_four_pixels_s16_dsp, `blocks` times."""
-    divided = conv2d_s16.parts(r, order, of_lane)
-    count, taps = len(divided), len(order)
-    unroll, doubles = unroll_of(taps // count, of_lane), blocks * -(-g.out_c // 2)
-    parts["two channels"] = doubles
-    parts["odd channel"] = blocks * (g.out_c % 2)
-    parts["tap"] = doubles * taps
-    if unroll != taps // count:
-        parts["two channels by a loop"] = doubles * count
-        parts["turn"] = doubles * (taps // unroll)
+def around(parts: Parts, g: Geometry, r: Rounding16, p: Products, blocks: int) -> None:
+    """What is around the tiles of so many times four pixels."""
+    count = len(conv2d_s16.parts(r, p))
+    parts["odd channel"] = blocks * (g.out_c % CHANNELS)
     if count > 1:
-        parts["part"] = doubles * count
-        parts["two channels of parts"] = doubles
-    outputs(parts, r, blocks * 4 * g.out_c)
+        channels = blocks * -(-g.out_c // CHANNELS)
+        parts["part"] = channels * count
+        parts["two channels of parts"] = channels
+        parts["odd channel"] = 0
+    elif conv2d_s16.leaves_clamp(r):
+        parts["clamped output"] = g.batch * g.out_h * g.out_w * g.out_c
 
 
-def matrix_code(parts: Parts, g: Geometry, r: Rounding16, order: conv2d_s16.Order, of_lane: int) -> None:
-    divided = conv2d_s16.parts(r, order, of_lane)
-    count = len(divided)
-    unroll, copies = unroll_of(len(order) // count, of_lane), 1 + g.out_c % 2 if g.out_c > 1 else 1
+def around_code(parts: Parts, g: Geometry, r: Rounding16, p: Products) -> None:
+    count = len(conv2d_s16.parts(r, p))
     parts |= {
         "call": 1,
-        "copy": copies,
-        "straight tap": copies * unroll,
-        "loop": copies if unroll != len(order) // count else 0,
-        "parts": copies * (count > 1),
-        "padding": int(g.pad_top > 0) + int(g.pad_left > 0),
+        "odd channel": g.out_c % CHANNELS if count == 1 else 0,
+        "parts": int(count > 1),
+        "odd channel of parts": g.out_c % CHANNELS if count > 1 else 0,
         "several images": int(g.batch > 1),
-        "clamp": copies * bounds(r),
+        "clamp": int(count == 1 and conv2d_s16.leaves_clamp(r)),
     }
+
+
+def exact(
+    g: Geometry, r: Rounding16, p: Products, stored: Stored, blocks: int, seen: int, printed_for: str
+) -> Exact:
+    """The tiles, of all channels of so many times four pixels, and what gathers so many rows."""
+    found, page = conv2d_s16.parts(r, p), page_of(printed_for)
+    two, last = conv2d_s16.tiles_of(g, r, found, p.lanes, stored, page)
+    whole = g.out_c // CHANNELS * CHANNELS
+    divided = len(found) > 1
+    # Channels of a call, and calls.
+    calls = [(two, CHANNELS, blocks * whole // CHANNELS * len(found)) if divided else (two, whole, blocks)]
+    calls.append((last, 1, blocks * len(found)))
+    parts = [(tile, channels, times) for tile, channels, times in calls if tile is not None]
+
+    gathers = [columns_code.function(p.columns, page)] if p.columns is not None else []
+
+    def of(core: str) -> Work:
+        works = [work_of(tile, page, core, channels).times(times) for tile, channels, times in parts]
+        works += [made.work(CORES[core], columns_code.turns_of(made.tile)).times(seen) for made in gathers]
+        return total(works)
+
+    instructions = of(page.cores[0]).instructions
+    return Exact(
+        instructions=instructions,
+        cycles=ByCore(page.cores, lambda core: of(core).cycles),
+        functions={page.named(tile.name): function(tile, page).code_bytes for tile, _, _ in parts}
+        | {page.named(made.tile.name): made.code_bytes for made in gathers},
+        reads={
+            "printed code": page.instruction_bytes * instructions,
+            "printed code that is read again": sum(
+                times * read_again(tile, channels, page) for tile, channels, times in parts
+            ),
+            "printed weights": sum(
+                4 * tile.group_words * channels // tile.channels * times for tile, channels, times in parts
+            ),
+        },
+    )
+
+
+def blocks_of_rows(g: Geometry) -> int:
+    """Times four pixels of a row."""
+    return g.batch * g.out_h * -(-g.out_w // PIXELS)
+
+
+def blocks_of_patches(g: Geometry) -> int:
+    """Times four pixels of an image."""
+    return g.batch * -(-g.out_h * g.out_w // PIXELS)
+
+
+def rows_seen(g: Geometry) -> int:
+    """Kernel rows of four pixels that a printed function gathers at once."""
+    if conv2d_s16.of_rows(g).columns is None:
+        return 0
+    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    return g.batch * rows.in_image * int(conv2d_s16.whole_rows(g).sum())
 
 
 def rows_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
@@ -99,50 +142,100 @@ def rows_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
     columns = np.array(
         [f + i * g.stride_w for f in range(runs) for i in range((reach - f) // g.stride_w + 4)]
     )
-    starts = np.minimum(np.arange(0, g.out_w, 4), g.out_w - 4)
+    starts = conv2d_s16.starts_of_rows(g)
     at = starts[:, None] * g.stride_w - g.pad_left + columns[None, :]
-    inside = int(((at >= 0) & (at < g.in_w)).sum())
-    blocks = g.batch * g.out_h * len(starts)
+    by_column = ~conv2d_s16.whole_rows(g) if conv2d_s16.of_rows(g).columns is not None else starts >= 0
+    inside = int(((at >= 0) & (at < g.in_w))[by_column].sum())
+    blocks, seen = blocks_of_rows(g), rows_seen(g)
     there = g.batch * rows.in_image * inside
-    blank = g.batch * (rows.inside.size * at.size) - there
+    hidden = g.batch * rows.inside.size * int((~by_column).sum()) - seen
+    blank = g.batch * rows.inside.size * int(by_column.sum()) * len(columns) - there
     parts: Parts = {
         "call": 1,
         "row": g.batch * g.out_h,
         "block": blocks,
+        "block that may reach out": blocks * int(seen > 0 and not columns_inside(g)),
         "kernel row": blocks * g.kernel_h,
-        "run": blocks * g.kernel_h * runs,
+        "row that is seen": seen,
+        "hidden row of a block": hidden,
+        "blank neighbour": hidden * len(columns) * -(-g.in_c // 2),
+        "run": (blocks * g.kernel_h - seen - hidden) * runs,
         "blank": blank,
         "blank word": blank * -(-g.in_c // 2),
-        "checked column": 0 if g.pointwise else there,
+        "checked column": there,
     }
     copied(parts, g.in_c, there)
-    matrix(parts, g, r, conv2d_s16.rows_order(g), g.kernel_w, blocks)
+    around(parts, g, r, conv2d_s16.of_rows(g), blocks)
     return parts
 
 
+def columns_inside(g: Geometry) -> bool:
+    """Whether no kernel reaches over the left or the right edge of the image."""
+    return not g.pad_left and (g.out_w - 1) * g.stride_w + (g.kernel_w - 1) * g.dilation_w < g.in_w
+
+
 def rows_code(g: Geometry, r: Rounding16) -> Mapping[str, int]:
-    parts = copied_code(g.in_c)
-    matrix_code(parts, g, r, conv2d_s16.rows_order(g), g.kernel_w)
+    seen = conv2d_s16.of_rows(g).columns is not None
+    copies = not (seen and columns_inside(g))
+    parts = copied_code(g.in_c) if copies else {}
+    around_code(parts, g, r, conv2d_s16.of_rows(g))
     runs = min(g.stride_w, (g.kernel_w - 1) * g.dilation_w + 1)
-    return parts | {"odd width": int(g.out_w % 4 != 0), "runs": runs}
+    return parts | {
+        "odd width": int(g.out_w % PIXELS != 0),
+        "several runs": int(runs > 1) * copies,
+        **seen_code(g, seen=seen, copies=copies),
+    }
+
+
+def seen_code(g: Geometry, *, seen: bool, copies: bool) -> Parts:
+    """What is around a printed function that gathers rows, and around copies beside it."""
+    return {
+        "several rows": int(g.out_h > 1),
+        "kernel rows": int(g.kernel_h > 1),
+        "kernel columns": copies * int(g.kernel_w > 1),
+        "padding above": int(g.pad_top > 0),
+        "padding on the left": int(g.pad_left > 0),
+        "seen": int(seen),
+        "copies": int(copies),
+        "seen beside copies": int(seen and copies),
+    }
+
+
+def patches_seen(g: Geometry) -> int:
+    """Kernel rows of four pixels that a printed function gathers at once."""
+    if conv2d_s16.of_patches(g).columns is None:
+        return 0
+    rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    y = conv2d_s16.starts_of_patches(g)[conv2d_s16.whole_patches(g)] // g.out_w
+    return g.batch * int(rows.inside.sum(axis=1)[y].sum())
 
 
 def patches_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
     rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     columns = axis(g.in_w, g.out_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
-    starts = np.minimum(np.arange(0, g.out_h * g.out_w, 4), g.out_h * g.out_w - 4)
-    which = (starts[:, None] + np.arange(4)).ravel()  # pixels
-    blocks = g.batch * len(starts)
+    starts, seen = conv2d_s16.starts_of_patches(g), patches_seen(g)
+    whole_blocks = conv2d_s16.whole_patches(g) if conv2d_s16.of_patches(g).columns is not None else starts < 0
+    whole_count = g.batch * int(whole_blocks.sum())
+    which = (starts[~whole_blocks, None] + np.arange(4)).ravel()  # pixels that are seen one by one
+    blocks = blocks_of_patches(g)
     there = rows.inside.sum(axis=1)[which // g.out_w]  # kernel rows of each pixel
     together = g.in_c * (g.kernel_w if g.dilation_w == 1 else 1)
     words = -(-together // 2) * (1 if g.dilation_w == 1 else g.kernel_w)
     hidden = g.batch * int((g.kernel_h - there).sum())
+    single = g.batch * len(which)
+    hidden_seen = whole_count * g.kernel_h - seen
     parts: Parts = {
         "call": 1,
         "block": blocks,
-        "pixel": 4 * blocks,
-        ("kernel row" if g.dilation_w == 1 else "dilated kernel row"): 4 * blocks * g.kernel_h,
-        "kernel row above or below": 4 * blocks * g.kernel_h * int(g.pad_top > 0),
+        "block that may reach out": blocks * int(whole_count > 0 and not columns_inside(g)),
+        "block in rows": blocks * int(g.out_h > 1),
+        "block that may wrap": blocks * int(whole_count > 0 and g.out_h > 1 and g.out_w % PIXELS > 0),
+        "row that is seen": seen,
+        "hidden row of a block": hidden_seen,
+        "blank neighbour": 4 * hidden_seen * words,
+        "pixel": single,
+        ("kernel row" if g.dilation_w == 1 else "dilated kernel row"): single * g.kernel_h,
+        "kernel row above or below": single * g.kernel_h * int(g.pad_top > 0),
         "row that may reach out": g.batch * int(there.sum()) * int(not columns.whole.all()),
         "blank row": hidden,
         "blank word": hidden * words,
@@ -161,43 +254,62 @@ def patches_work(g: Geometry, r: Rounding16) -> Mapping[str, int]:
         parts["blank tap"] = blank
         parts["blank word"] += blank * -(-together // 2)
         copied(parts, together, times)
-    matrix(parts, g, r, conv2d_s16.patches_order(g), 1, blocks)
+    around(parts, g, r, conv2d_s16.of_patches(g), blocks)
     return parts
 
 
 def patches_code(g: Geometry, r: Rounding16) -> Mapping[str, int]:
-    parts = copied_code(g.in_c * (g.kernel_w if g.dilation_w == 1 else 1))
-    matrix_code(parts, g, r, conv2d_s16.patches_order(g), 1)
-    odd = int(g.out_h * g.out_w % 4 != 0)
+    seen = conv2d_s16.of_patches(g).columns is not None
+    copies = not (seen and columns_inside(g) and (g.out_h == 1 or g.out_w % PIXELS == 0))
+    parts = copied_code(g.in_c * (g.kernel_w if g.dilation_w == 1 else 1)) if copies else {}
+    around_code(parts, g, r, conv2d_s16.of_patches(g))
     return parts | {
-        "odd number of pixels": odd,
+        "odd number of pixels": int(g.out_h * g.out_w % PIXELS != 0),
         "dilated": int(g.dilation_w > 1),
-        "kernel": int(g.kernel_h > 1),
+        "edges of copies": copies * int(g.dilation_w == 1 and not columns_inside(g)),
+        **seen_code(g, seen=seen, copies=copies),
     }
 
 
 # ---------------------------------------------------------------- all
 
 
-def of_image(
-    parts: Callable[[Geometry, Rounding16], Mapping[str, int]],
-) -> Callable[[Node], Mapping[str, int]]:
-    return lambda node: parts(conv2d.geometry(node), rounding(node))
+Shape = Callable[[Node], Geometry]
+Counted = Callable[[Geometry, Rounding16], Mapping[str, int]]
 
 
-def of_rows(
-    parts: Callable[[Geometry, Rounding16], Mapping[str, int]],
-) -> Callable[[Node], Mapping[str, int]]:
-    return lambda node: parts(linear_s16.row_geometry(node), rounding(node))
+def of_tiles(
+    shape: Shape,
+    work: Counted,
+    code: Counted,
+    products: Callable[[Geometry], Products],
+    blocks: Callable[[Geometry], int],
+    seen: Callable[[Geometry], int],
+    stored: Stored,
+) -> CostModel:
+    """shape: of a node. blocks: times four pixels. seen: their rows that a printed function gathers."""
 
+    def printed(node: Node, _layouts: Layouts, core: str) -> Exact:
+        g = shape(node)
+        return exact(g, rounding(node), products(g), stored, blocks(g), seen(g), core)
+
+    return CostModel(
+        lambda node: work(shape(node), rounding(node)),
+        lambda node: code(shape(node), rounding(node)),
+        exact=printed,
+    )
+
+
+ROWS = rows_work, rows_code, conv2d_s16.of_rows, blocks_of_rows, rows_seen
+PATCHES = patches_work, patches_code, conv2d_s16.of_patches, blocks_of_patches, patches_seen
 
 COST_MODELS: Mapping[str, CostModel] = {
-    how.named(name): cost_model
-    for how in (Stored.INT8, Stored.INT16)
-    for name, cost_model in (
-        ("tinyet_conv2d_s16_direct_4x2_dsp", CostModel(of_image(rows_work), of_image(rows_code))),
-        ("tinyet_conv2d_s16_im2col_4x2_dsp", CostModel(of_image(patches_work), of_image(patches_code))),
-        ("tinyet_linear_s16_4x2_dsp", CostModel(of_rows(rows_work), of_rows(rows_code))),
+    stored.named(name): of_tiles(shape, *kind, stored)
+    for stored in (Stored.INT8, Stored.INT16)
+    for name, shape, kind in (
+        ("tinyet_conv2d_s16_direct_4x2_dsp", conv2d.geometry, ROWS),
+        ("tinyet_conv2d_s16_im2col_4x2_dsp", conv2d.geometry, PATCHES),
+        ("tinyet_linear_s16_4x2_dsp", linear_s16.row_geometry, ROWS),
     )
 }
 """By the kernels' names."""

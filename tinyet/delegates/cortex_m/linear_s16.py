@@ -148,7 +148,7 @@ def lower(node: Node, target: Target, stored: Stored) -> Call:
 def refuse_rows(node: Node, target: Target) -> str | None:
     reason = linear.refuse_rows(node, target)
     g = row_geometry(node)
-    return reason or conv2d_s16.refuse_sums(rounding(node), conv2d_s16.rows_order(g), 1)
+    return reason or conv2d_s16.refuse_sums(rounding(node), conv2d_s16.of_rows(g))
 
 
 def row_geometry(node: Node) -> Geometry:
@@ -158,7 +158,7 @@ def row_geometry(node: Node) -> Geometry:
 
 
 def lower_rows(node: Node, target: Target, stored: Stored) -> Call:
-    return conv2d_s16.rows_call(row_geometry(node), rounding(node), summary(node), stored)
+    return conv2d_s16.rows_call(target, row_geometry(node), rounding(node), summary(node), stored)
 
 
 def kernels(stored: Stored) -> tuple[Kernel, ...]:
