@@ -3,8 +3,8 @@
 
 #if TINYET_MVE_ASM
 /* clang-format off */
-/* Four values. q7 has the lower bits of a size, q6 the number of the last entry that another one follows, q5 the line's value beyond
- * it. Below zero a function is its value at the size, mirrored about `centre`, where less one is its complement. */
+/* Four values. q7 has the lower bits of a size, q6 the number of the last entry that another one follows, q5 the line's value
+ * beyond it. Below zero a function is its value at the size, mirrored about `centre`: less that, the complement. */
 #define TINYET_MVE_FOURS(BITS, BEHIND, SHIFT) \
   __asm__ volatile( \
       "vdup.32 q7, %[lower]\n" \
@@ -41,8 +41,8 @@
 /* clang-format on */
 #endif
 
-/* bits: fraction bits that a line has and the table has not; limit: a line's value beyond the table; shift: to the output. added: to
- * what is mirrored. */
+/* bits: fraction bits that a line has and the table has not; limit: a line's value beyond the table; shift: to the output.
+ * added: to what is mirrored. */
 typedef struct {
   int32_t bits, limit, centre, added, shift;
 } form;

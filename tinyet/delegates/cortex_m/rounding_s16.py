@@ -29,6 +29,7 @@ from tinyet.tiles.form import Form
 
 LIMIT = 2**31
 UPPER = 32
+"""Bits of a product below the word that an SMMUL gives."""
 LARGEST = 2**15
 """The greatest magnitude of an input."""
 
