@@ -89,7 +89,7 @@ class Geometry:
             (self.in_w, self.out_w, self.kernel_w, self.stride_w, self.dilation_w, self.pad_left),
         )
         return all(
-            not pad and (out - 1) * stride + (kernel - 1) * dilation < size
+            pad <= 0 and (out - 1) * stride + (kernel - 1) * dilation - pad < size
             for size, out, kernel, stride, dilation, pad in ends
         )
 
