@@ -381,7 +381,13 @@ NODES = {
 }
 """Kernel → strategy."""
 
-COMPETING = (*conv2d_s8.KERNELS, *conv2d_tiles.KERNELS, *FOR_FLASH, *conv_transpose2d.KERNELS, *resize.KERNELS)
+COMPETING = (
+    *conv2d_s8.KERNELS,
+    *conv2d_tiles.KERNELS,
+    *FOR_FLASH,
+    *conv_transpose2d.KERNELS,
+    *resize.KERNELS,
+)
 ALONE = [k.symbol for k in COMPETING]
 """Kernels for the same nodes: which of them is chosen is a matter of what they cost."""
 

@@ -441,7 +441,7 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Famil
     sizes = f"{several.channels}, {several.group_words}, /* pairs */ {several.pairs}"
     by_itself, behind = (page.named(found[0].name) if found else "NULL" for found in (one, last))
     shape: tuple[str, ...] = (
-        f"const tinyet_conv2d_shape_dsp shape = {g.literal(0)};",
+        f"const tinyet_conv2d_shape_dsp shape = {g.literal};",
         f"const tinyet_rounding_dsp rounding = {r.literal};",
         f"const tinyet_tiles_dsp tiles = {{{page.named(several.name)}, {by_itself}, {behind},",
         f"    {see_two}, {see_one},",

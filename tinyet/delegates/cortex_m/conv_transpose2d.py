@@ -188,20 +188,21 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Famil
         pad_left=left,
         out_pixel_stride=g.out_pixel_stride // stride_w,
     )
+    behind = page.named(last[0].name) if last else "NULL"
+    sizes = f"{tile.channels}, {tile.group_words}"
+    places = f"{g.out_h}, {g.out_w}, /* first */ {-g.pad_top}, {-g.pad_left}"
     body = (
-        f"const tinyet_conv2d_shape_dsp shape = {whole.literal(0)};",
+        f"const tinyet_conv2d_shape_dsp shape = {whole.literal};",
         f"const tinyet_rounding_dsp rounding = {r.literal};",
-        f"const tinyet_tiles_dsp tiles = {{{page.named(tile.name)}, NULL, {page.named(last[0].name) if last else 'NULL'},",
+        f"const tinyet_tiles_dsp tiles = {{{page.named(tile.name)}, NULL, {behind},",
         f"    {page.named(gathering.name)}, NULL,",
-        f"    /* pixels */ {tile.pixels}, /* channels, words */ {tile.channels}, {tile.group_words}, "
-        f"/* pairs */ {tile.pairs}}};",
-        f"const tinyet_cells_dsp cells = {{{g.out_h}, {g.out_w}, /* first */ {-g.pad_top}, {-g.pad_left}, "
-        f"/* words */ {len(phases[0])}}};",
+        f"    /* pixels */ {tile.pixels}, /* channels, words */ {sizes}, /* pairs */ {tile.pairs}}};",
+        f"const tinyet_cells_dsp cells = {{{places}, /* words */ {len(phases[0])}}};",
         "tinyet_conv_transpose2d_tiles_dsp(input, output, scratch, weights, shape, rounding, tiles, cells);",
     )
-    sizes = ["x".join(map(str, t.shape[1:])) for t in (node.input(0), node.output)]
+    read, written = ("x".join(map(str, t.shape[1:])) for t in (node.input(0), node.output))
     kernel = "x".join(map(str, node.input(1).shape[1:3]))
-    summary = f"{sizes[0]} -> {sizes[1]}, transposed, kernel {kernel}, stride {stride_h}x{stride_w}"
+    summary = f"{read} -> {written}, transposed, kernel {kernel}, stride {stride_h}x{stride_w}"
     scratch = 4 * tile.pixels * tile.pairs + padded_bytes(g)
     constants = [Constant("weights", data, text)]
     call = specialised_call(family.symbol, summary, constants, body, scratch_bytes=scratch)
