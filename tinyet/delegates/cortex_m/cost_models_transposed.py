@@ -64,6 +64,7 @@ def code(node: Node, family: Family) -> Mapping[str, int]:
     cells, r = conv_transpose2d.cells_of(node), conv_transpose2d.rounding(node)
     g, (stride_h, stride_w) = cells.one, cells.stride
     family = conv_transpose2d.of_layer(family, node)
+    row = 0 if g.inside else (g.kernel_w + 1) * g.in_c
     return {
         "call": 1,
         "several rows of phases": int(stride_h > 1),
@@ -72,6 +73,11 @@ def code(node: Node, family: Family) -> Mapping[str, int]:
         "odd columns": int(g.out_w % 2 > 0),
         "windows": int(not g.inside),
         "window of rows": int(not g.inside and g.kernel_h > 1),
+        "window of columns": int(not g.inside and g.kernel_w > 1),
+        "window, padding before": int(row > 0 and g.pad_left > 0),
+        "window, whole words": int(row >= 4 and g.in_c > 1),
+        "window, whole thirty-twos": int(row >= 32),
+        "window, many thirty-twos": int(row >= 64),
         "last channels": int(g.out_c % family.channels > 0),
         "several images": int(g.batch > 1),
         "clamp": int(cost_models.bounds(r.low, r.high) > 0),
