@@ -75,9 +75,22 @@ def cells_of(node: Node, layouts: Layouts = DENSE) -> Cells:
     taps = [-(-size // s) for size, s in zip(node.input(1).shape[1:3], stride, strict=True)]
     before = [p // s for p, s in zip(pad, stride, strict=True)]  # cells that are cropped
     counts = [(n - 1 + p) // s - b + 1 for n, p, s, b in zip(out, pad, stride, before, strict=True)]
-    pads = [t - 1 - b for t, b in zip(taps, before, strict=True)]
     one = Geometry(
-        *(batch, in_h, in_w, in_c, *counts, out_c, *taps, 1, 1, 1, 1, *pads),
+        batch=batch,
+        in_h=in_h,
+        in_w=in_w,
+        in_c=in_c,
+        out_h=counts[0],
+        out_w=counts[1],
+        out_c=out_c,
+        kernel_h=taps[0],
+        kernel_w=taps[1],
+        stride_h=1,
+        stride_w=1,
+        dilation_h=1,
+        dilation_w=1,
+        pad_top=taps[0] - 1 - before[0],
+        pad_left=taps[1] - 1 - before[1],
         in_pixel_stride=layouts.input or in_c,
         out_pixel_stride=a.stride_w * (layouts.output or out_c),
         zero_point=node.input(0).type.zero_point,
