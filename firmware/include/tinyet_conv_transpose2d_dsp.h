@@ -1,72 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Specialised int8 transposed convolutions of one group for cores with DSP instructions: see tinyet_dsp.h.
+/* Specialised int8 transposed convolutions of one group for cores with DSP instructions: see tinyet_conv2d_tiles_dsp.h, whose printed
+ * functions these are.
  *
  * Polyphase: output rows and columns that are equal modulo the stride read the input through the same taps. Each such phase is an
- * ordinary convolution of stride 1, computed as tinyet_conv2d_dsp.h does it, four output pixels of a phase at a time. All
- * phases have as many taps as the largest one, zeros where they have fewer, so that they share their code; the weight
- * stream holds one phase after another, column by column. */
+ * ordinary convolution of stride 1. A cell is the outputs, one of each phase, that see the same inputs, stride_h rows of stride_w;
+ * cells at an edge may be cropped. What neighbouring cells see, as many as a tile has pixels, is gathered once for all phases, of which
+ * the tile computes these pixels each.
+ *
+ * All phases have as many taps as the largest one, zeros where they have fewer, so that they share their code; the weight stream
+ * holds that of one phase after another, by rows of a cell. */
 #ifndef TINYET_CONV_TRANSPOSE2D_DSP_H
 #define TINYET_CONV_TRANSPOSE2D_DSP_H
 
-#include "tinyet_conv2d_dsp.h"
+#include "tinyet_conv2d_tiles_dsp.h"
 
 /* Literals. */
 typedef struct {
-  int32_t batch, in_h, in_w, in_c;
-  int32_t out_h, out_w, out_c;
-  int32_t taps_h, taps_w; /* of a phase */
-  int32_t stride_h, stride_w;
-  int32_t pad_top, pad_left; /* that crop the output */
-  int32_t in_pixel_stride, out_pixel_stride; /* bytes from pixel to pixel: the channels, and what else lies between */
-  int32_t zero_point;        /* what is read outside the image */
-  int32_t unroll;
-} tinyet_conv_transpose2d_shape_dsp;
+  int32_t rows, columns; /* how many */
+  int32_t top, left;     /* the place in the image where the first one's window begins */
+  int32_t words;         /* of the weights of a phase */
+} tinyet_cells_dsp;
 
-/* The inputs of four neighbouring pixels of a phase, whose first tap is at (top, left). */
-TINYET_DSP_INLINE void tinyet_phase_pixels_dsp(uint32_t *to, const int8_t *image, const int32_t top, const int32_t left,
-                                               const tinyet_conv_transpose2d_shape_dsp s) {
-  const int32_t pairs = tinyet_int16x2_count_dsp(s.in_c), width = s.taps_w + 3;
-  const uint32_t blank = tinyet_both_dsp(s.zero_point);
-  for (int32_t y = top; y < top + s.taps_h; y++) {
-    for (int32_t i = 0; i < width; i++) {
-      const int32_t x = left + i;
-      if ((uint32_t)y < (uint32_t)s.in_h && (uint32_t)x < (uint32_t)s.in_w) {
-        tinyet_widen_dsp(to + i, image + (y * s.in_w + x) * s.in_pixel_stride, s.in_c, width);
-      } else {
-        tinyet_fill_dsp(to + i, blank, pairs, width);
-      }
-    }
-    to += pairs * width;
+/* What the windows of two neighbouring cells see, gathered; windows that reach out of the image lie in `padded` before. */
+TINYET_DSP_INLINE void tinyet_two_cells_dsp(uint32_t *pixels, int8_t *padded, const int8_t *input, const int32_t top,
+                                            const int32_t left, const int inside, const tinyet_conv2d_shape_dsp s,
+                                            const tinyet_tiles_dsp tiles) {
+  if (inside || (top >= 0 && top + s.kernel_h <= s.in_h && left >= 0 && left + s.kernel_w < s.in_w)) {
+    const int8_t *const first = input + (top * s.in_w + left) * s.in_pixel_stride;
+    tiles.see_two(first, first + s.in_pixel_stride, pixels, s.in_w * s.in_pixel_stride);
+  } else {
+    const int32_t columns = s.kernel_w + 1;
+    tinyet_padded_dsp(padded, columns, input, top, left, s.kernel_h, 1, columns, s);
+    tiles.see_two(padded, padded + s.in_c, pixels, columns * s.in_c);
   }
 }
 
-/* Needs four output columns of each phase; where they are no multiple of 4, the last four overlap those before.
- * scratch: 4 * taps_h * pairs * (taps_w + 3) bytes. */
-TINYET_DSP_INLINE void tinyet_conv_transpose2d_s8_polyphase_4x2_dsp(const int8_t *input, int8_t *output, void *scratch,
-                                                                    const int32_t *weights, const tinyet_conv_transpose2d_shape_dsp s,
-                                                                    const tinyet_rounding_dsp rounding) {
-  const int32_t lanes = s.taps_h * tinyet_int16x2_count_dsp(s.in_c), width = s.taps_w + 3;
-  const tinyet_lanes_dsp g = {lanes, s.taps_w, 1, 1, width, width, s.unroll};
-  const int32_t step = s.stride_w * s.out_pixel_stride, stream = (s.out_c + 1) / 2 * (lanes * s.taps_w + 8);
+/* Needs as many output columns of each phase as a tile has pixels; where they are no multiple, or the first cell lacks one, pixels
+ * overlap those before. s: of a phase's kernel; its padding is how many rows and columns the first cell lacks. scratch: 4 bytes a pair
+ * of input values and pixel, and where windows reach out of the image those of two cells. */
+TINYET_DSP_INLINE void tinyet_conv_transpose2d_tiles_dsp(const int8_t *input, int8_t *output, void *scratch, const int32_t *weights,
+                                                         const tinyet_conv2d_shape_dsp s, const tinyet_rounding_dsp rounding,
+                                                         const tinyet_tiles_dsp tiles, const tinyet_cells_dsp cells) {
+  const int inside = cells.top >= 0 && cells.top + cells.rows - 1 + s.kernel_h <= s.in_h && cells.left >= 0 &&
+                     cells.left + cells.columns - 1 + s.kernel_w <= s.in_w;
   uint32_t *const pixels = (uint32_t *)scratch;
+  int8_t *const padded = (int8_t *)(pixels + tiles.pixels * tiles.pairs);
   for (int32_t n = 0; n < s.batch; n++) {
-    for (int32_t out_y = 0; out_y < s.out_h; out_y++) {
-      const int32_t down = out_y + s.pad_top, phase_y = out_y % s.stride_h;
-      for (int32_t phase_x = 0; phase_x < s.stride_w; phase_x++) {
-        const int32_t columns = (s.out_w - phase_x + s.stride_w - 1) / s.stride_w;
-        const int32_t left = (phase_x + s.pad_left) / s.stride_w - (s.taps_w - 1);
-        for (int32_t column = 0; column < columns; column += 4) {
-          if (column > columns - 4) {
-            column = columns - 4;
+    for (int32_t row = 0; row < cells.rows; row++) {
+      const int32_t above = row * s.stride_h - s.pad_top; /* the output row of the first phase */
+      const int32_t first_y = above < 0 ? -above : 0, end_y = s.out_h - above < s.stride_h ? s.out_h - above : s.stride_h;
+      for (int32_t column = 0; column < cells.columns; column += tiles.pixels) {
+        int32_t gathered = -1;
+        for (int32_t phase_x = 0; phase_x < s.stride_w; phase_x++) {
+          const int32_t first = phase_x < s.pad_left; /* cell that has such a column, and behind the last one */
+          const int32_t end = (s.out_w - 1 + s.pad_left - phase_x) / s.stride_w + 1, last = end - tiles.pixels;
+          const int32_t at = column < first ? first : column < last ? column : last;
+          if (column >= end) {
+            continue;
           }
-          tinyet_phase_pixels_dsp(pixels, input, down / s.stride_h - (s.taps_h - 1), left + column, s);
-          const int32_t *w = weights + (phase_y * s.stride_w + phase_x) * stream;
-          int8_t *out = output + (out_y * s.out_w + column * s.stride_w + phase_x) * s.out_pixel_stride;
-          for (const int8_t *const end = out + (s.out_c & ~1); out != end; out += 2) {
-            w = tinyet_channels_dsp(w, pixels, out, step, 1, g, rounding);
+          if (at != gathered) {
+            for (int32_t i = 0; i < tiles.pixels; i += 2) {
+              tinyet_two_cells_dsp(pixels + i * tiles.pairs, padded, input, cells.top + row, cells.left + at + i, inside, s, tiles);
+            }
+            gathered = at;
           }
-          if (s.out_c & 1) {
-            (void)tinyet_channels_dsp(w, pixels, out, step, 0, g, rounding);
+          int8_t *const out = output + (at * s.stride_w - s.pad_left + phase_x) * s.out_pixel_stride;
+          for (int32_t phase_y = first_y; phase_y < end_y; phase_y++) {
+            tinyet_outputs_of_tile_dsp(tiles.several, weights + (phase_y * s.stride_w + phase_x) * cells.words, pixels,
+                                       out + (above + phase_y) * s.out_w * s.out_pixel_stride, tiles, s);
           }
         }
       }
@@ -74,6 +75,7 @@ TINYET_DSP_INLINE void tinyet_conv_transpose2d_s8_polyphase_4x2_dsp(const int8_t
     input += s.in_h * s.in_w * s.in_pixel_stride;
     output += s.out_h * s.out_w * s.out_pixel_stride;
   }
+  tinyet_clamp_pixels_dsp(output, s, rounding);
 }
 
 #endif

@@ -21,14 +21,6 @@
 #endif
 
 #define TINYET_DSP_INLINE static inline __attribute__((always_inline))
-/* Stands in every asm statement with .rept, which GCC takes for one instruction: it counts the lines of the text, and would
- * put constants behind the function, out of reach. Empty lines are nothing to the assembler. */
-#define TINYET_DSP_LINES \
-  TINYET_DSP_SIXTY_FOUR TINYET_DSP_SIXTY_FOUR TINYET_DSP_SIXTY_FOUR TINYET_DSP_SIXTY_FOUR TINYET_DSP_SIXTY_FOUR \
-      TINYET_DSP_SIXTY_FOUR
-#define TINYET_DSP_SIXTY_FOUR \
-  "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n" \
-  "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n"
 /* Hides what is known of a loop's counter, so that the loop is not unrolled. */
 #define TINYET_DSP_UNKNOWN(x) __asm__("" : "+r"(x))
 /* A wrapper of the generated model. GCC optimizes it whatever the flags say: with -Og alone, its constants would not be

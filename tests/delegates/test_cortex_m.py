@@ -33,7 +33,7 @@ from tests.ops.cases import HOST_WITH_DSP, Case, assert_exact
 from tests.ops.test_conv2d import conv2d_nodes
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M, Delegate
-from tinyet.delegates.cortex_m import FOR_FLASH, conv2d_s8, conv2d_tiles, resize
+from tinyet.delegates.cortex_m import FOR_FLASH, conv2d_s8, conv2d_tiles, conv_transpose2d, resize
 from tinyet.ir import Array, Attrs, DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops.avg_pool2d import AvgPool2d
@@ -179,7 +179,7 @@ def transposed_nodes(draw: st.DrawFn) -> Case:
     rng = drawing.random(draw)
     attrs: dict[str, int] = {}
     sizes, kernels = [], []
-    for letter, sides, least in (("h", ("top", "bottom"), 1), ("w", ("left", "right"), 4)):
+    for letter, sides, least in (("h", ("top", "bottom"), 1), ("w", ("left", "right"), 2)):
         kernel, stride = draw(st.integers(1, 5)), draw(st.integers(1, 3))
         size = draw(st.integers(1, 4)) + least
         spare = draw(st.integers(0, stride - 1))
@@ -338,6 +338,9 @@ NODES = {
     "tinyet_conv2d_s8_winograd_f2x2_dsp": or_nibbles(winograd_nodes),
     "tinyet_conv2d_s8_winograd_f4x4_dsp": or_nibbles(winograd_nodes),
     "tinyet_conv2d_s8_w16_winograd_f4x4_dsp": or_nibbles(winograd_nodes),
+    "tinyet_conv_transpose2d_s8_w16_polyphase_2x2_dsp": transposed_nodes,
+    "tinyet_conv_transpose2d_s8_polyphase_2x4_dsp": transposed_nodes,
+    "tinyet_conv_transpose2d_s8_polyphase_2x4_short_dsp": transposed_nodes,
     "tinyet_conv_transpose2d_s8_polyphase_4x2_dsp": transposed_nodes,
     "tinyet_depthwise_s8_chw_3x3_dsp": depthwise_nodes,
     "tinyet_depthwise_s8_w16_chw_3x3_dsp": depthwise_nodes,
@@ -378,7 +381,14 @@ NODES = {
 }
 """Kernel → strategy."""
 
-ALONE = [k.symbol for k in (*conv2d_s8.KERNELS, *conv2d_tiles.KERNELS, *FOR_FLASH, *resize.KERNELS)]
+COMPETING = (
+    *conv2d_s8.KERNELS,
+    *conv2d_tiles.KERNELS,
+    *FOR_FLASH,
+    *conv_transpose2d.KERNELS,
+    *resize.KERNELS,
+)
+ALONE = [k.symbol for k in COMPETING]
 """Kernels for the same nodes: which of them is chosen is a matter of what they cost."""
 
 TOGETHER = (

@@ -28,6 +28,8 @@ TILES = (
     Tile(2, 4, PACKED, 72, 16, 4),
     Tile(2, 4, PACKED, 20, 12, 64, at_once=1, straight=16, turn=9, alike=True),
     Tile(2, 4, PACKED, 6, None, 16, at_once=1, groups=2),
+    Tile(2, 2, PACKED, 4, 12, 6, alike=True),
+    Tile(2, 2, PACKED, 20, None, 8, straight=8, turn=4),
     Tile(3, 2, PACKED, 9, 12, 8),
     Tile(4, 2, PACKED, 9, None, 8),
     Tile(2, 2, WIDE, 8, 12, 8, at_once=2),

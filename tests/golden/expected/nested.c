@@ -50,7 +50,7 @@ static const TINYET_ROM int32_t layer_2_int_weights[28] TINYET_ALIGNED(4) TINYET
 TINYET_DSP_FUNCTION void stem_conv_conv2d(const int8_t *input, int8_t *output, void *scratch,
     const int32_t *weights) {
   const tinyet_conv2d_shape_dsp shape = {1, /* in */ 6, 6, 4, /* out */ 6, 6, 4, /* kernel */ 3, 3, /* stride */ 1, 1,
-      /* dilation */ 1, 1, /* pad */ 1, 1, /* pixel stride */ 4, 4, /* zero point */ -7, /* unroll */ 0};
+      /* dilation */ 1, 1, /* pad */ 1, 1, /* pixel stride */ 4, 4, /* zero point */ -7};
   const tinyet_rounding_dsp rounding = {TINYET_DSP_ONE_SIDED, /* exponent */ 8, /* clamp */ -3, 127};
   const tinyet_tiles_dsp tiles = {tinyet_tile_2x4_w8_18p_e8_alike_s4_t8_dsp, NULL, NULL,
       tinyet_patches_2_3x1x12_s32_dsp, NULL,
@@ -62,7 +62,7 @@ TINYET_DSP_FUNCTION void stem_conv_conv2d(const int8_t *input, int8_t *output, v
 /* 6x6x4 -> 6x6x4, kernel 1x1, stride 1x1 */
 TINYET_DSP_FUNCTION void blocks_0_body_conv2d(const int8_t *input, int8_t *output, const int32_t *weights) {
   const tinyet_conv2d_shape_dsp shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 4, /* kernel */ 1, 1, /* stride */ 1, 1,
-      /* dilation */ 1, 1, /* pad */ 0, 0, /* pixel stride */ 4, 4, /* zero point */ 0, /* unroll */ 0};
+      /* dilation */ 1, 1, /* pad */ 0, 0, /* pixel stride */ 4, 4, /* zero point */ 0};
   const tinyet_rounding_dsp rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
   tinyet_few_4_4_two_sided_t4_dsp(input, weights, output, output + 144);
   tinyet_clamp_pixels_dsp(output + 144, shape, rounding);
@@ -71,7 +71,7 @@ TINYET_DSP_FUNCTION void blocks_0_body_conv2d(const int8_t *input, int8_t *outpu
 /* 6x6x4 -> 6x6x5, kernel 1x1, stride 1x1 */
 TINYET_DSP_FUNCTION void blocks_1_body_conv2d(const int8_t *input, int8_t *output, const int32_t *weights) {
   const tinyet_conv2d_shape_dsp shape = {1, /* in */ 1, 36, 4, /* out */ 1, 36, 5, /* kernel */ 1, 1, /* stride */ 1, 1,
-      /* dilation */ 1, 1, /* pad */ 0, 0, /* pixel stride */ 4, 5, /* zero point */ 0, /* unroll */ 0};
+      /* dilation */ 1, 1, /* pad */ 0, 0, /* pixel stride */ 4, 5, /* zero point */ 0};
   const tinyet_rounding_dsp rounding = {TINYET_DSP_TWO_SIDED, /* exponent */ 0, /* clamp */ -128, 127};
   tinyet_few_4_5_two_sided_t5_dsp(input, weights, output, output + 180);
   tinyet_clamp_pixels_dsp(output + 180, shape, rounding);

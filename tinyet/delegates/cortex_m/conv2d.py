@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What convolutions of one group have in common with each other, with fully connected layers, and with other operators
-of four pixels by two channels a block (tinyet_conv2d_dsp.h)."""
+"""What convolutions of one group have in common with each other, with fully connected layers, and with transposed
+convolutions (tinyet_conv2d_dsp.h)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from dataclasses import astuple, dataclass
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.packing import NONE, lane_pairs
 from tinyet.delegates.cortex_m.rounding import Rounding, rounding
-from tinyet.delegates.cortex_m.wrapper import largest_divisor
 from tinyet.ir import Node
 from tinyet.ops.linear import Linear
 from tinyet.ops.shared.access_orders import Walk, of_input, pixel_walk, window_walk
@@ -28,9 +27,6 @@ from tinyet.opset import (
 
 HEADERS = ("tinyet_dsp.h", "tinyet_conv2d_dsp.h")
 
-# Taps of straight code in the multiply loop, 45 bytes each: all of them when they are this few, else up to so
-# many a turn.
-STRAIGHT_TAPS, LOOP_TAPS = 32, 24
 LARGEST_OFFSET = 1020  # of LDRD, in bytes
 MOST_BEFORE = 8  # int8 weights shifted further than this leave int16
 
@@ -49,7 +45,7 @@ class Stored(enum.Enum):
 
 @dataclass(frozen=True)
 class Geometry:
-    """The fields of tinyet_conv2d_shape_dsp before `unroll`, in order."""
+    """The fields of tinyet_conv2d_shape_dsp, in order."""
 
     batch: int
     in_h: int
@@ -89,23 +85,24 @@ class Geometry:
             (self.in_w, self.out_w, self.kernel_w, self.stride_w, self.dilation_w, self.pad_left),
         )
         return all(
-            not pad and (out - 1) * stride + (kernel - 1) * dilation < size
+            pad <= 0 and (out - 1) * stride + (kernel - 1) * dilation - pad < size
             for size, out, kernel, stride, dilation, pad in ends
         )
 
     @property
     def lane_words(self) -> int:
-        """Words of a lane that four pixels of a row share (tinyet_conv2d_dsp.h)."""
+        """Words of a lane that four pixels of a row share (tinyet/tiles/lanes.py)."""
         reach = (self.kernel_w - 1) * self.dilation_w
         return min(self.stride_w, reach + 1) * (reach // self.stride_w + 4)
 
-    def literal(self, unroll: int) -> str:
+    @property
+    def literal(self) -> str:
         """The tinyet_conv2d_shape_dsp as a C initialiser."""
         b, ih, iw, ic, oh, ow, oc, kh, kw, sh, sw, dh, dw, pt, pl, ip, op, zero = astuple(self)
         return (
             f"{{{b}, /* in */ {ih}, {iw}, {ic}, /* out */ {oh}, {ow}, {oc}, /* kernel */ {kh}, {kw}, "
             f"/* stride */ {sh}, {sw},\n      /* dilation */ {dh}, {dw}, /* pad */ {pt}, {pl}, "
-            f"/* pixel stride */ {ip}, {op}, /* zero point */ {zero}, /* unroll */ {unroll}}}"
+            f"/* pixel stride */ {ip}, {op}, /* zero point */ {zero}}}"
         )
 
 
@@ -177,11 +174,6 @@ def patches_order(g: Geometry, pairs: Pairs = lane_pairs) -> list[tuple[int, int
         for start in range(0, g.kernel_h * g.kernel_w * g.in_c, g.together)
         for first, second in pairs(g.together)
     ]
-
-
-def unroll_of(taps: int, taps_of_lane: int = 1) -> int:
-    """Number of taps multiplied in straight code."""
-    return taps if taps <= STRAIGHT_TAPS else largest_divisor(taps, LOOP_TAPS, taps_of_lane)
 
 
 def refuse_patches(node: Node, target: Target) -> str | None:

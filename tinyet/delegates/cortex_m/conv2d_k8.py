@@ -74,7 +74,7 @@ def lower(node: Node, target: Target) -> Call:
     g, r = geometry(node), rounding_of(node, Stored.INT16)
     few, count = few_of(g, r), g.out_w * g.out_c
     body = (
-        f"const tinyet_conv2d_shape_dsp shape = {g.literal(0)};",
+        f"const tinyet_conv2d_shape_dsp shape = {g.literal};",
         f"const tinyet_rounding_dsp rounding = {r.literal};",
         f"{few.name}(input, weights, output, output + {count});",
         f"tinyet_clamp_pixels_dsp(output + {count}, shape, rounding);",

@@ -240,7 +240,7 @@ def tiles_call(
     constant = Constant("weights", data, "bias, weights and factors of two channels after another")
     clamp = int(len(found) == 1 and leaves_clamp(r))
     body = (
-        f"const tinyet_conv2d_shape_dsp shape = {g.literal(0)};",
+        f"const tinyet_conv2d_shape_dsp shape = {g.literal};",
         f"const tinyet_rounding_s16_dsp rounding = {r.literal};",
         f"const tinyet_tiles_s16_dsp tiles = {{{two}, {last}, {see},",
         f"    /* parts */ {len(found)}, /* words */ {group_words}, {last_words}, {part_words}, /* clamp */ {clamp}}};",

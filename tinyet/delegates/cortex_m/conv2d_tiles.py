@@ -315,7 +315,7 @@ def refuse(node: Node, target: Target, family: Family) -> str | None:
     if family.weights.int4:
         return PLAIN_SUMS if r.form is Form.PLAIN else int4.refusal(r)
     if family.weights is Weights.PACKED:
-        return refuse_packed(r, g.out_c - has_last(g, family), family.channels)
+        return refuse_packed(r, groups_of(g.out_c - has_last(g, family), family.channels))
     if r.form is Form.PLAIN and any_factor(r) is None:
         return "sums too large for its rounding"
     return None
@@ -337,14 +337,14 @@ def windows_inside(size: int, out: int, kernel: int, stride: int, dilation: int,
     return max(min(last, out - 1) - first + 1, 0)
 
 
-def refuse_packed(r: Rounding, count: int, channels: int) -> str | None:
-    """Where two of the first so many channels, by groups, are no one number."""
+def refuse_packed(r: Rounding, groups: Int64) -> str | None:
+    """Where two of the channels, by groups, are no one number."""
     if r.form is Form.PLAIN:
         return PLAIN_SUMS
     bound = int(max_of_sums(r).max(initial=0))
     if 256 * bound >= LIMIT:
         return f"256 times a sum of up to {bound} leaves int32"
-    if int(both_channels(r.weights, groups_of(count, channels)).min()) < -(2**15):
+    if int(both_channels(r.weights, groups).min()) < -(2**15):
         return "a weight of -128 beside a negative one of the channel before"
     return None
 
@@ -360,13 +360,13 @@ def both_channels(weights: Int64, groups: Int64) -> Int64:
     return np.asarray(weights[groups[:, 0::2]] + 256 * weights[groups[:, 1::2]], np.int64)
 
 
-def stream(r: Rounding, g: Geometry, family: Family) -> Int64:
-    """The streams of tinyet_tile_dsp.h of all channels, (words,)."""
+def stream(r: Rounding, g: Geometry, family: Family, first: int = 0) -> Int64:
+    """The streams of tinyet_tile_dsp.h of all channels, (words,). first: their first one in the rounding."""
     if not has_last(g, family):
-        return stream_of(r, g, family, groups_of(g.out_c, family.channels))
+        return stream_of(r, g, family, first + groups_of(g.out_c, family.channels))
     count = g.out_c // family.channels * family.channels
-    whole = groups_of(count, family.channels)
-    last = stream_of(r, g, family_of_last(g, family), np.arange(count, g.out_c)[None])
+    whole = first + groups_of(count, family.channels)
+    last = stream_of(r, g, family_of_last(g, family), np.arange(first + count, first + g.out_c)[None])
     return np.concatenate([stream_of(r, g, family, whole), last])
 
 
@@ -441,7 +441,7 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE, *, family: Famil
     sizes = f"{several.channels}, {several.group_words}, /* pairs */ {several.pairs}"
     by_itself, behind = (page.named(found[0].name) if found else "NULL" for found in (one, last))
     shape: tuple[str, ...] = (
-        f"const tinyet_conv2d_shape_dsp shape = {g.literal(0)};",
+        f"const tinyet_conv2d_shape_dsp shape = {g.literal};",
         f"const tinyet_rounding_dsp rounding = {r.literal};",
         f"const tinyet_tiles_dsp tiles = {{{page.named(several.name)}, {by_itself}, {behind},",
         f"    {see_two}, {see_one},",

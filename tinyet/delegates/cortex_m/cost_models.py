@@ -6,15 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tinyet.delegates.cortex_m import conv2d
 from tinyet.delegates.cortex_m.pool import LEAST_PART, MOST_PIXELS
 from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts
 from tinyet.opset import CostModel
 
-_TAP_BYTES, _ENDS_BYTES = 52, 150
-"""Of code: of a tap of four pixels by two channels, and of what begins and rounds their sums."""
 KEPT_BYTES = 64 * 16
 """Of code in the buffers of the flash whose lines were counted. Of a longer loop nothing is left for its next turn."""
 
@@ -39,57 +36,6 @@ def form_of(parts: Parts, r: Rounding) -> None:
     """Of the code: which rounding it has, and how many bounds."""
     parts[form_name(r)] = 1
     parts["bound"] = bounds(r.low, r.high)
-
-
-def widened(parts: Parts, channels: int, times: int) -> None:
-    """tinyet_widen_dsp of so many channels; few are straight code."""
-    quads, rest = divmod(channels, 4)
-    parts["widening"] = times
-    if quads:
-        parts["short widening" if quads <= 4 else "long widening"] = times
-        parts["four values"] = times * quads
-    if rest:
-        parts[f"last {rest} values"] = times
-
-
-def blocks_of_four(size: int) -> list[int]:
-    """The first of each four of `size` values in a row: the last four overlap those before."""
-    return sorted({min(start, size - 4) for start in range(0, size, 4)})
-
-
-def matrix(parts: Parts, g: conv2d.Geometry, r: Rounding, blocks: int, taps: int, of_lane: int) -> None:
-    """tinyet_channels_dsp of all channels of four pixels, `blocks` times."""
-    unroll, doubles = conv2d.unroll_of(taps, of_lane), blocks * -(-g.out_c // 2)
-    parts["two channels"] = doubles
-    parts["odd channel"] = blocks * (g.out_c % 2)
-    parts["tap"] = doubles * taps
-    if unroll * _TAP_BYTES + (_ENDS_BYTES if unroll == taps else 0) > KEPT_BYTES:
-        parts["tap of a loop that is not kept"] = doubles * taps
-    if unroll != taps:
-        parts["two channels by a loop"] = doubles
-        parts["turn"] = doubles * (taps // unroll)
-    outputs(parts, r, blocks * 4 * g.out_c)
-
-
-def matrix_code(g: conv2d.Geometry, r: Rounding, taps: int, of_lane: int) -> Parts:
-    unroll = conv2d.unroll_of(taps, of_lane)
-    copies = 1 + g.out_c % 2 if g.out_c > 1 else 1
-    quads, rest = divmod(g.in_c, 4)
-    parts: Parts = {
-        "call": 1,
-        "copy": copies,
-        "straight tap": copies * unroll,
-        "loop": copies if unroll != taps else 0,
-        "padding": int(g.pad_top > 0 or g.pad_left > 0),
-        "odd width": int(g.out_w % 4 != 0),
-        "four values": min(quads, 4),
-        f"last {rest} values": 1,
-        "several images": int(g.batch > 1),
-        "runs": min(g.stride_w, (g.kernel_w - 1) * g.dilation_w + 1),
-    }
-    form_of(parts, r)
-    parts[f"copy, {form_name(r)}"] = copies
-    return parts
 
 
 def over_pixels(node: Node) -> Mapping[str, int]:

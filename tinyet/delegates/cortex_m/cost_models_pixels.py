@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -74,7 +74,7 @@ def seen(g: Geometry, family: Family) -> Parts:
         return (
             parts
             | {"block of a band": blocks, "band": g.batch * len(starts)}
-            | _copied(g, top.ravel(), np.full(top.size, -g.pad_left), np.full(top.size, band.columns))
+            | copied(g, top.ravel(), np.full(top.size, -g.pad_left), np.full(top.size, band.columns))
         )
     y, x = np.divmod(which, g.out_w)
     rows = axis(g.in_h, g.out_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
@@ -100,10 +100,10 @@ def seen(g: Geometry, family: Family) -> Parts:
         "block with an edge": g.batch * int(edge.sum()),
         "window": g.batch * len(y),
     }
-    return parts | _copied(g, top.ravel(), left.ravel(), length.ravel())
+    return parts | copied(g, top.ravel(), left.ravel(), length.ravel())
 
 
-def _copied(g: Geometry, top: Int64, left: Int64, columns: Int64) -> Parts:
+def copied(g: Geometry, top: Int64, left: Int64, columns: Int64) -> Parts:
     """tinyet_padded_dsp, of rows of so many columns that begin there."""
     first, end = np.maximum(-left, 0), np.minimum(g.in_w - left, columns)
     there = (top >= 0) & (top < g.in_h) & (first < end)
@@ -231,28 +231,34 @@ def two_exact(node: Node, layouts: Layouts, printed_for: str, family: Family) ->
     if whole != g.out_c:
         ends = [(last[0] if last else tile, times) for tile, times in calls]
         parts += [(end, end.channels, times) for end, times in ends]
+    words = 0 if family.copied else weight_words(g, r, family)
+    read = 4 * words * sum(times for _, times in calls)
+    return exact_of(page, list(zip(gathering, gathered, strict=False)), parts, read)
+
+
+def exact_of(
+    page: CorePage, gathered: Sequence[tuple[Patches, int]], parts: Sequence[tuple[Tile, int, int]], read: int
+) -> Exact:
+    """gathered: what gathers inputs, and how often. parts: tiles, their channels of a call, and calls. read: bytes of
+    weights."""
 
     def of(core: str) -> Work:
-        works = [work_of_patches(p, page, core).times(n) for p, n in zip(gathering, gathered, strict=False)]
+        works = [work_of_patches(p, page, core).times(n) for p, n in gathered]
         works += [work_of(tile, page, core, channels).times(times) for tile, channels, times in parts]
         return total(works)
 
     instructions = of(page.cores[0]).instructions
-    words = 0 if family.copied else weight_words(g, r, family)
     return Exact(
         instructions=instructions,
         cycles=ByCore(page.cores, lambda core: of(core).cycles),
-        functions={
-            page.named(tile.name): function(tile, page).code_bytes
-            for tile in (*(tile for tile, _ in calls), *last)
-        }
-        | {page.named(p.name): patches_code.function(p, page).code_bytes for p in gathering},
+        functions={page.named(tile.name): function(tile, page).code_bytes for tile, _, _ in parts}
+        | {page.named(p.name): patches_code.function(p, page).code_bytes for p, _ in gathered},
         reads={
             "printed code": page.instruction_bytes * instructions,
             "printed code that is read again": sum(
                 times * read_again(tile, channels, page) for tile, channels, times in parts
             ),
-            "printed weights": 4 * words * sum(times for _, times in calls),
+            "printed weights": read,
         },
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyet.delegates.cortex_m.rounding import Rounding
 from tinyet.numerics import Int64
 
 NONE = -1
@@ -52,27 +51,9 @@ def padded_channels(values: Int64, multiple: int) -> Int64:
     return np.concatenate([values, np.zeros((missing, *values.shape[1:]), np.int64)])
 
 
-def gemm_stream(r: Rounding, order: list[tuple[int, int]]) -> Int64:
-    """The stream of tinyet_conv2d_dsp.h, (words,): `order` gives the two columns of r.weights of each tap."""
-    return group_stream(r, order, 2)
-
-
-def group_stream(r: Rounding, order: list[tuple[int, int]], group: int) -> Int64:
-    """bias | weights | multiplier | offset | shift, each for `group` channels, an even number."""
-    return framed(r, join_bytes(group_taps(r.weights, order, group)), group, r.bias)
-
-
 def group_taps(weights: Int64, order: list[tuple[int, int]], group: int) -> Int64:
     """(groups, taps * group / 2, 4): of each tap and pair of channels the bytes a0, b0, a1, b1."""
     columns = np.pad(padded_channels(weights, group), ((0, 0), (0, 1)))  # NONE is the last one
     taps = columns.reshape(-1, group // 2, 2, columns.shape[1])[..., np.array(order)]
     # (groups, taps, pair of channels, column of the tap, channel of the pair)
     return np.asarray(taps.transpose(0, 3, 1, 4, 2).reshape(len(taps), -1, 4), np.int64)
-
-
-def framed(r: Rounding, body: Int64, group: int, bias: Int64) -> Int64:
-    """The words of the weights, (groups, …), between their groups' biases and roundings; (words,)."""
-    first, multiplier, offset, shift = (
-        padded_channels(v, group).reshape(-1, group) for v in (bias, r.multiplier, r.offset, r.shift)
-    )
-    return words(np.concatenate([first, body, multiplier, offset, shift], axis=1).ravel())
