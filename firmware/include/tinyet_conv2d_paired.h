@@ -23,9 +23,10 @@ typedef struct {
 } tinyet_conv2d_s8_paired_4x2_params;
 
 /* The same in words of 2^16 b + a, whose products are added up in 32 bits in runs of taps: so many as cannot leave 16 bits.
- * stream, for each two channels (zeros where the second is missing): of each the sums of a pair before the first product,
- * 2^16 start + start - 2^15 runs, and start; then of each multiplier, shift, place and zero, by which tinyet_straight.h makes
- * outputs of sums. weights, for each two channels: of each run TINYET_PAIRED_STEP (bytes of code by which straight code is
+ * stream, for each two channels, which need not be neighbours (zeros where the second is missing): of each the sums of a pair
+ * before the first product, 2^16 start + start - 2^15 runs, and start; then of each multiplier, place + shift, which output of
+ * a pixel it is (of the second: how many further), and zero, by which tinyet_straight.h makes outputs of sums. weights, for
+ * each two channels: of each run TINYET_PAIRED_STEP (bytes of code by which straight code is
  * entered) times the number of its taps, as a byte without sign, and their weights, two a tap; TINYET_PAIRED_END behind the
  * last. */
 typedef tinyet_conv2d_s8_paired_4x2_params tinyet_conv2d_s8_paired_runs_6x2_params;

@@ -51,18 +51,25 @@ enum { PIXELS = 6, STEP = 3 /* words from tap to tap */ };
 #define LESS(sum, zero) "slt t0, " sum ", " zero "\n" "sub " sum ", " sum ", t0\n"
 /* Both sums of a pair. */
 #define SPLIT(both, high) "slli t0, " high ", 16\n" "sub " both ", " both ", t0\n"
-#define FIRST_ROUND(sum, less, to) ROUND(sum, "t1", "t2", "t3", "t4", "ra", less, to)
-#define SECOND_ROUND(sum, less, to) ROUND(sum, "a0", "a1", "a2", "a4", "a6", less, to)
-/* Both channels of two pixels. */
-#define PIXELS_OF(a, b, c, d, less)                              \
-  SPLIT(a, b) SPLIT(c, d)                                        \
-  FIRST_ROUND(a, less, "0(a3)") SECOND_ROUND(c, less, "1(a3)")   \
-  "add a3, a3, a5\n"                                             \
-  FIRST_ROUND(b, less, "0(a3)") SECOND_ROUND(d, less, "1(a3)")   \
-  "add a3, a3, a5\n"
-#define ALL(less, third)                                                                               \
-  PIXELS_OF("s0", "s1", "s6", "s7", less) PIXELS_OF("s2", "s3", "s8", "s9", less)                      \
-  third(PIXELS_OF("s4", "s5", "s10", "s11", less))
+#define OUTPUT(sum, less) ROUND(sum, "t1", "t2", "t3", "t4", "ra", less, "0(a3)")
+/* What makes outputs of one channel, whose words of the stream are at a0; row 0 or the last at a3. */
+#define CHANNEL(at)                                \
+  "lw t1, " #at "(a0)\n" "lw t2, " #at "+4(a0)\n" \
+  "lw t0, " #at "+8(a0)\n"                         \
+  "andi t4, t2, -256\n"                            \
+  "add a3, a3, t0\n"                               \
+  "addi t3, t4, -128\n" "addi t4, t4, 127\n"
+/* The first channel's outputs from row to row, the second's back again. */
+#define ONWARD "add a3, a3, a5\n"
+#define BACK "sub a3, a3, a5\n"
+#define SUMS(third) \
+  SPLIT("s0", "s1") SPLIT("s2", "s3") third(SPLIT("s4", "s5")) SPLIT("s6", "s7") SPLIT("s8", "s9") third(SPLIT("s10", "s11"))
+#define FIRST_OUTPUTS(less, third)                                                      \
+  OUTPUT("s0", less) ONWARD OUTPUT("s1", less) ONWARD OUTPUT("s2", less) ONWARD OUTPUT("s3", less) \
+  third(ONWARD OUTPUT("s4", less) ONWARD OUTPUT("s5", less))
+#define SECOND_OUTPUTS(less, third)                                                     \
+  third(OUTPUT("s11", less) BACK OUTPUT("s10", less) BACK)                              \
+  OUTPUT("s9", less) BACK OUTPUT("s8", less) BACK OUTPUT("s7", less) BACK OUTPUT("s6", less)
 
 /* All channels of six pixels, or of four. Runs in a0 ... a5, sums in s0 ... s11; inputs behind a run's taps at a6, weights at
  * a7. */
@@ -108,32 +115,26 @@ enum { PIXELS = 6, STEP = 3 /* words from tap to tap */ };
         DRAIN("a3", "s6", "s7") DRAIN("a4", "s8", "s9") third(DRAIN("a5", "s10", "s11"))                               \
         "lbu t1, 0(a7)\n"                                                                                              \
         "bne t1, ra, 2b\n"                                                                                             \
-        "lw a0, 4(sp)\n"                                                                                               \
-        "lw a3, 12(sp)\n"                                                                                              \
-        "lw a5, 16(sp)\n"                                                                                              \
-        "lw t1, 16(a0)\n" "lw t2, 20(a0)\n" "lw t4, 24(a0)\n" "lw ra, 28(a0)\n"                                        \
-        "lw a1, 36(a0)\n" "lw a4, 40(a0)\n" "lw a6, 44(a0)\n"                                                          \
-        "addi t0, a0, 48\n"                                                                                            \
-        "sw t0, 4(sp)\n"                                                                                               \
-        "lw a0, 32(a0)\n"                                                                                              \
-        "addi t3, t4, -128\n" "addi t4, t4, 127\n" "addi a2, a4, -128\n" "addi a4, a4, 127\n"                          \
-        "addi t0, a3, 2\n"                                                                                             \
-        "sw t0, 12(sp)\n"                                                                                              \
-        "lw t0, 24(sp)\n"                                                                                              \
-        "bnez t0, 6f\n"                                                                                                \
-        ALL(KEEP, third)                                                                                               \
+        "lw a0, 4(sp)\n" "lw a3, 12(sp)\n" "lw a5, 16(sp)\n" "lw a1, 24(sp)\n"                                         \
+        CHANNEL(16) SUMS(third)                                                                                        \
+        "bnez a1, 6f\n"                                                                                                \
+        FIRST_OUTPUTS(KEEP, third) CHANNEL(32) SECOND_OUTPUTS(KEEP, third)                                             \
         "5:\n"                                                                                                         \
-        "lw t1, 4(sp)\n"                                                                                               \
-        "lw a0, 20(sp)\n"                                                                                              \
-        "li ra, 254\n"                                                                                                 \
-        "bne t1, a0, 1b\n"                                                                                             \
+        "lw a1, 20(sp)\n"                                                                                              \
+        "addi t1, a0, 48\n"                                                                                            \
+        "sw t1, 4(sp)\n"                                                                                               \
+        "bne t1, a1, 1b\n"                                                                                             \
         "lw ra, 28(sp)\n"                                                                                              \
         "lw s0, 32(sp)\n" "lw s1, 36(sp)\n" "lw s2, 40(sp)\n" "lw s3, 44(sp)\n" "lw s4, 48(sp)\n" "lw s5, 52(sp)\n"    \
         "lw s6, 56(sp)\n" "lw s7, 60(sp)\n" "lw s8, 64(sp)\n" "lw s9, 68(sp)\n" "lw s10, 72(sp)\n" "lw s11, 76(sp)\n"  \
         "addi sp, sp, 80\n"                                                                                            \
         "ret\n"                                                                                                        \
         "6:\n"                                                                                                         \
-        ALL(LESS, third)                                                                                               \
+        "lw ra, 28(a0)\n"                                                                                              \
+        FIRST_OUTPUTS(LESS, third) CHANNEL(32)                                                                         \
+        "lw ra, 44(a0)\n"                                                                                              \
+        SECOND_OUTPUTS(LESS, third)                                                                                    \
+        "li ra, 254\n"                                                                                                 \
         "j 5b\n");                                                                                                     \
   }
 TILE(six_pixels, THIRD)
@@ -150,10 +151,13 @@ TILE(four_pixels, NONE)
 #undef KEEP
 #undef LESS
 #undef SPLIT
-#undef FIRST_ROUND
-#undef SECOND_ROUND
-#undef PIXELS_OF
-#undef ALL
+#undef OUTPUT
+#undef CHANNEL
+#undef ONWARD
+#undef BACK
+#undef SUMS
+#undef FIRST_OUTPUTS
+#undef SECOND_OUTPUTS
 #undef TILE
 
 static void outputs(const void *patch, int8_t *output, int32_t row, int32_t count,
@@ -190,20 +194,21 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t coun
   const TINYET_ROM int8_t *weights = params->weights;
   for (int32_t pairs = (params->shape.out_c + 1) / 2; pairs > 0; pairs--) {
     const TINYET_ROM int8_t *behind = weights;
+    int8_t *to = output;
     for (int32_t c = 0; c < 2; c++) {
       const TINYET_ROM uint32_t *const r = f + 4 + 4 * c;
-      const int32_t place = (int32_t)r[2], zero = params->outputs.two_sided != 0 ? (int32_t)r[3] : INT32_MIN;
+      const int32_t place = (int32_t)(r[1] & ~255u), zero = params->outputs.two_sided != 0 ? (int32_t)r[3] : INT32_MIN;
+      to += (int32_t)r[2];
       for (int32_t pair = 0; pair < words; pair++) {
         uint32_t sums[2] = {f[2 * c], f[2 * c + 1]};
         behind = sums_of((const word *)patch + pair, weights, c, sums);
-        int8_t *const out = output + 2 * pair * row + c;
+        int8_t *const out = to + 2 * pair * row;
         const int32_t low = (int32_t)(sums[0] - (sums[1] << 16)), high = (int32_t)sums[1];
-        out[0] = tinyet_straight(low, r[0], r[1], place, zero);
-        out[row] = tinyet_straight(high, r[0], r[1], place, zero);
+        out[0] = tinyet_straight(low, r[0], r[1] & 31u, place, zero);
+        out[row] = tinyet_straight(high, r[0], r[1] & 31u, place, zero);
       }
     }
     weights = behind;
-    output += 2;
     f += 12;
   }
 }

@@ -282,18 +282,18 @@ def conv2d_paired(node: Node) -> Mapping[str, int]:
 
 def conv2d_paired_runs(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_paired_runs_6x2."""
-    taps, runs = math.prod(node.input(1).shape[1:]), paired.all_runs(node)
+    taps, runs = math.prod(node.input(1).shape[1:]), paired.in_runs(node)
+    pairs = len(runs.pairs)
     parts = paired_tiles(node, 6, 12, taps, straight(node))
     (batch, out_h, out_w, _), two_sided = node.output.shape, parts.pop("two-sided tile") > 0
     # What is left behind the last six pixels is a tile of its own kind where it is four at most.
     steps, of_four = parts["step"], batch * int(0 < out_h * out_w % 6 <= 4)
     del parts["tile"]
-    in_runs = sum(len(some) for some in runs)
     for name, count in (("", steps - of_four), (" of four", of_four)):
-        parts |= {f"tile{name}": count * len(runs), f"two-sided tile{name}": count * len(runs) * two_sided}
+        parts |= {f"tile{name}": count * pairs, f"two-sided tile{name}": count * pairs * two_sided}
     # Random weights have runs of nearly one length, so that a fit could not tell what a tap costs from what a run does:
     # they are as many instructions as there stand.
-    of_tile, of_tile_of_four = (a * len(runs) * taps + b * in_runs for a, b in ((17, 26), (12, 20)))
+    of_tile, of_tile_of_four = (a * pairs * taps + b * runs.count for a, b in ((17, 25), (12, 19)))
     parts["instruction of runs"] = (steps - of_four) * of_tile + of_four * of_tile_of_four
     return parts
 

@@ -7,10 +7,10 @@ bits, as long as it is within them with 2**23 added before the first product, th
 has to be; between products the fields may run over, because additions are modulo 2**64. Outputs are as
 one_product.py has them.
 
-Where products have 32 bits a word is 2**16 b + a, and taps are divided into runs: as many as cannot leave 16 bits,
-128 * sum(|weight|) < 2**15 for both channels of a tile. With 2**15 added before the first product, what is above 16
-bits is the upper sum of a run; outputs of these are as straight.py has them. Or all runs of a channel have four taps,
-or two, and what is too much for one is a run by itself.
+Where products have 32 bits a word is 2**16 b + a, and taps are divided into runs: as many as cannot leave 16 bits, in
+either of a tile's two channels, which are those whose runs end alike (pairing.py). With 2**15 added before the first
+product, what is above 16 bits is the upper sum of a run; outputs of these are as straight.py has them. Or all runs of a
+channel have four taps, or two, and what is too much for one is a run by itself: 128 * sum(|weight|) < 2**15.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from tinyet.ir import Node
 from tinyet.ir.memoize import memoize
 from tinyet.numerics import Int64
-from tinyet.ops.shared import one_product, packed_words
+from tinyet.ops.shared import one_product, pairing
 from tinyet.ops.shared.one_product import Rounding
 from tinyet.ops.shared.packed_words import rows_of
 from tinyet.ops.shared.straight import Straight, straight
@@ -72,33 +72,53 @@ def constants(node: Node) -> tuple[Constant, Constant]:
     return Constant("stream", stream, header), Constant("weights", twos, "two channels a tap")
 
 
-def all_runs(node: Node) -> list[list[tuple[int, int]]]:
-    """Of each two channels."""
-    magnitudes = np.abs(rows_of(node).astype(np.int64))
-    return [
-        packed_words.runs(magnitudes[first : first + CHANNELS].T, _ROOM, LONGEST)
-        for first in range(0, len(magnitudes), CHANNELS)
-    ]
+@dataclass(frozen=True)
+class Runs:
+    """pairs: (pairs, 2), a tile's channels, of which the last is not there where their number is odd; of_pairs: first tap
+    and the one behind the last of each run of theirs."""
+
+    pairs: Int64
+    of_pairs: list[list[tuple[int, int]]]
+
+    @property
+    def count(self) -> int:
+        return sum(len(some) for some in self.of_pairs)
+
+
+@memoize
+def in_runs(node: Node) -> Runs:
+    rows = rows_of(node).astype(np.int64)
+    weights = np.pad(rows, ((0, -len(rows) % CHANNELS), (0, 0)))
+    above, below = np.maximum(weights, 0), np.maximum(-weights, 0)
+    reaches = (127 * above + 128 * below, 2**15 - 1), (128 * above + 127 * below, 2**15)
+    ends = pairing.ends_of_runs(reaches, LONGEST)
+    pairs = pairing.pairs(ends)
+    return Runs(pairs, [pairing.runs(ends[pair]) for pair in pairs])
 
 
 def constants_in_runs(node: Node) -> tuple[Constant, Constant]:
     """Those of tinyet_conv2d_s8_paired_runs_6x2."""
-    r = straight(node)
+    r, found = straight(node), in_runs(node)
     assert isinstance(r, Straight)
-    weights, found = rows_of(node), all_runs(node)
+    weights, order = rows_of(node), found.pairs.ravel()
     more = -len(weights) % CHANNELS
-    first, runs = np.pad(r.bias + r.start, (0, more)), np.repeat([len(some) for some in found], CHANNELS)
-    start = np.stack([(first << 16) + first - (runs << 15), first], axis=1).reshape(len(found), -1)
-    behind = np.pad(np.stack([r.multiplier, r.shift, r.place, r.zero], axis=1), ((0, more), (0, 0)))
-    stream = np.concatenate([start, behind.reshape(len(found), -1)], axis=1) & 0xFFFFFFFF
-    twos = np.pad(weights, ((0, more), (0, 0))).reshape(len(found), CHANNELS, -1).swapaxes(1, 2)
-    parts = [
+    first = np.pad(r.bias + r.start, (0, more))[order]
+    runs = np.repeat([len(some) for some in found.of_pairs], CHANNELS)
+    start = np.stack([(first << 16) + first - (runs << 15), first], axis=1)
+    # Where the first channel's outputs are, and how much further the second's.
+    places = np.diff(found.pairs, axis=1, prepend=0).ravel()
+    rounding = np.pad(np.stack([r.multiplier, r.place + r.shift, r.zero], axis=1), ((0, more), (0, 0)))[order]
+    behind = np.stack([*rounding[:, :2].T, places, rounding[:, 2]], axis=1)
+    parts = [part.reshape(len(found.pairs), -1) for part in (start, behind)]
+    stream = np.concatenate(parts, axis=1) & 0xFFFFFFFF
+    twos = np.pad(weights, ((0, more), (0, 0)))[found.pairs].swapaxes(1, 2)
+    bytes_of_runs = [
         np.array(part).astype(np.int8).ravel()
-        for pair, some in zip(twos, found, strict=True)
+        for pair, some in zip(twos, found.of_pairs, strict=True)
         for part in (*(x for start, end in some for x in ([_STEP * (end - start)], pair[start:end])), [_END])
     ]
     return Constant("stream", stream.astype(np.uint32), "as tinyet_conv2d_paired.h"), Constant(
-        "weights", np.concatenate(parts), "runs of taps of two channels"
+        "weights", np.concatenate(bytes_of_runs), "runs of taps of two channels"
     )
 
 
