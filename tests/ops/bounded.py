@@ -48,8 +48,8 @@ def network(channels: int, seed: int) -> Graph:
 
 
 def farthest(graph: Graph) -> Array:
-    """Inputs for which one channel after the other of the pointwise layer has its largest sum, then its least; where the
-    other pixel of a pair has the least, and the other way round."""
+    """Inputs for which one channel after the other of the pointwise layer has its largest sum in one pixel of a pair,
+    its least in the other."""
     first, second = graph.nodes
     sign = np.sign(first.input(1).array.reshape(-1).astype(np.int64))
     rows = np.sign(second.input(1).array.reshape(OUT_C, -1).astype(np.int64))

@@ -14,7 +14,7 @@ from tinyet import ops
 from tinyet.ir import DType, Graph, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops.conv2d import Conv2d
-from tinyet.ops.shared import bounds, pairing, paired
+from tinyet.ops.shared import bounds, paired, pairing
 from tinyet.ops.shared.packed_words import rows_of
 
 
@@ -27,7 +27,9 @@ def test_bounds_are_reached(groups: int, rounding: str, relu: bool) -> None:
     x = Tensor("x", TensorType((1, 3, 3, 4), DType.INT8, QuantParams.per_tensor(1.0, -5)))
     attrs = Conv2d(groups=groups, clamp=(0.0, math.inf) if relu else NO_CLAMP, rounding=rounding)
     weights = rng.integers(-9, 10, (8, 3, 3, 4 // groups))
-    node = bounded.scaled("y", attrs, x, weights, rng.integers(-700, 700, 8), QuantParams.per_tensor(60.0, -20))
+    node = bounded.scaled(
+        "y", attrs, x, weights, rng.integers(-700, 700, 8), QuantParams.per_tensor(60.0, -20)
+    )
     out = Tensor("y", dataclasses.replace(node.output.type, shape=(1, 1, 1, 8)))
     node = node.replace(outputs=[out])
     low, high = rng.integers(-128, 0, 4), rng.integers(0, 128, 4)
@@ -52,7 +54,9 @@ def test_padding_is_an_input_too() -> None:
     """Where no input of the image comes near the zero point."""
     x = Tensor("x", TensorType((1, 1, 1, 1), DType.INT8, QuantParams.per_tensor(1.0, 0)))
     attrs = Conv2d(pad_left=1, clamp=NO_CLAMP)
-    node = bounded.scaled("y", attrs, x, np.full((1, 1, 2, 1), 2), np.zeros(1), QuantParams.per_tensor(2.0, 0))
+    node = bounded.scaled(
+        "y", attrs, x, np.full((1, 1, 2, 1), 2), np.zeros(1), QuantParams.per_tensor(2.0, 0)
+    )
     found = bounds.of_output(node, bounds.Bounds(np.array([20]), np.array([30])))
     assert (found.low.tolist(), found.high.tolist()) == ([0], [60])
 

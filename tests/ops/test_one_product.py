@@ -190,7 +190,11 @@ def test_runs_of_pairs_add_up_to_the_sums(largest: int) -> None:
             np.testing.assert_array_equal(upper, want[1])
             lower = (both[c] - (upper << 16)) & (2**32 - 1)
             np.testing.assert_array_equal((lower ^ 2**31) - 2**31, want[0])
-            said = (r.multiplier[channel], (r.place - 128 + r.shift)[channel] % 2**32, r.zero[channel] % 2**32)
+            said = (
+                r.multiplier[channel],
+                (r.place - 128 + r.shift)[channel] % 2**32,
+                r.zero[channel] % 2**32,
+            )
             assert tuple(words[block, 4 * c + np.array([4, 5, 7])]) == said
     assert packed.data[at:].tolist() == [0]
     assert sorted(seen) == list(range(6))

@@ -295,9 +295,7 @@ def conv2d_paired_runs(node: Node) -> Mapping[str, int]:
         parts |= {f"tile{name}": count * pairs, f"two-sided tile{name}": count * pairs * two_sided}
     # Random weights have runs of nearly one length, so that a fit could not tell what a tap costs from what a run does:
     # they are as many instructions as there stand.
-    of_tile, of_tile_of_four = (
-        a * pairs * taps + b * runs.count for a, b in ((17, 25), (12, 19))
-    )
+    of_tile, of_tile_of_four = (a * pairs * taps + b * runs.count for a, b in ((17, 25), (12, 19)))
     parts["instruction of runs"] = (steps - of_four) * of_tile + of_four * of_tile_of_four
     if runs.is_centred:
         # No drawn layer's inputs have bounds.

@@ -78,8 +78,8 @@ def constants(node: Node) -> tuple[Constant, Constant]:
 
 @dataclass(frozen=True)
 class Runs:
-    """pairs: (pairs, 2), a tile's channels, of which the last is not there where their number is odd; of_pairs: first tap
-    and the one behind the last of each run of theirs; centre: what inputs are counted from, (taps,)."""
+    """pairs: (pairs, 2), a tile's channels, of which the last is not there where their number is odd; of_pairs: first
+    tap and the one behind the last of each run of theirs; centre: what inputs are counted from, (taps,)."""
 
     pairs: Int64
     of_pairs: list[list[tuple[int, int]]]
@@ -144,7 +144,9 @@ def constants_in_runs(node: Node) -> tuple[Constant, Constant]:
     start = np.stack([(first << 16) + first - (runs << 15), first], axis=1)
     # Where the first channel's outputs are, and how much further the second's.
     places = np.diff(found.pairs, axis=1, prepend=0).ravel()
-    rounding = np.pad(np.stack([r.multiplier, r.place - 128 + r.shift, r.zero], axis=1), ((0, more), (0, 0)))[order]
+    rounding = np.pad(np.stack([r.multiplier, r.place - 128 + r.shift, r.zero], axis=1), ((0, more), (0, 0)))[
+        order
+    ]
     behind = np.stack([*rounding[:, :2].T, places, rounding[:, 2]], axis=1)
     parts = [part.reshape(len(found.pairs), -1) for part in (start, behind)]
     stream = np.concatenate(parts, axis=1)

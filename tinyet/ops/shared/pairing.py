@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which two channels a tile takes, where it takes their taps in runs that end where either channel's has no room for one
+"""Which two channels a tile takes, where their taps are in runs that end where either channel's has no room for one
 more: those whose runs end alike have the fewest.
 
 The fewest of all would be a matching of least weight; this one is greedy, and then two pairs change partners as long as
@@ -83,8 +83,8 @@ def _matched(cost: Int64) -> Int64:
 
 
 def pairs(ends: Int64) -> Int64:
-    """(channels / 2, 2), the first channel of each below the second, in the order of the first. ends: (channels, taps), of
-    an even number of channels."""
+    """(channels / 2, 2), the first channel of each below the second, in the order of the first. ends: (channels, taps),
+    of an even number of channels."""
     order = np.argsort(counts_alone(ends), kind="stable")
     found = [
         some[_matched(counts(ends[some]))]
