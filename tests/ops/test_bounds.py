@@ -13,7 +13,7 @@ import pytest
 from tests.ops import bounded
 from tinyet import ops
 from tinyet.ir import DType, Graph, Node, QuantParams, Tensor, TensorType, constant
-from tinyet.numerics import NO_CLAMP
+from tinyet.numerics import NO_CLAMP, Int64
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.shared import bounds, paired, pairing
 from tinyet.ops.shared.packed_words import rows_of
@@ -47,8 +47,8 @@ def test_bounds_are_reached(groups: int, rounding: Literal["double", "half_even"
             assert got[0, 0, 0, channel] == want[channel]
     for _ in range(50):
         window = rng.integers(low, high + 1, (1, 3, 3, 4)).astype(np.int8)
-        got = np.asarray(ops.evaluate(node, [window, *constants])[0].reshape(8), np.int64)
-        assert np.all((found.low <= got) & (got <= found.high))
+        outputs: Int64 = ops.evaluate(node, [window, *constants])[0].reshape(8).astype(np.int64)
+        assert np.all((found.low <= outputs) & (outputs <= found.high))
 
 
 def test_padding_is_an_input_too() -> None:
