@@ -23,14 +23,20 @@ typedef struct {
 } tinyet_conv2d_s8_paired_4x2_params;
 
 /* The same in words of 2^16 b + a, whose products are added up in 32 bits in runs of taps: so many as cannot leave 16 bits.
- * stream, for each two channels (zeros where the second is missing): of each the sums of a pair before the first product,
- * 2^16 start + start - 2^15 runs, and start; then of each multiplier, shift, place and zero, by which tinyet_straight.h makes
- * outputs of sums. weights, for each two channels: of each run TINYET_PAIRED_STEP (bytes of code by which straight code is
- * entered) times the number of its taps, as a byte without sign, and their weights, two a tap; TINYET_PAIRED_END behind the
- * last. */
-typedef tinyet_conv2d_s8_paired_4x2_params tinyet_conv2d_s8_paired_runs_6x2_params;
+ * stream, for each two channels, which need not be neighbours (zeros where the second is missing): of each the sums of a pair
+ * before the first product, 2^16 start + start - 2^15 runs, and start; then of each multiplier, place - 128 + shift, which output
+ * of a pixel it is (of the second: how many further), and zero, by which tinyet_straight.h makes outputs of sums. weights, for
+ * each two channels: of each run TINYET_PAIRED_STEP (bytes of code by which straight code is entered) times the number of its
+ * taps, as a byte without sign, and their weights, two a tap; TINYET_PAIRED_END behind the last, and once more behind those
+ * of all channels. */
+typedef struct {
+  tinyet_conv2d_shape shape;
+  tinyet_one_product_outputs outputs;
+  const TINYET_ROM int8_t *weights;
+  int32_t centred; /* whether the stream ends with a word 2^16 c + c a tap; pixels of fours of channels are less c then */
+} tinyet_conv2d_s8_paired_runs_6x2_params;
 
-enum { TINYET_PAIRED_STEP = 12, TINYET_PAIRED_END = 254 };
+enum { TINYET_PAIRED_STEP = 12, TINYET_PAIRED_END = 0 };
 
 /* The same words in runs of four taps, or of two where fours would leave 16 bits too often. stream, for each channel: the
  * sums of a pair before the first product, 2^16 bias + bias - 2^15 runs, and bias; 1 where runs are of two taps; for each

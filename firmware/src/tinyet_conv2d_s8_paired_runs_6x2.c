@@ -51,44 +51,48 @@ enum { PIXELS = 6, STEP = 3 /* words from tap to tap */ };
 #define LESS(sum, zero) "slt t0, " sum ", " zero "\n" "sub " sum ", " sum ", t0\n"
 /* Both sums of a pair. */
 #define SPLIT(both, high) "slli t0, " high ", 16\n" "sub " both ", " both ", t0\n"
-#define FIRST_ROUND(sum, less, to) ROUND(sum, "t1", "t2", "t3", "t4", "ra", less, to)
-#define SECOND_ROUND(sum, less, to) ROUND(sum, "a0", "a1", "a2", "a4", "a6", less, to)
-/* Both channels of two pixels. */
-#define PIXELS_OF(a, b, c, d, less)                              \
-  SPLIT(a, b) SPLIT(c, d)                                        \
-  FIRST_ROUND(a, less, "0(a3)") SECOND_ROUND(c, less, "1(a3)")   \
-  "add a3, a3, a5\n"                                             \
-  FIRST_ROUND(b, less, "0(a3)") SECOND_ROUND(d, less, "1(a3)")   \
-  "add a3, a3, a5\n"
-#define ALL(less, third)                                                                               \
-  PIXELS_OF("s0", "s1", "s6", "s7", less) PIXELS_OF("s2", "s3", "s8", "s9", less)                      \
-  third(PIXELS_OF("s4", "s5", "s10", "s11", less))
+#define OUTPUT(sum, less) ROUND(sum, "t1", "t2", "t3", "t4", "a0", less, "0(a3)")
+/* What makes outputs of one channel, whose words of the stream are at ra; row 0 or the last at a3. */
+#define CHANNEL(at)                               \
+  "lw t1, " #at "(ra)\n" "lw t2, " #at "+4(ra)\n" \
+  "lw t0, " #at "+8(ra)\n"                        \
+  "andi t3, t2, -128\n"                           \
+  "add a3, a3, t0\n"                              \
+  "addi t4, t3, 255\n"
+/* The first channel's outputs from row to row, the second's back again. */
+#define ONWARD "add a3, a3, a5\n"
+#define BACK "sub a3, a3, a5\n"
+#define SUMS(third) \
+  SPLIT("s0", "s1") SPLIT("s2", "s3") third(SPLIT("s4", "s5")) SPLIT("s6", "s7") SPLIT("s8", "s9") third(SPLIT("s10", "s11"))
+#define FIRST_OUTPUTS(less, third)                                                                 \
+  OUTPUT("s0", less) ONWARD OUTPUT("s1", less) ONWARD OUTPUT("s2", less) ONWARD OUTPUT("s3", less) \
+  third(ONWARD OUTPUT("s4", less) ONWARD OUTPUT("s5", less))
+#define SECOND_OUTPUTS(less, third)                        \
+  third(OUTPUT("s11", less) BACK OUTPUT("s10", less) BACK) \
+  OUTPUT("s9", less) BACK OUTPUT("s8", less) BACK OUTPUT("s7", less) BACK OUTPUT("s6", less)
 
 /* All channels of six pixels, or of four. Runs in a0 ... a5, sums in s0 ... s11; inputs behind a run's taps at a6, weights at
- * a7. */
+ * a7, a pair's words of the stream at ra. */
 #define TILE(name, third)                                                                                              \
   __attribute__((naked, noinline)) static void name(                                                                   \
       const void *patch __attribute__((unused)), const uint32_t *stream __attribute__((unused)),                       \
       const int8_t *weights __attribute__((unused)), int8_t *output __attribute__((unused)),                           \
-      int32_t row __attribute__((unused)), const uint32_t *behind __attribute__((unused)),                             \
-      int32_t two_sided __attribute__((unused))) {                                                                     \
+      int32_t row __attribute__((unused)), int32_t two_sided __attribute__((unused))) {                                \
     __asm__ volatile(                                                                                                  \
         "addi sp, sp, -80\n"                                                                                           \
-        "sw a0, 0(sp)\n" "sw a1, 4(sp)\n" "sw a3, 12(sp)\n" "sw a4, 16(sp)\n" "sw a5, 20(sp)\n" "sw a6, 24(sp)\n"      \
+        "sw a0, 0(sp)\n" "sw a3, 4(sp)\n" "sw a4, 8(sp)\n" "sw a5, 12(sp)\n"                                           \
         "sw ra, 28(sp)\n"                                                                                              \
         "sw s0, 32(sp)\n" "sw s1, 36(sp)\n" "sw s2, 40(sp)\n" "sw s3, 44(sp)\n" "sw s4, 48(sp)\n" "sw s5, 52(sp)\n"    \
         "sw s6, 56(sp)\n" "sw s7, 60(sp)\n" "sw s8, 64(sp)\n" "sw s9, 68(sp)\n" "sw s10, 72(sp)\n" "sw s11, 76(sp)\n"  \
-        "mv t1, a1\n"                                                                                                  \
-        "addi a7, a2, -1\n"                                                                                            \
+        "mv ra, a1\n"                                                                                                  \
+        "mv a7, a2\n"                                                                                                  \
         "lla t5, 4f - 12\n" /* a run has a tap at least */                                                             \
         "li t6, 0x8000\n"                                                                                              \
-        "li ra, 254\n"                                                                                                 \
-        "1:\n"                                                                                                         \
-        "lw s0, 0(t1)\n" "lw s1, 4(t1)\n" "mv s2, s0\n" "mv s3, s1\n" third("mv s4, s0\n" "mv s5, s1\n")               \
-        "lw s6, 8(t1)\n" "lw s7, 12(t1)\n" "mv s8, s6\n" "mv s9, s7\n" third("mv s10, s6\n" "mv s11, s7\n")            \
-        "lw a6, 0(sp)\n"                                                                                               \
-        "addi a7, a7, 1\n"                                                                                             \
         "lbu t1, 0(a7)\n"                                                                                              \
+        "1:\n"                                                                                                         \
+        "lw s0, 0(ra)\n" "lw s1, 4(ra)\n" "mv s2, s0\n" "mv s3, s1\n" third("mv s4, s0\n" "mv s5, s1\n")               \
+        "lw s6, 8(ra)\n" "lw s7, 12(ra)\n" "mv s8, s6\n" "mv s9, s7\n" third("mv s10, s6\n" "mv s11, s7\n")            \
+        "lw a6, 0(sp)\n"                                                                                               \
         "2:\n"                                                                                                         \
         FIRST(third)                                                                                                   \
         "add t4, t1, t5\n"                                                                                             \
@@ -107,33 +111,26 @@ enum { PIXELS = 6, STEP = 3 /* words from tap to tap */ };
         DRAIN("a0", "s0", "s1") DRAIN("a1", "s2", "s3") third(DRAIN("a2", "s4", "s5"))                                 \
         DRAIN("a3", "s6", "s7") DRAIN("a4", "s8", "s9") third(DRAIN("a5", "s10", "s11"))                               \
         "lbu t1, 0(a7)\n"                                                                                              \
-        "bne t1, ra, 2b\n"                                                                                             \
-        "lw a0, 4(sp)\n"                                                                                               \
-        "lw a3, 12(sp)\n"                                                                                              \
-        "lw a5, 16(sp)\n"                                                                                              \
-        "lw t1, 16(a0)\n" "lw t2, 20(a0)\n" "lw t4, 24(a0)\n" "lw ra, 28(a0)\n"                                        \
-        "lw a1, 36(a0)\n" "lw a4, 40(a0)\n" "lw a6, 44(a0)\n"                                                          \
-        "addi t0, a0, 48\n"                                                                                            \
-        "sw t0, 4(sp)\n"                                                                                               \
-        "lw a0, 32(a0)\n"                                                                                              \
-        "addi t3, t4, -128\n" "addi t4, t4, 127\n" "addi a2, a4, -128\n" "addi a4, a4, 127\n"                          \
-        "addi t0, a3, 2\n"                                                                                             \
-        "sw t0, 12(sp)\n"                                                                                              \
-        "lw t0, 24(sp)\n"                                                                                              \
-        "bnez t0, 6f\n"                                                                                                \
-        ALL(KEEP, third)                                                                                               \
+        "bnez t1, 2b\n"                                                                                                \
+        "lw a3, 4(sp)\n" "lw a5, 8(sp)\n" "lw a1, 12(sp)\n"                                                            \
+        CHANNEL(16) SUMS(third)                                                                                        \
+        "bnez a1, 6f\n"                                                                                                \
+        FIRST_OUTPUTS(KEEP, third) CHANNEL(32) SECOND_OUTPUTS(KEEP, third)                                             \
         "5:\n"                                                                                                         \
-        "lw t1, 4(sp)\n"                                                                                               \
-        "lw a0, 20(sp)\n"                                                                                              \
-        "li ra, 254\n"                                                                                                 \
-        "bne t1, a0, 1b\n"                                                                                             \
+        "addi a7, a7, 1\n"                                                                                             \
+        "lbu t1, 0(a7)\n"                                                                                              \
+        "addi ra, ra, 48\n"                                                                                            \
+        "bnez t1, 1b\n"                                                                                                \
         "lw ra, 28(sp)\n"                                                                                              \
         "lw s0, 32(sp)\n" "lw s1, 36(sp)\n" "lw s2, 40(sp)\n" "lw s3, 44(sp)\n" "lw s4, 48(sp)\n" "lw s5, 52(sp)\n"    \
         "lw s6, 56(sp)\n" "lw s7, 60(sp)\n" "lw s8, 64(sp)\n" "lw s9, 68(sp)\n" "lw s10, 72(sp)\n" "lw s11, 76(sp)\n"  \
         "addi sp, sp, 80\n"                                                                                            \
         "ret\n"                                                                                                        \
         "6:\n"                                                                                                         \
-        ALL(LESS, third)                                                                                               \
+        "lw a0, 28(ra)\n"                                                                                              \
+        FIRST_OUTPUTS(LESS, third) CHANNEL(32)                                                                         \
+        "lw a0, 44(ra)\n"                                                                                              \
+        SECOND_OUTPUTS(LESS, third)                                                                                    \
         "j 5b\n");                                                                                                     \
   }
 TILE(six_pixels, THIRD)
@@ -150,19 +147,21 @@ TILE(four_pixels, NONE)
 #undef KEEP
 #undef LESS
 #undef SPLIT
-#undef FIRST_ROUND
-#undef SECOND_ROUND
-#undef PIXELS_OF
-#undef ALL
+#undef OUTPUT
+#undef CHANNEL
+#undef ONWARD
+#undef BACK
+#undef SUMS
+#undef FIRST_OUTPUTS
+#undef SECOND_OUTPUTS
 #undef TILE
 
 static void outputs(const void *patch, int8_t *output, int32_t row, int32_t count,
                     const tinyet_conv2d_s8_paired_runs_6x2_params *params) {
-  const uint32_t *const behind = params->outputs.stream + (params->shape.out_c + 1) / 2 * 12;
   if (count > 4) {
-    six_pixels(patch, params->outputs.stream, params->weights, output, row, behind, params->outputs.two_sided);
+    six_pixels(patch, params->outputs.stream, params->weights, output, row, params->outputs.two_sided);
   } else {
-    four_pixels(patch, params->outputs.stream, params->weights, output, row, behind, params->outputs.two_sided);
+    four_pixels(patch, params->outputs.stream, params->weights, output, row, params->outputs.two_sided);
   }
 }
 #else
@@ -190,24 +189,48 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t coun
   const TINYET_ROM int8_t *weights = params->weights;
   for (int32_t pairs = (params->shape.out_c + 1) / 2; pairs > 0; pairs--) {
     const TINYET_ROM int8_t *behind = weights;
+    int8_t *to = output;
     for (int32_t c = 0; c < 2; c++) {
       const TINYET_ROM uint32_t *const r = f + 4 + 4 * c;
-      const int32_t place = (int32_t)r[2], zero = params->outputs.two_sided != 0 ? (int32_t)r[3] : INT32_MIN;
+      const int32_t place = (int32_t)(r[1] & ~127u) + 128, zero = params->outputs.two_sided != 0 ? (int32_t)r[3] : INT32_MIN;
+      to += (int32_t)r[2];
       for (int32_t pair = 0; pair < words; pair++) {
         uint32_t sums[2] = {f[2 * c], f[2 * c + 1]};
         behind = sums_of((const word *)patch + pair, weights, c, sums);
-        int8_t *const out = output + 2 * pair * row + c;
+        int8_t *const out = to + 2 * pair * row;
         const int32_t low = (int32_t)(sums[0] - (sums[1] << 16)), high = (int32_t)sums[1];
-        out[0] = tinyet_straight(low, r[0], r[1], place, zero);
-        out[row] = tinyet_straight(high, r[0], r[1], place, zero);
+        out[0] = tinyet_straight(low, r[0], r[1] & 31u, place, zero);
+        out[row] = tinyet_straight(high, r[0], r[1] & 31u, place, zero);
       }
     }
     weights = behind;
-    output += 2;
     f += 12;
   }
 }
 #endif
+
+/* Pixels, less what their inputs are counted from. Where there are not six, the last is the others, too. */
+static __attribute__((noinline)) void gather_centred(word *to, const int8_t *pixels, int32_t count,
+                                                     const TINYET_ROM uint32_t *centre, int32_t taps) {
+  const int8_t *const last = pixels + (count - 1) * taps;
+  const int8_t *a = pixels, *b = a < last ? a + taps : last, *c = b < last ? b + taps : last;
+  const int8_t *d = c < last ? c + taps : last, *e = d < last ? d + taps : last, *f = e < last ? e + taps : last;
+#define TAP(i)                                                            \
+  do {                                                                    \
+    const uint32_t less = centre[i];                                      \
+    to[STEP * (i)] = (uint32_t)a[i] + ((uint32_t)b[i] << 16) - less;      \
+    to[STEP * (i) + 1] = (uint32_t)c[i] + ((uint32_t)d[i] << 16) - less;  \
+    to[STEP * (i) + 2] = (uint32_t)e[i] + ((uint32_t)f[i] << 16) - less;  \
+  } while (0)
+  for (const word *const end = to + STEP * taps; to != end; to += 4 * STEP) {
+    TAP(0);
+    TAP(1);
+    TAP(2);
+    TAP(3);
+    a += 4, b += 4, c += 4, d += 4, e += 4, f += 4, centre += 4;
+  }
+#undef TAP
+}
 
 void tinyet_conv2d_s8_paired_runs_6x2(const int8_t *input, int8_t *output, void *scratch,
                                       const tinyet_conv2d_s8_paired_runs_6x2_params *params) {
@@ -221,7 +244,12 @@ void tinyet_conv2d_s8_paired_runs_6x2(const int8_t *input, int8_t *output, void 
     window_walk walk = first_window(input, s);
     for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
       const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
-      gather_windows(patch, count, &walk, s, params->outputs.padding);
+      if (params->centred != 0) {
+        gather_centred(patch, input + pixel * taps, count,
+                       params->outputs.stream + even / 2 * 12, taps);
+      } else {
+        gather_windows(patch, count, &walk, s, params->outputs.padding);
+      }
       if (count == PIXELS && even == out_c) {
         outputs(patch, output, out_c, count, params);
       } else {

@@ -144,48 +144,68 @@ def test_fields_hold_what_a_pair_adds_up_to() -> None:
 
 @pytest.mark.parametrize("largest", [3, 127])
 def test_runs_of_pairs_add_up_to_the_sums(largest: int) -> None:
-    """Of all words of a pair, with the inputs that reach farthest, too; no run leaves 16 bits, nor could be longer."""
+    """Of all words of a pair, with the inputs that reach farthest, too; no run leaves 16 bits, nor could be longer. The
+    channels of a tile are not neighbours."""
     rng = np.random.default_rng(largest)
-    weights, bias = rng.integers(-largest, largest + 1, (3, 3, 3, 5)), rng.integers(-9000, 9000, 3)
-    weights[0, 0, 0] = -128  # two of them are too many for a run
+    weights, bias = rng.integers(-largest, largest + 1, (5, 3, 3, 5)), rng.integers(-9000, 9000, 5)
+    weights[[0, 2], 0, 0] = -128  # two of them are too many for a run
+    weights[[0, 2], 1:] //= 3
     node = layer(weights, bias, scale=0.01)
     stream, packed = paired.constants_in_runs(node)
     words, at = stream.data.astype(np.int64), 0
-    rows = np.pad(weights.reshape(3, -1), ((0, 1), (0, 0)))
+    rows = np.pad(weights.reshape(5, -1), ((0, 1), (0, 0)))
     x = rng.integers(-128, 128, (50, 2, 45))
     x[0], x[1] = 127, -128
-    x[2] = np.where(rows[0] > 0, 127, -128)
+    for row in range(5):
+        x[2 * row + 2], x[2 * row + 3] = np.where(rows[row] > 0, [[[127]], [[-128]]], [[[-128]], [[127]]])
     pairs = (x[:, 1] << 16) + x[:, 0]
-    for block in range(2):
+    seen: list[int] = []
+    for block in range(3):
+        channels = np.cumsum(words[block, [6, 10]])
+        seen += channels.tolist()
         tap, both, high = 0, np.zeros((2, 50), np.int64), np.zeros((2, 50), np.int64)
         both[:], high[:] = words[block, [0, 2], None], words[block, [1, 3], None]
-        while (entry := int(packed.data[at]) & 255) != 254:
+        while (entry := int(packed.data[at]) & 255) != 0:
             count, rest = divmod(entry, 12)
             assert rest == 0
             run = packed.data[at + 1 : at + 1 + 2 * count].reshape(count, 2).astype(np.int64)
-            np.testing.assert_array_equal(run.T, rows[2 * block : 2 * block + 2, tap : tap + count])
+            np.testing.assert_array_equal(run.T, rows[channels, tap : tap + count])
             products = pairs[:, tap : tap + count] @ run
-            low = x[:, 0, tap : tap + count] @ run
-            assert np.abs(low).max() < 2**15
             for c in range(2):
                 total = (products[:, c] + 2**15) & (2**32 - 1)
                 both[c] += total
                 high[c] += (total ^ 2**31) - 2**31 >> 16
             at, tap = at + 1 + 2 * count, tap + count
+            assert fits(rows[channels, tap - count : tap])
             if tap < 45 and count < paired.LONGEST:
-                longer = np.abs(rows[2 * block : 2 * block + 2, tap - count : tap + 1]).sum(axis=1)
-                assert longer.max() > 255
+                assert not fits(rows[channels, tap - count : tap + 1])
         assert tap == 45
         at += 1
-        for c in range(min(2, 3 - 2 * block)):
-            w = rows[2 * block + c]
-            start = bias[2 * block + c] - 3 * w.sum() + straight_of(node).start[2 * block + c]
-            want = (start + x @ w).T
+        for c, channel in enumerate(channels):
+            if channel == 5:
+                continue
+            r, w = straight_of(node), rows[channel]
+            want = (bias[channel] - 3 * w.sum() + r.start[channel] + x @ w).T
             upper = ((high[c] & (2**32 - 1)) ^ 2**31) - 2**31
             np.testing.assert_array_equal(upper, want[1])
             lower = (both[c] - (upper << 16)) & (2**32 - 1)
             np.testing.assert_array_equal((lower ^ 2**31) - 2**31, want[0])
-    assert at == len(packed.data)
+            said = (
+                r.multiplier[channel],
+                (r.place - 128 + r.shift)[channel] % 2**32,
+                r.zero[channel] % 2**32,
+            )
+            assert tuple(words[block, 4 * c + np.array([4, 5, 7])]) == said
+    assert packed.data[at:].tolist() == [0]
+    assert sorted(seen) == list(range(6))
+    assert [0, 2] in np.reshape(seen, (3, 2)).tolist()
+
+
+def fits(weights: Int64) -> bool:
+    """Whether no input makes the sum of any channel's products leave 16 bits. weights: (channels, taps)."""
+    above, below = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
+    most, least = 127 * above - 128 * below, 127 * below - 128 * above
+    return bool(most.max() < 2**15 and least.min() >= -(2**15))
 
 
 @pytest.mark.parametrize("largest", [3, 90, 127])
