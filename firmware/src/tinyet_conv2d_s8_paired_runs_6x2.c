@@ -192,7 +192,8 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t coun
     int8_t *to = output;
     for (int32_t c = 0; c < 2; c++) {
       const TINYET_ROM uint32_t *const r = f + 4 + 4 * c;
-      const int32_t place = (int32_t)(r[1] & ~127u) + 128, zero = params->outputs.two_sided != 0 ? (int32_t)r[3] : INT32_MIN;
+      const int32_t place = (int32_t)(r[1] & ~(uint32_t)127) + 128;
+      const int32_t zero = params->outputs.two_sided != 0 ? (int32_t)r[3] : INT32_MIN;
       to += (int32_t)r[2];
       for (int32_t pair = 0; pair < words; pair++) {
         uint32_t sums[2] = {f[2 * c], f[2 * c + 1]};
