@@ -94,13 +94,9 @@ class FusionGroup:
         rows = self.rows.get(tensor)
         return rows if rows is not None and rows.window else None
 
-    @property
+    @cached_property
     def moved(self) -> tuple[int, ...]:
         """Bytes of each move."""
-        return self._moved
-
-    @cached_property
-    def _moved(self) -> tuple[int, ...]:
         size = {tensor: rows.row_bytes for tensor, rows in self.rows.items()}
         return tuple(
             action.bytes if isinstance(action, Shift) else action.kept * size[action.tensor]

@@ -243,15 +243,12 @@ class _Calibration(Exact):
         self._shown: set[str] = set()
 
     def run_node(self, n: fx.Node) -> Any:
-        if n.name in self._shown:
-            return self.env[n.args[0]]  # type: ignore[index]
-        if (
-            n.op == "call_module"
-            and isinstance(n.args[0], fx.Node)
-            and n.args[0].op == "get_attr"
-            and isinstance(self.fetch_attr(str(n.target)), WeightPerChannelObserver)
-        ):
-            self._shown.add(n.name)
+        source = n.args[0] if n.op == "call_module" else None
+        if isinstance(source, fx.Node) and source.op == "get_attr":
+            if n.name in self._shown:
+                return self.env[source]
+            if isinstance(self.fetch_attr(str(n.target)), WeightPerChannelObserver):
+                self._shown.add(n.name)
         result = super().run_node(n)
         observed = n.op == "call_module" and isinstance(result, torch.Tensor) and result.is_floating_point()
         if observed and n.name not in self.infinite and not bool(torch.isfinite(result).all()):

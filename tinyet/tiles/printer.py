@@ -14,14 +14,8 @@ from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.registers import Placed
 from tinyet.tiles.tile import Tile, Weights
 
-HEADER, INT16_HEADER, LANES_HEADER, INT4_HEADER = (
-    "tinyet_tile_dsp.h",
-    "tinyet_tile_s16_dsp.h",
-    "tinyet_tile_lanes_s16_dsp.h",
-    "tinyet_tile_w4_dsp.h",
-)
-"""Of the twin and of what all tiles have in common; of tiles of int16 values, of one pixel and in lanes; and of int4
-weights."""
+HEADER = "tinyet_tile_dsp.h"
+"""Of the twin and of what all tiles have in common; other types of tiles have their own (`types_of`)."""
 _PARAMETERS = ("const int32_t *weights", "const uint32_t *pixels", "void *output", "const void *end")
 
 
@@ -52,20 +46,11 @@ def files(tile: Tile, page: CorePage = ARMV7E_M) -> Mapping[str, str]:
         f"const tinyet_tile{types}_shape_dsp shape = {shape_literal(tile)};",
         f"tinyet_tile{types}_dsp(weights, pixels, {outputs}, shape);",
     )
-    header = (
-        LANES_HEADER
-        if tile.lanes
-        else INT16_HEADER
-        if tile.bits > 8
-        else INT4_HEADER
-        if tile.weights.int4
-        else HEADER
-    )
-    return printed(function(tile, page), _summary(tile), _PARAMETERS, twin, header)
+    return printed(function(tile, page), _summary(tile), _PARAMETERS, twin, f"tinyet_tile{types}_dsp.h")
 
 
 def types_of(t: Tile) -> str:
-    """A part of the names of the twin and of the type of its shape."""
+    """A part of the names of the twin, of the type of its shape, and of the header of both."""
     if t.bits > 8:
         return "_lanes_s16" if t.lanes is not None else "_s16"
     return "_w4" if t.weights.int4 else ""

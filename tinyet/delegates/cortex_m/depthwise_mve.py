@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -151,25 +152,33 @@ def plan(node: Node, layouts: Layouts = DENSE) -> Plan:
     shapes = [shape for shape in ((2, 2), (1, 2), (2, 1)) if shape[0] <= g.out_h and shape[1] <= g.out_w]
     patches = [found for shape in shapes if (found := patch_of(g, shape)) is not None]
     patch = patches[0] if patches else single_patch(g)
-    by_place = LARGEST_PLACE // (g.out_w * g.out_pixel_stride)
-    band = max(min(g.out_h, by_place, -(-BAND // g.out_w)), 1)
+    return Plan(g, patch, band_of(g, patch, g.out_w * g.out_pixel_stride), row)
+
+
+def band_of(g: Geometry, patch: Patch, place: int) -> int:
+    """Rows of outputs that are made at once; place: bytes from row to row of the output."""
+    band = max(min(g.out_h, LARGEST_PLACE // place, -(-BAND // g.out_w)), 1)
     # Bands of equal height, as far as that goes; of whole patches.
     band = -(-g.out_h // -(-g.out_h // band))
     height = patch.outputs[0]
-    band = min(max(band - band % height, height) if band < g.out_h else band, g.out_h)
-    return Plan(g, patch, band, row)
+    return min(max(band - band % height, height) if band < g.out_h else band, g.out_h)
 
 
-def refuse(node: Node, target: Target) -> str | None:
+def refuse_taps(node: Node, target: Target, most: int) -> str | None:
+    """What there is against a layer whatever its plan; most: taps of its kernel."""
     if (reason := no_helium(target)) is not None:
         return reason
     channels = node.input(0).shape[3]
     if attrs_of(node).groups != channels or node.output.shape[3] != channels:
         return "only depthwise ones with one output a channel"
-    g = geometry(node)
-    if g.kernel_h * g.kernel_w > MOST_GROUPS * LANES:
-        return f"{g.kernel_h * g.kernel_w} taps, takes up to {MOST_GROUPS * LANES}"
-    p = plan(node)
+    taps = math.prod(node.input(1).shape[1:3])
+    return f"{taps} taps, takes up to {most}" if taps > most else None
+
+
+def refuse(node: Node, target: Target) -> str | None:
+    if (reason := refuse_taps(node, target, MOST_GROUPS * LANES)) is not None:
+        return reason
+    g, p, channels = geometry(node), plan(node), node.input(0).shape[3]
     if p.largest_lane > LARGEST_LANE:
         reach = f"a kernel reaches {p.largest_lane} bytes in a plane, takes up to {LARGEST_LANE}"
         return f"an image of {g.in_w} columns: {reach}"

@@ -10,25 +10,25 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import Geometry, geometry
-from tinyet.delegates.cortex_m.conv2d_mve import no_helium, numbers, struct_of
+from tinyet.delegates.cortex_m.conv2d_mve import numbers, struct_of
 from tinyet.delegates.cortex_m.conv2d_s16_mve import BYTES, refuse_rounding, rounding_of
 from tinyet.delegates.cortex_m.depthwise_mve import (
     AROUND,
-    BAND,
     HEADERS,
     LARGEST_PLACE,
     MOST_TILES,
     TILE,
     Patch,
     Plan,
+    band_of,
     neighbouring_tiles,
     pixels_of,
+    refuse_taps,
 )
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Array, Node
-from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import Call, Constant, CostModel, Exact, FieldValue, Kernel, Layouts
 from tinyet.tiles import int16
 from tinyet.tiles.helium_depthwise_s16 import LANES, MOST_GROUPS, Channels16, files, fits_row
@@ -95,24 +95,13 @@ def plan(node: Node) -> Plan16:
     found = [patch_of(g, shape) for shape in shapes]
     found = [patch for patch in found if len(patch.lanes) <= MOST_GROUPS_OF_TWO]
     patch = min(found, key=lambda each: gathers_of(g, each)) if found else patch_of(g, (1, 1))
-    band = max(min(g.out_h, LARGEST_PLACE // (BYTES * g.out_w * g.out_c), -(-BAND // g.out_w)), 1)
-    # Bands of equal height, as far as that goes; of whole patches.
-    band = -(-g.out_h // -(-g.out_h // band))
-    height = patch.outputs[0]
-    band = min(max(band - band % height, height) if band < g.out_h else band, g.out_h)
-    return Plan16(g, patch, band, row)
+    return Plan16(g, patch, band_of(g, patch, BYTES * g.out_w * g.out_c), row)
 
 
 def refuse(node: Node, target: Target) -> str | None:
-    if (reason := no_helium(target)) is not None:
+    if (reason := refuse_taps(node, target, MOST_GROUPS * LANES)) is not None:
         return reason
-    channels = node.input(0).shape[3]
-    if attrs_of(node).groups != channels or node.output.shape[3] != channels:
-        return "only depthwise ones with one output a channel"
-    g = geometry(node)
-    if g.kernel_h * g.kernel_w > MOST_GROUPS * LANES:
-        return f"{g.kernel_h * g.kernel_w} taps, takes up to {MOST_GROUPS * LANES}"
-    p = plan(node)
+    p, channels = plan(node), node.input(0).shape[3]
     if p.patch.outputs[0] * p.place > LARGEST_PLACE or (TILE - 1) * BYTES * channels > LARGEST_PLACE:
         return "rows too long for offsets of 16 bits"
     if p.band_in * p.row > LARGEST_PLACE:

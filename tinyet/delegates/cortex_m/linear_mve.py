@@ -237,11 +237,14 @@ def plan(node: Node) -> conv2d_mve.Plan:
 
 
 def refuse_rows(node: Node, target: Target) -> str | None:
-    if (reason := refuse(node, target)) is not None:
-        return reason
+    return refuse(node, target) or refuse_sizes(node, node.input(1).shape[1])
+
+
+def refuse_sizes(node: Node, row_bytes: int) -> str | None:
+    """What there is against rows as pixels of a convolution."""
     if row_count(node) < PIXELS:
         return f"{row_count(node)} rows, needs {PIXELS}"
-    seen = vectors(node.input(1).shape[1])
+    seen = vectors(row_bytes)
     return (
         f"{seen} vectors of weights an output, takes up to {MOST_OF_PIXEL}" if seen > MOST_OF_PIXEL else None
     )

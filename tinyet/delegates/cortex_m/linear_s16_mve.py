@@ -15,7 +15,7 @@ from tinyet.delegates.cortex_m.conv2d import pixel_row
 from tinyet.delegates.cortex_m.conv2d_mve import struct_of, vectors
 from tinyet.delegates.cortex_m.conv2d_s16_mve import BYTES, plan_in_bytes, refuse_rounding, rounding_of
 from tinyet.delegates.cortex_m.linear import row_count
-from tinyet.delegates.cortex_m.linear_mve import HEADERS, Parts, with_printed
+from tinyet.delegates.cortex_m.linear_mve import HEADERS, Parts, refuse_sizes, with_printed
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Array, Node
@@ -23,7 +23,6 @@ from tinyet.numerics import Int64
 from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, pixel_walk
 from tinyet.opset import AccessOrder, Call, Constant, CostModel, Exact, Kernel, Layouts
 from tinyet.tiles import helium_linear, int16
-from tinyet.tiles.helium import MOST_VECTORS, PIXELS
 from tinyet.tiles.helium_linear import OUTPUTS, Printed, Rounding16
 
 ROW, ROWS = "tinyet_linear_s16_1x8_mve", "tinyet_linear_s16_4x2_mve"
@@ -114,12 +113,7 @@ def plan(node: Node) -> conv2d_mve.Plan:
 
 
 def refuse_rows(node: Node, target: Target) -> str | None:
-    if (reason := refuse_rounding(node, target)) is not None:
-        return reason
-    if row_count(node) < PIXELS:
-        return f"{row_count(node)} rows, needs {PIXELS}"
-    seen = vectors(BYTES * node.input(1).shape[1])
-    return f"{seen} vectors of weights an output, takes up to {MOST_VECTORS}" if seen > MOST_VECTORS else None
+    return refuse_rounding(node, target) or refuse_sizes(node, BYTES * node.input(1).shape[1])
 
 
 def lower_rows(node: Node, target: Target) -> Call:
