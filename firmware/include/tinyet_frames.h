@@ -77,7 +77,8 @@ static void put_raw(uint32_t byte) {
   out.used++;
 }
 
-static void put_bytes(const void *bytes, uint32_t n) {
+/* Functions that many call are not inlined: speed is nothing here, and a harness is compiled with each model. */
+__attribute__((noinline)) static void put_bytes(const void *bytes, uint32_t n) {
   const uint8_t *from = (const uint8_t *)bytes;
   for (uint32_t i = 0u; i < n; i++) {
     const uint8_t byte = from[i];
@@ -96,18 +97,17 @@ static void put_u8(uint32_t value) {
   put_bytes(&byte, 1u);
 }
 
-static void put_u32(uint32_t value) {
-  for (uint32_t shift = 0u; shift < 32u; shift += 8u) {
-    put_u8(value >> shift);
-  }
+__attribute__((noinline)) static void put_u32(uint32_t value) {
+  const uint8_t bytes[4] = {(uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16), (uint8_t)(value >> 24)};
+  put_bytes(bytes, 4u);
 }
 
-static void put_u64(uint64_t value) {
+__attribute__((noinline)) static void put_u64(uint64_t value) {
   put_u32((uint32_t)value);
   put_u32((uint32_t)(value >> 32));
 }
 
-static void begin_reply(uint32_t command, uint32_t length) {
+__attribute__((noinline)) static void begin_reply(uint32_t command, uint32_t length) {
   out.used = 0u;
   out.crc = 0xFFFFFFFFu;
   put_raw(END);
@@ -116,21 +116,21 @@ static void begin_reply(uint32_t command, uint32_t length) {
   put_u32(length);
 }
 
-static void end_reply(void) {
+__attribute__((noinline)) static void end_reply(void) {
   put_u32(~out.crc);
   put_raw(END);
   tinyet_harness_write(out.bytes, out.used);
   out.used = 0u;
 }
 
-static void reply_error(uint32_t reason, uint32_t detail) {
+__attribute__((noinline)) static void reply_error(uint32_t reason, uint32_t detail) {
   begin_reply(ERROR, 8u);
   put_u32(reason);
   put_u32(detail);
   end_reply();
 }
 
-static uint32_t raw_byte(void) {
+__attribute__((noinline)) static uint32_t raw_byte(void) {
   uint8_t byte = END;
   if (tinyet_harness_read(&byte, 1u) != 1u) {
     in.over = true;
@@ -139,7 +139,7 @@ static uint32_t raw_byte(void) {
 }
 
 /* Reads n bytes of a frame's body; a NULL destination drops them. False: the frame ended or is damaged. */
-static bool get_bytes(uint8_t *to, uint32_t n) {
+__attribute__((noinline)) static bool get_bytes(uint8_t *to, uint32_t n) {
   for (uint32_t i = 0u; i < n; i++) {
     uint32_t byte = raw_byte();
     if (byte == ESCAPE) {
@@ -168,7 +168,7 @@ static uint32_t decode_u32(const uint8_t bytes[4]) {
   return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
-static bool get_u32(uint32_t *value) {
+__attribute__((noinline)) static bool get_u32(uint32_t *value) {
   uint8_t bytes[4];
   if (!get_bytes(bytes, 4u)) {
     return false;
@@ -184,7 +184,7 @@ static void skip_to_end(void) {
 }
 
 /* Checks the CRC and that the frame ends behind it. */
-static bool get_end(void) {
+__attribute__((noinline)) static bool get_end(void) {
   const uint32_t crc = ~in.crc;
   uint32_t sent;
   if (!get_u32(&sent) || sent != crc) {
