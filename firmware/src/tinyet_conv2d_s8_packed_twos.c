@@ -57,6 +57,74 @@ __attribute__((naked, noinline)) static void moved_down(int32_t *to __attribute_
       "blo 1b\n"
       "pop {r4, r5, r6, pc}\n");
 }
+
+/* What neighbouring columns of windows have of an image of fewer than four channels. */
+typedef struct {
+  const int8_t *from;
+  int32_t step;        /* bytes from row to row */
+  int32_t back;        /* bytes from behind the last row to the next column's first one */
+  int32_t bytes;       /* of a column's words */
+  const int32_t *last; /* end of all words */
+} few_columns;
+
+/* Words to r0, inputs at r1, in r5 to r7 0, 1 and 2; in r8 to r10 step, back and bytes, in r12 where a column's words
+ * end, in lr where all do. */
+#define FEW(name, INPUTS)                                                                \
+  __attribute__((naked, noinline)) static void name(int32_t *to __attribute__((unused)), \
+                                                    const few_columns *columns __attribute__((unused))) { \
+    __asm__ volatile(                                                                    \
+        ".syntax unified\n"                                                              \
+        "push {r4, r5, r6, r7, lr}\n"                                                    \
+        "mov r4, r8\n"                                                                   \
+        "mov r5, r9\n"                                                                   \
+        "mov r6, r10\n"                                                                  \
+        "push {r4, r5, r6}\n"                                                            \
+        "ldmia r1!, {r2, r3, r4, r5, r6}\n"                                              \
+        "mov r8, r3\n"                                                                   \
+        "mov r9, r4\n"                                                                   \
+        "mov r10, r5\n"                                                                  \
+        "mov lr, r6\n"                                                                   \
+        "mov r1, r2\n"                                                                   \
+        "movs r5, #0\n"                                                                  \
+        "movs r6, #1\n"                                                                  \
+        "movs r7, #2\n"                                                                  \
+        "1:\n"                                                                           \
+        "mov r12, r0\n"                                                                  \
+        "add r12, r10\n"                                                                 \
+        "2:\n"                                                                           \
+        INPUTS                                                                           \
+        "add r1, r8\n"                                                                   \
+        "cmp r0, r12\n"                                                                  \
+        "bne 2b\n"                                                                       \
+        "add r1, r9\n"                                                                   \
+        "cmp r0, lr\n"                                                                   \
+        "bne 1b\n"                                                                       \
+        "pop {r4, r5, r6}\n"                                                             \
+        "mov r8, r4\n"                                                                   \
+        "mov r9, r5\n"                                                                   \
+        "mov r10, r6\n"                                                                  \
+        "pop {r4, r5, r6, r7, pc}\n");                                                   \
+  }
+
+FEW(of_one, "ldrsb r2, [r1, r5]\n" "stmia r0!, {r2}\n")
+FEW(of_two, "ldrsb r2, [r1, r5]\n" "ldrsb r3, [r1, r6]\n" "stmia r0!, {r2, r3}\n")
+FEW(of_three, "ldrsb r2, [r1, r5]\n" "ldrsb r3, [r1, r6]\n" "ldrsb r4, [r1, r7]\n" "stmia r0!, {r2, r3, r4}\n")
+#undef FEW
+
+/* So many neighbouring columns of `rows` rows each, of one to three channels; gives where their words end. */
+static int32_t *few(int32_t *to, const int8_t *from, int32_t count, int32_t step, int32_t rows, int32_t channels) {
+  const int32_t of_column = rows * channels;
+  int32_t *const last = to + count * of_column;
+  const few_columns columns = {from, step, channels - rows * step, 4 * of_column, last};
+  if (channels == 3) {
+    of_three(to, &columns);
+  } else if (channels == 2) {
+    of_two(to, &columns);
+  } else {
+    of_one(to, &columns);
+  }
+  return last;
+}
 #else
 typedef uint32_t __attribute__((may_alias)) word;
 
@@ -78,6 +146,20 @@ static void moved_down(int32_t *to, const int32_t *from, const int32_t *end) {
   while (to < end) {
     *to++ = *from++;
   }
+}
+
+static int32_t *few(int32_t *to, const int8_t *from, int32_t count, int32_t step, int32_t rows, int32_t channels) {
+  for (; count > 0; count--) {
+    const int8_t *row = from;
+    for (int32_t y = 0; y < rows; y++) {
+      for (int32_t c = 0; c < channels; c++) {
+        *to++ = row[c];
+      }
+      row += step;
+    }
+    from += channels;
+  }
+  return to;
 }
 #endif
 
@@ -148,6 +230,27 @@ static int32_t *column(int32_t *to, const column_rows *rows, int32_t x, const ti
   to = widened(to, rows->from + x * channels, channels, rows->step - channels, rows->count, fours);
   if (rows->below != 0) {
     to = filled(to, padding, rows->below * channels);
+  }
+  return to;
+}
+
+/* Neighbouring columns of windows, of which those that lie in the image with all of their rows are gathered at once
+ * where a row is few inputs, or all there is. */
+static int32_t *columns_from(int32_t *to, const column_rows *rows, int32_t x, int32_t count, const tinyet_conv2d_shape *s,
+                             int32_t padding, int32_t fours) {
+  const int32_t channels = s->in_c, whole = rows->count == s->kernel_h && (channels < 4 || s->kernel_h == 1) ? 1 : 0;
+  while (count > 0) {
+    int32_t done = 1;
+    if (whole != 0 && x >= 0 && x < s->in_w) {
+      const int8_t *const from = rows->from + x * channels;
+      done = count < s->in_w - x ? count : s->in_w - x;
+      to = s->kernel_h == 1 ? widened(to, from, done * channels, 0, 1, fours)
+                            : few(to, from, done, rows->step, rows->count, channels);
+    } else {
+      to = column(to, rows, x, s, padding, fours);
+    }
+    x += done;
+    count -= done;
   }
   return to;
 }
@@ -510,6 +613,7 @@ void tinyet_conv2d_s8_packed_twos(const int8_t *input, int8_t *output, void *scr
   /* Columns that a window shares with the next one of its row, which has so many new ones. */
   const int32_t shared = s->dilation_w == 1 && s->stride_w < s->kernel_w ? s->kernel_w - s->stride_w : 0;
   const int32_t fresh = s->kernel_w - shared, apart = s->stride_w - fresh * s->dilation_w;
+  const int32_t neighbours = s->dilation_w == 1 && apart == 0 ? 1 : 0;
   int32_t *const patch = (int32_t *)scratch;
   all_blocks blocks = blocks_in(patch, fresh * of_column, params);
   for (int32_t n = 0; n < s->batch; n++) {
@@ -518,14 +622,21 @@ void tinyet_conv2d_s8_packed_twos(const int8_t *input, int8_t *output, void *scr
       int32_t x = -s->pad_left, columns = s->kernel_w, *to = patch;
       for (int32_t left = s->out_w; left > 0;) {
         const int32_t count = left < params->strip ? left : params->strip;
-        for (int32_t i = 0; i < count; i++) {
-          for (; columns > 0; columns--) {
-            to = column(to, &rows, x, s, padding, fours);
-            x += s->dilation_w;
+        if (neighbours != 0) {
+          const int32_t all = columns + (count - 1) * fresh;
+          to = columns_from(to, &rows, x, all, s, padding, fours);
+          x += all;
+        } else {
+          for (int32_t i = 0; i < count; i++) {
+            for (; columns > 0; columns--) {
+              to = column(to, &rows, x, s, padding, fours);
+              x += s->dilation_w;
+            }
+            x += apart;
+            columns = fresh;
           }
-          x += apart;
-          columns = fresh;
         }
+        columns = fresh;
         output = pixels(&blocks, count, output);
         left -= count;
         const int32_t *const end = to;
