@@ -141,11 +141,11 @@ def packed_rows(node: Node) -> Mapping[str, int]:
 
 def twos(node: Node, pixels: int, strips: int) -> Parts:
     """Blocks of tinyet_conv2d_s8_packed_twos.c, of so many pixels: as many instructions as there stand."""
-    sums = packed_words.rescaling(node)
+    sums = packed_twos.rescaling(node)
     assert isinstance(sums, Rescaling)
     out_c = node.output.shape[-1]
     blocks, rest = -(-out_c // BLOCK), int(out_c % BLOCK != 0)
-    of_blocks = blocks * (66 + 25 * sums.two_sided) + packed_twos.in_runs(node).instructions
+    of_blocks = blocks * (56 + 21 * sums.two_sided) + packed_twos.in_runs(node).instructions
     return {
         "call": 1,
         "strip": strips,
