@@ -220,6 +220,32 @@ def stride_along(node: Node) -> int:
     return attrs.stride_h if down(node) else attrs.stride_w
 
 
+def line_inputs(node: Node) -> int:
+    """That windows reach of a line of the image."""
+    attrs, (_, in_h, in_w, _), (_, out_h, out_w, _) = attrs_of(node), node.input(0).shape, node.output.shape
+    size, outputs, before = (in_h, out_h, attrs.pad_top) if down(node) else (in_w, out_w, attrs.pad_left)
+    return int(min(size, (outputs - 1) * stride_along(node) + 3 - before))
+
+
+def line_words(node: Node) -> int:
+    """Of a line of the plane: of stride 1 one more than windows see, of stride 2 three for each two outputs."""
+    _, out_h, out_w, _ = node.output.shape
+    outputs = out_h if down(node) else out_w
+    return int(outputs + 3 if stride_along(node) == 1 else 3 * -(-outputs // 2))
+
+
+def padding_before(node: Node) -> int:
+    """A line."""
+    attrs = attrs_of(node)
+    return attrs.pad_top if down(node) else attrs.pad_left
+
+
+def _is_three_words_of_four(node: Node) -> bool:
+    """Whether the first two inputs of a line are not both padding, nor more than the last three words."""
+    before = padding_before(node)
+    return before <= 1 and line_words(node) - 3 * ((line_inputs(node) - (before == 0)) // 4) <= 3
+
+
 def _lines(node: Node) -> Int64:
     """(channels, lines, taps of a line)."""
     weights = rows_of(node).astype(np.int64).reshape(-1, 3, 3)
@@ -230,6 +256,8 @@ def refuse_planes(node: Node) -> str | None:
     """Why a depthwise layer is not computed so."""
     if stride_along(node) > 2:
         return "only strides 1 and 2"
+    if stride_along(node) == 2 and not _is_three_words_of_four(node):
+        return "of stride 2 only lines with a border of one, and outputs that see the image"
     if int(np.abs(_lines(node))[:, :, :2].sum(axis=2).max()) > _ROOM:
         return "two neighbouring weights are -128"
     found = plane_rescaling(node)
@@ -266,8 +294,7 @@ def plane_fields(node: Node) -> dict[str, FieldValue]:
 
 
 def plane_bytes(node: Node) -> int:
-    """Scratch: the part of a channel's image that windows reach, a word a pixel, and what is before each line."""
+    """Scratch: the part of a channel's image that windows reach, in lines of words."""
     attrs, (_, out_h, out_w, _) = attrs_of(node), node.output.shape
-    rows, columns = (out_h - 1) * attrs.stride_h + 3, (out_w - 1) * attrs.stride_w + 3
-    lines = columns if down(node) else rows
-    return int(4 * (rows * columns + lines * stride_along(node)))
+    lines, stride = (out_w, attrs.stride_w) if down(node) else (out_h, attrs.stride_h)
+    return 4 * ((lines - 1) * stride + 3) * line_words(node)
