@@ -82,7 +82,7 @@ typedef struct {
  * stack padding, border, and code: where a line begins, and what is behind its turns. */
 #define PAIR                                     \
   TWO_INPUTS OVER("r5", "r4") OVER("r6", "r5") "stmia r3!, {r4, r5}\n" "mov r4, r6\n"
-enum { PAIRS = 4, PAIR_BYTES = 20 };
+enum { PAIRS = 4, PAIR_BYTES = 18 };
 __attribute__((naked, noinline)) static void lines_of_stride_1(const gathering *g __attribute__((unused))) {
   __asm__ volatile(
       OPENED
