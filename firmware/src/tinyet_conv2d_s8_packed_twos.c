@@ -266,11 +266,11 @@ typedef struct {
   int32_t step;          /* bytes from window to window */
   const int8_t *all_end; /* of all pixels' outputs */
   const int32_t *last;   /* end of the window */
-  int32_t threes;
+  int32_t kind;          /* zero for runs of two taps that straight code has room for, less for more, one for threes */
 } block_walk;
 
-/* Runs of the straight code for three taps, and its bytes for one. */
-enum { THREES = 16, THREE_BYTES = 42 };
+/* Runs of the straight code for two taps, and for three, and its bytes for one of these. */
+enum { TWOS = 16, THREES = 16, THREE_BYTES = 42 };
 
 /* The carry of the shift is the sign of the lower half, which the upper half lacks. */
 #define PAIR(both, high)                                 \
@@ -349,7 +349,7 @@ enum { THREES = 16, THREE_BYTES = 42 };
 /* All blocks of four outputs of pixels whose windows lie one behind another; gives the stream behind the last block.
  * Inputs in r0 to r2, weights in r2 to r5, both sums of pairs in r8 and r9, the second ones in r4 and r5, in runs of
  * three taps in r10 and r11 until they are complete; inputs at r6, then outputs, the stream at r7, the end of the window
- * in lr, and in r12 where sums are rounded, with runs of three taps 2^15. On the stack the walk until its last two
+ * in lr, and in r12 what is behind straight code of twos, with runs of three taps 2^15. On the stack the walk until its last two
  * words, with addresses of code for the second and the third word. What blocks of the stream say where to go on counts
  * from four bytes behind the instruction that goes there: how many there are until 8, 6 and 2 is in
  * tinyet/ops/shared/packed_twos.py. */
@@ -383,6 +383,11 @@ __attribute__((naked, noinline)) static const uint32_t *blocks_of(const block_wa
       "b 1f\n"
       "10:\n"
       "str r1, [sp, #4]\n"
+      "bpl 10f\n"
+      "adr r1, 13f\n"
+      "mov r12, r1\n"
+      "b 1f\n"
+      "10:\n"
       "movs r1, #128\n"
       "lsls r1, r1, #8\n"
       "mov r12, r1\n"
@@ -436,10 +441,16 @@ __attribute__((naked, noinline)) static const uint32_t *blocks_of(const block_wa
       "mov r11, r7\n"
       "pop {r4, r5, r6, r7, pc}\n"
       "2:\n"
-      TWO TWO TWO TWO TWO TWO TWO TWO
-      "cmp r6, lr\n"
-      "bne 2b\n"
+      TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO
       "mov pc, r12\n"
+      ".balign 4\n"
+      "13:\n"
+      "cmp r6, lr\n"
+      "beq 10f\n"
+      "b 2b\n"
+      "10:\n"
+      "ldr r0, [sp, #4]\n"
+      "mov pc, r0\n"
       ".balign 4\n"
       "9:\n"
       THREE THREE THREE THREE THREE THREE THREE THREE THREE THREE THREE THREE THREE THREE THREE THREE
@@ -495,7 +506,7 @@ static all_blocks blocks_in(const int32_t *patch, int32_t step, const tinyet_con
                              4 * step,
                              0,
                              patch + params->runs * params->run,
-                             params->run == 3 ? 1 : 0},
+                             params->run == 3 ? 1 : params->runs > TWOS ? -1 : 0},
                             layer->out_c,
                             layer->out_c & 3};
   return found;

@@ -34,7 +34,7 @@ RIGHT, RIGHT_OF_TWO_SIDED = 14, 13
 _ORDER = (3, 1, 0, 2)
 """Of a block's channels, as they are rounded."""
 _THREES, _LEAVE, _BEGIN = 46, 54, 92
-_TWO_BYTES, _TWOS = 30, 8
+_TWO_BYTES, _TWOS = 30, 16
 """Where the assembly in tinyet_conv2d_s8_packed_twos.c goes on, counted from four bytes behind the instruction that goes there: at
 8, 6 and 2, with the bytes of a run there and how many there are."""
 _ROOM = 255
@@ -94,7 +94,8 @@ class Runs:
         """That stand in tinyet_conv2d_s8_packed_twos.c for all blocks, but for their outputs."""
         blocks, runs = len(self.weights), self.weights.shape[3]
         if self.run == 2:
-            return int(blocks * (1 + 15 * runs + 2 * -(-runs // _TWOS)))
+            around = 1 if runs <= _TWOS else 1 + 4 * -(-runs // _TWOS)
+            return int(blocks * (around + 15 * runs))
         by_themselves = sum(len(taps) for taps in self.taps)
         return int(blocks * (12 + 21 * runs + 3 * -(-runs // 16)) + 16 * by_themselves)
 
