@@ -301,12 +301,7 @@ enum { TWOS = 16, THREES = 16, THREE_BYTES = 42 };
 #define SCALED(i, a, right)                              \
   "cmp " a ", r0\n"                                      \
   "bhs 2" #i "f\n"                                       \
-  "muls r2, " a ", r2\n"                                 \
-  "lsrs r2, r2, #" right "\n"                            \
-  "muls " a ", r1, " a "\n"                              \
-  "adds " a ", " a ", r2\n"                              \
-  "adds " a ", " a ", r3\n"                              \
-  "lsrs " a ", " a ", #24\n"                             \
+  TINYET_THUMB1_SCALED(a, "r1", "r2", "r3", "#" right)   \
   "strb " a ", [r6, #" #i "]\n"                          \
   "3" #i ":\n"
 #define ONE_SIDED(i, a)                                  \
@@ -314,19 +309,15 @@ enum { TWOS = 16, THREES = 16, THREE_BYTES = 42 };
   SCALED(i, a, "14")
 #define TWO_SIDED(i, a)                                  \
   "ldmia r7!, {r0, r1, r2}\n" /* split, less, offset */  \
-  "cmp " a ", r0\n"                                      \
-  "sbcs r0, r0, r0\n"                                    \
-  "ands r1, r1, r0\n"                                    \
+  TINYET_THUMB1_BELOW(a, "r0", "r1")                     \
   "subs r3, r2, r1\n"                                    \
   "ldmia r7!, {r0, r1, r2}\n" /* limit, upper, lower */  \
   SCALED(i, a, "13")
 /* Outside the range: the sign says which bound it is. */
 #define BOUND(i, a)                                      \
   "2" #i ":\n"                                           \
-  "lsrs " a ", " a ", #31\n"                             \
-  "lsls " a ", " a ", #3\n"                              \
   "ldr r1, [sp, #12]\n"                                  \
-  "lsrs r1, r1, " a "\n"                                 \
+  TINYET_THUMB1_BOUND(a, "r1")                           \
   "strb r1, [r6, #" #i "]\n"                             \
   "b 3" #i "b\n"
 #define BOUNDS BOUND(0, "r5") BOUND(1, "r4") BOUND(2, "r5") BOUND(3, "r5")
@@ -355,13 +346,7 @@ enum { TWOS = 16, THREES = 16, THREE_BYTES = 42 };
  * tinyet/ops/shared/packed_twos.py. */
 __attribute__((naked, noinline)) static const uint32_t *blocks_of(const block_walk *walk __attribute__((unused))) {
   __asm__ volatile(
-      ".syntax unified\n"
-      "push {r4, r5, r6, r7, lr}\n"
-      "mov r4, r8\n"
-      "mov r5, r9\n"
-      "mov r6, r10\n"
-      "mov r7, r11\n"
-      "push {r4, r5, r6, r7}\n"
+      TINYET_THUMB1_ENTRY("")
       "sub sp, sp, #32\n"
       "mov r1, sp\n"
       "ldmia r0!, {r4, r5, r6, r7}\n"
@@ -434,12 +419,7 @@ __attribute__((naked, noinline)) static const uint32_t *blocks_of(const block_wa
       "7:\n"
       "mov r0, r7\n"
       "add sp, sp, #32\n"
-      "pop {r4, r5, r6, r7}\n"
-      "mov r8, r4\n"
-      "mov r9, r5\n"
-      "mov r10, r6\n"
-      "mov r11, r7\n"
-      "pop {r4, r5, r6, r7, pc}\n"
+      TINYET_THUMB1_RETURN("")
       "2:\n"
       TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO
       "mov pc, r12\n"

@@ -43,13 +43,7 @@ typedef struct {
 #define OVER(x, before) "lsls r2, " x ", #16\n" "adds " before ", " before ", r2\n"
 #define TWO_INPUTS "ldrsb r5, [r0, r1]\n" "ldrsb r6, [r0, r7]\n" "add r0, r8\n"
 #define OPENED                                   \
-  ".syntax unified\n"                            \
-  "push {r4, r5, r6, r7, lr}\n"                  \
-  "mov r4, r8\n"                                 \
-  "mov r5, r9\n"                                 \
-  "mov r6, r10\n"                                \
-  "mov r7, r11\n"                                \
-  "push {r4, r5, r6, r7}\n"                      \
+  TINYET_THUMB1_ENTRY("")                        \
   "sub sp, sp, #24\n"                            \
   "ldmia r0!, {r1, r2, r3, r4, r5, r6}\n"        \
   "mov r7, r2\n"                                 \
@@ -70,12 +64,7 @@ typedef struct {
   "cmp r3, lr\n"                                 \
   "bne 10b\n"                                    \
   "add sp, sp, #24\n"                            \
-  "pop {r4, r5, r6, r7}\n"                       \
-  "mov r8, r4\n"                                 \
-  "mov r9, r5\n"                                 \
-  "mov r10, r6\n"                                \
-  "mov r11, r7\n"                                \
-  "pop {r4, r5, r6, r7, pc}\n"
+  TINYET_THUMB1_RETURN("")
 
 /* Inputs at r0, zero in r1, words to r3; what is not yet complete in r4; in r7 and r8 the bytes from input to input and
  * to the next but one, in r9 to r11 back, gap and turns, in r12 where the turns' words end, in lr where all do. On the
@@ -309,18 +298,10 @@ typedef struct {
   "add r8, r0\n"              \
   "asrs r2, r2, #16\n"        \
   "adcs r5, r2\n"
-#define VALUE(sum, lower)       \
-  "muls " lower ", " sum ", " lower "\n" \
-  "lsrs " lower ", " lower ", #14\n"     \
-  "muls " sum ", r2, " sum "\n"          \
-  "adds " sum ", " sum ", " lower "\n"   \
-  "adds " sum ", " sum ", r4\n"          \
-  "lsrs " sum ", " sum ", #24\n"
+#define VALUE(sum, lower) TINYET_THUMB1_SCALED(sum, "r2", lower, "r4", "#14")
 #define BOUND(sum)              \
-  "lsrs " sum ", " sum ", #31\n" \
-  "lsls " sum ", " sum ", #3\n"  \
   "ldr r4, [sp, #4]\n"          \
-  "lsrs r4, r4, " sum "\n"      \
+  TINYET_THUMB1_BOUND(sum, "r4") \
   "mov " sum ", r4\n"
 /* Both outputs' sums in r0 and r5; what is beyond the range is one of its bounds, as the sign says. */
 #define OUTPUTS(ROW)            \
@@ -362,13 +343,7 @@ typedef struct {
                                                     const uint32_t *stream __attribute__((unused)),              \
                                                     plane_walk *walk __attribute__((unused))) {                  \
     __asm__ volatile(                                                                                            \
-        ".syntax unified\n"                                                                                      \
-        "push {r4, r5, r6, r7, lr}\n"                                                                            \
-        "mov r4, r8\n"                                                                                           \
-        "mov r5, r9\n"                                                                                           \
-        "mov r6, r10\n"                                                                                          \
-        "mov r7, r11\n"                                                                                          \
-        "push {r4, r5, r6, r7}\n"                                                                                \
+        TINYET_THUMB1_ENTRY("")                                                                                  \
         "mov r6, r0\n"                                                                                           \
         "mov r12, r1\n"                                                                                          \
         "mov r7, r2\n"                                                                                           \
@@ -408,9 +383,7 @@ typedef struct {
         "6:\n"                                                                                                   \
         "push {r4}\n"                                                                                            \
         "ldr r4, [sp, #8]\n"                                                                                     \
-        "lsrs r0, r0, #31\n"                                                                                     \
-        "lsls r0, r0, #3\n"                                                                                      \
-        "lsrs r4, r4, r0\n"                                                                                      \
+        TINYET_THUMB1_BOUND("r0", "r4")                                                                          \
         "mov r0, r4\n"                                                                                           \
         "pop {r4}\n"                                                                                             \
         "cmp r5, r1\n"                                                                                           \
@@ -423,12 +396,7 @@ typedef struct {
         "b 3b\n"                                                                                                 \
         "9:\n"                                                                                                   \
         "add sp, sp, #8\n"                                                                                       \
-        "pop {r4, r5, r6, r7}\n"                                                                                 \
-        "mov r8, r4\n"                                                                                           \
-        "mov r9, r5\n"                                                                                           \
-        "mov r10, r6\n"                                                                                          \
-        "mov r11, r7\n"                                                                                          \
-        "pop {r4, r5, r6, r7, pc}\n");                                                                           \
+        TINYET_THUMB1_RETURN(""));                                                                               \
   }
 
 CHANNEL(in_rows, ROW_OF_THREE)
