@@ -16,7 +16,7 @@ from tests.ops.cases import Case
 from tinyet.ir import Node, constant
 from tinyet.numerics import Int64
 from tinyet.ops.conv2d import Conv2d
-from tinyet.ops.shared import packed_twos, packed_words
+from tinyet.ops.shared import packed_twos
 from tinyet.ops.shared.two_products import Rescaling
 
 BITS = 2**32 - 1
@@ -44,7 +44,9 @@ def lines(draw: st.DrawFn) -> Case:
     shape = draw(st.integers(1, 22)), draw(st.integers(1, 22))
     stride = draw(st.sampled_from([(1, 1), (2, 2), (1, 2), (2, 1)]))
     pads = [draw(st.integers(0, 2)) for _ in range(4)]
-    size = [max(n, 3 - before - behind) for n, before, behind in zip(shape, pads[::2], pads[1::2], strict=True)]
+    size = [
+        max(n, 3 - before - behind) for n, before, behind in zip(shape, pads[::2], pads[1::2], strict=True)
+    ]
     channels, largest = draw(st.integers(1, 3)), draw(st.sampled_from([60, 127]))
     weights = rng.integers(-largest, largest + 1, (channels, 3, 3, 1))
     drawn = layer(weights, rng.integers(-9000, 9000, channels), relu=relu, scale=0.004)

@@ -35,8 +35,8 @@ _ORDER = (3, 1, 0, 2)
 """Of a block's channels, as they are rounded."""
 _THREES, _LEAVE, _BEGIN = 46, 54, 92
 _TWO_BYTES, _TWOS = 30, 16
-"""Where the assembly in tinyet_conv2d_s8_packed_twos.c goes on, counted from four bytes behind the instruction that goes there: at
-8, 6 and 2, with the bytes of a run there and how many there are."""
+"""Where the assembly in tinyet_conv2d_s8_packed_twos.c goes on, at 8, 6 and 2, counted from four bytes behind the
+instruction that goes there; the bytes of a run in the straight code at 2, and how many there are."""
 _ROOM = 255
 _MOST_STRIP, _STRIP_WORDS = 8, 128
 """Pixels of a strip, and words of scratch up to which they are more than two."""
