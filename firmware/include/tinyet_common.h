@@ -235,6 +235,25 @@ static inline int32_t tinyet_quantize_value(float x, float scale, int32_t zero_p
   return tinyet_clamp(nearest + zero_point, low, high);
 }
 
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
+/* Entry and end of a naked function: registers above r7 are pushed from lower ones, behind `more`, as in "r3, ". */
+#define TINYET_THUMB1_ENTRY(more)        \
+  ".syntax unified\n"                    \
+  "push {r4, r5, r6, r7, lr}\n"          \
+  "mov r4, r8\n"                         \
+  "mov r5, r9\n"                         \
+  "mov r6, r10\n"                        \
+  "mov r7, r11\n"                        \
+  "push {" more "r4, r5, r6, r7}\n"
+#define TINYET_THUMB1_RETURN(more)       \
+  "pop {" more "r4, r5, r6, r7}\n"       \
+  "mov r8, r4\n"                         \
+  "mov r9, r5\n"                         \
+  "mov r10, r6\n"                        \
+  "mov r11, r7\n"                        \
+  "pop {r4, r5, r6, r7, pc}\n"
+#endif
+
 #ifdef __cplusplus
 }
 #endif

@@ -15,14 +15,17 @@ extern "C" {
  * to one sum, b to another; what the first sum has too much is 65536 times the second.
  *
  * The stream of convolutions, for each block of four channels a, b, c, d (zeros where a channel is missing), modulo 2^32:
- *   4 words     sums before the first product, less where the channel's first output step begins: 65536 b + a, 65536 d + c,
- *               b, d; in runs of three taps the first two less 2^15 for each run and each tap by itself, too
+ *   5 words     sums before the first product, less where the channel's first output step begins: 65536 b + a, 65536 d + c,
+ *               where M0's code goes on, b, d; in runs of three taps the first two less 2^15 for each run and each tap by
+ *               itself, too
  *   runs        65536 b + a of a run's taps, and 65536 d + c of them; taps of zeros where their number is no multiple of it
  *   3 words     in runs of three taps, for each tap by itself: where its input lies in a window, in bytes; 65536 b + a,
  *               65536 d + c
  *   1 word      -1 behind them
- *   4 x 4 words limit, upper, lower, offset of each channel; 4 x 6 where two_sided: split and less before them
- * padding is what a tap outside the image reads. Taps of a window are in the order of its columns. */
+ *   4 x 4 words limit, upper, lower, offset of d, b, a and c; 4 x 6 where two_sided: split, less, offset, limit, upper, lower
+ * Behind the last block, and before one where a channel is missing, unless it is the first one:
+ *   5 words     the third one where M0's code goes on then
+ * right is 14, where two_sided 13. padding is what a tap outside the image reads. Taps of a window are in the order of its columns. */
 typedef struct {
   tinyet_conv2d_shape shape;
   tinyet_packed_words words;

@@ -58,6 +58,29 @@ typedef tinyet_conv2d_s8_packed_words_params tinyet_depthwise_s8_chw_3x3_params;
 
 TINYET_TWO_PRODUCTS(tinyet_two_products, const TINYET_ROM uint32_t *)
 
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
+/* What the assembly of these kernels has in common. */
+/* The output of a sum within the limit; `lower` is used up. right: a register or, as in "#14", a number. */
+#define TINYET_THUMB1_SCALED(sum, upper, lower, offset, right) \
+  "muls " lower ", " sum ", " lower "\n" \
+  "lsrs " lower ", " lower ", " right "\n" \
+  "muls " sum ", " upper ", " sum "\n"   \
+  "adds " sum ", " sum ", " lower "\n"   \
+  "adds " sum ", " sum ", " offset "\n"  \
+  "lsrs " sum ", " sum ", #24\n"
+/* What is subtracted from the offset of a sum below the split, in `less`; `split` is used up. */
+#define TINYET_THUMB1_BELOW(sum, split, less) \
+  "cmp " sum ", " split "\n"             \
+  "sbcs " split ", " split ", " split "\n" \
+  "ands " less ", " less ", " split "\n"
+/* Of the bounds, high in the lowest byte and low in the next one, the one that a sum beyond the limit has, by its sign, in
+ * the lowest byte of `bounds`. */
+#define TINYET_THUMB1_BOUND(sum, bounds) \
+  "lsrs " sum ", " sum ", #31\n"         \
+  "lsls " sum ", " sum ", #3\n"          \
+  "lsrs " bounds ", " bounds ", " sum "\n"
+#endif
+
 /* All channels of a pixel. inputs: those of its taps, plus 128 each. */
 void tinyet_packed_pixel(const uint8_t *inputs, int8_t *output, const tinyet_packed_words *layer);
 

@@ -196,13 +196,7 @@ __attribute__((naked, noinline)) static void products(const word *inputs __attri
                                                       uint32_t *sums __attribute__((unused)),
                                                       int32_t in_c __attribute__((unused))) {
   __asm__ volatile(
-      ".syntax unified\n"
-      "push {r4, r5, r6, r7, lr}\n"
-      "mov r4, r8\n"
-      "mov r5, r9\n"
-      "mov r6, r10\n"
-      "mov r7, r11\n"
-      "push {r4, r5, r6, r7}\n"
+      TINYET_THUMB1_ENTRY("")
       "sub sp, sp, #20\n"
       "mov r7, r2\n"
       "subs r1, r1, r0\n"
@@ -262,12 +256,7 @@ __attribute__((naked, noinline)) static void products(const word *inputs __attri
       "b 1b\n"
       "4:\n"
       "add sp, sp, #20\n"
-      "pop {r4, r5, r6, r7}\n"
-      "mov r8, r4\n"
-      "mov r9, r5\n"
-      "mov r10, r6\n"
-      "mov r11, r7\n"
-      "pop {r4, r5, r6, r7, pc}\n");
+      TINYET_THUMB1_RETURN(""));
 }
 #undef TIMES
 #elif defined(__XTENSA__) && defined(__XTENSA_EL__)

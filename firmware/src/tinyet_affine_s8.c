@@ -37,13 +37,7 @@ __attribute__((naked, noinline)) static void neighbours(const int8_t *a_end __at
                                                         int8_t *end __attribute__((unused)),
                                                         const one_row *r __attribute__((unused))) {
   __asm__ volatile(
-      ".syntax unified\n"
-      "push {r4, r5, r6, r7, lr}\n"
-      "mov r4, r8\n"
-      "mov r5, r9\n"
-      "mov r6, r10\n"
-      "mov r7, r11\n"
-      "push {r4, r5, r6, r7}\n"
+      TINYET_THUMB1_ENTRY("")
       "ldr r4, [r3, #12]\n"
       "mov r8, r4\n"
       "ldr r4, [r3, #16]\n"
@@ -62,12 +56,7 @@ __attribute__((naked, noinline)) static void neighbours(const int8_t *a_end __at
       "2:\n"
       VALUE(1)
       "bmi 1b\n" /* not yet zero */
-      "pop {r4, r5, r6, r7}\n"
-      "mov r8, r4\n"
-      "mov r9, r5\n"
-      "mov r10, r6\n"
-      "mov r11, r7\n"
-      "pop {r4, r5, r6, r7, pc}\n"
+      TINYET_THUMB1_RETURN("")
       BOUND(0) BOUND(1));
 }
 #undef VALUE

@@ -1,175 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_packed_twos.h"
-
-/* What lies in the image of a column of windows: `count` rows from `from`, `step` bytes apart. */
-typedef struct {
-  const int8_t *from;
-  int32_t above, count, below; /* rows */
-  int32_t step;
-} column_rows;
-
-#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
-/* `count` bytes, a multiple of four, of each row until `end`; `between`: from behind one row's to the next one's. */
-__attribute__((naked, noinline)) static void fours_widened(int32_t *to __attribute__((unused)),
-                                                           const int8_t *from __attribute__((unused)),
-                                                           int32_t count __attribute__((unused)),
-                                                           int32_t between __attribute__((unused)),
-                                                           const int32_t *end __attribute__((unused))) {
-  __asm__ volatile(
-      ".syntax unified\n"
-      "push {r4, r5, r6, r7, lr}\n"
-      "mov r7, r3\n"
-      "ldr r3, [sp, #20]\n"
-      "mov r12, r3\n"
-      "lsls r2, r2, #2\n"
-      "mov lr, r2\n"
-      "1:\n"
-      "mov r2, lr\n"
-      "adds r2, r0, r2\n"
-      "2:\n"
-      "ldmia r1!, {r6}\n"
-      "sxtb r3, r6\n"
-      "lsls r4, r6, #16\n"
-      "asrs r4, r4, #24\n"
-      "lsls r5, r6, #8\n"
-      "asrs r5, r5, #24\n"
-      "asrs r6, r6, #24\n"
-      "stmia r0!, {r3, r4, r5, r6}\n"
-      "cmp r0, r2\n"
-      "bne 2b\n"
-      "adds r1, r1, r7\n"
-      "cmp r0, r12\n"
-      "bne 1b\n"
-      "pop {r4, r5, r6, r7, pc}\n");
-}
-
-/* Words to lower addresses, four at a time: as many more as that needs. */
-__attribute__((naked, noinline)) static void moved_down(int32_t *to __attribute__((unused)),
-                                                        const int32_t *from __attribute__((unused)),
-                                                        const int32_t *end __attribute__((unused))) {
-  __asm__ volatile(
-      ".syntax unified\n"
-      "push {r4, r5, r6, lr}\n"
-      "1:\n"
-      "ldmia r1!, {r3, r4, r5, r6}\n"
-      "stmia r0!, {r3, r4, r5, r6}\n"
-      "cmp r0, r2\n"
-      "blo 1b\n"
-      "pop {r4, r5, r6, pc}\n");
-}
-#else
-typedef uint32_t __attribute__((may_alias)) word;
-
-static void fours_widened(int32_t *to, const int8_t *from, int32_t count, int32_t between, const int32_t *end) {
-  while (to != end) {
-    for (const int32_t *const row = to + count; to != row; to += 4) {
-      const uint32_t four = *(const word *)(const void *)from;
-      to[0] = (int8_t)four;
-      to[1] = (int8_t)(four >> 8);
-      to[2] = (int8_t)(four >> 16);
-      to[3] = (int8_t)(four >> 24);
-      from += 4;
-    }
-    from += between;
-  }
-}
-
-static void moved_down(int32_t *to, const int32_t *from, const int32_t *end) {
-  while (to < end) {
-    *to++ = *from++;
-  }
-}
-#endif
-
-/* Bytes as words with their signs; gives where they end. fours: whether bytes and their number are multiples of four. */
-static int32_t *widened(int32_t *to, const int8_t *from, int32_t count, int32_t between, int32_t rows, int32_t fours) {
-  int32_t *const end = to + rows * count;
-  if (fours != 0) {
-    fours_widened(to, from, count, between, end);
-    return end;
-  }
-  while (to != end) {
-    const int32_t *const row = to + count;
-    for (; row - to >= 4; to += 4) {
-      to[0] = from[0];
-      to[1] = from[1];
-      to[2] = from[2];
-      to[3] = from[3];
-      from += 4;
-    }
-    while (to != row) {
-      *to++ = *from++;
-    }
-    from += between;
-  }
-  return end;
-}
-
-static inline int32_t in_fours(const int8_t *input, int32_t channels) {
-  return (((uintptr_t)input | (uintptr_t)channels) & 3u) == 0u ? 1 : 0;
-}
-
-static int32_t *filled(int32_t *to, int32_t value, int32_t count) {
-  for (; count > 0; count--) {
-    *to++ = value;
-  }
-  return to;
-}
-
-/* Of an image, what windows see whose first row is `top`. */
-static column_rows rows_at(const int8_t *image, int32_t top, const tinyet_conv2d_shape *s) {
-  const int32_t step = s->in_w * s->in_c;
-  column_rows found = {image, 0, 0, s->kernel_h, s->dilation_h * step};
-  int32_t y = top;
-  for (; found.below > 0 && y < 0; y += s->dilation_h) {
-    found.above++;
-    found.below--;
-  }
-  if (y >= 0 && y < s->in_h) {
-    found.from += y * step;
-  }
-  for (; found.below > 0 && y < s->in_h; y += s->dilation_h) {
-    found.count++;
-    found.below--;
-  }
-  return found;
-}
-
-/* A column of windows, row by row. */
-static int32_t *column(int32_t *to, const column_rows *rows, int32_t x, const tinyet_conv2d_shape *s, int32_t padding,
-                       int32_t fours) {
-  const int32_t channels = s->in_c;
-  if (x < 0 || x >= s->in_w || rows->count == 0) {
-    return filled(to, padding, s->kernel_h * channels);
-  }
-  if (rows->above != 0) {
-    to = filled(to, padding, rows->above * channels);
-  }
-  to = widened(to, rows->from + x * channels, channels, rows->step - channels, rows->count, fours);
-  if (rows->below != 0) {
-    to = filled(to, padding, rows->below * channels);
-  }
-  return to;
-}
+#include "tinyet_packed_twos_columns_body.h"
 
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
 typedef struct {
   const int32_t *patch; /* the first pixel's window */
-  int32_t skip;         /* of the straight code, in bytes, that the first turn does not execute */
-  uint32_t right;       /* in its lowest byte; the sign says that sums are rounded two ways */
-  const int8_t *end;    /* of the pixel's outputs */
+  int32_t two_sided;    /* where sums are rounded two ways */
+  int32_t skip;         /* of the straight code for three taps, in bytes, that the first turn does not execute */
   uint32_t bounds;      /* of outputs: high, and low in the next byte */
   int8_t *output;
   const uint32_t *stream;
   int32_t step;          /* bytes from window to window */
-  int32_t channels;      /* bytes from pixel to pixel of outputs */
   const int8_t *all_end; /* of all pixels' outputs */
   const int32_t *last;   /* end of the window */
-  int32_t threes;
+  int32_t kind;          /* zero for runs of two taps that straight code has room for, less for more, one for threes */
 } block_walk;
 
-/* Runs of the straight code, and its bytes for one. */
-enum { TWOS = 8, TWO_BYTES = 30, THREES = 16, THREE_BYTES = 42 };
+/* Runs of the straight code for two taps, and for three, and its bytes for one of these. */
+enum { TWOS = 16, THREES = 16, THREE_BYTES = 42 };
 
 /* The carry of the shift is the sign of the lower half, which the upper half lacks. */
 #define PAIR(both, high)                                 \
@@ -196,87 +44,139 @@ enum { TWOS = 8, TWO_BYTES = 30, THREES = 16, THREE_BYTES = 42 };
   "adds r3, r3, r5\n"                                    \
   LIFTED("r3", both, high)
 #define THREE "ldmia r6!, {r0, r1, r2}\n" PAIR_OF_THREE("r8", "r10") PAIR_OF_THREE("r9", "r11")
-#define ROUND(i, more)                                   \
-  "ldmia r7!, {r1, r2, r3, r4}\n" /* limit, upper, lower, offset */ more \
-  "cmp r0, r1\n"                                         \
+/* An output of the sum in a; r0 to r3 are used. */
+#define SCALED(i, a, right)                              \
+  "cmp " a ", r0\n"                                      \
   "bhs 2" #i "f\n"                                       \
-  "muls r3, r0, r3\n"                                    \
-  "lsrs r3, r3, r5\n"                                    \
-  "muls r0, r2, r0\n"                                    \
-  "adds r0, r0, r3\n"                                    \
-  "adds r0, r0, r4\n"                                    \
-  "lsrs r0, r0, #24\n"                                   \
-  "strb r0, [r6, #" #i "]\n"                             \
+  TINYET_THUMB1_SCALED(a, "r1", "r2", "r3", "#" right)   \
+  "strb " a ", [r6, #" #i "]\n"                          \
   "3" #i ":\n"
-#define ONE_SIDED(i) ROUND(i, "")
-#define TWO_SIDED(i)                                     \
-  "ldmia r7!, {r1, r5}\n" /* split, less */              \
-  "cmp r0, r1\n"                                         \
-  "sbcs r1, r1, r1\n"                                    \
-  "ands r5, r5, r1\n"                                    \
-  ROUND(i, "subs r4, r4, r5\n" "ldr r5, [sp, #8]\n")
+#define ONE_SIDED(i, a)                                  \
+  "ldmia r7!, {r0, r1, r2, r3}\n" /* limit, upper, lower, offset */ \
+  SCALED(i, a, "14")
+#define TWO_SIDED(i, a)                                  \
+  "ldmia r7!, {r0, r1, r2}\n" /* split, less, offset */  \
+  TINYET_THUMB1_BELOW(a, "r0", "r1")                     \
+  "subs r3, r2, r1\n"                                    \
+  "ldmia r7!, {r0, r1, r2}\n" /* limit, upper, lower */  \
+  SCALED(i, a, "13")
 /* Outside the range: the sign says which bound it is. */
-#define BOUND(i)                                         \
+#define BOUND(i, a)                                      \
   "2" #i ":\n"                                           \
-  "lsrs r0, r0, #31\n"                                   \
-  "lsls r0, r0, #3\n"                                    \
-  "ldr r1, [sp, #16]\n"                                  \
-  "lsrs r1, r1, r0\n"                                    \
+  "ldr r1, [sp, #12]\n"                                  \
+  TINYET_THUMB1_BOUND(a, "r1")                           \
   "strb r1, [r6, #" #i "]\n"                             \
   "b 3" #i "b\n"
-/* The first sum is in r0; the others are those of r10 and r11 as they are, and r9 less 65536 times the latter. */
+#define BOUNDS BOUND(0, "r5") BOUND(1, "r4") BOUND(2, "r5") BOUND(3, "r5")
+/* The second sums are in r4 and r5; the first ones are r8 and r9 less 65536 times these. */
 #define FOUR(ROUNDED)                                    \
-  ROUNDED(0) "mov r0, r10\n" ROUNDED(1)                  \
-  "mov r0, r11\n"                                        \
-  "lsls r0, r0, #16\n"                                   \
+  "ldr r6, [sp, #16]\n"                                  \
+  "lsls r0, r5, #16\n"                                   \
   "mov r1, r9\n"                                         \
-  "subs r0, r1, r0\n"                                    \
-  ROUNDED(2) "mov r0, r11\n" ROUNDED(3)
+  "subs r1, r1, r0\n"                                    \
+  "mov r9, r1\n"                                         \
+  ROUNDED(3, "r5")                                       \
+  "lsls r0, r4, #16\n"                                   \
+  "mov r1, r8\n"                                         \
+  "subs r5, r1, r0\n"                                    \
+  ROUNDED(1, "r4")                                       \
+  ROUNDED(0, "r5")                                       \
+  "mov r5, r9\n"                                         \
+  ROUNDED(2, "r5")
 
 /* All blocks of four outputs of pixels whose windows lie one behind another; gives the stream behind the last block.
- * Inputs in r0 to r2, weights in r2 to r5, both sums of pairs in r8 and r9, the second ones in r10 and r11, in runs of
- * two taps in r4 and r5 until they are complete; inputs at r6, then outputs, the stream at r7, 2^15 in r12, the end of
- * the window in lr. On the stack the walk until its last two words, and where in the straight code a block begins. */
+ * Inputs in r0 to r2, weights in r2 to r5, both sums of pairs in r8 and r9, the second ones in r4 and r5, in runs of
+ * three taps in r10 and r11 until they are complete; inputs at r6, then outputs, the stream at r7, the end of the window
+ * in lr, and in r12 what is behind straight code of twos, with runs of three taps 2^15. On the stack the walk until its last two
+ * words, with addresses of code for the second and the third word. What blocks of the stream say where to go on counts
+ * from four bytes behind the instruction that goes there: how many there are until 8, 6 and 2 is in
+ * tinyet/ops/shared/packed_twos.py. */
 __attribute__((naked, noinline)) static const uint32_t *blocks_of(const block_walk *walk __attribute__((unused))) {
   __asm__ volatile(
-      ".syntax unified\n"
-      "push {r4, r5, r6, r7, lr}\n"
-      "mov r4, r8\n"
-      "mov r5, r9\n"
-      "mov r6, r10\n"
-      "mov r7, r11\n"
-      "push {r4, r5, r6, r7}\n"
-      "sub sp, sp, #44\n"
+      TINYET_THUMB1_ENTRY("")
+      "sub sp, sp, #32\n"
       "mov r1, sp\n"
-      "ldmia r0!, {r3, r4, r5, r6, r7}\n"
-      "stmia r1!, {r3, r4, r5, r6, r7}\n"
-      "ldmia r0!, {r3, r4, r5, r6, r7}\n"
-      "stmia r1!, {r3, r4, r5, r6, r7}\n"
-      "ldmia r0!, {r2, r3}\n"
-      "mov lr, r2\n"
-      "movs r2, #128\n"
-      "lsls r2, r2, #8\n"
-      "mov r12, r2\n"
-      "ldr r7, [sp, #24]\n"
-      "ldr r2, [sp, #4]\n"
+      "ldmia r0!, {r4, r5, r6, r7}\n"
+      "stmia r1!, {r4, r5, r6, r7}\n"
+      "mov r3, r5\n"
+      "ldmia r0!, {r4, r5, r6, r7}\n"
+      "stmia r1!, {r4, r5, r6, r7}\n"
+      "mov r7, r5\n"
+      "ldmia r0!, {r1, r2}\n"
+      "mov lr, r1\n"
+      "adr r1, 3f\n"
       "cmp r3, #0\n"
-      "beq 7f\n"
-      "adr r4, 9f\n"
-      "adds r2, r2, r4\n"
-      "str r2, [sp, #40]\n"
-      "adr r4, 8f\n"
-      "b 10f\n"
-      "7:\n"
-      "adr r4, 2f\n"
-      "adds r4, r4, r2\n"
+      "beq 10f\n"
+      "adr r1, 5f\n"
       "10:\n"
-      "str r4, [sp, #4]\n"
+      "mov r12, r1\n"
+      "cmp r2, #0\n"
+      "bne 10f\n"
+      "b 1f\n"
+      "10:\n"
+      "str r1, [sp, #4]\n"
+      "bpl 10f\n"
+      "adr r1, 13f\n"
+      "mov r12, r1\n"
+      "b 1f\n"
+      "10:\n"
+      "movs r1, #128\n"
+      "lsls r1, r1, #8\n"
+      "mov r12, r1\n"
+      "adr r1, 9f\n"
+      "ldr r2, [sp, #8]\n"
+      "adds r1, r1, r2\n"
+      "str r1, [sp, #8]\n"
       "b 1f\n"
       ".balign 4\n"
+      "5:\n"
+      FOUR(TWO_SIDED)
+      "b 4f\n"
+      BOUNDS
+      ".balign 4\n"
+      "3:\n"
+      FOUR(ONE_SIDED)
+      "4:\n"
+      "adds r6, r6, #4\n"
+      "str r6, [sp, #16]\n"
+      "1:\n"
+      "ldmia r7!, {r0, r1, r2, r4, r5}\n"
+      "mov r8, r0\n"
+      "mov r9, r1\n"
+      "ldr r6, [sp]\n"
+      "add pc, r2\n"
+      BOUNDS
       "8:\n"
       "mov r10, r4\n"
       "mov r11, r5\n"
-      "ldr r0, [sp, #40]\n"
+      "ldr r0, [sp, #8]\n"
+      "mov pc, r0\n"
+      "6:\n" /* behind the last block of a pixel */
+      "ldr r6, [sp, #16]\n"
+      "ldr r1, [sp, #28]\n"
+      "cmp r6, r1\n"
+      "beq 7f\n"
+      "ldr r7, [sp, #20]\n"
+      "ldr r1, [sp, #24]\n"
+      "add lr, r1\n"
+      "ldr r2, [sp]\n"
+      "adds r2, r2, r1\n"
+      "str r2, [sp]\n"
+      "b 1b\n"
+      "7:\n"
+      "mov r0, r7\n"
+      "add sp, sp, #32\n"
+      TINYET_THUMB1_RETURN("")
+      "2:\n"
+      TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO TWO
+      "mov pc, r12\n"
+      ".balign 4\n"
+      "13:\n"
+      "cmp r6, lr\n"
+      "beq 10f\n"
+      "b 2b\n"
+      "10:\n"
+      "ldr r0, [sp, #4]\n"
       "mov pc, r0\n"
       ".balign 4\n"
       "9:\n"
@@ -299,99 +199,42 @@ __attribute__((naked, noinline)) static const uint32_t *blocks_of(const block_wa
       "cmp r0, #0\n"
       "bge 11b\n"
       "mov r4, r10\n"
-      "b 3f\n"
-      ".balign 4\n"
-      "2:\n"
-      TWO TWO TWO TWO TWO TWO TWO TWO
-      "cmp r6, lr\n"
-      "bne 2b\n"
-      "mov r10, r4\n"
-      "mov r11, r5\n"
-      "3:\n"
-      "lsls r0, r4, #16\n"
-      "mov r1, r8\n"
-      "subs r0, r1, r0\n"
-      "ldr r6, [sp, #20]\n"
-      "ldr r5, [sp, #8]\n"
-      "cmp r5, #0\n"
-      "blt 5f\n"
-      FOUR(ONE_SIDED)
-      "4:\n"
-      "adds r6, r6, #4\n"
-      "str r6, [sp, #20]\n"
-      "ldr r0, [sp, #12]\n"
-      "cmp r6, r0\n"
-      "beq 6f\n"
-      "1:\n"
-      "ldmia r7!, {r0, r1, r4, r5}\n"
-      "mov r8, r0\n"
-      "mov r9, r1\n"
-      "ldr r6, [sp]\n"
+      "mov r5, r11\n"
       "ldr r0, [sp, #4]\n"
-      "mov pc, r0\n"
-      "6:\n"
-      "ldr r1, [sp, #36]\n"
-      "cmp r6, r1\n"
-      "beq 7f\n"
-      "ldr r7, [sp, #24]\n"
-      "ldr r1, [sp, #28]\n"
-      "add lr, r1\n"
-      "ldr r2, [sp]\n"
-      "adds r2, r2, r1\n"
-      "str r2, [sp]\n"
-      "ldr r1, [sp, #32]\n"
-      "adds r0, r0, r1\n"
-      "str r0, [sp, #12]\n"
-      "b 1b\n"
-      BOUND(0) BOUND(1) BOUND(2) BOUND(3)
-      "7:\n"
-      "mov r0, r7\n"
-      "add sp, sp, #44\n"
-      "pop {r4, r5, r6, r7}\n"
-      "mov r8, r4\n"
-      "mov r9, r5\n"
-      "mov r10, r6\n"
-      "mov r11, r7\n"
-      "pop {r4, r5, r6, r7, pc}\n"
-      "5:\n"
-      FOUR(TWO_SIDED)
-      "b 4b\n"
-      BOUND(0) BOUND(1) BOUND(2) BOUND(3));
+      "mov pc, r0\n");
 }
 #undef LIFTED
 #undef PAIR_OF_THREE
 #undef THREE
 #undef PAIR
 #undef TWO
-#undef ROUND
+#undef SCALED
 #undef ONE_SIDED
 #undef TWO_SIDED
 #undef BOUND
+#undef BOUNDS
 #undef FOUR
 
 typedef struct {
   block_walk walk;
-  int32_t rest; /* channels of a last block that is not whole */
+  int32_t channels, rest; /* of all, and of a last block that is not whole */
 } all_blocks;
 
 /* step: words from window to window. */
 static all_blocks blocks_in(const int32_t *patch, int32_t step, const tinyet_conv2d_s8_packed_twos_params *params) {
   const tinyet_packed_words *const layer = &params->words;
-  const int32_t threes = params->run == 3 ? 1 : 0;
-  const int32_t first = params->runs & ((threes != 0 ? THREES : TWOS) - 1);
-  const int32_t skip = threes != 0 ? (THREES - first) * THREE_BYTES : (TWOS - first) * TWO_BYTES;
+  const int32_t first = params->runs & (THREES - 1);
   const all_blocks found = {{patch,
-                             first != 0 ? skip : 0,
-                             (uint32_t)layer->right | (layer->two_sided != 0 ? UINT32_C(1) << 31 : 0u),
-                             0,
+                             layer->two_sided,
+                             first != 0 ? (THREES - first) * THREE_BYTES : 0,
                              ((uint32_t)layer->clamp_high & 255u) | ((uint32_t)layer->clamp_low & 255u) << 8,
                              0,
                              layer->stream,
                              4 * step,
-                             layer->out_c,
                              0,
                              patch + params->runs * params->run,
-                             threes},
+                             params->run == 3 ? 1 : params->runs > TWOS ? -1 : 0},
+                            layer->out_c,
                             layer->out_c & 3};
   return found;
 }
@@ -401,22 +244,21 @@ static int8_t *pixels(all_blocks *all, int32_t count, int8_t *output) {
   block_walk *const walk = &all->walk;
   if (all->rest == 0) {
     walk->output = output;
-    walk->end = output + walk->channels;
-    walk->all_end = output + count * walk->channels;
+    walk->all_end = output + count * all->channels;
     (void)blocks_of(walk);
-    return output + count * walk->channels;
+    return output + count * all->channels;
   }
   const int32_t *const patch = walk->patch, *const last = walk->last;
   const uint32_t *const stream = walk->stream;
   for (; count > 0; count--) {
-    int8_t behind[4], *const end = output + (walk->channels - all->rest);
+    int8_t behind[4], *const end = output + (all->channels - all->rest);
     if (end != output) {
       walk->output = output;
-      walk->end = walk->all_end = end;
+      walk->all_end = end;
       walk->stream = blocks_of(walk);
     }
     walk->output = behind;
-    walk->end = walk->all_end = behind + 4;
+    walk->all_end = behind + 4;
     (void)blocks_of(walk);
     memcpy(end, behind, (size_t)all->rest);
     output = end + all->rest;
@@ -446,15 +288,30 @@ static all_blocks blocks_in(const int32_t *patch, int32_t step, const tinyet_con
   return found;
 }
 
+TINYET_TWO_PRODUCTS(of_factors, const uint32_t *)
+
+/* An output, of what the stream has of a channel. */
+static inline int8_t rounded(uint32_t a, const TINYET_ROM uint32_t *f, int32_t right, int32_t two_sided, int8_t low,
+                             int8_t high) {
+  if (two_sided == 0) {
+    return tinyet_two_products(a, f, right, 0, low, high);
+  }
+  const uint32_t factors[4] = {f[3], f[4], f[5], f[2] - (a < f[0] ? f[1] : 0u)};
+  return of_factors(a, factors, right, 0, low, high);
+}
+
 static int8_t *pixel(const int32_t *window, int8_t *output, const tinyet_conv2d_s8_packed_twos_params *params) {
   const tinyet_packed_words *const layer = &params->words;
   const TINYET_ROM uint32_t *w = layer->stream;
   const int32_t right = layer->right, step = layer->two_sided != 0 ? 6 : 4;
   const int8_t low = (int8_t)layer->clamp_low, high = (int8_t)layer->clamp_high;
   for (int32_t left = layer->out_c; left > 0; left -= 4) {
-    uint32_t first = w[0], second = w[1], of_first = w[2], of_second = w[3];
+    if (left < 4 && left != layer->out_c) {
+      w += 5; /* behind the last whole block */
+    }
+    uint32_t first = w[0], second = w[1], of_first = w[3], of_second = w[4];
     const int32_t *x = window;
-    w += 4;
+    w += 5;
     if (params->run == 3) {
       /* Words that the first sums are lessened by are added behind each run. */
       for (int32_t i = 0; i < params->runs; i++) {
@@ -482,12 +339,13 @@ static int8_t *pixel(const int32_t *window, int8_t *output, const tinyet_conv2d_
       }
     }
     const uint32_t sums[4] = {first - (of_first << 16), of_first, second - (of_second << 16), of_second};
-    const TINYET_ROM uint32_t *f = w;
-    w += 4 * step;
-    const int32_t count = left < 4 ? left : 4;
-    for (int32_t i = 0; i < count; i++, f += step) {
-      *output++ = tinyet_two_products(sums[i], f, right, step == 6 ? 1 : 0, low, high);
+    for (int32_t i = 0; i < 4; i++, w += step) {
+      static const int32_t channel[4] = {3, 1, 0, 2};
+      if (channel[i] < left) {
+        output[channel[i]] = rounded(sums[channel[i]], w, right, step == 6 ? 1 : 0, low, high);
+      }
     }
+    output += left < 4 ? left : 4;
   }
   return output;
 }
@@ -510,6 +368,7 @@ void tinyet_conv2d_s8_packed_twos(const int8_t *input, int8_t *output, void *scr
   /* Columns that a window shares with the next one of its row, which has so many new ones. */
   const int32_t shared = s->dilation_w == 1 && s->stride_w < s->kernel_w ? s->kernel_w - s->stride_w : 0;
   const int32_t fresh = s->kernel_w - shared, apart = s->stride_w - fresh * s->dilation_w;
+  const int32_t neighbours = s->dilation_w == 1 && apart == 0 ? 1 : 0;
   int32_t *const patch = (int32_t *)scratch;
   all_blocks blocks = blocks_in(patch, fresh * of_column, params);
   for (int32_t n = 0; n < s->batch; n++) {
@@ -518,14 +377,21 @@ void tinyet_conv2d_s8_packed_twos(const int8_t *input, int8_t *output, void *scr
       int32_t x = -s->pad_left, columns = s->kernel_w, *to = patch;
       for (int32_t left = s->out_w; left > 0;) {
         const int32_t count = left < params->strip ? left : params->strip;
-        for (int32_t i = 0; i < count; i++) {
-          for (; columns > 0; columns--) {
-            to = column(to, &rows, x, s, padding, fours);
-            x += s->dilation_w;
+        if (neighbours != 0) {
+          const int32_t all = columns + (count - 1) * fresh;
+          to = columns_from(to, &rows, x, all, s, padding, fours);
+          x += all;
+        } else {
+          for (int32_t i = 0; i < count; i++) {
+            for (; columns > 0; columns--) {
+              to = column(to, &rows, x, s, padding, fours);
+              x += s->dilation_w;
+            }
+            x += apart;
+            columns = fresh;
           }
-          x += apart;
-          columns = fresh;
         }
+        columns = fresh;
         output = pixels(&blocks, count, output);
         left -= count;
         const int32_t *const end = to;

@@ -56,13 +56,7 @@ __attribute__((naked, noinline)) static void one_sided_channel(const uint8_t *pl
                                                                const uint32_t *stream __attribute__((unused)),
                                                                plane_walk *walk __attribute__((unused))) {
   __asm__ volatile(
-      ".syntax unified\n"
-      "push {r4, r5, r6, r7, lr}\n"
-      "mov r4, r8\n"
-      "mov r5, r9\n"
-      "mov r6, r10\n"
-      "mov r7, r11\n"
-      "push {r3, r4, r5, r6, r7}\n"
+      TINYET_THUMB1_ENTRY("r3, ")
       "ldr r4, [r3, #4]\n"
       "mov r12, r4\n"
       "ldr r4, [r3, #16]\n"
@@ -85,13 +79,8 @@ __attribute__((naked, noinline)) static void one_sided_channel(const uint8_t *pl
       "ldmia r2!, {r4, r5, r6, r7}\n" /* limit, upper, lower, offset */
       "cmp r3, r4\n"
       "bhs 3f\n"
-      "muls r6, r3, r6\n"
       "mov r4, r11\n"
-      "lsrs r6, r6, r4\n"
-      "muls r3, r5, r3\n"
-      "adds r3, r3, r6\n"
-      "adds r3, r3, r7\n"
-      "lsrs r3, r3, #24\n"
+      TINYET_THUMB1_SCALED("r3", "r5", "r6", "r7", "r4")
       "2:\n"
       "strb r3, [r1]\n"
       "add r1, r10\n"
@@ -108,18 +97,11 @@ __attribute__((naked, noinline)) static void one_sided_channel(const uint8_t *pl
       "subs r4, r4, #1\n"
       "str r4, [r7]\n"
       "bne 1b\n"
-      "pop {r3, r4, r5, r6, r7}\n"
-      "mov r8, r4\n"
-      "mov r9, r5\n"
-      "mov r10, r6\n"
-      "mov r11, r7\n"
-      "pop {r4, r5, r6, r7, pc}\n"
+      TINYET_THUMB1_RETURN("r3, ")
       "3:\n" /* outside the range: the sign says which bound it is */
       "ldr r7, [sp]\n"
       "ldr r4, [r7, #32]\n"
-      "lsrs r3, r3, #31\n"
-      "lsls r3, r3, #3\n"
-      "lsrs r4, r4, r3\n"
+      TINYET_THUMB1_BOUND("r3", "r4")
       "mov r3, r4\n"
       "b 2b\n");
 }

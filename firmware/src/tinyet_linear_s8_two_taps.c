@@ -89,13 +89,7 @@ __attribute__((naked, noinline)) static const uint32_t *four_of(const two_inputs
                                                                 const two_inputs *end __attribute__((unused)),
                                                                 uint32_t sums[4] __attribute__((unused))) {
   __asm__ volatile(
-      ".syntax unified\n"
-      "push {r4, r5, r6, r7, lr}\n"
-      "mov r4, r8\n"
-      "mov r5, r9\n"
-      "mov r6, r10\n"
-      "mov r7, r11\n"
-      "push {r3, r4, r5, r6, r7}\n"
+      TINYET_THUMB1_ENTRY("r3, ")
       "mov r6, r0\n"
       "mov r7, r1\n"
       "mov r12, r2\n"
@@ -123,12 +117,7 @@ __attribute__((naked, noinline)) static const uint32_t *four_of(const two_inputs
       "mov r6, r10\n"
       "mov r7, r11\n"
       "stmia r3!, {r4, r5, r6, r7}\n"
-      "pop {r4, r5, r6, r7}\n"
-      "mov r8, r4\n"
-      "mov r9, r5\n"
-      "mov r10, r6\n"
-      "mov r11, r7\n"
-      "pop {r4, r5, r6, r7, pc}\n");
+      TINYET_THUMB1_RETURN(""));
 }
 #undef WORD
 #undef TWO_TAPS

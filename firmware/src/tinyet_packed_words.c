@@ -39,30 +39,21 @@ typedef struct {
   "ldmia r7!, {r1, r2, r3, r4}\n" /* limit, upper, lower, offset */ right \
   "cmp r0, r1\n"              \
   "bhs 2" #i "f\n"            \
-  "muls r3, r0, r3\n"         \
-  "lsrs r3, r3, r5\n"         \
-  "muls r0, r2, r0\n"         \
-  "adds r0, r0, r3\n"         \
-  "adds r0, r0, r4\n"         \
-  "lsrs r0, r0, #24\n"        \
+  TINYET_THUMB1_SCALED("r0", "r2", "r3", "r4", "r5") \
   "strb r0, [r6, #" #i "]\n"  \
   "3" #i ":\n"
 #define ONE_SIDED(i, sum) "mov r0, " sum "\n" ROUND(i, "")
 #define TWO_SIDED(i, sum)     \
   "mov r0, " sum "\n"         \
   "ldmia r7!, {r1, r5}\n" /* split, less */ \
-  "cmp r0, r1\n"              \
-  "sbcs r1, r1, r1\n"             \
-  "ands r5, r5, r1\n"         \
+  TINYET_THUMB1_BELOW("r0", "r1", "r5") \
   ROUND(i, "subs r4, r4, r5\n" "ldr r5, [sp, #4]\n" "ldr r5, [r5, #4]\n")
 /* Outside the range: the sign says which bound it is. */
 #define BOUND(i)              \
   "2" #i ":\n"                \
-  "lsrs r0, r0, #31\n"        \
-  "lsls r0, r0, #3\n"         \
   "ldr r1, [sp, #4]\n"        \
   "ldr r1, [r1, #8]\n"        \
-  "lsrs r1, r1, r0\n"         \
+  TINYET_THUMB1_BOUND("r0", "r1") \
   "strb r1, [r6, #" #i "]\n"  \
   "b 3" #i "b\n"
 
@@ -74,13 +65,7 @@ __attribute__((naked, noinline)) static const uint32_t *blocks_of(const uint8_t 
                                                                   int8_t *output __attribute__((unused)),
                                                                   block_walk *walk __attribute__((unused))) {
   __asm__ volatile(
-      ".syntax unified\n"
-      "push {r4, r5, r6, r7, lr}\n"
-      "mov r4, r8\n"
-      "mov r5, r9\n"
-      "mov r6, r10\n"
-      "mov r7, r11\n"
-      "push {r4, r5, r6, r7}\n"
+      TINYET_THUMB1_ENTRY("")
       "subs r0, r0, #16\n"
       "mov r7, r1\n"
       "mov r1, r3\n"
@@ -138,12 +123,7 @@ __attribute__((naked, noinline)) static const uint32_t *blocks_of(const uint8_t 
       "6:\n"
       "mov r0, r7\n"
       "add sp, sp, #8\n"
-      "pop {r4, r5, r6, r7}\n"
-      "mov r8, r4\n"
-      "mov r9, r5\n"
-      "mov r10, r6\n"
-      "mov r11, r7\n"
-      "pop {r4, r5, r6, r7, pc}\n"
+      TINYET_THUMB1_RETURN("")
       "5:\n"
       TWO_SIDED(0, "r8") TWO_SIDED(1, "r9") TWO_SIDED(2, "r10") TWO_SIDED(3, "r11")
       "b 4b\n"

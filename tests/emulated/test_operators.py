@@ -11,7 +11,7 @@ from tests.calls.emulated import EXAMPLES, check_library
 from tests.delegates import test_cortex_m
 from tests.delegates.test_winograd import extremes
 from tests.ops.strategies import strategy_of
-from tests.ops.test_packed_twos import few_large_weights
+from tests.ops.test_packed_twos import few_channels, few_large_weights, lines
 from tests.ops.test_winograd_words import in_upper_halves, ways
 from tinyet.ops import OPS
 from tinyet.ops.shared.winograd import F4
@@ -47,12 +47,17 @@ def test_pairs_of_pixels_with_a_few_large_weights() -> None:
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("weights", ["any", "few large"])
-def test_two_outputs_in_runs_of_taps(weights: str) -> None:
+@pytest.mark.parametrize("layers", ["any", "few large weights", "few channels", "depthwise"])
+def test_two_outputs_in_runs_of_taps(layers: str) -> None:
     """By themselves: of drawn layers others are asked first. Where few weights are large, runs are of three taps."""
     twos = [kernel for op in OPS for kernel in op.kernels if kernel.symbol.endswith("_twos")]
-    cases = strategy_of("conv2d") if weights == "any" else few_large_weights()
-    check_library(cases, twos, (board.M0,), examples=EXAMPLES)
+    cases = {
+        "any": strategy_of("conv2d"),
+        "few large weights": few_large_weights(),
+        "few channels": few_channels(),
+        "depthwise": lines(),
+    }
+    check_library(cases[layers], twos, (board.M0,), examples=EXAMPLES)
 
 
 @pytest.mark.emulated

@@ -54,7 +54,11 @@ def find(
     reach = sum(abs(f) * float(np.abs(w).max()) for f, w in zip(factors, (u, v), strict=True))
     # `c` holds the zero points, at most as large as the reach plus the width of the output, and half a step.
     shift = min(math.floor(31 - math.log2(2 * reach + 512)), 30)
-    return None if shift < 1 else find_at(u, v, want, factors, clamp, shift)
+    if shift < 1:
+        return None
+    # That is for the worst of zero points: most leave room for finer factors, where those have no form.
+    finer = range(shift, min(shift + 2, 30) + 1)
+    return next(filter(None, (find_at(u, v, want, factors, clamp, each) for each in finer)), None)
 
 
 def find_at(

@@ -23,7 +23,7 @@ from tinyet.opset import CostModel
 
 Parts = counting.Parts
 BLOCK = packed_words.CHANNELS
-OF_TWO, OF_DIVIDED = 67, 6
+OF_TWO, OF_DIVIDED = 68, 6
 """Instructions of tinyet_depthwise_s8_chw_3x3_twos.c: for two outputs, and more where a line's taps are two runs."""
 OF_CENTRED, OF_FOUR_CENTRED = 28, 85
 """Of tinyet_conv2d_s8_paired_runs_6x2.c: for six pixels, and for four inputs of each."""
@@ -141,11 +141,11 @@ def packed_rows(node: Node) -> Mapping[str, int]:
 
 def twos(node: Node, pixels: int, strips: int) -> Parts:
     """Blocks of tinyet_conv2d_s8_packed_twos.c, of so many pixels: as many instructions as there stand."""
-    sums = packed_words.rescaling(node)
+    sums = packed_twos.rescaling(node)
     assert isinstance(sums, Rescaling)
     out_c = node.output.shape[-1]
     blocks, rest = -(-out_c // BLOCK), int(out_c % BLOCK != 0)
-    of_blocks = blocks * (66 + 25 * sums.two_sided) + packed_twos.in_runs(node).instructions
+    of_blocks = blocks * (56 + 21 * sums.two_sided) + packed_twos.in_runs(node).instructions
     return {
         "call": 1,
         "strip": strips,
@@ -171,8 +171,24 @@ def twos_conv2d(node: Node) -> Mapping[str, int]:
     within = (at >= 0) & (at < node.input(0).shape[2])
     there, beside = int((new & within).sum()), int((new & ~within).sum())
     inside = rows.inside.sum(axis=1)
-    outside, seen = int((inside == 0).sum()), int((inside > 0).sum())
-    in_image = int(inside.sum())
+    # Where rows are few inputs, or all there is, a strip's columns in the image are gathered at once.
+    neighbours = a.dilation_w == 1 and a.stride_w == kernel_w - shared
+    at_once = (inside == kernel_h) & (neighbours and (channels < 4 or kernel_h == 1))
+    for first in range(0, out_w, strip) if at_once.any() else ():
+        begin = first * a.stride_w - a.pad_left + (shared if first else 0)
+        end = (min(first + strip, out_w) - 1) * a.stride_w - a.pad_left + kernel_w
+        columns = min(end, node.input(0).shape[2]) - max(begin, 0)
+        if columns > 0:
+            times = batch * int(at_once.sum())
+            counting.add(parts, "columns at once", times)
+            if kernel_h == 1:
+                counting.add(parts, "inputs of a turn", times * (columns * channels // 4))
+                counting.add(parts, "input", times * (columns * channels % 4))
+            else:
+                of_columns = columns * (5 + kernel_h * (channels + 4))
+                counting.add(parts, "instruction of columns", times * of_columns)
+    outside, seen = int((inside == 0).sum()), int(((inside > 0) & ~at_once).sum())
+    in_image = int(inside[~at_once].sum())
     counting.add(parts, "output row", batch * out_h)
     counting.add(parts, "row", batch * in_image * there)
     counting.add(parts, "column", batch * seen * there)
@@ -426,27 +442,32 @@ def depthwise_planes(node: Node) -> Mapping[str, int]:
     return planes(node, batch * channels) | outputs(node, node.output.type.count)
 
 
+def line_of_twos(node: Node) -> int:
+    """Instructions that gather a line of a channel in tinyet_depthwise_s8_chw_3x3_twos.c, as they stand there."""
+    inputs, before = packed_twos.line_inputs(node), packed_twos.padding_before(node)
+    if packed_twos.stride_along(node) == 1:
+        pairs, odd = divmod(inputs, 2)
+        return 12 + 9 * pairs + 2 * -(-pairs // 4) + 2 * (pairs > 0) + 6 * odd
+    fours, rest = divmod(inputs - (before == 0), 4)
+    behind = (8, 11, 11, 13)[rest] if 3 * fours < packed_twos.line_words(node) else 1
+    return 9 + 4 * (before == 0) + 14 * fours + 2 * -(-fours // 2) + 2 * (fours > 0) + behind
+
+
 def depthwise_twos(node: Node) -> Mapping[str, int]:
     """tinyet_depthwise_s8_chw_3x3_twos."""
     a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
     _, in_h, in_w, _ = node.input(0).shape
     height = min(in_h, (out_h - 1) * a.stride_h + 3 - a.pad_top)
     width = min(in_w, (out_w - 1) * a.stride_w + 3 - a.pad_left)
-    in_lines, inputs, lines, count = (
-        (width, height, out_w, out_h) if packed_twos.down(node) else (height, width, out_h, out_w)
-    )
-    planes, halved = batch * channels, packed_twos.stride_along(node) - 1
+    in_lines, lines, count = (width, out_w, out_h) if packed_twos.down(node) else (height, out_h, out_w)
+    planes = batch * channels
     return {
         "call": 1,
         "border word": packed_twos.plane_bytes(node) // 4,
         "plane": planes,
-        "line": planes * in_lines,
-        "line of stride 2": planes * in_lines * halved,
-        "two inputs": planes * in_lines * (inputs // 2),
-        "two inputs of stride 2": planes * in_lines * (inputs // 2) * halved,
-        "odd input": planes * in_lines * (inputs % 2),
+        "instruction of lines": planes * in_lines * line_of_twos(node),
         "output line": planes * lines,
-        "output line with an odd one": planes * lines * (count % 2),
+        "output line with an odd one": planes * lines * (count % 2) * (count > 1),
         # Random weights have nearly one part of channels whose lines are divided: as many instructions as there stand.
         "instruction of outputs": batch
         * lines

@@ -13,7 +13,7 @@ all four channels. A layer has such runs where that is quicker.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,8 +29,14 @@ from tinyet.ops.shared.two_products import Rescaling
 from tinyet.ops.shared.weighted import folded_bias
 from tinyet.opset import Constant, FieldValue
 
-RIGHT = 14
-"""As in tinyet_depthwise_s8_chw_3x3_twos.c."""
+RIGHT, RIGHT_OF_TWO_SIDED = 14, 13
+"""As in tinyet_conv2d_s8_packed_twos.c and tinyet_depthwise_s8_chw_3x3_twos.c."""
+_ORDER = (3, 1, 0, 2)
+"""Of a block's channels, as they are rounded."""
+_THREES, _LEAVE, _BEGIN = 46, 54, 92
+_TWO_BYTES, _TWOS = 30, 16
+"""Where the assembly in tinyet_conv2d_s8_packed_twos.c goes on, at 8, 6 and 2, counted from four bytes behind the
+instruction that goes there; the bytes of a run in the straight code at 2, and how many there are."""
 _ROOM = 255
 _MOST_STRIP, _STRIP_WORDS = 8, 128
 """Pixels of a strip, and words of scratch up to which they are more than two."""
@@ -54,7 +60,23 @@ def refuse(node: Node) -> str | None:
     """Why a convolution is not computed so."""
     if int(np.abs(_in_blocks(_taps(node), 2)).sum(axis=4).max()) > _ROOM:
         return "two neighbouring weights are -128"
-    return packed_words.refuse(node)
+    found = rescaling(node)
+    return found if isinstance(found, str) else None
+
+
+@memoize
+def rescaling(node: Node) -> Rescaling | str:
+    """Of a convolution's sums, to the right by RIGHT, or where they are rounded two ways, or reach farther, by
+    RIGHT_OF_TWO_SIDED; or why there is none."""
+    found = packed_words.rescaling(node, RIGHT)
+    if not isinstance(found, str) and found.right == RIGHT and not found.two_sided:
+        return found
+    found = packed_words.rescaling(node, RIGHT_OF_TWO_SIDED)
+    if isinstance(found, str):
+        return found
+    if found.right != RIGHT_OF_TWO_SIDED:
+        return "sums within the clamp reach too far"
+    return replace(found, two_sided=True)
 
 
 @dataclass(frozen=True)
@@ -72,9 +94,10 @@ class Runs:
         """That stand in tinyet_conv2d_s8_packed_twos.c for all blocks, but for their outputs."""
         blocks, runs = len(self.weights), self.weights.shape[3]
         if self.run == 2:
-            return int(blocks * (15 * runs + 2 * -(-runs // 8)))
+            around = 1 if runs <= _TWOS else 1 + 4 * -(-runs // _TWOS)
+            return int(blocks * (around + 15 * runs))
         by_themselves = sum(len(taps) for taps in self.taps)
-        return int(blocks * (8 + 21 * runs + 3 * -(-runs // 16)) + 16 * by_themselves)
+        return int(blocks * (12 + 21 * runs + 3 * -(-runs // 16)) + 16 * by_themselves)
 
 
 def _threes(weights: Int64) -> Runs:
@@ -103,23 +126,33 @@ def in_runs(node: Node) -> Runs:
 def stream(node: Node) -> Constant:
     """All that a pixel of a convolution reads, front to back, block by block of CHANNELS channels. Missing channels of
     the last block have zeros for weights."""
-    sums = packed_words.rescaling(node)
+    sums = rescaling(node)
     assert isinstance(sums, Rescaling)
     runs, bias = in_runs(node), folded_bias(node) - sums.start
     more, blocks = -len(bias) % CHANNELS, len(runs.weights)
     before = np.pad(bias, (0, more)).reshape(blocks, CHANNELS // 2, 2)
-    behind = sums.padded(more).words(0, CHANNELS * blocks).reshape(blocks, -1)
+    behind = sums.padded(more).words(0, CHANNELS * blocks)
+    if sums.two_sided:
+        behind = behind[:, [0, 1, 5, 2, 3, 4]]
+    behind = behind.reshape(blocks, CHANNELS, -1)[:, _ORDER].reshape(blocks, -1)
+    # The first turn of the straight code has what runs there are beyond whole turns.
+    first = runs.weights.shape[3]
+    begin = _THREES if runs.run == 3 else _BEGIN + _TWO_BYTES * (-first % _TWOS)
+    leave = np.array([0, 0, _LEAVE, 0, 0])
     packed = words(runs.weights[:, :, 0], runs.weights[:, :, 1]).transpose(0, 2, 1, 3).reshape(blocks, -1)
     parts: list[Int64] = []
     for block, (taps, alone) in enumerate(zip(runs.taps, runs.alone, strict=True)):
         low, high = before[block].T
         if runs.run == 3:
             low = low - (runs.weights.shape[3] + len(taps)) * 2**15
-        parts += [words(low, high), high, packed[block]]
+        if more and block and block == blocks - 1:
+            parts.append(leave)
+        parts += [words(low, high), np.array([begin]), high, packed[block]]
         if runs.run == 3:
             by_themselves = words(alone[:, :, 0], alone[:, :, 1])
             parts += [np.concatenate([4 * taps[:, None], by_themselves], axis=1).ravel(), np.array([-1])]
         parts.append(behind[block])
+    parts.append(leave)
     together = (np.concatenate(parts) & 0xFFFFFFFF).astype(np.uint32)
     return Constant("stream", together, "as tinyet_packed_twos.h")
 
@@ -150,9 +183,10 @@ def patch_bytes(node: Node) -> int:
 
 def fields(node: Node) -> dict[str, FieldValue]:
     """What the params of a convolution have beside its shape."""
-    runs = in_runs(node)
+    runs, sums = in_runs(node), rescaling(node)
+    assert isinstance(sums, Rescaling)
     return {
-        "words": packed_words.fields(node, above=0),
+        "words": packed_words.described(node, sums, above=0),
         "run": runs.run,
         "runs": runs.weights.shape[3],
         "strip": strip(node),
@@ -187,6 +221,32 @@ def stride_along(node: Node) -> int:
     return attrs.stride_h if down(node) else attrs.stride_w
 
 
+def line_inputs(node: Node) -> int:
+    """That windows reach of a line of the image."""
+    attrs, (_, in_h, in_w, _), (_, out_h, out_w, _) = attrs_of(node), node.input(0).shape, node.output.shape
+    size, outputs, before = (in_h, out_h, attrs.pad_top) if down(node) else (in_w, out_w, attrs.pad_left)
+    return int(min(size, (outputs - 1) * stride_along(node) + 3 - before))
+
+
+def line_words(node: Node) -> int:
+    """Of a line of the plane: of stride 1 one more than windows see, of stride 2 three for each two outputs."""
+    _, out_h, out_w, _ = node.output.shape
+    outputs = out_h if down(node) else out_w
+    return int(outputs + 3 if stride_along(node) == 1 else 3 * -(-outputs // 2))
+
+
+def padding_before(node: Node) -> int:
+    """A line."""
+    attrs = attrs_of(node)
+    return attrs.pad_top if down(node) else attrs.pad_left
+
+
+def _is_three_words_of_four(node: Node) -> bool:
+    """Whether the first two inputs of a line are not both padding, nor more than the last three words."""
+    before = padding_before(node)
+    return before <= 1 and line_words(node) - 3 * ((line_inputs(node) - (before == 0)) // 4) <= 3
+
+
 def _lines(node: Node) -> Int64:
     """(channels, lines, taps of a line)."""
     weights = rows_of(node).astype(np.int64).reshape(-1, 3, 3)
@@ -197,6 +257,8 @@ def refuse_planes(node: Node) -> str | None:
     """Why a depthwise layer is not computed so."""
     if stride_along(node) > 2:
         return "only strides 1 and 2"
+    if stride_along(node) == 2 and not _is_three_words_of_four(node):
+        return "of stride 2 only lines with a border of one, and outputs that see the image"
     if int(np.abs(_lines(node))[:, :, :2].sum(axis=2).max()) > _ROOM:
         return "two neighbouring weights are -128"
     found = plane_rescaling(node)
@@ -233,8 +295,7 @@ def plane_fields(node: Node) -> dict[str, FieldValue]:
 
 
 def plane_bytes(node: Node) -> int:
-    """Scratch: the part of a channel's image that windows reach, a word a pixel, and what is before each line."""
+    """Scratch: the part of a channel's image that windows reach, in lines of words."""
     attrs, (_, out_h, out_w, _) = attrs_of(node), node.output.shape
-    rows, columns = (out_h - 1) * attrs.stride_h + 3, (out_w - 1) * attrs.stride_w + 3
-    lines = columns if down(node) else rows
-    return int(4 * (rows * columns + lines * stride_along(node)))
+    lines, stride = (out_w, attrs.stride_w) if down(node) else (out_h, attrs.stride_h)
+    return 4 * ((lines - 1) * stride + 3) * line_words(node)

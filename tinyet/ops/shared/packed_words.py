@@ -34,15 +34,17 @@ _LEAVE = 0  # where it goes on behind the last run
 
 
 @memoize
-def rescaling(node: Node) -> Rescaling | str:
-    """Of the sums of inputs u = x + 128 by weights; why there is none otherwise."""
+def rescaling(node: Node, bits: int = 16) -> Rescaling | str:
+    """Of the sums of inputs u = x + 128 by weights, to the right by at most so many bits; why there is none
+    otherwise."""
     weights = rows_of(node).astype(np.int64)
     multiplier, shift = output_factors(node)
     bias = folded_bias(node)
     highest, lowest = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
     least, most = bias + 127 * lowest - 128 * highest, bias + 127 * highest - 128 * lowest
     low, high = clamp_range(clamp_of(node), node.output.type)
-    return two_products.rescaling(multiplier, shift, node.output.type.zero_point, (low, high), (least, most))
+    zero_point = node.output.type.zero_point
+    return two_products.rescaling(multiplier, shift, zero_point, (low, high), (least, most), bits=bits)
 
 
 def rows_of(node: Node) -> Array:
