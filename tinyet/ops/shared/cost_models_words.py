@@ -10,7 +10,15 @@ import numpy as np
 
 from tinyet.ir import Node
 from tinyet.numerics import clamp_range
-from tinyet.ops.shared import counting, packed_twos, packed_words, paired, paired_channels, winograd_words
+from tinyet.ops.shared import (
+    checked,
+    counting,
+    packed_twos,
+    packed_words,
+    paired,
+    paired_channels,
+    winograd_words,
+)
 from tinyet.ops.shared import depthwise_planes as depthwise_constants
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
@@ -62,31 +70,37 @@ def gathered(parts: Parts, node: Node, at_once: int) -> None:
     counting.add(parts, "window row", batch * rows.positions * columns.positions * kernel_h)
 
 
-def gathered_in_twos(parts: Parts, node: Node) -> None:
-    """The same of two pixels at once where both windows lie in the image; else of each by itself, whose rows are what
-    lies left of the image, in it, and right of it."""
+def gathered_in_twos(parts: Parts, node: Node, together: int = 2) -> None:
+    """The same of two pixels at once where both windows lie in the image, or of more; else of each by itself, whose rows
+    are what lies left of the image, in it, and right of it."""
     a, (_, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
     gaps = (a.dilation_h != 1, a.dilation_w != 1)
-    windows_in_twos(parts, axes(node, a, kernel_h, kernel_w), node.input(0).shape[0], count, gaps)
+    along = axes(node, a, kernel_h, kernel_w)
+    windows_in_twos(parts, along, node.input(0).shape[0], count, gaps, together)
 
 
 def windows_in_twos(
-    parts: Parts, along: tuple[Axis, Axis], batch: int, count: int, gaps: tuple[bool, bool] = (False, False)
+    parts: Parts,
+    along: tuple[Axis, Axis],
+    batch: int,
+    count: int,
+    gaps: tuple[bool, bool] = (False, False),
+    together: int = 2,
 ) -> None:
     """along: rows and columns of the windows; count: of channels; gaps: whether there are such between taps."""
     rows, columns = along
     kernel_h, kernel_w, out_w = rows.taps, columns.taps, columns.positions
     pixel, taps = np.arange(rows.positions * out_w), kernel_w * count
-    whole = np.zeros(len(pixel) + len(pixel) % 2, np.bool_)
+    whole = np.zeros(len(pixel) + -len(pixel) % together, np.bool_)
     if not any(gaps):
         whole[: len(pixel)] = rows.whole[pixel // out_w] & columns.whole[pixel % out_w]
-    both = whole.reshape(-1, 2).all(axis=1)
+    both = whole.reshape(-1, together).all(axis=1)
     twos = batch * int(both.sum())
     counting.add(parts, "two windows", twos)
     counting.add(parts, "row of two", twos * kernel_h)
     counting.add(parts, "four inputs of two", twos * kernel_h * (taps // 4))
     counting.add(parts, "input of two", twos * kernel_h * (taps % 4))
-    single = pixel[~np.repeat(both, 2)[: len(pixel)]]
+    single = pixel[~np.repeat(both, together)[: len(pixel)]]
     there = rows.inside.sum(axis=1)[single // out_w]
     inside = columns.inside.sum(axis=1)[single % out_w]
     counting.add(parts, "window", batch * len(single))
@@ -336,6 +350,32 @@ def conv2d_paired_fours(node: Node) -> Mapping[str, int]:
     return parts
 
 
+def conv2d_paired_checked(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_paired_checked_8x1."""
+    (batch, out_h, out_w, out_c), (low, high) = (
+        node.output.shape,
+        clamp_range(clamp_of(node), node.output.type),
+    )
+    pixels, fours = out_h * out_w, -(-math.prod(node.input(1).shape[1:]) // checked.TAPS)
+    whole, rest = divmod(pixels, checked.PIXELS)
+    steps = batch * (whole + (rest > 0))
+    parts: Parts = {
+        "call": 1,
+        "pixel": batch * pixels,
+        "step": steps,
+        "channel": steps * out_c,
+        "four taps": steps * out_c * fours,
+        "turn": steps * out_c * -(-fours // 4),
+        "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
+    }
+    gathered_in_twos(parts, node, checked.PIXELS)
+    words = checked.WORDS * checked.TAPS * fours
+    counting.copied(parts, "clear", 1 + batch * (rest > 0), 4 * words)
+    counting.add(parts, "step apart", batch * int(rest != 0))
+    counting.copied(parts, "apart", batch * int(rest != 0), rest * out_c)
+    return parts
+
+
 def conv2d_paired_channels(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_paired_runs_6x1."""
     (batch, out_h, out_w, out_c), shape = node.output.shape, node.input(1).shape
@@ -513,6 +553,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_paired_runs_6x2": CostModel(conv2d_paired_runs),
     "tinyet_conv2d_s8_paired_runs_6x1": CostModel(conv2d_paired_channels),
     "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),
+    "tinyet_conv2d_s8_paired_checked_8x1": CostModel(conv2d_paired_checked),
     "tinyet_conv2d_s8_winograd_f4x4": CostModel(winograd),
     "tinyet_conv2d_s8_w16_winograd_f4x4": CostModel(wide_winograd),
     "tinyet_depthwise_s8_chw_3x3_2x1": CostModel(depthwise_2x1),
