@@ -55,9 +55,11 @@ typedef struct {
   const TINYET_ROM uint32_t *stream;
   int32_t padding; /* what a tap outside the image reads */
   int32_t clamp_low, clamp_high;
+  int32_t padded_h, padded_w; /* of the image with what windows see beside it, if it is copied so; else zero */
 } tinyet_conv2d_s8_paired_checked_8x1_params;
 
-/* One group. scratch: twenty bytes for each tap, taps rounded up to fours, and eight for each output channel. */
+/* One group. scratch: twenty bytes for each tap, taps rounded up to fours, eight for each output channel, and an image that
+ * is copied with its padding. */
 void tinyet_conv2d_s8_paired_checked_8x1(const int8_t *input, int8_t *output, void *scratch,
                                          const tinyet_conv2d_s8_paired_checked_8x1_params *params);
 

@@ -235,19 +235,39 @@ static void outputs(const word *patch, int8_t *output, int32_t fours,
 }
 #endif
 
+/* The image with what windows see beside it. */
+static __attribute__((noinline)) void surround(int8_t *to, const int8_t *image, const tinyet_conv2d_shape *s,
+                                               const tinyet_conv2d_shape *padded, int32_t padding) {
+  const int32_t row = s->in_w * s->in_c, step = padded->in_w * s->in_c;
+  memset(to, padding, (size_t)(padded->in_h * step));
+  to += s->pad_top * step + s->pad_left * s->in_c;
+  for (int32_t y = s->in_h; y > 0; y--) {
+    memcpy(to, image, (size_t)row);
+    to += step;
+    image += row;
+  }
+}
+
 void tinyet_conv2d_s8_paired_checked_8x1(const int8_t *input, int8_t *output, void *scratch,
                                          const tinyet_conv2d_s8_paired_checked_8x1_params *params) {
-  const tinyet_conv2d_shape *const s = &params->shape;
-  const int32_t taps = s->kernel_h * s->kernel_w * s->in_c, fours = (taps + 3) / 4, pixels = s->out_h * s->out_w;
-  const int32_t out_c = s->out_c, words = 4 * STEP * fours;
+  tinyet_conv2d_shape s = params->shape;
+  const int32_t taps = s.kernel_h * s.kernel_w * s.in_c, fours = (taps + 3) / 4, pixels = s.out_h * s.out_w;
+  const int32_t out_c = s.out_c, words = 4 * STEP * fours, size = s.in_h * s.in_w * s.in_c;
   word *const patch = (word *)scratch;
-  int8_t *const apart = (int8_t *)(patch + words);
+  int8_t *const apart = (int8_t *)(patch + words), *const padded = apart + PIXELS * out_c;
+  if (params->padded_h != 0) {
+    s.in_h = params->padded_h, s.in_w = params->padded_w;
+    s.pad_top = 0, s.pad_left = 0;
+  }
   memset(scratch, 0, (size_t)(4 * words));
-  for (int32_t n = 0; n < s->batch; n++) {
-    window_walk walk = first_window(input, s);
+  for (int32_t n = 0; n < s.batch; n++) {
+    if (params->padded_h != 0) {
+      surround(padded, input, &params->shape, &s, params->padding);
+    }
+    window_walk walk = first_window(params->padded_h != 0 ? padded : input, &s);
     for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
       const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
-      gather_eight(patch, count, words, &walk, s, params->padding);
+      gather_eight(patch, count, words, &walk, &s, params->padding);
       if (count == PIXELS) {
         outputs(patch, output, fours, params);
       } else {
@@ -257,6 +277,6 @@ void tinyet_conv2d_s8_paired_checked_8x1(const int8_t *input, int8_t *output, vo
       tinyet_clamp_outputs(output, count * out_c, params->clamp_low, params->clamp_high);
       output += count * out_c;
     }
-    input += s->in_h * s->in_w * s->in_c;
+    input += size;
   }
 }

@@ -21,6 +21,7 @@ each channel, and proved at every step of the output, as depthwise_planes.py has
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,7 @@ from tinyet.ir.memoize import memoize
 from tinyet.numerics import Int64, clamp_range
 from tinyet.ops.shared import depthwise_planes, two_products
 from tinyet.ops.shared.clamped import clamp_of
+from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.depthwise_planes import TRIALS, starts
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.packed_words import rows_of
@@ -43,6 +45,8 @@ TAPS = 4
 """What taps are rounded up to."""
 WORDS = PIXELS // 2 + 1
 """Of a tap."""
+MOST_PADDED = 1024
+"""Bytes of a copied image."""
 _LEAST, _MOST = -(2**19), 2**19 - 16
 """Of a sum and what it is counted from."""
 _LIFT = 8
@@ -122,14 +126,36 @@ def stream(node: Node) -> Constant:
     return Constant("stream", found.astype(np.uint32), "as tinyet_conv2d_paired.h")
 
 
+def padded(node: Node) -> tuple[int, int]:
+    """Rows and columns of the image with all that windows see, where they see what is not in it and a copy is small;
+    zeros otherwise."""
+    attrs, (_, in_h, in_w, channels) = attrs_of(node), node.input(0).shape
+    (_, kernel_h, kernel_w, _), (_, out_h, out_w, _) = node.input(1).shape, node.output.shape
+    bottom = (out_h - 1) * attrs.stride_h + kernel_h - attrs.pad_top
+    right = (out_w - 1) * attrs.stride_w + kernel_w - attrs.pad_left
+    inside = attrs.pad_top == attrs.pad_left == 0 and bottom <= in_h and right <= in_w
+    rows, columns = max(bottom, in_h) + attrs.pad_top, max(right, in_w) + attrs.pad_left
+    if inside or (attrs.dilation_h, attrs.dilation_w) != (1, 1) or rows * columns * channels > MOST_PADDED:
+        return 0, 0
+    return rows, columns
+
+
 def scratch_bytes(node: Node) -> int:
-    """Eight pixels' windows, five words a tap, taps rounded up; eight pixels' outputs."""
+    """Eight pixels' windows, five words a tap, taps rounded up; eight pixels' outputs; the padded image."""
     channels, taps = rows_of(node).shape
-    return int(4 * WORDS * (taps + -taps % TAPS) + PIXELS * channels)
+    image = math.prod(padded(node)) * node.input(0).shape[3]
+    return int(4 * WORDS * (taps + -taps % TAPS) + PIXELS * channels + image)
 
 
 def fields(node: Node) -> dict[str, FieldValue]:
     """Of the params, behind the shape."""
     low, high = clamp_range(clamp_of(node), node.output.type)
-    padding = node.input(0).type.zero_point
-    return {"stream": Pointer("stream"), "padding": padding, "clamp_low": low, "clamp_high": high}
+    zero_point, (rows, columns) = node.input(0).type.zero_point, padded(node)
+    return {
+        "stream": Pointer("stream"),
+        "padding": zero_point,
+        "clamp_low": low,
+        "clamp_high": high,
+        "padded_h": rows,
+        "padded_w": columns,
+    }

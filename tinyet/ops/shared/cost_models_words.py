@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 
@@ -70,12 +71,14 @@ def gathered(parts: Parts, node: Node, at_once: int) -> None:
     counting.add(parts, "window row", batch * rows.positions * columns.positions * kernel_h)
 
 
-def gathered_in_twos(parts: Parts, node: Node, together: int = 2) -> None:
+def gathered_in_twos(parts: Parts, node: Node, together: int = 2, *, padded: bool = False) -> None:
     """The same of two pixels at once where both windows lie in the image, or of more; else of each by itself, whose rows
-    are what lies left of the image, in it, and right of it."""
+    are what lies left of the image, in it, and right of it. padded: all lie in it."""
     a, (_, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
     gaps = (a.dilation_h != 1, a.dilation_w != 1)
     along = axes(node, a, kernel_h, kernel_w)
+    if padded:
+        along = tuple(dataclasses.replace(one, inside=np.ones_like(one.inside)) for one in along)
     windows_in_twos(parts, along, node.input(0).shape[0], count, gaps, together)
 
 
@@ -368,7 +371,12 @@ def conv2d_paired_checked(node: Node) -> Mapping[str, int]:
         "turn": steps * out_c * -(-fours // 4),
         "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
     }
-    gathered_in_twos(parts, node, checked.PIXELS)
+    in_rows, _ = checked.padded(node)
+    if in_rows:
+        _, in_h, in_w, in_c = node.input(0).shape
+        counting.copied(parts, "row of the image", batch * in_h, in_w * in_c)
+        counting.copied(parts, "clear", batch, math.prod(checked.padded(node)) * in_c)
+    gathered_in_twos(parts, node, checked.PIXELS, padded=in_rows > 0)
     words = checked.WORDS * checked.TAPS * fours
     counting.copied(parts, "clear", 1 + batch * (rest > 0), 4 * words)
     counting.add(parts, "step apart", batch * int(rest != 0))
