@@ -149,6 +149,12 @@ def lower_depthwise_2x1(node: Node, _target: Target) -> Call:
     return shaped_call("tinyet_depthwise_s8_chw_3x3_2x1", node, fields, constants, scratch)
 
 
+def lower_depthwise_columns_2x1(node: Node, _target: Target) -> Call:
+    fields, constants = depthwise_planes.fields(node), [depthwise_planes.stream(node, transposed=True)]
+    scratch = depthwise_planes.scratch_bytes(node)
+    return shaped_call("tinyet_depthwise_s8_cwh_3x3_2x1", node, fields, constants, scratch)
+
+
 def lower_bytes(node: Node, _target: Target) -> Call:
     fields: dict[str, FieldValue] = {"words": byte_products.words(node), "weights": Pointer("weights")}
     constants = byte_products.stream(node), byte_products.lifted(node)
@@ -401,6 +407,15 @@ KERNELS = with_cost_models(
             "tinyet_depthwise_s8_chw_3x3_2x1",
             "s8",
             lower_depthwise_2x1,
+            (*HEADERS, *ONE_PRODUCT, "tinyet_depthwise_planes.h"),
+            ("tinyet_depthwise_s8_chw_3x3_2x1.c",),
+            refuse_depthwise_2x1,
+            replaces=by_channels,
+        ),
+        Kernel(
+            "tinyet_depthwise_s8_cwh_3x3_2x1",
+            "s8",
+            lower_depthwise_columns_2x1,
             (*HEADERS, *ONE_PRODUCT, "tinyet_depthwise_planes.h"),
             ("tinyet_depthwise_s8_chw_3x3_2x1.c",),
             refuse_depthwise_2x1,

@@ -34,6 +34,11 @@ Parts = counting.Parts
 BLOCK = packed_words.CHANNELS
 OF_TWO, OF_DIVIDED = 67, 6
 """Instructions of tinyet_depthwise_s8_chw_3x3_twos.c: for two outputs, and more where a line's taps are two runs."""
+THREE, PAIR, SINGLE = 70, 51, 33
+"""Instructions of tinyet_depthwise_s8_chw_3x3_2x1.c for M3, where sums begin with all that is added to them: for three
+outputs of a row, for two, for one."""
+THREES, PAIRS, ROW = 2, 2, 16
+"""More of a row that has threes, or pairs, and of every row."""
 OF_CENTRED, OF_FOUR_CENTRED = 28, 85
 """Of tinyet_conv2d_s8_paired_runs_6x2.c: for six pixels, and for four inputs of each."""
 
@@ -448,14 +453,16 @@ def winograd(node: Node) -> Mapping[str, int]:
     }
 
 
-def planes(node: Node, times: int, together: int = 1) -> Parts:
+def planes(node: Node, times: int, together: int = 1, *, transposed: bool = False) -> Parts:
     """Images of depthwise layers, channel by channel; the borders of those that are copied together are written so many
-    times."""
+    times. transposed: their rows are the image's columns."""
     a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
     _, in_h, in_w, _ = node.input(0).shape
     rows, columns = (out_h - 1) * a.stride_h + 3, (out_w - 1) * a.stride_w + 3
     width, height = min(in_w, columns - a.pad_left), min(in_h, rows - a.pad_top)
     count = batch * channels
+    if transposed:
+        width, height, out_h = height, width, out_w
     parts: Parts = {
         "call": 1,
         "plane": count,
@@ -515,15 +522,34 @@ def columns_2x1(node: Node) -> int:
     return batch * (channels * out_w * one + folded * twos * (two - 2 * one))
 
 
-def depthwise_2x1(node: Node) -> Mapping[str, int]:
+def rows_2x1(lines: int, outputs: int, stride: int) -> int:
+    """Instructions of so many rows of outputs as they stand in the assembly for M3: three, two and one at a time."""
+    several = stride == 1 and outputs > 1
+    pairs = -outputs % 3 if several else 0
+    threes = (outputs - 2 * pairs) // 3 if several else 0
+    single = outputs - 3 * threes - 2 * pairs
+    return lines * (
+        THREES * (threes > 0) + THREE * threes + PAIRS * (pairs > 0) + PAIR * pairs + SINGLE * single + ROW
+    )
+
+
+def depthwise_columns_2x1(node: Node) -> Mapping[str, int]:
+    """tinyet_depthwise_s8_cwh_3x3_2x1."""
+    return depthwise_2x1(node, transposed=True)
+
+
+def depthwise_2x1(node: Node, *, transposed: bool = False) -> Mapping[str, int]:
     """tinyet_depthwise_s8_chw_3x3_2x1."""
     (batch, out_h, out_w, channels), (low, high) = (
         node.output.shape,
         clamp_range(clamp_of(node), node.output.type),
     )
-    rows, pairs = batch * channels * out_h, out_w // 2 if attrs_of(node).stride_w == 1 else 0
+    stride = attrs_of(node).stride_w
+    if transposed:
+        out_h, out_w, stride = out_w, out_h, attrs_of(node).stride_h
+    rows, pairs = batch * channels * out_h, out_w // 2 if stride == 1 else 0
     together = depthwise_constants.together(node)
-    parts = dict(planes(node, 1, together))
+    parts = dict(planes(node, 1, together, transposed=transposed))
     rest, in_rows = parts.pop("input"), parts["input row"]
     if together > 1:
         turns = parts.pop("inputs of a turn")
@@ -541,6 +567,7 @@ def depthwise_2x1(node: Node) -> Mapping[str, int]:
         "row with pairs": rows * int(pairs > 0),
         "single": rows * (out_w - 2 * pairs),
         "instruction of columns": columns_2x1(node),
+        "instruction of rows": rows_2x1(rows, out_w, stride),
         "output not folded": batch
         * out_h
         * out_w
@@ -565,6 +592,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_winograd_f4x4": CostModel(winograd),
     "tinyet_conv2d_s8_w16_winograd_f4x4": CostModel(wide_winograd),
     "tinyet_depthwise_s8_chw_3x3_2x1": CostModel(depthwise_2x1),
+    "tinyet_depthwise_s8_cwh_3x3_2x1": CostModel(depthwise_columns_2x1),
     "tinyet_depthwise_s8_chw_3x3": CostModel(depthwise_planes),
     "tinyet_depthwise_s8_chw_3x3_twos": CostModel(depthwise_twos),
 }

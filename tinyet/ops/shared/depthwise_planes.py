@@ -105,8 +105,8 @@ def refuse(node: Node) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def stream(node: Node) -> Constant:
-    """Of tinyet_depthwise_planes.h, int32 (channels, 13)."""
+def stream(node: Node, *, transposed: bool = False) -> Constant:
+    """Of tinyet_depthwise_planes.h, int32 (channels, 13). transposed: weights column by column."""
     f, r = folded(node), rounding(node)
     before, start, multiplier = f.before, f.start, f.multiplier
     offset = away = np.zeros_like(start)
@@ -115,10 +115,10 @@ def stream(node: Node) -> Constant:
         before, multiplier = np.where(f.found, before, r.before), np.where(f.found, multiplier, r.multiplier)
         offset, away = np.where(f.found, 0, r.offset), np.where(f.found, 0, r.away)
     start = (folded_bias(node) << before) + start
-    words = [
-        np.stack([start, multiplier, offset, away], axis=1),
-        rows_of(node).astype(np.int64) << before[:, None],
-    ]
+    weights = rows_of(node).astype(np.int64)
+    if transposed:
+        weights = weights.reshape(-1, 3, 3).swapaxes(1, 2).reshape(weights.shape)
+    words = [np.stack([start, multiplier, offset, away], axis=1), weights << before[:, None]]
     found = np.concatenate(words, axis=1).astype(np.int32)
     return Constant("stream", found, "as tinyet_depthwise_planes.h")
 
