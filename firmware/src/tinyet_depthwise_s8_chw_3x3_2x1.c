@@ -308,6 +308,7 @@ typedef struct {
   int32_t back;     /* the same of outputs */
   int32_t threes;   /* bytes of a row's outputs that are computed in threes */
   int32_t next_three;
+  int32_t twos, left; /* pairs and rest without threes */
 } plane_walk;
 
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
@@ -339,9 +340,7 @@ typedef struct {
   "ldr r9, [sp, #8]\n"                 \
   "add " sum ", " sum ", r9\n"         \
   "ssat " sum ", #8, " sum ", asr #12\n"
-/* Of a channel; three outputs at a time, which need lr, then two, then what is left of a row. */
-#define OUTPUTS(ROUND)                     \
-  "1:\n"                                   \
+#define THREES(ROUND)                      \
   "ldr r9, [sp, #56]\n"                    \
   "cmp r9, #0\n"                           \
   "beq 9f\n"                               \
@@ -369,7 +368,13 @@ typedef struct {
   "add r12, r12, r9\n"                     \
   "cmp r10, lr\n"                          \
   "bne 8b\n"                               \
-  "9:\n"                                   \
+  "9:\n"
+#define NONE(ROUND)
+/* Of a channel; three outputs at a time, which need lr, then two, then what is left of a row. Where products are not all of an
+ * output, which is seldom, none are three. */
+#define OUTPUTS(THREES, ROUND)             \
+  "1:\n"                                   \
+  THREES(ROUND)                            \
   "ldr r9, [sp, #24]\n"                    \
   "cmp r9, #0\n"                           \
   "beq 3f\n"                               \
@@ -430,23 +435,24 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
       "mov r12, r0\n"
       "mov lr, r1\n"
       "ldm r2, {r1, r3, r4, r5, r6, r7, r8, r9, r10, r11}\n"
-      "ldr r0, [r2, #40]\n"
-      "ldr r2, [r2, #44]\n"
-      "strd r0, r2, [sp, #56]\n"
-      "add r2, sp, #20\n"
-      "stm r2, {r3, r4, r5, r6, r7, r8, r9, r10, r11}\n"
+      "add r0, sp, #20\n"
+      "stm r0, {r3, r4, r5, r6, r7, r8, r9, r10, r11}\n"
+      "ldrd r3, r4, [r2, #40]\n"
+      "strd r3, r4, [sp, #56]\n"
+      "ldrd r8, r9, [r2, #48]\n"
       "ldm r1!, {r4, r5, r6, r7}\n"
       "stm sp, {r4, r5, r6, r7}\n"
-      "orr r10, r6, r7\n"
+      "orrs r10, r6, r7\n"
+      "it ne\n"
+      "strdne r8, r9, [sp, #24]\n"
       "ldm r1, {r0, r1, r2, r3, r4, r5, r6, r7, r8}\n"
-      "cmp r10, #0\n"
       "bne 7f\n"
-      OUTPUTS(FOLDED)
+      OUTPUTS(THREES, FOLDED)
       "6:\n"
       "add sp, sp, #72\n"
       "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n"
       "7:\n"
-      OUTPUTS(ANY)
+      OUTPUTS(NONE, ANY)
       "b 6b\n");
 }
 #undef ADD
@@ -456,6 +462,8 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
 #undef DOWN
 #undef FOLDED
 #undef ANY
+#undef THREES
+#undef NONE
 #undef OUTPUTS
 #else
 static void channel(const int8_t *plane, int8_t *output, const plane_walk *walk) {
@@ -534,7 +542,9 @@ static plane_walk walk_of(const tinyet_conv2d_shape *s, const TINYET_ROM int32_t
                            s->stride_h * columns - s->out_w * s->stride_w,
                            line - s->out_w * step,
                            3 * threes * step,
-                           3 - 2 * columns};
+                           3 - 2 * columns,
+                           several ? s->out_w / 2 * 2 * step : 0,
+                           several ? s->out_w & 1 : s->out_w};
   return walk;
 }
 #endif
@@ -546,8 +556,9 @@ static inline void swap(int32_t *a, int32_t *b) {
 }
 
 /* transposed: planes and what is computed of them go down the image, column after column; weights are in that order. */
-static __attribute__((noinline)) void layer(const int8_t *input, int8_t *output, void *scratch,
-                                            const tinyet_depthwise_s8_chw_3x3_2x1_params *params, int32_t transposed) {
+static __attribute__((noinline)) void depthwise_layer(const int8_t *input, int8_t *output, void *scratch,
+                                                      const tinyet_depthwise_s8_chw_3x3_2x1_params *params,
+                                                      int32_t transposed) {
   tinyet_conv2d_shape s = params->shape;
   const int32_t channels = s.in_c, count = s.out_h * s.out_w * channels, size_in = s.in_h * s.in_w * channels;
   /* Bytes from pixel to pixel of a line, and from line to line. */
@@ -587,10 +598,10 @@ static __attribute__((noinline)) void layer(const int8_t *input, int8_t *output,
 
 void tinyet_depthwise_s8_chw_3x3_2x1(const int8_t *input, int8_t *output, void *scratch,
                                      const tinyet_depthwise_s8_chw_3x3_2x1_params *params) {
-  layer(input, output, scratch, params, 0);
+  depthwise_layer(input, output, scratch, params, 0);
 }
 
 void tinyet_depthwise_s8_cwh_3x3_2x1(const int8_t *input, int8_t *output, void *scratch,
                                      const tinyet_depthwise_s8_cwh_3x3_2x1_params *params) {
-  layer(input, output, scratch, params, 1);
+  depthwise_layer(input, output, scratch, params, 1);
 }

@@ -37,8 +37,8 @@ OF_TWO, OF_DIVIDED = 67, 6
 THREE, PAIR, SINGLE = 70, 51, 33
 """Instructions of tinyet_depthwise_s8_chw_3x3_2x1.c for M3, where sums begin with all that is added to them: for three
 outputs of a row, for two, for one."""
-THREES, PAIRS, ROW = 2, 2, 16
-"""More of a row that has threes, or pairs, and of every row."""
+SEVERAL, ROW = 2, 16
+"""More of a row that has threes, and of one that has pairs; and of every row."""
 OF_CENTRED, OF_FOUR_CENTRED = 28, 85
 """Of tinyet_conv2d_s8_paired_runs_6x2.c: for six pixels, and for four inputs of each."""
 
@@ -522,15 +522,14 @@ def columns_2x1(node: Node) -> int:
     return batch * (channels * out_w * one + folded * twos * (two - 2 * one))
 
 
-def rows_2x1(lines: int, outputs: int, stride: int) -> int:
-    """Instructions of so many rows of outputs as they stand in the assembly for M3: three, two and one at a time."""
+def row_2x1(outputs: int, stride: int, *, folded: bool) -> int:
+    """Instructions of a row of outputs as they stand in the assembly for M3: three, two and one at a time."""
     several = stride == 1 and outputs > 1
-    pairs = -outputs % 3 if several else 0
-    threes = (outputs - 2 * pairs) // 3 if several else 0
+    pairs = (-outputs % 3 if folded else outputs // 2) if several else 0
+    threes = (outputs - 2 * pairs) // 3 if several and folded else 0
     single = outputs - 3 * threes - 2 * pairs
-    return lines * (
-        THREES * (threes > 0) + THREE * threes + PAIRS * (pairs > 0) + PAIR * pairs + SINGLE * single + ROW
-    )
+    begin = SEVERAL * ((threes > 0) + (pairs > 0)) - 3 * (not folded)
+    return ROW + begin + THREE * threes + PAIR * pairs + SINGLE * single
 
 
 def depthwise_columns_2x1(node: Node) -> Mapping[str, int]:
@@ -548,6 +547,7 @@ def depthwise_2x1(node: Node, *, transposed: bool = False) -> Mapping[str, int]:
     if transposed:
         out_h, out_w, stride = out_w, out_h, attrs_of(node).stride_h
     rows, pairs = batch * channels * out_h, out_w // 2 if stride == 1 else 0
+    found = depthwise_constants.folded(node).found
     together = depthwise_constants.together(node)
     parts = dict(planes(node, 1, together, transposed=transposed))
     rest, in_rows = parts.pop("input"), parts["input row"]
@@ -567,11 +567,10 @@ def depthwise_2x1(node: Node, *, transposed: bool = False) -> Mapping[str, int]:
         "row with pairs": rows * int(pairs > 0),
         "single": rows * (out_w - 2 * pairs),
         "instruction of columns": columns_2x1(node),
-        "instruction of rows": rows_2x1(rows, out_w, stride),
-        "output not folded": batch
+        "instruction of rows": batch
         * out_h
-        * out_w
-        * int(np.count_nonzero(~depthwise_constants.folded(node).found)),
+        * sum(row_2x1(out_w, stride, folded=bool(one)) for one in found),
+        "output not folded": batch * out_h * out_w * int(np.count_nonzero(~found)),
         "clamped": node.output.type.count * int((low, high) != (-128, 127)),
     }
 
