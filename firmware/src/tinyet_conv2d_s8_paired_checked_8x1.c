@@ -104,7 +104,7 @@ typedef struct {
   "ldrsb r12, [r1], #2\n"   \
   WORDS("r12") WORDS("lr")
 #define FOUR_TAPS TWO_TAPS TWO_TAPS
-enum { FOURS = 4, FOUR_TAPS_BYTES = 4 * 2 * 14 };
+enum { FOURS = 8, FOUR_TAPS_BYTES = 4 * 2 * 14 };
 /* Digits that are left: of lower sums in r6, of upper ones in r9, both 8 more than they are, as the highest bits of lr are. */
 #define DIGITS                  \
   "sub r6, r6, r2, lsr #16\n"   \
@@ -154,7 +154,7 @@ __attribute__((naked, noinline)) static void tile_of(const tile_walk *walk __att
       "ldr pc, [sp, #20]\n"
       ".balign 4\n"
       "2:\n"
-      FOUR_TAPS FOUR_TAPS FOUR_TAPS FOUR_TAPS
+      FOUR_TAPS FOUR_TAPS FOUR_TAPS FOUR_TAPS FOUR_TAPS FOUR_TAPS FOUR_TAPS FOUR_TAPS
       "ldr r12, [sp, #4]\n"
       "cmp r0, r12\n"
       "bne 2b\n"

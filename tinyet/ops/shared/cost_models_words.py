@@ -373,7 +373,7 @@ def conv2d_paired_checked(node: Node) -> Mapping[str, int]:
         "step": steps,
         "channel": steps * out_c,
         "four taps": steps * out_c * fours,
-        "turn": steps * out_c * -(-fours // 4),
+        "turn": steps * out_c * -(-fours // 8),
         "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
     }
     in_rows, _ = checked.padded(node)
