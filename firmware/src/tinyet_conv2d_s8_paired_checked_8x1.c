@@ -62,8 +62,11 @@ static inline __attribute__((always_inline)) void gather_eight(word *patch, int3
   int32_t inside = count == PIXELS;
   for (int32_t i = 0; i < count; i++) {
     const int32_t top = walk->row * s->stride_h - s->pad_top, left = walk->column * s->stride_w - s->pad_left;
-    inside &= top >= 0 && top <= walk->lowest && left >= 0 && left <= walk->rightmost;
-    from[i] = walk->image + (top * s->in_w + left) * s->in_c;
+    if (top < 0 || top > walk->lowest || left < 0 || left > walk->rightmost) {
+      inside = 0;
+    } else {
+      from[i] = walk->image + (top * s->in_w + left) * s->in_c;
+    }
     next_pixel(walk, s);
   }
   if (inside) {
@@ -213,7 +216,7 @@ static void outputs(const word *patch, int8_t *output, int32_t fours,
     for (int32_t left = fours; left > 0; left--) {
       uint32_t weights = *f++;
       for (int32_t tap = 0; tap < 4; tap++, weights >>= 8) {
-        const uint32_t weight = (weights & 255u ^ 128u) - 128u;
+        const uint32_t weight = ((weights & 255u) ^ 128u) - 128u;
         for (int32_t i = 0; i < STEP; i++) {
           sums[i] += *x++ * weight;
         }
@@ -226,9 +229,9 @@ static void outputs(const word *patch, int8_t *output, int32_t fours,
     const uint32_t lower = ~sums[CHECK], upper = sums[CHECK] >> 16;
     for (int32_t i = 0; i < CHECK; i++) {
       int8_t *const out = output + 2 * i * out_c + channel;
-      const int32_t above = 28 - 4 * i;
-      out[0] = output_of((lower << above & 0xf0000000u) + f[2] + ((sums[i] & 0xffffu) << 12), f);
-      out[out_c] = output_of((upper << above & 0xf0000000u) + f[2] + (sums[i] >> 16 << 12) - ((lower >> 4 * i & 15u) << 12), f);
+      const uint32_t digit = (lower >> 4 * i) & 15u, low = sums[i] & 0xffffu, high = (sums[i] >> 16) - digit;
+      out[0] = output_of((digit << 28) + f[2] + (low << 12), f);
+      out[out_c] = output_of((upper >> 4 * i << 28) + f[2] + (high << 12), f);
     }
     f += 3;
   }

@@ -87,7 +87,7 @@ def lines(node: Node) -> Lines | str:
     middle = reach[0] + reach[1] >> 1
     if np.any(np.abs(middle) >= 2**30):
         return "sums do not fit 31 bits"
-    offset = (middle * near >> 32 - BEFORE) + (zero_point << SHIFT)
+    offset = (middle * near >> 32 - BEFORE) + (2 * zero_point + 1 << SHIFT - 1)
     if np.any(np.abs(offset) >= 2**30):
         return "sums are too far from zero"
     outputs = np.arange(clamp[0] + 1, clamp[1] + 1, dtype=np.int64) << SHIFT
