@@ -45,6 +45,24 @@ enum { TINYET_PAIRED_STEP = 12, TINYET_PAIRED_END = 0 };
  * zero. */
 typedef tinyet_conv2d_s8_paired_4x2_params tinyet_conv2d_s8_paired_fours_4x1_params;
 
+/* The same words of eight pixels, whose sums leave 16 bits, and a fifth a tap that tells by what: the upper pixels of the
+ * others, the i-th times 16^i. stream, for each channel: the sums of a word before the first product, 2^16 (start + 8) +
+ * start, and of a fifth, 0x1111 (start + 8) + 0x88887777; weights, four a word, taps rounded up to fours with zeros; then
+ * offset, multiplier, and 2^31 plus the fraction of the start, of 12 bits, by which outputs are
+ * (2^12 sum + fraction) * multiplier / 2^32 + offset >> 12, clamped. */
+typedef struct {
+  tinyet_conv2d_shape shape;
+  const TINYET_ROM uint32_t *stream;
+  int32_t padding; /* what a tap outside the image reads */
+  int32_t clamp_low, clamp_high;
+  int32_t padded_h, padded_w; /* of the image with what windows see beside it, if it is copied so; else zero */
+} tinyet_conv2d_s8_paired_checked_8x1_params;
+
+/* One group. scratch: twenty bytes for each tap, taps rounded up to fours, eight for each output channel, and an image that
+ * is copied with its padding. */
+void tinyet_conv2d_s8_paired_checked_8x1(const int8_t *input, int8_t *output, void *scratch,
+                                         const tinyet_conv2d_s8_paired_checked_8x1_params *params);
+
 /* One group. scratch: eight bytes for each tap, taps rounded up to fours, and four for each output channel. */
 void tinyet_conv2d_s8_paired_fours_4x1(const int8_t *input, int8_t *output, void *scratch,
                                        const tinyet_conv2d_s8_paired_fours_4x1_params *params);

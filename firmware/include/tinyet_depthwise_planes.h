@@ -21,10 +21,17 @@ typedef struct {
   int32_t clamp_low, clamp_high;
 } tinyet_depthwise_s8_chw_3x3_2x1_params;
 
+/* The same with the weights of each window column by column. */
+typedef tinyet_depthwise_s8_chw_3x3_2x1_params tinyet_depthwise_s8_cwh_3x3_2x1_params;
+
 /* groups == in_c == out_c, 3x3, no dilation. scratch: an image of one channel with its borders, a byte a pixel; of
  * four where channels are a multiple of four. */
 void tinyet_depthwise_s8_chw_3x3_2x1(const int8_t *input, int8_t *output, void *scratch,
                                      const tinyet_depthwise_s8_chw_3x3_2x1_params *params);
+
+/* The same with planes whose rows are the image's columns. */
+void tinyet_depthwise_s8_cwh_3x3_2x1(const int8_t *input, int8_t *output, void *scratch,
+                                     const tinyet_depthwise_s8_cwh_3x3_2x1_params *params);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What windows of pixels see, two pixels a word, 2^16 b + a. The file that includes this has defined STEP, words from tap to
- * tap. */
+ * tap, and CHECK: zero, or which word of a tap has what the upper pixels of all others are, the i-th times 16^i. */
 #ifndef TINYET_PAIRED_WINDOWS_BODY_H
 #define TINYET_PAIRED_WINDOWS_BODY_H
 
@@ -8,30 +8,34 @@
 
 typedef uint32_t __attribute__((may_alias)) word;
 
-/* A pixel's inputs: the first of two is a word by itself, to which the second is added. */
-static inline void put(word *to, int32_t value, int32_t second) {
-  *to = second != 0 ? *to + ((uint32_t)value << 16) : (uint32_t)value;
+/* A pixel's inputs: the first of two, an even one, is a word by itself, to which the second is added. */
+static inline void put(word *to, int32_t value, int32_t pixel) {
+  *to = (pixel & 1) != 0 ? *to + ((uint32_t)value << 16) : (uint32_t)value;
+  if (CHECK != 0) {
+    word *const check = to + CHECK - pixel / 2;
+    *check = (pixel == 0 ? 0u : *check) + ((pixel & 1) != 0 ? (uint32_t)value << 2 * (pixel - 1) : 0u);
+  }
 }
 
-static inline __attribute__((always_inline)) word *copy(word *to, const int8_t *from, int32_t count, int32_t second) {
+static inline __attribute__((always_inline)) word *copy(word *to, const int8_t *from, int32_t count, int32_t pixel) {
   for (; count >= 4; count -= 4) {
-    put(to, from[0], second);
-    put(to + STEP, from[1], second);
-    put(to + 2 * STEP, from[2], second);
-    put(to + 3 * STEP, from[3], second);
+    put(to, from[0], pixel);
+    put(to + STEP, from[1], pixel);
+    put(to + 2 * STEP, from[2], pixel);
+    put(to + 3 * STEP, from[3], pixel);
     to += 4 * STEP;
     from += 4;
   }
   for (; count > 0; count--) {
-    put(to, *from++, second);
+    put(to, *from++, pixel);
     to += STEP;
   }
   return to;
 }
 
-static inline __attribute__((always_inline)) word *fill(word *to, int32_t value, int32_t count, int32_t second) {
+static inline __attribute__((always_inline)) word *fill(word *to, int32_t value, int32_t count, int32_t pixel) {
   for (; count > 0; count--) {
-    put(to, value, second);
+    put(to, value, pixel);
     to += STEP;
   }
   return to;
@@ -39,7 +43,7 @@ static inline __attribute__((always_inline)) word *fill(word *to, int32_t value,
 
 /* What the window of one pixel sees: of each row what lies left of the image, in it, and right of it. */
 static inline __attribute__((always_inline)) void gather(word *patch, const int8_t *image, int32_t top, int32_t left,
-                                                         const tinyet_conv2d_shape *s, int32_t padding, int32_t second) {
+                                                         const tinyet_conv2d_shape *s, int32_t padding, int32_t pixel) {
   const int32_t in_c = s->in_c, row = s->kernel_w * in_c, right = left + s->kernel_w - s->in_w;
   const int32_t before = left >= 0 ? 0 : -left < s->kernel_w ? -left * in_c : row;
   const int32_t behind = right <= 0 ? 0 : right < s->kernel_w ? right * in_c : row;
@@ -47,21 +51,22 @@ static inline __attribute__((always_inline)) void gather(word *patch, const int8
   for (int32_t i = 0; i < s->kernel_h; i++) {
     const int32_t y = top + i * s->dilation_h;
     if (y < 0 || y >= s->in_h) {
-      patch = fill(patch, padding, row, second);
+      patch = fill(patch, padding, row, pixel);
     } else if (s->dilation_w == 1) {
-      patch = fill(patch, padding, before, second);
-      patch = copy(patch, image + y * s->in_w * in_c + left * in_c + before, inside, second);
-      patch = fill(patch, padding, behind, second);
+      patch = fill(patch, padding, before, pixel);
+      patch = copy(patch, image + y * s->in_w * in_c + left * in_c + before, inside, pixel);
+      patch = fill(patch, padding, behind, pixel);
     } else {
       for (int32_t j = 0; j < s->kernel_w; j++) {
         const int32_t x = left + j * s->dilation_w;
-        patch = x < 0 || x >= s->in_w ? fill(patch, padding, in_c, second)
-                                      : copy(patch, image + (y * s->in_w + x) * in_c, in_c, second);
+        patch = x < 0 || x >= s->in_w ? fill(patch, padding, in_c, pixel)
+                                      : copy(patch, image + (y * s->in_w + x) * in_c, in_c, pixel);
       }
     }
   }
 }
 
+#ifndef TINYET_PAIRED_CHECKED
 static __attribute__((noinline)) void gather_first(word *patch, const int8_t *image, int32_t top, int32_t left,
                                                    const tinyet_conv2d_shape *s, int32_t padding) {
   gather(patch, image, top, left, s, padding, 0);
@@ -100,6 +105,8 @@ static __attribute__((noinline)) void gather_two(word *patch, const int8_t *firs
   }
 }
 
+#endif
+
 /* How the windows of an image are walked, pixel after pixel. */
 typedef struct {
   const int8_t *image;
@@ -119,6 +126,7 @@ static inline __attribute__((always_inline)) void next_pixel(window_walk *walk, 
   }
 }
 
+#ifndef TINYET_PAIRED_CHECKED
 /* The windows of the next pixels, two a word. */
 static inline __attribute__((always_inline)) void gather_windows(word *patch, int32_t count, window_walk *walk,
                                                                  const tinyet_conv2d_shape *s, int32_t padding) {
@@ -141,5 +149,6 @@ static inline __attribute__((always_inline)) void gather_windows(word *patch, in
     }
   }
 }
+#endif
 
 #endif

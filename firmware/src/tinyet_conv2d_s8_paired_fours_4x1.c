@@ -2,7 +2,7 @@
 #include "tinyet_conv2d_paired.h"
 #include "tinyet_one_product.h"
 
-enum { PIXELS = 4, STEP = 2 /* words from tap to tap */ };
+enum { PIXELS = 4, STEP = 2 /* words from tap to tap */, CHECK = 0 };
 
 #include "tinyet_paired_windows_body.h"
 

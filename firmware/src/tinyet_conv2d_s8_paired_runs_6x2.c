@@ -3,7 +3,7 @@
 #include "tinyet_one_product.h"
 #include "tinyet_straight.h"
 
-enum { PIXELS = 6, STEP = 3 /* words from tap to tap */ };
+enum { PIXELS = 6, STEP = 3 /* words from tap to tap */, CHECK = 0 };
 
 #include "tinyet_paired_windows_body.h"
 

@@ -2,7 +2,7 @@
 #include "tinyet_conv2d_winograd.h"
 #include "tinyet_one_product.h"
 
-enum { TILE = 4, SIDE = 6, TAPS = 9, POSITIONS = 36, TILES = 4, CHANNELS = 4, STEP = 2 /* words from tap to tap */ };
+enum { TILE = 4, SIDE = 6, TAPS = 9, POSITIONS = 36, TILES = 4, CHANNELS = 4, STEP = 2 /* words from tap to tap */, CHECK = 0 };
 enum { SUMS = TILES * CHANNELS, WITH_BIAS = 7 /* the position that is in every output once */ };
 enum { OF_STREAM = 8 /* words of a channel */, LIFT = 0x8000 };
 #define INVERSE 954437177u /* of 9, modulo 2^32 */

@@ -6,8 +6,8 @@
 typedef struct {
   int32_t rows, width;
   int32_t columns;  /* bytes from row to row of the plane */
-  int32_t in_row;   /* bytes from row to row of the image */
-  int32_t channels; /* bytes from pixel to pixel of the image */
+  int32_t in_row;   /* bytes from row to row of the image, or column to column where those are the plane's rows */
+  int32_t channels; /* bytes from pixel to pixel of the image, along a row of the plane */
 } inside;
 
 static void copy(int8_t *plane, const int8_t *image, const inside *part) {
@@ -288,27 +288,37 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
 #undef ONES
 #undef TWOS
 
-static plane_walk walk_of(const tinyet_conv2d_shape *s, const int32_t *stream) {
-  const int32_t row = s->out_w * s->in_c, columns = (s->out_w - 1) * s->stride_w + 3;
+static plane_walk walk_of(const tinyet_conv2d_shape *s, const int32_t *stream, int32_t step, int32_t line) {
+  const int32_t columns = (s->out_w - 1) * s->stride_w + 3;
   const int32_t twos = s->stride_w == s->stride_h && s->stride_w <= 2 ? s->out_w / 2 : 0;
-  const plane_walk walk = {stream, twos, s->out_w - 2 * twos, columns, s->in_c, row, s->out_h * row, s->stride_w, s->stride_h};
+  const plane_walk walk = {stream, twos, s->out_w - 2 * twos, columns, step, line, s->out_h * line, s->stride_w, s->stride_h};
   return walk;
 }
 #else
 typedef struct {
   const TINYET_ROM int32_t *stream;
   int32_t rows;
-  int32_t pairs;    /* bytes of a row's outputs that are computed in pairs */
+  int32_t pairs;    /* bytes of a row's outputs that are computed in pairs, behind those in threes */
   int32_t rest;     /* outputs of a row by themselves */
   int32_t columns;  /* bytes from row to row of the plane */
-  int32_t channels; /* bytes from output to output */
+  int32_t step;     /* bytes from output to output */
   int32_t next_two; /* bytes from the last row of a window to the next but one, and to the next */
   int32_t next;
   int32_t turn;     /* bytes from the window behind the last one of a row to the first one of the next */
+  int32_t back;     /* the same of outputs */
+  int32_t threes;   /* bytes of a row's outputs that are computed in threes */
+  int32_t next_three;
+  int32_t twos, left; /* pairs and rest without threes */
 } plane_walk;
 
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
 #define ADD(sum, w) "mla " sum ", r9, " w ", " sum "\n"
+#define ROW_OF_THREE(a, b, c)                                        \
+  "ldrsb r9, [r12]\n" ADD("r10", a)                                  \
+  "ldrsb r9, [r12, #1]\n" ADD("r10", b) ADD("r11", a)                \
+  "ldrsb r9, [r12, #2]\n" ADD("r10", c) ADD("r11", b) ADD("lr", a)   \
+  "ldrsb r9, [r12, #3]\n" ADD("r11", c) ADD("lr", b)                 \
+  "ldrsb r9, [r12, #4]\n" ADD("lr", c)
 #define ROW_OF_TWO(a, b, c)                           \
   "ldrsb r9, [r12]\n" ADD("r10", a)                   \
   "ldrsb r9, [r12, #1]\n" ADD("r10", b) ADD("r11", a) \
@@ -330,9 +340,41 @@ typedef struct {
   "ldr r9, [sp, #8]\n"                 \
   "add " sum ", " sum ", r9\n"         \
   "ssat " sum ", #8, " sum ", asr #12\n"
-/* Of a channel; two outputs at a time, then what is left of a row. */
-#define OUTPUTS(ROUND)                     \
+#define THREES(ROUND)                      \
+  "ldr r9, [sp, #56]\n"                    \
+  "cmp r9, #0\n"                           \
+  "beq 9f\n"                               \
+  "add r9, r9, lr\n" /* where threes of this row end */ \
+  "strd r9, lr, [sp, #64]\n"               \
+  "8:\n"                                   \
+  "ldr r10, [sp]\n"                        \
+  "mov r11, r10\n"                         \
+  "mov lr, r10\n"                          \
+  ROW_OF_THREE("r0", "r1", "r2") DOWN      \
+  ROW_OF_THREE("r3", "r4", "r5") DOWN      \
+  ROW_OF_THREE("r6", "r7", "r8")           \
+  ROUND("r10")                             \
+  ROUND("r11")                             \
+  ROUND("lr")                              \
+  "ldr r9, [sp, #68]\n"                    \
+  "strb r10, [r9]\n"                       \
+  "ldr r10, [sp, #36]\n"                   \
+  "strb r11, [r9, r10]\n"                  \
+  "strb lr, [r9, r10, lsl #1]\n"           \
+  "add r10, r10, r10, lsl #1\n"            \
+  "add lr, r9, r10\n"                      \
+  "str lr, [sp, #68]\n"                    \
+  "ldrd r9, r10, [sp, #60]\n"              \
+  "add r12, r12, r9\n"                     \
+  "cmp r10, lr\n"                          \
+  "bne 8b\n"                               \
+  "9:\n"
+#define NONE(ROUND)
+/* Of a channel; three outputs at a time, which need lr, then two, then what is left of a row. Where products are not all of an
+ * output, which is seldom, none are three. */
+#define OUTPUTS(THREES, ROUND)             \
   "1:\n"                                   \
+  THREES(ROUND)                            \
   "ldr r9, [sp, #24]\n"                    \
   "cmp r9, #0\n"                           \
   "beq 3f\n"                               \
@@ -373,54 +415,83 @@ typedef struct {
   "subs r11, r11, #1\n"                    \
   "bne 4b\n"                               \
   "5:\n"                                   \
-  "ldr r9, [sp, #48]\n"                    \
+  "ldrd r9, r11, [sp, #48]\n"              \
   "add r12, r12, r9\n"                     \
+  "add lr, lr, r11\n"                      \
   "ldr r9, [sp, #20]\n"                    \
   "subs r9, r9, #1\n"                      \
   "str r9, [sp, #20]\n"                    \
   "bne 1b\n"
 
 /* Weights in r0 ... r8, an input in r9, two sums in r10 and r11, the window at r12, outputs at lr. On the stack start,
- * multiplier, offset and away, where pairs of a row end, and the walk without its stream. */
+ * multiplier, offset and away, where pairs of a row end, the walk without its stream, where threes of a row end, and the
+ * outputs while lr has the third sum. */
 __attribute__((naked, noinline)) static void channel(const int8_t *plane __attribute__((unused)),
                                                      int8_t *output __attribute__((unused)),
                                                      const plane_walk *walk __attribute__((unused))) {
   __asm__ volatile(
       "push {r4, r5, r6, r7, r8, r9, r10, r11, lr}\n"
-      "sub sp, sp, #52\n"
+      "sub sp, sp, #72\n"
       "mov r12, r0\n"
       "mov lr, r1\n"
-      "ldm r2, {r1, r3, r4, r5, r6, r7, r8, r9, r10}\n"
-      "add r11, sp, #20\n"
-      "stm r11, {r3, r4, r5, r6, r7, r8, r9, r10}\n"
+      "ldm r2, {r1, r3, r4, r5, r6, r7, r8, r9, r10, r11}\n"
+      "add r0, sp, #20\n"
+      "stm r0, {r3, r4, r5, r6, r7, r8, r9, r10, r11}\n"
+      "ldrd r3, r4, [r2, #40]\n"
+      "strd r3, r4, [sp, #56]\n"
+      "ldrd r8, r9, [r2, #48]\n"
       "ldm r1!, {r4, r5, r6, r7}\n"
       "stm sp, {r4, r5, r6, r7}\n"
-      "orr r10, r6, r7\n"
+      "orrs r10, r6, r7\n"
+      "it ne\n"
+      "strdne r8, r9, [sp, #24]\n"
       "ldm r1, {r0, r1, r2, r3, r4, r5, r6, r7, r8}\n"
-      "cmp r10, #0\n"
       "bne 7f\n"
-      OUTPUTS(FOLDED)
+      OUTPUTS(THREES, FOLDED)
       "6:\n"
-      "add sp, sp, #52\n"
+      "add sp, sp, #72\n"
       "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n"
       "7:\n"
-      OUTPUTS(ANY)
+      OUTPUTS(NONE, ANY)
       "b 6b\n");
 }
 #undef ADD
+#undef ROW_OF_THREE
 #undef ROW_OF_TWO
 #undef ROW_OF_ONE
 #undef DOWN
 #undef FOLDED
 #undef ANY
+#undef THREES
+#undef NONE
 #undef OUTPUTS
 #else
 static void channel(const int8_t *plane, int8_t *output, const plane_walk *walk) {
   const TINYET_ROM int32_t *const w = walk->stream;
-  const int32_t columns = walk->columns, channels = walk->channels, next_two = walk->next_two, next = walk->next;
+  const int32_t columns = walk->columns, step = walk->step, next_two = walk->next_two, next = walk->next;
   const int32_t start = w[0], multiplier = w[1], offset = w[2], away = w[3];
   const int32_t a = w[4], b = w[5], c = w[6], d = w[7], e = w[8], f = w[9], g = w[10], h = w[11], i = w[12];
   for (int32_t y = walk->rows; y > 0; y--) {
+    for (const int8_t *end = output + walk->threes; output != end;) {
+      int32_t first = start, second = start, third = start;
+#define ROW(j, k, l)                                    \
+  do {                                                  \
+    first += plane[0] * (j) + plane[1] * (k) + plane[2] * (l);  \
+    second += plane[1] * (j) + plane[2] * (k) + plane[3] * (l); \
+    third += plane[2] * (j) + plane[3] * (k) + plane[4] * (l);  \
+  } while (0)
+      ROW(a, b, c);
+      plane += columns;
+      ROW(d, e, f);
+      plane += columns;
+      ROW(g, h, i);
+#undef ROW
+      output[0] = (int8_t)tinyet_one_product(first, multiplier, offset, away, 12u);
+      output[step] = (int8_t)tinyet_one_product(second, multiplier, offset, away, 12u);
+      output[2 * step] = (int8_t)tinyet_one_product(third, multiplier, offset, away, 12u);
+      output += 3 * step;
+      plane += walk->next_three;
+    }
     for (const int8_t *end = output + walk->pairs; output != end;) {
       int32_t first = start, second = start;
 #define ROW(j, k, l)                                    \
@@ -436,8 +507,8 @@ static void channel(const int8_t *plane, int8_t *output, const plane_walk *walk)
       ROW(g, h, i);
 #undef ROW
       output[0] = (int8_t)tinyet_one_product(first, multiplier, offset, away, 12u);
-      output[channels] = (int8_t)tinyet_one_product(second, multiplier, offset, away, 12u);
-      output += 2 * channels;
+      output[step] = (int8_t)tinyet_one_product(second, multiplier, offset, away, 12u);
+      output += 2 * step;
       plane += next_two;
     }
     for (int32_t x = walk->rest; x > 0; x--) {
@@ -447,42 +518,67 @@ static void channel(const int8_t *plane, int8_t *output, const plane_walk *walk)
       plane += columns;
       sum += plane[0] * g + plane[1] * h + plane[2] * i;
       *output = (int8_t)tinyet_one_product(sum, multiplier, offset, away, 12u);
-      output += channels;
+      output += step;
       plane += next;
     }
     plane += walk->turn;
+    output += walk->back;
   }
 }
 #endif
 
-static plane_walk walk_of(const tinyet_conv2d_shape *s, const TINYET_ROM int32_t *stream) {
-  const int32_t columns = (s->out_w - 1) * s->stride_w + 3, pairs = s->stride_w == 1 ? s->out_w / 2 : 0;
+static plane_walk walk_of(const tinyet_conv2d_shape *s, const TINYET_ROM int32_t *stream, int32_t step, int32_t line) {
+  const int32_t columns = (s->out_w - 1) * s->stride_w + 3, several = s->stride_w == 1 && s->out_w > 1;
+  const int32_t pairs = several ? (3 - s->out_w % 3) % 3 : 0;
+  const int32_t threes = several ? (s->out_w - 2 * pairs) / 3 : 0;
   const plane_walk walk = {stream,
                            s->out_h,
-                           2 * pairs * s->in_c,
-                           s->out_w - 2 * pairs,
+                           2 * pairs * step,
+                           s->out_w - 3 * threes - 2 * pairs,
                            columns,
-                           s->in_c,
+                           step,
                            2 - 2 * columns,
                            s->stride_w - 2 * columns,
-                           s->stride_h * columns - s->out_w * s->stride_w};
+                           s->stride_h * columns - s->out_w * s->stride_w,
+                           line - s->out_w * step,
+                           3 * threes * step,
+                           3 - 2 * columns,
+                           several ? s->out_w / 2 * 2 * step : 0,
+                           several ? s->out_w & 1 : s->out_w};
   return walk;
 }
 #endif
 
-void tinyet_depthwise_s8_chw_3x3_2x1(const int8_t *input, int8_t *output, void *scratch,
-                                     const tinyet_depthwise_s8_chw_3x3_2x1_params *params) {
-  const tinyet_conv2d_shape *const s = &params->shape;
-  const int32_t rows = (s->out_h - 1) * s->stride_h + 3, columns = (s->out_w - 1) * s->stride_w + 3;
-  const int32_t channels = s->in_c, count = s->out_h * s->out_w * channels, size = rows * columns;
-  const int32_t right = columns - s->pad_left, bottom = rows - s->pad_top;
-  const inside part = {s->in_h < bottom ? s->in_h : bottom, s->in_w < right ? s->in_w : right, columns,
-                       s->in_w * channels, channels};
+static inline void swap(int32_t *a, int32_t *b) {
+  const int32_t was = *a;
+  *a = *b;
+  *b = was;
+}
+
+/* transposed: planes and what is computed of them go down the image, column after column; weights are in that order. */
+static __attribute__((noinline)) void depthwise_layer(const int8_t *input, int8_t *output, void *scratch,
+                                                      const tinyet_depthwise_s8_chw_3x3_2x1_params *params,
+                                                      int32_t transposed) {
+  tinyet_conv2d_shape s = params->shape;
+  const int32_t channels = s.in_c, count = s.out_h * s.out_w * channels, size_in = s.in_h * s.in_w * channels;
+  /* Bytes from pixel to pixel of a line, and from line to line. */
+  int32_t in_step = channels, in_line = s.in_w * channels, step = channels, line = s.out_w * channels;
+  if (transposed != 0) {
+    swap(&s.in_h, &s.in_w);
+    swap(&s.out_h, &s.out_w);
+    swap(&s.stride_h, &s.stride_w);
+    swap(&s.pad_top, &s.pad_left);
+    swap(&in_step, &in_line);
+    swap(&step, &line);
+  }
+  const int32_t rows = (s.out_h - 1) * s.stride_h + 3, columns = (s.out_w - 1) * s.stride_w + 3, size = rows * columns;
+  const int32_t right = columns - s.pad_left, bottom = rows - s.pad_top;
+  const inside part = {s.in_h < bottom ? s.in_h : bottom, s.in_w < right ? s.in_w : right, columns, in_line, in_step};
   const int32_t together = (channels & (TOGETHER - 1)) == 0 && ((uintptr_t)input & (TOGETHER - 1)) == 0 ? TOGETHER : 1;
-  int8_t *const planes = (int8_t *)scratch, *const first = planes + s->pad_top * columns + s->pad_left;
+  int8_t *const planes = (int8_t *)scratch, *const first = planes + s.pad_top * columns + s.pad_left;
   memset(planes, (int)params->padding, (size_t)(together * size));
-  for (int32_t n = 0; n < s->batch; n++) {
-    plane_walk walk = walk_of(s, params->stream);
+  for (int32_t n = 0; n < s.batch; n++) {
+    plane_walk walk = walk_of(&s, params->stream, step, line);
     for (int32_t c = 0; c < channels; c += together) {
       if (together == TOGETHER) {
         copy_four(first, size, input + c, &part);
@@ -495,7 +591,17 @@ void tinyet_depthwise_s8_chw_3x3_2x1(const int8_t *input, int8_t *output, void *
       }
     }
     tinyet_clamp_outputs(output, count, params->clamp_low, params->clamp_high);
-    input += s->in_h * s->in_w * channels;
+    input += size_in;
     output += count;
   }
+}
+
+void tinyet_depthwise_s8_chw_3x3_2x1(const int8_t *input, int8_t *output, void *scratch,
+                                     const tinyet_depthwise_s8_chw_3x3_2x1_params *params) {
+  depthwise_layer(input, output, scratch, params, 0);
+}
+
+void tinyet_depthwise_s8_cwh_3x3_2x1(const int8_t *input, int8_t *output, void *scratch,
+                                     const tinyet_depthwise_s8_cwh_3x3_2x1_params *params) {
+  depthwise_layer(input, output, scratch, params, 1);
 }

@@ -210,5 +210,6 @@ def test_every_kernel_of_a_window_says_what_it_reads() -> None:
         "tinyet_depthwise_s8_chw_3x3",
         "tinyet_depthwise_s8_chw_3x3_2x1",
         "tinyet_depthwise_s8_chw_3x3_twos",
+        "tinyet_depthwise_s8_cwh_3x3_2x1",
     }
     assert windows - STATED == by_planes, "they take a channel at a time"

@@ -11,6 +11,7 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Node
 from tinyet.ops.shared import (
     byte_products,
+    checked,
     depthwise_planes,
     packed_twos,
     packed_words,
@@ -124,6 +125,12 @@ def lower_paired_fours(node: Node, _target: Target) -> Call:
     return shaped_call("tinyet_conv2d_s8_paired_fours_4x1", node, paired.fields(node), constants, scratch)
 
 
+def lower_paired_checked(node: Node, _target: Target) -> Call:
+    fields, constants = checked.fields(node), [checked.stream(node)]
+    scratch = checked.scratch_bytes(node)
+    return shaped_call("tinyet_conv2d_s8_paired_checked_8x1", node, fields, constants, scratch)
+
+
 def lower_winograd(node: Node, _target: Target) -> Call:
     fields, constants = winograd_words.fields(node), winograd_words.constants(node)
     scratch = winograd_words.scratch_bytes(node)
@@ -140,6 +147,12 @@ def lower_depthwise_2x1(node: Node, _target: Target) -> Call:
     fields, constants = depthwise_planes.fields(node), [depthwise_planes.stream(node)]
     scratch = depthwise_planes.scratch_bytes(node)
     return shaped_call("tinyet_depthwise_s8_chw_3x3_2x1", node, fields, constants, scratch)
+
+
+def lower_depthwise_columns_2x1(node: Node, _target: Target) -> Call:
+    fields, constants = depthwise_planes.fields(node), [depthwise_planes.stream(node, transposed=True)]
+    scratch = depthwise_planes.scratch_bytes(node)
+    return shaped_call("tinyet_depthwise_s8_cwh_3x3_2x1", node, fields, constants, scratch)
 
 
 def lower_bytes(node: Node, _target: Target) -> Call:
@@ -183,6 +196,10 @@ def refuse_paired_runs(node: Node, target: Target) -> str | None:
 
 def refuse_paired_fours(node: Node, target: Target) -> str | None:
     return refuse_groups(node, target) or paired.refuse_in_fours(node)
+
+
+def refuse_paired_checked(node: Node, target: Target) -> str | None:
+    return refuse_groups(node, target) or checked.refuse(node)
 
 
 def refuse_winograd(node: Node, _target: Target) -> str | None:
@@ -259,6 +276,12 @@ def by_six_pixels(node: Node) -> AccessOrder:
     return window_walk(node).by_pixels(6, gathered=True)
 
 
+@of_input
+def by_eight_pixels(node: Node) -> AccessOrder:
+    """Eight pixels' patches are copied before these are written."""
+    return window_walk(node).by_pixels(8, gathered=True)
+
+
 def by_tiles_once(node: Node, index: int) -> AccessOrder | None:
     """By tiles of F(4x4), unless inputs are read once more for each part of the output channels."""
     once = winograd_words.kept(node) > 0 or winograd_words.parts(node) == 1
@@ -327,6 +350,15 @@ KERNELS = with_cost_models(
             access_order=by_four_pixels,
         ),
         Kernel(
+            "tinyet_conv2d_s8_paired_checked_8x1",
+            "s8",
+            lower_paired_checked,
+            PAIRED,
+            ("tinyet_conv2d_s8_paired_checked_8x1.c",),
+            refuse_paired_checked,
+            access_order=by_eight_pixels,
+        ),
+        Kernel(
             "tinyet_conv2d_s8_winograd_f4x4",
             "s8",
             lower_winograd,
@@ -375,6 +407,15 @@ KERNELS = with_cost_models(
             "tinyet_depthwise_s8_chw_3x3_2x1",
             "s8",
             lower_depthwise_2x1,
+            (*HEADERS, *ONE_PRODUCT, "tinyet_depthwise_planes.h"),
+            ("tinyet_depthwise_s8_chw_3x3_2x1.c",),
+            refuse_depthwise_2x1,
+            replaces=by_channels,
+        ),
+        Kernel(
+            "tinyet_depthwise_s8_cwh_3x3_2x1",
+            "s8",
+            lower_depthwise_columns_2x1,
             (*HEADERS, *ONE_PRODUCT, "tinyet_depthwise_planes.h"),
             ("tinyet_depthwise_s8_chw_3x3_2x1.c",),
             refuse_depthwise_2x1,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 
@@ -10,7 +11,15 @@ import numpy as np
 
 from tinyet.ir import Node
 from tinyet.numerics import clamp_range
-from tinyet.ops.shared import counting, packed_twos, packed_words, paired, paired_channels, winograd_words
+from tinyet.ops.shared import (
+    checked,
+    counting,
+    packed_twos,
+    packed_words,
+    paired,
+    paired_channels,
+    winograd_words,
+)
 from tinyet.ops.shared import depthwise_planes as depthwise_constants
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
@@ -25,6 +34,11 @@ Parts = counting.Parts
 BLOCK = packed_words.CHANNELS
 OF_TWO, OF_DIVIDED = 68, 6
 """Instructions of tinyet_depthwise_s8_chw_3x3_twos.c: for two outputs, and more where a line's taps are two runs."""
+THREE, PAIR, SINGLE = 70, 51, 33
+"""Instructions of tinyet_depthwise_s8_chw_3x3_2x1.c for M3, where sums begin with all that is added to them: for three
+outputs of a row, for two, for one."""
+SEVERAL, ROW = 2, 16
+"""More of a row that has threes, and of one that has pairs; and of every row."""
 OF_CENTRED, OF_FOUR_CENTRED = 28, 85
 """Of tinyet_conv2d_s8_paired_runs_6x2.c: for six pixels, and for four inputs of each."""
 
@@ -62,31 +76,39 @@ def gathered(parts: Parts, node: Node, at_once: int) -> None:
     counting.add(parts, "window row", batch * rows.positions * columns.positions * kernel_h)
 
 
-def gathered_in_twos(parts: Parts, node: Node) -> None:
-    """The same of two pixels at once where both windows lie in the image; else of each by itself, whose rows are what
-    lies left of the image, in it, and right of it."""
+def gathered_in_twos(parts: Parts, node: Node, together: int = 2, *, padded: bool = False) -> None:
+    """The same of two pixels at once where both windows lie in the image, or of more; else of each by itself, whose rows
+    are what lies left of the image, in it, and right of it. padded: all lie in it."""
     a, (_, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
     gaps = (a.dilation_h != 1, a.dilation_w != 1)
-    windows_in_twos(parts, axes(node, a, kernel_h, kernel_w), node.input(0).shape[0], count, gaps)
+    along = axes(node, a, kernel_h, kernel_w)
+    if padded:
+        along = tuple(dataclasses.replace(one, inside=np.ones_like(one.inside)) for one in along)
+    windows_in_twos(parts, along, node.input(0).shape[0], count, gaps, together)
 
 
 def windows_in_twos(
-    parts: Parts, along: tuple[Axis, Axis], batch: int, count: int, gaps: tuple[bool, bool] = (False, False)
+    parts: Parts,
+    along: tuple[Axis, Axis],
+    batch: int,
+    count: int,
+    gaps: tuple[bool, bool] = (False, False),
+    together: int = 2,
 ) -> None:
     """along: rows and columns of the windows; count: of channels; gaps: whether there are such between taps."""
     rows, columns = along
     kernel_h, kernel_w, out_w = rows.taps, columns.taps, columns.positions
     pixel, taps = np.arange(rows.positions * out_w), kernel_w * count
-    whole = np.zeros(len(pixel) + len(pixel) % 2, np.bool_)
+    whole = np.zeros(len(pixel) + -len(pixel) % together, np.bool_)
     if not any(gaps):
         whole[: len(pixel)] = rows.whole[pixel // out_w] & columns.whole[pixel % out_w]
-    both = whole.reshape(-1, 2).all(axis=1)
+    both = whole.reshape(-1, together).all(axis=1)
     twos = batch * int(both.sum())
     counting.add(parts, "two windows", twos)
     counting.add(parts, "row of two", twos * kernel_h)
     counting.add(parts, "four inputs of two", twos * kernel_h * (taps // 4))
     counting.add(parts, "input of two", twos * kernel_h * (taps % 4))
-    single = pixel[~np.repeat(both, 2)[: len(pixel)]]
+    single = pixel[~np.repeat(both, together)[: len(pixel)]]
     there = rows.inside.sum(axis=1)[single // out_w]
     inside = columns.inside.sum(axis=1)[single % out_w]
     counting.add(parts, "window", batch * len(single))
@@ -352,6 +374,37 @@ def conv2d_paired_fours(node: Node) -> Mapping[str, int]:
     return parts
 
 
+def conv2d_paired_checked(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_paired_checked_8x1."""
+    (batch, out_h, out_w, out_c), (low, high) = (
+        node.output.shape,
+        clamp_range(clamp_of(node), node.output.type),
+    )
+    pixels, fours = out_h * out_w, -(-math.prod(node.input(1).shape[1:]) // checked.TAPS)
+    whole, rest = divmod(pixels, checked.PIXELS)
+    steps = batch * (whole + (rest > 0))
+    parts: Parts = {
+        "call": 1,
+        "pixel": batch * pixels,
+        "step": steps,
+        "channel": steps * out_c,
+        "four taps": steps * out_c * fours,
+        "turn": steps * out_c * -(-fours // 8),
+        "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
+    }
+    in_rows, _ = checked.padded(node)
+    if in_rows:
+        _, in_h, in_w, in_c = node.input(0).shape
+        counting.copied(parts, "row of the image", batch * in_h, in_w * in_c)
+        counting.copied(parts, "clear", batch, math.prod(checked.padded(node)) * in_c)
+    gathered_in_twos(parts, node, checked.PIXELS, padded=in_rows > 0)
+    words = checked.WORDS * checked.TAPS * fours
+    counting.copied(parts, "clear", 1 + batch * (rest > 0), 4 * words)
+    counting.add(parts, "step apart", batch * int(rest != 0))
+    counting.copied(parts, "apart", batch * int(rest != 0), rest * out_c)
+    return parts
+
+
 def conv2d_paired_channels(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_paired_runs_6x1."""
     (batch, out_h, out_w, out_c), shape = node.output.shape, node.input(1).shape
@@ -416,14 +469,16 @@ def winograd(node: Node) -> Mapping[str, int]:
     }
 
 
-def planes(node: Node, times: int, together: int = 1) -> Parts:
+def planes(node: Node, times: int, together: int = 1, *, transposed: bool = False) -> Parts:
     """Images of depthwise layers, channel by channel; the borders of those that are copied together are written so many
-    times."""
+    times. transposed: their rows are the image's columns."""
     a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
     _, in_h, in_w, _ = node.input(0).shape
     rows, columns = (out_h - 1) * a.stride_h + 3, (out_w - 1) * a.stride_w + 3
     width, height = min(in_w, columns - a.pad_left), min(in_h, rows - a.pad_top)
     count = batch * channels
+    if transposed:
+        width, height, out_h = height, width, out_w
     parts: Parts = {
         "call": 1,
         "plane": count,
@@ -488,15 +543,34 @@ def columns_2x1(node: Node) -> int:
     return batch * (channels * out_w * one + folded * twos * (two - 2 * one))
 
 
-def depthwise_2x1(node: Node) -> Mapping[str, int]:
+def row_2x1(outputs: int, stride: int, *, folded: bool) -> int:
+    """Instructions of a row of outputs as they stand in the assembly for M3: three, two and one at a time."""
+    several = stride == 1 and outputs > 1
+    pairs = (-outputs % 3 if folded else outputs // 2) if several else 0
+    threes = (outputs - 2 * pairs) // 3 if several and folded else 0
+    single = outputs - 3 * threes - 2 * pairs
+    begin = SEVERAL * ((threes > 0) + (pairs > 0)) - 3 * (not folded)
+    return ROW + begin + THREE * threes + PAIR * pairs + SINGLE * single
+
+
+def depthwise_columns_2x1(node: Node) -> Mapping[str, int]:
+    """tinyet_depthwise_s8_cwh_3x3_2x1."""
+    return depthwise_2x1(node, transposed=True)
+
+
+def depthwise_2x1(node: Node, *, transposed: bool = False) -> Mapping[str, int]:
     """tinyet_depthwise_s8_chw_3x3_2x1."""
     (batch, out_h, out_w, channels), (low, high) = (
         node.output.shape,
         clamp_range(clamp_of(node), node.output.type),
     )
-    rows, pairs = batch * channels * out_h, out_w // 2 if attrs_of(node).stride_w == 1 else 0
+    stride = attrs_of(node).stride_w
+    if transposed:
+        out_h, out_w, stride = out_w, out_h, attrs_of(node).stride_h
+    rows, pairs = batch * channels * out_h, out_w // 2 if stride == 1 else 0
+    found = depthwise_constants.folded(node).found
     together = depthwise_constants.together(node)
-    parts = dict(planes(node, 1, together))
+    parts = dict(planes(node, 1, together, transposed=transposed))
     rest, in_rows = parts.pop("input"), parts["input row"]
     if together > 1:
         turns = parts.pop("inputs of a turn")
@@ -514,10 +588,10 @@ def depthwise_2x1(node: Node) -> Mapping[str, int]:
         "row with pairs": rows * int(pairs > 0),
         "single": rows * (out_w - 2 * pairs),
         "instruction of columns": columns_2x1(node),
-        "output not folded": batch
+        "instruction of rows": batch
         * out_h
-        * out_w
-        * int(np.count_nonzero(~depthwise_constants.folded(node).found)),
+        * sum(row_2x1(out_w, stride, folded=bool(one)) for one in found),
+        "output not folded": batch * out_h * out_w * int(np.count_nonzero(~found)),
         "clamped": node.output.type.count * int((low, high) != (-128, 127)),
     }
 
@@ -534,9 +608,11 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_paired_runs_6x2": CostModel(conv2d_paired_runs),
     "tinyet_conv2d_s8_paired_runs_6x1": CostModel(conv2d_paired_channels),
     "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),
+    "tinyet_conv2d_s8_paired_checked_8x1": CostModel(conv2d_paired_checked),
     "tinyet_conv2d_s8_winograd_f4x4": CostModel(winograd),
     "tinyet_conv2d_s8_w16_winograd_f4x4": CostModel(wide_winograd),
     "tinyet_depthwise_s8_chw_3x3_2x1": CostModel(depthwise_2x1),
+    "tinyet_depthwise_s8_cwh_3x3_2x1": CostModel(depthwise_columns_2x1),
     "tinyet_depthwise_s8_chw_3x3": CostModel(depthwise_planes),
     "tinyet_depthwise_s8_chw_3x3_twos": CostModel(depthwise_twos),
 }

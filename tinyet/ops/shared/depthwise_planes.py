@@ -17,6 +17,7 @@ from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.one_product import Rounding
 from tinyet.ops.shared.packed_words import rows_of
+from tinyet.ops.shared.two_products import Steps
 from tinyet.ops.shared.weighted import folded_bias
 from tinyet.opset import Constant, FieldValue, Pointer
 
@@ -26,7 +27,7 @@ TOGETHER = 4
 """As there."""
 MOST_BEFORE, LEAST_BEFORE = 14, 3
 """Powers of two that sums are multiplied by ahead of time, where that is not to be what one_product.py has."""
-_TRIALS = sorted(range(-4, 5), key=abs)
+TRIALS = sorted(range(-4, 5), key=abs)
 _FAR = 2**62
 
 
@@ -64,29 +65,37 @@ def folded(node: Node) -> Folded:
     steps = two_products.steps_of(multiplier, left, zero_point, clamp, reach)
     if clamp[0] < zero_point or steps is None:
         return Folded(found, before, start, factor)
-    # A step that no sum comes to is beyond all, one that is behind every sum is below: one side is to be right then.
-    reached, left_behind = steps.at <= reach[1][:, None], steps.at > reach[0][:, None]
     values = np.arange(clamp[0] + 1, clamp[1] + 1) << 32 + SHIFT
     # Of every part of a sum, too: what a C compiler adds up must not overflow.
     bound = np.abs(bias) + 128 * np.abs(weights).sum(axis=1)
     for k in range(MOST_BEFORE, LEAST_BEFORE, -1):
         near = np.rint(np.ldexp(multiplier.astype(np.float64), left + 1 + SHIFT - k)).astype(np.int64)
-        for trial in _TRIALS:
+        for trial in TRIALS:
             m = np.clip(near + trial, 1, 2**31 - 1)
-            # The least start with which a sum that is one step further comes to this output.
-            least = -(-values // m[:, None]) - (steps.at << k)
-            low = np.where(reached, least, -_FAR).max(axis=1, initial=-_FAR)
-            high = np.where(left_behind, least + (1 << k) - 1, _FAR).min(axis=1, initial=_FAR)
-            one_side = (low == -_FAR) | (high == _FAR)
-            middle = np.where(one_side, np.clip(0, low, high), low + high >> 1)
+            right, middle = starts(steps, reach, values, m, k)
             fits = (bound << k) + np.abs(middle) < 2**31
-            new = ~found & (near < 2**31 - 8) & (low <= high) & fits
+            new = ~found & (near < 2**31 - 8) & right & fits
             before, start = np.where(new, k, before), np.where(new, middle, start)
             factor = np.where(new, m, factor)
             found = found | new
         if found.all():
             break
     return Folded(found, before, start, factor)
+
+
+def starts(
+    steps: Steps, reach: tuple[Int64, Int64], values: Int64, multiplier: Int64, before: int
+) -> tuple[npt.NDArray[np.bool_], Int64]:
+    """Whether there are starts with which (2**before * sum + start) * multiplier comes to each value at its step, and
+    the one in the middle, (channels,). values: (channels, steps), or (steps,) of all channels."""
+    # A step that no sum comes to is beyond all, one that is behind every sum is below: one side is to be right then.
+    reached, left_behind = steps.at <= reach[1][:, None], steps.at > reach[0][:, None]
+    # The least start with which a sum that is one step further comes to this output.
+    least = -(-values // multiplier[:, None]) - (steps.at << before)
+    low = np.where(reached, least, -_FAR).max(axis=1, initial=-_FAR)
+    high = np.where(left_behind, least + (1 << before) - 1, _FAR).min(axis=1, initial=_FAR)
+    one_side = (low == -_FAR) | (high == _FAR)
+    return low <= high, np.where(one_side, np.clip(0, low, high), low + high >> 1)
 
 
 def refuse(node: Node) -> str | None:
@@ -96,8 +105,8 @@ def refuse(node: Node) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def stream(node: Node) -> Constant:
-    """Of tinyet_depthwise_planes.h, int32 (channels, 13)."""
+def stream(node: Node, *, transposed: bool = False) -> Constant:
+    """Of tinyet_depthwise_planes.h, int32 (channels, 13). transposed: weights column by column."""
     f, r = folded(node), rounding(node)
     before, start, multiplier = f.before, f.start, f.multiplier
     offset = away = np.zeros_like(start)
@@ -106,10 +115,10 @@ def stream(node: Node) -> Constant:
         before, multiplier = np.where(f.found, before, r.before), np.where(f.found, multiplier, r.multiplier)
         offset, away = np.where(f.found, 0, r.offset), np.where(f.found, 0, r.away)
     start = (folded_bias(node) << before) + start
-    words = [
-        np.stack([start, multiplier, offset, away], axis=1),
-        rows_of(node).astype(np.int64) << before[:, None],
-    ]
+    weights = rows_of(node).astype(np.int64)
+    if transposed:
+        weights = weights.reshape(-1, 3, 3).swapaxes(1, 2).reshape(weights.shape)
+    words = [np.stack([start, multiplier, offset, away], axis=1), weights << before[:, None]]
     found = np.concatenate(words, axis=1).astype(np.int32)
     return Constant("stream", found, "as tinyet_depthwise_planes.h")
 
