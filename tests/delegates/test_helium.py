@@ -166,6 +166,23 @@ def same_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def rows_nodes(draw: st.DrawFn) -> Case:
+    """Two operands, of which one may have values for rows or columns of the other; rows of several vectors, too."""
+    case = draw(elementwise_nodes.elementwise_nodes())
+    if draw(st.booleans()):
+        return case
+    rng, node = drawing.random(draw), case.node
+    row = draw(st.integers(17, 50))
+    inputs = [
+        Tensor(t.name, TensorType((*t.shape[:-1], row if t.shape[-1] > 1 else 1), t.dtype, t.type.quant))
+        for t in map(node.input, (0, 1))
+    ]
+    assume(any(t.shape[-1] == row for t in inputs))
+    made = drawing.node_of(node.attrs, inputs, node.output.type.quant)
+    return Case(made, tuple(drawing.int8_data(rng, t.shape) for t in inputs))
+
+
+@st.composite
 def transposed_nodes(draw: st.DrawFn) -> Case:
     """Images whose channels go last, or come first; matrices of one and of several vectors."""
     rng = drawing.random(draw)
@@ -256,7 +273,14 @@ NODES = {
     "tinyet_transpose_s8_mve": transposed_nodes,
     "tinyet_sum_s8_mve": summed_nodes,
     "tinyet_softmax_s8_mve": softmax_nodes,
-    "tinyet_lut_s8_mve": table_nodes,
+    "tinyet_lut_s8_mve": lambda: st.one_of(table_nodes(), elementwise_nodes.one_operand_nodes()),
+    "tinyet_affine_s8_rows_mve": rows_nodes,
+    "tinyet_mul_s8_mve": rows_nodes,
+    "tinyet_maximum_s8_mve": elementwise_nodes.extremum_nodes,
+    "tinyet_minimum_s8_mve": elementwise_nodes.extremum_nodes,
+    "tinyet_clip_s8_mve": lambda: st.one_of(
+        elementwise_nodes.one_operand_nodes(), elementwise_nodes.extremum_nodes()
+    ),
 }
 """Kernel → strategy."""
 
@@ -280,7 +304,7 @@ def takes(symbol: str, case: Case) -> bool:
 
 
 def test_every_kernel_has_nodes() -> None:
-    symbols = {k.symbol for kernels in CORTEX_M.kernels.values() for k in kernels if k.dtypes != "s16"}
+    symbols = {k.symbol for kernels in CORTEX_M.kernels.values() for k in kernels if "s16" not in k.dtypes}
     # Those of recurrent layers are in test_recurrent.py.
     elsewhere = {kernel.symbol for kernel in (*LSTM, *GRU, *RNN)} | set(test_cortex_m.NODES)
     assert {s for s in symbols if s.endswith("_mve")} - elsewhere == set(NODES)
