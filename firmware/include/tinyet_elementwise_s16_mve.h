@@ -21,9 +21,9 @@ typedef struct {
   int32_t rows, row;
   int32_t x_row, y_row; /* values from row to row: row, or 0 */
   int32_t x_factor, y_sign; /* 2^14 or -2^14; 1 or -1 */
-} tinyet_sum_s16_mve_params;
+} tinyet_add_s16_mve_params;
 
-void tinyet_sum_s16_mve(const int16_t *x, const int16_t *y, int16_t *output, const tinyet_sum_s16_mve_params *params);
+void tinyet_add_s16_mve(const int16_t *x, const int16_t *y, int16_t *output, const tinyet_add_s16_mve_params *params);
 
 /* The same with one value of `each` for each row of `all`. The one whose factor is 1/2 is multiplied by x_factor, the other one,
  * rescaled, by y_sign. */
@@ -34,10 +34,10 @@ typedef struct {
   int32_t rows, row;
   int32_t x_factor, y_sign; /* 2^14 or -2^14; 1 or -1 */
   int32_t of_each; /* whether the smaller scale is that of `each` */
-} tinyet_sum_s16_per_row_mve_params;
+} tinyet_add_s16_per_row_mve_params;
 
-void tinyet_sum_s16_per_row_mve(const int16_t *all, const int16_t *each, int16_t *output,
-                                const tinyet_sum_s16_per_row_mve_params *params);
+void tinyet_add_s16_per_row_mve(const int16_t *all, const int16_t *each, int16_t *output,
+                                const tinyet_add_s16_per_row_mve_params *params);
 
 /* tinyet_mul_s16. shift: -1 ... -31. b: values of all; of columns; or one of each row. */
 typedef struct {

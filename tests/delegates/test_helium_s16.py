@@ -71,6 +71,20 @@ def depthwise_nodes() -> st.SearchStrategy[Case]:
     return st.one_of(*5 * drawn, rows, few)
 
 
+@st.composite
+def pool_nodes(draw: st.DrawFn) -> Case:
+    """Windows in the image and across its border, as they are drawn for int8; of extremes alone, too."""
+    case = draw(test_helium.all_pool_nodes())
+    rng, shape = drawing.random(draw), case.node.input(0).shape
+    x = activation("x", shape, 0.01)
+    node = drawing.node_of(case.node.attrs, [x], x.type.quant)
+    assume(not complaints(ops.op_of(node), node))
+    data = of_all_values(rng, shape)
+    if draw(st.integers(0, 3)) == 0:
+        data[...] = draw(st.sampled_from((-32768, 32767)))
+    return Case(node, (data,))
+
+
 def activation(name: str, shape: Shape, scale: float) -> Tensor:
     return Tensor(name, TensorType(shape, DType.INT16, QuantParams.per_tensor(scale, 0)))
 
@@ -173,11 +187,13 @@ NODES: dict[str, Nodes] = {
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
     "tinyet_linear_s16_1x8_mve": linear_nodes,
     "tinyet_linear_s16_4x2_mve": linear_nodes,
+    "tinyet_max_pool2d_s16_mve": pool_nodes,
+    "tinyet_avg_pool2d_s16_mve": pool_nodes,
 }
 """Kernel → strategy."""
 LIBRARY: dict[str, Nodes] = {
-    "tinyet_sum_s16_mve": two_operand_nodes,
-    "tinyet_sum_s16_per_row_mve": two_operand_nodes,
+    "tinyet_add_s16_mve": two_operand_nodes,
+    "tinyet_add_s16_per_row_mve": two_operand_nodes,
     "tinyet_mul_s16_mve": two_operand_nodes,
     "tinyet_maximum_s16_mve": extremum_nodes,
     "tinyet_minimum_s16_mve": extremum_nodes,

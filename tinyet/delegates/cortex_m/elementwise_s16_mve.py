@@ -20,7 +20,7 @@ from tinyet.ops.shared import addition, broadcast, rescale
 from tinyet.ops.shared.clip import clip_call
 from tinyet.opset import Call, CostModel, FieldValue, Kernel, Struct, library_call
 
-SUM, SUM_PER_ROW, PRODUCT = "tinyet_sum_s16_mve", "tinyet_sum_s16_per_row_mve", "tinyet_mul_s16_mve"
+SUM, SUM_PER_ROW, PRODUCT = "tinyet_add_s16_mve", "tinyet_add_s16_per_row_mve", "tinyet_mul_s16_mve"
 CLIP = "tinyet_clip_s16_mve"
 RESCALED = ("s16", "s16_s8", "s8_s16")
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_elementwise_s16_mve.h")
@@ -104,7 +104,7 @@ def sums(sign: int) -> Kernel:
             f"{name}_row": fields["row"] if node.input(index).type.count == whole else 0
             for name, index in zip("xy", order, strict=True)
         }
-        return library_call(SUM, node, order, Struct("tinyet_sum_s16_mve_params", fields | steps))
+        return library_call(SUM, node, order, Struct("tinyet_add_s16_mve_params", fields | steps))
 
     def work_of_sums(node: Node) -> Mapping[str, int]:
         parts = rows_work(node, 8)
@@ -133,7 +133,7 @@ def sums_per_row(sign: int) -> Kernel:
                 int(fields["y_sign"]) * 2**14,
                 int(fields["x_factor"]) >> 14,
             )
-        struct = Struct("tinyet_sum_s16_per_row_mve_params", {**fields, "of_each": int(of_each(node))})
+        struct = Struct("tinyet_add_s16_per_row_mve_params", {**fields, "of_each": int(of_each(node))})
         return library_call(SUM_PER_ROW, node, walk.order, struct)
 
     def work_of_sums(node: Node) -> Mapping[str, int]:

@@ -40,12 +40,12 @@
 /* clang-format on */
 #endif
 
-static int32_t rescaled(int32_t value, const tinyet_sum_s16_per_row_mve_params *p) {
+static int32_t rescaled(int32_t value, const tinyet_add_s16_per_row_mve_params *p) {
   return tinyet_requantize(value * (1 << 15), p->multiplier, p->shift) * p->y_sign;
 }
 
-void tinyet_sum_s16_per_row_mve(const int16_t *all, const int16_t *each, int16_t *output,
-                                const tinyet_sum_s16_per_row_mve_params *p) {
+void tinyet_add_s16_per_row_mve(const int16_t *all, const int16_t *each, int16_t *output,
+                                const tinyet_add_s16_per_row_mve_params *p) {
   const int32_t of_each = p->of_each;
 #if TINYET_MVE_ASM
   const int32_t eights = p->row >> 3, rest = p->row & 7, factor = of_each ? p->x_factor : p->y_sign;

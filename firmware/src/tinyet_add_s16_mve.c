@@ -34,8 +34,8 @@
       "vdup.16 q7, lr\n" BEFORE BODY AFTER \
       : [x] "+r"(a), [y] "+r"(b), [to] "+r"(to) \
       : [multiplier] "r"(p->multiplier), [shift] "r"(p->shift), [last] "r"(p->out_multiplier), [right] "r"(p->out_shift), \
-        [sign] "r"(p->y_sign), [p] "r"(p), [count] "r"(COUNT), [x_factor] "i"(offsetof(tinyet_sum_s16_mve_params, x_factor)), \
-        [low] "i"(offsetof(tinyet_sum_s16_mve_params, low)), [high] "i"(offsetof(tinyet_sum_s16_mve_params, high)) \
+        [sign] "r"(p->y_sign), [p] "r"(p), [count] "r"(COUNT), [x_factor] "i"(offsetof(tinyet_add_s16_mve_params, x_factor)), \
+        [low] "i"(offsetof(tinyet_add_s16_mve_params, low)), [high] "i"(offsetof(tinyet_add_s16_mve_params, high)) \
       : "lr", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d10", "d11", "d12", "d13", "d14", "d15", "memory")
 #define TINYET_MVE_SUMS(OF_Y) \
   if (eights != 0) { \
@@ -48,13 +48,13 @@
   }
 /* clang-format on */
 #else
-static int32_t sum_of(int32_t x, int32_t y, const tinyet_sum_s16_mve_params *p) {
+static int32_t sum_of(int32_t x, int32_t y, const tinyet_add_s16_mve_params *p) {
   const int32_t sum = x * p->x_factor + tinyet_requantize(y * (1 << 15), p->multiplier, p->shift) * p->y_sign;
   return tinyet_clamp(tinyet_requantize(sum, p->out_multiplier, p->out_shift), p->low, p->high);
 }
 #endif
 
-void tinyet_sum_s16_mve(const int16_t *x, const int16_t *y, int16_t *output, const tinyet_sum_s16_mve_params *p) {
+void tinyet_add_s16_mve(const int16_t *x, const int16_t *y, int16_t *output, const tinyet_add_s16_mve_params *p) {
 #if TINYET_MVE_ASM
   const int32_t eights = p->row >> 3, rest = p->row & 7;
 #endif
