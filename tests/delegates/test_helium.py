@@ -29,7 +29,7 @@ from tests.delegates.test_cortex_m import (
     row_nodes,
     with_nibbles,
 )
-from tests.ops import drawing
+from tests.ops import drawing, test_matmul
 from tests.ops.cases import Case
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
@@ -41,6 +41,7 @@ from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
+from tinyet.ops.matmul import MatMul
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.permute import Permute
@@ -166,6 +167,30 @@ def same_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def matmul_nodes(draw: st.DrawFn) -> Case:
+    """Batches, the second matrix the same for some; depths of whole vectors and others, of one part and of two sizes;
+    zero points of 0."""
+    if draw(st.booleans()):
+        return draw(test_matmul.matmul_nodes(DType.INT8))
+    rng = drawing.random(draw)
+    depth = draw(st.one_of(st.sampled_from((16, 32, 64, 128, 144, 272)), st.integers(1, 300)))
+    rows, columns, batch = draw(st.integers(1, 5)), draw(st.integers(1, 35)), draw(st.integers(1, 3))
+    zeros = [int(rng.choice([-128, 127, 0, 0, 5])) for _ in range(2)]
+    shapes = (batch, rows, depth), (draw(st.sampled_from((1, batch))), depth, columns)
+    a, b = (
+        Tensor(n, TensorType(shape, DType.INT8, QuantParams.per_tensor(0.1, zero)))
+        for n, shape, zero in zip("ab", shapes, zeros, strict=True)
+    )
+    scale = 0.01 * 74 * 74 * math.sqrt(depth) / 60 * float(rng.uniform(0.3, 3))
+    node = drawing.node_of(MatMul(clamp(rng, scale)), [a, b], quants(rng, scale))
+    data = [drawing.int8_data(rng, shape) for shape in shapes]
+    if draw(st.integers(0, 4)) == 0:
+        for each in data:
+            each[...] = rng.choice([-128, 127], each.shape)
+    return Case(node, tuple(data))
+
+
+@st.composite
 def rows_nodes(draw: st.DrawFn) -> Case:
     """Two operands, of which one may have values for rows or columns of the other; rows of several vectors, too."""
     case = draw(elementwise_nodes.elementwise_nodes())
@@ -274,6 +299,7 @@ NODES = {
     "tinyet_sum_s8_mve": summed_nodes,
     "tinyet_softmax_s8_mve": softmax_nodes,
     "tinyet_lut_s8_mve": lambda: st.one_of(table_nodes(), elementwise_nodes.one_operand_nodes()),
+    "tinyet_matmul_s8_mve": matmul_nodes,
     "tinyet_affine_s8_rows_mve": rows_nodes,
     "tinyet_mul_s8_mve": rows_nodes,
     "tinyet_maximum_s8_mve": elementwise_nodes.extremum_nodes,
@@ -291,6 +317,7 @@ MADE = (
     "tinyet_depthwise_s8_mve",
     "tinyet_linear_s8_1x8_mve",
     "tinyet_linear_s8_4x2_mve",
+    "tinyet_matmul_s8_mve",
 )
 """Those for each call of which C is made."""
 

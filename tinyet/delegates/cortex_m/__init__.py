@@ -45,6 +45,7 @@ from tinyet.delegates.cortex_m import (
     linear_s16_mve,
     linear_w4,
     lut_mve,
+    matmul_mve,
     pool,
     pool_mve,
     recurrent,
@@ -66,6 +67,7 @@ from tinyet.ops.div import Div
 from tinyet.ops.gru import Gru
 from tinyet.ops.linear import Linear
 from tinyet.ops.lstm import Lstm
+from tinyet.ops.matmul import MatMul
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.maximum import Maximum
 from tinyet.ops.mean import Mean
@@ -195,6 +197,7 @@ CORTEX_M = Delegate(
             *elementwise.REQUANTIZE_KERNELS,
             *elementwise_s16_mve.REQUANTIZE_KERNELS,
         ),
+        MatMul: matmul_mve.KERNELS,
         BatchNorm: elementwise.BATCH_NORM_KERNELS,
         Permute: transpose_mve.KERNELS,
         Resize: resize.KERNELS,
