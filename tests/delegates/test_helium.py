@@ -40,6 +40,7 @@ from tinyet.numerics import NO_CLAMP
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.matmul import MatMul
 from tinyet.ops.max_pool2d import MaxPool2d
@@ -164,6 +165,32 @@ def same_nodes(draw: st.DrawFn) -> Case:
     found = output_quant(rng, scale * draw(st.sampled_from((0.4, 1.0))), bounds)
     node = drawing.node_of(operator(clamp=bounds), [a, b], found)
     return Case(node, tuple(drawing.int8_data(rng, shape) for _ in range(2)))
+
+
+@st.composite
+def wide_transposed_convolutions(draw: st.DrawFn) -> Case:
+    """Strides as large as the kernel and others, channels in fours, whose windows are not copied, and others; rows of
+    whole cells; several images."""
+    if draw(st.integers(0, 2)) == 0:
+        return draw(test_cortex_m.transposed_nodes())
+    rng = drawing.random(draw)
+    kernel, stride = draw(st.sampled_from(((2, 2), (3, 2), (4, 2), (3, 1), (1, 2), (5, 3), (3, 3), (2, 4))))
+    crop = draw(st.integers(0, min(kernel - 1, 2)))
+    size = draw(st.integers(2, 7)), draw(st.integers(4, 13))
+    channels, outputs = draw(st.sampled_from((3, 4, 8, 16, 20, 32))), draw(st.integers(1, 9))
+    more = -((size[1] - 1) * stride + kernel - 2 * crop) % stride
+    attrs = ConvTranspose2d(
+        stride_h=draw(st.sampled_from((stride, stride, 1))),
+        stride_w=stride,
+        pad_top=draw(st.integers(0, crop)),
+        pad_bottom=draw(st.integers(0, crop)),
+        pad_left=crop,
+        pad_right=crop,
+        out_pad_w=more,
+        clamp=NO_CLAMP,
+    )
+    shape = draw(st.sampled_from((1, 1, 2))), *size, channels
+    return layer(rng, attrs, shape, (outputs, kernel, kernel, channels))
 
 
 @st.composite
@@ -300,6 +327,7 @@ NODES = {
     "tinyet_softmax_s8_mve": softmax_nodes,
     "tinyet_lut_s8_mve": lambda: st.one_of(table_nodes(), elementwise_nodes.one_operand_nodes()),
     "tinyet_matmul_s8_mve": matmul_nodes,
+    "tinyet_conv_transpose2d_s8_4x2_mve": wide_transposed_convolutions,
     "tinyet_affine_s8_rows_mve": rows_nodes,
     "tinyet_mul_s8_mve": rows_nodes,
     "tinyet_maximum_s8_mve": elementwise_nodes.extremum_nodes,
@@ -318,6 +346,7 @@ MADE = (
     "tinyet_linear_s8_1x8_mve",
     "tinyet_linear_s8_4x2_mve",
     "tinyet_matmul_s8_mve",
+    "tinyet_conv_transpose2d_s8_4x2_mve",
 )
 """Those for each call of which C is made."""
 

@@ -23,6 +23,7 @@ from tinyet.delegates.cortex_m import (
     conv2d_s16_mve,
     conv2d_tiles,
     conv_transpose2d,
+    conv_transpose2d_mve,
     cost_models,
     cost_models_depthwise,
     cost_models_flash,
@@ -141,7 +142,9 @@ CORTEX_M = Delegate(
             ),
             COST_MODELS,
         ),
-        ConvTranspose2d: with_cost_models(conv_transpose2d.KERNELS, COST_MODELS),
+        ConvTranspose2d: with_cost_models(
+            (*conv_transpose2d_mve.KERNELS, *conv_transpose2d.KERNELS), COST_MODELS
+        ),
         Linear: with_cost_models(
             (
                 *linear_mve.KERNELS,

@@ -119,7 +119,8 @@ def rows_work(node: Node, lanes: int) -> Mapping[str, int]:
         "row": walk.rows,
         "row with a loop": walk.rows * int(whole > 0),
         "row with a rest": walk.rows * int(last > 0),
-        "row of one value": walk.rows * per_row,
+        "row with a loop by one": walk.rows * int(whole > 0) * per_row,
+        "row with a rest by one": walk.rows * int(last > 0) * per_row,
         "values at a time": walk.rows * whole,
         "values at a time by one": walk.rows * whole * per_row,
     }
@@ -147,8 +148,9 @@ def in_rows(sign: int) -> Kernel:
     def work_of(node: Node) -> Mapping[str, int]:
         parts, walk = rows_work(node, 16), walk_of(node)
         assert walk is not None
-        fours = walk.rows * (-(-walk.row % 16 // 4) if walk.row % 16 else 0)
-        return {**parts, "four last values": fours}
+        fours = walk.rows * -(-(walk.row % 16) // 4)
+        by_one = fours * int(walk.kind == "per_row")
+        return {**parts, "four last values": fours, "four last values by one": by_one}
 
     sources = (f"{ROWS}.c",)
     return Kernel(ROWS, "s8", lower, HEADERS, sources, refuse, "cortex_m", cost_model=CostModel(work_of))

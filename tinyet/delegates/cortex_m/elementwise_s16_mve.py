@@ -109,7 +109,9 @@ def sums(sign: int) -> Kernel:
     def work_of_sums(node: Node) -> Mapping[str, int]:
         parts = rows_work(node, 8)
         scaled = int(larger_first(node, sign)[1][1] != HALF)
-        return {**parts, "values at a time of two scales": parts["values at a time"] * scaled}
+        parts = {name: times for name, times in parts.items() if not name.endswith("by one")}
+        of_two = ("values at a time", "row with a rest")
+        return parts | {f"{part} of two scales": parts[part] * scaled for part in of_two}
 
     return kernel(SUM, lower, lambda node: refuse_sum(node, sign, per_row=False), work_of_sums)
 
@@ -137,9 +139,10 @@ def sums_per_row(sign: int) -> Kernel:
         return library_call(SUM_PER_ROW, node, walk.order, struct)
 
     def work_of_sums(node: Node) -> Mapping[str, int]:
-        parts, other = dict(rows_work(node, 8)), int(not of_each(node))
-        del parts["row of one value"], parts["values at a time by one"]
-        rescaled = {f"{part} rescaled": parts[part] * other for part in ("row", "values at a time")}
+        parts, other = rows_work(node, 8), int(not of_each(node))
+        parts = {name: times for name, times in parts.items() if not name.endswith("by one")}
+        of_other = ("row", "row with a rest", "values at a time")
+        rescaled = {f"{part} rescaled": parts[part] * other for part in of_other}
         return parts | rescaled
 
     return kernel(SUM_PER_ROW, lower, lambda node: refuse_sum(node, sign, per_row=True), work_of_sums)
