@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transposed convolutions of one group for Helium: for each row of phases an ordinary convolution (conv2d_mve.py) whose
-channels are those of all phases side by side, so that its pixels are whole pieces of an output row."""
+"""Transposed convolutions of one group for Helium, of int8 and int16: for each row of phases an ordinary convolution
+(conv2d_mve.py, conv2d_s16_mve.py) whose channels are those of all phases side by side, so that its pixels are whole
+pieces of an output row."""
 
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m import conv2d_mve
+from tinyet.delegates.cortex_m import conv2d_mve, conv2d_s16_mve, rounding_mve, rounding_s16
 from tinyet.delegates.cortex_m.conv2d import Geometry
-from tinyet.delegates.cortex_m.conv2d_mve import HEADERS, SOURCES, Plan, no_helium, plan_of
-from tinyet.delegates.cortex_m.rounding_mve import RoundingMve, choose
+from tinyet.delegates.cortex_m.conv2d_mve import HEADERS, Plan, no_helium, plan_of
+from tinyet.delegates.cortex_m.rounding_mve import RoundingMve
+from tinyet.delegates.cortex_m.rounding_s16 import Rounding16, parts_refusal
 from tinyet.delegates.cortex_m.wrapper import specialised_call
-from tinyet.ir import Node
+from tinyet.ir import DType, Node
 from tinyet.ir.memoize import memoize
 from tinyet.numerics import Int64, clamp_range
 from tinyet.ops import conv_transpose2d
@@ -24,7 +26,11 @@ from tinyet.ops.shared.weighted import int_bias
 from tinyet.opset import DENSE, Call, Constant, CostModel, Exact, Kernel, Layouts
 from tinyet.tiles.helium import MOST_VECTORS, PIXELS
 
-SYMBOL = "tinyet_conv_transpose2d_s8_4x2_mve"
+SYMBOLS = {
+    DType.INT8: "tinyet_conv_transpose2d_s8_4x2_mve",
+    DType.INT16: "tinyet_conv_transpose2d_s16_4x2_mve",
+}
+SOURCES = {DType.INT8: conv2d_mve.SOURCES, DType.INT16: conv2d_s16_mve.SOURCES}
 
 
 @dataclass(frozen=True)
@@ -100,19 +106,29 @@ def phases_of(node: Node) -> tuple[RowPhase, ...]:
 
 
 @memoize
-def roundings(node: Node) -> tuple[RoundingMve, ...]:
+def roundings(node: Node) -> tuple[RoundingMve | Rounding16, ...]:
     """Of each row of phases."""
-    a, out = conv_transpose2d.attrs_of(node), node.output.type
-    clamp, found = clamp_range(a.clamp, out), []
+    a, x, out = conv_transpose2d.attrs_of(node), node.input(0).type, node.output.type
+    clamp, found = clamp_range(a.clamp, out), list[RoundingMve | Rounding16]()
+    bias, multiplier, shift = (np.tile(v, a.stride_w) for v in (int_bias(node), *output_factors(node)))
     for phase in phases_of(node):
         matrix = phase.weights.reshape(len(phase.weights), -1)
-        bias = np.tile(int_bias(node), a.stride_w) - node.input(0).type.zero_point * matrix.sum(axis=1)
-        multiplier, shift = (np.tile(v, a.stride_w) for v in output_factors(node))
-        found.append(choose(matrix, np.asarray(bias, np.int64), multiplier, shift, out.zero_point, clamp))
+        if x.dtype is DType.INT16:
+            upper = conv2d_s16_mve.UPPER
+            found.append(rounding_s16.choose(matrix, bias, multiplier, shift, clamp, upper))
+        else:
+            folded = np.asarray(bias - x.zero_point * matrix.sum(axis=1), np.int64)
+            found.append(rounding_mve.choose(matrix, folded, multiplier, shift, out.zero_point, clamp))
     return tuple(found)
 
 
+def refusal(r: RoundingMve | Rounding16) -> str | None:
+    return r.refused if isinstance(r, RoundingMve) else r.refusal or parts_refusal(r, [r.weights])
+
+
 def plans(node: Node) -> list[Plan]:
+    if node.input(0).dtype is DType.INT16:
+        return [conv2d_s16_mve.plan_in_bytes(phase.one) for phase in phases_of(node)]
     return [plan_of(phase.one) for phase in phases_of(node)]
 
 
@@ -124,20 +140,22 @@ def refuse(node: Node, target: Target) -> str | None:
         return "only one group, and no dilation"
     if node.output.shape[2] % a.stride_w:
         return f"output rows of {node.output.shape[2]} pixels, needs a multiple of {a.stride_w}"
-    for phase, p in zip(phases_of(node), plans(node), strict=True):
-        g = phase.one
+    for p in plans(node):
+        g = p.geometry
         seen = g.kernel_h * g.kernel_w * conv2d_mve.vectors(g.in_c)
         if seen > MOST_VECTORS:
             return f"{seen} vectors of weights a channel, takes up to {MOST_VECTORS}"
         if p.patch and g.out_w % PIXELS:
             return f"copied windows of {g.out_w} pixels a row, which are no fours"
-    return next((r.refused for r in roundings(node) if r.refused is not None), None)
+    return next(filter(None, map(refusal, roundings(node))), None)
 
 
 def lower(node: Node, _target: Target) -> Call:
     a, (batch, in_h, in_w, in_c) = conv_transpose2d.attrs_of(node), node.input(0).shape
     _, out_h, out_w, out_c = node.output.shape
-    row_bytes, constants, body, files = out_w * out_c, list[Constant](), list[str](), dict[str, str]()
+    dtype = node.input(0).dtype
+    row_bytes = out_w * out_c * dtype.bytes
+    constants, body, files = list[Constant](), list[str](), dict[str, str]()
     for i, (phase, p, r) in enumerate(zip(phases_of(node), plans(node), roundings(node), strict=True)):
         to = f"output + {phase.row * row_bytes}" if phase.row else "output"
         made = conv2d_mve.piece(p, r, output=to, number=str(i), out_row=a.stride_h * row_bytes)
@@ -145,13 +163,14 @@ def lower(node: Node, _target: Target) -> Call:
         body += ["{", *(f"  {line}" for line in made.body), "}"]
         files |= made.files
     if batch > 1:
-        moved = f"  input += {in_h * in_w * in_c}, output += {out_h * row_bytes};"
+        moved = f"  input += {in_h * in_w * in_c}, output += {out_h * out_w * out_c};"
         body = [f"for (int32_t n = 0; n < {batch}; n++) {{", *(f"  {line}" for line in body), moved, "}"]
     read, written = ("x".join(map(str, t.shape[1:])) for t in (node.input(0), node.output))
     kernel = "x".join(map(str, node.input(1).shape[1:3]))
     summary = f"{read} -> {written}, transposed, kernel {kernel}, stride {a.stride_h}x{a.stride_w}"
     scratch = max(p.scratch_bytes for p in plans(node))
-    call = specialised_call(SYMBOL, summary, constants, body, scratch_bytes=scratch)
+    element = f"{dtype.value}_t"
+    call = specialised_call(SYMBOLS[dtype], summary, constants, body, scratch_bytes=scratch, element=element)
     return replace(call, files=files)
 
 
@@ -180,15 +199,16 @@ def code(node: Node) -> Mapping[str, int]:
     return {"call": 1, "phase": len(plans(node)), "patches": patched, "images": int(node.output.shape[0] > 1)}
 
 
-KERNELS = (
+KERNELS = tuple(
     Kernel(
-        SYMBOL,
-        "s8",
+        symbol,
+        dtype.suffix,
         lower,
         HEADERS,
-        SOURCES,
+        SOURCES[dtype],
         refuse,
         "cortex_m",
         cost_model=CostModel(work, code, exact=exact),
-    ),
+    )
+    for dtype, symbol in SYMBOLS.items()
 )
