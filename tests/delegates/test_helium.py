@@ -29,8 +29,9 @@ from tests.delegates.test_cortex_m import (
     row_nodes,
     with_nibbles,
 )
-from tests.ops import drawing, test_matmul
+from tests.ops import drawing, test_layer_norm, test_matmul
 from tests.ops.cases import Case
+from tinyet import ops
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
 from tinyet.delegates.cortex_m import conv2d_mve, depthwise_mve, elementwise_mve
@@ -41,6 +42,7 @@ from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
+from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
 from tinyet.ops.matmul import MatMul
 from tinyet.ops.max_pool2d import MaxPool2d
@@ -52,6 +54,7 @@ from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
+from tinyet.opset import complaints
 
 MVE = Target("host", frozenset({"dsp", "mve"}))
 
@@ -194,6 +197,32 @@ def wide_transposed_convolutions(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def normalised_nodes(draw: st.DrawFn) -> Case:
+    """Rows of one value to several hundred, of one value but for a few, of extremes, and of values close together;
+    scales from which epsilon counts much to those where it is nothing."""
+    if draw(st.booleans()):
+        return draw(test_layer_norm.layer_norm_nodes((DType.INT8,)))
+    rng = drawing.random(draw)
+    count = draw(st.one_of(st.sampled_from((1, 2, 3, 4, 16, 64, 256, 1000)), st.integers(1, 80)))
+    shape = draw(st.integers(1, 4)), count
+    x = Tensor("x", TensorType(shape, DType.INT8, quants(rng, float(2.0 ** rng.uniform(-12, 2)))))
+    weight = rng.normal(0, 1, count) * draw(st.sampled_from((1.0, 0.1, 10.0)))
+    parameters = [
+        constant(n, v.astype(np.float32)) for n, v in (("w", weight), ("b", rng.normal(0, 1, count)))
+    ]
+    out = quants(rng, float(np.abs(weight).max() * 2.0 ** rng.uniform(-8, -3)))
+    node = drawing.node_of(
+        LayerNorm(1, draw(st.sampled_from((1e-5, 1e-12, 0.1, 0.0)))), [x, *parameters], out
+    )
+    assume(not complaints(ops.op_of(node), node))
+    data = drawing.int8_data(rng, shape)
+    kind = draw(st.integers(0, 3))
+    if kind:
+        data[...] = rng.choice(((-128, 127), (5, 5, 5, 5, 6), (-128, -128, -127))[kind - 1], shape)
+    return Case(node, (data,))
+
+
+@st.composite
 def matmul_nodes(draw: st.DrawFn) -> Case:
     """Batches, the second matrix the same for some; depths of whole vectors and others, of one part and of two sizes;
     zero points of 0."""
@@ -326,6 +355,7 @@ NODES = {
     "tinyet_sum_s8_mve": summed_nodes,
     "tinyet_softmax_s8_mve": softmax_nodes,
     "tinyet_lut_s8_mve": lambda: st.one_of(table_nodes(), elementwise_nodes.one_operand_nodes()),
+    "tinyet_layer_norm_s8_mve": normalised_nodes,
     "tinyet_matmul_s8_mve": matmul_nodes,
     "tinyet_conv_transpose2d_s8_4x2_mve": wide_transposed_convolutions,
     "tinyet_affine_s8_rows_mve": rows_nodes,

@@ -40,6 +40,7 @@ from tinyet.delegates.cortex_m import (
     elementwise,
     elementwise_mve,
     elementwise_s16_mve,
+    layer_norm_mve,
     linear,
     linear_mve,
     linear_s16,
@@ -66,6 +67,7 @@ from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.div import Div
 from tinyet.ops.gru import Gru
+from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
 from tinyet.ops.lstm import Lstm
 from tinyet.ops.matmul import MatMul
@@ -201,6 +203,7 @@ CORTEX_M = Delegate(
             *elementwise_s16_mve.REQUANTIZE_KERNELS,
         ),
         MatMul: matmul_mve.KERNELS,
+        LayerNorm: layer_norm_mve.KERNELS,
         BatchNorm: elementwise.BATCH_NORM_KERNELS,
         Permute: transpose_mve.KERNELS,
         Resize: resize.KERNELS,
