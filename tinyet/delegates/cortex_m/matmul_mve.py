@@ -116,10 +116,12 @@ def exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
 
 def code(node: Node) -> Mapping[str, int]:
     """Of the wrapper: what the compiler leaves out where a literal says that it is never executed."""
-    p = rows_of(node)
+    p, (count, _, rows) = rows_of(node), times_of(node)
     zero_points = [int(node.input(i).type.zero_point != 0) for i in (0, 1)]
     return {
         "call": 1,
+        "several products": int(count > 1),
+        "several rows": int(rows > count),
         "copied row": int(p.copied),
         "several parts": int(p.wider > 1),
         "parts of two sizes": int(p.parts > p.wider),

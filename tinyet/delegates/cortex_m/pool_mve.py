@@ -183,12 +183,15 @@ def work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
     """What is around the printed windows, and what cycles grow with beside their exact instructions."""
     (rows, _), batch = runs_of(node), node.output.shape[0]
     found = {"call": 1, "image": batch, "row": batch * sum(row.count for row in rows if row.count > 1)}
-    found |= dict.fromkeys(("run", "window", "vector", "vector of taps"), 0)
+    parts = "run", "pointer of a run", "window", "step of a window", "vector", "vector of taps"
+    found |= dict.fromkeys(parts, 0)
     for row, column, windows in all_windows(node, layouts):
         calls = batch * row.count
         vectors = calls * column.count * windows.vectors
         found["run"] += calls
+        found["pointer of a run"] += calls * len(windows.pieces)
         found["window"] += calls * column.count
+        found["step of a window"] += calls * column.count * len(windows.after)
         found["vector"] += vectors
         found["vector of taps"] += vectors * row.taps * column.taps
     return found
