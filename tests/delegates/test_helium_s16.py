@@ -182,6 +182,18 @@ def table_nodes(draw: st.DrawFn, functions: tuple[FunctionName, ...]) -> Case:
     return Case(node, (of_all_values(rng, shape),))
 
 
+@st.composite
+def summed_nodes(draw: st.DrawFn) -> Case:
+    """Means and sums, as they are drawn for int8."""
+    case = draw(test_helium.summed_nodes())
+    rng, shape = drawing.random(draw), case.node.input(0).shape
+    x = activation("x", shape, 0.003)
+    out = QuantParams.per_tensor(case.node.output.type.scale * float(rng.uniform(0.01, 2)), 0)
+    node = drawing.node_of(case.node.attrs, [x], out)
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, (of_all_values(rng, shape),))
+
+
 NODES: dict[str, Nodes] = {
     "tinyet_depthwise_s16_mve": depthwise_nodes,
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
@@ -202,6 +214,7 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_requantize_s16_s8_mve": one_operand_nodes,
     "tinyet_requantize_s8_s16_mve": one_operand_nodes,
     "tinyet_clip_s16_mve": lambda: st.one_of(one_operand_nodes(), extremum_nodes()),
+    "tinyet_sum_s16_mve": summed_nodes,
     "tinyet_lut_s16_mve": partial(table_nodes, ("exp", "gelu", "hardswish", "square", "elu", "log")),
     "tinyet_sigmoid_s16_mve": partial(table_nodes, ("sigmoid",)),
     "tinyet_tanh_s16_mve": partial(table_nodes, ("tanh",)),
