@@ -48,6 +48,7 @@ from tinyet.ops.matmul import MatMul
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.permute import Permute
+from tinyet.ops.prelu import PRelu
 from tinyet.ops.shared.addition import Scaling
 from tinyet.ops.shared.unary_functions import FunctionName
 from tinyet.ops.softmax import Softmax
@@ -223,6 +224,28 @@ def normalised_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def prelu_nodes(draw: st.DrawFn, dtype: DType = DType.INT8) -> Case:
+    """A slope for each value, row or column, negative ones and ones above 1 among them; outputs of about the input's
+    scale, and of others."""
+    rng = drawing.random(draw)
+    rows, row = draw(st.integers(1, 4)), draw(st.integers(1, 40))
+    shapes = (rows, row), draw(st.sampled_from(((rows, row), (1, row), (1, row), (rows, 1), (1, 1))))
+    wide = dtype is DType.INT16
+
+    def quant(scale: float) -> QuantParams:
+        return QuantParams.per_tensor(scale / 256, 0) if wide else quants(rng, scale)
+
+    x, slope = (
+        Tensor(n, TensorType(shape, dtype, quant(scale)))
+        for n, shape, scale in zip("xs", shapes, (0.1, float(2.0 ** rng.uniform(-9, -5))), strict=True)
+    )
+    out = quant(float(draw(st.sampled_from((0.1, 0.11, 0.05, 0.3)))))
+    node = drawing.node_of(PRelu(), [x, slope], out)
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, tuple(drawing.integer_data(rng, shape, dtype) for shape in shapes))
+
+
+@st.composite
 def matmul_nodes(draw: st.DrawFn) -> Case:
     """Batches, the second matrix the same for some; depths of whole vectors and others, of one part and of two sizes;
     zero points of 0."""
@@ -356,6 +379,7 @@ NODES = {
     "tinyet_softmax_s8_mve": softmax_nodes,
     "tinyet_lut_s8_mve": lambda: st.one_of(table_nodes(), elementwise_nodes.one_operand_nodes()),
     "tinyet_layer_norm_s8_mve": normalised_nodes,
+    "tinyet_prelu_s8_mve": prelu_nodes,
     "tinyet_matmul_s8_mve": matmul_nodes,
     "tinyet_conv_transpose2d_s8_4x2_mve": wide_transposed_convolutions,
     "tinyet_affine_s8_rows_mve": rows_nodes,

@@ -50,6 +50,7 @@ from tinyet.delegates.cortex_m import (
     matmul_mve,
     pool,
     pool_mve,
+    prelu_mve,
     recurrent,
     resize,
     softmax,
@@ -180,7 +181,7 @@ CORTEX_M = Delegate(
             *elementwise_s16_mve.MUL_KERNELS,
         ),
         Div: lut_mve.gathered(div.OP.kernels),
-        PRelu: lut_mve.gathered(prelu.OP.kernels),
+        PRelu: (*lut_mve.gathered(prelu.OP.kernels), *prelu_mve.KERNELS),
         Maximum: (
             *elementwise_mve.MAXIMUM_KERNELS,
             *elementwise.MAXIMUM_KERNELS,
