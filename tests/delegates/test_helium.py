@@ -378,6 +378,8 @@ NODES = {
     "tinyet_sum_s8_mve": summed_nodes,
     "tinyet_softmax_s8_mve": softmax_nodes,
     "tinyet_lut_s8_mve": lambda: st.one_of(table_nodes(), elementwise_nodes.one_operand_nodes()),
+    "tinyet_resize_bilinear_s8_q4_mve": elementwise_nodes.bilinear_nodes,
+    "tinyet_resize_bilinear_s8_q10_mve": elementwise_nodes.bilinear_nodes,
     "tinyet_layer_norm_s8_mve": normalised_nodes,
     "tinyet_prelu_s8_mve": prelu_nodes,
     "tinyet_matmul_s8_mve": matmul_nodes,

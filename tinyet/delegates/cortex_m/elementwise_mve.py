@@ -119,6 +119,7 @@ def rows_work(node: Node, lanes: int) -> Mapping[str, int]:
         "row": walk.rows,
         "row with a loop": walk.rows * int(whole > 0),
         "row with a rest": walk.rows * int(last > 0),
+        "row by one": walk.rows * per_row,
         "row with a loop by one": walk.rows * int(whole > 0) * per_row,
         "row with a rest by one": walk.rows * int(last > 0) * per_row,
         "values at a time": walk.rows * whole,
