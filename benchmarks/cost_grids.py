@@ -334,11 +334,13 @@ def batch_norm(rng: np.random.Generator) -> Node:
 
 
 def pair(kind: Callable[[], Attrs], *, of_channel: bool = False) -> Draw:
-    """Two operands of one shape, or one element of the second for each channel."""
+    """Two operands of one shape, or one element of the second for each channel, or for each pixel."""
 
     def draw(rng: np.random.Generator) -> Node:
         shape = image(rng)
-        other = (shape[3],) if of_channel or rng.random() < 0.3 else shape
+        other = shape
+        if of_channel or rng.random() < 0.3:
+            other = (*shape[:3], 1) if not of_channel and rng.random() < 0.4 else (shape[3],)
         return kept(
             kind(), layers.activation("a", shape, relu=False), layers.activation("b", other, relu=False)
         )
@@ -474,6 +476,9 @@ def of_type(node: Node, dtypes: str) -> Node:
             tensors[node.output] = as_litert(node.output)
     elif dtypes == "f32":
         tensors = {t: as_float(t) for t in (*node.inputs, *node.outputs) if t is not None}
+    elif dtypes in ("s8_s16", "s16_s8") and isinstance(node.attrs, (Clamp, Requantize)):
+        tensor = node.output if dtypes == "s8_s16" else node.input(0)
+        tensors = {tensor: widened(tensor)}
     elif dtypes == "s8_w4" and len(node.inputs) > 1:
         tensors = {node.input(1): narrowed(node.input(1))}
     else:

@@ -37,6 +37,7 @@ typedef struct {
   int32_t stride_h, pad_top, pad_left;
   int32_t step;            /* bytes from what a pixel sees to what the next one does */
   int32_t out_pixel;       /* bytes from pixel to pixel of the output */
+  int32_t out_row;         /* and from row to row */
   int32_t zero_point;      /* of the input */
   int32_t groups;          /* of four channels, the last one filled up */
   int32_t channels;        /* bytes of these */

@@ -12,28 +12,49 @@
 extern "C" {
 #endif
 
-/* tinyet_add_s16, tinyet_sub_s16 of one shape: x is the operand of the larger scale, whose factor is 1/2, y the other one. */
+/* tinyet_add_s16, tinyet_sub_s16: x is the operand of the larger scale, whose factor is 1/2, y the other one. One operand may
+ * begin anew with each row, whose values are then those of columns. */
 typedef struct {
   int32_t multiplier, shift; /* of y; shift: -1 ... -31, or 0 for a factor of 1/2 */
   int32_t out_multiplier, out_shift; /* out_shift: -1 ... -31 */
   int32_t low, high;
-  int32_t count;
+  int32_t rows, row;
+  int32_t x_row, y_row; /* values from row to row: row, or 0 */
   int32_t x_factor, y_sign; /* 2^14 or -2^14; 1 or -1 */
-} tinyet_sum_s16_mve_params;
+} tinyet_add_s16_mve_params;
 
-void tinyet_sum_s16_same_mve(const int16_t *x, const int16_t *y, int16_t *output, const tinyet_sum_s16_mve_params *params);
+void tinyet_add_s16_mve(const int16_t *x, const int16_t *y, int16_t *output, const tinyet_add_s16_mve_params *params);
 
-/* tinyet_mul_s16 of one shape. shift: -1 ... -31. */
+/* The same with one value of `each` for each row of `all`. The one whose factor is 1/2 is multiplied by x_factor, the other one,
+ * rescaled, by y_sign. */
+typedef struct {
+  int32_t multiplier, shift; /* of the operand of the smaller scale; shift: -1 ... -31, or 0 for a factor of 1/2 */
+  int32_t out_multiplier, out_shift; /* out_shift: -1 ... -31 */
+  int32_t low, high;
+  int32_t rows, row;
+  int32_t x_factor, y_sign; /* 2^14 or -2^14; 1 or -1 */
+  int32_t of_each; /* whether the smaller scale is that of `each` */
+} tinyet_add_s16_per_row_mve_params;
+
+void tinyet_add_s16_per_row_mve(const int16_t *all, const int16_t *each, int16_t *output,
+                                const tinyet_add_s16_per_row_mve_params *params);
+
+/* tinyet_mul_s16. shift: -1 ... -31. b: values of all; of columns; or one of each row. */
 typedef struct {
   int32_t multiplier, shift;
   int32_t low, high;
-  int32_t count;
+  int32_t rows, row;
+  int32_t b_row; /* values from row to row: row, 0 where they are those of columns, or 1 */
+  int32_t per_row; /* whether b has one value for each row */
 } tinyet_mul_s16_mve_params;
 
-void tinyet_mul_s16_same_mve(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_mul_s16_mve_params *params);
+void tinyet_mul_s16_mve(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_mul_s16_mve_params *params);
 
-/* tinyet_requantize_s16 without zero points. shift: -31 ... 15. */
+/* tinyet_requantize_s16, tinyet_requantize_s16_s8, tinyet_requantize_s8_s16: int16 without zero points. shift: -31 ... 15 of int16,
+ * ... 22 of int8. */
 void tinyet_requantize_s16_mve(const int16_t *input, int16_t *output, const tinyet_requantize_params *params);
+void tinyet_requantize_s16_s8_mve(const int16_t *input, int8_t *output, const tinyet_requantize_params *params);
+void tinyet_requantize_s8_s16_mve(const int8_t *input, int16_t *output, const tinyet_requantize_params *params);
 
 void tinyet_clip_s16_mve(const int16_t *input, int16_t *output, const tinyet_clip_params *params);
 
@@ -44,6 +65,10 @@ void tinyet_clip_s16_mve(const int16_t *input, int16_t *output, const tinyet_cli
 #define TINYET_MVE_S16_LOAD_SOME(Q, AT) "vpst\nvldrht.u16 " Q ", [%[" AT "]], #16\n"
 #define TINYET_MVE_S16_STORE(Q) "vstrh.16 " Q ", [%[to]], #16\n"
 #define TINYET_MVE_S16_STORE_SOME(Q) "vpst\nvstrht.16 " Q ", [%[to]], #16\n"
+#define TINYET_MVE_S8_LOAD(Q, AT) "vldrb.s16 " Q ", [%[" AT "]], #8\n"
+#define TINYET_MVE_S8_LOAD_SOME(Q, AT) "vpst\nvldrbt.s16 " Q ", [%[" AT "]], #8\n"
+#define TINYET_MVE_S8_STORE(Q) "vstrb.16 " Q ", [%[to]], #8\n"
+#define TINYET_MVE_S8_STORE_SOME(Q) "vpst\nvstrbt.16 " Q ", [%[to]], #8\n"
 #define TINYET_MVE_S16_BOUNDS "vdup.16 q6, %[low]\nvdup.16 q7, %[high]\n"
 #define TINYET_MVE_S16_BOUNDED(Q) "vmax.s16 " Q ", " Q ", q6\nvmin.s16 " Q ", " Q ", q7\n"
 /* TO: the words of FROM, rescaled to the right. */
@@ -51,9 +76,14 @@ void tinyet_clip_s16_mve(const int16_t *input, int16_t *output, const tinyet_cli
   "vshr.s32 " TO ", " FROM ", #31\n" \
   "vqrdmlah.s32 " TO ", " FROM ", " MULTIPLIER "\n" \
   "vrshl.s32 " TO ", " SHIFT "\n"
-#define TINYET_MVE_S16_JOINED(EVEN, ODD) \
+#define TINYET_MVE_S16_SATURATED(EVEN, ODD) \
   "vqmovnb.s32 " EVEN ", " EVEN "\n" \
-  "vqmovnt.s32 " EVEN ", " ODD "\n" TINYET_MVE_S16_BOUNDED(EVEN)
+  "vqmovnt.s32 " EVEN ", " ODD "\n"
+#define TINYET_MVE_S16_JOINED(EVEN, ODD) TINYET_MVE_S16_SATURATED(EVEN, ODD) TINYET_MVE_S16_BOUNDED(EVEN)
+/* The other way round: a shift before the product. */
+#define TINYET_MVE_S16_SCALED_LEFT(TO, FROM, MULTIPLIER, SHIFT) \
+  "vshl.s32 " FROM ", " SHIFT "\n" \
+  "vqrdmulh.s32 " TO ", " FROM ", " MULTIPLIER "\n"
 /* clang-format on */
 
 #ifdef __cplusplus

@@ -48,7 +48,7 @@ static const int8_t *move_window(tinyet_conv2d_state_mve *state, const tinyet_co
 /* The next row of output pixels; 0 behind the last one. */
 static int next_row(tinyet_conv2d_state_mve *state, const tinyet_conv2d_shape_mve *s) {
   state->x = 0;
-  state->output += s->out_w * s->out_pixel;
+  state->output += s->out_row;
   if (++state->y == s->out_h) {
     state->y = 0;
     state->input += s->in_h * s->in_w * s->in_c;
@@ -172,7 +172,7 @@ const int8_t *tinyet_conv2d_begin_mve(tinyet_conv2d_state_mve *state, const int8
   b->rounding = &s->rounding;
   state->shape = s;
   state->input = input;
-  state->output = output - s->out_w * s->out_pixel;
+  state->output = output - s->out_row;
   state->stage = (int8_t *)b->sums_end;
   state->patches = state->stage + s->pixels * s->channels;
   state->window = state->patches + s->patches_bytes;

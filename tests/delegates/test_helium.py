@@ -29,8 +29,9 @@ from tests.delegates.test_cortex_m import (
     row_nodes,
     with_nibbles,
 )
-from tests.ops import drawing
+from tests.ops import drawing, test_layer_norm, test_matmul
 from tests.ops.cases import Case
+from tinyet import ops
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
 from tinyet.delegates.cortex_m import conv2d_mve, depthwise_mve, elementwise_mve
@@ -40,16 +41,21 @@ from tinyet.numerics import NO_CLAMP
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.conv_transpose2d import ConvTranspose2d
+from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
+from tinyet.ops.matmul import MatMul
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
 from tinyet.ops.permute import Permute
+from tinyet.ops.prelu import PRelu
 from tinyet.ops.shared.addition import Scaling
 from tinyet.ops.shared.unary_functions import FunctionName
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
+from tinyet.opset import complaints
 
 MVE = Target("host", frozenset({"dsp", "mve"}))
 
@@ -166,6 +172,121 @@ def same_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def wide_transposed_convolutions(draw: st.DrawFn) -> Case:
+    """Strides as large as the kernel and others, channels in fours, whose windows are not copied, and others; rows of
+    whole cells; several images."""
+    if draw(st.integers(0, 2)) == 0:
+        return draw(test_cortex_m.transposed_nodes())
+    rng = drawing.random(draw)
+    kernel, stride = draw(st.sampled_from(((2, 2), (3, 2), (4, 2), (3, 1), (1, 2), (5, 3), (3, 3), (2, 4))))
+    crop = draw(st.integers(0, min(kernel - 1, 2)))
+    size = draw(st.integers(2, 7)), draw(st.integers(4, 13))
+    channels, outputs = draw(st.sampled_from((3, 4, 8, 16, 20, 32))), draw(st.integers(1, 9))
+    more = -((size[1] - 1) * stride + kernel - 2 * crop) % stride
+    attrs = ConvTranspose2d(
+        stride_h=draw(st.sampled_from((stride, stride, 1))),
+        stride_w=stride,
+        pad_top=draw(st.integers(0, crop)),
+        pad_bottom=draw(st.integers(0, crop)),
+        pad_left=crop,
+        pad_right=crop,
+        out_pad_w=more,
+        clamp=NO_CLAMP,
+    )
+    shape = draw(st.sampled_from((1, 1, 2))), *size, channels
+    return layer(rng, attrs, shape, (outputs, kernel, kernel, channels))
+
+
+@st.composite
+def normalised_nodes(draw: st.DrawFn) -> Case:
+    """Rows of one value to several hundred, of one value but for a few, of extremes, and of values close together;
+    scales from which epsilon counts much to those where it is nothing."""
+    if draw(st.booleans()):
+        return draw(test_layer_norm.layer_norm_nodes((DType.INT8,)))
+    rng = drawing.random(draw)
+    count = draw(st.one_of(st.sampled_from((1, 2, 3, 4, 16, 64, 256, 1000)), st.integers(1, 80)))
+    shape = draw(st.integers(1, 4)), count
+    x = Tensor("x", TensorType(shape, DType.INT8, quants(rng, float(2.0 ** rng.uniform(-12, 2)))))
+    weight = rng.normal(0, 1, count) * draw(st.sampled_from((1.0, 0.1, 10.0)))
+    parameters = [
+        constant(n, v.astype(np.float32)) for n, v in (("w", weight), ("b", rng.normal(0, 1, count)))
+    ]
+    out = quants(rng, float(np.abs(weight).max() * 2.0 ** rng.uniform(-8, -3)))
+    node = drawing.node_of(
+        LayerNorm(1, draw(st.sampled_from((1e-5, 1e-12, 0.1, 0.0)))), [x, *parameters], out
+    )
+    assume(not complaints(ops.op_of(node), node))
+    data = drawing.int8_data(rng, shape)
+    kind = draw(st.integers(0, 3))
+    if kind:
+        data[...] = rng.choice(((-128, 127), (5, 5, 5, 5, 6), (-128, -128, -127))[kind - 1], shape)
+    return Case(node, (data,))
+
+
+@st.composite
+def prelu_nodes(draw: st.DrawFn, dtype: DType = DType.INT8) -> Case:
+    """A slope for each value, row or column, negative ones and ones above 1 among them; outputs of about the input's
+    scale, and of others."""
+    rng = drawing.random(draw)
+    rows, row = draw(st.integers(1, 4)), draw(st.integers(1, 40))
+    shapes = (rows, row), draw(st.sampled_from(((rows, row), (1, row), (1, row), (rows, 1), (1, 1))))
+    wide = dtype is DType.INT16
+
+    def quant(scale: float) -> QuantParams:
+        return QuantParams.per_tensor(scale / 256, 0) if wide else quants(rng, scale)
+
+    x, slope = (
+        Tensor(n, TensorType(shape, dtype, quant(scale)))
+        for n, shape, scale in zip("xs", shapes, (0.1, float(2.0 ** rng.uniform(-9, -5))), strict=True)
+    )
+    out = quant(float(draw(st.sampled_from((0.1, 0.11, 0.05, 0.3)))))
+    node = drawing.node_of(PRelu(), [x, slope], out)
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, tuple(drawing.integer_data(rng, shape, dtype) for shape in shapes))
+
+
+@st.composite
+def matmul_nodes(draw: st.DrawFn) -> Case:
+    """Batches, the second matrix the same for some; depths of whole vectors and others, of one part and of two sizes;
+    zero points of 0."""
+    if draw(st.booleans()):
+        return draw(test_matmul.matmul_nodes(DType.INT8))
+    rng = drawing.random(draw)
+    depth = draw(st.one_of(st.sampled_from((16, 32, 64, 128, 144, 272)), st.integers(1, 300)))
+    rows, columns, batch = draw(st.integers(1, 5)), draw(st.integers(1, 35)), draw(st.integers(1, 3))
+    zeros = [int(rng.choice([-128, 127, 0, 0, 5])) for _ in range(2)]
+    shapes = (batch, rows, depth), (draw(st.sampled_from((1, batch))), depth, columns)
+    a, b = (
+        Tensor(n, TensorType(shape, DType.INT8, QuantParams.per_tensor(0.1, zero)))
+        for n, shape, zero in zip("ab", shapes, zeros, strict=True)
+    )
+    scale = 0.01 * 74 * 74 * math.sqrt(depth) / 60 * float(rng.uniform(0.3, 3))
+    node = drawing.node_of(MatMul(clamp(rng, scale)), [a, b], quants(rng, scale))
+    data = [drawing.int8_data(rng, shape) for shape in shapes]
+    if draw(st.integers(0, 4)) == 0:
+        for each in data:
+            each[...] = rng.choice([-128, 127], each.shape)
+    return Case(node, tuple(data))
+
+
+@st.composite
+def rows_nodes(draw: st.DrawFn) -> Case:
+    """Two operands, of which one may have values for rows or columns of the other; rows of several vectors, too."""
+    case = draw(elementwise_nodes.elementwise_nodes())
+    if draw(st.booleans()):
+        return case
+    rng, node = drawing.random(draw), case.node
+    row = draw(st.integers(17, 50))
+    inputs = [
+        Tensor(t.name, TensorType((*t.shape[:-1], row if t.shape[-1] > 1 else 1), t.dtype, t.type.quant))
+        for t in map(node.input, (0, 1))
+    ]
+    assume(any(t.shape[-1] == row for t in inputs))
+    made = drawing.node_of(node.attrs, inputs, node.output.type.quant)
+    return Case(made, tuple(drawing.int8_data(rng, t.shape) for t in inputs))
+
+
+@st.composite
 def transposed_nodes(draw: st.DrawFn) -> Case:
     """Images whose channels go last, or come first; matrices of one and of several vectors."""
     rng = drawing.random(draw)
@@ -181,7 +302,7 @@ def transposed_nodes(draw: st.DrawFn) -> Case:
 def summed_nodes(draw: st.DrawFn) -> Case:
     """Means and sums over as many pixels as are taken; odd numbers of channels, too."""
     rng = drawing.random(draw)
-    height, width = draw(st.integers(1, 15)), draw(st.integers(2, 17))
+    height, width = draw(st.integers(1, 16)), draw(st.integers(2, 17))
     x = test_cortex_m.activation(rng, (draw(st.integers(1, 2)), height, width, draw(st.integers(2, 19))))
     mean = draw(st.booleans())
     attrs = Mean((1, 2), True) if mean else Sum((1, 2), True)
@@ -256,7 +377,20 @@ NODES = {
     "tinyet_transpose_s8_mve": transposed_nodes,
     "tinyet_sum_s8_mve": summed_nodes,
     "tinyet_softmax_s8_mve": softmax_nodes,
-    "tinyet_lut_s8_mve": table_nodes,
+    "tinyet_lut_s8_mve": lambda: st.one_of(table_nodes(), elementwise_nodes.one_operand_nodes()),
+    "tinyet_resize_bilinear_s8_q4_mve": elementwise_nodes.bilinear_nodes,
+    "tinyet_resize_bilinear_s8_q10_mve": elementwise_nodes.bilinear_nodes,
+    "tinyet_layer_norm_s8_mve": normalised_nodes,
+    "tinyet_prelu_s8_mve": prelu_nodes,
+    "tinyet_matmul_s8_mve": matmul_nodes,
+    "tinyet_conv_transpose2d_s8_4x2_mve": wide_transposed_convolutions,
+    "tinyet_affine_s8_rows_mve": rows_nodes,
+    "tinyet_mul_s8_mve": rows_nodes,
+    "tinyet_maximum_s8_mve": elementwise_nodes.extremum_nodes,
+    "tinyet_minimum_s8_mve": elementwise_nodes.extremum_nodes,
+    "tinyet_clip_s8_mve": lambda: st.one_of(
+        elementwise_nodes.one_operand_nodes(), elementwise_nodes.extremum_nodes()
+    ),
 }
 """Kernel → strategy."""
 
@@ -267,6 +401,8 @@ MADE = (
     "tinyet_depthwise_s8_mve",
     "tinyet_linear_s8_1x8_mve",
     "tinyet_linear_s8_4x2_mve",
+    "tinyet_matmul_s8_mve",
+    "tinyet_conv_transpose2d_s8_4x2_mve",
 )
 """Those for each call of which C is made."""
 
@@ -280,7 +416,7 @@ def takes(symbol: str, case: Case) -> bool:
 
 
 def test_every_kernel_has_nodes() -> None:
-    symbols = {k.symbol for kernels in CORTEX_M.kernels.values() for k in kernels if k.dtypes != "s16"}
+    symbols = {k.symbol for kernels in CORTEX_M.kernels.values() for k in kernels if "s16" not in k.dtypes}
     # Those of recurrent layers are in test_recurrent.py.
     elsewhere = {kernel.symbol for kernel in (*LSTM, *GRU, *RNN)} | set(test_cortex_m.NODES)
     assert {s for s in symbols if s.endswith("_mve")} - elsewhere == set(NODES)

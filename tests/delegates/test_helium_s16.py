@@ -16,7 +16,8 @@ from tests.calls import board
 from tests.calls.board import Image
 from tests.calls.emulated import check_library, check_own
 from tests.calls.exact import assert_kernels
-from tests.delegates import test_cortex_m_s16, test_helium
+from tests.delegates import elementwise_nodes, test_cortex_m_s16, test_helium
+from tests.delegates.elementwise_nodes import pairs_of_shapes, quants
 from tests.delegates.test_cortex_m import DSP, only, pointwise_nodes, row_nodes
 from tests.delegates.test_cortex_m_s16 import layer, with_int16
 from tests.delegates.test_helium import MVE
@@ -25,7 +26,7 @@ from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.delegates import CORTEX_M
 from tinyet.delegates.cortex_m import conv2d_s16_mve
-from tinyet.ir import Array, Attrs, DType, QuantParams, Shape, Tensor, TensorType
+from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.ops.add import Add
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.mul import Mul
@@ -70,6 +71,20 @@ def depthwise_nodes() -> st.SearchStrategy[Case]:
     return st.one_of(*5 * drawn, rows, few)
 
 
+@st.composite
+def pool_nodes(draw: st.DrawFn) -> Case:
+    """Windows in the image and across its border, as they are drawn for int8; of extremes alone, too."""
+    case = draw(test_helium.all_pool_nodes())
+    rng, shape = drawing.random(draw), case.node.input(0).shape
+    x = activation("x", shape, 0.01)
+    node = drawing.node_of(case.node.attrs, [x], x.type.quant)
+    assume(not complaints(ops.op_of(node), node))
+    data = of_all_values(rng, shape)
+    if draw(st.integers(0, 3)) == 0:
+        data[...] = draw(st.sampled_from((-32768, 32767)))
+    return Case(node, (data,))
+
+
 def activation(name: str, shape: Shape, scale: float) -> Tensor:
     return Tensor(name, TensorType(shape, DType.INT16, QuantParams.per_tensor(scale, 0)))
 
@@ -84,9 +99,10 @@ def of_all_values(rng: np.random.Generator, shape: Shape) -> Array:
 
 @st.composite
 def two_operand_nodes(draw: st.DrawFn) -> Case:
-    """Of one shape: sums and differences of equal scales and of others, the larger first or second; products."""
+    """Of one shape, or one with values for rows or columns of the other: sums and differences of equal scales and of
+    others, the larger first or second; products."""
     rng = drawing.random(draw)
-    shape = draw(st.integers(1, 3)), draw(st.integers(1, 40))
+    shapes = draw(pairs_of_shapes())
     operator = draw(st.sampled_from((Add, Sub, Sub, Mul, Mul)))
     scales = [float(2.0 ** rng.uniform(-12, 2)) for _ in range(2)]
     if draw(st.integers(0, 2)) == 0:
@@ -95,10 +111,42 @@ def two_operand_nodes(draw: st.DrawFn) -> Case:
     if operator is Mul:
         out = scales[0] * scales[1] * float(2.0 ** rng.uniform(1, 17))
     bounds = [(-np.inf, np.inf), (0.0, np.inf), (-900 * out, 5000 * out)][int(rng.integers(3))]
-    operands = [activation(n, shape, scale) for n, scale in zip("ab", scales, strict=True)]
+    operands = [activation(n, *of) for n, *of in zip("ab", shapes, scales, strict=True)]
     node = drawing.node_of(operator(clamp=bounds), operands, QuantParams.per_tensor(out, 0))
     assume(not complaints(ops.op_of(node), node))
-    return Case(node, tuple(of_all_values(rng, shape) for _ in range(2)))
+    return Case(node, tuple(of_all_values(rng, shape) for shape in shapes))
+
+
+@st.composite
+def extremum_nodes(draw: st.DrawFn) -> Case:
+    """The larger and the lesser of two tensors, or of one and a constant."""
+    case = draw(elementwise_nodes.extremum_nodes())
+    rng, quant = drawing.random(draw), QuantParams.per_tensor(0.5, 0)
+    inputs = [
+        constant(t.name, of_all_values(rng, t.shape), quant)
+        if t.is_constant
+        else activation(t.name, t.shape, 0.5)
+        for t in map(case.node.input, (0, 1))
+    ]
+    node = drawing.node_of(case.node.attrs, inputs, quant)
+    return Case(node, tuple(of_all_values(rng, x.shape) for x in case.inputs))
+
+
+@st.composite
+def mixed_nodes(draw: st.DrawFn, shape: Shape) -> Case:
+    """From int8 to int16, and back; with bounds and without."""
+    rng = drawing.random(draw)
+    wide = float(2.0 ** rng.uniform(-12, 2))
+    narrow = wide * float(2.0 ** rng.uniform(-12, 20))
+    small = Tensor("s", TensorType(shape, DType.INT8, quants(rng, narrow)))
+    large = activation("l", shape, wide)
+    x, out = (small, large) if draw(st.booleans()) else (large, small)
+    low, high = draw(st.sampled_from((-np.inf, 0.0, -70 * wide))), draw(st.sampled_from((np.inf, 90 * wide)))
+    attrs: Attrs = Requantize() if draw(st.booleans()) else Clamp(low, high)
+    node = Node(attrs, (x,), (Tensor("y", out.type),))
+    assume(not complaints(ops.op_of(node), node))
+    data = of_all_values(rng, shape) if x is large else drawing.int8_data(rng, shape)
+    return Case(node, (data,))
 
 
 @st.composite
@@ -106,6 +154,8 @@ def one_operand_nodes(draw: st.DrawFn) -> Case:
     """Bounds in one scale; other scales, larger and smaller ones."""
     rng = drawing.random(draw)
     shape = draw(st.integers(1, 3)), draw(st.integers(1, 40))
+    if draw(st.booleans()):
+        return draw(mixed_nodes(shape))
     x = activation("x", shape, float(2.0 ** rng.uniform(-12, 2)))
     out = x.type.scale * float(2.0 ** rng.uniform(-14, 20))
     attrs: Attrs = Requantize()
@@ -132,18 +182,40 @@ def table_nodes(draw: st.DrawFn, functions: tuple[FunctionName, ...]) -> Case:
     return Case(node, (of_all_values(rng, shape),))
 
 
+@st.composite
+def summed_nodes(draw: st.DrawFn) -> Case:
+    """Means and sums, as they are drawn for int8."""
+    case = draw(test_helium.summed_nodes())
+    rng, shape = drawing.random(draw), case.node.input(0).shape
+    x = activation("x", shape, 0.003)
+    out = QuantParams.per_tensor(case.node.output.type.scale * float(rng.uniform(0.01, 2)), 0)
+    node = drawing.node_of(case.node.attrs, [x], out)
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, (of_all_values(rng, shape),))
+
+
 NODES: dict[str, Nodes] = {
     "tinyet_depthwise_s16_mve": depthwise_nodes,
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
     "tinyet_linear_s16_1x8_mve": linear_nodes,
     "tinyet_linear_s16_4x2_mve": linear_nodes,
+    "tinyet_conv_transpose2d_s16_4x2_mve": lambda: widened(test_helium.wide_transposed_convolutions),
+    "tinyet_max_pool2d_s16_mve": pool_nodes,
+    "tinyet_avg_pool2d_s16_mve": pool_nodes,
 }
 """Kernel → strategy."""
 LIBRARY: dict[str, Nodes] = {
-    "tinyet_sum_s16_same_mve": two_operand_nodes,
-    "tinyet_mul_s16_same_mve": two_operand_nodes,
+    "tinyet_add_s16_mve": two_operand_nodes,
+    "tinyet_add_s16_per_row_mve": two_operand_nodes,
+    "tinyet_mul_s16_mve": two_operand_nodes,
+    "tinyet_maximum_s16_mve": extremum_nodes,
+    "tinyet_minimum_s16_mve": extremum_nodes,
     "tinyet_requantize_s16_mve": one_operand_nodes,
-    "tinyet_clip_s16_mve": one_operand_nodes,
+    "tinyet_requantize_s16_s8_mve": one_operand_nodes,
+    "tinyet_requantize_s8_s16_mve": one_operand_nodes,
+    "tinyet_clip_s16_mve": lambda: st.one_of(one_operand_nodes(), extremum_nodes()),
+    "tinyet_sum_s16_mve": summed_nodes,
+    "tinyet_prelu_s16_mve": partial(test_helium.prelu_nodes, DType.INT16),
     "tinyet_lut_s16_mve": partial(table_nodes, ("exp", "gelu", "hardswish", "square", "elu", "log")),
     "tinyet_sigmoid_s16_mve": partial(table_nodes, ("sigmoid",)),
     "tinyet_tanh_s16_mve": partial(table_nodes, ("tanh",)),
@@ -161,7 +233,7 @@ def takes(symbol: str, case: Case) -> bool:
 
 def test_every_kernel_has_nodes() -> None:
     found = [kernel for kernels in CORTEX_M.kernels.values() for kernel in kernels]
-    assert {k.symbol for k in found if k.dtypes == "s16" and k.symbol.endswith("_mve")} == {*NODES, *LIBRARY}
+    assert {k.symbol for k in found if "s16" in k.dtypes and k.symbol.endswith("_mve")} == {*NODES, *LIBRARY}
 
 
 @pytest.mark.parametrize("symbol", NODES)

@@ -18,8 +18,10 @@ from tinyet.delegates import kernel_sources
 from tinyet.delegates.cortex_m.pool_mve import average_of
 from tinyet.device.device import open_device
 from tinyet.errors import InternalError
+from tinyet.ir import DType
+from tinyet.numerics import Int64
 from tinyet.ops.shared.averaging import average
-from tinyet.tiles.helium_pools import Windows, files
+from tinyet.tiles.helium_pools import Average, Windows, files, twin_fields, twin_of
 
 SHAPES = (
     (1, 1, 16, 16, 16, 16, 16),
@@ -33,11 +35,25 @@ SHAPES = (
     (6, 1, 4, 68, 4, 8, 4),
     (1, 33, 5, 165, 5, 5, 5),
 )
+
+
+def averages(taps: int, dtype: DType) -> tuple[Average | None, ...]:
+    """None for maxima; those of windows in the image, and of some at a border, whose padding counts."""
+    border = average_of(taps, taps + 2, -5, dtype), average_of(taps, taps + 1, -5, dtype)
+    return None, *((average_of(taps, taps, -5, dtype), *border) if taps > 1 else ())
+
+
+def doubled(shape: tuple[int, ...], dtype: DType) -> tuple[int, ...]:
+    """Steps in bytes."""
+    return (*shape[:3], *(dtype.bytes * step for step in shape[3:]))
+
+
 WINDOWS = tuple(
-    Windows(*shape, made)
+    windows
+    for dtype in (DType.INT8, DType.INT16)
     for shape in SHAPES
-    for made in dict.fromkeys((None, average_of(shape[0] * shape[1]) if shape[0] * shape[1] > 1 else None))
-    if Windows(*shape, made).fits
+    for made in averages(shape[0] * shape[1], dtype)
+    if (windows := Windows(*doubled(shape, dtype), made, 8 * dtype.bytes)).fits
 )
 COUNT = 3
 """Windows of a call."""
@@ -49,7 +65,7 @@ TEXT = """
 
 %(guarded)s
 
-static int8_t outputs[%(windows)d][1024];
+static int16_t outputs[%(windows)d][512];
 """
 
 
@@ -59,24 +75,21 @@ def model(rng: np.random.Generator) -> str:
     entries, twins = [], []
     for i, w in enumerate(WINDOWS):
         # Inputs that begin anywhere.
-        inputs = f"(const int8_t *)words + {i % 4}"
+        inputs = f"(const int8_t *)words + {i % 4 * (w.bits // 8)}"
         entries.append(f"{w.name}, {{{inputs}, outputs[{i}], (const void *){COUNT}, NULL, NULL}}")
-        a = w.average
-        numbers = [w.rows, w.columns, w.channels, w.row, w.column, w.step, w.out_step]
-        numbers += [0] * 5 if a is None else [a.multiplier, a.shift, a.offset, a.bias, int(a.even)]
-        kind = "max" if a is None else "avg"
+        fields = ", ".join(f".{name} = {value}" for name, value in twin_fields(w).items())
         twins += [
             "  {",
-            "    static int8_t wanted[sizeof outputs[0]];",
-            f"    static const tinyet_windows_mve shape = {{{', '.join(map(str, numbers))}}};",
+            "    static int16_t wanted[sizeof outputs[0] / 2];",
+            f"    static const tinyet_windows_mve shape = {{{fields}}};",
             "    memset(wanted, 0x5a, sizeof wanted);",
-            f"    tinyet_{kind}_windows_mve_twin({inputs}, wanted, {COUNT}, &shape);",
+            f"    {twin_of(w)}({inputs}, wanted, {COUNT}, &shape);",
             f"    wrong[{i + 1}] |= memcmp(wanted, outputs[{i}], sizeof wanted) != 0 ? 2u : 0u;",
             "  }",
         ]
     text = TEXT % {
         "includes": "\n".join(f'#include "{each.name}.h"' for each in WINDOWS),
-        "arrays": c_array("int32_t", "words", rng.integers(-(2**31), 2**31, 2048)),
+        "arrays": c_array("int32_t", "words", rng.integers(-(2**31), 2**31, 4096)),
         "guarded": harness.GUARDED,
         "windows": len(WINDOWS),
     }
@@ -101,15 +114,39 @@ def test_reciprocals() -> None:
     """Of every sum of so many taps, or refused."""
     refused = []
     for taps in range(2, 256):
-        if (a := average_of(taps)) is None:
+        if (a := average_of(taps, taps, 0, DType.INT8)) is None:
             refused.append(taps)
             continue
         sums = np.arange(-128 * taps, 127 * taps + 1)
-        raised = sums + a.offset - (a.even & (sums < 0))
-        assert 0 <= raised.min() <= raised.max() < 2**16
-        found = (raised * a.multiplier >> 16 + a.shift) - a.bias
-        assert np.array_equal(found, average(sums, np.array(taps, np.int64)))
+        assert np.array_equal(divided(a, sums, 16), average(sums, np.array(taps, np.int64)))
     assert min(refused) > 180
+
+
+@pytest.mark.parametrize("zero_point", [-128, -5, 0, 127])
+def test_padding_that_counts(zero_point: int) -> None:
+    for divisor in range(2, 50):
+        for taps in range(1, divisor):
+            a = average_of(taps, divisor, zero_point, DType.INT8)
+            assert a is not None
+            sums = np.arange(-128 * taps, 127 * taps + 1)
+            wanted = average(sums + (divisor - taps) * zero_point, np.array(divisor, np.int64))
+            assert np.array_equal(divided(a, sums, 16), wanted)
+
+
+def test_reciprocals_of_int16() -> None:
+    """At the ends, and about every multiple of half of the divisor."""
+    for taps in range(2, 300):
+        a = average_of(taps, taps, 0, DType.INT16)
+        assert a is not None
+        halves = np.arange(-65536, 65535) * taps // 2
+        sums = np.clip(np.concatenate([halves - 1, halves, halves + 1]), -32768 * taps, 32767 * taps)
+        assert np.array_equal(divided(a, sums, 32), average(sums, np.array(taps, np.int64)))
+
+
+def divided(a: Average, sums: Int64, bits: int) -> Int64:
+    raised = sums + a.offset - (a.even & (sums + a.start < 0))
+    assert 0 <= raised.min() <= raised.max() < 2**bits
+    return np.asarray((raised.astype(object) * a.multiplier >> bits + a.shift) - a.bias, np.int64)
 
 
 def test_what_there_is_not() -> None:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pools with sliding windows for Helium (MVE): maxima and averages of windows side by side that lie in the image.
+"""Pools with sliding windows for Helium (MVE): maxima and averages of windows side by side, of as many taps each.
 
-Sixteen channels at a time for maxima, eight in int16 for averages. A pointer for each piece of a row of taps that a
-load's offset reaches, which moves on with its last load. What a function executes is known to the instruction.
+Of int8 sixteen channels at a time for maxima, eight in int16 for averages; of int16 eight, and four in int32. A pointer
+for each piece of a row of taps that a load's offset reaches, which moves on with its last load. What a function
+executes is known to the instruction.
 """
 
 from __future__ import annotations
@@ -15,33 +16,38 @@ from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.helium import INSTRUCTION_BYTES
 
 HEADER = "tinyet_pool_mve.h"
-REACH = 127
-"""Of VLDRB, in bytes."""
+REACH = {8: 127, 16: 254}
+"""Of VLDRB and VLDRH, in bytes."""
 _POINTERS = ("r0", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10")
 _LOW_POINTERS = 6
 """Which loads that widen take."""
 _TO, _COUNT, _CHANNELS, _SPARE = "r1", "r2", "r11", "r12"
-_PARAMETERS = ("const int8_t *from", "int8_t *to", "int32_t count")
+_START = "r10"
+"""Which averages have no pointer in."""
+_PARAMETERS = ("const void *from", "void *to", "int32_t count")
 MOST_STEP = 4095
 """Of ADDW and SUBW."""
 
 
 @dataclass(frozen=True)
 class Average:
-    """Of `divisor` taps: (sum + offset, less one if the divisor is even and the sum negative) * multiplier >> 16 +
-    shift, less bias; what is multiplied is below 2**16."""
+    """(sum + offset, less one if the divisor is even and sum + start negative) * multiplier >> bits + shift, less bias;
+    what is multiplied is below 2**bits, which are 16 for sums of int8, 32 for those of int16. start: what taps beside
+    the image add, which is in the offset, too."""
 
     multiplier: int
     shift: int
     offset: int
     bias: int
     even: bool
+    start: int
+    divisor: int
 
 
 @dataclass(frozen=True)
 class Windows:
     """rows, columns: of taps. row, column: bytes from one to the next; step: from window to window, out_step: from
-    output to output. average: None for maxima."""
+    output to output. average: None for maxima. bits: of a value, 8 or 16."""
 
     rows: int
     columns: int
@@ -51,25 +57,45 @@ class Windows:
     step: int
     out_step: int
     average: Average | None
+    bits: int = 8
 
     @property
     def fits(self) -> bool:
         """Whether there are registers for the pointers, and constants for their steps; others have no lines."""
-        size = self.lanes * self.vectors
+        size = self._bytes * self.vectors
         most = len(_POINTERS) if self.average is None else _LOW_POINTERS
         near = all(abs(step - size) <= MOST_STEP for step in (self.step, self.out_step))
         return near and len(self.pieces) <= most and self.channels < 2**16
 
     @property
     def name(self) -> str:
-        """Says all that it is made for; the constants of averages follow from the number of taps."""
-        kind = "max" if self.average is None else "avg"
+        """Says all that it is made for; most constants of averages follow from the divisor, which is the number of taps
+        or stands there."""
+        kind = "max"
+        if self.average is not None:
+            a = self.average
+            kind = (
+                "avg"
+                if not a.start and a.divisor == self.rows * self.columns
+                else f"avg_{a.divisor}_{a.start}"
+            )
+            kind = kind.replace("-", "m")
         steps = "_".join(str(n) for n in (self.row, self.column, self.step, self.out_step))
-        return f"tinyet_{kind}_windows_s8_{self.rows}x{self.columns}x{self.channels}_by_{steps}_mve"
+        return f"tinyet_{kind}_windows_s{self.bits}_{self.rows}x{self.columns}x{self.channels}_by_{steps}_mve"
 
     @property
     def lanes(self) -> int:
-        return 16 if self.average is None else 8
+        return (128 if self.average is None else 64) // self.bits
+
+    @property
+    def _wide(self) -> int:
+        """Bits of a lane."""
+        return self.bits if self.average is None else 2 * self.bits
+
+    @property
+    def _bytes(self) -> int:
+        """Of a vector's values."""
+        return self.lanes * self.bits // 8
 
     @property
     def vectors(self) -> int:
@@ -88,7 +114,7 @@ class Windows:
             at = -1
             for kx in range(self.columns):
                 place = ky * self.row + kx * self.column
-                if at < 0 or place > at + REACH:
+                if at < 0 or place > at + REACH[self.bits]:
                     at = place
                     found.append((at, []))
                 found[-1][1].append(place - at)
@@ -96,31 +122,32 @@ class Windows:
 
     def _moved(self, step: int) -> tuple[int, int]:
         """Bytes by which a pointer moves with each vector, and behind all of a window."""
-        if self.vectors == 1 and step <= REACH:
+        if self.vectors == 1 and step <= REACH[self.bits]:
             return step, 0
-        return self.lanes, step - self.lanes * self.vectors
+        return self._bytes, step - self._bytes * self.vectors
 
     @cached_property
     def before(self) -> list[str]:
         lines = ["push.w {r4-r11, lr}"]
         for register, (place, _) in zip(_POINTERS, self.pieces, strict=False):
             lines += _added(register, place)
-        if self.average is not None:
-            a = self.average
-            lines += [f"movw {_SPARE}, #{a.multiplier}", f"vdup.16 q2, {_SPARE}"]
-            lines += [f"movw {_SPARE}, #{a.offset}", f"vdup.16 q3, {_SPARE}", f"movw {_SPARE}, #{a.bias}"]
+        if (a := self.average) is not None:
+            for vector, number in (("q2", a.multiplier), ("q3", a.offset)):
+                lines += [*_constant(_SPARE, number, self._wide), f"vdup.{self._wide} {vector}, {_SPARE}"]
+            lines += _constant(_SPARE, a.bias, self._wide)
+            lines += _constant(_START, a.start, self._wide) if a.even and a.start else []
         return [*lines, f"dls lr, {_COUNT}" if self._whole else f"movw {_CHANNELS}, #{self.channels}"]
 
     @property
     def ahead(self) -> list[str]:
         """Of a window, before its vectors."""
-        return [] if self._whole else [f"dlstp.{'8' if self.average is None else '16'} lr, {_CHANNELS}"]
+        return [] if self._whole else [f"dlstp.{self._wide} lr, {_CHANNELS}"]
 
     @cached_property
     def vector(self) -> list[str]:
         """Of a window, with the end of the loop."""
         lines = self._maxima() if self.average is None else self._averages()
-        store = "vstrb.8" if self.average is None else "vstrb.16"
+        store = f"vstr{'b' if self.bits == 8 else 'h'}.{self._wide}"
         lines.append(f"{store} q0, [{_TO}], #{self._moved(self.out_step)[0]}")
         return lines if self._whole else [*lines, "letp lr, 2b"]
 
@@ -150,25 +177,30 @@ class Windows:
 
     def _maxima(self) -> list[str]:
         """Of two chains, since a maximum is there late."""
-        lines = []
+        lines, load, most = [], "vldrb.8" if self.bits == 8 else "vldrh.16", f"vmax.s{self.bits}"
         for i, address in enumerate(self._loads()):
             if i < 2:
-                lines.append(f"vldrb.8 q{i}, {address}")
+                lines.append(f"{load} q{i}, {address}")
             else:
-                lines += [f"vldrb.8 q{2 + i % 2}, {address}", f"vmax.s8 q{i % 2}, q{i % 2}, q{2 + i % 2}"]
-        return [*lines, "vmax.s8 q0, q0, q1"] if self.rows * self.columns > 1 else lines
+                lines += [f"{load} q{2 + i % 2}, {address}", f"{most} q{i % 2}, q{i % 2}, q{2 + i % 2}"]
+        return [*lines, f"{most} q0, q0, q1"] if self.rows * self.columns > 1 else lines
 
     def _averages(self) -> list[str]:
-        assert self.average is not None
+        a, wide = self.average, self._wide
+        assert a is not None
+        load = f"vldr{'b' if self.bits == 8 else 'h'}.s{wide}"
         first, *others = self._loads()
-        lines = [f"vldrb.s16 q0, {first}"]
+        lines = [f"{load} q0, {first}"]
         for address in others:
-            lines += [f"vldrb.s16 q1, {address}", "vadd.i16 q0, q0, q1"]
-        if self.average.even:
-            lines += ["vshr.s16 q1, q0, #15", "vadd.i16 q0, q0, q1"]
-        lines += ["vadd.i16 q0, q0, q3", "vmulh.u16 q0, q0, q2"]
-        lines += [f"vshr.u16 q0, q0, #{self.average.shift}"] if self.average.shift else []
-        return [*lines, f"vsub.i16 q0, q0, {_SPARE}"]
+            lines += [f"{load} q1, {address}", f"vadd.i{wide} q0, q0, q1"]
+        if a.even and a.start:
+            lines += [f"vadd.i{wide} q1, q0, {_START}", f"vshr.s{wide} q1, q1, #{wide - 1}"]
+        elif a.even:
+            lines.append(f"vshr.s{wide} q1, q0, #{wide - 1}")
+        lines += [f"vadd.i{wide} q0, q0, q1"] if a.even else []
+        lines += [f"vadd.i{wide} q0, q0, q3", f"vmulh.u{wide} q0, q0, q2"]
+        lines += [f"vshr.u{wide} q0, q0, #{a.shift}"] if a.shift else []
+        return [*lines, f"vsub.i{wide} q0, q0, {_SPARE}"]
 
     @property
     def lines(self) -> list[str]:
@@ -197,6 +229,13 @@ def _added(register: str, place: int) -> list[str]:
     return [f"movw {register}, #{place & 0xFFFF}", *high, f"add.w {register}, {register}, r0"]
 
 
+def _constant(register: str, number: int, bits: int) -> list[str]:
+    """So many of its bits."""
+    number %= 1 << bits
+    high = [f"movt {register}, #{number >> 16}"] if number >> 16 else []
+    return [f"movw {register}, #{number & 0xFFFF}", *high]
+
+
 def _stepped(register: str, step: int) -> list[str]:
     return [f"{'addw' if step > 0 else 'subw'} {register}, {register}, #{abs(step)}"] if step else []
 
@@ -213,11 +252,25 @@ def _summary(w: Windows) -> str:
     return f"{kind} of {w.rows} x {w.columns} taps, {w.channels} channels. Printed by tinyet/tiles."
 
 
+def twin_of(w: Windows) -> str:
+    """The function in C that does the same."""
+    return f"tinyet_{'max' if w.average is None else 'avg'}_windows_s{w.bits}_mve_twin"
+
+
+def twin_fields(w: Windows) -> dict[str, object]:
+    """Of its tinyet_windows_mve, but for zeros at the end."""
+    a = w.average
+    names = ("rows", "columns", "channels", "row", "column", "step", "out_step")
+    found: dict[str, object] = {name: getattr(w, name) for name in names}
+    if a is None:
+        return found
+    averages = {"shift": a.shift, "bias": a.bias, "even": int(a.even), "start": a.start}
+    return found | {"multiplier": f"{a.multiplier}u", "offset": a.offset} | averages
+
+
 def _source(w: Windows) -> str:
     unused = ", ".join(f"TINYET_MVE_UNUSED {parameter}" for parameter in _PARAMETERS)
-    a = w.average or Average(0, 0, 0, 0, False)
-    numbers = [w.rows, w.columns, w.channels, w.row, w.column, w.step, w.out_step]
-    numbers += [a.multiplier, a.shift, a.offset, a.bias, int(a.even)]
+    numbers = ", ".join(f".{name} = {value}" for name, value in twin_fields(w).items())
     return "\n".join(
         (
             LICENCE,
@@ -232,8 +285,8 @@ def _source(w: Windows) -> str:
             "}",
             "#else",
             f"void {w.name}({', '.join(_PARAMETERS)}) {{",
-            f"  static const tinyet_windows_mve shape = {{{', '.join(map(str, numbers))}}};",
-            f"  tinyet_{'max' if w.average is None else 'avg'}_windows_mve_twin(from, to, count, &shape);",
+            f"  static const tinyet_windows_mve shape = {{{numbers}}};",
+            f"  {twin_of(w)}(from, to, count, &shape);",
             "}",
             "#endif",
             "",

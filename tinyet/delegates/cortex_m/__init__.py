@@ -23,6 +23,7 @@ from tinyet.delegates.cortex_m import (
     conv2d_s16_mve,
     conv2d_tiles,
     conv_transpose2d,
+    conv_transpose2d_mve,
     cost_models,
     cost_models_depthwise,
     cost_models_flash,
@@ -39,14 +40,17 @@ from tinyet.delegates.cortex_m import (
     elementwise,
     elementwise_mve,
     elementwise_s16_mve,
+    layer_norm_mve,
     linear,
     linear_mve,
     linear_s16,
     linear_s16_mve,
     linear_w4,
     lut_mve,
+    matmul_mve,
     pool,
     pool_mve,
+    prelu_mve,
     recurrent,
     resize,
     softmax,
@@ -55,21 +59,26 @@ from tinyet.delegates.cortex_m import (
     winograd,
 )
 from tinyet.delegates.delegate import Delegate, arm_target
+from tinyet.ops import add, clamp, div, mul, prelu, requantize, sub
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
+from tinyet.ops.div import Div
 from tinyet.ops.gru import Gru
+from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
 from tinyet.ops.lstm import Lstm
+from tinyet.ops.matmul import MatMul
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.maximum import Maximum
 from tinyet.ops.mean import Mean
 from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
 from tinyet.ops.permute import Permute
+from tinyet.ops.prelu import PRelu
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.resize import Resize, Sampled
 from tinyet.ops.rnn import Rnn
@@ -136,7 +145,9 @@ CORTEX_M = Delegate(
             ),
             COST_MODELS,
         ),
-        ConvTranspose2d: with_cost_models(conv_transpose2d.KERNELS, COST_MODELS),
+        ConvTranspose2d: with_cost_models(
+            (*conv_transpose2d_mve.KERNELS, *conv_transpose2d.KERNELS), COST_MODELS
+        ),
         Linear: with_cost_models(
             (
                 *linear_mve.KERNELS,
@@ -151,13 +162,49 @@ CORTEX_M = Delegate(
             ),
             COST_MODELS,
         ),
-        Add: (*elementwise_mve.ADD_KERNELS, *elementwise.ADD_KERNELS, *elementwise_s16_mve.ADD_KERNELS),
-        Sub: (*elementwise_mve.SUB_KERNELS, *elementwise.SUB_KERNELS, *elementwise_s16_mve.SUB_KERNELS),
-        Mul: (*elementwise.MUL_KERNELS, *elementwise_s16_mve.MUL_KERNELS),
-        Maximum: elementwise.MAXIMUM_KERNELS,
-        Minimum: elementwise.MINIMUM_KERNELS,
-        Clamp: (*elementwise.CLAMP_KERNELS, *elementwise_s16_mve.CLAMP_KERNELS),
-        Requantize: (*elementwise.REQUANTIZE_KERNELS, *elementwise_s16_mve.REQUANTIZE_KERNELS),
+        Add: (
+            *lut_mve.gathered(add.OP.kernels),
+            *elementwise_mve.ADD_KERNELS,
+            *elementwise.ADD_KERNELS,
+            *elementwise_s16_mve.ADD_KERNELS,
+        ),
+        Sub: (
+            *lut_mve.gathered(sub.OP.kernels),
+            *elementwise_mve.SUB_KERNELS,
+            *elementwise.SUB_KERNELS,
+            *elementwise_s16_mve.SUB_KERNELS,
+        ),
+        Mul: (
+            *lut_mve.gathered(mul.OP.kernels),
+            *elementwise_mve.MUL_KERNELS,
+            *elementwise.MUL_KERNELS,
+            *elementwise_s16_mve.MUL_KERNELS,
+        ),
+        Div: lut_mve.gathered(div.OP.kernels),
+        PRelu: (*lut_mve.gathered(prelu.OP.kernels), *prelu_mve.KERNELS),
+        Maximum: (
+            *elementwise_mve.MAXIMUM_KERNELS,
+            *elementwise.MAXIMUM_KERNELS,
+            *elementwise_s16_mve.MAXIMUM_KERNELS,
+        ),
+        Minimum: (
+            *elementwise_mve.MINIMUM_KERNELS,
+            *elementwise.MINIMUM_KERNELS,
+            *elementwise_s16_mve.MINIMUM_KERNELS,
+        ),
+        Clamp: (
+            *elementwise_mve.CLAMP_KERNELS,
+            *lut_mve.gathered(clamp.OP.kernels),
+            *elementwise.CLAMP_KERNELS,
+            *elementwise_s16_mve.CLAMP_KERNELS,
+        ),
+        Requantize: (
+            *lut_mve.gathered(requantize.OP.kernels),
+            *elementwise.REQUANTIZE_KERNELS,
+            *elementwise_s16_mve.REQUANTIZE_KERNELS,
+        ),
+        MatMul: matmul_mve.KERNELS,
+        LayerNorm: layer_norm_mve.KERNELS,
         BatchNorm: elementwise.BATCH_NORM_KERNELS,
         Permute: transpose_mve.KERNELS,
         Resize: resize.KERNELS,

@@ -324,6 +324,33 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
 
 def call(symbol: str, p: Plan, r: RoundingMve | Rounding16, text: str) -> Call:
     """Of the kernel of this name; `text` says what it computes."""
+    made = piece(p, r)
+    element = "int8_t" if p.size == 1 else "int16_t"
+    found = specialised_call(
+        symbol, text, made.constants, made.body, scratch_bytes=p.scratch_bytes, element=element
+    )
+    return replace(found, files=made.files)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A convolution in a function: its constants, C and printed files."""
+
+    constants: tuple[Constant, ...]
+    body: tuple[str, ...]
+    files: Mapping[str, str]
+
+
+def piece(
+    p: Plan,
+    r: RoundingMve | Rounding16,
+    source: str = "input",
+    output: str = "output",
+    number: str = "",
+    out_row: int = 0,
+) -> Piece:
+    """source, output: what C calls them. number: what ends the constants' names. out_row: bytes from row to row of the
+    output, or 0 where these follow each other."""
     g = p.geometry
     data, ends = stream(p, r)
     taps, tap_bytes, tap_step = p.taps
@@ -340,6 +367,7 @@ def call(symbol: str, p: Plan, r: RoundingMve | Rounding16, text: str) -> Call:
         "pad_left": g.pad_left,
         "step": p.step,
         "out_pixel": g.out_pixel_stride,
+        "out_row": out_row or g.out_w * g.out_pixel_stride,
         "zero_point": g.zero_point,
         "groups": p.channels // GROUP,
         "channels": p.size * p.channels,
@@ -359,25 +387,24 @@ def call(symbol: str, p: Plan, r: RoundingMve | Rounding16, text: str) -> Call:
         "patch_blocks": p.patch_blocks,
         "rounding": r.struct if isinstance(r, RoundingMve) else struct_of(r),
     }
+    weights, shape = f"weights{number}", f"shape{number}"
     constants = (
-        Constant("weights", data, "bias and weights of two channels after another, then the rounding"),
-        Constant("shape", np.array(numbers(fields), np.int32), "tinyet_conv2d_shape_mve"),
+        Constant(weights, data, "bias and weights of two channels after another, then the rounding"),
+        Constant(shape, np.array(numbers(fields), np.int32), "tinyet_conv2d_shape_mve"),
     )
     printed = p.blocks_of(r)
-    of_bytes = "input, output" if p.size == 1 else "(const int8_t *)input, (int8_t *)output"
+    of_bytes = f"{source}, {output}" if p.size == 1 else f"(const int8_t *){source}, (int8_t *){output}"
     body = (
         "tinyet_conv2d_state_mve state;",
-        f"const int8_t *pixels = tinyet_conv2d_begin_mve(&state, {of_bytes}, scratch, weights,",
-        "    (const tinyet_conv2d_shape_mve *)(const void *)shape);",
+        f"const int8_t *pixels = tinyet_conv2d_begin_mve(&state, {of_bytes}, scratch, {weights},",
+        f"    (const tinyet_conv2d_shape_mve *)(const void *){shape});",
         "for (; pixels != NULL; pixels = tinyet_conv2d_next_mve(&state)) {",
         *(f"  {line}" for line in patches_code(p)),
-        f"  {printed.name}(weights, pixels, &state.blocks);",
+        f"  {printed.name}({weights}, pixels, &state.blocks);",
         "}",
     )
-    element = "int8_t" if p.size == 1 else "int16_t"
-    made = specialised_call(symbol, text, constants, body, scratch_bytes=p.scratch_bytes, element=element)
     patches = helium_patches.files(p.patches) if p.patches is not None else {}
-    return replace(made, files={**files(printed), **patches})
+    return Piece(constants, body, {**files(printed), **patches})
 
 
 def struct_of(r: Rounding16) -> Struct:

@@ -455,12 +455,14 @@ def clip(bounds: Callable[[Node], tuple[int, int]], refuse: Refuse) -> Kernel:
     return library_kernel(symbol, "clip", lower, refuse, one_row)
 
 
-def extremum_bounds(bounds: Callable[[int], tuple[int, int]]) -> Callable[[Node], tuple[int, int]]:
-    """`bounds` of the raw value of a scalar constant; of a tensor and itself all of int8."""
+def extremum_bounds(
+    bounds: Callable[[int], tuple[int, int]], whole: tuple[int, int] = INT8
+) -> Callable[[Node], tuple[int, int]]:
+    """`bounds` of the raw value of a scalar constant; of a tensor and itself the whole range."""
 
     def found(node: Node) -> tuple[int, int]:
         constants = [node.input(i) for i in (0, 1) if node.input(i).is_constant]
-        return bounds(int(constants[0].array.reshape(-1)[0])) if constants else INT8
+        return bounds(int(constants[0].array.reshape(-1)[0])) if constants else whole
 
     return found
 

@@ -1,24 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int8 sums and differences of two tensors of one shape for Helium, sixteen values at a time
-(tinyet_elementwise_mve.h): one affine form with 21 or 22 fraction bits, proved exact for every pair of values."""
+"""int8 arithmetic element by element for Helium (tinyet_elementwise_mve.h): sums and differences, sixteen values at a
+time, are one affine form with 21 or 22 fraction bits, proved exact for every pair of values; products, eight at a time,
+have the two roundings of the specification. The larger and the lesser of two, of int16, too, and bounds.
+
+Operands are of one shape, or one has a value for each row or column of the other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d_mve import no_helium
-from tinyet.delegates.cortex_m.elementwise import INT8, refuse_walk
+from tinyet.delegates.cortex_m.elementwise import INT8, bounds_of, extremum_bounds, refuse_walk, walk_of
 from tinyet.ir import Node
-from tinyet.ops.shared import addition, affine
+from tinyet.ops import clamp, mul
+from tinyet.ops.shared import addition, affine, broadcast
 from tinyet.ops.shared.addition import Scaling
 from tinyet.ops.shared.affine import INT32_LIMIT, Affine
-from tinyet.opset import Call, CostModel, Kernel, Struct, library_call
+from tinyet.ops.shared.clip import clip_call
+from tinyet.opset import Call, CostModel, FieldValue, Kernel, Refuse, Struct, library_call
 
-SYMBOL = "tinyet_affine_s8_same_mve"
+SYMBOL, ROWS, PRODUCT = "tinyet_affine_s8_same_mve", "tinyet_affine_s8_rows_mve", "tinyet_mul_s8_mve"
+CLIP = "tinyet_clip_s8_mve"
+FURTHEST = 31
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_elementwise_mve.h")
 SHIFTS = (6, 5)
 """The second of two rounding shifts, behind one by 16: one has finer factors, one leaves sums more room."""
@@ -83,4 +91,163 @@ def same(sign: int) -> Kernel:
     )
 
 
-ADD_KERNELS, SUB_KERNELS = (same(1),), (same(-1),)
+# ---------------------------------------------------------------- rows
+
+
+def refuse_rows(node: Node) -> str | None:
+    found = walk_of(node)
+    return "operands that repeat neither by rows nor by columns" if found is None else None
+
+
+def rows_struct(node: Node) -> Struct:
+    """The tinyet_rows_mve of a node that refuse_rows does not refuse."""
+    walk = walk_of(node)
+    assert walk is not None
+    step = {"same": walk.row, "per_column": 0, "per_row": 1}[walk.kind]
+    fields = {"rows": walk.rows, "row": walk.row, "step": step, "per_row": int(walk.kind == "per_row")}
+    return Struct("tinyet_rows_mve", fields)
+
+
+def rows_work(node: Node, lanes: int) -> Mapping[str, int]:
+    """Of rows that are walked so many values at a time."""
+    walk = walk_of(node)
+    assert walk is not None
+    whole, last = divmod(walk.row, lanes)
+    per_row = int(walk.kind == "per_row")
+    return {
+        "call": 1,
+        "row": walk.rows,
+        "row with a loop": walk.rows * int(whole > 0),
+        "row with a rest": walk.rows * int(last > 0),
+        "row by one": walk.rows * per_row,
+        "row with a loop by one": walk.rows * int(whole > 0) * per_row,
+        "row with a rest by one": walk.rows * int(last > 0) * per_row,
+        "values at a time": walk.rows * whole,
+        "values at a time by one": walk.rows * whole * per_row,
+    }
+
+
+def in_rows(sign: int) -> Kernel:
+    """Sums of values for columns or rows; for the operator in which b has this sign."""
+
+    def refuse(node: Node, target: Target) -> str | None:
+        if (reason := no_helium(target) or refuse_rows(node)) is not None:
+            return reason
+        found = form_of(addition.own_scaling(node, sign))
+        return "no affine form of 21 or 22 fraction bits is exact for these scales" if found is None else None
+
+    def lower(node: Node, target: Target) -> Call:
+        s, walk = addition.own_scaling(node, sign), walk_of(node)
+        found = form_of(s)
+        assert found is not None
+        assert walk is not None
+        a, b = (found.b, found.a) if walk.swapped else (found.a, found.b)
+        fields: dict[str, FieldValue] = {"walk": rows_struct(node), "a_factor": a, "b_factor": b}
+        fields |= {"offset": found.c, "shift": found.shift, "low": s.clamp[0], "high": s.clamp[1]}
+        return library_call(ROWS, node, walk.order, Struct("tinyet_affine_s8_rows_mve_params", fields))
+
+    def work_of(node: Node) -> Mapping[str, int]:
+        parts, walk = rows_work(node, 16), walk_of(node)
+        assert walk is not None
+        fours = walk.rows * -(-(walk.row % 16) // 4)
+        by_one = fours * int(walk.kind == "per_row")
+        return {**parts, "four last values": fours, "four last values by one": by_one}
+
+    sources = (f"{ROWS}.c",)
+    return Kernel(ROWS, "s8", lower, HEADERS, sources, refuse, "cortex_m", cost_model=CostModel(work_of))
+
+
+# ---------------------------------------------------------------- products
+
+
+def refuse_product(node: Node, target: Target) -> str | None:
+    if (reason := no_helium(target) or refuse_rows(node)) is not None:
+        return reason
+    in_range = -FURTHEST <= mul.factor(node).shift < 0
+    return None if in_range else "a factor of one half and more, or below 2**-31"
+
+
+def lower_product(node: Node, target: Target) -> Call:
+    walk, scale, (low, high) = walk_of(node), mul.factor(node), bounds_of(node)
+    assert walk is not None
+    a, b = (node.input(i).type.zero_point for i in walk.order)
+    fields: dict[str, FieldValue] = {
+        "walk": rows_struct(node),
+        "a_zero_point": a,
+        "b_zero_point": b,
+        "zero_point": node.output.type.zero_point,
+        "multiplier": scale.multiplier,
+        "shift": scale.shift,
+        "low": low,
+        "high": high,
+    }
+    return library_call(PRODUCT, node, walk.order, Struct("tinyet_mul_s8_mve_params", fields))
+
+
+# ---------------------------------------------------------------- the larger, the lesser, bounds
+
+
+def extremum(name: str, dtype: str) -> Kernel:
+    symbol = f"tinyet_{name}_{dtype}_mve"
+    lanes = 16 if dtype == "s8" else 8
+
+    def refuse(node: Node, target: Target) -> str | None:
+        return no_helium(target) or refuse_rows(node)
+
+    def lower(node: Node, target: Target) -> Call:
+        walk = walk_of(node)
+        assert walk is not None
+        return library_call(symbol, node, walk.order, rows_struct(node))
+
+    def work_of(node: Node) -> Mapping[str, int]:
+        walk = walk_of(node)
+        assert walk is not None
+        vectors, per_row = walk.rows * -(-walk.row // lanes), int(walk.kind == "per_row")
+        return {"call": 1, "row": walk.rows, "vector": vectors, "vector by one": vectors * per_row}
+
+    sources = (f"tinyet_{name}_mve.c",)
+    return Kernel(symbol, dtype, lower, HEADERS, sources, refuse, "cortex_m", cost_model=CostModel(work_of))
+
+
+def clip(bounds: Callable[[Node], tuple[int, int]], refuse: Refuse) -> Kernel:
+    """One operand within bounds."""
+
+    def refused(node: Node, target: Target) -> str | None:
+        return no_helium(target) or refuse(node, target)
+
+    def lower(node: Node, target: Target) -> Call:
+        index = broadcast.varying_input(node) if len(node.inputs) > 1 else 0
+        assert index is not None
+        return clip_call(node, index, bounds(node), CLIP)
+
+    def work_of(node: Node) -> Mapping[str, int]:
+        return {"call": 1, "sixteen values": -(-node.output.type.count // 16)}
+
+    sources = (f"{CLIP}.c",)
+    return Kernel(CLIP, "s8", lower, HEADERS, sources, refused, "cortex_m", cost_model=CostModel(work_of))
+
+
+ADD_KERNELS, SUB_KERNELS = (same(1), in_rows(1)), (same(-1), in_rows(-1))
+MUL_KERNELS = (
+    Kernel(
+        PRODUCT,
+        "s8",
+        lower_product,
+        (*HEADERS, "tinyet_elementwise_s16_mve.h"),
+        (f"{PRODUCT}.c",),
+        refuse_product,
+        "cortex_m",
+        cost_model=CostModel(lambda node: rows_work(node, 8)),
+    ),
+)
+MAXIMUM_KERNELS = (
+    clip(extremum_bounds(lambda c: (c, INT8[1])), broadcast.refuse_fold),
+    extremum("maximum", "s8"),
+    extremum("maximum", "s16"),
+)
+MINIMUM_KERNELS = (
+    clip(extremum_bounds(lambda c: (INT8[0], c)), broadcast.refuse_fold),
+    extremum("minimum", "s8"),
+    extremum("minimum", "s16"),
+)
+CLAMP_KERNELS = (clip(clamp.integer_range, clamp.refuse_clip),)

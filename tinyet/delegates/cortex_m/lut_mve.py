@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of one int8 or int16 for Helium, whose table's entries are gathered (tinyet_lut_mve.h): the calls of the
-portable kernels, of other functions."""
+portable kernels, of other functions; those of all operators that have a table of one int8."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -12,7 +12,6 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d_mve import no_helium
 from tinyet.ir import Node
 from tinyet.ops import unary
-from tinyet.ops.shared.table import every_int8, table_call
 from tinyet.opset import Call, CostModel, Kernel
 
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_lut.h", "tinyet_lut_mve.h")
@@ -22,20 +21,12 @@ SOURCES = {
     "tanh": "tinyet_sigmoid_s16_mve.c",
 }
 """Of the kernels tinyet_<kind>_s16_mve."""
+TABLE = "tinyet_lut_s8_mve"
 LANES = {"lut": 8, "sigmoid": 4, "tanh": 4}
 
 
 def symbol_of(kind: str) -> str:
     return f"tinyet_{kind}_s16_mve"
-
-
-def lower_s8(node: Node, target: Target) -> Call:
-    call = table_call(node, 0, unary.reference(node, [every_int8()])[0])
-    return replace(call, symbol="tinyet_lut_s8_mve")
-
-
-def refuse_s8(node: Node, target: Target) -> str | None:
-    return no_helium(target)
 
 
 def work_s8(node: Node) -> Mapping[str, int]:
@@ -59,17 +50,26 @@ def work_s16(node: Node, kind: str) -> Mapping[str, int]:
     return {"call": 1, "loop": int(eights > 0), "eight values": eights, "last values": int(last > 0)}
 
 
+def gathered(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
+    """Of an operator's portable kernels those by a table of one int8, for Helium."""
+
+    def of(kernel: Kernel) -> Kernel:
+        def lower(node: Node, target: Target) -> Call:
+            return replace(kernel.lower(node, target), symbol=TABLE)
+
+        def refuse(node: Node, target: Target) -> str | None:
+            return no_helium(target) or kernel.refuse(node, target)
+
+        sources = (f"{TABLE}.c",)
+        return Kernel(
+            TABLE, kernel.dtypes, lower, HEADERS, sources, refuse, "cortex_m", cost_model=CostModel(work_s8)
+        )
+
+    return tuple(of(kernel) for kernel in kernels if kernel.symbol == "tinyet_lut_s8")
+
+
 KERNELS = (
-    Kernel(
-        "tinyet_lut_s8_mve",
-        "s8",
-        lower_s8,
-        HEADERS,
-        ("tinyet_lut_s8_mve.c",),
-        refuse_s8,
-        "cortex_m",
-        cost_model=CostModel(work_s8),
-    ),
+    *gathered(unary.OP.kernels),
     *(
         Kernel(
             symbol_of(kind),

@@ -1,22 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bilinear int8 resizing, four channels at a time (tinyet_resize_dsp.h)."""
+"""Bilinear int8 resizing, four channels at a time (tinyet_resize_dsp.h); for Helium in the same two forms, of which one
+has eight values at a time (tinyet_resize_mve.h)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyet.boards.cpus import Target
+from tinyet.delegates.cortex_m.conv2d_mve import no_helium
 from tinyet.ir import Node
 from tinyet.ops import resize
 from tinyet.ops.shared.access_orders import of_input
 from tinyet.opset import AccessOrder, Call, Constant, CostModel, Kernel, Pointer, Struct, library_call
 
 HEADERS = ("tinyet_resize_dsp.h",)
-ONE = {"tinyet_resize_bilinear_s8_q4_dsp": 16, "tinyet_resize_bilinear_s8_q10_dsp": 1024}
+HEADERS_MVE = ("tinyet_dsp.h", "tinyet_mve.h", *HEADERS, "tinyet_resize_mve.h")
+ONE = {
+    "tinyet_resize_bilinear_s8_q4_mve": 16,
+    "tinyet_resize_bilinear_s8_q10_mve": 1024,
+    "tinyet_resize_bilinear_s8_q4_dsp": 16,
+    "tinyet_resize_bilinear_s8_q10_dsp": 1024,
+}
 """The sum of the weights of two samples, by the kernels' names."""
+VALUES = {16: 8, 1024: 4}
+"""That Helium computes at a time, by that sum."""
 COLUMN_BYTES = {16: 8, 1024: 16}
 """Scratch of a column of the input, by that sum."""
 
@@ -28,11 +39,17 @@ def runs_of(columns: resize.Samples) -> npt.NDArray[np.int64]:
     return np.column_stack([both[starts], np.diff(np.r_[starts, len(both)])])
 
 
-def refuse(node: Node, one: int) -> str | None:
+def for_helium(symbol: str) -> bool:
+    return symbol.endswith("_mve")
+
+
+def refuse(node: Node, target: Target, symbol: str) -> str | None:
+    if for_helium(symbol) and (reason := no_helium(target)) is not None:
+        return reason
     if resize.mode_of(node) != "bilinear":
         return "only bilinear interpolation"
-    channels = node.input(0).shape[3]
-    if channels < 4:
+    channels, one = node.input(0).shape[3], ONE[symbol]
+    if channels < 4 and not for_helium(symbol):
         return f"{channels} channels, needs 4"
     fine = [s for s in resize.samples(node) if np.any(s.weight % (1024 // one))]
     return f"weights that are no multiples of 1/{one}" if fine else None
@@ -63,7 +80,8 @@ def lower(node: Node, symbol: str) -> Call:
             **{c.name: Pointer(c.name) for c in constants},
         },
     )
-    return library_call(symbol, node, [0], params, constants, width * COLUMN_BYTES[ONE[symbol]])
+    column = channels * 16 // VALUES[ONE[symbol]] if for_helium(symbol) else COLUMN_BYTES[ONE[symbol]]
+    return library_call(symbol, node, [0], params, constants, width * column)
 
 
 def work(node: Node) -> Mapping[str, int]:
@@ -81,6 +99,20 @@ def work(node: Node) -> Mapping[str, int]:
     }
 
 
+def work_mve(node: Node, lanes: int) -> Mapping[str, int]:
+    batch, out_h, out_w, channels = node.output.shape
+    rows = batch * out_h
+    return {
+        "call": 1,
+        "image": batch,
+        "row": rows,
+        "run": rows * len(runs_of(resize.samples(node)[1])),
+        "vector between rows": rows * -(-node.input(0).shape[2] * channels // lanes),
+        "pixel": rows * out_w,
+        "vector": rows * out_w * -(-channels // lanes),
+    }
+
+
 @of_input
 def by_rows(node: Node) -> AccessOrder:
     """One output row after another, four channels at a time."""
@@ -88,22 +120,16 @@ def by_rows(node: Node) -> AccessOrder:
 
 
 def kernel(symbol: str) -> Kernel:
-    def refuse_node(node: Node, _target: Target) -> str | None:
-        return refuse(node, ONE[symbol])
-
-    def lower_node(node: Node, _target: Target) -> Call:
-        return lower(node, symbol)
-
-    cost_model = CostModel(work)
+    lanes = VALUES[ONE[symbol]]
     return Kernel(
         symbol,
         "s8",
-        lower_node,
-        HEADERS,
+        lambda node, _target: lower(node, symbol),
+        HEADERS_MVE if for_helium(symbol) else HEADERS,
         (f"{symbol}.c",),
-        refuse_node,
+        partial(refuse, symbol=symbol),
         "cortex_m",
-        cost_model=cost_model,
+        cost_model=CostModel(partial(work_mve, lanes=lanes) if for_helium(symbol) else work),
         access_order=by_rows,
     )
 

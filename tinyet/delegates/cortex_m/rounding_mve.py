@@ -61,13 +61,23 @@ class RoundingMve:
 @memoize
 def rounding_mve(node: Node, clamp: tuple[float, float]) -> RoundingMve:
     """Of a node with weights (input 1), bias (input 2) and factors for each channel."""
-    low, high = clamp_range(clamp, node.output.type)
-    zero = node.output.type.zero_point
     weights = node.input(1).array.astype(np.int64)
     weights = weights.reshape(weights.shape[0], -1)
-    bias, (multiplier, shift) = folded_bias(node), output_factors(node)
+    return choose(
+        weights,
+        folded_bias(node),
+        *output_factors(node),
+        node.output.type.zero_point,
+        clamp_range(clamp, node.output.type),
+    )
+
+
+def choose(
+    weights: Int64, bias: Int64, multiplier: Int64, shift: Int64, zero_point: int, clamp: tuple[int, int]
+) -> RoundingMve:
+    """weights: (channels, depth); bias, with the input's zero point in it, multiplier, shift: (channels,)."""
     bound = max(int(np.abs(end).max(initial=0)) for end in sum_range(weights, bias))
-    live, fixed = live_channels(weights, bias, multiplier, shift, zero, (low, high))
+    live, fixed = live_channels(weights, bias, multiplier, shift, zero_point, clamp)
     refused = None
     if bound >= LIMIT:
         refused = f"sums up to {bound}, needs fewer than 2**31"
@@ -78,11 +88,10 @@ def rounding_mve(node: Node, clamp: tuple[float, float]) -> RoundingMve:
     return RoundingMve(
         np.where(live[:, None], weights, 0),
         # Times 2**30 / 2**31, times 2**-1: the output.
-        np.where(live, bias, 4 * (fixed - zero)),
+        np.where(live, bias, 4 * (fixed - zero_point)),
         np.where(live, multiplier, 2**30),
         np.where(live, shift, -1),
-        zero,
-        low,
-        high,
+        zero_point,
+        *clamp,
         refused,
     )

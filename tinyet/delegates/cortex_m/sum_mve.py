@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int8 means and sums over all pixels for Helium, eight channels at a time (tinyet_sum_mve.h)."""
+"""Means and sums over all pixels for Helium, eight channels at a time (tinyet_sum_mve.h)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d_mve import no_helium
-from tinyet.ir import Node
+from tinyet.ir import DType, Node
 from tinyet.numerics import Int64, Multiplier
 from tinyet.ops.shared import reduction, summation
 from tinyet.ops.shared.access_orders import in_groups, of_input
 from tinyet.opset import AccessOrder, Call, CostModel, Kernel, Struct, library_call
 
-SYMBOL = "tinyet_sum_s8_mve"
+SYMBOL, SYMBOL_S16 = "tinyet_sum_s8_mve", "tinyet_sum_s16_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_sum_mve.h")
 CHANNELS = 8
-MOST_PIXELS = 255
+MOST_PIXELS = 256
 """Whose sum int16 holds."""
 
 
@@ -43,21 +43,36 @@ def work(node: Node) -> Mapping[str, int]:
     return {"call": 1, "image": images, "eight channels": eights, "eight values": eights * pixels}
 
 
-@of_input
-def by_eights(node: Node) -> AccessOrder:
-    """Eight channels of an image at a time, whose sums are complete before they are written."""
+def work_s16(node: Node) -> Mapping[str, int]:
+    """Behind the eights fours, of which the last may be fewer."""
     images, pixels, channels = sizes_taken(node)
-    of_image = -(-channels // CHANNELS)
+    eights, fours = images * (channels // CHANNELS), images * -(-(channels % CHANNELS) // 4)
+    return {
+        "call": 1,
+        "image": images,
+        "eight channels": eights,
+        "eight values": eights * pixels,
+        "four channels": fours,
+        "four values": fours * pixels,
+    }
+
+
+@of_input
+def by_groups(node: Node) -> AccessOrder:
+    """Eight channels of an image at a time, four of int16, whose sums are complete before they are written."""
+    (images, pixels, channels), size = sizes_taken(node), node.input(0).dtype.bytes
+    group = CHANNELS // size
+    of_image = -(-channels // group)
 
     def end(groups: Int64) -> Int64:
-        image, eight = np.divmod(groups, of_image)
-        return np.asarray(image * channels + np.minimum(CHANNELS * (eight + 1), channels), np.int64)
+        image, number = np.divmod(groups, of_image)
+        return np.asarray(size * (image * channels + np.minimum(group * (number + 1), channels)), np.int64)
 
     def first(groups: Int64) -> Int64:
-        image, eight = np.divmod(groups, of_image)
-        return np.asarray(image * pixels * channels + CHANNELS * eight, np.int64)
+        image, number = np.divmod(groups, of_image)
+        return np.asarray(size * (image * pixels * channels + group * number), np.int64)
 
-    return in_groups(images * of_image, end, first, images * pixels * channels, gathered=True)
+    return in_groups(images * of_image, end, first, size * images * pixels * channels, gathered=True)
 
 
 def kernels(multiplier_of: Callable[[Node], Multiplier]) -> tuple[Kernel, ...]:
@@ -66,10 +81,14 @@ def kernels(multiplier_of: Callable[[Node], Multiplier]) -> tuple[Kernel, ...]:
     def refuse(node: Node, target: Target) -> str | None:
         if (reason := no_helium(target)) is not None:
             return reason
+        if node.input(0).dtype is DType.INT16 and (
+            node.input(0).type.zero_point or node.output.type.zero_point
+        ):
+            return "only int16 without zero points"
         sizes = sizes_of(node)
         if sizes is None:
             return "only sums over one run of axes before the last ones"
-        if sizes[1] > MOST_PIXELS:
+        if node.input(0).dtype is DType.INT8 and sizes[1] > MOST_PIXELS:
             return f"{sizes[1]} pixels, takes up to {MOST_PIXELS}"
         shift = multiplier_of(node).shift
         return None if -31 <= shift <= -1 else "a factor of one half and more, or below 2**-31"
@@ -87,7 +106,24 @@ def kernels(multiplier_of: Callable[[Node], Multiplier]) -> tuple[Kernel, ...]:
         }
         return library_call(SYMBOL, node, [0], Struct("tinyet_sum_s8_mve_params", fields))
 
+    def lower_s16(node: Node, _target: Target) -> Call:
+        (images, pixels, channels), factor = sizes_taken(node), multiplier_of(node)
+        fields = {"multiplier": factor.multiplier, "shift": factor.shift}
+        fields |= {"images": images, "pixels": pixels, "channels": channels}
+        return library_call(SYMBOL_S16, node, [0], Struct("tinyet_sum_s16_mve_params", fields))
+
     return (
+        Kernel(
+            SYMBOL_S16,
+            "s16",
+            lower_s16,
+            HEADERS,
+            (f"{SYMBOL_S16}.c",),
+            refuse,
+            "cortex_m",
+            cost_model=CostModel(work_s16),
+            access_order=by_groups,
+        ),
         Kernel(
             SYMBOL,
             "s8",
@@ -97,7 +133,7 @@ def kernels(multiplier_of: Callable[[Node], Multiplier]) -> tuple[Kernel, ...]:
             refuse,
             "cortex_m",
             cost_model=CostModel(work),
-            access_order=by_eights,
+            access_order=by_groups,
         ),
     )
 
