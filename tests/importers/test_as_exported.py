@@ -16,9 +16,10 @@ from torch.export import ExportedProgram
 from tests.torch_helpers import Lambda
 from tinyet.fx.as_exported import as_exported
 from tinyet.fx.capture import capture
-from tinyet.fx.decompose import decompose, decomposition_table
+from tinyet.fx.decompose import decompose, decomposition_table, stays
 from tinyet.fx.edit import bind
 from tinyet.fx.origins import stamp
+from tinyet.fx.respell import respelled
 from tinyet.quantization.quantize import quantize
 
 
@@ -155,6 +156,62 @@ LEFT: tuple[tuple[Callable[..., Any], tuple[int, ...]], ...] = (
     (lambda x: F.adaptive_avg_pool1d(x, 3) + F.adaptive_avg_pool2d(x[None], (2, 3))[0], (1, 2, 9)),
     (lambda x: torch.cat([torch.relu(x).view(4, 2), *x.split(2, 1)]), (2, 4)),
 )
+
+
+class Spelled(nn.Module):
+    """Two batch norms, a flatten in order and one that is not needed, recurrent layers that begin with zeros."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(2, 4, 3), nn.Conv2d(4, 4, 1)
+        self.norm, self.plain = nn.BatchNorm2d(4), nn.BatchNorm2d(4, affine=False)
+        self.lstm, self.gru = nn.LSTM(9, 5, batch_first=True), nn.GRU(5, 5, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = self.plain(self.second(self.norm(self.first(x)).relu())).flatten(2)
+        z, _ = self.gru(self.lstm(y)[0])
+        return z.reshape(1, -1), torch.zeros(36) + y.reshape(36) + torch.ones(36, dtype=torch.int32)
+
+
+class Twice(nn.Module):
+    """An output is what is spelled, given twice, beside an input."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        flat = (x + 1).flatten(1)
+        return flat, x, flat
+
+
+def test_spelled_as_torch_decomposes() -> None:
+    for model, shape in ((Spelled(), (1, 2, 5, 5)), (Twice(), (1, 2, 3))):
+        program = exported(model.eval(), (torch.randn(shape),))
+        before = described(program)
+        made = respelled(program, _others(program))
+        assert made is not None
+        assert described(made) == described(program.run_decompositions(decomposition_table()))
+        assert described(program) == before
+
+
+OTHERWISE: tuple[Callable[..., Any], ...] = (
+    lambda x: x.mT.flatten(1),
+    lambda x: x.flatten(2),
+    lambda x: x.reshape(1, 4, 6).flatten(1) + torch.relu_(x + 1).sum(),
+    lambda x: F.batch_norm(x, None, None, training=True),
+    lambda x: torch.zeros_like(x).flatten(1),
+)
+
+
+@pytest.mark.parametrize("case", range(len(OTHERWISE)))
+def test_what_torch_decomposes(case: int) -> None:
+    """What is copied, changed in place, or of other operators."""
+    program = exported(Lambda(OTHERWISE[case]), (torch.randn(1, 4, 6),))
+    assert respelled(program, _others(program)) is None
+
+
+def _others(program: ExportedProgram) -> set[fx.Node]:
+    table = decomposition_table()
+    return {node for node in program.graph.nodes if not stays(node, table)}
+
+
 NOT_LEFT: tuple[tuple[Callable[..., Any], tuple[int, ...]], ...] = (
     (lambda x: x.flatten(1) + 1, (1, 2, 3)),
     (lambda x: torch.cat(x.chunk(2, 1)), (1, 4)),

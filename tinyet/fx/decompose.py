@@ -14,6 +14,7 @@ from torch.export import ExportedProgram
 
 from tinyet.fx.expansions import SPELLED
 from tinyet.fx.registrations import Registrations
+from tinyet.fx.respell import respelled
 
 KEPT_WHOLE: frozenset[str] = frozenset(
     """
@@ -73,7 +74,7 @@ _LEFT = frozenset(
 kept, too."""
 
 
-def _stays(node: fx.Node, table: Mapping[Any, Any]) -> bool:
+def stays(node: fx.Node, table: Mapping[Any, Any]) -> bool:
     """Whether a decomposition by the table leaves the node as it is: it changes no tensor, is needed, and is neither in
     the table nor composite, but for those of `_LEFT`."""
     if node.op != "call_function":
@@ -96,7 +97,10 @@ def decompose(program: ExportedProgram) -> ExportedProgram:
     """The program, functional, of core ATen operators and those of `KEPT_WHOLE`; the same one if it is so already.
     Raises what torch raises."""
     with _REGISTRATIONS.within() as table:
-        if all(_stays(node, table) for node in program.graph.nodes):
+        others = {node for node in program.graph.nodes if not stays(node, table)}
+        if not others:
             return program
-        core: ExportedProgram = program.run_decompositions(table)
+        core = respelled(program, others)
+        if core is None:
+            core = program.run_decompositions(table)
     return core

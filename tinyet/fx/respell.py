@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that are another one's name for the same, spelled as torch's decomposition spells them, node by node.
+
+Most networks have no other operators to decompose than batch norms, a flatten, and the zeros that a recurrent layer
+begins with. torch would run the whole model once more to replace them, at some milliseconds a node.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Callable, Container
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch._ops import OpOverload
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ExportGraphSignature, OutputKind, OutputSpec, TensorArgument
+
+aten = torch.ops.aten
+
+Spelling = tuple[OpOverload, tuple[Any, ...], dict[str, Any]]
+
+
+def _value(node: object) -> Tensor | None:
+    value = node.meta.get("val") if isinstance(node, fx.Node) else None
+    return value if isinstance(value, Tensor) else None
+
+
+def _batch_norm(node: fx.Node) -> Spelling | None:
+    """In eval mode."""
+    if node.kwargs or len(node.args) != 9:
+        return None
+    x, weight, bias, mean, variance, training, momentum, eps, _ = node.args
+    if training is not False or mean is None or variance is None:
+        return None
+    target = aten._native_batch_norm_legit_no_training.default
+    return target, (x, weight, bias, mean, variance, momentum, eps), {}
+
+
+def _view(node: fx.Node) -> Spelling | None:
+    """Of bytes that lie in order; others are copied first."""
+    x, seen = _value(node.args[0]), _value(node)
+    if x is None or seen is None or node.kwargs or not x.is_contiguous() or x.shape == seen.shape:
+        return None
+    shape = list(seen.shape)
+    if not all(isinstance(size, int) for size in (*shape, *x.shape)):
+        return None
+    if node.target is aten.reshape.default:
+        shape = list(node.args[1])  # type: ignore[arg-type]
+    return aten.view.default, (node.args[0], shape), {}
+
+
+def _full(number: int) -> Callable[[fx.Node], Spelling | None]:
+    def spelled(node: fx.Node) -> Spelling | None:
+        made = _value(node)
+        if made is None or len(node.args) != 1 or set(node.kwargs) - {"dtype", "device", "pin_memory"}:
+            return None
+        given = {name: value for name, value in node.kwargs.items() if name != "dtype" and value is not None}
+        return (
+            aten.full.default,
+            (node.args[0], number),
+            {"dtype": made.dtype, "layout": torch.strided, **given},
+        )
+
+    return spelled
+
+
+_SPELLINGS: dict[OpOverload, Callable[[fx.Node], Spelling | None]] = {
+    aten.batch_norm.default: _batch_norm,
+    aten.flatten.using_ints: _view,
+    aten.reshape.default: _view,
+    aten.zeros.default: _full(0),
+    aten.ones.default: _full(1),
+}
+_LEFT = frozenset((aten.lstm.input, aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input))
+"""Composite operators that torch leaves as they are, as they are to be kept whole."""
+
+
+def respelled(program: ExportedProgram, others: Container[fx.Node]) -> ExportedProgram | None:
+    """The program that torch's decomposition makes, by other means; None where it takes torch's.
+
+    others: the nodes that decomposition does not leave as they are. The program is not changed, and shares its weights.
+    """
+    kinds = {spec.kind for spec in program.graph_signature.output_specs}
+    if kinds != {OutputKind.USER_OUTPUT}:
+        return None
+    spellings: dict[fx.Node, Spelling] = {}
+    for node in program.graph.nodes:
+        if node not in others or node.target in _LEFT:
+            continue
+        if node.target is operator.getitem and not node.users:
+            continue
+        spell = _SPELLINGS.get(node.target)
+        found = spell(node) if spell is not None and node.users else None
+        if found is None:
+            return None
+        spellings[node] = found
+    return _Copy(program, spellings).program()
+
+
+class _Copy:
+    """The program's graph, with some nodes in other words. Nodes are made, and named, in torch's order."""
+
+    def __init__(self, program: ExportedProgram, spellings: dict[fx.Node, Spelling]) -> None:
+        self.original, self.spellings = program, spellings
+        self.graph = fx.Graph()
+        self.copies: dict[fx.Node, fx.Node] = {}
+        self.parts: dict[fx.Node, list[fx.Node]] = {}
+
+    def program(self) -> ExportedProgram:
+        for node in self.original.graph.nodes:
+            if node.op == "call_function":
+                self._call(node)
+            else:
+                self.copies[node] = self.graph.node_copy(node, self.copies.__getitem__)
+        for parts in self.parts.values():
+            for part in parts:
+                if not part.users:
+                    self.graph.erase_node(part)
+        signature = self.original.graph_signature
+        results = self.graph.output_node().args[0]
+        assert isinstance(results, (tuple, list))
+        outputs = [
+            OutputSpec(spec.kind, TensorArgument(result.name), spec.target)
+            if isinstance(result, fx.Node)
+            else spec
+            for spec, result in zip(signature.output_specs, results, strict=True)
+        ]
+        return ExportedProgram(
+            root=self.original.graph_module,
+            graph=self.graph,
+            graph_signature=ExportGraphSignature(copy.deepcopy(signature.input_specs), outputs),
+            state_dict=self.original.state_dict,
+            range_constraints=self.original.range_constraints,
+            module_call_graph=copy.deepcopy(self.original.module_call_graph),
+            example_inputs=self.original.example_inputs,
+            constants=self.original.constants,
+            verifiers=self.original.verifiers,
+        )
+
+    def _call(self, node: fx.Node) -> None:
+        if node.target is operator.getitem:
+            of, index = node.args
+            assert isinstance(of, fx.Node)
+            assert isinstance(index, int)
+            self.copies[node] = self.parts[of][index]
+            return
+        target, args, kwargs = self.spellings.get(node, (node.target, node.args, node.kwargs))
+        assert isinstance(target, OpOverload)
+        value = node.meta["val"]
+        if node in self.spellings and len(target._schema.returns) > 1:
+            with torch.no_grad():
+                value = target(*fx.map_arg(args, lambda n: n.meta["val"]), **kwargs)
+        args, kwargs = fx.map_arg((args, kwargs), self.copies.__getitem__)
+        made = self._make(node, target, target.overloadpacket.__name__, args, kwargs, value)
+        self.copies[node] = made
+        if isinstance(value, (tuple, list)):
+            take = operator.getitem
+            self.parts[node] = [
+                self._make(node, take, take.__name__, (made, index), {}, part)
+                for index, part in enumerate(value)
+            ]
+            if node in self.spellings:
+                self.copies[node] = self.parts[node][0]
+
+    def _make(self, of: fx.Node, target: Any, name: str, args: Any, kwargs: Any, value: Any) -> fx.Node:
+        """A call that gives `value`, from where `of` is from."""
+        made = self.graph.create_node("call_function", target, args, kwargs, self.graph._target_to_str(name))
+        made.meta.update({key: copy.copy(item) for key, item in of.meta.items() if key != "tensor_meta"})
+        made.meta["val"] = value
+        return made
