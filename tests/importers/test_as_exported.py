@@ -173,6 +173,14 @@ class Spelled(nn.Module):
         return z.reshape(1, -1), torch.zeros(36) + y.reshape(36) + torch.ones(36, dtype=torch.int32)
 
 
+class Turned(nn.Module):
+    """Axes by numbers from both ends, one that goes, and what does nothing in eval mode."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = F.dropout(F.relu6(x.transpose(1, -1)), 0.3, self.training) + x.transpose(-1, 1)
+        return y, y.squeeze(0).t() - 1, y.transpose(0, 2).squeeze(-1), y.squeeze(1)
+
+
 class Twice(nn.Module):
     """An output is what is spelled, given twice, beside an input."""
 
@@ -182,7 +190,7 @@ class Twice(nn.Module):
 
 
 def test_spelled_as_torch_decomposes() -> None:
-    for model, shape in ((Spelled(), (1, 2, 5, 5)), (Twice(), (1, 2, 3))):
+    for model, shape in ((Spelled(), (1, 2, 5, 5)), (Turned(), (1, 2, 3)), (Twice(), (1, 2, 3))):
         program = exported(model.eval(), (torch.randn(shape),))
         before = described(program)
         made = respelled(program, _others(program))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators that are another one's name for the same, spelled as torch's decomposition spells them, node by node.
 
-Most networks have no other operators to decompose than batch norms, a flatten, and the zeros that a recurrent layer
+Most networks have few other operators to decompose than batch norms, a flatten, and the zeros that a recurrent layer
 begins with. torch would run the whole model once more to replace them, at some milliseconds a node.
 """
 
@@ -67,12 +67,43 @@ def _full(number: int) -> Callable[[fx.Node], Spelling | None]:
     return spelled
 
 
+def _permute(node: fx.Node) -> Spelling | None:
+    """Of two axes."""
+    x = _value(node.args[0])
+    axes = node.args[1:] if node.target is aten.transpose.int else (0, 1)
+    if x is None or node.kwargs or x.ndim < 2 or not all(isinstance(axis, int) for axis in axes):
+        return None
+    order = list(range(x.ndim))
+    first, second = axes
+    order[first], order[second] = order[second], order[first]  # type: ignore[index]
+    return aten.permute.default, (node.args[0], order), {}
+
+
+def _squeeze(node: fx.Node) -> Spelling | None:
+    return None if node.kwargs else (aten.squeeze.dims, (node.args[0], [node.args[1]]), {})
+
+
+def _relu6(node: fx.Node) -> Spelling:
+    return aten.hardtanh.default, (node.args[0], 0, 6), {}
+
+
+def _dropout(node: fx.Node) -> Spelling | None:
+    """In eval mode."""
+    unused = len(node.args) == 3 and node.args[2] is False
+    return (aten.clone.default, (node.args[0],), {}) if unused else None
+
+
 _SPELLINGS: dict[OpOverload, Callable[[fx.Node], Spelling | None]] = {
     aten.batch_norm.default: _batch_norm,
     aten.flatten.using_ints: _view,
     aten.reshape.default: _view,
     aten.zeros.default: _full(0),
     aten.ones.default: _full(1),
+    aten.transpose.int: _permute,
+    aten.t.default: _permute,
+    aten.squeeze.dim: _squeeze,
+    aten.relu6.default: _relu6,
+    aten.dropout.default: _dropout,
 }
 _LEFT = frozenset((aten.lstm.input, aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input))
 """Composite operators that torch leaves as they are, as they are to be kept whole."""

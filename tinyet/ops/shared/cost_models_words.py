@@ -588,9 +588,7 @@ def depthwise_2x1(node: Node, *, transposed: bool = False) -> Mapping[str, int]:
         "row with pairs": rows * int(pairs > 0),
         "single": rows * (out_w - 2 * pairs),
         "instruction of columns": columns_2x1(node),
-        "instruction of rows": batch
-        * out_h
-        * sum(row_2x1(out_w, stride, folded=bool(one)) for one in found),
+        "instruction of rows": batch * out_h * sum(row_2x1(out_w, stride, folded=bool(one)) for one in found),
         "output not folded": batch * out_h * out_w * int(np.count_nonzero(~found)),
         "clamped": node.output.type.count * int((low, high) != (-128, 127)),
     }
