@@ -57,7 +57,9 @@ def test_two_outputs_in_runs_of_taps(layers: str) -> None:
         "few channels": few_channels(),
         "depthwise": lines(),
     }
-    check_library(cases[layers], twos, (board.M0,), examples=EXAMPLES)
+    check_library(
+        cases[layers], twos, (board.M0,), examples=4 * EXAMPLES if layers == "depthwise" else EXAMPLES
+    )
 
 
 @pytest.mark.emulated
