@@ -32,10 +32,10 @@ static const TINYET_ROM int8_t conv2d_0_weights[112] TINYET_ALIGNED(4) TINYET_WE
 
 /* 4x13 as tinyet_depthwise_planes.h */
 static const TINYET_ROM int32_t conv2d_1_stream[52] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
-  -1073280, 1662676126, 38920, 16, -4064, -2368, -672, 1024, 2720, -3744, -2048, -352, 1344, -195296, 1870510472,
-  38920, 16, 3040, -3424, -1728, -32, 1664, 3360, -3104, -1408, 288, 682688, 2078345012, 38920, 16, 1984, 3680, -2784,
-  -1088, 608, 2304, 4000, -2464, -768, -1056576, 1143089776, 38928, 32, 1856, 5248, -7680, -4288, -896, 2496, 5888,
-  -7040, -3648,
+  -1073280, 1662676126, 38920, 16, -4064, 1024, -2048, -2368, 2720, -352, -672, -3744, 1344, -195296, 1870510472,
+  38920, 16, 3040, -32, -3104, -3424, 1664, -1408, -1728, 3360, 288, 682688, 2078345012, 38920, 16, 1984, -1088, 4000,
+  3680, 608, -2464, -2784, 2304, -768, -1056576, 1143089776, 38928, 32, 1856, -4288, 5888, 5248, -896, -7040, -7680,
+  2496, -3648,
 };
 
 /* 2x12x4x4 four inputs of four outputs in turn */
@@ -104,7 +104,7 @@ static const tinyet_conv2d_s8_4x4_params conv2d_0_params = {
   .weights = conv2d_0_weights,
 };
 
-static const tinyet_depthwise_s8_chw_3x3_2x1_params conv2d_1_params = {
+static const tinyet_depthwise_s8_cwh_3x3_2x1_params conv2d_1_params = {
   .shape = {
     .batch = 1,
     .in_h = 4,
@@ -174,7 +174,7 @@ tinyet_status separable_run(void) {
   int8_t *const depthwise = (int8_t *)(arena + 0);
   void *const scratch_1 = arena + 48;
   TINYET_LAYER_BEGIN(1u);
-  tinyet_depthwise_s8_chw_3x3_2x1(relu, depthwise, scratch_1, &conv2d_1_params);
+  tinyet_depthwise_s8_cwh_3x3_2x1(relu, depthwise, scratch_1, &conv2d_1_params);
   TINYET_LAYER_END(1u);
 
   /* 2: linear 1x48 -> 1x5, 240 MACs
