@@ -287,15 +287,16 @@ def rows_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
-def transposed_nodes(draw: st.DrawFn) -> Case:
-    """Images whose channels go last, or come first; matrices of one and of several vectors."""
+def transposed_nodes(draw: st.DrawFn, dtype: DType = DType.INT8) -> Case:
+    """Images whose channels go last, or come first; matrices of one and of several vectors; many rows and columns."""
     rng = drawing.random(draw)
-    batch, few, many = draw(st.integers(1, 2)), draw(st.integers(2, 17)), draw(st.integers(1, 40))
+    batch, few, many = draw(st.integers(1, 2)), draw(st.integers(2, 40)), draw(st.integers(1, 60))
     last = draw(st.booleans())
     shape = (batch, few, many) if last else (batch, many, few)
-    x = Tensor("x", TensorType(shape, DType.INT8, quants(rng, 0.1)))
+    quant = quants(rng, 0.1) if dtype is DType.INT8 else QuantParams.per_tensor(0.1, 0)
+    x = Tensor("x", TensorType(shape, dtype, quant))
     node = drawing.node_of(Permute((0, 2, 1)), [x], x.type.quant)
-    return Case(node, (drawing.int8_data(rng, shape),))
+    return Case(node, (drawing.integer_data(rng, shape, dtype),))
 
 
 @st.composite

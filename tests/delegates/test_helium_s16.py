@@ -215,6 +215,7 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_requantize_s8_s16_mve": one_operand_nodes,
     "tinyet_clip_s16_mve": lambda: st.one_of(one_operand_nodes(), extremum_nodes()),
     "tinyet_sum_s16_mve": summed_nodes,
+    "tinyet_transpose_s16_mve": partial(test_helium.transposed_nodes, DType.INT16),
     "tinyet_prelu_s16_mve": partial(test_helium.prelu_nodes, DType.INT16),
     "tinyet_lut_s16_mve": partial(table_nodes, ("exp", "gelu", "hardswish", "square", "elu", "log")),
     "tinyet_sigmoid_s16_mve": partial(table_nodes, ("sigmoid",)),
