@@ -107,9 +107,8 @@ def sums(sign: int) -> Kernel:
         return library_call(SUM, node, order, Struct("tinyet_add_s16_mve_params", fields | steps))
 
     def work_of_sums(node: Node) -> Mapping[str, int]:
-        parts = rows_work(node, 8)
+        parts = rows_work(node, 8, apart=False)
         scaled = int(larger_first(node, sign)[1][1] != HALF)
-        parts = {name: times for name, times in parts.items() if not name.endswith("by one")}
         of_two = ("values at a time", "row with a rest")
         return parts | {f"{part} of two scales": parts[part] * scaled for part in of_two}
 
@@ -139,8 +138,7 @@ def sums_per_row(sign: int) -> Kernel:
         return library_call(SUM_PER_ROW, node, walk.order, struct)
 
     def work_of_sums(node: Node) -> Mapping[str, int]:
-        parts, other = rows_work(node, 8), int(not of_each(node))
-        parts = {name: times for name, times in parts.items() if not name.endswith("by one")}
+        parts, other = rows_work(node, 8, apart=False), int(not of_each(node))
         of_other = ("row", "row with a rest", "values at a time")
         rescaled = {f"{part} rescaled": parts[part] * other for part in of_other}
         return parts | rescaled

@@ -48,7 +48,8 @@ def work(node: Node) -> Mapping[str, int]:
     by_eights = node.input(0).dtype is DType.INT16 or min(rows, columns) > LANES
     if by_eights:
         eights = found.matrices * rows * -(-columns // 8)
-        return {"call": 1, "row apart": found.matrices * rows, "eight values": eights}
+        apart = found.matrices * rows
+        return {"call": 1, "matrix": found.matrices, "row apart": apart, "eight values": eights}
     few, many = (rows, columns) if rows <= LANES else (columns, rows)
     return {
         "call": 1,
