@@ -5,6 +5,7 @@ by GCC and by clang. Those of recurrent layers are in test_recurrent.py."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -367,7 +368,15 @@ def table_nodes(draw: st.DrawFn) -> Case:
     )
 
 
-NODES = {
+def all_table_nodes() -> st.SearchStrategy[Case]:
+    return st.one_of(table_nodes(), elementwise_nodes.one_operand_nodes())
+
+
+def bounded_nodes() -> st.SearchStrategy[Case]:
+    return st.one_of(elementwise_nodes.one_operand_nodes(), elementwise_nodes.extremum_nodes())
+
+
+NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_max_pool2d_s8_mve": all_pool_nodes,
     "tinyet_avg_pool2d_s8_mve": all_pool_nodes,
     "tinyet_conv2d_s8_4x2_mve": conv2d_nodes,
@@ -378,7 +387,7 @@ NODES = {
     "tinyet_transpose_s8_mve": transposed_nodes,
     "tinyet_sum_s8_mve": summed_nodes,
     "tinyet_softmax_s8_mve": softmax_nodes,
-    "tinyet_lut_s8_mve": lambda: st.one_of(table_nodes(), elementwise_nodes.one_operand_nodes()),
+    "tinyet_lut_s8_mve": all_table_nodes,
     "tinyet_resize_bilinear_s8_q4_mve": elementwise_nodes.bilinear_nodes,
     "tinyet_resize_bilinear_s8_q10_mve": elementwise_nodes.bilinear_nodes,
     "tinyet_layer_norm_s8_mve": normalised_nodes,
@@ -389,9 +398,7 @@ NODES = {
     "tinyet_mul_s8_mve": rows_nodes,
     "tinyet_maximum_s8_mve": elementwise_nodes.extremum_nodes,
     "tinyet_minimum_s8_mve": elementwise_nodes.extremum_nodes,
-    "tinyet_clip_s8_mve": lambda: st.one_of(
-        elementwise_nodes.one_operand_nodes(), elementwise_nodes.extremum_nodes()
-    ),
+    "tinyet_clip_s8_mve": bounded_nodes,
 }
 """Kernel → strategy."""
 

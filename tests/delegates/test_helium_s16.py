@@ -111,7 +111,9 @@ def two_operand_nodes(draw: st.DrawFn) -> Case:
     if operator is Mul:
         out = scales[0] * scales[1] * float(2.0 ** rng.uniform(1, 17))
     bounds = [(-np.inf, np.inf), (0.0, np.inf), (-900 * out, 5000 * out)][int(rng.integers(3))]
-    operands = [activation(n, *of) for n, *of in zip("ab", shapes, scales, strict=True)]
+    operands = [
+        activation(name, shape, scale) for name, shape, scale in zip("ab", shapes, scales, strict=True)
+    ]
     node = drawing.node_of(operator(clamp=bounds), operands, QuantParams.per_tensor(out, 0))
     assume(not complaints(ops.op_of(node), node))
     return Case(node, tuple(of_all_values(rng, shape) for shape in shapes))
