@@ -40,16 +40,28 @@ static void collect(const int8_t *from, int8_t *to, int32_t count, int32_t step)
 #endif
 }
 
-void tinyet_transpose_s8_mve(const int8_t *input, int8_t *output, const tinyet_transpose_s8_mve_params *p) {
+static void row_apart(const int8_t *from, int8_t *to, int32_t columns, int32_t rows) {
+#if TINYET_MVE_ASM
+  TINYET_MVE_TRANSPOSED_ROW("vldrb.u16 q0, [%[from]], #8\n", "vstrb.16 q0, [%[to], q1]\n", 1);
+#else
+  spread(from, to, columns, rows);
+#endif
+}
+
+void tinyet_transpose_s8_mve(const int8_t *input, int8_t *output, const tinyet_transpose_mve_params *p) {
   const int32_t rows = p->rows, columns = p->columns;
   for (int32_t n = 0; n < p->matrices; n++, input += rows * columns, output += rows * columns) {
     if (rows <= 16) {
       for (int32_t y = 0; y < rows; y++) {
         spread(input + y * columns, output + y, columns, rows);
       }
-    } else {
+    } else if (columns <= 16) {
       for (int32_t x = 0; x < columns; x++) {
         collect(input + x, output + x * rows, rows, columns);
+      }
+    } else {
+      for (int32_t y = 0; y < rows; y++) {
+        row_apart(input + y * columns, output + y, columns, rows);
       }
     }
   }

@@ -5,6 +5,7 @@ by GCC and by clang. Those of recurrent layers are in test_recurrent.py."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -287,15 +288,16 @@ def rows_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
-def transposed_nodes(draw: st.DrawFn) -> Case:
-    """Images whose channels go last, or come first; matrices of one and of several vectors."""
+def transposed_nodes(draw: st.DrawFn, dtype: DType = DType.INT8) -> Case:
+    """Images whose channels go last, or come first; matrices of one and of several vectors; many rows and columns."""
     rng = drawing.random(draw)
-    batch, few, many = draw(st.integers(1, 2)), draw(st.integers(2, 17)), draw(st.integers(1, 40))
+    batch, few, many = draw(st.integers(1, 2)), draw(st.integers(2, 40)), draw(st.integers(1, 60))
     last = draw(st.booleans())
     shape = (batch, few, many) if last else (batch, many, few)
-    x = Tensor("x", TensorType(shape, DType.INT8, quants(rng, 0.1)))
+    quant = quants(rng, 0.1) if dtype is DType.INT8 else QuantParams.per_tensor(0.1, 0)
+    x = Tensor("x", TensorType(shape, dtype, quant))
     node = drawing.node_of(Permute((0, 2, 1)), [x], x.type.quant)
-    return Case(node, (drawing.int8_data(rng, shape),))
+    return Case(node, (drawing.integer_data(rng, shape, dtype),))
 
 
 @st.composite
@@ -366,7 +368,15 @@ def table_nodes(draw: st.DrawFn) -> Case:
     )
 
 
-NODES = {
+def all_table_nodes() -> st.SearchStrategy[Case]:
+    return st.one_of(table_nodes(), elementwise_nodes.one_operand_nodes())
+
+
+def bounded_nodes() -> st.SearchStrategy[Case]:
+    return st.one_of(elementwise_nodes.one_operand_nodes(), elementwise_nodes.extremum_nodes())
+
+
+NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_max_pool2d_s8_mve": all_pool_nodes,
     "tinyet_avg_pool2d_s8_mve": all_pool_nodes,
     "tinyet_conv2d_s8_4x2_mve": conv2d_nodes,
@@ -377,7 +387,7 @@ NODES = {
     "tinyet_transpose_s8_mve": transposed_nodes,
     "tinyet_sum_s8_mve": summed_nodes,
     "tinyet_softmax_s8_mve": softmax_nodes,
-    "tinyet_lut_s8_mve": lambda: st.one_of(table_nodes(), elementwise_nodes.one_operand_nodes()),
+    "tinyet_lut_s8_mve": all_table_nodes,
     "tinyet_resize_bilinear_s8_q4_mve": elementwise_nodes.bilinear_nodes,
     "tinyet_resize_bilinear_s8_q10_mve": elementwise_nodes.bilinear_nodes,
     "tinyet_layer_norm_s8_mve": normalised_nodes,
@@ -388,9 +398,7 @@ NODES = {
     "tinyet_mul_s8_mve": rows_nodes,
     "tinyet_maximum_s8_mve": elementwise_nodes.extremum_nodes,
     "tinyet_minimum_s8_mve": elementwise_nodes.extremum_nodes,
-    "tinyet_clip_s8_mve": lambda: st.one_of(
-        elementwise_nodes.one_operand_nodes(), elementwise_nodes.extremum_nodes()
-    ),
+    "tinyet_clip_s8_mve": bounded_nodes,
 }
 """Kernel → strategy."""
 

@@ -111,7 +111,9 @@ def two_operand_nodes(draw: st.DrawFn) -> Case:
     if operator is Mul:
         out = scales[0] * scales[1] * float(2.0 ** rng.uniform(1, 17))
     bounds = [(-np.inf, np.inf), (0.0, np.inf), (-900 * out, 5000 * out)][int(rng.integers(3))]
-    operands = [activation(n, *of) for n, *of in zip("ab", shapes, scales, strict=True)]
+    operands = [
+        activation(name, shape, scale) for name, shape, scale in zip("ab", shapes, scales, strict=True)
+    ]
     node = drawing.node_of(operator(clamp=bounds), operands, QuantParams.per_tensor(out, 0))
     assume(not complaints(ops.op_of(node), node))
     return Case(node, tuple(of_all_values(rng, shape) for shape in shapes))
@@ -215,6 +217,7 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_requantize_s8_s16_mve": one_operand_nodes,
     "tinyet_clip_s16_mve": lambda: st.one_of(one_operand_nodes(), extremum_nodes()),
     "tinyet_sum_s16_mve": summed_nodes,
+    "tinyet_transpose_s16_mve": partial(test_helium.transposed_nodes, DType.INT16),
     "tinyet_prelu_s16_mve": partial(test_helium.prelu_nodes, DType.INT16),
     "tinyet_lut_s16_mve": partial(table_nodes, ("exp", "gelu", "hardswish", "square", "elu", "log")),
     "tinyet_sigmoid_s16_mve": partial(table_nodes, ("sigmoid",)),

@@ -43,9 +43,13 @@ def averages(taps: int, dtype: DType) -> tuple[Average | None, ...]:
     return None, *((average_of(taps, taps, -5, dtype), *border) if taps > 1 else ())
 
 
-def doubled(shape: tuple[int, ...], dtype: DType) -> tuple[int, ...]:
-    """Steps in bytes."""
-    return (*shape[:3], *(dtype.bytes * step for step in shape[3:]))
+def windows_of(
+    shape: tuple[int, int, int, int, int, int, int], made: Average | None, dtype: DType
+) -> Windows:
+    """shape: with steps in values."""
+    rows, columns, channels, *steps = shape
+    row, column, step, out_step = (dtype.bytes * each for each in steps)
+    return Windows(rows, columns, channels, row, column, step, out_step, made, 8 * dtype.bytes)
 
 
 WINDOWS = tuple(
@@ -53,7 +57,7 @@ WINDOWS = tuple(
     for dtype in (DType.INT8, DType.INT16)
     for shape in SHAPES
     for made in averages(shape[0] * shape[1], dtype)
-    if (windows := Windows(*doubled(shape, dtype), made, 8 * dtype.bytes)).fits
+    if (windows := windows_of(shape, made, dtype)).fits
 )
 COUNT = 3
 """Windows of a call."""

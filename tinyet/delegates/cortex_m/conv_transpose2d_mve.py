@@ -185,11 +185,11 @@ def work(node: Node, _layouts: Layouts = DENSE) -> Mapping[str, int]:
 
 
 def exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
-    batch, instructions, functions = node.output.shape[0], 0, {}
+    batch, instructions, functions = node.output.shape[0], 0, dict[str, int]()
     for p, r in zip(plans(node), roundings(node), strict=True):
         one = conv2d_mve.exact_of(p, r)
         instructions += batch * one.instructions
-        functions |= one.functions
+        functions.update(one.functions)
     return Exact(instructions=instructions, cycles={}, functions=functions, reads={})
 
 

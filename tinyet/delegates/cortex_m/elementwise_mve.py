@@ -108,23 +108,29 @@ def rows_struct(node: Node) -> Struct:
     return Struct("tinyet_rows_mve", fields)
 
 
-def rows_work(node: Node, lanes: int) -> Mapping[str, int]:
-    """Of rows that are walked so many values at a time."""
+def rows_work(node: Node, lanes: int, *, apart: bool = True) -> Mapping[str, int]:
+    """Of rows that are walked so many values at a time. apart: whether those with one value of the other operand, for
+    which that is not loaded again and again, are parts of their own."""
     walk = walk_of(node)
     assert walk is not None
     whole, last = divmod(walk.row, lanes)
-    per_row = int(walk.kind == "per_row")
-    return {
-        "call": 1,
+    parts = {
         "row": walk.rows,
         "row with a loop": walk.rows * int(whole > 0),
         "row with a rest": walk.rows * int(last > 0),
-        "row by one": walk.rows * per_row,
-        "row with a loop by one": walk.rows * int(whole > 0) * per_row,
-        "row with a rest by one": walk.rows * int(last > 0) * per_row,
         "values at a time": walk.rows * whole,
-        "values at a time by one": walk.rows * whole * per_row,
     }
+    if apart:
+        by_one = walk.kind == "per_row"
+        parts = by_kind(parts, "by one", chosen=by_one)
+    return {"call": 1, **parts}
+
+
+def by_kind(parts: Mapping[str, int], kind: str, *, chosen: bool) -> dict[str, int]:
+    """The same parts twice: as they are, and of a kind; one of both is nothing."""
+    none = dict.fromkeys(parts, 0)
+    plain, others = (none, parts) if chosen else (parts, none)
+    return {**plain, **{f"{name} {kind}": times for name, times in others.items()}}
 
 
 def in_rows(sign: int) -> Kernel:
@@ -147,11 +153,10 @@ def in_rows(sign: int) -> Kernel:
         return library_call(ROWS, node, walk.order, Struct("tinyet_affine_s8_rows_mve_params", fields))
 
     def work_of(node: Node) -> Mapping[str, int]:
-        parts, walk = rows_work(node, 16), walk_of(node)
+        walk = walk_of(node)
         assert walk is not None
-        fours = walk.rows * -(-(walk.row % 16) // 4)
-        by_one = fours * int(walk.kind == "per_row")
-        return {**parts, "four last values": fours, "four last values by one": by_one}
+        fours = {"four last values": walk.rows * -(-(walk.row % 16) // 4)}
+        return {**rows_work(node, 16), **by_kind(fours, "by one", chosen=walk.kind == "per_row")}
 
     sources = (f"{ROWS}.c",)
     return Kernel(ROWS, "s8", lower, HEADERS, sources, refuse, "cortex_m", cost_model=CostModel(work_of))

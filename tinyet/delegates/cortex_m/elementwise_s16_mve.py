@@ -74,7 +74,7 @@ def refuse_sum(node: Node, sign: int, *, per_row: bool) -> str | None:
     return (None if lesser == HALF else refuse_right(lesser)) or refuse_right(last)
 
 
-def sum_fields(node: Node, sign: int) -> dict[str, FieldValue]:
+def sum_fields(node: Node, sign: int) -> dict[str, int]:
     """What the structs of both kernels have, in their order."""
     swapped, (_, lesser, last) = larger_first(node, sign)
     walk, (low, high) = walk_of(node), bounds_of(node)
@@ -104,14 +104,13 @@ def sums(sign: int) -> Kernel:
             f"{name}_row": fields["row"] if node.input(index).type.count == whole else 0
             for name, index in zip("xy", order, strict=True)
         }
-        return library_call(SUM, node, order, Struct("tinyet_add_s16_mve_params", fields | steps))
+        return library_call(SUM, node, order, Struct("tinyet_add_s16_mve_params", {**fields, **steps}))
 
     def work_of_sums(node: Node) -> Mapping[str, int]:
-        parts = rows_work(node, 8)
+        parts = rows_work(node, 8, apart=False)
         scaled = int(larger_first(node, sign)[1][1] != HALF)
-        parts = {name: times for name, times in parts.items() if not name.endswith("by one")}
         of_two = ("values at a time", "row with a rest")
-        return parts | {f"{part} of two scales": parts[part] * scaled for part in of_two}
+        return {**parts, **{f"{part} of two scales": parts[part] * scaled for part in of_two}}
 
     return kernel(SUM, lower, lambda node: refuse_sum(node, sign, per_row=False), work_of_sums)
 
@@ -129,21 +128,18 @@ def sums_per_row(sign: int) -> Kernel:
     def lower(node: Node, target: Target) -> Call:
         walk, fields = walk_of(node), sum_fields(node, sign)
         assert walk is not None
-        if larger_first(node, sign)[1][1] == HALF and walk.swapped != larger_first(node, sign)[0]:
+        swapped, (_, lesser, _) = larger_first(node, sign)
+        if lesser == HALF and walk.swapped != swapped:
             # Of equal scales either is the larger one: the one of rows is rescaled, once for each.
-            fields["x_factor"], fields["y_sign"] = (
-                int(fields["y_sign"]) * 2**14,
-                int(fields["x_factor"]) >> 14,
-            )
+            fields |= {"x_factor": fields["y_sign"] * 2**14, "y_sign": fields["x_factor"] >> 14}
         struct = Struct("tinyet_add_s16_per_row_mve_params", {**fields, "of_each": int(of_each(node))})
         return library_call(SUM_PER_ROW, node, walk.order, struct)
 
     def work_of_sums(node: Node) -> Mapping[str, int]:
-        parts, other = rows_work(node, 8), int(not of_each(node))
-        parts = {name: times for name, times in parts.items() if not name.endswith("by one")}
+        parts, other = rows_work(node, 8, apart=False), int(not of_each(node))
         of_other = ("row", "row with a rest", "values at a time")
         rescaled = {f"{part} rescaled": parts[part] * other for part in of_other}
-        return parts | rescaled
+        return {**parts, **rescaled}
 
     return kernel(SUM_PER_ROW, lower, lambda node: refuse_sum(node, sign, per_row=True), work_of_sums)
 

@@ -198,7 +198,7 @@ def work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
 
 
 def exact(node: Node, layouts: Layouts, _core: str) -> Exact:
-    batch, instructions, functions = node.output.shape[0], 0, {}
+    batch, instructions, functions = node.output.shape[0], 0, dict[str, int]()
     for row, column, windows in all_windows(node, layouts):
         calls = batch * row.count
         instructions += windows.instructions(calls, calls * column.count)

@@ -60,11 +60,9 @@ def lower(node: Node, _target: Target) -> Call:
 
 
 def work(node: Node) -> Mapping[str, int]:
-    parts, left = rows_work(node, 8), int(prelu.factors(node)[0].shift >= 0)
-    to_the_left = {
-        f"{part} to the left": parts[part] * left for part in ("values at a time", "row with a rest")
-    }
-    return parts | to_the_left
+    parts, right = rows_work(node, 8), int(prelu.factors(node)[0].shift < 0)
+    kinds = [f"{part}{kind}" for part in ("values at a time", "row with a rest") for kind in ("", " by one")]
+    return {**parts, **{f"{part} to the right": parts[part] * right for part in kinds}}
 
 
 KERNELS = tuple(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Permutations of int8 that transpose matrices of a few rows or columns, for Helium (tinyet_transpose_mve.h): images
-whose channels come first, and whose channels come last."""
+"""Permutations of int8 and int16 that transpose matrices, for Helium (tinyet_transpose_mve.h): images whose channels
+come first, and whose channels come last."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from collections.abc import Mapping
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d_mve import no_helium, vectors
-from tinyet.ir import Node
+from tinyet.ir import DType, Node
 from tinyet.ops.permute import plan_of
 from tinyet.ops.shared.transposition import Transposition, transposition
 from tinyet.opset import Call, CostModel, Kernel, Struct, library_call
 from tinyet.tiles.helium import LANES
 
-SYMBOL = "tinyet_transpose_s8_mve"
+SYMBOLS = {DType.INT8: "tinyet_transpose_s8_mve", DType.INT16: "tinyet_transpose_s16_mve"}
+MOST_ROWS = 9362
+"""Of which seven are apart what 16 bits hold."""
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_transpose_mve.h")
 
 
@@ -30,19 +32,25 @@ def refuse(node: Node, target: Target) -> str | None:
     found = transposition(plan_of(node))
     if found is None or found.item != 1:
         return "no transposed matrix of single values"
-    least = min(found.rows, found.columns)
-    return f"a matrix of {least} rows or columns, takes up to {LANES}" if least > LANES else None
+    return f"{found.rows} rows, takes up to {MOST_ROWS}" if found.rows > MOST_ROWS else None
 
 
 def lower(node: Node, _target: Target) -> Call:
     found = of(node)
     fields = {"matrices": found.matrices, "rows": found.rows, "columns": found.columns}
-    return library_call(SYMBOL, node, [0], Struct("tinyet_transpose_s8_mve_params", fields))
+    symbol = SYMBOLS[node.input(0).dtype]
+    return library_call(symbol, node, [0], Struct("tinyet_transpose_mve_params", fields))
 
 
 def work(node: Node) -> Mapping[str, int]:
     found = of(node)
-    few, many = (found.rows, found.columns) if found.rows <= LANES else (found.columns, found.rows)
+    rows, columns = found.rows, found.columns
+    by_eights = node.input(0).dtype is DType.INT16 or min(rows, columns) > LANES
+    if by_eights:
+        eights = found.matrices * rows * -(-columns // 8)
+        apart = found.matrices * rows
+        return {"call": 1, "matrix": found.matrices, "row apart": apart, "eight values": eights}
+    few, many = (rows, columns) if rows <= LANES else (columns, rows)
     return {
         "call": 1,
         "matrix": found.matrices,
@@ -51,6 +59,9 @@ def work(node: Node) -> Mapping[str, int]:
     }
 
 
-KERNELS = (
-    Kernel(SYMBOL, "s8", lower, HEADERS, (f"{SYMBOL}.c",), refuse, "cortex_m", cost_model=CostModel(work)),
+KERNELS = tuple(
+    Kernel(
+        symbol, dtype.suffix, lower, HEADERS, (f"{symbol}.c",), refuse, "cortex_m", cost_model=CostModel(work)
+    )
+    for dtype, symbol in SYMBOLS.items()
 )
