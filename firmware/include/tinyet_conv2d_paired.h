@@ -38,7 +38,19 @@ typedef struct {
 
 enum { TINYET_PAIRED_STEP = 12, TINYET_PAIRED_END = 0 };
 
-/* The same words in runs of four taps, or of two where fours would leave 16 bits too often. stream, for each channel: the
+/* Three pixels' inputs in two words: 2^21 c + a and 2^10 c + b. What they add up to, with 2^20 for each sum before the first
+ * product, is 2^21 c + a and 2^10 c + b again, of the sums: those of a and b have 21 bits, those of c 22, of which the first word
+ * has eleven and the second the others, behind b. Taps are divided into parts, so many as cannot leave these bits; most
+ * layers have one.
+ * stream, for each four channels, in the order of their weights: of each part four times its taps less one, the taps that are
+ * left out of the first turn of eight behind the first tap, and what is done behind it: 0 where there is no other part and no
+ * zero, else a sum of 1 where it is not the first, 2 where it is not the last, 4. Then of each channel what is added to its
+ * sums, multiplier, place - 128 + shift, how far its outputs are behind those of the channel before in this tile, and zero, or
+ * -2^31, as tinyet_straight.h has it. -1 behind all. weights: [four channels][taps][4]; where channels are not
+ * a multiple of four, the last is there several times. */
+typedef tinyet_conv2d_s8_paired_4x2_params tinyet_conv2d_s8_paired_threes_6x4_params;
+
+/* Two pixels' words in runs of four taps, or of two where fours would leave 16 bits too often. stream, for each channel: the
  * sums of a pair before the first product, 2^16 bias + bias - 2^15 runs, and bias; 1 where runs are of two taps; for each
  * weight that is a run by itself, because the others leave no room for it, 2^31 + 2^11 tap + its lowest byte; then
  * multiplier, offset and shift. weights: [channels][taps], taps rounded up to fours; what is missing, or a run by itself, is
@@ -48,6 +60,10 @@ typedef tinyet_conv2d_s8_paired_4x2_params tinyet_conv2d_s8_paired_fours_4x1_par
 /* One group. scratch: eight bytes for each tap, taps rounded up to fours, and four for each output channel. */
 void tinyet_conv2d_s8_paired_fours_4x1(const int8_t *input, int8_t *output, void *scratch,
                                        const tinyet_conv2d_s8_paired_fours_4x1_params *params);
+
+/* One group. scratch: sixteen bytes for each tap, and six for each output channel. */
+void tinyet_conv2d_s8_paired_threes_6x4(const int8_t *input, int8_t *output, void *scratch,
+                                        const tinyet_conv2d_s8_paired_threes_6x4_params *params);
 
 /* One group. scratch: twelve bytes for each tap, and six for each output channel, rounded up to twos. */
 void tinyet_conv2d_s8_paired_runs_6x2(const int8_t *input, int8_t *output, void *scratch,
