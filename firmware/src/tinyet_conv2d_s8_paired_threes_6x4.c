@@ -77,16 +77,23 @@ enum {
 #define KEEP(sum) ""
 /* Of a sum below zero. */
 #define LESS(sum) "slt t1, " sum ", s7\n" "sub " sum ", " sum ", t1\n"
+#define LESS_OF_TILE(sum) "slt t1, " sum ", a7\n" "sub " sum ", " sum ", t1\n"
 #define ONWARD "add a5, a5, a6\n"
 #define BACK "sub a5, a5, a6\n"
-#define FORWARD(n, at, a, b, c, d, six)                                         \
-  CHANNEL(at, "ra")                                                             \
-  OPEN(a, b) OUTPUT(n##0, a, KEEP) ONWARD OUTPUT(n##1, "t0", KEEP) ONWARD OUTPUT(n##2, b, KEEP) \
-  six(OPEN(c, d) ONWARD OUTPUT(n##3, c, KEEP) ONWARD OUTPUT(n##4, "t0", KEEP) ONWARD OUTPUT(n##5, d, KEEP))
-#define BACKWARD(n, at, a, b, c, d, six)                                        \
-  CHANNEL(at, "ra")                                                             \
-  six(OPEN(c, d) OUTPUT(n##5, d, KEEP) BACK OUTPUT(n##4, "t0", KEEP) BACK OUTPUT(n##3, c, KEEP) BACK) \
-  OPEN(a, b) OUTPUT(n##2, b, KEEP) BACK OUTPUT(n##1, "t0", KEEP) BACK OUTPUT(n##0, a, KEEP)
+#define FORWARD(n, a, b, c, d, six, less)                                                                        \
+  OPEN(a, b) OUTPUT(n##0, a, less) ONWARD OUTPUT(n##1, "t0", less) ONWARD OUTPUT(n##2, b, less)                  \
+  six(OPEN(c, d) ONWARD OUTPUT(n##3, c, less) ONWARD OUTPUT(n##4, "t0", less) ONWARD OUTPUT(n##5, d, less))
+#define BACKWARD(n, a, b, c, d, six, less)                                                                       \
+  six(OPEN(c, d) OUTPUT(n##5, d, less) BACK OUTPUT(n##4, "t0", less) BACK OUTPUT(n##3, c, less) BACK)            \
+  OPEN(a, b) OUTPUT(n##2, b, less) BACK OUTPUT(n##1, "t0", less) BACK OUTPUT(n##0, a, less)
+/* Of all four channels; zero(at): what a channel has there. */
+#define OUTPUTS(n, six, less, zero)                                                                              \
+  CHANNEL(12, "ra") zero(28) FORWARD(n##0, "s0", "s4", "s8", "a0", six, less)                                    \
+  CHANNEL(32, "ra") zero(48) BACKWARD(n##1, "s1", "s5", "s9", "a1", six, less)                                   \
+  CHANNEL(52, "ra") zero(68) FORWARD(n##2, "s2", "s6", "s10", "a2", six, less)                                   \
+  CHANNEL(72, "ra") zero(88) BACKWARD(n##3, "s3", "s7", "s11", "a3", six, less)
+#define NO_ZERO(at) ""
+#define ZERO(at) "lw a7, " #at "(ra)\n"
 #define ALL_CLAMPED(n, six) \
   CLAMPED(n##0) CLAMPED(n##1) CLAMPED(n##2) six(CLAMPED(n##3) CLAMPED(n##4) CLAMPED(n##5))
 #define ADD_BEFORE(at, sum) "lw t0, " #at "(a2)\n" "add " sum ", " sum ", t0\n"
@@ -135,8 +142,7 @@ enum {
         "lw a5, 4(sp)\n"                                                                                               \
         "bnez t0, 6f\n"                                                                                                \
         "lw a6, 8(sp)\n"                                                                                               \
-        FORWARD(10, 12, "s0", "s4", "s8", "a0", six) BACKWARD(11, 32, "s1", "s5", "s9", "a1", six)                     \
-        FORWARD(12, 52, "s2", "s6", "s10", "a2", six) BACKWARD(13, 72, "s3", "s7", "s11", "a3", six)                   \
+        OUTPUTS(1, six, KEEP, NO_ZERO)                                                                                 \
         "5:\n"                                                                                                         \
         "lw t1, 92(ra)\n"                                                                                              \
         "addi a7, a7, 4\n"                                                                                             \
@@ -148,7 +154,9 @@ enum {
         "addi sp, sp, 224\n"                                                                                           \
         "ret\n"                                                                                                        \
         ALL_CLAMPED(10, six) ALL_CLAMPED(11, six) ALL_CLAMPED(12, six) ALL_CLAMPED(13, six)                            \
-        "6:\n" /* channel by channel, from the stack */                                                                \
+        "6:\n"                                                                                                         \
+        TWO_SIDED_OF_##name                                                                                            \
+        /* Channel by channel, from the stack. */                                                                \
         "sw s0, 64(sp)\n" "sw s4, 68(sp)\n" "sw s1, 80(sp)\n" "sw s5, 84(sp)\n"                                        \
         "sw s2, 96(sp)\n" "sw s6, 100(sp)\n" "sw s3, 112(sp)\n" "sw s7, 116(sp)\n"                                     \
         six("sw s8, 72(sp)\n" "sw a0, 76(sp)\n" "sw s9, 88(sp)\n" "sw a1, 92(sp)\n"                                    \
@@ -183,6 +191,18 @@ enum {
         "j 2b\n"                                                                                                       \
         ALL_CLAMPED(14, six));                                                                                         \
   }
+/* Halves of six pixels' sums below zero are seen, and there is no other part. */
+#define TWO_SIDED_OF_six_pixels                                                                                  \
+  "li t1, 4\n"                                                                                                   \
+  "bne t0, t1, 6f\n"                                                                                             \
+  "lw a6, 8(sp)\n"                                                                                               \
+  "sw a7, 64(sp)\n"                                                                                              \
+  OUTPUTS(2, SIX, LESS_OF_TILE, ZERO)                                                                            \
+  "lw a7, 64(sp)\n"                                                                                              \
+  "j 5b\n"                                                                                                       \
+  ALL_CLAMPED(20, SIX) ALL_CLAMPED(21, SIX) ALL_CLAMPED(22, SIX) ALL_CLAMPED(23, SIX)                            \
+  "6:\n"
+#define TWO_SIDED_OF_three_pixels
 TILE(six_pixels, SIX, 160)
 TILE(three_pixels, NONE, 88)
 #undef SIX
@@ -199,6 +219,12 @@ TILE(three_pixels, NONE, 88)
 #undef CLAMPED
 #undef KEEP
 #undef LESS
+#undef LESS_OF_TILE
+#undef OUTPUTS
+#undef NO_ZERO
+#undef ZERO
+#undef TWO_SIDED_OF_six_pixels
+#undef TWO_SIDED_OF_three_pixels
 #undef ONWARD
 #undef BACK
 #undef FORWARD

@@ -4,13 +4,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyet.ir import Node
-from tinyet.numerics import clamp_range
-from tinyet.ops.shared import counting, packed_twos, packed_words, paired, paired_channels, winograd_words
+from tinyet.numerics import Int64, clamp_range
+from tinyet.ops.shared import (
+    counting,
+    packed_twos,
+    packed_words,
+    paired,
+    paired_channels,
+    paired_threes,
+    winograd_words,
+)
 from tinyet.ops.shared import depthwise_planes as depthwise_constants
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
@@ -74,19 +83,53 @@ def windows_in_twos(
     parts: Parts, along: tuple[Axis, Axis], batch: int, count: int, gaps: tuple[bool, bool] = (False, False)
 ) -> None:
     """along: rows and columns of the windows; count: of channels; gaps: whether there are such between taps."""
+    pixel = np.arange(along[0].positions * along[1].positions)
+    both = whole_windows(along, pixel, any(gaps))
+    both = np.append(both, [False] * (len(pixel) % 2)).reshape(-1, 2).all(axis=1)
+    windows_together(parts, along, batch * int(both.sum()), count, "two")
+    windows_apart(parts, along, batch, count, gaps, pixel[~np.repeat(both, 2)[: len(pixel)]])
+
+
+def windows_in_threes(parts: Parts, node: Node) -> None:
+    """Those of three pixels, of which the last is there again where there are fewer."""
+    a, (_, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
+    gaps, batch = (a.dilation_h != 1, a.dilation_w != 1), node.input(0).shape[0]
+    along = axes(node, a, kernel_h, kernel_w)
+    pixel = np.arange(along[0].positions * along[1].positions)
+    pixel = np.append(pixel, pixel[-1:].repeat(-len(pixel) % 3))
+    whole = whole_windows(along, pixel, any(gaps)).reshape(-1, 3).all(axis=1)
+    windows_together(parts, along, batch * int(whole.sum()), count, "three")
+    windows_apart(parts, along, batch, count, gaps, pixel[~np.repeat(whole, 3)])
+
+
+def whole_windows(along: tuple[Axis, Axis], pixel: Int64, gaps: bool) -> npt.NDArray[np.bool_]:
+    """Which pixels' windows lie in the image; of those with gaps, none counts."""
+    rows, columns = along
+    inside = rows.whole[pixel // columns.positions] & columns.whole[pixel % columns.positions]
+    return np.asarray(inside & (not gaps), np.bool_)
+
+
+def windows_together(parts: Parts, along: tuple[Axis, Axis], times: int, count: int, name: str) -> None:
+    """Windows of several pixels at once."""
+    rows, columns = along
+    taps = columns.taps * count
+    counting.add(parts, f"{name} windows", times)
+    counting.add(parts, f"row of {name}", times * rows.taps)
+    counting.add(parts, f"four inputs of {name}", times * rows.taps * (taps // 4))
+    counting.add(parts, f"input of {name}", times * rows.taps * (taps % 4))
+
+
+def windows_apart(
+    parts: Parts,
+    along: tuple[Axis, Axis],
+    batch: int,
+    count: int,
+    gaps: tuple[bool, bool],
+    single: Int64,
+) -> None:
+    """Windows of pixels by themselves."""
     rows, columns = along
     kernel_h, kernel_w, out_w = rows.taps, columns.taps, columns.positions
-    pixel, taps = np.arange(rows.positions * out_w), kernel_w * count
-    whole = np.zeros(len(pixel) + len(pixel) % 2, np.bool_)
-    if not any(gaps):
-        whole[: len(pixel)] = rows.whole[pixel // out_w] & columns.whole[pixel % out_w]
-    both = whole.reshape(-1, 2).all(axis=1)
-    twos = batch * int(both.sum())
-    counting.add(parts, "two windows", twos)
-    counting.add(parts, "row of two", twos * kernel_h)
-    counting.add(parts, "four inputs of two", twos * kernel_h * (taps // 4))
-    counting.add(parts, "input of two", twos * kernel_h * (taps % 4))
-    single = pixel[~np.repeat(both, 2)[: len(pixel)]]
     there = rows.inside.sum(axis=1)[single // out_w]
     inside = columns.inside.sum(axis=1)[single % out_w]
     counting.add(parts, "window", batch * len(single))
@@ -305,6 +348,52 @@ def conv2d_paired_runs(node: Node) -> Mapping[str, int]:
     return parts
 
 
+def instructions_of_parts(lengths: Sequence[int], pixels: int, *, two_sided: bool) -> tuple[int, int]:
+    """Of tinyet_conv2d_s8_paired_threes_6x4.c, as they stand in the assembly for RISC-V: of the taps of a tile of six
+    pixels or of three, whose parts have so many, and of all else."""
+    six = pixels > 3
+    turns = sum(max(-(-(taps - 1) // paired_threes.TURN), 1) for taps in lengths)
+    of_taps = (40 if six else 22) * sum(lengths) + 3 * turns
+    opened, moved = (14, 6) if six else (7, 3)
+    around = 5 + 20 * len(lengths)
+    if len(lengths) == 1 and not (two_sided and not six):
+        outputs = 4 * (7 + opened + 6 * pixels + pixels - 1) + 1
+        return of_taps, around + outputs + two_sided * (9 + 8 * pixels)
+    before = (16 if six else 8) + 8 + (2 if six else 0)
+    of_channel = opened + moved + 6
+    around += sum(
+        before + 4 * (of_channel + 1 + pixels + 2 * pixels * (k > 0)) + 5 for k in range(len(lengths) - 1)
+    )
+    last = of_channel + 10 + 8 * pixels + pixels - 1 + 2 * pixels * (len(lengths) > 1)
+    return of_taps, around + before + 4 * last + 1
+
+
+def conv2d_paired_threes(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_paired_threes_6x4."""
+    found, (batch, out_h, out_w, out_c) = straight(node), node.output.shape
+    assert isinstance(found, Straight)
+    pixels, (low, high) = out_h * out_w, clamp_range(clamp_of(node), node.output.type)
+    rest = pixels % paired_threes.PIXELS
+    of_three = batch * int(0 < rest <= 3)
+    steps = batch * -(-pixels // paired_threes.PIXELS)
+    parts: Parts = {
+        "call": 1,
+        "step": steps,
+        "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
+        "instruction of taps": 0,
+        "instruction of outputs": 0,
+    }
+    for _, of_tile in paired_threes.tiles(node):
+        lengths = [end - start for start, end in of_tile]
+        for times, each in ((steps - of_three, 6), (of_three, 3)):
+            taps, others = instructions_of_parts(lengths, each, two_sided=found.two_sided)
+            counting.add(parts, "instruction of taps", times * taps)
+            counting.add(parts, "instruction of outputs", times * others)
+    windows_in_threes(parts, node)
+    counting.copied(parts, "apart", batch * int(rest % 3 != 0), rest * out_c)
+    return parts
+
+
 def conv2d_paired_fours(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_paired_fours_4x1."""
     found = paired.rounding(node)
@@ -511,6 +600,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_4x4": CostModel(conv2d_4x4),
     "tinyet_conv2d_s8_paired_4x2": CostModel(conv2d_paired),
     "tinyet_conv2d_s8_paired_runs_6x2": CostModel(conv2d_paired_runs),
+    "tinyet_conv2d_s8_paired_threes_6x4": CostModel(conv2d_paired_threes),
     "tinyet_conv2d_s8_paired_runs_6x1": CostModel(conv2d_paired_channels),
     "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),
     "tinyet_conv2d_s8_winograd_f4x4": CostModel(winograd),
