@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of two pixels in one multiplication, for cores that add a product of 64 bits in one instruction but have none
- * for several products: a word 2^24 b + a of what two pixels see, times a weight, adds to both sums. What makes this exact
- * is proved for each layer when code is generated (tinyet/ops/shared/paired.py), and so is what makes outputs of sums
- * (tinyet_one_product.h, tinyet_straight.h). */
+ * for several products: a word 2^24 b + a of what two pixels see, times a weight, adds to both sums; and of three pixels in
+ * two, for those that add none. What makes this exact is proved for each layer when code is generated
+ * (tinyet/ops/shared/paired.py, paired_threes.py), and so is what makes outputs of sums (tinyet_one_product.h,
+ * tinyet_straight.h). */
 #ifndef TINYET_CONV2D_PAIRED_H
 #define TINYET_CONV2D_PAIRED_H
 
@@ -21,22 +22,6 @@ typedef struct {
   tinyet_one_product_outputs outputs;
   const TINYET_ROM int8_t *weights;
 } tinyet_conv2d_s8_paired_4x2_params;
-
-/* The same in words of 2^16 b + a, whose products are added up in 32 bits in runs of taps: so many as cannot leave 16 bits.
- * stream, for each two channels, which need not be neighbours (zeros where the second is missing): of each the sums of a pair
- * before the first product, 2^16 start + start - 2^15 runs, and start; then of each multiplier, place - 128 + shift, which output
- * of a pixel it is (of the second: how many further), and zero, by which tinyet_straight.h makes outputs of sums. weights, for
- * each two channels: of each run TINYET_PAIRED_STEP (bytes of code by which straight code is entered) times the number of its
- * taps, as a byte without sign, and their weights, two a tap; TINYET_PAIRED_END behind the last, and once more behind those
- * of all channels. */
-typedef struct {
-  tinyet_conv2d_shape shape;
-  tinyet_one_product_outputs outputs;
-  const TINYET_ROM int8_t *weights;
-  int32_t centred; /* whether the stream ends with a word 2^16 c + c a tap; pixels of fours of channels are less c then */
-} tinyet_conv2d_s8_paired_runs_6x2_params;
-
-enum { TINYET_PAIRED_STEP = 12, TINYET_PAIRED_END = 0 };
 
 /* Three pixels' inputs in two words: 2^21 c + a and 2^10 c + b. What they add up to, with 2^20 for each sum before the first
  * product, is 2^21 c + a and 2^10 c + b again, of the sums: those of a and b have 21 bits, those of c 22, of which the first word
@@ -64,10 +49,6 @@ void tinyet_conv2d_s8_paired_fours_4x1(const int8_t *input, int8_t *output, void
 /* One group. scratch: sixteen bytes for each tap, and six for each output channel. */
 void tinyet_conv2d_s8_paired_threes_6x4(const int8_t *input, int8_t *output, void *scratch,
                                         const tinyet_conv2d_s8_paired_threes_6x4_params *params);
-
-/* One group. scratch: twelve bytes for each tap, and six for each output channel, rounded up to twos. */
-void tinyet_conv2d_s8_paired_runs_6x2(const int8_t *input, int8_t *output, void *scratch,
-                                      const tinyet_conv2d_s8_paired_runs_6x2_params *params);
 
 /* One group. scratch: eight bytes for each tap, taps rounded up to fours, and four for each output channel, rounded up to
  * twos. */

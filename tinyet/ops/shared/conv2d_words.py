@@ -104,13 +104,6 @@ def lower_paired(node: Node, _target: Target) -> Call:
     return shaped_call("tinyet_conv2d_s8_paired_4x2", node, paired.fields(node), constants, scratch)
 
 
-def lower_paired_runs(node: Node, _target: Target) -> Call:
-    constants, scratch = paired.constants_in_runs(node), paired.scratch_bytes_in_runs(node)
-    return shaped_call(
-        "tinyet_conv2d_s8_paired_runs_6x2", node, paired.fields_in_runs(node), constants, scratch
-    )
-
-
 def lower_paired_threes(node: Node, _target: Target) -> Call:
     constants, scratch = paired_threes.constants(node), paired_threes.scratch_bytes(node)
     fields = paired_threes.fields(node)
@@ -182,10 +175,6 @@ def refuse_packed_words(node: Node, target: Target) -> str | None:
 
 def refuse_paired(node: Node, target: Target) -> str | None:
     return refuse_groups(node, target) or paired.refuse(node)
-
-
-def refuse_paired_runs(node: Node, target: Target) -> str | None:
-    return refuse_groups(node, target) or paired.refuse_in_runs(node)
 
 
 def refuse_paired_threes(node: Node, target: Target) -> str | None:
@@ -309,15 +298,6 @@ KERNELS = with_cost_models(
             ("tinyet_conv2d_s8_paired_4x2.c",),
             refuse_paired,
             access_order=by_four_pixels,
-        ),
-        Kernel(
-            "tinyet_conv2d_s8_paired_runs_6x2",
-            "s8",
-            lower_paired_runs,
-            (*PAIRED, "tinyet_straight.h"),
-            ("tinyet_conv2d_s8_paired_runs_6x2.c",),
-            refuse_paired_runs,
-            access_order=by_six_pixels,
         ),
         Kernel(
             "tinyet_conv2d_s8_paired_threes_6x4",

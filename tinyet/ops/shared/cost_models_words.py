@@ -34,8 +34,6 @@ Parts = counting.Parts
 BLOCK = packed_words.CHANNELS
 OF_TWO, OF_DIVIDED = 67, 6
 """Instructions of tinyet_depthwise_s8_chw_3x3_twos.c: for two outputs, and more where a line's taps are two runs."""
-OF_CENTRED, OF_FOUR_CENTRED = 28, 85
-"""Of tinyet_conv2d_s8_paired_runs_6x2.c: for six pixels, and for four inputs of each."""
 
 
 def outputs(node: Node, count: int) -> Parts:
@@ -289,18 +287,12 @@ def conv2d_4x4(node: Node) -> Mapping[str, int]:
     return parts
 
 
-def paired_tiles(
-    node: Node, pixels_each: int, word_bytes: int, taps: int, found: Rounding | Straight | str
-) -> Parts:
-    """What the kernels of two pixels a word have in common. word_bytes: of a tap, of all pixels; taps: with those that
-    are added; found: how sums are rounded."""
-    assert not isinstance(found, str)
-    (batch, out_h, out_w, out_c), (low, high) = (
-        node.output.shape,
-        clamp_range(clamp_of(node), node.output.type),
-    )
-    pixels = out_h * out_w
-    steps = batch * -(-pixels // pixels_each)
+def conv2d_paired(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_paired_4x2."""
+    found, (batch, out_h, out_w, out_c) = paired.rounding(node), node.output.shape
+    assert isinstance(found, Rounding)
+    (low, high), pixels = clamp_range(clamp_of(node), node.output.type), out_h * out_w
+    fours, steps = -(-math.prod(node.input(1).shape[1:]) // 4), batch * -(-pixels // 4)
     tiles = steps * -(-out_c // 2)
     parts: Parts = {
         "call": 1,
@@ -310,42 +302,12 @@ def paired_tiles(
         "two-sided tile": tiles * found.two_sided,
         "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
     }
-    counting.copied(parts, "clear", 1, word_bytes * taps)
-    rest = pixels % pixels_each
+    counting.copied(parts, "clear", 1, 32 * fours)
+    rest = pixels % 4
     counting.add(parts, "step apart", steps if out_c % 2 else batch * int(rest != 0))
     counting.copied(parts, "apart", batch * (pixels if out_c % 2 else rest), out_c)
-    return parts
-
-
-def conv2d_paired(node: Node) -> Mapping[str, int]:
-    """tinyet_conv2d_s8_paired_4x2."""
-    fours = -(-math.prod(node.input(1).shape[1:]) // 4)
-    parts = paired_tiles(node, 4, 8, 4 * fours, paired.rounding(node))
     gathered_in_twos(parts, node)
-    return parts | {"four taps": parts["tile"] * fours, "odd four taps": parts["tile"] * (fours % 2)}
-
-
-def conv2d_paired_runs(node: Node) -> Mapping[str, int]:
-    """tinyet_conv2d_s8_paired_runs_6x2."""
-    taps, runs = math.prod(node.input(1).shape[1:]), paired.in_runs(node)
-    pairs = len(runs.pairs)
-    parts = paired_tiles(node, 6, 12, taps, straight(node))
-    (batch, out_h, out_w, _), two_sided = node.output.shape, parts.pop("two-sided tile") > 0
-    # What is left behind the last six pixels is a tile of its own kind where it is four at most.
-    steps, of_four = parts["step"], batch * int(0 < out_h * out_w % 6 <= 4)
-    del parts["tile"]
-    for name, count in (("", steps - of_four), (" of four", of_four)):
-        parts |= {f"tile{name}": count * pairs, f"two-sided tile{name}": count * pairs * two_sided}
-    # Random weights have runs of nearly one length, so that a fit could not tell what a tap costs from what a run does:
-    # they are as many instructions as there stand.
-    of_tile, of_tile_of_four = (a * pairs * taps + b * runs.count for a, b in ((17, 25), (12, 19)))
-    parts["instruction of runs"] = (steps - of_four) * of_tile + of_four * of_tile_of_four
-    if runs.is_centred:
-        # No drawn layer's inputs have bounds.
-        parts["instruction of runs"] += steps * (OF_CENTRED + OF_FOUR_CENTRED * (taps // 4))
-    else:
-        gathered_in_twos(parts, node)
-    return parts
+    return parts | {"four taps": tiles * fours, "odd four taps": tiles * (fours % 2)}
 
 
 def instructions_of_parts(lengths: Sequence[int], pixels: int, *, two_sided: bool) -> tuple[int, int]:
@@ -599,7 +561,6 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_linear_s8_two_taps": CostModel(two_taps_rows),
     "tinyet_conv2d_s8_4x4": CostModel(conv2d_4x4),
     "tinyet_conv2d_s8_paired_4x2": CostModel(conv2d_paired),
-    "tinyet_conv2d_s8_paired_runs_6x2": CostModel(conv2d_paired_runs),
     "tinyet_conv2d_s8_paired_threes_6x4": CostModel(conv2d_paired_threes),
     "tinyet_conv2d_s8_paired_runs_6x1": CostModel(conv2d_paired_channels),
     "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),

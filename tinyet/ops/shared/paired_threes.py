@@ -50,7 +50,10 @@ def parts_of(weights: Int64) -> list[tuple[int, int]]:
     found, at, taps = [], 0, weights.shape[1]
     while at < taps:
         before = [bound[:, at - 1 : at] if at else 0 for bound in bounds]
-        fits = [(bound - less <= room).all(axis=0) for bound, less, room in zip(bounds, before, rooms, strict=True)]
+        fits = [
+            (bound - less <= room).all(axis=0)
+            for bound, less, room in zip(bounds, before, rooms, strict=True)
+        ]
         end = int((fits[0] & fits[1]).sum())
         found.append((at, end))
         at = end
@@ -87,7 +90,13 @@ def constants(node: Node) -> tuple[Constant, Constant]:
         for channel in channels:
             added = r.bias[channel] + r.start[channel] - len(parts) * _OFFSET
             place = r.place[channel] - 128 + r.shift[channel]
-            words += [int(added), int(r.multiplier[channel]), int(place), channel - before, int(zero[channel])]
+            words += [
+                int(added),
+                int(r.multiplier[channel]),
+                int(place),
+                channel - before,
+                int(zero[channel]),
+            ]
             before = channel
     words.append(-1)
     stream = (np.array(words, np.int64) & 0xFFFFFFFF).astype(np.uint32)
