@@ -4,7 +4,15 @@
 #ifndef TINYET_PAIRED_WINDOWS_BODY_H
 #define TINYET_PAIRED_WINDOWS_BODY_H
 
-#define ADD_INPUT(to, value) (*(to) += (value) << 16)
+#include <stdint.h>
+
+typedef uint32_t __attribute__((may_alias)) word;
+
+/* A pixel's inputs: the first of two is a word by itself, to which the second is added. */
+static inline void put(word *to, int32_t value, int32_t second) {
+  *to = second != 0 ? *to + ((uint32_t)value << 16) : (uint32_t)value;
+}
+
 #include "tinyet_windows_body.h"
 
 static __attribute__((noinline)) void gather_first(word *patch, const int8_t *image, int32_t top, int32_t left,

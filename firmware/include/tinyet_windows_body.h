@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What windows of pixels see, some pixels a word or two. The file that includes this has defined STEP, words from tap to tap, and
- * ADD_INPUT(to, value), how the last of these pixels is added to the others'. */
+/* What windows of pixels see, some pixels a word or two. The file that includes this has defined `word`, of 32 bits; STEP, words
+ * from tap to tap; and put(to, value, added), a pixel's input: a word by itself, or added to what others have there. */
 #ifndef TINYET_WINDOWS_BODY_H
 #define TINYET_WINDOWS_BODY_H
 
 #include "tinyet_conv2d.h"
-
-typedef uint32_t __attribute__((may_alias)) word;
-
-/* A pixel's inputs: a word by itself, or added to what others have there. */
-static inline void put(word *to, int32_t value, int32_t added) {
-  if (added != 0) {
-    ADD_INPUT(to, (uint32_t)value);
-  } else {
-    *to = (uint32_t)value;
-  }
-}
 
 static inline __attribute__((always_inline)) word *copy(word *to, const int8_t *from, int32_t count, int32_t added) {
   for (; count >= 4; count -= 4) {

@@ -14,12 +14,18 @@ enum {
   ROUNDING = 5 /* words that make outputs of a channel's sums */
 };
 
-/* The third of three inputs. */
-#define ADD_INPUT(to, value)           \
-  do {                                 \
-    (to)[0] += (value) << FIELD;       \
-    (to)[1] += (value) << ABOVE;       \
-  } while (0)
+typedef uint32_t __attribute__((may_alias)) word;
+
+/* A pixel's inputs: the first or the second of three is a word by itself, the third is added to both. */
+static inline void put(word *to, int32_t value, int32_t third) {
+  if (third != 0) {
+    to[0] += (uint32_t)value << FIELD;
+    to[1] += (uint32_t)value << ABOVE;
+  } else {
+    *to = (uint32_t)value;
+  }
+}
+
 #include "tinyet_windows_body.h"
 
 #if defined(__riscv) && __riscv_xlen == 32 && defined(__riscv_mul) && !defined(__riscv_32e)
@@ -130,7 +136,6 @@ enum {
         ".option push\n"                                                                                               \
         ".option norvc\n"                                                                                              \
         ".option norelax\n"                                                                                            \
-        ".balign 4\n"                                                                                                  \
         "4:\n"                                                                                                         \
         TAP(1, six) TAP(2, six) TAP(3, six) TAP(4, six) TAP(5, six) TAP(6, six) TAP(7, six) TAP(8, six)                \
         "addi a6, a6, 128\n"                                                                                           \
