@@ -513,8 +513,8 @@ def columns_2x1(node: Node) -> int:
     folded = int(np.count_nonzero(depthwise_constants.folded(node).found))
     alike = a.stride_h if a.stride_h == a.stride_w and a.stride_h <= 2 else 0
     twos = out_w // 2 if alike else 0
-    two = {0: 0, 1: 14 + 46 + 56 * out_h, 2: 14 + 18 + 64 * out_h}[alike]
-    one = {1: 13 + 26 + 31 * out_h, 2: 13 + 10 + 36 * out_h}.get(a.stride_h, 14 + 40 * out_h)
+    two = {0: 0, 1: 14 + 46 + 54 * out_h, 2: 14 + 18 + 61 * out_h}[alike]
+    one = {1: 13 + 26 + 29 * out_h, 2: 13 + 10 + 33 * out_h}.get(a.stride_h, 14 + 38 * out_h)
     return batch * (channels * out_w * one + folded * twos * (two - 2 * one))
 
 
