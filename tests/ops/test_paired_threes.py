@@ -32,7 +32,7 @@ def pointwise(weights: Int64, pixels: tuple[int, int], relu: bool, seed: int) ->
     channels, depth = weights.shape
     x = Tensor("x", TensorType((1, *pixels, depth), DType.INT8, QuantParams.per_tensor(1.0, 3)))
     w = constant("w", weights.astype(np.int8).reshape(channels, 1, 1, depth), QuantParams.per_tensor(1.0, 0))
-    bias = constant("b", rng.integers(-9000, 9000, channels).astype(np.int32))
+    bias = constant("b", rng.integers(-9000, 9000, (channels,)).astype(np.int32))
     scale = np.abs(weights).sum(axis=1).max() * 1.03
     attrs = Conv2d(clamp=(0.0, float("inf")) if relu else NO_CLAMP)
     node = drawing.node_of(attrs, [x, w, bias], QuantParams.per_tensor(float(scale), -128 if relu else 0))

@@ -82,8 +82,8 @@ def windows_in_twos(
 ) -> None:
     """along: rows and columns of the windows; count: of channels; gaps: whether there are such between taps."""
     pixel = np.arange(along[0].positions * along[1].positions)
-    both = whole_windows(along, pixel, any(gaps))
-    both = np.append(both, [False] * (len(pixel) % 2)).reshape(-1, 2).all(axis=1)
+    whole = whole_windows(along, pixel, any(gaps))
+    both = np.append(whole, [False] * (len(pixel) % 2)).reshape(-1, 2).all(axis=1)
     windows_together(parts, along, batch * int(both.sum()), count, "two")
     windows_apart(parts, along, batch, count, gaps, pixel[~np.repeat(both, 2)[: len(pixel)]])
 
