@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of two pixels in one multiplication, for cores that add a product of 64 bits in one instruction but have none
- * for several products: a word 2^24 b + a of what two pixels see, times a weight, adds to both sums. What makes this exact
- * is proved for each layer when code is generated (tinyet/ops/shared/paired.py), and so is what makes outputs of sums
- * (tinyet_one_product.h, tinyet_straight.h). */
+ * for several products: a word 2^24 b + a of what two pixels see, times a weight, adds to both sums; and of three pixels in
+ * two, for those that add none. What makes this exact is proved for each layer when code is generated
+ * (tinyet/ops/shared/paired.py, paired_threes.py), and so is what makes outputs of sums (tinyet_one_product.h,
+ * tinyet_straight.h). */
 #ifndef TINYET_CONV2D_PAIRED_H
 #define TINYET_CONV2D_PAIRED_H
 
@@ -22,23 +23,19 @@ typedef struct {
   const TINYET_ROM int8_t *weights;
 } tinyet_conv2d_s8_paired_4x2_params;
 
-/* The same in words of 2^16 b + a, whose products are added up in 32 bits in runs of taps: so many as cannot leave 16 bits.
- * stream, for each two channels, which need not be neighbours (zeros where the second is missing): of each the sums of a pair
- * before the first product, 2^16 start + start - 2^15 runs, and start; then of each multiplier, place - 128 + shift, which output
- * of a pixel it is (of the second: how many further), and zero, by which tinyet_straight.h makes outputs of sums. weights, for
- * each two channels: of each run TINYET_PAIRED_STEP (bytes of code by which straight code is entered) times the number of its
- * taps, as a byte without sign, and their weights, two a tap; TINYET_PAIRED_END behind the last, and once more behind those
- * of all channels. */
-typedef struct {
-  tinyet_conv2d_shape shape;
-  tinyet_one_product_outputs outputs;
-  const TINYET_ROM int8_t *weights;
-  int32_t centred; /* whether the stream ends with a word 2^16 c + c a tap; pixels of fours of channels are less c then */
-} tinyet_conv2d_s8_paired_runs_6x2_params;
+/* Three pixels' inputs in two words: 2^21 c + a and 2^10 c + b. What they add up to, with 2^20 for each sum before the first
+ * product, is 2^21 c + a and 2^10 c + b again, of the sums: those of a and b have 21 bits, those of c 22, of which the first word
+ * has eleven and the second the others, behind b. Taps are divided into parts, so many as cannot leave these bits; most
+ * layers have one.
+ * stream, for each four channels, in the order of their weights: of each part four times its taps less one, the taps that are
+ * left out of the first turn of eight behind the first tap, and what is done behind it: 0 where there is no other part and no
+ * zero, else a sum of 1 where it is not the first, 2 where it is not the last, 4. Then of each channel what is added to its
+ * sums, multiplier, place - 128 + shift, how far its outputs are behind those of the channel before in this tile, and zero, or
+ * -2^31, as tinyet_straight.h has it. -1 behind all. weights: [four channels][taps][4]; where channels are not
+ * a multiple of four, the last is there several times. */
+typedef tinyet_conv2d_s8_paired_4x2_params tinyet_conv2d_s8_paired_threes_6x4_params;
 
-enum { TINYET_PAIRED_STEP = 12, TINYET_PAIRED_END = 0 };
-
-/* The same words in runs of four taps, or of two where fours would leave 16 bits too often. stream, for each channel: the
+/* Two pixels' words in runs of four taps, or of two where fours would leave 16 bits too often. stream, for each channel: the
  * sums of a pair before the first product, 2^16 bias + bias - 2^15 runs, and bias; 1 where runs are of two taps; for each
  * weight that is a run by itself, because the others leave no room for it, 2^31 + 2^11 tap + its lowest byte; then
  * multiplier, offset and shift. weights: [channels][taps], taps rounded up to fours; what is missing, or a run by itself, is
@@ -67,9 +64,9 @@ void tinyet_conv2d_s8_paired_checked_8x1(const int8_t *input, int8_t *output, vo
 void tinyet_conv2d_s8_paired_fours_4x1(const int8_t *input, int8_t *output, void *scratch,
                                        const tinyet_conv2d_s8_paired_fours_4x1_params *params);
 
-/* One group. scratch: twelve bytes for each tap, and six for each output channel, rounded up to twos. */
-void tinyet_conv2d_s8_paired_runs_6x2(const int8_t *input, int8_t *output, void *scratch,
-                                      const tinyet_conv2d_s8_paired_runs_6x2_params *params);
+/* One group. scratch: sixteen bytes for each tap, and six for each output channel. */
+void tinyet_conv2d_s8_paired_threes_6x4(const int8_t *input, int8_t *output, void *scratch,
+                                        const tinyet_conv2d_s8_paired_threes_6x4_params *params);
 
 /* One group. scratch: eight bytes for each tap, taps rounded up to fours, and four for each output channel, rounded up to
  * twos. */

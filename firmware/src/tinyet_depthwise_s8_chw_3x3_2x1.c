@@ -134,39 +134,40 @@ typedef struct {
   INPUT(2) AT_2(l, m, n, "t4", "t2", "a6") AT_0(l, m, n, "ra", "t3", "a7")       \
   INPUT(3) AT_1(l, m, n, "ra", "t3", "a7")                                       \
   INPUT(4) AT_2(l, m, n, "ra", "t3", "a7") DOWN
-#define CLAMPED(sum)                      \
+/* n names labels: what is beyond a bound is stored by BEYOND, behind the function's end. */
+#define CLAMPED(n, sum)                   \
   "srai " sum ", " sum ", 12\n"           \
-  "ble " sum ", t5, 8f\n"                 \
-  "mv " sum ", t5\n"                      \
-  "8:\n"                                  \
-  "bge " sum ", t6, 8f\n"                 \
-  "mv " sum ", t6\n"                      \
-  "8:\n"                                  \
-  "sb " sum ", 0(a1)\n"
-#define FOLDED(sum) "mulh " sum ", " sum ", s10\n" CLAMPED(sum)
-#define ANY(sum)                                                                              \
+  "blt " sum ", t6, 1" #n "f\n"           \
+  "blt t5, " sum ", 2" #n "f\n"           \
+  "sb " sum ", 0(a1)\n"                   \
+  "3" #n ":\n"
+#define BEYOND(n)                              \
+  "1" #n ":\n" "sb t6, 0(a1)\n" "j 3" #n "b\n" \
+  "2" #n ":\n" "sb t5, 0(a1)\n" "j 3" #n "b\n"
+#define FOLDED(n, sum) "mulh " sum ", " sum ", s10\n" CLAMPED(n, sum)
+#define ANY(n, sum)                                                                           \
   "mulh " sum ", " sum ", s10\n"                                                              \
   "srai t0, " sum ", 31\n" "lw t1, 64(sp)\n" "and t0, t0, t1\n" "sub " sum ", " sum ", t0\n" \
-  "add " sum ", " sum ", s11\n" CLAMPED(sum)
-#define STORE_ONE(ROUND) ROUND("t4") "add a1, a1, a4\n"
-#define STORE_TWO(ROUND) ROUND("t4") "add a1, a1, a3\n" ROUND("ra") "add a1, a1, a4\n"
+  "add " sum ", " sum ", s11\n" CLAMPED(n, sum)
+#define STORE_ONE(n, ROUND) ROUND(n##0, "t4") "add a1, a1, a4\n"
+#define STORE_TWO(n, ROUND) ROUND(n##0, "t4") "add a1, a1, a3\n" ROUND(n##1, "ra") "add a1, a1, a4\n"
 /* A column, or two: rows of inputs one by one, or two for each row of outputs. */
-#define ALONG(ROW, STORE, ROUND)                          \
+#define ALONG(n, ROW, STORE, ROUND)                       \
   ROW(NOTHING, NOTHING, FIRSTS)                           \
   ROW(NOTHING, MIDDLE, FIRSTS)                            \
-  "2:\n" ROW(LAST, MIDDLE, FIRSTS) STORE(ROUND)           \
+  "2:\n" ROW(LAST, MIDDLE, FIRSTS) STORE(n, ROUND)        \
   "bne a1, a5, 2b\n"
-#define BY_TWOS(ROW, STORE, ROUND)                        \
+#define BY_TWOS(n, ROW, STORE, ROUND)                     \
   ROW(NOTHING, NOTHING, FIRSTS)                           \
   "2:\n" ROW(NOTHING, MIDDLE, NOTHING)                    \
-  ROW(LAST, NOTHING, FIRSTS) STORE(ROUND)                 \
+  ROW(LAST, NOTHING, FIRSTS) STORE(n, ROUND)              \
   "bne a1, a5, 2b\n"
 /* Rows of outputs that share none of inputs, t3 the way from the last row of a window to the next window. */
-#define APART(ROW, STORE, ROUND)                          \
+#define APART(n, ROW, STORE, ROUND)                       \
   "lw t3, 68(sp)\n"                                       \
   "2:\n" ROW(NOTHING, NOTHING, FIRSTS)                    \
   ROW(NOTHING, MIDDLE, NOTHING)                           \
-  ROW(LAST, NOTHING, NOTHING) STORE(ROUND)                \
+  ROW(LAST, NOTHING, NOTHING) STORE(n, ROUND)             \
   "add a0, a0, t3\n"                                      \
   "bne a1, a5, 2b\n"
 /* So many times, as the walk says at `count`; step: bytes from one to the next of the plane and of outputs, at the stack. */
@@ -221,15 +222,15 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
       "beqz a7, 1f\n"
       "addi a7, a7, -1\n"
       "beqz a7, 5f\n"
-      ONES(APART(ROW_OF_ONE, STORE_ONE, FOLDED))
+      ONES(APART(1, ROW_OF_ONE, STORE_ONE, FOLDED))
       "j 9f\n"
       "1:\n"
-      TWOS(ALONG(ROW_OF_TWO, STORE_TWO, FOLDED))
-      ONES(ALONG(ROW_OF_ONE, STORE_ONE, FOLDED))
+      TWOS(ALONG(2, ROW_OF_TWO, STORE_TWO, FOLDED))
+      ONES(ALONG(3, ROW_OF_ONE, STORE_ONE, FOLDED))
       "j 9f\n"
       "5:\n"
-      TWOS(BY_TWOS(ROW_OF_TWO_APART, STORE_TWO, FOLDED))
-      ONES(BY_TWOS(ROW_OF_ONE, STORE_ONE, FOLDED))
+      TWOS(BY_TWOS(4, ROW_OF_TWO_APART, STORE_TWO, FOLDED))
+      ONES(BY_TWOS(5, ROW_OF_ONE, STORE_ONE, FOLDED))
       "j 9f\n"
       "6:\n" /* seldom: columns one by one */
       "slli t2, t2, 1\n"
@@ -238,19 +239,21 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
       "beqz a7, 1f\n"
       "addi a7, a7, -1\n"
       "beqz a7, 5f\n"
-      ONES(APART(ROW_OF_ONE, STORE_ONE, ANY))
+      ONES(APART(6, ROW_OF_ONE, STORE_ONE, ANY))
       "j 9f\n"
       "1:\n"
-      ONES(ALONG(ROW_OF_ONE, STORE_ONE, ANY))
+      ONES(ALONG(7, ROW_OF_ONE, STORE_ONE, ANY))
       "j 9f\n"
       "5:\n"
-      ONES(BY_TWOS(ROW_OF_ONE, STORE_ONE, ANY))
+      ONES(BY_TWOS(8, ROW_OF_ONE, STORE_ONE, ANY))
       "9:\n"
       "lw ra, 4(sp)\n"
       "lw s0, 8(sp)\n" "lw s1, 12(sp)\n" "lw s2, 16(sp)\n" "lw s3, 20(sp)\n" "lw s4, 24(sp)\n" "lw s5, 28(sp)\n"
       "lw s6, 32(sp)\n" "lw s7, 36(sp)\n" "lw s8, 40(sp)\n" "lw s9, 44(sp)\n" "lw s10, 48(sp)\n" "lw s11, 52(sp)\n"
       "addi sp, sp, 96\n"
-      "ret\n");
+      "ret\n"
+      BEYOND(10) BEYOND(20) BEYOND(21) BEYOND(30) BEYOND(40) BEYOND(41)
+      BEYOND(50) BEYOND(60) BEYOND(70) BEYOND(80));
 }
 #undef PRODUCT
 #undef INPUT
@@ -277,6 +280,7 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
 #undef ROW_OF_TWO
 #undef ROW_OF_TWO_APART
 #undef CLAMPED
+#undef BEYOND
 #undef FOLDED
 #undef ANY
 #undef STORE_ONE
@@ -494,7 +498,7 @@ static void channel(const int8_t *plane, int8_t *output, const plane_walk *walk)
     }
     for (const int8_t *end = output + walk->pairs; output != end;) {
       int32_t first = start, second = start;
-#define ROW(j, k, l)                                    \
+#define ROW(j, k, l)                                      \
   do {                                                  \
     const int32_t x = plane[0], u = plane[1], v = plane[2], z = plane[3]; \
     first += x * (j) + u * (k) + v * (l);               \

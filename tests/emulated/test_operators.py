@@ -10,10 +10,12 @@ from tests.calls import board
 from tests.calls.emulated import EXAMPLES, check_library
 from tests.delegates import test_cortex_m
 from tests.delegates.test_winograd import extremes
+from tests.ops import test_paired_threes
 from tests.ops.strategies import strategy_of
 from tests.ops.test_packed_twos import few_channels, few_large_weights, lines
 from tests.ops.test_winograd_words import in_upper_halves, ways
 from tinyet.ops import OPS
+from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.shared.winograd import F4
 
 MANY_KINDS = ("conv2d", "conv_transpose2d", "linear", "matmul", "unary")
@@ -44,6 +46,16 @@ def test_dsp(symbols: tuple[str, ...]) -> None:
 def test_pairs_of_pixels_with_a_few_large_weights() -> None:
     """Those that the paired kernels take by themselves; drawn weights are hardly ever like that."""
     check_library(few_large_weights(), PAIRED, (board.M4, board.M4_CLANG, board.RISCV), examples=8)
+
+
+@pytest.mark.emulated
+def test_three_pixels_in_two_words() -> None:
+    """One part of the taps and several, halves below zero and none, six pixels and fewer."""
+    cases = test_paired_threes.ways()
+    threes = test_paired_threes.ALONE.kernels[Conv2d]
+    check_library(
+        st.sampled_from(cases), threes, (board.M4, board.M4_CLANG, board.RISCV), examples=len(cases)
+    )
 
 
 @pytest.mark.emulated

@@ -12,7 +12,6 @@ from tinyet.delegates import DEFAULT, PORTABLE, Delegate, delegates_named
 from tinyet.errors import InternalError, UnsupportedOp, bullet_list
 from tinyet.ir import Graph, Node
 from tinyet.ops.region import Region
-from tinyet.ops.shared import bounds
 from tinyet.opset import Kernel, in_order, signature
 from tinyet.planning.partition import contract, inline
 from tinyet.planning.sized import Sizing
@@ -104,8 +103,6 @@ def select_kernels(
     portable kernels, if the user does not name them, take only the nodes that no other delegate can compute.
     Raises UnsupportedOp with every node that no delegate takes, each with its source line and the reasons.
     """
-    for each in (graph,) if sizing is None else (graph, *sizing.graphs):
-        bounds.learn(each)
     state = _State(graph, target, sizing)
     _lowered_modules(state, delegates)
     for delegate in with_portable(delegates):

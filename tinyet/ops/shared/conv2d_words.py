@@ -17,6 +17,7 @@ from tinyet.ops.shared import (
     packed_words,
     paired,
     paired_channels,
+    paired_threes,
     winograd_words,
 )
 from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, pixel_walk, window_walk
@@ -104,11 +105,10 @@ def lower_paired(node: Node, _target: Target) -> Call:
     return shaped_call("tinyet_conv2d_s8_paired_4x2", node, paired.fields(node), constants, scratch)
 
 
-def lower_paired_runs(node: Node, _target: Target) -> Call:
-    constants, scratch = paired.constants_in_runs(node), paired.scratch_bytes_in_runs(node)
-    return shaped_call(
-        "tinyet_conv2d_s8_paired_runs_6x2", node, paired.fields_in_runs(node), constants, scratch
-    )
+def lower_paired_threes(node: Node, _target: Target) -> Call:
+    constants, scratch = paired_threes.constants(node), paired_threes.scratch_bytes(node)
+    fields = paired_threes.fields(node)
+    return shaped_call("tinyet_conv2d_s8_paired_threes_6x4", node, fields, constants, scratch)
 
 
 def lower_paired_channels(node: Node, _target: Target) -> Call:
@@ -190,8 +190,8 @@ def refuse_paired(node: Node, target: Target) -> str | None:
     return refuse_groups(node, target) or paired.refuse(node)
 
 
-def refuse_paired_runs(node: Node, target: Target) -> str | None:
-    return refuse_groups(node, target) or paired.refuse_in_runs(node)
+def refuse_paired_threes(node: Node, target: Target) -> str | None:
+    return refuse_groups(node, target) or paired_threes.refuse(node)
 
 
 def refuse_paired_fours(node: Node, target: Target) -> str | None:
@@ -323,12 +323,12 @@ KERNELS = with_cost_models(
             access_order=by_four_pixels,
         ),
         Kernel(
-            "tinyet_conv2d_s8_paired_runs_6x2",
+            "tinyet_conv2d_s8_paired_threes_6x4",
             "s8",
-            lower_paired_runs,
+            lower_paired_threes,
             (*PAIRED, "tinyet_straight.h"),
-            ("tinyet_conv2d_s8_paired_runs_6x2.c",),
-            refuse_paired_runs,
+            ("tinyet_conv2d_s8_paired_threes_6x4.c",),
+            refuse_paired_threes,
             access_order=by_six_pixels,
         ),
         Kernel(

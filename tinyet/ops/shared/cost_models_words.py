@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyet.ir import Node
-from tinyet.numerics import clamp_range
+from tinyet.numerics import Int64, clamp_range
 from tinyet.ops.shared import (
     checked,
     counting,
@@ -18,6 +19,7 @@ from tinyet.ops.shared import (
     packed_words,
     paired,
     paired_channels,
+    paired_threes,
     winograd_words,
 )
 from tinyet.ops.shared import depthwise_planes as depthwise_constants
@@ -39,8 +41,6 @@ THREE, PAIR, SINGLE = 70, 51, 33
 outputs of a row, for two, for one."""
 SEVERAL, ROW = 2, 16
 """More of a row that has threes, and of one that has pairs; and of every row."""
-OF_CENTRED, OF_FOUR_CENTRED = 28, 85
-"""Of tinyet_conv2d_s8_paired_runs_6x2.c: for six pixels, and for four inputs of each."""
 
 
 def outputs(node: Node, count: int) -> Parts:
@@ -96,19 +96,53 @@ def windows_in_twos(
     together: int = 2,
 ) -> None:
     """along: rows and columns of the windows; count: of channels; gaps: whether there are such between taps."""
+    pixel = np.arange(along[0].positions * along[1].positions)
+    whole = whole_windows(along, pixel, any(gaps))
+    both = np.append(whole, [False] * (-len(pixel) % together)).reshape(-1, together).all(axis=1)
+    windows_together(parts, along, batch * int(both.sum()), count, "two")
+    windows_apart(parts, along, batch, count, gaps, pixel[~np.repeat(both, together)[: len(pixel)]])
+
+
+def windows_in_threes(parts: Parts, node: Node) -> None:
+    """Those of three pixels, of which the last is there again where there are fewer."""
+    a, (_, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
+    gaps, batch = (a.dilation_h != 1, a.dilation_w != 1), node.input(0).shape[0]
+    along = axes(node, a, kernel_h, kernel_w)
+    pixel = np.arange(along[0].positions * along[1].positions)
+    pixel = np.append(pixel, pixel[-1:].repeat(-len(pixel) % 3))
+    whole = whole_windows(along, pixel, any(gaps)).reshape(-1, 3).all(axis=1)
+    windows_together(parts, along, batch * int(whole.sum()), count, "three")
+    windows_apart(parts, along, batch, count, gaps, pixel[~np.repeat(whole, 3)])
+
+
+def whole_windows(along: tuple[Axis, Axis], pixel: Int64, gaps: bool) -> npt.NDArray[np.bool_]:
+    """Which pixels' windows lie in the image; of those with gaps, none counts."""
+    rows, columns = along
+    inside = rows.whole[pixel // columns.positions] & columns.whole[pixel % columns.positions]
+    return np.asarray(inside & (not gaps), np.bool_)
+
+
+def windows_together(parts: Parts, along: tuple[Axis, Axis], times: int, count: int, name: str) -> None:
+    """Windows of several pixels at once."""
+    rows, columns = along
+    taps = columns.taps * count
+    counting.add(parts, f"{name} windows", times)
+    counting.add(parts, f"row of {name}", times * rows.taps)
+    counting.add(parts, f"four inputs of {name}", times * rows.taps * (taps // 4))
+    counting.add(parts, f"input of {name}", times * rows.taps * (taps % 4))
+
+
+def windows_apart(
+    parts: Parts,
+    along: tuple[Axis, Axis],
+    batch: int,
+    count: int,
+    gaps: tuple[bool, bool],
+    single: Int64,
+) -> None:
+    """Windows of pixels by themselves."""
     rows, columns = along
     kernel_h, kernel_w, out_w = rows.taps, columns.taps, columns.positions
-    pixel, taps = np.arange(rows.positions * out_w), kernel_w * count
-    whole = np.zeros(len(pixel) + -len(pixel) % together, np.bool_)
-    if not any(gaps):
-        whole[: len(pixel)] = rows.whole[pixel // out_w] & columns.whole[pixel % out_w]
-    both = whole.reshape(-1, together).all(axis=1)
-    twos = batch * int(both.sum())
-    counting.add(parts, "two windows", twos)
-    counting.add(parts, "row of two", twos * kernel_h)
-    counting.add(parts, "four inputs of two", twos * kernel_h * (taps // 4))
-    counting.add(parts, "input of two", twos * kernel_h * (taps % 4))
-    single = pixel[~np.repeat(both, together)[: len(pixel)]]
     there = rows.inside.sum(axis=1)[single // out_w]
     inside = columns.inside.sum(axis=1)[single % out_w]
     counting.add(parts, "window", batch * len(single))
@@ -284,18 +318,12 @@ def conv2d_4x4(node: Node) -> Mapping[str, int]:
     return parts
 
 
-def paired_tiles(
-    node: Node, pixels_each: int, word_bytes: int, taps: int, found: Rounding | Straight | str
-) -> Parts:
-    """What the kernels of two pixels a word have in common. word_bytes: of a tap, of all pixels; taps: with those that
-    are added; found: how sums are rounded."""
-    assert not isinstance(found, str)
-    (batch, out_h, out_w, out_c), (low, high) = (
-        node.output.shape,
-        clamp_range(clamp_of(node), node.output.type),
-    )
-    pixels = out_h * out_w
-    steps = batch * -(-pixels // pixels_each)
+def conv2d_paired(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_paired_4x2."""
+    found, (batch, out_h, out_w, out_c) = paired.rounding(node), node.output.shape
+    assert isinstance(found, Rounding)
+    (low, high), pixels = clamp_range(clamp_of(node), node.output.type), out_h * out_w
+    fours, steps = -(-math.prod(node.input(1).shape[1:]) // 4), batch * -(-pixels // 4)
     tiles = steps * -(-out_c // 2)
     parts: Parts = {
         "call": 1,
@@ -305,41 +333,57 @@ def paired_tiles(
         "two-sided tile": tiles * found.two_sided,
         "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
     }
-    counting.copied(parts, "clear", 1, word_bytes * taps)
-    rest = pixels % pixels_each
+    counting.copied(parts, "clear", 1, 32 * fours)
+    rest = pixels % 4
     counting.add(parts, "step apart", steps if out_c % 2 else batch * int(rest != 0))
     counting.copied(parts, "apart", batch * (pixels if out_c % 2 else rest), out_c)
-    return parts
-
-
-def conv2d_paired(node: Node) -> Mapping[str, int]:
-    """tinyet_conv2d_s8_paired_4x2."""
-    fours = -(-math.prod(node.input(1).shape[1:]) // 4)
-    parts = paired_tiles(node, 4, 8, 4 * fours, paired.rounding(node))
     gathered_in_twos(parts, node)
-    return parts | {"four taps": parts["tile"] * fours, "odd four taps": parts["tile"] * (fours % 2)}
+    return parts | {"four taps": tiles * fours, "odd four taps": tiles * (fours % 2)}
 
 
-def conv2d_paired_runs(node: Node) -> Mapping[str, int]:
-    """tinyet_conv2d_s8_paired_runs_6x2."""
-    taps, runs = math.prod(node.input(1).shape[1:]), paired.in_runs(node)
-    pairs = len(runs.pairs)
-    parts = paired_tiles(node, 6, 12, taps, straight(node))
-    (batch, out_h, out_w, _), two_sided = node.output.shape, parts.pop("two-sided tile") > 0
-    # What is left behind the last six pixels is a tile of its own kind where it is four at most.
-    steps, of_four = parts["step"], batch * int(0 < out_h * out_w % 6 <= 4)
-    del parts["tile"]
-    for name, count in (("", steps - of_four), (" of four", of_four)):
-        parts |= {f"tile{name}": count * pairs, f"two-sided tile{name}": count * pairs * two_sided}
-    # Random weights have runs of nearly one length, so that a fit could not tell what a tap costs from what a run does:
-    # they are as many instructions as there stand.
-    of_tile, of_tile_of_four = (a * pairs * taps + b * runs.count for a, b in ((17, 25), (12, 19)))
-    parts["instruction of runs"] = (steps - of_four) * of_tile + of_four * of_tile_of_four
-    if runs.is_centred:
-        # No drawn layer's inputs have bounds.
-        parts["instruction of runs"] += steps * (OF_CENTRED + OF_FOUR_CENTRED * (taps // 4))
-    else:
-        gathered_in_twos(parts, node)
+def instructions_of_parts(lengths: Sequence[int], pixels: int, *, two_sided: bool) -> tuple[int, int]:
+    """Of tinyet_conv2d_s8_paired_threes_6x4.c, as they stand in the assembly for RISC-V: of the taps of a tile of six
+    pixels or of three, whose parts have so many, and of all else."""
+    six = pixels > 3
+    turns = sum(max(-(-(taps - 1) // paired_threes.TURN), 1) for taps in lengths)
+    of_taps = (40 if six else 22) * sum(lengths) + 3 * turns
+    opened, moved = (14, 6) if six else (7, 3)
+    around = 5 + 20 * len(lengths)
+    if len(lengths) == 1 and not (two_sided and not six):
+        outputs = 4 * (7 + opened + 6 * pixels + pixels - 1) + 1
+        return of_taps, around + outputs + two_sided * (9 + 8 * pixels)
+    before = (16 if six else 8) + 8 + (2 if six else 0)
+    of_channel = opened + moved + 6
+    around += sum(
+        before + 4 * (of_channel + 1 + pixels + 2 * pixels * (k > 0)) + 5 for k in range(len(lengths) - 1)
+    )
+    last = of_channel + 10 + 8 * pixels + pixels - 1 + 2 * pixels * (len(lengths) > 1)
+    return of_taps, around + before + 4 * last + 1
+
+
+def conv2d_paired_threes(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_paired_threes_6x4."""
+    found, (batch, out_h, out_w, out_c) = straight(node), node.output.shape
+    assert isinstance(found, Straight)
+    pixels, (low, high) = out_h * out_w, clamp_range(clamp_of(node), node.output.type)
+    rest = pixels % paired_threes.PIXELS
+    of_three = batch * int(0 < rest <= 3)
+    steps = batch * -(-pixels // paired_threes.PIXELS)
+    parts: Parts = {
+        "call": 1,
+        "step": steps,
+        "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
+        "instruction of taps": 0,
+        "instruction of outputs": 0,
+    }
+    for _, of_tile in paired_threes.tiles(node):
+        lengths = [end - start for start, end in of_tile]
+        for times, each in ((steps - of_three, 6), (of_three, 3)):
+            taps, others = instructions_of_parts(lengths, each, two_sided=found.two_sided)
+            counting.add(parts, "instruction of taps", times * taps)
+            counting.add(parts, "instruction of outputs", times * others)
+    windows_in_threes(parts, node)
+    counting.copied(parts, "apart", batch * int(rest % 3 != 0), rest * out_c)
     return parts
 
 
@@ -538,8 +582,8 @@ def columns_2x1(node: Node) -> int:
     folded = int(np.count_nonzero(depthwise_constants.folded(node).found))
     alike = a.stride_h if a.stride_h == a.stride_w and a.stride_h <= 2 else 0
     twos = out_w // 2 if alike else 0
-    two = {0: 0, 1: 14 + 46 + 56 * out_h, 2: 14 + 18 + 64 * out_h}[alike]
-    one = {1: 13 + 26 + 31 * out_h, 2: 13 + 10 + 36 * out_h}.get(a.stride_h, 14 + 40 * out_h)
+    two = {0: 0, 1: 14 + 46 + 54 * out_h, 2: 14 + 18 + 61 * out_h}[alike]
+    one = {1: 13 + 26 + 29 * out_h, 2: 13 + 10 + 33 * out_h}.get(a.stride_h, 14 + 38 * out_h)
     return batch * (channels * out_w * one + folded * twos * (two - 2 * one))
 
 
@@ -603,7 +647,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_linear_s8_two_taps": CostModel(two_taps_rows),
     "tinyet_conv2d_s8_4x4": CostModel(conv2d_4x4),
     "tinyet_conv2d_s8_paired_4x2": CostModel(conv2d_paired),
-    "tinyet_conv2d_s8_paired_runs_6x2": CostModel(conv2d_paired_runs),
+    "tinyet_conv2d_s8_paired_threes_6x4": CostModel(conv2d_paired_threes),
     "tinyet_conv2d_s8_paired_runs_6x1": CostModel(conv2d_paired_channels),
     "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),
     "tinyet_conv2d_s8_paired_checked_8x1": CostModel(conv2d_paired_checked),

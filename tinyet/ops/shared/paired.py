@@ -7,12 +7,9 @@ bits, as long as it is within them with 2**23 added before the first product, th
 has to be; between products the fields may run over, because additions are modulo 2**64. Outputs are as
 one_product.py has them.
 
-Where products have 32 bits a word is 2**16 b + a, and taps are divided into runs: as many as cannot leave 16 bits, in
-either of a tile's two channels, which are those whose runs end alike (pairing.py), for any inputs that there can be
-(bounds.py). Where inputs are pixels, they are counted from what is in the middle of these, if that is a gain. With
-2**15 added before the first product, what is above 16 bits is the upper sum of a run; outputs of these are as
-straight.py has them. Or all runs of a channel have four taps, or two, and what is too much for one is a run by itself:
-128 * sum(|weight|) < 2**15.
+Where products have 32 bits a word is 2**16 b + a, and taps are divided into runs: all of a channel have four taps, or
+two, and what is too much for one is a run by itself: 128 * sum(|weight|) < 2**15. With 2**15 added before the first
+product, what is above 16 bits is the upper sum of a run.
 """
 
 from __future__ import annotations
@@ -24,20 +21,14 @@ import numpy as np
 from tinyet.ir import Node
 from tinyet.ir.memoize import memoize
 from tinyet.numerics import Int64
-from tinyet.ops.shared import bounds, one_product, pairing
-from tinyet.ops.shared.bounds import Bounds
-from tinyet.ops.shared.convolution import attrs_of
+from tinyet.ops.shared import one_product
 from tinyet.ops.shared.one_product import Rounding
 from tinyet.ops.shared.packed_words import rows_of
-from tinyet.ops.shared.straight import Straight, straight
 from tinyet.opset import Constant, FieldValue
 
 CHANNELS = 2
 FIELD = 24
-LONGEST = 12
-"""Taps of a run at most: steps of straight code that a run jumps into."""
 _ROOM = (2**15 - 1) // 128
-_STEP, _END = 12, 0  # TINYET_PAIRED_STEP, TINYET_PAIRED_END
 FOUR = 4
 _ALONE = 5
 """A weight by itself costs so many times what a run more does."""
@@ -74,114 +65,6 @@ def constants(node: Node) -> tuple[Constant, Constant]:
     twos = np.ascontiguousarray(padded.transpose(0, 2, 1))
     header = "as tinyet_conv2d_paired.h"
     return Constant("stream", stream, header), Constant("weights", twos, "two channels a tap")
-
-
-@dataclass(frozen=True)
-class Runs:
-    """pairs: (pairs, 2), a tile's channels, of which the last is not there where their number is odd; of_pairs: first
-    tap and the one behind the last of each run of theirs; centre: what inputs are counted from, (taps,)."""
-
-    pairs: Int64
-    of_pairs: list[list[tuple[int, int]]]
-    centre: Int64
-
-    @property
-    def count(self) -> int:
-        return sum(len(some) for some in self.of_pairs)
-
-    @property
-    def is_centred(self) -> bool:
-        return bool(self.centre.any())
-
-
-def in_runs(node: Node) -> Runs:
-    return _in_runs(node, bounds.of_input(node))
-
-
-@memoize
-def _in_runs(node: Node, known: Bounds | None) -> Runs:
-    x = bounds.of_type(node) if known is None else known
-    zero_point, taps = node.input(0).type.zero_point, node.input(1).shape[1] * node.input(1).shape[2]
-    low = np.tile(x.low if is_of_pixels(node) else np.minimum(x.low, zero_point), taps)
-    high = np.tile(x.high if is_of_pixels(node) else np.maximum(x.high, zero_point), taps)
-    plain = _divided(node, low, high, np.zeros_like(low))
-    if known is None or not is_of_pixels(node) or len(low) % 4 != 0:
-        return plain
-    centred = _divided(node, low, high, (low + high + 1) // 2)
-    return centred if centred.count < plain.count else plain
-
-
-def _divided(node: Node, low: Int64, high: Int64, centre: Int64) -> Runs:
-    """low, high, centre: of inputs, (taps,)."""
-    rows = rows_of(node).astype(np.int64)
-    weights = np.pad(rows, ((0, -len(rows) % CHANNELS), (0, 0)))
-    ends_of_inputs = weights * (low - centre), weights * (high - centre)
-    most, least = np.maximum(*ends_of_inputs), np.minimum(*ends_of_inputs)
-    reaches = (np.maximum(most, 0), 2**15 - 1), (np.maximum(-least, 0), 2**15)
-    ends = pairing.ends_of_runs(reaches, LONGEST)
-    pairs = pairing.pairs(ends)
-    return Runs(pairs, [pairing.runs(ends[pair]) for pair in pairs], centre)
-
-
-def is_of_pixels(node: Node) -> bool:
-    """Whether each window is a pixel, one after the other."""
-    attrs, (_, kernel_h, kernel_w, _) = attrs_of(node), node.input(1).shape
-    return (
-        (kernel_h, kernel_w, attrs.stride_h, attrs.stride_w) == (1, 1, 1, 1)
-        and attrs.groups == 1
-        and node.input(0).shape[1:3] == node.output.shape[1:3]
-    )
-
-
-def constants_in_runs(node: Node) -> tuple[Constant, Constant]:
-    """Those of tinyet_conv2d_s8_paired_runs_6x2."""
-    r, found = straight(node), in_runs(node)
-    assert isinstance(r, Straight)
-    weights, order = rows_of(node), found.pairs.ravel()
-    more = -len(weights) % CHANNELS
-    first = np.pad(r.bias + r.start + weights.astype(np.int64) @ found.centre, (0, more))[order]
-    runs = np.repeat([len(some) for some in found.of_pairs], CHANNELS)
-    start = np.stack([(first << 16) + first - (runs << 15), first], axis=1)
-    # Where the first channel's outputs are, and how much further the second's.
-    places = np.diff(found.pairs, axis=1, prepend=0).ravel()
-    rounding = np.pad(np.stack([r.multiplier, r.place - 128 + r.shift, r.zero], axis=1), ((0, more), (0, 0)))[
-        order
-    ]
-    behind = np.stack([*rounding[:, :2].T, places, rounding[:, 2]], axis=1)
-    parts = [part.reshape(len(found.pairs), -1) for part in (start, behind)]
-    stream = np.concatenate(parts, axis=1)
-    if found.is_centred:
-        stream = np.concatenate([stream.ravel(), (found.centre << 16) + found.centre])
-    twos = np.pad(weights, ((0, more), (0, 0)))[found.pairs].swapaxes(1, 2)
-    bytes_of_runs = [
-        np.array(part).astype(np.int8).ravel()
-        for pair, some in zip(twos, found.of_pairs, strict=True)
-        for part in (*(x for start, end in some for x in ([_STEP * (end - start)], pair[start:end])), [_END])
-    ]
-    bytes_of_runs.append(np.array([_END], np.int8))
-    stream = (stream & 0xFFFFFFFF).astype(np.uint32)
-    return Constant("stream", stream, "as tinyet_conv2d_paired.h"), Constant(
-        "weights", np.concatenate(bytes_of_runs), "runs of taps of two channels"
-    )
-
-
-def refuse_in_runs(node: Node) -> str | None:
-    found = straight(node)
-    return found if isinstance(found, str) else None
-
-
-def fields_in_runs(node: Node) -> dict[str, FieldValue]:
-    """Of the params, behind the shape."""
-    found = straight(node)
-    assert isinstance(found, Straight)
-    fields = one_product.fields_of(node, two_sided=found.two_sided)
-    return fields | {"centred": int(in_runs(node).is_centred)}
-
-
-def scratch_bytes_in_runs(node: Node) -> int:
-    """Six pixels' windows, three words a tap; six pixels' outputs."""
-    channels, taps = rows_of(node).shape
-    return int(12 * taps + 6 * (channels + channels % CHANNELS))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constants of the kernel that multiplies three pixels' inputs by two products of 32 bits
+(tinyet_conv2d_s8_paired_threes_6x4).
+
+Two words of a tap are 2**21 c + a and 2**10 c + b. Times a weight they add to 2**21 C + A and 2**10 C + B of the sums,
+modulo 2**32: as long as A and B, each with 2**20, are within 21 bits and C within 22, the first word has A and the
+lowest eleven bits of C; without these, the second has B, and the rest of C above it. Nothing is drained in between:
+only the whole sum has to fit, which is proved with the weights of each channel. Where it does not, taps are divided
+into parts, whose sums are added up in memory. Channels with as many parts are in a tile together. Outputs are as
+straight.py has them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyet.ir import Node
+from tinyet.ir.memoize import memoize
+from tinyet.numerics import Int64
+from tinyet.ops.shared import one_product
+from tinyet.ops.shared.packed_words import rows_of
+from tinyet.ops.shared.straight import Straight, straight
+from tinyet.opset import Constant, FieldValue
+
+PIXELS, CHANNELS = 6, 4
+FIELD = 21
+TURN = 8
+"""Taps in a turn of the loop."""
+_OFFSET = 2 ** (FIELD - 1)
+_NOT_FIRST, _NOT_LAST, _ZERO = 1, 2, 4
+
+
+def refuse(node: Node) -> str | None:
+    found = straight(node)
+    return found if isinstance(found, str) else None
+
+
+def fields(node: Node) -> dict[str, FieldValue]:
+    """Of the params, behind the shape."""
+    found = straight(node)
+    assert isinstance(found, Straight)
+    return one_product.fields_of(node, two_sided=found.two_sided)
+
+
+def parts_of(weights: Int64) -> list[tuple[int, int]]:
+    """First tap and the one behind the last of each part of channels that are computed together, (channels, taps)."""
+    products = weights * 127, weights * -128
+    bounds = [np.cumsum(np.abs(np.minimum(*products)), axis=1), np.cumsum(np.maximum(*products), axis=1)]
+    rooms = _OFFSET, _OFFSET - 1
+    found, at, taps = [], 0, weights.shape[1]
+    while at < taps:
+        before = [bound[:, at - 1 : at] if at else 0 for bound in bounds]
+        fits = [
+            (bound - less <= room).all(axis=0)
+            for bound, less, room in zip(bounds, before, rooms, strict=True)
+        ]
+        end = int((fits[0] & fits[1]).sum())
+        found.append((at, end))
+        at = end
+    return found
+
+
+@memoize
+def tiles(node: Node) -> tuple[tuple[tuple[int, ...], list[tuple[int, int]]], ...]:
+    """The channels of each tile, and its parts. Where channels are not a multiple of four, the last is there again."""
+    rows = rows_of(node).astype(np.int64)
+    order = sorted(range(len(rows)), key=lambda channel: len(parts_of(rows[channel : channel + 1])))
+    order += order[-1:] * (-len(order) % CHANNELS)
+    chosen = [tuple(order[k : k + CHANNELS]) for k in range(0, len(order), CHANNELS)]
+    return tuple((channels, parts_of(rows[list(channels)])) for channels in chosen)
+
+
+def left_out(taps: int) -> int:
+    """Of a part's first turn behind its first tap, of which none may be left."""
+    return TURN if taps == 1 else -(taps - 1) % TURN
+
+
+def constants(node: Node) -> tuple[Constant, Constant]:
+    """The stream and the weights of tinyet_conv2d_paired.h."""
+    r, rows = straight(node), rows_of(node)
+    assert isinstance(r, Straight)
+    zero = r.zero if r.two_sided else np.full_like(r.zero, -(2**31))
+    words: list[int] = []
+    for channels, parts in tiles(node):
+        for k, (start, end) in enumerate(parts):
+            kind = _NOT_FIRST * (k > 0) + _NOT_LAST * (k + 1 < len(parts))
+            kind += _ZERO * (r.two_sided and k + 1 == len(parts))
+            words += [4 * (end - start - 1), left_out(end - start), kind]
+        before = 0
+        for channel in channels:
+            added = r.bias[channel] + r.start[channel] - len(parts) * _OFFSET
+            place = r.place[channel] - 128 + r.shift[channel]
+            words += [
+                int(added),
+                int(r.multiplier[channel]),
+                int(place),
+                channel - before,
+                int(zero[channel]),
+            ]
+            before = channel
+    words.append(-1)
+    stream = (np.array(words, np.int64) & 0xFFFFFFFF).astype(np.uint32)
+    fours = np.stack([rows[list(channels)].T for channels, _ in tiles(node)])
+    header = "as tinyet_conv2d_paired.h"
+    return Constant("stream", stream, header), Constant("weights", fours, "four channels a tap")
+
+
+def scratch_bytes(node: Node) -> int:
+    """Six pixels' windows, four words a tap; six pixels' outputs."""
+    channels, taps = rows_of(node).shape
+    return int(16 * taps + PIXELS * channels)
