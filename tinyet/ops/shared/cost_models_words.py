@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from tinyet.ir import Node
-from tinyet.numerics import Int64, clamp_range
+from tinyet.numerics import clamp_range
 from tinyet.ops.shared import (
     checked,
     counting,
@@ -25,10 +23,18 @@ from tinyet.ops.shared import (
 from tinyet.ops.shared import depthwise_planes as depthwise_constants
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.ops.shared.cost_models import Axis, axes, axis
+from tinyet.ops.shared.cost_models import axes, axis
 from tinyet.ops.shared.one_product import Rounding
 from tinyet.ops.shared.straight import Straight, straight
 from tinyet.ops.shared.two_products import Rescaling
+from tinyet.ops.shared.window_parts import (
+    copied,
+    filled,
+    gathered,
+    gathered_in_twos,
+    windows_in_threes,
+    windows_in_twos,
+)
 from tinyet.ops.shared.winograd import TOGETHER
 from tinyet.opset import CostModel
 
@@ -48,115 +54,6 @@ def outputs(node: Node, count: int) -> Parts:
     sums = packed_words.rescaling(node)
     assert isinstance(sums, Rescaling)
     return {"output": count, "two-sided output": count * sums.two_sided}
-
-
-def copied(parts: Parts, times: int, count: int, at_once: int) -> None:
-    """So many pieces of `count` inputs, so many of them in a turn of the loop."""
-    counting.add(parts, "piece", times)
-    counting.add(parts, "inputs of a turn", times * (count // at_once))
-    counting.add(parts, "input", times * (count % at_once))
-
-
-def filled(parts: Parts, times: int, count: int) -> None:
-    counting.add(parts, "blank piece", times)
-    counting.add(parts, "blank input", times * count)
-
-
-def gathered(parts: Parts, node: Node, at_once: int) -> None:
-    """The windows of all pixels."""
-    a, (_, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
-    rows, columns = axes(node, a, kernel_h, kernel_w)
-    batch, whole = node.input(0).shape[0], columns.whole & (a.dilation_w == 1)
-    edge = columns.inside[~whole]
-    there, tap_rows = int(edge.sum()), batch * rows.in_image
-    copied(parts, tap_rows * int(whole.sum()), kernel_w * count, at_once)
-    copied(parts, tap_rows * there, count, at_once)
-    filled(parts, tap_rows * (edge.size - there), count)
-    filled(parts, batch * rows.outside * columns.positions, kernel_w * count)
-    counting.add(parts, "window row", batch * rows.positions * columns.positions * kernel_h)
-
-
-def gathered_in_twos(parts: Parts, node: Node, together: int = 2, *, padded: bool = False) -> None:
-    """The same of two pixels at once where both windows lie in the image, or of more; else of each by itself, whose rows
-    are what lies left of the image, in it, and right of it. padded: all lie in it."""
-    a, (_, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
-    gaps = (a.dilation_h != 1, a.dilation_w != 1)
-    along = axes(node, a, kernel_h, kernel_w)
-    if padded:
-        along = tuple(dataclasses.replace(one, inside=np.ones_like(one.inside)) for one in along)
-    windows_in_twos(parts, along, node.input(0).shape[0], count, gaps, together)
-
-
-def windows_in_twos(
-    parts: Parts,
-    along: tuple[Axis, Axis],
-    batch: int,
-    count: int,
-    gaps: tuple[bool, bool] = (False, False),
-    together: int = 2,
-) -> None:
-    """along: rows and columns of the windows; count: of channels; gaps: whether there are such between taps."""
-    pixel = np.arange(along[0].positions * along[1].positions)
-    whole = whole_windows(along, pixel, any(gaps))
-    both = np.append(whole, [False] * (-len(pixel) % together)).reshape(-1, together).all(axis=1)
-    windows_together(parts, along, batch * int(both.sum()), count, "two")
-    windows_apart(parts, along, batch, count, gaps, pixel[~np.repeat(both, together)[: len(pixel)]])
-
-
-def windows_in_threes(parts: Parts, node: Node) -> None:
-    """Those of three pixels, of which the last is there again where there are fewer."""
-    a, (_, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
-    gaps, batch = (a.dilation_h != 1, a.dilation_w != 1), node.input(0).shape[0]
-    along = axes(node, a, kernel_h, kernel_w)
-    pixel = np.arange(along[0].positions * along[1].positions)
-    pixel = np.append(pixel, pixel[-1:].repeat(-len(pixel) % 3))
-    whole = whole_windows(along, pixel, any(gaps)).reshape(-1, 3).all(axis=1)
-    windows_together(parts, along, batch * int(whole.sum()), count, "three")
-    windows_apart(parts, along, batch, count, gaps, pixel[~np.repeat(whole, 3)])
-
-
-def whole_windows(along: tuple[Axis, Axis], pixel: Int64, gaps: bool) -> npt.NDArray[np.bool_]:
-    """Which pixels' windows lie in the image; of those with gaps, none counts."""
-    rows, columns = along
-    inside = rows.whole[pixel // columns.positions] & columns.whole[pixel % columns.positions]
-    return np.asarray(inside & (not gaps), np.bool_)
-
-
-def windows_together(parts: Parts, along: tuple[Axis, Axis], times: int, count: int, name: str) -> None:
-    """Windows of several pixels at once."""
-    rows, columns = along
-    taps = columns.taps * count
-    counting.add(parts, f"{name} windows", times)
-    counting.add(parts, f"row of {name}", times * rows.taps)
-    counting.add(parts, f"four inputs of {name}", times * rows.taps * (taps // 4))
-    counting.add(parts, f"input of {name}", times * rows.taps * (taps % 4))
-
-
-def windows_apart(
-    parts: Parts,
-    along: tuple[Axis, Axis],
-    batch: int,
-    count: int,
-    gaps: tuple[bool, bool],
-    single: Int64,
-) -> None:
-    """Windows of pixels by themselves."""
-    rows, columns = along
-    kernel_h, kernel_w, out_w = rows.taps, columns.taps, columns.positions
-    there = rows.inside.sum(axis=1)[single // out_w]
-    inside = columns.inside.sum(axis=1)[single % out_w]
-    counting.add(parts, "window", batch * len(single))
-    counting.add(parts, "row outside", batch * int((kernel_h - there).sum()))
-    counting.add(parts, "row", batch * int(there.sum()) * (not gaps[1]))
-    counting.add(parts, "tap of a row", batch * int(there.sum()) * kernel_w * gaps[1])
-    blank = (kernel_h - there) * kernel_w + there * (kernel_w - inside)
-    counting.add(parts, "blank input", batch * int(blank.sum()) * count)
-    if not gaps[1]:
-        fours, rest = there * (inside * count // 4), there * (inside * count % 4)
-    else:
-        fours, rest = there * inside * (count // 4), there * inside * (count % 4)
-    counting.add(parts, "four inputs", batch * int(fours.sum()))
-    counting.add(parts, "input", batch * int(rest.sum()))
 
 
 def blocks(node: Node, pixels: int) -> Parts:
