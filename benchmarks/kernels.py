@@ -323,12 +323,12 @@ def run(
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
         elf = build_firmware(
-            board, sorted(folder.rglob("*.c")), [folder], folder / "build", flags=("-O2", "-g1")
+            board, sorted(folder.rglob("*.c")), [folder], folder / "build", flags=(board.toolchain.optimization, "-g1")
         )
         size = measure(elf)
         # Without the digest of a kernel's text, and what the compiler adds.
         code = {re.sub(r"(_[0-9a-f]{8})?(\..*)?$", "", s.name): s.bytes for s in size.largest("flash", 1000)}
-        with open_device(board, elf, "qemu") as device:
+        with open_device(board, elf, board.emulators[0]) as device:
             result = device.run(raw)
             stack = device.run(raw, uninterrupted=True).stack_bytes if with_stack else 0
         time = timed(board, elf, raw, folder) if with_time and board.cpu in CORES else ()

@@ -18,7 +18,7 @@ from tinyet.errors import UsageError
 T = TypeVar("T")
 
 _LONGEST = 60
-_PLACES = ("host", "qemu", "renode")
+_PLACES = ("host", "qemu", "renode", "simavr")
 
 
 def described(value: object) -> str:
