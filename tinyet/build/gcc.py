@@ -44,7 +44,7 @@ def build_firmware(
     Raises ToolchainError with the compiler's messages.
     """
     if board.simavr is not None:
-        return _build_for_simavr(board, sources, include_dirs, out_dir, defines, flags)
+        return _build_for_simavr(board, sources, include_dirs, out_dir, defines, flags, harness=harness)
     firmware = assets.path("firmware")
     out_dir.mkdir(parents=True, exist_ok=True)
     script = out_dir / "linker.ld"
@@ -87,14 +87,17 @@ def _build_for_simavr(
     out_dir: Path,
     defines: Sequence[tuple[str, str]],
     flags: Sequence[str],
+    *,
+    harness: bool,
 ) -> Path:
-    """The harness as `build_firmware` makes it, for the chip that simavr simulates: startup code and linker script are
+    """What `build_firmware` makes, for the chip that simavr simulates: startup code and linker script are
     avr-libc's."""
     assert board.simavr is not None
     firmware = assets.path("firmware")
     target = dataclasses.replace(board.target, mcu=board.simavr.mcu)
     linker = [board.toolchain.compiler, *target.machine_flags, *board.toolchain.library_flags]
-    all_defines = (("TINYET_CLOCK_HZ", f"{board.clock_hz}u"), *HARNESS_DEFINES, *defines)
+    clock = ("TINYET_CLOCK_HZ", f"{board.clock_hz}u")
+    all_defines = (clock, *(HARNESS_DEFINES if harness else ()), *defines)
     command = [
         *linker,
         # __flash, in which constants are, is no word of standard C.
@@ -104,7 +107,7 @@ def _build_for_simavr(
         *(f"-I{path}" for path in (firmware / "include", firmware / "platform", *include_dirs)),
     ]
     what = f"building the firmware for {board.name}"
-    own = ("platform/tinyet_simavr.c", *board.harness_sources)
+    own = ("platform/tinyet_simavr.c", *(board.harness_sources if harness else ()))
     all_sources = [*(firmware / source for source in own), *sources]
     limit = SIMULATED_RAM_END + 1 - _SIMULATED_STACK_BYTES
     symbols = {

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyet.ir import Node
 from tinyet.numerics import clamp_range
-from tinyet.ops.shared import counting, packed_twos, packed_words, paired, paired_channels, winograd_words
+from tinyet.ops.shared import byte_products, counting, packed_twos, packed_words, paired, paired_channels, winograd_words
 from tinyet.ops.shared import depthwise_planes as depthwise_constants
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
@@ -501,7 +501,80 @@ def depthwise_2x1(node: Node) -> Mapping[str, int]:
     }
 
 
+def bytes_conv2d(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_bytes_4x1."""
+    a, (out_c, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
+    rows, columns = axes(node, a, kernel_h, kernel_w)
+    batch, taps = node.input(0).shape[0], kernel_h * kernel_w * count
+    pixels = rows.positions * columns.positions
+    channels = batch * -(-pixels // byte_products.PIXELS) * out_c
+    there = batch * rows.in_image * columns.in_image
+    blank = batch * pixels * kernel_h * kernel_w - there
+    return {
+        "call": 1,
+        "cleared": byte_products.PIXELS * taps,
+        "pixel": batch * pixels,
+        "window row": batch * pixels * kernel_h,
+        "tap": there,
+        "input": there * count,
+        "blank tap": blank,
+        "blank input": blank * count,
+        "four pixels": batch * -(-pixels // byte_products.PIXELS),
+        "channel": channels,
+        "run": channels * -(-taps // byte_products.RUN),
+        "products": channels * taps,
+        **outputs_of_bytes(node, batch * pixels * out_c),
+    }
+
+
+def bytes_rows(node: Node) -> Mapping[str, int]:
+    """tinyet_linear_s8_bytes."""
+    (out_c, depth), rows = node.input(1).shape, math.prod(node.output.shape[:-1])
+    return {
+        "call": 1,
+        "row": rows,
+        "input": rows * depth,
+        "run": rows * out_c * -(-depth // byte_products.RUN),
+        "product": rows * out_c * depth,
+        **outputs_of_bytes(node, rows * out_c),
+    }
+
+
+def bytes_depthwise(node: Node) -> Mapping[str, int]:
+    """tinyet_depthwise_s8_bytes_3x3."""
+    a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
+    _, in_h, in_w, _ = node.input(0).shape
+    rows, columns = (out_h - 1) * a.stride_h + 3, (out_w - 1) * a.stride_w + 3
+    width, height = min(in_w, columns - a.pad_left), min(in_h, rows - a.pad_top)
+    planes = batch * channels
+    return {
+        "call": 1,
+        "plane": planes,
+        "cleared": planes * rows * columns,
+        "input row": planes * height,
+        "input": planes * height * width,
+        "output row": planes * out_h,
+        **outputs_of_bytes(node, node.output.type.count),
+    }
+
+
+def outputs_of_bytes(node: Node, count: int) -> Parts:
+    """So many outputs, rounded by 24 bits of sums."""
+    sums = byte_products.rescaling(node)
+    assert isinstance(sums, Rescaling)
+    open_below = math.isinf(clamp_of(node)[0])
+    return {
+        "output": count,
+        # Compared with what there is of random inputs: values at the lower limit need no product.
+        "output not rectified": count * open_below,
+        "two-sided output": count * sums.two_sided,
+    }
+
+
 COST_MODELS: Mapping[str, CostModel] = {
+    "tinyet_conv2d_s8_bytes_4x1": CostModel(bytes_conv2d),
+    "tinyet_depthwise_s8_bytes_3x3": CostModel(bytes_depthwise),
+    "tinyet_linear_s8_bytes": CostModel(bytes_rows),
     "tinyet_conv2d_s8_packed_words": CostModel(packed_conv2d),
     "tinyet_conv2d_1x1_s8_packed_words": CostModel(packed_rows),
     "tinyet_linear_s8_packed_words": CostModel(packed_rows),
