@@ -242,6 +242,16 @@ class Board:
         return tuple(name for name, has in own if has)
 
     @property
+    def emulator(self) -> str:
+        """The first of them; QEMU, which says that it has no such machine, where there is none."""
+        return self.emulators[0] if self.emulators else "qemu"
+
+    @property
+    def compiled_alone(self) -> bool:
+        """Whether a harness for an emulator is made by the compiler alone, without a framework."""
+        return self.bare_metal or self.simavr is not None
+
+    @property
     def machine_flags(self) -> tuple[str, ...]:
         """GCC's flags for the core, for compiling and for linking."""
         return self.target.machine_flags

@@ -37,8 +37,13 @@ def validate(
         ),
     ],
     on: Annotated[
-        str, typer.Option(parser=place_to_run, metavar="PLACE", help="host, qemu, renode or serial:PORT")
-    ] = "qemu",
+        str | None,
+        typer.Option(
+            parser=place_to_run,
+            metavar="PLACE",
+            help="host, qemu, renode, simavr or serial:PORT; by default the board's first emulator",
+        ),
+    ] = None,
     evaluation: Annotated[
         Path | None,
         typer.Option(
@@ -137,7 +142,7 @@ def validate(
         steps = None
         if project.slices is not None and result.bit_exact:
             samples = project.samples((), None, data).first(max_samples)
-            steps = count_steps(project, samples, on, timeout=timeout)
+            steps = count_steps(project, samples, result.on, timeout=timeout)
     agreement = result.oracle
     if html is not None:
         title = f"{project.name} on {project.board.name}"
@@ -187,7 +192,7 @@ def _show_steps(steps: StepCounts) -> None:
 
 
 def _validate_each(
-    project: TogetherProject, on: str, turns: int | None, timeout: float, json: str | None
+    project: TogetherProject, on: str | None, turns: int | None, timeout: float, json: str | None
 ) -> int:
     """Several models: each by itself, and then in turns."""
     result = project.validate_each(on=on, max_samples=turns, timeout=timeout)
