@@ -241,17 +241,18 @@ def sizes_of(node: Node) -> tuple[int, int]:
     return sum(t.type.bytes for t in there), sum(t.type.bytes for t in constant)
 
 
-def firmwares(nodes: Sequence[Node], board: Board) -> Iterator[Sequence[Node]]:
-    """Nodes in pieces that one firmware holds each."""
-    found: list[Node] = []
+def firmwares(cases: Sequence[tuple[Node, Kernel]], board: Board) -> Iterator[Sequence[tuple[Node, Kernel]]]:
+    """Nodes and kernels for them, in pieces that one firmware holds each."""
+    found: list[tuple[Node, Kernel]] = []
     used = 0, 0
-    for node in nodes:
-        own = sizes_of(node)
+    for node, kernel in cases:
+        packed = kernel.lower(node, board.target).constants
+        own = sizes_of(node)[0], sum(constant.data.nbytes for constant in packed)
         used = used[0] + own[0], used[1] + own[1]
         if len(found) == AT_ONCE or (board.simavr is not None and max(used) > ROOM):
             yield found
             found, used = [], own
-        found.append(node)
+        found.append((node, kernel))
     yield found
 
 
@@ -281,8 +282,10 @@ def sampled(
     place = None if keep is None else keep / name
     if place is not None and place.is_file():
         return Sample(**json.loads(place.read_text(encoding="utf-8")))
-    some = firmwares(nodes, board)
-    found = joined([sample(kernel, home, attrs, each, board, code=code) for each in some])
+    some = firmwares([(node, kernel) for node in nodes], board)
+    found = joined(
+        [sample(kernel, home, attrs, [node for node, _ in each], board, code=code) for each in some]
+    )
     if place is not None:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(json.dumps(dataclasses.asdict(found)), encoding="utf-8")

@@ -163,10 +163,82 @@ static inline int32_t tinyet_bytes_3x3(const uint8_t *x, const TINYET_ROM int8_t
 
 #undef TINYET_BYTES_TAP
 
-/* The output of a channel's sum. f: behind the channel's start. */
+/* The output of a channel's sum, as tinyet_two_products gives it. f: behind the channel's start. */
 static inline int8_t tinyet_bytes_output(uint32_t sum, const TINYET_ROM uint32_t *f, const tinyet_packed_words *words) {
+#ifdef __AVR__
+  uint32_t v;
+  uint8_t byte;
+  const uint8_t two_sided = (uint8_t)words->two_sided;
+  const int8_t low = (int8_t)words->clamp_low, high = (int8_t)words->clamp_high;
+/* Carry: whether the sum is less than what Z points at. */
+#define TINYET_BYTES_COMPARE       \
+  "lpm %[byte], Z+\n"              \
+  "cp %A[sum], %[byte]\n"          \
+  "lpm %[byte], Z+\n"              \
+  "cpc %B[sum], %[byte]\n"         \
+  "lpm %[byte], Z+\n"              \
+  "cpc %C[sum], %[byte]\n"         \
+  "lpm %[byte], Z+\n"              \
+  "cpc %D[sum], %[byte]\n"
+#define TINYET_BYTES_CHANGE(first, next)                                       \
+  "lpm %[byte], Z+\n" first " %A[v], %[byte]\n"                                \
+  "lpm %[byte], Z+\n" next " %B[v], %[byte]\n"                                 \
+  "lpm %[byte], Z+\n" next " %C[v], %[byte]\n"                                 \
+  "lpm %[byte], Z+\n" next " %D[v], %[byte]\n"
+  /* Sums within limits have 24 bits: their upper byte is taken for zero. Of 40 bits of the factor times these, the lowest eight
+   * are dropped, as the shift does it. */
+  __asm__ volatile(
+      "clr %A[v]\n"
+      "clr %B[v]\n"
+      "movw %C[v], %A[v]\n"
+      "tst %[two_sided]\n"
+      "breq 2f\n" TINYET_BYTES_COMPARE
+      "brcs 1f\n"
+      "adiw r30, 4\n"
+      "rjmp 2f\n"
+      "1:\n" TINYET_BYTES_CHANGE("sub", "sbc")
+      "2:\n" TINYET_BYTES_COMPARE
+      "brcs 3f\n"
+      "mov %D[v], %[high]\n"
+      "sbrc %D[sum], 7\n"
+      "mov %D[v], %[low]\n"
+      "rjmp 4f\n"
+      "3:\n"
+      "clr %D[sum]\n"
+      /* upper */
+      "lpm %[byte], Z+\n"
+      "mul %[byte], %A[sum]\n" "add %A[v], r0\n" "adc %B[v], r1\n" "adc %C[v], %D[sum]\n" "adc %D[v], %D[sum]\n"
+      "mul %[byte], %B[sum]\n" "add %B[v], r0\n" "adc %C[v], r1\n" "adc %D[v], %D[sum]\n"
+      "mul %[byte], %C[sum]\n" "add %C[v], r0\n" "adc %D[v], r1\n"
+      "lpm %[byte], Z+\n"
+      "mul %[byte], %A[sum]\n" "add %B[v], r0\n" "adc %C[v], r1\n" "adc %D[v], %D[sum]\n"
+      "mul %[byte], %B[sum]\n" "add %C[v], r0\n" "adc %D[v], r1\n"
+      "mul %[byte], %C[sum]\n" "add %D[v], r0\n"
+      "lpm %[byte], Z+\n"
+      "mul %[byte], %A[sum]\n" "add %C[v], r0\n" "adc %D[v], r1\n"
+      "mul %[byte], %B[sum]\n" "add %D[v], r0\n"
+      "lpm %[byte], Z+\n"
+      "mul %[byte], %A[sum]\n" "add %D[v], r0\n"
+      /* lower, of which there is one byte */
+      "lpm %[byte], Z+\n"
+      "adiw r30, 3\n"
+      "mul %[byte], %A[sum]\n" "add %A[v], r1\n" "adc %B[v], %D[sum]\n" "adc %C[v], %D[sum]\n" "adc %D[v], %D[sum]\n"
+      "mul %[byte], %B[sum]\n" "add %A[v], r0\n" "adc %B[v], r1\n" "adc %C[v], %D[sum]\n" "adc %D[v], %D[sum]\n"
+      "mul %[byte], %C[sum]\n" "add %B[v], r0\n" "adc %C[v], r1\n" "adc %D[v], %D[sum]\n"
+      /* offset */
+      TINYET_BYTES_CHANGE("add", "adc")
+      "clr __zero_reg__\n"
+      "4:\n"
+      : [sum] "+r"(sum), "+z"(f), [v] "=&r"(v), [byte] "=&r"(byte)
+      : [two_sided] "r"(two_sided), [low] "r"(low), [high] "r"(high)
+      : "r0");
+#undef TINYET_BYTES_COMPARE
+#undef TINYET_BYTES_CHANGE
+  return (int8_t)(uint8_t)(v >> 24);
+#else
   return tinyet_two_products(sum, f, TINYET_BYTES_RIGHT, words->two_sided, (int8_t)words->clamp_low,
                              (int8_t)words->clamp_high);
+#endif
 }
 
 /* One group. scratch: four bytes for each tap. */

@@ -16,7 +16,7 @@ from tests.emulated.simavr import build_runner, execute
 from tests.emulated.test_costs import ALL, BY_VALUES, DRAWN_EACH, compared, run
 from tinyet import assets
 from tinyet.boards import load_board
-from tinyet.delegates import PORTABLE, Delegate
+from tinyet.delegates import PORTABLE
 from tinyet.device.device import open_device
 from tinyet.errors import EmulatorError
 from tinyet.ir import Node
@@ -130,17 +130,17 @@ def test_other_boards_have_no_chip(tmp_path: Path) -> None:
         open_device(load_board("microbit"), tmp_path / "x.elf", "simavr")
 
 
-def drawn() -> list[tuple[Node, Delegate, Kernel]]:
+def drawn() -> list[tuple[Node, Kernel]]:
     """Of each kernel with a stated cost, a layer that is none of those that rates are fitted to."""
     board = load_board("arduino_uno")
     table = cost.measured(cost.core_of(board.target))
     assert table is not None
-    found: dict[str, tuple[Node, Delegate, Kernel]] = {}
+    found: dict[str, tuple[Node, Kernel]] = {}
     for attrs, of_op in PORTABLE.kernels.items():
         for kernel in of_op:
             if kernel.symbol in table.kernels and kernel.symbol not in found:
                 for node in costs.grid(attrs, kernel, board, costs.COMPARE, 1):
-                    found[kernel.symbol] = node, PORTABLE, kernel
+                    found[kernel.symbol] = node, kernel
     return list(found.values())
 
 
@@ -149,10 +149,9 @@ def test_stated_cycles() -> None:
     build_runner()
     board, cases = load_board("arduino_uno"), drawn()
     assert len(cases) > 40
-    of_node = {id(case[0]): case for case in cases}
     stated = counted = 0
-    for nodes in costs.firmwares([node for node, _, _ in cases], board):
-        measured, _ = run([of_node[id(node)] for node in nodes], board)
+    for some in costs.firmwares(cases, board):
+        measured, _ = run([(node, PORTABLE, kernel) for node, kernel in some], board)
         for step, count, time in zip(
             measured.deployment.steps, measured.counts, measured.time, strict=True
         ):
