@@ -1,6 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_byte_products.h"
 
+/* The sum of a channel's products with one row of inputs. */
+static TINYET_BYTES_APART uint32_t products(const uint8_t *x, const TINYET_ROM uint8_t *w, tinyet_extent taps) {
+  uint32_t sum = 0u;
+#ifdef __AVR__
+  while (taps > 0) {
+    uint8_t count = taps > 256 ? 0u : (uint8_t)taps, value, weight;
+    const uint8_t zero = 0u;
+    tinyet_bytes_sum a = 0u;
+    __asm__ volatile(
+        "1:\n"
+        "lpm %[w], Z+\n" TINYET_BYTES_TAP("x", "a")
+        "dec %[count]\n"
+        "brne 1b\n"
+        "clr __zero_reg__\n"
+        : "+x"(x), "+z"(w), [count] "+r"(count), [x] "=&r"(value), [w] "=&r"(weight), [a] "+r"(a)
+        : [zero] "r"(zero)
+        : "memory", "r0");
+    sum += a;
+    taps = taps > 256 ? taps - 256 : 0;
+  }
+#else
+  for (; taps > 0; taps--) {
+    sum += *x++ * (uint32_t)*w++;
+  }
+#endif
+  return sum;
+}
+
 void tinyet_linear_s8_bytes(const int8_t *input, int8_t *output, void *scratch,
                             const tinyet_linear_s8_bytes_params *params) {
   const tinyet_packed_words *const words = &params->words;
@@ -18,8 +46,9 @@ void tinyet_linear_s8_bytes(const int8_t *input, int8_t *output, void *scratch,
     const TINYET_ROM uint32_t *f = words->stream;
     const TINYET_ROM uint8_t *w = params->weights;
     for (tinyet_extent c = count; c > 0; c--) {
-      const uint32_t sum = f[0] - less + tinyet_bytes_1x1((const uint8_t *)scratch, w, depth);
-      *output++ = tinyet_bytes_output(sum, f + 1, words);
+      const uint32_t sum = f[0] - less + products((const uint8_t *)scratch, w, depth);
+      *output++ = tinyet_bytes_output(sum, f + 1, words->two_sided != 0, (int8_t)words->clamp_low,
+                                         (int8_t)words->clamp_high);
       f += step;
       w += depth;
     }

@@ -510,18 +510,22 @@ def bytes_conv2d(node: Node) -> Mapping[str, int]:
     channels = batch * -(-pixels // byte_products.PIXELS) * out_c
     there = batch * rows.in_image * columns.in_image
     blank = batch * pixels * kernel_h * kernel_w - there
+    # Without gaps a row's taps are one piece.
+    seen = columns.in_image if a.dilation_w != 1 else int(columns.inside.any(axis=1).sum())
+    pieces = batch * pixels * kernel_h * (kernel_w if a.dilation_w != 1 else 1)
     return {
         "call": 1,
         "cleared": byte_products.PIXELS * taps,
         "pixel": batch * pixels,
         "window row": batch * pixels * kernel_h,
-        "tap": there,
+        "piece": batch * rows.in_image * seen,
+        "blank piece": pieces - batch * rows.in_image * seen,
         "input": there * count,
-        "blank tap": blank,
         "blank input": blank * count,
         "four pixels": batch * -(-pixels // byte_products.PIXELS),
         "channel": channels,
-        "run": channels * -(-taps // byte_products.RUN),
+        "long channel": channels * (taps > byte_products.RUN),
+        "run": channels * (-(-taps // byte_products.RUN) - 1),
         "products": channels * taps,
         **outputs_of_bytes(node, batch * pixels * out_c),
     }
