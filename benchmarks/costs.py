@@ -87,7 +87,7 @@ AT_ONCE = 60
 """Cases of one firmware: planning the memory of many takes long."""
 SMALL_MACS, SMALL_BYTES = 60_000, 6_000
 """Of a layer for a core with 16-bit addresses: at most so many products, and bytes of its activations, and of constants."""
-ROOM = 30_000
+ROOM = 20_000
 """Bytes of each that one firmware has there for all its cases."""
 DRAWS = 12000
 LIMIT = 0.03

@@ -136,7 +136,7 @@ static inline int8_t tinyet_bytes_output(uint32_t sum, const TINYET_ROM uint32_t
       TINYET_BYTES_OUTPUT("%A[sum]", "%B[sum]", "%C[sum]", "%D[sum]", "%A[v]", "%B[v]", "%C[v]", "%D[v]", "%[byte]", "%[low]",
                           "%[high]")
       "clr __zero_reg__\n"
-      : [sum] "+r"(sum), "+z"(f), [v] "=&r"(v), [byte] "=&r"(byte)
+      : [sum] "+&r"(sum), "+z"(f), [v] "=&r"(v), [byte] "=&r"(byte)
       : [two_sided] "r"(two_sided), [low] "r"(low), [high] "r"(high)
       : "r0");
   return (int8_t)(uint8_t)(v >> 24);

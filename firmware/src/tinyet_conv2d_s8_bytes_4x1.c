@@ -28,7 +28,7 @@ static inline uint8_t *copy(uint8_t *patch, const int8_t *from, tinyet_extent co
       "adc %C[sum], %[zero]\n"
       "sbiw %[count], 1\n"
       "brne 1b\n"
-      : "+x"(from), "+z"(patch), [count] "+w"(count), [value] "=&d"(value), [sum] "+r"(*sum)
+      : "+x"(from), "+z"(patch), [count] "+&w"(count), [value] "=&d"(value), [sum] "+&r"(*sum)
       : [zero] "r"(zero)
       : "memory");
 #else
@@ -113,8 +113,8 @@ static TINYET_BYTES_APART void products(const uint8_t *x, const TINYET_ROM uint8
         "dec %[count]\n"
         "brne 1b\n"
         "clr __zero_reg__\n"
-        : "+x"(x), "+z"(w), [count] "+r"(count), [x] "=&r"(value), [w] "=&r"(weight), [a] "+r"(a), [b] "+r"(b),
-          [c] "+r"(c), [d] "+r"(d)
+        : "+x"(x), "+z"(w), [count] "+&r"(count), [x] "=&r"(value), [w] "=&r"(weight), [a] "+&r"(a), [b] "+&r"(b),
+          [c] "+&r"(c), [d] "+&r"(d)
         : [zero] "r"(zero)
         : "memory", "r0");
     sums[0] += a;

@@ -23,7 +23,7 @@ static inline int32_t products(const uint8_t *x, const TINYET_ROM int8_t *w, tin
           TINYET_BYTES_SIGNED TINYET_BYTES_SIGNED TINYET_BYTES_SIGNED TINYET_BYTES_TURN
               TINYET_BYTES_SIGNED TINYET_BYTES_SIGNED TINYET_BYTES_SIGNED
       "clr __zero_reg__\n"
-      : "+x"(x), "+z"(w), [x] "=&a"(value), [w] "=&a"(weight), [sum] "+r"(sum)
+      : "+x"(x), "+z"(w), [x] "=&a"(value), [w] "=&a"(weight), [sum] "+&r"(sum)
       : [zero] "r"(zero), [turn] "r"(turn)
       : "memory", "r0");
 #undef TINYET_BYTES_SIGNED

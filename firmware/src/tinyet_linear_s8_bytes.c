@@ -15,7 +15,7 @@ static TINYET_BYTES_APART uint32_t products(const uint8_t *x, const TINYET_ROM u
         "dec %[count]\n"
         "brne 1b\n"
         "clr __zero_reg__\n"
-        : "+x"(x), "+z"(w), [count] "+r"(count), [x] "=&r"(value), [w] "=&r"(weight), [a] "+r"(a)
+        : "+x"(x), "+z"(w), [count] "+&r"(count), [x] "=&r"(value), [w] "=&r"(weight), [a] "+&r"(a)
         : [zero] "r"(zero)
         : "memory", "r0");
     sum += a;
