@@ -50,7 +50,7 @@ static inline uint8_t *fill(uint8_t *patch, uint8_t value, tinyet_extent count) 
 
 /* What the window of a pixel sees, plus 128, four bytes from tap to tap; gives the sum. Columns from `left` on, a piece of each
  * row of the image: all of the window, where it has no gaps, else one. */
-static TINYET_BYTES_APART tinyet_bytes_sum piece(uint8_t *patch, const walk *k, tinyet_extent left, tinyet_extent columns,
+static TINYET_BYTES_APART tinyet_bytes_sum conv_bytes_piece(uint8_t *patch, const walk *k, tinyet_extent left, tinyet_extent columns,
                                                  tinyet_extent behind) {
   const tinyet_extent in_c = k->in_c, before = left < 0 ? -left : 0, end = k->in_w - left;
   const tinyet_extent there = (end < columns ? end : columns) - before;
@@ -75,17 +75,17 @@ static TINYET_BYTES_APART tinyet_bytes_sum piece(uint8_t *patch, const walk *k, 
 }
 
 /* The patch of the next four pixels, or as many as are left: how many. base: of each minus 128 times the sum. */
-static TINYET_BYTES_APART uint8_t gather(uint8_t *patch, walk *k, uint32_t *base) {
+static TINYET_BYTES_APART uint8_t conv_bytes_gather(uint8_t *patch, walk *k, uint32_t *base) {
   uint8_t count = 0u;
   do {
     tinyet_bytes_sum sum = 0u;
     if (k->step_w == 1 || k->kernel_w == 1) {
-      sum = piece(patch + count, k, k->left, k->kernel_w, 0);
+      sum = conv_bytes_piece(patch + count, k, k->left, k->kernel_w, 0);
     } else {
       const tinyet_extent tap = PIXELS * k->in_c, others = (k->kernel_w - 1) * tap;
       uint8_t *to = patch + count;
       for (tinyet_extent j = 0, left = k->left; j < k->kernel_w; j++, left += k->step_w, to += tap) {
-        sum += piece(to, k, left, 1, others);
+        sum += conv_bytes_piece(to, k, left, 1, others);
       }
     }
     base[count++] = 0u - ((uint32_t)sum << 7);
@@ -100,7 +100,7 @@ static TINYET_BYTES_APART uint8_t gather(uint8_t *patch, walk *k, uint32_t *base
 }
 
 /* Adds a channel's products with four pixels' inputs, four a tap, to their sums. */
-static TINYET_BYTES_APART void products(const uint8_t *x, const TINYET_ROM uint8_t *w, tinyet_extent taps, uint32_t *sums) {
+static TINYET_BYTES_APART void conv_bytes_products(const uint8_t *x, const TINYET_ROM uint8_t *w, tinyet_extent taps, uint32_t *sums) {
 #ifdef __AVR__
   while (taps > 0) {
     uint8_t count = taps > 256 ? 0u : (uint8_t)taps, value, weight;
@@ -150,7 +150,7 @@ typedef struct {
 _Static_assert(offsetof(job, base) == 17, "as the assembly has it");
 
 /* `channels` channels. Registers 2 to 13 are sums of 24 bits, 14 is zero; 18 to 21 are a sum, 22 to 25 what it becomes. */
-static TINYET_BYTES_APART void outputs(job *of) {
+static TINYET_BYTES_APART void conv_bytes_outputs(job *of) {
   __asm__ volatile(
       "push r28\n"
       "push r29\n"
@@ -249,14 +249,14 @@ static TINYET_BYTES_APART void outputs(job *of) {
         "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "memory");
 }
 #else
-static void outputs(job *of) {
+static void conv_bytes_outputs(job *of) {
   const uint8_t step = of->two_sided != 0 ? 7u : 5u;
   const tinyet_extent taps = of->taps == 0u ? RUN : of->taps;
   for (; of->channels > 0; of->channels--) {
     const TINYET_ROM uint32_t *const f = of->stream;
     const uint32_t start = f[0];
     uint32_t sums[PIXELS] = {of->base[0] + start, of->base[1] + start, of->base[2] + start, of->base[3] + start};
-    products(of->patch, of->weights, taps, sums);
+    conv_bytes_products(of->patch, of->weights, taps, sums);
     int8_t *out = of->output++;
     for (uint8_t i = 0; i < of->pixels; i++, out += of->out_c) {
       *out = tinyet_bytes_output(sums[i], f + 1, of->two_sided, of->low, of->high);
@@ -268,17 +268,17 @@ static void outputs(job *of) {
 #endif
 
 /* All channels, whose products need several sums of 24 bits. base: as of a job. */
-static TINYET_BYTES_APART void long_outputs(job *of, const uint8_t *patch, const uint32_t *base, tinyet_extent taps) {
+static TINYET_BYTES_APART void conv_bytes_long_outputs(job *of, const uint8_t *patch, const uint32_t *base, tinyet_extent taps) {
   for (tinyet_extent c = of->out_c; c > 0; c--) {
     tinyet_extent rest = taps;
     memcpy(of->base, base, sizeof of->base);
     of->patch = patch;
     for (; rest > RUN; rest -= RUN, of->patch += PIXELS * RUN, of->weights += RUN) {
-      products(of->patch, of->weights, RUN, of->base);
+      conv_bytes_products(of->patch, of->weights, RUN, of->base);
     }
     of->taps = (uint8_t)rest;
     of->channels = 1;
-    outputs(of);
+    conv_bytes_outputs(of);
   }
 }
 
@@ -316,18 +316,18 @@ void tinyet_conv2d_s8_bytes_4x1(const int8_t *input, int8_t *output, void *scrat
     k.column = k.out_w;
     k.pixels = TINYET_EXTENT(s->out_h) * k.out_w;
     while (k.pixels > 0) {
-      of.pixels = gather(patch, &k, base);
+      of.pixels = conv_bytes_gather(patch, &k, base);
       of.output = output;
       of.stream = words->stream;
       of.weights = params->weights;
       if (taps > RUN) {
-        long_outputs(&of, patch, base, taps);
+        conv_bytes_long_outputs(&of, patch, base, taps);
       } else {
         memcpy(of.base, base, sizeof base);
         of.patch = patch;
         of.taps = (uint8_t)taps;
         of.channels = of.out_c;
-        outputs(&of);
+        conv_bytes_outputs(&of);
       }
       output += of.pixels * of.out_c;
     }

@@ -534,12 +534,15 @@ def bytes_conv2d(node: Node) -> Mapping[str, int]:
 def bytes_rows(node: Node) -> Mapping[str, int]:
     """tinyet_linear_s8_bytes."""
     (out_c, depth), rows = node.input(1).shape, math.prod(node.output.shape[:-1])
+    last = depth % byte_products.RUN
     return {
         "call": 1,
         "row": rows,
         "input": rows * depth,
-        "run": rows * out_c * -(-depth // byte_products.RUN),
-        "product": rows * out_c * depth,
+        "run": rows * out_c * (depth // byte_products.RUN + (last >= 4)),
+        "four products": rows * out_c * (depth // 4),
+        "rest": rows * out_c * (last % 4 > 0),
+        "product": rows * out_c * (last % 4),
         **outputs_of_bytes(node, rows * out_c),
     }
 
