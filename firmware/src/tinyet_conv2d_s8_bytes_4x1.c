@@ -3,11 +3,13 @@
 
 enum { PIXELS = TINYET_BYTES_PIXELS, RUN = TINYET_BYTES_RUN };
 
-/* The walk of the windows over an image. row: bytes of one of the image's; pixels: that are left; column: outputs that are left
- * in their row. */
+/* The walk of the windows over an image. row: bytes of one of the image's; whole: of one of a window's without gaps, jump: from
+ * one to the next; last_left, last_top: where such a window ends in the image; pixels: that are left; column: outputs that
+ * are left in their row. */
 typedef struct {
   const int8_t *image;
   tinyet_extent in_h, in_w, in_c, row, kernel_h, kernel_w, step_h, step_w, stride_h, stride_w, first_left, out_w;
+  tinyet_extent whole, jump, last_left, last_top;
   tinyet_extent top, left, column, pixels;
   uint8_t padding;
 } walk;
@@ -59,7 +61,7 @@ static TINYET_BYTES_APART tinyet_bytes_sum conv_bytes_piece(uint8_t *patch, cons
   const int8_t *from = k->image + k->top * k->row + (left + before) * in_c;
   tinyet_extent y = k->top, blank = 0;
   tinyet_bytes_sum sum = 0u;
-  for (tinyet_extent i = k->kernel_h; i > 0; i--, y += k->step_h, from += k->step_h * k->row) {
+  for (tinyet_extent i = k->kernel_h; i > 0; i--, y += k->step_h, from += k->jump) {
     if (copied > 0 && y >= 0 && y < k->in_h) {
       patch = fill(patch, k->padding, first);
       patch = copy(patch, from, copied, &sum);
@@ -79,7 +81,13 @@ static TINYET_BYTES_APART uint8_t conv_bytes_gather(uint8_t *patch, walk *k, uin
   uint8_t count = 0u;
   do {
     tinyet_bytes_sum sum = 0u;
-    if (k->step_w == 1 || k->kernel_w == 1) {
+    if (k->left >= 0 && k->left <= k->last_left && k->top >= 0 && k->top <= k->last_top) {
+      uint8_t *to = patch + count;
+      const int8_t *from = k->image + k->top * k->row + k->left * k->in_c;
+      for (tinyet_extent i = k->kernel_h; i > 0; i--, from += k->jump) {
+        to = copy(to, from, k->whole, &sum);
+      }
+    } else if (k->step_w == 1 || k->kernel_w == 1) {
       sum = conv_bytes_piece(patch + count, k, k->left, k->kernel_w, 0);
     } else {
       const tinyet_extent tap = PIXELS * k->in_c, others = (k->kernel_w - 1) * tap;
@@ -306,6 +314,10 @@ void tinyet_conv2d_s8_bytes_4x1(const int8_t *input, int8_t *output, void *scrat
   k.step_w = TINYET_EXTENT(s->dilation_w);
   k.stride_h = TINYET_EXTENT(s->stride_h);
   k.stride_w = TINYET_EXTENT(s->stride_w);
+  k.whole = k.kernel_w * k.in_c;
+  k.jump = k.step_h * k.row;
+  k.last_left = k.step_w == 1 || k.kernel_w == 1 ? k.in_w - k.kernel_w : -1;
+  k.last_top = k.in_h - 1 - (k.kernel_h - 1) * k.step_h;
   k.first_left = TINYET_EXTENT(-s->pad_left);
   k.out_w = TINYET_EXTENT(s->out_w);
   k.padding = (uint8_t)words->padding;

@@ -510,14 +510,17 @@ def bytes_conv2d(node: Node) -> Mapping[str, int]:
     channels = batch * -(-pixels // byte_products.PIXELS) * out_c
     there = batch * rows.in_image * columns.in_image
     blank = batch * pixels * kernel_h * kernel_w - there
+    gaps = a.dilation_w != 1 and kernel_w != 1
+    inner = 0 if gaps else batch * int(rows.whole.sum() * columns.whole.sum())
     # Without gaps a row's taps are one piece.
-    seen = columns.in_image if a.dilation_w != 1 else int(columns.inside.any(axis=1).sum())
-    pieces = batch * pixels * kernel_h * (kernel_w if a.dilation_w != 1 else 1)
+    seen = columns.in_image if gaps else int(columns.inside.any(axis=1).sum())
+    pieces = batch * pixels * kernel_h * (kernel_w if gaps else 1)
     return {
         "call": 1,
         "cleared": byte_products.PIXELS * taps,
         "pixel": batch * pixels,
-        "window row": batch * pixels * kernel_h,
+        "edge pixel": batch * pixels - inner,
+        "edge row": (batch * pixels - inner) * kernel_h,
         "piece": batch * rows.in_image * seen,
         "blank piece": pieces - batch * rows.in_image * seen,
         "input": there * count,
