@@ -73,8 +73,8 @@ class DeviceResult(Counted):
     outputs:   real values, one float32 array an output (whole numbers stay as they are), in the output's shape.
     raw:       the same as the device has stored them.
     expected:  what the host reference gives, to compare with `raw`.
-    count:     the inference's cost in `count_unit`: "instructions" in an emulator, "cycles" on hardware,
-               "nanoseconds" on the host.
+    count:     the inference's cost in `count_unit`: "instructions" in QEMU and Renode, "cycles" in simavr and on
+               hardware, "nanoseconds" on the host.
     stack_bytes: the deepest use of the stack; None where it cannot be measured.
     """
 

@@ -514,15 +514,17 @@ def bytes_conv2d(node: Node) -> Mapping[str, int]:
     inner = 0 if gaps else batch * int(rows.whole.sum() * columns.whole.sum())
     # Without gaps a row's taps are one piece.
     seen = columns.in_image if gaps else int(columns.inside.any(axis=1).sum())
-    pieces = batch * pixels * kernel_h * (kernel_w if gaps else 1)
+    pieces = kernel_h * (kernel_w if gaps else 1)  # of a window
+    copied, inner_pieces = batch * rows.in_image * seen, inner * pieces
     return {
         "call": 1,
         "cleared": byte_products.PIXELS * taps,
         "pixel": batch * pixels,
+        "inner row": inner_pieces,
         "edge pixel": batch * pixels - inner,
-        "edge row": (batch * pixels - inner) * kernel_h,
-        "piece": batch * rows.in_image * seen,
-        "blank piece": pieces - batch * rows.in_image * seen,
+        "edge column": (batch * pixels - inner) * pieces // kernel_h,
+        "piece": copied - inner_pieces,
+        "blank piece": batch * pixels * pieces - copied,
         "input": there * count,
         "blank input": blank * count,
         "four pixels": batch * -(-pixels // byte_products.PIXELS),
