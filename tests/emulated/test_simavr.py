@@ -20,6 +20,7 @@ from tinyet.delegates import PORTABLE
 from tinyet.device.device import open_device
 from tinyet.errors import EmulatorError
 from tinyet.ir import Node
+from tinyet.numerics import high_mul, round_shift
 from tinyet.opset import Kernel, cost
 from tinyet.projects.one import generate
 from tinyet.validation import ValidationResult
@@ -72,15 +73,52 @@ int main(void) {
 def test_instructions_take_the_cycles_of_the_table(tmp_path: Path) -> None:
     build_runner()
     codes = [code.replace("\n", r"\n") for code in ("", *TABLE)]
-    main = tmp_path / "main.c"
-    main.write_text(COUNTED % "\n  ".join(f'COUNT("{code}")' for code in codes), encoding="utf-8")
-    firmware, elf = assets.path("firmware"), tmp_path / "x.elf"
-    defines = ["-DTINYET_CLOCK_HZ=16000000u", "-Wl,--defsym=tinyet_stack_limit=0x700"]
-    sources = [main, firmware / "platform" / "tinyet_simavr.c"]
-    command = ["avr-gcc", f"-mmcu={UNO}", *FLAGS, *defines, f"-I{firmware / 'include'}", *sources, "-o", elf]
-    subprocess.run(command, check=True, timeout=120)
+    elf = linked_alone(COUNTED % "\n  ".join(f'COUNT("{code}")' for code in codes), tmp_path)
     nothing, *counted = execute(elf, UNO, HZ, 1.0).output
     assert dict(zip(TABLE, (count - nothing for count in counted), strict=True)) == TABLE
+
+
+ROUNDED = """
+#include <avr/io.h>
+#include "tinyet_common.h"
+#include "tinyet_platform.h"
+int main(void) {
+  int32_t numbers[3]; /* a, b, bits; behind the last no bits */
+  for (tinyet_platform_read(numbers, sizeof numbers); numbers[2] >= 0; tinyet_platform_read(numbers, sizeof numbers)) {
+    const int32_t found[2] = {tinyet_high_mul(numbers[0], numbers[1]), tinyet_round_shift(numbers[0], numbers[2])};
+    tinyet_platform_write(found, sizeof found);
+  }
+  for (volatile uint8_t i = 0; i < 200; i++) {
+  }
+  tinyet_platform_abort();
+}
+"""
+
+
+def linked_alone(main: str, folder: Path) -> Path:
+    """A firmware for the Uno's chip, of one C file and the platform."""
+    source, firmware, elf = folder / "main.c", assets.path("firmware"), folder / "x.elf"
+    source.write_text(main, encoding="utf-8")
+    defines = ["-DTINYET_CLOCK_HZ=16000000u", "-Wl,--defsym=tinyet_stack_limit=0x700"]
+    sources = [source, firmware / "platform" / "tinyet_simavr.c"]
+    command = ["avr-gcc", f"-mmcu={UNO}", *FLAGS, *defines, f"-I{firmware / 'include'}", *sources, "-o", elf]
+    subprocess.run(command, check=True, timeout=120)
+    return elf
+
+
+def test_the_rounding_rule(tmp_path: Path) -> None:
+    """Its product and its shift are assembly on AVR: numbers of all sizes, and those at the ends of 32 bits."""
+    build_runner()
+    rng = np.random.default_rng(2)
+    a, b = (rng.integers(-(2**31), 2**31, 4000) >> rng.integers(0, 32, 4000) for _ in range(2))
+    ends = np.array([0, 1, -1, 2**30, -(2**30), 2**31 - 1, -(2**31), -(2**31) + 1, 255, -65536])
+    pairs = np.array(np.meshgrid(ends, ends)).reshape(2, -1)
+    a, b = np.concatenate([a, pairs[0]]), np.concatenate([b, pairs[1]])
+    bits = np.arange(a.size) % 32
+    asked = np.concatenate([np.stack([a, b, bits], 1), [[0, 0, -1]]]).astype(np.int32)
+    found = execute(linked_alone(ROUNDED, tmp_path), UNO, HZ, 60.0, asked.tobytes()).output
+    wanted = np.stack([high_mul(a, b), round_shift(a, bits)], 1).astype(np.int32)
+    assert np.array_equal(np.frombuffer(found, np.int32).reshape(-1, 2), wanted)
 
 
 def test_the_runner_is_clean(tmp_path: Path) -> None:
