@@ -86,7 +86,7 @@ FEWEST, EACH_PART = 12, 1.5
 AT_ONCE = 60
 """Cases of one firmware: planning the memory of many takes long."""
 SMALL_MACS, SMALL_BYTES = 60_000, 6_000
-"""Of a layer for a core with 16-bit addresses: at most so many products, and bytes of its activations, and of constants."""
+"""Of a layer for a core with 16-bit addresses: at most so many products, and bytes of activations, and of constants."""
 ROOM = 20_000
 """Bytes of each that one firmware has there for all its cases."""
 DRAWS = 12000
@@ -457,7 +457,11 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None, *, again: bool
         if not again:
             others = [e for symbol, e in table["kernels"].items() if symbol not in wanted]
             leave_known_cores(entry, others)
-        table |= {"board": board.name, "core": core, "toolchain": f"{version}, {board.toolchain.optimization}"}
+        table |= {
+            "board": board.name,
+            "core": core,
+            "toolchain": f"{version}, {board.toolchain.optimization}",
+        }
         store(path, table | {"line_bytes": layers.SHAPE.line_bytes})
         print(
             f"{kernel.symbol:36} {len(nodes):3} cases, "

@@ -246,9 +246,9 @@ SHAPE = Flash(wait_states=1, line_bytes=16, code_lines=64, data_lines=8, prefetc
 
 @dataclass(frozen=True)
 class Time:
-    """cycles: estimated, or counted by simavr, without waits, on each core that executes the same code. bytes: of executed
-    code; next_lines, jumped_lines: of the flash, read for code, right behind the line before and elsewhere; data_lines:
-    read for data; all 0 where no flash waits."""
+    """cycles: estimated, or counted by simavr, without waits, on each core that executes the same code. bytes: of
+    executed code; next_lines, jumped_lines: of the flash, read for code, right behind the line before and elsewhere;
+    data_lines: read for data; all 0 where no flash waits."""
 
     cycles: Mapping[str, int]
     bytes: int

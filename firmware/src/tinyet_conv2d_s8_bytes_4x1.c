@@ -52,8 +52,8 @@ static inline uint8_t *fill(uint8_t *patch, uint8_t value, tinyet_extent count) 
 
 /* What the window of a pixel sees, plus 128, four bytes from tap to tap; gives the sum. Columns from `left` on, a piece of each
  * row of the image: all of the window, where it has no gaps, else one. */
-static TINYET_BYTES_APART tinyet_bytes_sum conv_bytes_piece(uint8_t *patch, const walk *k, tinyet_extent left, tinyet_extent columns,
-                                                 tinyet_extent behind) {
+static TINYET_BYTES_APART tinyet_bytes_sum conv_bytes_piece(uint8_t *patch, const walk *k, tinyet_extent left,
+                                                            tinyet_extent columns, tinyet_extent behind) {
   const tinyet_extent in_c = k->in_c, before = left < 0 ? -left : 0, end = k->in_w - left;
   const tinyet_extent there = (end < columns ? end : columns) - before;
   const tinyet_extent all = columns * in_c, first = there > 0 ? before * in_c : all, copied = there > 0 ? there * in_c : 0;
@@ -108,7 +108,8 @@ static TINYET_BYTES_APART uint8_t conv_bytes_gather(uint8_t *patch, walk *k, uin
 }
 
 /* Adds a channel's products with four pixels' inputs, four a tap, to their sums. */
-static TINYET_BYTES_APART void conv_bytes_products(const uint8_t *x, const TINYET_ROM uint8_t *w, tinyet_extent taps, uint32_t *sums) {
+static TINYET_BYTES_APART void conv_bytes_products(const uint8_t *x, const TINYET_ROM uint8_t *w, tinyet_extent taps,
+                                                   uint32_t *sums) {
 #ifdef __AVR__
   while (taps > 0) {
     uint8_t count = taps > 256 ? 0u : (uint8_t)taps, value, weight;

@@ -40,7 +40,14 @@ def execute(elf: Path, mcu: str, hz: int, timeout: float, data: bytes = b"", unt
     hz: its clock; timeout: seconds of that clock; data: bytes that its first UART receives. Fails when the firmware
     crashes or takes longer.
     """
-    command = [str(build_runner()), str(elf), mcu, str(hz), str(timeout), *(["0", "cycles", until] if until else [])]
+    command = [
+        str(build_runner()),
+        str(elf),
+        mcu,
+        str(hz),
+        str(timeout),
+        *(["0", "cycles", until] if until else []),
+    ]
     done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=HOST_SECONDS)
     *noise, cycles = done.stderr.decode(errors="replace").splitlines() or [""]
     reason = {3: "crashed", 4: f"took longer than {timeout} simulated seconds"}.get(done.returncode, "failed")

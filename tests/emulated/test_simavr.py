@@ -28,8 +28,8 @@ from tinyet.validation import ValidationResult
 pytestmark = pytest.mark.emulated
 
 UNO = "atmega328p"
-# ATmega328P data sheet, "Instruction Set Summary": code of registers that nothing else uses, and its cycles. A branch that
-# goes elsewhere takes one more, a skip one more for each word that it skips.
+# ATmega328P data sheet, "Instruction Set Summary": code of registers that nothing else uses, and its cycles. A branch
+# that goes elsewhere takes one more, a skip one more for each word that it skips.
 TABLE = {
     "nop": 1, "mov r20, r21": 1, "movw r20, r22": 1, "ldi r20, 5": 1, "add r20, r21": 1, "adc r20, r21": 1,
     "sub r20, r21": 1, "sbc r20, r21": 1, "subi r20, 5": 1, "sbci r20, 5": 1, "cp r20, r21": 1, "cpc r20, r21": 1,
@@ -40,7 +40,8 @@ TABLE = {
     "ld r20, X": 2, "ld r20, X+": 2, "ld r20, Z+": 2, "ldd r20, Z+7": 2, "lds r20, 0x200": 2, "st X, r20": 2,
     "st X+, r20": 2, "std Z+7, r20": 2, "sts 0x200, r20": 2, "push r20\npop r20": 4, "lpm r20, Z": 3, "lpm r20, Z+": 3,
     "in r20, 0x3d": 1, "out 0x15, r20": 1, "sbi 0x15, 0": 2, "cbi 0x15, 0": 2,
-    "rjmp 1f\n1:": 2, "jmp 1f\n1:": 3, "rcall 1f\nrjmp 2f\n1: ret\n2:": 3 + 4 + 2, "call 1f\nrjmp 2f\n1: ret\n2:": 4 + 4 + 2,
+    "rjmp 1f\n1:": 2, "jmp 1f\n1:": 3, "rcall 1f\nrjmp 2f\n1: ret\n2:": 3 + 4 + 2,
+    "call 1f\nrjmp 2f\n1: ret\n2:": 4 + 4 + 2,
     "sec\nbrcs 1f\n1:": 1 + 2, "clc\nbrcs 1f\n1:": 1 + 1,
     "ldi r20, 1\nsbrc r20, 1\nnop": 1 + 2, "ldi r20, 2\nsbrc r20, 1\nnop": 1 + 1 + 1,
     "ldi r20, 1\nsbrc r20, 1\nlds r21, 0x200": 1 + 3, "mov r20, r21\ncpse r20, r21\nnop": 1 + 2,
@@ -134,7 +135,9 @@ def validated(tmp_path_factory: pytest.TempPathFactory) -> ValidationResult:
     build_runner()
     where = tmp_path_factory.mktemp("simavr") / "p"
     project = generate(small.program(channels=2), "arduino_uno", where, kind="arduino")
-    data = np.random.default_rng(1).uniform(-5, 5, (3, *project.program.inputs[0].shape[1:])).astype(np.float32)
+    data = (
+        np.random.default_rng(1).uniform(-5, 5, (3, *project.program.inputs[0].shape[1:])).astype(np.float32)
+    )
     return project.validate(data)
 
 
@@ -190,9 +193,7 @@ def test_stated_cycles() -> None:
     stated = counted = 0
     for some in costs.firmwares(cases, board):
         measured, _ = run([(node, PORTABLE, kernel) for node, kernel in some], board)
-        for step, count, time in zip(
-            measured.deployment.steps, measured.counts, measured.time, strict=True
-        ):
+        for step, count, time in zip(measured.deployment.steps, measured.counts, measured.time, strict=True):
             if count == 0:  # its output's bytes lie in the input
                 continue
             said = compared(step, count, board, DRAWN_EACH)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the files that are not Python: templates, the C runtime, board descriptions, Renode platforms, a QEMU plugin, a runner of
-simavr's.
+"""Finds the files that are not Python: templates, the C runtime, board descriptions, Renode platforms, a QEMU plugin,
+what runs simavr.
 
 In a checkout they stand at the top level, beside `tinyet/`; a wheel carries them in `tinyet/_assets/`.
 """

@@ -106,8 +106,8 @@ class Renode:
 
 @dataclass(frozen=True)
 class Simavr:
-    """How simavr has the board. mcu: the chip that it simulates, as GCC names it: of the board's own core, and with a
-    serial port, timers and registers where the board's has them; it may have more memory, for the harness takes some."""
+    """How simavr has the board. mcu: the chip that it simulates, as GCC names it: of the board's own core, and with the
+    serial port and registers where the board's has them; it may have more memory, for the harness takes some."""
 
     mcu: str
 

@@ -273,7 +273,11 @@ def _show(result: ValidationResult, clock_hz: int) -> None:
     if result.clipped is not None:
         pairs.append(("input values clipped", ui.percent(result.clipped)))
     per_mac = f", {result.count / result.macs:.2f} per MAC" if result.count and result.macs else ""
-    time = "" if result.cycles is None else f", {1e3 * result.cycles / clock_hz:.1f} ms at {clock_hz / 1e6:g} MHz"
+    time = (
+        ""
+        if result.cycles is None
+        else f", {1e3 * result.cycles / clock_hz:.1f} ms at {clock_hz / 1e6:g} MHz"
+    )
     pairs += [
         (f"{unit} per inference", f"{ui.number(result.count)}{per_mac}{time}"),
         ("MACs per inference", ui.number(result.macs)),

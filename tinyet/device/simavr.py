@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs an AVR board in simavr, whose simulated clock counts the cycles that Microchip's table gives each instruction.
 
-simavr's own program takes no input for a chip's serial port. So the library has a program of ours around it, one file of C
-that is compiled each time; the firmware reads the count from it.
+simavr's own program takes no input for a chip's serial port. So the library has a program of ours around it, one file
+of C that is compiled each time; the firmware reads the count from it.
 """
 
 from __future__ import annotations
