@@ -21,6 +21,7 @@ from tinyet.device.device import open_device
 from tinyet.errors import EmulatorError
 from tinyet.ir import Node
 from tinyet.numerics import high_mul, round_shift
+from tinyet.ops.shared.row_sums import RowSums
 from tinyet.opset import Kernel, cost
 from tinyet.projects.one import generate
 from tinyet.validation import ValidationResult
@@ -171,14 +172,20 @@ def test_other_boards_have_no_chip(tmp_path: Path) -> None:
         open_device(load_board("microbit"), tmp_path / "x.elf", "simavr")
 
 
+SHIFTED, BY_SHIFTS = 0.25, "_w4"
+"""Largest error of a layer of int4 weights: sums are rounded by shifts, bit by bit, whose number follows from scales,
+which are drawn from a wider range there; no part of a cost counts them."""
+
+
 def drawn() -> list[tuple[Node, Kernel]]:
-    """Of each kernel with a stated cost, a layer that is none of those that rates are fitted to."""
+    """Of each kernel with a stated cost, a layer that is none of those that rates are fitted to; sums a tile of rows at
+    a time are no layers of their own."""
     board = load_board("arduino_uno")
     table = cost.measured(cost.core_of(board.target))
     assert table is not None
     found: dict[str, tuple[Node, Kernel]] = {}
     for attrs, of_op in PORTABLE.kernels.items():
-        for kernel in of_op:
+        for kernel in of_op if attrs is not RowSums else ():
             if kernel.symbol in table.kernels and kernel.symbol not in found:
                 for node in costs.grid(attrs, kernel, board, costs.COMPARE, 1):
                     found[kernel.symbol] = node, kernel
@@ -196,11 +203,11 @@ def test_stated_cycles() -> None:
         for step, count, time in zip(measured.deployment.steps, measured.counts, measured.time, strict=True):
             if count == 0:  # its output's bytes lie in the input
                 continue
-            said = compared(step, count, board, DRAWN_EACH)
-            own = time.cycles["avr5"]
+            symbol, own = step.choice.kernel.symbol, time.cycles["avr5"]
+            limit = SHIFTED if symbol.endswith(BY_SHIFTS) else DRAWN_EACH
+            said = compared(step, count, board, limit)
             assert said.cycles is not None
-            symbol = step.choice.kernel.symbol
-            assert symbol in BY_VALUES or abs(said.cycles / own - 1) <= DRAWN_EACH, (
+            assert symbol in BY_VALUES or abs(said.cycles / own - 1) <= limit, (
                 f"{symbol}, {step.node.input(0).shape} to {step.node.outputs[0].shape}, {step.node.attrs}: "
                 f"{said.cycles} cycles stated, {own} counted"
             )
