@@ -134,7 +134,9 @@ def time_of(cost_model: cost.CostModel, nodes: Sequence[Node], found: Sample) ->
     )
     lines, next_lines = (fitted(nodes, every, each, scale) for each in read)
     known = [exact.reads.get("printed code", 0) for exact in printed]
-    executed = beside(nodes, work, [time["bytes"] for time in found.time], known)
+    # Not counted of a core whose flash never waits.
+    read_bytes = [time["bytes"] for time in found.time]
+    executed = beside(nodes, work, read_bytes, known) if any(read_bytes) else {}
     cycles = {core: cycles_on(core) for core in found.cores}
     return cost.Rates({}, cycles, lines, next_lines, {}, executed)
 

@@ -52,6 +52,8 @@ from benchmarks.cost_rates import (
 from benchmarks.cost_sums import alone, row_sums
 from tinyet import assets, ops
 from tinyet.boards import Board, load_board
+from tinyet.build.gcc import build_firmware
+from tinyet.build.size import measure
 from tinyet.delegates import DELEGATES, PORTABLE, Delegate
 from tinyet.deployment import Deployment
 from tinyet.emit.model import model_files
@@ -83,6 +85,10 @@ FEWEST, EACH_PART = 12, 1.5
 """Cases that rates are fitted to; more where calls are of several kinds."""
 AT_ONCE = 60
 """Cases of one firmware: planning the memory of many takes long."""
+SMALL_MACS, SMALL_BYTES = 60_000, 6_000
+"""Of a layer for a core with 16-bit addresses: at most so many products, and bytes of activations, and of constants."""
+ROOM = 20_000
+"""Bytes of each that one firmware has there for all its cases."""
 DRAWS = 12000
 LIMIT = 0.03
 
@@ -220,10 +226,34 @@ def grid(attrs: type[Attrs], kernel: Kernel, board: Board, seed: int, cases: int
         node = of_type(plain, kernel.dtypes)
         macs = ops.op_of(node).macs(node)
         small = macs <= MOST_MACS or plain in known
+        if board.simavr is not None:
+            small = macs <= SMALL_MACS and max(sizes_of(node)) <= SMALL_BYTES
         valid = attrs is RowSums or not complaints(ops.op_of(node), node)
         if small and valid and kernel.why_not(node, board.target) is None:
             found.append(node)
     return found
+
+
+def sizes_of(node: Node) -> tuple[int, int]:
+    """Bytes of a node's activations, and of its constants."""
+    tensors = [t for t in (*node.inputs, *node.outputs) if t is not None]
+    there, constant = ([t for t in tensors if t.is_constant is fixed] for fixed in (False, True))
+    return sum(t.type.bytes for t in there), sum(t.type.bytes for t in constant)
+
+
+def firmwares(cases: Sequence[tuple[Node, Kernel]], board: Board) -> Iterator[Sequence[tuple[Node, Kernel]]]:
+    """Nodes and kernels for them, in pieces that one firmware holds each."""
+    found: list[tuple[Node, Kernel]] = []
+    used = 0, 0
+    for node, kernel in cases:
+        packed = kernel.lower(node, board.target).constants
+        own = sizes_of(node)[0], sum(constant.data.nbytes for constant in packed)
+        used = used[0] + own[0], used[1] + own[1]
+        if len(found) == AT_ONCE or (board.simavr is not None and max(used) > ROOM):
+            yield found
+            found, used = [], own
+        found.append((node, kernel))
+    yield found
 
 
 # ---------------------------------------------------------------- measuring
@@ -252,8 +282,10 @@ def sampled(
     place = None if keep is None else keep / name
     if place is not None and place.is_file():
         return Sample(**json.loads(place.read_text(encoding="utf-8")))
-    some = [nodes[i : i + AT_ONCE] for i in range(0, len(nodes), AT_ONCE)]
-    found = joined([sample(kernel, home, attrs, each, board, code=code) for each in some])
+    some = firmwares([(node, kernel) for node in nodes], board)
+    found = joined(
+        [sample(kernel, home, attrs, [node for node, _ in each], board, code=code) for each in some]
+    )
     if place is not None:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(json.dumps(dataclasses.asdict(found)), encoding="utf-8")
@@ -306,7 +338,10 @@ def own_code(deployment: Deployment, graph: Graph, board: Board) -> tuple[dict[s
             path = Path(where) / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        flags = [*board.machine_flags, *board.toolchain.library_flags, "-std=c11", "-O2", "-ffp-contract=off"]
+        # As gcc.py compiles for the board.
+        standard = "-std=c11" if board.simavr is None else "-std=gnu11"
+        flags = [*board.machine_flags, *board.toolchain.library_flags, standard, board.toolchain.optimization]
+        flags += ["-ffp-contract=off"]
         include = [f"-I{firmware / 'include'}", f"-I{where}"]
         # A function that is called once may become part of its caller: then nobody can tell what is whose.
         once = (
@@ -382,6 +417,13 @@ def base_bytes(board: Board) -> int:
     """Flash of an application around its model: startup, C library, main."""
     with tempfile.TemporaryDirectory(prefix="tinyet-costs-") as where:
         project = generate(Program("one", one_layer()), board, Path(where) / "one", kind="cmake")
+        if board.simavr is not None:  # there is no program of tinyet's own
+            main = Path(where) / "main.c"
+            main.write_text('#include "one.h"\nint main(void) { return (int)one_run(); }\n', encoding="utf-8")
+            model = project.path / str(project.manifest["model_dir"])
+            sources = [main, *sorted(model.rglob("*.c"))]
+            size = measure(build_firmware(board, sources, [model], Path(where) / "made", harness=False))
+            return size.flash - project.deployment.decision.kernels.figures.flash
         size = project.build()
         return size.flash - size.sample - project.deployment.decision.kernels.figures.flash
 
@@ -415,7 +457,11 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None, *, again: bool
         if not again:
             others = [e for symbol, e in table["kernels"].items() if symbol not in wanted]
             leave_known_cores(entry, others)
-        table |= {"board": board.name, "core": core, "toolchain": f"{version}, -O2"}
+        table |= {
+            "board": board.name,
+            "core": core,
+            "toolchain": f"{version}, {board.toolchain.optimization}",
+        }
         store(path, table | {"line_bytes": layers.SHAPE.line_bytes})
         print(
             f"{kernel.symbol:36} {len(nodes):3} cases, "

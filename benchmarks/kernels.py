@@ -38,7 +38,8 @@ from tinyet.cycles.inference import cycle_model
 from tinyet.cycles.profile import Profiler
 from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
 from tinyet.deployment import Deployment, deploy
-from tinyet.device.device import open_device
+from tinyet.device import simavr
+from tinyet.device.device import Device, open_device
 from tinyet.emit.facts import ModelFacts, TensorFacts
 from tinyet.emit.model import model_files
 from tinyet.emit.project import project_files
@@ -245,8 +246,9 @@ SHAPE = Flash(wait_states=1, line_bytes=16, code_lines=64, data_lines=8, prefetc
 
 @dataclass(frozen=True)
 class Time:
-    """cycles: estimated, without waits, on each core that executes the same code. bytes: of executed code. next_lines,
-    jumped_lines: of the flash, read for code, right behind the line before and elsewhere; data_lines: read for data."""
+    """cycles: estimated, or counted by simavr, without waits, on each core that executes the same code. bytes: of
+    executed code; next_lines, jumped_lines: of the flash, read for code, right behind the line before and elsewhere;
+    data_lines: read for data; all 0 where no flash waits."""
 
     cycles: Mapping[str, int]
     bytes: int
@@ -256,7 +258,9 @@ class Time:
 
 
 def timed_cores(board: Board) -> list[str]:
-    """Those with a model that execute a board's code."""
+    """Those with a model that execute a board's code, or whose cycles simavr counts."""
+    if board.simavr is not None:
+        return [board.cpu]
     others = [replace(board.target, cpu=cpu) for cpu in CORES if cpu not in RUNS_CODE_OF]
     others += [replace(board.target, cpu=code, timed_as=cpu) for cpu, code in RUNS_CODE_OF.items()]
     return sorted({cost.cycles_of(t) for t in others if cost.core_of(t) == cost.core_of(board.target)})
@@ -279,6 +283,20 @@ def timed(board: Board, elf: Path, raw: Sequence[bytes], folder: Path) -> tuple[
             layer.data_reads,
         )
         for i, layer in enumerate(run.layers)
+    )
+
+
+def counting_instructions(board: Board, elf: Path) -> Device:
+    """The board's emulator, whose counter shows instructions."""
+    if board.simavr is None:
+        return open_device(board, elf, "qemu")
+    link = simavr.start(board, elf, "instructions")
+    return Device(
+        link,
+        elf=elf,
+        prefix=board.toolchain.prefix,
+        ticks_per_instruction=1.0,
+        bytes_per_second=simavr.BYTES_PER_SECOND,
     )
 
 
@@ -322,16 +340,21 @@ def run(
         for name, text in {**files, "model_desc.c": description}.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
-        elf = build_firmware(
-            board, sorted(folder.rglob("*.c")), [folder], folder / "build", flags=("-O2", "-g1")
-        )
+        flags = (board.toolchain.optimization, "-g1")
+        elf = build_firmware(board, sorted(folder.rglob("*.c")), [folder], folder / "build", flags=flags)
         size = measure(elf)
         # Without the digest of a kernel's text, and what the compiler adds.
         code = {re.sub(r"(_[0-9a-f]{8})?(\..*)?$", "", s.name): s.bytes for s in size.largest("flash", 1000)}
-        with open_device(board, elf, "qemu") as device:
+        with counting_instructions(board, elf) as device:
             result = device.run(raw)
             stack = device.run(raw, uninterrupted=True).stack_bytes if with_stack else 0
-        time = timed(board, elf, raw, folder) if with_time and board.cpu in CORES else ()
+        time: tuple[Time, ...] = ()
+        if with_time and board.simavr is not None:
+            with open_device(board, elf, "simavr") as device:
+                counted = device.run(raw).layer_counts
+            time = tuple(Time({board.cpu: cycles}, 0, 0, 0, 0) for cycles in counted)
+        elif with_time and board.cpu in CORES:
+            time = timed(board, elf, raw, folder)
     values = dict(zip(graph.inputs, arrays, strict=True))
     answers = dict(zip(graph.outputs, result.outputs, strict=True))
     for node in graph.nodes:

@@ -346,7 +346,7 @@ class Project:
         *inputs: Array,
         labels: Array | None = None,
         evaluation: Data | str | Path | None = None,
-        on: str = "qemu",
+        on: str | None = None,
         max_samples: int | None = None,
         sqnr_samples: int = DEFAULT_SQNR_SAMPLES,
         timeout: float = 60.0,
@@ -358,7 +358,7 @@ class Project:
 
         inputs: one array per model input, samples along the first dimension; none takes the evaluation data
         stored with the project, or else a fixed pattern. labels: class indices, for accuracy. evaluation: both at once,
-        as for `generate`. on: "host", "qemu", "renode" or "serial:PORT".
+        as for `generate`. on: "host", "qemu", "renode", "simavr" or "serial:PORT"; None for the board's first emulator.
         max_samples: of those, that are run. sqnr_samples: that the float model is asked for. timeout: seconds that one
         run may take. estimate: cycles, too, from what QEMU executes for the same samples; wherever they run, the
         result's `estimate` is none of its counts. oracle: the model's original .tflite or .onnx file, whose own runtime
@@ -369,7 +369,7 @@ class Project:
             max_samples = whole_given(max_samples, "max_samples", "how many samples to run; None for all")
         whole_given(sqnr_samples, "sqnr_samples", "how many samples the float model is asked for", 0)
         timeout = seconds_given(timeout, "timeout")
-        on = place_given(on)
+        on = self.board.emulator if on is None else place_given(on)
         samples = self.samples(inputs, labels, evaluation).first(max_samples)
         with tempfile.TemporaryDirectory(prefix="tinyet-") as scratch:
             model = cycle_model(self.board, Path(scratch)) if estimate else None
@@ -415,7 +415,7 @@ class Project:
         stage("compiling the harness")
         if on == "host":
             return build_host(self._harness_sources, [self._model_dir], where)
-        if compile_anew and self.board.bare_metal:
+        if (compile_anew and self.board.compiled_alone) or (on == "simavr" and self.board.simavr is not None):
             return gcc.build_firmware(self.board, self._harness_sources, [self._model_dir], where)
         return self._harness(where, on)
 

@@ -73,8 +73,8 @@ class DeviceResult(Counted):
     outputs:   real values, one float32 array an output (whole numbers stay as they are), in the output's shape.
     raw:       the same as the device has stored them.
     expected:  what the host reference gives, to compare with `raw`.
-    count:     the inference's cost in `count_unit`: "instructions" in an emulator, "cycles" on hardware,
-               "nanoseconds" on the host.
+    count:     the inference's cost in `count_unit`: "instructions" in QEMU and Renode, "cycles" in simavr and on
+               hardware, "nanoseconds" on the host.
     stack_bytes: the deepest use of the stack; None where it cannot be measured.
     """
 
@@ -133,8 +133,8 @@ class TinyetDevices:
 
         model: what `tinyet.open` makes a program of, or a Program. project: a directory that `tinyet generate` wrote;
         its own build makes the firmware. Paths are relative to pytest's root directory.
-        board: a name or a board file; a project has its own. on: "qemu", "renode", "host" or "serial:PORT"; the first
-        emulator that has the board by default. timeout: seconds that an inference may take.
+        board: a name or a board file; a project has its own. on: "qemu", "renode", "simavr", "host" or "serial:PORT";
+        the first emulator that has the board by default. timeout: seconds that an inference may take.
         options: of `tinyet.open`, for a model's file (calibration, float_io, ...), and of `tinyet.generate` (delegates,
         optimize, evaluation, ...). A project has its own; where any is given it is generated anew, from its program.
         """
@@ -268,7 +268,7 @@ class TinyetDevice:
 
     @property
     def on(self) -> str:
-        """ "qemu", "renode", "host" or "serial:PORT"."""
+        """ "qemu", "renode", "simavr", "host" or "serial:PORT"."""
         return self._harness.on
 
     @property
@@ -440,7 +440,9 @@ class TinyetDevice:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tinyet", "models on boards")
-    group.addoption("--tinyet-on", metavar="PLACE", help="qemu, renode, host or serial:PORT, for all tests")
+    group.addoption(
+        "--tinyet-on", metavar="PLACE", help="qemu, renode, simavr, host or serial:PORT, for all tests"
+    )
     group.addoption("--tinyet-board", metavar="BOARD", help="a board's name or file, for all tests")
     group.addoption(
         "--tinyet-budgets",

@@ -97,7 +97,7 @@ class Counted:
 
     @property
     def cycles(self) -> int | None:
-        """Cycles of the core's clock per inference, on hardware; None elsewhere."""
+        """Cycles of the core's clock per inference, on hardware or in simavr; None elsewhere."""
         return self.count if self.count_unit == "cycles" else None
 
 
@@ -107,8 +107,9 @@ class ValidationResult(Counted):
 
     outputs: a list of arrays a sample, as the device gave them. synthetic: there was no data, and the one sample is a
     pattern; no layer has an SQNR then, because that of a pattern means nothing. count: mean per inference, in
-    `count_unit`: "instructions" in an emulator, "cycles" on hardware, "nanoseconds" on the host; one is never printed
-    as another. ram_bytes: static data, the arena included, without the stack; flash_bytes: code and constants;
+    `count_unit`: "instructions" in QEMU and Renode, "cycles" in simavr and on hardware, "nanoseconds" on the host; one
+    is never printed as another. ram_bytes: static data, the arena included, without the stack; flash_bytes: code and
+    constants;
     both of the application, None when it was not built. stack_bytes: the model's own, in a run of the
     first sample that nothing interrupts; None where it cannot be measured. stack_bound: what it takes at most, with
     the calls that get there, or why there is no bound; None where the firmware cannot be looked into (on the host, or

@@ -39,6 +39,10 @@
 #define READ_STACK_POINTER "mov %0, a1"
 #define HOLD_INTERRUPTS ((void)0)
 #define ALLOW_INTERRUPTS ((void)0)
+#elif defined(__AVR__)
+#define READ_STACK_POINTER "in %A0, __SP_L__\n\tin %B0, __SP_H__"
+#define HOLD_INTERRUPTS __asm volatile("cli" ::: "memory")
+#define ALLOW_INTERRUPTS __asm volatile("sei" ::: "memory")
 #endif
 
 /* Where the model is to stop: behind so many runs of a layer. */
@@ -143,6 +147,10 @@ __attribute__((noinline)) static measurement measure(tinyet_status (*run)(void),
 #if defined(READ_STACK_POINTER)
   volatile uint32_t *top;
   __asm volatile(READ_STACK_POINTER : "=r"(top));
+#if defined(__AVR__)
+  /* It may have any address, that of the free byte below the stack: whole words below it are painted. */
+  top = (volatile uint32_t *)((uintptr_t)top & ~(uintptr_t)3u);
+#endif
   if (limit == NULL) {
     top = NULL; /* its end is not known: nothing is painted, and 0 bytes are found */
   }

@@ -14,6 +14,7 @@ extern "C" {
 
 enum {
   TINYET_BYTES_PIXELS = 4,
+  TINYET_BYTES_RUN = 256, /* products that a sum of 24 bits holds */
   TINYET_BYTES_RIGHT = 8 /* words.right of all these layers: a shift by a byte is none */
 };
 
@@ -38,6 +39,13 @@ typedef struct {
   const TINYET_ROM uint8_t *weights;
 } tinyet_linear_s8_bytes_params;
 
+/* A function whose registers nobody else needs: inlined, too many at once would be kept in memory. */
+#ifdef __AVR__
+#define TINYET_BYTES_APART __attribute__((noinline))
+#else
+#define TINYET_BYTES_APART
+#endif
+
 /* Sizes and places of what lies in the arena: 32 bits are four registers of an AVR, whose memory 16 bits reach. What comes of
  * 32 bits fits, which is checked when code is generated. */
 #ifdef __AVR__
@@ -57,116 +65,84 @@ __extension__ typedef __int24 tinyet_window_sum;
   "add %A[" sum "], r0\n"        \
   "adc %B[" sum "], r1\n"        \
   "adc %C[" sum "], %[zero]\n"
-#endif
-
-/* Adds a channel's products with four pixels' inputs, four a tap, to their sums. */
-static inline void tinyet_bytes_4x1(const uint8_t *x, const TINYET_ROM uint8_t *w, tinyet_extent taps, uint32_t *sums) {
-#ifdef __AVR__
-  while (taps > 0) {
-    uint8_t count = taps > 256 ? 0u : (uint8_t)taps, value, weight;
-    const uint8_t zero = 0u;
-    tinyet_bytes_sum a = 0u, b = 0u, c = 0u, d = 0u;
-    __asm__ volatile(
-        "1:\n"
-        "lpm %[w], Z+\n" TINYET_BYTES_TAP("x", "a") TINYET_BYTES_TAP("x", "b") TINYET_BYTES_TAP("x", "c")
-            TINYET_BYTES_TAP("x", "d")
-        "dec %[count]\n"
-        "brne 1b\n"
-        "clr __zero_reg__\n"
-        : "+x"(x), "+z"(w), [count] "+r"(count), [x] "=&r"(value), [w] "=&r"(weight), [a] "+r"(a), [b] "+r"(b),
-          [c] "+r"(c), [d] "+r"(d)
-        : [zero] "r"(zero)
-        : "memory", "r0");
-    sums[0] += a;
-    sums[1] += b;
-    sums[2] += c;
-    sums[3] += d;
-    taps = taps > 256 ? taps - 256 : 0;
-  }
 #else
-  for (; taps > 0; taps--, x += TINYET_BYTES_PIXELS) {
-    const uint32_t weight = *w++;
-    sums[0] += x[0] * weight;
-    sums[1] += x[1] * weight;
-    sums[2] += x[2] * weight;
-    sums[3] += x[3] * weight;
-  }
+typedef uint32_t tinyet_bytes_sum;
 #endif
-}
 
-/* The sum of a channel's products with one row of inputs. */
-static inline uint32_t tinyet_bytes_1x1(const uint8_t *x, const TINYET_ROM uint8_t *w, tinyet_extent taps) {
-  uint32_t sum = 0u;
 #ifdef __AVR__
-  while (taps > 0) {
-    uint8_t count = taps > 256 ? 0u : (uint8_t)taps, value, weight;
-    const uint8_t zero = 0u;
-    tinyet_bytes_sum a = 0u;
-    __asm__ volatile(
-        "1:\n"
-        "lpm %[w], Z+\n" TINYET_BYTES_TAP("x", "a")
-        "dec %[count]\n"
-        "brne 1b\n"
-        "clr __zero_reg__\n"
-        : "+x"(x), "+z"(w), [count] "+r"(count), [x] "=&r"(value), [w] "=&r"(weight), [a] "+r"(a)
-        : [zero] "r"(zero)
-        : "memory", "r0");
-    sum += a;
-    taps = taps > 256 ? taps - 256 : 0;
-  }
-#else
-  for (; taps > 0; taps--) {
-    sum += *x++ * (uint32_t)*w++;
-  }
+/* Carry: whether the sum a, b, c, d is less than what Z points at. */
+#define TINYET_BYTES_COMPARE(a, b, c, d, byte)   \
+  "lpm " byte ", Z+\n" "cp " a ", " byte "\n"    \
+  "lpm " byte ", Z+\n" "cpc " b ", " byte "\n"   \
+  "lpm " byte ", Z+\n" "cpc " c ", " byte "\n"   \
+  "lpm " byte ", Z+\n" "cpc " d ", " byte "\n"
+/* Adds what Z points at to p, q, r, s, or subtracts it. */
+#define TINYET_BYTES_CHANGE(first, next, p, q, r, s, byte) \
+  "lpm " byte ", Z+\n" first " " p ", " byte "\n"          \
+  "lpm " byte ", Z+\n" next " " q ", " byte "\n"           \
+  "lpm " byte ", Z+\n" next " " r ", " byte "\n"           \
+  "lpm " byte ", Z+\n" next " " s ", " byte "\n"
+/* s: what tinyet_two_products makes of the sum a, b, c, d by the numbers at Z, whose first are there where T is set (two-sided).
+ * Changes a, b, c, d, p, q, r (of which two are a pair, as r and s are), byte, r0 and r1. Sums within the limit have 24 bits: d
+ * is zero then. Of the products of these and of 40 bits of the factor the lowest eight are dropped, as the shift does it. */
+#define TINYET_BYTES_OUTPUT(a, b, c, d, p, q, r, s, byte, low, high)                                     \
+  "clr " p "\n"                                                                                          \
+  "clr " q "\n"                                                                                          \
+  "movw " r ", " p "\n"                                                                                  \
+  "brtc 21f\n"                                                                                           \
+  TINYET_BYTES_COMPARE(a, b, c, d, byte)                                                                 \
+  "brcs 20f\n"                                                                                           \
+  "adiw r30, 4\n"                                                                                        \
+  "rjmp 21f\n"                                                                                           \
+  "20:\n" TINYET_BYTES_CHANGE("sub", "sbc", p, q, r, s, byte)                                            \
+  "21:\n" TINYET_BYTES_COMPARE(a, b, c, d, byte)                                                         \
+  "brcs 22f\n"                                                                                           \
+  "mov " s ", " high "\n"                                                                                \
+  "sbrc " d ", 7\n"                                                                                      \
+  "mov " s ", " low "\n"                                                                                 \
+  "rjmp 23f\n"                                                                                           \
+  "22:\n"                                                                                                \
+  "clr " d "\n"                                                                                          \
+  "lpm " byte ", Z+\n"                                                                                   \
+  "mul " byte ", " a "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"   \
+  "mul " byte ", " b "\n" "add " q ", r0\n" "adc " r ", r1\n" "adc " s ", " d "\n"                       \
+  "mul " byte ", " c "\n" "add " r ", r0\n" "adc " s ", r1\n"                                            \
+  "lpm " byte ", Z+\n"                                                                                   \
+  "mul " byte ", " a "\n" "add " q ", r0\n" "adc " r ", r1\n" "adc " s ", " d "\n"                       \
+  "mul " byte ", " b "\n" "add " r ", r0\n" "adc " s ", r1\n"                                            \
+  "mul " byte ", " c "\n" "add " s ", r0\n"                                                              \
+  "lpm " byte ", Z+\n"                                                                                   \
+  "mul " byte ", " a "\n" "add " r ", r0\n" "adc " s ", r1\n"                                            \
+  "mul " byte ", " b "\n" "add " s ", r0\n"                                                              \
+  "lpm " byte ", Z+\n"                                                                                   \
+  "mul " byte ", " a "\n" "add " s ", r0\n"                                                              \
+  "lpm " byte ", Z\n"                                                                                    \
+  "adiw r30, 4\n"                                                                                        \
+  "mul " byte ", " a "\n" "add " p ", r1\n" "adc " q ", " d "\n" "adc " r ", " d "\n" "adc " s ", " d "\n" \
+  "mul " byte ", " b "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"   \
+  "mul " byte ", " c "\n" "add " q ", r0\n" "adc " r ", r1\n" "adc " s ", " d "\n"                       \
+  TINYET_BYTES_CHANGE("add", "adc", p, q, r, s, byte)                                                    \
+  "23:\n"
 #endif
-  return sum;
-}
 
-/* The sum of the products of nine weights, which have signs, with three rows of inputs, so many bytes from end to begin. */
-static inline int32_t tinyet_bytes_3x3(const uint8_t *x, const TINYET_ROM int8_t *w, tinyet_extent turn) {
+/* The output of a channel's sum, as tinyet_two_products gives it. f: behind the channel's start. */
+static inline int8_t tinyet_bytes_output(uint32_t sum, const TINYET_ROM uint32_t *f, uint8_t two_sided, int8_t low,
+                                         int8_t high) {
 #ifdef __AVR__
-  uint8_t value, weight;
-  const uint8_t zero = 0u;
-  tinyet_window_sum sum = 0;
-/* A product's sign is that of the weight: below zero, one is taken off the upper byte. */
-#define TINYET_BYTES_SIGNED            \
-  "ld %[x], X+\n"                      \
-  "lpm %[w], Z+\n"                     \
-  "mulsu %[w], %[x]\n"                 \
-  "add %A[sum], r0\n"                  \
-  "adc %B[sum], r1\n"                  \
-  "adc %C[sum], %[zero]\n"             \
-  "sbrc r1, 7\n"                       \
-  "dec %C[sum]\n"
-#define TINYET_BYTES_TURN "add r26, %A[turn]\n" "adc r27, %B[turn]\n"
+  uint32_t v;
+  uint8_t byte;
   __asm__ volatile(
-      TINYET_BYTES_SIGNED TINYET_BYTES_SIGNED TINYET_BYTES_SIGNED TINYET_BYTES_TURN
-          TINYET_BYTES_SIGNED TINYET_BYTES_SIGNED TINYET_BYTES_SIGNED TINYET_BYTES_TURN
-              TINYET_BYTES_SIGNED TINYET_BYTES_SIGNED TINYET_BYTES_SIGNED
+      "bst %[two_sided], 0\n"
+      TINYET_BYTES_OUTPUT("%A[sum]", "%B[sum]", "%C[sum]", "%D[sum]", "%A[v]", "%B[v]", "%C[v]", "%D[v]", "%[byte]", "%[low]",
+                          "%[high]")
       "clr __zero_reg__\n"
-      : "+x"(x), "+z"(w), [x] "=&a"(value), [w] "=&a"(weight), [sum] "+r"(sum)
-      : [zero] "r"(zero), [turn] "r"(turn)
-      : "memory", "r0");
-#undef TINYET_BYTES_SIGNED
-#undef TINYET_BYTES_TURN
-  return sum;
+      : [sum] "+&r"(sum), "+z"(f), [v] "=&r"(v), [byte] "=&r"(byte)
+      : [two_sided] "r"(two_sided), [low] "r"(low), [high] "r"(high)
+      : "r0");
+  return (int8_t)(uint8_t)(v >> 24);
 #else
-  int32_t sum = 0;
-  for (int32_t i = 0; i < 3; i++) {
-    sum += x[0] * w[0] + x[1] * w[1] + x[2] * w[2];
-    x += 3 + turn;
-    w += 3;
-  }
-  return sum;
+  return tinyet_two_products(sum, f, TINYET_BYTES_RIGHT, two_sided, low, high);
 #endif
-}
-
-#undef TINYET_BYTES_TAP
-
-/* The output of a channel's sum. f: behind the channel's start. */
-static inline int8_t tinyet_bytes_output(uint32_t sum, const TINYET_ROM uint32_t *f, const tinyet_packed_words *words) {
-  return tinyet_two_products(sum, f, TINYET_BYTES_RIGHT, words->two_sided, (int8_t)words->clamp_low,
-                             (int8_t)words->clamp_high);
 }
 
 /* One group. scratch: four bytes for each tap. */

@@ -176,6 +176,97 @@ static inline int32_t tinyet_leading_zeros(uint32_t x) {
 /* Most negative result of a left shift is well defined on unsigned numbers only. */
 static inline int32_t tinyet_shift_left(int32_t x, int32_t bits) { return (int32_t)((uint32_t)x << (uint32_t)bits); }
 
+#ifdef __AVR__
+/* The two functions below for a core that multiplies bytes and shifts by one bit, and whose compiler has no product of 64 bits but
+ * by eight bytes times eight. */
+#define TINYET_AVR_MUL(a, b, first, second) "mul %" a "[a], %" b "[b]\n" "add %" first ", r0\n" "adc %" second ", r1\n"
+#define TINYET_AVR_CARRY(to) "adc %" to ", %A[low]\n"
+
+static __attribute__((noinline, unused)) int32_t tinyet_high_mul(int32_t a, int32_t b) {
+  uint32_t low, high; /* of the product, whose lowest byte is taken for zero, which no carry comes of */
+  __asm__(
+      "mul %A[a], %A[b]\n" "movw %A[low], r0\n"
+      "mul %B[a], %B[b]\n" "movw %C[low], r0\n"
+      "mul %C[a], %C[b]\n" "movw %A[high], r0\n"
+      "mul %D[a], %D[b]\n" "movw %C[high], r0\n"
+      "clr %A[low]\n"
+#define TINYET_AVR_ONE(a, b)                                                                                     \
+  TINYET_AVR_MUL(a, b, "B[low]", "C[low]") TINYET_AVR_CARRY("D[low]") TINYET_AVR_CARRY("A[high]")               \
+      TINYET_AVR_CARRY("B[high]") TINYET_AVR_CARRY("C[high]") TINYET_AVR_CARRY("D[high]")
+#define TINYET_AVR_TWO(a, b)                                                                                     \
+  TINYET_AVR_MUL(a, b, "C[low]", "D[low]") TINYET_AVR_CARRY("A[high]") TINYET_AVR_CARRY("B[high]")              \
+      TINYET_AVR_CARRY("C[high]") TINYET_AVR_CARRY("D[high]")
+#define TINYET_AVR_THREE(a, b)                                                                                   \
+  TINYET_AVR_MUL(a, b, "D[low]", "A[high]") TINYET_AVR_CARRY("B[high]") TINYET_AVR_CARRY("C[high]")             \
+      TINYET_AVR_CARRY("D[high]")
+#define TINYET_AVR_FOUR(a, b) TINYET_AVR_MUL(a, b, "A[high]", "B[high]") TINYET_AVR_CARRY("C[high]") TINYET_AVR_CARRY("D[high]")
+#define TINYET_AVR_FIVE(a, b) TINYET_AVR_MUL(a, b, "B[high]", "C[high]") TINYET_AVR_CARRY("D[high]")
+      TINYET_AVR_ONE("A", "B") TINYET_AVR_ONE("B", "A") TINYET_AVR_TWO("A", "C") TINYET_AVR_TWO("C", "A")
+      TINYET_AVR_THREE("A", "D") TINYET_AVR_THREE("D", "A") TINYET_AVR_THREE("B", "C") TINYET_AVR_THREE("C", "B")
+      TINYET_AVR_FOUR("B", "D") TINYET_AVR_FOUR("D", "B") TINYET_AVR_FIVE("C", "D") TINYET_AVR_FIVE("D", "C")
+      "clr __zero_reg__\n"
+      "sbrs %D[a], 7\n" /* without signs a negative number is 2^32 more */
+      "rjmp 1f\n"
+      "sub %A[high], %A[b]\n" "sbc %B[high], %B[b]\n" "sbc %C[high], %C[b]\n" "sbc %D[high], %D[b]\n"
+      "1:\n"
+      "sbrs %D[b], 7\n"
+      "rjmp 2f\n"
+      "sub %A[high], %A[a]\n" "sbc %B[high], %B[a]\n" "sbc %C[high], %C[a]\n" "sbc %D[high], %D[a]\n"
+      "2:\n"
+      "ldi %A[a], 0x40\n" /* half of what the shift drops */
+      "add %D[low], %A[a]\n"
+      TINYET_AVR_CARRY("A[high]") TINYET_AVR_CARRY("B[high]") TINYET_AVR_CARRY("C[high]") TINYET_AVR_CARRY("D[high]")
+      "lsl %D[low]\n" "rol %A[high]\n" "rol %B[high]\n" "rol %C[high]\n" "rol %D[high]\n"
+      : [low] "=&r"(low), [high] "=&r"(high), [a] "+&d"(a)
+      : [b] "r"(b)
+      : "r0");
+  /* Of one pair of numbers alone. */
+  return (int32_t)high == INT32_MIN ? INT32_MAX : (int32_t)high;
+}
+
+#undef TINYET_AVR_MUL
+#undef TINYET_AVR_CARRY
+#undef TINYET_AVR_ONE
+#undef TINYET_AVR_TWO
+#undef TINYET_AVR_THREE
+#undef TINYET_AVR_FOUR
+#undef TINYET_AVR_FIVE
+
+static __attribute__((noinline, unused)) int32_t tinyet_round_shift(int32_t x, int32_t bits) {
+  uint8_t turns = (uint8_t)bits;
+  if (turns != 0u) { /* of the magnitude: to one bit more than is wanted, and then by one with a half added */
+#define TINYET_AVR_NEGATE                                                                            \
+  "com %D[x]\n" "com %C[x]\n" "com %B[x]\n" "neg %A[x]\n" "sbci %B[x], 0xff\n" "sbci %C[x], 0xff\n" \
+  "sbci %D[x], 0xff\n"
+    __asm__(
+        "bst %D[x], 7\n"
+        "brtc 1f\n" TINYET_AVR_NEGATE
+        "1:\n"
+        "dec %[turns]\n"
+        "2:\n"
+        "cpi %[turns], 8\n"
+        "brlo 3f\n"
+        "mov %A[x], %B[x]\n" "mov %B[x], %C[x]\n" "mov %C[x], %D[x]\n" "clr %D[x]\n"
+        "subi %[turns], 8\n"
+        "rjmp 2b\n"
+        "3:\n"
+        "tst %[turns]\n"
+        "breq 5f\n"
+        "4:\n"
+        "lsr %D[x]\n" "ror %C[x]\n" "ror %B[x]\n" "ror %A[x]\n"
+        "dec %[turns]\n"
+        "brne 4b\n"
+        "5:\n"
+        "subi %A[x], 0xff\n" "sbci %B[x], 0xff\n" "sbci %C[x], 0xff\n" "sbci %D[x], 0xff\n"
+        "lsr %D[x]\n" "ror %C[x]\n" "ror %B[x]\n" "ror %A[x]\n"
+        "brtc 6f\n" TINYET_AVR_NEGATE
+        "6:\n"
+        : [x] "+&d"(x), [turns] "+&d"(turns));
+#undef TINYET_AVR_NEGATE
+  }
+  return x;
+}
+#else
 /* a * b / 2^31, rounded to nearest with ties upward, saturating the single case INT32_MIN * INT32_MIN. gemmlowp writes
  * this as a division that truncates after adding a nudge of the product's sign; that is the same number. */
 static inline int32_t tinyet_high_mul(int32_t a, int32_t b) {
@@ -191,6 +282,7 @@ static inline int32_t tinyet_round_shift(int32_t x, int32_t bits) {
   const int32_t threshold = (mask >> 1) + (x < 0 ? 1 : 0);
   return (x >> bits) + ((x & mask) > threshold ? 1 : 0);
 }
+#endif
 
 /* acc * multiplier * 2^(shift - 31), rounded twice as TFLM and CMSIS-NN do. */
 static inline int32_t tinyet_requantize(int32_t acc, int32_t multiplier, int32_t shift) {

@@ -69,6 +69,8 @@ static inline int32_t tinyet_high_mul_twice(int32_t a, int32_t multiplier) {
   const int32_t signed_cross = high * (int32_t)bottom;
   const uint32_t middle = ((low * bottom) >> 16) + (cross & 0xffffu) + ((uint32_t)signed_cross & 0xffffu) + 0x8000u;
   return high * (int32_t)top + (int32_t)(cross >> 16) + (signed_cross >> 16) + (int32_t)(middle >> 16);
+#elif defined(__AVR__)
+  return tinyet_high_mul(a, multiplier);
 #elif TINYET_HAS_SIMD32
   int32_t high; /* GCC makes three instructions of the expression below */
   __asm__("smmulr %0, %1, %2" : "=r"(high) : "r"(a * 2), "r"(multiplier));

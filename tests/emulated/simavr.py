@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs AVR firmwares in simavr, through a small program around libsimavr (simavr_runner.c)."""
+"""Runs AVR firmwares in simavr, through the program around libsimavr that the product has (simavr/tinyet_simavr.c)."""
 
 from __future__ import annotations
 
 import ctypes.util
-import functools
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-RUNNER = Path(__file__).with_name("simavr_runner.c")
-HOST_SECONDS = 300.0
+from tinyet.device import simavr
 
-_KEEP: list[tempfile.TemporaryDirectory[str]] = []
+HOST_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -27,22 +24,14 @@ class Run:
     cycles: int
 
 
-@functools.cache
 def build_runner() -> Path:
-    """The runner, compiled once a session; skips, saying what is missing, where libsimavr or a compiler is absent."""
+    """The runner; skips, saying what is missing, where libsimavr or a compiler is absent."""
     for tool in ("gcc", "avr-gcc"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
     if ctypes.util.find_library("simavr") is None or not Path("/usr/include/simavr/sim_avr.h").exists():
         pytest.skip("libsimavr-dev is not installed")
-    holder = tempfile.TemporaryDirectory(prefix="tinyet-simavr-")
-    _KEEP.append(holder)
-    binary = Path(holder.name) / "simavr_runner"
-    command = ["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-isystem", "/usr/include/simavr"]
-    command += [str(RUNNER), "-o", str(binary), "-lsimavr"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return binary
+    return simavr.runner()
 
 
 def execute(elf: Path, mcu: str, hz: int, timeout: float, data: bytes = b"", until: str = "") -> Run:
@@ -51,7 +40,14 @@ def execute(elf: Path, mcu: str, hz: int, timeout: float, data: bytes = b"", unt
     hz: its clock; timeout: seconds of that clock; data: bytes that its first UART receives. Fails when the firmware
     crashes or takes longer.
     """
-    command = [str(build_runner()), str(elf), mcu, str(hz), str(timeout), *([until] if until else [])]
+    command = [
+        str(build_runner()),
+        str(elf),
+        mcu,
+        str(hz),
+        str(timeout),
+        *(["0", "cycles", until] if until else []),
+    ]
     done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=HOST_SECONDS)
     *noise, cycles = done.stderr.decode(errors="replace").splitlines() or [""]
     reason = {3: "crashed", 4: f"took longer than {timeout} simulated seconds"}.get(done.returncode, "failed")

@@ -202,13 +202,14 @@ def test_every_function() -> None:
     ("node", "symbols"),
     [
         (conv((8, 6, 3), 4, (3, 3)), ("tinyet_conv2d_s8", "tinyet_conv2d_s8_bytes_4x1")),
+        (conv((3, 4, 64), 2, (3, 3)), ("tinyet_conv2d_s8", "tinyet_conv2d_s8_bytes_4x1")),
         (
             conv((5, 6, 4), 0, (3, 3), relu=False),
             ("tinyet_depthwise_s8", "tinyet_depthwise_s8_bytes_3x3"),
         ),
         (linear(300, 5), ("tinyet_linear_s8", "tinyet_linear_s8_bytes")),
     ],
-    ids=["conv2d", "depthwise", "linear"],
+    ids=["conv2d", "many_taps", "depthwise", "linear"],
 )
 def test_products_of_bytes_take_less_than_half_the_cycles(node: Node, symbols: tuple[str, str]) -> None:
     """And are those that are taken, beside portable ones; sums of more than 256 products are as exact as others."""

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.calls.board import STRICT
+from tests.emulated.simavr import build_runner
 from tests.ops.cases import placed_quickly, write_files
 from tinyet.boards import load_board
 from tinyet.build.gcc import build_firmware
@@ -29,8 +30,12 @@ HASH = "0" * 64
 
 
 def require_emulator(board_name: str = "mps2_an386") -> None:
-    """Skip, saying what is missing, where the board's cross compiler or its QEMU is absent."""
-    toolchain = load_board(board_name).toolchain
+    """Skip, saying what is missing, where the board's cross compiler or its emulator is absent."""
+    board = load_board(board_name)
+    if board.simavr is not None:
+        build_runner()
+        return
+    toolchain = board.toolchain
     for tool in (toolchain.compiler, str(toolchain.qemu)):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the files that are not Python: templates, the C runtime, board descriptions, Renode platforms, a QEMU plugin.
+"""Finds the files that are not Python: templates, the C runtime, board descriptions, Renode platforms, a QEMU plugin,
+what runs simavr.
 
 In a checkout they stand at the top level, beside `tinyet/`; a wheel carries them in `tinyet/_assets/`.
 """
@@ -13,7 +14,7 @@ from typing import Literal
 
 from tinyet.errors import InternalError
 
-Kind = Literal["templates", "firmware", "boards", "renode", "qemu"]
+Kind = Literal["templates", "firmware", "boards", "renode", "qemu", "simavr"]
 
 CMSIS_NN_VERSION = "7.0.0"
 """The release of Arm's CMSIS-NN that the delegate cmsis_nn is made for."""

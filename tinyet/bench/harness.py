@@ -33,7 +33,7 @@ class Harness:
         if self.on.startswith("serial:") and self.compile_anew:
             # What is on the board was built elsewhere: no elf of here could tell where it faults.
             return self.where / "none.elf"
-        compile_anew = self.compile_anew and self.project.board.bare_metal
+        compile_anew = (self.compile_anew and self.project.board.compiled_alone) or self.on == "simavr"
         if self.on != "host" and not self.on.startswith("serial:") and not compile_anew:
             self.project.build()
         return self.project.firmware(self.on, self.where / "harness", compile_anew=compile_anew)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tinyet.boards.board import Arduino, Board, Memory, PlatformIo, Qemu, Renode, Zephyr
+from tinyet.boards.board import Arduino, Board, Memory, PlatformIo, Qemu, Renode, Simavr, Zephyr
 from tinyet.boards.cpus import Target
 from tinyet.boards.flash import Flash
 from tinyet.boards.load import all_boards, board_names, file_of, load_board
@@ -17,6 +17,7 @@ __all__ = [
     "PlatformIo",
     "Qemu",
     "Renode",
+    "Simavr",
     "Target",
     "Zephyr",
     "all_boards",

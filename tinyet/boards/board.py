@@ -105,6 +105,14 @@ class Renode:
 
 
 @dataclass(frozen=True)
+class Simavr:
+    """How simavr has the board. mcu: the chip that it simulates, as GCC names it: of the board's own core, and with the
+    serial port and registers where the board's has them; it may have more memory, for the harness takes some."""
+
+    mcu: str
+
+
+@dataclass(frozen=True)
 class PlatformIo:
     """The hardware's name in PlatformIO's registry. `framework` (arduino, zephyr) is what firmware for it is built
     on there; empty for a board that only tinyet's own startup code is used for."""
@@ -172,6 +180,7 @@ class Board:
     counter: str | None
     qemu: Qemu | None
     renode: Renode | None
+    simavr: Simavr | None
     platformio: PlatformIo | None
     arduino: Arduino | None
     zephyr: Zephyr | None
@@ -229,7 +238,18 @@ class Board:
     @property
     def emulators(self) -> tuple[str, ...]:
         """The emulators that have this board, the fastest first."""
-        return tuple(name for name, has in (("qemu", self.qemu), ("renode", self.renode)) if has)
+        own = (("qemu", self.qemu), ("renode", self.renode), ("simavr", self.simavr))
+        return tuple(name for name, has in own if has)
+
+    @property
+    def emulator(self) -> str:
+        """The first of them; QEMU, which says that it has no such machine, where there is none."""
+        return self.emulators[0] if self.emulators else "qemu"
+
+    @property
+    def compiled_alone(self) -> bool:
+        """Whether a harness for an emulator is made by the compiler alone, without a framework."""
+        return self.bare_metal or self.simavr is not None
 
     @property
     def machine_flags(self) -> tuple[str, ...]:

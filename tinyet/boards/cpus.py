@@ -72,11 +72,13 @@ class Toolchain:
     prefix:        of the tools' names, as in arm-none-eabi-gcc.
     library_flags: that choose the C library, for compiling (where its headers are) and for linking.
     qemu:          the emulator's program, or None.
+    optimization:  the compiler's level where no other is asked for; on AVR that of Arduino and PlatformIO.
     """
 
     prefix: str
     library_flags: tuple[str, ...]
     qemu: str | None
+    optimization: str = "-O2"
 
     @property
     def compiler(self) -> str:
@@ -87,7 +89,7 @@ class Toolchain:
 # Espressif's build systems only, so they have no entry.
 TOOLCHAINS: Mapping[str, Toolchain] = {
     "arm": Toolchain("arm-none-eabi-", ("--specs=nano.specs",), "qemu-system-arm"),
-    "avr": Toolchain("avr-", (), None),
+    "avr": Toolchain("avr-", (), None, "-Os"),
     "riscv": Toolchain("riscv64-unknown-elf-", ("--specs=picolibc.specs",), "qemu-system-riscv32"),
     "xtensa-lx106": Toolchain("xtensa-lx106-elf-", (), "qemu-system-xtensa"),
 }

@@ -35,6 +35,7 @@ from tinyet.boards.board import (
     PlatformIo,
     Qemu,
     Renode,
+    Simavr,
     Uart,
     Zephyr,
 )
@@ -237,6 +238,10 @@ class _Renode(_Table):
     mips: int = Field(ge=1, le=100_000)
 
 
+class _Simavr(_Table):
+    mcu: Chip
+
+
 class _PlatformIo(_Table):
     platform: Platform
     board: PlatformIoBoard
@@ -268,6 +273,7 @@ class _File(_Table):
     counter: _Counter | None = None
     qemu: _Qemu | None = None
     renode: _Renode | None = None
+    simavr: _Simavr | None = None
     platformio: _PlatformIo | None = None
     arduino: _Arduino | None = None
     zephyr: _Zephyr | None = None
@@ -314,6 +320,7 @@ def board_of(values: Mapping[str, Any], path: Path, text: str) -> Board:
         counter=file.counter.driver if file.counter else None,
         qemu=_record(Qemu, file.qemu),
         renode=_record(Renode, file.renode),
+        simavr=_record(Simavr, file.simavr),
         platformio=_record(PlatformIo, file.platformio),
         arduino=_record(Arduino, file.arduino),
         zephyr=_record(Zephyr, file.zephyr),
@@ -409,6 +416,8 @@ def _contradictions(
         if driver is not None and driver not in drivers:
             among = f"which is none of {', '.join(drivers)}" if drivers else f"and {cpu} has no driver"
             yield f"{key}.driver is {shown(driver)}, {among}"
+    if core and "simavr" in values and core.family != "avr":
+        yield f"simavr is not known for {cpu}: it simulates AVR"
     if core and (_File, "mcu") in right and core.has_mcu != bool(right[_File, "mcu"]):
         yield "mcu is missing: GCC wants it" if core.has_mcu else f"mcu is not known for {cpu}"
     if core and (_File, "features") in right:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,12 @@ HARNESS_DEFINES = (("TINYET_TRACE", "1"),)
 
 _LINK_SECONDS = 300.0
 
+SIMULATED_RAM_END = 0xC0FF
+"""The last address of the RAM that simavr gives a chip: its addresses reach further than its own RAM."""
+_SIMULATED_STACK_BYTES = 0x1000
+_DATA_REGION = 0x60
+"""Where the region of data begins for the linker scripts of AVR; data itself begins behind the registers."""
+
 
 def build_firmware(
     board: Board,
@@ -25,17 +32,19 @@ def build_firmware(
     defines: Sequence[tuple[str, str]] = (),
     *,
     harness: bool = True,
-    flags: Sequence[str] = ("-O2",),
+    flags: Sequence[str] = (),
     compiler: str = clang.GCC,
 ) -> Path:
     """Compile and link `sources` with the board's support files; return the path of `out_dir`/firmware.elf.
 
     sources: the model, its kernels, and model_desc.c; without the harness, a file with main() instead.
     harness: add the harness, and turn its trace on in all sources.
-    flags:   after the default ones, so that they win.
+    flags:   after the default ones, so that they win; none for the optimization that is usual on the board.
     compiler: "gcc", or "clang" (clang-16, ...) for a board with a Cortex-M; GCC links in any case.
     Raises ToolchainError with the compiler's messages.
     """
+    if board.simavr is not None:
+        return _build_for_simavr(board, sources, include_dirs, out_dir, defines, flags, harness=harness)
     firmware = assets.path("firmware")
     out_dir.mkdir(parents=True, exist_ok=True)
     script = out_dir / "linker.ld"
@@ -48,7 +57,7 @@ def build_firmware(
     command = [
         *(linker if gcc_only else clang.command(board, compiler)),
         *("-std=c11", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off"),
-        *flags,
+        *(flags or (board.toolchain.optimization,)),
         *(f"-D{name}={value}" for name, value in all_defines),
         *(f"-I{path}" for path in (firmware / "include", firmware / "platform", *include_dirs)),
     ]
@@ -65,6 +74,54 @@ def build_firmware(
         ),
         f"-T{script}",
         *("-o", elf),
+    ]
+    process.run(link, timeout=_LINK_SECONDS, what=what)
+    process.check_made(elf, link, what=what)
+    return elf
+
+
+def _build_for_simavr(
+    board: Board,
+    sources: Sequence[Path],
+    include_dirs: Sequence[Path],
+    out_dir: Path,
+    defines: Sequence[tuple[str, str]],
+    flags: Sequence[str],
+    *,
+    harness: bool,
+) -> Path:
+    """What `build_firmware` makes, for the chip that simavr simulates: startup code and linker script are
+    avr-libc's."""
+    assert board.simavr is not None
+    firmware = assets.path("firmware")
+    target = dataclasses.replace(board.target, mcu=board.simavr.mcu)
+    linker = [board.toolchain.compiler, *target.machine_flags, *board.toolchain.library_flags]
+    clock = ("TINYET_CLOCK_HZ", f"{board.clock_hz}u")
+    all_defines = (clock, *(HARNESS_DEFINES if harness else ()), *defines)
+    command = [
+        *linker,
+        # __flash, in which constants are, is no word of standard C.
+        *("-std=gnu11", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off"),
+        *(flags or (board.toolchain.optimization,)),
+        *(f"-D{name}={value}" for name, value in all_defines),
+        *(f"-I{path}" for path in (firmware / "include", firmware / "platform", *include_dirs)),
+    ]
+    what = f"building the firmware for {board.name}"
+    own = ("platform/tinyet_simavr.c", *(board.harness_sources if harness else ()))
+    all_sources = [*(firmware / source for source in own), *sources]
+    limit = SIMULATED_RAM_END + 1 - _SIMULATED_STACK_BYTES
+    symbols = {
+        "__stack": SIMULATED_RAM_END,
+        "tinyet_stack_limit": limit,
+        "__DATA_REGION_LENGTH__": limit - _DATA_REGION,
+    }
+    elf = out_dir / "firmware.elf"
+    link = [
+        *linker,
+        *objects.compile_objects(command, all_sources, out_dir / "objects", what=what),
+        "-Wl,--gc-sections",
+        *(f"-Wl,--defsym={name}={value:#x}" for name, value in symbols.items()),
+        *("-lm", "-o", elf),
     ]
     process.run(link, timeout=_LINK_SECONDS, what=what)
     process.check_made(elf, link, what=what)

@@ -37,8 +37,13 @@ def validate(
         ),
     ],
     on: Annotated[
-        str, typer.Option(parser=place_to_run, metavar="PLACE", help="host, qemu, renode or serial:PORT")
-    ] = "qemu",
+        str | None,
+        typer.Option(
+            parser=place_to_run,
+            metavar="PLACE",
+            help="host, qemu, renode, simavr or serial:PORT; by default the board's first emulator",
+        ),
+    ] = None,
     evaluation: Annotated[
         Path | None,
         typer.Option(
@@ -137,7 +142,7 @@ def validate(
         steps = None
         if project.slices is not None and result.bit_exact:
             samples = project.samples((), None, data).first(max_samples)
-            steps = count_steps(project, samples, on, timeout=timeout)
+            steps = count_steps(project, samples, result.on, timeout=timeout)
     agreement = result.oracle
     if html is not None:
         title = f"{project.name} on {project.board.name}"
@@ -154,7 +159,7 @@ def validate(
     if "-" not in (json, trace, folded):
         if result.answers is not None and not result.answers.healthy:
             tell_answers(result.answers, look_closer(f"{project.name}.tet"))
-        _show(result)
+        _show(result, project.board.clock_hz)
         if agreement is not None:
             _show_agreement(agreement)
         if steps is not None:
@@ -187,7 +192,7 @@ def _show_steps(steps: StepCounts) -> None:
 
 
 def _validate_each(
-    project: TogetherProject, on: str, turns: int | None, timeout: float, json: str | None
+    project: TogetherProject, on: str | None, turns: int | None, timeout: float, json: str | None
 ) -> int:
     """Several models: each by itself, and then in turns."""
     result = project.validate_each(on=on, max_samples=turns, timeout=timeout)
@@ -196,7 +201,7 @@ def _validate_each(
     if json != "-":
         for name, each in result.results.items():
             ui.say(f"\n{name}")
-            _show(each)
+            _show(each, project.board.clock_hz)
         said = "NO" if result.differing else "yes"
         ui.facts("", [("in turns = host reference", f"{said}, {result.turns} rounds of all models")])
     for each in result.results.values():
@@ -217,7 +222,7 @@ def _show_agreement(agreement: Agreement) -> None:
     ui.facts("", [(f"device = {agreement.runtime}", said)])
 
 
-def _show(result: ValidationResult) -> None:
+def _show(result: ValidationResult, clock_hz: int) -> None:
     # Instructions of an emulator are no cycles, and neither is a time.
     unit = result.count_unit
     rows: list[tuple[str | int | None, ...]] = []
@@ -268,8 +273,13 @@ def _show(result: ValidationResult) -> None:
     if result.clipped is not None:
         pairs.append(("input values clipped", ui.percent(result.clipped)))
     per_mac = f", {result.count / result.macs:.2f} per MAC" if result.count and result.macs else ""
+    time = (
+        ""
+        if result.cycles is None
+        else f", {1e3 * result.cycles / clock_hz:.1f} ms at {clock_hz / 1e6:g} MHz"
+    )
     pairs += [
-        (f"{unit} per inference", f"{ui.number(result.count)}{per_mac}"),
+        (f"{unit} per inference", f"{ui.number(result.count)}{per_mac}{time}"),
         ("MACs per inference", ui.number(result.macs)),
         ("arena", ui.size(result.arena_bytes)),
         ("RAM without stack", ui.size(result.ram_bytes)),

@@ -13,7 +13,7 @@ from typing import Literal, Protocol, Self
 
 from tinyet.boards import Board
 from tinyet.build import process
-from tinyet.device import host, protocol, qemu, renode, serial_port
+from tinyet.device import host, protocol, qemu, renode, serial_port, simavr
 from tinyet.device.links import Link, LinkClosed
 from tinyet.device.protocol import Command, Frame, Info, Reason
 from tinyet.errors import EmulatorError, ToolchainError
@@ -489,16 +489,16 @@ class _Emulator(Protocol):
 
     def start(self, board: Board, elf: Path) -> Link: ...
 
-    def ticks_per_instruction(self, board: Board) -> float: ...
+    def ticks_per_instruction(self, board: Board) -> float | None: ...
 
 
-_EMULATORS: dict[str, _Emulator] = {"qemu": qemu, "renode": renode}
+_EMULATORS: dict[str, _Emulator] = {"qemu": qemu, "renode": renode, "simavr": simavr}
 
 
 def open_device(board: Board, elf: Path, on: str = "qemu", *, timeout: float = _DEFAULT_TIMEOUT) -> Device:
     """Start the harness and say hello to it.
 
-    on: "qemu", "renode", "serial:PORT" (the board is already flashed; `elf` only explains faults), or "host"
+    on: "qemu", "renode", "simavr", "serial:PORT" (the board is already flashed; `elf` only explains faults), or "host"
         (`elf` is an executable that host.build_host has made).
     Raises EmulatorError or ToolchainError.
     """
@@ -531,5 +531,5 @@ def open_device(board: Board, elf: Path, on: str = "qemu", *, timeout: float = _
             timeout=timeout,
         )
     raise EmulatorError(
-        what=f"there is no way to run on {on!r}", hint="one of: qemu, renode, host, serial:PORT"
+        what=f"there is no way to run on {on!r}", hint="one of: qemu, renode, simavr, host, serial:PORT"
     )

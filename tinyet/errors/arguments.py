@@ -18,7 +18,7 @@ from tinyet.errors import UsageError
 T = TypeVar("T")
 
 _LONGEST = 60
-_PLACES = ("host", "qemu", "renode")
+_PLACES = ("host", "qemu", "renode", "simavr")
 
 
 def described(value: object) -> str:
@@ -86,7 +86,7 @@ def instance_given(value: object, kind: type[T], what: str, hint: str) -> T:
 
 
 def place_given(value: object) -> str:
-    """The place to run: `host`, `qemu`, `renode` or `serial:PORT`."""
+    """The place to run: `host`, `qemu`, `renode`, `simavr` or `serial:PORT`."""
     if isinstance(value, str) and (value in _PLACES or (value.startswith("serial:") and value != "serial:")):
         return value
     what = repr(value) if isinstance(value, str) else described(value)

@@ -192,7 +192,6 @@ OP = Op(
                 ("tinyet_conv2d.h", "tinyet_packed_words.h", "tinyet_byte_products.h"),
                 ("tinyet_linear_s8_bytes.c",),
                 refuse_bytes,
-                no_cost_model=byte_products.FOR_AVR,
                 access_order=by_copied_vectors,
                 first_on="avr",
             ),

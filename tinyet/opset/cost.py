@@ -256,12 +256,14 @@ def estimate(
     if core in table.cores:
         executing = max(1.0, total(rates.cycles[core], parts) + exact.cycles.get(core, 0))
         cycles = round(executing)
-        if target.flash is not None and target.flash.code_lines * target.flash.line_bytes > _MOST_KEPT:
+        if target.flash is None or target.flash.wait_states == 0:
+            pass
+        elif target.flash.code_lines * target.flash.line_bytes > _MOST_KEPT:
             weights = exact.reads.get("printed weights", 0)
             cycles = round(
                 executing + _waits_for_constants(target.flash, constant_bytes(call, target), weights)
             )
-        elif target.flash is not None:
+        else:
             executed = total(rates.bytes, parts) + exact.reads.get("printed code", 0)
             per_byte = executing / (executed if rates.bytes else instructions * coefficients.bytes_each)
             scale = table.line_bytes / target.flash.line_bytes

@@ -331,7 +331,7 @@ class TogetherProject(Project):
     def validate_each(
         self,
         *,
-        on: str = "qemu",
+        on: str | None = None,
         max_samples: int | None = None,
         timeout: float = 60.0,
     ) -> TogetherValidation:
@@ -342,6 +342,7 @@ class TogetherProject(Project):
             if max_samples is None
             else whole_given(max_samples, "max_samples", "how many rounds to run")
         )
+        on = self.board.emulator if on is None else on
         with tempfile.TemporaryDirectory(prefix="tinyet-") as scratch:
             elf = self.firmware(on, Path(scratch))
             with open_device(self.board, elf, on, timeout=timeout) as device:

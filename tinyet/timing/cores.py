@@ -123,7 +123,7 @@ ENDS: Mapping[str, tuple[Model, Model]] = {**TABLE_ENDS, **PIPELINE_ENDS, **IN_O
 
 # Why a core has no entry.
 WITHOUT_MODEL: Mapping[str, str] = {
-    "avr5": "no emulator runs the harness on it; Microchip's table gives an AVR's cycles, and simavr counts them",
+    "avr5": "none is needed: simavr, which runs the harness, counts the cycles of Microchip's table",
     "xtensa-lx6": "its compiler comes with Espressif's SDK only, and QEMU of distributions does not have the core",
     "xtensa-lx7": "its compiler comes with Espressif's SDK only, and QEMU of distributions does not have the core",
 }

@@ -25,8 +25,8 @@ from tinyet.opset import Constant, Struct
 PIXELS = 4
 RIGHT = 8
 """TINYET_BYTES_RIGHT."""
-FOR_AVR = "no emulator of an AVR counts instructions kernel by kernel; it is asked first there"
-"""Why these kernels state no cost."""
+RUN = 256
+"""Products that sums of 24 bits hold, behind which they are added to those of 32."""
 _MOST = 2**15 - 1  # of an int16, which counts taps, outputs and what lies in the arena
 
 

@@ -21,7 +21,6 @@ from tinyet.ops.shared import (
     winograd_words,
 )
 from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, pixel_walk, window_walk
-from tinyet.ops.shared.byte_products import FOR_AVR
 from tinyet.ops.shared.convolution import HEADERS, attrs_of, refuse_depthwise, shape_struct
 from tinyet.ops.shared.cost_models_words import COST_MODELS
 from tinyet.ops.shared.winograd import by_tiles
@@ -446,7 +445,6 @@ KERNELS = with_cost_models(
             BYTES,
             ("tinyet_conv2d_s8_bytes_4x1.c",),
             refuse_bytes,
-            no_cost_model=FOR_AVR,
             access_order=by_four_pixels,
             first_on="avr",
         ),
@@ -457,7 +455,6 @@ KERNELS = with_cost_models(
             BYTES,
             ("tinyet_depthwise_s8_bytes_3x3.c",),
             refuse_depthwise_bytes,
-            no_cost_model=FOR_AVR,
             replaces=by_channels,
             first_on="avr",
         ),

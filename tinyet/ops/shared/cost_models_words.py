@@ -24,6 +24,7 @@ from tinyet.ops.shared import depthwise_planes as depthwise_constants
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.cost_models import axes, axis
+from tinyet.ops.shared.cost_models_bytes import COST_MODELS as OF_BYTES
 from tinyet.ops.shared.one_product import Rounding
 from tinyet.ops.shared.straight import Straight, straight
 from tinyet.ops.shared.two_products import Rescaling
@@ -536,6 +537,7 @@ def depthwise_2x1(node: Node, *, transposed: bool = False) -> Mapping[str, int]:
 
 
 COST_MODELS: Mapping[str, CostModel] = {
+    **OF_BYTES,
     "tinyet_conv2d_s8_packed_words": CostModel(packed_conv2d),
     "tinyet_conv2d_1x1_s8_packed_words": CostModel(packed_rows),
     "tinyet_linear_s8_packed_words": CostModel(packed_rows),
