@@ -19,10 +19,11 @@ void tinyet_resize_bilinear_s8_q4_mve(const int8_t *input, int8_t *output, void 
 void tinyet_resize_bilinear_s8_q10_mve(const int8_t *input, int8_t *output, void *scratch,
                                        const tinyet_resize_bilinear_s8_dsp_params *params);
 
-/* Of a file that defines a kernel: its name, type, bits and letter of a value between rows, the sum of two weights and its bits. */
+/* Of a file that defines a kernel: its name, type, bits and letter of a value between rows, the sum of two weights and its bits, and
+ * the cast to that type, if it is one. */
 #if TINYET_MVE_ASM
 /* clang-format off */
-#define TINYET_MVE_RESIZE_PARTS(TYPE, BITS, LETTER, STEP, UNSIGNED, ONE, TWICE) \
+#define TINYET_MVE_RESIZE_PARTS(TYPE, BITS, LETTER, STEP, UNSIGNED, ONE, TWICE, NARROWED) \
   static void rows_between(const int8_t *above, const int8_t *below, TYPE *to, int32_t count, int32_t down) { \
     __asm__ volatile( \
         "dlstp." BITS " lr, %[count]\n" \
@@ -57,10 +58,10 @@ void tinyet_resize_bilinear_s8_q10_mve(const int8_t *input, int8_t *output, void
   }
 /* clang-format on */
 #else
-#define TINYET_MVE_RESIZE_PARTS(TYPE, BITS, LETTER, STEP, UNSIGNED, ONE, TWICE)                                          \
+#define TINYET_MVE_RESIZE_PARTS(TYPE, BITS, LETTER, STEP, UNSIGNED, ONE, TWICE, NARROWED)                                          \
   static void rows_between(const int8_t *above, const int8_t *below, TYPE *to, int32_t count, int32_t down) {            \
     for (int32_t i = 0; i < count; i++) {                                                                                \
-      to[i] = (TYPE)(above[i] * (ONE - down) + below[i] * down);                                                         \
+      to[i] = NARROWED(above[i] * (ONE - down) + below[i] * down);                                                       \
     }                                                                                                                    \
   }                                                                                                                      \
   static void columns_between(const TYPE *left, const TYPE *right, int8_t *to, int32_t count, int32_t weight) {          \
