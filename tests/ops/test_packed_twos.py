@@ -53,8 +53,9 @@ def lines(draw: st.DrawFn) -> Case:
     x, attrs = drawn.input(0), drawn.attrs
     x = replace(x, type=replace(x.type, shape=(draw(st.integers(1, 2)), *size, channels)))
     assert isinstance(attrs, Conv2d)
-    borders = dict(zip(("pad_top", "pad_bottom", "pad_left", "pad_right"), pads, strict=True))
-    attrs = replace(attrs, groups=channels, stride_h=stride[0], stride_w=stride[1], **borders)
+    top, bottom, left, right = pads
+    attrs = replace(attrs, groups=channels, pad_top=top, pad_bottom=bottom, pad_left=left, pad_right=right)
+    attrs = replace(attrs, stride_h=stride[0], stride_w=stride[1])
     node = drawing.node_of(attrs, [x, *drawn.inputs[1:]], drawn.output.type.quant)
     return Case(node, (rng.integers(-128, 128, x.shape).astype(np.int8),))
 
@@ -79,11 +80,10 @@ def few_channels(draw: st.DrawFn) -> Case:
         drawn.input(1).type.quant,
     )
     assert isinstance(attrs, Conv2d)
-    borders = {side: draw(st.integers(0, 2)) for side in ("pad_top", "pad_bottom", "pad_left", "pad_right")}
-    steps = {"stride_h": draw(st.integers(1, 3)), "stride_w": draw(st.integers(1, 3))}
-    node = drawing.node_of(
-        replace(attrs, **borders, **steps), [x, weights, drawn.input(2)], drawn.output.type.quant
-    )
+    top, bottom, left, right = (draw(st.integers(0, 2)) for _ in range(4))
+    attrs = replace(attrs, pad_top=top, pad_bottom=bottom, pad_left=left, pad_right=right)
+    attrs = replace(attrs, stride_h=draw(st.integers(1, 3)), stride_w=draw(st.integers(1, 3)))
+    node = drawing.node_of(attrs, [x, weights, *drawn.inputs[2:]], drawn.output.type.quant)
     return Case(node, (rng.integers(-128, 128, x.shape).astype(np.int8),))
 
 
