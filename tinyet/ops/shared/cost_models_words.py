@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 
@@ -77,14 +76,14 @@ def gathered(parts: Parts, node: Node, at_once: int) -> None:
 
 
 def gathered_in_twos(parts: Parts, node: Node, together: int = 2, *, padded: bool = False) -> None:
-    """The same of two pixels at once where both windows lie in the image, or of more; else of each by itself, whose rows
-    are what lies left of the image, in it, and right of it. padded: all lie in it."""
+    """The same of two pixels at once where both windows lie in the image, or of more; else of each by itself, whose
+    rows are what lies left of the image, in it, and right of it. padded: all lie in it."""
     a, (_, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
     gaps = (a.dilation_h != 1, a.dilation_w != 1)
-    along = axes(node, a, kernel_h, kernel_w)
+    rows, columns = axes(node, a, kernel_h, kernel_w)
     if padded:
-        along = tuple(dataclasses.replace(one, inside=np.ones_like(one.inside)) for one in along)
-    windows_in_twos(parts, along, node.input(0).shape[0], count, gaps, together)
+        rows, columns = Axis(np.ones_like(rows.inside)), Axis(np.ones_like(columns.inside))
+    windows_in_twos(parts, (rows, columns), node.input(0).shape[0], count, gaps, together)
 
 
 def windows_in_twos(
@@ -567,9 +566,7 @@ def depthwise_2x1(node: Node, *, transposed: bool = False) -> Mapping[str, int]:
         "row with pairs": rows * int(pairs > 0),
         "single": rows * (out_w - 2 * pairs),
         "instruction of columns": columns_2x1(node),
-        "instruction of rows": batch
-        * out_h
-        * sum(row_2x1(out_w, stride, folded=bool(one)) for one in found),
+        "instruction of rows": batch * out_h * sum(row_2x1(out_w, stride, folded=bool(one)) for one in found),
         "output not folded": batch * out_h * out_w * int(np.count_nonzero(~found)),
         "clamped": node.output.type.count * int((low, high) != (-128, 127)),
     }
