@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tinyet_conv2d_s8_paired_checked_8x1 with sums at both ends of 20 bits, on emulated boards: as assembly and as C."""
+"""tinyet_conv2d_s8_paired_checked_8x1 with sums at both ends of 20 bits, on emulated boards: in assembly and in C."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def linked_alone(main: str, folder: Path) -> Path:
     source.write_text(main, encoding="utf-8")
     defines = ["-DTINYET_CLOCK_HZ=16000000u", "-Wl,--defsym=tinyet_stack_limit=0x700"]
     sources = [source, firmware / "platform" / "tinyet_simavr.c"]
-    command = ["avr-gcc", f"-mmcu={UNO}", *FLAGS, *defines, f"-I{firmware / 'include'}", *sources, "-o", elf]
+    command: list[str | Path] = ["avr-gcc", f"-mmcu={UNO}", *FLAGS, *defines, f"-I{firmware / 'include'}", *sources, "-o", elf]
     subprocess.run(command, check=True, timeout=120)
     return elf
 
@@ -127,7 +127,7 @@ def test_the_runner_is_clean(tmp_path: Path) -> None:
     build_runner()
     source = assets.path("simavr") / "tinyet_simavr.c"
     warned = ["-Wall", "-Wextra", "-Werror", "-isystem", "/usr/include/simavr"]
-    command = ["gcc", "-std=gnu11", "-O2", *warned, "-c", source, "-o", tmp_path / "x.o"]
+    command: list[str | Path] = ["gcc", "-std=gnu11", "-O2", *warned, "-c", source, "-o", tmp_path / "x.o"]
     subprocess.run(command, check=True, timeout=120)
 
 

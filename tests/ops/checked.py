@@ -49,8 +49,8 @@ def windows(columns: int, dilation: int = 1) -> Node:
 
 
 def farthest(node: Node) -> Array:
-    """Inputs with which each pixel has the largest or the least sum of a channel, in all combinations of neighbours."""
-    signs = node.input(1).array.reshape(OUT_C, -1) > 0
+    """Inputs with which each pixel has the largest or the least sum of one channel, in many combinations."""
+    signs = node.input(1).array.astype(np.int64).reshape(OUT_C, -1) > 0
     at = np.arange(PIXELS)
     up = (at * at // 3 + at // 8) % 2 == 1
     most = signs[at // 2 % OUT_C] == up[:, None]

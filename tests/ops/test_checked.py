@@ -32,7 +32,7 @@ def signed(words: Int64) -> Int64:
 
 @pytest.mark.parametrize("taps", [45, 64])
 def test_digits_make_whole_sums_of_halves(taps: int) -> None:
-    """Of the constants as they are packed; with inputs that reach farthest in each pixel but one, and random ones."""
+    """Of the constants as they are packed; with inputs that reach farthest either way, and random ones."""
     node = extreme.node(taps, seed=taps)
     r, rows = lines_of(node), rows_of(node).astype(np.int64)
     stream = checked.stream(node).data.astype(np.int64)

@@ -63,7 +63,7 @@ def build_firmware(
     ]
     what = f"building the firmware for {board.name}"
     all_sources = [*(firmware / source for source in own), *sources]
-    link = [
+    link: list[str | Path] = [
         *linker,
         *objects.compile_objects(command, all_sources, out_dir / "objects", what=what),
         *(
@@ -116,7 +116,7 @@ def _build_for_simavr(
         "__DATA_REGION_LENGTH__": limit - _DATA_REGION,
     }
     elf = out_dir / "firmware.elf"
-    link = [
+    link: list[str | Path] = [
         *linker,
         *objects.compile_objects(command, all_sources, out_dir / "objects", what=what),
         "-Wl,--gc-sections",

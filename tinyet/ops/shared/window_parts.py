@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import numpy.typing as npt
 
@@ -48,10 +46,10 @@ def gathered_in_twos(parts: Parts, node: Node, together: int = 2, *, padded: boo
     rows are what lies left of the image, in it, and right of it. padded: all lie in it."""
     a, (_, kernel_h, kernel_w, count) = attrs_of(node), node.input(1).shape
     gaps = (a.dilation_h != 1, a.dilation_w != 1)
-    along = axes(node, a, kernel_h, kernel_w)
+    rows, columns = axes(node, a, kernel_h, kernel_w)
     if padded:
-        along = tuple(dataclasses.replace(one, inside=np.ones_like(one.inside)) for one in along)
-    windows_in_twos(parts, along, node.input(0).shape[0], count, gaps, together)
+        rows, columns = Axis(np.ones_like(rows.inside)), Axis(np.ones_like(columns.inside))
+    windows_in_twos(parts, (rows, columns), node.input(0).shape[0], count, gaps, together)
 
 
 def windows_in_twos(
