@@ -14,7 +14,7 @@
   "vldrb.s32 " Q ", [%[from]], #4\n" \
   "vmlas.s32 " Q ", q6, r5\n"
 /* r6: factor of a, r8, r9: bounds, r10: sixteens, r12: values behind them. */
-#define TINYET_MVE_ROW(SHIFT, FOUR) \
+#define TINYET_MVE_AFFINE_ROW(SHIFT, FOUR) \
   __asm__ volatile( \
       "ldm.w %[state]!, {r4, r5, r6, r8, r9, r10, r12}\n" \
       "ldr.w %[state], [%[state]]\n" \
@@ -48,11 +48,11 @@
   "vdup.8 q4, r8\n" \
   "vmax.s8 q0, q0, q4\n" \
   "vmin.s8 q0, q0, q5\n"
-#define TINYET_MVE_ROWS(FOUR) \
+#define TINYET_MVE_AFFINE_ROWS(FOUR) \
   if (p->shift == 5) { \
-    TINYET_MVE_ROW("5", FOUR); \
+    TINYET_MVE_AFFINE_ROW("5", FOUR); \
   } else { \
-    TINYET_MVE_ROW("6", FOUR); \
+    TINYET_MVE_AFFINE_ROW("6", FOUR); \
   }
 /* clang-format on */
 
@@ -78,9 +78,9 @@ void tinyet_affine_s8_rows_mve(const int8_t *a, const int8_t *b, int8_t *output,
     const int8_t *from = a, *with = b;
     int8_t *to = output;
     if (per_row) {
-      TINYET_MVE_ROWS(TINYET_MVE_OF_ROW);
+      TINYET_MVE_AFFINE_ROWS(TINYET_MVE_OF_ROW);
     } else {
-      TINYET_MVE_ROWS(TINYET_MVE_OF_COLUMNS);
+      TINYET_MVE_AFFINE_ROWS(TINYET_MVE_OF_COLUMNS);
     }
 #else
     for (int32_t i = 0; i < row; i++) {

@@ -16,7 +16,7 @@
       : [value] "r"(value), [count] "r"(walk->row) \
       : "lr", "d0", "d1", "d2", "d3", "memory")
 /* clang-format on */
-#define TINYET_MVE_ROW(TYPE, BITS, LETTER) \
+#define TINYET_MVE_EXTREMUM_ROW(TYPE, BITS, LETTER) \
   const TYPE *from = a, *with = b; \
   TYPE *to = output; \
   const int32_t value = *b; \
@@ -26,7 +26,7 @@
     TINYET_MVE_WALK(BITS, LETTER, "", "vldr" LETTER "." BITS " q1, [%[with]], #16\n"); \
   }
 #else
-#define TINYET_MVE_ROW(TYPE, BITS, LETTER) \
+#define TINYET_MVE_EXTREMUM_ROW(TYPE, BITS, LETTER) \
   for (int32_t i = 0; i < walk->row; i++) { \
     const TYPE other = b[walk->per_row ? 0 : i]; \
     output[i] = a[i] < other ? a[i] : other; \
@@ -35,14 +35,14 @@
 
 void tinyet_minimum_s8_mve(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_rows_mve *walk) {
   for (int32_t n = walk->rows; n > 0; n--) {
-    TINYET_MVE_ROW(int8_t, "8", "b")
+    TINYET_MVE_EXTREMUM_ROW(int8_t, "8", "b")
     a += walk->row, b += walk->step, output += walk->row;
   }
 }
 
 void tinyet_minimum_s16_mve(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_rows_mve *walk) {
   for (int32_t n = walk->rows; n > 0; n--) {
-    TINYET_MVE_ROW(int16_t, "16", "h")
+    TINYET_MVE_EXTREMUM_ROW(int16_t, "16", "h")
     a += walk->row, b += walk->step, output += walk->row;
   }
 }
