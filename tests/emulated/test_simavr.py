@@ -103,7 +103,16 @@ def linked_alone(main: str, folder: Path) -> Path:
     source.write_text(main, encoding="utf-8")
     defines = ["-DTINYET_CLOCK_HZ=16000000u", "-Wl,--defsym=tinyet_stack_limit=0x700"]
     sources = [source, firmware / "platform" / "tinyet_simavr.c"]
-    command: list[str | Path] = ["avr-gcc", f"-mmcu={UNO}", *FLAGS, *defines, f"-I{firmware / 'include'}", *sources, "-o", elf]
+    command: list[str | Path] = [
+        "avr-gcc",
+        f"-mmcu={UNO}",
+        *FLAGS,
+        *defines,
+        f"-I{firmware / 'include'}",
+        *sources,
+        "-o",
+        elf,
+    ]
     subprocess.run(command, check=True, timeout=120)
     return elf
 

@@ -63,7 +63,7 @@ def build_firmware(
     ]
     what = f"building the firmware for {board.name}"
     all_sources = [*(firmware / source for source in own), *sources]
-    link: list[str | Path] = [
+    link = [
         *linker,
         *objects.compile_objects(command, all_sources, out_dir / "objects", what=what),
         *(

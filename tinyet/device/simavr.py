@@ -61,7 +61,15 @@ def runner() -> Path:
     holder = tempfile.TemporaryDirectory(prefix="tinyet-simavr-")
     _KEEP.append(holder)
     out = Path(holder.name) / "tinyet_simavr"
-    command: list[str | Path] = [compiler, "-std=gnu11", "-O2", assets.path("simavr") / _SOURCE, "-o", out, "-lsimavr"]
+    command: list[str | Path] = [
+        compiler,
+        "-std=gnu11",
+        "-O2",
+        assets.path("simavr") / _SOURCE,
+        "-o",
+        out,
+        "-lsimavr",
+    ]
     try:
         process.run(command, timeout=_BUILD_SECONDS, what=_WHAT)
     except ToolchainError as error:
