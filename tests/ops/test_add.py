@@ -71,9 +71,11 @@ def test_an_affine_form_may_need_finer_factors_than_any_zero_points_leave_room_f
         (0.2029162496328354, 0.20013602077960968, 0.29729780554771423), (-12, -8, -11), 1, (-128, 127)
     )
     form = affine_form(scaling)
-    assert form is not None and form.shift == 22
+    assert form is not None
+    assert form.shift == 22
     every = np.arange(-128, 128)
     a, b = every[:, None] * form.a, every[None, :] * form.b
-    assert np.abs(form.c + a).max() < 2**31 and np.abs(form.c + a + b).max() < 2**31
+    assert np.abs(form.c + a).max() < 2**31
+    assert np.abs(form.c + a + b).max() < 2**31
     values = np.clip((form.c + a + b) >> form.shift, *scaling.clamp)
     np.testing.assert_array_equal(values, scaling.apply(every[:, None], every[None, :]))
