@@ -50,8 +50,10 @@ void tinyet_conv2d_1x1_s8_packed_twos(const int8_t *input, int8_t *output, void 
  *   9 words     weights, line by line
  *   4 words     limit, upper, lower, offset
  *
- * groups == in_c == out_c, 3x3, no dilation. scratch: an image of one channel with its borders, a word a pixel, and at each line as many
- * words more as from window to window of it; strides of 1 and 2 along them. */
+ * groups == in_c == out_c, 3x3, no dilation; strides of 1 and 2 along lines, of 2 with a border of one before them at most.
+ * scratch: lines of words, an image of one channel with its borders. A word has an input in its lower half and in the upper
+ * one that a stride further on: of stride 1 all of them behind one word more, of stride 2 three of four, which is what
+ * windows read. */
 typedef struct {
   tinyet_conv2d_shape shape;
   tinyet_packed_words words;

@@ -62,3 +62,20 @@ def test_table_of_scalar_constant() -> None:
     node = Node(Add(), (x, c), (tensor("y", (1, 300), scale=0.15),))
     deployment = assert_exact([Case(node, (np.arange(300).astype(np.int8),))])
     assert deployment.steps[0].choice.kernel.symbol == "tinyet_lut_s8"
+
+
+def test_an_affine_form_may_need_finer_factors_than_any_zero_points_leave_room_for() -> None:
+    """Of a residual sum of MobileNetV2, whose operands' scales are nearly one: no factors of 21 bits are exact. In 32
+    bits with those that are."""
+    scaling = Scaling(
+        (0.2029162496328354, 0.20013602077960968, 0.29729780554771423), (-12, -8, -11), 1, (-128, 127)
+    )
+    form = affine_form(scaling)
+    assert form is not None
+    assert form.shift == 22
+    every = np.arange(-128, 128)
+    a, b = every[:, None] * form.a, every[None, :] * form.b
+    assert np.abs(form.c + a).max() < 2**31
+    assert np.abs(form.c + a + b).max() < 2**31
+    values = np.clip((form.c + a + b) >> form.shift, *scaling.clamp)
+    np.testing.assert_array_equal(values, scaling.apply(every[:, None], every[None, :]))
