@@ -24,8 +24,8 @@ typedef struct {
 } tinyet_conv2d_s8_paired_4x2_params;
 
 /* Three pixels' inputs in two words: 2^21 c + a and 2^10 c + b. What they add up to, with 2^20 for each sum before the first
- * product, is 2^21 c + a and 2^10 c + b again, of the sums: those of a and b have 21 bits, those of c 22, of which the first word
- * has eleven and the second the others, behind b. Taps are divided into parts, so many as cannot leave these bits; most
+ * product, is 2^21 c + a and 2^10 c + b again, of the sums: those of a and b have 21 bits, those of c 22, of which the first
+ * word has eleven and the second the others, behind b. Taps are divided into parts, so many as cannot leave these bits; most
  * layers have one.
  * stream, for each four channels, in the order of their weights: of each part four times its taps less one, the taps that are
  * left out of the first turn of eight behind the first tap, and what is done behind it: 0 where there is no other part and no

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What windows of pixels see, some pixels a word or two. The file that includes this has defined `word`, of 32 bits; STEP, words
- * from tap to tap; and put(to, value, added), a pixel's input: a word by itself, or added to what others have there. */
+/* What windows of pixels see, some pixels a word or two. The file that includes this has defined `word`, of 32 bits; STEP,
+ * words from tap to tap; and put(to, value, added), a pixel's input: a word by itself, or added to what others have there. */
 #ifndef TINYET_WINDOWS_BODY_H
 #define TINYET_WINDOWS_BODY_H
 

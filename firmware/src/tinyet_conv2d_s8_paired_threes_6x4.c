@@ -8,10 +8,7 @@ enum {
   CHANNELS = 4,
   STEP = 4, /* words from tap to tap */
   FIELD = 21,
-  ABOVE = 2 * FIELD - 32, /* by how much the third input is shifted in the second word */
-  MASK = (1 << FIELD) - 1,
-  OFFSET = 1 << (FIELD - 1),
-  ROUNDING = 5 /* words that make outputs of a channel's sums */
+  ABOVE = 2 * FIELD - 32 /* by how much the third input is shifted in the second word */
 };
 
 typedef uint32_t __attribute__((may_alias)) word;
@@ -247,9 +244,13 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t coun
   }
 }
 #else
+#define MASK ((UINT32_C(1) << FIELD) - 1u)
+#define OFFSET (UINT32_C(1) << (FIELD - 1))
+enum { ROUNDING = 5 /* words that make outputs of a channel's sums */ };
+
 /* Of one channel and three pixels, whose inputs are two words a tap. */
 static void add_part(uint32_t sums[3], const word *x, const TINYET_ROM int8_t *weights, int32_t taps) {
-  uint32_t first = (uint32_t)OFFSET, second = ((uint32_t)OFFSET << ABOVE) + (uint32_t)OFFSET;
+  uint32_t first = OFFSET, second = (OFFSET << ABOVE) + OFFSET;
   for (; taps > 0; taps--) {
     const int32_t weight = *weights;
     first += x[0] * (uint32_t)weight;
@@ -257,8 +258,8 @@ static void add_part(uint32_t sums[3], const word *x, const TINYET_ROM int8_t *w
     x += STEP;
     weights += CHANNELS;
   }
-  const uint32_t b = (second - (first >> FIELD << ABOVE)) & (uint32_t)MASK;
-  sums[0] += first & (uint32_t)MASK;
+  const uint32_t b = (second - (first >> FIELD << ABOVE)) & MASK;
+  sums[0] += first & MASK;
   sums[1] += b;
   sums[2] += (second - b) >> ABOVE;
 }
@@ -293,6 +294,8 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t coun
     }
   }
 }
+#undef MASK
+#undef OFFSET
 #endif
 
 /* The first or the second of three pixels, where its word is. */
