@@ -59,6 +59,7 @@ typedef int32_t tinyet_extent;
 #ifdef __AVR__
 __extension__ typedef __uint24 tinyet_bytes_sum; /* of up to 256 products */
 __extension__ typedef __int24 tinyet_window_sum;
+#define TINYET_BYTES_SUM(x) ((tinyet_bytes_sum)(x))
 #define TINYET_BYTES_TAP(x, sum) \
   "ld %[" x "], X+\n"            \
   "mul %[" x "], %[w]\n"         \
@@ -67,6 +68,7 @@ __extension__ typedef __int24 tinyet_window_sum;
   "adc %C[" sum "], %[zero]\n"
 #else
 typedef uint32_t tinyet_bytes_sum;
+#define TINYET_BYTES_SUM(x) (x)
 #endif
 
 #ifdef __AVR__

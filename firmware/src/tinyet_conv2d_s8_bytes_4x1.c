@@ -73,7 +73,7 @@ static TINYET_BYTES_APART tinyet_bytes_sum conv_bytes_piece(uint8_t *patch, cons
     }
     patch += behind;
   }
-  return sum + (tinyet_bytes_sum)((uint32_t)(uint16_t)blank * k->padding);
+  return sum + TINYET_BYTES_SUM((uint32_t)(uint16_t)blank * k->padding);
 }
 
 /* The patch of the next four pixels, or as many as are left: how many. base: of each minus 128 times the sum. */
@@ -96,7 +96,8 @@ static TINYET_BYTES_APART uint8_t conv_bytes_gather(uint8_t *patch, walk *k, uin
         sum += conv_bytes_piece(to, k, left, 1, others);
       }
     }
-    base[count++] = 0u - ((uint32_t)sum << 7);
+    const uint32_t whole = sum;
+    base[count++] = 0u - (whole << 7);
     k->left += k->stride_w;
     if (--k->column == 0) {
       k->column = k->out_w;
@@ -260,7 +261,7 @@ static TINYET_BYTES_APART void conv_bytes_outputs(job *of) {
 #else
 static void conv_bytes_outputs(job *of) {
   const uint8_t step = of->two_sided != 0 ? 7u : 5u;
-  const tinyet_extent taps = of->taps == 0u ? RUN : of->taps;
+  const tinyet_extent taps = of->taps == 0u ? (tinyet_extent)RUN : of->taps;
   for (; of->channels > 0; of->channels--) {
     const TINYET_ROM uint32_t *const f = of->stream;
     const uint32_t start = f[0];

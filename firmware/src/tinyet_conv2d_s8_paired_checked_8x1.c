@@ -240,7 +240,7 @@ static void outputs(const word *patch, int8_t *output, int32_t fours,
 
 /* The image with what windows see beside it. */
 static __attribute__((noinline)) void surround(int8_t *to, const int8_t *image, const tinyet_conv2d_shape *s,
-                                               const tinyet_conv2d_shape *padded, int32_t padding) {
+                                               const tinyet_conv2d_shape *padded, int8_t padding) {
   const int32_t row = s->in_w * s->in_c, step = padded->in_w * s->in_c;
   memset(to, padding, (size_t)(padded->in_h * step));
   to += s->pad_top * step + s->pad_left * s->in_c;
@@ -265,7 +265,7 @@ void tinyet_conv2d_s8_paired_checked_8x1(const int8_t *input, int8_t *output, vo
   memset(scratch, 0, (size_t)(4 * words));
   for (int32_t n = 0; n < s.batch; n++) {
     if (params->padded_h != 0) {
-      surround(padded, input, &params->shape, &s, params->padding);
+      surround(padded, input, &params->shape, &s, (int8_t)params->padding);
     }
     window_walk walk = first_window(params->padded_h != 0 ? padded : input, &s);
     for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {

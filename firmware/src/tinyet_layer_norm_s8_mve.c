@@ -115,7 +115,7 @@ void tinyet_layer_norm_s8_mve(const int8_t *input, int8_t *output, const tinyet_
     /* Less the zero point: 256^2 times count fits an unsigned word. */
     const uint32_t all = (uint32_t)(squares - 2 * zero_point * sum) + (uint32_t)(zero_point * zero_point * count);
     sum -= zero_point * count;
-    /* As in tinyet_layer_norm_s8. */
+    /* As in the portable kernel. */
     const uint64_t spread = (uint64_t)(uint32_t)count * all - (uint64_t)((int64_t)sum * sum);
     const uint64_t widened = (spread << (2 * p->half_fraction)) + epsilon;
     const uint64_t positive = widened < unit ? unit : widened;

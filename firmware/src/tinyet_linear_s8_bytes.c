@@ -170,7 +170,8 @@ void tinyet_linear_s8_bytes(const int8_t *input, int8_t *output, void *scratch,
   of.low = (int8_t)words->clamp_low;
   of.high = (int8_t)words->clamp_high;
   for (tinyet_extent row = TINYET_EXTENT(params->rows); row > 0; row--) {
-    of.base = 0u - ((uint32_t)copy((uint8_t *)scratch, input, depth) << 7);
+    const uint32_t sum = copy((uint8_t *)scratch, input, depth);
+    of.base = 0u - (sum << 7);
     input += depth;
     of.stream = words->stream;
     of.channels = TINYET_EXTENT(words->out_c);

@@ -182,11 +182,11 @@ class Turned(nn.Module):
 
 
 class Twice(nn.Module):
-    """An output is what is spelled, given twice, beside an input."""
+    """An output is what is spelled, given twice, beside an input that is called as a function of Python's."""
 
-    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        flat = (x + 1).flatten(1)
-        return flat, x, flat
+    def forward(self, input: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # noqa: A002
+        flat = (input + 1).flatten(1)
+        return flat, input, flat
 
 
 def test_spelled_as_torch_decomposes() -> None:

@@ -145,7 +145,8 @@ class _Copy:
             if node.op == "call_function":
                 self._call(node)
             else:
-                self.copies[node] = self.graph.node_copy(node, self.copies.__getitem__)
+                self.copies[node] = made = self.graph.node_copy(node, self.copies.__getitem__)
+                made.name = node.name  # Also of an input that is called as a function of Python's.
         for parts in self.parts.values():
             for part in parts:
                 if not part.users:
