@@ -44,16 +44,12 @@ test check demo gallery boards: export PYTHONDONTWRITEBYTECODE =
 test check: export OMP_NUM_THREADS = 1
 test check: export OPENBLAS_NUM_THREADS = 1
 
-# Tests wait, too: for emulators, for builds, for what another test makes. One worker more than there are cores computes
-# meanwhile.
-WORKERS ?= $(shell echo $$(($$(nproc) + 1)))
-
 # mypy is one process, beside which a core would wait: types are checked while tests run, and fail at the end of them.
 test: style
-	$(BIN)/mypy & types=$$!; scripts/in_memory.sh $(BIN)/pytest -n $(WORKERS) --dist worksteal; tests=$$?; wait $$types && exit $$tests
+	$(BIN)/mypy & types=$$!; scripts/in_memory.sh $(BIN)/pytest -n auto --dist worksteal; tests=$$?; wait $$types && exit $$tests
 
 check: lint
-	scripts/in_memory.sh $(BIN)/pytest -n $(WORKERS) --dist worksteal tests/unit tests/ops tests/passes tests/golden
+	scripts/in_memory.sh $(BIN)/pytest -n auto --dist worksteal tests/unit tests/ops tests/passes tests/golden
 
 format: setup
 	$(BIN)/ruff check --fix .
