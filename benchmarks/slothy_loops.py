@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inner loops for Helium beside the best order that SLOTHY, a superoptimizer, finds for them.
+
+    VENV/bin/python benchmarks/slothy_loops.py [--only LOOP ...] [--seconds 30] [--results NAME]
+
+VENV: a virtual environment with SLOTHY (`pip install slothy==0.2.2`), which tinyet itself does not need. For each loop
+and core a line: instructions of a turn; cycles of a turn by tinyet's model; by SLOTHY's in the printed order; by
+SLOTHY's in the best order that it finds, with other vector registers and loads for the next turn where these help. It
+is the best within the time of a search, if not proved so. Loops are short, as its searches grow fast. The compare and branch at a loop's end are not in it, since SLOTHY has none. Of a loop that it cannot read, the instructions
+that it lacks are named.
+
+SLOTHY 0.2.2 lacks VMLADAVA, LDM and STM, too; here they are added: VMLADAVA as its VMLALDAVA, with a sum in an even
+register, the others of eight registers with tinyet's cycles, in which nothing else is issued.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks import record
+from tinyet.tiles.helium import Sums
+from tinyet.tiles.helium_depthwise import Channels
+from tinyet.tiles.helium_linear import Products
+from tinyet.timing.instruction import Instruction
+from tinyet.timing.pipelines import PIPELINES
+from tinyet.timing.thumb import decode, is_wide
+
+CORES = {"cortex-m55": "cortex_m55r1", "cortex-m85": "cortex_m85r1"}
+"""{core: SLOTHY's module}."""
+LOOPS = {
+    "pointwise, 16 inputs": Sums(1, 1, 1, 0, 0, 16).turn,
+    "pointwise, 32 inputs": Sums(1, 1, 2, 0, 0, 32).turn,
+    "convolution 3x3, held": Sums(3, 3, 1, 320, 16, 32, held=True).turn,
+    "linear, 16 inputs": Products(1).turn,
+    "depthwise 3x3": Channels(2, 1, 64, True, True, False, False, False).turn,
+}
+_END = ("cmp", "bne")
+_EVEN = tuple(f"r{n}" for n in range(0, 15, 2))
+_STALLS = 64
+"""Of a turn, with which SLOTHY begins to search."""
+
+
+def decoded(lines: Sequence[str]) -> list[Instruction]:
+    """What the assembler makes of straight code."""
+    with tempfile.TemporaryDirectory() as folder:
+        code, binary = Path(folder, "loop.o"), Path(folder, "loop.bin")
+        text = "\n".join((".syntax unified", ".thumb", *lines, ""))
+        gcc = ("arm-none-eabi-gcc", "-mcpu=cortex-m55", "-mfloat-abi=hard", "-mthumb")
+        command = (*gcc, "-x", "assembler", "-c", "-", "-o", str(code))
+        subprocess.run(command, input=text, text=True, check=True)
+        subprocess.run(("arm-none-eabi-objcopy", "-O", "binary", str(code), str(binary)), check=True)
+        halves = [half for (half,) in struct.iter_unpack("<H", binary.read_bytes())]
+    found, at = [], 0
+    while at < len(halves):
+        wide = is_wide(halves[at])
+        found.append(decode(*halves[at : at + 1 + wide]))
+        at += 1 + wide
+    return found
+
+
+def declare(arch: Any, core: str, target: Any) -> None:
+    """Add VMLADAVA, LDM and STM to SLOTHY's instructions of a core."""
+    registers = [f"R{letter}" for letter in "abcdefgh"]
+    listed = ", ".join(f"<{register}>" for register in registers)
+
+    def made(name: str, restricted: str, allowed: list[list[str]], **fields: object) -> Any:
+        def make(cls: Any, text: object) -> Any:
+            found = arch.MVEInstruction.build(cls, text)
+            setattr(found, restricted, allowed)
+            return found
+
+        return type(name, (arch.MVEInstruction,), {**fields, "make": classmethod(make)})
+
+    if not hasattr(arch, "vmladava"):
+        fixed = [[register] for register in _EVEN]
+        arch.vmladava = made(
+            *("vmladava", "args_in_out_restrictions", [list(_EVEN)]),
+            pattern="vmladava.<dt> <Rda>, <Qn>, <Qm>",
+            inputs=["Qn", "Qm"],
+            in_outs=["Rda"],
+        )
+        several: dict[str, Any] = {"in_outs": ["Rn"]}
+        pattern = f"ldm <Rn>!, {{{listed}}}"
+        arch.ldm = made("ldm", "args_out_restrictions", fixed, pattern=pattern, outputs=registers, **several)
+        pattern = f"stm <Rn>!, {{{listed}}}"
+        arch.stm = made("stm", "args_in_restrictions", fixed, pattern=pattern, inputs=registers, **several)
+        arch.Instruction.all_subclass_leaves = arch.all_subclass_leaves(arch.Instruction)
+
+    for table in (target.execution_units, target.inverse_throughput, target.default_latencies):
+        like = arch.vmlaldava
+        table[arch.vmladava] = next(
+            v for k, v in table.items() if k is like or (isinstance(k, tuple) and like in k)
+        )
+    timing, units = PIPELINES[core].timings["load_multiple"], target.ExecutionUnit
+    cycles = len(registers) // timing.words
+    for each, unit in ((arch.ldm, units.LOAD), (arch.stm, units.STORE)):
+        target.execution_units[each] = [[unit, units.SCALAR, units.VEC_INT, units.VEC_MUL]]
+        target.inverse_throughput[each] = cycles
+        target.default_latencies[each] = timing.result + cycles - 1
+
+
+def lacking(arch: Any, lines: Sequence[str]) -> list[str]:
+    """Mnemonics of the lines that SLOTHY cannot read."""
+    from slothy.helper import SourceLine
+    from slothy.targets.exceptions import ParsingException
+
+    found: list[str] = []
+    for line in lines:
+        try:
+            arch.Instruction.parser(SourceLine(line))
+        except ParsingException:
+            found.append(line.split()[0])
+    return list(dict.fromkeys(found))
+
+
+def cycles_by_slothy(arch: Any, target: Any, lines: Sequence[str], seconds: int, kept: bool) -> int | None:
+    """Of a turn, in the order of the lines or in the best one; None where SLOTHY finds none in time."""
+    from slothy import Slothy
+    from slothy.core.heuristics import Heuristics
+    from slothy.helper import SourceLine
+
+    log = logging.getLogger("slothy")
+    config = Slothy(arch, target, logger=log).config
+    config.variable_size = True
+    config.reserved_regs = ["r13"]
+    config.inputs_are_outputs = True
+    config.selfcheck = False
+    config.timeout = seconds
+    config.constraints.stalls_first_attempt = _STALLS
+    config.constraints.stalls_maximum_attempt = 2 * _STALLS
+    config.sw_pipelining.enabled = True
+    if kept:
+        config.constraints.allow_reordering = config.constraints.allow_renaming = False
+        config.sw_pipelining.allow_pre = config.sw_pipelining.allow_post = False
+    found = Heuristics.optimize_binsearch(SourceLine.read_multiline("\n".join(lines)), log, config)
+    return int(found.cycles) if found.success else None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", choices=LOOPS, default=list(LOOPS), metavar="LOOP")
+    parser.add_argument("--seconds", type=int, default=30, help="of a search (30)")
+    record.add_option(parser)
+    options = parser.parse_args()
+    try:
+        from importlib import import_module
+
+        arch = import_module("slothy.targets.arm_v81m.arch_v81m")
+        targets = {core: import_module(f"slothy.targets.arm_v81m.{name}") for core, name in CORES.items()}
+    except ImportError:
+        sys.exit("no SLOTHY here: run this by the Python of a virtual environment with slothy==0.2.2")
+    logging.disable(logging.CRITICAL)
+    figures: list[dict[str, object]] = []
+    for core, target in targets.items():
+        declare(arch, core, target)
+        for name in options.only:
+            lines = [line for line in LOOPS[name] if not line.startswith(_END)]
+            code = decoded(lines)
+            row: dict[str, object] = {"core": core, "loop": name, "instructions": len(lines)}
+            row["cycles"] = PIPELINES[core].straight(code, code)
+            texts = [line.replace(".w", "").replace("lr", "r14").replace("sp", "r13") for line in lines]
+            if missing := lacking(arch, texts):
+                row["lacking"] = missing
+            else:
+                row["in_order"] = cycles_by_slothy(arch, target, texts, options.seconds, kept=True)
+                row["best"] = cycles_by_slothy(arch, target, texts, options.seconds, kept=False)
+            figures.append(row)
+            print(*(f"{key} {value}" for key, value in row.items()), sep=", ", flush=True)
+    record.write(options.results, figures)
+
+
+if __name__ == "__main__":
+    main()
