@@ -5,9 +5,9 @@
 
 VENV: a virtual environment with SLOTHY (`pip install slothy==0.2.2`), which tinyet itself does not need. For each loop
 and core a line: instructions of a turn; cycles of a turn by tinyet's model; by SLOTHY's in the printed order; by
-SLOTHY's in the best order that it finds, with other vector registers and loads for the next turn where these help. It
-is the best within the time of a search, if not proved so. Loops are short, as its searches grow fast. The compare and branch at a loop's end are not in it, since SLOTHY has none. Of a loop that it cannot read, the instructions
-that it lacks are named.
+SLOTHY's in the best order that it finds within the time of a search, with other vector registers and loads for the next
+turn where these help. The compare and branch at a loop's end are not in it, since SLOTHY has none. Of a loop that it
+cannot read, the instructions that it lacks are named. Loops are short: searches for longer ones take long.
 
 SLOTHY 0.2.2 lacks VMLADAVA, LDM and STM, too; here they are added: VMLADAVA as its VMLALDAVA, with a sum in an even
 register, the others of eight registers with tinyet's cycles, in which nothing else is issued.
