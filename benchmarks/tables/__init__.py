@@ -47,6 +47,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         signals.transforms_beside,
         whole.cycles,
         whole.cycles_of_pipelines,
+        layers.slothy_loops,
         whole.cycles_of_layers,
         whole.cycles_of_aims,
         whole.cycles_by_measure,

@@ -149,3 +149,15 @@ def convolutions_others() -> str:
         counts = ["refused" if row is None else row["instructions"] for row in found]
         rows.append((label, *counts, found[-1]["scratch_bytes"] if found[-1] else ""))
     return table(("layer", *(f"`{method}`" for method in methods), "scratch bytes"), 1, rows)
+
+
+def slothy_loops() -> str:
+    """Cycles of a turn of inner loops for Helium, beside those of SLOTHY's best order."""
+    heads = ("core", "loop", "instructions", "est. cycles", "SLOTHY: as printed", "best found", "above")
+    rows = []
+    for row in result("slothy_loops"):
+        kept, best = row.get("in_order"), row.get("best")
+        above = f"{100 * (kept / best - 1):.1f} %" if kept and best else "–"
+        found = (row["core"], row["loop"], row["instructions"], row["cycles"])
+        rows.append((*found, kept or "–", best or "–", above))
+    return table(heads, 2, rows)
