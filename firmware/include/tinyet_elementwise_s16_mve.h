@@ -80,6 +80,14 @@ void tinyet_clip_s16_mve(const int16_t *input, int16_t *output, const tinyet_cli
   "vqmovnb.s32 " EVEN ", " EVEN "\n" \
   "vqmovnt.s32 " EVEN ", " ODD "\n"
 #define TINYET_MVE_S16_JOINED(EVEN, ODD) TINYET_MVE_S16_SATURATED(EVEN, ODD) TINYET_MVE_S16_BOUNDED(EVEN)
+/* A row, of `eights` and a `rest`: TINYET_MVE_WALK, which the kernel defines, with a body for eight values and one for fewer. */
+#define TINYET_MVE_S16_ROW(BEFORE, BODY, BODY_OF_SOME) \
+  if (eights != 0) { \
+    TINYET_MVE_WALK(BEFORE "dls lr, %[count]\n1:\n", BODY, "le lr, 1b\n", eights); \
+  } \
+  if (rest != 0) { \
+    TINYET_MVE_WALK(BEFORE "vctp.16 %[count]\n", BODY_OF_SOME, "", rest); \
+  }
 /* The other way round: a shift before the product. */
 #define TINYET_MVE_S16_SCALED_LEFT(TO, FROM, MULTIPLIER, SHIFT) \
   "vshl.s32 " FROM ", " SHIFT "\n" \

@@ -38,14 +38,8 @@
         [low] "i"(offsetof(tinyet_add_s16_mve_params, low)), [high] "i"(offsetof(tinyet_add_s16_mve_params, high)) \
       : "lr", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d10", "d11", "d12", "d13", "d14", "d15", "memory")
 #define TINYET_MVE_SUMS(OF_Y) \
-  if (eights != 0) { \
-    TINYET_MVE_WALK("dls lr, %[count]\n1:\n", \
-                    TINYET_MVE_SUM(TINYET_MVE_S16_LOAD, TINYET_MVE_S16_STORE, OF_Y), "le lr, 1b\n", eights); \
-  } \
-  if (rest != 0) { \
-    TINYET_MVE_WALK("vctp.16 %[count]\n", \
-                    TINYET_MVE_SUM(TINYET_MVE_S16_LOAD_SOME, TINYET_MVE_S16_STORE_SOME, OF_Y), "", rest); \
-  }
+  TINYET_MVE_S16_ROW("", TINYET_MVE_SUM(TINYET_MVE_S16_LOAD, TINYET_MVE_S16_STORE, OF_Y), \
+                     TINYET_MVE_SUM(TINYET_MVE_S16_LOAD_SOME, TINYET_MVE_S16_STORE_SOME, OF_Y))
 /* clang-format on */
 #else
 static int32_t sum_of(int32_t x, int32_t y, const tinyet_add_s16_mve_params *p) {

@@ -29,14 +29,8 @@
         [factor] "r"(factor), [value] "r"(value), [low] "r"(p->low), [high] "r"(p->high), [count] "r"(COUNT) \
       : "lr", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d10", "d11", "d12", "d13", "d14", "d15", "memory")
 #define TINYET_MVE_SUMS(OF_ALL) \
-  if (eights != 0) { \
-    TINYET_MVE_WALK("dls lr, %[count]\n1:\n", \
-                    TINYET_MVE_SUM(TINYET_MVE_S16_LOAD, TINYET_MVE_S16_STORE, OF_ALL), "le lr, 1b\n", eights); \
-  } \
-  if (rest != 0) { \
-    TINYET_MVE_WALK("vctp.16 %[count]\n", \
-                    TINYET_MVE_SUM(TINYET_MVE_S16_LOAD_SOME, TINYET_MVE_S16_STORE_SOME, OF_ALL), "", rest); \
-  }
+  TINYET_MVE_S16_ROW("", TINYET_MVE_SUM(TINYET_MVE_S16_LOAD, TINYET_MVE_S16_STORE, OF_ALL), \
+                     TINYET_MVE_SUM(TINYET_MVE_S16_LOAD_SOME, TINYET_MVE_S16_STORE_SOME, OF_ALL))
 /* clang-format on */
 #endif
 

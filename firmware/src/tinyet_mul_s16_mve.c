@@ -19,14 +19,8 @@
         [value] "r"(value), [count] "r"(COUNT) \
       : "lr", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d12", "d13", "d14", "d15", "memory")
 #define TINYET_MVE_PRODUCTS(BEFORE, OTHER, OTHER_SOME) \
-  if (eights != 0) { \
-    TINYET_MVE_WALK(BEFORE "dls lr, %[count]\n1:\n", \
-                    TINYET_MVE_PRODUCT(TINYET_MVE_S16_LOAD, TINYET_MVE_S16_STORE, OTHER), "le lr, 1b\n", eights); \
-  } \
-  if (rest != 0) { \
-    TINYET_MVE_WALK(BEFORE "vctp.16 %[count]\n", \
-                    TINYET_MVE_PRODUCT(TINYET_MVE_S16_LOAD_SOME, TINYET_MVE_S16_STORE_SOME, OTHER_SOME), "", rest); \
-  }
+  TINYET_MVE_S16_ROW(BEFORE, TINYET_MVE_PRODUCT(TINYET_MVE_S16_LOAD, TINYET_MVE_S16_STORE, OTHER), \
+                     TINYET_MVE_PRODUCT(TINYET_MVE_S16_LOAD_SOME, TINYET_MVE_S16_STORE_SOME, OTHER_SOME))
 /* clang-format on */
 #endif
 

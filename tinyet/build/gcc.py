@@ -56,10 +56,7 @@ def build_firmware(
     linker = [board.toolchain.compiler, *board.machine_flags, *board.toolchain.library_flags]
     command = [
         *(linker if gcc_only else clang.command(board, compiler)),
-        *("-std=c11", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off"),
-        *(flags or (board.toolchain.optimization,)),
-        *(f"-D{name}={value}" for name, value in all_defines),
-        *(f"-I{path}" for path in (firmware / "include", firmware / "platform", *include_dirs)),
+        *_compile_flags("c11", flags or (board.toolchain.optimization,), all_defines, include_dirs),
     ]
     what = f"building the firmware for {board.name}"
     all_sources = [*(firmware / source for source in own), *sources]
@@ -78,6 +75,17 @@ def build_firmware(
     process.run(link, timeout=_LINK_SECONDS, what=what)
     process.check_made(elf, link, what=what)
     return elf
+
+
+def _compile_flags(
+    standard: str, flags: Sequence[str], defines: Sequence[tuple[str, str]], include_dirs: Sequence[Path]
+) -> list[str]:
+    firmware = assets.path("firmware")
+    return [
+        *(f"-std={standard}", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off", *flags),
+        *(f"-D{name}={value}" for name, value in defines),
+        *(f"-I{path}" for path in (firmware / "include", firmware / "platform", *include_dirs)),
+    ]
 
 
 def _build_for_simavr(
@@ -101,10 +109,7 @@ def _build_for_simavr(
     command = [
         *linker,
         # __flash, in which constants are, is no word of standard C.
-        *("-std=gnu11", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off"),
-        *(flags or (board.toolchain.optimization,)),
-        *(f"-D{name}={value}" for name, value in all_defines),
-        *(f"-I{path}" for path in (firmware / "include", firmware / "platform", *include_dirs)),
+        *_compile_flags("gnu11", flags or (board.toolchain.optimization,), all_defines, include_dirs),
     ]
     what = f"building the firmware for {board.name}"
     own = ("platform/tinyet_simavr.c", *(board.harness_sources if harness else ()))

@@ -48,7 +48,7 @@ def as_exported(module: fx.GraphModule, inputs: Inputs) -> ExportedProgram | Non
     """
     if not _is_plain(module, inputs):
         return None
-    return _Copy(module, inputs).program()
+    return _OfModule(module, inputs).program()
 
 
 def _is_plain(module: fx.GraphModule, inputs: Inputs) -> bool:
@@ -113,15 +113,50 @@ class _Names:
         return name
 
 
-class _Copy:
-    """A graph in the making: what the module's has, with constants as inputs, and values of this moment."""
+class Copy:
+    """A graph in the making, call by call, in torch's order and with torch's names."""
+
+    def __init__(self) -> None:
+        self.graph = fx.Graph()
+        self.copies: dict[fx.Node, fx.Node] = {}
+        self.parts: dict[fx.Node, list[fx.Node]] = {}
+
+    def take(self, node: fx.Node) -> None:
+        """One of several results, which its operator's call has made."""
+        of: Any = node.args[0]
+        index: Any = node.args[1]
+        self.copies[node] = self.parts[of][index]
+
+    def call(self, of: fx.Node, target: OpOverload, args: Any, kwargs: Any, value: Any) -> None:
+        """The copy of `of`: a call of `target` that gives `value`, from where `of` is from.
+
+        args, kwargs: of the original graph.
+        """
+        args, kwargs = fx.map_arg((args, kwargs), self.copies.__getitem__)
+        made = self._make(of, target, target.overloadpacket.__name__, args, kwargs, value)
+        self.copies[of] = made
+        if isinstance(value, (tuple, list)):
+            # Of an operator with several results, each is there at once, used or not.
+            take = operator.getitem
+            self.parts[of] = [
+                self._make(of, take, take.__name__, (made, index), {}, part)
+                for index, part in enumerate(value)
+            ]
+
+    def _make(self, of: fx.Node, target: Any, name: str, args: Any, kwargs: Any, value: Any) -> fx.Node:
+        made = self.graph.create_node("call_function", target, args, kwargs, self.graph._target_to_str(name))
+        made.meta["val"] = value
+        made.meta.update({key: copy.copy(of.meta[key]) for key in _KEPT_META if key in of.meta})
+        return made
+
+
+class _OfModule(Copy):
+    """What the module's graph has, with constants as inputs, and values of this moment."""
 
     def __init__(self, module: fx.GraphModule, inputs: Inputs) -> None:
+        super().__init__()
         self.module, self.inputs = module, inputs
-        self.graph = fx.Graph()
         self.mode = FakeTensorMode(shape_env=ShapeEnv(), export=True)
-        self.copies: dict[fx.Node, fx.Node] = {}
-        self.parts: dict[Any, list[fx.Node]] = {}
         self.held: dict[str, fx.Node] = {}
         self.constants: dict[str, Any] = {}
         self.specs: list[InputSpec] = []
@@ -172,31 +207,11 @@ class _Copy:
 
     def _call(self, node: fx.Node) -> None:
         target: Any = node.target
-        arguments: Any = node.args
         if target is operator.getitem:
-            of, index = arguments
-            self.copies[node] = self.parts[of][index]
+            self.take(node)
             return
-        args = fx.map_arg(arguments, self.copies.__getitem__)
-        kwargs = fx.map_arg(node.kwargs, self.copies.__getitem__)
-        values = fx.map_arg((args, kwargs), lambda n: n.meta["val"])
-        result = target(*values[0], **values[1])
-        made = self._make(node, target, target.overloadpacket.__name__, args, kwargs, result)
-        self.copies[node] = made
-        if isinstance(result, (tuple, list)):
-            # Of an operator with several results, each is there at once, used or not.
-            take = operator.getitem
-            self.parts[node] = [
-                self._make(node, take, take.__name__, (made, index), {}, value)
-                for index, value in enumerate(result)
-            ]
-
-    def _make(self, of: fx.Node, target: Any, name: str, args: Any, kwargs: Any, value: Any) -> fx.Node:
-        """A call of `value`, from where `of` is from."""
-        made = self.graph.create_node("call_function", target, args, kwargs, self.graph._target_to_str(name))
-        made.meta["val"] = value
-        made.meta.update({key: copy.copy(of.meta[key]) for key in _KEPT_META if key in of.meta})
-        return made
+        args, kwargs = fx.map_arg((node.args, node.kwargs), lambda n: self.copies[n].meta["val"])
+        self.call(node, target, node.args, node.kwargs, target(*args, **kwargs))
 
     def _finish(self) -> ExportedProgram:
         leaves, out_spec = pytree.tree_flatten(self.module.graph.output_node().args[0])

@@ -18,6 +18,8 @@ from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, OutputKind, OutputSpec, TensorArgument
 
+from tinyet.fx.as_exported import Copy
+
 aten = torch.ops.aten
 
 Spelling = tuple[OpOverload, tuple[Any, ...], dict[str, Any]]
@@ -44,12 +46,12 @@ def _view(node: fx.Node) -> Spelling | None:
     x, seen = _value(node.args[0]), _value(node)
     if x is None or seen is None or node.kwargs or not x.is_contiguous() or x.shape == seen.shape:
         return None
-    shape = list(seen.shape)
+    shape: Any = list(seen.shape)
     if not all(isinstance(size, int) for size in (*shape, *x.shape)):
         return None
     if node.target is aten.reshape.default:
-        shape = list(node.args[1])  # type: ignore[arg-type]
-    return aten.view.default, (node.args[0], shape), {}
+        shape = node.args[1]
+    return aten.view.default, (node.args[0], list(shape)), {}
 
 
 def _full(number: int) -> Callable[[fx.Node], Spelling | None]:
@@ -70,12 +72,12 @@ def _full(number: int) -> Callable[[fx.Node], Spelling | None]:
 def _permute(node: fx.Node) -> Spelling | None:
     """Of two axes."""
     x = _value(node.args[0])
-    axes = node.args[1:] if node.target is aten.transpose.int else (0, 1)
+    axes: Any = node.args[1:] if node.target is aten.transpose.int else (0, 1)
     if x is None or node.kwargs or x.ndim < 2 or not all(isinstance(axis, int) for axis in axes):
         return None
     order = list(range(x.ndim))
     first, second = axes
-    order[first], order[second] = order[second], order[first]  # type: ignore[index]
+    order[first], order[second] = order[second], order[first]
     return aten.permute.default, (node.args[0], order), {}
 
 
@@ -128,17 +130,15 @@ def respelled(program: ExportedProgram, others: Container[fx.Node]) -> ExportedP
         if found is None:
             return None
         spellings[node] = found
-    return _Copy(program, spellings).program()
+    return _Respelled(program, spellings).program()
 
 
-class _Copy:
-    """The program's graph, with some nodes in other words. Nodes are made, and named, in torch's order."""
+class _Respelled(Copy):
+    """The program's graph, with some nodes in other words."""
 
     def __init__(self, program: ExportedProgram, spellings: dict[fx.Node, Spelling]) -> None:
+        super().__init__()
         self.original, self.spellings = program, spellings
-        self.graph = fx.Graph()
-        self.copies: dict[fx.Node, fx.Node] = {}
-        self.parts: dict[fx.Node, list[fx.Node]] = {}
 
     def program(self) -> ExportedProgram:
         for node in self.original.graph.nodes:
@@ -174,32 +174,15 @@ class _Copy:
 
     def _call(self, node: fx.Node) -> None:
         if node.target is operator.getitem:
-            of, index = node.args
-            assert isinstance(of, fx.Node)
-            assert isinstance(index, int)
-            self.copies[node] = self.parts[of][index]
+            self.take(node)
             return
         target, args, kwargs = self.spellings.get(node, (node.target, node.args, node.kwargs))
         assert isinstance(target, OpOverload)
+        several = node in self.spellings and len(target._schema.returns) > 1
         value = node.meta["val"]
-        if node in self.spellings and len(target._schema.returns) > 1:
+        if several:
             with torch.no_grad():
                 value = target(*fx.map_arg(args, lambda n: n.meta["val"]), **kwargs)
-        args, kwargs = fx.map_arg((args, kwargs), self.copies.__getitem__)
-        made = self._make(node, target, target.overloadpacket.__name__, args, kwargs, value)
-        self.copies[node] = made
-        if isinstance(value, (tuple, list)):
-            take = operator.getitem
-            self.parts[node] = [
-                self._make(node, take, take.__name__, (made, index), {}, part)
-                for index, part in enumerate(value)
-            ]
-            if node in self.spellings:
-                self.copies[node] = self.parts[node][0]
-
-    def _make(self, of: fx.Node, target: Any, name: str, args: Any, kwargs: Any, value: Any) -> fx.Node:
-        """A call that gives `value`, from where `of` is from."""
-        made = self.graph.create_node("call_function", target, args, kwargs, self.graph._target_to_str(name))
-        made.meta.update({key: copy.copy(item) for key, item in of.meta.items() if key != "tensor_meta"})
-        made.meta["val"] = value
-        return made
+        self.call(node, target, args, kwargs, value)
+        if several:
+            self.copies[node] = self.parts[node][0]

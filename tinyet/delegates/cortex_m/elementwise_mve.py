@@ -210,7 +210,7 @@ def extremum(name: str, dtype: str) -> Kernel:
         vectors, per_row = walk.rows * -(-walk.row // lanes), int(walk.kind == "per_row")
         return {"call": 1, "row": walk.rows, "vector": vectors, "vector by one": vectors * per_row}
 
-    sources = (f"tinyet_{name}_mve.c",)
+    sources = (f"{symbol}.c",)
     return Kernel(symbol, dtype, lower, HEADERS, sources, refuse, "cortex_m", cost_model=CostModel(work_of))
 
 
