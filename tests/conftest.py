@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, settings
 from tests.compilers import launcher, quick_cmake, quick_platformio
 from tests.compilers.sanitizers import QUICK
 from tests.ops.objects import DIRECTORY, directory, stored, stored_together
-from tinyet.build import objects
+from tinyet.build import gcc, objects
 from tinyet.device import host
 
 # The fixture `golden` and its option; the slowest files and what they compile, at the end.
@@ -53,6 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
     quick_platformio.install(patch)
     patch.setattr(objects, "compile_object", stored(objects.compile_object))
     patch.setattr(objects, "compile_objects", stored_together(objects.compile_objects))
+    # No test asks for variables and types, which are a fifth of a compiler's time: code, lines and frames are the same.
+    patch.setattr(gcc, "_DEBUG_INFORMATION", "-g1")
     # Of a harness on this machine, -O1 is kept: what is compiled is what users have. -g1 says the line.
     patch.setattr(host, "_SANITIZE", (*host._SANITIZE, "-g1", *QUICK))
     config.add_cleanup(patch.undo)

@@ -17,6 +17,8 @@ HARNESS_DEFINES = (("TINYET_TRACE", "1"),)
 
 _LINK_SECONDS = 300.0
 
+_DEBUG_INFORMATION = "-g"
+
 SIMULATED_RAM_END = 0xC0FF
 """The last address of the RAM that simavr gives a chip: its addresses reach further than its own RAM."""
 _SIMULATED_STACK_BYTES = 0x1000
@@ -82,7 +84,8 @@ def _compile_flags(
 ) -> list[str]:
     firmware = assets.path("firmware")
     return [
-        *(f"-std={standard}", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off", *flags),
+        *(f"-std={standard}", _DEBUG_INFORMATION, "-ffp-contract=off"),
+        *("-ffunction-sections", "-fdata-sections", *flags),
         *(f"-D{name}={value}" for name, value in defines),
         *(f"-I{path}" for path in (firmware / "include", firmware / "platform", *include_dirs)),
     ]
