@@ -259,6 +259,23 @@ def instructions_of_parts(lengths: Sequence[int], pixels: int, *, two_sided: boo
     return of_taps, around + before + 4 * last + 1
 
 
+def thumb_instructions_of_parts(lengths: Sequence[int], pixels: int, *, two_sided: bool) -> tuple[int, int]:
+    """The same as they stand in the assembly for Thumb, which has two of a tile's channels at a time."""
+    six = pixels > 3
+    turns = sum(max(-(-(taps - 1) // paired_threes.TURN), 1) for taps in lengths)
+    of_taps = (12 if six else 7) * sum(lengths) + 3 * turns
+    rows = 3 if six else 2  # moves from pixel to pixel, and back
+    around = 10 + 19 * len(lengths)
+    if len(lengths) == 1:
+        outputs = 2 * (7 + 5 * pixels // 3 + 6 * pixels + rows) + 2
+        around += 4 + outputs + two_sided * (1 + 4 * pixels)
+    else:
+        added = 8 + 2 * (14 * pixels // 3)
+        outputs = 2 * (7 + 10 * pixels + rows) + 2
+        around += 8 + added * len(lengths) + 2 * (len(lengths) - 1) + 4 + outputs
+    return 2 * of_taps, 2 * around + 3
+
+
 def conv2d_paired_threes(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_paired_threes_6x4."""
     found, (batch, out_h, out_w, out_c) = straight(node), node.output.shape
@@ -273,13 +290,16 @@ def conv2d_paired_threes(node: Node) -> Mapping[str, int]:
         "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
         "instruction of taps": 0,
         "instruction of outputs": 0,
+        "Thumb instruction of taps": 0,
+        "Thumb instruction of outputs": 0,
     }
     for _, of_tile in paired_threes.tiles(node):
         lengths = [end - start for start, end in of_tile]
         for times, each in ((steps - of_three, 6), (of_three, 3)):
-            taps, others = instructions_of_parts(lengths, each, two_sided=found.two_sided)
-            counting.add(parts, "instruction of taps", times * taps)
-            counting.add(parts, "instruction of outputs", times * others)
+            for core, of in (("", instructions_of_parts), ("Thumb ", thumb_instructions_of_parts)):
+                taps, others = of(lengths, each, two_sided=found.two_sided)
+                counting.add(parts, f"{core}instruction of taps", times * taps)
+                counting.add(parts, f"{core}instruction of outputs", times * others)
     windows_in_threes(parts, node)
     counting.copied(parts, "apart", batch * int(rest % 3 != 0), rest * out_c)
     return parts
