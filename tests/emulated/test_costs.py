@@ -65,6 +65,7 @@ MADE_FOR = {
     "tinyet_conv2d_s8_w16_winograd_f4x4": {"cortex-m0", "cortex-m3", "rv32imac", "xtensa-lx106"},
     "tinyet_conv2d_s8_winograd_f4x4": {"cortex-m0", "cortex-m3", "rv32imac", "xtensa-lx106"},
     "tinyet_depthwise_s8_chw_3x3_2x1": {"cortex-m3", "rv32imac"},
+    "tinyet_depthwise_s8_chw_3x3_threes": {"cortex-m3"},
     "tinyet_depthwise_s8_chw_3x3_twos": {"cortex-m0"},
     "tinyet_conv2d_s8_bytes_4x1": {"avr5"},
     "tinyet_depthwise_s8_bytes_3x3": {"avr5"},

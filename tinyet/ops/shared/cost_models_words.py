@@ -556,6 +556,36 @@ def depthwise_2x1(node: Node, *, transposed: bool = False) -> Mapping[str, int]:
     }
 
 
+def depthwise_threes(node: Node) -> Mapping[str, int]:
+    """tinyet_depthwise_s8_chw_3x3_threes."""
+    a, (batch, out_h, out_w, channels), (low, high) = (
+        attrs_of(node),
+        node.output.shape,
+        clamp_range(clamp_of(node), node.output.type),
+    )
+    _, in_h, in_w, _ = node.input(0).shape
+    in_band, rows, columns = depthwise_constants.band(node)
+    third, width, planes = out_h - in_band, min(in_w, columns - a.pad_left), batch * channels
+    first = np.array([0, min(in_band, third), third]) * a.stride_h - a.pad_top
+    at = first[:, None] + np.arange(rows)
+    inside = planes * int(((at >= 0) & (at < in_h)).all(axis=0).sum())
+    border = planes * rows - inside
+    # As many instructions as there stand in the assembly for Thumb.
+    of_row = (92 if a.stride_w == 1 else 95) * -(-out_w // 2) + (10 if out_w % 2 == 0 else 21)
+    return {
+        "call": 1,
+        "word": rows * columns,
+        "plane": planes,
+        "row of a band": inside,
+        "four inputs of bands": inside * (width // 4),
+        "input of bands": inside * (width % 4),
+        "row at a border": border,
+        "input at a border": border * width,
+        "Thumb instruction of outputs": planes * (3 + in_band * of_row),
+        "clamped": node.output.type.count * int((low, high) != (-128, 127)),
+    }
+
+
 COST_MODELS: Mapping[str, CostModel] = {
     **OF_BYTES,
     "tinyet_conv2d_s8_packed_words": CostModel(packed_conv2d),
@@ -574,6 +604,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_w16_winograd_f4x4": CostModel(wide_winograd),
     "tinyet_depthwise_s8_chw_3x3_2x1": CostModel(depthwise_2x1),
     "tinyet_depthwise_s8_cwh_3x3_2x1": CostModel(depthwise_columns_2x1),
+    "tinyet_depthwise_s8_chw_3x3_threes": CostModel(depthwise_threes),
     "tinyet_depthwise_s8_chw_3x3": CostModel(depthwise_planes),
     "tinyet_depthwise_s8_chw_3x3_twos": CostModel(depthwise_twos),
 }
