@@ -236,204 +236,7 @@ TILE(three_pixels, NONE, 88)
 #undef TILE
 #define IN_ASSEMBLY
 #elif defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
-/* Two channels at a time: so many sums have room in registers. SIX(x) is x where a tile has six pixels, nothing where it
- * has three. */
-#define SIX(x) x
-#define NONE(x) ""
-#define NOT_SIX(x) ""
-#define NOT_NONE(x) x
-#define WEIGHTS "ldrsb lr, [r1, #1]\n" "ldrsb r12, [r1], #4\n"
-#define WORDS(six) six("ldm r0!, {r10, r11}\n") NOT_##six("ldrd r10, r11, [r0], #16\n")
-#define PRODUCTS(first, second, first_other, second_other, before, before_second)              \
-  "mla " first ", r10, r12, " before(first) "\n" "mla " second ", r11, r12, " before_second(second) "\n" \
-  "mla " first_other ", r10, lr, " before(first_other) "\n" "mla " second_other ", r11, lr, " before_second(second_other) "\n"
-#define ITSELF(sum) sum
-#define R8(sum) "r8"
-#define R9(sum) "r9"
-#define TAP(six)                                                                \
-  WEIGHTS WORDS(six)                                                            \
-  PRODUCTS("r2", "r3", "r6", "r7", ITSELF, ITSELF)                              \
-  six("ldm r0!, {r10, r11}\n" PRODUCTS("r4", "r5", "r8", "r9", ITSELF, ITSELF))
-/* That of a part: sums begin with OFFSET of the first, and of the second and third. */
-#define FIRST(six)                                                              \
-  "mov r8, #0x100000\n" "add r9, r8, #0x40000000\n"                             \
-  WEIGHTS WORDS(six)                                                            \
-  PRODUCTS("r2", "r3", "r6", "r7", R8, R9)                                      \
-  six("ldm r0!, {r10, r11}\n" PRODUCTS("r4", "r5", "r8", "r9", R8, R9))
-/* What makes outputs of one channel, whose words are at r12: r0, twice what is added to its sums; r1, half its multiplier,
- * which is even; its place in r6, shift in r7, zero in r8. Outputs are at r10, from pixel to pixel r11. */
-#define CHANNEL                                                                 \
-  "ldm r12!, {r0, r1, r6, r7, r8}\n"                                            \
-  "add r10, r10, r7\n"                                                          \
-  "and r7, r6, #31\n" "sub r6, r6, r7\n" "add r6, r6, #128\n"                   \
-  "lsl r0, r0, #1\n" "lsr r1, r1, #1\n"
-/* sum: twice what it is. */
-#define OUTPUT(sum, to, less)                                                   \
-  "smull lr, " sum ", " sum ", r1\n" less(sum)                                  \
-  "asr " sum ", " sum ", r7\n"                                                  \
-  "sub " sum ", " sum ", r6\n"                                                  \
-  "ssat " sum ", #8, " sum "\n"                                                 \
-  "strb " sum ", " to "\n"
-#define KEEP(sum) ""
-/* Of a sum below zero. */
-#define LESS(sum) "sub lr, " sum ", r8\n" "add " sum ", " sum ", lr, asr #31\n"
-#define LESS_IF_SEEN(sum) "cmp " sum ", r8\n" "it lt\n" "sublt " sum ", " sum ", #1\n"
-#define TWO_ROWS "add r10, r10, r11, lsl #1\n"
-/* Of three sums the first where its word is, the second in r9, both above 11 bits of zeros; of the third 2^10 times the sum
- * where the other word was. */
-#define OPEN(word, other)                                                       \
-  "lsr r9, " word ", #21\n" "sub r9, " other ", r9, lsl #10\n"                  \
-  "lsl " word ", " word ", #11\n" "lsl r9, r9, #11\n"                           \
-  "sub " other ", " other ", r9, lsr #11\n"
-#define TWICE(sum, by) "add " sum ", r0, " sum ", lsr #" by "\n"
-#define THREE_OUTPUTS(word, other, first, second, third, between, behind, less)                  \
-  OPEN(word, other)                                                                             \
-  TWICE(word, "10") OUTPUT(word, first, less) between                                           \
-  TWICE("r9", "10") OUTPUT("r9", second, less) behind                                           \
-  TWICE(other, "9") OUTPUT(other, third, less)
-#define OUTPUTS_OF_CHANNEL(six, less)                                                                       \
-  CHANNEL                                                                                                   \
-  THREE_OUTPUTS("r2", "r3", "[r10]", "[r10, r11]", "[r10]", "", TWO_ROWS, less)                             \
-  six(THREE_OUTPUTS("r4", "r5", "[r10, r11]", "[r10]", "[r10, r11]", TWO_ROWS, "", less))                   \
-  "sub r10, r10, r11, lsl #" six("2") NOT_##six("1") "\n"
-#define OUTPUTS(six, less)                                                      \
-  OUTPUTS_OF_CHANNEL(six, less)                                                 \
-  "add r5, sp, #40\n" "ldm r5, {r2, r3, r4, r5}\n"                              \
-  OUTPUTS_OF_CHANNEL(six, less)
-/* Three sums of a part, added to those before it at r10. */
-#define ADDED(sum, by, at)                                                      \
-  "ldr lr, [r10, #" at "]\n" "add lr, lr, " sum ", lsr #" by "\n" "str lr, [r10, #" at "]\n"
-#define ADD_THREE(word, other, at, at_second, at_third) \
-  OPEN(word, other) ADDED(word, "11", at) ADDED("r9", "11", at_second) ADDED(other, "10", at_third)
-#define OF_MEMORY(at, to) "ldr r2, [r9, #" at "]\n" "add r2, r0, r2, lsl #1\n" OUTPUT("r2", to, LESS_IF_SEEN)
-#define OUTPUTS_OF_MEMORY(six)                                                                              \
-  CHANNEL                                                                                                   \
-  OF_MEMORY("0", "[r10]") OF_MEMORY("4", "[r10, r11]") TWO_ROWS OF_MEMORY("8", "[r10]")                     \
-  six(OF_MEMORY("12", "[r10, r11]") TWO_ROWS OF_MEMORY("16", "[r10]") OF_MEMORY("20", "[r10, r11]"))        \
-  "sub r10, r10, r11, lsl #" six("2") NOT_##six("1") "\n"
-
-/* All channels of six pixels, or of three. In the products words are at r0, weights at r1, sums of a channel in r2 ... r5, of
- * another in r6 ... r9. On the stack: 0, the patch; 4, the output; 8, bytes from pixel to pixel; 12, what the tile is, and
- * 16, its weights; 20, where its second two channels are among what makes outputs, or 0; 24, what the part is; 28, the end
- * of its words; 32, weights behind it; 36, output of the last channel; 40, sums of the second channel; 56, sums of parts. */
-#define TILE(name, six, size)                                                                                          \
-  __attribute__((naked, noinline)) static void name(                                                                   \
-      const void *patch __attribute__((unused)), const uint32_t *stream __attribute__((unused)),                       \
-      const int8_t *weights __attribute__((unused)), int8_t *output __attribute__((unused)),                           \
-      int32_t row __attribute__((unused))) {                                                                           \
-    __asm__ volatile(                                                                                                  \
-        ".syntax unified\n"                                                                                            \
-        "push {r4, r5, r6, r7, r8, r9, r10, r11, lr}\n"                                                                \
-        "ldr r4, [sp, #36]\n"                                                                                          \
-        "sub sp, sp, #108\n"                                                                                           \
-        "mov r12, r1\n" "mov r1, r2\n"                                                                                 \
-        "str r0, [sp]\n" "strd r3, r4, [sp, #4]\n"                                                                     \
-        "1:\n" /* a tile: r1, r12 */                                                                                   \
-        "strd r12, r1, [sp, #12]\n"                                                                                    \
-        "mov r2, #0\n" "ldr r3, [sp, #4]\n"                                                                            \
-        "2:\n" /* two of its channels: r1, r2, r3, r12 */                                                              \
-        "ldr r0, [sp]\n"                                                                                               \
-        "strd r2, r12, [sp, #20]\n" "str r3, [sp, #36]\n"                                                              \
-        "3:\n" /* a part: r0, r1, r12 */                                                                               \
-        "ldrd r2, r3, [r12]\n"                                                                                         \
-        "mov r4, #" size "\n"                                                                                          \
-        "adr.w r5, 4f+1\n"                                                                                             \
-        "mla r3, r3, r4, r5\n"                                                                                         \
-        "add r2, r0, r2, lsl #2\n" "add r2, r2, #16\n"                                                                 \
-        "strd r2, r3, [sp, #28]\n"                                                                                     \
-        FIRST(six)                                                                                                     \
-        "ldr pc, [sp, #32]\n"                                                                                          \
-        ".balign 4\n"                                                                                                  \
-        "4:\n"                                                                                                         \
-        TAP(six) TAP(six) TAP(six) TAP(six) TAP(six) TAP(six) TAP(six) TAP(six)                                        \
-        "ldr r10, [sp, #28]\n"                                                                                         \
-        "cmp r0, r10\n"                                                                                                \
-        "bne.w 4b\n"                                                                                                   \
-        "ldrd r11, r12, [sp, #20]\n"                                                                                   \
-        "str r1, [sp, #32]\n"                                                                                          \
-        "add r1, sp, #40\n" "stm r1, {r6, r7, r8, r9}\n"                                                               \
-        "ldr r7, [r12, #8]\n"                                                                                          \
-        "add r12, r12, #12\n"                                                                                          \
-        "ldr r10, [sp, #36]\n"                                                                                         \
-        "tst r7, #3\n"                                                                                                 \
-        "bne.w 7f\n"                                                                                                   \
-        "add r12, r12, r11\n"                                                                                          \
-        "ldr r11, [sp, #8]\n"                                                                                          \
-        "cmp r7, #0\n"                                                                                                 \
-        "bne.w 6f\n"                                                                                                   \
-        OUTPUTS(six, KEEP)                                                                                             \
-        "5:\n" /* behind two channels: r10, r12 */                                                                     \
-        "ldr r2, [sp, #20]\n"                                                                                          \
-        "cbnz r2, 8f\n"                                                                                                \
-        "ldrd r12, r1, [sp, #12]\n"                                                                                    \
-        "add r1, r1, #2\n"                                                                                             \
-        "mov r2, #40\n" "mov r3, r10\n"                                                                                \
-        "b.w 2b\n"                                                                                                     \
-        "8:\n"                                                                                                         \
-        "ldr r1, [sp, #32]\n" "ldr r2, [r12]\n"                                                                        \
-        "sub r1, r1, #2\n"                                                                                             \
-        "cmp r2, #0\n"                                                                                                 \
-        "bge.w 1b\n"                                                                                                   \
-        "add sp, sp, #108\n"                                                                                           \
-        "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n"                                                                 \
-        "6:\n"                                                                                                         \
-        OUTPUTS(six, LESS)                                                                                             \
-        "b.w 5b\n"                                                                                                     \
-        "7:\n" /* One of several parts. */                                                                             \
-        "add r10, sp, #56\n"                                                                                           \
-        "tst r7, #1\n"                                                                                                 \
-        "bne 7f\n"                                                                                                     \
-        "movs r6, #0\n" "mov r8, #0\n" "mov r9, #0\n"                                                                  \
-        "stm r10!, {r6, r8, r9}\n" "stm r10!, {r6, r8, r9}\n" "stm r10!, {r6, r8, r9}\n" "stm r10, {r6, r8, r9}\n"     \
-        "sub r10, r10, #36\n"                                                                                          \
-        "7:\n"                                                                                                         \
-        ADD_THREE("r2", "r3", "0", "4", "8") six(ADD_THREE("r4", "r5", "12", "16", "20"))                              \
-        "add r1, sp, #40\n" "ldm r1, {r2, r3, r4, r5}\n"                                                               \
-        ADD_THREE("r2", "r3", "24", "28", "32") six(ADD_THREE("r4", "r5", "36", "40", "44"))                           \
-        "ldr r1, [sp, #32]\n"                                                                                          \
-        "tst r7, #2\n"                                                                                                 \
-        "beq 8f\n"                                                                                                     \
-        "str r12, [sp, #24]\n"                                                                                         \
-        "b.w 3b\n"                                                                                                     \
-        "8:\n"                                                                                                         \
-        "add r12, r12, r11\n"                                                                                          \
-        "mov r9, r10\n"                                                                                                \
-        "ldr r10, [sp, #36]\n" "ldr r11, [sp, #8]\n"                                                                   \
-        OUTPUTS_OF_MEMORY(six)                                                                                         \
-        "add r9, r9, #24\n"                                                                                            \
-        OUTPUTS_OF_MEMORY(six)                                                                                         \
-        "b.w 5b\n");                                                                                                   \
-  }
-TILE(six_pixels, SIX, "48")
-TILE(three_pixels, NONE, "28")
-#undef SIX
-#undef NONE
-#undef NOT_SIX
-#undef NOT_NONE
-#undef WEIGHTS
-#undef WORDS
-#undef PRODUCTS
-#undef ITSELF
-#undef R8
-#undef R9
-#undef TAP
-#undef FIRST
-#undef CHANNEL
-#undef OUTPUT
-#undef KEEP
-#undef LESS
-#undef LESS_IF_SEEN
-#undef TWO_ROWS
-#undef OPEN
-#undef TWICE
-#undef THREE_OUTPUTS
-#undef OUTPUTS_OF_CHANNEL
-#undef OUTPUTS
-#undef ADDED
-#undef ADD_THREE
-#undef OF_MEMORY
-#undef OUTPUTS_OF_MEMORY
-#undef TILE
+#include "tinyet_paired_threes_thumb_body.h"
 #define IN_ASSEMBLY
 #endif
 
@@ -513,33 +316,57 @@ static __attribute__((noinline)) void gather_third(word *patch, const int8_t *im
   gather(patch, image, top, left, s, padding, 1);
 }
 
-/* Of three pixels whose windows, of taps without gaps, lie in the image. */
-static __attribute__((noinline)) void gather_three(word *patch, const int8_t *a, const int8_t *b, const int8_t *c,
-                                                   const tinyet_conv2d_shape *s) {
-  const int32_t row = s->kernel_w * s->in_c, turn = s->in_w * s->in_c - row;
-  for (int32_t i = s->kernel_h; i > 0; i--) {
-    int32_t left = row;
-#define TAP(i)                                                    \
-  do {                                                            \
-    const uint32_t third = (uint32_t)c[i];                        \
-    patch[STEP * (i)] = (uint32_t)a[i] + (third << FIELD);        \
-    patch[STEP * (i) + 1] = (uint32_t)b[i] + (third << ABOVE);    \
+/* Inputs that follow each other in three windows. */
+static __attribute__((noinline)) word *gather_inputs(word *patch, const int8_t *a, const int8_t *b, const int8_t *c,
+                                                     int32_t count) {
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
+#define TAP(i)                                            \
+  do {                                                    \
+    uint32_t x, y, z;                                     \
+    __asm__ volatile(                                     \
+        "ldrsb %[x], [%[a]], #1\n"                        \
+        "ldrsb %[y], [%[b]], #1\n"                        \
+        "ldrsb %[z], [%[c]], #1\n"                        \
+        "add %[x], %[x], %[z], lsl #21\n"                 \
+        "add %[y], %[y], %[z], lsl #10\n"                 \
+        "strd %[x], %[y], [%[to]], #16\n"                 \
+        : [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z), [a] "+&r"(a), [b] "+&r"(b), [c] "+&r"(c), [to] "+&r"(patch) \
+        :                                                 \
+        : "memory");                                      \
   } while (0)
-    for (; left >= 4; left -= 4) {
-      TAP(0);
-      TAP(1);
-      TAP(2);
-      TAP(3);
-      patch += 4 * STEP;
-      a += 4, b += 4, c += 4;
-    }
-    for (; left > 0; left--) {
-      TAP(0);
-      patch += STEP;
-      a++, b++, c++;
-    }
+#define ONWARD(i)
+#else
+#define TAP(i)                                                 \
+  do {                                                         \
+    const uint32_t third = (uint32_t)c[i];                     \
+    patch[STEP * (i)] = (uint32_t)a[i] + (third << FIELD);     \
+    patch[STEP * (i) + 1] = (uint32_t)b[i] + (third << ABOVE); \
+  } while (0)
+#define ONWARD(i) a += (i), b += (i), c += (i), patch += (i) * STEP
+#endif
+  for (; count >= 4; count -= 4) {
+    TAP(0);
+    TAP(1);
+    TAP(2);
+    TAP(3);
+    ONWARD(4);
+  }
+  for (; count > 0; count--) {
+    TAP(0);
+    ONWARD(1);
+  }
 #undef TAP
-    a += turn, b += turn, c += turn;
+#undef ONWARD
+  return patch;
+}
+
+/* Of three pixels whose windows, of taps without gaps, lie in the image. */
+static inline __attribute__((always_inline)) void gather_three(word *patch, const int8_t *a, const int8_t *b, const int8_t *c,
+                                                               const tinyet_conv2d_shape *s) {
+  const int32_t row = s->in_w * s->in_c;
+  for (int32_t i = s->kernel_h; i > 0; i--) {
+    patch = gather_inputs(patch, a, b, c, s->kernel_w * s->in_c);
+    a += row, b += row, c += row;
   }
 }
 
@@ -566,19 +393,36 @@ static inline __attribute__((always_inline)) void gather_next(word *patch, int32
   }
 }
 
+/* The same of neighbouring pixels of an image. */
+static inline __attribute__((always_inline)) void gather_pixels(word *patch, int32_t count, const int8_t *from, int32_t taps) {
+  const int8_t *const second = count > 1 ? from + taps : from;
+  gather_inputs(patch, from, second, count > 2 ? second + taps : second, taps);
+}
+
 void tinyet_conv2d_s8_paired_threes_6x4(const int8_t *input, int8_t *output, void *scratch,
                                         const tinyet_conv2d_s8_paired_threes_6x4_params *params) {
   const tinyet_conv2d_shape *const s = &params->shape;
   const int32_t taps = s->kernel_h * s->kernel_w * s->in_c, pixels = s->out_h * s->out_w, out_c = s->out_c;
   word *const patch = (word *)scratch;
   int8_t *const apart = (int8_t *)scratch + 4 * STEP * taps;
+  const int32_t pointwise = taps == s->in_c && s->stride_h == 1 && s->stride_w == 1 && s->pad_top == 0 && s->pad_left == 0 &&
+                            s->out_h == s->in_h && s->out_w == s->in_w;
   for (int32_t n = 0; n < s->batch; n++) {
     window_walk walk = first_window(input, s);
+    const int8_t *from = input;
     for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
       const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
-      gather_next(patch, count, &walk, s, params->outputs.padding);
-      if (count > PIXELS / 2) {
-        gather_next(patch + 2, count - PIXELS / 2, &walk, s, params->outputs.padding);
+      if (pointwise) {
+        gather_pixels(patch, count, from, taps);
+        if (count > PIXELS / 2) {
+          gather_pixels(patch + 2, count - PIXELS / 2, from + PIXELS / 2 * taps, taps);
+        }
+        from += PIXELS * taps;
+      } else {
+        gather_next(patch, count, &walk, s, params->outputs.padding);
+        if (count > PIXELS / 2) {
+          gather_next(patch + 2, count - PIXELS / 2, &walk, s, params->outputs.padding);
+        }
       }
       if (count % (PIXELS / 2) == 0) {
         outputs(patch, output, out_c, count, params);

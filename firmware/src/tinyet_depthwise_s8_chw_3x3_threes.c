@@ -13,11 +13,10 @@ typedef uint32_t __attribute__((may_alias)) word;
 
 /* How three bands of an image become words: each as many rows of outputs, the last ones in two bands if need be. */
 typedef struct {
-  int32_t first[3]; /* the row of the image that is the first of a band's plane */
+  int32_t first[3]; /* bytes from the image's first row to the first one of a band's plane */
   int32_t rows, width;
   int32_t columns; /* words from row to row of the plane */
   int32_t in_h, in_row, channels;
-  int8_t padding;
 } bands;
 
 /* What a channel's outputs are made of: as the assembly reads it. */
@@ -43,64 +42,55 @@ static inline __attribute__((always_inline)) void put(word *to, int32_t a, int32
   to[1] = (uint32_t)b + ((uint32_t)c << ABOVE);
 }
 
-static __attribute__((noinline)) void pack_row(word *to, const int8_t *a, const int8_t *b, const int8_t *c, int32_t channels,
-                                               int32_t width) {
-  int32_t at = 0;
-#define PUT(i)                          \
-  do {                                  \
-    put(to + 2 * (i), a[at], b[at], c[at]); \
-    at += channels;                     \
+/* The words of a place in three rows, and onward to the next one. */
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
+#define PUT()                                                                                               \
+  do {                                                                                                      \
+    uint32_t x, y, z;                                                                                       \
+    __asm__ volatile(                                                                                       \
+        "ldrsb %[x], [%[a], %[at]]\n"                                                                       \
+        "ldrsb %[y], [%[b], %[at]]\n"                                                                       \
+        "ldrsb %[z], [%[c], %[at]]\n"                                                                       \
+        "add %[at], %[at], %[channels]\n"                                                                   \
+        "add %[x], %[x], %[z], lsl #21\n"                                                                   \
+        "add %[y], %[y], %[z], lsl #10\n"                                                                   \
+        "strd %[x], %[y], [%[to]], #8\n"                                                                    \
+        : [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z), [at] "+&r"(at), [to] "+&r"(to)                          \
+        : [a] "r"(a), [b] "r"(b), [c] "r"(c), [channels] "r"(channels)                                      \
+        : "memory");                                                                                        \
   } while (0)
-  for (; width >= 4; width -= 4) {
-    PUT(0);
-    PUT(1);
-    PUT(2);
-    PUT(3);
-    to += 8;
+#else
+#define PUT()                     \
+  do {                            \
+    put(to, a[at], b[at], c[at]); \
+    at += channels;               \
+    to += 2;                      \
+  } while (0)
+#endif
+
+/* A band of the channel that begins at `image`; rows beside the image are those of `padding`. */
+static __attribute__((noinline)) void pack(word *to, const int8_t *image, const int8_t *padding, const bands *of) {
+  const int32_t channels = of->channels, in_row = of->in_row, size = of->in_h * in_row, gap = of->columns - 2 * of->width;
+  int32_t first = of->first[0], second = of->first[1], third = of->first[2];
+  for (int32_t y = of->rows; y > 0; y--) {
+    const int8_t *const a = first >= 0 && first < size ? image + first : padding;
+    const int8_t *const b = second >= 0 && second < size ? image + second : padding;
+    const int8_t *const c = third >= 0 && third < size ? image + third : padding;
+    int32_t at = 0, left = of->width;
+    for (; left >= 4; left -= 4) {
+      PUT();
+      PUT();
+      PUT();
+      PUT();
+    }
+    for (; left > 0; left--) {
+      PUT();
+    }
+    to += gap;
+    first += in_row, second += in_row, third += in_row;
   }
-  for (; width > 0; width--) {
-    PUT(0);
-    to += 2;
-  }
+}
 #undef PUT
-}
-
-/* Of a row that is beside the image in a band or two, which read the padding again and again. */
-static __attribute__((noinline)) void pack_border(word *to, const int8_t *const from[3], const int32_t steps[3], int32_t width) {
-  const int8_t *a = from[0], *b = from[1], *c = from[2];
-  const int32_t step = steps[0], second = steps[1], third = steps[2];
-  for (; width > 0; width--) {
-    put(to, *a, *b, *c);
-    a += step;
-    b += second;
-    c += third;
-    to += 2;
-  }
-}
-
-static void pack(word *plane, const int8_t *image, const bands *of) {
-  for (int32_t y = 0; y < of->rows; y++) {
-    const int8_t *from[3];
-    int32_t steps[3], inside = 1;
-    for (int32_t i = 0; i < 3; i++) {
-      const int32_t row = of->first[i] + y;
-      if (row >= 0 && row < of->in_h) {
-        from[i] = image + row * of->in_row;
-        steps[i] = of->channels;
-      } else {
-        from[i] = &of->padding;
-        steps[i] = 0;
-        inside = 0;
-      }
-    }
-    if (inside) {
-      pack_row(plane, from[0], from[1], from[2], of->channels, of->width);
-    } else {
-      pack_border(plane, from, steps, of->width);
-    }
-    plane += of->columns;
-  }
-}
 
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
 /* What a row of inputs adds to two windows side by side, whose sums are r6 and r7, r8 and r9: weights in r3 ... r5, words at
@@ -268,46 +258,54 @@ void tinyet_depthwise_s8_chw_3x3_threes(const int8_t *input, int8_t *output, voi
   const int32_t channels = s->in_c, line = s->out_w * channels, in_row = s->in_w * channels;
   const int32_t in_band = (s->out_h + 2) / 3, third = s->out_h - in_band, second = least(in_band, third);
   const int32_t rows = (in_band - 1) * s->stride_h + 3, columns = 2 * ((s->out_w - 1) * s->stride_w + 3);
-  const bands of = {{-s->pad_top, second * s->stride_h - s->pad_top, third * s->stride_h - s->pad_top},
+  const bands of = {{-s->pad_top * in_row, (second * s->stride_h - s->pad_top) * in_row, (third * s->stride_h - s->pad_top) * in_row},
                     rows,
                     least(s->in_w, columns / 2 - s->pad_left),
                     columns,
                     s->in_h,
                     in_row,
-                    channels,
-                    (int8_t)params->padding};
+                    channels};
   word *const plane = (word *)scratch;
+  int8_t *const padding = (int8_t *)(plane + rows * columns);
   const int32_t bytes = columns * (int32_t)sizeof(word), window = 2 * s->stride_w * (int32_t)sizeof(word);
   /* Words that two windows take of a row: four pairs, or five. */
   const int32_t seen = (s->stride_w + 3) * 2 * (int32_t)sizeof(word), odd = (s->out_w & 1) * channels;
   for (int32_t i = 0; i < rows * columns; i += 2) {
     put(plane + i, params->padding, params->padding, params->padding);
   }
+  memset(padding, (int)params->padding, (size_t)in_row);
+  outputs_of_bands walk = {{0},
+                           0,
+                           0,
+                           output,
+                           second * line,
+                           third * line,
+                           channels,
+                           2 * window - 2 * bytes - seen,
+                           output,
+                           odd,
+                           window,
+                           s->stride_h * bytes - s->out_w * window,
+                           in_band,
+                           line,
+                           bytes,
+                           bytes - seen};
   for (int32_t n = 0; n < s->batch; n++) {
     const TINYET_ROM uint32_t *f = params->stream;
+    const TINYET_ROM int8_t *weights = params->weights;
     for (int32_t c = 0; c < channels; c++) {
-      pack(plane + 2 * s->pad_left, input + c, &of);
-      outputs_of_bands walk = {{0},
-                               (int32_t)f[0],
-                               (int32_t)f[1],
-                               output + c,
-                               second * line,
-                               third * line,
-                               channels,
-                               2 * window - 2 * bytes - seen,
-                               output + c + line - odd,
-                               odd,
-                               window,
-                               s->stride_h * bytes - s->out_w * window,
-                               in_band,
-                               line,
-                               bytes,
-                               bytes - seen};
+      pack(plane + 2 * s->pad_left, input + c, padding, &of);
       for (int32_t i = 0; i < 9; i++) {
-        walk.weights[i] = (int8_t)(uint8_t)(f[2 + i / 4] >> 8 * (i & 3) & 255u);
+        walk.weights[i] = weights[i];
       }
+      walk.start = (int32_t)f[0];
+      walk.multiplier = (int32_t)f[1];
+      walk.output = output + c;
+      walk.end = output + c + line - odd;
+      walk.rows = in_band;
       channel(plane, &walk);
-      f += 5;
+      f += 2;
+      weights += 9;
     }
     tinyet_clamp_outputs(output, s->out_h * line, params->clamp_low, params->clamp_high);
     input += s->in_h * in_row;

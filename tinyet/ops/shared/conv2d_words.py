@@ -155,8 +155,11 @@ def lower_depthwise_columns_2x1(node: Node, _target: Target) -> Call:
 
 
 def lower_depthwise_threes(node: Node, _target: Target) -> Call:
-    fields, constants = depthwise_planes.fields(node), [depthwise_planes.stream_of_threes(node)]
-    scratch = depthwise_planes.scratch_bytes_of_threes(node)
+    fields = {**depthwise_planes.fields(node), "weights": Pointer("weights")}
+    constants, scratch = (
+        depthwise_planes.constants_of_threes(node),
+        depthwise_planes.scratch_bytes_of_threes(node),
+    )
     return shaped_call("tinyet_depthwise_s8_chw_3x3_threes", node, fields, constants, scratch)
 
 

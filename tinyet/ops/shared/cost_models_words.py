@@ -563,27 +563,21 @@ def depthwise_threes(node: Node) -> Mapping[str, int]:
         node.output.shape,
         clamp_range(clamp_of(node), node.output.type),
     )
-    _, in_h, in_w, _ = node.input(0).shape
     in_band, rows, columns = depthwise_constants.band(node)
-    third, width, planes = out_h - in_band, min(in_w, columns - a.pad_left), batch * channels
-    first = np.array([0, min(in_band, third), third]) * a.stride_h - a.pad_top
-    at = first[:, None] + np.arange(rows)
-    inside = planes * int(((at >= 0) & (at < in_h)).all(axis=0).sum())
-    border = planes * rows - inside
+    width, planes = min(node.input(0).shape[2], columns - a.pad_left), batch * channels
     # As many instructions as there stand in the assembly for Thumb.
     of_row = (92 if a.stride_w == 1 else 95) * -(-out_w // 2) + (10 if out_w % 2 == 0 else 21)
-    return {
+    parts: Parts = {
         "call": 1,
         "word": rows * columns,
         "plane": planes,
-        "row of a band": inside,
-        "four inputs of bands": inside * (width // 4),
-        "input of bands": inside * (width % 4),
-        "row at a border": border,
-        "input at a border": border * width,
+        "row of a band": planes * rows,
+        "four inputs of bands": planes * rows * (width // 4),
+        "input of bands": planes * rows * (width % 4),
         "Thumb instruction of outputs": planes * (3 + in_band * of_row),
         "clamped": node.output.type.count * int((low, high) != (-128, 127)),
     }
+    return parts
 
 
 COST_MODELS: Mapping[str, CostModel] = {

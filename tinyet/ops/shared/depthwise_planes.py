@@ -170,17 +170,16 @@ def band(node: Node) -> tuple[int, int, int]:
     return rows, (rows - 1) * a.stride_h + 3, (out_w - 1) * a.stride_w + 3
 
 
-def stream_of_threes(node: Node) -> Constant:
-    """Of tinyet_depthwise_planes.h, uint32 (channels, 5)."""
-    f, weights = folded_in_words(node), rows_of(node)
+def constants_of_threes(node: Node) -> tuple[Constant, Constant]:
+    """The stream and the weights of tinyet_depthwise_s8_chw_3x3_threes: uint32 (channels, 2), int8 (channels, 9)."""
+    f = folded_in_words(node)
     start = (folded_bias(node) << WORDS_BEFORE) + f.start
-    bytes_of = np.pad(weights, ((0, 0), (0, 3))).astype(np.uint8).reshape(-1, 3, 4).astype(np.int64)
-    packed = (bytes_of << np.arange(0, 32, 8)).sum(axis=2)
-    found = np.concatenate([np.stack([start, f.multiplier], axis=1), packed], axis=1) & 0xFFFFFFFF
-    return Constant("stream", found.astype(np.uint32), "as tinyet_depthwise_planes.h")
+    found = (np.stack([start, f.multiplier], axis=1) & 0xFFFFFFFF).astype(np.uint32)
+    stream = Constant("stream", found, "as tinyet_depthwise_planes.h")
+    return stream, Constant("weights", rows_of(node).astype(np.int8), "a channel a row")
 
 
 def scratch_bytes_of_threes(node: Node) -> int:
-    """Two words for each input of a band."""
-    _, rows, columns = band(node)
-    return 8 * rows * columns
+    """Two words for each input of a band; a row of padding."""
+    (_, rows, columns), (_, _, in_w, channels) = band(node), node.input(0).shape
+    return 8 * rows * columns + in_w * channels
