@@ -72,7 +72,7 @@ static inline __attribute__((always_inline)) void put(word *to, int32_t a, int32
 static __attribute__((noinline)) void pack(word *to, const int8_t *image, const int8_t *padding, const bands *of) {
   const int32_t channels = of->channels, in_row = of->in_row, size = of->in_h * in_row, gap = of->columns - 2 * of->width;
   int32_t first = of->first[0], second = of->first[1], third = of->first[2];
-  for (int32_t y = of->rows; y > 0; y--) {
+  for (int32_t rows = of->rows; rows > 0; rows--) {
     const int8_t *const a = first >= 0 && first < size ? image + first : padding;
     const int8_t *const b = second >= 0 && second < size ? image + second : padding;
     const int8_t *const c = third >= 0 && third < size ? image + third : padding;

@@ -39,9 +39,9 @@ _PLACES = np.arange(-2048, 2048)[np.argsort(np.abs(np.arange(-2048, 2048)), kind
 
 @dataclass(frozen=True)
 class Straight:
-    """Arrays are (channels,). bias: of sums of raw inputs; start: what is added to it; multiplier: below 2**32 and even, so
-    that cores without a product of a signed and an unsigned number multiply the doubled sum by its half; zero: the x of a sum
-    of zero, which the rule has where two_sided."""
+    """Arrays are (channels,). bias: of sums of raw inputs; start: what is added to it; multiplier: below 2**32 and
+    even, so that cores without a product of a signed and an unsigned number multiply the doubled sum by its half;
+    zero: the x of a sum of zero, which the rule has where two_sided."""
 
     bias: Int64
     start: Int64
