@@ -24,6 +24,23 @@ typedef struct {
 /* The same with the weights of each window column by column. */
 typedef tinyet_depthwise_s8_chw_3x3_2x1_params tinyet_depthwise_s8_cwh_3x3_2x1_params;
 
+/* Three outputs of a channel in two words of inputs: three bands of the image, one below the other, as many rows of outputs
+ * each, of which the last ones are in two bands where rows are no multiple of three. A word is 2^21 c + a of the bands' inputs
+ * at one place, another 2^10 c + b; times weights they add up to the same of the sums (tinyet_conv2d_paired.h), which have
+ * 21 bits. stream, for each channel: what 2^11 times a sum begins with, and the multiplier; weights: nine each. */
+typedef struct {
+  tinyet_conv2d_shape shape;
+  const TINYET_ROM uint32_t *stream;
+  int32_t padding; /* what a tap outside the image reads */
+  int32_t clamp_low, clamp_high;
+  const TINYET_ROM int8_t *weights;
+} tinyet_depthwise_s8_chw_3x3_threes_params;
+
+/* groups == in_c == out_c, 3x3, no dilation, strides of columns 1 or 2, two outputs a row or more. scratch: eight bytes a pixel
+ * of a band of one channel with its borders, and a row of the input. */
+void tinyet_depthwise_s8_chw_3x3_threes(const int8_t *input, int8_t *output, void *scratch,
+                                        const tinyet_depthwise_s8_chw_3x3_threes_params *params);
+
 /* groups == in_c == out_c, 3x3, no dilation. scratch: an image of one channel with its borders, a byte a pixel; of
  * four where channels are a multiple of four. */
 void tinyet_depthwise_s8_chw_3x3_2x1(const int8_t *input, int8_t *output, void *scratch,

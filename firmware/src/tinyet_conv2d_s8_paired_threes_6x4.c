@@ -234,7 +234,13 @@ TILE(three_pixels, NONE, 88)
 #undef ALL_CLAMPED
 #undef ADD_BEFORE
 #undef TILE
+#define IN_ASSEMBLY
+#elif defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
+#include "tinyet_paired_threes_thumb_body.h"
+#define IN_ASSEMBLY
+#endif
 
+#ifdef IN_ASSEMBLY
 static void outputs(const void *patch, int8_t *output, int32_t row, int32_t count,
                     const tinyet_conv2d_s8_paired_threes_6x4_params *params) {
   if (count > PIXELS / 2) {
@@ -243,6 +249,7 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t coun
     three_pixels(patch, params->outputs.stream, params->weights, output, row);
   }
 }
+#undef IN_ASSEMBLY
 #else
 #define MASK ((UINT32_C(1) << FIELD) - 1u)
 #define OFFSET (UINT32_C(1) << (FIELD - 1))
@@ -309,33 +316,57 @@ static __attribute__((noinline)) void gather_third(word *patch, const int8_t *im
   gather(patch, image, top, left, s, padding, 1);
 }
 
-/* Of three pixels whose windows, of taps without gaps, lie in the image. */
-static __attribute__((noinline)) void gather_three(word *patch, const int8_t *a, const int8_t *b, const int8_t *c,
-                                                   const tinyet_conv2d_shape *s) {
-  const int32_t row = s->kernel_w * s->in_c, turn = s->in_w * s->in_c - row;
-  for (int32_t i = s->kernel_h; i > 0; i--) {
-    int32_t left = row;
-#define TAP(i)                                                    \
-  do {                                                            \
-    const uint32_t third = (uint32_t)c[i];                        \
-    patch[STEP * (i)] = (uint32_t)a[i] + (third << FIELD);        \
-    patch[STEP * (i) + 1] = (uint32_t)b[i] + (third << ABOVE);    \
+/* Inputs that follow each other in three windows. */
+static __attribute__((noinline)) word *gather_inputs(word *patch, const int8_t *a, const int8_t *b, const int8_t *c,
+                                                     int32_t count) {
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
+#define TAP(i)                                            \
+  do {                                                    \
+    uint32_t x, y, z;                                     \
+    __asm__ volatile(                                     \
+        "ldrsb %[x], [%[a]], #1\n"                        \
+        "ldrsb %[y], [%[b]], #1\n"                        \
+        "ldrsb %[z], [%[c]], #1\n"                        \
+        "add %[x], %[x], %[z], lsl #21\n"                 \
+        "add %[y], %[y], %[z], lsl #10\n"                 \
+        "strd %[x], %[y], [%[to]], #16\n"                 \
+        : [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z), [a] "+&r"(a), [b] "+&r"(b), [c] "+&r"(c), [to] "+&r"(patch) \
+        :                                                 \
+        : "memory");                                      \
   } while (0)
-    for (; left >= 4; left -= 4) {
-      TAP(0);
-      TAP(1);
-      TAP(2);
-      TAP(3);
-      patch += 4 * STEP;
-      a += 4, b += 4, c += 4;
-    }
-    for (; left > 0; left--) {
-      TAP(0);
-      patch += STEP;
-      a++, b++, c++;
-    }
+#define ONWARD(i)
+#else
+#define TAP(i)                                                 \
+  do {                                                         \
+    const uint32_t third = (uint32_t)c[i];                     \
+    patch[STEP * (i)] = (uint32_t)a[i] + (third << FIELD);     \
+    patch[STEP * (i) + 1] = (uint32_t)b[i] + (third << ABOVE); \
+  } while (0)
+#define ONWARD(i) a += (i), b += (i), c += (i), patch += (i) * STEP
+#endif
+  for (; count >= 4; count -= 4) {
+    TAP(0);
+    TAP(1);
+    TAP(2);
+    TAP(3);
+    ONWARD(4);
+  }
+  for (; count > 0; count--) {
+    TAP(0);
+    ONWARD(1);
+  }
 #undef TAP
-    a += turn, b += turn, c += turn;
+#undef ONWARD
+  return patch;
+}
+
+/* Of three pixels whose windows, of taps without gaps, lie in the image. */
+static inline __attribute__((always_inline)) void gather_three(word *patch, const int8_t *a, const int8_t *b, const int8_t *c,
+                                                               const tinyet_conv2d_shape *s) {
+  const int32_t row = s->in_w * s->in_c;
+  for (int32_t i = s->kernel_h; i > 0; i--) {
+    patch = gather_inputs(patch, a, b, c, s->kernel_w * s->in_c);
+    a += row, b += row, c += row;
   }
 }
 
@@ -362,19 +393,36 @@ static inline __attribute__((always_inline)) void gather_next(word *patch, int32
   }
 }
 
+/* The same of neighbouring pixels of an image. */
+static inline __attribute__((always_inline)) void gather_pixels(word *patch, int32_t count, const int8_t *from, int32_t taps) {
+  const int8_t *const second = count > 1 ? from + taps : from;
+  gather_inputs(patch, from, second, count > 2 ? second + taps : second, taps);
+}
+
 void tinyet_conv2d_s8_paired_threes_6x4(const int8_t *input, int8_t *output, void *scratch,
                                         const tinyet_conv2d_s8_paired_threes_6x4_params *params) {
   const tinyet_conv2d_shape *const s = &params->shape;
   const int32_t taps = s->kernel_h * s->kernel_w * s->in_c, pixels = s->out_h * s->out_w, out_c = s->out_c;
   word *const patch = (word *)scratch;
   int8_t *const apart = (int8_t *)scratch + 4 * STEP * taps;
+  const int32_t pointwise = taps == s->in_c && s->stride_h == 1 && s->stride_w == 1 && s->pad_top == 0 && s->pad_left == 0 &&
+                            s->out_h == s->in_h && s->out_w == s->in_w;
   for (int32_t n = 0; n < s->batch; n++) {
     window_walk walk = first_window(input, s);
+    const int8_t *from = input;
     for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
       const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
-      gather_next(patch, count, &walk, s, params->outputs.padding);
-      if (count > PIXELS / 2) {
-        gather_next(patch + 2, count - PIXELS / 2, &walk, s, params->outputs.padding);
+      if (pointwise) {
+        gather_pixels(patch, count, from, taps);
+        if (count > PIXELS / 2) {
+          gather_pixels(patch + 2, count - PIXELS / 2, from + PIXELS / 2 * taps, taps);
+        }
+        from += PIXELS * taps;
+      } else {
+        gather_next(patch, count, &walk, s, params->outputs.padding);
+        if (count > PIXELS / 2) {
+          gather_next(patch + 2, count - PIXELS / 2, &walk, s, params->outputs.padding);
+        }
       }
       if (count % (PIXELS / 2) == 0) {
         outputs(patch, output, out_c, count, params);

@@ -10,7 +10,7 @@ from tests.calls import board
 from tests.calls.emulated import EXAMPLES, check_library
 from tests.delegates import test_cortex_m
 from tests.delegates.test_winograd import extremes
-from tests.ops import test_paired_threes
+from tests.ops import test_depthwise_threes, test_paired_threes
 from tests.ops.strategies import strategy_of
 from tests.ops.test_packed_twos import few_channels, few_large_weights, lines
 from tests.ops.test_winograd_words import in_upper_halves, ways
@@ -51,10 +51,24 @@ def test_pairs_of_pixels_with_a_few_large_weights() -> None:
 @pytest.mark.emulated
 def test_three_pixels_in_two_words() -> None:
     """One part of the taps and several, halves below zero and none, six pixels and fewer."""
-    cases = test_paired_threes.ways()
+    cases = [*test_paired_threes.ways(), *(test_paired_threes.halves(depth, depth) for depth in (20, 300))]
     threes = test_paired_threes.ALONE.kernels[Conv2d]
     check_library(
         st.sampled_from(cases), threes, (board.M4, board.M4_CLANG, board.RISCV), examples=len(cases)
+    )
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("layers", ["made", "drawn"])
+def test_three_bands_in_two_words(layers: str) -> None:
+    """Images of all remainders, strides and borders."""
+    made = test_depthwise_threes.ways()
+    threes = test_depthwise_threes.ALONE.kernels[Conv2d]
+    check_library(
+        st.sampled_from(made) if layers == "made" else lines(),
+        threes,
+        (board.M4, board.M4_CLANG, board.RISCV),
+        examples=2 * EXAMPLES,
     )
 
 

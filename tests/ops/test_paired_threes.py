@@ -65,6 +65,25 @@ def ways() -> list[Case]:
     ]
 
 
+def halves(depth: int, seed: int) -> Case:
+    """Sums near zero, of which every sixteenth is a half below zero or above it; one part of the taps, or several."""
+    rng = np.random.default_rng(seed)
+    x = Tensor("x", TensorType((1, 12, 12, depth), DType.INT8, QuantParams.per_tensor(1.0, 3)))
+    weights = rng.integers(-128, 128, (6, 1, 1, depth)).astype(np.int8)
+    w = constant("w", weights, QuantParams.per_tensor(1.0, 0))
+    bias = constant("b", rng.integers(-40, 40, (6,)).astype(np.int32))
+    node = drawing.node_of(Conv2d(clamp=NO_CLAMP), [x, w, bias], QuantParams.per_tensor(16.0, 4))
+    moved = rng.integers(-3, 4, x.shape) * (rng.random(x.shape) < 8 / depth)
+    return Case(node, ((3 + moved).astype(np.int8),))
+
+
+def test_halves_below_zero() -> None:
+    cases = [halves(depth, depth) for depth in (20, 300)]
+    assert [paired_threes.refuse(case.node) for case in cases] == [None, None]
+    assert [len(paired_threes.tiles(case.node)[0][1]) > 1 for case in cases] == [False, True]
+    assert_exact(cases, delegates=(ALONE,))
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_words_hold_three_sums(shape: tuple[int, int]) -> None:
     """Of each part, with the inputs for which a channel's sum is at an end, in each of the three places."""

@@ -154,6 +154,15 @@ def lower_depthwise_columns_2x1(node: Node, _target: Target) -> Call:
     return shaped_call("tinyet_depthwise_s8_cwh_3x3_2x1", node, fields, constants, scratch)
 
 
+def lower_depthwise_threes(node: Node, _target: Target) -> Call:
+    fields = {**depthwise_planes.fields(node), "weights": Pointer("weights")}
+    constants, scratch = (
+        depthwise_planes.constants_of_threes(node),
+        depthwise_planes.scratch_bytes_of_threes(node),
+    )
+    return shaped_call("tinyet_depthwise_s8_chw_3x3_threes", node, fields, constants, scratch)
+
+
 def lower_bytes(node: Node, _target: Target) -> Call:
     fields: dict[str, FieldValue] = {"words": byte_products.words(node), "weights": Pointer("weights")}
     constants = byte_products.stream(node), byte_products.lifted(node)
@@ -242,6 +251,10 @@ def refuse_depthwise_bytes(node: Node, target: Target) -> str | None:
 
 def refuse_depthwise_2x1(node: Node, target: Target) -> str | None:
     return refuse_depthwise_3x3(node, target) or depthwise_planes.refuse(node)
+
+
+def refuse_depthwise_threes(node: Node, target: Target) -> str | None:
+    return refuse_depthwise_3x3(node, target) or depthwise_planes.refuse_threes(node)
 
 
 @of_input
@@ -418,6 +431,15 @@ KERNELS = with_cost_models(
             (*HEADERS, *ONE_PRODUCT, "tinyet_depthwise_planes.h"),
             ("tinyet_depthwise_s8_chw_3x3_2x1.c",),
             refuse_depthwise_2x1,
+            replaces=by_channels,
+        ),
+        Kernel(
+            "tinyet_depthwise_s8_chw_3x3_threes",
+            "s8",
+            lower_depthwise_threes,
+            (*HEADERS, *ONE_PRODUCT, "tinyet_depthwise_planes.h"),
+            ("tinyet_depthwise_s8_chw_3x3_threes.c",),
+            refuse_depthwise_threes,
             replaces=by_channels,
         ),
         Kernel(

@@ -20,11 +20,12 @@ from tinyet.ops.shared import (
     paired_threes,
     winograd_words,
 )
-from tinyet.ops.shared import depthwise_planes as depthwise_constants
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.cost_models import axes, axis
 from tinyet.ops.shared.cost_models_bytes import COST_MODELS as OF_BYTES
+from tinyet.ops.shared.cost_models_planes import COST_MODELS as OF_PLANES
+from tinyet.ops.shared.cost_models_planes import outputs
 from tinyet.ops.shared.one_product import Rounding
 from tinyet.ops.shared.straight import Straight, straight
 from tinyet.ops.shared.two_products import Rescaling
@@ -41,20 +42,6 @@ from tinyet.opset import CostModel
 
 Parts = counting.Parts
 BLOCK = packed_words.CHANNELS
-OF_TWO, OF_DIVIDED = 68, 6
-"""Instructions of tinyet_depthwise_s8_chw_3x3_twos.c: for two outputs, and more where a line's taps are two runs."""
-THREE, PAIR, SINGLE = 70, 51, 33
-"""Instructions of tinyet_depthwise_s8_chw_3x3_2x1.c for M3, where sums begin with all that is added to them: for three
-outputs of a row, for two, for one."""
-SEVERAL, ROW = 2, 16
-"""More of a row that has threes, and of one that has pairs; and of every row."""
-
-
-def outputs(node: Node, count: int) -> Parts:
-    """So many outputs, rounded."""
-    sums = packed_words.rescaling(node)
-    assert isinstance(sums, Rescaling)
-    return {"output": count, "two-sided output": count * sums.two_sided}
 
 
 def blocks(node: Node, pixels: int) -> Parts:
@@ -259,6 +246,23 @@ def instructions_of_parts(lengths: Sequence[int], pixels: int, *, two_sided: boo
     return of_taps, around + before + 4 * last + 1
 
 
+def thumb_instructions_of_parts(lengths: Sequence[int], pixels: int, *, two_sided: bool) -> tuple[int, int]:
+    """The same as they stand in the assembly for Thumb, which has two of a tile's channels at a time."""
+    six = pixels > 3
+    turns = sum(max(-(-(taps - 1) // paired_threes.TURN), 1) for taps in lengths)
+    of_taps = (12 if six else 7) * sum(lengths) + 3 * turns
+    rows = 3 if six else 2  # moves from pixel to pixel, and back
+    around = 10 + 19 * len(lengths)
+    if len(lengths) == 1:
+        outputs = 2 * (7 + 5 * pixels // 3 + 6 * pixels + rows) + 2
+        around += 4 + outputs + two_sided * (1 + 4 * pixels)
+    else:
+        added = 8 + 2 * (14 * pixels // 3)
+        outputs = 2 * (7 + 10 * pixels + rows) + 2
+        around += 8 + added * len(lengths) + 2 * (len(lengths) - 1) + 4 + outputs
+    return 2 * of_taps, 2 * around + 3
+
+
 def conv2d_paired_threes(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_paired_threes_6x4."""
     found, (batch, out_h, out_w, out_c) = straight(node), node.output.shape
@@ -273,13 +277,16 @@ def conv2d_paired_threes(node: Node) -> Mapping[str, int]:
         "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
         "instruction of taps": 0,
         "instruction of outputs": 0,
+        "Thumb instruction of taps": 0,
+        "Thumb instruction of outputs": 0,
     }
     for _, of_tile in paired_threes.tiles(node):
         lengths = [end - start for start, end in of_tile]
         for times, each in ((steps - of_three, 6), (of_three, 3)):
-            taps, others = instructions_of_parts(lengths, each, two_sided=found.two_sided)
-            counting.add(parts, "instruction of taps", times * taps)
-            counting.add(parts, "instruction of outputs", times * others)
+            for core, of in (("", instructions_of_parts), ("Thumb ", thumb_instructions_of_parts)):
+                taps, others = of(lengths, each, two_sided=found.two_sided)
+                counting.add(parts, f"{core}instruction of taps", times * taps)
+                counting.add(parts, f"{core}instruction of outputs", times * others)
     windows_in_threes(parts, node)
     counting.copied(parts, "apart", batch * int(rest % 3 != 0), rest * out_c)
     return parts
@@ -411,133 +418,9 @@ def winograd(node: Node) -> Mapping[str, int]:
     }
 
 
-def planes(node: Node, times: int, together: int = 1, *, transposed: bool = False) -> Parts:
-    """Images of depthwise layers, channel by channel; the borders of those that are copied together are written so many
-    times. transposed: their rows are the image's columns."""
-    a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
-    _, in_h, in_w, _ = node.input(0).shape
-    rows, columns = (out_h - 1) * a.stride_h + 3, (out_w - 1) * a.stride_w + 3
-    width, height = min(in_w, columns - a.pad_left), min(in_h, rows - a.pad_top)
-    count = batch * channels
-    if transposed:
-        width, height, out_h = height, width, out_w
-    parts: Parts = {
-        "call": 1,
-        "plane": count,
-        "input row": count * height,
-        "inputs of a turn": count * height * (width // 4),
-        "input": count * height * (width % 4),
-        "output row": count * out_h,
-    }
-    counting.copied(parts, "clear", times, together * rows * columns)
-    return parts
-
-
-def depthwise_planes(node: Node) -> Mapping[str, int]:
-    """tinyet_depthwise_s8_chw_3x3."""
-    batch, _, _, channels = node.output.shape
-    return planes(node, batch * channels) | outputs(node, node.output.type.count)
-
-
-def line_of_twos(node: Node) -> int:
-    """Instructions that gather a line of a channel in tinyet_depthwise_s8_chw_3x3_twos.c, as they stand there."""
-    inputs, before = packed_twos.line_inputs(node), packed_twos.padding_before(node)
-    if packed_twos.stride_along(node) == 1:
-        pairs, odd = divmod(inputs, 2)
-        return 12 + 9 * pairs + 2 * -(-pairs // 4) + 2 * (pairs > 0) + 6 * odd
-    fours, rest = divmod(inputs - (before == 0), 4)
-    behind = (8, 11, 11, 13)[rest] if 3 * fours < packed_twos.line_words(node) else 1
-    return 9 + 4 * (before == 0) + 14 * fours + 2 * -(-fours // 2) + 2 * (fours > 0) + behind
-
-
-def depthwise_twos(node: Node) -> Mapping[str, int]:
-    """tinyet_depthwise_s8_chw_3x3_twos."""
-    a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
-    _, in_h, in_w, _ = node.input(0).shape
-    height = min(in_h, (out_h - 1) * a.stride_h + 3 - a.pad_top)
-    width = min(in_w, (out_w - 1) * a.stride_w + 3 - a.pad_left)
-    in_lines, lines, count = (width, out_w, out_h) if packed_twos.down(node) else (height, out_h, out_w)
-    planes = batch * channels
-    return {
-        "call": 1,
-        "border word": packed_twos.plane_bytes(node) // 4,
-        "plane": planes,
-        "instruction of lines": planes * in_lines * line_of_twos(node),
-        "output line": planes * lines,
-        "output line with an odd one": planes * lines * (count % 2) * (count > 1),
-        # Random weights have nearly one part of channels whose lines are divided: as many instructions as there stand.
-        "instruction of outputs": batch
-        * lines
-        * -(-count // 2)
-        * (OF_TWO * channels + OF_DIVIDED * sum(packed_twos.divided(node))),
-    }
-
-
-def columns_2x1(node: Node) -> int:
-    """Instructions of all channels' columns of outputs as they stand in the assembly for RISC-V, one or two at a time:
-    what is before the first output, then each row of outputs."""
-    a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
-    folded = int(np.count_nonzero(depthwise_constants.folded(node).found))
-    alike = a.stride_h if a.stride_h == a.stride_w and a.stride_h <= 2 else 0
-    twos = out_w // 2 if alike else 0
-    two = {0: 0, 1: 14 + 46 + 54 * out_h, 2: 14 + 18 + 61 * out_h}[alike]
-    one = {1: 13 + 26 + 29 * out_h, 2: 13 + 10 + 33 * out_h}.get(a.stride_h, 14 + 38 * out_h)
-    return batch * (channels * out_w * one + folded * twos * (two - 2 * one))
-
-
-def row_2x1(outputs: int, stride: int, *, folded: bool) -> int:
-    """Instructions of a row of outputs as they stand in the assembly for M3: three, two and one at a time."""
-    several = stride == 1 and outputs > 1
-    pairs = (-outputs % 3 if folded else outputs // 2) if several else 0
-    threes = (outputs - 2 * pairs) // 3 if several and folded else 0
-    single = outputs - 3 * threes - 2 * pairs
-    begin = SEVERAL * ((threes > 0) + (pairs > 0)) - 3 * (not folded)
-    return ROW + begin + THREE * threes + PAIR * pairs + SINGLE * single
-
-
-def depthwise_columns_2x1(node: Node) -> Mapping[str, int]:
-    """tinyet_depthwise_s8_cwh_3x3_2x1."""
-    return depthwise_2x1(node, transposed=True)
-
-
-def depthwise_2x1(node: Node, *, transposed: bool = False) -> Mapping[str, int]:
-    """tinyet_depthwise_s8_chw_3x3_2x1."""
-    (batch, out_h, out_w, channels), (low, high) = (
-        node.output.shape,
-        clamp_range(clamp_of(node), node.output.type),
-    )
-    stride = attrs_of(node).stride_w
-    if transposed:
-        out_h, out_w, stride = out_w, out_h, attrs_of(node).stride_h
-    rows, pairs = batch * channels * out_h, out_w // 2 if stride == 1 else 0
-    found = depthwise_constants.folded(node).found
-    together = depthwise_constants.together(node)
-    parts = dict(planes(node, 1, together, transposed=transposed))
-    rest, in_rows = parts.pop("input"), parts["input row"]
-    if together > 1:
-        turns = parts.pop("inputs of a turn")
-        del parts["input row"]
-        parts |= {
-            "row of words": in_rows // together,
-            "words of a turn": turns // together,
-            "word": rest // together,
-            "planes together": parts["plane"] // together,
-        }
-    else:
-        parts |= {"two inputs": in_rows * (rest // in_rows // 2), "input": in_rows * (rest // in_rows % 2)}
-    return parts | {
-        "pair": rows * pairs,
-        "row with pairs": rows * int(pairs > 0),
-        "single": rows * (out_w - 2 * pairs),
-        "instruction of columns": columns_2x1(node),
-        "instruction of rows": batch * out_h * sum(row_2x1(out_w, stride, folded=bool(one)) for one in found),
-        "output not folded": batch * out_h * out_w * int(np.count_nonzero(~found)),
-        "clamped": node.output.type.count * int((low, high) != (-128, 127)),
-    }
-
-
 COST_MODELS: Mapping[str, CostModel] = {
     **OF_BYTES,
+    **OF_PLANES,
     "tinyet_conv2d_s8_packed_words": CostModel(packed_conv2d),
     "tinyet_conv2d_1x1_s8_packed_words": CostModel(packed_rows),
     "tinyet_linear_s8_packed_words": CostModel(packed_rows),
@@ -552,9 +435,5 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_paired_checked_8x1": CostModel(conv2d_paired_checked),
     "tinyet_conv2d_s8_winograd_f4x4": CostModel(winograd),
     "tinyet_conv2d_s8_w16_winograd_f4x4": CostModel(wide_winograd),
-    "tinyet_depthwise_s8_chw_3x3_2x1": CostModel(depthwise_2x1),
-    "tinyet_depthwise_s8_cwh_3x3_2x1": CostModel(depthwise_columns_2x1),
-    "tinyet_depthwise_s8_chw_3x3": CostModel(depthwise_planes),
-    "tinyet_depthwise_s8_chw_3x3_twos": CostModel(depthwise_twos),
 }
 """By the kernels' names."""

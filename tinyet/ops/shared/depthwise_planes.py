@@ -4,6 +4,7 @@ one shift for all channels: sums are multiplied ahead of time, in weights and bi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from tinyet.ir.memoize import memoize
 from tinyet.numerics import Int64, clamp_range
 from tinyet.ops.shared import one_product, packed_words, two_products
 from tinyet.ops.shared.clamped import clamp_of
+from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.one_product import Rounding
 from tinyet.ops.shared.packed_words import rows_of
@@ -27,6 +29,8 @@ TOGETHER = 4
 """As there."""
 MOST_BEFORE, LEAST_BEFORE = 14, 3
 """Powers of two that sums are multiplied by ahead of time, where that is not to be what one_product.py has."""
+WORDS_BEFORE = 11
+"""The same of sums whose fields have 21 bits: they are shifted to the upper end of a word."""
 TRIALS = sorted(range(-4, 5), key=abs)
 _FAR = 2**62
 
@@ -52,6 +56,17 @@ class Folded:
 
 @memoize
 def folded(node: Node) -> Folded:
+    """With any power that fits."""
+    return _folded(node, range(MOST_BEFORE, LEAST_BEFORE, -1))
+
+
+@memoize
+def folded_in_words(node: Node) -> Folded:
+    """With the power that sums have where words are taken apart."""
+    return _folded(node, (WORDS_BEFORE,))
+
+
+def _folded(node: Node, powers: Sequence[int]) -> Folded:
     """Both sides are monotone in the sum, so they agree everywhere if they do on both sides of each step of the output.
     With each factor that is tried a step says between which bounds the start must be. None is found where outputs of
     negative sums are seen: halves of those are rounded the other way."""
@@ -68,7 +83,7 @@ def folded(node: Node) -> Folded:
     values = np.arange(clamp[0] + 1, clamp[1] + 1) << 32 + SHIFT
     # Of every part of a sum, too: what a C compiler adds up must not overflow.
     bound = np.abs(bias) + 128 * np.abs(weights).sum(axis=1)
-    for k in range(MOST_BEFORE, LEAST_BEFORE, -1):
+    for k in powers:
         near = np.rint(np.ldexp(multiplier.astype(np.float64), left + 1 + SHIFT - k)).astype(np.int64)
         for trial in TRIALS:
             m = np.clip(near + trial, 1, 2**31 - 1)
@@ -138,3 +153,33 @@ def fields(node: Node) -> dict[str, FieldValue]:
     low, high = clamp_range(clamp_of(node), node.output.type)
     padding = node.input(0).type.zero_point
     return {"stream": Pointer("stream"), "padding": padding, "clamp_low": low, "clamp_high": high}
+
+
+def refuse_threes(node: Node) -> str | None:
+    """Of tinyet_depthwise_s8_chw_3x3_threes, which has only outputs whose sums begin with all that is added."""
+    if attrs_of(node).stride_w > 2 or node.output.shape[2] < 2:
+        return "only strides of one or two columns, and two outputs a row or more"
+    found = folded_in_words(node).found.all()
+    return None if found else "what is added to products is not all in the sum before the first one"
+
+
+def band(node: Node) -> tuple[int, int, int]:
+    """Rows of outputs of a third of the image, rounded up, and rows and columns of the inputs that they see."""
+    a, (_, out_h, out_w, _) = attrs_of(node), node.output.shape
+    rows = -(-out_h // 3)
+    return rows, (rows - 1) * a.stride_h + 3, (out_w - 1) * a.stride_w + 3
+
+
+def constants_of_threes(node: Node) -> tuple[Constant, Constant]:
+    """The stream and the weights of tinyet_depthwise_s8_chw_3x3_threes: uint32 (channels, 2), int8 (channels, 9)."""
+    f = folded_in_words(node)
+    start = (folded_bias(node) << WORDS_BEFORE) + f.start
+    found = (np.stack([start, f.multiplier], axis=1) & 0xFFFFFFFF).astype(np.uint32)
+    stream = Constant("stream", found, "as tinyet_depthwise_planes.h")
+    return stream, Constant("weights", rows_of(node).astype(np.int8), "a channel a row")
+
+
+def scratch_bytes_of_threes(node: Node) -> int:
+    """Two words for each input of a band; a row of padding."""
+    (_, rows, columns), (_, _, in_w, channels) = band(node), node.input(0).shape
+    return 8 * rows * columns + in_w * channels

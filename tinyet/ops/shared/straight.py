@@ -29,7 +29,8 @@ from tinyet.ops.shared.packed_words import rows_of
 from tinyet.ops.shared.weighted import folded_bias
 
 MOST_SHIFT = 20
-_TRIALS = sorted(range(-6, 7), key=abs)
+_TRIALS = sorted(range(-12, 13, 2), key=abs)
+"""Even, as the multiplier is."""
 _FAR = 2**62
 _ROOM = 2**30
 """No sum with its start is beyond it: nothing leaves 32 bits in between."""
@@ -38,8 +39,9 @@ _PLACES = np.arange(-2048, 2048)[np.argsort(np.abs(np.arange(-2048, 2048)), kind
 
 @dataclass(frozen=True)
 class Straight:
-    """Arrays are (channels,). bias: of sums of raw inputs; start: what is added to it; multiplier: below 2**32; zero:
-    the x of a sum of zero, which the rule has where two_sided."""
+    """Arrays are (channels,). bias: of sums of raw inputs; start: what is added to it; multiplier: below 2**32 and
+    even, so that cores without a product of a signed and an unsigned number multiply the doubled sum by its half;
+    zero: the x of a sum of zero, which the rule has where two_sided."""
 
     bias: Int64
     start: Int64
@@ -76,9 +78,9 @@ def straight(node: Node) -> Straight | str:
     at_zero = ((steps.at >= -1) & (steps.at <= 0) & reached & left_behind).any(axis=1)
     places, found = np.zeros_like(bias), np.zeros(len(bias), np.bool_)
     start, factor = np.zeros_like(bias), np.zeros_like(bias)
-    near = np.rint(np.ldexp(multiplier.astype(np.float64), 1 + left + shift)).astype(np.int64)
+    near = 2 * np.rint(np.ldexp(multiplier.astype(np.float64), left + shift)).astype(np.int64)
     for trial in _TRIALS:
-        m = np.clip(near + trial, 1, 2**32 - 1)
+        m = np.clip(near + trial, 2, 2**32 - 2)
         at = values * size[:, None] - steps.at * m[:, None]
         low = np.where(reached, at + (further[0].astype(np.int64) << 32), -_FAR).max(axis=1, initial=-_FAR)
         high = np.where(left_behind, at + (further[1].astype(np.int64) << 32) + m[:, None], _FAR)
