@@ -176,6 +176,42 @@ static inline int32_t tinyet_leading_zeros(uint32_t x) {
 /* Most negative result of a left shift is well defined on unsigned numbers only. */
 static inline int32_t tinyet_shift_left(int32_t x, int32_t bits) { return (int32_t)((uint32_t)x << (uint32_t)bits); }
 
+/* Sizes and places of what lies in the arena: 32 bits are four registers of an AVR, whose memory 16 bits reach. What comes of
+ * 32 bits fits there: kernels that take this refuse other layers. */
+#ifdef __AVR__
+typedef int16_t tinyet_extent;
+#define TINYET_EXTENT(x) ((tinyet_extent)(x))
+#else
+typedef int32_t tinyet_extent;
+#define TINYET_EXTENT(x) (x)
+#endif
+
+/* Adds up bytes of an extent. AVR takes them without their sign, 128 more than they are, which TINYET_BYTES_SUMMED takes back. */
+#ifdef __AVR__
+__extension__ typedef __uint24 tinyet_sum_of_bytes;
+#define TINYET_BYTE_ADDED(x) ((uint8_t)((uint8_t)(x) ^ 0x80u))
+#define TINYET_BYTES_SUMMED(sum, count) ((int32_t)((uint32_t)(sum) - ((uint32_t)(uint16_t)(count) << 7)))
+#else
+typedef int32_t tinyet_sum_of_bytes;
+#define TINYET_BYTE_ADDED(x) (x)
+#define TINYET_BYTES_SUMMED(sum, count) (sum)
+#endif
+
+/* AVR shifts by one bit: eight of them are moves. */
+#ifdef __AVR__
+static inline uint32_t tinyet_shift_down(uint32_t x, uint8_t bits) {
+  for (; bits >= 8u; bits = (uint8_t)(bits - 8u)) {
+    x >>= 8;
+  }
+  for (; bits != 0u; bits--) {
+    x >>= 1;
+  }
+  return x;
+}
+#else
+static inline uint32_t tinyet_shift_down(uint32_t x, uint32_t bits) { return x >> bits; }
+#endif
+
 #ifdef __AVR__
 /* The two functions below for a core that multiplies bytes and shifts by one bit, and whose compiler has no product of 64 bits but
  * by eight bytes times eight. */
