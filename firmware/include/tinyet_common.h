@@ -186,30 +186,8 @@ typedef int32_t tinyet_extent;
 #define TINYET_EXTENT(x) (x)
 #endif
 
-/* Adds up bytes of an extent. AVR takes them without their sign, 128 more than they are, which TINYET_BYTES_SUMMED takes back. */
 #ifdef __AVR__
 __extension__ typedef __uint24 tinyet_sum_of_bytes;
-#define TINYET_BYTE_ADDED(x) ((uint8_t)((uint8_t)(x) ^ 0x80u))
-#define TINYET_BYTES_SUMMED(sum, count) ((int32_t)((uint32_t)(sum) - ((uint32_t)(uint16_t)(count) << 7)))
-#else
-typedef int32_t tinyet_sum_of_bytes;
-#define TINYET_BYTE_ADDED(x) (x)
-#define TINYET_BYTES_SUMMED(sum, count) (sum)
-#endif
-
-/* AVR shifts by one bit: eight of them are moves. */
-#ifdef __AVR__
-static inline uint32_t tinyet_shift_down(uint32_t x, uint8_t bits) {
-  for (; bits >= 8u; bits = (uint8_t)(bits - 8u)) {
-    x >>= 8;
-  }
-  for (; bits != 0u; bits--) {
-    x >>= 1;
-  }
-  return x;
-}
-#else
-static inline uint32_t tinyet_shift_down(uint32_t x, uint32_t bits) { return x >> bits; }
 #endif
 
 #ifdef __AVR__

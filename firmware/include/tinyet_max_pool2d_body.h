@@ -30,9 +30,10 @@ static inline void greater_of_four(const element *x, tinyet_extent count, tinyet
       ONE("ldd __tmp_reg__, Z+3", "m3")
       "add r30, %A[step]\n"
       "adc r31, %B[step]\n"
-      "sbiw %[count], 1\n"
+      "subi %A[count], 1\n"
+      "sbci %B[count], 0\n"
       "brne 1b\n"
-      : [m0] "+r"(*m0), [m1] "+r"(*m1), [m2] "+r"(*m2), [m3] "+r"(*m3), "+z"(x), [count] "+w"(count)
+      : [m0] "+r"(*m0), [m1] "+r"(*m1), [m2] "+r"(*m2), [m3] "+r"(*m3), "+z"(x), [count] "+d"(count)
       : [step] "r"(step)
       : "memory");
 #undef ONE
