@@ -8,6 +8,7 @@
 #define TINYET_AVERAGE_BODY_H
 
 #include "tinyet_average.h"
+#include "tinyet_four_sums.h"
 
 static TINYET_AVERAGE_APART element average(int32_t sum, const tinyet_division *division) {
   return (element)tinyet_clamp(tinyet_divide_wide(sum, division), LEAST, GREATEST);
@@ -18,11 +19,8 @@ static TINYET_AVERAGE_APART element average(int32_t sum, const tinyet_division *
 typedef const TINYET_ROM int32_t *window_division;
 #define DIVISION_AT(table, row) ((table) + (tinyet_extent)(row) * TINYET_DIVISION_FIELDS)
 
-/* Bytes are added up in three registers, taken 128 more than they are. */
 typedef struct {
-  tinyet_extent rows, columns, column_step;
-  tinyet_extent jump; /* from behind a row to the next */
-  tinyet_sum_of_bytes sums[4];
+  tinyet_four_sums four;
   /* How sums become averages: three bytes of the multiplier; below which sum an average is negative, where that makes a
    * difference; what is added to sums; what is less in the quotient. */
   uint8_t multiplier[3];
@@ -30,42 +28,9 @@ typedef struct {
   uint8_t bias;
 } window_of_four;
 
-_Static_assert(offsetof(window_of_four, sums) == 8 && offsetof(window_of_four, multiplier) == 20 &&
+_Static_assert(offsetof(window_of_four, multiplier) == 20 &&
                    offsetof(window_of_four, bias) == 29,
                "as the assembly has it");
-
-/* The sums of four channels; one tap at least. */
-static TINYET_AVERAGE_APART void add_four(const int8_t *x, window_of_four *of) {
-#define ONE(load, a, b, c) \
-  load "\n" "subi r26, 0x80\n" "add " a ", r26\n" "adc " b ", __zero_reg__\n" "adc " c ", __zero_reg__\n"
-  __asm__ volatile(
-      "ld r18, X+\n" "ld r19, X+\n" "ld r20, X+\n" "ld r21, X+\n"
-      "ld r22, X+\n" "ld r23, X+\n" "ld r24, X+\n" "ld r25, X+\n"
-      "movw r14, r26\n"
-      "clr r2\n" "clr r3\n" "movw r4, r2\n" "movw r6, r2\n" "movw r8, r2\n" "movw r10, r2\n" "movw r12, r2\n"
-      "1:\n"
-      "movw r16, r20\n"
-      "2:\n" ONE("ld r26, Z", "r2", "r3", "r4") ONE("ldd r26, Z+1", "r5", "r6", "r7") ONE("ldd r26, Z+2", "r8", "r9", "r10")
-      ONE("ldd r26, Z+3", "r11", "r12", "r13")
-      "add r30, r22\n"
-      "adc r31, r23\n"
-      "subi r16, 1\n"
-      "sbci r17, 0\n"
-      "brne 2b\n"
-      "add r30, r24\n"
-      "adc r31, r25\n"
-      "subi r18, 1\n"
-      "sbci r19, 0\n"
-      "brne 1b\n"
-      "movw r26, r14\n"
-      "st X+, r2\n" "st X+, r3\n" "st X+, r4\n" "st X+, r5\n" "st X+, r6\n" "st X+, r7\n"
-      "st X+, r8\n" "st X+, r9\n" "st X+, r10\n" "st X+, r11\n" "st X+, r12\n" "st X+, r13\n"
-      : "+z"(x), "+x"(of)
-      :
-      : "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "r16", "r17", "r18", "r19",
-        "r20", "r21", "r22", "r23", "r24", "r25", "memory");
-#undef ONE
-}
 
 /* So many averages of the sums: the uppermost byte of (sum + added) * multiplier in 32 bits, less the bias. */
 static TINYET_AVERAGE_APART void divide_some(int8_t *output, const window_of_four *of, uint8_t count) {
@@ -112,19 +77,19 @@ static TINYET_AVERAGE_APART void average_pixel(const int8_t *corner, int8_t *out
   /* Averages of no more taps than they are divided by are bytes, and all is in 24 bits. */
   const uint8_t plain = (multiplier >> 24) == 0u && multiplier != 0u && (uint8_t)row[1] == 24u &&
                         divisor >= (int32_t)(rows * columns) && divisor <= INT16_MAX;
-  window_of_four window = {rows, columns, column_step, jump, {0u, 0u, 0u, 0u}, {0u, 0u, 0u}, 0u, 0u, (uint8_t)row[5]};
+  window_of_four window = {{rows, columns, column_step, jump, {0u, 0u, 0u, 0u}}, {0u, 0u, 0u}, 0u, 0u, (uint8_t)row[5]};
   window.negative = (uint8_t)row[4] != 0u && lifted > start ? (tinyet_sum_of_bytes)(lifted - start) : 0u;
   window.added = (tinyet_sum_of_bytes)(row[3] - lifted + start);
   memcpy(window.multiplier, &multiplier, sizeof window.multiplier);
   while (channels > 0) {
     const uint8_t count = channels < 4 ? (uint8_t)channels : 4u;
-    add_four(corner, &window); /* bytes behind the last channel can be read, and count nothing */
+    tinyet_add_four(corner, &window.four); /* bytes behind the last channel can be read, and count nothing */
     if (plain != 0u) {
       divide_some(output, &window, count);
     } else {
       const tinyet_division division = tinyet_division_at(row, 0);
       for (uint8_t k = 0u; k < count; k++) {
-        output[k] = average((int32_t)window.sums[k] + start - lifted, &division);
+        output[k] = average((int32_t)window.four.sums[k] + start - lifted, &division);
       }
     }
     corner += count;

@@ -187,10 +187,6 @@ typedef int32_t tinyet_extent;
 #endif
 
 #ifdef __AVR__
-__extension__ typedef __uint24 tinyet_sum_of_bytes;
-#endif
-
-#ifdef __AVR__
 /* The two functions below for a core that multiplies bytes and shifts by one bit, and whose compiler has no product of 64 bits but
  * by eight bytes times eight. */
 #define TINYET_AVR_MUL(a, b, first, second) "mul %" a "[a], %" b "[b]\n" "add %" first ", r0\n" "adc %" second ", r1\n"
