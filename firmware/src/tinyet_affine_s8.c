@@ -64,7 +64,7 @@ __attribute__((naked, noinline)) static void neighbours(const int8_t *a_end __at
 #endif
 
 #ifdef __AVR__
-enum { TINYET_AVR_MOST = 255 };
+enum { TINYET_AVR_MOST = 255u };
 
 /* Values of a row. A byte, 128 more than it was, has no sign that would have to be extended; the offset lacks what that adds.
  * Bounds are of the sum's upper half, which has the output and `shift - 16` bits behind it. */
@@ -151,7 +151,7 @@ static void row_of_bytes(const int8_t *a, const int8_t *b, int8_t *output, const
   }
   of.offset -= (of.a_factor + of.b_factor) << 7;
   for (uint16_t left = (uint16_t)p->shape.row; left != 0u; left = (uint16_t)(left - of.count)) {
-    of.count = left < TINYET_AVR_MOST ? (uint8_t)left : (uint8_t)TINYET_AVR_MOST;
+    of.count = (uint8_t)(left < TINYET_AVR_MOST ? left : TINYET_AVR_MOST);
     values(&of);
     of.a += of.count;
     of.b += of.count;

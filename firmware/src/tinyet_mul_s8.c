@@ -132,7 +132,7 @@ static void row_of_bytes(const int8_t *a, const int8_t *b, int8_t *output, const
   of.least = p->clamp_low * (INT32_C(1) << shift);
   of.most = (p->clamp_high + 1) * (INT32_C(1) << shift);
   for (uint16_t left = (uint16_t)p->shape.row; left != 0u; left = (uint16_t)(left - of.count)) {
-    of.count = left < TINYET_AVR_MOST ? (uint8_t)left : (uint8_t)TINYET_AVR_MOST;
+    of.count = (uint8_t)(left < TINYET_AVR_MOST ? left : TINYET_AVR_MOST);
     values(&of);
     of.a += of.count;
     of.b += of.b_step != 0u ? of.count : 0;
