@@ -8,17 +8,12 @@
  * too many. */
 typedef uint16_t number;
 typedef uint8_t mark;
-#define NUMBER(x) ((number)(x))
 
 static inline uint8_t bit_of(number place) {
   uint8_t bit = (place & 2u) != 0u ? 4u : 1u;
   bit = (uint8_t)((place & 1u) != 0u ? bit << 1 : bit);
   return (uint8_t)((place & 4u) != 0u ? bit << 4 : bit);
 }
-
-static inline number mark_of(number place) { return place >> 3; }
-
-static inline number reciprocal_of(number rows) { return (number)(UINT16_MAX / rows + 1u); }
 
 static number source_of(number place, number rows, number columns, number reciprocal) {
   number column = (number)((uint32_t)place * reciprocal >> 16);
@@ -118,38 +113,18 @@ static __attribute__((noinline)) void transpose_bytes(const job *of) {
 #undef AT
 #undef MARK
 }
-#else
-typedef uint32_t number;
-typedef uint32_t mark;
 
-static inline mark bit_of(number place) { return UINT32_C(1) << (place & 31u); }
-
-static inline number reciprocal_of(number rows) { return rows; }
-
-/* Which item comes to a place of the output, whose rows are the input's columns. */
-static inline number source_of(number place, number rows, number columns, number reciprocal) {
-  const number column = place / rows;
-  (void)reciprocal;
-  return (place - column * rows) * columns + column;
-}
-
-static inline number mark_of(number place) { return place >> 5; }
-#endif
-
-/* A permutation is cycles: each item goes to the place that the last one has left. done: places that have their item.
- * In one of the two calls that there are, items are bytes, so that to move one costs no call. */
-static inline void transpose(uint8_t *items, mark *done, uint8_t *held, number rows, number columns, size_t item_bytes) {
-  const number count = rows * columns, reciprocal = reciprocal_of(rows);
-  memset(done, 0, (size_t)((count + 31u) / 32u) * 4u);
-#ifdef __AVR__
+/* As below, of items of any size. done: bytes, a bit of which is a place that has its item. */
+static void transpose(uint8_t *items, mark *done, uint8_t *held, number rows, number columns, size_t item_bytes) {
+  const number count = rows * columns, reciprocal = (number)(UINT16_MAX / rows + 1u);
+  memset(done, 0, (size_t)((count + 31u) / 32u) * sizeof(uint32_t));
   if (item_bytes == 1u) {
     const job of = {items, done, rows, columns, reciprocal, count - 1u};
     transpose_bytes(&of);
     return;
   }
-#endif
-  for (number first = 1u; first + 1u < count; first++) { /* the outermost stay where they are */
-    if ((done[mark_of(first)] & bit_of(first)) != 0u) {
+  for (number first = 1u; first + 1u < count; first++) {
+    if ((done[first >> 3] & bit_of(first)) != 0u) {
       continue;
     }
     number place = first;
@@ -157,31 +132,64 @@ static inline void transpose(uint8_t *items, mark *done, uint8_t *held, number r
     if (from == first) {
       continue;
     }
+    memcpy(held, items + first * item_bytes, item_bytes);
+    while (from != first) {
+      memcpy(items + place * item_bytes, items + from * item_bytes, item_bytes);
+      place = from;
+      done[place >> 3] |= bit_of(place);
+      from = source_of(place, rows, columns, reciprocal);
+    }
+    memcpy(items + place * item_bytes, held, item_bytes);
+  }
+}
+#else
+/* Which item comes to a place of the output, whose rows are the input's columns. */
+static inline uint32_t source_of(uint32_t place, uint32_t rows, uint32_t columns) {
+  const uint32_t column = place / rows;
+  return (place - column * rows) * columns + column;
+}
+
+/* A permutation is cycles: each item goes to the place that the last one has left. done: places that have their item.
+ * In one of the two calls that there are, items are bytes, so that to move one costs no call. */
+static inline void transpose(uint8_t *items, uint32_t *done, uint8_t *held, uint32_t rows, uint32_t columns,
+                             size_t item_bytes) {
+  const uint32_t count = rows * columns;
+  memset(done, 0, (size_t)((count + 31u) / 32u) * sizeof *done);
+  for (uint32_t first = 1u; first + 1u < count; first++) { /* the outermost stay where they are */
+    if ((done[first >> 5] >> (first & 31u) & 1u) != 0u) {
+      continue;
+    }
+    uint32_t place = first;
+    uint32_t from = source_of(place, rows, columns);
+    if (from == first) {
+      continue;
+    }
     memcpy(held, items + (size_t)first * item_bytes, item_bytes);
     while (from != first) {
       memcpy(items + (size_t)place * item_bytes, items + (size_t)from * item_bytes, item_bytes);
       place = from;
-      done[mark_of(place)] |= bit_of(place);
-      from = source_of(place, rows, columns, reciprocal);
+      done[place >> 5] |= UINT32_C(1) << (place & 31u);
+      from = source_of(place, rows, columns);
     }
     memcpy(items + (size_t)place * item_bytes, held, item_bytes);
   }
 }
+#endif
 
 void tinyet_transpose(const void *input, void *output, void *scratch, const tinyet_transpose_params *params) {
   const uint32_t rows = params->rows;
   const uint32_t columns = params->columns;
   const size_t item_bytes = (size_t)params->item_bytes;
   const size_t bytes = (size_t)(rows * columns) * item_bytes;
-  mark *done = (mark *)scratch;
-  uint8_t *held = (uint8_t *)scratch + (size_t)((rows * columns + 31u) / 32u) * 4u;
+  uint32_t *done = (uint32_t *)scratch;
+  uint8_t *held = (uint8_t *)(done + (rows * columns + 31u) / 32u);
   uint8_t *items = (uint8_t *)output;
   if (input != output) {
     memcpy(output, input, (size_t)params->matrices * bytes);
   }
   for (uint32_t matrix = 0u; matrix < params->matrices; matrix++) {
 #ifdef __AVR__
-    transpose(items, done, held, NUMBER(rows), NUMBER(columns), item_bytes);
+    transpose(items, (mark *)done, held, (number)rows, (number)columns, item_bytes);
 #else
     if (item_bytes == 1u) {
       transpose(items, done, held, rows, columns, 1u);
