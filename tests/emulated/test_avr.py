@@ -28,6 +28,7 @@ from tests.ops.test_int4 import int4
 from tests.ops.test_unary import every_function
 from tinyet import assets
 from tinyet.boards import load_board
+from tinyet.budget.room import room_of
 from tinyet.delegates import PORTABLE, Delegate, kernel_sources
 from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType
@@ -51,6 +52,10 @@ CASE_BYTES = 400
 """Room for the tensors of a case, constants included."""
 MORE_BYTES = {"lookup": 700}
 """The same for operators of which a constant alone is larger: 256 values of int16."""
+SLACK = 160
+"""Bytes of stack by which a bound may be above what a model takes."""
+AROUND_MODEL = 900
+"""Bytes of flash that a firmware of these tests has around its model, at most."""
 SAYS_SOMETHING = 8
 """Different output values from which on a case is no trivial one: hypothesis draws many of these."""
 # Kernels that the strategies of these operators do not lead to, or only with more elements. They are run as kernels of
@@ -256,6 +261,11 @@ def test_models_on_the_uno(name: str) -> None:
         assert run.data == 0, "no constant in RAM"
         assert run.stack <= board.stack_bytes
         assert run.text <= board.flash.bytes
+        room = room_of(run.deployment, board, bare=False)
+        if room.stack.inference is not None:
+            assert room.stack.inference - SLACK <= run.stack <= room.stack.inference
+        around = run.text - room.flash.stated
+        assert 0 < around < AROUND_MODEL
 
 
 def test_operands_lie_in_ram() -> None:

@@ -56,8 +56,16 @@ def refuse_far(node: Node, target: Target) -> str | None:
     x, attrs = node.input(0), node.attrs
     reach = max(x.type.count, node.output.type.count)
     if isinstance(attrs, Pool):
-        rows = x.shape[1] + attrs.pad_top + attrs.pad_bottom, attrs.stride_h, attrs.kernel_h * attrs.dilation_h
-        columns = x.shape[2] + attrs.pad_left + attrs.pad_right, attrs.stride_w, attrs.kernel_w * attrs.dilation_w
+        rows = (
+            x.shape[1] + attrs.pad_top + attrs.pad_bottom,
+            attrs.stride_h,
+            attrs.kernel_h * attrs.dilation_h,
+        )
+        columns = (
+            x.shape[2] + attrs.pad_left + attrs.pad_right,
+            attrs.stride_w,
+            attrs.kernel_w * attrs.dilation_w,
+        )
         steps = x.shape[2] * x.shape[3] * attrs.dilation_h, x.shape[3] * attrs.dilation_w
         reach = max(reach, *(sum(each) for each in (rows, columns)), *steps)
     return "windows that reach farther than 16 bits count" if family == "avr" and reach > _MOST else None
