@@ -16,6 +16,7 @@ from pathlib import Path
 
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from tinyet.boards import Board
 from tinyet.budget.code import plain_name
@@ -70,7 +71,7 @@ def items_of(elf: Path, board: Board) -> dict[int, Item]:
         names |= {section.name: section["sh_addr"] for section in sections}
         home = ""
         table = image.get_section_by_name(".symtab")
-        assert table is not None
+        assert isinstance(table, SymbolTableSection)
         for symbol in table.iter_symbols():
             kind, section = symbol["st_info"]["type"], symbol["st_shndx"]
             if kind == "STT_FILE":
