@@ -29,7 +29,7 @@ from elftools.elf.elffile import ELFFile
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import costs
+from benchmarks import costs, linked_avr
 from benchmarks import kernels as layers
 from tinyet import assets, ops
 from tinyet.boards import Board, all_boards, load_board
@@ -151,6 +151,43 @@ def library(board: Board, folder: Path) -> tuple[dict[str, int], dict[str, dict[
                 print(f"{name}: its stack has no bound, left out")
             else:
                 found[name] = {"needs": sorted(needs), "stack": stack}
+    return dict(sorted(sizes.items())), found
+
+
+def library_of_avr(board: Board, folder: Path) -> tuple[dict[str, int], dict[str, dict[str, Any]]]:
+    """What `library` gives, of a core whose firmware a framework links."""
+    names = library_sources(board)
+    sources = kernel_sources.write(folder / "src", names)
+    main = folder / "main.c"
+    main.write_text(NOTHING, encoding="utf-8")
+    compiler = [board.toolchain.compiler, *board.machine_flags, *board.toolchain.library_flags]
+    flags = [
+        "-std=gnu11",
+        board.toolchain.optimization,
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-ffp-contract=off",
+    ]
+    include = f"-I{assets.path('firmware') / 'include'}"
+    objects = compile_objects(
+        [*compiler, *flags, include], [*sources, main], folder / "objects", what="compiling the library"
+    )
+    functions = sorted({n for name in names for n in definitions("\n".join(own_files([], [name]).values()))})
+    empty = linked_avr.items_of(linked_avr.linked(compiler, objects, [], folder / "nothing.elf"), board)
+    items = linked_avr.items_of(linked_avr.linked(compiler, objects, functions, folder / "all.elf"), board)
+    there = {item.name for item in empty.values()}
+    place = {item.name: at for at, item in items.items()}
+    sizes: dict[str, int] = {}
+    found: dict[str, dict[str, Any]] = {}
+    for name in functions:
+        own = {items[at].name: items[at].size for at in linked_avr.needs(items, place[name])}
+        own = {each: size for each, size in own.items() if each not in there and size}
+        deepest = linked_avr.stack(items, place[name])
+        sizes |= own
+        if deepest is None:
+            print(f"{name}: its stack has no bound, left out")
+        else:
+            found[name] = {"needs": sorted(own), "stack": deepest}
     return dict(sorted(sizes.items())), found
 
 
@@ -323,7 +360,7 @@ def store(name: str, table: Mapping[str, Any]) -> None:
 def version(board: Board) -> str:
     command = [board.toolchain.compiler, "--version"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[0]
-    return f"{said}, -O2"
+    return f"{said}, {board.toolchain.optimization}"
 
 
 def main() -> int:
@@ -339,7 +376,8 @@ def main() -> int:
     match args.what:
         case "library":
             with tempfile.TemporaryDirectory(prefix="tinyet-linked-") as where:
-                sizes, found = library(board, Path(where))
+                measured = library if board.bare_metal else library_of_avr
+                sizes, found = measured(board, Path(where))
             store(name, stored(name) | {"toolchain": version(board), "sizes": sizes, "library": found})
             print(
                 f"{name}: {len(found)} functions, the deepest {max(f['stack'] for f in found.values())} bytes"

@@ -7,21 +7,25 @@
 #include "tinyet_adaptive_avg_pool2d.h"
 #include "tinyet_average_body.h"
 
+#define OF(field) TINYET_EXTENT(s->field)
+
 void KERNEL(const element *input, element *output, const tinyet_adaptive_avg_pool2d_s8_params *params) {
   const tinyet_adaptive_avg_pool2d_shape *const s = &params->shape;
-  for (int32_t n = 0; n < s->batch; n++) {
-    for (int32_t out_y = 0; out_y < s->out_h; out_y++) {
-      const int32_t top = s->rows[2 * out_y], height = s->rows[2 * out_y + 1];
-      for (int32_t out_x = 0; out_x < s->out_w; out_x++) {
-        const int32_t left = s->columns[2 * out_x], width = s->columns[2 * out_x + 1];
-        const tinyet_division division = tinyet_division_at(params->divisions, height * width - params->first_count);
-        average_pixel(input + (top * s->in_w + left) * s->channels, output, s->channels, height, width,
-                      s->in_w * s->channels, s->channels, &division);
-        output += s->channels;
+  for (tinyet_extent n = 0; n < OF(batch); n++) {
+    for (tinyet_extent out_y = 0; out_y < OF(out_h); out_y++) {
+      const tinyet_extent top = OF(rows[2 * out_y]), height = OF(rows[2 * out_y + 1]);
+      for (tinyet_extent out_x = 0; out_x < OF(out_w); out_x++) {
+        const tinyet_extent left = OF(columns[2 * out_x]), width = OF(columns[2 * out_x + 1]);
+        const window_division division = DIVISION_AT(params->divisions, height * width - params->first_count);
+        average_pixel(input + (top * OF(in_w) + left) * OF(channels), output, OF(channels), height, width,
+                      OF(in_w) * OF(channels), OF(channels), &division);
+        output += OF(channels);
       }
     }
-    input += s->in_h * s->in_w * s->channels;
+    input += OF(in_h) * OF(in_w) * OF(channels);
   }
 }
+
+#undef OF
 
 #endif

@@ -8,23 +8,28 @@
 #include "tinyet_avg_pool2d.h"
 #include "tinyet_window.h"
 
+#define OF(field) TINYET_EXTENT(s->field)
+
 void KERNEL(const element *input, element *output, const tinyet_avg_pool2d_s8_params *params) {
   const tinyet_avg_pool2d_shape *const s = &params->shape;
-  const int32_t row_step = s->dilation_h * s->in_w * s->channels, column_step = s->dilation_w * s->channels;
-  for (int32_t n = 0; n < s->batch; n++) {
-    for (int32_t out_y = 0; out_y < s->out_h; out_y++) {
-      const tinyet_span y = tinyet_span_inside(out_y * s->stride_h - s->pad_top, s->kernel_h, s->dilation_h, s->in_h);
-      for (int32_t out_x = 0; out_x < s->out_w; out_x++) {
-        const tinyet_span x =
-            tinyet_span_inside(out_x * s->stride_w - s->pad_left, s->kernel_w, s->dilation_w, s->in_w);
-        const tinyet_division division = tinyet_division_at(params->divisions, y.count * x.count - params->first_count);
-        average_pixel(input + (y.start * s->in_w + x.start) * s->channels, output, s->channels, y.count, x.count,
+  const tinyet_extent row_step = OF(dilation_h) * OF(in_w) * OF(channels), column_step = OF(dilation_w) * OF(channels);
+  for (tinyet_extent n = 0; n < OF(batch); n++) {
+    for (tinyet_extent out_y = 0; out_y < OF(out_h); out_y++) {
+      const tinyet_short_span y =
+          tinyet_short_span_inside(out_y * OF(stride_h) - OF(pad_top), OF(kernel_h), OF(dilation_h), OF(in_h));
+      for (tinyet_extent out_x = 0; out_x < OF(out_w); out_x++) {
+        const tinyet_short_span x =
+            tinyet_short_span_inside(out_x * OF(stride_w) - OF(pad_left), OF(kernel_w), OF(dilation_w), OF(in_w));
+        const window_division division = DIVISION_AT(params->divisions, y.count * x.count - params->first_count);
+        average_pixel(input + (y.start * OF(in_w) + x.start) * OF(channels), output, OF(channels), y.count, x.count,
                       row_step, column_step, &division);
-        output += s->channels;
+        output += OF(channels);
       }
     }
-    input += s->in_h * s->in_w * s->channels;
+    input += OF(in_h) * OF(in_w) * OF(channels);
   }
 }
+
+#undef OF
 
 #endif

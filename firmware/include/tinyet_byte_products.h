@@ -46,16 +46,6 @@ typedef struct {
 #define TINYET_BYTES_APART
 #endif
 
-/* Sizes and places of what lies in the arena: 32 bits are four registers of an AVR, whose memory 16 bits reach. What comes of
- * 32 bits fits, which is checked when code is generated. */
-#ifdef __AVR__
-typedef int16_t tinyet_extent;
-#define TINYET_EXTENT(x) ((tinyet_extent)(x))
-#else
-typedef int32_t tinyet_extent;
-#define TINYET_EXTENT(x) (x)
-#endif
-
 #ifdef __AVR__
 __extension__ typedef __uint24 tinyet_bytes_sum; /* of up to 256 products */
 __extension__ typedef __int24 tinyet_window_sum;

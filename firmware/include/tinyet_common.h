@@ -176,6 +176,16 @@ static inline int32_t tinyet_leading_zeros(uint32_t x) {
 /* Most negative result of a left shift is well defined on unsigned numbers only. */
 static inline int32_t tinyet_shift_left(int32_t x, int32_t bits) { return (int32_t)((uint32_t)x << (uint32_t)bits); }
 
+/* Sizes and places of what lies in the arena: 32 bits are four registers of an AVR, whose memory 16 bits reach. What comes of
+ * 32 bits fits there: kernels that take this refuse other layers. */
+#ifdef __AVR__
+typedef int16_t tinyet_extent;
+#define TINYET_EXTENT(x) ((tinyet_extent)(x))
+#else
+typedef int32_t tinyet_extent;
+#define TINYET_EXTENT(x) (x)
+#endif
+
 #ifdef __AVR__
 /* The two functions below for a core that multiplies bytes and shifts by one bit, and whose compiler has no product of 64 bits but
  * by eight bytes times eight. */

@@ -12,19 +12,28 @@ extern "C" {
 
 /* An exponential, Q0.31, as it is summed: Q12.19. Unsigned, because rounding the largest one passes INT32_MAX. */
 static inline int32_t tinyet_as_addend(int32_t exponential) {
+#ifdef __AVR__ /* a shift by eight bits is moves, and what is left has three registers */
+  __extension__ typedef __uint24 three_bytes;
+  return (int32_t)(three_bytes)((three_bytes)(((uint32_t)exponential + (1u << 11)) >> 8) >> 4);
+#else
   return (int32_t)(((uint32_t)exponential + (1u << 11)) >> 12);
+#endif
 }
 
 /* tinyet_high_mul of two numbers that are not negative. */
 static inline int32_t tinyet_high_mul_positive(int32_t a, int32_t b) {
+#ifdef __AVR__ /* whose compiler has no product of 64 bits but by eight bytes times eight */
+  return tinyet_high_mul(a, b);
+#else
   const uint64_t product = (uint64_t)((uint32_t)a * 2u) * (uint32_t)b;
   return (int32_t)((uint32_t)(product >> 32) + ((uint32_t)product >> 31));
+#endif
 }
 
 /* The largest of a column of elements `stride` apart. */
 static inline int32_t tinyet_largest_s8(const int8_t *column, int32_t span, int32_t stride) {
   const int8_t *const end = column + span;
-  int32_t largest = INT8_MIN;
+  tinyet_extent largest = INT8_MIN;
   for (; column != end; column += stride) {
     largest = *column > largest ? *column : largest;
   }
@@ -38,8 +47,8 @@ static inline int32_t tinyet_sum_of_exponentials(const int8_t *column, int32_t s
   const int8_t *const end = column + span;
   int32_t sum = 0;
   for (; column != end; column += stride) {
-    const int32_t below = largest - *column;
-    if (below < count) {
+    const tinyet_extent below = TINYET_EXTENT(largest) - *column;
+    if (below < TINYET_EXTENT(count)) {
       sum += tinyet_as_addend(exponentials[below]);
     }
   }

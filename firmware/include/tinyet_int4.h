@@ -24,6 +24,13 @@ static inline int32_t tinyet_low_nibble(int8_t byte) { return (int8_t)((uint32_t
 static inline int32_t tinyet_high_nibble(int8_t byte) { return byte & ~15; }
 static inline int32_t tinyet_nibble_sum(int32_t sum) { return sum >> 4; }
 
+#elif defined(__AVR__)
+
+/* Of 16 bits, which products with inputs fit. */
+static inline int16_t tinyet_low_nibble(int8_t byte) { return (int16_t)((int8_t)(uint8_t)((uint8_t)byte << 4) >> 4); }
+static inline int16_t tinyet_high_nibble(int8_t byte) { return (int16_t)(byte >> 4); }
+static inline int32_t tinyet_nibble_sum(int32_t sum) { return sum; }
+
 #else
 
 static inline int32_t tinyet_low_nibble(int8_t byte) { return (int32_t)((uint32_t)byte << 28) >> 28; }

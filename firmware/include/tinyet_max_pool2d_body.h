@@ -11,22 +11,53 @@
 #include "tinyet_max_pool2d.h"
 #include "tinyet_window.h"
 
-static inline int32_t greater(int32_t a, int32_t b) { return a > b ? a : b; }
+/* What the greatest one so far is held in: a register where one holds an element, a word elsewhere. */
+#ifdef __AVR__
+typedef element held;
+#else
+typedef int32_t held;
+#endif
+
+static inline held greater(held a, held b) { return a > b ? a : b; }
+
+#if defined(__AVR__) && QUADS
+/* Four channels of `count` taps; one at least. */
+static inline void greater_of_four(const element *x, tinyet_extent count, tinyet_extent step, held *m0, held *m1, held *m2,
+                                   held *m3) {
+#define ONE(load, m) load "\n" "cp %[" m "], __tmp_reg__\n" "brge 2f\n" "mov %[" m "], __tmp_reg__\n" "2:\n"
+  __asm__ volatile(
+      "1:\n" ONE("ld __tmp_reg__, Z", "m0") ONE("ldd __tmp_reg__, Z+1", "m1") ONE("ldd __tmp_reg__, Z+2", "m2")
+      ONE("ldd __tmp_reg__, Z+3", "m3")
+      "add r30, %A[step]\n"
+      "adc r31, %B[step]\n"
+      "subi %A[count], 1\n"
+      "sbci %B[count], 0\n"
+      "brne 1b\n"
+      : [m0] "+r"(*m0), [m1] "+r"(*m1), [m2] "+r"(*m2), [m3] "+r"(*m3), "+z"(x), [count] "+d"(count)
+      : [step] "r"(step)
+      : "memory");
+#undef ONE
+}
+#endif
 
 /* One output pixel: the taps inside the image are rows x columns, `row_step` and `column_step` elements apart. */
-static void pool_pixel(const element *input, element *output, int32_t channels, int32_t rows, int32_t columns,
-                       int32_t row_step, int32_t column_step) {
-  int32_t c = 0;
+static void pool_pixel(const element *input, element *output, tinyet_extent channels, tinyet_extent rows,
+                       tinyet_extent columns, tinyet_extent row_step, tinyet_extent column_step) {
+  tinyet_extent c = 0;
 #if QUADS
   for (; c + 4 <= channels; c += 4) {
-    int32_t m0 = LEAST, m1 = LEAST, m2 = LEAST, m3 = LEAST;
+    held m0 = LEAST, m1 = LEAST, m2 = LEAST, m3 = LEAST;
     const element *row = input + c;
-    for (int32_t i = rows; i != 0; i--) {
+    for (tinyet_extent i = rows; i != 0; i--) {
       const element *x = row;
-      for (int32_t j = columns; j != 0; j--) {
+#ifdef __AVR__
+      greater_of_four(x, columns, column_step, &m0, &m1, &m2, &m3);
+#else
+      for (tinyet_extent j = columns; j != 0; j--) {
         m0 = greater(x[0], m0), m1 = greater(x[1], m1), m2 = greater(x[2], m2), m3 = greater(x[3], m3);
         x += column_step;
       }
+#endif
       row += row_step;
     }
     output[0] = (element)m0, output[1] = (element)m1, output[2] = (element)m2, output[3] = (element)m3;
@@ -34,11 +65,11 @@ static void pool_pixel(const element *input, element *output, int32_t channels, 
   }
 #endif
   for (; c < channels; c++) {
-    int32_t m = LEAST;
+    held m = LEAST;
     const element *row = input + c;
-    for (int32_t i = rows; i != 0; i--) {
+    for (tinyet_extent i = rows; i != 0; i--) {
       const element *x = row;
-      for (int32_t j = columns; j != 0; j--) {
+      for (tinyet_extent j = columns; j != 0; j--) {
         m = greater(*x, m);
         x += column_step;
       }
@@ -48,24 +79,29 @@ static void pool_pixel(const element *input, element *output, int32_t channels, 
   }
 }
 
+#define OF(field) TINYET_EXTENT(p->field)
+
 void KERNEL(const element *input, element *output, const tinyet_max_pool2d_params *params) {
   const tinyet_max_pool2d_params *const p = params;
-  const int32_t row_step = p->dilation_h * p->in_w * p->channels, column_step = p->dilation_w * p->channels;
-  for (int32_t n = 0; n < p->batch; n++) {
-    for (int32_t out_y = 0; out_y < p->out_h; out_y++) {
-      const tinyet_span y = tinyet_span_inside(out_y * p->stride_h - p->pad_top, p->kernel_h, p->dilation_h, p->in_h);
-      for (int32_t out_x = 0; out_x < p->out_w; out_x++) {
-        const tinyet_span x =
-            tinyet_span_inside(out_x * p->stride_w - p->pad_left, p->kernel_w, p->dilation_w, p->in_w);
+  const tinyet_extent row_step = OF(dilation_h) * OF(in_w) * OF(channels), column_step = OF(dilation_w) * OF(channels);
+  for (tinyet_extent n = 0; n < OF(batch); n++) {
+    for (tinyet_extent out_y = 0; out_y < OF(out_h); out_y++) {
+      const tinyet_short_span y =
+          tinyet_short_span_inside(out_y * OF(stride_h) - OF(pad_top), OF(kernel_h), OF(dilation_h), OF(in_h));
+      for (tinyet_extent out_x = 0; out_x < OF(out_w); out_x++) {
+        const tinyet_short_span x =
+            tinyet_short_span_inside(out_x * OF(stride_w) - OF(pad_left), OF(kernel_w), OF(dilation_w), OF(in_w));
         /* An empty span may start outside the image: then no pointer is formed and no tap is read. */
-        const int32_t taps = y.count * x.count;
-        const element *const corner = taps != 0 ? input + (y.start * p->in_w + x.start) * p->channels : input;
-        pool_pixel(corner, output, p->channels, taps != 0 ? y.count : 0, x.count, row_step, column_step);
-        output += p->channels;
+        const tinyet_extent taps = y.count * x.count;
+        const element *const corner = taps != 0 ? input + (y.start * OF(in_w) + x.start) * OF(channels) : input;
+        pool_pixel(corner, output, OF(channels), taps != 0 ? y.count : 0, x.count, row_step, column_step);
+        output += OF(channels);
       }
     }
-    input += p->in_h * p->in_w * p->channels;
+    input += OF(in_h) * OF(in_w) * OF(channels);
   }
 }
+
+#undef OF
 
 #endif

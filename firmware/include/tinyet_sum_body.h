@@ -12,6 +12,30 @@
 
 #include "tinyet_reduce.h"
 
+#if defined(__AVR__) && QUADS
+#include "tinyet_four_sums.h"
+
+void KERNEL(const element *input, element *output, const kernel_params *params) {
+  const tinyet_reduce_shape *const s = &params->shape;
+  const tinyet_extent inner = TINYET_EXTENT(s->inner), columns = TINYET_EXTENT(s->reduced_inner);
+  const tinyet_extent block = columns * inner, plane = TINYET_EXTENT(s->middle) * block;
+  tinyet_four_sums four = {TINYET_EXTENT(s->reduced_outer), columns, inner, plane - block, {0u, 0u, 0u, 0u}};
+  const int32_t start = START - ((int32_t)(four.rows * columns) << 7);
+  for (tinyet_extent o = TINYET_EXTENT(s->outer); o > 0; o--) {
+    const element *first = input;
+    for (tinyet_extent m = TINYET_EXTENT(s->middle); m > 0; m--) {
+      for (tinyet_extent c = 0; c < inner;) {
+        tinyet_add_four(first + c, &four); /* bytes behind the last of them can be read, and count nothing */
+        for (uint8_t k = 0u; k < 4u && c < inner; k++, c++) {
+          *output++ = finish((int32_t)four.sums[k] + start, params);
+        }
+      }
+      first += block;
+    }
+    input += four.rows * plane;
+  }
+}
+#else
 void KERNEL(const element *input, element *output, const kernel_params *params) {
   const tinyet_reduce_shape *const s = &params->shape;
   const int32_t inner = s->inner, rows = s->reduced_inner;
@@ -59,5 +83,6 @@ void KERNEL(const element *input, element *output, const kernel_params *params) 
     input += s->reduced_outer * plane;
   }
 }
+#endif
 
 #endif

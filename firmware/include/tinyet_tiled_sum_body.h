@@ -7,6 +7,7 @@
 #ifndef TINYET_TILED_SUM_BODY_H
 #define TINYET_TILED_SUM_BODY_H
 
+#include "tinyet_four_sums.h"
 #include "tinyet_tiled_sum.h"
 
 #if AVERAGE
@@ -42,6 +43,22 @@ void KERNEL(const element *input, element *output, void *state, const kernel_par
   const int32_t channels = params->shape.channels, pixels = params->shape.pixels;
   int32_t *const done = (int32_t *)state;
   int32_t *const sums = done + 1;
+#ifdef __AVR__
+  if (sizeof(element) == 1u) {
+    const tinyet_extent each = TINYET_EXTENT(channels);
+    tinyet_four_sums four = {1, TINYET_EXTENT(pixels), each, 0, {0u, 0u, 0u, 0u}};
+    for (tinyet_extent c = 0; c < each;) {
+      tinyet_add_four((const int8_t *)input + c, &four); /* bytes behind the last can be read, and count nothing */
+      for (uint8_t k = 0u; k < 4u && c < each; k++, c++) {
+        sums[c] += (int32_t)four.sums[k] - (pixels << 7);
+      }
+    }
+    if (++*done == params->shape.tiles) {
+      finish(sums, output, params);
+    }
+    return;
+  }
+#endif
   int32_t c = 0;
   for (; c + 4 <= channels; c += 4) {
     int32_t s0 = sums[c], s1 = sums[c + 1], s2 = sums[c + 2], s3 = sums[c + 3];

@@ -16,21 +16,36 @@ typedef struct {
 } tinyet_span;
 
 /* The window of `kernel` taps, `dilation` apart, whose tap 0 is at coordinate `start` of an image of `size`. */
-static inline tinyet_span tinyet_span_inside(int32_t start, int32_t kernel, int32_t dilation, int32_t size) {
-  tinyet_span span = {start, 0, kernel};
-  if (start >= 0 && start + (kernel - 1) * dilation < size) {
-    return span;
+#define TINYET_SPAN_INSIDE(name, span_type, number)                                                \
+  static inline span_type name(number start, number kernel, number dilation, number size) {      \
+    span_type span = {start, 0, kernel};                                                           \
+    if (start >= 0 && start + (kernel - 1) * dilation < size) {                                    \
+      return span;                                                                                 \
+    }                                                                                              \
+    span.count = 0;                                                                                \
+    while (span.start < 0 && span.first < kernel) {                                                \
+      span.start += dilation;                                                                      \
+      span.first++;                                                                                \
+    }                                                                                              \
+    for (number at = span.start; at < size && span.first + span.count < kernel; at += dilation) { \
+      span.count++;                                                                                \
+    }                                                                                              \
+    return span;                                                                                   \
   }
-  span.count = 0;
-  while (span.start < 0 && span.first < kernel) {
-    span.start += dilation;
-    span.first++;
-  }
-  for (int32_t at = span.start; at < size && span.first + span.count < kernel; at += dilation) {
-    span.count++;
-  }
-  return span;
-}
+
+TINYET_SPAN_INSIDE(tinyet_span_inside, tinyet_span, int32_t)
+
+/* The same in extents. */
+#ifdef __AVR__
+typedef struct {
+  tinyet_extent start, first, count;
+} tinyet_short_span;
+
+TINYET_SPAN_INSIDE(tinyet_short_span_inside, tinyet_short_span, tinyet_extent)
+#else
+typedef tinyet_span tinyet_short_span;
+#define tinyet_short_span_inside tinyet_span_inside
+#endif
 
 #ifdef __cplusplus
 }

@@ -52,7 +52,7 @@ static inline const TINYET_ROM int8_t *dot_2x2(const TINYET_ROM int8_t *w, const
 static inline void dot_2x1(const TINYET_ROM int8_t *w, const int16_t *patch, int32_t blocks, int32_t sums[2]) {
   int32_t x = 0, y = 0;
   for (; blocks > 0; blocks--) {
-    int32_t first = tinyet_low_nibble(w[0]), second = tinyet_high_nibble(w[0]);
+    tinyet_extent first = tinyet_low_nibble(w[0]), second = tinyet_high_nibble(w[0]);
     x += first * patch[0], y += first * patch[2];
     x += second * patch[4], y += second * patch[6];
     first = tinyet_low_nibble(w[2]), second = tinyet_high_nibble(w[2]);

@@ -34,7 +34,7 @@ static __attribute__((noinline)) const TINYET_ROM int8_t *dot_1x4(const int8_t *
 #define ROW(sum, i) sum += x0 * tinyet_low_nibble(w[4 * (i)]) + x4 * tinyet_high_nibble(w[4 * (i)])
   for (; blocks != 0; blocks--) {
     for (int32_t k = 0; k < 4; k++) {
-      const int32_t x0 = x[0], x4 = x[4];
+      const tinyet_extent x0 = x[0], x4 = x[4];
       ROW(a, 0);
       ROW(b, 1);
       ROW(c, 2);

@@ -11,9 +11,9 @@ static void column(const int8_t *input, int8_t *output, const tinyet_log_softmax
   const int32_t sum = tinyet_sum_of_exponentials(input, span, stride, largest, exponentials, count);
   const int32_t log_sum = tinyet_log_of_sum(sum);
   for (int32_t i = 0; i < span; i += stride) {
-    const int32_t below = largest - input[i];
+    const tinyet_extent below = TINYET_EXTENT(largest) - input[i];
     int32_t value = INT8_MIN;
-    if (below < near) {
+    if (below < TINYET_EXTENT(near)) {
       const int32_t difference = tinyet_high_mul(tinyet_shift_left(-below, left), multiplier);
       value = tinyet_clamp(tinyet_round_shift(difference - log_sum, 22) + 127, INT8_MIN, INT8_MAX);
     }

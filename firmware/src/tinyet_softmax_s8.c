@@ -14,14 +14,20 @@ static void column(const int8_t *input, int8_t *output, int32_t depth, int32_t s
    * is 1; 32 and more leave nothing, and then nothing is near. */
   const int32_t shift = 12 - headroom + 31 - 8;
   const int32_t near = shift < 32 ? count : 0;
+#ifndef __AVR__
   const uint32_t half = UINT32_C(1) << ((shift - 1) & 31);
+#endif
   const int8_t *const end = input + span;
   for (; input != end; input += stride, output += stride) {
-    const int32_t below = largest - *input;
+    const tinyet_extent below = TINYET_EXTENT(largest) - *input;
     int32_t value = INT8_MIN;
-    if (below < near) {
+    if (below < TINYET_EXTENT(near)) {
       const uint32_t share = (uint32_t)tinyet_high_mul_positive(reciprocal, exponentials[below]);
+#ifdef __AVR__ /* eight bits at once */
+      value = tinyet_round_shift((int32_t)share, shift) - 128;
+#else
       value = (int32_t)((share + half) >> shift) - 128;
+#endif
       value = value > INT8_MAX ? INT8_MAX : value;
     }
     *output = (int8_t)value;

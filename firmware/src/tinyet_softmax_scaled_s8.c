@@ -14,9 +14,9 @@ static void column(const int8_t *input, int8_t *output, const tinyet_softmax_sca
   /* From Q0.31, and the sum's scale, to output steps; 32 bits and more leave nothing. */
   const int32_t shift = p->shift - headroom;
   for (int32_t i = 0; i < span; i += stride) {
-    const int32_t below = largest - input[i];
+    const tinyet_extent below = TINYET_EXTENT(largest) - input[i];
     int32_t value = 0;
-    if (below < count && shift < 32) {
+    if (below < TINYET_EXTENT(count) && shift < 32) {
       value = tinyet_requantize(tinyet_high_mul_positive(reciprocal, exponentials[below]), multiplier, -shift);
     }
     output[i] = (int8_t)tinyet_clamp(value + zero_point, INT8_MIN, INT8_MAX);

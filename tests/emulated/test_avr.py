@@ -28,6 +28,7 @@ from tests.ops.test_int4 import int4
 from tests.ops.test_unary import every_function
 from tinyet import assets
 from tinyet.boards import load_board
+from tinyet.budget.room import room_of
 from tinyet.delegates import PORTABLE, Delegate, kernel_sources
 from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType
@@ -51,6 +52,10 @@ CASE_BYTES = 400
 """Room for the tensors of a case, constants included."""
 MORE_BYTES = {"lookup": 700}
 """The same for operators of which a constant alone is larger: 256 values of int16."""
+SLACK = 160
+"""Bytes of stack by which a bound may be above what a model takes."""
+AROUND_MODEL = 900
+"""Bytes of flash that a firmware of these tests has around its model, at most."""
 SAYS_SOMETHING = 8
 """Different output values from which on a case is no trivial one: hypothesis draws many of these."""
 # Kernels that the strategies of these operators do not lead to, or only with more elements. They are run as kernels of
@@ -226,6 +231,22 @@ def test_products_of_bytes_take_less_than_half_the_cycles(node: Node, symbols: t
     assert taken.choice.kernel.symbol == symbols[1]
 
 
+def test_operands_of_bytes(tmp_path: Path) -> None:
+    """Sums and products in assembly, to the last bit of what is rounded on the way, where outputs of layers rarely show
+    it: as many sets of parameters as avr_bytes.c has, three kernels each."""
+    build_runner()
+    names = [f"tinyet_{name}_s8.c" for name in ("affine", "mul", "add")]
+    sources = [Path(__file__).with_name("avr_bytes.c"), *kernel_sources.write(tmp_path, names)]
+    elf, include = tmp_path / "bytes.elf", assets.path("firmware") / "include"
+    flags = [flag for flag in FLAGS if "onversion" not in flag]
+    command = ["avr-gcc", f"-mmcu={UNO}", *flags, "-I", str(include), *map(str, sources), "-o", str(elf)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    wrong = np.frombuffer(execute(elf, UNO, HZ, 60.0).output, np.uint16).reshape(-1, 3)
+    assert len(wrong) == 24
+    np.testing.assert_array_equal(wrong, np.zeros_like(wrong))
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_models_on_the_uno(name: str) -> None:
     """Weights and parameters stay in flash, and what the run takes is what the board says it has."""
@@ -240,6 +261,11 @@ def test_models_on_the_uno(name: str) -> None:
         assert run.data == 0, "no constant in RAM"
         assert run.stack <= board.stack_bytes
         assert run.text <= board.flash.bytes
+        room = room_of(run.deployment, board, bare=False)
+        if room.stack.inference is not None:
+            assert room.stack.inference - SLACK <= run.stack <= room.stack.inference
+        around = run.text - room.flash.stated
+        assert 0 < around < AROUND_MODEL
 
 
 def test_operands_lie_in_ram() -> None:

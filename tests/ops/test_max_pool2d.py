@@ -11,6 +11,7 @@ from tests.ops import bodies, drawing
 from tests.ops.cases import Case, tensor
 from tests.oracle import litert
 from tinyet import ops
+from tinyet.boards import load_board
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node
 from tinyet.ops.max_pool2d import MaxPool2d
@@ -78,3 +79,16 @@ def test_shape_errors(shape: tuple[int, ...], attrs: MaxPool2d, words: str) -> N
     x = tensor("x", shape, DType.FLOAT32)
     with pytest.raises(UnsupportedShape, match=words):
         ops.infer(Node(attrs, (x,), (x,)))
+
+
+def test_windows_that_reach_too_far_for_an_avr() -> None:
+    """Its kernels count in 16 bits; others do not."""
+    x = tensor("x", (1, 3, 3, 4), DType.INT8, 0.1)
+    far = drawing.node_of(
+        MaxPool2d(kernel_h=3, dilation_h=16383, pad_top=16383, pad_bottom=16383), [x], x.type.quant
+    )
+    near = drawing.node_of(MaxPool2d(kernel_h=3), [x], x.type.quant)
+    (kernel,) = (each for each in ops.op_of(far).kernels if each.dtypes == "s8")
+    uno, other = (load_board(name).target for name in ("arduino_uno", "mps2_an386"))
+    assert "16 bits" in str(kernel.why_not(far, uno))
+    assert [kernel.why_not(*case) for case in ((far, other), (near, uno))] == [None, None]

@@ -16,6 +16,7 @@ from tinyet.budget.tables import Around, Core, around_table, core_table, table_o
 from tinyet.deployment import Deployment, Step
 from tinyet.ir import DType, Tensor
 from tinyet.opset import Definition
+from tinyet.opset.cost import field_bytes
 
 CALLER_STACK = 1024
 """Bytes of stack that are reserved for whoever calls an inference, and for interrupts, where nobody says more."""
@@ -173,6 +174,9 @@ def _inference(deployment: Deployment, core: Core | None) -> int | None:
     arguments = max((len(step.call.args) - _REGISTERS for step in deployment.calls), default=0)
     own = (_STREAM_FRAME if fusion_groups else _FRAME) + _WORD * max(arguments, 0)
     own += _OTHER_STACK if _of_another(deployment) else 0
+    if "progmem" in deployment.target.features:  # a call's parameters are copied to where kernels read
+        structs = [step.call.params for step in deployment.calls if step.call.params is not None]
+        own += max((field_bytes(params, deployment.target) for params in structs), default=0)
     return _words(max(known, default=0) + own, 8)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64
-from tinyet.ops.shared import row_sums
+from tinyet.ops.shared import pooling, row_sums
 from tinyet.ops.shared.access_orders import Walk, of_input, pixel_bytes
 from tinyet.ops.shared.averaging import average, division, division_table, fits
 from tinyet.ops.shared.cost_models import Parts, windows
@@ -211,6 +211,7 @@ OP = Op(
             ("s8", "s16"),
             lower_integer,
             INTEGER_HEADERS,
+            pooling.refuse_far,
             cost_model=CostModel(averaged),
             access_order=access_order,
         ),

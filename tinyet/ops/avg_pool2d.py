@@ -201,6 +201,7 @@ OP = Op(
                 ("s8", "s16"),
                 lower_integer,
                 INTEGER_HEADERS,
+                pooling.refuse_far,
                 access_order=access_orders.by_window_pixels,
             ),
             *library_kernels(

@@ -68,6 +68,7 @@ OP = Op(
             ("s8", "s16", "f32"),
             lower,
             HEADERS,
+            pooling.refuse_far,
             access_order=access_orders.by_window_pixels,
         ),
         COST_MODELS,

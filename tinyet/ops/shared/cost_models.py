@@ -259,6 +259,9 @@ def windows(channels: int, pixels: int, tap_rows: int, taps: int) -> Parts:
         "channel": pixels * rest,
         "row of a channel": tap_rows * rest,
         "tap of a channel": taps * rest,
+        # Of a core on which four channels take no longer than fewer.
+        "row of single channels": tap_rows * min(rest, 1),
+        "tap of single channels": taps * min(rest, 1),
         "value": taps * channels,
         "output": pixels * channels,
     }
@@ -274,12 +277,16 @@ def reduced(node: Node) -> Mapping[str, int]:
     values, out = node.input(0).type.count, node.output.type.count
     inner = width(node)
     rest = out // max(inner, 1) * (inner % 4)
+    fours = out // max(inner, 1) * -(-inner // 4)
     return {
         "call": 1,
         "value": values,
         "output": out,
         "single output": rest,
         "single value": values // max(out, 1) * rest,
+        # Of a core on which four sums take no longer than fewer.
+        "four sums": fours,
+        "four values": values // max(out, 1) * fours,
     }
 
 

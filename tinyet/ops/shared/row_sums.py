@@ -130,6 +130,9 @@ def _work(node: Node) -> Mapping[str, int]:
         "quads of pixels": quads * pixels,
         "values": single,
         "pixels": single * pixels,
+        # Of a core on which four channels take no longer than fewer.
+        "single channels": min(single, 1),
+        "pixels of single channels": min(single, 1) * pixels,
         "outputs": -(-channels // attrs_of(node).tiles),
     }
 
