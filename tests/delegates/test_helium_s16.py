@@ -21,7 +21,7 @@ from tests.delegates.elementwise_nodes import pairs_of_shapes, quants
 from tests.delegates.test_cortex_m import DSP, only, pointwise_nodes, row_nodes
 from tests.delegates.test_cortex_m_s16 import layer, with_int16
 from tests.delegates.test_helium import MVE
-from tests.ops import drawing
+from tests.ops import drawing, test_matmul
 from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.delegates import CORTEX_M
@@ -29,6 +29,7 @@ from tinyet.delegates.cortex_m import conv2d_s16_mve
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.ops.add import Add
 from tinyet.ops.clamp import Clamp
+from tinyet.ops.matmul import MatMul
 from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.shared.unary_functions import FunctionName
@@ -196,6 +197,24 @@ def summed_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (of_all_values(rng, shape),))
 
 
+@st.composite
+def matmul_nodes(draw: st.DrawFn) -> Case:
+    """One row or column, odd and even numbers of them; depths of whole eights and others; batches, the second matrix the
+    same for some; sums of extremes."""
+    if draw(st.booleans()):
+        return draw(test_matmul.matmul_nodes(DType.INT16))
+    rng = drawing.random(draw)
+    depth = draw(st.one_of(st.sampled_from((8, 16, 64, 300)), st.integers(1, 80)))
+    rows, columns, batch = draw(st.integers(1, 6)), draw(st.integers(1, 20)), draw(st.integers(1, 3))
+    shapes = (batch, rows, depth), (draw(st.sampled_from((1, batch))), depth, columns)
+    a, b = (activation(n, shape, 0.01) for n, shape in zip("ab", shapes, strict=True))
+    out = 1e-4 * 32768 * float(2.0 ** rng.uniform(-2, 3)) * depth
+    bounds = [(-np.inf, np.inf), (0.0, np.inf), (-900 * out, 5000 * out)][int(rng.integers(3))]
+    node = drawing.node_of(MatMul(clamp=bounds), [a, b], QuantParams.per_tensor(out, 0))
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, tuple(of_all_values(rng, shape) for shape in shapes))
+
+
 NODES: dict[str, Nodes] = {
     "tinyet_depthwise_s16_mve": depthwise_nodes,
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
@@ -222,6 +241,7 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_lut_s16_mve": partial(table_nodes, ("exp", "gelu", "hardswish", "square", "elu", "log")),
     "tinyet_sigmoid_s16_mve": partial(table_nodes, ("sigmoid",)),
     "tinyet_tanh_s16_mve": partial(table_nodes, ("tanh",)),
+    "tinyet_matmul_s16_mve": matmul_nodes,
 }
 """The same of those for whose calls no C is made."""
 
