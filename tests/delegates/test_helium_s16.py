@@ -33,6 +33,7 @@ from tinyet.ops.matmul import MatMul
 from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.shared.unary_functions import FunctionName
+from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.unary import Unary
 from tinyet.opset import complaints
@@ -199,8 +200,8 @@ def summed_nodes(draw: st.DrawFn) -> Case:
 
 @st.composite
 def matmul_nodes(draw: st.DrawFn) -> Case:
-    """One row or column, odd and even numbers of them; depths of whole eights and others; batches, the second matrix the
-    same for some; sums of extremes."""
+    """One row or column, odd and even numbers of them; depths of whole eights and others; batches, the second matrix
+    the same for some; sums of extremes."""
     if draw(st.booleans()):
         return draw(test_matmul.matmul_nodes(DType.INT16))
     rng = drawing.random(draw)
@@ -213,6 +214,23 @@ def matmul_nodes(draw: st.DrawFn) -> Case:
     node = drawing.node_of(MatMul(clamp=bounds), [a, b], QuantParams.per_tensor(out, 0))
     assume(not complaints(ops.op_of(node), node))
     return Case(node, tuple(of_all_values(rng, shape) for shape in shapes))
+
+
+@st.composite
+def softmax_nodes(draw: st.DrawFn) -> Case:
+    """Rows of whole eights and others, of scales whose differences are shifted to the left and to the right; of values
+    close to each other, and of extremes alone."""
+    rng = drawing.random(draw)
+    depth = draw(st.one_of(st.integers(1, 40), st.sampled_from((64, 301, 4000))))
+    shape, tflm = (draw(st.integers(1, 4)), depth), draw(st.booleans())
+    x = activation("x", shape, float(2.0 ** rng.uniform(-19, 1.5)))
+    node = drawing.node_of(Softmax(1, tflm=tflm), [x], QuantParams.per_tensor(2.0**-15, 0))
+    assume(not complaints(ops.op_of(node), node))
+    data = of_all_values(rng, shape)
+    kind = draw(st.integers(0, 4))
+    if kind:
+        data[...] = rng.choice(((-32768, 32767), (5, 6), (32700, 32701, 31000), (-9, -9))[kind - 1], shape)
+    return Case(node, (data,))
 
 
 NODES: dict[str, Nodes] = {
@@ -242,6 +260,7 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_sigmoid_s16_mve": partial(table_nodes, ("sigmoid",)),
     "tinyet_tanh_s16_mve": partial(table_nodes, ("tanh",)),
     "tinyet_matmul_s16_mve": matmul_nodes,
+    "tinyet_softmax_s16_mve": softmax_nodes,
 }
 """The same of those for whose calls no C is made."""
 

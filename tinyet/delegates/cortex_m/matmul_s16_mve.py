@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of int16 matrices for Helium (tinyet_matmul_s16_mve.h): the second one's columns are packed in scratch, two of
-which are multiplied by two rows at a time; sums have 64 bits."""
+"""Products of int16 matrices for Helium (tinyet_matmul_s16_mve.h): the second one's columns are packed in scratch, two
+of which are multiplied by two rows at a time; sums have 64 bits."""
 
 from __future__ import annotations
 
