@@ -49,8 +49,8 @@ from tinyet.ops.resize import Resize, ResizeMode
 from tinyet.ops.rnn import Rnn
 from tinyet.ops.shared.forest import Tree, forest_of
 from tinyet.ops.shared.unary_functions import FUNCTIONS
-from tinyet.ops.softmax import Softmax
 from tinyet.ops.slice import Slice
+from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.tree_ensemble import TreeEnsemble
 from tinyet.ops.unary import Unary

@@ -21,7 +21,7 @@ from tests.delegates.elementwise_nodes import pairs_of_shapes, quants
 from tests.delegates.test_cortex_m import DSP, only, pointwise_nodes, row_nodes
 from tests.delegates.test_cortex_m_s16 import layer, with_int16
 from tests.delegates.test_helium import MVE
-from tests.ops import drawing, test_matmul
+from tests.ops import drawing, test_gru, test_lstm, test_matmul, test_rnn
 from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.delegates import CORTEX_M
@@ -233,6 +233,15 @@ def softmax_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (data,))
 
 
+def lstm_nodes() -> st.SearchStrategy[Case]:
+    """Inputs and units of one eight and several, with and without a rest; four units that are left."""
+    sizes = st.sampled_from(((8, 24), (20, 17), (33, 12), (16, 40)))
+    return st.one_of(
+        test_lstm.lstm_nodes(DType.INT16),
+        sizes.flatmap(lambda pair: test_lstm.lstm_nodes(DType.INT16, sizes=pair)),
+    )
+
+
 NODES: dict[str, Nodes] = {
     "tinyet_depthwise_s16_mve": depthwise_nodes,
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
@@ -261,6 +270,9 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_tanh_s16_mve": partial(table_nodes, ("tanh",)),
     "tinyet_matmul_s16_mve": matmul_nodes,
     "tinyet_softmax_s16_mve": softmax_nodes,
+    "tinyet_lstm_s16_mve": lstm_nodes,
+    "tinyet_gru_s16_mve": partial(test_gru.gru_nodes, DType.INT16),
+    "tinyet_rnn_s16_mve": partial(test_rnn.rnn_nodes, DType.INT16),
 }
 """The same of those for whose calls no C is made."""
 
