@@ -30,7 +30,7 @@ from tests.delegates.test_cortex_m import (
     row_nodes,
     with_nibbles,
 )
-from tests.ops import drawing, test_layer_norm, test_matmul
+from tests.ops import drawing, test_batch_norm, test_layer_norm, test_matmul
 from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.boards.cpus import Target
@@ -376,6 +376,10 @@ def bounded_nodes() -> st.SearchStrategy[Case]:
     return st.one_of(elementwise_nodes.one_operand_nodes(), elementwise_nodes.extremum_nodes())
 
 
+def all_batch_norm_nodes() -> st.SearchStrategy[Case]:
+    return st.one_of(elementwise_nodes.batch_norm_nodes(), test_batch_norm.batch_norm_nodes(DType.INT8))
+
+
 NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_max_pool2d_s8_mve": all_pool_nodes,
     "tinyet_avg_pool2d_s8_mve": all_pool_nodes,
@@ -396,6 +400,7 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_conv_transpose2d_s8_4x2_mve": wide_transposed_convolutions,
     "tinyet_affine_s8_rows_mve": rows_nodes,
     "tinyet_mul_s8_mve": rows_nodes,
+    "tinyet_batch_norm_s8_mve": all_batch_norm_nodes,
     "tinyet_maximum_s8_mve": elementwise_nodes.extremum_nodes,
     "tinyet_minimum_s8_mve": elementwise_nodes.extremum_nodes,
     "tinyet_clip_s8_mve": bounded_nodes,

@@ -21,13 +21,14 @@ from tests.delegates.elementwise_nodes import pairs_of_shapes, quants
 from tests.delegates.test_cortex_m import DSP, only, pointwise_nodes, row_nodes
 from tests.delegates.test_cortex_m_s16 import layer, with_int16
 from tests.delegates.test_helium import MVE
-from tests.ops import drawing, test_gru, test_lstm, test_matmul, test_rnn
+from tests.ops import drawing, test_batch_norm, test_gru, test_lstm, test_matmul, test_rnn
 from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.delegates import CORTEX_M
 from tinyet.delegates.cortex_m import conv2d_s16_mve
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.ops.add import Add
+from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.matmul import MatMul
 from tinyet.ops.mul import Mul
@@ -242,6 +243,24 @@ def lstm_nodes() -> st.SearchStrategy[Case]:
     )
 
 
+@st.composite
+def batch_norm_nodes(draw: st.DrawFn) -> Case:
+    """Channels last, in fours and with a rest, and others; all values of the input."""
+    case = draw(test_batch_norm.batch_norm_nodes(DType.INT16))
+    rng, node = drawing.random(draw), case.node
+    if draw(st.booleans()):
+        shape = draw(st.integers(1, 3)), draw(st.integers(1, 20)), draw(st.integers(1, 9))
+        axis = draw(st.sampled_from((1, 2, 2)))
+        factors = [
+            constant(n, rng.uniform(-1, 2, shape[axis]).astype(np.float32) * by)
+            for n, by in (("m", 1), ("o", draw(st.sampled_from((1, 30, 100)))))
+        ]
+        x = activation("x", shape, 0.001)
+        node = drawing.node_of(BatchNorm(axis), [x, *factors], QuantParams.per_tensor(0.002, 0))
+        assume(not complaints(ops.op_of(node), node))
+    return Case(node, (of_all_values(rng, node.input(0).shape),))
+
+
 NODES: dict[str, Nodes] = {
     "tinyet_depthwise_s16_mve": depthwise_nodes,
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
@@ -270,6 +289,7 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_tanh_s16_mve": partial(table_nodes, ("tanh",)),
     "tinyet_matmul_s16_mve": matmul_nodes,
     "tinyet_softmax_s16_mve": softmax_nodes,
+    "tinyet_batch_norm_s16_mve": batch_norm_nodes,
     "tinyet_lstm_s16_mve": lstm_nodes,
     "tinyet_gru_s16_mve": partial(test_gru.gru_nodes, DType.INT16),
     "tinyet_rnn_s16_mve": partial(test_rnn.rnn_nodes, DType.INT16),

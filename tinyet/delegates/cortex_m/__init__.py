@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import (
+    batch_norm_mve,
     conv2d_k8,
     conv2d_mve,
     conv2d_s8,
@@ -207,7 +208,7 @@ CORTEX_M = Delegate(
         ),
         MatMul: (*matmul_mve.KERNELS, *matmul_s16_mve.KERNELS),
         LayerNorm: layer_norm_mve.KERNELS,
-        BatchNorm: elementwise.BATCH_NORM_KERNELS,
+        BatchNorm: (*batch_norm_mve.KERNELS, *elementwise.BATCH_NORM_KERNELS),
         Permute: transpose_mve.KERNELS,
         Resize: resize.KERNELS,
         Sampled: resize.KERNELS,
