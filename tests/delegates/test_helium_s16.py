@@ -261,6 +261,21 @@ def batch_norm_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (of_all_values(rng, node.input(0).shape),))
 
 
+@st.composite
+def bilinear_nodes(draw: st.DrawFn) -> Case:
+    """Images as they are drawn for int8, of any number of channels; of extremes alone, and of pairs whose middle is
+    halfway between two outputs."""
+    case = draw(elementwise_nodes.bilinear_nodes())
+    rng = drawing.random(draw)
+    shape = *case.node.input(0).shape[:3], draw(st.integers(1, 11))
+    x = activation("x", shape, 0.01)
+    data = of_all_values(rng, shape)
+    kind = draw(st.integers(0, 2))
+    if kind:
+        data[...] = rng.choice([-32768, 32767] if kind == 1 else [-2, -1, 0, 1], shape)
+    return Case(drawing.node_of(case.node.attrs, [x], x.type.quant), (data,))
+
+
 NODES: dict[str, Nodes] = {
     "tinyet_depthwise_s16_mve": depthwise_nodes,
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
@@ -289,6 +304,7 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_tanh_s16_mve": partial(table_nodes, ("tanh",)),
     "tinyet_matmul_s16_mve": matmul_nodes,
     "tinyet_softmax_s16_mve": softmax_nodes,
+    "tinyet_resize_bilinear_s16_q8_mve": bilinear_nodes,
     "tinyet_batch_norm_s16_mve": batch_norm_nodes,
     "tinyet_lstm_s16_mve": lstm_nodes,
     "tinyet_gru_s16_mve": partial(test_gru.gru_nodes, DType.INT16),
