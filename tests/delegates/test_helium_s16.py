@@ -304,6 +304,8 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_tanh_s16_mve": partial(table_nodes, ("tanh",)),
     "tinyet_matmul_s16_mve": matmul_nodes,
     "tinyet_softmax_s16_mve": softmax_nodes,
+    "tinyet_conv2d_s16_wide_mve": conv2d_nodes,
+    "tinyet_linear_s16_wide_mve": linear_nodes,
     "tinyet_resize_bilinear_s16_q8_mve": bilinear_nodes,
     "tinyet_batch_norm_s16_mve": batch_norm_nodes,
     "tinyet_lstm_s16_mve": lstm_nodes,

@@ -59,6 +59,7 @@ from tinyet.delegates.cortex_m import (
     softmax,
     sum_mve,
     transpose_mve,
+    wide_sums_mve,
     winograd,
 )
 from tinyet.delegates.delegate import Delegate, arm_target
@@ -142,6 +143,7 @@ CORTEX_M = Delegate(
                 *(replace(kernel, dtypes="s8_w4") for kernel in (*conv2d_tiles.KERNELS, *CONV2D_FOR_FLASH)),
                 *conv2d_s16_mve.KERNELS,
                 *depthwise_s16_mve.KERNELS,
+                *wide_sums_mve.CONV2D_KERNELS,
                 *depthwise_s16.KERNELS,
                 *conv2d_s16.KERNELS,
                 *conv2d_s16.WIDE_KERNELS,
@@ -160,6 +162,7 @@ CORTEX_M = Delegate(
                 *linear_w4.KERNELS,
                 *linear_w4.WIDE_KERNELS,
                 *linear_s16_mve.KERNELS,
+                *wide_sums_mve.LINEAR_KERNELS,
                 *linear_s16.KERNELS,
                 *linear_s16.WIDE_KERNELS,
             ),
