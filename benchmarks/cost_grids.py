@@ -175,8 +175,11 @@ def argmax(rng: np.random.Generator) -> Node:
 
 
 def over_axes(kind: Callable[[tuple[int, ...]], Attrs]) -> Draw:
+    """Over all pixels, or all channels."""
+
     def draw(rng: np.random.Generator) -> Node:
-        return kept(kind((1, 2)), layers.activation("x", image(rng), relu=False))
+        axes = (1, 2) if rng.random() < 0.6 else (3,)
+        return kept(kind(axes), layers.activation("x", image(rng), relu=False))
 
     return draw
 

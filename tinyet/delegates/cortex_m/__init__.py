@@ -56,6 +56,7 @@ from tinyet.delegates.cortex_m import (
     recurrent,
     recurrent_s16_mve,
     resize,
+    select_mve,
     softmax,
     sum_mve,
     transpose_mve,
@@ -65,6 +66,9 @@ from tinyet.delegates.cortex_m import (
 from tinyet.delegates.delegate import Delegate, arm_target
 from tinyet.ops import add, clamp, div, mul, prelu, requantize, sub
 from tinyet.ops.add import Add
+from tinyet.ops.amax import Amax
+from tinyet.ops.amin import Amin
+from tinyet.ops.argmax import ArgMax
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
@@ -74,6 +78,7 @@ from tinyet.ops.div import Div
 from tinyet.ops.gru import Gru
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
+from tinyet.ops.log_softmax import LogSoftmax
 from tinyet.ops.lstm import Lstm
 from tinyet.ops.matmul import MatMul
 from tinyet.ops.max_pool2d import MaxPool2d
@@ -216,10 +221,14 @@ CORTEX_M = Delegate(
         Resize: resize.KERNELS,
         Sampled: resize.KERNELS,
         Softmax: softmax.KERNELS,
+        LogSoftmax: softmax.LOG_KERNELS,
         AvgPool2d: with_cost_models((*pool_mve.AVERAGE_KERNELS, *pool.AVERAGE_KERNELS), COST_MODELS),
         MaxPool2d: with_cost_models((*pool_mve.MAX_KERNELS, *pool.MAX_KERNELS), COST_MODELS),
         Mean: with_cost_models((*sum_mve.MEAN_KERNELS, *pool.MEAN_KERNELS), COST_MODELS),
         Sum: with_cost_models((*sum_mve.SUM_KERNELS, *pool.SUM_KERNELS), COST_MODELS),
+        Amax: select_mve.AMAX_KERNELS,
+        Amin: select_mve.AMIN_KERNELS,
+        ArgMax: select_mve.ARGMAX_KERNELS,
         Unary: lut_mve.KERNELS,
         Lstm: (*recurrent.LSTM, recurrent_s16_mve.LSTM),
         Gru: (*recurrent.GRU, recurrent_s16_mve.GRU),

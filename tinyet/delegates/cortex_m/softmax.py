@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax along the last axis, at LiteRT's output scale (tinyet_softmax_dsp.h, tinyet_softmax_mve.h)."""
+"""Softmax and its logarithm along the last axis, at LiteRT's output scale (tinyet_softmax_dsp.h,
+tinyet_softmax_mve.h)."""
 
 from __future__ import annotations
 
@@ -10,13 +11,14 @@ from functools import partial
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d_mve import no_helium
 from tinyet.ir import Node
-from tinyet.ops import softmax
+from tinyet.ops import log_softmax, softmax
 from tinyet.ops.shared.shapes import around_axis
-from tinyet.ops.shared.softmax import attrs_of, exponentials_call, has_scale
+from tinyet.ops.shared.softmax import FIXED_HEADERS, attrs_of, exponentials_call, has_scale
 from tinyet.opset import Call, CostModel, Kernel
 from tinyet.tiles.helium import LANES
 
 SYMBOL, SYMBOL_MVE, SYMBOL_S16 = "tinyet_softmax_s8_dsp", "tinyet_softmax_s8_mve", "tinyet_softmax_s16_mve"
+SYMBOL_LOG = "tinyet_log_softmax_s8_mve"
 LEAST_DEPTH = 4
 
 
@@ -42,12 +44,20 @@ def refuse_s16(node: Node, target: Target) -> str | None:
     return no_helium(target) or refuse_rows(node, softmax.LITERT_S16)
 
 
+def refuse_log(node: Node, target: Target) -> str | None:
+    return no_helium(target) or refuse_rows(node, log_softmax.LITERT)
+
+
 def lower(node: Node, _target: Target, symbol: str) -> Call:
     return exponentials_call(symbol, node, softmax.EXPONENTIALS, {}, "tinyet_softmax_s8_params")
 
 
 def lower_s16(node: Node, target: Target) -> Call:
     return replace(softmax.lower_s16(node, target), symbol=SYMBOL_S16)
+
+
+def lower_log(node: Node, target: Target) -> Call:
+    return replace(log_softmax.lower_s8(node, target), symbol=SYMBOL_LOG)
 
 
 def work(node: Node) -> Mapping[str, int]:
@@ -114,5 +124,18 @@ KERNELS = (
         refuse_s16,
         "cortex_m",
         cost_model=CostModel(work_s16),
+    ),
+)
+
+LOG_KERNELS = (
+    Kernel(
+        SYMBOL_LOG,
+        "s8",
+        lower_log,
+        (*FIXED_HEADERS, "tinyet_softmax_mve.h"),
+        (f"{SYMBOL_LOG}.c",),
+        refuse_log,
+        "cortex_m",
+        cost_model=CostModel(work_mve),
     ),
 )
