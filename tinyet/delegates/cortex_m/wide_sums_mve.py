@@ -16,6 +16,7 @@ from tinyet.ir import Array, DType, Node
 from tinyet.numerics import Int64, clamp_range, reduced_multiplier
 from tinyet.ops.linear import Linear
 from tinyet.ops.shared import counting
+from tinyet.ops.shared.access_orders import by_vectors, by_window_pixels
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.counting import Parts
@@ -143,9 +144,18 @@ def work_conv2d(node: Node) -> Mapping[str, int]:
 
 def kernels(symbol: str) -> tuple[Kernel, ...]:
     lower, work = (lower_linear, products) if symbol == LINEAR else (lower_conv2d, work_conv2d)
-    cost_model = CostModel(work)
     return (
-        Kernel(symbol, "s16", lower, HEADERS, (f"{symbol}.c",), refuse, "cortex_m", cost_model=cost_model),
+        Kernel(
+            symbol,
+            "s16",
+            lower,
+            HEADERS,
+            (f"{symbol}.c",),
+            refuse,
+            "cortex_m",
+            cost_model=CostModel(work),
+            access_order=by_vectors if symbol == LINEAR else by_window_pixels,
+        ),
     )
 
 
