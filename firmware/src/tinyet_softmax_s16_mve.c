@@ -24,19 +24,19 @@ static int32_t largest_of(const int16_t *input, int32_t count) {
 
 #if TINYET_MVE_ASM
 /* clang-format off */
-/* q7: the largest value; q6, q5: shifts. What is below the largest value is 16 bits without a sign. High products of its negative round as the specification
- * does, and are made positive before the shift that rounds away from zero. A piece of the table rises by less than 2^15 / 256, so
- * that the line in it is a rounded high product, too. */
-#define TINYET_MVE_SCALED(Q) \
+/* q7: the largest value; q6, q5: shifts. What is below the largest value is 16 bits without a sign. High products of its negative
+ * round as the specification does, and are made positive before the shift that rounds away from zero. A piece of the table rises
+ * by less than 2^15 / 256, so that the line in it is a rounded high product, too. */
+#define TINYET_MVE_STEPS(Q) \
   "vshl.s32 " Q ", " Q ", q6\n" \
   "vqrdmulh.s32 " Q ", " Q ", %[negative]\n" \
   "vneg.s32 " Q ", " Q "\n" \
   "vrshl.s32 " Q ", " Q ", q5\n"
-#define TINYET_MVE_EXPONENTIALS(LOAD, STORE, ADD) \
+#define TINYET_MVE_EXPONENTIALS_S16(LOAD, STORE, ADD) \
   LOAD " q0, [%[from]], #16\n" \
   "vsub.i16 q0, q7, q0\n" \
   "vmovlb.u16 q1, q0\n" \
-  "vmovlt.u16 q2, q0\n" TINYET_MVE_SCALED("q1") TINYET_MVE_SCALED("q2") \
+  "vmovlt.u16 q2, q0\n" TINYET_MVE_STEPS("q1") TINYET_MVE_STEPS("q2") \
   "vqmovnb.u32 q0, q1\n" \
   "vqmovnt.u32 q0, q2\n" \
   "vmvn q0, q0\n" \
@@ -50,7 +50,7 @@ static int32_t largest_of(const int16_t *input, int32_t count) {
   "vadd.i16 q2, q2, q3\n" \
   STORE " q2, [%[to]], #16\n" \
   ADD " r4, q2\n"
-#define TINYET_MVE_ROW(BEFORE, BODY, AFTER, COUNT) \
+#define TINYET_MVE_ROW_OF_EXPONENTIALS(BEFORE, BODY, AFTER, COUNT) \
   __asm__ volatile( \
       "ldr.w lr, [%[of]]\n" \
       "vdup.16 q7, lr\n" \
@@ -73,12 +73,12 @@ static int32_t exponentials_of(const int16_t *input, int16_t *output, int32_t la
   const int32_t eights = depth >> 3, rest = depth & 7, left = p->shift > 0 ? p->shift : 0;
   const int32_t of[3] = {largest, left, p->shift - left};
   if (eights != 0) {
-    TINYET_MVE_ROW("dls lr, %[count]\n1:\n", TINYET_MVE_EXPONENTIALS("vldrh.u16", "vstrh.16", "vaddva.u16"), "le lr, 1b\n",
-                   eights);
+    TINYET_MVE_ROW_OF_EXPONENTIALS("dls lr, %[count]\n1:\n",
+                                   TINYET_MVE_EXPONENTIALS_S16("vldrh.u16", "vstrh.16", "vaddva.u16"), "le lr, 1b\n", eights);
   }
   if (rest != 0) {
-    TINYET_MVE_ROW("vctp.16 %[count]\n", TINYET_MVE_EXPONENTIALS("vpst\nvldrht.u16", "vpstt\nvstrht.16", "vaddvat.u16"), "",
-                   rest);
+    TINYET_MVE_ROW_OF_EXPONENTIALS(
+        "vctp.16 %[count]\n", TINYET_MVE_EXPONENTIALS_S16("vpst\nvldrht.u16", "vpstt\nvstrht.16", "vaddvat.u16"), "", rest);
   }
 #else
   int32_t sum = 0;
