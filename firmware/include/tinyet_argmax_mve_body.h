@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the greatest value of a row is, for cores with Helium. The file that includes this has defined KERNEL, the function's name,
- * and what tinyet_select_mve_body.h asks for. */
+/* Where the greatest value of a row is, for cores with Helium. The file that includes this has defined KERNEL, the
+ * function's name, and what tinyet_select_mve_body.h asks for. */
 #ifndef TINYET_ARGMAX_MVE_BODY_H
 #define TINYET_ARGMAX_MVE_BODY_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A factor and an offset for each channel, for cores with Helium, four values at a time: see tinyet_batch_norm.h. The output may be
- * the input. */
+/* A factor and an offset for each channel, for cores with Helium, four values at a time: see tinyet_batch_norm.h.
+ * The output may be the input. */
 #ifndef TINYET_BATCH_NORM_MVE_H
 #define TINYET_BATCH_NORM_MVE_H
 
@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* values: weight, bias, multiplier and shift, -1 ... -31. Of [outer][channels] four vectors for each four channels; where inner is
- * above 1, four words for each channel. Multipliers have 31 bits. */
+/* values: weight, bias, multiplier and shift, -1 ... -31. Of [outer][channels] four vectors for each four channels;
+ * where inner is above 1, four words for each channel. Multipliers have 31 bits. */
 typedef struct {
   int32_t outer, channels, inner;
   const int32_t *values;

@@ -84,7 +84,8 @@ static void one_channel(const element *input, element *output, int32_t count, co
 #if TINYET_MVE_ASM
   const int32_t there = 0, step = 0;
   TINYET_MVE_NORMALISED(TINYET_MVE_WORDS, "dlstp.32 lr, %[count]\n",
-                        "vldr" LETTER ".s32 q0, [%[from]], #" FOUR "\n" TINYET_MVE_SUMS "vstr" LETTER ".32 q0, [%[to]], #" FOUR "\n",
+                        "vldr" LETTER ".s32 q0, [%[from]], #" FOUR "\n" TINYET_MVE_SUMS
+                        "vstr" LETTER ".32 q0, [%[to]], #" FOUR "\n",
                         "letp lr, 1b\n");
 #else
   for (int32_t i = 0; i < count; i++) {

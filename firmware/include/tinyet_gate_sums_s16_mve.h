@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sums that the gates of recurrent layers in int16 are made of, for cores with Helium: eight products at a time, of eight
- * rows, where 32 bits hold the sums. The loop is inline assembly, one text for GCC and clang. Elsewhere the same is plain C.
+/* The sums that the gates of recurrent layers in int16 are made of, for cores with Helium: eight products at a time,
+ * of eight rows, where 32 bits hold the sums. The loop is inline assembly, one text for GCC and clang. Elsewhere the
+ * same is plain C.
  *
- * Weights lie, of each eight rows of a gate, in eights: eight inputs of each row in turn; zeros fill up both. Rows 0, 2, 4, 6 come
- * before rows 1, 3, 5, 7, among the biases, too, so that narrowed sums join in order. A gate's multiplier has 31 bits, and its form
- * is by how many bits the high product's integer part is shifted to the right behind that: the rule of 64 bits, which is rounded once. */
+ * Weights lie, of each eight rows of a gate, in eights: eight inputs of each row in turn; zeros fill up both. Rows
+ * 0, 2, 4, 6 come before rows 1, 3, 5, 7, among the biases, too, so that narrowed sums join in order. A gate's
+ * multiplier has 31 bits, and its form is by how many bits the high product's integer part is shifted to the right
+ * behind that: the rule of 64 bits, which is rounded once. */
 #ifndef TINYET_GATE_SUMS_S16_MVE_H
 #define TINYET_GATE_SUMS_S16_MVE_H
 
@@ -36,8 +38,8 @@ typedef struct {
   TINYET_MVE_ROW_S16("q1", "r6") TINYET_MVE_ROW_S16("q2", "r8") TINYET_MVE_ROW_S16("q3", "r10") \
   TINYET_MVE_ROW_S16("q1", "r12") TINYET_MVE_ROW_S16("q2", "lr")
 
-/* r1: inputs, r3: weights, r5: sums, r7: what is left of the eights, r9: the last sums' end, r11: biases. On the stack behind eight
- * sums: input, eights, multiplier and shift. VQDMULH leaves the bits that the shift rounds. */
+/* r1: inputs, r3: weights, r5: sums, r7: what is left of the eights, r9: the last sums' end, r11: biases. On the
+ * stack behind eight sums: input, eights, multiplier and shift. VQDMULH leaves the bits that the shift rounds. */
 TINYET_GATE_NAKED static void tinyet_lut_rows_s16_mve(__attribute__((unused)) const tinyet_gate_rows_s16_mve *rows) {
   __asm__ volatile(
       "push {r3-r11, lr}\n"
@@ -94,8 +96,8 @@ static inline void tinyet_lut_rows_s16_mve(const tinyet_gate_rows_s16_mve *rows)
 }
 #endif
 
-/* Adds to sums, as tinyet_lut_sums_s16 does. units: fours. Of four units that are left the next four sums are stored, too, as they
- * are. wide: for as many values as the input has, rounded up to eights. */
+/* Adds to sums, as tinyet_lut_sums_s16 does. units: fours. Of four units that are left the next four sums are
+ * stored, too, as they are. wide: for as many values as the input has, rounded up to eights. */
 static __attribute__((noinline, unused)) void tinyet_lut_sums_s16_mve(const int16_t *input, const tinyet_gate_part_s8 *part,
                                                                       int32_t gates, int32_t units, int16_t *sums,
                                                                       int16_t *wide) {

@@ -23,8 +23,8 @@ typedef struct {
   const int32_t *pieces; /* [512], as tinyet_gates_pwl.h has them */
 } tinyet_gru_s16_mve_params;
 
-/* scratch: four sums of int16, units rounded up to fours; then int16 for each value of the input or of the state, whichever has
- * more, rounded up to eights. */
+/* scratch: four sums of int16, units rounded up to fours; then int16 for each value of the input or of the state,
+ * whichever has more, rounded up to eights. */
 void tinyet_gru_s16_mve(const int16_t *x, const int16_t *h, int16_t *y, int16_t *h_n, void *scratch,
                         const tinyet_gru_s16_mve_params *params);
 

@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* scratch: four gates of int16, units rounded up to fours; then int8 for each value of the input or of the state, whichever has
- * more, rounded up to sixteens, and sixteen more; with a projection at least units bytes. */
+/* scratch: four gates of int16, units rounded up to fours; then int8 for each value of the input or of the state,
+ * whichever has more, rounded up to sixteens, and sixteen more; with a projection at least units bytes. */
 void tinyet_lstm_s8_mve(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n,
                         void *scratch, const tinyet_lstm_s8_params *params);
 void tinyet_lstm_projected_s8_mve(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n,
@@ -28,7 +28,8 @@ typedef struct {
   const int32_t *pieces; /* [512], as tinyet_gates_pwl.h has them */
 } tinyet_lstm_s16_mve_params;
 
-/* scratch: four gates; then int16 for each value of the input or of the state, whichever has more, rounded up to eights. */
+/* scratch: four gates; then int16 for each value of the input or of the state, whichever has more, rounded up to
+ * eights. */
 void tinyet_lstm_s16_mve(const int16_t *x, const int16_t *h, const int16_t *c, int16_t *y, int16_t *h_n, int16_t *c_n,
                          void *scratch, const tinyet_lstm_s16_mve_params *params);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of int16 matrices for cores with Helium: see tinyet_mve.h. VMLALDAVA adds eight products to a sum of 64 bits. */
+/* Products of int16 matrices for cores with Helium: see tinyet_mve.h. VMLALDAVA adds eight products to a sum of 64
+ * bits. */
 #ifndef TINYET_MATMUL_S16_MVE_H
 #define TINYET_MATMUL_S16_MVE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bilinear resizing for cores with Helium, of int8 with weights in Q4 or Q10, of int16 in Q8: see tinyet_mve.h. First what lies
- * between two rows is computed for all values of the input's rows, into scratch, then pixel by pixel what lies between two columns.
- * The parameters are those of tinyet_resize_dsp.h, of any number of channels. */
+/* Bilinear resizing for cores with Helium, of int8 with weights in Q4 or Q10, of int16 in Q8: see tinyet_mve.h.
+ * First what lies between two rows is computed for all values of the input's rows, into scratch, then pixel by pixel
+ * what lies between two columns. The parameters are those of tinyet_resize_dsp.h, of any number of channels. */
 #ifndef TINYET_RESIZE_MVE_H
 #define TINYET_RESIZE_MVE_H
 
@@ -22,8 +22,9 @@ void tinyet_resize_bilinear_s8_q10_mve(const int8_t *input, int8_t *output, void
 void tinyet_resize_bilinear_s16_q8_mve(const int16_t *input, int16_t *output, void *scratch,
                                        const tinyet_resize_bilinear_s8_dsp_params *params);
 
-/* Of a file that defines a kernel: its elements' type and letter; type, bits and letter of a value between rows; the bytes of as
- * many elements; U of a load; the sum of two weights and twice its bits; and the cast to the second type, if it is one. */
+/* Of a file that defines a kernel: its elements' type and letter; type, bits and letter of a value between rows; the
+ * bytes of as many elements; U of a load; the sum of two weights and twice its bits; and the cast to the second
+ * type, if it is one. */
 #if TINYET_MVE_ASM
 /* clang-format off */
 #define TINYET_MVE_RESIZE_PARTS(ELEMENT, SHORT, TYPE, BITS, LETTER, STEP, UNSIGNED, ONE, TWICE, NARROWED) \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The greatest and the least over axes, and where the greatest is, for cores with Helium, sixteen values of int8 or eight of int16 at
- * a time: see tinyet_mve.h. */
+/* The greatest and the least over axes, and where the greatest is, for cores with Helium, sixteen values of int8 or
+ * eight of int16 at a time: see tinyet_mve.h. */
 #ifndef TINYET_SELECT_MVE_H
 #define TINYET_SELECT_MVE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The greatest, or the least, over axes, for cores with Helium. The file that includes this has defined KERNEL, the function's name,
- * and what tinyet_select_mve_body.h asks for. */
+/* The greatest, or the least, over axes, for cores with Helium. The file that includes this has defined KERNEL, the
+ * function's name, and what tinyet_select_mve_body.h asks for. */
 #ifndef TINYET_SELECT_OVER_AXES_MVE_BODY_H
 #define TINYET_SELECT_OVER_AXES_MVE_BODY_H
 

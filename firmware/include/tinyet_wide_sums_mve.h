@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers with int16 activations for cores with Helium, whose sums have 64 bits: VMLALDAVA adds eight products to one of four of
- * them. The loop is inline assembly, one text for GCC and clang; elsewhere the same is plain C (tinyet_mve.h). */
+/* Layers with int16 activations for cores with Helium, whose sums have 64 bits: VMLALDAVA adds eight products to one
+ * of four of them. The loop is inline assembly, one text for GCC and clang; elsewhere the same is plain C
+ * (tinyet_mve.h). */
 #ifndef TINYET_WIDE_SUMS_MVE_H
 #define TINYET_WIDE_SUMS_MVE_H
 
@@ -10,14 +11,14 @@
 extern "C" {
 #endif
 
-/* stream: of each four outputs, filled up with zeros, the biases, int64; eight inputs' weights of each in turn, int8, filled up
- * with zeros; a multiplier and a shift of each, as tinyet_requantize_s64 takes them. */
+/* stream: of each four outputs, filled up with zeros, the biases, int64; eight inputs' weights of each in turn,
+ * int8, filled up with zeros; a multiplier and a shift of each, as tinyet_requantize_s64 takes them. */
 typedef struct {
   const int32_t *stream;
   int32_t depth, count, low, high;
 } tinyet_wide_outputs_mve;
 
-/* in the window of a pixel: kernel_h * kernel_w * in_c values, the depth. */
+/* A pixel sees kernel_h * kernel_w * in_c values, the depth. */
 typedef struct {
   int32_t batch, in_h, in_w, in_c, out_h, out_w;
   int32_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
@@ -51,7 +52,8 @@ void tinyet_linear_s16_wide_mve(const int16_t *input, int16_t *output, const tin
   "umull " LOW ", lr, " LOW ", r7\n" \
   "mla " HIGH ", " HIGH ", r7, lr\n" \
   "sqrshrl " LOW ", " HIGH ", #64, r12\n"
-/* r6: stream, r10: inputs, r11: depth; q4, q5: bounds. On the stack: four outputs; input; output; outputs that are left. */
+/* r6: stream, r10: inputs, r11: depth; q4, q5: bounds. On the stack: four outputs; input; output; outputs that are
+ * left. */
 TINYET_WIDE_NAKED static void tinyet_wide_row_mve(TINYET_MVE_UNUSED const int16_t *input, TINYET_MVE_UNUSED int16_t *output,
                                                   TINYET_MVE_UNUSED const tinyet_wide_outputs_mve *outputs) {
   __asm__ volatile(

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_wide_sums_mve.h"
 
-/* Taps side by side, from column `from` of an image's row on, or nothing where the row is not there; gives the place behind them. */
+/* Taps side by side, from column `from` of an image's row on, or nothing where the row is not there; gives the place
+ * behind them. */
 static int16_t *taps(const int16_t *row, int16_t *to, int32_t from, int32_t count, const tinyet_conv2d_s16_wide_mve_params *p) {
   const int32_t channels = p->in_c, end = from + count;
   const int32_t left = from < 0 ? -from : 0, right = end > p->in_w ? end - p->in_w : 0;

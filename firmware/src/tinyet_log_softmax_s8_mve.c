@@ -3,7 +3,8 @@
 #include "tinyet_fixed_point.h"
 #include "tinyet_softmax_mve.h"
 
-/* Differences less the logarithm of the sum, to nearest, ties away from zero; the least output where a difference is far. */
+/* Differences less the logarithm of the sum, to nearest, ties away from zero; the least output where a difference is
+ * far. */
 static void logarithms(const int8_t *input, int8_t *output, int32_t largest, int32_t log_sum,
                        const tinyet_log_softmax_s8_params *p) {
 #if TINYET_MVE_ASM

@@ -50,8 +50,8 @@ static void scatter(const int16_t *row, int16_t *packed, int32_t columns, int32_
   "umull " LOW ", lr, " LOW ", r8\n" \
   "mla " HIGH ", " HIGH ", r8, lr\n" \
   "sqrshrl " LOW ", " HIGH ", #64, r9\n"
-/* On the stack: four outputs; eight zeros; what `pairs` begins with. r8, r9: rows, then multiplier and shift, then the output
- * and its end; r10, r11: columns; r12: depth. q4, q5: bounds; q6: the four outputs' offsets. */
+/* On the stack: four outputs; eight zeros; what `pairs` begins with. r8, r9: rows, then multiplier and shift, then
+ * the output and its end; r10, r11: columns; r12: depth. q4, q5: bounds; q6: the four outputs' offsets. */
 TINYET_MVE_NAKED static void multiply(TINYET_MVE_UNUSED const pairs *p) {
   __asm__ volatile(
       "push.w {r4-r11, lr}\n"

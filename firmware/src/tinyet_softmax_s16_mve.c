@@ -24,9 +24,9 @@ static int32_t largest_of(const int16_t *input, int32_t count) {
 
 #if TINYET_MVE_ASM
 /* clang-format off */
-/* q7: the largest value; q6, q5: shifts. What is below the largest value is 16 bits without a sign. High products of its negative
- * round as the specification does, and are made positive before the shift that rounds away from zero. A piece of the table rises
- * by less than 2^15 / 256, so that the line in it is a rounded high product, too. */
+/* q7: the largest value; q6, q5: shifts. What is below the largest value is 16 bits without a sign. High products of
+ * its negative round as the specification does, and are made positive before the shift that rounds away from zero. A
+ * piece of the table rises by less than 2^15 / 256, so that the line in it is a rounded high product, too. */
 #define TINYET_MVE_STEPS(Q) \
   "vshl.s32 " Q ", " Q ", q6\n" \
   "vqrdmulh.s32 " Q ", " Q ", %[negative]\n" \
