@@ -50,6 +50,7 @@ from tinyet.ops.rnn import Rnn
 from tinyet.ops.shared.forest import Tree, forest_of
 from tinyet.ops.shared.unary_functions import FUNCTIONS
 from tinyet.ops.slice import Slice
+from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.tree_ensemble import TreeEnsemble
 from tinyet.ops.unary import Unary
@@ -174,8 +175,11 @@ def argmax(rng: np.random.Generator) -> Node:
 
 
 def over_axes(kind: Callable[[tuple[int, ...]], Attrs]) -> Draw:
+    """Over all pixels, or all channels."""
+
     def draw(rng: np.random.Generator) -> Node:
-        return kept(kind((1, 2)), layers.activation("x", image(rng), relu=False))
+        axes = (1, 2) if rng.random() < 0.6 else (3,)
+        return kept(kind(axes), layers.activation("x", image(rng), relu=False))
 
     return draw
 
@@ -472,7 +476,8 @@ def of_type(node: Node, dtypes: str) -> Node:
             and not node.input(1).is_constant
         ):
             tensors[node.input(1)] = of_smaller_scale(widened(node.input(1)))
-        if isinstance(node.attrs, Unary) and node.attrs.function in ("sigmoid", "tanh"):
+        of_unary = isinstance(node.attrs, Unary) and node.attrs.function in ("sigmoid", "tanh")
+        if of_unary or isinstance(node.attrs, Softmax):
             tensors[node.output] = as_litert(node.output)
     elif dtypes == "f32":
         tensors = {t: as_float(t) for t in (*node.inputs, *node.outputs) if t is not None}
@@ -510,7 +515,7 @@ def of_smaller_scale(tensor: Tensor) -> Tensor:
 
 
 def as_litert(tensor: Tensor) -> Tensor:
-    """Of the scale that LiteRT's formulas of sigmoid and tanh have in int16."""
+    """Of the scale that LiteRT's formulas of sigmoid, tanh and softmax have in int16."""
     return Tensor(tensor.name, TensorType(tensor.shape, DType.INT16, QuantParams.per_tensor(2.0**-15, 0)))
 
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gated recurrent units for cores with Helium: weights in eights of rows, as tinyet_gate_sums_mve.h has them. */
+/* Gated recurrent units for cores with Helium: weights in eights of rows, in int8 as tinyet_gate_sums_mve.h has
+ * them. */
 #ifndef TINYET_GRU_MVE_H
 #define TINYET_GRU_MVE_H
 
@@ -13,6 +14,19 @@ extern "C" {
  * more, rounded up to sixteens, and sixteen more. */
 void tinyet_gru_s8_mve(const int8_t *x, const int8_t *h, int8_t *y, int8_t *h_n,
                        void *scratch, const tinyet_gru_s8_params *params);
+
+/* In int16, with weights, multipliers and forms as tinyet_gate_sums_s16_mve.h has them. */
+typedef struct {
+  tinyet_recurrent_shape shape;
+  tinyet_gate_part_s8 x, h; /* gates as in int8 */
+  int32_t multiplier, form;
+  const int32_t *pieces; /* [512], as tinyet_gates_pwl.h has them */
+} tinyet_gru_s16_mve_params;
+
+/* scratch: four sums of int16, units rounded up to fours; then int16 for each value of the input or of the state,
+ * whichever has more, rounded up to eights. */
+void tinyet_gru_s16_mve(const int16_t *x, const int16_t *h, int16_t *y, int16_t *h_n, void *scratch,
+                        const tinyet_gru_s16_mve_params *params);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bilinear int8 resizing for cores with Helium, with weights in Q4 or Q10: see tinyet_mve.h. First what lies between two rows is
- * computed for all values of the input's rows, into scratch, then pixel by pixel what lies between two columns. The parameters are
- * those of tinyet_resize_dsp.h, of any number of channels. */
+/* Bilinear resizing for cores with Helium, of int8 with weights in Q4 or Q10, of int16 in Q8: see tinyet_mve.h.
+ * First what lies between two rows is computed for all values of the input's rows, into scratch, then pixel by pixel
+ * what lies between two columns. The parameters are those of tinyet_resize_dsp.h, of any number of channels. */
 #ifndef TINYET_RESIZE_MVE_H
 #define TINYET_RESIZE_MVE_H
 
@@ -18,18 +18,22 @@ void tinyet_resize_bilinear_s8_q4_mve(const int8_t *input, int8_t *output, void 
 /* Weights in 1/1024, four at a time. scratch: 4 bytes for each value of an input row. */
 void tinyet_resize_bilinear_s8_q10_mve(const int8_t *input, int8_t *output, void *scratch,
                                        const tinyet_resize_bilinear_s8_dsp_params *params);
+/* Weights in 1/256, four at a time. scratch: 4 bytes for each value of an input row. */
+void tinyet_resize_bilinear_s16_q8_mve(const int16_t *input, int16_t *output, void *scratch,
+                                       const tinyet_resize_bilinear_s8_dsp_params *params);
 
-/* Of a file that defines a kernel: its name, type, bits and letter of a value between rows, the sum of two weights and its bits, and
- * the cast to that type, if it is one. */
+/* Of a file that defines a kernel: its elements' type and letter; type, bits and letter of a value between rows; the
+ * bytes of as many elements; U of a load; the sum of two weights and twice its bits; and the cast to the second
+ * type, if it is one. */
 #if TINYET_MVE_ASM
 /* clang-format off */
-#define TINYET_MVE_RESIZE_PARTS(TYPE, BITS, LETTER, STEP, UNSIGNED, ONE, TWICE, NARROWED) \
-  static void rows_between(const int8_t *above, const int8_t *below, TYPE *to, int32_t count, int32_t down) { \
+#define TINYET_MVE_RESIZE_PARTS(ELEMENT, SHORT, TYPE, BITS, LETTER, STEP, UNSIGNED, ONE, TWICE, NARROWED) \
+  static void rows_between(const ELEMENT *above, const ELEMENT *below, TYPE *to, int32_t count, int32_t down) { \
     __asm__ volatile( \
         "dlstp." BITS " lr, %[count]\n" \
         "1:\n" \
-        "vldrb.s" BITS " q0, [%[above]], #" STEP "\n" \
-        "vldrb.s" BITS " q1, [%[below]], #" STEP "\n" \
+        "vldr" SHORT ".s" BITS " q0, [%[above]], #" STEP "\n" \
+        "vldr" SHORT ".s" BITS " q1, [%[below]], #" STEP "\n" \
         "vmul.i" BITS " q0, q0, %[up]\n" \
         "vmla.s" BITS " q0, q1, %[down]\n" \
         "vstr" LETTER "." BITS " q0, [%[to]], #16\n" \
@@ -39,7 +43,7 @@ void tinyet_resize_bilinear_s8_q10_mve(const int8_t *input, int8_t *output, void
         : "lr", "d0", "d1", "d2", "d3", "memory"); \
   } \
   /* Ties away from zero. */ \
-  TINYET_DSP_INLINE void columns_between(const TYPE *left, const TYPE *right, int8_t *to, int32_t count, int32_t weight) { \
+  TINYET_DSP_INLINE void columns_between(const TYPE *left, const TYPE *right, ELEMENT *to, int32_t count, int32_t weight) { \
     __asm__ volatile( \
         "dlstp." BITS " lr, %[count]\n" \
         "1:\n" \
@@ -50,7 +54,7 @@ void tinyet_resize_bilinear_s8_q10_mve(const int8_t *input, int8_t *output, void
         "vshr.s" BITS " q1, q0, #" BITS "-1\n" \
         "vqadd.s" BITS " q0, q0, q1\n" \
         "vrshr.s" BITS " q0, q0, #" TWICE "\n" \
-        "vstrb." BITS " q0, [%[to]], #" STEP "\n" \
+        "vstr" SHORT "." BITS " q0, [%[to]], #" STEP "\n" \
         "letp lr, 1b\n" \
         : [left] "+r"(left), [right] "+r"(right), [to] "+l"(to) \
         : [count] "r"(count), [rest] "r"(ONE - weight), [weight] "r"(weight) \
@@ -58,22 +62,22 @@ void tinyet_resize_bilinear_s8_q10_mve(const int8_t *input, int8_t *output, void
   }
 /* clang-format on */
 #else
-#define TINYET_MVE_RESIZE_PARTS(TYPE, BITS, LETTER, STEP, UNSIGNED, ONE, TWICE, NARROWED)                                          \
-  static void rows_between(const int8_t *above, const int8_t *below, TYPE *to, int32_t count, int32_t down) {            \
+#define TINYET_MVE_RESIZE_PARTS(ELEMENT, SHORT, TYPE, BITS, LETTER, STEP, UNSIGNED, ONE, TWICE, NARROWED)                \
+  static void rows_between(const ELEMENT *above, const ELEMENT *below, TYPE *to, int32_t count, int32_t down) {          \
     for (int32_t i = 0; i < count; i++) {                                                                                \
       to[i] = NARROWED(above[i] * (ONE - down) + below[i] * down);                                                       \
     }                                                                                                                    \
   }                                                                                                                      \
-  static void columns_between(const TYPE *left, const TYPE *right, int8_t *to, int32_t count, int32_t weight) {          \
+  static void columns_between(const TYPE *left, const TYPE *right, ELEMENT *to, int32_t count, int32_t weight) {         \
     for (int32_t i = 0; i < count; i++) {                                                                                \
-      const int32_t sum = left[i] * (ONE - weight) + right[i] * weight, half = ONE * ONE / 2;                            \
-      to[i] = (int8_t)(sum < 0 ? -((half - sum) / (ONE * ONE)) : (sum + half) / (ONE * ONE));                            \
+      const int64_t sum = (int64_t)left[i] * (ONE - weight) + (int64_t)right[i] * weight, half = ONE * ONE / 2;          \
+      to[i] = (ELEMENT)(sum < 0 ? -((half - sum) / (ONE * ONE)) : (sum + half) / (ONE * ONE));                           \
     }                                                                                                                    \
   }
 #endif
 
-#define TINYET_MVE_RESIZE(NAME, TYPE)                                                                                    \
-  void NAME(const int8_t *input, int8_t *output, void *scratch, const tinyet_resize_bilinear_s8_dsp_params *p) {         \
+#define TINYET_MVE_RESIZE(NAME, ELEMENT, TYPE)                                                                           \
+  void NAME(const ELEMENT *input, ELEMENT *output, void *scratch, const tinyet_resize_bilinear_s8_dsp_params *p) {       \
     const int32_t channels = p->channels, row = p->in_w * channels;                                                      \
     TYPE *const between = (TYPE *)scratch;                                                                               \
     for (int32_t n = 0; n < p->batch; n++) {                                                                             \

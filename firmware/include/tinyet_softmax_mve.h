@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* int8 softmax for cores with Helium: see tinyet_mve.h. */
+/* Softmax for cores with Helium: see tinyet_mve.h. */
 #ifndef TINYET_SOFTMAX_MVE_H
 #define TINYET_SOFTMAX_MVE_H
 
@@ -12,6 +12,12 @@ extern "C" {
 
 /* tinyet_softmax_s8 of rows: inner is 1. */
 void tinyet_softmax_s8_mve(const int8_t *input, int8_t *output, const tinyet_softmax_s8_params *params);
+
+/* tinyet_log_softmax_s8 of rows, likewise. */
+void tinyet_log_softmax_s8_mve(const int8_t *input, int8_t *output, const tinyet_log_softmax_s8_params *params);
+
+/* tinyet_softmax_s16 of rows, likewise. */
+void tinyet_softmax_s16_mve(const int16_t *input, int16_t *output, const tinyet_softmax_s16_params *params);
 
 #ifdef __cplusplus
 }

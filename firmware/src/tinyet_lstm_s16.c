@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_gates_lut.h"
 #include "tinyet_lstm.h"
-
-static inline void tinyet_lstm_hidden_s16(const int16_t *gate, const int16_t *cells, int16_t *out, int32_t units,
-                                          const tinyet_lstm_s16_params *params) {
-  for (int32_t i = 0; i < units; i++) {
-    const int32_t through = (int32_t)gate[i] * cells[i];
-    const int32_t value = tinyet_requantize_form(through, params->multiplier, params->form, 0);
-    out[i] = (int16_t)tinyet_clamp(value, INT16_MIN, INT16_MAX);
-  }
-}
+#include "tinyet_lstm_hidden.h"
 
 #define KERNEL tinyet_lstm_s16
 #define PARAMS tinyet_lstm_s16_params
@@ -19,5 +11,5 @@ static inline void tinyet_lstm_hidden_s16(const int16_t *gate, const int16_t *ce
 #define SIGMOID(values, count) tinyet_lut_sigmoids(params->table, values, count)
 #define TANH(values, count, bits) tinyet_lut_tanhs(params->table, values, count, bits)
 #define TWICE 1
-#define HIDDEN(gate, cells, out, units) tinyet_lstm_hidden_s16(gate, cells, out, units, params)
+#define HIDDEN(gate, cells, out, units) tinyet_lstm_hidden_s16(gate, cells, out, units, params->multiplier, params->form)
 #include "tinyet_lstm_cell_clip_body.h"

@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 
 from tests.ops import drawing
 from tests.ops.cases import Case
-from tinyet.ir import DType, QuantParams, Shape, Tensor, TensorType, constant
+from tinyet import ops
+from tinyet.ir import Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.ops.add import Add
+from tinyet.ops.amax import Amax
+from tinyet.ops.amin import Amin
+from tinyet.ops.argmax import ArgMax
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.maximum import Maximum
@@ -169,3 +173,26 @@ def softmax_nodes(draw: st.DrawFn) -> Case:
         data[...] = rng.choice(((-128, 127), (5, 5), (100, 101, 90))[kind - 1], shape)
     node = drawing.node_of(Softmax(1), [x], QuantParams.per_tensor(*LITERT_S8))
     return Case(node, (data,))
+
+
+@st.composite
+def selected_nodes(draw: st.DrawFn, attrs: type[Amax | Amin | ArgMax], dtype: DType) -> Case:
+    """Over the first, the middle or the last of three axes, of one vector and several, with a rest; few values, so that
+    many are equal, and extremes."""
+    rng = drawing.random(draw)
+    shape = draw(st.integers(1, 4)), draw(st.integers(1, 20)), draw(st.integers(1, 40))
+    axis = draw(st.sampled_from((0, 1, 2, 2)))
+    x = Tensor("x", TensorType(shape, dtype, QuantParams.per_tensor(0.01, 0)))
+    low, high = dtype.range
+    data = rng.integers(low, high + 1, shape)
+    kind = draw(st.integers(0, 2))
+    if kind:
+        data = rng.choice([low, high] if kind == 1 else [-2, -1, -1], shape)
+    keepdims = draw(st.booleans())
+    made: Attrs = ArgMax(axis, keepdims)
+    if not issubclass(attrs, ArgMax):
+        made = attrs((axis,), keepdims)
+    out = TensorType((), DType.INT32) if attrs is ArgMax else x.type
+    node = Node(made, (x,), (Tensor("y", out),))
+    typed = TensorType(ops.infer(node)[0], out.dtype, out.quant)
+    return Case(node.replace(outputs=[Tensor("y", typed)]), (data.astype(dtype.numpy),))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from tests.delegates.test_cortex_m import (
     row_nodes,
     with_nibbles,
 )
-from tests.ops import drawing, test_layer_norm, test_matmul
+from tests.ops import drawing, test_batch_norm, test_layer_norm, test_matmul
 from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.boards.cpus import Target
@@ -40,11 +41,15 @@ from tinyet.delegates.cortex_m.recurrent import GRU, LSTM, RNN
 from tinyet.ir import Attrs, DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops.add import Add
+from tinyet.ops.amax import Amax
+from tinyet.ops.amin import Amin
+from tinyet.ops.argmax import ArgMax
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
+from tinyet.ops.log_softmax import LITERT, LogSoftmax
 from tinyet.ops.matmul import MatMul
 from tinyet.ops.max_pool2d import MaxPool2d
 from tinyet.ops.mean import Mean
@@ -354,6 +359,16 @@ def softmax_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (data,))
 
 
+def log_softmax_nodes() -> st.SearchStrategy[Case]:
+    """Of LiteRT's output scale, the nodes above."""
+
+    def of(case: Case) -> Case:
+        attrs, x = LogSoftmax(1), case.node.input(0)
+        return Case(drawing.node_of(attrs, [x], QuantParams.per_tensor(*LITERT)), case.inputs)
+
+    return softmax_nodes().map(of)
+
+
 @st.composite
 def table_nodes(draw: st.DrawFn) -> Case:
     """All values, through a function."""
@@ -376,6 +391,10 @@ def bounded_nodes() -> st.SearchStrategy[Case]:
     return st.one_of(elementwise_nodes.one_operand_nodes(), elementwise_nodes.extremum_nodes())
 
 
+def all_batch_norm_nodes() -> st.SearchStrategy[Case]:
+    return st.one_of(elementwise_nodes.batch_norm_nodes(), test_batch_norm.batch_norm_nodes(DType.INT8))
+
+
 NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_max_pool2d_s8_mve": all_pool_nodes,
     "tinyet_avg_pool2d_s8_mve": all_pool_nodes,
@@ -387,6 +406,7 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_transpose_s8_mve": transposed_nodes,
     "tinyet_sum_s8_mve": summed_nodes,
     "tinyet_softmax_s8_mve": softmax_nodes,
+    "tinyet_log_softmax_s8_mve": log_softmax_nodes,
     "tinyet_lut_s8_mve": all_table_nodes,
     "tinyet_resize_bilinear_s8_q4_mve": elementwise_nodes.bilinear_nodes,
     "tinyet_resize_bilinear_s8_q10_mve": elementwise_nodes.bilinear_nodes,
@@ -396,9 +416,13 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_conv_transpose2d_s8_4x2_mve": wide_transposed_convolutions,
     "tinyet_affine_s8_rows_mve": rows_nodes,
     "tinyet_mul_s8_mve": rows_nodes,
+    "tinyet_batch_norm_s8_mve": all_batch_norm_nodes,
     "tinyet_maximum_s8_mve": elementwise_nodes.extremum_nodes,
     "tinyet_minimum_s8_mve": elementwise_nodes.extremum_nodes,
     "tinyet_clip_s8_mve": bounded_nodes,
+    "tinyet_amax_s8_mve": partial(elementwise_nodes.selected_nodes, Amax, DType.INT8),
+    "tinyet_amin_s8_mve": partial(elementwise_nodes.selected_nodes, Amin, DType.INT8),
+    "tinyet_argmax_s8_mve": partial(elementwise_nodes.selected_nodes, ArgMax, DType.INT8),
 }
 """Kernel → strategy."""
 

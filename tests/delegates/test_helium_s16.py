@@ -21,17 +21,23 @@ from tests.delegates.elementwise_nodes import pairs_of_shapes, quants
 from tests.delegates.test_cortex_m import DSP, only, pointwise_nodes, row_nodes
 from tests.delegates.test_cortex_m_s16 import layer, with_int16
 from tests.delegates.test_helium import MVE
-from tests.ops import drawing
+from tests.ops import drawing, test_batch_norm, test_gru, test_lstm, test_matmul, test_rnn
 from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.delegates import CORTEX_M
 from tinyet.delegates.cortex_m import conv2d_s16_mve
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.ops.add import Add
+from tinyet.ops.amax import Amax
+from tinyet.ops.amin import Amin
+from tinyet.ops.argmax import ArgMax
+from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
+from tinyet.ops.matmul import MatMul
 from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.shared.unary_functions import FunctionName
+from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.unary import Unary
 from tinyet.opset import complaints
@@ -196,6 +202,83 @@ def summed_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (of_all_values(rng, shape),))
 
 
+@st.composite
+def matmul_nodes(draw: st.DrawFn) -> Case:
+    """One row or column, odd and even numbers of them; depths of whole eights and others; batches, the second matrix
+    the same for some; sums of extremes."""
+    if draw(st.booleans()):
+        return draw(test_matmul.matmul_nodes(DType.INT16))
+    rng = drawing.random(draw)
+    depth = draw(st.one_of(st.sampled_from((8, 16, 64, 300)), st.integers(1, 80)))
+    rows, columns, batch = draw(st.integers(1, 6)), draw(st.integers(1, 20)), draw(st.integers(1, 3))
+    shapes = (batch, rows, depth), (draw(st.sampled_from((1, batch))), depth, columns)
+    a, b = (activation(n, shape, 0.01) for n, shape in zip("ab", shapes, strict=True))
+    out = 1e-4 * 32768 * float(2.0 ** rng.uniform(-2, 3)) * depth
+    bounds = [(-np.inf, np.inf), (0.0, np.inf), (-900 * out, 5000 * out)][int(rng.integers(3))]
+    node = drawing.node_of(MatMul(clamp=bounds), [a, b], QuantParams.per_tensor(out, 0))
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, tuple(of_all_values(rng, shape) for shape in shapes))
+
+
+@st.composite
+def softmax_nodes(draw: st.DrawFn) -> Case:
+    """Rows of whole eights and others, of scales whose differences are shifted to the left and to the right; of values
+    close to each other, and of extremes alone."""
+    rng = drawing.random(draw)
+    depth = draw(st.one_of(st.integers(1, 40), st.sampled_from((64, 301, 4000))))
+    shape, tflm = (draw(st.integers(1, 4)), depth), draw(st.booleans())
+    x = activation("x", shape, float(2.0 ** rng.uniform(-19, 1.5)))
+    node = drawing.node_of(Softmax(1, tflm=tflm), [x], QuantParams.per_tensor(2.0**-15, 0))
+    assume(not complaints(ops.op_of(node), node))
+    data = of_all_values(rng, shape)
+    kind = draw(st.integers(0, 4))
+    if kind:
+        data[...] = rng.choice(((-32768, 32767), (5, 6), (32700, 32701, 31000), (-9, -9))[kind - 1], shape)
+    return Case(node, (data,))
+
+
+def lstm_nodes() -> st.SearchStrategy[Case]:
+    """Inputs and units of one eight and several, with and without a rest; four units that are left."""
+    sizes = st.sampled_from(((8, 24), (20, 17), (33, 12), (16, 40)))
+    return st.one_of(
+        test_lstm.lstm_nodes(DType.INT16),
+        sizes.flatmap(lambda pair: test_lstm.lstm_nodes(DType.INT16, sizes=pair)),
+    )
+
+
+@st.composite
+def batch_norm_nodes(draw: st.DrawFn) -> Case:
+    """Channels last, in fours and with a rest, and others; all values of the input."""
+    case = draw(test_batch_norm.batch_norm_nodes(DType.INT16))
+    rng, node = drawing.random(draw), case.node
+    if draw(st.booleans()):
+        shape = draw(st.integers(1, 3)), draw(st.integers(1, 20)), draw(st.integers(1, 9))
+        axis = draw(st.sampled_from((1, 2, 2)))
+        factors = [
+            constant(n, rng.uniform(-1, 2, shape[axis]).astype(np.float32) * by)
+            for n, by in (("m", 1), ("o", draw(st.sampled_from((1, 30, 100)))))
+        ]
+        x = activation("x", shape, 0.001)
+        node = drawing.node_of(BatchNorm(axis), [x, *factors], QuantParams.per_tensor(0.002, 0))
+        assume(not complaints(ops.op_of(node), node))
+    return Case(node, (of_all_values(rng, node.input(0).shape),))
+
+
+@st.composite
+def bilinear_nodes(draw: st.DrawFn) -> Case:
+    """Images as they are drawn for int8, of any number of channels; of extremes alone, and of pairs whose middle is
+    halfway between two outputs."""
+    case = draw(elementwise_nodes.bilinear_nodes())
+    rng = drawing.random(draw)
+    shape = *case.node.input(0).shape[:3], draw(st.integers(1, 11))
+    x = activation("x", shape, 0.01)
+    data = of_all_values(rng, shape)
+    kind = draw(st.integers(0, 2))
+    if kind:
+        data[...] = rng.choice([-32768, 32767] if kind == 1 else [-2, -1, 0, 1], shape)
+    return Case(drawing.node_of(case.node.attrs, [x], x.type.quant), (data,))
+
+
 NODES: dict[str, Nodes] = {
     "tinyet_depthwise_s16_mve": depthwise_nodes,
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
@@ -222,6 +305,18 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_lut_s16_mve": partial(table_nodes, ("exp", "gelu", "hardswish", "square", "elu", "log")),
     "tinyet_sigmoid_s16_mve": partial(table_nodes, ("sigmoid",)),
     "tinyet_tanh_s16_mve": partial(table_nodes, ("tanh",)),
+    "tinyet_matmul_s16_mve": matmul_nodes,
+    "tinyet_softmax_s16_mve": softmax_nodes,
+    "tinyet_amax_s16_mve": partial(elementwise_nodes.selected_nodes, Amax, DType.INT16),
+    "tinyet_amin_s16_mve": partial(elementwise_nodes.selected_nodes, Amin, DType.INT16),
+    "tinyet_argmax_s16_mve": partial(elementwise_nodes.selected_nodes, ArgMax, DType.INT16),
+    "tinyet_conv2d_s16_wide_mve": conv2d_nodes,
+    "tinyet_linear_s16_wide_mve": linear_nodes,
+    "tinyet_resize_bilinear_s16_q8_mve": bilinear_nodes,
+    "tinyet_batch_norm_s16_mve": batch_norm_nodes,
+    "tinyet_lstm_s16_mve": lstm_nodes,
+    "tinyet_gru_s16_mve": partial(test_gru.gru_nodes, DType.INT16),
+    "tinyet_rnn_s16_mve": partial(test_rnn.rnn_nodes, DType.INT16),
 }
 """The same of those for whose calls no C is made."""
 

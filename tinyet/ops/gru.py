@@ -30,11 +30,11 @@ from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize, round_shift
 from tinyet.numerics.float32 import Float32
 from tinyet.ops.shared import gates, gates_lut, recurrent
-from tinyet.ops.shared.cost_models_recurrent import floats, integers
+from tinyet.ops.shared.cost_models_recurrent import QUICKER_ON_HELIUM, floats, integers
 from tinyet.ops.shared.gates import sigmoid, tanh
 from tinyet.ops.shared.integers import saturated
 from tinyet.ops.shared.recurrent import Part, PartConstants, Recurrent, Sizes, part_constants
-from tinyet.opset import ALONE, Call, Constant, Kernel, Op, Pointer, Struct
+from tinyet.opset import Call, Constant, Kernel, Op, Pointer, Struct
 
 GATES = 3
 X, H, W_IH, W_HH, B_IH, B_HH = range(6)
@@ -252,7 +252,14 @@ OP = Op(
             ("tinyet_gru_s8.c",),
             cost_model=integers(sizes_of, parts),
         ),
-        Kernel("tinyet_gru_s16", "s16", lower_s16, HEADERS, ("tinyet_gru_s16.c",), no_cost_model=ALONE),
+        Kernel(
+            "tinyet_gru_s16",
+            "s16",
+            lower_s16,
+            HEADERS,
+            ("tinyet_gru_s16.c",),
+            no_cost_model=QUICKER_ON_HELIUM,
+        ),
         Kernel(
             "tinyet_gru_f32", "f32", lower_f32, HEADERS, ("tinyet_gru_f32.c",), cost_model=floats(sizes_of)
         ),

@@ -26,7 +26,7 @@ from tinyet.errors import QuantizationError, UnsupportedShape
 from tinyet.ir import Array, DType, Node, QuantParams, Shape, Tensor, TensorType
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize, round_shift
 from tinyet.ops.shared import gates, gates_lut, recurrent
-from tinyet.ops.shared.cost_models_recurrent import floats, integers
+from tinyet.ops.shared.cost_models_recurrent import QUICKER_ON_HELIUM, floats, integers
 from tinyet.ops.shared.integers import INTEGERS, saturated
 from tinyet.ops.shared.recurrent import Part, PartConstants, Recurrent, Sizes, part_constants
 from tinyet.opset import ALONE, Call, Constant, FieldValue, Kernel, Op, Pointer, Struct
@@ -465,7 +465,14 @@ OP = Op(
             refuse_litert,
             cost_model=integers(sizes_of, parts),
         ),
-        Kernel("tinyet_lstm_s16", "s16", lower_s16, HEADERS, ("tinyet_lstm_s16.c",), no_cost_model=ALONE),
+        Kernel(
+            "tinyet_lstm_s16",
+            "s16",
+            lower_s16,
+            HEADERS,
+            ("tinyet_lstm_s16.c",),
+            no_cost_model=QUICKER_ON_HELIUM,
+        ),
         Kernel(
             "tinyet_lstm_f32",
             "f32",

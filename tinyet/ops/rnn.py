@@ -21,11 +21,11 @@ from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize
 from tinyet.numerics.float32 import Float32
 from tinyet.ops.shared import gates_lut, recurrent
-from tinyet.ops.shared.cost_models_recurrent import floats, integers, of_function
+from tinyet.ops.shared.cost_models_recurrent import QUICKER_ON_HELIUM, floats, integers, of_function
 from tinyet.ops.shared.gates import GATE_SCALE, added, tanh
 from tinyet.ops.shared.integers import saturated
 from tinyet.ops.shared.recurrent import Part, PartConstants, Recurrent, Sizes, part_constants
-from tinyet.opset import ALONE, Call, Kernel, Op, Pointer, Struct
+from tinyet.opset import Call, Kernel, Op, Pointer, Struct
 
 X, H, W_IH, W_HH, BIAS = range(5)
 STATES = (X, H)
@@ -245,7 +245,14 @@ OP = Op(
             ("tinyet_rnn_s8.c",),
             cost_model=of_function(integers(sizes_of, parts), is_relu),
         ),
-        Kernel("tinyet_rnn_s16", "s16", lower_s16, HEADERS, ("tinyet_rnn_s16.c",), no_cost_model=ALONE),
+        Kernel(
+            "tinyet_rnn_s16",
+            "s16",
+            lower_s16,
+            HEADERS,
+            ("tinyet_rnn_s16.c",),
+            no_cost_model=QUICKER_ON_HELIUM,
+        ),
         Kernel(
             "tinyet_rnn_f32",
             "f32",

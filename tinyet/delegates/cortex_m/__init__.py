@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import (
+    batch_norm_mve,
     conv2d_k8,
     conv2d_mve,
     conv2d_s8,
@@ -48,19 +49,26 @@ from tinyet.delegates.cortex_m import (
     linear_w4,
     lut_mve,
     matmul_mve,
+    matmul_s16_mve,
     pool,
     pool_mve,
     prelu_mve,
     recurrent,
+    recurrent_s16_mve,
     resize,
+    select_mve,
     softmax,
     sum_mve,
     transpose_mve,
+    wide_sums_mve,
     winograd,
 )
 from tinyet.delegates.delegate import Delegate, arm_target
 from tinyet.ops import add, clamp, div, mul, prelu, requantize, sub
 from tinyet.ops.add import Add
+from tinyet.ops.amax import Amax
+from tinyet.ops.amin import Amin
+from tinyet.ops.argmax import ArgMax
 from tinyet.ops.avg_pool2d import AvgPool2d
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
@@ -70,6 +78,7 @@ from tinyet.ops.div import Div
 from tinyet.ops.gru import Gru
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
+from tinyet.ops.log_softmax import LogSoftmax
 from tinyet.ops.lstm import Lstm
 from tinyet.ops.matmul import MatMul
 from tinyet.ops.max_pool2d import MaxPool2d
@@ -139,6 +148,7 @@ CORTEX_M = Delegate(
                 *(replace(kernel, dtypes="s8_w4") for kernel in (*conv2d_tiles.KERNELS, *CONV2D_FOR_FLASH)),
                 *conv2d_s16_mve.KERNELS,
                 *depthwise_s16_mve.KERNELS,
+                *wide_sums_mve.CONV2D_KERNELS,
                 *depthwise_s16.KERNELS,
                 *conv2d_s16.KERNELS,
                 *conv2d_s16.WIDE_KERNELS,
@@ -157,6 +167,7 @@ CORTEX_M = Delegate(
                 *linear_w4.KERNELS,
                 *linear_w4.WIDE_KERNELS,
                 *linear_s16_mve.KERNELS,
+                *wide_sums_mve.LINEAR_KERNELS,
                 *linear_s16.KERNELS,
                 *linear_s16.WIDE_KERNELS,
             ),
@@ -203,21 +214,25 @@ CORTEX_M = Delegate(
             *elementwise.REQUANTIZE_KERNELS,
             *elementwise_s16_mve.REQUANTIZE_KERNELS,
         ),
-        MatMul: matmul_mve.KERNELS,
+        MatMul: (*matmul_mve.KERNELS, *matmul_s16_mve.KERNELS),
         LayerNorm: layer_norm_mve.KERNELS,
-        BatchNorm: elementwise.BATCH_NORM_KERNELS,
+        BatchNorm: (*batch_norm_mve.KERNELS, *elementwise.BATCH_NORM_KERNELS),
         Permute: transpose_mve.KERNELS,
         Resize: resize.KERNELS,
         Sampled: resize.KERNELS,
         Softmax: softmax.KERNELS,
+        LogSoftmax: softmax.LOG_KERNELS,
         AvgPool2d: with_cost_models((*pool_mve.AVERAGE_KERNELS, *pool.AVERAGE_KERNELS), COST_MODELS),
         MaxPool2d: with_cost_models((*pool_mve.MAX_KERNELS, *pool.MAX_KERNELS), COST_MODELS),
         Mean: with_cost_models((*sum_mve.MEAN_KERNELS, *pool.MEAN_KERNELS), COST_MODELS),
         Sum: with_cost_models((*sum_mve.SUM_KERNELS, *pool.SUM_KERNELS), COST_MODELS),
+        Amax: select_mve.AMAX_KERNELS,
+        Amin: select_mve.AMIN_KERNELS,
+        ArgMax: select_mve.ARGMAX_KERNELS,
         Unary: lut_mve.KERNELS,
-        Lstm: recurrent.LSTM,
-        Gru: recurrent.GRU,
-        Rnn: recurrent.RNN,
+        Lstm: (*recurrent.LSTM, recurrent_s16_mve.LSTM),
+        Gru: (*recurrent.GRU, recurrent_s16_mve.GRU),
+        Rnn: (*recurrent.RNN, recurrent_s16_mve.RNN),
     },
     supports,
 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bilinear int8 resizing, four channels at a time (tinyet_resize_dsp.h); for Helium in the same two forms, of which one
-has eight values at a time (tinyet_resize_mve.h)."""
+"""Bilinear resizing of int8, four channels at a time (tinyet_resize_dsp.h); for Helium in the same two forms, of which
+one has eight values at a time, and of int16 (tinyet_resize_mve.h)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ HEADERS_MVE = ("tinyet_dsp.h", "tinyet_mve.h", *HEADERS, "tinyet_resize_mve.h")
 ONE = {
     "tinyet_resize_bilinear_s8_q4_mve": 16,
     "tinyet_resize_bilinear_s8_q10_mve": 1024,
+    "tinyet_resize_bilinear_s16_q8_mve": 256,
     "tinyet_resize_bilinear_s8_q4_dsp": 16,
     "tinyet_resize_bilinear_s8_q10_dsp": 1024,
 }
 """The sum of the weights of two samples, by the kernels' names."""
-VALUES = {16: 8, 1024: 4}
+VALUES = {16: 8, 256: 4, 1024: 4}
 """That Helium computes at a time, by that sum."""
 COLUMN_BYTES = {16: 8, 1024: 16}
 """Scratch of a column of the input, by that sum."""
@@ -123,7 +124,7 @@ def kernel(symbol: str) -> Kernel:
     lanes = VALUES[ONE[symbol]]
     return Kernel(
         symbol,
-        "s8",
+        "s16" if "_s16_" in symbol else "s8",
         lambda node, _target: lower(node, symbol),
         HEADERS_MVE if for_helium(symbol) else HEADERS,
         (f"{symbol}.c",),

@@ -1,27 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int8 softmax along the last axis, at LiteRT's output scale (tinyet_softmax_dsp.h, tinyet_softmax_mve.h)."""
+"""Softmax and its logarithm along the last axis, at LiteRT's output scale (tinyet_softmax_dsp.h,
+tinyet_softmax_mve.h)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d_mve import no_helium
 from tinyet.ir import Node
-from tinyet.ops import softmax
+from tinyet.ops import log_softmax, softmax
 from tinyet.ops.shared.shapes import around_axis
-from tinyet.ops.shared.softmax import attrs_of, exponentials_call, has_scale
+from tinyet.ops.shared.softmax import FIXED_HEADERS, attrs_of, exponentials_call, has_scale
 from tinyet.opset import Call, CostModel, Kernel
 from tinyet.tiles.helium import LANES
 
-SYMBOL, SYMBOL_MVE = "tinyet_softmax_s8_dsp", "tinyet_softmax_s8_mve"
+SYMBOL, SYMBOL_MVE, SYMBOL_S16 = "tinyet_softmax_s8_dsp", "tinyet_softmax_s8_mve", "tinyet_softmax_s16_mve"
+SYMBOL_LOG = "tinyet_log_softmax_s8_mve"
 LEAST_DEPTH = 4
 
 
-def refuse_rows(node: Node) -> str | None:
-    if not has_scale(node, softmax.LITERT_S8):
-        return "only an output scale of 1/256 and zero point -128"
+def refuse_rows(node: Node, scale: tuple[float, int] = softmax.LITERT_S8) -> str | None:
+    if not has_scale(node, scale):
+        return f"only an output scale of {scale[0]} and zero point {scale[1]}"
     _, _, inner = around_axis(node.input(0).shape, attrs_of(node).axis)
     return "only along the last axis" if inner != 1 else None
 
@@ -37,8 +40,24 @@ def refuse_mve(node: Node, target: Target) -> str | None:
     return no_helium(target) or refuse_rows(node)
 
 
+def refuse_s16(node: Node, target: Target) -> str | None:
+    return no_helium(target) or refuse_rows(node, softmax.LITERT_S16)
+
+
+def refuse_log(node: Node, target: Target) -> str | None:
+    return no_helium(target) or refuse_rows(node, log_softmax.LITERT)
+
+
 def lower(node: Node, _target: Target, symbol: str) -> Call:
     return exponentials_call(symbol, node, softmax.EXPONENTIALS, {}, "tinyet_softmax_s8_params")
+
+
+def lower_s16(node: Node, target: Target) -> Call:
+    return replace(softmax.lower_s16(node, target), symbol=SYMBOL_S16)
+
+
+def lower_log(node: Node, target: Target) -> Call:
+    return replace(log_softmax.lower_s8(node, target), symbol=SYMBOL_LOG)
 
 
 def work(node: Node) -> Mapping[str, int]:
@@ -63,6 +82,18 @@ def work_mve(node: Node) -> Mapping[str, int]:
     }
 
 
+def work_s16(node: Node) -> Mapping[str, int]:
+    rows, depth, _ = around_axis(node.input(0).shape, attrs_of(node).axis)
+    eights, last = divmod(depth, 8)
+    return {
+        "call": 1,
+        "row": rows,
+        "eight values": rows * eights,
+        "row of eights": rows * int(eights > 0),
+        "last values": rows * int(last > 0),
+    }
+
+
 KERNELS = (
     Kernel(
         SYMBOL_MVE,
@@ -83,5 +114,28 @@ KERNELS = (
         refuse,
         "cortex_m",
         cost_model=CostModel(work),
+    ),
+    Kernel(
+        SYMBOL_S16,
+        "s16",
+        lower_s16,
+        (*softmax.TABLE_HEADERS, "tinyet_softmax_mve.h"),
+        (f"{SYMBOL_S16}.c",),
+        refuse_s16,
+        "cortex_m",
+        cost_model=CostModel(work_s16),
+    ),
+)
+
+LOG_KERNELS = (
+    Kernel(
+        SYMBOL_LOG,
+        "s8",
+        lower_log,
+        (*FIXED_HEADERS, "tinyet_softmax_mve.h"),
+        (f"{SYMBOL_LOG}.c",),
+        refuse_log,
+        "cortex_m",
+        cost_model=CostModel(work_mve),
     ),
 )
