@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import re
 import struct
 import subprocess
 import sys
@@ -44,8 +45,25 @@ LOOPS = {
     "linear, 16 inputs": Products(1).turn,
     "depthwise 3x3": Channels(2, 1, 64, True, True, False, False, False).turn,
 }
+LACKED: dict[str, tuple[str, str, dict[str, list[str]]]] = {
+    "vmladava": ("vmlaldava", "vmladava.<dt> <Rda>, <Qn>, <Qm>", {"inputs": ["Qn", "Qm"], "in_outs": ["Rda"]}),
+    "vqrdmlash": ("vqrdmlah", "vqrdmlash.<dt> <Qda>, <Qn>, <Rm>", {"inputs": ["Qn", "Rm"], "in_outs": ["Qda"]}),
+    "vqmovnb": ("vshrnb", "vqmovnb.<dt> <Qd>, <Qm>", {"inputs": ["Qm"], "in_outs": ["Qd"]}),
+    "vqmovnt": ("vshrnt", "vqmovnt.<dt> <Qd>, <Qm>", {"inputs": ["Qm"], "in_outs": ["Qd"]}),
+    "vstrb_scatter": ("vstrw_scatter", "vstrb.<dt> <Qd>, [<Rn>, <Qm>]", {"inputs": ["Qd", "Rn", "Qm"]}),
+}
+"""{instruction that SLOTHY lacks: (that of its own whose cycles it has, pattern, operands)}."""
+SEVERAL = {
+    "ldm_eight": (8, False),
+    "ldm_eight_moves": (8, True),
+    "ldm_four_moves": (4, True),
+    "stm_eight": (8, False),
+    "stm_eight_moves": (8, True),
+}
+"""{LDM or STM: (registers, whether its base moves)}."""
 _END = ("cmp", "bne")
 _EVEN = tuple(f"r{n}" for n in range(0, 15, 2))
+_REGISTERS = re.compile(r"\b\w+\b")
 _STALLS = 64
 """Of a turn, with which SLOTHY begins to search."""
 
@@ -69,44 +87,59 @@ def decoded(lines: Sequence[str]) -> list[Instruction]:
 
 
 def declare(arch: Any, core: str, target: Any) -> None:
-    """Add VMLADAVA, LDM and STM to SLOTHY's instructions of a core."""
-    registers = [f"R{letter}" for letter in "abcdefgh"]
-    listed = ", ".join(f"<{register}>" for register in registers)
+    """Add what LACKED and SEVERAL have to SLOTHY's instructions of a core."""
 
-    def made(name: str, restricted: str, allowed: list[list[str]], **fields: object) -> Any:
+    def made(name: str, restricted: str, allowed: list[list[str] | None], **fields: object) -> Any:
         def make(cls: Any, text: object) -> Any:
             found = arch.MVEInstruction.build(cls, text)
-            setattr(found, restricted, allowed)
+            if allowed:
+                setattr(found, restricted, list(allowed))
             return found
 
         return type(name, (arch.MVEInstruction,), {**fields, "make": classmethod(make)})
 
     if not hasattr(arch, "vmladava"):
-        fixed = [[register] for register in _EVEN]
-        arch.vmladava = made(
-            *("vmladava", "args_in_out_restrictions", [list(_EVEN)]),
-            pattern="vmladava.<dt> <Rda>, <Qn>, <Qm>",
-            inputs=["Qn", "Qm"],
-            in_outs=["Rda"],
-        )
-        several: dict[str, Any] = {"in_outs": ["Rn"]}
-        pattern = f"ldm <Rn>!, {{{listed}}}"
-        arch.ldm = made("ldm", "args_out_restrictions", fixed, pattern=pattern, outputs=registers, **several)
-        pattern = f"stm <Rn>!, {{{listed}}}"
-        arch.stm = made("stm", "args_in_restrictions", fixed, pattern=pattern, inputs=registers, **several)
+        for name, (_, pattern, operands) in LACKED.items():
+            allowed = [list(_EVEN)] if "Rda" in operands.get("in_outs", ()) else []
+            fields: dict[str, Any] = {"pattern": pattern, **operands}
+            setattr(arch, name, made(name, "args_in_out_restrictions", allowed, **fields))
+        for name, (count, moves) in SEVERAL.items():
+            registers = [f"R{letter}" for letter in "abcdefgh"[:count]]
+            kind = name[:3]
+            listed = ", ".join(f"<{register}>" for register in registers)
+            pattern = f"{kind} <Rn>{'!' if moves else ''}, {{{listed}}}"
+            bases = {"in_outs" if moves else "inputs": ["Rn"]}
+            fixed = [[register] for register in _EVEN[:count]]
+            if kind == "stm":
+                inputs = [*bases.pop("inputs", []), *registers]
+                allowed = fixed if moves else [None, *fixed]
+                each = made(name, "args_in_restrictions", allowed, pattern=pattern, inputs=inputs, **bases)
+            else:
+                each = made(name, "args_out_restrictions", fixed, pattern=pattern, outputs=registers, **bases)
+            setattr(arch, name, each)
         arch.Instruction.all_subclass_leaves = arch.all_subclass_leaves(arch.Instruction)
 
     for table in (target.execution_units, target.inverse_throughput, target.default_latencies):
-        like = arch.vmlaldava
-        table[arch.vmladava] = next(
-            v for k, v in table.items() if k is like or (isinstance(k, tuple) and like in k)
-        )
+        for name, (like, _, _) in LACKED.items():
+            known = getattr(arch, like)
+            table[getattr(arch, name)] = next(
+                v for k, v in table.items() if k is known or (isinstance(k, tuple) and known in k)
+            )
     timing, units = PIPELINES[core].timings["load_multiple"], target.ExecutionUnit
-    cycles = len(registers) // timing.words
-    for each, unit in ((arch.ldm, units.LOAD), (arch.stm, units.STORE)):
+    for name, (count, _) in SEVERAL.items():
+        each, cycles = getattr(arch, name), -(-count // timing.words)
+        unit = units.LOAD if name.startswith("ldm") else units.STORE
         target.execution_units[each] = [[unit, units.SCALAR, units.VEC_INT, units.VEC_MUL]]
         target.inverse_throughput[each] = cycles
         target.default_latencies[each] = timing.result + cycles - 1
+
+
+def spelled(line: str) -> str:
+    """As SLOTHY reads it, which knows of memory what is said."""
+    tag = ""
+    if "sp" in _REGISTERS.findall(line):
+        tag = f" // @slothy:{'writes' if line.startswith('stm') else 'reads'}=stack"
+    return line.replace(".w", "").replace("lr", "r14").replace("sp", "r13") + tag
 
 
 def lacking(arch: Any, lines: Sequence[str]) -> list[str]:
@@ -170,7 +203,7 @@ def main() -> None:
             code = decoded(lines)
             row: dict[str, object] = {"core": core, "loop": name, "instructions": len(lines)}
             row["cycles"] = PIPELINES[core].straight(code, code)
-            texts = [line.replace(".w", "").replace("lr", "r14").replace("sp", "r13") for line in lines]
+            texts = list(map(spelled, lines))
             if missing := lacking(arch, texts):
                 row["lacking"] = missing
             else:
