@@ -165,7 +165,9 @@ def cycles_by_slothy(arch: Any, target: Any, lines: Sequence[str], seconds: int,
     log = logging.getLogger("slothy")
     config = Slothy(arch, target, logger=log).config
     config.variable_size = True
-    config.reserved_regs = ["r13"]
+    # What a loop does not name is in use around it.
+    named = {name for line in lines for name in _REGISTERS.findall(line)}
+    config.reserved_regs = ["r13", *(f"r{n}" for n in range(15) if n != 13 and f"r{n}" not in named)]
     config.inputs_are_outputs = True
     config.selfcheck = False
     config.timeout = seconds

@@ -16,6 +16,7 @@ from typing import Protocol
 from tinyet.errors import InternalError
 from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.helium import CHANNELS, HEADER, INSTRUCTION_BYTES, PIXELS, Sums
+from tinyet.tiles.helium_order import listed
 
 GROUP = 4
 """Channels that are rounded at a time."""
@@ -158,8 +159,10 @@ class Blocks(Around):
     def turn(self) -> list[str]:
         """Of the loop over groups of channels."""
         if self._second:
-            return [*self._group("q7"), *self._group(self._second), "add.w r2, r2, #8", "le lr, 4b"]
-        return [*[*self._group("q7"), "add.w r2, r2, #4"] * self.groups, "le lr, 4b"]
+            lines = [*self._group("q7"), *self._group(self._second), "add.w r2, r2, #8"]
+        else:
+            lines = [*self._group("q7"), "add.w r2, r2, #4"] * self.groups
+        return [*listed(lines), "le lr, 4b"]
 
     def _group(self, places: str) -> list[str]:
         """Four channels."""

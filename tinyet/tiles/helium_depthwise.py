@@ -14,6 +14,7 @@ from functools import cache, cached_property
 from tinyet.errors import InternalError
 from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.helium import INSTRUCTION_BYTES
+from tinyet.tiles.helium_order import listed
 
 HEADER = "tinyet_depthwise_mve.h"
 SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
@@ -214,7 +215,7 @@ class Channels:
         """Of the loop over tiles, of eight outputs each."""
         again = [f"ldrd r0, r2, {at('rounding')}"] if self.groups > 2 else []
         tile = [*self._products(), f"stm.w sp, {ALL}", *again, *self._rounded(), "vstrb.16 q4, [r11, q6]"]
-        return [*tile * self.tiles, *(() if self.whole else ("cmp.w r5, r7", "bne.w 1b"))]
+        return [*listed(tile * self.tiles), *(() if self.whole else ("cmp.w r5, r7", "bne.w 1b"))]
 
     def _products(self) -> Iterator[str]:
         if self.outputs == 1:

@@ -18,6 +18,7 @@ from tinyet.errors import InternalError
 from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.helium import INSTRUCTION_BYTES, LANES
 from tinyet.tiles.helium_blocks_s16 import FURTHEST_EXPONENT, bounded, multiplied, narrowed
+from tinyet.tiles.helium_order import listed
 
 OUTPUTS = 8
 """Whose sums are in registers."""
@@ -200,7 +201,7 @@ class Rounding:
             ]
         lines += ["vmax.s8 q0, q0, q6"] if self.low else []
         lines += ["vmin.s8 q0, q0, q7"] if self.high else []
-        return [*lines, "vstrb.8 q0, [r2], #16", "le lr, 1b"]
+        return [*listed([*lines, "vstrb.8 q0, [r2], #16"]), "le lr, 1b"]
 
     @cached_property
     def behind(self) -> list[str]:
@@ -274,7 +275,7 @@ class Rounding16:
             lines += ["vctp.16 r3", "sub.w r3, r3, #8", "vpst", "vstrht.16 q0, [r2], #16"]
         else:
             lines.append("vstrh.16 q0, [r2], #16")
-        return [*lines, "le lr, 1b"]
+        return [*listed(lines), "le lr, 1b"]
 
     @cached_property
     def behind(self) -> list[str]:

@@ -16,6 +16,7 @@ from functools import cached_property
 from tinyet.errors import InternalError
 from tinyet.tiles.helium import INSTRUCTION_BYTES, LANES, PIXELS, REACH, Sums
 from tinyet.tiles.helium_blocks import GROUP, TWIN
+from tinyet.tiles.helium_order import listed
 
 MOST_CHANNELS = 96
 """Worth their code: 68 bytes for each four."""
@@ -111,7 +112,7 @@ class Straight:
             lines += [f"vmov.i8 q7, #{bound & 0xFF}"] if bound is not None else []
         for first in range(0, len(self.shifts), GROUP):
             lines += self._group(first)
-        return lines
+        return listed(lines)
 
     def _group(self, first: int) -> Iterator[str]:
         """Four channels; vector i of four has channel i, its lanes are pixels."""
