@@ -35,9 +35,6 @@ _END = 4 * 9 + 64
 """Where the last argument of the products lies from sp."""
 _GROUP, _SHIFTS = 20, 16
 """Bytes of four outputs' multipliers and shifts, and of the multipliers alone."""
-_LAG = 3
-"""Instructions by which one vector of sums is behind the one before: so loads and products alternate, and each of two
-spare registers is free again in time."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +184,7 @@ class Rounding:
 
     @cached_property
     def turn(self) -> list[str]:
-        lines = _staggered([list(self._vector(i)) for i in range(_KEPT)])
+        lines = [line for i in range(_KEPT) for line in self._vector(i)]
         for bottom, top in ((0, 2), (1, 3)):
             lines += [f"vqmovnb.s32 q{bottom}, q{bottom}", f"vqmovnt.s32 q{bottom}, q{top}"]
         if self.zero_lowest:
@@ -280,12 +277,6 @@ class Rounding16:
     @cached_property
     def behind(self) -> list[str]:
         return [*(["vpop {d8-d9}"] if self._saves else []), "pop.w {r4, r5, r6, pc}"]
-
-
-def _staggered(chains: Sequence[Sequence[str]]) -> list[str]:
-    """Each _LAG instructions behind the one before."""
-    placed = [(_LAG * i + k, i, line) for i, chain in enumerate(chains) for k, line in enumerate(chain)]
-    return [line for _, _, line in sorted(placed)]
 
 
 class Printed(Hashable, Protocol):

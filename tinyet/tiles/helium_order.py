@@ -16,11 +16,13 @@ from functools import cache, cached_property
 
 from tinyet.timing.instruction import LOADS, STORES, Instruction, Kind
 from tinyet.timing.pipeline import USUAL, Pipeline, Scoreboard
-from tinyet.timing.pipelines import PIPELINES
+from tinyet.timing.pipelines import PIPELINE_ENDS, PIPELINES
 from tinyet.timing.vectors import PREDICATE, SINGLE
 
-_CORES = ("cortex-m55", "cortex-m85")
-"""Whose code this is; the first one's model orders it."""
+_AT_MOST = PIPELINE_ENDS["cortex-m55"][1]
+_ORDERING = (PIPELINES["cortex-m55"], _AT_MOST)
+_JUDGING = (*_ORDERING, PIPELINES["cortex-m85"])
+"""Models by which orders are made and compared; of what the Cortex-M55's sources leave open, also the most."""
 _REGISTER = re.compile(r"\b(?:[qr]\d+|lr|sp)\b")
 _ADDRESS = re.compile(r"\[([^]]*)\]")
 _MOVES_BASE = re.compile(r"\[(\w+)[^]]*\](?:!|, #)|(\w+)!")
@@ -143,9 +145,7 @@ def loads_between(lines: Sequence[str]) -> list[str]:
         free = [
             i
             for i, each in enumerate(left)
-            if not any(
-                each.before(later) or not (each.movable or later.movable) for later in left[i + 1 :]
-            )
+            if not any(each.before(later) or not (each.movable or later.movable) for later in left[i + 1 :])
         ]
         moved = [i for i in free if left[i].movable]
         others = [i for i in free if not left[i].movable]
@@ -158,8 +158,8 @@ def loads_between(lines: Sequence[str]) -> list[str]:
 
 
 def listed(lines: Sequence[str]) -> list[str]:
-    """In the order in which a core may issue them first, of several those that most waits for: as they are, or by this
-    rule or without regard to what waits; the best of these on both cores, executed again and again.
+    """As they are, or in the order in which a core may issue them first: of several that which most waits for, or the
+    first one. The best of these, executed again and again.
 
     lines: without labels and branches, in an order that computes the right values. What is stored from one base is not
     loaded from another."""
@@ -170,15 +170,17 @@ def listed(lines: Sequence[str]) -> list[str]:
 def _listed(lines: tuple[str, ...]) -> tuple[str, ...]:
     joined = _joined(lines)
     before = _predecessors(joined)
-    core = PIPELINES[_CORES[0]]
-    waits = _waits(core, joined, before)
-    orders = (joined, _greedy(core, joined, before, waits), _greedy(core, joined, before, [0] * len(joined)))
+    orders = (
+        _greedy(core, joined, before, waits)
+        for core in _ORDERING
+        for waits in (_waits(core, joined, before), [0] * len(joined))
+    )
 
     def cycles(order: Sequence[_Lines]) -> int:
         code = [what for each in order for what in each.instructions]
-        return sum(PIPELINES[name].straight(code, code) for name in _CORES)
+        return sum(core.straight(code, code) for core in _JUDGING)
 
-    return tuple(text for each in min(orders, key=cycles) for text in each.texts)
+    return tuple(text for each in min((joined, *orders), key=cycles) for text in each.texts)
 
 
 def _predecessors(joined: Sequence[_Lines]) -> list[set[int]]:
