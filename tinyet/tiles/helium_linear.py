@@ -9,7 +9,7 @@ instruction. The streams are in tinyet_linear_mve.h.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Protocol
