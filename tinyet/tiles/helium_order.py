@@ -46,6 +46,7 @@ _KINDS: Mapping[str, Kind] = {
 }
 """{how a mnemonic begins: kind}, the more special ones first; all others are "data"."""
 _INDEXED: Mapping[Kind, Kind] = {"vector_load": "vector_gather", "vector_store": "vector_scatter"}
+_SEVERAL = ("load_multiple", "store_multiple", "load_double")
 _READS_ITS_RESULT = ("vqrdmla", "vqrshrn", "vqmov")
 _PREDICATES = "vps"
 """How VPST begins, behind which a letter says of each line that it belongs to it."""
@@ -67,12 +68,12 @@ def decoded(text: str) -> Instruction:
     address = [name for part in _ADDRESS.findall(operands) for name in _REGISTER.findall(part)]
     updated = tuple(_number(name) for match in _MOVES_BASE.findall(operands) for name in match if name)
     rest = _REGISTER.findall(_ADDRESS.sub("", operands))
-    if kind in ("load_multiple", "store_multiple"):
+    if kind.endswith("_multiple"):
         address, rest = rest[:1], rest[1:]
     if any(name.startswith("q") for name in address):
         kind = _INDEXED.get(kind, kind)
     registers, at = tuple(map(_number, rest)), tuple(map(_number, address))
-    count = len(registers) if kind.endswith("multiple") else 1
+    count = len(registers) if kind in _SEVERAL else 1
     if address and operation.lstrip("v").startswith("st"):
         return Instruction(kind, 4, count, late=registers, address=at, updated=updated)
     if address:
