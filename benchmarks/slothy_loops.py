@@ -118,7 +118,7 @@ def decoded(lines: Sequence[str]) -> list[Instruction]:
 def declare(arch: Any, core: str, target: Any) -> None:
     """Add what LACKED and SEVERAL have to SLOTHY's instructions of a core."""
 
-    def made(name: str, restricted: str, allowed: list[list[str] | None], **fields: object) -> Any:
+    def made(name: str, restricted: str, allowed: Sequence[list[str] | None], **fields: object) -> Any:
         def make(cls: Any, text: object) -> Any:
             found = arch.MVEInstruction.build(cls, text)
             if allowed:
@@ -141,8 +141,10 @@ def declare(arch: Any, core: str, target: Any) -> None:
             fixed = [[register] for register in _EVEN[:count]]
             if kind == "stm":
                 inputs = [*bases.pop("inputs", []), *registers]
-                allowed = fixed if moves else [None, *fixed]
-                each = made(name, "args_in_restrictions", allowed, pattern=pattern, inputs=inputs, **bases)
+                restrictions: list[list[str] | None] = [*([] if moves else [None]), *fixed]
+                each = made(
+                    name, "args_in_restrictions", restrictions, pattern=pattern, inputs=inputs, **bases
+                )
             else:
                 each = made(name, "args_out_restrictions", fixed, pattern=pattern, outputs=registers, **bases)
             setattr(arch, name, each)

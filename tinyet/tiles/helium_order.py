@@ -64,7 +64,7 @@ def _number(register: str) -> int:
 def decoded(text: str) -> Instruction:
     """What the decoder makes of the assembled line, but for the quarters of a vector, of which there is the first."""
     operation, _, operands = text.partition(" ")
-    kind = next((kind for start, kind in _KINDS.items() if operation.startswith(start)), "data")
+    kind: Kind = next((kind for start, kind in _KINDS.items() if operation.startswith(start)), "data")
     address = [name for part in _ADDRESS.findall(operands) for name in _REGISTER.findall(part)]
     updated = tuple(_number(name) for match in _MOVES_BASE.findall(operands) for name in match if name)
     rest = _REGISTER.findall(_ADDRESS.sub("", operands))
