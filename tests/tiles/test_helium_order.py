@@ -112,6 +112,12 @@ def test_loads_alternate_with_products() -> None:
     assert order[1:] == [weights[0], *products[:2], weights[1], *products[2:]]
 
 
+def test_loads_wait_for_what_reads_their_register() -> None:
+    lines = ["vmladava.s8 r0, q0, q6", "vldrw.32 q6, [r3], #16", "vldrw.32 q7, [r3], #16"]
+    lines.append("vmladava.s8 r2, q7, q6")
+    assert loads_between(lines) == lines
+
+
 @pytest.mark.parametrize(
     ("turn", "cycles"),
     [
