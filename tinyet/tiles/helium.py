@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tinyet.errors import InternalError
+from tinyet.tiles.helium_order import loads_between
 
 PIXELS, CHANNELS, LANES = 4, 2, 16
 """LANES: bytes of a vector."""
@@ -257,7 +258,7 @@ class Sums:
         """Of the only loop, or of the first one."""
         if self.held:
             return self._held_turn(self.chunks[0], f"{_WEIGHTS}!")
-        lines = [line for _ in range(self.pairs) for line in self._pair()]
+        lines = loads_between([line for _ in range(self.pairs) for line in self._pair()])
         return lines if self.whole else [*lines, *_AGAIN]
 
     @cached_property
@@ -296,7 +297,7 @@ class Sums:
                         f"vmladava.s{self.bits} {_SUMS[self.pixels * channel + p]}, q{vector}, q{_INPUTS + channel}"
                     )
         lines.append(f"stm.w {_TO}!, {{{sums}}}")
-        return [*lines * self.pairs, *_AGAIN]
+        return [*loads_between(lines) * self.pairs, *_AGAIN]
 
     def _pair(self) -> Iterator[str]:
         """Two channels."""

@@ -16,6 +16,7 @@ from typing import Protocol
 from tinyet.errors import InternalError
 from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.helium import CHANNELS, HEADER, INSTRUCTION_BYTES, PIXELS, Sums
+from tinyet.tiles.helium_order import listed
 
 GROUP = 4
 """Channels that are rounded at a time."""
@@ -129,14 +130,19 @@ class Blocks(Around):
         return TWIN
 
     @property
-    def _second(self) -> str | None:
-        """A spare register for where the words of the second group go."""
+    def _spare(self) -> list[str]:
+        """Registers that nothing else takes."""
         taken = {
             "q4": not self.one_sided,
             "q5": self.low or self.zero_lowest,
             "q6": self.high,
         }
-        return next((q for q, is_taken in taken.items() if not is_taken), None) if self.groups == 2 else None
+        return [q for q, is_taken in taken.items() if not is_taken]
+
+    @property
+    def _second(self) -> str | None:
+        """For where the words of the second group go."""
+        return self._spare[0] if self._spare and self.groups == 2 else None
 
     @cached_property
     def rounding(self) -> list[str]:
@@ -158,21 +164,26 @@ class Blocks(Around):
     def turn(self) -> list[str]:
         """Of the loop over groups of channels."""
         if self._second:
-            return [*self._group("q7"), *self._group(self._second), "add.w r2, r2, #8", "le lr, 4b"]
-        return [*[*self._group("q7"), "add.w r2, r2, #4"] * self.groups, "le lr, 4b"]
+            lines = [*self._group("q7", 0), *self._group(self._second, 1), "add.w r2, r2, #8"]
+        else:
+            lines = [line for i in range(self.groups) for line in (*self._group("q7", i), "add.w r2, r2, #4")]
+        return [*listed(lines), "le lr, 4b"]
 
-    def _group(self, places: str) -> list[str]:
-        """Four channels."""
+    def _group(self, places: str, number: int) -> list[str]:
+        """Four channels. One-sided, the second group begins with vectors that the first one does not need."""
         lines = ["ldm.w r1!, {r4, r5, r6, r8, r9, r10, r11, r12}"]
-        lines += [f"vldrw.32 q{i}, [r0], #{4 * self.sums.pixels}" for i in range(GROUP)]
+        every = [f"q{i}" for i in range(GROUP)]
+        every += [q for q in self._spare if self.one_sided and q != self._second]
+        vectors = tuple(every[(GROUP * number + i) % len(every)] for i in range(GROUP))
+        lines += [f"vldrw.32 {q}, [r0], #{4 * self.sums.pixels}" for q in vectors]
         multipliers, shifts = ("r4", "r6", "r9", "r11"), ("r5", "r8", "r10", "r12")
-        products = tuple(f"q{i}" for i in range(GROUP))
+        products = vectors
         if self.one_sided:
-            lines += [f"vqrdmulh.s32 q{i}, q{i}, {m}" for i, m in enumerate(multipliers)]
+            lines += [f"vqrdmulh.s32 {q}, {q}, {m}" for q, m in zip(vectors, multipliers, strict=True)]
         else:  # VQRDMLAH adds a product to -1 where its sum is negative.
-            products = ("q4", *products[:-1])
-            for i, (to, m) in enumerate(zip(products, multipliers, strict=True)):
-                lines += [f"vshr.s32 {to}, q{i}, #31", f"vqrdmlah.s32 {to}, q{i}, {m}"]
+            products = ("q4", *vectors[:-1])
+            for q, to, m in zip(vectors, products, multipliers, strict=True):
+                lines += [f"vshr.s32 {to}, {q}, #31", f"vqrdmlah.s32 {to}, {q}, {m}"]
         lines += [f"vrshl.s32 {q}, {shift}" for q, shift in zip(products, shifts, strict=True)]
         even, odd = products[:2]
         for bottom, top in zip(products[:2], products[2:], strict=True):

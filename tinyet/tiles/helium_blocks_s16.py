@@ -15,6 +15,7 @@ from functools import cached_property
 from tinyet.errors import InternalError
 from tinyet.tiles.helium import Sums
 from tinyet.tiles.helium_blocks import GROUP, JOB, Around
+from tinyet.tiles.helium_order import listed
 
 FURTHEST_EXPONENT = 16
 """Of VQRSHRN from 32 bits to 16."""
@@ -79,7 +80,7 @@ class Blocks16(Around):
 
     @cached_property
     def turn(self) -> list[str]:
-        return [*self._group() * self.groups, "le lr, 4b"]
+        return [*listed(self._group() * self.groups), "le lr, 4b"]
 
     def _group(self) -> list[str]:
         """Four channels."""

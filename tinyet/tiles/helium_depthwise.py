@@ -7,6 +7,7 @@ is known to the instruction.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -14,6 +15,7 @@ from functools import cache, cached_property
 from tinyet.errors import InternalError
 from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.helium import INSTRUCTION_BYTES
+from tinyet.tiles.helium_order import listed
 
 HEADER = "tinyet_depthwise_mve.h"
 SUMS = ("r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr")
@@ -209,38 +211,49 @@ class Channels:
             *(() if self.whole else (f"ldr r7, {at('table')}", "add.w r7, r7, r5")),
         ]
 
+    @property
+    def _gathers(self) -> tuple[str, ...]:
+        """What patches are gathered in, one after another: what is neither weights nor lanes."""
+        return ("q4", "q6") if self.outputs == 1 else ("q2", "q3", "q4", "q6")[-self.pointers :]
+
+    @property
+    def _values(self) -> tuple[str, str, str]:
+        """Two vectors of a tile's sums, and the places of its outputs, while the next one's patches are gathered."""
+        spare = {1: ("q1", "q2", "q3"), 2: ("q2", "q3", "q6") if self.outputs == 2 else ("q6", "q4", "q2")}
+        return spare.get(self._weights, ("q4", "q6", "q6"))
+
     @cached_property
     def turn(self) -> list[str]:
         """Of the loop over tiles, of eight outputs each."""
         again = [f"ldrd r0, r2, {at('rounding')}"] if self.groups > 2 else []
-        tile = [*self._products(), f"stm.w sp, {ALL}", *again, *self._rounded(), "vstrb.16 q4, [r11, q6]"]
-        return [*tile * self.tiles, *(() if self.whole else ("cmp.w r5, r7", "bne.w 1b"))]
+        value, _, places = self._values
+        tile = [*self._products(), f"stm.w sp, {ALL}", *again]
+        tile += [*self._rounded(), f"vstrb.16 {value}, [r11, {places}]"]
+        return [*listed(tile * self.tiles), *(() if self.whole else ("cmp.w r5, r7", "bne.w 1b"))]
 
     def _products(self) -> Iterator[str]:
         if self.outputs == 1:
             yield f"ldm.w r5!, {ALL}"
+            gathers = itertools.cycle(self._gathers)
             for r in SUMS:
-                yield f"vldrb.u8 q4, [{r}, q5]"
-                if self.groups > 1:
-                    yield f"vldrb.u8 q6, [{r}, q3]"
+                vectors = [next(gathers) for _ in range(self.groups)]
+                for q, lanes in zip(vectors[:2], _LANES_OF, strict=False):
+                    yield f"vldrb.u8 {q}, [{r}, {lanes}]"
                 if self.groups > 2:
                     yield f"mov.w r1, {r}"
-                yield f"vmladav.s8 {r}, q4, q0"
+                yield f"vmladav.s8 {r}, {vectors[0]}, q0"
                 if self.groups > 2:
-                    yield "vldrb.u8 q4, [r1, q7]"
-                if self.groups > 1:
-                    yield f"vmladava.s8 {r}, q6, q1"
-                if self.groups > 2:
-                    yield f"vmladava.s8 {r}, q4, q2"
+                    yield f"vldrb.u8 {vectors[2]}, [r1, {_LANES_OF[2]}]"
+                for i, q in enumerate(vectors[1:], 1):
+                    yield f"vmladava.s8 {r}, {q}, q{i}"
             return
         pointers = SUMS[: self.pointers]
-        gathers = ("q2", "q3", "q4", "q6")[-self.pointers :]
         yield "ldrd r0, r2, [r5], #8" if len(pointers) == 2 else f"ldm.w r5!, {{{', '.join(pointers)}}}"
-        for q, pointer in zip(gathers, pointers, strict=True):
+        for q, pointer in zip(self._gathers, pointers, strict=True):
             yield f"vldrb.u8 {q}, [{pointer}, q5]"
         yield f"ldm.w r9, {ALL}"
         for i, r in enumerate(SUMS):
-            yield f"vmladava.s8 {r}, {gathers[i // self.outputs]}, q{i % self.outputs}"
+            yield f"vmladava.s8 {r}, {self._gathers[i // self.outputs]}, q{i % self.outputs}"
 
     def _loaded(self, vector: str, offset: int) -> Iterator[str]:
         """Four sums, with their bias."""
@@ -249,49 +262,52 @@ class Channels:
             yield f"vadd.i32 {vector}, {vector}, r4"
 
     def _rounded(self) -> Iterator[str]:
-        """To q4; their places are in q6 then."""
+        """To the first one of `_values`, the places to the last one."""
         factor, shift = self._rounding
+        first, second, places = self._values
+        both = (first, second)
         if self.outputs == 1:
             yield f"ldr r4, {at('one_bias')}"
         if self.one_sided:
-            yield from self._loaded("q4", 0)
-            yield from self._loaded("q6", 16)
+            yield from self._loaded(first, 0)
+            yield from self._loaded(second, 16)
             form = (
                 f"vqrdmlash.s32 {{0}}, q7, {factor}"
                 if self.folded
                 else f"vqrdmulh.s32 {{0}}, {{0}}, {factor}"
             )
-            yield from (form.format(q) for q in ("q4", "q6"))
+            yield from (form.format(q) for q in both)
         else:
             yield from self._two_sided()
         if not self.narrow:
-            yield from (f"vrshl.s32 {q}, {shift}" for q in ("q4", "q6"))
-        yield from ("vqmovnb.s32 q4, q4", "vqmovnt.s32 q4, q6")
+            yield from (f"vrshl.s32 {q}, {shift}" for q in both)
+        yield from (f"vqmovnb.s32 {first}, {first}", f"vqmovnt.s32 {first}, {second}")
         if self.narrow:
-            yield f"vrshl.s16 q4, {shift}"
+            yield f"vrshl.s16 {first}, {shift}"
         if not self.folded:
-            yield from (f"ldr r4, {at('zero_point')}", "vqadd.s16 q4, q4, r4")
+            yield from (f"ldr r4, {at('zero_point')}", f"vqadd.s16 {first}, {first}, r4")
         for bound, operation in (("low", "vmax"), ("high", "vmin")):
             if getattr(self, bound):
-                yield from (f"ldr r4, {at(bound)}", "vdup.16 q6, r4", f"{operation}.s16 q4, q4, q6")
-        yield f"vldrh.u16 q6, [r5], #{PLACES}"
+                yield from (f"ldr r4, {at(bound)}", f"vdup.16 {second}, r4")
+                yield f"{operation}.s16 {first}, {first}, {second}"
+        yield f"vldrh.u16 {places}, [r5], #{PLACES}"
         if not (self.low and self.high):
-            yield "vqmovnb.s16 q4, q4"
+            yield f"vqmovnb.s16 {first}, {first}"
 
     def _two_sided(self) -> Iterator[str]:
         """VQRDMLAH adds a product to -1 where its sum is negative."""
         factor, _ = self._rounding
+        first, second, _ = self._values
         if self.groups > 2:  # q7 is not spare
             for offset in (0, 16):
-                yield from self._loaded("q4", offset)
-                yield from ("vshr.s32 q6, q4, #31", f"vqrdmlah.s32 q6, q4, {factor}")
-                yield f"vstrw.32 q6, [sp, #{offset}]"
-            yield "vldrw.32 q4, [sp]"
+                yield from self._loaded(first, offset)
+                yield from (f"vshr.s32 {second}, {first}, #31", f"vqrdmlah.s32 {second}, {first}, {factor}")
+                yield f"vstrw.32 {second}, [sp, #{offset}]"
+            yield f"vldrw.32 {first}, [sp]"
             return
-        yield from self._loaded("q6", 0)
-        yield from ("vshr.s32 q4, q6, #31", f"vqrdmlah.s32 q4, q6, {factor}")
-        yield from self._loaded("q7", 16)
-        yield from ("vshr.s32 q6, q7, #31", f"vqrdmlah.s32 q6, q7, {factor}")
+        for to, spare, offset in ((first, second, 0), (second, "q7", 16)):
+            yield from self._loaded(spare, offset)
+            yield from (f"vshr.s32 {to}, {spare}, #31", f"vqrdmlah.s32 {to}, {spare}, {factor}")
 
     @cached_property
     def channel_done(self) -> list[str]:

@@ -18,6 +18,7 @@ from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.helium import INSTRUCTION_BYTES
 from tinyet.tiles.helium_blocks_s16 import FURTHEST_EXPONENT, multiplied, narrowed
 from tinyet.tiles.helium_depthwise import ALL, HEADER, MOST_EIGHTS, PLACES, SUMS, at
+from tinyet.tiles.helium_order import listed
 
 LANES = 8
 """Values of a vector."""
@@ -146,7 +147,7 @@ class Channels16:
         """Of the loop over tiles, of eight outputs each."""
         again = [f"ldrd r1, r3, {at('rounding')}"] if self._far else []
         tile = [*self._products(), f"stm.w sp, {ALL}", *again, *self._rounded(), "vstrh.16 q4, [r11, q6]"]
-        return [*tile * self.tiles, *(() if self.whole else ("cmp.w r5, r7", "bne.w 1b"))]
+        return [*listed(tile * self.tiles), *(() if self.whole else ("cmp.w r5, r7", "bne.w 1b"))]
 
     def _products(self) -> Iterator[str]:
         if self.outputs == 2:

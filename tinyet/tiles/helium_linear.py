@@ -9,7 +9,7 @@ instruction. The streams are in tinyet_linear_mve.h.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Protocol
@@ -18,6 +18,7 @@ from tinyet.errors import InternalError
 from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.helium import INSTRUCTION_BYTES, LANES
 from tinyet.tiles.helium_blocks_s16 import FURTHEST_EXPONENT, bounded, multiplied, narrowed
+from tinyet.tiles.helium_order import listed
 
 OUTPUTS = 8
 """Whose sums are in registers."""
@@ -34,9 +35,6 @@ _END = 4 * 9 + 64
 """Where the last argument of the products lies from sp."""
 _GROUP, _SHIFTS = 20, 16
 """Bytes of four outputs' multipliers and shifts, and of the multipliers alone."""
-_LAG = 3
-"""Instructions by which one vector of sums is behind the one before: so loads and products alternate, and each of two
-spare registers is free again in time."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +184,7 @@ class Rounding:
 
     @cached_property
     def turn(self) -> list[str]:
-        lines = _staggered([list(self._vector(i)) for i in range(_KEPT)])
+        lines = [line for i in range(_KEPT) for line in self._vector(i)]
         for bottom, top in ((0, 2), (1, 3)):
             lines += [f"vqmovnb.s32 q{bottom}, q{bottom}", f"vqmovnt.s32 q{bottom}, q{top}"]
         if self.zero_lowest:
@@ -200,7 +198,7 @@ class Rounding:
             ]
         lines += ["vmax.s8 q0, q0, q6"] if self.low else []
         lines += ["vmin.s8 q0, q0, q7"] if self.high else []
-        return [*lines, "vstrb.8 q0, [r2], #16", "le lr, 1b"]
+        return [*listed([*lines, "vstrb.8 q0, [r2], #16"]), "le lr, 1b"]
 
     @cached_property
     def behind(self) -> list[str]:
@@ -274,17 +272,11 @@ class Rounding16:
             lines += ["vctp.16 r3", "sub.w r3, r3, #8", "vpst", "vstrht.16 q0, [r2], #16"]
         else:
             lines.append("vstrh.16 q0, [r2], #16")
-        return [*lines, "le lr, 1b"]
+        return [*listed(lines), "le lr, 1b"]
 
     @cached_property
     def behind(self) -> list[str]:
         return [*(["vpop {d8-d9}"] if self._saves else []), "pop.w {r4, r5, r6, pc}"]
-
-
-def _staggered(chains: Sequence[Sequence[str]]) -> list[str]:
-    """Each _LAG instructions behind the one before."""
-    placed = [(_LAG * i + k, i, line) for i, chain in enumerate(chains) for k, line in enumerate(chain)]
-    return [line for _, _, line in sorted(placed)]
 
 
 class Printed(Hashable, Protocol):

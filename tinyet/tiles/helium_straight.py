@@ -16,6 +16,7 @@ from functools import cached_property
 from tinyet.errors import InternalError
 from tinyet.tiles.helium import INSTRUCTION_BYTES, LANES, PIXELS, REACH, Sums
 from tinyet.tiles.helium_blocks import GROUP, TWIN
+from tinyet.tiles.helium_order import listed
 
 MOST_CHANNELS = 96
 """Worth their code: 68 bytes for each four."""
@@ -111,19 +112,23 @@ class Straight:
             lines += [f"vmov.i8 q7, #{bound & 0xFF}"] if bound is not None else []
         for first in range(0, len(self.shifts), GROUP):
             lines += self._group(first)
-        return lines
+        return listed(lines)
 
     def _group(self, first: int) -> Iterator[str]:
-        """Four channels; vector i of four has channel i, its lanes are pixels."""
+        """Four channels; vector i of four has channel i, its lanes are pixels. Each group begins with vectors that the
+        one before does not need, or has used up."""
         yield f"ldm.w r3!, {_ENDS}"
-        vectors = tuple(f"q{i}" for i in range(GROUP))
+        every = ["q0", "q1", "q2", "q3", "q6"]
+        every += ["q7"] if self.low is None and self.high is None else []
+        count = GROUP if self.one_sided else GROUP + 1
+        *vectors, last = (every[(first // GROUP * count + i) % len(every)] for i in range(GROUP + 1))
         for i, q in enumerate(vectors):
             yield f"vldrw.32 {q}, " + (f"[r7, #{16 * (first + i)}]" if self._near else "[r5], #16")
         products = vectors
         if self.one_sided:
             yield from (f"vqrdmulh.s32 {q}, {q}, {m}" for q, m in zip(vectors, _MULTIPLIERS, strict=True))
         else:  # VQRDMLAH adds a product to -1 where its sum is negative.
-            products = ("q6", *vectors[:-1])
+            products = [last, *vectors[:-1]]
             for q, to, m in zip(vectors, products, _MULTIPLIERS, strict=True):
                 yield from (f"vshr.s32 {to}, {q}, #31", f"vqrdmlah.s32 {to}, {q}, {m}")
         even, odd = products[:2]
