@@ -10,7 +10,7 @@ from tests.calls import board
 from tests.calls.emulated import EXAMPLES, check_library
 from tests.delegates import test_cortex_m
 from tests.delegates.test_winograd import extremes
-from tests.ops import test_paired_threes
+from tests.ops import test_paired_threes, test_paired_twos
 from tests.ops.strategies import strategy_of
 from tests.ops.test_packed_twos import few_channels, few_large_weights, lines
 from tests.ops.test_winograd_words import in_upper_halves, ways
@@ -56,6 +56,9 @@ def test_three_pixels_in_two_words() -> None:
     check_library(
         st.sampled_from(cases), threes, (board.M4, board.M4_CLANG, board.RISCV), examples=len(cases)
     )
+    twos = test_paired_twos.ALONE.kernels[Conv2d]
+    cases = test_paired_threes.ways(test_paired_twos.OF_SUMS)
+    check_library(st.sampled_from(cases), twos, (board.M4, board.XTENSA), examples=len(cases))
 
 
 @pytest.mark.emulated
