@@ -26,9 +26,7 @@ ALONE = Delegate("alone", {Conv2d: tuple(k for k in KERNELS if k.symbol == SYMBO
 WORD = 2**32 - 1
 
 
-def pointwise(
-    weights: Int64, pixels: tuple[int, int], relu: bool, seed: int, of_sums: float = 1.03
-) -> Case:
+def pointwise(weights: Int64, pixels: tuple[int, int], relu: bool, seed: int, of_sums: float = 1.03) -> Case:
     """A pointwise layer, and an image of which each pixel has the inputs for which one channel's sum is at an end.
     of_sums: the part of the largest that 128 steps of the output reach."""
     rng = np.random.default_rng(seed)

@@ -267,7 +267,9 @@ def instructions_of_parts_of_two(lengths: Sequence[int], pixels: int, *, two_sid
     of_taps = (4 + 9 * words // 2) * sum(lengths) + 5 * turns - len(lengths)
     opened, several = 7 * words // 2, len(lengths) > 1
     around = 5 + len(lengths) * (12 + 2 * words + 5 + words)
-    around += sum(3 + 2 * (opened + 4 + words + pixels + 2 * pixels * (k > 0)) for k in range(len(lengths) - 1))
+    around += sum(
+        3 + 2 * (opened + 4 + words + pixels + 2 * pixels * (k > 0)) for k in range(len(lengths) - 1)
+    )
     of_channel = opened + 13 + pixels + 9 * pixels + two_sided * (2 * pixels + 2)
     return of_taps, around + 6 + words + 2 * of_channel + several * (5 + 4 * pixels)
 
