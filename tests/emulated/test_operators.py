@@ -10,7 +10,7 @@ from tests.calls import board
 from tests.calls.emulated import EXAMPLES, check_library
 from tests.delegates import test_cortex_m
 from tests.delegates.test_winograd import extremes
-from tests.ops import test_paired_threes, test_paired_twos
+from tests.ops import test_depthwise_bytes, test_paired_threes, test_paired_twos
 from tests.ops.strategies import strategy_of
 from tests.ops.test_packed_twos import few_channels, few_large_weights, lines
 from tests.ops.test_winograd_words import in_upper_halves, ways
@@ -75,6 +75,13 @@ def test_two_outputs_in_runs_of_taps(layers: str) -> None:
     check_library(
         cases[layers], twos, (board.M0,), examples=4 * EXAMPLES if layers == "depthwise" else EXAMPLES
     )
+
+
+@pytest.mark.emulated
+def test_depthwise_planes_of_bytes() -> None:
+    """Each stride, also of kernels that would not be chosen."""
+    cases, alone = test_depthwise_bytes.ways(), test_depthwise_bytes.ALONE.kernels[Conv2d]
+    check_library(st.sampled_from(cases), alone, (board.M0, board.XTENSA), examples=len(cases))
 
 
 @pytest.mark.emulated
