@@ -51,29 +51,33 @@ static __attribute__((noinline)) void gather_third(word *patch, const int8_t *im
 /* Of three pixels whose windows, of taps without gaps, lie in the image. */
 static __attribute__((noinline)) void gather_three(word *patch, const int8_t *a, const int8_t *b, const int8_t *c,
                                                    const tinyet_conv2d_shape *s) {
-  const int32_t row = s->kernel_w * s->in_c, turn = s->in_w * s->in_c - row;
+  const int32_t row = s->kernel_w * s->in_c, fours = row & ~3, turn = s->in_w * s->in_c - row;
   for (int32_t i = s->kernel_h; i > 0; i--) {
-    int32_t left = row;
 #define TAP(i)                                                    \
   do {                                                            \
     const uint32_t third = (uint32_t)c[i];                        \
     patch[STEP * (i)] = (uint32_t)a[i] + (third << FIELD);        \
     patch[STEP * (i) + 1] = (uint32_t)b[i] + (third << ABOVE);    \
   } while (0)
-    for (; left >= 4; left -= 4) {
+#define ON(by) patch += STEP * (by), a += (by), b += (by), c += (by)
+    for (const int8_t *const end = a + fours; a != end;) {
       TAP(0);
       TAP(1);
       TAP(2);
       TAP(3);
-      patch += 4 * STEP;
-      a += 4, b += 4, c += 4;
+      ON(4);
     }
-    for (; left > 0; left--) {
+    if ((row & 2) != 0) {
       TAP(0);
-      patch += STEP;
-      a++, b++, c++;
+      TAP(1);
+      ON(2);
+    }
+    if ((row & 1) != 0) {
+      TAP(0);
+      ON(1);
     }
 #undef TAP
+#undef ON
     a += turn, b += turn, c += turn;
   }
 }
@@ -81,6 +85,16 @@ static __attribute__((noinline)) void gather_three(word *patch, const int8_t *a,
 /* Three pixels' windows; where there are fewer, the last is the others, too. */
 static inline __attribute__((always_inline)) void gather_next(word *patch, int32_t count, window_walk *walk,
                                                               const tinyet_conv2d_shape *s, int32_t padding) {
+  const int32_t row = s->in_w * s->in_c, in_c = s->in_c, step = s->stride_w;
+  const int32_t y = walk->row * s->stride_h - s->pad_top, x = walk->column * step - s->pad_left;
+  if (count >= 3 && walk->column + 3 <= s->out_w && (x | y | (walk->lowest - y) | (walk->rightmost - x - 2 * step)) >= 0) {
+    /* Of one row, and all in the image. */
+    const int8_t *const first = walk->image + y * row + x * in_c, *const second = first + step * in_c;
+    gather_three(patch, first, second, second + step * in_c, s);
+    walk->column += 2;
+    next_pixel(walk, s);
+    return;
+  }
   int32_t top[3], left[3], outside = 0;
   for (int32_t i = 0; i < 3; i++) {
     top[i] = walk->row * s->stride_h - s->pad_top;
@@ -91,7 +105,6 @@ static inline __attribute__((always_inline)) void gather_next(word *patch, int32
     }
   }
   if (outside >= 0) {
-    const int32_t row = s->in_w * s->in_c, in_c = s->in_c;
     gather_three(patch, walk->image + top[0] * row + left[0] * in_c, walk->image + top[1] * row + left[1] * in_c,
                  walk->image + top[2] * row + left[2] * in_c, s);
   } else {

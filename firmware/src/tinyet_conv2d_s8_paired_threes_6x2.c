@@ -342,11 +342,11 @@ void tinyet_conv2d_s8_paired_threes_6x2(const int8_t *input, int8_t *output, voi
     window_walk walk = first_window(input, s);
     for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
       const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
-      gather_next(patch, count, &walk, s, params->words.padding);
-      if (count > PIXELS / 2) {
-        gather_next(patch + 2, count - PIXELS / 2, &walk, s, params->words.padding);
+      word *three = patch;
+      for (int32_t left = count; left > 0; left -= PIXELS / 2, three += 2) {
+        gather_next(three, left, &walk, s, params->words.padding);
       }
-      if (count % (PIXELS / 2) == 0) {
+      if (count == PIXELS || count == PIXELS / 2) {
         outputs(patch, output, out_c, count, params);
       } else {
         outputs(patch, apart, out_c, count, params);
