@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_packed_words.h"
 
-/* A channel's image with its borders, plus 128: as many rows and columns as windows reach. */
-static void plane_of(uint8_t *plane, const int8_t *image, int32_t rows, int32_t columns, const tinyet_conv2d_shape *s,
-                     uint8_t padding) {
+/* A channel's image within its borders, plus 128: as many rows and columns as windows reach. */
+static void plane_of(uint8_t *plane, const int8_t *image, int32_t rows, int32_t columns, const tinyet_conv2d_shape *s) {
   const int32_t right = columns - s->pad_left, bottom = rows - s->pad_top, channels = s->in_c;
   const int32_t width = s->in_w < right ? s->in_w : right, height = s->in_h < bottom ? s->in_h : bottom;
-  memset(plane, padding, (size_t)(rows * columns));
   plane += s->pad_top * columns + s->pad_left;
   uint32_t sign = 0x80u;
   __asm__("" : "+r"(sign)); /* in a register: GCC would make it anew for each value */
@@ -328,16 +326,26 @@ __asm__(
 #undef APART
 #undef COPIED
 
+#define SIGNS UINT32_C(0x80808080)
+#include "tinyet_plane_copies_body.h"
+
+/* The same of four channels: plane behind plane. */
+static void planes_of(uint8_t *planes, const int8_t *image, int32_t rows, int32_t columns, const tinyet_conv2d_shape *s) {
+  const int32_t right = columns - s->pad_left, bottom = rows - s->pad_top;
+  const inside part = {s->in_h < bottom ? s->in_h : bottom, s->in_w < right ? s->in_w : right, columns,
+                       s->in_w * s->in_c, s->in_c};
+  copy_four((int8_t *)planes + s->pad_top * columns + s->pad_left, rows * columns, image, &part);
+}
+
 /* Of an image: what its channels have in common. */
-static plane_walk walk_of(const uint8_t *plane, int32_t columns, const tinyet_conv2d_shape *s,
-                          const tinyet_packed_words *words) {
+static plane_walk walk_of(int32_t columns, const tinyet_conv2d_shape *s, const tinyet_packed_words *words) {
   const int32_t row = s->out_w * s->in_c, stride = s->stride_h;
   const int32_t way = (words->two_sided != 0 ? 1 : 0) + (stride > 2 ? 4 : stride > 1 ? 2 : 0);
   const plane_walk walk = {words->stream,    way,
                            columns,          row,
                            NULL,             NULL,
                            words->clamp_low, words->clamp_high,
-                           plane,            s->out_w,
+                           NULL,             s->out_w,
                            s->stride_w,      s->in_c,
                            s->in_c - s->out_h * row, (stride - 3) * columns,
                            words->right};
@@ -379,14 +387,27 @@ void tinyet_depthwise_s8_chw_3x3(const int8_t *input, int8_t *output, void *scra
                                  const tinyet_depthwise_s8_chw_3x3_params *params) {
   const tinyet_conv2d_shape *const s = &params->shape;
   const tinyet_packed_words *const words = &params->words;
-  const int32_t rows = (s->out_h - 1) * s->stride_h + 3, columns = (s->out_w - 1) * s->stride_w + 3;
+  const int32_t rows = (s->out_h - 1) * s->stride_h + 3, columns = (s->out_w - 1) * s->stride_w + 3, size = rows * columns;
+  uint8_t *const planes = (uint8_t *)scratch;
+#if defined(__XTENSA__) && defined(__XTENSA_EL__)
+  const int32_t together = (s->in_c & (TOGETHER - 1)) == 0 && ((uintptr_t)input & (TOGETHER - 1)) == 0 ? TOGETHER : 1;
+#else
+  const int32_t together = 1;
+#endif
+  memset(planes, words->padding, (size_t)(together * size));
   for (int32_t n = 0; n < s->batch; n++) {
     const TINYET_ROM uint32_t *w = words->stream;
 #if defined(__XTENSA__) && defined(__XTENSA_EL__)
-    plane_walk walk = walk_of((const uint8_t *)scratch, columns, s, words);
+    plane_walk walk = walk_of(columns, s, words);
     for (int32_t c = 0; c < s->in_c; c++) {
-      plane_of((uint8_t *)scratch, input + c, rows, columns, s, (uint8_t)words->padding);
+      const int32_t of_four = c & (together - 1);
+      if (together == 1) {
+        plane_of(planes, input + c, rows, columns, s);
+      } else if (of_four == 0) {
+        planes_of(planes, input + c, rows, columns, s);
+      }
       walk.stream = w;
+      walk.plane = planes + of_four * size;
       walk.output = output + c;
       walk.end = output + c + s->out_h * walk.row;
       tinyet_depthwise_3x3_xtensa(&walk);
@@ -394,9 +415,9 @@ void tinyet_depthwise_s8_chw_3x3(const int8_t *input, int8_t *output, void *scra
     }
 #else
     for (int32_t c = 0; c < s->in_c; c++) {
-      plane_of((uint8_t *)scratch, input + c, rows, columns, s, (uint8_t)words->padding);
+      plane_of(planes, input + c, rows, columns, s);
       if (words->two_sided != 0) {
-        channel((const uint8_t *)scratch, output + c, columns, s, w, words, 1);
+        channel(planes, output + c, columns, s, w, words, 1);
         w += 16;
       } else {
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
@@ -410,9 +431,9 @@ void tinyet_depthwise_s8_chw_3x3(const int8_t *input, int8_t *output, void *scra
                            s->in_c,
                            words->right,
                            ((uint32_t)words->clamp_high & 255u) | ((uint32_t)words->clamp_low & 255u) << 8};
-        one_sided_channel((const uint8_t *)scratch, output + c, w, &walk);
+        one_sided_channel(planes, output + c, w, &walk);
 #else
-        channel((const uint8_t *)scratch, output + c, columns, s, w, words, 0);
+        channel(planes, output + c, columns, s, w, words, 0);
 #endif
         w += 14;
       }

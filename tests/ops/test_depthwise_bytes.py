@@ -25,19 +25,19 @@ SIZES = [(1, 1), (3, 5), (4, 2), (7, 9), (9, 4)]
 
 
 def ways() -> list[Case]:
-    """Three channels, two images."""
+    """Three channels or eight, two images."""
     cases = []
     for k, (stride_h, stride_w, relu, size) in enumerate(
         itertools.product((1, 2, 3, 4), (1, 2), (True, False), SIZES)
     ):
-        rng = np.random.default_rng(k)
-        weights = rng.integers(-128, 128, (3, 3, 3, 1))
-        drawn = layer(weights, rng.integers(-9000, 9000, 3), relu=relu, scale=0.004)
+        rng, channels = np.random.default_rng(k), 8 if k % 3 == 0 else 3
+        weights = rng.integers(-128, 128, (channels, 3, 3, 1))
+        drawn = layer(weights, rng.integers(-9000, 9000, channels), relu=relu, scale=0.004)
         x, attrs = drawn.input(0), drawn.attrs
         assert isinstance(attrs, Conv2d)
-        x = replace(x, type=replace(x.type, shape=(2, *size, 3)))
+        x = replace(x, type=replace(x.type, shape=(2, *size, channels)))
         before, behind = (k % 2, 1 - k % 2) if min(size) > 1 else (1, 1)
-        attrs = replace(attrs, groups=3, stride_h=stride_h, stride_w=stride_w)
+        attrs = replace(attrs, groups=channels, stride_h=stride_h, stride_w=stride_w)
         attrs = replace(attrs, pad_top=before, pad_bottom=behind, pad_left=before, pad_right=behind)
         node = drawing.node_of(attrs, [x, *drawn.inputs[1:]], drawn.output.type.quant)
         cases.append(Case(node, (rng.integers(-128, 128, x.shape).astype(np.int8),)))

@@ -67,9 +67,11 @@ def lower_1x1_packed_words(node: Node, _target: Target) -> Call:
     return packed_words_call("tinyet_conv2d_1x1_s8_packed_words", node)
 
 
-def lower_depthwise_planes(node: Node, _target: Target) -> Call:
+def lower_depthwise_planes(node: Node, target: Target) -> Call:
     fields, constants = {"words": packed_words.fields(node)}, [packed_words.plane_stream(node)]
-    return shaped_call("tinyet_depthwise_s8_chw_3x3", node, fields, constants, packed_words.plane_bytes(node))
+    together = depthwise_planes.together(node) if target.cpu.startswith("xtensa") else 1
+    scratch = together * packed_words.plane_bytes(node)
+    return shaped_call("tinyet_depthwise_s8_chw_3x3", node, fields, constants, scratch)
 
 
 def packed_twos_call(symbol: str, node: Node) -> Call:
