@@ -394,7 +394,7 @@ void tinyet_depthwise_s8_chw_3x3(const int8_t *input, int8_t *output, void *scra
 #else
   const int32_t together = 1;
 #endif
-  memset(planes, words->padding, (size_t)(together * size));
+  memset(planes, (uint8_t)words->padding, (size_t)(together * size));
   for (int32_t n = 0; n < s->batch; n++) {
     const TINYET_ROM uint32_t *w = words->stream;
 #if defined(__XTENSA__) && defined(__XTENSA_EL__)
