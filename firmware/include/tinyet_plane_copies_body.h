@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images of depthwise layers into planes, a channel at a time or four. */
+/* Images of depthwise layers into planes, a channel at a time or four. The file that includes this may have defined SIGNS, what
+ * changes the sign of each byte of a word that is copied. */
 #ifndef TINYET_PLANE_COPIES_BODY_H
 #define TINYET_PLANE_COPIES_BODY_H
 
@@ -13,12 +14,16 @@ typedef struct {
   int32_t channels; /* bytes from pixel to pixel of the image, along a row of the plane */
 } inside;
 
-static void copy(int8_t *plane, const int8_t *image, const inside *part) {
+#ifndef SIGNS
+#define SIGNS UINT32_C(0)
+#endif
+
+static inline void copy(int8_t *plane, const int8_t *image, const inside *part) {
   const int32_t channels = part->channels, width = part->width, fours = width / 4, rest = width & 3;
   const int32_t gap = part->columns - width, turn = part->in_row - width * channels;
 #define BYTE(i)        \
   do {                 \
-    plane[i] = *image; \
+    plane[i] = (int8_t)(*image ^ (int8_t)(SIGNS >> 24)); \
     image += channels; \
   } while (0)
   for (int32_t y = part->rows; y > 0; y--) {
@@ -54,7 +59,7 @@ static void copy_four(int8_t *plane, int32_t size, const int8_t *image, const in
   int8_t *second = plane + size, *third = second + size, *fourth = third + size;
 #define WORD(i)                                              \
   do {                                                       \
-    const uint32_t four = *(const word *)(const void *)image; \
+    const uint32_t four = *(const word *)(const void *)image ^ SIGNS; \
     plane[i] = (int8_t)(uint8_t)four;                        \
     second[i] = (int8_t)(uint8_t)(four >> 8);                \
     third[i] = (int8_t)(uint8_t)(four >> 16);                \

@@ -160,7 +160,7 @@ static void row_of_bytes(const int8_t *a, const int8_t *b, int8_t *output, const
 }
 #endif
 
-static TINYET_NOINLINE void row(const int8_t *a, const int8_t *b, int8_t *output,
+static TINYET_NOINLINE void tinyet_affine_row(const int8_t *a, const int8_t *b, int8_t *output,
                                 const tinyet_affine_s8_params *params) {
   const int32_t a_factor = params->a_factor, b_factor = params->b_factor;
   const int32_t offset = params->offset, shift = params->shift;
@@ -177,11 +177,40 @@ static TINYET_NOINLINE void row(const int8_t *a, const int8_t *b, int8_t *output
     row_of_bytes(a, b, output, params);
     return;
   }
+#else
+  if (params->shape.a_step == 1 && params->shape.b_step == 1) {
+    int32_t left = params->shape.row;
+/* The bounds one after the other, each a branch to a move: of a choice of three GCC would make moves in any case. */
+#define VALUE(i)                                                           \
+  do {                                                                     \
+    int32_t value = (offset + a[i] * a_factor + b[i] * b_factor) >> shift; \
+    if (__builtin_expect(value < low, 0)) {                                \
+      value = low;                                                         \
+      __asm__("" : "+r"(value));                                           \
+    }                                                                      \
+    if (__builtin_expect(value > high, 0)) {                               \
+      value = high;                                                        \
+      __asm__("" : "+r"(value));                                           \
+    }                                                                      \
+    output[i] = (int8_t)value;                                             \
+  } while (0)
+    for (; left >= 4; left -= 4, a += 4, b += 4, output += 4) {
+      VALUE(0);
+      VALUE(1);
+      VALUE(2);
+      VALUE(3);
+    }
+    for (; left > 0; left--, a++, b++, output++) {
+      VALUE(0);
+    }
+#undef VALUE
+    return;
+  }
 #endif
   TINYET_BROADCAST_ROW(int8_t, int32_t, a, b, output, &params->shape,
                        (int8_t)tinyet_clamp((offset + x * a_factor + y * b_factor) >> shift, low, high));
 }
 
 void tinyet_affine_s8(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_affine_s8_params *params) {
-  TINYET_BROADCAST(int8_t, a, b, output, params, row);
+  TINYET_BROADCAST(int8_t, a, b, output, params, tinyet_affine_row);
 }

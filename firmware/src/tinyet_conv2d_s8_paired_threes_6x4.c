@@ -2,28 +2,9 @@
 #include "tinyet_conv2d_paired.h"
 #include "tinyet_one_product.h"
 #include "tinyet_straight.h"
+#include "tinyet_windows_in_threes_body.h"
 
-enum {
-  PIXELS = 6,
-  CHANNELS = 4,
-  STEP = 4, /* words from tap to tap */
-  FIELD = 21,
-  ABOVE = 2 * FIELD - 32 /* by how much the third input is shifted in the second word */
-};
-
-typedef uint32_t __attribute__((may_alias)) word;
-
-/* A pixel's inputs: the first or the second of three is a word by itself, the third is added to both. */
-static inline void put(word *to, int32_t value, int32_t third) {
-  if (third != 0) {
-    to[0] += (uint32_t)value << FIELD;
-    to[1] += (uint32_t)value << ABOVE;
-  } else {
-    *to = (uint32_t)value;
-  }
-}
-
-#include "tinyet_windows_body.h"
+enum { PIXELS = 6, CHANNELS = 4 };
 
 #if defined(__riscv) && __riscv_xlen == 32 && defined(__riscv_mul) && !defined(__riscv_32e)
 /* six(x) is x where a tile has six pixels, nothing where it has three. */
@@ -251,13 +232,11 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t coun
 }
 #undef IN_ASSEMBLY
 #else
-#define MASK ((UINT32_C(1) << FIELD) - 1u)
-#define OFFSET (UINT32_C(1) << (FIELD - 1))
 enum { ROUNDING = 5 /* words that make outputs of a channel's sums */ };
 
 /* Of one channel and three pixels, whose inputs are two words a tap. */
 static void add_part(uint32_t sums[3], const word *x, const TINYET_ROM int8_t *weights, int32_t taps) {
-  uint32_t first = OFFSET, second = (OFFSET << ABOVE) + OFFSET;
+  uint32_t first = FIRST_SUM, second = SECOND_SUM;
   for (; taps > 0; taps--) {
     const int32_t weight = *weights;
     first += x[0] * (uint32_t)weight;
@@ -265,10 +244,7 @@ static void add_part(uint32_t sums[3], const word *x, const TINYET_ROM int8_t *w
     x += STEP;
     weights += CHANNELS;
   }
-  const uint32_t b = (second - (first >> FIELD << ABOVE)) & MASK;
-  sums[0] += first & MASK;
-  sums[1] += b;
-  sums[2] += (second - b) >> ABOVE;
+  add_three(sums, first, second);
 }
 
 static void outputs(const void *patch, int8_t *output, int32_t row, int32_t count,
@@ -301,103 +277,7 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t coun
     }
   }
 }
-#undef MASK
-#undef OFFSET
 #endif
-
-/* The first or the second of three pixels, where its word is. */
-static __attribute__((noinline)) void gather_one(word *patch, const int8_t *image, int32_t top, int32_t left,
-                                                 const tinyet_conv2d_shape *s, int32_t padding) {
-  gather(patch, image, top, left, s, padding, 0);
-}
-
-static __attribute__((noinline)) void gather_third(word *patch, const int8_t *image, int32_t top, int32_t left,
-                                                   const tinyet_conv2d_shape *s, int32_t padding) {
-  gather(patch, image, top, left, s, padding, 1);
-}
-
-/* Inputs that follow each other in three windows. */
-static __attribute__((noinline)) word *gather_inputs(word *patch, const int8_t *a, const int8_t *b, const int8_t *c,
-                                                     int32_t count) {
-#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
-#define TAP(i)                                            \
-  do {                                                    \
-    uint32_t x, y, z;                                     \
-    __asm__ volatile(                                     \
-        "ldrsb %[x], [%[a]], #1\n"                        \
-        "ldrsb %[y], [%[b]], #1\n"                        \
-        "ldrsb %[z], [%[c]], #1\n"                        \
-        "add %[x], %[x], %[z], lsl #21\n"                 \
-        "add %[y], %[y], %[z], lsl #10\n"                 \
-        "strd %[x], %[y], [%[to]], #16\n"                 \
-        : [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z), [a] "+&r"(a), [b] "+&r"(b), [c] "+&r"(c), [to] "+&r"(patch) \
-        :                                                 \
-        : "memory");                                      \
-  } while (0)
-#define ONWARD(i)
-#else
-#define TAP(i)                                                 \
-  do {                                                         \
-    const uint32_t third = (uint32_t)c[i];                     \
-    patch[STEP * (i)] = (uint32_t)a[i] + (third << FIELD);     \
-    patch[STEP * (i) + 1] = (uint32_t)b[i] + (third << ABOVE); \
-  } while (0)
-#define ONWARD(i) a += (i), b += (i), c += (i), patch += (i) * STEP
-#endif
-  for (; count >= 4; count -= 4) {
-    TAP(0);
-    TAP(1);
-    TAP(2);
-    TAP(3);
-    ONWARD(4);
-  }
-  for (; count > 0; count--) {
-    TAP(0);
-    ONWARD(1);
-  }
-#undef TAP
-#undef ONWARD
-  return patch;
-}
-
-/* Of three pixels whose windows, of taps without gaps, lie in the image. */
-static inline __attribute__((always_inline)) void gather_three(word *patch, const int8_t *a, const int8_t *b, const int8_t *c,
-                                                               const tinyet_conv2d_shape *s) {
-  const int32_t row = s->in_w * s->in_c;
-  for (int32_t i = s->kernel_h; i > 0; i--) {
-    patch = gather_inputs(patch, a, b, c, s->kernel_w * s->in_c);
-    a += row, b += row, c += row;
-  }
-}
-
-/* Three pixels' windows; where there are fewer, the last is the others, too. */
-static inline __attribute__((always_inline)) void gather_next(word *patch, int32_t count, window_walk *walk,
-                                                              const tinyet_conv2d_shape *s, int32_t padding) {
-  int32_t top[3], left[3], outside = 0;
-  for (int32_t i = 0; i < 3; i++) {
-    top[i] = walk->row * s->stride_h - s->pad_top;
-    left[i] = walk->column * s->stride_w - s->pad_left;
-    outside |= top[i] | left[i] | (walk->lowest - top[i]) | (walk->rightmost - left[i]);
-    if (i + 1 < count || i == 2) {
-      next_pixel(walk, s);
-    }
-  }
-  if (outside >= 0) {
-    const int32_t row = s->in_w * s->in_c, in_c = s->in_c;
-    gather_three(patch, walk->image + top[0] * row + left[0] * in_c, walk->image + top[1] * row + left[1] * in_c,
-                 walk->image + top[2] * row + left[2] * in_c, s);
-  } else {
-    gather_one(patch, walk->image, top[0], left[0], s, padding);
-    gather_one(patch + 1, walk->image, top[1], left[1], s, padding);
-    gather_third(patch, walk->image, top[2], left[2], s, padding);
-  }
-}
-
-/* The same of neighbouring pixels of an image. */
-static inline __attribute__((always_inline)) void gather_pixels(word *patch, int32_t count, const int8_t *from, int32_t taps) {
-  const int8_t *const second = count > 1 ? from + taps : from;
-  gather_inputs(patch, from, second, count > 2 ? second + taps : second, taps);
-}
 
 void tinyet_conv2d_s8_paired_threes_6x4(const int8_t *input, int8_t *output, void *scratch,
                                         const tinyet_conv2d_s8_paired_threes_6x4_params *params) {
@@ -405,26 +285,13 @@ void tinyet_conv2d_s8_paired_threes_6x4(const int8_t *input, int8_t *output, voi
   const int32_t taps = s->kernel_h * s->kernel_w * s->in_c, pixels = s->out_h * s->out_w, out_c = s->out_c;
   word *const patch = (word *)scratch;
   int8_t *const apart = (int8_t *)scratch + 4 * STEP * taps;
-  const int32_t pointwise = taps == s->in_c && s->stride_h == 1 && s->stride_w == 1 && s->pad_top == 0 && s->pad_left == 0 &&
-                            s->out_h == s->in_h && s->out_w == s->in_w;
+  const int32_t one_tap = of_one_tap(s);
   for (int32_t n = 0; n < s->batch; n++) {
     window_walk walk = first_window(input, s);
-    const int8_t *from = input;
     for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
       const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
-      if (pointwise) {
-        gather_pixels(patch, count, from, taps);
-        if (count > PIXELS / 2) {
-          gather_pixels(patch + 2, count - PIXELS / 2, from + PIXELS / 2 * taps, taps);
-        }
-        from += PIXELS * taps;
-      } else {
-        gather_next(patch, count, &walk, s, params->outputs.padding);
-        if (count > PIXELS / 2) {
-          gather_next(patch + 2, count - PIXELS / 2, &walk, s, params->outputs.padding);
-        }
-      }
-      if (count % (PIXELS / 2) == 0) {
+      gather_windows(patch, pixel, count, one_tap, &walk, s, params->outputs.padding);
+      if (count == PIXELS || count == PIXELS / 2) {
         outputs(patch, output, out_c, count, params);
       } else {
         outputs(patch, apart, out_c, count, params);

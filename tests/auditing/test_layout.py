@@ -28,7 +28,6 @@ IN_RUNS = {
     "tinyet_conv2d_s8_packed_words",
     "tinyet_conv2d_1x1_s8_packed_words",
     "tinyet_linear_s8_packed_words",
-    "tinyet_conv2d_s8_paired_runs_6x1",
     "tinyet_conv2d_s8_paired_fours_4x1",
 }
 LEAST_KERNELS = 25

@@ -10,7 +10,7 @@ from tests.calls import board
 from tests.calls.emulated import EXAMPLES, check_library
 from tests.delegates import test_cortex_m
 from tests.delegates.test_winograd import extremes
-from tests.ops import test_depthwise_threes, test_paired_threes
+from tests.ops import test_depthwise_bytes, test_depthwise_threes, test_paired_threes, test_paired_twos
 from tests.ops.strategies import strategy_of
 from tests.ops.test_packed_twos import few_channels, few_large_weights, lines
 from tests.ops.test_winograd_words import in_upper_halves, ways
@@ -56,6 +56,9 @@ def test_three_pixels_in_two_words() -> None:
     check_library(
         st.sampled_from(cases), threes, (board.M4, board.M4_CLANG, board.RISCV), examples=len(cases)
     )
+    twos = test_paired_twos.ALONE.kernels[Conv2d]
+    cases = test_paired_threes.ways(test_paired_twos.OF_SUMS)
+    check_library(st.sampled_from(cases), twos, (board.M4, board.XTENSA), examples=len(cases))
 
 
 @pytest.mark.emulated
@@ -86,6 +89,13 @@ def test_two_outputs_in_runs_of_taps(layers: str) -> None:
     check_library(
         cases[layers], twos, (board.M0,), examples=4 * EXAMPLES if layers == "depthwise" else EXAMPLES
     )
+
+
+@pytest.mark.emulated
+def test_depthwise_planes_of_bytes() -> None:
+    """Each stride, also of kernels that would not be chosen."""
+    cases, alone = test_depthwise_bytes.ways(), test_depthwise_bytes.ALONE.kernels[Conv2d]
+    check_library(st.sampled_from(cases), alone, (board.M0, board.XTENSA), examples=len(cases))
 
 
 @pytest.mark.emulated

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from tests.ops import bodies, elementwise
 from tests.ops.cases import Case, assert_exact, tensor
+from tinyet.delegates import Delegate
 from tinyet.ir import DType, Node, QuantParams, constant
+from tinyet.numerics import NO_CLAMP
 from tinyet.ops.add import OP, Add
 from tinyet.ops.shared.addition import Scaling, affine_form
 
@@ -79,3 +81,17 @@ def test_an_affine_form_may_need_finer_factors_than_any_zero_points_leave_room_f
     assert np.abs(form.c + a + b).max() < 2**31
     values = np.clip((form.c + a + b) >> form.shift, *scaling.clamp)
     np.testing.assert_array_equal(values, scaling.apply(every[:, None], every[None, :]))
+
+
+@pytest.mark.parametrize("clamp", [NO_CLAMP, (-2.0, 3.0)])
+def test_rows_of_an_affine_form_of_any_length(clamp: tuple[float, float]) -> None:
+    """Turns of four values and what is left behind them, with outputs beyond both bounds."""
+    rng, cases = np.random.default_rng(1), []
+    for count in range(1, 14):
+        a, b = tensor("a", (count,), scale=0.1), tensor("b", (count,), scale=0.03)
+        node = Node(Add(clamp=clamp), (a, b), (tensor("y", (count,), scale=0.07),))
+        values = rng.integers(-128, 128, (2, count)).astype(np.int8)
+        cases.append(Case(node, (values[0], values[1])))
+    affine = tuple(kernel for kernel in OP.kernels if kernel.symbol == "tinyet_affine_s8")
+    deployment = assert_exact(cases, delegates=(Delegate("alone", {Add: affine}),))
+    assert {step.choice.kernel.symbol for step in deployment.steps} == {"tinyet_affine_s8"}

@@ -26,14 +26,15 @@ ALONE = Delegate("alone", {Conv2d: tuple(k for k in KERNELS if k.symbol == SYMBO
 WORD = 2**32 - 1
 
 
-def pointwise(weights: Int64, pixels: tuple[int, int], relu: bool, seed: int) -> Case:
-    """A pointwise layer, and an image of which each pixel has the inputs for which one channel's sum is at an end."""
+def pointwise(weights: Int64, pixels: tuple[int, int], relu: bool, seed: int, of_sums: float = 1.03) -> Case:
+    """A pointwise layer, and an image of which each pixel has the inputs for which one channel's sum is at an end.
+    of_sums: the part of the largest that 128 steps of the output reach."""
     rng = np.random.default_rng(seed)
     channels, depth = weights.shape
     x = Tensor("x", TensorType((1, *pixels, depth), DType.INT8, QuantParams.per_tensor(1.0, 3)))
     w = constant("w", weights.astype(np.int8).reshape(channels, 1, 1, depth), QuantParams.per_tensor(1.0, 0))
     bias = constant("b", rng.integers(-9000, 9000, (channels,)).astype(np.int32))
-    scale = np.abs(weights).sum(axis=1).max() * 1.03
+    scale = np.abs(weights).sum(axis=1).max() * of_sums
     attrs = Conv2d(clamp=(0.0, float("inf")) if relu else NO_CLAMP)
     node = drawing.node_of(attrs, [x, w, bias], QuantParams.per_tensor(float(scale), -128 if relu else 0))
     data = rng.integers(-128, 128, (pixels[0] * pixels[1], depth))
@@ -57,10 +58,10 @@ SHAPES = [(4, 1), (5, 2), (1, 8), (3, 9), (8, 10), (6, 64), (9, 65), (7, 200), (
 PIXELS = [(1, 1), (1, 2), (1, 3), (2, 2), (1, 5), (2, 3), (1, 7), (3, 3), (2, 5)]
 
 
-def ways() -> list[Case]:
+def ways(of_sums: float = 1.03) -> list[Case]:
     """Each shape with several numbers of pixels, with halves below zero and without."""
     return [
-        pointwise(weights_of(*SHAPES[k % 9], 40, k), PIXELS[(k + k // 9) % 9], k % 2 == 0, k)
+        pointwise(weights_of(*SHAPES[k % 9], 40, k), PIXELS[(k + k // 9) % 9], k % 2 == 0, k, of_sums)
         for k in range(36)
     ]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels of int8 convolutions for cores whose only products are of 32 or 64 bits (tinyet_packed_words.h,
-tinyet_packed_twos.h, tinyet_conv2d_paired.h, tinyet_conv2d_paired_6x1.h, tinyet_conv2d_winograd.h,
+tinyet_packed_twos.h, tinyet_conv2d_paired.h, tinyet_conv2d_paired_6x2.h, tinyet_conv2d_winograd.h,
 tinyet_depthwise_planes.h), and for those that multiply bytes (tinyet_byte_products.h)."""
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tinyet.ops.shared import (
     packed_twos,
     packed_words,
     paired,
-    paired_channels,
     paired_threes,
+    paired_twos,
     winograd_words,
 )
 from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, pixel_walk, window_walk
@@ -67,9 +67,11 @@ def lower_1x1_packed_words(node: Node, _target: Target) -> Call:
     return packed_words_call("tinyet_conv2d_1x1_s8_packed_words", node)
 
 
-def lower_depthwise_planes(node: Node, _target: Target) -> Call:
+def lower_depthwise_planes(node: Node, target: Target) -> Call:
     fields, constants = {"words": packed_words.fields(node)}, [packed_words.plane_stream(node)]
-    return shaped_call("tinyet_depthwise_s8_chw_3x3", node, fields, constants, packed_words.plane_bytes(node))
+    together = depthwise_planes.together(node) if target.cpu.startswith("xtensa") else 1
+    scratch = together * packed_words.plane_bytes(node)
+    return shaped_call("tinyet_depthwise_s8_chw_3x3", node, fields, constants, scratch)
 
 
 def packed_twos_call(symbol: str, node: Node) -> Call:
@@ -110,13 +112,13 @@ def lower_paired_threes(node: Node, _target: Target) -> Call:
     return shaped_call("tinyet_conv2d_s8_paired_threes_6x4", node, fields, constants, scratch)
 
 
-def lower_paired_channels(node: Node, _target: Target) -> Call:
+def lower_paired_threes_of_two(node: Node, _target: Target) -> Call:
     fields: dict[str, FieldValue] = {
         "words": packed_words.fields(node, above=0),
         "weights": Pointer("weights"),
     }
-    constants, scratch = paired_channels.constants(node), paired_channels.scratch_bytes(node)
-    return shaped_call("tinyet_conv2d_s8_paired_runs_6x1", node, fields, constants, scratch)
+    constants, scratch = paired_twos.constants(node), paired_threes.scratch_bytes(node)
+    return shaped_call("tinyet_conv2d_s8_paired_threes_6x2", node, fields, constants, scratch)
 
 
 def lower_paired_fours(node: Node, _target: Target) -> Call:
@@ -344,11 +346,11 @@ KERNELS = with_cost_models(
             access_order=by_six_pixels,
         ),
         Kernel(
-            "tinyet_conv2d_s8_paired_runs_6x1",
+            "tinyet_conv2d_s8_paired_threes_6x2",
             "s8",
-            lower_paired_channels,
-            (*PACKED_WORDS, "tinyet_conv2d_paired_6x1.h"),
-            ("tinyet_conv2d_s8_paired_runs_6x1.c",),
+            lower_paired_threes_of_two,
+            (*PACKED_WORDS, "tinyet_conv2d_paired_6x2.h"),
+            ("tinyet_conv2d_s8_paired_threes_6x2.c",),
             refuse_packed_words,
             access_order=by_six_pixels,
         ),

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -16,8 +17,8 @@ from tinyet.ops.shared import (
     packed_twos,
     packed_words,
     paired,
-    paired_channels,
     paired_threes,
+    paired_twos,
     winograd_words,
 )
 from tinyet.ops.shared.clamped import clamp_of
@@ -263,33 +264,61 @@ def thumb_instructions_of_parts(lengths: Sequence[int], pixels: int, *, two_side
     return 2 * of_taps, 2 * around + 3
 
 
-def conv2d_paired_threes(node: Node) -> Mapping[str, int]:
-    """tinyet_conv2d_s8_paired_threes_6x4."""
-    found, (batch, out_h, out_w, out_c) = straight(node), node.output.shape
-    assert isinstance(found, Straight)
-    pixels, (low, high) = out_h * out_w, clamp_range(clamp_of(node), node.output.type)
+def instructions_of_parts_of_two(lengths: Sequence[int], pixels: int, *, two_sided: bool) -> tuple[int, int]:
+    """The same of tinyet_conv2d_s8_paired_threes_6x2.c, for Xtensa; outputs as if no half were below zero."""
+    words = 4 if pixels > 3 else 2
+    turns = sum(-(-taps // paired_twos.TURN) for taps in lengths)
+    of_taps = (4 + 9 * words // 2) * sum(lengths) + 5 * turns - len(lengths)
+    opened, several = 7 * words // 2, len(lengths) > 1
+    around = 5 + len(lengths) * (12 + 2 * words + 5 + words)
+    around += sum(
+        3 + 2 * (opened + 4 + words + pixels + 2 * pixels * (k > 0)) for k in range(len(lengths) - 1)
+    )
+    of_channel = opened + 13 + pixels + 9 * pixels + two_sided * (2 * pixels + 2)
+    return of_taps, around + 6 + words + 2 * of_channel + several * (5 + 4 * pixels)
+
+
+def in_threes(
+    node: Node, channels: int, instructions: Mapping[str, Callable[[Sequence[int], int], tuple[int, int]]]
+) -> Parts:
+    """Tiles of three pixels in two words, by so many channels. instructions: of a tile's parts, by taps and pixels; for
+    each of the cores that have assembly, by the word that their parts begin with."""
+    batch, out_h, out_w, out_c = node.output.shape
+    pixels = out_h * out_w
     rest = pixels % paired_threes.PIXELS
     of_three = batch * int(0 < rest <= 3)
     steps = batch * -(-pixels // paired_threes.PIXELS)
-    parts: Parts = {
-        "call": 1,
-        "step": steps,
-        "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
-        "instruction of taps": 0,
-        "instruction of outputs": 0,
-        "Thumb instruction of taps": 0,
-        "Thumb instruction of outputs": 0,
-    }
-    for _, of_tile in paired_threes.tiles(node):
+    parts: Parts = {"call": 1, "step": steps}
+    for _, of_tile in paired_threes.tiles(node, channels):
         lengths = [end - start for start, end in of_tile]
         for times, each in ((steps - of_three, 6), (of_three, 3)):
-            for core, of in (("", instructions_of_parts), ("Thumb ", thumb_instructions_of_parts)):
-                taps, others = of(lengths, each, two_sided=found.two_sided)
+            for core, of in instructions.items():
+                taps, others = of(lengths, each)
                 counting.add(parts, f"{core}instruction of taps", times * taps)
                 counting.add(parts, f"{core}instruction of outputs", times * others)
     windows_in_threes(parts, node)
     counting.copied(parts, "apart", batch * int(rest % 3 != 0), rest * out_c)
     return parts
+
+
+def conv2d_paired_threes(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_paired_threes_6x4."""
+    found, count = straight(node), node.output.type.count
+    assert isinstance(found, Straight)
+    low, high = clamp_range(clamp_of(node), node.output.type)
+    of_cores = {"": instructions_of_parts, "Thumb ": thumb_instructions_of_parts}
+    instructions = {core: partial(of, two_sided=found.two_sided) for core, of in of_cores.items()}
+    parts = in_threes(node, paired_threes.CHANNELS, instructions)
+    return parts | {"clamped": count * ((low, high) != (-128, 127))}
+
+
+def conv2d_paired_threes_of_two(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_paired_threes_6x2."""
+    sums = packed_words.rescaling(node)
+    assert isinstance(sums, Rescaling)
+    instructions = partial(instructions_of_parts_of_two, two_sided=sums.two_sided)
+    parts = in_threes(node, paired_twos.CHANNELS, {"": instructions})
+    return parts | {"two-sided output": node.output.type.count * sums.two_sided}
 
 
 def conv2d_paired_fours(node: Node) -> Mapping[str, int]:
@@ -354,27 +383,6 @@ def conv2d_paired_checked(node: Node) -> Mapping[str, int]:
     return parts
 
 
-def conv2d_paired_channels(node: Node) -> Mapping[str, int]:
-    """tinyet_conv2d_s8_paired_runs_6x1."""
-    (batch, out_h, out_w, out_c), shape = node.output.shape, node.input(1).shape
-    pixels, taps, each = out_h * out_w, math.prod(shape[1:]), paired_channels.PIXELS
-    steps, rest = batch * -(-pixels // each), pixels % each
-    parts: Parts = {
-        "call": 1,
-        "pixel": batch * pixels,
-        "step": steps,
-        "tile": steps * out_c,
-        "tap": steps * out_c * taps,
-        "run": steps * sum(len(some) for some in paired_channels.all_runs(node)),
-        **outputs(node, steps * each * out_c),
-    }
-    gathered_in_twos(parts, node)
-    counting.add(parts, "tap of a window", parts["window"] * math.prod(shape[1:3]))
-    counting.copied(parts, "clear", 1, 4 * each // 2 * taps)
-    counting.copied(parts, "apart", batch * int(rest != 0), rest * out_c)
-    return parts
-
-
 def winograd_tiles(node: Node, times: int) -> Parts:
     """What the kernels of Winograd's F(4x4) have in common; inputs are transformed so many times."""
     found, a = winograd_words.rounding(node), attrs_of(node)
@@ -430,7 +438,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_4x4": CostModel(conv2d_4x4),
     "tinyet_conv2d_s8_paired_4x2": CostModel(conv2d_paired),
     "tinyet_conv2d_s8_paired_threes_6x4": CostModel(conv2d_paired_threes),
-    "tinyet_conv2d_s8_paired_runs_6x1": CostModel(conv2d_paired_channels),
+    "tinyet_conv2d_s8_paired_threes_6x2": CostModel(conv2d_paired_threes_of_two),
     "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),
     "tinyet_conv2d_s8_paired_checked_8x1": CostModel(conv2d_paired_checked),
     "tinyet_conv2d_s8_winograd_f4x4": CostModel(winograd),

@@ -26,8 +26,10 @@ PIXELS, CHANNELS = 6, 4
 FIELD = 21
 TURN = 8
 """Taps in a turn of the loop."""
-_OFFSET = 2 ** (FIELD - 1)
-_NOT_FIRST, _NOT_LAST, _ZERO = 1, 2, 4
+OFFSET = 2 ** (FIELD - 1)
+"""What each sum of a part has before the first product."""
+NOT_FIRST, NOT_LAST, ZERO = 1, 2, 4
+"""What is done behind a part."""
 
 
 def refuse(node: Node) -> str | None:
@@ -46,7 +48,7 @@ def parts_of(weights: Int64) -> list[tuple[int, int]]:
     """First tap and the one behind the last of each part of channels that are computed together, (channels, taps)."""
     products = weights * 127, weights * -128
     bounds = [np.cumsum(np.abs(np.minimum(*products)), axis=1), np.cumsum(np.maximum(*products), axis=1)]
-    rooms = _OFFSET, _OFFSET - 1
+    rooms = OFFSET, OFFSET - 1
     found, at, taps = [], 0, weights.shape[1]
     while at < taps:
         before = [bound[:, at - 1 : at] if at else 0 for bound in bounds]
@@ -61,12 +63,13 @@ def parts_of(weights: Int64) -> list[tuple[int, int]]:
 
 
 @memoize
-def tiles(node: Node) -> tuple[tuple[tuple[int, ...], list[tuple[int, int]]], ...]:
-    """The channels of each tile, and its parts. Where channels are not a multiple of four, the last is there again."""
+def tiles(node: Node, together: int = CHANNELS) -> tuple[tuple[tuple[int, ...], list[tuple[int, int]]], ...]:
+    """The channels of each tile, so many, and its parts. Where channels are not a multiple of that, the last is there
+    again."""
     rows = rows_of(node).astype(np.int64)
     order = sorted(range(len(rows)), key=lambda channel: len(parts_of(rows[channel : channel + 1])))
-    order += order[-1:] * (-len(order) % CHANNELS)
-    chosen = [tuple(order[k : k + CHANNELS]) for k in range(0, len(order), CHANNELS)]
+    order += order[-1:] * (-len(order) % together)
+    chosen = [tuple(order[k : k + together]) for k in range(0, len(order), together)]
     return tuple((channels, parts_of(rows[list(channels)])) for channels in chosen)
 
 
@@ -83,12 +86,12 @@ def constants(node: Node) -> tuple[Constant, Constant]:
     words: list[int] = []
     for channels, parts in tiles(node):
         for k, (start, end) in enumerate(parts):
-            kind = _NOT_FIRST * (k > 0) + _NOT_LAST * (k + 1 < len(parts))
-            kind += _ZERO * (r.two_sided and k + 1 == len(parts))
+            kind = NOT_FIRST * (k > 0) + NOT_LAST * (k + 1 < len(parts))
+            kind += ZERO * (r.two_sided and k + 1 == len(parts))
             words += [4 * (end - start - 1), left_out(end - start), kind]
         before = 0
         for channel in channels:
-            added = r.bias[channel] + r.start[channel] - len(parts) * _OFFSET
+            added = r.bias[channel] + r.start[channel] - len(parts) * OFFSET
             place = r.place[channel] - 128 + r.shift[channel]
             words += [
                 int(added),

@@ -83,7 +83,10 @@ def windows_in_threes(parts: Parts, node: Node) -> None:
         counting.add(parts, "input of three", times * (count % 4))
         return
     whole = whole_windows(along, pixel, any(gaps)).reshape(-1, 3).all(axis=1)
+    first, second, third = pixel.reshape(-1, 3).T
+    in_row = (first // along[1].positions == third // along[1].positions) & (second != third)
     windows_together(parts, along, batch * int(whole.sum()), count, "three")
+    counting.add(parts, "three windows not of a row", batch * int((whole & ~in_row).sum()))
     windows_apart(parts, along, batch, count, gaps, pixel[~np.repeat(whole, 3)])
 
 

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Depthwise layers whose channels are planes of bytes: strides by rows and by columns, with outputs beyond both bounds.
+On boards they are in tests/emulated/test_operators.py."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+
+from tests.delegates.test_winograd import layer
+from tests.ops import drawing
+from tests.ops.cases import Case, assert_exact
+from tinyet.delegates import Delegate
+from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.shared import packed_words
+from tinyet.ops.shared.conv2d_words import KERNELS
+from tinyet.ops.shared.two_products import Rescaling
+
+SYMBOL = "tinyet_depthwise_s8_chw_3x3"
+ALONE = Delegate("alone", {Conv2d: tuple(k for k in KERNELS if k.symbol == SYMBOL)})
+SIZES = [(1, 1), (3, 5), (4, 2), (7, 9), (9, 4)]
+"""Of images, which are padded to at least a window."""
+
+
+def ways() -> list[Case]:
+    """Three channels or eight, two images."""
+    cases = []
+    for k, (stride_h, stride_w, relu, size) in enumerate(
+        itertools.product((1, 2, 3, 4), (1, 2), (True, False), SIZES)
+    ):
+        rng, channels = np.random.default_rng(k), 8 if k % 3 == 0 else 3
+        weights = rng.integers(-128, 128, (channels, 3, 3, 1))
+        drawn = layer(weights, rng.integers(-9000, 9000, channels), relu=relu, scale=0.004)
+        x, attrs = drawn.input(0), drawn.attrs
+        assert isinstance(attrs, Conv2d)
+        x = replace(x, type=replace(x.type, shape=(2, *size, channels)))
+        before, behind = (k % 2, 1 - k % 2) if min(size) > 1 else (1, 1)
+        attrs = replace(attrs, groups=channels, stride_h=stride_h, stride_w=stride_w)
+        attrs = replace(attrs, pad_top=before, pad_bottom=behind, pad_left=before, pad_right=behind)
+        node = drawing.node_of(attrs, [x, *drawn.inputs[1:]], drawn.output.type.quant)
+        cases.append(Case(node, (rng.integers(-128, 128, x.shape).astype(np.int8),)))
+    return cases
+
+
+def test_ways() -> None:
+    """Halves below zero are seen in some and not in others."""
+    found = [packed_words.rescaling(case.node) for case in ways()]
+    assert {isinstance(sums, Rescaling) and sums.two_sided for sums in found} == {False, True}
+    assert_exact(ways(), delegates=(ALONE,))
