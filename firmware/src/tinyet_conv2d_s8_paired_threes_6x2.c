@@ -21,8 +21,8 @@ typedef struct {
 #ifdef __cplusplus
 extern "C" {
 #endif
-void tinyet_paired_6x2_xtensa(const tile_walk *walk);
-void tinyet_paired_3x2_xtensa(const tile_walk *walk);
+typedef void tile(const tile_walk *walk);
+extern tile tinyet_paired_6x2_xtensa, tinyet_paired_3x2_xtensa;
 #ifdef __cplusplus
 }
 #endif
