@@ -34,6 +34,7 @@ from tinyet.ops.shared.window_parts import (
     filled,
     gathered,
     gathered_in_twos,
+    pointwise,
     windows_in_threes,
     windows_in_twos,
 )
@@ -347,6 +348,8 @@ def conv2d_paired_checked(node: Node) -> Mapping[str, int]:
         counting.copied(parts, "row of the image", batch * in_h, in_w * in_c)
         counting.copied(parts, "clear", batch, math.prod(checked.padded(node)) * in_c)
     gathered_in_twos(parts, node, checked.PIXELS, padded=in_rows > 0)
+    if pointwise(node):
+        del parts["two windows"]
     words = checked.WORDS * checked.TAPS * fours
     counting.copied(parts, "clear", 1 + batch * (rest > 0), 4 * words)
     counting.add(parts, "step apart", batch * int(rest != 0))
