@@ -69,6 +69,27 @@
   OUTPUTS_OF_CHANNEL(six, less)                                                 \
   "add r5, sp, #40\n" "ldm r5, {r2, r3, r4, r5}\n"                              \
   OUTPUTS_OF_CHANNEL(six, less)
+/* The same of a direct tile: r0 is what is added to 2^11 times its sums, r1 its multiplier. */
+#define DIRECT(sum, by, to)                                                     \
+  "add " sum ", r0, " sum by "\n"                                               \
+  "smull lr, " sum ", " sum ", r1\n"                                            \
+  "ssat " sum ", #8, " sum ", asr #12\n"                                        \
+  "strb " sum ", " to "\n"
+#define THREE_DIRECT(word, other, first, second, third)                         \
+  "lsr r9, " word ", #21\n" "sub r9, " other ", r9, lsl #10\n"                  \
+  "lsl r9, r9, #11\n"                                                           \
+  "sub " other ", " other ", r9, lsr #11\n"                                      \
+  DIRECT(word, ", lsl #11", first) DIRECT("r9", "", second) DIRECT(other, ", lsl #1", third)
+#define DIRECT_OF_CHANNEL(six)                                                  \
+  "ldm r12!, {r0, r1, r7}\n"                                                    \
+  "add r10, r10, r7\n"                                                          \
+  six("add r8, r10, r11\n")                                                     \
+  THREE_DIRECT("r2", "r3", "[r10]", "[r10, r11]", "[r10, r11, lsl #1]")         \
+  six(THREE_DIRECT("r4", "r5", "[r8, r11, lsl #1]", "[r10, r11, lsl #2]", "[r8, r11, lsl #2]"))
+#define ALL_DIRECT(six)                                                         \
+  DIRECT_OF_CHANNEL(six)                                                        \
+  "add r5, sp, #40\n" "ldm r5, {r2, r3, r4, r5}\n"                              \
+  DIRECT_OF_CHANNEL(six)
 /* Three sums of a part, added to those before it at r10. */
 #define ADDED(sum, by, at)                                                      \
   "ldr lr, [r10, #" at "]\n" "add lr, lr, " sum ", lsr #" by "\n" "str lr, [r10, #" at "]\n"
@@ -128,15 +149,14 @@
         "bne.w 7f\n"                                                                                                   \
         "add r12, r12, r11\n"                                                                                          \
         "ldr r11, [sp, #8]\n"                                                                                          \
-        "cmp r7, #0\n"                                                                                                 \
-        "bne.w 6f\n"                                                                                                   \
-        OUTPUTS(six, KEEP)                                                                                             \
-        "5:\n" /* behind two channels: r10, r12 */                                                                     \
+        "cmp r7, #4\n"                                                                                                 \
+        "bls.w 9f\n"                                                                                                   \
+        ALL_DIRECT(six)                                                                                                \
         "ldr r2, [sp, #20]\n"                                                                                          \
         "cbnz r2, 8f\n"                                                                                                \
         "ldrd r12, r1, [sp, #12]\n"                                                                                    \
         "add r1, r1, #2\n"                                                                                             \
-        "mov r2, #40\n" "mov r3, r10\n"                                                                                \
+        "mov r2, #24\n" "mov r3, r10\n"                                                                                \
         "b.w 2b\n"                                                                                                     \
         "8:\n"                                                                                                         \
         "ldr r1, [sp, #32]\n" "ldr r2, [r12]\n"                                                                        \
@@ -145,6 +165,17 @@
         "bge.w 1b\n"                                                                                                   \
         "add sp, sp, #108\n"                                                                                           \
         "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n"                                                                 \
+        "9:\n"                                                                                                         \
+        "beq.w 6f\n"                                                                                                   \
+        OUTPUTS(six, KEEP)                                                                                             \
+        "5:\n" /* behind two channels: r10, r12 */                                                                     \
+        "ldr r2, [sp, #20]\n"                                                                                          \
+        "cmp r2, #0\n"                                                                                                 \
+        "bne.w 8b\n"                                                                                                   \
+        "ldrd r12, r1, [sp, #12]\n"                                                                                    \
+        "add r1, r1, #2\n"                                                                                             \
+        "mov r2, #40\n" "mov r3, r10\n"                                                                                \
+        "b.w 2b\n"                                                                                                     \
         "6:\n"                                                                                                         \
         OUTPUTS(six, LESS)                                                                                             \
         "b.w 5b\n"                                                                                                     \
@@ -198,6 +229,10 @@ TILE(three_pixels, NONE, "28")
 #undef THREE_OUTPUTS
 #undef OUTPUTS_OF_CHANNEL
 #undef OUTPUTS
+#undef DIRECT
+#undef THREE_DIRECT
+#undef DIRECT_OF_CHANNEL
+#undef ALL_DIRECT
 #undef ADDED
 #undef ADD_THREE
 #undef OF_MEMORY

@@ -247,20 +247,24 @@ def instructions_of_parts(lengths: Sequence[int], pixels: int, *, two_sided: boo
     return of_taps, around + before + 4 * last + 1
 
 
-def thumb_instructions_of_parts(lengths: Sequence[int], pixels: int, *, two_sided: bool) -> tuple[int, int]:
+def thumb_instructions_of_parts(
+    lengths: Sequence[int], pixels: int, *, two_sided: bool, direct: bool
+) -> tuple[int, int]:
     """The same as they stand in the assembly for Thumb, which has two of a tile's channels at a time."""
     six = pixels > 3
     turns = sum(max(-(-(taps - 1) // paired_threes.TURN), 1) for taps in lengths)
     of_taps = (12 if six else 7) * sum(lengths) + 3 * turns
     rows = 3 if six else 2  # moves from pixel to pixel, and back
     around = 10 + 19 * len(lengths)
-    if len(lengths) == 1:
+    if direct:
+        around += 4 + 2 * (2 + six + 16 * pixels // 3) + 2
+    elif len(lengths) == 1:
         outputs = 2 * (7 + 5 * pixels // 3 + 6 * pixels + rows) + 2
-        around += 4 + outputs + two_sided * (1 + 4 * pixels)
+        around += 6 + outputs + two_sided * (1 + 4 * pixels)
     else:
         added = 8 + 2 * (14 * pixels // 3)
         outputs = 2 * (7 + 10 * pixels + rows) + 2
-        around += 8 + added * len(lengths) + 2 * (len(lengths) - 1) + 4 + outputs
+        around += 9 + added * len(lengths) + 2 * (len(lengths) - 1) + 4 + outputs
     return 2 * of_taps, 2 * around + 3
 
 
@@ -281,11 +285,19 @@ def conv2d_paired_threes(node: Node) -> Mapping[str, int]:
         "Thumb instruction of taps": 0,
         "Thumb instruction of outputs": 0,
     }
-    for _, of_tile in paired_threes.tiles(node):
-        lengths = [end - start for start, end in of_tile]
+    for channels, of_tile in paired_threes.tiles(node):
+        lengths, direct = (
+            [end - start for start, end in of_tile],
+            paired_threes.direct(node, channels, of_tile),
+        )
         for times, each in ((steps - of_three, 6), (of_three, 3)):
-            for core, of in (("", instructions_of_parts), ("Thumb ", thumb_instructions_of_parts)):
-                taps, others = of(lengths, each, two_sided=found.two_sided)
+            of_cores = {
+                "": instructions_of_parts(lengths, each, two_sided=found.two_sided),
+                "Thumb ": thumb_instructions_of_parts(
+                    lengths, each, two_sided=found.two_sided, direct=direct
+                ),
+            }
+            for core, (taps, others) in of_cores.items():
                 counting.add(parts, f"{core}instruction of taps", times * taps)
                 counting.add(parts, f"{core}instruction of outputs", times * others)
     windows_in_threes(parts, node)
