@@ -182,6 +182,8 @@ def test_sums_that_do_not_fit_are_not_direct() -> None:
         lower(case.node, Target(cpu, frozenset())).constants[0].data for cpu in ("cortex-m3", "rv32imac")
     ]
     assert [len(stream) for stream in streams] == [2 * 15 + 23 + 26 + 1, 3 * 23 + 26 + 1]
+    # Assembly subtracts it from a product, which does not leave 32 bits.
+    assert streams[0][-2:-22:-5].astype(np.int32).tolist() == [-(2**30)] * 4
     assert_exact([case, other], delegates=(ALONE,))
 
 

@@ -263,8 +263,8 @@ def thumb_instructions_of_parts(
         around += 6 + outputs + two_sided * (1 + 4 * pixels)
     else:
         added = 8 + 2 * (14 * pixels // 3)
-        outputs = 2 * (7 + 10 * pixels + rows) + 2
-        around += 9 + added * len(lengths) + 2 * (len(lengths) - 1) + 4 + outputs
+        outputs = 2 * (7 + 9 * pixels + rows) + 2
+        around += 2 - 2 * pixels + added * len(lengths) + 2 * (len(lengths) - 1) + 4 + outputs
     return 2 * of_taps, 2 * around + 3
 
 

@@ -30,6 +30,8 @@ PIXELS, CHANNELS = 6, 4
 FIELD = 21
 TURN = 8
 """Taps in a turn of the loop."""
+UNSEEN = -(2**30)
+"""What no x of straight.py is below, for sums are not."""
 _OFFSET = 2 ** (FIELD - 1)
 _NOT_FIRST, _NOT_LAST, _ZERO, _DIRECT = 1, 2, 4, 8
 
@@ -90,7 +92,7 @@ def constants(node: Node, *, with_direct: bool) -> tuple[Constant, Constant]:
     r, rows, f, bias = straight(node), rows_of(node), depthwise_planes.folded_whole(node), folded_bias(node)
     assert isinstance(r, Straight)
     whole = f.start + (bias - _OFFSET << depthwise_planes.WORDS_BEFORE)
-    zero = r.zero if r.two_sided else np.full_like(r.zero, -(2**31))
+    zero = r.zero if r.two_sided else np.full_like(r.zero, UNSEEN)
     words: list[int] = []
     for channels, parts in tiles(node):
         is_direct = with_direct and direct(node, channels, parts)
