@@ -46,7 +46,6 @@
 #define KEEP(sum) ""
 /* Of a sum below zero. */
 #define LESS(sum) "sub lr, " sum ", r8\n" "add " sum ", " sum ", lr, asr #31\n"
-#define LESS_IF_SEEN(sum) "cmp " sum ", r8\n" "it lt\n" "sublt " sum ", " sum ", #1\n"
 #define TWO_ROWS "add r10, r10, r11, lsl #1\n"
 /* Of three sums the first where its word is, the second in r9, both above 11 bits of zeros; of the third 2^10 times the sum
  * where the other word was. */
@@ -69,12 +68,36 @@
   OUTPUTS_OF_CHANNEL(six, less)                                                 \
   "add r5, sp, #40\n" "ldm r5, {r2, r3, r4, r5}\n"                              \
   OUTPUTS_OF_CHANNEL(six, less)
-/* Three sums of a part, added to those before it at r10. */
+/* The same of a direct tile: r0 is what is added to 2^11 times its sums, r1 its multiplier. */
+#define DIRECT(sum, by, to)                                                     \
+  "add " sum ", r0, " sum by "\n"                                               \
+  "smull lr, " sum ", " sum ", r1\n"                                            \
+  "ssat " sum ", #8, " sum ", asr #12\n"                                        \
+  "strb " sum ", " to "\n"
+#define THREE_DIRECT(word, other, first, second, third)                         \
+  "lsr r9, " word ", #21\n" "sub r9, " other ", r9, lsl #10\n"                  \
+  "lsl r9, r9, #11\n"                                                           \
+  "sub " other ", " other ", r9, lsr #11\n"                                      \
+  DIRECT(word, ", lsl #11", first) DIRECT("r9", "", second) DIRECT(other, ", lsl #1", third)
+#define DIRECT_OF_CHANNEL(six)                                                  \
+  "ldm r12!, {r0, r1, r7}\n"                                                    \
+  "add r10, r10, r7\n"                                                          \
+  six("add r8, r10, r11\n")                                                     \
+  THREE_DIRECT("r2", "r3", "[r10]", "[r10, r11]", "[r10, r11, lsl #1]")         \
+  six(THREE_DIRECT("r4", "r5", "[r8, r11, lsl #1]", "[r10, r11, lsl #2]", "[r8, r11, lsl #2]"))
+#define ALL_DIRECT(six)                                                         \
+  DIRECT_OF_CHANNEL(six)                                                        \
+  "add r5, sp, #40\n" "ldm r5, {r2, r3, r4, r5}\n"                              \
+  DIRECT_OF_CHANNEL(six)
+/* Three sums of a part, stored at r10 or added to those before it there. */
+#define STORED(sum, by, at) "lsr " sum ", " sum ", #" by "\n" "str " sum ", [r10, #" at "]\n"
+#define STORE_THREE(word, other, at, at_second, at_third) \
+  OPEN(word, other) STORED(word, "11", at) STORED("r9", "11", at_second) STORED(other, "10", at_third)
 #define ADDED(sum, by, at)                                                      \
   "ldr lr, [r10, #" at "]\n" "add lr, lr, " sum ", lsr #" by "\n" "str lr, [r10, #" at "]\n"
 #define ADD_THREE(word, other, at, at_second, at_third) \
   OPEN(word, other) ADDED(word, "11", at) ADDED("r9", "11", at_second) ADDED(other, "10", at_third)
-#define OF_MEMORY(at, to) "ldr r2, [r9, #" at "]\n" "add r2, r0, r2, lsl #1\n" OUTPUT("r2", to, LESS_IF_SEEN)
+#define OF_MEMORY(at, to) "ldr r2, [r9, #" at "]\n" "add r2, r0, r2, lsl #1\n" OUTPUT("r2", to, LESS)
 #define OUTPUTS_OF_MEMORY(six)                                                                              \
   CHANNEL                                                                                                   \
   OF_MEMORY("0", "[r10]") OF_MEMORY("4", "[r10, r11]") TWO_ROWS OF_MEMORY("8", "[r10]")                     \
@@ -128,15 +151,14 @@
         "bne.w 7f\n"                                                                                                   \
         "add r12, r12, r11\n"                                                                                          \
         "ldr r11, [sp, #8]\n"                                                                                          \
-        "cmp r7, #0\n"                                                                                                 \
-        "bne.w 6f\n"                                                                                                   \
-        OUTPUTS(six, KEEP)                                                                                             \
-        "5:\n" /* behind two channels: r10, r12 */                                                                     \
+        "cmp r7, #4\n"                                                                                                 \
+        "bls.w 9f\n"                                                                                                   \
+        ALL_DIRECT(six)                                                                                                \
         "ldr r2, [sp, #20]\n"                                                                                          \
         "cbnz r2, 8f\n"                                                                                                \
         "ldrd r12, r1, [sp, #12]\n"                                                                                    \
         "add r1, r1, #2\n"                                                                                             \
-        "mov r2, #40\n" "mov r3, r10\n"                                                                                \
+        "mov r2, #24\n" "mov r3, r10\n"                                                                                \
         "b.w 2b\n"                                                                                                     \
         "8:\n"                                                                                                         \
         "ldr r1, [sp, #32]\n" "ldr r2, [r12]\n"                                                                        \
@@ -145,20 +167,33 @@
         "bge.w 1b\n"                                                                                                   \
         "add sp, sp, #108\n"                                                                                           \
         "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n"                                                                 \
+        "9:\n"                                                                                                         \
+        "beq.w 6f\n"                                                                                                   \
+        OUTPUTS(six, KEEP)                                                                                             \
+        "5:\n" /* behind two channels: r10, r12 */                                                                     \
+        "ldr r2, [sp, #20]\n"                                                                                          \
+        "cmp r2, #0\n"                                                                                                 \
+        "bne.w 8b\n"                                                                                                   \
+        "ldrd r12, r1, [sp, #12]\n"                                                                                    \
+        "add r1, r1, #2\n"                                                                                             \
+        "mov r2, #40\n" "mov r3, r10\n"                                                                                \
+        "b.w 2b\n"                                                                                                     \
         "6:\n"                                                                                                         \
         OUTPUTS(six, LESS)                                                                                             \
         "b.w 5b\n"                                                                                                     \
         "7:\n" /* One of several parts. */                                                                             \
         "add r10, sp, #56\n"                                                                                           \
         "tst r7, #1\n"                                                                                                 \
-        "bne 7f\n"                                                                                                     \
-        "movs r6, #0\n" "mov r8, #0\n" "mov r9, #0\n"                                                                  \
-        "stm r10!, {r6, r8, r9}\n" "stm r10!, {r6, r8, r9}\n" "stm r10!, {r6, r8, r9}\n" "stm r10, {r6, r8, r9}\n"     \
-        "sub r10, r10, #36\n"                                                                                          \
+        "bne.w 7f\n"                                                                                                   \
+        STORE_THREE("r2", "r3", "0", "4", "8") six(STORE_THREE("r4", "r5", "12", "16", "20"))                          \
+        "add r1, sp, #40\n" "ldm r1, {r2, r3, r4, r5}\n"                                                               \
+        STORE_THREE("r2", "r3", "24", "28", "32") six(STORE_THREE("r4", "r5", "36", "40", "44"))                       \
+        "b.w 8f\n"                                                                                                     \
         "7:\n"                                                                                                         \
         ADD_THREE("r2", "r3", "0", "4", "8") six(ADD_THREE("r4", "r5", "12", "16", "20"))                              \
         "add r1, sp, #40\n" "ldm r1, {r2, r3, r4, r5}\n"                                                               \
         ADD_THREE("r2", "r3", "24", "28", "32") six(ADD_THREE("r4", "r5", "36", "40", "44"))                           \
+        "8:\n"                                                                                                         \
         "ldr r1, [sp, #32]\n"                                                                                          \
         "tst r7, #2\n"                                                                                                 \
         "beq 8f\n"                                                                                                     \
@@ -191,13 +226,18 @@ TILE(three_pixels, NONE, "28")
 #undef OUTPUT
 #undef KEEP
 #undef LESS
-#undef LESS_IF_SEEN
 #undef TWO_ROWS
 #undef OPEN
 #undef TWICE
 #undef THREE_OUTPUTS
 #undef OUTPUTS_OF_CHANNEL
 #undef OUTPUTS
+#undef DIRECT
+#undef THREE_DIRECT
+#undef DIRECT_OF_CHANNEL
+#undef ALL_DIRECT
+#undef STORED
+#undef STORE_THREE
 #undef ADDED
 #undef ADD_THREE
 #undef OF_MEMORY

@@ -7,36 +7,75 @@ enum { PIXELS = 8, STEP = 5 /* words from tap to tap */, CHECK = 4 };
 
 #include "tinyet_paired_windows_body.h"
 
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
+#define IN_THUMB
+#endif
+
 /* What four pixels' windows see, of taps without gaps in the image: the lower half of a tile, or the upper one behind it. */
 static inline __attribute__((always_inline)) void gather_four(word *patch, const int8_t *const from[4],
                                                               const tinyet_conv2d_shape *s, int32_t upper) {
   const int8_t *a = from[0], *b = from[1], *c = from[2], *d = from[3];
   const int32_t row = s->kernel_w * s->in_c, turn = s->in_w * s->in_c - row;
-  word *to = patch;
+  word *to = patch + 2 * upper;
   for (int32_t i = s->kernel_h; i > 0; i--) {
     int32_t left = row;
-#define TAP(i)                                                                                      \
-  do {                                                                                              \
-    const uint32_t second = (uint32_t)b[i], fourth = (uint32_t)d[i];                                \
-    word *const tap = to + STEP * (i);                                                              \
-    tap[2 * upper] = (uint32_t)a[i] + (second << 16);                                               \
-    tap[2 * upper + 1] = (uint32_t)c[i] + (fourth << 16);                                           \
-    tap[CHECK] = upper ? tap[CHECK] + (second << 8) + (fourth << 12) : second + (fourth << 4);      \
+#ifdef IN_THUMB
+#define FOUR_INPUTS                    \
+  "ldrsb %[x], [%[a]], #1\n"           \
+  "ldrsb %[y], [%[b]], #1\n"           \
+  "ldrsb %[z], [%[c]], #1\n"           \
+  "ldrsb %[w], [%[d]], #1\n"           \
+  "add %[x], %[x], %[y], lsl #16\n"    \
+  "add %[z], %[z], %[w], lsl #16\n"    \
+  "add %[y], %[y], %[w], lsl #4\n"     \
+  "strd %[x], %[z], [%[to]], #20\n"
+#define TAP(i)                                                                                          \
+  do {                                                                                                  \
+    uint32_t x, y, z, w;                                                                                \
+    if (upper) {                                                                                        \
+      __asm__ volatile(FOUR_INPUTS                                                                      \
+                       "ldr %[w], [%[to], #-12]\n"                                                      \
+                       "add %[w], %[w], %[y], lsl #8\n"                                                 \
+                       "str %[w], [%[to], #-12]\n"                                                      \
+                       : [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z), [w] "=&r"(w), [a] "+&r"(a),          \
+                         [b] "+&r"(b), [c] "+&r"(c), [d] "+&r"(d), [to] "+&r"(to)                       \
+                       :                                                                                \
+                       : "memory");                                                                     \
+    } else {                                                                                            \
+      __asm__ volatile(FOUR_INPUTS                                                                      \
+                       "str %[y], [%[to], #-4]\n"                                                       \
+                       : [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z), [w] "=&r"(w), [a] "+&r"(a),          \
+                         [b] "+&r"(b), [c] "+&r"(c), [d] "+&r"(d), [to] "+&r"(to)                       \
+                       :                                                                                \
+                       : "memory");                                                                     \
+    }                                                                                                   \
   } while (0)
+#define ONWARD(i)
+#else
+#define TAP(i)                                                                                 \
+  do {                                                                                         \
+    const uint32_t second = (uint32_t)b[i], fourth = (uint32_t)d[i];                           \
+    word *const tap = to + STEP * (i), *const check = tap + CHECK - 2 * upper;                 \
+    tap[0] = (uint32_t)a[i] + (second << 16);                                                  \
+    tap[1] = (uint32_t)c[i] + (fourth << 16);                                                  \
+    *check = upper ? *check + (second << 8) + (fourth << 12) : second + (fourth << 4);         \
+  } while (0)
+#define ONWARD(i) to += STEP * (i), a += (i), b += (i), c += (i), d += (i)
+#endif
     for (; left >= 4; left -= 4) {
       TAP(0);
       TAP(1);
       TAP(2);
       TAP(3);
-      to += 4 * STEP;
-      a += 4, b += 4, c += 4, d += 4;
+      ONWARD(4);
     }
     for (; left > 0; left--) {
       TAP(0);
-      to += STEP;
-      a++, b++, c++, d++;
+      ONWARD(1);
     }
+#undef FOUR_INPUTS
 #undef TAP
+#undef ONWARD
     a += turn, b += turn, c += turn, d += turn;
   }
 }
@@ -85,7 +124,26 @@ static inline __attribute__((always_inline)) void gather_eight(word *patch, int3
   }
 }
 
-#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
+/* The same of neighbouring pixels of an image, each of which is all that a window sees. */
+static inline __attribute__((always_inline)) void gather_pixels(word *patch, int32_t count, int32_t words, const int8_t *pixel,
+                                                                const tinyet_conv2d_shape *s) {
+  const int32_t taps = s->in_c;
+  if (count == PIXELS) {
+    const int8_t *from[PIXELS];
+    for (int32_t i = 0; i < PIXELS; i++) {
+      from[i] = pixel + i * taps;
+    }
+    gather_lower(patch, from, s);
+    gather_upper(patch, from + 4, s);
+    return;
+  }
+  memset(patch, 0, (size_t)(4 * words));
+  for (int32_t i = 0; i < count; i++) {
+    gather_one(patch + i / 2, pixel + i * taps, 0, 0, s, 0, i);
+  }
+}
+
+#ifdef IN_THUMB
 typedef struct {
   const word *patch, *end;
   int32_t row; /* bytes from pixel to pixel of the output */
@@ -262,6 +320,8 @@ void tinyet_conv2d_s8_paired_checked_8x1(const int8_t *input, int8_t *output, vo
     s.in_h = params->padded_h, s.in_w = params->padded_w;
     s.pad_top = 0, s.pad_left = 0;
   }
+  const int32_t pointwise = taps == s.in_c && s.stride_h == 1 && s.stride_w == 1 && s.pad_top == 0 && s.pad_left == 0 &&
+                            s.out_h == s.in_h && s.out_w == s.in_w;
   memset(scratch, 0, (size_t)(4 * words));
   for (int32_t n = 0; n < s.batch; n++) {
     if (params->padded_h != 0) {
@@ -270,7 +330,11 @@ void tinyet_conv2d_s8_paired_checked_8x1(const int8_t *input, int8_t *output, vo
     window_walk walk = first_window(params->padded_h != 0 ? padded : input, &s);
     for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
       const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
-      gather_eight(patch, count, words, &walk, &s, params->padding);
+      if (pointwise) {
+        gather_pixels(patch, count, words, input + pixel * taps, &s);
+      } else {
+        gather_eight(patch, count, words, &walk, &s, params->padding);
+      }
       if (count == PIXELS) {
         outputs(patch, output, fours, params);
       } else {

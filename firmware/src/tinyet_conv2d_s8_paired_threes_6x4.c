@@ -99,8 +99,8 @@ enum { PIXELS = 6, CHANNELS = 4 };
         "1:\n"                                                                                                         \
         "lw a6, 0(sp)\n"                                                                                               \
         "2:\n"                                                                                                         \
-        "lui a4, 0x100\n"   /* OFFSET of the first; of the third it leaves the word */                                 \
-        "lui a5, 0x40100\n" /* OFFSET of the second, and of the third, 2^10 times */                                   \
+        "lui a4, 0x100\n"   /* FIRST_SUM; of the third it leaves the word */                                 \
+        "lui a5, 0x40100\n" /* SECOND_SUM */                                   \
         FIRST(six)                                                                                                     \
         "lw t0, 0(ra)\n" "lw t1, 4(ra)\n"                                                                              \
         "li t2, " #size "\n"                                                                                           \
@@ -232,7 +232,8 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t coun
 }
 #undef IN_ASSEMBLY
 #else
-enum { ROUNDING = 5 /* words that make outputs of a channel's sums */ };
+/* Words that make outputs of a channel's sums, of which direct ones are shifted to the upper end of a word. */
+enum { ROUNDING = 5, DIRECT = 3, IS_DIRECT = 8, UPPER = 32 - FIELD, SHIFT = 12 };
 
 /* Of one channel and three pixels, whose inputs are two words a tap. */
 static void add_part(uint32_t sums[3], const word *x, const TINYET_ROM int8_t *weights, int32_t taps) {
@@ -267,6 +268,17 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t coun
       part += 3;
     }
     int8_t *to = output;
+    if ((part[-1] & IS_DIRECT) != 0) {
+      for (int32_t c = 0; c < CHANNELS; c++, part += DIRECT) {
+        to += (int32_t)part[2];
+        for (int32_t i = 0; i < count; i++) {
+          const uint32_t sum = (sums[c][i] << UPPER) + part[0];
+          const int32_t value = tinyet_upper_half((int32_t)sum, (int32_t)part[1]) >> SHIFT;
+          to[i * row] = (int8_t)(value < -128 ? -128 : value > 127 ? 127 : value);
+        }
+      }
+      continue;
+    }
     for (int32_t c = 0; c < CHANNELS; c++) {
       const int32_t place = (int32_t)(part[2] & ~(uint32_t)127) + 128;
       to += (int32_t)part[3];

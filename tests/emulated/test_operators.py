@@ -50,8 +50,9 @@ def test_pairs_of_pixels_with_a_few_large_weights() -> None:
 
 @pytest.mark.emulated
 def test_three_pixels_in_two_words() -> None:
-    """One part of the taps and several, halves below zero and none, six pixels and fewer."""
+    """One part of the taps and several, direct tiles, halves below zero and none, six pixels and fewer."""
     cases = [*test_paired_threes.ways(), *(test_paired_threes.halves(depth, depth) for depth in (20, 300))]
+    cases += [test_paired_threes.mixed(True, pixels) for pixels in ((1, 2), (3, 3), (3, 5))]
     threes = test_paired_threes.ALONE.kernels[Conv2d]
     check_library(
         st.sampled_from(cases), threes, (board.M4, board.M4_CLANG, board.RISCV), examples=len(cases)

@@ -12,14 +12,17 @@ import pytest
 from tests.delegates.test_winograd import layer
 from tests.ops import drawing
 from tests.ops.cases import Case, assert_exact
+from tinyet.boards import Target
 from tinyet.delegates import Delegate
 from tinyet.ir import DType, Node, QuantParams, Tensor, TensorType, constant
-from tinyet.numerics import NO_CLAMP, Int64
+from tinyet.numerics import NO_CLAMP, Int64, requantize
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.shared import paired_threes
 from tinyet.ops.shared.conv2d_words import KERNELS
+from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.packed_words import rows_of
 from tinyet.ops.shared.straight import Straight, straight
+from tinyet.ops.shared.weighted import folded_bias
 
 SYMBOL = "tinyet_conv2d_s8_paired_threes_6x4"
 ALONE = Delegate("alone", {Conv2d: tuple(k for k in KERNELS if k.symbol == SYMBOL)})
@@ -90,7 +93,7 @@ def test_words_hold_three_sums(shape: tuple[int, int]) -> None:
     """Of each part, with the inputs for which a channel's sum is at an end, in each of the three places."""
     weights = weights_of(*shape, 127, sum(shape))
     node = pointwise(weights, (1, 1), False, 1).node
-    r, (stream, packed) = straight(node), paired_threes.constants(node)
+    r, (stream, packed) = straight(node), paired_threes.constants(node, with_direct=False)
     assert isinstance(r, Straight)
     words, at, tile = stream.data.astype(np.int64), 0, 0
     seen: list[int] = []
@@ -130,6 +133,58 @@ def test_words_hold_three_sums(shape: tuple[int, int]) -> None:
     assert tile == len(packed.data)
     assert sorted(set(seen)) == list(range(shape[0]))
     assert len(seen) == -(-shape[0] // 4) * 4
+
+
+@pytest.mark.parametrize("shape", [(4, 1), (5, 9), (6, 24), (7, 20)])
+def test_direct_tiles_have_all_in_their_sums(shape: tuple[int, int]) -> None:
+    """As the constants are packed, modulo 2**32: outputs of ReLU of sums at both ends, and of others."""
+    rng = np.random.default_rng(sum(shape))
+    weights = weights_of(*shape, 127, sum(shape))
+    node = pointwise(weights, (1, 1), True, 1).node
+    assert all(paired_threes.direct(node, *tile) for tile in paired_threes.tiles(node))
+    stream, _ = paired_threes.constants(node, with_direct=True)
+    words, at = stream.data.astype(np.int64), 0
+    ends = [np.where(weights > 0, *pair) for pair in ((127, -128), (-128, 127))]
+    x = np.concatenate([*ends, rng.integers(-128, 128, (200, shape[1]))])
+    multiplier, left = output_factors(node)
+    sums = x @ weights.T + folded_bias(node)
+    want = np.clip(requantize(sums, multiplier, left) - 128, -128, 127)
+    while words[at] != WORD:
+        assert words[at + 2] == 8
+        channels = np.cumsum((words[at + 5 : at + 15 : 3] ^ 2**31) - 2**31)
+        for k, channel in enumerate(channels):
+            start, factor, _ = words[at + 3 + 3 * k : at + 6 + 3 * k]
+            whole = ((x @ weights[channel] + 2**20 << 11) + start) & WORD
+            value = ((whole ^ 2**31) - 2**31) * factor >> 44
+            np.testing.assert_array_equal(np.clip(value, -128, 127), want[:, channel])
+        at += 15
+    assert at == len(words) - 1
+
+
+def mixed(relu: bool, pixels: tuple[int, int]) -> Case:
+    """Two tiles that are direct where halves below zero are not seen, one of sums without room, one of two parts."""
+    rng = np.random.default_rng(0)
+    weights = rng.integers(-20, 21, (16, 65))
+    weights[1::4] = rng.choice([-126, 126], (4, 65))
+    weights[3::4] = rng.choice([-128, 127], (4, 65))
+    return pointwise(weights, pixels, relu, 4, of_sums=0.03)
+
+
+def test_sums_that_do_not_fit_are_not_direct() -> None:
+    """Nor any of a layer without ReLU, nor for RISC-V."""
+    case, other = mixed(True, (3, 5)), mixed(False, (3, 5))
+    tiles = paired_threes.tiles(case.node)
+    assert [len(parts) for _, parts in tiles] == [1, 1, 1, 2]
+    assert [paired_threes.direct(case.node, *tile) for tile in tiles] == [True, True, False, False]
+    assert not any(paired_threes.direct(other.node, *tile) for tile in paired_threes.tiles(other.node))
+    lower = ALONE.kernels[Conv2d][0].lower
+    streams = [
+        lower(case.node, Target(cpu, frozenset())).constants[0].data for cpu in ("cortex-m3", "rv32imac")
+    ]
+    assert [len(stream) for stream in streams] == [2 * 15 + 23 + 26 + 1, 3 * 23 + 26 + 1]
+    # Assembly subtracts it from a product, which does not leave 32 bits.
+    assert streams[0][-2:-22:-5].astype(np.int32).tolist() == [-(2**30)] * 4
+    assert_exact([case, other], delegates=(ALONE,))
 
 
 def sums_within(weights: Int64) -> bool:

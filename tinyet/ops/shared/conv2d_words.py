@@ -106,8 +106,13 @@ def lower_paired(node: Node, _target: Target) -> Call:
     return shaped_call("tinyet_conv2d_s8_paired_4x2", node, paired.fields(node), constants, scratch)
 
 
-def lower_paired_threes(node: Node, _target: Target) -> Call:
-    constants, scratch = paired_threes.constants(node), paired_threes.scratch_bytes(node)
+def lower_paired_threes(node: Node, target: Target) -> Call:
+    # The assembly for RISC-V has no direct tiles: it multiplies sums by unsigned numbers, and clamps them by branches.
+    with_direct = not target.cpu.startswith("rv32")
+    constants, scratch = (
+        paired_threes.constants(node, with_direct=with_direct),
+        paired_threes.scratch_bytes(node),
+    )
     fields = paired_threes.fields(node)
     return shaped_call("tinyet_conv2d_s8_paired_threes_6x4", node, fields, constants, scratch)
 

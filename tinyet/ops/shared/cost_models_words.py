@@ -35,6 +35,7 @@ from tinyet.ops.shared.window_parts import (
     filled,
     gathered,
     gathered_in_twos,
+    pointwise,
     windows_in_threes,
     windows_in_twos,
 )
@@ -247,20 +248,24 @@ def instructions_of_parts(lengths: Sequence[int], pixels: int, *, two_sided: boo
     return of_taps, around + before + 4 * last + 1
 
 
-def thumb_instructions_of_parts(lengths: Sequence[int], pixels: int, *, two_sided: bool) -> tuple[int, int]:
+def thumb_instructions_of_parts(
+    lengths: Sequence[int], pixels: int, direct: bool, *, two_sided: bool
+) -> tuple[int, int]:
     """The same as they stand in the assembly for Thumb, which has two of a tile's channels at a time."""
     six = pixels > 3
     turns = sum(max(-(-(taps - 1) // paired_threes.TURN), 1) for taps in lengths)
     of_taps = (12 if six else 7) * sum(lengths) + 3 * turns
     rows = 3 if six else 2  # moves from pixel to pixel, and back
     around = 10 + 19 * len(lengths)
-    if len(lengths) == 1:
+    if direct:
+        around += 4 + 2 * (2 + six + 16 * pixels // 3) + 2
+    elif len(lengths) == 1:
         outputs = 2 * (7 + 5 * pixels // 3 + 6 * pixels + rows) + 2
-        around += 4 + outputs + two_sided * (1 + 4 * pixels)
+        around += 6 + outputs + two_sided * (1 + 4 * pixels)
     else:
         added = 8 + 2 * (14 * pixels // 3)
-        outputs = 2 * (7 + 10 * pixels + rows) + 2
-        around += 8 + added * len(lengths) + 2 * (len(lengths) - 1) + 4 + outputs
+        outputs = 2 * (7 + 9 * pixels + rows) + 2
+        around += 2 - 2 * pixels + added * len(lengths) + 2 * (len(lengths) - 1) + 4 + outputs
     return 2 * of_taps, 2 * around + 3
 
 
@@ -279,21 +284,24 @@ def instructions_of_parts_of_two(lengths: Sequence[int], pixels: int, *, two_sid
 
 
 def in_threes(
-    node: Node, channels: int, instructions: Mapping[str, Callable[[Sequence[int], int], tuple[int, int]]]
+    node: Node,
+    channels: int,
+    instructions: Mapping[str, Callable[[Sequence[int], int, bool], tuple[int, int]]],
 ) -> Parts:
-    """Tiles of three pixels in two words, by so many channels. instructions: of a tile's parts, by taps and pixels; for
-    each of the cores that have assembly, by the word that their parts begin with."""
+    """Tiles of three pixels in two words, by so many channels. instructions: of a tile's parts, by taps, pixels, and
+    whether it is direct; for each of the cores that have assembly, by the word that their parts begin with."""
     batch, out_h, out_w, out_c = node.output.shape
     pixels = out_h * out_w
     rest = pixels % paired_threes.PIXELS
     of_three = batch * int(0 < rest <= 3)
     steps = batch * -(-pixels // paired_threes.PIXELS)
     parts: Parts = {"call": 1, "step": steps}
-    for _, of_tile in paired_threes.tiles(node, channels):
+    for chosen, of_tile in paired_threes.tiles(node, channels):
         lengths = [end - start for start, end in of_tile]
+        direct = paired_threes.direct(node, chosen, of_tile)
         for times, each in ((steps - of_three, 6), (of_three, 3)):
             for core, of in instructions.items():
-                taps, others = of(lengths, each)
+                taps, others = of(lengths, each, direct)
                 counting.add(parts, f"{core}instruction of taps", times * taps)
                 counting.add(parts, f"{core}instruction of outputs", times * others)
     windows_in_threes(parts, node)
@@ -306,9 +314,13 @@ def conv2d_paired_threes(node: Node) -> Mapping[str, int]:
     found, count = straight(node), node.output.type.count
     assert isinstance(found, Straight)
     low, high = clamp_range(clamp_of(node), node.output.type)
-    of_cores = {"": instructions_of_parts, "Thumb ": thumb_instructions_of_parts}
-    instructions = {core: partial(of, two_sided=found.two_sided) for core, of in of_cores.items()}
-    parts = in_threes(node, paired_threes.CHANNELS, instructions)
+    two_sided = found.two_sided
+
+    def of_riscv(lengths: Sequence[int], pixels: int, _direct: bool) -> tuple[int, int]:
+        return instructions_of_parts(lengths, pixels, two_sided=two_sided)
+
+    of_thumb = partial(thumb_instructions_of_parts, two_sided=two_sided)
+    parts = in_threes(node, paired_threes.CHANNELS, {"": of_riscv, "Thumb ": of_thumb})
     return parts | {"clamped": count * ((low, high) != (-128, 127))}
 
 
@@ -316,8 +328,12 @@ def conv2d_paired_threes_of_two(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_paired_threes_6x2."""
     sums = packed_words.rescaling(node)
     assert isinstance(sums, Rescaling)
-    instructions = partial(instructions_of_parts_of_two, two_sided=sums.two_sided)
-    parts = in_threes(node, paired_twos.CHANNELS, {"": instructions})
+    two_sided = sums.two_sided
+
+    def of_xtensa(lengths: Sequence[int], pixels: int, _direct: bool) -> tuple[int, int]:
+        return instructions_of_parts_of_two(lengths, pixels, two_sided=two_sided)
+
+    parts = in_threes(node, paired_twos.CHANNELS, {"": of_xtensa})
     return parts | {"two-sided output": node.output.type.count * sums.two_sided}
 
 
@@ -376,6 +392,8 @@ def conv2d_paired_checked(node: Node) -> Mapping[str, int]:
         counting.copied(parts, "row of the image", batch * in_h, in_w * in_c)
         counting.copied(parts, "clear", batch, math.prod(checked.padded(node)) * in_c)
     gathered_in_twos(parts, node, checked.PIXELS, padded=in_rows > 0)
+    if pointwise(node):
+        del parts["two windows"]
     words = checked.WORDS * checked.TAPS * fours
     counting.copied(parts, "clear", 1 + batch * (rest > 0), 4 * words)
     counting.add(parts, "step apart", batch * int(rest != 0))

@@ -66,7 +66,13 @@ def folded_in_words(node: Node) -> Folded:
     return _folded(node, (WORDS_BEFORE,))
 
 
-def _folded(node: Node, powers: Sequence[int]) -> Folded:
+@memoize
+def folded_whole(node: Node) -> Folded:
+    """The same of sums that are made modulo 2**32: only the whole one has to fit, with what is added to it."""
+    return _folded(node, (WORDS_BEFORE,), whole=True)
+
+
+def _folded(node: Node, powers: Sequence[int], *, whole: bool = False) -> Folded:
     """Both sides are monotone in the sum, so they agree everywhere if they do on both sides of each step of the output.
     With each factor that is tried a step says between which bounds the start must be. None is found where outputs of
     negative sums are seen: halves of those are rounded the other way."""
@@ -88,7 +94,10 @@ def _folded(node: Node, powers: Sequence[int]) -> Folded:
         for trial in TRIALS:
             m = np.clip(near + trial, 1, 2**31 - 1)
             right, middle = starts(steps, reach, values, m, k)
-            fits = (bound << k) + np.abs(middle) < 2**31
+            if whole:
+                fits = ((reach[0] << k) + middle >= -(2**31)) & ((reach[1] << k) + middle < 2**31)
+            else:
+                fits = (bound << k) + np.abs(middle) < 2**31
             new = ~found & (near < 2**31 - 8) & right & fits
             before, start = np.where(new, k, before), np.where(new, middle, start)
             factor = np.where(new, m, factor)

@@ -7,19 +7,23 @@ modulo 2**32: as long as A and B, each with 2**20, are within 21 bits and C with
 lowest eleven bits of C; without these, the second has B, and the rest of C above it. Nothing is drained in between:
 only the whole sum has to fit, which is proved with the weights of each channel. Where it does not, taps are divided
 into parts, whose sums are added up in memory. Channels with as many parts are in a tile together. Outputs are as
-straight.py has them.
+straight.py has them, or, where a tile has one part and a layer ReLU, and all that is added to products fits, with the
+sums, into words whose fields are at their upper ends, as depthwise_planes.py has them: direct.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from tinyet.ir import Node
 from tinyet.ir.memoize import memoize
 from tinyet.numerics import Int64
-from tinyet.ops.shared import one_product
+from tinyet.ops.shared import depthwise_planes, one_product
 from tinyet.ops.shared.packed_words import rows_of
 from tinyet.ops.shared.straight import Straight, straight
+from tinyet.ops.shared.weighted import folded_bias
 from tinyet.opset import Constant, FieldValue
 
 PIXELS, CHANNELS = 6, 4
@@ -28,8 +32,10 @@ TURN = 8
 """Taps in a turn of the loop."""
 OFFSET = 2 ** (FIELD - 1)
 """What each sum of a part has before the first product."""
-NOT_FIRST, NOT_LAST, ZERO = 1, 2, 4
+NOT_FIRST, NOT_LAST, ZERO, DIRECT = 1, 2, 4, 8
 """What is done behind a part."""
+UNSEEN = -(2**30)
+"""What no x of straight.py is below, for sums are not."""
 
 
 def refuse(node: Node) -> str | None:
@@ -66,11 +72,17 @@ def parts_of(weights: Int64) -> list[tuple[int, int]]:
 def tiles(node: Node, together: int = CHANNELS) -> tuple[tuple[tuple[int, ...], list[tuple[int, int]]], ...]:
     """The channels of each tile, so many, and its parts. Where channels are not a multiple of that, the last is there
     again."""
-    rows = rows_of(node).astype(np.int64)
-    order = sorted(range(len(rows)), key=lambda channel: len(parts_of(rows[channel : channel + 1])))
+    rows, found = rows_of(node).astype(np.int64), depthwise_planes.folded_whole(node).found
+    keys = [(len(parts_of(row[None])), not of_row) for row, of_row in zip(rows, found.tolist(), strict=True)]
+    order = sorted(range(len(rows)), key=keys.__getitem__)
     order += order[-1:] * (-len(order) % together)
     chosen = [tuple(order[k : k + together]) for k in range(0, len(order), together)]
     return tuple((channels, parts_of(rows[list(channels)])) for channels in chosen)
+
+
+def direct(node: Node, channels: Sequence[int], parts: Sequence[tuple[int, int]]) -> bool:
+    """Whether a tile's sums can have all that is added to products."""
+    return len(parts) == 1 and bool(depthwise_planes.folded_whole(node).found[list(channels)].all())
 
 
 def left_out(taps: int) -> int:
@@ -78,28 +90,33 @@ def left_out(taps: int) -> int:
     return TURN if taps == 1 else -(taps - 1) % TURN
 
 
-def constants(node: Node) -> tuple[Constant, Constant]:
-    """The stream and the weights of tinyet_conv2d_paired.h."""
-    r, rows = straight(node), rows_of(node)
+def constants(node: Node, *, with_direct: bool) -> tuple[Constant, Constant]:
+    """The stream and the weights of tinyet_conv2d_paired.h. with_direct: tiles that can be are direct."""
+    r, rows, f, bias = straight(node), rows_of(node), depthwise_planes.folded_whole(node), folded_bias(node)
     assert isinstance(r, Straight)
-    zero = r.zero if r.two_sided else np.full_like(r.zero, -(2**31))
+    whole = f.start + (bias - OFFSET << depthwise_planes.WORDS_BEFORE)
+    zero = r.zero if r.two_sided else np.full_like(r.zero, UNSEEN)
     words: list[int] = []
     for channels, parts in tiles(node):
+        is_direct = with_direct and direct(node, channels, parts)
         for k, (start, end) in enumerate(parts):
             kind = NOT_FIRST * (k > 0) + NOT_LAST * (k + 1 < len(parts))
-            kind += ZERO * (r.two_sided and k + 1 == len(parts))
+            kind += ZERO * (r.two_sided and k + 1 == len(parts)) + DIRECT * is_direct
             words += [4 * (end - start - 1), left_out(end - start), kind]
         before = 0
         for channel in channels:
-            added = r.bias[channel] + r.start[channel] - len(parts) * OFFSET
-            place = r.place[channel] - 128 + r.shift[channel]
-            words += [
-                int(added),
-                int(r.multiplier[channel]),
-                int(place),
-                channel - before,
-                int(zero[channel]),
-            ]
+            if is_direct:
+                words += [int(whole[channel]), int(f.multiplier[channel]), channel - before]
+            else:
+                added = r.bias[channel] + r.start[channel] - len(parts) * OFFSET
+                place = r.place[channel] - 128 + r.shift[channel]
+                words += [
+                    int(added),
+                    int(r.multiplier[channel]),
+                    int(place),
+                    channel - before,
+                    int(zero[channel]),
+                ]
             before = channel
     words.append(-1)
     stream = (np.array(words, np.int64) & 0xFFFFFFFF).astype(np.uint32)

@@ -41,6 +41,13 @@ def gathered(parts: Parts, node: Node, at_once: int) -> None:
     counting.add(parts, "window row", batch * rows.positions * columns.positions * kernel_h)
 
 
+def pointwise(node: Node) -> bool:
+    """Whether a pixel sees its own inputs, and nothing else."""
+    a, (_, kernel_h, kernel_w, _) = attrs_of(node), node.input(1).shape
+    same = node.input(0).shape[1:3] == node.output.shape[1:3] and a.stride_h == a.stride_w == 1
+    return same and (kernel_h, kernel_w) == (1, 1) and a.pad_top == a.pad_left == 0
+
+
 def gathered_in_twos(parts: Parts, node: Node, together: int = 2, *, padded: bool = False) -> None:
     """The same of two pixels at once where both windows lie in the image, or of more; else of each by itself, whose
     rows are what lies left of the image, in it, and right of it. padded: all lie in it."""
@@ -75,8 +82,7 @@ def windows_in_threes(parts: Parts, node: Node) -> None:
     along = axes(node, a, kernel_h, kernel_w)
     pixel = np.arange(along[0].positions * along[1].positions)
     pixel = np.append(pixel, pixel[-1:].repeat(-len(pixel) % 3))
-    same = node.input(0).shape[1:3] == node.output.shape[1:3] and a.stride_h == a.stride_w == 1
-    if same and (kernel_h, kernel_w) == (1, 1) and a.pad_top == a.pad_left == 0:
+    if pointwise(node):
         times = batch * len(pixel) // 3
         counting.add(parts, "row of three", times)
         counting.add(parts, "four inputs of three", times * (count // 4))
