@@ -99,8 +99,8 @@ enum { PIXELS = 6, CHANNELS = 4 };
         "1:\n"                                                                                                         \
         "lw a6, 0(sp)\n"                                                                                               \
         "2:\n"                                                                                                         \
-        "lui a4, 0x100\n"   /* FIRST_SUM; of the third it leaves the word */                                 \
-        "lui a5, 0x40100\n" /* SECOND_SUM */                                   \
+        "lui a4, 0x100\n"   /* FIRST_SUM; of the third it leaves the word */                                           \
+        "lui a5, 0x40100\n" /* SECOND_SUM */                                                                           \
         FIRST(six)                                                                                                     \
         "lw t0, 0(ra)\n" "lw t1, 4(ra)\n"                                                                              \
         "li t2, " #size "\n"                                                                                           \
