@@ -212,9 +212,11 @@ def test_every_function() -> None:
             conv((5, 6, 4), 0, (3, 3), relu=False),
             ("tinyet_depthwise_s8", "tinyet_depthwise_s8_bytes_3x3"),
         ),
+        (conv((1, 40, 4), 0, (1, 5), 2), ("tinyet_depthwise_s8", "tinyet_depthwise_s8_bytes")),
+        (conv((16, 17, 2), 0, (15, 17), relu=False), ("tinyet_depthwise_s8", "tinyet_depthwise_s8_bytes")),
         (linear(300, 5), ("tinyet_linear_s8", "tinyet_linear_s8_bytes")),
     ],
-    ids=["conv2d", "many_taps", "depthwise", "linear"],
+    ids=["conv2d", "many_taps", "depthwise", "depthwise_row", "depthwise_many_taps", "linear"],
 )
 def test_products_of_bytes_take_less_than_half_the_cycles(node: Node, symbols: tuple[str, str]) -> None:
     """And are those that are taken, beside portable ones; sums of more than 256 products are as exact as others."""
