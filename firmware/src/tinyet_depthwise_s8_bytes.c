@@ -200,8 +200,10 @@ static TINYET_BYTES_APART void depthwise_bytes_plane(uint8_t *plane, const int8_
   }
 }
 
-static inline void depthwise_bytes(const int8_t *input, int8_t *output, void *scratch,
-                                   const tinyet_depthwise_s8_bytes_params *params, void (*outputs)(job *of)) {
+/* Inlined, so that each kernel calls what makes its outputs by its name. */
+static inline __attribute__((always_inline)) void depthwise_bytes(const int8_t *input, int8_t *output, void *scratch,
+                                                                  const tinyet_depthwise_s8_bytes_params *params,
+                                                                  void (*outputs)(job *of)) {
   const tinyet_conv2d_shape *const s = &params->shape;
   const tinyet_packed_words *const words = &params->words;
   const tinyet_extent out_h = TINYET_EXTENT(s->out_h), stride_w = TINYET_EXTENT(s->stride_w);
