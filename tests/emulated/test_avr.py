@@ -31,13 +31,14 @@ from tinyet.boards import load_board
 from tinyet.budget.room import room_of
 from tinyet.delegates import PORTABLE, Delegate, kernel_sources
 from tinyet.deployment import Deployment, deploy
-from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType
+from tinyet.ir import Array, DType, Graph, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.ops import OPS
 from tinyet.ops.add import Add
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.unary import Unary
 from tinyet.opset import Kernel, Op
+from tinyet.planning.objective import Objective
 
 pytestmark = pytest.mark.emulated
 
@@ -268,6 +269,33 @@ def test_models_on_the_uno(name: str) -> None:
             assert room.stack.inference - SLACK <= run.stack <= room.stack.inference
         around = run.text - room.flash.stated
         assert 0 < around < AROUND_MODEL
+
+
+def test_an_arena_of_rows_at_any_address() -> None:
+    """Nothing aligns it on an AVR, nor the scratch memory that lies on top of line buffers."""
+    build_runner()
+    rng = np.random.default_rng(3)
+
+    def row_of(x: Tensor, out_c: int, kernel_w: int, stride: int, groups: int = 1) -> Node:
+        size = (out_c, 1, kernel_w, x.shape[3] // groups)
+        steps = QuantParams((0.02,) * out_c, (0,) * out_c, 0)
+        w = constant("w", rng.integers(-127, 128, size).astype(np.int8), steps)
+        pads = {"pad_left": kernel_w // 2, "pad_right": kernel_w // 2}
+        attrs = Conv2d(groups=groups, stride_w=stride, **pads)
+        y = TensorType((1, 1, x.shape[2] // stride, out_c), DType.INT8, QuantParams.per_tensor(0.2, -3))
+        return Node(attrs, (x, w, None), (Tensor(f"y{kernel_w}", y),))
+
+    x = Tensor("x", TensorType((1, 1, 128, 3), DType.INT8, QuantParams.per_tensor(0.05, 5)))
+    first = row_of(x, 16, 9, 1)
+    nodes = (first, row_of(first.output, 16, 5, 2, groups=16))
+    graph = Graph("rows", (x,), (nodes[-1].output,), nodes)
+    data = rng.integers(-128, 128, x.shape).astype(np.int8)
+    between = expected(nodes[0], [data])
+    wanted = expected(nodes[1], between)[0].tobytes()
+    for data_at in range(0x100, 0x108):
+        run = run_on_avr(graph, [data], UNO, objective=Objective(ram=1436), data_at=data_at)
+        assert run.deployment.plan.fusion_groups
+        assert run.outputs == wanted, f"{data_at:#x}"
 
 
 def test_operands_lie_in_ram() -> None:
