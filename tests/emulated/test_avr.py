@@ -126,21 +126,21 @@ def draw(name: str, count: int, attempt: int) -> list[Case]:
 
     (seed(attempt)(collect) if fixed else collect)()
     if name == "conv2d":  # few of what is drawn is this
-        cases += [depthwise_3x3(EACH * attempt + number) for number in range(EACH)]
+        cases += [depthwise(EACH * attempt + number, 3, 3) for number in range(EACH)]
     if name in ("conv2d", "linear"):
         cases += [int4(case) for case in cases if case.node.input(0).dtype is DType.INT8]
     return cases + [other for case in cases for other in rounded_otherwise(case)]
 
 
-def depthwise_3x3(number: int) -> Case:
-    """A small one of int8, whose borders, strides and channels the number decides."""
+def depthwise(number: int, kernel_h: int, kernel_w: int) -> Case:
+    """A small one of int8, whose size, borders, strides and channels the number decides."""
     rng = np.random.default_rng(number)
     sides = ("pad_top", "pad_bottom", "pad_left", "pad_right", "stride_h", "stride_w")
     around = {side: int(rng.integers(0, 2)) + side.startswith("stride") for side in sides}
     channels = int(rng.integers(1, 4))
-    shape = 1, *(int(n) for n in rng.integers(3, 6, 2)), channels
+    shape = 1, *(int(n) for n in (kernel_h, kernel_w) + rng.integers(0, 3, 2)), channels
     attrs = Conv2d(**around, groups=channels)  # type: ignore[arg-type]
-    return layer(rng, attrs, shape, (channels, 3, 3, 1))
+    return layer(rng, attrs, shape, (channels, kernel_h, kernel_w, 1))
 
 
 @functools.cache
@@ -185,6 +185,18 @@ def test_every_kernel(index: int) -> None:
         assert own, f"{op.name}: no case for {kernel.symbol}, {kernel.dtypes}"
         cases += own
     check(cases, works)
+
+
+def test_depthwise_windows_of_any_shape() -> None:
+    """Rows and columns, as wide as the image, too, and such as have more of both."""
+    build_runner()
+    (op,) = (op for op in OPS if op.attrs is Conv2d)
+    (kernel,) = (k for k in op.kernels if k.symbol == "tinyet_depthwise_s8_bytes")
+    for window in ((1, 1), (1, 5), (1, 2), (5, 1), (2, 1), (3, 3), (5, 5), (2, 4), (7, 3)):
+        drawn = [depthwise(number, *window) for number in range(8)]
+        cases = [case for case in drawn if kernel.why_not(case.node, target(LARGE)) is None]
+        assert len(cases) >= EACH
+        check(cases, [(op, kernel)])
 
 
 def test_every_function() -> None:
