@@ -138,7 +138,8 @@ def depthwise(number: int, kernel_h: int, kernel_w: int) -> Case:
     sides = ("pad_top", "pad_bottom", "pad_left", "pad_right", "stride_h", "stride_w")
     around = {side: int(rng.integers(0, 2)) + side.startswith("stride") for side in sides}
     channels = int(rng.integers(1, 4))
-    shape = 1, *(int(n) for n in (kernel_h, kernel_w) + rng.integers(0, 3, 2)), channels
+    more_h, more_w = (int(n) for n in rng.integers(0, 3, 2))
+    shape = 1, kernel_h + more_h, kernel_w + more_w, channels
     attrs = Conv2d(**around, groups=channels)  # type: ignore[arg-type]
     return layer(rng, attrs, shape, (channels, kernel_h, kernel_w, 1))
 
@@ -292,8 +293,8 @@ def test_an_arena_of_rows_at_any_address() -> None:
         size = (out_c, 1, kernel_w, x.shape[3] // groups)
         steps = QuantParams((0.02,) * out_c, (0,) * out_c, 0)
         w = constant("w", rng.integers(-127, 128, size).astype(np.int8), steps)
-        pads = {"pad_left": kernel_w // 2, "pad_right": kernel_w // 2}
-        attrs = Conv2d(groups=groups, stride_w=stride, **pads)
+        beside = kernel_w // 2
+        attrs = Conv2d(groups=groups, stride_w=stride, pad_left=beside, pad_right=beside)
         y = TensorType((1, 1, x.shape[2] // stride, out_c), DType.INT8, QuantParams.per_tensor(0.2, -3))
         return Node(attrs, (x, w, None), (Tensor(f"y{kernel_w}", y),))
 
