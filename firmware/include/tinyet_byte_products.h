@@ -31,7 +31,7 @@ typedef struct {
   tinyet_conv2d_shape shape;
   tinyet_packed_words words;
   const TINYET_ROM int8_t *weights;
-} tinyet_depthwise_s8_bytes_3x3_params;
+} tinyet_depthwise_s8_bytes_params;
 
 typedef struct {
   int32_t rows, depth;
@@ -141,9 +141,13 @@ static inline int8_t tinyet_bytes_output(uint32_t sum, const TINYET_ROM uint32_t
 void tinyet_conv2d_s8_bytes_4x1(const int8_t *input, int8_t *output, void *scratch,
                                 const tinyet_conv2d_s8_bytes_4x1_params *params);
 
-/* groups == in_c == out_c, 3x3, no dilation. scratch: an image of one channel with its borders, a byte a pixel. */
+/* groups == in_c == out_c, no dilation, up to 255 taps. scratch: an image of one channel with its borders, a byte a pixel. */
+void tinyet_depthwise_s8_bytes(const int8_t *input, int8_t *output, void *scratch,
+                               const tinyet_depthwise_s8_bytes_params *params);
+
+/* 3x3 alone, with the weights of a channel in registers. */
 void tinyet_depthwise_s8_bytes_3x3(const int8_t *input, int8_t *output, void *scratch,
-                                   const tinyet_depthwise_s8_bytes_3x3_params *params);
+                                   const tinyet_depthwise_s8_bytes_params *params);
 
 /* scratch: `depth` bytes. */
 void tinyet_linear_s8_bytes(const int8_t *input, int8_t *output, void *scratch,

@@ -16,8 +16,15 @@ void tinyet_line_buffer_drop(void *window, uint32_t gone, uint32_t kept);
  * those from number `first` to `last`, with what is between them, by so many bytes; one that is empty stays. */
 void tinyet_line_buffer_shift(uint8_t *window[][2], uint32_t first, uint32_t last, int32_t by);
 
-/* Scratch memory, aligned to eight bytes, on top of all windows. */
-static inline void *tinyet_line_buffer_top(uint8_t *end) { return end + ((8u - ((uintptr_t)end & 7u)) & 7u); }
+/* Scratch memory, aligned to eight bytes as the arena is, on top of all windows. On an AVR nothing is aligned: from an arena at
+ * another address one would get to bytes that the plan gave to others. */
+static inline void *tinyet_line_buffer_top(uint8_t *end) {
+#if defined(__AVR__)
+  return end;
+#else
+  return end + ((8u - ((uintptr_t)end & 7u)) & 7u);
+#endif
+}
 
 /* Sets what lies above or below an image. */
 void tinyet_line_buffer_fill(void *rows, int value, uint32_t bytes);

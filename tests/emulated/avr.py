@@ -20,6 +20,7 @@ from tinyet.delegates import DEFAULT, Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files
 from tinyet.ir import Array, Graph
+from tinyet.planning.objective import Objective
 
 HZ = 16_000_000
 FLAGS = (
@@ -28,6 +29,8 @@ FLAGS = (
 )
 # A limit for firmwares that hang; in seconds of the simulated clock.
 SECONDS = 600.0
+_DATA = 0x100
+"""Behind the registers."""
 
 MAIN = """
 #include <avr/interrupt.h>
@@ -121,12 +124,17 @@ def target(mcu: str) -> Target:
 
 
 def run_on_avr(
-    graph: Graph, inputs: Sequence[Array], mcu: str, delegates: Sequence[Delegate] = DEFAULT
+    graph: Graph,
+    inputs: Sequence[Array],
+    mcu: str,
+    delegates: Sequence[Delegate] = DEFAULT,
+    objective: Objective | None = None,
+    data_at: int = _DATA,
 ) -> AvrRun:
-    """Generate, compile and run a graph. Fails on a warning, on a status that is not 0, and when the stack meets what
-    lies below it. Skips where simavr or its compiler is absent."""
+    """Generate, compile and run a graph, its variables from this address on. Fails on a warning, on a status that is
+    not 0, and when the stack meets what lies below it. Skips where simavr or its compiler is absent."""
     build_runner()
-    deployment = deploy(graph, target(mcu), delegates)
+    deployment = deploy(graph, target(mcu), delegates, objective=objective)
     files = model_files(deployment, graph.name, [graph.name])
     plan = deployment.plan
     spans = {
@@ -145,7 +153,8 @@ def run_on_avr(
         ]
         elf = folder / "firmware.elf"
         own_sources = [f"{where}/{own}", f"{where}/main.c"]
-        _call([*compiler, "-Wl,--gc-sections", "-I", where, *own_sources, *objects, "-lm", "-o", str(elf)])
+        link = ["-Wl,--gc-sections", f"-Wl,-Tdata={0x800000 + data_at:#x}"]  # RAM as the linker counts it
+        _call([*compiler, *link, "-I", where, *own_sources, *objects, "-lm", "-o", str(elf)])
         text, data = map(int, _call(["avr-size", str(elf)]).splitlines()[1].split()[:2])
         run = execute(elf, mcu, HZ, SECONDS, b"".join(np.ascontiguousarray(a).tobytes() for a in inputs))
     status, stack, time = struct.unpack_from("<BHH", run.output)

@@ -31,13 +31,14 @@ from tinyet.boards import load_board
 from tinyet.budget.room import room_of
 from tinyet.delegates import PORTABLE, Delegate, kernel_sources
 from tinyet.deployment import Deployment, deploy
-from tinyet.ir import Array, DType, Graph, Node, Tensor, TensorType
+from tinyet.ir import Array, DType, Graph, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.ops import OPS
 from tinyet.ops.add import Add
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.unary import Unary
 from tinyet.opset import Kernel, Op
+from tinyet.planning.objective import Objective
 
 pytestmark = pytest.mark.emulated
 
@@ -125,21 +126,22 @@ def draw(name: str, count: int, attempt: int) -> list[Case]:
 
     (seed(attempt)(collect) if fixed else collect)()
     if name == "conv2d":  # few of what is drawn is this
-        cases += [depthwise_3x3(EACH * attempt + number) for number in range(EACH)]
+        cases += [depthwise(EACH * attempt + number, 3, 3) for number in range(EACH)]
     if name in ("conv2d", "linear"):
         cases += [int4(case) for case in cases if case.node.input(0).dtype is DType.INT8]
     return cases + [other for case in cases for other in rounded_otherwise(case)]
 
 
-def depthwise_3x3(number: int) -> Case:
-    """A small one of int8, whose borders, strides and channels the number decides."""
+def depthwise(number: int, kernel_h: int, kernel_w: int) -> Case:
+    """A small one of int8, whose size, borders, strides and channels the number decides."""
     rng = np.random.default_rng(number)
     sides = ("pad_top", "pad_bottom", "pad_left", "pad_right", "stride_h", "stride_w")
     around = {side: int(rng.integers(0, 2)) + side.startswith("stride") for side in sides}
     channels = int(rng.integers(1, 4))
-    shape = 1, *(int(n) for n in rng.integers(3, 6, 2)), channels
+    more_h, more_w = (int(n) for n in rng.integers(0, 3, 2))
+    shape = 1, kernel_h + more_h, kernel_w + more_w, channels
     attrs = Conv2d(**around, groups=channels)  # type: ignore[arg-type]
-    return layer(rng, attrs, shape, (channels, 3, 3, 1))
+    return layer(rng, attrs, shape, (channels, kernel_h, kernel_w, 1))
 
 
 @functools.cache
@@ -186,6 +188,18 @@ def test_every_kernel(index: int) -> None:
     check(cases, works)
 
 
+def test_depthwise_windows_of_any_shape() -> None:
+    """Rows and columns, as wide as the image, too, and such as have more of both."""
+    build_runner()
+    (op,) = (op for op in OPS if op.attrs is Conv2d)
+    (kernel,) = (k for k in op.kernels if k.symbol == "tinyet_depthwise_s8_bytes")
+    for window in ((1, 1), (1, 5), (1, 2), (5, 1), (2, 1), (3, 3), (5, 5), (2, 4), (7, 3)):
+        drawn = [depthwise(number, *window) for number in range(8)]
+        cases = [case for case in drawn if kernel.why_not(case.node, target(LARGE)) is None]
+        assert len(cases) >= EACH
+        check(cases, [(op, kernel)])
+
+
 def test_every_function() -> None:
     """All functions of floats of all sizes, and those of int16 that have kernels of their own."""
     build_runner()
@@ -212,9 +226,11 @@ def test_every_function() -> None:
             conv((5, 6, 4), 0, (3, 3), relu=False),
             ("tinyet_depthwise_s8", "tinyet_depthwise_s8_bytes_3x3"),
         ),
+        (conv((1, 40, 4), 0, (1, 5), 2), ("tinyet_depthwise_s8", "tinyet_depthwise_s8_bytes")),
+        (conv((16, 17, 2), 0, (15, 17), relu=False), ("tinyet_depthwise_s8", "tinyet_depthwise_s8_bytes")),
         (linear(300, 5), ("tinyet_linear_s8", "tinyet_linear_s8_bytes")),
     ],
-    ids=["conv2d", "many_taps", "depthwise", "linear"],
+    ids=["conv2d", "many_taps", "depthwise", "depthwise_row", "depthwise_many_taps", "linear"],
 )
 def test_products_of_bytes_take_less_than_half_the_cycles(node: Node, symbols: tuple[str, str]) -> None:
     """And are those that are taken, beside portable ones; sums of more than 256 products are as exact as others."""
@@ -266,6 +282,33 @@ def test_models_on_the_uno(name: str) -> None:
             assert room.stack.inference - SLACK <= run.stack <= room.stack.inference
         around = run.text - room.flash.stated
         assert 0 < around < AROUND_MODEL
+
+
+def test_an_arena_of_rows_at_any_address() -> None:
+    """Nothing aligns it on an AVR, nor the scratch memory that lies on top of line buffers."""
+    build_runner()
+    rng = np.random.default_rng(3)
+
+    def row_of(x: Tensor, out_c: int, kernel_w: int, stride: int, groups: int = 1) -> Node:
+        size = (out_c, 1, kernel_w, x.shape[3] // groups)
+        steps = QuantParams((0.02,) * out_c, (0,) * out_c, 0)
+        w = constant("w", rng.integers(-127, 128, size).astype(np.int8), steps)
+        beside = kernel_w // 2
+        attrs = Conv2d(groups=groups, stride_w=stride, pad_left=beside, pad_right=beside)
+        y = TensorType((1, 1, x.shape[2] // stride, out_c), DType.INT8, QuantParams.per_tensor(0.2, -3))
+        return Node(attrs, (x, w, None), (Tensor(f"y{kernel_w}", y),))
+
+    x = Tensor("x", TensorType((1, 1, 128, 3), DType.INT8, QuantParams.per_tensor(0.05, 5)))
+    first = row_of(x, 16, 9, 1)
+    nodes = (first, row_of(first.output, 16, 5, 2, groups=16))
+    graph = Graph("rows", (x,), (nodes[-1].output,), nodes)
+    data = rng.integers(-128, 128, x.shape).astype(np.int8)
+    between = expected(nodes[0], [data])
+    wanted = expected(nodes[1], between)[0].tobytes()
+    for data_at in range(0x100, 0x108):
+        run = run_on_avr(graph, [data], UNO, objective=Objective(ram=1436), data_at=data_at)
+        assert run.deployment.plan.fusion_groups
+        assert run.outputs == wanted, f"{data_at:#x}"
 
 
 def test_operands_lie_in_ram() -> None:

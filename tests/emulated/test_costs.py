@@ -68,6 +68,7 @@ MADE_FOR = {
     "tinyet_depthwise_s8_chw_3x3_threes": {"cortex-m3"},
     "tinyet_depthwise_s8_chw_3x3_twos": {"cortex-m0"},
     "tinyet_conv2d_s8_bytes_4x1": {"avr5"},
+    "tinyet_depthwise_s8_bytes": {"avr5"},
     "tinyet_depthwise_s8_bytes_3x3": {"avr5"},
     "tinyet_linear_s8_bytes": {"avr5"},
 }

@@ -206,6 +206,7 @@ def test_too_near_is_caught(cases: tuple[list[Case], ...]) -> None:
 def test_every_kernel_of_a_window_says_what_it_reads() -> None:
     windows = {k.symbol for op in OPS if issubclass(op.attrs, Window) for k in op.kernels}
     by_planes = {
+        "tinyet_depthwise_s8_bytes",
         "tinyet_depthwise_s8_bytes_3x3",
         "tinyet_depthwise_s8_chw_3x3",
         "tinyet_depthwise_s8_chw_3x3_2x1",

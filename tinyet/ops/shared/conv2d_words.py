@@ -177,11 +177,20 @@ def lower_bytes(node: Node, _target: Target) -> Call:
     return shaped_call("tinyet_conv2d_s8_bytes_4x1", node, fields, constants, scratch)
 
 
-def lower_depthwise_bytes(node: Node, _target: Target) -> Call:
+def depthwise_bytes_call(symbol: str, node: Node) -> Call:
     fields: dict[str, FieldValue] = {"words": byte_products.words(node), "weights": Pointer("weights")}
     constants = byte_products.stream(node), byte_products.signed(node)
-    scratch = packed_words.plane_bytes(node)
-    return shaped_call("tinyet_depthwise_s8_bytes_3x3", node, fields, constants, scratch)
+    fields = {"shape": shape_struct(node), **fields}
+    params = Struct("tinyet_depthwise_s8_bytes_params", fields)
+    return library_call(symbol, node, [0], params, constants, packed_words.plane_bytes(node))
+
+
+def lower_depthwise_bytes(node: Node, _target: Target) -> Call:
+    return depthwise_bytes_call("tinyet_depthwise_s8_bytes", node)
+
+
+def lower_depthwise_bytes_3x3(node: Node, _target: Target) -> Call:
+    return depthwise_bytes_call("tinyet_depthwise_s8_bytes_3x3", node)
 
 
 def refuse_groups(node: Node, _target: Target) -> str | None:
@@ -253,7 +262,16 @@ def refuse_bytes(node: Node, target: Target) -> str | None:
 
 
 def refuse_depthwise_bytes(node: Node, target: Target) -> str | None:
-    return refuse_depthwise_3x3(node, target) or byte_products.refuse(node, packed_words.plane_bytes(node))
+    attrs, (_, kernel_h, kernel_w, _) = attrs_of(node), node.input(1).shape
+    if (attrs.dilation_h, attrs.dilation_w) != (1, 1):
+        return "only without dilation"
+    if kernel_h * kernel_w > 255:
+        return "more taps than a byte counts"
+    return refuse_depthwise(node, target) or byte_products.refuse(node, packed_words.plane_bytes(node))
+
+
+def refuse_depthwise_bytes_3x3(node: Node, target: Target) -> str | None:
+    return refuse_depthwise_3x3(node, target) or refuse_depthwise_bytes(node, target)
 
 
 def refuse_depthwise_2x1(node: Node, target: Target) -> str | None:
@@ -478,12 +496,22 @@ KERNELS = with_cost_models(
             first_on="avr",
         ),
         Kernel(
-            "tinyet_depthwise_s8_bytes_3x3",
+            "tinyet_depthwise_s8_bytes",
             "s8",
             lower_depthwise_bytes,
             BYTES,
-            ("tinyet_depthwise_s8_bytes_3x3.c",),
+            ("tinyet_depthwise_s8_bytes.c",),
             refuse_depthwise_bytes,
+            replaces=by_channels,
+            first_on="avr",
+        ),
+        Kernel(
+            "tinyet_depthwise_s8_bytes_3x3",
+            "s8",
+            lower_depthwise_bytes_3x3,
+            BYTES,
+            ("tinyet_depthwise_s8_bytes.c",),
+            refuse_depthwise_bytes_3x3,
             replaces=by_channels,
             first_on="avr",
         ),

@@ -69,10 +69,22 @@ def bytes_rows(node: Node) -> Mapping[str, int]:
 
 
 def bytes_depthwise(node: Node) -> Mapping[str, int]:
+    """tinyet_depthwise_s8_bytes."""
+    (_, kernel_h, kernel_w, _), outputs = node.input(1).shape, node.output.type.count
+    rows = 1 if node.output.shape[2] == 1 else kernel_h
+    return {
+        **bytes_depthwise_3x3(node),
+        "window row": outputs * rows,
+        "tap": outputs * kernel_h * kernel_w,
+    }
+
+
+def bytes_depthwise_3x3(node: Node) -> Mapping[str, int]:
     """tinyet_depthwise_s8_bytes_3x3."""
+    (_, kernel_h, kernel_w, _) = node.input(1).shape
     a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
     _, in_h, in_w, _ = node.input(0).shape
-    rows, columns = (out_h - 1) * a.stride_h + 3, (out_w - 1) * a.stride_w + 3
+    rows, columns = (out_h - 1) * a.stride_h + kernel_h, (out_w - 1) * a.stride_w + kernel_w
     width, height = min(in_w, columns - a.pad_left), min(in_h, rows - a.pad_top)
     planes = batch * channels
     return {
@@ -101,7 +113,8 @@ def outputs_of_bytes(node: Node, count: int) -> Parts:
 
 COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_bytes_4x1": CostModel(bytes_conv2d),
-    "tinyet_depthwise_s8_bytes_3x3": CostModel(bytes_depthwise),
+    "tinyet_depthwise_s8_bytes": CostModel(bytes_depthwise),
+    "tinyet_depthwise_s8_bytes_3x3": CostModel(bytes_depthwise_3x3),
     "tinyet_linear_s8_bytes": CostModel(bytes_rows),
 }
 """By the kernels' names."""

@@ -148,9 +148,10 @@ def plane_stream(node: Node) -> Constant:
 
 
 def plane_bytes(node: Node) -> int:
-    """Scratch: the part of a channel's image that 3x3 windows reach, a byte a pixel."""
+    """Scratch: the part of a channel's image that windows without dilation reach, a byte a pixel."""
     attrs, (_, out_h, out_w, _) = attrs_of(node), node.output.shape
-    return int(((out_h - 1) * attrs.stride_h + 3) * ((out_w - 1) * attrs.stride_w + 3))
+    _, kernel_h, kernel_w, _ = node.input(1).shape
+    return int(((out_h - 1) * attrs.stride_h + kernel_h) * ((out_w - 1) * attrs.stride_w + kernel_w))
 
 
 def block_constants(node: Node) -> tuple[Constant, Constant]:
