@@ -22,6 +22,7 @@ from tests.emulated.avr import FLAGS, HZ, run_on_avr, target
 from tests.emulated.simavr import build_runner, execute
 from tests.golden.programs import PROGRAMS, Builder, samples, weights_f32
 from tests.ops.cases import Case, arenas_of_any_size, assert_exact, expected, tensor
+from tests.ops.objects import run as run_tool
 from tests.ops.strategies import strategy_of
 from tests.ops.test_half_even import rounded_otherwise
 from tests.ops.test_int4 import int4
@@ -261,6 +262,24 @@ def test_operands_of_bytes(tmp_path: Path) -> None:
     wrong = np.frombuffer(execute(elf, UNO, HZ, 60.0).output, np.uint16).reshape(-1, 3)
     assert len(wrong) == 24
     np.testing.assert_array_equal(wrong, np.zeros_like(wrong))
+
+
+def test_a_callers_buffer_may_lie_at_any_address(tmp_path: Path) -> None:
+    """Nothing is aligned there, so nothing asks for it; the compiler sees that neither call is ever made."""
+    source, made = tmp_path / "buffers.c", tmp_path / "buffers.o"
+    source.write_text(
+        '#include "tinyet_buffers.h"\n'
+        "void refused(void);\n"
+        "int main(void) {\n"
+        "  if (!tinyet_is_buffer((const void *)0x101, 4u) || tinyet_is_buffer(NULL, 4u)) {\n"
+        "    refused();\n"
+        "  }\n"
+        "}\n",
+        encoding="utf-8",
+    )
+    include = assets.path("firmware") / "include"
+    run_tool(["avr-gcc", f"-mmcu={UNO}", *FLAGS, "-I", str(include), "-c", str(source), "-o", str(made)])
+    assert "refused" not in run_tool(["avr-nm", str(made)]).decode()
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
