@@ -107,8 +107,10 @@ TARGETS: dict[str, dict[str, int]] = {
 TARGETS |= {
     "encoder_layer": {"overlap": 99_000, "rows, overlap": 34_000},
     "keyword_transformer": {"overlap": 64_000, "rows, overlap": 26_000},
+    "unet": {"overlap": 25_000, "rows, overlap": 13_000},
+    "unet_64": {"overlap": 99_000, "rows, overlap": 30_000},
 }
-NETWORKS = (*TARGETS, "unet", "unet_64", "inception", "densely_connected")
+NETWORKS = (*TARGETS, "inception", "densely_connected")
 TARGETS |= {
     "raw_audio": {"overlap": 64_100, "rows, overlap": 11_000},
     "ecg": {"overlap": 34_600, "rows, overlap": 8_500},
