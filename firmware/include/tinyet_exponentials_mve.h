@@ -18,21 +18,7 @@ typedef struct {
 
 static inline int32_t tinyet_largest_mve(const int8_t *input, int32_t count) {
   int32_t largest = INT8_MIN;
-#if TINYET_MVE_ASM
-  __asm__ volatile(
-      "dlstp.8 lr, %[count]\n"
-      "1:\n"
-      "vldrb.8 q0, [%[from]], #16\n"
-      "vmaxv.s8 %[largest], q0\n"
-      "letp lr, 1b\n"
-      : [from] "+l"(input), [largest] "+r"(largest)
-      : [count] "r"(count)
-      : "lr", "d0", "d1", "memory");
-#else
-  for (int32_t i = 0; i < count; i++) {
-    largest = input[i] > largest ? input[i] : largest;
-  }
-#endif
+  TINYET_MVE_LARGEST(largest, input, count, "8", "b");
   return largest;
 }
 

@@ -82,6 +82,20 @@ TINYET_DSP_INLINE void tinyet_fill_mve(int8_t *to, int32_t value, int32_t count)
 #endif
 }
 
+/* `largest`, or the largest of `count` > 0 values from `from` on, which moves, where that is larger. */
+#if TINYET_MVE_ASM
+#define TINYET_MVE_LARGEST(largest, from, count, BITS, LETTER) \
+  __asm__ volatile("dlstp." BITS " lr, %2\n1:\nvldr" LETTER "." BITS " q0, [%0], #16\nvmaxv.s" BITS " %1, q0\nletp lr, 1b\n" \
+                   : "+l"(from), "+r"(largest) \
+                   : "r"(count) \
+                   : "lr", "d0", "d1", "memory")
+#else
+#define TINYET_MVE_LARGEST(largest, from, count, BITS, LETTER) \
+  for (int32_t left = (count); left > 0; left--, (from)++) { \
+    (largest) = *(from) > (largest) ? *(from) : (largest); \
+  }
+#endif
+
 /* The same as a copy, whole vectors of sixteen: up to 15 bytes more. */
 TINYET_DSP_INLINE void tinyet_copy_sixteens_mve(int8_t *to, const int8_t *from, int32_t count) {
 #if TINYET_MVE_ASM

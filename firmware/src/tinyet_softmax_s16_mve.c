@@ -4,21 +4,7 @@
 
 static int32_t largest_of(const int16_t *input, int32_t count) {
   int32_t largest = INT16_MIN;
-#if TINYET_MVE_ASM
-  __asm__ volatile(
-      "dlstp.16 lr, %[count]\n"
-      "1:\n"
-      "vldrh.u16 q0, [%[from]], #16\n"
-      "vmaxv.s16 %[largest], q0\n"
-      "letp lr, 1b\n"
-      : [from] "+l"(input), [largest] "+r"(largest)
-      : [count] "r"(count)
-      : "lr", "d0", "d1", "memory");
-#else
-  for (int32_t i = 0; i < count; i++) {
-    largest = input[i] > largest ? input[i] : largest;
-  }
-#endif
+  TINYET_MVE_LARGEST(largest, input, count, "16", "h");
   return largest;
 }
 
