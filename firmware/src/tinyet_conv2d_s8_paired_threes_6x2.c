@@ -148,7 +148,7 @@ extern tile tinyet_paired_6x2_xtensa, tinyet_paired_3x2_xtensa;
       ".section .text." symbol ", \"ax\"\n"                                                           \
       ".align 4\n"                                                                                    \
       ".literal_position\n"                                                                           \
-      ".literal .L" name "_turns_at, .L" name "_turns\n"                                              \
+      ".literal .L" name "_turns_at, " name "_turns\n"                                               \
       ".literal .L" name "_first, 0x100000\n"                                                         \
       ".literal .L" name "_second, 0x40100000\n"                                                      \
       ".literal .L" name "_mask, 0x1fffff\n"                                                          \
@@ -166,7 +166,7 @@ extern tile tinyet_paired_6x2_xtensa, tinyet_paired_3x2_xtensa;
       ".L" name "_part:\n"                                                                            \
       "l32i a3, a2, 0\n"                                                                              \
       "l32i a12, a2, 4\n"                                                                             \
-      "l32r a13, .L" name "_turns_at\n"                                                               \
+      "l32r a13, .L" name "_turns_at\n"                                                              \
       "s32i a2, a1, 28\n"                                                                             \
       "add a12, a12, a15\n"                                                                           \
       "add a13, a13, a3\n"                                                                            \
@@ -240,13 +240,13 @@ extern tile tinyet_paired_6x2_xtensa, tinyet_paired_3x2_xtensa;
       ".size " symbol ", . - " symbol "\n"                                                            \
       ".section .rodata." symbol ", \"a\"\n"                                                          \
       ".align 4\n"                                                                                    \
-      ".type .L" name "_turns, @object\n"                                                             \
-      ".L" name "_turns:\n"                                                                           \
+      ".type " name "_turns, @object\n"                                                               \
+      name "_turns:\n"                                                                                \
       ".word .L" name "_0, .L" name "_1, .L" name "_2, .L" name "_3\n"                                \
       ".word .L" name "_4, .L" name "_5, .L" name "_6, .L" name "_7\n"                                \
       ".word .L" name "_8, .L" name "_9, .L" name "_10, .L" name "_11\n"                              \
       ".word .L" name "_12, .L" name "_13, .L" name "_14, .L" name "_15\n"                            \
-      ".size .L" name "_turns, . - .L" name "_turns\n"                                                \
+      ".size " name "_turns, . - " name "_turns\n"                                                    \
       ".text\n");
 TILE("tinyet_paired_6x2_xtensa", "tinyet_paired_6x2", WHOLE)
 TILE("tinyet_paired_3x2_xtensa", "tinyet_paired_3x2", NONE)

@@ -237,7 +237,7 @@ __asm__(
     ".section .text.tinyet_depthwise_3x3_xtensa, \"ax\"\n"
     ".align 4\n"
     ".literal_position\n"
-    ".literal .Ltinyet_depthwise_3x3_ways_at, .Ltinyet_depthwise_3x3_ways\n"
+    ".literal .Ltinyet_depthwise_3x3_ways_at, tinyet_depthwise_3x3_ways\n"
     ".align 4\n"
     ".global tinyet_depthwise_3x3_xtensa\n"
     ".type tinyet_depthwise_3x3_xtensa, @function\n"
@@ -294,11 +294,11 @@ __asm__(
     ".size tinyet_depthwise_3x3_xtensa, . - tinyet_depthwise_3x3_xtensa\n"
     ".section .rodata.tinyet_depthwise_3x3_xtensa, \"a\"\n"
     ".align 4\n"
-    ".type .Ltinyet_depthwise_3x3_ways, @object\n"
-    ".Ltinyet_depthwise_3x3_ways:\n"
+    ".type tinyet_depthwise_3x3_ways, @object\n"
+    "tinyet_depthwise_3x3_ways:\n"
     ".word .Ltinyet_depthwise_3x3_0, .Ltinyet_depthwise_3x3_1, .Ltinyet_depthwise_3x3_2\n"
     ".word .Ltinyet_depthwise_3x3_3, .Ltinyet_depthwise_3x3_4, .Ltinyet_depthwise_3x3_5\n"
-    ".size .Ltinyet_depthwise_3x3_ways, . - .Ltinyet_depthwise_3x3_ways\n"
+    ".size tinyet_depthwise_3x3_ways, . - tinyet_depthwise_3x3_ways\n"
     ".text\n");
 #undef ENTER
 #undef LEAVE
