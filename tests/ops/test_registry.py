@@ -111,6 +111,8 @@ def test_names_of_kernels_for_a_core() -> None:
     for kernel in (kernel for kernels in CORTEX_M.kernels.values() for kernel in kernels):
         # A table of 256 values is looked up alike, whatever has rounded these.
         activations = kernel.dtypes.removesuffix("_w4").removesuffix("_rne")
+        if kernel.symbol.startswith("tinyet_argmax_"):
+            activations = activations.removesuffix("_s32")  # an index, whatever is searched
         form = rf"_{activations}_(w4_|w16_)?([a-z0-9]+_)*(dsp|mve)"
         assert re.fullmatch(rf"tinyet_[a-z0-9_]+?{form}", kernel.symbol)
 
