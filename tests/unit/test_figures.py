@@ -60,6 +60,10 @@ TYPED = {
         "| layer | kernel | input, bytes | distance |",
     ): "not measured: sizes, and what kernels state",
     (
+        "kernels.md",
+        "| kernels | what is assembly, or has fewer bits | cycles a value, the compiler's -> now |",
+    ): "beside the compiler's code for AVR, which is gone",
+    (
         "onnx.md",
         "| | default, extended | basic | none |",
     ): "shares of drawn bytes, by the level of ONNX Runtime's optimizations and by processor",

@@ -182,8 +182,9 @@ def access_schedule_of(
         everything = np.full(len(made), border.bytes.type.bytes, np.int64)
         below = np.clip(made - border.rows.tensor.type.bytes, 0, border.bytes.type.bytes)
         written[border.bytes] = everything if border.start < 0 else below
-        if border.start < 0:
-            needed[border.bytes] = np.minimum(_from_start(border.rows), border.bytes.type.bytes)
+        # The border above begins with the first of its rows, that below behind all others.
+        before = 0 if border.start < 0 else border.rows.above * border.rows.row_bytes + border.start
+        needed[border.bytes] = np.clip(_from_start(border.rows) - before, 0, border.bytes.type.bytes)
     variables = tuple(t for t in dict.fromkeys(node.inputs) if t is not None and not t.is_constant)
     for tensor in variables:
         if tensor in found.rows and tensor not in node.attrs.kept:
