@@ -10,6 +10,7 @@ that its operands allow (`listed`), so that one tile begins while the one before
 from __future__ import annotations
 
 import re
+from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -114,7 +115,7 @@ class _Lines:
             found |= {f"at {base}" for base in what.address[:1] if what.kind in STORES}
         return frozenset(found)
 
-    @property
+    @cached_property
     def movable(self) -> bool:
         """A load of a vector, or what makes its address."""
         return self.texts[0].startswith("vldr") or self.instructions[0].kind == "data"
@@ -122,6 +123,10 @@ class _Lines:
     def before(self, later: _Lines) -> bool:
         """Whether it must stay before another one that is behind it."""
         return bool(self.writes & (later.reads | later.writes) or self.reads & later.writes)
+
+    def stays_before(self, later: _Lines) -> bool:
+        """The same, where all but loads of vectors keep their order."""
+        return not (self.movable or later.movable) or self.before(later)
 
 
 def _joined(lines: Sequence[str]) -> list[_Lines]:
@@ -139,22 +144,28 @@ def loads_between(lines: Sequence[str]) -> list[str]:
     """Each load of a vector as late as its value allows where it has a place of its own; all else in its order.
 
     lines: without labels and branches, in an order that computes the right values."""
-    left = _joined(lines)
+    parts = _joined(lines)
+    ahead: list[list[int]] = []  # of each part those that must stay before it
+    waiting = [0] * len(parts)  # how many of those behind a part keep it where it is
+    for number, later in enumerate(parts):
+        ahead.append([i for i in range(number) if parts[i].stays_before(later)])
+        for i in ahead[-1]:
+            waiting[i] += 1
+    free = [i for i, count in enumerate(waiting) if not count]
     found: list[str] = []  # from the end
     alternate = False
-    while left:
-        free = [
-            i
-            for i, each in enumerate(left)
-            if not any(each.before(later) or not (each.movable or later.movable) for later in left[i + 1 :])
-        ]
-        moved = [i for i in free if left[i].movable]
-        others = [i for i in free if not left[i].movable]
+    while free:
+        moved = [i for i in free if parts[i].movable]
+        others = [i for i in free if not parts[i].movable]
         # Behind a load stands something else, wherever that is free.
-        which = moved if moved and (not others or alternate) else others
-        last = left.pop(which[-1])
-        alternate = not last.movable
-        found += reversed(last.texts)
+        last = (moved if moved and (not others or alternate) else others)[-1]
+        alternate = not parts[last].movable
+        found += reversed(parts[last].texts)
+        free.remove(last)
+        for i in ahead[last]:
+            waiting[i] -= 1
+            if not waiting[i]:
+                insort(free, i)
     return found[::-1]
 
 
