@@ -1,10 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What windows of six pixels see, three pixels in two words a tap, as tinyet_conv2d_paired.h has them. */
+/* What windows of six pixels see, three pixels in two words a tap, as tinyet_conv2d_paired.h has them; or, where the file that
+ * includes this has defined SECOND_IN_BOTH, of three pixels, as tinyet_conv2d_outer.h has them. */
 #ifndef TINYET_WINDOWS_IN_THREES_BODY_H
 #define TINYET_WINDOWS_IN_THREES_BODY_H
 
 #include "tinyet_common.h"
 
+#ifdef SECOND_IN_BOTH
+enum {
+  STEP = 2, /* words from tap to tap */
+  FIELD = 21
+};
+
+typedef uint32_t __attribute__((may_alias)) word;
+
+enum { FIRST, SECOND, THIRD };
+
+/* The inputs of one of three pixels: the second is above the first in the first word and by itself in the second, to which the
+ * third is added. */
+static inline void put(word *to, int32_t value, int32_t place) {
+  if (place == FIRST) {
+    to[0] = (uint32_t)value;
+  } else if (place == SECOND) {
+    to[0] += (uint32_t)value << FIELD;
+    to[1] = (uint32_t)value;
+  } else {
+    to[1] += (uint32_t)value << FIELD;
+  }
+}
+#else
 enum {
   STEP = 4, /* words from tap to tap */
   FIELD = 21,
@@ -26,9 +50,31 @@ static inline void put(word *to, int32_t value, int32_t third) {
     *to = (uint32_t)value;
   }
 }
+#endif
 
 #include "tinyet_windows_body.h"
 
+#ifdef SECOND_IN_BOTH
+/* One behind the other: each is added to what the one before has in a word. */
+static __attribute__((noinline)) void gather_one(word *patch, const int8_t *image, int32_t top, int32_t left,
+                                                 const tinyet_conv2d_shape *s, int32_t padding) {
+  gather(patch, image, top, left, s, padding, FIRST);
+}
+
+static __attribute__((noinline)) void gather_second(word *patch, const int8_t *image, int32_t top, int32_t left,
+                                                    const tinyet_conv2d_shape *s, int32_t padding) {
+  gather(patch, image, top, left, s, padding, SECOND);
+}
+
+static __attribute__((noinline)) void gather_third(word *patch, const int8_t *image, int32_t top, int32_t left,
+                                                   const tinyet_conv2d_shape *s, int32_t padding) {
+  gather(patch, image, top, left, s, padding, THIRD);
+}
+#define ABOVE_FIRST "y"
+#define ABOVE_SECOND "21"
+#define NEXT_TAP "8"
+#define WORDS(a, b, c) (uint32_t)(a) + ((uint32_t)(b) << FIELD), (uint32_t)(b) + ((uint32_t)(c) << FIELD)
+#else
 /* The sums of three pixels, of what the two words of a part have added up to. */
 static inline void add_three(uint32_t sums[3], uint32_t first, uint32_t second) {
   const uint32_t mask = (UINT32_C(1) << FIELD) - 1u, b = (second - (first >> FIELD << ABOVE)) & mask;
@@ -47,6 +93,11 @@ static __attribute__((noinline)) void gather_third(word *patch, const int8_t *im
                                                    const tinyet_conv2d_shape *s, int32_t padding) {
   gather(patch, image, top, left, s, padding, 1);
 }
+#define ABOVE_FIRST "z"
+#define ABOVE_SECOND "10"
+#define NEXT_TAP "16"
+#define WORDS(a, b, c) (uint32_t)(a) + ((uint32_t)(c) << FIELD), (uint32_t)(b) + ((uint32_t)(c) << ABOVE)
+#endif
 
 /* Of three pixels whose windows, of taps without gaps, lie in the image. */
 static __attribute__((noinline)) void gather_three(word *patch, const int8_t *a, const int8_t *b, const int8_t *c,
@@ -61,9 +112,9 @@ static __attribute__((noinline)) void gather_three(word *patch, const int8_t *a,
         "ldrsb %[x], [%[a]], #1\n"                                                                                  \
         "ldrsb %[y], [%[b]], #1\n"                                                                                  \
         "ldrsb %[z], [%[c]], #1\n"                                                                                  \
-        "add %[x], %[x], %[z], lsl #21\n"                                                                           \
-        "add %[y], %[y], %[z], lsl #10\n"                                                                           \
-        "strd %[x], %[y], [%[to]], #16\n"                                                                           \
+        "add %[x], %[x], %[" ABOVE_FIRST "], lsl #21\n"                                                             \
+        "add %[y], %[y], %[z], lsl #" ABOVE_SECOND "\n"                                                             \
+        "strd %[x], %[y], [%[to]], #" NEXT_TAP "\n"                                                                 \
         : [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z), [a] "+&r"(a), [b] "+&r"(b), [c] "+&r"(c), [to] "+&r"(patch)   \
         :                                                                                                           \
         : "memory");                                                                                                \
@@ -72,9 +123,9 @@ static __attribute__((noinline)) void gather_three(word *patch, const int8_t *a,
 #else
 #define TAP(i)                                                    \
   do {                                                            \
-    const uint32_t third = (uint32_t)c[i];                        \
-    patch[STEP * (i)] = (uint32_t)a[i] + (third << FIELD);        \
-    patch[STEP * (i) + 1] = (uint32_t)b[i] + (third << ABOVE);    \
+    const uint32_t words[2] = {WORDS(a[i], b[i], c[i])};          \
+    patch[STEP * (i)] = words[0];                                 \
+    patch[STEP * (i) + 1] = words[1];                             \
   } while (0)
 #define ON(by) patch += STEP * (by), a += (by), b += (by), c += (by)
 #endif
@@ -99,6 +150,11 @@ static __attribute__((noinline)) void gather_three(word *patch, const int8_t *a,
     a += turn, b += turn, c += turn;
   }
 }
+
+#undef ABOVE_FIRST
+#undef ABOVE_SECOND
+#undef NEXT_TAP
+#undef WORDS
 
 /* Whether each window is a pixel of the image. */
 static inline int32_t of_one_tap(const tinyet_conv2d_shape *s) {
@@ -140,7 +196,11 @@ static inline __attribute__((always_inline)) void gather_next(word *patch, int32
                  walk->image + top[2] * row + left[2] * in_c, s);
   } else {
     gather_one(patch, walk->image, top[0], left[0], s, padding);
+#ifdef SECOND_IN_BOTH
+    gather_second(patch, walk->image, top[1], left[1], s, padding);
+#else
     gather_one(patch + 1, walk->image, top[1], left[1], s, padding);
+#endif
     gather_third(patch, walk->image, top[2], left[2], s, padding);
   }
 }

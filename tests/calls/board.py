@@ -68,6 +68,7 @@ class Image:
 
 
 M0, M4, M55 = Image("nrf51_dk"), Image("mps2_an386"), Image("mps3_an547")
+M3 = Image("mps2_an385")
 M4_CLANG, M55_CLANG = Image("mps2_an386", "clang"), Image("mps3_an547", "clang")
 M7, M33 = Image("mps2_an500", portable=False), Image("mps2_an505", portable=False)
 RISCV, XTENSA = Image("riscv32_virt"), Image("xtensa_lx60")

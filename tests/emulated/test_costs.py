@@ -57,6 +57,7 @@ MADE_FOR = {
     "tinyet_conv2d_s8_packed_twos": {"cortex-m0"},
     "tinyet_conv2d_1x1_s8_packed_twos": {"cortex-m0"},
     "tinyet_conv2d_s8_paired_4x2": {"cortex-m3"},
+    "tinyet_conv2d_s8_outer_threes_3x4": {"cortex-m3", "cortex-m4-dsp"},
     "tinyet_conv2d_s8_paired_threes_6x2": {"xtensa-lx106"},
     "tinyet_conv2d_s8_paired_threes_6x4": {"cortex-m3", "rv32imac"},
     "tinyet_conv2d_s8_paired_fours_4x1": {"cortex-m3"},

@@ -10,7 +10,13 @@ from tests.calls import board
 from tests.calls.emulated import EXAMPLES, check_library
 from tests.delegates import test_cortex_m
 from tests.delegates.test_winograd import extremes
-from tests.ops import test_depthwise_bytes, test_depthwise_threes, test_paired_threes, test_paired_twos
+from tests.ops import (
+    test_depthwise_bytes,
+    test_depthwise_threes,
+    test_outer_threes,
+    test_paired_threes,
+    test_paired_twos,
+)
 from tests.ops.strategies import strategy_of
 from tests.ops.test_packed_twos import few_channels, few_large_weights, lines
 from tests.ops.test_winograd_words import in_upper_halves, ways
@@ -60,6 +66,19 @@ def test_three_pixels_in_two_words() -> None:
     twos = test_paired_twos.ALONE.kernels[Conv2d]
     cases = test_paired_threes.ways(test_paired_twos.OF_SUMS)
     check_library(st.sampled_from(cases), twos, (board.M4, board.XTENSA), examples=len(cases))
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("layers", ["made", "drawn"])
+def test_six_sums_in_two_products(layers: str) -> None:
+    """One part of the taps and several, direct tiles and others, windows at borders. Both ways of its loads."""
+    cases = test_outer_threes.cases()
+    check_library(
+        st.sampled_from(cases) if layers == "made" else strategy_of("conv2d"),
+        test_outer_threes.ALONE.kernels[Conv2d],
+        (board.M3, board.M4, board.M4_CLANG),
+        examples=len(cases),
+    )
 
 
 @pytest.mark.emulated

@@ -214,18 +214,25 @@ def test_only_channels_that_need_it_are_in_parts() -> None:
     assert [len(parts) for _, parts in tiles] == [1, 1, 2]
 
 
-def test_the_ends_of_a_field_are_reached() -> None:
-    """A layer of one part whose sums are at both of its ends; with one more there are two parts."""
+def at_the_ends() -> list[Case]:
+    """A layer of one part whose sums are at both of its ends."""
     weights = np.full((1, 65), 127)
     weights[0, 64] = 64  # 8,192 in all
+    return [pointwise(weights, (2, 3), relu, 4) for relu in (True, False)]
+
+
+def test_the_ends_of_a_field_are_reached() -> None:
+    """With one more there are two parts."""
+    cases = at_the_ends()
+    weights = rows_of(cases[0].node).astype(np.int64)
     assert -128 * int(weights.sum()) == -(2**20)
     assert len(paired_threes.parts_of(weights)) == 1
     assert len(paired_threes.parts_of(weights + (np.arange(65) == 64))) == 2
     assert len(paired_threes.parts_of(-weights)) == 2  # 2**20 itself is beyond
-    assert_exact([pointwise(weights, (2, 3), relu, 4) for relu in (True, False)], delegates=(ALONE,))
+    assert_exact(cases, delegates=(ALONE,))
 
 
-def test_windows_of_three_pixels_and_fewer() -> None:
+def windows() -> list[Case]:
     """With borders, gaps between taps, strides, and images one after the other."""
     rng = np.random.default_rng(8)
     cases = []
@@ -249,7 +256,11 @@ def test_windows_of_three_pixels_and_fewer() -> None:
         node = drawing.node_of(attrs, [x, w, b], QuantParams.per_tensor(97.0, -128 if k % 2 else 4))
         assert paired_threes.refuse(node) is None
         cases.append(Case(node, (drawing.int8_data(rng, x.shape),)))
-    assert_exact(cases, delegates=(ALONE,))
+    return cases
+
+
+def test_windows_of_three_pixels_and_fewer() -> None:
+    assert_exact(windows(), delegates=(ALONE,))
 
 
 def test_ways() -> None:

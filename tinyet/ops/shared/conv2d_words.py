@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels of int8 convolutions for cores whose only products are of 32 or 64 bits (tinyet_packed_words.h,
-tinyet_packed_twos.h, tinyet_conv2d_paired.h, tinyet_conv2d_paired_6x2.h, tinyet_conv2d_winograd.h,
-tinyet_depthwise_planes.h), and for those that multiply bytes (tinyet_byte_products.h)."""
+tinyet_packed_twos.h, tinyet_conv2d_paired.h, tinyet_conv2d_paired_6x2.h, tinyet_conv2d_outer.h,
+tinyet_conv2d_winograd.h, tinyet_depthwise_planes.h), and for those that multiply bytes (tinyet_byte_products.h)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tinyet.ops.shared import (
     byte_products,
     checked,
     depthwise_planes,
+    outer_threes,
     packed_twos,
     packed_words,
     paired,
@@ -42,6 +43,7 @@ PACKED_TWOS = (*PACKED_WORDS, "tinyet_packed_twos.h")
 BYTES = (*PACKED_WORDS, "tinyet_byte_products.h")
 WINOGRAD = (*HEADERS, *ONE_PRODUCT, "tinyet_conv2d_winograd.h")
 PAIRED = (*HEADERS, *ONE_PRODUCT, "tinyet_conv2d_paired.h")
+OUTER = (*HEADERS, *ONE_PRODUCT, "tinyet_straight.h", "tinyet_conv2d_outer.h")
 
 
 def shaped_call(
@@ -115,6 +117,13 @@ def lower_paired_threes(node: Node, target: Target) -> Call:
     )
     fields = paired_threes.fields(node)
     return shaped_call("tinyet_conv2d_s8_paired_threes_6x4", node, fields, constants, scratch)
+
+
+def lower_outer_threes(node: Node, _target: Target) -> Call:
+    constants, scratch = outer_threes.constants(node), outer_threes.scratch_bytes(node)
+    return shaped_call(
+        "tinyet_conv2d_s8_outer_threes_3x4", node, paired_threes.fields(node), constants, scratch
+    )
 
 
 def lower_paired_threes_of_two(node: Node, _target: Target) -> Call:
@@ -302,6 +311,12 @@ def by_strips_of_vectors(node: Node) -> AccessOrder:
 
 
 @of_input
+def by_three_pixels(node: Node) -> AccessOrder:
+    """Three pixels' patches are copied before these are written."""
+    return window_walk(node).by_pixels(3, gathered=True)
+
+
+@of_input
 def by_four_pixels(node: Node) -> AccessOrder:
     """Four pixels' patches are copied before these are written."""
     return window_walk(node).by_pixels(4, gathered=True)
@@ -367,6 +382,15 @@ KERNELS = with_cost_models(
             ("tinyet_conv2d_s8_paired_threes_6x4.c",),
             refuse_paired_threes,
             access_order=by_six_pixels,
+        ),
+        Kernel(
+            "tinyet_conv2d_s8_outer_threes_3x4",
+            "s8",
+            lower_outer_threes,
+            OUTER,
+            ("tinyet_conv2d_s8_outer_threes_3x4.c",),
+            refuse_paired_threes,
+            access_order=by_three_pixels,
         ),
         Kernel(
             "tinyet_conv2d_s8_paired_threes_6x2",

@@ -14,6 +14,7 @@ from tinyet.numerics import clamp_range
 from tinyet.ops.shared import (
     checked,
     counting,
+    outer_threes,
     packed_twos,
     packed_words,
     paired,
@@ -324,6 +325,34 @@ def conv2d_paired_threes(node: Node) -> Mapping[str, int]:
     return parts | {"clamped": count * ((low, high) != (-128, 127))}
 
 
+def instructions_of_sums(parts: int) -> int:
+    """Of tinyet_conv2d_s8_outer_threes_3x4.c, behind the taps of a tile that is not direct, as they stand in the
+    assembly."""
+    return 55 * parts + 28 * (parts - 1) + 136
+
+
+def conv2d_outer_threes(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_outer_threes_3x4."""
+    batch, out_h, out_w, out_c = node.output.shape
+    low, high = clamp_range(clamp_of(node), node.output.type)
+    pixels = out_h * out_w
+    rest, steps = pixels % outer_threes.PIXELS, batch * -(-pixels // outer_threes.PIXELS)
+    parts: Parts = {"call": 1, "step": steps}
+    for channels, of_tile in paired_threes.tiles(node):
+        lengths = [end - start for start, end in of_tile]
+        direct = paired_threes.direct(node, channels, of_tile)
+        counting.add(parts, "tap of a tile", steps * sum(lengths))
+        counting.add(parts, "turn", steps * sum(-(-taps // outer_threes.TURN) for taps in lengths))
+        counting.add(parts, "part", steps * len(lengths))
+        counting.add(parts, "direct tile", steps * direct)
+        around = 0 if direct else steps * instructions_of_sums(len(lengths))
+        counting.add(parts, "instruction of other tiles", around)
+    windows_in_threes(parts, node)
+    counting.add(parts, "step apart", batch * int(rest != 0))
+    counting.copied(parts, "apart", batch * int(rest != 0), rest * out_c)
+    return parts | {"clamped": batch * pixels * out_c * ((low, high) != (-128, 127))}
+
+
 def conv2d_paired_threes_of_two(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_paired_threes_6x2."""
     sums = packed_words.rescaling(node)
@@ -456,6 +485,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_4x4": CostModel(conv2d_4x4),
     "tinyet_conv2d_s8_paired_4x2": CostModel(conv2d_paired),
     "tinyet_conv2d_s8_paired_threes_6x4": CostModel(conv2d_paired_threes),
+    "tinyet_conv2d_s8_outer_threes_3x4": CostModel(conv2d_outer_threes),
     "tinyet_conv2d_s8_paired_threes_6x2": CostModel(conv2d_paired_threes_of_two),
     "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),
     "tinyet_conv2d_s8_paired_checked_8x1": CostModel(conv2d_paired_checked),

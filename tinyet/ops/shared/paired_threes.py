@@ -13,7 +13,7 @@ sums, into words whose fields are at their upper ends, as depthwise_planes.py ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -90,9 +90,10 @@ def left_out(taps: int) -> int:
     return TURN if taps == 1 else -(taps - 1) % TURN
 
 
-def constants(node: Node, *, with_direct: bool) -> tuple[Constant, Constant]:
-    """The stream and the weights of tinyet_conv2d_paired.h. with_direct: tiles that can be are direct."""
-    r, rows, f, bias = straight(node), rows_of(node), depthwise_planes.folded_whole(node), folded_bias(node)
+def stream(node: Node, turns: Callable[[int], tuple[int, int]], *, with_direct: bool) -> Constant:
+    """That of tinyet_conv2d_paired.h. turns: of a part's taps, its first two words; with_direct: tiles that can be are
+    direct."""
+    r, f, bias = straight(node), depthwise_planes.folded_whole(node), folded_bias(node)
     assert isinstance(r, Straight)
     whole = f.start + (bias - OFFSET << depthwise_planes.WORDS_BEFORE)
     zero = r.zero if r.two_sided else np.full_like(r.zero, UNSEEN)
@@ -102,7 +103,7 @@ def constants(node: Node, *, with_direct: bool) -> tuple[Constant, Constant]:
         for k, (start, end) in enumerate(parts):
             kind = NOT_FIRST * (k > 0) + NOT_LAST * (k + 1 < len(parts))
             kind += ZERO * (r.two_sided and k + 1 == len(parts)) + DIRECT * is_direct
-            words += [4 * (end - start - 1), left_out(end - start), kind]
+            words += [*turns(end - start), kind]
         before = 0
         for channel in channels:
             if is_direct:
@@ -119,10 +120,20 @@ def constants(node: Node, *, with_direct: bool) -> tuple[Constant, Constant]:
                 ]
             before = channel
     words.append(-1)
-    stream = (np.array(words, np.int64) & 0xFFFFFFFF).astype(np.uint32)
+    found = (np.array(words, np.int64) & 0xFFFFFFFF).astype(np.uint32)
+    return Constant("stream", found, "as tinyet_conv2d_paired.h")
+
+
+def constants(node: Node, *, with_direct: bool) -> tuple[Constant, Constant]:
+    """The stream and the weights of tinyet_conv2d_paired.h."""
+
+    def turns(taps: int) -> tuple[int, int]:
+        return 4 * (taps - 1), left_out(taps)
+
+    rows = rows_of(node)
     fours = np.stack([rows[list(channels)].T for channels, _ in tiles(node)])
-    header = "as tinyet_conv2d_paired.h"
-    return Constant("stream", stream, header), Constant("weights", fours, "four channels a tap")
+    weights = Constant("weights", fours, "four channels a tap")
+    return stream(node, turns, with_direct=with_direct), weights
 
 
 def scratch_bytes(node: Node) -> int:

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define SECOND_IN_BOTH
+#include "tinyet_conv2d_outer.h"
+#include "tinyet_straight.h"
+#include "tinyet_windows_in_threes_body.h"
+#undef SECOND_IN_BOTH
+
+enum { PIXELS = 3 };
+
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
+/* Words of inputs are at r0, of weights at r1. Sums: of two channels in r6 ... r9, of two more in r10 ... r12 and lr. */
+#define PRODUCTS                                                          \
+  "smlal r6, r7, r2, r4\n" "smlal r8, r9, r3, r4\n"                       \
+  "smlal r10, r11, r2, r5\n" "smlal r12, lr, r3, r5\n"
+#ifdef __ARM_FEATURE_DSP
+/* Neighbouring loads without writing back overlap, where LDRD does not. */
+#define TAP(i) \
+  "ldr r2, [r0, #8*" #i "]\n" "ldr r3, [r0, #8*" #i "+4]\n" "ldr r4, [r1, #8*" #i "]\n" "ldr r5, [r1, #8*" #i "+4]\n" PRODUCTS
+#define LEFT_OUT "sub r0, r0, r3\n" "sub r1, r1, r3\n"
+#define ONWARD "adds r0, r0, #128\n" "adds r1, r1, #128\n"
+#else
+#define TAP(i) "ldrd r2, r3, [r0], #8\n" "ldrd r4, r5, [r1], #8\n" PRODUCTS
+#define LEFT_OUT ""
+#define ONWARD ""
+#endif
+#define FOUR_TAPS(a, b, c, d) TAP(a) TAP(b) TAP(c) TAP(d)
+/* Six sums of two channels: those of the first in r6, r2, r8 with more above 21 bits, where it is not r2; of the second in r3,
+ * the same, r7, r9. What is known of a lower place is subtracted from the place above, with what it carries. */
+#define OPEN                                                              \
+  "ubfx r2, r8, #0, #21\n"                                                \
+  "subs r6, r6, r8, lsl #21\n" "sbc r7, r7, r2, lsr #11\n"                \
+  "lsr r3, r6, #21\n" "add r3, r3, r7, lsl #11\n"                         \
+  "lsr r7, r7, #10\n"                                                     \
+  "subs r8, r8, r7, lsl #21\n" "sbc r9, r9, r7, lsr #11\n"                \
+  "lsr r8, r8, #21\n" "add r8, r8, r9, lsl #11\n"                         \
+  "lsr r9, r9, #10\n"
+/* Three outputs of a direct tile: r0 is what is added to 2^11 times a sum, r4 the multiplier. Outputs are at r10, from pixel
+ * to pixel r11. */
+#define DIRECT(sum, to)                                                   \
+  "add " sum ", r0, " sum ", lsl #11\n"                                   \
+  "smull lr, " sum ", " sum ", r4\n"                                      \
+  "ssat " sum ", #8, " sum ", asr #12\n"                                  \
+  "strb " sum ", " to "\n"
+#define THREE_DIRECT(first, second, third)                                \
+  "ldm r5!, {r0, r4, r12}\n"                                              \
+  "add r10, r10, r12\n"                                                   \
+  DIRECT(first, "[r10]") DIRECT(second, "[r10, r11]") DIRECT(third, "[r10, r11, lsl #1]")
+#define TWO_CHANNELS OPEN THREE_DIRECT("r6", "r2", "r8") THREE_DIRECT("r3", "r7", "r9")
+/* Others: r0 is twice what is added to a sum, r1 half its multiplier, which is even; place in r4, shift in r12, zero in lr. */
+#define OUTPUT(sum, to)                                                   \
+  "add " sum ", r0, " sum ", lsl #1\n"                                    \
+  "smull r5, " sum ", " sum ", r1\n"                                      \
+  "sub r5, " sum ", lr\n" "add " sum ", " sum ", r5, asr #31\n"           \
+  "asr " sum ", " sum ", r12\n"                                           \
+  "sub " sum ", " sum ", r4\n"                                            \
+  "ssat " sum ", #8, " sum "\n"                                           \
+  "strb " sum ", " to "\n"
+#define THREE_OUTPUTS(first, second, third)                               \
+  "ldm r5!, {r0, r1, r4, r12, lr}\n"                                      \
+  "str r5, [sp, #16]\n"                                                   \
+  "add r10, r10, r12\n"                                                   \
+  "and r12, r4, #31\n" "sub r4, r4, r12\n" "add r4, r4, #128\n"           \
+  "lsl r0, r0, #1\n" "lsr r1, r1, #1\n"                                   \
+  OUTPUT(first, "[r10]") OUTPUT(second, "[r10, r11]") OUTPUT(third, "[r10, r11, lsl #1]")
+#define ADD_BEFORE(at, first, second)                                     \
+  "ldrd r12, lr, [r1, #" at "]\n" "add " first ", " first ", r12\n" "add " second ", " second ", lr\n"
+
+/* All channels of three pixels. On the stack: 0, sums of the second two channels; 16, the stream behind a part's words; 20,
+ * what the part is; 24, the output; 28, bytes from pixel to pixel; 32, the patch; 36, the end of the part's words; 40, weights
+ * behind them; 44, where sums of parts are of the two channels in hand; 48, these sums. */
+__attribute__((naked, noinline)) static void three_pixels(
+    const void *patch __attribute__((unused)), const uint32_t *stream __attribute__((unused)),
+    const uint32_t *weights __attribute__((unused)), int8_t *output __attribute__((unused)),
+    int32_t row __attribute__((unused))) {
+  __asm__ volatile(
+      ".syntax unified\n"
+      "push {r4, r5, r6, r7, r8, r9, r10, r11, lr}\n"
+      "ldr r4, [sp, #36]\n"
+      "sub sp, sp, #100\n"
+      "str r0, [sp, #32]\n" "strd r3, r4, [sp, #24]\n"
+      "mov r5, r1\n" "mov r1, r2\n"
+      "1:\n" /* a tile: r1, r5 */
+      "ldr r0, [sp, #32]\n"
+      "2:\n" /* a part: r0, r1, r5 */
+      "ldm r5!, {r2, r3, r4}\n"
+      "strd r5, r4, [sp, #16]\n"
+      "add r2, r2, r0\n"
+      "str r2, [sp, #36]\n"
+      LEFT_OUT
+      "adr.w r4, 4f+1\n"
+      "add r3, r3, r3, lsl #1\n"
+      "add r3, r3, r4\n"
+      "adr.w r2, 3f\n"
+      "ldm r2, {r6, r7, r8, r9, r10, r11, r12, lr}\n"
+      "bx r3\n"
+      ".balign 4\n"
+      "3:\n"
+      ".word 0x100000, 0x40000400, 0x100000, 0x40000400, 0x100000, 0x40000400, 0x100000, 0x40000400\n"
+      "4:\n"
+      FOUR_TAPS(0, 1, 2, 3) FOUR_TAPS(4, 5, 6, 7) FOUR_TAPS(8, 9, 10, 11) FOUR_TAPS(12, 13, 14, 15)
+      ONWARD
+      "ldr r2, [sp, #36]\n"
+      "cmp r0, r2\n"
+      "bne.w 4b\n"
+      "stm sp, {r10, r11, r12, lr}\n"
+      "ldrd r5, r4, [sp, #16]\n"
+      "ldrd r10, r11, [sp, #24]\n"
+      "cmp r4, #8\n"
+      "bne.w 5f\n"
+      TWO_CHANNELS
+      "ldm sp, {r6, r7, r8, r9}\n"
+      TWO_CHANNELS
+      "6:\n" /* behind a tile: r1, r5, r10 */
+      "ldr r2, [r5]\n"
+      "str r10, [sp, #24]\n"
+      "cmp r2, #0\n"
+      "bge.w 1b\n"
+      "add sp, sp, #100\n"
+      "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n"
+      "5:\n" /* One of several parts, or not direct. */
+      "str r1, [sp, #40]\n"
+      "add r1, sp, #48\n"
+      "7:\n" /* two channels: r1, r4 ... r11 */
+      "str r1, [sp, #44]\n"
+      OPEN
+      "ubfx r6, r6, #0, #21\n" "ubfx r8, r8, #0, #21\n" "ubfx r3, r3, #0, #21\n"
+      "tst r4, #1\n"
+      "beq 8f\n"
+      ADD_BEFORE("0", "r6", "r2") ADD_BEFORE("8", "r8", "r3") ADD_BEFORE("16", "r7", "r9")
+      "8:\n"
+      "tst r4, #2\n"
+      "beq 8f\n"
+      "strd r6, r2, [r1]\n" "strd r8, r3, [r1, #8]\n" "strd r7, r9, [r1, #16]\n"
+      "b.w 9f\n"
+      "8:\n"
+      THREE_OUTPUTS("r6", "r2", "r8")
+      "ldr r5, [sp, #16]\n"
+      THREE_OUTPUTS("r3", "r7", "r9")
+      "ldr r1, [sp, #44]\n"
+      "9:\n"
+      "ldrd r5, r4, [sp, #16]\n"
+      "add r2, sp, #48\n"
+      "cmp r1, r2\n"
+      "add r1, r1, #24\n"
+      "ldm sp, {r6, r7, r8, r9}\n"
+      "beq.w 7b\n"
+      "ldr r1, [sp, #40]\n"
+      "tst r4, #2\n"
+      "beq.w 6b\n"
+      "ldr r0, [sp, #36]\n"
+      "b.w 2b\n");
+}
+#undef PRODUCTS
+#undef TAP
+#undef LEFT_OUT
+#undef ONWARD
+#undef FOUR_TAPS
+#undef OPEN
+#undef DIRECT
+#undef THREE_DIRECT
+#undef TWO_CHANNELS
+#undef OUTPUT
+#undef THREE_OUTPUTS
+#undef ADD_BEFORE
+
+static void outputs(const word *patch, int8_t *output, int32_t row, int32_t count,
+                    const tinyet_conv2d_s8_outer_threes_3x4_params *params) {
+  (void)count;
+  three_pixels(patch, params->outputs.stream, params->weights, output, row);
+}
+#else
+/* Words that make outputs of a channel's sums, of which direct ones are shifted to the upper end of a word. */
+enum { CHANNELS = 4, ROUNDING = 5, DIRECT = 3, IS_DIRECT = 8, UPPER = 32 - FIELD, SHIFT = 12 };
+
+/* 2^20 for each sum of a part: all that they add up to is positive. */
+#define BEFORE ((UINT64_C(1) << (FIELD - 1)) + (UINT64_C(1) << 2 * FIELD) + (UINT64_C(1) << (3 * FIELD - 1)))
+
+/* Of two channels and three pixels. */
+static void add_part(uint32_t sums[2][PIXELS], const word *x, const TINYET_ROM uint32_t *weights, int32_t taps) {
+  const uint32_t mask = (UINT32_C(1) << FIELD) - 1u;
+  uint64_t first = BEFORE, second = BEFORE;
+  for (; taps > 0; taps--) {
+    const int64_t weight = (int32_t)*weights;
+    first += (uint64_t)((int32_t)x[0] * weight);
+    second += (uint64_t)((int32_t)x[1] * weight);
+    x += STEP;
+    weights += CHANNELS / 2;
+  }
+  const uint32_t between = (uint32_t)second & mask;
+  first -= (uint64_t)between << FIELD;
+  const uint32_t last = (uint32_t)(first >> 2 * FIELD);
+  second -= (uint64_t)last << FIELD;
+  sums[0][0] += (uint32_t)first & mask;
+  sums[0][1] += between;
+  sums[0][2] += (uint32_t)(second >> FIELD) & mask;
+  sums[1][0] += (uint32_t)(first >> FIELD) & mask;
+  sums[1][1] += last;
+  sums[1][2] += (uint32_t)(second >> 2 * FIELD);
+}
+
+static void outputs(const word *patch, int8_t *output, int32_t row, int32_t count,
+                    const tinyet_conv2d_s8_outer_threes_3x4_params *params) {
+  const TINYET_ROM uint32_t *part = params->outputs.stream, *weights = params->weights;
+  while ((part[0] >> 31) == 0) {
+    uint32_t sums[CHANNELS][PIXELS] = {{0}};
+    const word *x = patch;
+    for (int32_t more = 1; more != 0;) {
+      const int32_t taps = (int32_t)(part[0] / 8);
+      add_part(sums, x, weights, taps);
+      add_part(sums + 2, x, weights + 1, taps);
+      more = (int32_t)(part[2] & 2u);
+      weights += CHANNELS / 2 * taps;
+      x += STEP * taps;
+      part += 3;
+    }
+    const int32_t direct = (part[-1] & IS_DIRECT) != 0;
+    int8_t *to = output;
+    for (int32_t c = 0; c < CHANNELS; c++) {
+      to += (int32_t)(direct ? part[2] : part[3]);
+      for (int32_t i = 0; i < count; i++) {
+        if (direct) {
+          const uint32_t sum = (sums[c][i] << UPPER) + part[0];
+          const int32_t value = tinyet_upper_half((int32_t)sum, (int32_t)part[1]) >> SHIFT;
+          to[i * row] = (int8_t)(value < -128 ? -128 : value > 127 ? 127 : value);
+        } else {
+          const int32_t place = (int32_t)(part[2] & ~(uint32_t)127) + 128;
+          to[i * row] = tinyet_straight((int32_t)(sums[c][i] + part[0]), part[1], part[2] & 31u, place, (int32_t)part[4]);
+        }
+      }
+      part += direct ? DIRECT : ROUNDING;
+    }
+  }
+}
+#undef BEFORE
+#endif
+
+void tinyet_conv2d_s8_outer_threes_3x4(const int8_t *input, int8_t *output, void *scratch,
+                                       const tinyet_conv2d_s8_outer_threes_3x4_params *params) {
+  const tinyet_conv2d_shape *const s = &params->shape;
+  const int32_t taps = s->kernel_h * s->kernel_w * s->in_c, pixels = s->out_h * s->out_w, out_c = s->out_c;
+  word *const patch = (word *)scratch;
+  int8_t *const apart = (int8_t *)scratch + 4 * STEP * taps;
+  const int32_t one_tap = of_one_tap(s);
+  for (int32_t n = 0; n < s->batch; n++) {
+    window_walk walk = first_window(input, s);
+    for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
+      const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
+      gather_windows(patch, pixel, count, one_tap, &walk, s, params->outputs.padding);
+      if (count == PIXELS) {
+        outputs(patch, output, out_c, count, params);
+      } else {
+        outputs(patch, apart, out_c, count, params);
+        memcpy(output, apart, (size_t)(count * out_c));
+      }
+      tinyet_clamp_outputs(output, count * out_c, params->outputs.clamp_low, params->outputs.clamp_high);
+      output += count * out_c;
+    }
+    input += s->in_h * s->in_w * s->in_c;
+  }
+}
