@@ -13,14 +13,16 @@ enum { PIXELS = 3 };
   "smlal r6, r7, r2, r4\n" "smlal r8, r9, r3, r4\n"                       \
   "smlal r10, r11, r2, r5\n" "smlal r12, lr, r3, r5\n"
 #ifdef __ARM_FEATURE_DSP
-/* Neighbouring loads without writing back overlap, where LDRD does not. */
-#define TAP(i) \
-  "ldr r2, [r0, #8*" #i "]\n" "ldr r3, [r0, #8*" #i "+4]\n" "ldr r4, [r1, #8*" #i "]\n" "ldr r5, [r1, #8*" #i "+4]\n" PRODUCTS
-#define LEFT_OUT "sub r0, r0, r3\n" "sub r1, r1, r3\n"
-#define ONWARD "adds r0, r0, #128\n" "adds r1, r1, #128\n"
+/* Neighbouring loads that do not write back overlap, where LDRD does not. A tap is 32 bytes. */
+#define TAP(i)                                                            \
+  "ldr.w r2, [r0, #8*" #i "]\n" "ldr.w r3, [r0, #8*" #i "+4]\n"           \
+  "ldr.w r4, [r1, #8*" #i "]\n" "ldr.w r5, [r1, #8*" #i "+4]\n" PRODUCTS
+#define ENTRY "sub r0, r0, r3\n" "sub r1, r1, r3\n" "add r3, r4, r3, lsl #2\n"
+#define ONWARD "add r0, r0, #256\n" "add r1, r1, #256\n"
 #else
+/* A tap is 24 bytes. */
 #define TAP(i) "ldrd r2, r3, [r0], #8\n" "ldrd r4, r5, [r1], #8\n" PRODUCTS
-#define LEFT_OUT ""
+#define ENTRY "add r3, r3, r3, lsl #1\n" "add r3, r3, r4\n"
 #define ONWARD ""
 #endif
 #define FOUR_TAPS(a, b, c, d) TAP(a) TAP(b) TAP(c) TAP(d)
@@ -57,7 +59,7 @@ enum { PIXELS = 3 };
   "strb " sum ", " to "\n"
 #define THREE_OUTPUTS(first, second, third)                               \
   "ldm r5!, {r0, r1, r4, r12, lr}\n"                                      \
-  "str r5, [sp, #16]\n"                                                   \
+  "str r5, [sp, #20]\n"                                                   \
   "add r10, r10, r12\n"                                                   \
   "and r12, r4, #31\n" "sub r4, r4, r12\n" "add r4, r4, #128\n"           \
   "lsl r0, r0, #1\n" "lsr r1, r1, #1\n"                                   \
@@ -65,9 +67,9 @@ enum { PIXELS = 3 };
 #define ADD_BEFORE(at, first, second)                                     \
   "ldrd r12, lr, [r1, #" at "]\n" "add " first ", " first ", r12\n" "add " second ", " second ", lr\n"
 
-/* All channels of three pixels. On the stack: 0, sums of the second two channels; 16, the stream behind a part's words; 20,
- * what the part is; 24, the output; 28, bytes from pixel to pixel; 32, the patch; 36, the end of the part's words; 40, weights
- * behind them; 44, where sums of parts are of the two channels in hand; 48, these sums. */
+/* All channels of three pixels. On the stack: 0, sums of the second two channels; 16, the end of a part's words; 20, the
+ * stream behind them; 24, the output; 28, bytes from pixel to pixel; 32, the patch; 36, what the part is; 40, weights behind
+ * it; 44, where sums of parts are of the two channels in hand; 48, these sums. */
 __attribute__((naked, noinline)) static void three_pixels(
     const void *patch __attribute__((unused)), const uint32_t *stream __attribute__((unused)),
     const uint32_t *weights __attribute__((unused)), int8_t *output __attribute__((unused)),
@@ -82,14 +84,11 @@ __attribute__((naked, noinline)) static void three_pixels(
       "1:\n" /* a tile: r1, r5 */
       "ldr r0, [sp, #32]\n"
       "2:\n" /* a part: r0, r1, r5 */
-      "ldm r5!, {r2, r3, r4}\n"
-      "strd r5, r4, [sp, #16]\n"
+      "ldrd r2, r3, [r5], #12\n"
       "add r2, r2, r0\n"
-      "str r2, [sp, #36]\n"
-      LEFT_OUT
+      "strd r2, r5, [sp, #16]\n"
       "adr.w r4, 4f+1\n"
-      "add r3, r3, r3, lsl #1\n"
-      "add r3, r3, r4\n"
+      ENTRY
       "adr.w r2, 3f\n"
       "ldm r2, {r6, r7, r8, r9, r10, r11, r12, lr}\n"
       "bx r3\n"
@@ -98,27 +97,28 @@ __attribute__((naked, noinline)) static void three_pixels(
       ".word 0x100000, 0x40000400, 0x100000, 0x40000400, 0x100000, 0x40000400, 0x100000, 0x40000400\n"
       "4:\n"
       FOUR_TAPS(0, 1, 2, 3) FOUR_TAPS(4, 5, 6, 7) FOUR_TAPS(8, 9, 10, 11) FOUR_TAPS(12, 13, 14, 15)
+      FOUR_TAPS(16, 17, 18, 19) FOUR_TAPS(20, 21, 22, 23) FOUR_TAPS(24, 25, 26, 27) FOUR_TAPS(28, 29, 30, 31)
       ONWARD
-      "ldr r2, [sp, #36]\n"
+      "ldr r2, [sp, #16]\n"
       "cmp r0, r2\n"
       "bne.w 4b\n"
       "stm sp, {r10, r11, r12, lr}\n"
-      "ldrd r5, r4, [sp, #16]\n"
+      "ldr r5, [sp, #20]\n"
       "ldrd r10, r11, [sp, #24]\n"
+      "ldr r4, [r5, #-4]\n"
       "cmp r4, #8\n"
       "bne.w 5f\n"
       TWO_CHANNELS
       "ldm sp, {r6, r7, r8, r9}\n"
       TWO_CHANNELS
-      "6:\n" /* behind a tile: r1, r5, r10 */
+      "6:\n" /* behind a tile: r1, r5 */
       "ldr r2, [r5]\n"
-      "str r10, [sp, #24]\n"
       "cmp r2, #0\n"
       "bge.w 1b\n"
       "add sp, sp, #100\n"
       "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n"
       "5:\n" /* One of several parts, or not direct. */
-      "str r1, [sp, #40]\n"
+      "strd r4, r1, [sp, #36]\n"
       "add r1, sp, #48\n"
       "7:\n" /* two channels: r1, r4 ... r11 */
       "str r1, [sp, #44]\n"
@@ -134,11 +134,11 @@ __attribute__((naked, noinline)) static void three_pixels(
       "b.w 9f\n"
       "8:\n"
       THREE_OUTPUTS("r6", "r2", "r8")
-      "ldr r5, [sp, #16]\n"
+      "ldr r5, [sp, #20]\n"
       THREE_OUTPUTS("r3", "r7", "r9")
       "ldr r1, [sp, #44]\n"
       "9:\n"
-      "ldrd r5, r4, [sp, #16]\n"
+      "ldr r5, [sp, #20]\n" "ldr r4, [sp, #36]\n"
       "add r2, sp, #48\n"
       "cmp r1, r2\n"
       "add r1, r1, #24\n"
@@ -147,12 +147,12 @@ __attribute__((naked, noinline)) static void three_pixels(
       "ldr r1, [sp, #40]\n"
       "tst r4, #2\n"
       "beq.w 6b\n"
-      "ldr r0, [sp, #36]\n"
+      "ldr r0, [sp, #16]\n"
       "b.w 2b\n");
 }
 #undef PRODUCTS
 #undef TAP
-#undef LEFT_OUT
+#undef ENTRY
 #undef ONWARD
 #undef FOUR_TAPS
 #undef OPEN
