@@ -14,18 +14,12 @@ enum {
 
 typedef uint32_t __attribute__((may_alias)) word;
 
-enum { FIRST, SECOND, THIRD };
-
-/* The inputs of one of three pixels: the second is above the first in the first word and by itself in the second, to which the
- * third is added. */
-static inline void put(word *to, int32_t value, int32_t place) {
-  if (place == FIRST) {
-    to[0] = (uint32_t)value;
-  } else if (place == SECOND) {
-    to[0] += (uint32_t)value << FIELD;
-    to[1] = (uint32_t)value;
-  } else {
+/* A pixel's inputs: the first or the second of three is a word by itself, the third is added above the second. */
+static inline void put(word *to, int32_t value, int32_t third) {
+  if (third != 0) {
     to[1] += (uint32_t)value << FIELD;
+  } else {
+    *to = (uint32_t)value;
   }
 }
 #else
@@ -55,20 +49,11 @@ static inline void put(word *to, int32_t value, int32_t third) {
 #include "tinyet_windows_body.h"
 
 #ifdef SECOND_IN_BOTH
-/* One behind the other: each is added to what the one before has in a word. */
-static __attribute__((noinline)) void gather_one(word *patch, const int8_t *image, int32_t top, int32_t left,
-                                                 const tinyet_conv2d_shape *s, int32_t padding) {
-  gather(patch, image, top, left, s, padding, FIRST);
-}
-
-static __attribute__((noinline)) void gather_second(word *patch, const int8_t *image, int32_t top, int32_t left,
-                                                    const tinyet_conv2d_shape *s, int32_t padding) {
-  gather(patch, image, top, left, s, padding, SECOND);
-}
-
-static __attribute__((noinline)) void gather_third(word *patch, const int8_t *image, int32_t top, int32_t left,
-                                                   const tinyet_conv2d_shape *s, int32_t padding) {
-  gather(patch, image, top, left, s, padding, THIRD);
+/* The second of three pixels is added above the first, where each is a word. */
+static inline void add_second(word *patch, const tinyet_conv2d_shape *s) {
+  for (word *const end = patch + STEP * (s->kernel_h * s->kernel_w * s->in_c); patch != end; patch += STEP) {
+    patch[0] += patch[1] << FIELD;
+  }
 }
 #define ABOVE_FIRST "y"
 #define ABOVE_SECOND "21"
@@ -83,6 +68,12 @@ static inline void add_three(uint32_t sums[3], uint32_t first, uint32_t second) 
   sums[2] += (second - b) >> ABOVE;
 }
 
+#define ABOVE_FIRST "z"
+#define ABOVE_SECOND "10"
+#define NEXT_TAP "16"
+#define WORDS(a, b, c) (uint32_t)(a) + ((uint32_t)(c) << FIELD), (uint32_t)(b) + ((uint32_t)(c) << ABOVE)
+#endif
+
 /* The first or the second of three pixels, where its word is. */
 static __attribute__((noinline)) void gather_one(word *patch, const int8_t *image, int32_t top, int32_t left,
                                                  const tinyet_conv2d_shape *s, int32_t padding) {
@@ -93,11 +84,6 @@ static __attribute__((noinline)) void gather_third(word *patch, const int8_t *im
                                                    const tinyet_conv2d_shape *s, int32_t padding) {
   gather(patch, image, top, left, s, padding, 1);
 }
-#define ABOVE_FIRST "z"
-#define ABOVE_SECOND "10"
-#define NEXT_TAP "16"
-#define WORDS(a, b, c) (uint32_t)(a) + ((uint32_t)(c) << FIELD), (uint32_t)(b) + ((uint32_t)(c) << ABOVE)
-#endif
 
 /* Of three pixels whose windows, of taps without gaps, lie in the image. */
 static __attribute__((noinline)) void gather_three(word *patch, const int8_t *a, const int8_t *b, const int8_t *c,
@@ -196,10 +182,9 @@ static inline __attribute__((always_inline)) void gather_next(word *patch, int32
                  walk->image + top[2] * row + left[2] * in_c, s);
   } else {
     gather_one(patch, walk->image, top[0], left[0], s, padding);
-#ifdef SECOND_IN_BOTH
-    gather_second(patch, walk->image, top[1], left[1], s, padding);
-#else
     gather_one(patch + 1, walk->image, top[1], left[1], s, padding);
+#ifdef SECOND_IN_BOTH
+    add_second(patch, s);
 #endif
     gather_third(patch, walk->image, top[2], left[2], s, padding);
   }
