@@ -36,18 +36,24 @@ enum { PIXELS = 3 };
   "subs r8, r8, r7, lsl #21\n" "sbc r9, r9, r7, lsr #11\n"                \
   "lsr r8, r8, #21\n" "add r8, r8, r9, lsl #11\n"                         \
   "lsr r9, r9, #10\n"
-/* Three outputs of a direct tile: r0 is what is added to 2^11 times a sum, r4 the multiplier. Outputs are at r10, from pixel
- * to pixel r11. */
-#define DIRECT(sum, to)                                                   \
-  "add " sum ", r0, " sum ", lsl #11\n"                                   \
+#define SUMS OPEN "ubfx r6, r6, #0, #21\n" "ubfx r8, r8, #0, #21\n" "ubfx r3, r3, #0, #21\n"
+/* Sums of the parts before, as STM stores six. */
+#define ADD_TWO(from, at, first, second)                                  \
+  "ldrd r12, lr, [" from ", #" at "]\n" "add " first ", " first ", r12\n" "add " second ", " second ", lr\n"
+#define ADD_BEFORE(from, at)                                              \
+  ADD_TWO(from, at, "r2", "r3") ADD_TWO(from, at "+8", "r6", "r7") ADD_TWO(from, at "+16", "r8", "r9")
+/* Three outputs of a direct tile: r0 is what is added to a sum times 2^by, r4 the multiplier. Outputs are at r10, from pixel to
+ * pixel r11. */
+#define DIRECT(sum, by, to)                                               \
+  "add " sum ", r0, " sum ", lsl #" by "\n"                               \
   "smull lr, " sum ", " sum ", r4\n"                                      \
   "ssat " sum ", #8, " sum ", asr #12\n"                                  \
   "strb " sum ", " to "\n"
-#define THREE_DIRECT(first, second, third)                                \
+#define THREE_DIRECT(first, second, third, by)                            \
   "ldm r5!, {r0, r4, r12}\n"                                              \
   "add r10, r10, r12\n"                                                   \
-  DIRECT(first, "[r10]") DIRECT(second, "[r10, r11]") DIRECT(third, "[r10, r11, lsl #1]")
-#define TWO_CHANNELS OPEN THREE_DIRECT("r6", "r2", "r8") THREE_DIRECT("r3", "r7", "r9")
+  DIRECT(first, by, "[r10]") DIRECT(second, by, "[r10, r11]") DIRECT(third, by, "[r10, r11, lsl #1]")
+#define SIX_DIRECT(by) THREE_DIRECT("r6", "r2", "r8", by) THREE_DIRECT("r3", "r7", "r9", by)
 /* Others: r0 is twice what is added to a sum, r1 half its multiplier, which is even; place in r4, shift in r12, zero in lr. */
 #define OUTPUT(sum, to)                                                   \
   "add " sum ", r0, " sum ", lsl #1\n"                                    \
@@ -64,8 +70,6 @@ enum { PIXELS = 3 };
   "and r12, r4, #31\n" "sub r4, r4, r12\n" "add r4, r4, #128\n"           \
   "lsl r0, r0, #1\n" "lsr r1, r1, #1\n"                                   \
   OUTPUT(first, "[r10]") OUTPUT(second, "[r10, r11]") OUTPUT(third, "[r10, r11, lsl #1]")
-#define ADD_BEFORE(at, first, second)                                     \
-  "ldrd r12, lr, [r1, #" at "]\n" "add " first ", " first ", r12\n" "add " second ", " second ", lr\n"
 
 /* All channels of three pixels. On the stack: 0, sums of the second two channels; 16, the end of a part's words; 20, the
  * stream behind them; 24, the output; 28, bytes from pixel to pixel; 32, the patch; 36, what the part is; 40, weights behind
@@ -104,51 +108,69 @@ __attribute__((naked, noinline)) static void three_pixels(
       "bne.w 4b\n"
       "stm sp, {r10, r11, r12, lr}\n"
       "ldr r5, [sp, #20]\n"
-      "ldrd r10, r11, [sp, #24]\n"
       "ldr r4, [r5, #-4]\n"
       "cmp r4, #8\n"
       "bne.w 5f\n"
-      TWO_CHANNELS
+      "ldrd r10, r11, [sp, #24]\n"
+      OPEN SIX_DIRECT("11")
       "ldm sp, {r6, r7, r8, r9}\n"
-      TWO_CHANNELS
+      OPEN SIX_DIRECT("11")
       "6:\n" /* behind a tile: r1, r5 */
       "ldr r2, [r5]\n"
       "cmp r2, #0\n"
       "bge.w 1b\n"
       "add sp, sp, #100\n"
       "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n"
-      "5:\n" /* One of several parts, or not direct. */
+      "5:\n"
+      "tst r4, #2\n"
+      "beq 7f\n"
+      "add r12, sp, #48\n" /* A part that others follow: r0 and r1 are where these begin. */
+      "tst r4, #1\n"
+      "bne 8f\n"
+      SUMS "stm r12!, {r2, r3, r6, r7, r8, r9}\n"
+      "ldm sp, {r6, r7, r8, r9}\n"
+      SUMS "stm r12, {r2, r3, r6, r7, r8, r9}\n"
+      "b.w 2b\n"
+      "8:\n"
+      SUMS ADD_BEFORE("sp", "48")
+      "add r12, sp, #48\n"
+      "stm r12, {r2, r3, r6, r7, r8, r9}\n"
+      "ldm sp, {r6, r7, r8, r9}\n"
+      SUMS ADD_BEFORE("sp", "72")
+      "add r12, sp, #72\n"
+      "stm r12, {r2, r3, r6, r7, r8, r9}\n"
+      "b.w 2b\n"
+      "7:\n"
+      "ldrd r10, r11, [sp, #24]\n"
+      "cmp r4, #9\n"
+      "bne.w 5f\n"
+      SUMS ADD_BEFORE("sp", "48") SIX_DIRECT("9")
+      "ldm sp, {r6, r7, r8, r9}\n"
+      SUMS ADD_BEFORE("sp", "72") SIX_DIRECT("9")
+      "b.w 6b\n"
+      "5:\n" /* Not direct. */
       "strd r4, r1, [sp, #36]\n"
       "add r1, sp, #48\n"
       "7:\n" /* two channels: r1, r4 ... r11 */
       "str r1, [sp, #44]\n"
-      OPEN
-      "ubfx r6, r6, #0, #21\n" "ubfx r8, r8, #0, #21\n" "ubfx r3, r3, #0, #21\n"
+      SUMS
       "tst r4, #1\n"
       "beq 8f\n"
-      ADD_BEFORE("0", "r6", "r2") ADD_BEFORE("8", "r8", "r3") ADD_BEFORE("16", "r7", "r9")
-      "8:\n"
-      "tst r4, #2\n"
-      "beq 8f\n"
-      "strd r6, r2, [r1]\n" "strd r8, r3, [r1, #8]\n" "strd r7, r9, [r1, #16]\n"
-      "b.w 9f\n"
+      ADD_BEFORE("r1", "0")
       "8:\n"
       THREE_OUTPUTS("r6", "r2", "r8")
       "ldr r5, [sp, #20]\n"
       THREE_OUTPUTS("r3", "r7", "r9")
+      "ldr r5, [sp, #20]\n"
+      "ldr r4, [sp, #36]\n"
       "ldr r1, [sp, #44]\n"
-      "9:\n"
-      "ldr r5, [sp, #20]\n" "ldr r4, [sp, #36]\n"
       "add r2, sp, #48\n"
       "cmp r1, r2\n"
       "add r1, r1, #24\n"
       "ldm sp, {r6, r7, r8, r9}\n"
       "beq.w 7b\n"
       "ldr r1, [sp, #40]\n"
-      "tst r4, #2\n"
-      "beq.w 6b\n"
-      "ldr r0, [sp, #16]\n"
-      "b.w 2b\n");
+      "b.w 6b\n");
 }
 #undef PRODUCTS
 #undef TAP
@@ -156,12 +178,14 @@ __attribute__((naked, noinline)) static void three_pixels(
 #undef ONWARD
 #undef FOUR_TAPS
 #undef OPEN
+#undef SUMS
+#undef ADD_TWO
+#undef ADD_BEFORE
 #undef DIRECT
 #undef THREE_DIRECT
-#undef TWO_CHANNELS
+#undef SIX_DIRECT
 #undef OUTPUT
 #undef THREE_OUTPUTS
-#undef ADD_BEFORE
 
 static void outputs(const word *patch, int8_t *output, int32_t row, int32_t count,
                     const tinyet_conv2d_s8_outer_threes_3x4_params *params) {
@@ -169,8 +193,9 @@ static void outputs(const word *patch, int8_t *output, int32_t row, int32_t coun
   three_pixels(patch, params->outputs.stream, params->weights, output, row);
 }
 #else
-/* Words that make outputs of a channel's sums, of which direct ones are shifted to the upper end of a word. */
-enum { CHANNELS = 4, ROUNDING = 5, DIRECT = 3, IS_DIRECT = 8, UPPER = 32 - FIELD, SHIFT = 12 };
+/* Words that make outputs of a channel's sums, of which direct ones are shifted to the upper end of a word, a little less far
+ * where they are of several parts. */
+enum { CHANNELS = 4, ROUNDING = 5, DIRECT = 3, IS_DIRECT = 8, NOT_FIRST = 1, UPPER = 32 - FIELD, BELOW = 2, SHIFT = 12 };
 
 /* 2^20 for each sum of a part: all that they add up to is positive. */
 #define BEFORE ((UINT64_C(1) << (FIELD - 1)) + (UINT64_C(1) << 2 * FIELD) + (UINT64_C(1) << (3 * FIELD - 1)))
@@ -214,12 +239,13 @@ static void outputs(const word *patch, int8_t *output, int32_t row, int32_t coun
       part += 3;
     }
     const int32_t direct = (part[-1] & IS_DIRECT) != 0;
+    const uint32_t upper = (part[-1] & NOT_FIRST) != 0 ? UPPER - BELOW : UPPER;
     int8_t *to = output;
     for (int32_t c = 0; c < CHANNELS; c++) {
       to += (int32_t)(direct ? part[2] : part[3]);
       for (int32_t i = 0; i < count; i++) {
         if (direct) {
-          const uint32_t sum = (sums[c][i] << UPPER) + part[0];
+          const uint32_t sum = (sums[c][i] << upper) + part[0];
           const int32_t value = tinyet_upper_half((int32_t)sum, (int32_t)part[1]) >> SHIFT;
           to[i * row] = (int8_t)(value < -128 ? -128 : value > 127 ? 127 : value);
         } else {

@@ -21,17 +21,28 @@ from tests.ops.test_paired_threes import (
 )
 from tinyet.delegates import Delegate
 from tinyet.ir import Array
+from tinyet.numerics import requantize
 from tinyet.ops.conv2d import Conv2d
-from tinyet.ops.shared import outer_threes, paired_threes
+from tinyet.ops.shared import depthwise_planes, outer_threes, paired_threes
 from tinyet.ops.shared.conv2d_words import KERNELS
+from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.packed_words import rows_of
 from tinyet.ops.shared.straight import Straight, straight
+from tinyet.ops.shared.weighted import folded_bias
 
 SYMBOL = "tinyet_conv2d_s8_outer_threes_3x4"
 ALONE = Delegate("alone", {Conv2d: tuple(k for k in KERNELS if k.symbol == SYMBOL)})
 
 
+def in_parts() -> Case:
+    """Direct tiles of two parts and of four."""
+    weights = np.random.default_rng(3).integers(-127, 128, (8, 200))
+    weights[::2] = np.random.default_rng(4).choice([-128, 127], (4, 200))
+    return pointwise(weights, (2, 4), True, 5, of_sums=0.03)
+
+
 def cases() -> list[Case]:
-    made = [*ways(), *(halves(depth, depth) for depth in (20, 300)), *at_the_ends(), *windows()]
+    made = [in_parts(), *ways(), *(halves(depth, depth) for depth in (20, 300)), *at_the_ends(), *windows()]
     return made + [mixed(relu, pixels) for relu in (True, False) for pixels in ((1, 2), (3, 3), (3, 5))]
 
 
@@ -86,9 +97,41 @@ def test_words_hold_six_sums(shape: tuple[int, int]) -> None:
 
 
 def test_tiles_are_direct_where_they_can_be() -> None:
+    """Those of several parts, too; they come behind those of one part."""
     stream, weights = outer_threes.constants(mixed(True, (3, 5)).node)
-    assert len(stream.data) == 2 * 15 + 23 + 26 + 1
+    assert len(stream.data) == 2 * 15 + 23 + 18 + 1
     assert weights.data.shape == (4, 65, 2)
+    tiles = paired_threes.tiles(in_parts().node, in_parts=True)
+    assert [len(parts) for _, parts in tiles] == [2, 4]
+    assert [paired_threes.direct(in_parts().node, *tile, in_parts=True) for tile in tiles] == [True, True]
+
+
+@pytest.mark.parametrize("case", [in_parts(), mixed(True, (3, 5))])
+def test_direct_tiles_of_several_parts(case: Case) -> None:
+    """As the constants are packed, modulo 2**32: outputs of ReLU of sums at both ends, and of others."""
+    node, rng = case.node, np.random.default_rng(1)
+    weights, f = rows_of(node).astype(np.int64), depthwise_planes.folded_in_parts(node)
+    ends = [np.where(weights > 0, *pair) for pair in ((127, -128), (-128, 127))]
+    x = np.concatenate([*ends, rng.integers(-128, 128, (200, weights.shape[1]))])
+    multiplier, left = output_factors(node)
+    sums = x @ weights.T
+    want = np.clip(requantize(sums + folded_bias(node), multiplier, left) - 128, -128, 127)
+    words, at, several = outer_threes.constants(node)[0].data.astype(np.int64), 0, 0
+    for channels, parts in paired_threes.tiles(node, in_parts=True):
+        direct = paired_threes.direct(node, channels, parts, in_parts=True)
+        at += 3 * len(parts)
+        if direct and len(parts) > 1:
+            assert words[at - 1] == paired_threes.DIRECT + paired_threes.NOT_FIRST
+            for k, channel in enumerate(channels):
+                start, factor, _ = words[at + 3 * k : at + 3 * k + 3]
+                assert factor == f.multiplier[channel]
+                whole = ((sums[:, channel] + len(parts) * 2**20 << 9) + start) & WORD
+                value = ((whole ^ 2**31) - 2**31) * factor >> 44
+                np.testing.assert_array_equal(np.clip(value, -128, 127), want[:, channel])
+            several += 1
+        at += 4 * (3 if direct else 5)
+    assert several > 0
+    assert at == len(words) - 1
 
 
 def test_the_kernel() -> None:

@@ -31,6 +31,8 @@ MOST_BEFORE, LEAST_BEFORE = 14, 3
 """Powers of two that sums are multiplied by ahead of time, where that is not to be what one_product.py has."""
 WORDS_BEFORE = 11
 """The same of sums whose fields have 21 bits: they are shifted to the upper end of a word."""
+PARTS_BEFORE = 9
+"""The same of sums of several parts, which have more bits."""
 TRIALS = sorted(range(-4, 5), key=abs)
 _FAR = 2**62
 
@@ -70,6 +72,12 @@ def folded_in_words(node: Node) -> Folded:
 def folded_whole(node: Node) -> Folded:
     """The same of sums that are made modulo 2**32: only the whole one has to fit, with what is added to it."""
     return _folded(node, (WORDS_BEFORE,), whole=True)
+
+
+@memoize
+def folded_in_parts(node: Node) -> Folded:
+    """The same of sums that are added up of several parts."""
+    return _folded(node, (PARTS_BEFORE,), whole=True)
 
 
 def _folded(node: Node, powers: Sequence[int], *, whole: bool = False) -> Folded:

@@ -69,20 +69,36 @@ def parts_of(weights: Int64) -> list[tuple[int, int]]:
 
 
 @memoize
-def tiles(node: Node, together: int = CHANNELS) -> tuple[tuple[tuple[int, ...], list[tuple[int, int]]], ...]:
+def tiles(
+    node: Node, together: int = CHANNELS, *, in_parts: bool = False
+) -> tuple[tuple[tuple[int, ...], list[tuple[int, int]]], ...]:
     """The channels of each tile, so many, and its parts. Where channels are not a multiple of that, the last is there
-    again."""
-    rows, found = rows_of(node).astype(np.int64), depthwise_planes.folded_whole(node).found
-    keys = [(len(parts_of(row[None])), not of_row) for row, of_row in zip(rows, found.tolist(), strict=True)]
+    again. in_parts: those of several parts can be direct, too, and are in order."""
+    rows = rows_of(node).astype(np.int64)
+    counts = [len(parts_of(row[None])) for row in rows]
+    found = [
+        depthwise_planes.folded_in_parts if in_parts and count > 1 else depthwise_planes.folded_whole
+        for count in counts
+    ]
+    keys = [(count, not of(node).found[i]) for i, (count, of) in enumerate(zip(counts, found, strict=True))]
     order = sorted(range(len(rows)), key=keys.__getitem__)
     order += order[-1:] * (-len(order) % together)
     chosen = [tuple(order[k : k + together]) for k in range(0, len(order), together)]
     return tuple((channels, parts_of(rows[list(channels)])) for channels in chosen)
 
 
-def direct(node: Node, channels: Sequence[int], parts: Sequence[tuple[int, int]]) -> bool:
+def direct(
+    node: Node, channels: Sequence[int], parts: Sequence[tuple[int, int]], *, in_parts: bool = False
+) -> bool:
     """Whether a tile's sums can have all that is added to products."""
-    return len(parts) == 1 and bool(depthwise_planes.folded_whole(node).found[list(channels)].all())
+    if len(parts) > 1 and not in_parts:
+        return False
+    return bool(folded_of(node, parts).found[list(channels)].all())
+
+
+def folded_of(node: Node, parts: Sequence[tuple[int, int]]) -> depthwise_planes.Folded:
+    """What makes outputs of a direct tile's sums."""
+    return (depthwise_planes.folded_in_parts if len(parts) > 1 else depthwise_planes.folded_whole)(node)
 
 
 def left_out(taps: int) -> int:
@@ -90,19 +106,25 @@ def left_out(taps: int) -> int:
     return TURN if taps == 1 else -(taps - 1) % TURN
 
 
-def stream(node: Node, turns: Callable[[int], tuple[int, int]], *, with_direct: bool) -> Constant:
+def stream(
+    node: Node, turns: Callable[[int], tuple[int, int]], *, with_direct: bool, in_parts: bool = False
+) -> Constant:
     """That of tinyet_conv2d_paired.h. turns: of a part's taps, its first two words; with_direct: tiles that can be are
-    direct."""
-    r, f, bias = straight(node), depthwise_planes.folded_whole(node), folded_bias(node)
+    direct; in_parts: those of several parts, too."""
+    r, bias = straight(node), folded_bias(node)
     assert isinstance(r, Straight)
-    whole = f.start + (bias - OFFSET << depthwise_planes.WORDS_BEFORE)
     zero = r.zero if r.two_sided else np.full_like(r.zero, UNSEEN)
     words: list[int] = []
-    for channels, parts in tiles(node):
-        is_direct = with_direct and direct(node, channels, parts)
+    for channels, parts in tiles(node, in_parts=in_parts):
+        is_direct, f = (
+            with_direct and direct(node, channels, parts, in_parts=in_parts),
+            folded_of(node, parts),
+        )
+        whole = f.start + (bias - len(parts) * OFFSET << f.before)
         for k, (start, end) in enumerate(parts):
-            kind = NOT_FIRST * (k > 0) + NOT_LAST * (k + 1 < len(parts))
-            kind += ZERO * (r.two_sided and k + 1 == len(parts)) + DIRECT * is_direct
+            last = k + 1 == len(parts)
+            kind = NOT_FIRST * (k > 0) + NOT_LAST * (not last)
+            kind += ZERO * (r.two_sided and last) + DIRECT * (is_direct and last)
             words += [*turns(end - start), kind]
         before = 0
         for channel in channels:
