@@ -142,11 +142,23 @@ __attribute__((naked, noinline)) static void three_pixels(
       "b.w 2b\n"
       "7:\n"
       "ldrd r10, r11, [sp, #24]\n"
-      "cmp r4, #9\n"
-      "bne.w 5f\n"
-      SUMS ADD_BEFORE("sp", "48") SIX_DIRECT("9")
+      "cmp r4, #16\n"
+      "blt.w 5f\n"
+      "str r4, [sp, #36]\n"
+      SUMS
+      "cmp r4, #16\n"
+      "beq 8f\n"
+      ADD_BEFORE("sp", "48")
+      "8:\n"
+      SIX_DIRECT("9")
       "ldm sp, {r6, r7, r8, r9}\n"
-      SUMS ADD_BEFORE("sp", "72") SIX_DIRECT("9")
+      SUMS
+      "ldr r4, [sp, #36]\n"
+      "cmp r4, #16\n"
+      "beq 8f\n"
+      ADD_BEFORE("sp", "72")
+      "8:\n"
+      SIX_DIRECT("9")
       "b.w 6b\n"
       "5:\n" /* Not direct. */
       "strd r4, r1, [sp, #36]\n"
@@ -193,9 +205,9 @@ static void outputs(const word *patch, int8_t *output, int32_t row, int32_t coun
   three_pixels(patch, params->outputs.stream, params->weights, output, row);
 }
 #else
-/* Words that make outputs of a channel's sums, of which direct ones are shifted to the upper end of a word, a little less far
- * where they are of several parts. */
-enum { CHANNELS = 4, ROUNDING = 5, DIRECT = 3, IS_DIRECT = 8, NOT_FIRST = 1, UPPER = 32 - FIELD, BELOW = 2, SHIFT = 12 };
+/* Words that make outputs of a channel's sums, of which direct ones are shifted to the upper end of a word, or a little less far
+ * where they have more bits. */
+enum { CHANNELS = 4, ROUNDING = 5, DIRECT = 3, IS_DIRECT = 8, IS_WIDE = 16, UPPER = 32 - FIELD, BELOW = 2, SHIFT = 12 };
 
 /* 2^20 for each sum of a part: all that they add up to is positive. */
 #define BEFORE ((UINT64_C(1) << (FIELD - 1)) + (UINT64_C(1) << 2 * FIELD) + (UINT64_C(1) << (3 * FIELD - 1)))
@@ -238,8 +250,8 @@ static void outputs(const word *patch, int8_t *output, int32_t row, int32_t coun
       x += STEP * taps;
       part += 3;
     }
-    const int32_t direct = (part[-1] & IS_DIRECT) != 0;
-    const uint32_t upper = (part[-1] & NOT_FIRST) != 0 ? UPPER - BELOW : UPPER;
+    const int32_t direct = (part[-1] & (IS_DIRECT | IS_WIDE)) != 0;
+    const uint32_t upper = (part[-1] & IS_WIDE) != 0 ? UPPER - BELOW : UPPER;
     int8_t *to = output;
     for (int32_t c = 0; c < CHANNELS; c++) {
       to += (int32_t)(direct ? part[2] : part[3]);

@@ -97,31 +97,33 @@ def test_words_hold_six_sums(shape: tuple[int, int]) -> None:
 
 
 def test_tiles_are_direct_where_they_can_be() -> None:
-    """Those of several parts, too; they come behind those of one part."""
+    """Those of several parts, too, and with sums that have no room at 2**11 times what they are."""
     stream, weights = outer_threes.constants(mixed(True, (3, 5)).node)
-    assert len(stream.data) == 2 * 15 + 23 + 18 + 1
+    assert len(stream.data) == 3 * 15 + 18 + 1
     assert weights.data.shape == (4, 65, 2)
-    tiles = paired_threes.tiles(in_parts().node, in_parts=True)
+    tiles = paired_threes.tiles(in_parts().node, wide=True)
     assert [len(parts) for _, parts in tiles] == [2, 4]
-    assert [paired_threes.direct(in_parts().node, *tile, in_parts=True) for tile in tiles] == [True, True]
+    assert [paired_threes.direct(in_parts().node, *tile, wide=True) for tile in tiles] == [
+        paired_threes.WIDE
+    ] * 2
 
 
 @pytest.mark.parametrize("case", [in_parts(), mixed(True, (3, 5))])
-def test_direct_tiles_of_several_parts(case: Case) -> None:
+def test_direct_tiles_of_more_bits(case: Case) -> None:
     """As the constants are packed, modulo 2**32: outputs of ReLU of sums at both ends, and of others."""
     node, rng = case.node, np.random.default_rng(1)
-    weights, f = rows_of(node).astype(np.int64), depthwise_planes.folded_in_parts(node)
+    weights, f = rows_of(node).astype(np.int64), depthwise_planes.folded_wide(node)
     ends = [np.where(weights > 0, *pair) for pair in ((127, -128), (-128, 127))]
     x = np.concatenate([*ends, rng.integers(-128, 128, (200, weights.shape[1]))])
     multiplier, left = output_factors(node)
     sums = x @ weights.T
     want = np.clip(requantize(sums + folded_bias(node), multiplier, left) - 128, -128, 127)
     words, at, several = outer_threes.constants(node)[0].data.astype(np.int64), 0, 0
-    for channels, parts in paired_threes.tiles(node, in_parts=True):
-        direct = paired_threes.direct(node, channels, parts, in_parts=True)
+    for channels, parts in paired_threes.tiles(node, wide=True):
+        direct = paired_threes.direct(node, channels, parts, wide=True)
         at += 3 * len(parts)
-        if direct and len(parts) > 1:
-            assert words[at - 1] == paired_threes.DIRECT + paired_threes.NOT_FIRST
+        if direct == paired_threes.WIDE:
+            assert words[at - 1] == paired_threes.WIDE + paired_threes.NOT_FIRST * (len(parts) > 1)
             for k, channel in enumerate(channels):
                 start, factor, _ = words[at + 3 * k : at + 3 * k + 3]
                 assert factor == f.multiplier[channel]

@@ -299,7 +299,7 @@ def in_threes(
     parts: Parts = {"call": 1, "step": steps}
     for chosen, of_tile in paired_threes.tiles(node, channels):
         lengths = [end - start for start, end in of_tile]
-        direct = paired_threes.direct(node, chosen, of_tile)
+        direct = bool(paired_threes.direct(node, chosen, of_tile))
         for times, each in ((steps - of_three, 6), (of_three, 3)):
             for core, of in instructions.items():
                 taps, others = of(lengths, each, direct)
@@ -325,12 +325,13 @@ def conv2d_paired_threes(node: Node) -> Mapping[str, int]:
     return parts | {"clamped": count * ((low, high) != (-128, 127))}
 
 
-def instructions_of_sums(parts: int, *, direct: bool) -> int:
-    """Of tinyet_conv2d_s8_outer_threes_3x4.c, behind the taps of a tile that has several parts or is not direct, as
-    they stand in the assembly."""
+def instructions_of_sums(parts: int, direct: int) -> int:
+    """Of tinyet_conv2d_s8_outer_threes_3x4.c, behind the taps of a tile, as they stand in the assembly."""
+    if direct == paired_threes.DIRECT:
+        return 83
     several = parts > 1
     before = 37 + (parts - 2) * 57 if several else 0
-    return before + (113 if direct else 193 + 18 * several)
+    return before + (100 if direct else 193) + 18 * several
 
 
 def conv2d_outer_threes(node: Node) -> Mapping[str, int]:
@@ -340,15 +341,15 @@ def conv2d_outer_threes(node: Node) -> Mapping[str, int]:
     pixels = out_h * out_w
     rest, steps = pixels % outer_threes.PIXELS, batch * -(-pixels // outer_threes.PIXELS)
     parts: Parts = {"call": 1, "step": steps}
-    for channels, of_tile in paired_threes.tiles(node, in_parts=True):
+    for channels, of_tile in paired_threes.tiles(node, wide=True):
         lengths = [end - start for start, end in of_tile]
-        direct, several = paired_threes.direct(node, channels, of_tile, in_parts=True), len(lengths) > 1
+        direct = paired_threes.direct(node, channels, of_tile, wide=True)
         counting.add(parts, "tap of a tile", steps * sum(lengths))
         counting.add(parts, "turn", steps * sum(-(-taps // outer_threes.TURN) for taps in lengths))
         counting.add(parts, "part", steps * len(lengths))
-        counting.add(parts, "direct tile of one part", steps * (direct and not several))
-        around = instructions_of_sums(len(lengths), direct=direct) if several or not direct else 0
-        counting.add(parts, "instruction of other tiles", steps * around)
+        around = steps * instructions_of_sums(len(lengths), direct)
+        counting.add(parts, "instruction of direct tiles", around * (direct > 0))
+        counting.add(parts, "instruction of other tiles", around * (direct == 0))
     windows_in_threes(parts, node)
     counting.add(parts, "step apart", batch * int(rest != 0))
     counting.copied(parts, "apart", batch * int(rest != 0), rest * out_c)

@@ -31,8 +31,8 @@ MOST_BEFORE, LEAST_BEFORE = 14, 3
 """Powers of two that sums are multiplied by ahead of time, where that is not to be what one_product.py has."""
 WORDS_BEFORE = 11
 """The same of sums whose fields have 21 bits: they are shifted to the upper end of a word."""
-PARTS_BEFORE = 9
-"""The same of sums of several parts, which have more bits."""
+WIDE_BEFORE = 9
+"""The same of sums that have more bits, with what is added to them or of several parts."""
 TRIALS = sorted(range(-4, 5), key=abs)
 _FAR = 2**62
 
@@ -75,9 +75,9 @@ def folded_whole(node: Node) -> Folded:
 
 
 @memoize
-def folded_in_parts(node: Node) -> Folded:
-    """The same of sums that are added up of several parts."""
-    return _folded(node, (PARTS_BEFORE,), whole=True)
+def folded_wide(node: Node) -> Folded:
+    """The same of sums that have more bits."""
+    return _folded(node, (WIDE_BEFORE,), whole=True)
 
 
 def _folded(node: Node, powers: Sequence[int], *, whole: bool = False) -> Folded:

@@ -11,7 +11,7 @@ modulo 2**64. Each sum begins with 2**20, so that it is positive and has 21 bits
 above 21 is carried into the place above. Six sums come out one by one: Av and Bv are the lowest places; Bv taken out of
 the first at 2**21 leaves Aw and, above it, Bw; this taken out of the second there leaves Cv and Cw. As only whole
 sums has to fit, it does not matter that products in between reach over all places. Parts of the taps, tiles, and what
-makes outputs of sums are those of paired_threes.py; tiles of several parts can be direct, too.
+makes outputs of sums are those of paired_threes.py; tiles whose sums have more bits can be direct, too.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def constants(node: Node) -> tuple[Constant, Constant]:
         return 8 * taps, 8 * left_out(taps)
 
     rows = rows_of(node).astype(np.int64)
-    fours = np.stack([rows[list(channels)].T for channels, _ in tiles(node, in_parts=True)])
+    fours = np.stack([rows[list(channels)].T for channels, _ in tiles(node, wide=True)])
     words = (fours[..., ::2] + (fours[..., 1::2] << FIELD)) & 0xFFFFFFFF
     weights = Constant("weights", words.astype(np.uint32), "two words a tap, of two channels each")
-    return stream(node, turns, with_direct=True, in_parts=True), weights
+    return stream(node, turns, with_direct=True, wide=True), weights
 
 
 def scratch_bytes(node: Node) -> int:

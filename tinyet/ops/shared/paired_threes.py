@@ -32,7 +32,7 @@ TURN = 8
 """Taps in a turn of the loop."""
 OFFSET = 2 ** (FIELD - 1)
 """What each sum of a part has before the first product."""
-NOT_FIRST, NOT_LAST, ZERO, DIRECT = 1, 2, 4, 8
+NOT_FIRST, NOT_LAST, ZERO, DIRECT, WIDE = 1, 2, 4, 8, 16
 """What is done behind a part."""
 UNSEEN = -(2**30)
 """What no x of straight.py is below, for sums are not."""
@@ -70,35 +70,32 @@ def parts_of(weights: Int64) -> list[tuple[int, int]]:
 
 @memoize
 def tiles(
-    node: Node, together: int = CHANNELS, *, in_parts: bool = False
+    node: Node, together: int = CHANNELS, *, wide: bool = False
 ) -> tuple[tuple[tuple[int, ...], list[tuple[int, int]]], ...]:
     """The channels of each tile, so many, and its parts. Where channels are not a multiple of that, the last is there
-    again. in_parts: those of several parts can be direct, too, and are in order."""
-    rows = rows_of(node).astype(np.int64)
-    counts = [len(parts_of(row[None])) for row in rows]
-    found = [
-        depthwise_planes.folded_in_parts if in_parts and count > 1 else depthwise_planes.folded_whole
-        for count in counts
-    ]
-    keys = [(count, not of(node).found[i]) for i, (count, of) in enumerate(zip(counts, found, strict=True))]
-    order = sorted(range(len(rows)), key=keys.__getitem__)
+    again. wide: those that can be direct with sums of more bits are together, too."""
+    rows, found = rows_of(node).astype(np.int64), depthwise_planes.folded_whole(node).found
+    others = depthwise_planes.folded_wide(node).found if wide else np.zeros_like(found)
+
+    def key(channel: int) -> tuple[int, int]:
+        count = len(parts_of(rows[channel][None]))
+        first = found[channel] and (count == 1 or not wide)
+        return count, 0 if first else 1 if others[channel] else 2
+
+    order = sorted(range(len(rows)), key=key)
     order += order[-1:] * (-len(order) % together)
     chosen = [tuple(order[k : k + together]) for k in range(0, len(order), together)]
     return tuple((channels, parts_of(rows[list(channels)])) for channels in chosen)
 
 
 def direct(
-    node: Node, channels: Sequence[int], parts: Sequence[tuple[int, int]], *, in_parts: bool = False
-) -> bool:
-    """Whether a tile's sums can have all that is added to products."""
-    if len(parts) > 1 and not in_parts:
-        return False
-    return bool(folded_of(node, parts).found[list(channels)].all())
-
-
-def folded_of(node: Node, parts: Sequence[tuple[int, int]]) -> depthwise_planes.Folded:
-    """What makes outputs of a direct tile's sums."""
-    return (depthwise_planes.folded_in_parts if len(parts) > 1 else depthwise_planes.folded_whole)(node)
+    node: Node, channels: Sequence[int], parts: Sequence[tuple[int, int]], *, wide: bool = False
+) -> int:
+    """DIRECT or, if it is allowed, WIDE where a tile's sums can have all that is added to products; else zero."""
+    at = list(channels)
+    if len(parts) == 1 and depthwise_planes.folded_whole(node).found[at].all():
+        return DIRECT
+    return WIDE if wide and depthwise_planes.folded_wide(node).found[at].all() else 0
 
 
 def left_out(taps: int) -> int:
@@ -107,24 +104,22 @@ def left_out(taps: int) -> int:
 
 
 def stream(
-    node: Node, turns: Callable[[int], tuple[int, int]], *, with_direct: bool, in_parts: bool = False
+    node: Node, turns: Callable[[int], tuple[int, int]], *, with_direct: bool, wide: bool = False
 ) -> Constant:
     """That of tinyet_conv2d_paired.h. turns: of a part's taps, its first two words; with_direct: tiles that can be are
-    direct; in_parts: those of several parts, too."""
+    direct; wide: with sums of more bits, too."""
     r, bias = straight(node), folded_bias(node)
     assert isinstance(r, Straight)
     zero = r.zero if r.two_sided else np.full_like(r.zero, UNSEEN)
     words: list[int] = []
-    for channels, parts in tiles(node, in_parts=in_parts):
-        is_direct, f = (
-            with_direct and direct(node, channels, parts, in_parts=in_parts),
-            folded_of(node, parts),
-        )
+    for channels, parts in tiles(node, wide=wide):
+        is_direct = direct(node, channels, parts, wide=wide) if with_direct else 0
+        f = (depthwise_planes.folded_wide if is_direct == WIDE else depthwise_planes.folded_whole)(node)
         whole = f.start + (bias - len(parts) * OFFSET << f.before)
         for k, (start, end) in enumerate(parts):
             last = k + 1 == len(parts)
             kind = NOT_FIRST * (k > 0) + NOT_LAST * (not last)
-            kind += ZERO * (r.two_sided and last) + DIRECT * (is_direct and last)
+            kind += ZERO * (r.two_sided and last) + is_direct * last
             words += [*turns(end - start), kind]
         before = 0
         for channel in channels:
