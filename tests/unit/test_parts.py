@@ -17,6 +17,7 @@ from tinyet.errors import InternalError
 from tinyet.ir import DType, Node
 from tinyet.memory.check import check_plan
 from tinyet.ops import op_of
+from tinyet.ops.conv2d import Conv2d
 from tinyet.opset.parts import Part
 from tinyet.planning.objective import Objective
 from tinyet.planning.parts import Cut, cut_of, undisturbed
@@ -88,8 +89,11 @@ Found = tuple[Deployment, Node, Cut]
 
 @pytest.fixture(scope="module")
 def found() -> Found:
-    """A padded 3x3 convolution in single rows."""
-    deployment = deployed("chain", delegates=(PORTABLE,))
+    """A padded 3x3 convolution in single rows, by a kernel that takes a pixel's window at a time."""
+    kernels = tuple(k for k in PORTABLE.kernels[Conv2d] if not k.symbol.endswith("_threes_3x4"))
+    deployment = deployed(
+        "chain", delegates=(replace(PORTABLE, kernels={**PORTABLE.kernels, Conv2d: kernels}),)
+    )
     node = deployment.steps[0].node
     cut = cut_of(node, deployment.decision, deployment.plan, BOARD.target, 1, by_time=False)
     assert isinstance(cut, Cut)
