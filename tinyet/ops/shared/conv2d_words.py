@@ -69,7 +69,8 @@ def lower_1x1_packed_words(node: Node, _target: Target) -> Call:
 
 def lower_depthwise_planes(node: Node, target: Target) -> Call:
     fields, constants = {"words": packed_words.fields(node)}, [packed_words.plane_stream(node)]
-    together = depthwise_planes.together(node) if target.cpu.startswith("xtensa") else 1
+    # Only the assembly for Xtensa copies channels together.
+    together = depthwise_planes.together(node) if target.family == "xtensa" else 1
     scratch = together * packed_words.plane_bytes(node)
     return shaped_call("tinyet_depthwise_s8_chw_3x3", node, fields, constants, scratch)
 
@@ -108,7 +109,7 @@ def lower_paired(node: Node, _target: Target) -> Call:
 
 def lower_paired_threes(node: Node, target: Target) -> Call:
     # The assembly for RISC-V has no direct tiles: it multiplies sums by unsigned numbers, and clamps them by branches.
-    with_direct = not target.cpu.startswith("rv32")
+    with_direct = target.family != "riscv"
     constants, scratch = (
         paired_threes.constants(node, with_direct=with_direct),
         paired_threes.scratch_bytes(node),
