@@ -272,7 +272,7 @@ def refuse_depthwise_bytes(node: Node, target: Target) -> str | None:
 
 
 def refuse_depthwise_bytes_3x3(node: Node, target: Target) -> str | None:
-    return refuse_depthwise_3x3(node, target) or refuse_depthwise_bytes(node, target)
+    return refuse_depthwise_3x3(node, target) or byte_products.refuse(node, packed_words.plane_bytes(node))
 
 
 def refuse_depthwise_2x1(node: Node, target: Target) -> str | None:
