@@ -252,7 +252,7 @@ class TogetherValidation:
 
     @property
     def bit_exact(self) -> bool:
-        """Whether all models gave the host reference's bits, beside each other, too."""
+        """Whether all models gave the host reference's bits, each by itself and in turns."""
         return not self.differing and all(result.bit_exact for result in self.results.values())
 
     def to_json(self) -> dict[str, object]:
