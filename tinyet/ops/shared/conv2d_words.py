@@ -11,11 +11,11 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Node
 from tinyet.ops.shared import (
     byte_products,
-    checked,
     depthwise_planes,
     packed_twos,
     packed_words,
     paired,
+    paired_checked,
     paired_threes,
     paired_twos,
     winograd_words,
@@ -133,8 +133,8 @@ def lower_paired_fours(node: Node, _target: Target) -> Call:
 
 
 def lower_paired_checked(node: Node, _target: Target) -> Call:
-    fields, constants = checked.fields(node), [checked.stream(node)]
-    scratch = checked.scratch_bytes(node)
+    fields, constants = paired_checked.fields(node), [paired_checked.stream(node)]
+    scratch = paired_checked.scratch_bytes(node)
     return shaped_call("tinyet_conv2d_s8_paired_checked_8x1", node, fields, constants, scratch)
 
 
@@ -224,7 +224,7 @@ def refuse_paired_fours(node: Node, target: Target) -> str | None:
 
 
 def refuse_paired_checked(node: Node, target: Target) -> str | None:
-    return refuse_groups(node, target) or checked.refuse(node)
+    return refuse_groups(node, target) or paired_checked.refuse(node)
 
 
 def refuse_winograd(node: Node, _target: Target) -> str | None:
