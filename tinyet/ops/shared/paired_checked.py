@@ -34,6 +34,7 @@ from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.depthwise_planes import TRIALS, starts
 from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.integers import sum_range
 from tinyet.ops.shared.packed_words import rows_of
 from tinyet.ops.shared.weighted import folded_bias
 from tinyet.opset import Constant, FieldValue, Pointer
@@ -71,8 +72,7 @@ def lines(node: Node) -> Lines | str:
     weights, bias = rows_of(node).astype(np.int64), folded_bias(node)
     multiplier, left = output_factors(node)
     zero_point, clamp = node.output.type.zero_point, clamp_range(clamp_of(node), node.output.type)
-    highest, lowest = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
-    reach = bias + 127 * lowest - 128 * highest, bias + 127 * highest - 128 * lowest
+    reach = sum_range(weights, bias)
     if np.any(reach[1] - reach[0] >= _MOST - _LEAST - 2):
         return "sums do not fit 20 bits"
     if clamp[0] < zero_point:
