@@ -334,5 +334,6 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t coun
 
 #define KERNEL tinyet_conv2d_s8_paired_threes_6x2
 #define PARAMS tinyet_conv2d_s8_paired_threes_6x2_params
+#define IS_TILE(count) ((count) == PIXELS || (count) == PIXELS / 2)
 #define PADDING params->words.padding
-#include "tinyet_paired_threes_body.h"
+#include "tinyet_conv2d_threes_body.h"

@@ -293,7 +293,8 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t coun
 
 #define KERNEL tinyet_conv2d_s8_paired_threes_6x4
 #define PARAMS tinyet_conv2d_s8_paired_threes_6x4_params
+#define IS_TILE(count) ((count) == PIXELS || (count) == PIXELS / 2)
 #define PADDING params->outputs.padding
 #define CLAMP(values, count) \
   tinyet_clamp_outputs(values, count, params->outputs.clamp_low, params->outputs.clamp_high)
-#include "tinyet_paired_threes_body.h"
+#include "tinyet_conv2d_threes_body.h"

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of which six pixels are made at a time, of inputs in threes (tinyet_windows_in_threes_body.h). The file that
- * includes this has defined
+/* Convolutions by tiles of pixels, whose inputs are in words by threes (tinyet_windows_in_threes_body.h). The file that includes
+ * this has defined
  *
- *   KERNEL     the function's name
- *   PARAMS     the type of its parameters
- *   PADDING    in these, what inputs outside the image are
- *   outputs(patch, output, row, count, params)   which makes all channels of six pixels, or of three; pixels are `row` bytes apart
+ *   KERNEL    the function's name
+ *   PARAMS    the type of its parameters
+ *   PADDING   in these, what inputs outside the image are
+ *   PIXELS    of a tile at most; IS_TILE(count): whether so many are one
+ *   outputs(patch, output, row, count, params)   which makes all channels of a tile, and writes no others; pixels are `row`
+ *                                                bytes apart. Of fewer pixels it may write as many as a tile has
  *   CLAMP(values, count)   what is still done to outputs; nothing where it is not defined */
-#ifndef TINYET_PAIRED_THREES_BODY_H
-#define TINYET_PAIRED_THREES_BODY_H
+#ifndef TINYET_CONV2D_THREES_BODY_H
+#define TINYET_CONV2D_THREES_BODY_H
 
 #include "tinyet_windows_in_threes_body.h"
 
@@ -27,7 +29,7 @@ void KERNEL(const int8_t *input, int8_t *output, void *scratch, const PARAMS *pa
     for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
       const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
       gather_windows(patch, pixel, count, one_tap, &walk, s, PADDING);
-      if (count == PIXELS || count == PIXELS / 2) {
+      if (IS_TILE(count)) {
         outputs(patch, output, out_c, count, params);
       } else {
         outputs(patch, apart, out_c, count, params);
