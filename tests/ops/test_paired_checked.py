@@ -4,13 +4,19 @@ kernel itself is in test_conv2d.py, on boards in tests/emulated/test_paired_chec
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
+from tests.calls.exact import assert_kernels
 from tests.delegates.test_winograd import layer
+from tests.ops import drawing
 from tests.ops import paired_checked as extreme
-from tinyet.ir import Node
+from tests.ops.cases import Case
+from tinyet.ir import DType, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import Int64, requantize
+from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.shared import paired_checked
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.packed_words import rows_of
@@ -90,6 +96,21 @@ def test_what_is_refused() -> None:
         (weights, True, 0.4, 2**29, "sums are too far from zero"),
     ):
         assert paired_checked.refuse(layer(refused, np.array([bias]), relu=relu, scale=scale)) == why
+
+
+@pytest.mark.parametrize("pads", [(0, 0, 0, 1), (0, 1, 0, 0), (1, 0, 1, 0), (1, 1, 1, 1)])
+def test_single_pixels_and_what_is_beside_the_image(pads: tuple[int, int, int, int]) -> None:
+    """As many outputs as the image has pixels with its padding, which is not copied."""
+    top, bottom, left, right = pads
+    rng = np.random.default_rng(7)
+    x = Tensor("x", TensorType((1, 4, 4, 2), DType.INT8, QuantParams.per_tensor(1.0, 3)))
+    w = constant("w", rng.integers(-9, 10, (3, 1, 1, 2)).astype(np.int8), QuantParams.per_tensor(1.0, 0))
+    b = constant("b", rng.integers(-20, 20, 3).astype(np.int32))
+    attrs = Conv2d(pad_top=top, pad_bottom=bottom, pad_left=left, pad_right=right, clamp=(0.0, math.inf))
+    node = drawing.node_of(attrs, [x, w, b], QuantParams.per_tensor(9.0, -128))
+    assert paired_checked.refuse(node) is None
+    assert paired_checked.padded(node) == (0, 0)
+    assert_kernels([Case(node, (rng.integers(-128, 128, node.input(0).shape, np.int8),))])
 
 
 def test_small_images_are_copied_with_what_windows_see_beside_them() -> None:
