@@ -123,6 +123,7 @@ class Project:
 
     @property
     def name(self) -> str:
+        """The model's, which its C files and functions have."""
         return str(self.manifest["model"])
 
     @property
@@ -170,6 +171,7 @@ class Project:
 
     @property
     def deployment(self) -> Deployment:
+        """Every decision for the board, made of the program again, with the same result."""
         return self._made[0]
 
     @property

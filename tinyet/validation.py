@@ -178,6 +178,7 @@ class ValidationResult(Counted):
 
     @property
     def bit_exact(self) -> bool:
+        """Whether all outputs were the host reference's, of other sizes, too."""
         return self.mismatches == 0 and all(result.bit_exact for result in self.at_sizes)
 
     @property

@@ -10,10 +10,6 @@
 #include "tinyet_gates.h"
 #include "tinyet_gru.h"
 
-#if !defined(FUNCTIONS)
-#define FUNCTIONS
-#endif
-
 /* Adds the last sum, times the reset gate (the second), to the first. */
 static inline void tinyet_gru_candidates(int16_t *sums, int32_t rows, int32_t units) {
 #if TINYET_GATE_MVE
@@ -66,34 +62,16 @@ static inline void tinyet_gru_state(const int16_t *candidates, const int16_t *up
   }
 }
 
-void KERNEL(const int8_t *x, const int8_t *h, int8_t *y, int8_t *h_n, void *scratch,
-                   const tinyet_gru_s8_params *params FUNCTIONS) {
-  const tinyet_recurrent_shape *const s = &params->shape;
-  const int32_t units = s->units, rows = (units + 3) & ~INT32_C(3);
-  int16_t *const sums = (int16_t *)scratch;
-  for (int32_t n = 0; n < s->batch; n++) {
-    const int8_t *in = x + s->x_first, *state = h;
-    int8_t *out = y + s->y_first;
-    for (int32_t t = s->steps; t != 0; t--) {
-      tinyet_gate_clear(sums, 4 * rows);
-      SUMS(x, in, &params->x, 3, rows, sums, sums + 4 * rows);
-      SUMS(h, state, &params->h, 3, rows, sums + rows, sums + 4 * rows);
-      tinyet_gate_sigmoid(sums + rows, 2 * rows);
-      tinyet_gru_candidates(sums, rows, units);
-      tinyet_gate_tanh(sums, units, 3);
-      tinyet_gru_state(sums, sums + 2 * rows, state, out, units, params);
-      state = out;
-      in += s->x_step;
-      out += s->y_step;
-    }
-    if (y != h_n) {
-      memcpy(h_n, state, (size_t)units);
-    }
-    x += s->steps * s->inputs;
-    h += units;
-    y += s->y_batch;
-    h_n += units;
-  }
-}
+#define PARAMS tinyet_gru_s8_params
+#define VALUE int8_t
+#define STEP(in, state, out)                                           \
+  tinyet_gate_clear(sums, 4 * rows);                                   \
+  SUMS(x, in, &params->x, 3, rows, sums, sums + 4 * rows);             \
+  SUMS(h, state, &params->h, 3, rows, sums + rows, sums + 4 * rows);   \
+  tinyet_gate_sigmoid(sums + rows, 2 * rows);                          \
+  tinyet_gru_candidates(sums, rows, units);                            \
+  tinyet_gate_tanh(sums, units, 3);                                    \
+  tinyet_gru_state(sums, sums + 2 * rows, state, out, units, params)
+#include "tinyet_recurrent_steps_body.h"
 
 #endif

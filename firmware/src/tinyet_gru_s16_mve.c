@@ -49,32 +49,15 @@ static void state_of(const int16_t *candidates, const int16_t *updates, const in
   }
 }
 
-void tinyet_gru_s16_mve(const int16_t *x, const int16_t *h, int16_t *y, int16_t *h_n, void *scratch,
-                        const tinyet_gru_s16_mve_params *params) {
-  const tinyet_recurrent_shape *const s = &params->shape;
-  const int32_t units = s->units, rows = (units + 3) & ~INT32_C(3);
-  int16_t *const sums = (int16_t *)scratch;
-  for (int32_t n = 0; n < s->batch; n++) {
-    const int16_t *in = x + s->x_first, *state = h;
-    int16_t *out = y + s->y_first;
-    for (int32_t t = s->steps; t != 0; t--) {
-      memset(sums, 0, (size_t)(4 * rows) * sizeof *sums);
-      tinyet_lut_sums_s16_mve(in, &params->x, 3, rows, sums, sums + 4 * rows);
-      tinyet_lut_sums_s16_mve(state, &params->h, 3, rows, sums + rows, sums + 4 * rows);
-      tinyet_pwl_sigmoids(params->pieces, sums + rows, 2 * rows);
-      candidates_of(sums, rows, units);
-      tinyet_pwl_tanhs(params->pieces, sums, rows, 3);
-      state_of(sums, sums + 2 * rows, state, out, units, params);
-      state = out;
-      in += s->x_step;
-      out += s->y_step;
-    }
-    if (y != h_n) {
-      memcpy(h_n, state, (size_t)units * sizeof *h_n);
-    }
-    x += s->steps * s->inputs;
-    h += units;
-    y += s->y_batch;
-    h_n += units;
-  }
-}
+#define KERNEL tinyet_gru_s16_mve
+#define PARAMS tinyet_gru_s16_mve_params
+#define VALUE int16_t
+#define STEP(in, state, out)                                                           \
+  memset(sums, 0, (size_t)(4 * rows) * sizeof *sums);                                  \
+  tinyet_lut_sums_s16_mve(in, &params->x, 3, rows, sums, sums + 4 * rows);             \
+  tinyet_lut_sums_s16_mve(state, &params->h, 3, rows, sums + rows, sums + 4 * rows);   \
+  tinyet_pwl_sigmoids(params->pieces, sums + rows, 2 * rows);                          \
+  candidates_of(sums, rows, units);                                                    \
+  tinyet_pwl_tanhs(params->pieces, sums, rows, 3);                                     \
+  state_of(sums, sums + 2 * rows, state, out, units, params)
+#include "tinyet_recurrent_steps_body.h"

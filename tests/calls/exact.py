@@ -12,10 +12,10 @@ from tests.calls import definitions
 from tests.calls.encoding import APART, Placement, Shared, prepare
 from tests.calls.host import library
 from tests.calls.process import Process
-from tests.ops.cases import HOST, Case, expected
+from tests.ops.cases import Case, expected
 from tests.ops.overlapping import stated
 from tinyet import ops
-from tinyet.boards.cpus import Target
+from tinyet.boards.cpus import HOST, Target
 from tinyet.delegates import Delegate
 from tinyet.ir import Array, Node, Tensor
 from tinyet.opset import DENSE, Call, Definition, Kernel, Layouts

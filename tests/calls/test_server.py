@@ -15,7 +15,8 @@ from tests.calls.exact import Attempt, assert_right, attempts
 from tests.calls.host import build, library, library_table, process
 from tests.calls.process import Process
 from tests.calls.table import Field, Layout, function_table, struct_bytes
-from tests.ops.cases import HOST, Case, tensor
+from tests.ops.cases import Case, tensor
+from tinyet.boards.cpus import HOST
 from tinyet.delegates import kernel_sources
 from tinyet.device import calls
 from tinyet.device.calls import Address, Invocation, Kind, Memory, Request

@@ -13,6 +13,7 @@ from tinyet.delegates.cortex_m import rounding
 from tinyet.delegates.cortex_m.rounding import Form
 from tinyet.ir import Array
 from tinyet.numerics import requantize
+from tinyet.ops.shared.integers import sum_range
 
 
 def rounded(r: rounding.Rounding, sums: Array) -> npt.NDArray[np.int64]:
@@ -57,7 +58,7 @@ def test_rounding_is_requantization(seed: int, exponent: int, relu: bool, zero_p
     shift = -np.minimum(exponent + rng.integers(0, 4, count), 31)
     low = zero_point if relu else -128
     r = rounding.choose(weights, bias, multiplier, shift, zero_point, (low, 127))
-    smallest, largest = rounding.sum_range(weights, bias)
+    smallest, largest = sum_range(weights, bias)
     for c in range(count):
         sums = boundary_sums(int(multiplier[c]), int(shift[c]), int(smallest[c]), int(largest[c]))
         want = np.clip(requantize(sums, multiplier[c], shift[c]) + zero_point, low, 127)
@@ -86,7 +87,7 @@ def test_rounding_without_shifts(seed: int, exponent: int, spread: int, zero_poi
     # Factors of a power of two apart leave the multipliers bits enough.
     assert found is not None
     assert np.all((found.multiplier >= 0) & (found.multiplier < 2**31))
-    smallest, largest = rounding.sum_range(r.weights, r.bias)
+    smallest, largest = sum_range(r.weights, r.bias)
     for c in range(count):
         sums = boundary_sums(int(multiplier[c]), int(shift[c]), int(smallest[c]), int(largest[c])).astype(
             np.int64

@@ -23,6 +23,7 @@ from tinyet.ir import Array, DType, Node, QuantParams, Tensor, TensorType, const
 from tinyet.numerics import NO_CLAMP, Int64, requantize_64
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
+from tinyet.ops.shared.integers import sum_range
 from tinyet.opset import complaints
 
 # ---------------------------------------------------------------- drawing
@@ -182,7 +183,7 @@ def test_rounding_is_requantization(seed: int, least: int, spread: int, relu: bo
     clamp = (0 if relu else -32768, 32767)
     r = rounding_s16.choose(weights, bias, multiplier, shift, clamp)
     assert r.refusal is None
-    smallest, largest = rounding_s16.sum_range(weights, bias)
+    smallest, largest = sum_range(weights, bias, DType.INT16.range)
     short = np.minimum((multiplier + 2**15) >> 16, 32767)
     for c in range(count):
         q = np.concatenate([[-32769, -32768, -1, 0, 1, 32766, 32767], rng.integers(-32768, 32768, 60)])

@@ -16,10 +16,11 @@ import tinyet
 from tests import small
 from tests.emulated.test_sleep import SANITIZE, STRICT, TRACE, following
 from tests.emulated.test_states import remembering
-from tests.ops.cases import HOST, write_files
+from tests.ops.cases import write_files
 from tests.ops.emulated import require_emulator
 from tests.ops.objects import compiled_object
 from tinyet.boards import load_board
+from tinyet.boards.cpus import HOST
 from tinyet.build.gcc import build_firmware
 from tinyet.deployment import Deployment, deploy
 from tinyet.device import qemu

@@ -13,11 +13,11 @@ import pytest
 
 import tinyet
 from tests import small
-from tests.ops.cases import HOST
 from tests.streamed import Net, averaged, sequence
 from tinyet import assets, ops
 from tinyet.analysis import analyze
 from tinyet.boards import all_boards
+from tinyet.boards.cpus import HOST
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.kinds import Kind, kinds_for
 from tinyet.emit.model import model_files

@@ -16,11 +16,12 @@ import pytest
 from tests import small
 from tests.emulated.test_sleep import STRICT, following
 from tests.emulated.test_states import remembering
-from tests.ops.cases import HOST, write_files
+from tests.ops.cases import write_files
 from tests.ops.emulated import require_emulator
 from tinyet.auditing.audit import audit
 from tinyet.auditing.flash import Flash
 from tinyet.auditing.owners import Owner
+from tinyet.boards.cpus import HOST
 from tinyet.data import demonstration
 from tinyet.deployment import Deployment, deploy
 from tinyet.device.device import open_device

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from tests.emulated.test_states import remembering
-from tests.ops.cases import HOST, write_files
+from tests.ops.cases import write_files
 from tests.ops.emulated import require_emulator
 from tests.ops.objects import compiled_object
 from tests.streamed import Net
 from tinyet.boards import load_board
+from tinyet.boards.cpus import HOST
 from tinyet.build.gcc import build_firmware
 from tinyet.deployment import Deployment, deploy
 from tinyet.device import qemu

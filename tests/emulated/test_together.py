@@ -18,11 +18,11 @@ from tests import small
 from tests.cli.command import tinyet as command
 from tests.emulated.test_sleep import filtering, following
 from tests.emulated.test_states import remembering
-from tests.ops.cases import HOST
 from tests.ops.emulated import require_emulator
 from tests.streamed import Net
 from tinyet import assets
 from tinyet.boards import all_boards
+from tinyet.boards.cpus import HOST
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.kinds import Kind, kinds_for
 from tinyet.errors import FitError, InternalError, UsageError

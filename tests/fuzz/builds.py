@@ -12,9 +12,10 @@ import numpy as np
 
 from tests.fuzz.run import Case, Outcome, Result, refusal
 from tests.fuzz.tet_batch import Batch, Model
-from tests.ops.cases import HOST, HOST_WITH_DSP
+from tests.ops.cases import HOST_WITH_DSP
 from tinyet.analysis import analyze_deployment
 from tinyet.boards import Board, load_board
+from tinyet.boards.cpus import HOST
 from tinyet.delegates import CMSIS_NN, CORTEX_M, DEFAULT, PORTABLE
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files

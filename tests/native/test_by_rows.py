@@ -18,7 +18,8 @@ import tinyet
 from benchmarks.nets import NETWORKS, UNet
 from benchmarks.sequences import accelerometer, ecg, raw_audio
 from tests.custom.operators import halve
-from tests.ops.cases import HOST, run_on_host
+from tests.ops.cases import run_on_host
+from tinyet.boards.cpus import HOST
 from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Array
 from tinyet.planning.objective import Objective

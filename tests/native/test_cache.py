@@ -15,19 +15,19 @@ import numpy as np
 import pytest
 
 from tests import small
+from tinyet.boards.cpus import HOST
 from tinyet.build import process
 from tinyet.deployment import deploy
 from tinyet.errors import MissingTool, ToolchainError
 from tinyet.native import Runs, build
 from tinyet.native.build import library_of
-from tinyet.native.runs import TARGET
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="nothing is compiled on Windows"),
     pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
 ]
 
-_DEPLOYMENT = deploy(small.program().graph, TARGET)
+_DEPLOYMENT = deploy(small.program().graph, HOST)
 _IMAGE = np.zeros((1, 6, 6, 3), np.int8)
 
 
@@ -54,10 +54,10 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_equal_sources_are_compiled_once(cache: Path, compiled: list[str]) -> None:
     first = library_of(_DEPLOYMENT)
-    assert library_of(deploy(small.program().graph, TARGET)) == first
+    assert library_of(deploy(small.program().graph, HOST)) == first
     assert len(compiled) == 1
     assert sorted(path.suffix for path in cache.iterdir()) == [".so", ".txt"]
-    assert library_of(deploy(small.program(hidden=8).graph, TARGET)) != first
+    assert library_of(deploy(small.program(hidden=8).graph, HOST)) != first
     assert len(compiled) == 2
 
 
@@ -126,7 +126,7 @@ def test_the_oldest_make_room(cache: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(build, "MOST_LIBRARIES", 2)
     made = []
     for hidden in (0, 4, 8):
-        made.append(library_of(deploy(small.program(hidden=hidden).graph, TARGET)))
+        made.append(library_of(deploy(small.program(hidden=hidden).graph, HOST)))
         for age, path in enumerate(reversed(made)):
             entry = next((e for e in cache.glob("*.txt") if e.read_text() == path.stem), None)
             if entry is not None:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.ops.cases import HOST, placed_quickly, run_on_host
+from tests.ops.cases import placed_quickly, run_on_host
 from tests.ops.emulated import run_samples
+from tinyet.boards.cpus import HOST
 from tinyet.delegates import delegates_or_default
 from tinyet.ir import Array, Graph, Node, Tensor
 from tinyet.program import Program

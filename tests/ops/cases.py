@@ -21,7 +21,7 @@ import pytest
 from tests.compilers.sanitizers import QUICK
 from tests.ops.objects import compiled_object, run
 from tinyet import ops
-from tinyet.boards.cpus import Target
+from tinyet.boards.cpus import HOST, Target
 from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment, deploy
 from tinyet.emit.model import model_files
@@ -42,7 +42,6 @@ long again. These say the line; more for a debugger would cost a third of the co
 # meaning is the same: compiled once for all calls of a file, it takes the compiler a tenth of the time.
 CALLED = ("-Dalways_inline=unused",)
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", *QUICK, *CALLED)
-HOST = Target("host", frozenset())
 HOST_WITH_DSP = Target("host", frozenset({"dsp"}))
 
 MAIN = """

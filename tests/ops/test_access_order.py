@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.calls.exact import assert_kernels, attempts
 from tests.ops import drawing, drawn, overlapping
-from tests.ops.cases import CALLED, HOST, Case, run_on_host
+from tests.ops.cases import CALLED, Case, run_on_host
 from tests.ops.overlapping import Placed
 from tests.ops.test_adaptive_avg_pool2d import adaptive_avg_pool2d_nodes
 from tests.ops.test_avg_pool2d import avg_pool2d_nodes
@@ -34,7 +34,7 @@ from tests.ops.test_permute import permute_nodes
 from tests.ops.test_resize import resize_nodes
 from tests.ops.test_slice import slice_nodes
 from tinyet import ops
-from tinyet.boards.cpus import Target
+from tinyet.boards.cpus import HOST, Target
 from tinyet.ir import Attrs, DType, Tensor
 from tinyet.ops import OPS
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.ops import bodies, drawn
-from tests.ops.cases import HOST, Case, assert_exact, expected, tensor
+from tests.ops.cases import Case, assert_exact, expected, tensor
 from tests.oracle import litert
 from tinyet import ops
+from tinyet.boards.cpus import HOST
 from tinyet.deployment import deploy
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Graph, Node, TensorType, constant

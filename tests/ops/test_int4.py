@@ -12,10 +12,11 @@ from tests.calls import board
 from tests.calls.emulated import calls_of, check_library, skip_missing
 from tests.calls.exact import assert_kernels
 from tests.ops import bodies, drawing
-from tests.ops.cases import HOST, Case, tensor
+from tests.ops.cases import Case, tensor
 from tests.ops.test_conv2d import KINDS, conv2d_nodes
 from tests.ops.test_linear import linear_nodes
 from tinyet import ops
+from tinyet.boards.cpus import HOST
 from tinyet.delegates import DEFAULT
 from tinyet.deployment import deploy
 from tinyet.errors import UnsupportedOp

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.ops import bodies, drawn
-from tests.ops.cases import HOST, Case, expected, tensor
+from tests.ops.cases import Case, expected, tensor
 from tinyet import ops
+from tinyet.boards.cpus import HOST
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.ops.lookup import OP, Lookup

@@ -12,7 +12,7 @@ from tests.ops import bodies, drawing
 from tests.ops.cases import Case, tensor
 from tests.oracle import litert
 from tinyet import ops
-from tinyet.boards.cpus import Target
+from tinyet.boards.cpus import HOST
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node
 from tinyet.ops import pad as pad_op
@@ -94,7 +94,7 @@ def test_too_many_dimensions_are_refused() -> None:
         shape, pads = (1,) * count, ((1, 0),) * count
         x = tensor("x", shape, DType.FLOAT32)
         node = Node(Pad(pads), (x,), (tensor("y", (2,) * count, DType.FLOAT32),))
-        reason = pad_op.OP.kernels[-1].why_not(node, Target("host", frozenset()))
+        reason = pad_op.OP.kernels[-1].why_not(node, HOST)
         assert reason is None if fits else "7 dimensions" in (reason or "")
 
 

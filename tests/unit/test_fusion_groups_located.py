@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ops.cases import HOST, run_on_host
+from tests.ops.cases import run_on_host
 from tests.streamed import (
     NETWORKS,
     STATUS,
@@ -26,7 +26,7 @@ from tests.streamed import (
 )
 from tinyet.analysis import analyze_deployment
 from tinyet.boards import load_board
-from tinyet.boards.cpus import Target
+from tinyet.boards.cpus import HOST, Target
 from tinyet.budget.fit import peak_tensors
 from tinyet.data import prepare_inputs
 from tinyet.deployment import Step, deploy

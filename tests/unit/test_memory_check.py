@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests import streamed
-from tests.ops.cases import HOST
 from tests.streamed import deployed
+from tinyet.boards.cpus import HOST
 from tinyet.errors import InternalError
 from tinyet.ir import DType, Graph
 from tinyet.memory import MemoryPlan, check_plan, planner

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.ops.cases import HOST
 from tests.streamed import Net, attention, sequence
 from tinyet.boards import load_board
+from tinyet.boards.cpus import HOST
 from tinyet.deployment import deploy
 from tinyet.errors import InternalError
 from tinyet.ir import Array, DType, Graph, Node, QuantParams, Shape, Tensor, TensorType, constant

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.ops.cases import HOST, run_on_host
+from tests.ops.cases import run_on_host
 from tests.streamed import NETWORKS, Fault, Net, choosing, deployed, host_harness, spoilt_by
 from tinyet import ops
 from tinyet.boards import load_board
+from tinyet.boards.cpus import HOST
 from tinyet.deployment import Deployment, Step
 from tinyet.device.device import open_device
 from tinyet.errors import InternalError

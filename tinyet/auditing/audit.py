@@ -70,6 +70,7 @@ class Audit:
 
     @property
     def unexplained(self) -> tuple[Span, ...]:
+        """The places without an owner."""
         return tuple(span for span in self.spans if span.owner is Owner.UNEXPLAINED)
 
     @property
@@ -78,6 +79,7 @@ class Audit:
         return not self.faults and not self.unexplained
 
     def bytes_of(self, owner: Owner) -> int:
+        """How many bytes an owner has."""
         return sum(span.bytes for span in self.spans if span.owner is owner)
 
     def __repr__(self) -> str:

@@ -187,10 +187,12 @@ class Board:
 
     @property
     def cpu(self) -> str:
+        """The core whose code it runs, as the compiler names it."""
         return self.target.cpu
 
     @property
     def isa(self) -> str:
+        """Its instruction set, as the architecture's manual writes it."""
         return self.target.isa
 
     @property

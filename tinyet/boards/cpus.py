@@ -108,8 +108,10 @@ class Target:
     timed_as: str = ""
 
     @property
-    def family(self) -> Family:
-        return CPUS[self.cpu].family
+    def family(self) -> Family | Literal["host"]:
+        """Whose instructions it has, and with them which of the library's assembly; "host" where the core is none of
+        the table, as that of this machine."""
+        return CPUS[self.cpu].family if self.cpu in CPUS else "host"
 
     @property
     def isa(self) -> str:
@@ -117,8 +119,8 @@ class Target:
 
     @property
     def pointer_bytes(self) -> int:
-        """Of a pointer in a struct; by the name alone, for operators are tried on this machine under one of its own."""
-        return 2 if self.cpu.startswith("avr") else 4
+        """Of a pointer in a struct; also where operators are tried on this machine, as on a core of 32 bits."""
+        return 2 if self.family == "avr" else 4
 
     @property
     def toolchain(self) -> Toolchain | None:
@@ -138,6 +140,8 @@ class Target:
             case "xtensa":
                 # Constants lie beside the code that loads them. Calls reach 512 KB, enough for all code of a firmware.
                 return ("-mtext-section-literals",)
+            case "host":
+                return ()
 
     @property
     def clang_flags(self) -> tuple[str, ...] | None:
@@ -160,3 +164,7 @@ class Target:
             return ("-mthumb", f"-mcpu={cpu}", "-mfloat-abi=soft")
         fpu = FPUS[self.cpu, "fpu64" in self.features]
         return ("-mthumb", f"-mcpu={cpu}", "-mfloat-abi=hard", f"-mfpu={fpu}")
+
+
+HOST = Target("host", frozenset())
+"""This machine, without extensions: no core of the table, so kernels know no cost on it."""

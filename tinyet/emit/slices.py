@@ -343,9 +343,9 @@ def _moved(group: FusionGroup) -> list[int]:
     for action in group.actions:
         match action:
             case Shift():
-                found.append(action.bytes)
-            case Move(tensor, _, kept):
-                found[-1] += kept * group.rows[tensor].row_bytes
+                found.append(group.moved_by(action))
+            case Move():
+                found[-1] += group.moved_by(action)
             case Open() | Close():
                 continue
             case _:

@@ -97,12 +97,15 @@ class FusionGroup:
     @cached_property
     def moved(self) -> tuple[int, ...]:
         """Bytes of each move."""
-        size = {tensor: rows.row_bytes for tensor, rows in self.rows.items()}
-        return tuple(
-            action.bytes if isinstance(action, Shift) else action.kept * size[action.tensor]
-            for action in self.actions
-            if isinstance(action, (Move, Shift))
-        )
+        return tuple(self.moved_by(action) for action in self.actions if isinstance(action, (Move, Shift)))
+
+    def moved_by(self, action: Move | Shift) -> int:
+        """Bytes that an action moves."""
+        return action.bytes if isinstance(action, Shift) else action.kept * self._row_bytes[action.tensor]
+
+    @cached_property
+    def _row_bytes(self) -> dict[Tensor, int]:
+        return {tensor: rows.row_bytes for tensor, rows in self.rows.items()}
 
     @property
     def kept_bytes(self) -> int:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from tinyet.boards.cpus import Target
+from tinyet.boards.cpus import HOST
 from tinyet.delegates import DEFAULT
 from tinyet.deployment import deploy
 from tinyet.errors import InternalError, ToolchainError, UnsupportedOp, UsageError
@@ -31,9 +31,6 @@ By = Literal["quickest", "numpy", "native"]
 
 JUDGED_EVERY = 256
 """Of runs by compiled C, the host reference computes the first, and of all of them each of so many, too."""
-
-TARGET = Target("host", frozenset())
-"""Portable kernels take every node of it: it has no extension, and no kernel's cost is known for it."""
 
 # Seconds that deploying, printing and compiling a model takes, and more for each byte of its constants: ResNet8's 79 KB
 # take 0.7 s, MobileNetV2's 3.6 MB 5 s (Zen 5, GCC 12). It must be worth twice as much.
@@ -135,7 +132,7 @@ def _library(graph: Graph) -> Library:
     """Raises ToolchainError; UnsupportedOp for operators without portable C, UsageError for C files that do not go
     together."""
     objective = Objective("speed", untiled=True)
-    deployment = deploy(graph, TARGET, DEFAULT, objective=objective)
+    deployment = deploy(graph, HOST, DEFAULT, objective=objective)
     library = Library(library_of(deployment), deployment)
     stage("evaluating")
     return library

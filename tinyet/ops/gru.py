@@ -25,7 +25,6 @@ from typing import ClassVar
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.errors import QuantizationError
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize, round_shift
 from tinyet.numerics.float32 import Float32
@@ -68,12 +67,7 @@ def check(node: Node) -> str | None:
     complaint = recurrent.check_square(node, GATES, (B_IH, B_HH))
     if complaint is not None or node.input(X).dtype is DType.FLOAT32:
         return complaint
-    try:
-        if state_factor(node).shift > 0:
-            return "the scale of the state is too small"
-    except QuantizationError as error:
-        return error.what
-    return recurrent.parts_complaint(lambda: parts(node))
+    return recurrent.numbers_complaint(lambda: state_factor(node), lambda: parts(node))
 
 
 # ---------------------------------------------------------------- integers

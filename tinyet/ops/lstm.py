@@ -22,7 +22,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.errors import QuantizationError, UnsupportedShape
+from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, QuantParams, Shape, Tensor, TensorType
 from tinyet.numerics import Int64, Multiplier, float32, quantize_multiplier, requantize, round_shift
 from tinyet.ops.shared import gates, gates_lut, recurrent
@@ -130,12 +130,7 @@ def check(node: Node) -> str | None:
     projection = node.optional_input(W_HR)
     if projection is not None and (complaint := recurrent.check_weights(projection, 1)):
         return complaint
-    try:
-        if output_factor(node).shift > 0:
-            return "the scale of the state is too small"
-    except QuantizationError as error:
-        return error.what
-    return recurrent.parts_complaint(lambda: parts(node))
+    return recurrent.numbers_complaint(lambda: output_factor(node), lambda: parts(node))
 
 
 # ---------------------------------------------------------------- integers

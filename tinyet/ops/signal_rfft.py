@@ -11,8 +11,8 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.ops.shared import fft
-from tinyet.ops.shared.signals import check_types, iterate_signals
-from tinyet.opset import ALONE, Call, Kernel, Op, Struct, library_call
+from tinyet.ops.shared.signals import iterate_signals
+from tinyet.opset import Call, Kernel, Op, Struct, library_call
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,6 @@ def infer(node: Node) -> tuple[Shape, ...]:
     return ((*shape[:-1], length + 2),)
 
 
-def check(node: Node) -> str | None:
-    dtype = node.output.dtype
-    if dtype not in fft.DTYPES:
-        return f"no form for {dtype.value}"
-    return check_types(node, (dtype,), (dtype,))
-
-
 def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     (x,) = inputs
     assert x is not None
@@ -53,13 +46,13 @@ def reference(node: Node, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
 
 
 def kernel(dtype: DType) -> Kernel:
-    symbol, complex_ = f"tinyet_signal_rfft_{dtype.suffix}", f"tinyet_fft_{dtype.suffix}"
+    symbol = f"tinyet_signal_rfft_{dtype.suffix}"
 
     def lower(node: Node, _target: Target) -> Call:
         length, given = attrs_of(node).length, node.input(0).shape[-1]
         pointers, constants = fft.fft_constants(length, dtype, inverse=False)
         params = Struct(
-            f"tinyet_signal_rfft_{dtype.suffix}_params",
+            f"{symbol}_params",
             {
                 **pointers,
                 "fft": fft.fft_struct(length),
@@ -69,14 +62,7 @@ def kernel(dtype: DType) -> Kernel:
         )
         return library_call(symbol, node, [0], params, constants)
 
-    return Kernel(
-        symbol,
-        dtype.suffix,
-        lower,
-        ("tinyet_fft.h",),
-        (f"{symbol}.c", f"{complex_}.c"),
-        no_cost_model=ALONE,
-    )
+    return fft.kernel(symbol, dtype, lower)
 
 
 OP = Op(
@@ -85,6 +71,6 @@ OP = Op(
     infer=infer,
     reference=reference,
     iteration=iterate_signals,
-    check=check,
+    check=fft.check,
     kernels=tuple(kernel(dtype) for dtype in fft.DTYPES),
 )

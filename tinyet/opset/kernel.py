@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tinyet.boards.cpus import CPUS, Family, Target
+from tinyet.boards.cpus import Family, Target
 from tinyet.ir import DType, Node, Tensor
 from tinyet.opset.access_order import AccessOrders
 from tinyet.opset.call import Call
@@ -115,8 +115,7 @@ class Kernel:
 
 def in_order(kernels: Sequence[Kernel], target: Target) -> list[Kernel]:
     """As they are asked for a target."""
-    family = CPUS[target.cpu].family if target.cpu in CPUS else ""
-    return sorted(kernels, key=lambda kernel: kernel.first_on != family)
+    return sorted(kernels, key=lambda kernel: kernel.first_on != target.family)
 
 
 def with_cost_models(kernels: Sequence[Kernel], cost_models: Mapping[str, CostModel]) -> tuple[Kernel, ...]:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tinyet.boards.cpus import Target
+from tinyet.boards.cpus import HOST
 from tinyet.ir import Array, Attrs, Node, Shape, Tensor, TensorType
 from tinyet.ops import op_of
 from tinyet.opset import ONE, AxisMap, Index, Iteration, Op, Operand, Spans, complaints, described, reordered
@@ -26,9 +26,6 @@ from tinyet.opset.iteration import Kind
 
 Label = tuple[int, ...]
 Layout = tuple[int, ...]
-
-_TARGET = Target("host", frozenset())
-"""Kernels are asked what shapes they take, which they do on every target or on none."""
 
 
 def canonical(layout: Layout, shape: Shape) -> Layout:
@@ -182,7 +179,8 @@ def frame_of(node: Node) -> Frame | None:
 
 
 def _computed(op: Op, node: Node) -> bool:
-    return any(kernel.why_not(node, _TARGET) is None for kernel in op.kernels)
+    # What shapes kernels take is the same on every target.
+    return any(kernel.why_not(node, HOST) is None for kernel in op.kernels)
 
 
 def _reduced(space: Iteration, axis: AxisMap) -> bool:

@@ -139,11 +139,11 @@ def laid_out(
     target: Target,
     access_orders: AccessOrderCache,
 ) -> Iterator[tuple[dict[Node, Candidate], MemoryPlan]]:
-    """Layouts of all values: row-major, and as agreed on if that saves time and the arena is not
-    larger than `most` bytes, in all places or in as many as there is room for, the best ones first.
+    """The candidates and the memory with each layout of the values: all row-major first; then as agreed on, where that
+    saves time and the arena has no more than `most` bytes, with all agreements or as many as have room, the best first.
 
-    Each with the candidates, those of layers whose tensors lie otherwise with calls for that, and the memory; plans
-    that are made here are not checked.
+    Candidates of layers whose tensors do not lie row-major have calls for that. Plans that are made here are not
+    checked.
     """
     yield _lowered(chosen, plan, target), plan
     if not agreements:
@@ -241,7 +241,7 @@ def _candidate(node: Node, candidate: Candidate, layouts: Layouts, target: Targe
 
 
 def _lowered(chosen: Chosen, plan: MemoryPlan, target: Target) -> dict[Node, Candidate]:
-    """The candidates for the arrangements of a plan."""
+    """The candidates, with calls for the layouts that tensors have in a plan."""
     found = dict(chosen)
     for node in plan.calls:
         if plan.fusion_group(node) is not None:

@@ -62,10 +62,12 @@ def cut_of(
     by_time: bool,
     pinned: bool = False,
 ) -> Cut | str:
-    """A call that takes longer than `most`, cycles where by time, else instructions, in as few parts as can be so that
-    none does. Where its kernel does not make such short ones, another one's parts are taken: of those that are short
-    enough the ones of the least price, else the ones whose longest is the shortest. Other kernels are those of the same
-    delegate, and none where the user has pinned this one. A text says why the call is not cut."""
+    """A call in as few parts as there can be of which none takes longer than `most`, or a text that says why it is not
+    cut.
+
+    most: cycles where by time, else instructions; the whole call takes longer. Where no parts of its kernel are so
+    short, those of the same delegate's other kernels are tried, unless the user has pinned it: parts that are short
+    enough are compared by their price, others by their longest."""
     chosen, objective, whole = decision.chosen[node], decision.objective, decision.figures
     longest = 0 if chosen.cost is None else chosen.cost.time if by_time else chosen.cost.instructions
     best, why = None, ""
@@ -151,7 +153,7 @@ def _within(length: int | None, most: int) -> bool:
 
 
 def _widest(counts: Sequence[int], short: Callable[[int], bool]) -> int:
-    """The last of ascending counts of which parts are short enough; the first, where none is."""
+    """The largest of ascending counts with which parts are short enough; the first where none is."""
     low, high = 0, len(counts)
     while low + 1 < high:
         middle = (low + high) // 2
@@ -160,8 +162,8 @@ def _widest(counts: Sequence[int], short: Callable[[int], bool]) -> int:
 
 
 def _channels(cutting: _Cutting, length: Callable[[int], int | None], most: int) -> int:
-    """Of how many output channels parts are short enough, of rows that are too long: as many as can be, in even
-    groups; 1 where none are. 0 where channels are not parted."""
+    """The output channels of a part, where a whole row is too long: as many as are short enough, in even groups; 1
+    where even one channel is too long, 0 where channels cannot be parted."""
     for together in _TOGETHER:
         counts = range(together, cutting.channels, together)
         if counts and _within(length(widest := _widest(counts, lambda c: _within(length(c), most))), most):
@@ -419,7 +421,7 @@ def _slice(tensor: Tensor, axis: int, start: int, stop: int) -> Tensor:
 
 
 def in_parts(kernel: Kernel, cut: Cut) -> Kernel:
-    """A kernel whose call of a node is these parts: what they read behind what they have written."""
+    """The kernel with what it reads after it has written, where its call of a node is made of these parts."""
     parts = cut.parts
 
     def access_order(node: Node, index: int) -> AccessOrder:
@@ -435,8 +437,8 @@ def in_parts(kernel: Kernel, cut: Cut) -> Kernel:
 
 
 def _access_order(kernel: Kernel, node: Node, cut: Cut, index: int) -> AccessOrder:
-    """The parts' own, one behind the other; where the kernel says nothing, of some channels among others, say, a part
-    may read all its bytes to its end."""
+    """The parts' own, one behind the other. Where the kernel says nothing, as of some channels among others, a part may
+    read all its bytes to its end."""
     written, needed = list[Bytes](), list[Bytes]()
     last = cut.parts[-1]
     behind = last.reads[index] + last.node.input(index).type.bytes
@@ -473,8 +475,8 @@ def undisturbed(plan: MemoryPlan, node: Node, cut: Cut) -> bool:
 
 
 def stretches(parts: Sequence[Part], groups: int) -> Iterator[tuple[int, int]]:
-    """(first, count) of parts that are one call at addresses of equal distances: from one to the next it is
-    `groups`."""
+    """(first, count) of parts that are one call at addresses of equal distances. Of one group to the next part it is
+    `groups` places."""
     for group in range(groups):
         mine, at = parts[group::groups], 0
         while at < len(mine):
@@ -486,7 +488,7 @@ def stretches(parts: Sequence[Part], groups: int) -> Iterator[tuple[int, int]]:
 
 
 def _goes_on(parts: Sequence[Part]) -> bool:
-    """Whether the last of some parts is the call that those before it are, as far behind as they are."""
+    """Whether the last of some parts is the same call as the others, as far behind the one before it as these are."""
 
     def steps(a: Part, b: Part) -> Mapping[int, int]:
         return {-1: b.writes - a.writes} | {i: b.reads[i] - a.reads[i] for i in a.reads}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for plans for one target: a kernel for every node, the memory that they need, and the nodes that
-work by tiles."""
+"""The search for plans for one target: a kernel for every node, the memory that these need, and which nodes are
+computed by tiles."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def decide(
     require: bool = False,
     sizing: Sizing | None = None,
 ) -> tuple[Selection, Decision, MemoryPlan]:
-    """A candidate for every node, and the memory plan, as the objective asks for them; with the kernels that there are
-    for the graph, or for the same with fewer reshapes, where layers may be computed by rows.
+    """A candidate for every node, and the memory plan, as the objective asks for them; and the kernels that they were
+    taken from, whose graph has fewer reshapes where layers may be computed by rows.
 
     delegates: may be asked for kernels; require: no other may compute any. sizing: of a graph whose size is known at
     run time; its layers are untiled. Raises UnsupportedOp when a node has no kernel for the target, UsageError for a
@@ -110,7 +110,7 @@ def decide(
 
 
 def _may_want_tiles(objective: Objective) -> bool:
-    """Whether there is any network that is computed by rows."""
+    """Whether an objective could lead to layers by rows, of any network."""
     limited = objective.optimize == "size" or objective.ram is not None or objective.flash is not None
     return objective.input_rows or (limited and not objective.untiled)
 
@@ -211,8 +211,8 @@ class _PlanSearch:
         first: bool = False,
         in_order: bool = False,
     ) -> MemoryPlan:
-        """The memory of a graph computed by these candidates, where the objective wants its ends. Of the many plans
-        that are compared, only the one that is taken is checked."""
+        """The memory of a graph that is computed by these candidates, with inputs and outputs where the objective wants
+        them. It is not checked: of the plans that are compared, only the one that is taken is."""
         key = graph, frozenset(chosen.items()), tuple(fusion_groups), first, in_order
         if key not in self._plans:
             self._plans[key] = planned(
@@ -412,8 +412,8 @@ class _PlanSearch:
                 continue
 
     def ways(self) -> Iterator[dict[Node, TileCandidates]]:
-        """The tiles of all nodes that have some, in several ways: of as few rows as can be; and of more at each layer
-        of an image that is faster then."""
+        """The tiles of all nodes that can have some, in several ways: of as few rows as can be, and then of more rows
+        at those layers of an image that are faster with these."""
         tried: list[dict[Node, TileMap]] = []
         least: dict[Node, TileCandidates] | None = None
         for rules in self.rules():
@@ -464,8 +464,8 @@ class _PlanSearch:
     # ------------------------------------------------------------ plans and their figures
 
     def settle(self, assignment: Assignment) -> None:
-        """Put the plans of a choice of kernels into the front, with each layout of its values; unless it has
-        no room at any addresses, or a better plan is there."""
+        """Put the plans of a choice of kernels into the front, one for each layout of its values; unless there is no
+        room for it at any addresses, or a better plan is there."""
         agreements = agreements_of(self.graph, assignment.chosen, assignment.first, self.target)
         bound = self.ram(assignment.chosen, assignment.first, assignment.first.lower_bound)
         stated = self.figures(assignment.chosen, assignment.first)
@@ -476,7 +476,7 @@ class _PlanSearch:
             self.settled(assignment)
 
     def settled(self, assignment: Assignment) -> None:
-        """The same without asking whether it is worth it."""
+        """As `settle`, without asking whether it is worth it."""
         memory, fusion_groups = assignment.first, assignment.tiling.fusion_groups
         if memory.arena_bytes > memory.lower_bound:
             memory = self.planned(self.graph, assignment.chosen, fusion_groups)
@@ -572,7 +572,7 @@ class _PlanSearch:
         return self.objective.excess(plan.figures) == 0
 
     def least(self, assignment: Assignment) -> Figures:
-        """A lower bound for kernels with less memory."""
+        """Figures that no choice of kernels with less memory is below."""
         stated = self.figures(assignment.chosen, assignment.first)
         agreements = agreements_of(self.graph, assignment.chosen, assignment.first, self.target)
         ram = self.ram(assignment.chosen, assignment.first, assignment.tiling.least)

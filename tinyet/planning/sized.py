@@ -35,7 +35,7 @@ class Sizing:
         return {node: number for number, node in enumerate(self.graph.nodes)}
 
     def at_all(self, node: Node) -> tuple[Node, ...]:
-        """The node at each value."""
+        """The node at each value of the size."""
         number = self._number[node]
         return tuple(graph.nodes[number] for graph in self.graphs)
 
@@ -44,7 +44,7 @@ class Sizing:
         return node in self._number
 
     def depends(self, node: Node) -> bool:
-        """Whether it is another at another value."""
+        """Whether the node is another one at another value of the size."""
         number = self._number.get(node)
         return number is not None and self.graphs[0].nodes[number] is not node
 

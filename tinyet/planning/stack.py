@@ -192,15 +192,15 @@ class Stack:
         return Close(tensor, count)
 
     def top_for(self, node: Node, number: int) -> int:
-        """The number of a window at whose end, or below it, all windows end, for scratch memory of a layer: that of
-        the layer's last tile where it can be."""
+        """The number of the window on whose end a layer's scratch memory lies; no window ends above it. That of the
+        layer's last tile where that still holds, so that its steps are the same."""
         last = self._top_of.get(node)
         if last is None or not self.top <= self.end[last] <= self._most_rows(number):
             last = self._top_of[node] = self.end.index(self.top)
         return last
 
     def _beginning(self, tensor: Tensor, count: int, most: int) -> tuple[int, int]:
-        """Where a window begins that is empty: the number of the one at whose end it is, -1 for the start of the stack,
+        """Where an empty window begins: the number of the window at whose end it does, -1 for the start of the stack;
         and the byte."""
         window, occupied = self.numbers[tensor], self._occupied()
         below = max((k for k in occupied if k < window), default=-1)

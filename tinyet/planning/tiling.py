@@ -22,8 +22,9 @@ from tinyet.planning.fusion import FusionCache
 
 @dataclass(frozen=True)
 class Actions:
-    """What it takes to move a byte within a line buffer, on a core with 32 bits: memmove takes a word at a time; and
-    what the loop in the generated C (emit/fusion.py) takes to find the next action, and to call it."""
+    """What fusion groups take beside their layers, on a core with 32 bits. a_byte: to move a byte within a line buffer,
+    which memmove does a word at a time; an_action: for the loop in the generated C (emit/fusion.py) to find the next
+    action, and to call it."""
 
     a_byte: float
     an_action: int
@@ -88,9 +89,9 @@ def tile_candidates_of(
 
 
 def whole_first(graph: Graph, tiles: Mapping[Node, TileCandidates]) -> Graph | None:
-    """The graph in an order in which all that layers read as a whole beside their rows, keys and values of an
-    attention, say, comes directly before, and what they read by rows behind that; None where it is in such an order.
-    """
+    """The graph in another order: what a layer reads as a whole beside its rows, as an attention its keys and values,
+    comes directly before it, but for what it reads by rows, which is between. None where the graph has such an order
+    already."""
     levels: dict[Node, int] = {}  # how many times something was read as a whole beside rows
 
     def apart(node: Node, tensor: Tensor) -> bool:
@@ -135,11 +136,11 @@ class _Segment:
 
 
 class TilingSearch:
-    """For fusion groups that let a graph do with less memory than its untiled layers need.
+    """The search for fusion groups with which a graph needs less memory than untiled layers do.
 
-    plan: of the untiled layers, chosen: their candidates. actions: what they take of what time is counted in. taken:
-    the value that has to come from the caller by rows. cache: of several searches, with the fusion groups that they
-    make.
+    plan: of the untiled layers; chosen: their candidates. actions: what moving rows takes, in the unit of time by which
+    plans are compared. taken: the value whose rows come from the caller. cache: the fusion groups that have been made,
+    of several searches.
     """
 
     def __init__(
@@ -228,7 +229,7 @@ class TilingSearch:
         return None if last is None else last[1]
 
     def _near(self, needed: Sequence[int]) -> Collection[int]:
-        """Calls that may be in a segment: near one that needs too much, with none between that cannot."""
+        """The calls that a segment may hold: of each that needs too much its neighbours, as far as these have tiles."""
         found = set[int]()
         for k in needed:
             for step in (-1, 1):
@@ -284,7 +285,7 @@ class TilingSearch:
         )
 
     def _with_moves(self, nodes: Sequence[Node]) -> list[Node]:
-        """The calls, and what is no call, views and slices, between them."""
+        """The calls, and the views and slices between them, which are no calls."""
         calls, made = {*self.calls}, {t for node in nodes for t in node.outputs}
         found: list[Node] = []
         for node in self.graph.nodes:

@@ -252,6 +252,7 @@ class TogetherValidation:
 
     @property
     def bit_exact(self) -> bool:
+        """Whether all models gave the host reference's bits, each by itself and in turns."""
         return not self.differing and all(result.bit_exact for result in self.results.values())
 
     def to_json(self) -> dict[str, object]:
@@ -313,6 +314,7 @@ class TogetherProject(Project):
 
     @property
     def program(self) -> Program:
+        """Raises UsageError: there are several, `programs`."""
         raise UsageError(f"this project has several programs: {', '.join(self.programs)}", str(self.path))
 
     @property

@@ -130,7 +130,7 @@ def int4_config(
     """int8 activations and int4 weights (-7..7) per channel, two to a byte in flash.
 
     bits: 3 or 2 use -3..3 or -1..1 of what four bits can hold: no smaller in flash, but what training must
-    cope with.
+    cope with. Raises QuantizationError for others.
     """
     if bits not in (2, 3, 4):
         raise QuantizationError(f"int4 weights cannot have {bits} bits", hint="bits is 4, 3 or 2")

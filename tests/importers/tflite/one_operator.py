@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from tinyet.boards.cpus import Target
+from tinyet.boards.cpus import HOST
 from tinyet.ir import Array
 from tinyet.opening.files import from_tflite
 from tinyet.ops import op_of
@@ -150,7 +150,7 @@ class File:
 
 def _assert_kernels(program: Program) -> None:
     """Every node has C."""
-    target = Target("host", frozenset())
+    target = HOST
     without = [
         node
         for node in program.graph.nodes

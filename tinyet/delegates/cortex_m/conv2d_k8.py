@@ -19,7 +19,7 @@ from tinyet.numerics import Int64
 from tinyet.ops.shared.access_orders import of_input, pixel_walk
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import AccessOrder, Call, Constant, Kernel
-from tinyet.tiles.few import LARGEST_ADDED, MOST_CHANNELS, Few, files
+from tinyet.tiles.few_channels import LARGEST_ADDED, MOST_CHANNELS, Few, files
 
 SYMBOL = "tinyet_conv2d_1x1_s8_w16_k8_dsp"
 HEADERS = (

@@ -11,11 +11,12 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import Geometry, Stored, geometry, rounding_of, takes_pixel_stride, walk
 from tinyet.delegates.cortex_m.packing import NONE, lane_pairs, pack_int16x2, words
-from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, sum_range
+from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.access_orders import of_input
 from tinyet.ops.shared.convolution import attrs_of
+from tinyet.ops.shared.integers import sum_range
 from tinyet.opset import (
     DENSE,
     AccessOrder,

@@ -19,7 +19,7 @@ from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.cost_models import Parts, axis
 from tinyet.opset import DENSE, ByCore, CostModel, Exact, Layouts
-from tinyet.tiles import few as few_function
+from tinyet.tiles import few_channels
 from tinyet.tiles import patches as patches_code
 from tinyet.tiles.core import ARMV7E_M, CorePage, page_of
 from tinyet.tiles.function import function
@@ -278,10 +278,10 @@ def few_exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
     """All pixels."""
     g = conv2d.geometry(node)
     few = conv2d_k8.few_of(g, conv2d.rounding_of(node, Stored.INT16))
-    made = few_function.function(few)
+    made = few_channels.function(few)
 
     def of(core: str) -> Work:
-        return made.work(CORES[core], few_function.turns_of(few, g.out_w))
+        return made.work(CORES[core], few_channels.turns_of(few, g.out_w))
 
     instructions = of(made.page.cores[0]).instructions
     size, long = made.code_bytes, made.code_bytes > cost_models.KEPT_BYTES

@@ -12,10 +12,10 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.packing import pack_int16x2, words
-from tinyet.delegates.cortex_m.rounding import sum_range
 from tinyet.ir import Node
 from tinyet.ops.shared import counting
 from tinyet.ops.shared.cost_models_recurrent import SizesOf, add_projections, steps
+from tinyet.ops.shared.integers import sum_range
 from tinyet.ops.shared.recurrent import Part, Sizes, gate_forms, part_blocks, rounded_up
 from tinyet.opset import ByCore, Call, Constant, CostModel, Definition, Exact
 from tinyet.opset.cost import cycles_of

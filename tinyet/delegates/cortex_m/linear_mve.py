@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int8 fully connected layers for Helium: row by row (tinyet_linear_mve.h), many rows as pixels of a convolution. How a
-row is cut into parts, also of those with int16 activations (linear_s16_mve.py)."""
+"""int8 fully connected layers for Helium: row by row (tinyet_linear_mve.h), many rows as pixels of a convolution
+(linear_rows_mve.py). How a row is cut into parts, also of those with int16 activations (linear_s16_mve.py)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import conv2d_mve
-from tinyet.delegates.cortex_m.conv2d import pixel_row
 from tinyet.delegates.cortex_m.conv2d_mve import no_helium, vectors
 from tinyet.delegates.cortex_m.linear import row_count
+from tinyet.delegates.cortex_m.linear_rows_mve import rows_kernel
 from tinyet.delegates.cortex_m.rounding_mve import RoundingMve, rounding_mve
-from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Array, Node
 from tinyet.numerics import Int64
-from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, pixel_walk
+from tinyet.ops.shared.access_orders import by_copied_vectors
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.opset import (
-    AccessOrder,
     Call,
     Constant,
     CostModel,
@@ -33,8 +31,7 @@ from tinyet.opset import (
     Struct,
 )
 from tinyet.tiles import helium_linear
-from tinyet.tiles.helium import LANES, PIXELS
-from tinyet.tiles.helium import MOST_VECTORS as MOST_OF_PIXEL
+from tinyet.tiles.helium import LANES
 from tinyet.tiles.helium_linear import BLOCK, MOST_VECTORS, OUTPUTS, Printed, Products, Rounding
 
 ROW, ROWS = "tinyet_linear_s8_1x8_mve", "tinyet_linear_s8_4x2_mve"
@@ -228,56 +225,9 @@ def row_exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
     return Exact(instructions=instructions, cycles={}, functions=functions, reads={})
 
 
-# ---------------------------------------------------------------- many rows
-
-
-def plan(node: Node) -> conv2d_mve.Plan:
-    count, depth = node.input(1).shape
-    return conv2d_mve.plan_of(pixel_row(row_count(node), depth, count))
-
-
-def refuse_rows(node: Node, target: Target) -> str | None:
-    return refuse(node, target) or refuse_sizes(node, node.input(1).shape[1])
-
-
-def refuse_sizes(node: Node, row_bytes: int) -> str | None:
-    """What there is against rows as pixels of a convolution."""
-    if row_count(node) < PIXELS:
-        return f"{row_count(node)} rows, needs {PIXELS}"
-    seen = vectors(row_bytes)
-    return (
-        f"{seen} vectors of weights an output, takes up to {MOST_OF_PIXEL}" if seen > MOST_OF_PIXEL else None
-    )
-
-
-def lower_rows(node: Node, target: Target) -> Call:
-    return conv2d_mve.call(ROWS, plan(node), rounding_of(node), summary(node))
-
-
-def rows_exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
-    return conv2d_mve.exact_of(plan(node), rounding_of(node))
-
-
-@of_input
-def by_blocks(node: Node) -> AccessOrder:
-    return pixel_walk(node).by_pixels(plan(node).pixels, moved_back=True, gathered=True)
-
-
-COST_MODELS: Mapping[str, CostModel] = {
-    ROW: CostModel(work, code, exact=row_exact),
-    ROWS: CostModel(lambda node: conv2d_mve.work_of(plan(node), rounding_of(node)), exact=rows_exact),
-}
+COST_MODELS: Mapping[str, CostModel] = {ROW: CostModel(work, code, exact=row_exact)}
 
 KERNELS = (
-    Kernel(
-        ROWS,
-        "s8",
-        lower_rows,
-        conv2d_mve.HEADERS,
-        conv2d_mve.SOURCES,
-        refuse_rows,
-        "cortex_m",
-        access_order=by_blocks,
-    ),
+    rows_kernel(ROWS, "s8", conv2d_mve.SOURCES, refuse, conv2d_mve.plan_of, rounding_of, 1),
     Kernel(ROW, "s8", lower, HEADERS, (f"{ROW}.c",), refuse, "cortex_m", access_order=by_copied_vectors),
 )

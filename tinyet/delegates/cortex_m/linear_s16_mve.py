@@ -10,18 +10,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m import conv2d_mve, conv2d_s16_mve
-from tinyet.delegates.cortex_m.conv2d import pixel_row
+from tinyet.delegates.cortex_m import conv2d_s16_mve
 from tinyet.delegates.cortex_m.conv2d_mve import struct_of, vectors
 from tinyet.delegates.cortex_m.conv2d_s16_mve import BYTES, plan_in_bytes, refuse_rounding, rounding_of
 from tinyet.delegates.cortex_m.linear import row_count
-from tinyet.delegates.cortex_m.linear_mve import HEADERS, Parts, refuse_sizes, with_printed
-from tinyet.delegates.cortex_m.summary import summary
+from tinyet.delegates.cortex_m.linear_mve import HEADERS, Parts, with_printed
+from tinyet.delegates.cortex_m.linear_rows_mve import rows_kernel
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Array, Node
 from tinyet.numerics import Int64
-from tinyet.ops.shared.access_orders import by_copied_vectors, of_input, pixel_walk
-from tinyet.opset import AccessOrder, Call, Constant, CostModel, Exact, Kernel, Layouts
+from tinyet.ops.shared.access_orders import by_copied_vectors
+from tinyet.opset import Call, Constant, CostModel, Exact, Kernel, Layouts
 from tinyet.tiles import helium_linear, int16
 from tinyet.tiles.helium_linear import OUTPUTS, Printed, Rounding16
 
@@ -104,47 +103,10 @@ def row_exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
     return Exact(instructions=p.instructions + rounded, cycles={}, functions=functions, reads={})
 
 
-# ---------------------------------------------------------------- many rows
-
-
-def plan(node: Node) -> conv2d_mve.Plan:
-    count, depth = node.input(1).shape
-    return plan_in_bytes(pixel_row(row_count(node), depth, count))
-
-
-def refuse_rows(node: Node, target: Target) -> str | None:
-    return refuse_rounding(node, target) or refuse_sizes(node, BYTES * node.input(1).shape[1])
-
-
-def lower_rows(node: Node, target: Target) -> Call:
-    return conv2d_mve.call(ROWS, plan(node), rounding_of(node), summary(node))
-
-
-def rows_exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
-    return conv2d_mve.exact_of(plan(node), rounding_of(node))
-
-
-@of_input
-def by_blocks(node: Node) -> AccessOrder:
-    return pixel_walk(node).by_pixels(plan(node).pixels, moved_back=True, gathered=True)
-
-
-COST_MODELS: Mapping[str, CostModel] = {
-    ROW: CostModel(work, code, exact=row_exact),
-    ROWS: CostModel(lambda node: conv2d_mve.work_of(plan(node), rounding_of(node)), exact=rows_exact),
-}
+COST_MODELS: Mapping[str, CostModel] = {ROW: CostModel(work, code, exact=row_exact)}
 
 KERNELS = (
-    Kernel(
-        ROWS,
-        "s16",
-        lower_rows,
-        conv2d_mve.HEADERS,
-        conv2d_s16_mve.SOURCES,
-        refuse_rows,
-        "cortex_m",
-        access_order=by_blocks,
-    ),
+    rows_kernel(ROWS, "s16", conv2d_s16_mve.SOURCES, refuse_rounding, plan_in_bytes, rounding_of, BYTES),
     Kernel(
         ROW,
         "s16",

@@ -12,13 +12,14 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d_tiles import both_channels, packed_ends
 from tinyet.delegates.cortex_m.packing import NONE, lane_pairs, pack_int16x2, words
-from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, rounding, sum_range
+from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, rounding
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.access_orders import by_copied_vectors
 from tinyet.ops.shared.clamped import clamp_of
+from tinyet.ops.shared.integers import sum_range
 from tinyet.opset import Call, Constant, Kernel
 from tinyet.opset.cost import cycles_of
 from tinyet.tiles.core import page_of

@@ -24,6 +24,7 @@ from tinyet.ir import Node
 from tinyet.ir.memoize import memoize
 from tinyet.numerics import Int64, clamp_range, requantize
 from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.integers import sum_range
 from tinyet.ops.shared.weighted import folded_bias
 from tinyet.tiles.form import Form
 
@@ -38,7 +39,6 @@ __all__ = (
     "max_of_sums",
     "one_sided_exponent",
     "rounding",
-    "sum_range",
     "two_sided",
 )
 LIMIT = 2**31
@@ -91,12 +91,6 @@ class Rounding:
     def literal(self) -> str:
         """The tinyet_rounding_dsp as a C initialiser."""
         return f"{{{self.form.value}, /* exponent */ {self.exponent}, /* clamp */ {self.low}, {self.high}}}"
-
-
-def sum_range(weights: Int64, bias: Int64) -> tuple[Int64, Int64]:
-    """The smallest and the largest sum of each channel for inputs in -128 … 127."""
-    positive, negative = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
-    return bias - 128 * positive + 127 * negative, bias + 127 * positive - 128 * negative
 
 
 def max_of_sums(r: Rounding) -> Int64:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyet.delegates.cortex_m.rounding import LIMIT, live_channels, sum_range
+from tinyet.delegates.cortex_m.rounding import LIMIT, live_channels
 from tinyet.ir import Node
 from tinyet.ir.memoize import memoize
 from tinyet.numerics import Int64, clamp_range
 from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.integers import sum_range
 from tinyet.ops.shared.weighted import folded_bias
 from tinyet.opset import Struct
 

@@ -23,6 +23,7 @@ from tinyet.ir.memoize import memoize
 from tinyet.numerics import Int64, clamp_range, reduced_multiplier, requantize_64
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.integers import sum_range
 from tinyet.ops.shared.weighted import int_bias
 from tinyet.tiles import int16
 from tinyet.tiles.form import Form
@@ -64,11 +65,8 @@ class Rounding16:
         return f"{{/* exponent */ {self.exponent}, /* clamp */ {self.low}, {self.high}}}"
 
 
-def sum_range(weights: Int64, bias: Int64) -> tuple[Int64, Int64]:
-    """The smallest and the largest sum of each channel for inputs in -32768 … 32767."""
-    positive, negative = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
-    least, most = -LARGEST, LARGEST - 1
-    return bias + least * positive + most * negative, bias + most * positive + least * negative
+INPUTS = -LARGEST, LARGEST - 1
+"""The least and the greatest."""
 
 
 @memoize
@@ -90,7 +88,7 @@ def choose(
     """weights: (channels, depth); bias, multiplier, shift: (channels,); with a refusal where the factors do not fit.
     upper: bits of a product that are rounded away where E is 0, 32, or 31 as VQRDMULH has them."""
     low, high = clamp
-    smallest, largest = sum_range(weights, bias)
+    smallest, largest = sum_range(weights, bias, INPUTS)
     ends = (np.clip(requantize_64(sums, multiplier, shift), low, high) for sums in (smallest, largest))
     first, last = ends
     live = first != last  # rounding is monotonic

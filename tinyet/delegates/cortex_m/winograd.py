@@ -14,12 +14,13 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import Geometry, geometry
 from tinyet.delegates.cortex_m.packing import join_bytes, lane_pairs, pack_int16x2, padded_channels, words
-from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, rounding, sum_range
+from tinyet.delegates.cortex_m.rounding import LIMIT, Form, Rounding, rounding
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
 from tinyet.ir import Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.convolution import attrs_of
+from tinyet.ops.shared.integers import sum_range
 from tinyet.ops.shared.winograd import (
     F2,
     F4,
@@ -58,9 +59,7 @@ def transformed_range(transform: Transform) -> tuple[Int64, Int64]:
     """The smallest and the largest transformed input of each position, (positions,), as the kernel has it without its
     lift: of int8 for 2x2, of these plus 128 for 4x4."""
     both = np.einsum("pi,qj->pqij", transform.inputs, transform.inputs).reshape(transform.positions, -1)
-    low, high = (-128, 127) if transform.tile == 2 else (0, 255)
-    positive, negative = np.maximum(both, 0).sum(axis=1), np.minimum(both, 0).sum(axis=1)
-    return low * positive + high * negative, high * positive + low * negative
+    return sum_range(both, np.zeros(len(both), np.int64), (-128, 127) if transform.tile == 2 else (0, 255))
 
 
 def exact(transform: Transform, weights: Int64, r: Rounding) -> str | None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tinyet.errors import RefusedError
 from tinyet.importers.classical.context import Context, Methods, array, only
+from tinyet.importers.classical.outliers import outlier_methods
 from tinyet.ir import DType, Tensor
 from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin
@@ -298,21 +299,4 @@ def envelope_distance(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
     return ctx.sum(ctx.unary("square", along), 1, keepdims=True)
 
 
-def envelope_scores(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
-    return ctx.mul(envelope_distance(ctx, estimator, x), [[-1.0]])
-
-
-def envelope_decision(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
-    return ctx.sub(envelope_scores(ctx, estimator, x), [[float(estimator.offset_)]])
-
-
-def envelope_inlier(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
-    return ctx.above(envelope_decision(ctx, estimator, x), 0.0, equal=True)
-
-
-ENVELOPE: Methods = {
-    "predict": envelope_inlier,
-    "decision_function": envelope_decision,
-    "score_samples": envelope_scores,
-    "anomaly_score": envelope_distance,
-}
+ENVELOPE = outlier_methods(envelope_distance)

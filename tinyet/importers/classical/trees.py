@@ -16,6 +16,7 @@ import numpy as np
 
 from tinyet.errors import RefusedError
 from tinyet.importers.classical.context import Context, Methods, only
+from tinyet.importers.classical.outliers import outlier_methods
 from tinyet.ir import DType, Tensor
 from tinyet.ops.shared.forest import Forest, Numeric, Tree, as_integers, at_most, forest_of, nearest
 from tinyet.ops.tree_ensemble import TreeEnsemble
@@ -334,21 +335,4 @@ def isolation_anomaly(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
     return ctx.unary("exp", ctx.mul(depth, [[-math.log(2) / whole]]))
 
 
-def isolation_scores(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
-    return ctx.mul(isolation_anomaly(ctx, estimator, x), [[-1.0]])
-
-
-def isolation_decision(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
-    return ctx.sub(isolation_scores(ctx, estimator, x), [[float(estimator.offset_)]])
-
-
-def isolation_inlier(ctx: Context, estimator: Any, x: Tensor) -> Tensor:
-    return ctx.above(isolation_decision(ctx, estimator, x), 0.0, equal=True)
-
-
-ISOLATION: Methods = {
-    "predict": isolation_inlier,
-    "score_samples": isolation_scores,
-    "decision_function": isolation_decision,
-    "anomaly_score": isolation_anomaly,
-}
+ISOLATION = outlier_methods(isolation_anomaly)

@@ -11,12 +11,12 @@ from tinyet.boards.cpus import Target
 from tinyet.ir import Node
 from tinyet.ops.shared import (
     byte_products,
-    checked,
     depthwise_planes,
     outer_threes,
     packed_twos,
     packed_words,
     paired,
+    paired_checked,
     paired_threes,
     paired_twos,
     winograd_words,
@@ -71,7 +71,8 @@ def lower_1x1_packed_words(node: Node, _target: Target) -> Call:
 
 def lower_depthwise_planes(node: Node, target: Target) -> Call:
     fields, constants = {"words": packed_words.fields(node)}, [packed_words.plane_stream(node)]
-    together = depthwise_planes.together(node) if target.cpu.startswith("xtensa") else 1
+    # Only the assembly for Xtensa copies channels together.
+    together = depthwise_planes.together(node) if target.family == "xtensa" else 1
     scratch = together * packed_words.plane_bytes(node)
     return shaped_call("tinyet_depthwise_s8_chw_3x3", node, fields, constants, scratch)
 
@@ -110,7 +111,7 @@ def lower_paired(node: Node, _target: Target) -> Call:
 
 def lower_paired_threes(node: Node, target: Target) -> Call:
     # The assembly for RISC-V has no direct tiles: it multiplies sums by unsigned numbers, and clamps them by branches.
-    with_direct = not target.cpu.startswith("rv32")
+    with_direct = target.family != "riscv"
     constants, scratch = (
         paired_threes.constants(node, with_direct=with_direct),
         paired_threes.scratch_bytes(node),
@@ -141,8 +142,8 @@ def lower_paired_fours(node: Node, _target: Target) -> Call:
 
 
 def lower_paired_checked(node: Node, _target: Target) -> Call:
-    fields, constants = checked.fields(node), [checked.stream(node)]
-    scratch = checked.scratch_bytes(node)
+    fields, constants = paired_checked.fields(node), [paired_checked.stream(node)]
+    scratch = paired_checked.scratch_bytes(node)
     return shaped_call("tinyet_conv2d_s8_paired_checked_8x1", node, fields, constants, scratch)
 
 
@@ -232,7 +233,7 @@ def refuse_paired_fours(node: Node, target: Target) -> str | None:
 
 
 def refuse_paired_checked(node: Node, target: Target) -> str | None:
-    return refuse_groups(node, target) or checked.refuse(node)
+    return refuse_groups(node, target) or paired_checked.refuse(node)
 
 
 def refuse_winograd(node: Node, _target: Target) -> str | None:
@@ -280,7 +281,7 @@ def refuse_depthwise_bytes(node: Node, target: Target) -> str | None:
 
 
 def refuse_depthwise_bytes_3x3(node: Node, target: Target) -> str | None:
-    return refuse_depthwise_3x3(node, target) or refuse_depthwise_bytes(node, target)
+    return refuse_depthwise_3x3(node, target) or byte_products.refuse(node, packed_words.plane_bytes(node))
 
 
 def refuse_depthwise_2x1(node: Node, target: Target) -> str | None:

@@ -12,12 +12,12 @@ import numpy as np
 from tinyet.ir import Node
 from tinyet.numerics import clamp_range
 from tinyet.ops.shared import (
-    checked,
     counting,
     outer_threes,
     packed_twos,
     packed_words,
     paired,
+    paired_checked,
     paired_threes,
     paired_twos,
     winograd_words,
@@ -406,8 +406,8 @@ def conv2d_paired_checked(node: Node) -> Mapping[str, int]:
         node.output.shape,
         clamp_range(clamp_of(node), node.output.type),
     )
-    pixels, fours = out_h * out_w, -(-math.prod(node.input(1).shape[1:]) // checked.TAPS)
-    whole, rest = divmod(pixels, checked.PIXELS)
+    pixels, fours = out_h * out_w, -(-math.prod(node.input(1).shape[1:]) // paired_checked.TAPS)
+    whole, rest = divmod(pixels, paired_checked.PIXELS)
     steps = batch * (whole + (rest > 0))
     parts: Parts = {
         "call": 1,
@@ -418,15 +418,15 @@ def conv2d_paired_checked(node: Node) -> Mapping[str, int]:
         "turn": steps * out_c * -(-fours // 8),
         "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
     }
-    in_rows, _ = checked.padded(node)
+    in_rows, _ = paired_checked.padded(node)
     if in_rows:
         _, in_h, in_w, in_c = node.input(0).shape
         counting.copied(parts, "row of the image", batch * in_h, in_w * in_c)
-        counting.copied(parts, "clear", batch, math.prod(checked.padded(node)) * in_c)
-    gathered_in_twos(parts, node, checked.PIXELS, padded=in_rows > 0)
+        counting.copied(parts, "clear", batch, math.prod(paired_checked.padded(node)) * in_c)
+    gathered_in_twos(parts, node, paired_checked.PIXELS, padded=in_rows > 0)
     if pointwise(node):
         del parts["two windows"]
-    words = checked.WORDS * checked.TAPS * fours
+    words = paired_checked.WORDS * paired_checked.TAPS * fours
     counting.copied(parts, "clear", 1 + batch * (rest > 0), 4 * words)
     counting.add(parts, "step apart", batch * int(rest != 0))
     counting.copied(parts, "apart", batch * int(rest != 0), rest * out_c)

@@ -17,6 +17,7 @@ from tinyet.ops.shared import one_product, packed_words, two_products
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.integers import sum_range
 from tinyet.ops.shared.one_product import Rounding
 from tinyet.ops.shared.packed_words import rows_of
 from tinyet.ops.shared.two_products import Steps
@@ -87,8 +88,7 @@ def _folded(node: Node, powers: Sequence[int], *, whole: bool = False) -> Folded
     weights, bias = rows_of(node).astype(np.int64), folded_bias(node)
     multiplier, left = output_factors(node)
     zero_point, clamp = node.output.type.zero_point, clamp_range(clamp_of(node), node.output.type)
-    highest, lowest = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
-    reach = bias + 127 * lowest - 128 * highest, bias + 127 * highest - 128 * lowest
+    reach = sum_range(weights, bias)
     nothing = np.zeros(len(bias), np.int64)
     found, before, start, factor = nothing > 0, nothing, nothing, nothing
     steps = two_products.steps_of(multiplier, left, zero_point, clamp, reach)

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tinyet.ir import Array, DType
-from tinyet.opset import Constant, Pointer, Struct
+from tinyet.ir import Array, DType, Node
+from tinyet.ops.shared.signals import check_types
+from tinyet.opset import ALONE, Constant, Kernel, Lower, Pointer, Struct
 
 Numbers = npt.NDArray[Any]
 """Fixed point as int64 within the bits of its type, or float32."""
@@ -323,3 +324,20 @@ def fft_constants(length: int, dtype: DType, inverse: bool) -> tuple[dict[str, P
     }
     constants = [Constant(name, values.reshape(-1)) for name, values in tables.items()]
     return {name: Pointer(name) for name in tables}, constants
+
+
+# ---------------------------------------------------------------- the operators
+
+
+def check(node: Node) -> str | None:
+    """The type rule of a transform and its inverse: one type, of DTYPES."""
+    dtype = node.output.dtype
+    if dtype not in DTYPES:
+        return f"no form for {dtype.value}"
+    return check_types(node, (dtype,), (dtype,))
+
+
+def kernel(symbol: str, dtype: DType, lower: Lower) -> Kernel:
+    """The library kernel of this name, beside the complex transform that it calls."""
+    sources = (f"{symbol}.c", f"tinyet_fft_{dtype.suffix}.c")
+    return Kernel(symbol, dtype.suffix, lower, ("tinyet_fft.h",), sources, no_cost_model=ALONE)

@@ -55,6 +55,14 @@ def magnitudes(weights: Array) -> Int64:
     return np.asarray(rows.sum(axis=1), np.int64)
 
 
+def sum_range(weights: Int64, bias: Int64, inputs: tuple[int, int] = DType.INT8.range) -> tuple[Int64, Int64]:
+    """The smallest and the largest sum of each channel, int64 (channels,). weights: (channels, taps); inputs: the least
+    and the greatest that there may be."""
+    positive, negative = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
+    low, high = inputs
+    return bias + low * positive + high * negative, bias + high * positive + low * negative
+
+
 def exact_dtype(numbers: Float64, weights: Array) -> type[np.float32] | type[np.float64]:
     """The shorter type of real numbers that holds all sums of products of integers, the partial ones, too, whatever the
     order: float32 up to 2**24, else float64, whose 2**53 the type rules keep out of reach.

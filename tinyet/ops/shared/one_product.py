@@ -22,6 +22,7 @@ from tinyet.ir import Node
 from tinyet.numerics import Int64, clamp_range, requantize
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.integers import sum_range
 from tinyet.ops.shared.packed_words import rows_of
 from tinyet.ops.shared.weighted import folded_bias
 from tinyet.opset import FieldValue, Pointer, Struct
@@ -51,8 +52,7 @@ def rounding(node: Node, *, before: int | None = None, shift: int | None = None)
     weights, bias = rows_of(node).astype(np.int64), folded_bias(node)
     multiplier, left = output_factors(node)
     zero_point, (low, high) = node.output.type.zero_point, clamp_range(clamp_of(node), node.output.type)
-    highest, lowest = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
-    least, most = bias + 127 * lowest - 128 * highest, bias + 127 * highest - 128 * lowest
+    least, most = sum_range(weights, bias)
     if int(np.abs(bias).max() + 128 * np.abs(weights).sum(axis=1).max()) >= 2**31:
         return "sums do not fit 32 bits"
     ends = [np.clip(requantize(s, multiplier, left) + zero_point, low, high) for s in (least, most)]

@@ -24,6 +24,7 @@ from tinyet.ops.shared import packed_words, two_products
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.integers import sum_range
 from tinyet.ops.shared.packed_words import CHANNELS, rows_of, words
 from tinyet.ops.shared.two_products import Rescaling
 from tinyet.ops.shared.weighted import folded_bias
@@ -198,8 +199,7 @@ def plane_rescaling(node: Node) -> Rescaling | str:
     """Of a depthwise layer's sums of inputs as they are, by products with RIGHT fixed."""
     weights, bias = rows_of(node).astype(np.int64), folded_bias(node)
     multiplier, shift = output_factors(node)
-    highest, lowest = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
-    reach = bias + 127 * lowest - 128 * highest, bias + 127 * highest - 128 * lowest
+    reach = sum_range(weights, bias)
     clamp = clamp_range(clamp_of(node), node.output.type)
     zero_point = node.output.type.zero_point
     return two_products.rescaling(multiplier, shift, zero_point, clamp, reach, bits=RIGHT)

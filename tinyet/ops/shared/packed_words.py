@@ -19,6 +19,7 @@ from tinyet.ops.shared import two_products
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.integers import sum_range
 from tinyet.ops.shared.two_products import Rescaling
 from tinyet.ops.shared.weighted import folded_bias
 from tinyet.opset import Constant, Pointer, Struct
@@ -35,16 +36,10 @@ _LEAVE = 0  # where it goes on behind the last run
 
 @memoize
 def rescaling(node: Node, bits: int = 16) -> Rescaling | str:
-    """Of the sums of inputs u = x + 128 by weights, to the right by at most so many bits; why there is none
-    otherwise."""
-    weights = rows_of(node).astype(np.int64)
-    multiplier, shift = output_factors(node)
-    bias = folded_bias(node)
-    highest, lowest = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
-    least, most = bias + 127 * lowest - 128 * highest, bias + 127 * highest - 128 * lowest
-    low, high = clamp_range(clamp_of(node), node.output.type)
-    zero_point = node.output.type.zero_point
-    return two_products.rescaling(multiplier, shift, zero_point, (low, high), (least, most), bits=bits)
+    """Of a layer's sums, to the right by at most so many bits; why there is none otherwise."""
+    reach = sum_range(rows_of(node).astype(np.int64), folded_bias(node))
+    clamp, zero_point = clamp_range(clamp_of(node), node.output.type), node.output.type.zero_point
+    return two_products.rescaling(*output_factors(node), zero_point, clamp, reach, bits=bits)
 
 
 def rows_of(node: Node) -> Array:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tinyet.boards.cpus import CPUS, Target
+from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Node, Shape
 from tinyet.ir.limits import MAX_MACS
@@ -52,7 +52,6 @@ _MOST = 2**15 - 1  # of an int16, in which AVR counts pixels, taps and what lies
 
 def refuse_far(node: Node, target: Target) -> str | None:
     """Of integers on AVR: a reason where their windows or values are more than it counts."""
-    family = CPUS[target.cpu].family if target.cpu in CPUS else ""
     x, attrs = node.input(0), node.attrs
     reach = max(x.type.count, node.output.type.count)
     if isinstance(attrs, Pool):
@@ -68,7 +67,9 @@ def refuse_far(node: Node, target: Target) -> str | None:
         )
         steps = x.shape[2] * x.shape[3] * attrs.dilation_h, x.shape[3] * attrs.dilation_w
         reach = max(reach, *(sum(each) for each in (rows, columns)), *steps)
-    return "windows that reach farther than 16 bits count" if family == "avr" and reach > _MOST else None
+    return (
+        "windows that reach farther than 16 bits count" if target.family == "avr" and reach > _MOST else None
+    )
 
 
 def iterate(node: Node, outside: Outside) -> Iteration:

@@ -312,9 +312,13 @@ def part(
     return made(array, np.asarray(folded, np.int64), multiplier, shift)
 
 
-def parts_complaint(parts: Callable[[], Sequence[Part]]) -> str | None:
-    """The error in the numbers of a gate, or None."""
+def numbers_complaint(
+    state_factor: Callable[[], Multiplier], parts: Callable[[], Sequence[Part]]
+) -> str | None:
+    """The error in the factor that makes a state, or in the numbers of a gate, or None."""
     try:
+        if state_factor().shift > 0:
+            return "the scale of the state is too small"
         made = parts()
     except QuantizationError as error:
         return error.what

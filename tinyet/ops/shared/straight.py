@@ -25,6 +25,7 @@ from tinyet.numerics import Int64, clamp_range
 from tinyet.ops.shared import two_products
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.integers import sum_range
 from tinyet.ops.shared.packed_words import rows_of
 from tinyet.ops.shared.weighted import folded_bias
 
@@ -58,8 +59,7 @@ def straight(node: Node) -> Straight | str:
     weights, bias = rows_of(node).astype(np.int64), folded_bias(node)
     multiplier, left = output_factors(node)
     zero_point, clamp = node.output.type.zero_point, clamp_range(clamp_of(node), node.output.type)
-    highest, lowest = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
-    least, most = bias + 127 * lowest - 128 * highest, bias + 127 * highest - 128 * lowest
+    least, most = sum_range(weights, bias)
     bound = np.abs(bias) + 128 * np.abs(weights).sum(axis=1)
     if int(bound.max()) >= _ROOM // 2:
         return "sums do not fit 29 bits"
@@ -75,7 +75,7 @@ def straight(node: Node) -> Straight | str:
     further = (steps.at < 0) & two_sided, (steps.at <= 0) & two_sided
     size = np.int64(1) << shift + 32
     # Only then it matters whether x tells a sum of -1 from zero.
-    at_zero = ((steps.at >= -1) & (steps.at <= 0) & reached & left_behind).any(axis=1)
+    at_zero = np.asarray(((steps.at >= -1) & (steps.at <= 0) & reached & left_behind).any(axis=1))
     places, found = np.zeros_like(bias), np.zeros(len(bias), np.bool_)
     start, factor = np.zeros_like(bias), np.zeros_like(bias)
     near = 2 * np.rint(np.ldexp(multiplier.astype(np.float64), left + shift)).astype(np.int64)

@@ -1,27 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """Eight pixels in five words, whose sums leave 16 bits: digits that are taken off, and what is proved of outputs. The
-kernel itself is in test_conv2d.py, on boards in tests/emulated/test_checked.py and test_operators.py."""
+kernel itself is in test_conv2d.py, on boards in tests/emulated/test_paired_checked.py and test_operators.py."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 
+from tests.calls.exact import assert_kernels
 from tests.delegates.test_winograd import layer
-from tests.ops import checked as extreme
-from tinyet.ir import Node
+from tests.ops import drawing
+from tests.ops import paired_checked as extreme
+from tests.ops.cases import Case
+from tinyet.ir import DType, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import Int64, requantize
-from tinyet.ops.shared import checked
-from tinyet.ops.shared.checked import BEFORE, PIXELS, SHIFT, Lines
+from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.shared import paired_checked
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.packed_words import rows_of
+from tinyet.ops.shared.paired_checked import BEFORE, PIXELS, SHIFT, Lines
 from tinyet.ops.shared.weighted import folded_bias
 
 MODULUS = 2**32
 
 
 def lines_of(node: Node) -> Lines:
-    found = checked.lines(node)
+    found = paired_checked.lines(node)
     assert isinstance(found, Lines), found
     return found
 
@@ -35,7 +41,7 @@ def test_digits_make_whole_sums_of_halves(taps: int) -> None:
     """Of the constants as they are packed; with inputs that reach farthest either way, and random ones."""
     node = extreme.node(taps, seed=taps)
     r, rows = lines_of(node), rows_of(node).astype(np.int64)
-    stream = checked.stream(node).data.astype(np.int64)
+    stream = paired_checked.stream(node).data.astype(np.int64)
     rng = np.random.default_rng(taps)
     for channel, weights in enumerate(rows):
         most = np.where(weights > 0, 127, -128)
@@ -81,7 +87,7 @@ def test_every_sum_is_rounded_as_the_rule_says(scale: float, weight: int) -> Non
 
 def test_what_is_refused() -> None:
     weights = np.full((1, 3, 3, 3), 127)
-    assert checked.refuse(layer(weights, np.zeros(1, np.int64), relu=True, scale=0.01)) is None
+    assert paired_checked.refuse(layer(weights, np.zeros(1, np.int64), relu=True, scale=0.01)) is None
     for refused, relu, scale, bias, why in (
         (weights, False, 0.01, 0, "halves of negative sums are rounded away from zero"),
         (np.full((1, 3, 3, 4), 127), True, 0.01, 0, "sums do not fit 20 bits"),
@@ -89,15 +95,31 @@ def test_what_is_refused() -> None:
         (weights, True, 1e-4, 2**30 + 2**29, "sums do not fit 31 bits"),
         (weights, True, 0.4, 2**29, "sums are too far from zero"),
     ):
-        assert checked.refuse(layer(refused, np.array([bias]), relu=relu, scale=scale)) == why
+        assert paired_checked.refuse(layer(refused, np.array([bias]), relu=relu, scale=scale)) == why
+
+
+@pytest.mark.parametrize("pads", [(0, 0, 0, 1), (0, 1, 0, 0), (1, 0, 1, 0), (1, 1, 1, 1)])
+def test_single_pixels_and_what_is_beside_the_image(pads: tuple[int, int, int, int]) -> None:
+    """As many outputs as the image has pixels with its padding, which is not copied."""
+    top, bottom, left, right = pads
+    rng = np.random.default_rng(7)
+    x = Tensor("x", TensorType((1, 4, 4, 2), DType.INT8, QuantParams.per_tensor(1.0, 3)))
+    w = constant("w", rng.integers(-9, 10, (3, 1, 1, 2)).astype(np.int8), QuantParams.per_tensor(1.0, 0))
+    b = constant("b", rng.integers(-20, 20, 3).astype(np.int32))
+    attrs = Conv2d(pad_top=top, pad_bottom=bottom, pad_left=left, pad_right=right, clamp=(0.0, math.inf))
+    node = drawing.node_of(attrs, [x, w, b], QuantParams.per_tensor(9.0, -128))
+    assert paired_checked.refuse(node) is None
+    assert paired_checked.padded(node) == (0, 0)
+    assert_kernels([Case(node, (rng.integers(-128, 128, node.input(0).shape, np.int8),))])
 
 
 def test_small_images_are_copied_with_what_windows_see_beside_them() -> None:
-    assert checked.padded(extreme.node(64, seed=1)) == (0, 0)
-    assert checked.padded(extreme.windows(columns=9)) == (13, 9)
-    assert checked.padded(extreme.windows(columns=200)) == (0, 0)
-    assert checked.padded(extreme.windows(columns=9, dilation=2)) == (0, 0)
+    assert paired_checked.padded(extreme.node(64, seed=1)) == (0, 0)
+    assert paired_checked.padded(extreme.windows(columns=9)) == (13, 9)
+    assert paired_checked.padded(extreme.windows(columns=200)) == (0, 0)
+    assert paired_checked.padded(extreme.windows(columns=9, dilation=2)) == (0, 0)
     copied, not_copied = (
-        checked.scratch_bytes(extreme.windows(columns=n)) - 4 * 5 * 20 - 8 * extreme.OUT_C for n in (9, 200)
+        paired_checked.scratch_bytes(extreme.windows(columns=n)) - 4 * 5 * 20 - 8 * extreme.OUT_C
+        for n in (9, 200)
     )
     assert (copied, not_copied) == (13 * 9 * 2, 0)

@@ -21,7 +21,7 @@ from tinyet.device.device import open_device
 from tinyet.errors import InternalError
 from tinyet.ir import Array
 from tinyet.tiles.core import ARMV7E_M
-from tinyet.tiles.few import Few, files, function, turns_of
+from tinyet.tiles.few_channels import Few, files, function, turns_of
 from tinyet.timing.cores import CORES
 
 M4 = CORES["cortex-m4"]

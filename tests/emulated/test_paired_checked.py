@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks import kernels
-from tests.ops import checked
+from tests.ops import paired_checked
 from tests.ops.emulated import require_emulator
 from tinyet.boards import load_board
 from tinyet.delegates import Delegate
@@ -31,10 +31,10 @@ def test_sums_at_their_ends(board_name: str) -> None:
     board = load_board(board_name)
     of_symbol = {kernel.symbol: kernel for op in OPS for kernel in op.kernels}
     only = Delegate("only", {Conv2d: (of_symbol[SYMBOL],)})
-    nodes = [checked.node(taps, seed) for taps, seed in ((64, 1), (45, 2), (3, 3))]
-    cases = [(node, checked.farthest(node)) for node in nodes]
+    nodes = [paired_checked.node(taps, seed) for taps, seed in ((64, 1), (45, 2), (3, 3))]
+    cases = [(node, paired_checked.farthest(node)) for node in nodes]
     for columns, dilation in ((9, 1), (200, 1), (9, 2)):
-        node = checked.windows(columns, dilation)
+        node = paired_checked.windows(columns, dilation)
         cases.append((node, drawn(node)))
     for node, x in cases:
         graph = Graph("checked", (node.input(0),), (node.output,), (node,))

@@ -34,6 +34,7 @@ from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.depthwise_planes import TRIALS, starts
 from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared.integers import sum_range
 from tinyet.ops.shared.packed_words import rows_of
 from tinyet.ops.shared.weighted import folded_bias
 from tinyet.opset import Constant, FieldValue, Pointer
@@ -71,8 +72,7 @@ def lines(node: Node) -> Lines | str:
     weights, bias = rows_of(node).astype(np.int64), folded_bias(node)
     multiplier, left = output_factors(node)
     zero_point, clamp = node.output.type.zero_point, clamp_range(clamp_of(node), node.output.type)
-    highest, lowest = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
-    reach = bias + 127 * lowest - 128 * highest, bias + 127 * highest - 128 * lowest
+    reach = sum_range(weights, bias)
     if np.any(reach[1] - reach[0] >= _MOST - _LEAST - 2):
         return "sums do not fit 20 bits"
     if clamp[0] < zero_point:
@@ -128,16 +128,15 @@ def stream(node: Node) -> Constant:
 
 def padded(node: Node) -> tuple[int, int]:
     """Rows and columns of the image with all that windows see, where they see what is not in it and a copy is small;
-    zeros otherwise."""
+    zeros otherwise, and where windows are single pixels, which are in the image or beside it as wholes."""
     attrs, (_, in_h, in_w, channels) = attrs_of(node), node.input(0).shape
     (_, kernel_h, kernel_w, _), (_, out_h, out_w, _) = node.input(1).shape, node.output.shape
     bottom = (out_h - 1) * attrs.stride_h + kernel_h - attrs.pad_top
     right = (out_w - 1) * attrs.stride_w + kernel_w - attrs.pad_left
     inside = attrs.pad_top == attrs.pad_left == 0 and bottom <= in_h and right <= in_w
     rows, columns = max(bottom, in_h) + attrs.pad_top, max(right, in_w) + attrs.pad_left
-    if inside or (attrs.dilation_h, attrs.dilation_w) != (1, 1) or rows * columns * channels > MOST_PADDED:
-        return 0, 0
-    return rows, columns
+    single, gaps = kernel_h == kernel_w == 1, (attrs.dilation_h, attrs.dilation_w) != (1, 1)
+    return (0, 0) if inside or single or gaps or rows * columns * channels > MOST_PADDED else (rows, columns)
 
 
 def scratch_bytes(node: Node) -> int:
