@@ -18,8 +18,9 @@ extern "C" {
  * stream, for each four channels, in the order of their weights: of each part eight times its taps, eight times the taps that
  * are left out of the first turn of 32, and what is done behind it, as tinyet_conv2d_s8_paired_threes_6x4_params has it;
  * then the words of each channel, as there. A direct tile may have 16 instead of 8, behind its last part if it has several: what
- * is added is then added to 2^9 times its sums, rather than 2^11. -1 behind all. weights: [four channels][taps][2], of the first two channels and of
- * the others; where channels are not a multiple of four, the last is there several times. */
+ * is added is then added to 2^9 times its sums, rather than 2^11. -1 behind all.
+ * weights: [four channels][taps][2], of the first two channels and of the others; where channels are not a multiple of four, the
+ * last is there several times. */
 typedef struct {
   tinyet_conv2d_shape shape;
   tinyet_one_product_outputs outputs;

@@ -272,27 +272,10 @@ static void outputs(const word *patch, int8_t *output, int32_t row, int32_t coun
 #undef BEFORE
 #endif
 
-void tinyet_conv2d_s8_outer_threes_3x4(const int8_t *input, int8_t *output, void *scratch,
-                                       const tinyet_conv2d_s8_outer_threes_3x4_params *params) {
-  const tinyet_conv2d_shape *const s = &params->shape;
-  const int32_t taps = s->kernel_h * s->kernel_w * s->in_c, pixels = s->out_h * s->out_w, out_c = s->out_c;
-  word *const patch = (word *)scratch;
-  int8_t *const apart = (int8_t *)scratch + 4 * STEP * taps;
-  const int32_t one_tap = of_one_tap(s);
-  for (int32_t n = 0; n < s->batch; n++) {
-    window_walk walk = first_window(input, s);
-    for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
-      const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
-      gather_windows(patch, pixel, count, one_tap, &walk, s, params->outputs.padding);
-      if (count == PIXELS) {
-        outputs(patch, output, out_c, count, params);
-      } else {
-        outputs(patch, apart, out_c, count, params);
-        memcpy(output, apart, (size_t)(count * out_c));
-      }
-      tinyet_clamp_outputs(output, count * out_c, params->outputs.clamp_low, params->outputs.clamp_high);
-      output += count * out_c;
-    }
-    input += s->in_h * s->in_w * s->in_c;
-  }
-}
+#define KERNEL tinyet_conv2d_s8_outer_threes_3x4
+#define PARAMS tinyet_conv2d_s8_outer_threes_3x4_params
+#define IS_TILE(count) ((count) == PIXELS)
+#define PADDING params->outputs.padding
+#define CLAMP(values, count) \
+  tinyet_clamp_outputs(values, count, params->outputs.clamp_low, params->outputs.clamp_high)
+#include "tinyet_conv2d_threes_body.h"
