@@ -21,7 +21,7 @@ from tests.delegates.elementwise_nodes import pairs_of_shapes, quants
 from tests.delegates.test_cortex_m import DSP, only, pointwise_nodes, row_nodes
 from tests.delegates.test_cortex_m_s16 import layer, with_int16
 from tests.delegates.test_helium import MVE
-from tests.ops import drawing, test_batch_norm, test_gru, test_lstm, test_matmul, test_rnn
+from tests.ops import drawing, test_batch_norm, test_gru, test_log_bands, test_lstm, test_matmul, test_rnn
 from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.delegates import CORTEX_M
@@ -279,6 +279,12 @@ def bilinear_nodes(draw: st.DrawFn) -> Case:
     return Case(drawing.node_of(case.node.attrs, [x], x.type.quant), (data,))
 
 
+def log_bands_nodes() -> st.SearchStrategy[Case]:
+    """Whole frames, and such as end within a quarter; each radix beside the first stage, and behind others."""
+    sizes = st.sampled_from(test_log_bands.SIZES_OF_VECTORS)
+    return sizes.flatmap(lambda pair: test_log_bands.log_bands_nodes(sizes=pair))
+
+
 NODES: dict[str, Nodes] = {
     "tinyet_depthwise_s16_mve": depthwise_nodes,
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
@@ -307,6 +313,7 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_tanh_s16_mve": partial(table_nodes, ("tanh",)),
     "tinyet_matmul_s16_mve": matmul_nodes,
     "tinyet_softmax_s16_mve": softmax_nodes,
+    "tinyet_log_bands_s16_mve": log_bands_nodes,
     "tinyet_amax_s16_mve": partial(elementwise_nodes.selected_nodes, Amax, DType.INT16),
     "tinyet_amin_s16_mve": partial(elementwise_nodes.selected_nodes, Amin, DType.INT16),
     "tinyet_argmax_s16_mve": partial(elementwise_nodes.selected_nodes, ArgMax, DType.INT16),
