@@ -341,7 +341,7 @@ static void to_real(int32_t *z, int32_t count, const int16_t *split) {
   int32_t *const last = z + 2 * count, *const middle = z + TINYET_BLOCK * (count >> 3) + ((count >> 1) & 3);
   const int32_t r = z[0], i = z[4];
 #if TINYET_MVE_ASM
-  /* Where four numbers lie one before the other, the last of which begins a block, plus 32. */
+  /* Where four numbers lie one before the other, of which the first begins a block, from the block before on. */
   static const uint32_t down[4] = {32, 12, 8, 4};
   int32_t *low = z;
   __asm__ volatile(
@@ -378,7 +378,7 @@ static void to_real(int32_t *z, int32_t count, const int16_t *split) {
       "vstrw.32 q0, [%[low]], #32\n"
       "letp lr, 1b\n"
       : [low] "+r"(low), [split] "+r"(split)
-      : [down] "r"(down), [last] "r"(last - TINYET_BLOCK), [pairs] "r"(count >> 1)
+      : [down] "r"(down), [last] "r"(last), [pairs] "r"(count >> 1)
       : TINYET_ALL_VECTORS);
 #else
   for (int32_t k = 1; k < count / 2; k++) {
