@@ -20,7 +20,7 @@ from tinyet.opset import Call, Constant, CostModel, Kernel
 
 SYMBOL = "tinyet_log_bands_s16_mve"
 HEADERS = (
-    *("tinyet_log_bands.h", "tinyet_fixed_fft.h", "tinyet_log_bands_mve.h", "tinyet_elementwise_s16_mve.h"),
+    *("tinyet_log_bands.h", "tinyet_fixed_fft.h", "tinyet_fixed_fft_mve.h", "tinyet_log_bands_mve.h", "tinyet_elementwise_s16_mve.h"),
     *("tinyet_clip.h", "tinyet_dsp.h", "tinyet_mve.h", "tinyet_quantize.h"),
 )
 LANES = 4
@@ -109,30 +109,26 @@ def work(node: Node) -> Mapping[str, int]:
     frames, count = x.type.count // x.shape[-1], a.length // 2
     bands = bands_of(node.input(FILTERS).array)
     quarter, more = count // 4, (x.shape[-1] // 2) % (count // 4)
-    from_, to = bands.low % LANES, bands.high - bands.low // LANES * LANES
     _, *radices = fixed_fft.radices(count)
     found = {
         "call": 1,
         "frame": frames,
         "part of quarters": frames * (2 if more else 1),
         "four pairs": frames * (-(-more // LANES) + -(-(quarter - more) // LANES)),
-        "four numbers made real": frames * -(-(count // 2) // LANES),
-        "four bins": frames * -(-to // LANES),
-        "more bins": frames * int(to > LANES),
+        "four numbers made real": frames * -(-count // (2 * LANES)),
+        "four bins": frames * -(-(bands.high - bands.low // LANES * LANES) // LANES),
         "band": frames * len(bands.counts),
-        "band with bins": frames * int(np.count_nonzero(bands.counts)),
         "four bands": frames * -(-len(bands.counts) // LANES),
         "four weights": frames * int(np.sum(-(-bands.counts // LANES))),
+        "stage": frames * len(radices),
     }
     size = LANES
     for radix in radices:
-        fours = size // LANES
-        blocks = frames * (count // (size * radix))
-        where = "near" if fours == 1 else "far"
-        for name, times in ((f"{where} stage of {radix}", frames), (f"{where} butterflies of {radix}", blocks * fours)):
-            found[name] = found.get(name, 0) + times
-        if fours > 1:
-            found[f"block of {radix}"] = found.get(f"block of {radix}", 0) + blocks
+        blocks, near = frames * (count // (size * radix)), size == LANES
+        parts = {f"{'near' if near else 'far'} four butterflies of {radix}": blocks * (size // LANES)}
+        if not near:
+            parts["block of five" if radix == 5 else "block"] = blocks
+        found |= {part: found.get(part, 0) + times for part, times in parts.items()}
         size *= radix
     return found
 
