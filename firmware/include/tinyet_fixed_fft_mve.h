@@ -9,9 +9,9 @@
 #if TINYET_MVE_ASM
 /* clang-format off */
 /* (x * w) >> 16 of a word and a halfword is VQDMULH of x and w << 15, and VQDMLAH adds it. The text of a butterfly is there once,
- * for two ways to address its numbers: IN is where a real part is loaded, R where it is stored, I an imaginary part, OUT where that
- * is stored, END the same of the last number. "far": each number has a pointer, which goes from block to block as it is used.
- * "near", where all numbers of a butterfly are beside each other: x points to the last imaginary part. */
+ * for two ways to address its numbers: IN is where a real part is loaded, AT_R where it is stored, AT_I an imaginary part, OUT
+ * where that is stored, END the same of the last number. "far": each number has a pointer, which goes from block to block as it is
+ * used. "near", where all numbers of a butterfly are beside each other: x points to the last imaginary part. */
 #define TINYET_FAR_IN(N) "[%[p" N "]], #16\n"
 #define TINYET_FAR_R(N) "[%[p" N "], #-16]\n"
 #define TINYET_FAR_I(N) "[%[p" N "]]\n"

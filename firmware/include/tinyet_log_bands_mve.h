@@ -13,10 +13,10 @@
 extern "C" {
 #endif
 
-/* quarter: pairs of samples of a quarter of the transform. given: pairs of a frame, a quarter or more; fours of the last quarter
- * that a frame begins. Of the window, the order and `split`, what fills up the last vector is zero. */
+/* quarter: pairs of samples of a quarter of the transform. given: pairs of a frame, whole quarters and a multiple of four. What
+ * fills up the last vectors of a table is zero. */
 typedef struct {
-  const int16_t *window;      /* [quarter / 4][4][8]: of each quarter, the second, third, first and last one; 0 where nothing is given */
+  const int16_t *window;      /* [quarter / 4][4][8]: of the last quarter first; 0 where nothing is given */
   const uint16_t *order;      /* [quarter]: where the block of the first stage begins, in bytes */
   const int16_t *twiddles;    /* of each stage but the first [size / 4][radix - 1][4][2], in the order in which they are read */
   const int16_t *split;       /* [count / 8][4][2], the first one of no number */

@@ -23,7 +23,10 @@ static void stage_of(int32_t *z, int32_t blocks, int32_t radix, int32_t fours, c
   if (fours == 1) {
     int32_t *x = z + TINYET_BLOCK * radix - TINYET_BLOCK / 2;
 #define TINYET_NEAR(BUTTERFLY, RADIX, ...) \
-  __asm__ volatile(TINYET_NEAR_MVE(BUTTERFLY) : [x] "+r"(x) : [w] "r"(twiddles), [blocks] "r"(blocks), [last] "i"(32 * RADIX - 16) __VA_ARGS__ : TINYET_ALL_VECTORS)
+  __asm__ volatile(TINYET_NEAR_MVE(BUTTERFLY) \
+                   : [x] "+r"(x) \
+                   : [w] "r"(twiddles), [blocks] "r"(blocks), [last] "i"(32 * RADIX - 16) __VA_ARGS__ \
+                   : TINYET_ALL_VECTORS)
     if (radix == 4) {
       TINYET_NEAR(TINYET_FOUR_MVE, 4, );
     } else if (radix == 2) {
@@ -73,7 +76,7 @@ static void put(int32_t *z, int32_t k, tinyet_number x) {
 }
 
 static void stage_of(int32_t *z, int32_t blocks, int32_t radix, int32_t fours, const int16_t *twiddles) {
-  static const int8_t order[4][4] = {{1}, {1, 2}, {1, 3, 2}, {1, 4, 2, 3}};
+  static const int8_t order[4][4] = {{1, 0, 0, 0}, {1, 2, 0, 0}, {1, 3, 2, 0}, {1, 4, 2, 3}};
   for (int32_t block = 0; block < blocks; block++, z += TINYET_BLOCK * fours * radix) {
     for (int32_t j = 0; j < 4 * fours; j++) {
       tinyet_number out[5], other[4] = {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
@@ -300,8 +303,8 @@ static int32_t headroom_of(const int32_t *z, int32_t from, int32_t to) {
   return largest == 0 ? 31 : tinyet_leading_zeros((uint32_t)largest) - 1;
 }
 
-/* Squares of the numbers, shifted to the left by `headroom` bits, the upper words; the first ones may not be asked for. `power` may
- * begin where z does. */
+/* Squares of the numbers, shifted to the left by `headroom` bits, the upper words, of whole blocks. `power` may begin where z does
+ * or before it. */
 static void powers_of(const int32_t *z, uint32_t *power, int32_t count, int32_t headroom) {
 #if TINYET_MVE_ASM
   __asm__ volatile(
@@ -338,7 +341,8 @@ static void powers_of(const int32_t *z, uint32_t *power, int32_t count, int32_t 
 /* sum + the powers, weighted. */
 static uint64_t band_of(const uint32_t *power, const uint16_t *weight, int32_t count, uint64_t sum) {
 #if TINYET_MVE_ASM
-  register uint32_t low __asm__("r4") = (uint32_t)sum, high __asm__("r5") = (uint32_t)(sum >> 32); /* an even and an odd register */
+  /* An even and an odd register. */
+  register uint32_t low __asm__("r4") = (uint32_t)sum, high __asm__("r5") = (uint32_t)(sum >> 32);
   if (count != 0) {
     __asm__ volatile(
         "dlstp.32 lr, %[count]\n"

@@ -20,7 +20,13 @@ from tinyet.opset import Call, Constant, CostModel, Kernel
 
 SYMBOL = "tinyet_log_bands_s16_mve"
 HEADERS = (
-    *("tinyet_log_bands.h", "tinyet_fixed_fft.h", "tinyet_fixed_fft_mve.h", "tinyet_log_bands_mve.h", "tinyet_elementwise_s16_mve.h"),
+    *(
+        "tinyet_log_bands.h",
+        "tinyet_fixed_fft.h",
+        "tinyet_fixed_fft_mve.h",
+        "tinyet_log_bands_mve.h",
+        "tinyet_elementwise_s16_mve.h",
+    ),
     *("tinyet_clip.h", "tinyet_dsp.h", "tinyet_mve.h", "tinyet_quantize.h"),
 )
 LANES = 4
@@ -28,8 +34,6 @@ MOST_LENGTH = 1 << 14
 """Of a transform whose blocks begin at places of 16 bits."""
 _READ = {2: (1,), 3: (1, 2), 4: (1, 3, 2), 5: (1, 4, 2, 3)}
 """{radix: in which order the other numbers of a butterfly are read}."""
-_QUARTERS = (3, 2, 1, 0)
-"""Where the window of each quarter lies among four."""
 
 Halfwords = npt.NDArray[np.int16]
 
@@ -45,18 +49,18 @@ def refuse(node: Node, target: Target) -> str | None:
     return None
 
 
-def _in_lanes(values: npt.NDArray[np.int64], lanes: int = LANES) -> npt.NDArray[np.int64]:
-    """Filled up with zeros in front, where vectors end."""
-    missing = -len(values) % lanes
+def _in_lanes(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Filled up with zeros to the end of a vector."""
+    missing = -len(values) % LANES
     return np.concatenate([values, np.zeros((missing, *values.shape[1:]), np.int64)])
 
 
 def window_in_order(window: Halfwords, length: int) -> Halfwords:
-    """[quarter / 4][4][8], zeros where none is given."""
+    """[quarter / 4][4][8], the last quarter first, zeros where nothing is given."""
     whole = np.zeros(length, np.int64)
     whole[: len(window)] = window
     quarters = np.stack([_in_lanes(part) for part in whole.reshape(4, -1, 2)])
-    vectors = quarters.reshape(4, -1, 2 * LANES)[np.argsort(_QUARTERS)]
+    vectors = quarters.reshape(4, -1, 2 * LANES)[::-1]
     return vectors.transpose(1, 0, 2).astype(np.int16).reshape(-1)
 
 
@@ -83,7 +87,9 @@ def lower(node: Node, target: Target) -> Call:
     assert portable.params is not None
     length, count = attrs_of(node).length, attrs_of(node).length // 2
     bands = bands_of(node.input(FILTERS).array)
-    runs = np.stack([np.where(bands.counts > 0, bands.firsts - bands.low // LANES * LANES, 0), bands.counts], -1)
+    runs = np.stack(
+        [np.where(bands.counts > 0, bands.firsts - bands.low // LANES * LANES, 0), bands.counts], -1
+    )
     order = 8 * fixed_fft.order(count)[: count // 4]
     tables = {
         "window": window_in_order(window_of(node.input(WINDOW).array), length),
@@ -94,9 +100,7 @@ def lower(node: Node, target: Target) -> Call:
     }
     if not len(tables["twiddles"]):  # one stage has none
         tables["twiddles"] = np.zeros(2, np.int16)
-    constants = [
-        Constant(c.name, tables[c.name]) if c.name in tables else c for c in portable.constants
-    ]
+    constants = [Constant(c.name, tables[c.name]) if c.name in tables else c for c in portable.constants]
     fields = {**portable.params.fields, "given": node.input(X).shape[-1] // 2, "quarter": count // 4}
     params = replace(portable.params, ctype="tinyet_log_bands_s16_mve_params", fields=fields)
     return replace(
