@@ -72,6 +72,16 @@ def log_bands_nodes(draw: st.DrawFn, sizes: tuple[int, int] | None = None) -> Ca
     return Case(node, (numbers(rng, (*rows, size), DType.INT16),))
 
 
+@st.composite
+def quiet_beside_loud(draw: st.DrawFn) -> Case:
+    """Each bin a band: one is loud, and of some the power is a few units."""
+    length, loud = 64, draw(st.integers(1, 31))
+    turns = 2 * np.pi * loud * np.arange(length) / length
+    x = np.rint(30000 * np.cos(turns) + draw(st.integers(-9, 9))).astype(np.int16)
+    node = node_of((1,), np.ones(length), np.eye(length // 2 + 1), length, 2.0**-30)
+    return Case(node, (x[None],))
+
+
 test_host = bodies.host(log_bands_nodes())
 
 
