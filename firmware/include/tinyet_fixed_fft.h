@@ -52,10 +52,9 @@ static inline tinyet_number tinyet_times(tinyet_number x, tinyet_turn w) {
   return out;
 }
 #else
-struct tinyet_turn_parts {
+typedef struct {
   int32_t r, i;
-};
-typedef struct tinyet_turn_parts tinyet_turn;
+} tinyet_turn;
 
 static inline tinyet_turn tinyet_turn_at(const TINYET_ROM int16_t *table, int32_t index) {
   const tinyet_turn turn = {table[2 * index], table[2 * index + 1]};

@@ -19,16 +19,6 @@ from tinyet.ops.shared import fixed_fft
 from tinyet.opset import Call, Constant, CostModel, Kernel
 
 SYMBOL = "tinyet_log_bands_s16_mve"
-HEADERS = (
-    *(
-        "tinyet_log_bands.h",
-        "tinyet_fixed_fft.h",
-        "tinyet_fixed_fft_mve.h",
-        "tinyet_log_bands_mve.h",
-        "tinyet_elementwise_s16_mve.h",
-    ),
-    *("tinyet_clip.h", "tinyet_dsp.h", "tinyet_mve.h", "tinyet_quantize.h"),
-)
 LANES = 4
 MOST_LENGTH = 1 << 14
 """Of a transform whose blocks begin at places of 16 bits."""
@@ -142,7 +132,7 @@ KERNELS = (
         SYMBOL,
         "s16",
         lower,
-        HEADERS,
+        ("tinyet_log_bands_mve.h",),
         (f"{SYMBOL}.c",),
         refuse,
         "cortex_m",
