@@ -33,6 +33,7 @@ from tinyet.ops.embedding import Embedding
 from tinyet.ops.gru import Gru
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
+from tinyet.ops.log_bands import LogBands
 from tinyet.ops.log_softmax import LogSoftmax
 from tinyet.ops.lookup import Lookup
 from tinyet.ops.lstm import Lstm
@@ -287,6 +288,24 @@ def log_softmax(rng: np.random.Generator) -> Node:
     return Node(LogSoftmax(1), (x,), (y,))
 
 
+def log_bands(rng: np.random.Generator) -> Node:
+    """Frames of any length of four stages and less, or such as end within a quarter; triangular bands."""
+    radices = rng.choice([2, 3, 4, 5], int(rng.integers(1, 4)), p=[0.2, 0.2, 0.35, 0.25])
+    length = 8 * int(np.prod(radices))
+    size = length if rng.random() < 0.7 else length - 8 * int(rng.integers(0, 1 + length // 32))
+    bands, bins = int(rng.integers(1, 41)), np.arange(length // 2 + 1)
+    middles = rng.uniform(0, length / 2, (bands, 1))
+    filters = np.maximum(0.0, 1 - np.abs(bins - middles) / rng.uniform(0.7, 9, (bands, 1)))
+    window = np.hanning(size + 2)[1:-1]
+    frames = int(rng.integers(1, 4))
+    x, y = (
+        Tensor(name, TensorType((frames, values), DType.INT16, QuantParams.per_tensor(scale, 0)))
+        for name, values, scale in (("x", size, 1.0), ("y", bands, 2.0**-9))
+    )
+    constants = [constant(n, v.astype(np.float32)) for n, v in (("window", window), ("filters", filters))]
+    return Node(LogBands(length, 1.0), (x, *constants), (y,))
+
+
 def resize(rng: np.random.Generator) -> Node:
     shape = image(rng, 9)
     out_h, out_w = (int(size * rng.choice([0.5, 1, 1, 1.5, 2, 2, 3])) or 1 for size in shape[1:3])
@@ -452,6 +471,7 @@ DRAWN: Mapping[type[Attrs], Draw] = {
     Embedding: embedding,
     TreeEnsemble: tree_ensemble,
     Lookup: lookup,
+    LogBands: log_bands,
     LogSoftmax: log_softmax,
     DynamicConv2d: dynamic_conv2d,
     DynamicLinear: dynamic_linear,

@@ -21,11 +21,11 @@ from tests.delegates.elementwise_nodes import pairs_of_shapes, quants
 from tests.delegates.test_cortex_m import DSP, only, pointwise_nodes, row_nodes
 from tests.delegates.test_cortex_m_s16 import layer, with_int16
 from tests.delegates.test_helium import MVE
-from tests.ops import drawing, test_batch_norm, test_gru, test_lstm, test_matmul, test_rnn
+from tests.ops import drawing, test_batch_norm, test_gru, test_log_bands, test_lstm, test_matmul, test_rnn
 from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.delegates import CORTEX_M
-from tinyet.delegates.cortex_m import conv2d_s16_mve
+from tinyet.delegates.cortex_m import conv2d_s16_mve, log_bands_mve
 from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
@@ -279,6 +279,13 @@ def bilinear_nodes(draw: st.DrawFn) -> Case:
     return Case(drawing.node_of(case.node.attrs, [x], x.type.quant), (data,))
 
 
+def log_bands_nodes() -> st.SearchStrategy[Case]:
+    """Whole frames, and such as end within a quarter; each radix beside the first stage, and behind others."""
+    sizes = st.sampled_from(test_log_bands.SIZES_OF_VECTORS)
+    drawn = sizes.flatmap(lambda pair: test_log_bands.log_bands_nodes(sizes=pair))
+    return st.one_of(drawn, drawn, drawn, test_log_bands.quiet_beside_loud())
+
+
 NODES: dict[str, Nodes] = {
     "tinyet_depthwise_s16_mve": depthwise_nodes,
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
@@ -307,6 +314,7 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_tanh_s16_mve": partial(table_nodes, ("tanh",)),
     "tinyet_matmul_s16_mve": matmul_nodes,
     "tinyet_softmax_s16_mve": softmax_nodes,
+    "tinyet_log_bands_s16_mve": log_bands_nodes,
     "tinyet_amax_s16_mve": partial(elementwise_nodes.selected_nodes, Amax, DType.INT16),
     "tinyet_amin_s16_mve": partial(elementwise_nodes.selected_nodes, Amin, DType.INT16),
     "tinyet_argmax_s16_mve": partial(elementwise_nodes.selected_nodes, ArgMax, DType.INT16),
@@ -382,3 +390,18 @@ def test_refusals() -> None:
     assert "32 bits" in str(refused(520, 2.0**9))
     assert "no Helium" in str(conv2d_s16_mve.refuse(layer(np.full((4, 8), 1), 2.0**9), DSP))
     assert "one half" in str(refused(64, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("length", "size", "why"),
+    [
+        *((512, 400, None), (400, 400, None), (8, 8, None)),
+        *((12, 12, "multiple of 8"), (32768, 32768, "multiple of 8"), (512, 401, "quarters")),
+        *((512, 120, "quarters"), (512, 402, "quarters"), (400, 398, "quarters")),
+    ],
+)
+def test_spectra_that_are_refused(length: int, size: int, why: str | None) -> None:
+    node = test_log_bands.node_of((1,), np.ones(size), np.ones((1, length // 2 + 1)), length, 1.0)
+    for target, reason in ((MVE, why), (DSP, "no Helium")):
+        found = log_bands_mve.refuse(node, target)
+        assert found is None if reason is None else reason in str(found)

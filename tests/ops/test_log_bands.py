@@ -19,6 +19,12 @@ from tinyet.ops.shared import fixed_fft
 
 LENGTHS = (4, 6, 8, 10, 12, 16, 20, 30, 32, 50, 60, 64, 96, 100, 120, 128, 200)
 
+SIZES_OF_VECTORS = (
+    *((8, 8), (16, 16), (24, 24), (32, 24), (40, 40), (64, 64), (96, 56), (120, 120), (128, 80), (160, 160)),
+    *((200, 200), (256, 256), (320, 240), (400, 400), (480, 480), (512, 400), (512, 512), (600, 600)),
+)
+"""Values of transforms and of frames that kernels for vectors take."""
+
 
 def node_of(
     rows: tuple[int, ...],
@@ -41,11 +47,13 @@ def node_of(
 
 
 @st.composite
-def log_bands_nodes(draw: st.DrawFn) -> Case:
-    rng, length = drawing.random(draw), draw(st.sampled_from(LENGTHS))
-    size = draw(st.integers(max(1, length - 5), length))
+def log_bands_nodes(draw: st.DrawFn, sizes: tuple[int, int] | None = None) -> Case:
+    """sizes: of the transform and of a frame."""
+    rng = drawing.random(draw)
+    length, size = sizes or (draw(st.sampled_from(LENGTHS)), None)
+    size = size or draw(st.integers(max(1, length - 5), length))
     bins = length // 2 + 1
-    bands = draw(st.integers(1, 5))
+    bands = draw(st.integers(1, 9))
     filters = np.zeros((bands, bins))
     for band in range(bands - draw(st.integers(0, 1)) * (bands > 1)):
         first, end = sorted(rng.choice(bins + 1, 2, replace=False))
@@ -62,6 +70,16 @@ def log_bands_nodes(draw: st.DrawFn) -> Case:
     if ops.op_of(node).check(node) is not None:
         node = node.replace(attrs=LogBands(length, 2.0**-30))
     return Case(node, (numbers(rng, (*rows, size), DType.INT16),))
+
+
+@st.composite
+def quiet_beside_loud(draw: st.DrawFn) -> Case:
+    """Each bin a band: one is loud, and of some the power is a few units."""
+    length, loud = 64, draw(st.integers(1, 31))
+    turns = 2 * np.pi * loud * np.arange(length) / length
+    x = np.rint(30000 * np.cos(turns) + draw(st.integers(-9, 9))).astype(np.int16)
+    node = node_of((1,), np.ones(length), np.eye(length // 2 + 1), length, 2.0**-30)
+    return Case(node, (x[None],))
 
 
 test_host = bodies.host(log_bands_nodes())

@@ -219,7 +219,7 @@ class Channels:
     @property
     def _values(self) -> tuple[str, str, str]:
         """Two vectors of a tile's sums, and the places of its outputs, while the next one's patches are gathered."""
-        spare = {1: ("q1", "q2", "q3"), 2: ("q2", "q3", "q6") if self.outputs == 2 else ("q6", "q4", "q2")}
+        spare = {1: ("q1", "q2", "q3"), 2: ("q2", "q6", "q4") if self.outputs == 2 else ("q6", "q4", "q2")}
         return spare.get(self._weights, ("q4", "q6", "q6"))
 
     @cached_property

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -170,8 +170,8 @@ def loads_between(lines: Sequence[str]) -> list[str]:
 
 
 def listed(lines: Sequence[str]) -> list[str]:
-    """As they are, or in the order in which a core may issue them first: of several that which most waits for, or the
-    first one. The best of these, executed again and again.
+    """As they are, or in the order in which a core may issue them first: of several that which most waits for, the same
+    behind what holds the core alone, or the first one. The best of these, executed again and again.
 
     lines: without labels and branches, in an order that computes the right values. What is stored from one base is not
     loaded from another."""
@@ -185,7 +185,7 @@ def _listed(lines: tuple[str, ...]) -> tuple[str, ...]:
     orders = (
         _greedy(core, joined, before, waits)
         for core in _ORDERING
-        for waits in (_waits(core, joined, before), [0] * len(joined))
+        for waits in _priorities(core, joined, before)
     )
 
     def cycles(order: Sequence[_Lines]) -> int:
@@ -236,6 +236,18 @@ def _waits(core: Pipeline, joined: Sequence[_Lines], before: Sequence[set[int]])
             behind = _distance(core, joined[earlier], joined[later])
             found[earlier] = max(found[earlier], found[later] + behind)
     return found
+
+
+def _priorities(
+    core: Pipeline, joined: Sequence[_Lines], before: Sequence[set[int]]
+) -> Iterator[Sequence[int]]:
+    """What is alone in its cycles, as LDM is, does not wait where it can be issued: behind STM it is issued while what
+    was stored is not there yet."""
+    waits = _waits(core, joined, before)
+    alone = [_held(core, each.instructions[0]) > 1 for each in joined]
+    yield waits
+    yield [wait + max(waits) * first for wait, first in zip(waits, alone, strict=True)]
+    yield [0] * len(joined)
 
 
 def _held(core: Pipeline, what: Instruction) -> int:

@@ -47,6 +47,7 @@ from tinyet.delegates.cortex_m import (
     linear_s16,
     linear_s16_mve,
     linear_w4,
+    log_bands_mve,
     lut_mve,
     matmul_mve,
     matmul_s16_mve,
@@ -78,6 +79,7 @@ from tinyet.ops.div import Div
 from tinyet.ops.gru import Gru
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
+from tinyet.ops.log_bands import LogBands
 from tinyet.ops.log_softmax import LogSoftmax
 from tinyet.ops.lstm import Lstm
 from tinyet.ops.matmul import MatMul
@@ -222,6 +224,7 @@ CORTEX_M = Delegate(
         Sampled: resize.KERNELS,
         Softmax: softmax.KERNELS,
         LogSoftmax: softmax.LOG_KERNELS,
+        LogBands: log_bands_mve.KERNELS,
         AvgPool2d: with_cost_models((*pool_mve.AVERAGE_KERNELS, *pool.AVERAGE_KERNELS), COST_MODELS),
         MaxPool2d: with_cost_models((*pool_mve.MAX_KERNELS, *pool.MAX_KERNELS), COST_MODELS),
         Mean: with_cost_models((*sum_mve.MEAN_KERNELS, *pool.MEAN_KERNELS), COST_MODELS),
