@@ -37,6 +37,9 @@ from tinyet.ops import OPS
 from tinyet.ops.add import Add
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
+from tinyet.ops.shared import byte_products, gates
+from tinyet.ops.shared.two_products import Rescaling
+from tinyet.ops.softmax import Softmax
 from tinyet.ops.unary import Unary
 from tinyet.opset import Kernel, Op
 from tinyet.planning.objective import Objective
@@ -246,6 +249,84 @@ def test_products_of_bytes_take_less_than_half_the_cycles(node: Node, symbols: t
     assert 2 * runs[1].cycles < runs[0].cycles
     (taken,) = deploy(graph, target(LARGE)).steps
     assert taken.choice.kernel.symbol == symbols[1]
+
+
+def fully_connected(depth: int, count: int, out_scale: float, weights: Array | None = None) -> Node:
+    """Of one row, with weights of the whole range."""
+    rng = np.random.default_rng(depth)
+    drawn = rng.integers(-127, 128, (count, depth)).astype(np.int8) if weights is None else weights
+    w = constant("w", drawn, QuantParams(tuple(np.linspace(0.012, 0.021, count)), (0,) * count, 0))
+    x = tensor("x", (1, depth), DType.INT8, 0.05)
+    y = TensorType((1, count), DType.INT8, QuantParams.per_tensor(out_scale, -3))
+    return Node(Linear(), (x, w, None), (Tensor("y", y),))
+
+
+def run_alone(node: Node, symbol: str, data: Array) -> int:
+    """The cycles of a node's one kernel, whose outputs are the reference's."""
+    build_runner()
+    (kernel,) = (k for k in PORTABLE.kernels[type(node.attrs)] if k.symbol == symbol)
+    only = Delegate("only", {type(node.attrs): (kernel,)})
+    run = run_on_avr(Graph("alone", (node.input(0),), node.outputs, (node,)), [data], LARGE, (only,))
+    assert run.outputs == expected(node, [data])[0].tobytes()
+    return run.cycles
+
+
+def test_sums_of_many_bits() -> None:
+    """Whose factor has eight bits more; without these no product would do."""
+    node = fully_connected(700, 16, 2.0)
+    found = byte_products.rescaling(node)
+    assert isinstance(found, Rescaling)
+    assert (found.lowest != 0).sum() > 8
+    for number in range(3):
+        data = np.random.default_rng(number).integers(-128, 128, (1, 700)).astype(np.int8)
+        run_alone(node, "tinyet_linear_s8_bytes", data)
+
+
+def test_sums_of_more_than_24_bits() -> None:
+    """Of four outputs at once: runs of as many products as these hold, with both signs, and some more."""
+    signs = np.array([[1], [-1], [1], [-1], [1]], np.int8)
+    for depth in (508, 509, 1203):
+        weights = np.broadcast_to(127 * signs, (5, depth)).astype(np.int8)
+        node = fully_connected(depth, 5, 2000.0, weights)
+        run_alone(node, "tinyet_linear_s8", np.full((1, depth), -128, np.int8))
+        node = fully_connected(depth, 5, 2.0)
+        data = np.random.default_rng(depth).integers(-128, 128, (1, depth)).astype(np.int8)
+        run_alone(node, "tinyet_linear_s8", data)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("scale", [0.01, 0.05, 0.3])
+def test_softmax_of_many_values(scale: float, axis: int) -> None:
+    """By the upper bytes of exponentials and reciprocals; and all of them where an output is near a half."""
+    data = np.random.default_rng(1).integers(-128, 128, (36, 100)).astype(np.int8)
+    cycles = run_alone(probabilities(data.shape, scale, axis), "tinyet_softmax_s8", data)
+    assert cycles < 140 * data.size + 2000 * data.shape[1 - axis]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 512, 1024])
+def test_softmax_of_equal_values(depth: int) -> None:
+    """Half a step of 1/256 each, where there are 512; one, which is more than the largest output; and nothing."""
+    data = np.full((2, depth), 7, np.int8)
+    run_alone(probabilities(data.shape, 0.1, 1), "tinyet_softmax_s8", data)
+
+
+def probabilities(shape: tuple[int, int], scale: float, axis: int) -> Node:
+    x = tensor("x", shape, DType.INT8, scale)
+    return Node(Softmax(axis=axis), (x,), (tensor("y", shape, DType.INT8, 1 / 256, -128),))
+
+
+def test_gates(tmp_path: Path) -> None:
+    """Of recurrent layers, for numbers of 16 bits from the least to the largest."""
+    build_runner()
+    elf, include = tmp_path / "gates.elf", assets.path("firmware") / "include"
+    source = str(Path(__file__).with_name("avr_gates.c"))
+    run_tool(["avr-gcc", f"-mmcu={UNO}", *FLAGS, "-I", str(include), source, "-o", str(elf)])
+    got = np.frombuffer(execute(elf, UNO, HZ, 60.0).output, np.int16).reshape(-1, 2, 64)
+    x = -32768 + 7 * np.arange(len(got) * 64, dtype=np.int64).reshape(-1, 64)
+    assert x.max() > 32600
+    np.testing.assert_array_equal(got[:, 0], gates.sigmoid(x))
+    for number, (values, found) in enumerate(zip(x, got[:, 1], strict=True)):
+        np.testing.assert_array_equal(found, gates.tanh(values, number % 7))
 
 
 def test_operands_of_bytes(tmp_path: Path) -> None:

@@ -98,7 +98,8 @@ def plan_memory(
         data_layouts: of tensors that do not lie row-major; none of the graph's own.
         access_order: what a call whose tensors all lie row-major has read of an input by the time it writes its
             output; one may lie partly over the other where that is safe.
-        replaces: inputs of such calls over which the output may lie exactly, beside those of the operator.
+        replaces: inputs of such calls over which the output may lie exactly, beside those of the operator; or over
+            the first bytes, where it is smaller.
         fusion_groups: calls that are computed by rows, together; no node is in two.
         states_apart: the states lie at the arena's start and share bytes with nothing; inputs and outputs lie at
             multiples of 16. Other models can then have the rest in turns.
@@ -423,14 +424,17 @@ class _Planner:
         both.
 
         Another input in the same bytes is all right only if it may be overwritten too and lies exactly
-        there. Tensors whose pixels lie apart stay where they are.
+        there. Tensors whose pixels lie apart stay where they are. The second has as many bytes as the first; fewer,
+        from its first one on, where the kernel itself has said that it replaces it.
         """
         if node in self.states.kept:
             return []  # it lies in its place already
         found: list[tuple[Tensor, Tensor]] = []
-        may = set(self.ops[node].inplace)
+        may, smaller = set(self.ops[node].inplace), set[Tensor]()
         if len(node.outputs) == 1 and self.dense(node, strided):
-            may.update(i for i in range(len(node.inputs)) if self.replaces(node, i))
+            over = [i for i in range(len(node.inputs)) if self.replaces(node, i)]
+            may.update(over)
+            smaller = {node.input(i) for i in over}
         allowed = [t for i in sorted(may) if (t := node.optional_input(i)) is not None]
         for source in dict.fromkeys(allowed):
             if source.is_constant or source in strided or source in self.data_layouts:
@@ -449,7 +453,12 @@ class _Planner:
                 found += [
                     (source, o)
                     for o in node.outputs
-                    if o.type.bytes == source.type.bytes and o not in strided and o not in self.data_layouts
+                    if (
+                        o.type.bytes == source.type.bytes
+                        or (source in smaller and o.type.bytes < source.type.bytes)
+                    )
+                    and o not in strided
+                    and o not in self.data_layouts
                 ]
         return found
 

@@ -113,7 +113,8 @@ def own_bytes(
         if i != overwritten and (life.last != index or began != index):
             continue
         replaces = access_orders.replaces(kernel, node, i)
-        if tensor.type.bytes == size and (replaces or (i == overwritten and i in op_of(node).inplace)):
+        same = tensor.type.bytes == size
+        if (replaces and size <= tensor.type.bytes) or (same and i == overwritten and i in op_of(node).inplace):
             saved = size
         elif found is not None and tensor in found.needed:
             saved = max(saved, found.saved(tensor))

@@ -103,11 +103,13 @@ def outputs_of_bytes(node: Node, count: int) -> Parts:
     sums = byte_products.rescaling(node)
     assert isinstance(sums, Rescaling)
     open_below = math.isinf(clamp_of(node)[0])
+    finer = int((sums.lowest != 0).sum())
     return {
         "output": count,
         # Compared with what there is of random inputs: values at the lower limit need no product.
         "output not rectified": count * open_below,
         "two-sided output": count * sums.two_sided,
+        "output of more bits": count * finer // len(sums.lowest),
     }
 
 
