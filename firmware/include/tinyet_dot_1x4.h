@@ -57,6 +57,21 @@ static __attribute__((noinline, unused)) void tinyet_dot_blocks(tinyet_dot_run *
 #undef ADD
 #undef ADD_SUM
 }
+
+/* All blocks of a row, and what is left of it. */
+static __attribute__((noinline, unused)) void tinyet_dot_add(tinyet_dot_run *of, tinyet_extent blocks, uint8_t rest) {
+  for (; blocks > 0; blocks -= TINYET_DOT_BLOCKS) {
+    of->blocks = (uint8_t)(blocks < TINYET_DOT_BLOCKS ? blocks : TINYET_DOT_BLOCKS);
+    tinyet_dot_blocks(of);
+  }
+  for (; rest != 0u; rest--) {
+    const int16_t value = *of->x++;
+    for (uint8_t i = 0; i < 4u; i++) {
+      of->sums[i] += (int16_t)(value * of->w[4u * i]);
+    }
+    of->w++;
+  }
+}
 #endif
 
 /* Four outputs at once: one load of the input feeds four multiply-accumulates. Weights are interleaved, four bytes of each
@@ -66,17 +81,7 @@ static __attribute__((noinline, unused)) const TINYET_ROM int8_t *
 tinyet_dot_1x4(const int8_t *x, const TINYET_ROM int8_t *w, int32_t blocks, int32_t rest, int32_t sums[4]) {
 #ifdef __AVR__
   tinyet_dot_run of = {x, w, sums, 0};
-  for (tinyet_extent left = TINYET_EXTENT(blocks); left > 0; left -= TINYET_DOT_BLOCKS) {
-    of.blocks = (uint8_t)(left < TINYET_DOT_BLOCKS ? left : TINYET_DOT_BLOCKS);
-    tinyet_dot_blocks(&of);
-  }
-  for (; rest != 0; rest--) {
-    const int16_t value = *of.x++;
-    for (uint8_t i = 0; i < 4u; i++) {
-      sums[i] += (int16_t)(value * of.w[4u * i]);
-    }
-    of.w++;
-  }
+  tinyet_dot_add(&of, TINYET_EXTENT(blocks), (uint8_t)rest);
   return of.w;
 #else
   int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];

@@ -18,41 +18,21 @@
 #else
 #define TINYET_GATE_MVE 0
 #endif
+#if defined(__AVR__)
+#include "tinyet_gates_avr.h"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* a * b of two fixed-point numbers of 16 bits, to nearest, ties upward. */
-#ifdef __AVR__
-static __attribute__((noinline, unused)) int16_t tinyet_gate_product(int16_t a, int16_t b) {
-  int32_t product;
-  __asm__(
-      "muls %B[a], %B[b]\n" "movw %C[product], r0\n"
-      "mul %A[a], %A[b]\n" "movw %A[product], r0\n"
-      "mulsu %B[a], %A[b]\n" "sbc %D[product], %[zero]\n" /* the sign of what is added next */
-      "add %B[product], r0\n" "adc %C[product], r1\n" "adc %D[product], %[zero]\n"
-      "mulsu %B[b], %A[a]\n" "sbc %D[product], %[zero]\n"
-      "add %B[product], r0\n" "adc %C[product], r1\n" "adc %D[product], %[zero]\n"
-      "subi %B[product], 0xc0\n" "sbci %C[product], 0xff\n" "sbci %D[product], 0xff\n"
-      "lsl %B[product]\n" "rol %C[product]\n" "rol %D[product]\n"
-      "clr __zero_reg__\n"
-      : [product] "=&d"(product)
-      : [a] "a"(a), [b] "a"(b), [zero] "r"((uint8_t)0)
-      : "r0");
-  return (int16_t)(product >> 16);
-}
-#endif
 static inline int32_t tinyet_gate_mul(int32_t a, int32_t b) {
-#ifdef __AVR__
-  return tinyet_gate_product((int16_t)a, (int16_t)b);
-#else
   int32_t half = INT32_C(1) << 14;
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2
   __asm__("" : "+r"(half)); /* in a register, where GCC would not keep it: one instruction multiplies and adds */
 #endif
   return (a * b + half) >> 15;
-#endif
 }
 
 /* As int16. */
@@ -118,7 +98,7 @@ static inline int32_t tinyet_gate_add_upper(int32_t start, int32_t a, int32_t b)
 #define TINYET_GATE_LEFT(x) tinyet_shift_left(x, 17)
 #endif
 
-#if !TINYET_GATE_MVE
+#if !TINYET_GATE_MVE && !defined(__AVR__)
 static inline void tinyet_gate_clear(int16_t *values, int32_t count) { memset(values, 0, (size_t)count * sizeof *values); }
 
 /* x times a constant below 2^14. */
@@ -142,18 +122,9 @@ static inline int32_t tinyet_gate_exp(int32_t n) {
   int32_t result = tinyet_gate_add_upper(rounded + 28918, rounded, TINYET_GATE_LEFT(28918));
 #else
   const int32_t x2 = tinyet_gate_mul(x, x);
-#ifdef __AVR__ /* x2 is 512 at most */
-  const int32_t square = (int32_t)(int16_t)x2 * (int16_t)x2;
-#else
-  const int32_t square = x2 * x2;
-#endif
-  const int32_t sum = ((square + 81920) >> 17) + tinyet_gate_mul(x2, x);
+  const int32_t sum = ((x2 * x2 + 81920) >> 17) + tinyet_gate_mul(x2, x);
   const int32_t series = tinyet_gate_mul(sum, 10923) + x2;
-#ifdef __AVR__
-  int32_t result = tinyet_gate_mul(x + ((series + 1) >> 1), 28918) + 28918;
-#else
   int32_t result = ((x + ((series + 1) >> 1)) * 28918 + (28918 * 32768 + 16384)) >> 15;
-#endif
 #endif
 #if TINYET_GATE_DSP && TINYET_HAS_SIMD32
   uint32_t flags;
@@ -242,20 +213,18 @@ static __attribute__((noinline, unused)) void tinyet_gate_tanh(int16_t *values, 
 }
 #endif
 
+#ifndef __AVR__
 /* tinyet_requantize of a sum whose form is not negative. The sign of its product is its own, but where that is rounded to 0,
  * which is 0 with and without. */
 static inline int32_t tinyet_gate_requantize(int32_t sum, int32_t multiplier, int32_t form) {
-#ifdef __AVR__ /* shifts by eight bits are moves there */
-  return tinyet_round_shift(tinyet_high_mul(sum, multiplier), form + 1);
-#else
 #if TINYET_GATE_DSP
   const int32_t high = tinyet_gate_add_upper(sum, sum, tinyet_shift_left(multiplier, 1)); /* 2^30 or more */
 #else
   const int32_t high = tinyet_high_mul_twice(sum, multiplier);
 #endif
   return (high + (sum >> 31) + (INT32_C(1) << form)) >> (form + 1);
-#endif
 }
+#endif
 
 /* Adds what four rows come to, saturated. */
 static inline void tinyet_gate_add(int32_t a, int32_t b, int32_t c, int32_t d, int32_t multiplier, int32_t form,
@@ -271,6 +240,7 @@ static inline void tinyet_gate_add(int32_t a, int32_t b, int32_t c, int32_t d, i
   sums[2] = (int16_t)tinyet_gate_saturate(sums[2] + c), sums[3] = (int16_t)tinyet_gate_saturate(sums[3] + d);
 }
 
+#ifndef __AVR__
 /* Adds to sums, [gates][units], what a row of the part's inputs comes to in Q3.12, saturated. units: rounded up to fours. */
 static __attribute__((noinline, unused)) void tinyet_gate_sums(const int8_t *input, const tinyet_gate_part_s8 *part,
                                                                int32_t gates, int32_t units, int16_t *sums) {
@@ -289,6 +259,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_sums(const int8_t *inp
     }
   }
 }
+#endif
 
 #ifdef __cplusplus
 }
