@@ -35,6 +35,7 @@ from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Array, DType, Graph, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.ops import OPS
 from tinyet.ops.add import Add
+from tinyet.ops.clamp import Clamp
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.shared import byte_products, gates
@@ -202,6 +203,24 @@ def test_depthwise_windows_of_any_shape() -> None:
         cases = [case for case in drawn if kernel.why_not(case.node, target(LARGE)) is None]
         assert len(cases) >= EACH
         check(cases, [(op, kernel)])
+
+
+def test_a_smaller_output_over_its_input() -> None:
+    """A depthwise layer with a stride, whose output begins where its input does, by the kernel that copies a channel."""
+    build_runner()
+    node = conv((1, 40, 12), 0, (1, 5), 2)
+    data = np.random.default_rng(5).integers(-128, 128, node.input(0).shape).astype(np.int8)
+    x, y = node.input(0), node.outputs[0]
+    given = Tensor("given", x.type)
+    before = Node(Clamp(-5.0, 5.0), (given,), (x,))
+    graph = Graph("smaller", (given,), (y,), (before, node))
+    run = run_on_avr(graph, [data], UNO)
+    plan = run.deployment.plan
+    assert plan.offset(x) == plan.offset(y)
+    assert plan.overwrites[node] == (0, 0)
+    kernels = {step.choice.kernel.symbol for step in run.deployment.steps}
+    assert "tinyet_depthwise_s8_bytes" in kernels
+    assert run.outputs == expected(node, expected(before, [data]))[0].tobytes()
 
 
 def test_every_function() -> None:
