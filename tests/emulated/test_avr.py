@@ -206,7 +206,7 @@ def test_depthwise_windows_of_any_shape() -> None:
 
 
 def test_a_smaller_output_over_its_input() -> None:
-    """A depthwise layer with a stride, whose output begins where its input does, by the kernel that copies a channel."""
+    """A depthwise layer with a stride, whose output begins where its input does: a channel is copied before."""
     build_runner()
     node = conv((1, 40, 12), 0, (1, 5), 2)
     data = np.random.default_rng(5).integers(-128, 128, node.input(0).shape).astype(np.int8)

@@ -22,8 +22,7 @@ def outputs(r: Rescaling, sums: Int64, clamp: tuple[int, int]) -> Int64:
     """As tinyet_two_products has them, in 32 bits; sums: (channels, …)."""
     bits = 2**32 - 1
     start, limit, upper, lower, offset, split, less, lowest = (
-        array[:, None]
-        for array in (r.start, r.limit, r.upper, r.lower, r.offset, r.split, r.less, r.lowest)
+        array[:, None] for array in (r.start, r.limit, r.upper, r.lower, r.offset, r.split, r.less, r.lowest)
     )
     a = (sums - start) & bits
     product = a * upper + ((a * lower & bits) >> r.right) + offset - np.where(a < split, less, 0)

@@ -131,7 +131,7 @@ def test_a_smaller_output_over_the_first_bytes() -> None:
     assert plan.arena_bytes == 100
     assert set(plan.overwrites) == set(graph.nodes)
     check_plan(graph, plan, op_of, {}, align=1, scratch_align=1, replaces=always)
-    with pytest.raises(InternalError, match="writes .* over .* while reading it"):
+    with pytest.raises(InternalError, match=r"writes .* over .* while reading it"):
         check_plan(graph, plan, op_of, {}, align=1, scratch_align=1)
     small = Builder()
     graph = small.graph(small.mix(small.input(60), shape=(100,)))

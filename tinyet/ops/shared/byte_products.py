@@ -67,8 +67,8 @@ def patch_bytes(node: Node) -> int:
 
 
 def stream(node: Node) -> Constant:
-    """Of each channel the sum before the first product and what makes an output: with the upper factor's 24 bits are the
-    eight of the lower one, with the lowest in place of these."""
+    """Of each channel the sum before the first product and what makes an output: above the 24 bits of the upper factor
+    are the eight of the lower one, in whose place are the lowest."""
     sums = rescaling(node)
     assert isinstance(sums, Rescaling)
     weights = rows_of(node).astype(np.int64)

@@ -28,8 +28,9 @@ _EVERYWHERE = 2**32 - 1
 
 @dataclass(frozen=True)
 class Rescaling:
-    """start, limit, upper, lower, offset, split, less, lowest: (channels,) each. Those of `less` are subtracted from the
-    offset below the split; two_sided: whether any is not zero. lowest: zeros, but where `finer` bits were asked for."""
+    """start, limit, upper, lower, offset, split, less, lowest: (channels,) each. Those of `less` are subtracted from
+    the offset below the split; two_sided: whether any is not zero. lowest: zeros, but where `finer` bits were asked
+    for."""
 
     right: int
     two_sided: bool
