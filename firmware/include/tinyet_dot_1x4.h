@@ -20,8 +20,8 @@ typedef struct {
   uint8_t blocks;
 } tinyet_dot_run;
 
-/* Adds up to TINYET_DOT_BLOCKS blocks, one at least, to four sums, and leaves x and w behind them. A product's sign is taken off the
- * upper byte of a sum of 24 bits. */
+/* Adds up to TINYET_DOT_BLOCKS blocks, one at least, to four sums, and leaves x and w behind them. A product's sign is taken off
+ * the upper byte of a sum of 24 bits. */
 static __attribute__((noinline, unused)) void tinyet_dot_blocks(tinyet_dot_run *of) {
 #define ONE(x, a, b, c) \
   "lpm r22, Z+\n" "muls " x ", r22\n" "add " a ", r0\n" "adc " b ", r1\n" "adc " c ", r14\n" "sbrc r1, 7\n" "dec " c "\n"

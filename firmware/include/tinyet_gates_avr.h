@@ -36,8 +36,8 @@ static inline void tinyet_gate_clear(int16_t *values, int32_t count) {
   memset(values, 0, (size_t)count * sizeof *values);
 }
 
-/* exp(n / 2^15) for n in -2^22 ... -1: Q0.15. As elsewhere a polynomial, times a constant for each bit that is 0; of the square of x2,
- * which is 512 at most, nothing but two bits is left. */
+/* exp(n / 2^15) for n in -2^22 ... -1: Q0.15. As elsewhere a polynomial, times a constant for each bit that is 0; of the square of
+ * x2, which is 512 at most, nothing but two bits is left. */
 static __attribute__((noinline, unused)) int16_t tinyet_gate_exp(int32_t n) {
   const uint16_t low = (uint16_t)n;
   const int16_t high = (int16_t)(n >> 16);

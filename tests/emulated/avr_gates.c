@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gates of recurrent layers, whose products of two bytes are assembly: sends sigmoids and hyperbolic tangents of every STEP-th number
- * of 16 bits, of as many integer bits as the number of 64 of them, modulo 7, says. */
+/* Gates of recurrent layers, whose products of two bytes are assembly: sends sigmoids and hyperbolic tangents of every STEP-th
+ * number of 16 bits, of as many integer bits as the number of 64 of them, modulo 7, says. */
 #include <avr/interrupt.h>
 #include <avr/io.h>
 #include <avr/sleep.h>
