@@ -158,18 +158,18 @@ def avr_compiler(board: Board) -> list[str]:
     return [board.toolchain.compiler, *board.machine_flags, *board.toolchain.library_flags]
 
 
-def avr_objects(board: Board, sources: Sequence[Path], folder: Path) -> list[Path]:
-    """As a framework compiles them."""
+def avr_objects(board: Board, sources: Sequence[Path], folder: Path, *more: str) -> list[Path]:
+    """As a framework compiles them. more: options."""
     standard = ("-std=gnu11", board.toolchain.optimization, "-ffp-contract=off")
-    flags = [*standard, "-ffunction-sections", "-fdata-sections"]
+    flags = [*standard, "-ffunction-sections", "-fdata-sections", *more]
     include = [f"-I{assets.path('firmware') / 'include'}", f"-I{folder}"]
     command = [*avr_compiler(board), *flags, *include]
     return compile_objects(command, sources, folder / "objects", what="compiling for AVR")
 
 
 def items_of_avr(board: Board, sources: Sequence[Path], folder: Path) -> dict[int, linked_avr.Item]:
-    """Of a program with a main function."""
-    objects = avr_objects(board, sources, folder)
+    """Of a program with a main function, in which each function stays one by itself."""
+    objects = avr_objects(board, sources, folder, "-fno-inline")
     elf = linked_avr.linked(avr_compiler(board), objects, [], folder / "program.elf")
     return linked_avr.items_of(elf, board)
 
