@@ -154,24 +154,33 @@ def library(board: Board, folder: Path) -> tuple[dict[str, int], dict[str, dict[
     return dict(sorted(sizes.items())), found
 
 
+def avr_compiler(board: Board) -> list[str]:
+    return [board.toolchain.compiler, *board.machine_flags, *board.toolchain.library_flags]
+
+
+def avr_objects(board: Board, sources: Sequence[Path], folder: Path, *more: str) -> list[Path]:
+    """As a framework compiles them. more: options."""
+    standard = ("-std=gnu11", board.toolchain.optimization, "-ffp-contract=off")
+    flags = [*standard, "-ffunction-sections", "-fdata-sections", *more]
+    include = [f"-I{assets.path('firmware') / 'include'}", f"-I{folder}"]
+    command = [*avr_compiler(board), *flags, *include]
+    return compile_objects(command, sources, folder / "objects", what="compiling for AVR")
+
+
+def items_of_avr(board: Board, sources: Sequence[Path], folder: Path) -> dict[int, linked_avr.Item]:
+    """Of a program with a main function, in which each function stays one by itself."""
+    objects = avr_objects(board, sources, folder, "-fno-inline")
+    elf = linked_avr.linked(avr_compiler(board), objects, [], folder / "program.elf")
+    return linked_avr.items_of(elf, board)
+
+
 def library_of_avr(board: Board, folder: Path) -> tuple[dict[str, int], dict[str, dict[str, Any]]]:
     """What `library` gives, of a core whose firmware a framework links."""
     names = library_sources(board)
     sources = kernel_sources.write(folder / "src", names)
     main = folder / "main.c"
     main.write_text(NOTHING, encoding="utf-8")
-    compiler = [board.toolchain.compiler, *board.machine_flags, *board.toolchain.library_flags]
-    flags = [
-        "-std=gnu11",
-        board.toolchain.optimization,
-        "-ffunction-sections",
-        "-fdata-sections",
-        "-ffp-contract=off",
-    ]
-    include = f"-I{assets.path('firmware') / 'include'}"
-    objects = compile_objects(
-        [*compiler, *flags, include], [*sources, main], folder / "objects", what="compiling the library"
-    )
+    compiler, objects = avr_compiler(board), avr_objects(board, [*sources, main], folder)
     functions = sorted({n for name in names for n in definitions("\n".join(own_files([], [name]).values()))})
     empty = linked_avr.items_of(linked_avr.linked(compiler, objects, [], folder / "nothing.elf"), board)
     items = linked_avr.items_of(linked_avr.linked(compiler, objects, functions, folder / "all.elf"), board)
@@ -241,11 +250,23 @@ def functions_made(
         for name, text in {**files, "main.c": ONCE}.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
-        elf = build_firmware(
-            roomy(board), sorted(folder.rglob("*.c")), [folder], folder / "build", harness=False
-        )
-        sizes = {name.split(":")[-1]: size for name, size in sizes_of(elf).items()}
-        stack, names = Stack(elf), symbols_of(deployment, graph.name).functions
+        sources, names = sorted(folder.rglob("*.c")), symbols_of(deployment, graph.name).functions
+        if board.simavr is not None:
+            items = items_of_avr(board, sources, folder)
+            sizes = {item.name.split(":")[-1]: item.size for item in items.values()}
+            places = {item.name.split(":")[-1]: at for at, item in items.items()}
+
+            def bound_of(name: str) -> int | None:
+                return linked_avr.stack(items, places[name])
+
+        else:
+            elf = build_firmware(roomy(board), sources, [folder], folder / "build", harness=False)
+            sizes = {name.split(":")[-1]: size for name, size in sizes_of(elf).items()}
+            stack = Stack(elf)
+
+            def bound_of(name: str) -> int | None:
+                return stack.function(name).bytes
+
         found: dict[str, tuple[int, int, int, bool]] = {}
         for step in deployment.steps:
             symbol, cost = step.call.symbol, deployment.decision.chosen[step.node].cost
@@ -254,7 +275,7 @@ def functions_made(
             name = names[symbol]
             # What the compiler has made part of its caller is a part of that.
             alone = name in sizes
-            bound = stack.function(name if alone else "layers_run").bytes
+            bound = bound_of(name if alone else "layers_run")
             assert bound is not None, name
             linked = sizes[name] + CALL if alone else sizes["layers_run"] // len(deployment.steps)
             stated = CALL if cost is None else cost.code

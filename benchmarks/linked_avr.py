@@ -46,13 +46,12 @@ class Item:
 def linked(compiler: Sequence[str], objects: Iterable[Path], wanted: Sequence[str], elf: Path) -> Path:
     """A program of the wanted functions and all that they need."""
     names = [f"-Wl,-u,{name}" for name in wanted]
-    room = f"-Wl,--defsym=__TEXT_REGION_LENGTH__={ROOM}"
+    room = ",".join(f"--defsym=__{region}_REGION_LENGTH__={ROOM}" for region in ("TEXT", "DATA"))
     command = [
         *compiler,
         *names,
         *map(str, objects),
-        "-Wl,--gc-sections,--emit-relocs",
-        room,
+        "-Wl,--gc-sections,--emit-relocs," + room,
         "-lm",
         "-o",
         str(elf),

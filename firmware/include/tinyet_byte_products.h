@@ -19,7 +19,8 @@ enum {
 };
 
 /* words.stream, for each channel: the sum before the first product, less where its first output step begins; then what makes
- * outputs of sums, as in tinyet_packed_words.h. words.padding: plus 128. weights: channel by channel, plus 128; of depthwise
+ * outputs of sums, as in tinyet_packed_words.h, but that the upper factor has 24 bits, with the eight of the lower one above them,
+ * in whose place are eight bits more, often none. words.padding: plus 128. weights: channel by channel, plus 128; of depthwise
  * layers as they are. */
 typedef struct {
   tinyet_conv2d_shape shape;
@@ -74,9 +75,9 @@ typedef uint32_t tinyet_bytes_sum;
   "lpm " byte ", Z+\n" next " " q ", " byte "\n"           \
   "lpm " byte ", Z+\n" next " " r ", " byte "\n"           \
   "lpm " byte ", Z+\n" next " " s ", " byte "\n"
-/* s: what tinyet_two_products makes of the sum a, b, c, d by the numbers at Z, whose first are there where T is set (two-sided).
+/* s: what tinyet_bytes_output makes of the sum a, b, c, d by the numbers at Z, whose first are there where T is set (two-sided).
  * Changes a, b, c, d, p, q, r (of which two are a pair, as r and s are), byte, r0 and r1. Sums within the limit have 24 bits: d
- * is zero then. Of the products of these and of 40 bits of the factor the lowest eight are dropped, as the shift does it. */
+ * is zero then. Of the products with the lower bytes of the factor the lowest bits are dropped, as the shifts do it. */
 #define TINYET_BYTES_OUTPUT(a, b, c, d, p, q, r, s, byte, low, high)                                     \
   "clr " p "\n"                                                                                          \
   "clr " q "\n"                                                                                          \
@@ -107,17 +108,23 @@ typedef uint32_t tinyet_bytes_sum;
   "mul " byte ", " a "\n" "add " r ", r0\n" "adc " s ", r1\n"                                            \
   "mul " byte ", " b "\n" "add " s ", r0\n"                                                              \
   "lpm " byte ", Z+\n"                                                                                   \
-  "mul " byte ", " a "\n" "add " s ", r0\n"                                                              \
-  "lpm " byte ", Z\n"                                                                                    \
-  "adiw r30, 4\n"                                                                                        \
   "mul " byte ", " a "\n" "add " p ", r1\n" "adc " q ", " d "\n" "adc " r ", " d "\n" "adc " s ", " d "\n" \
   "mul " byte ", " b "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"   \
   "mul " byte ", " c "\n" "add " q ", r0\n" "adc " r ", r1\n" "adc " s ", " d "\n"                       \
+  "lpm " byte ", Z\n"                                                                                    \
+  "adiw r30, 4\n"                                                                                        \
+  "tst " byte "\n"                                                                                       \
+  "breq 24f\n"                                                                                           \
+  "mul " byte ", " a "\n" "mov " a ", r1\n"                                                              \
+  "mul " byte ", " b "\n" "add " a ", r0\n"                                                              \
+  "adc " p ", r1\n" "adc " q ", " d "\n" "adc " r ", " d "\n" "adc " s ", " d "\n"                        \
+  "mul " byte ", " c "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"   \
+  "24:\n"                                                                                                \
   TINYET_BYTES_CHANGE("add", "adc", p, q, r, s, byte)                                                    \
   "23:\n"
 #endif
 
-/* The output of a channel's sum, as tinyet_two_products gives it. f: behind the channel's start. */
+/* The output of a channel's sum. f: behind the channel's start. */
 static inline int8_t tinyet_bytes_output(uint32_t sum, const TINYET_ROM uint32_t *f, uint8_t two_sided, int8_t low,
                                          int8_t high) {
 #ifdef __AVR__
@@ -133,7 +140,16 @@ static inline int8_t tinyet_bytes_output(uint32_t sum, const TINYET_ROM uint32_t
       : "r0");
   return (int8_t)(uint8_t)(v >> 24);
 #else
-  return tinyet_two_products(sum, f, TINYET_BYTES_RIGHT, two_sided, low, high);
+  uint32_t less = 0u;
+  if (two_sided != 0u) {
+    less = sum < f[0] ? f[1] : 0u;
+    f += 2;
+  }
+  if (sum < f[0]) {
+    const uint32_t upper = f[1] & 0xffffffu, lower = f[1] >> 24;
+    return (int8_t)((sum * upper + (sum * lower >> 8) + (sum * f[2] >> 16) + f[3] - less) >> 24);
+  }
+  return (int32_t)sum < 0 ? low : high;
 #endif
 }
 

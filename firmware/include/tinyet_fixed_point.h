@@ -30,6 +30,74 @@ static inline int32_t tinyet_high_mul_positive(int32_t a, int32_t b) {
 #endif
 }
 
+#ifdef __AVR__
+/* The two functions below, whose counters have 16 bits there, as addresses have. */
+static __attribute__((noinline, unused)) int32_t tinyet_largest_s8(const int8_t *column, int32_t span, int32_t stride) {
+  const int8_t *const end = column + TINYET_EXTENT(span);
+  const tinyet_extent step = TINYET_EXTENT(stride);
+  int8_t largest = INT8_MIN, value;
+  __asm__ volatile(
+      "1:\n"
+      "ld %[value], X\n"
+      "add r26, %A[step]\n" "adc r27, %B[step]\n"
+      "cp %[largest], %[value]\n"
+      "brge 2f\n"
+      "mov %[largest], %[value]\n"
+      "2:\n"
+      "cp r26, %A[end]\n" "cpc r27, %B[end]\n"
+      "brne 1b\n"
+      : [largest] "+&r"(largest), [value] "=&r"(value), "+x"(column)
+      : [step] "r"(step), [end] "r"(end)
+      : "memory");
+  return largest;
+}
+
+/* The addends are summed with eight bits of fraction more than they have: zeros, of which four are shifted out at the end, and
+ * four left out at the start. */
+static __attribute__((noinline, unused)) int32_t tinyet_sum_of_exponentials(const int8_t *column, int32_t span, int32_t stride,
+                                                                            int32_t largest,
+                                                                            const TINYET_ROM int32_t *exponentials,
+                                                                            int32_t count) {
+  const int8_t *const end = column + TINYET_EXTENT(span);
+  const TINYET_ROM uint8_t *const upper = (const TINYET_ROM uint8_t *)exponentials + 1;
+  const tinyet_extent step = TINYET_EXTENT(stride);
+  const uint8_t last = (uint8_t)(count - 1), above = (uint8_t)largest;
+  uint32_t sum = 0;
+  uint8_t carried = 0, first, second, third;
+  __asm__ volatile(
+      "1:\n"
+      "ld %[first], X\n"
+      "add r26, %A[step]\n" "adc r27, %B[step]\n"
+      "mov r30, %[above]\n"
+      "sub r30, %[first]\n"
+      "cp %[last], r30\n"
+      "brcs 2f\n"
+      "clr r31\n"
+      "lsl r30\n" "rol r31\n"
+      "lsl r30\n" "rol r31\n"
+      "add r30, %A[upper]\n" "adc r31, %B[upper]\n"
+      "lpm %[first], Z+\n"
+      "lpm %[second], Z+\n"
+      "lpm %[third], Z\n"
+      "subi %[first], 0xf8\n" "sbci %[second], 0xff\n" "sbci %[third], 0xff\n" /* half of what is dropped */
+      "andi %[first], 0xf0\n"
+      "add %A[sum], %[first]\n" "adc %B[sum], %[second]\n" "adc %C[sum], %[third]\n"
+      "adc %D[sum], __zero_reg__\n" "adc %[carried], __zero_reg__\n"
+      "2:\n"
+      "cp r26, %A[end]\n" "cpc r27, %B[end]\n"
+      "brne 1b\n"
+      "ldi %[first], 4\n"
+      "3:\n"
+      "lsr %[carried]\n" "ror %D[sum]\n" "ror %C[sum]\n" "ror %B[sum]\n" "ror %A[sum]\n"
+      "dec %[first]\n"
+      "brne 3b\n"
+      : [sum] "+&r"(sum), [carried] "+&r"(carried), [first] "=&d"(first), [second] "=&d"(second), [third] "=&d"(third),
+        "+x"(column)
+      : [step] "r"(step), [end] "r"(end), [upper] "r"(upper), [last] "r"(last), [above] "r"(above)
+      : "r30", "r31", "memory");
+  return (int32_t)sum;
+}
+#else
 /* The largest of a column of elements `stride` apart. */
 static inline int32_t tinyet_largest_s8(const int8_t *column, int32_t span, int32_t stride) {
   const int8_t *const end = column + span;
@@ -54,6 +122,7 @@ static inline int32_t tinyet_sum_of_exponentials(const int8_t *column, int32_t s
   }
   return sum;
 }
+#endif
 
 /* 1 / (1 + x) for x in [0, 1), both Q0.31: three Newton steps in Q2.29. */
 static inline int32_t tinyet_one_over_one_plus(int32_t x) {

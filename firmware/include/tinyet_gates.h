@@ -18,6 +18,9 @@
 #else
 #define TINYET_GATE_MVE 0
 #endif
+#if defined(__AVR__)
+#include "tinyet_gates_avr.h"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -95,7 +98,7 @@ static inline int32_t tinyet_gate_add_upper(int32_t start, int32_t a, int32_t b)
 #define TINYET_GATE_LEFT(x) tinyet_shift_left(x, 17)
 #endif
 
-#if !TINYET_GATE_MVE
+#if !TINYET_GATE_MVE && !defined(__AVR__)
 static inline void tinyet_gate_clear(int16_t *values, int32_t count) { memset(values, 0, (size_t)count * sizeof *values); }
 
 /* x times a constant below 2^14. */
@@ -210,6 +213,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_tanh(int16_t *values, 
 }
 #endif
 
+#ifndef __AVR__
 /* tinyet_requantize of a sum whose form is not negative. The sign of its product is its own, but where that is rounded to 0,
  * which is 0 with and without. */
 static inline int32_t tinyet_gate_requantize(int32_t sum, int32_t multiplier, int32_t form) {
@@ -220,6 +224,7 @@ static inline int32_t tinyet_gate_requantize(int32_t sum, int32_t multiplier, in
 #endif
   return (high + (sum >> 31) + (INT32_C(1) << form)) >> (form + 1);
 }
+#endif
 
 /* Adds what four rows come to, saturated. */
 static inline void tinyet_gate_add(int32_t a, int32_t b, int32_t c, int32_t d, int32_t multiplier, int32_t form,
@@ -235,6 +240,7 @@ static inline void tinyet_gate_add(int32_t a, int32_t b, int32_t c, int32_t d, i
   sums[2] = (int16_t)tinyet_gate_saturate(sums[2] + c), sums[3] = (int16_t)tinyet_gate_saturate(sums[3] + d);
 }
 
+#ifndef __AVR__
 /* Adds to sums, [gates][units], what a row of the part's inputs comes to in Q3.12, saturated. units: rounded up to fours. */
 static __attribute__((noinline, unused)) void tinyet_gate_sums(const int8_t *input, const tinyet_gate_part_s8 *part,
                                                                int32_t gates, int32_t units, int16_t *sums) {
@@ -253,6 +259,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_sums(const int8_t *inp
     }
   }
 }
+#endif
 
 #ifdef __cplusplus
 }

@@ -50,11 +50,13 @@ def placements(case: Case, kernel: Kernel) -> list[Placement]:
         indices = [i for i, t in enumerate(node.inputs) if t is tensor]
         replaces = kernel.replaces if len(node.outputs) == 1 else None
         may = ops.op_of(node).inplace
-        if any(i in may or (replaces is not None and replaces(node, i)) for i in indices):
+        smaller = any(replaces is not None and replaces(node, i) for i in indices)
+        if smaller or any(i in may for i in indices):
             pairs += [
                 Shared(indices[0], number, 0)
                 for number, output in enumerate(node.outputs)
                 if output.type.bytes == tensor.type.bytes
+                or (smaller and output.type.bytes < tensor.type.bytes)
             ]
         if len(node.outputs) == 1 and len(indices) == 1:
             distance = stated(case, kernel, indices[0])

@@ -35,8 +35,12 @@ from tinyet.deployment import Deployment, deploy
 from tinyet.ir import Array, DType, Graph, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.ops import OPS
 from tinyet.ops.add import Add
+from tinyet.ops.clamp import Clamp
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
+from tinyet.ops.shared import byte_products, gates
+from tinyet.ops.shared.two_products import Rescaling
+from tinyet.ops.softmax import Softmax
 from tinyet.ops.unary import Unary
 from tinyet.opset import Kernel, Op
 from tinyet.planning.objective import Objective
@@ -201,6 +205,24 @@ def test_depthwise_windows_of_any_shape() -> None:
         check(cases, [(op, kernel)])
 
 
+def test_a_smaller_output_over_its_input() -> None:
+    """A depthwise layer with a stride, whose output begins where its input does: a channel is copied before."""
+    build_runner()
+    node = conv((1, 40, 12), 0, (1, 5), 2)
+    data = np.random.default_rng(5).integers(-128, 128, node.input(0).shape).astype(np.int8)
+    x, y = node.input(0), node.outputs[0]
+    given = Tensor("given", x.type)
+    before = Node(Clamp(-5.0, 5.0), (given,), (x,))
+    graph = Graph("smaller", (given,), (y,), (before, node))
+    run = run_on_avr(graph, [data], UNO)
+    plan = run.deployment.plan
+    assert plan.offset(x) == plan.offset(y)
+    assert plan.overwrites[node] == (0, 0)
+    kernels = {step.choice.kernel.symbol for step in run.deployment.steps}
+    assert "tinyet_depthwise_s8_bytes" in kernels
+    assert run.outputs == expected(node, expected(before, [data]))[0].tobytes()
+
+
 def test_every_function() -> None:
     """All functions of floats of all sizes, and those of int16 that have kernels of their own."""
     build_runner()
@@ -234,7 +256,8 @@ def test_every_function() -> None:
     ids=["conv2d", "many_taps", "depthwise", "depthwise_row", "depthwise_many_taps", "linear"],
 )
 def test_products_of_bytes_take_less_than_half_the_cycles(node: Node, symbols: tuple[str, str]) -> None:
-    """And are those that are taken, beside portable ones; sums of more than 256 products are as exact as others."""
+    """And are those that are taken, beside portable ones; sums of more than 256 products are as exact as others. The
+    portable rows of fully connected layers are of products of bytes, too, four at once."""
     build_runner()
     graph = side_by_side([node])
     data = np.random.default_rng(5).integers(-128, 128, node.input(0).shape).astype(np.int8)
@@ -243,9 +266,110 @@ def test_products_of_bytes_take_less_than_half_the_cycles(node: Node, symbols: t
         (kernel,) = (k for k in PORTABLE.kernels[type(node.attrs)] if k.symbol == symbol)
         runs.append(run_on_avr(graph, [data], LARGE, (Delegate("only", {type(node.attrs): (kernel,)}),)))
     assert runs[0].outputs == runs[1].outputs
-    assert 2 * runs[1].cycles < runs[0].cycles
+    assert (1.2 if symbols[0] == "tinyet_linear_s8" else 2) * runs[1].cycles < runs[0].cycles
     (taken,) = deploy(graph, target(LARGE)).steps
     assert taken.choice.kernel.symbol == symbols[1]
+
+
+def fully_connected(
+    depth: int, count: int, out_scale: float, weights: Array | None = None, rows: int = 1
+) -> Node:
+    """With weights of the whole range, unless they are given."""
+    rng = np.random.default_rng(depth)
+    drawn = rng.integers(-127, 128, (count, depth)).astype(np.int8) if weights is None else weights
+    w = constant("w", drawn, QuantParams(tuple(np.linspace(0.012, 0.021, count)), (0,) * count, 0))
+    x = tensor("x", (rows, depth), DType.INT8, 0.05)
+    y = TensorType((rows, count), DType.INT8, QuantParams.per_tensor(out_scale, -3))
+    return Node(Linear(), (x, w, None), (Tensor("y", y),))
+
+
+def run_alone(node: Node, symbol: str, data: Array) -> int:
+    """The cycles of a node's one kernel, whose outputs are the reference's."""
+    build_runner()
+    (kernel,) = (k for k in PORTABLE.kernels[type(node.attrs)] if k.symbol == symbol)
+    only = Delegate("only", {type(node.attrs): (kernel,)})
+    run = run_on_avr(Graph("alone", (node.input(0),), node.outputs, (node,)), [data], LARGE, (only,))
+    assert run.outputs == expected(node, [data])[0].tobytes()
+    return run.cycles
+
+
+def test_sums_of_many_bits() -> None:
+    """Whose factor has eight bits more: rows whose sums are those that are rounded otherwise without these."""
+    depth, rows = 300, 12
+    weights = np.full((16, depth), 127, np.int8)
+    weights[:, -1] = 1  # so that any sum can be made
+    node = fully_connected(depth, 16, 2.0, weights, rows)
+    found = byte_products.rescaling(node)
+    assert isinstance(found, Rescaling)
+    sums = np.arange(-200_000, 200_000)
+    parts = (found.start, found.limit, found.upper, found.lower, found.lowest)
+    start, limit, upper, lower, lowest = (part[:, None] for part in parts)
+    a = np.clip(sums - start, 0, limit - 1)
+    value = a * upper + (a * lower >> 8) + found.offset[:, None]
+    differs = (value + (a * lowest >> 16) >> 24 != value >> 24).any(axis=0)
+    assert differs.sum() > rows
+    telling = sums[differs][:: differs.sum() // rows][:rows]
+    data = np.zeros((rows, depth), np.int8)
+    for row, total in zip(data, telling, strict=True):
+        most, row[-1] = divmod(total, 127)
+        each, rest = divmod(most, depth - 1)
+        row[:-1] = each
+        row[:rest] += 1
+    run_alone(node, "tinyet_linear_s8_bytes", data)
+
+
+def test_sums_of_more_than_24_bits() -> None:
+    """Of four outputs at once: runs of as many products as these hold, with both signs, and some more."""
+    signs = np.array([[1], [-1], [1], [-1], [1]], np.int8)
+    for depth in (508, 509, 1203):
+        weights = np.broadcast_to(127 * signs, (5, depth)).astype(np.int8)
+        node = fully_connected(depth, 5, 2000.0, weights)
+        run_alone(node, "tinyet_linear_s8", np.full((1, depth), -128, np.int8))
+        node = fully_connected(depth, 5, 2.0)
+        data = np.random.default_rng(depth).integers(-128, 128, (1, depth)).astype(np.int8)
+        run_alone(node, "tinyet_linear_s8", data)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("scale", [0.01, 0.05, 0.3])
+def test_softmax_of_many_values(scale: float, axis: int) -> None:
+    """By the upper bytes of exponentials and reciprocals; and all of them where an output is near a half."""
+    data = np.random.default_rng(1).integers(-128, 128, (36, 100)).astype(np.int8)
+    cycles = run_alone(probabilities(data.shape, scale, axis), "tinyet_softmax_s8", data)
+    assert cycles < 140 * data.size + 2000 * data.shape[1 - axis]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 512, 1024])
+def test_softmax_of_equal_values(depth: int) -> None:
+    """Half a step of 1/256 each, where there are 512; one, which is more than the largest output; and nothing."""
+    data = np.full((2, depth), 7, np.int8)
+    run_alone(probabilities(data.shape, 0.1, 1), "tinyet_softmax_s8", data)
+
+
+@pytest.mark.parametrize(("scale", "below"), [(0.0303, 98), (0.0352, 76), (0.0919, 26)])
+def test_softmax_just_above_a_half(scale: float, below: int) -> None:
+    """Less than a half by the upper bytes, and rounded up by all of them: the larger of two values."""
+    data = np.array([[60, 60 - below], [60 - below, 60]], np.int8)
+    run_alone(probabilities(data.shape, float(np.float32(scale)), 1), "tinyet_softmax_s8", data)
+
+
+def probabilities(shape: tuple[int, int], scale: float, axis: int) -> Node:
+    x = tensor("x", shape, DType.INT8, scale)
+    return Node(Softmax(axis=axis), (x,), (tensor("y", shape, DType.INT8, 1 / 256, -128),))
+
+
+def test_gates(tmp_path: Path) -> None:
+    """Of recurrent layers, for numbers of 16 bits from the least to the largest."""
+    build_runner()
+    elf, include = tmp_path / "gates.elf", assets.path("firmware") / "include"
+    source = str(Path(__file__).with_name("avr_gates.c"))
+    run_tool(["avr-gcc", f"-mmcu={UNO}", *FLAGS, "-I", str(include), source, "-o", str(elf)])
+    got = np.frombuffer(execute(elf, UNO, HZ, 60.0).output, np.int16).reshape(-1, 2, 64)
+    x = -32768 + 7 * np.arange(len(got) * 64, dtype=np.int64).reshape(-1, 64)
+    assert x.max() > 32600
+    np.testing.assert_array_equal(got[:, 0], gates.sigmoid(x))
+    for number, (values, found) in enumerate(zip(x, got[:, 1], strict=True)):
+        np.testing.assert_array_equal(found, gates.tanh(values, number % 7))
 
 
 def test_operands_of_bytes(tmp_path: Path) -> None:

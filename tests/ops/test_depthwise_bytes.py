@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Depthwise layers whose channels are planes of bytes: strides by rows and by columns, with outputs beyond both bounds.
-On boards they are in tests/emulated/test_operators.py."""
+"""Depthwise layers whose channels are planes of bytes: strides by rows and by columns, with outputs beyond both bounds,
+and outputs over the first bytes of larger inputs. On boards they are in tests/emulated/test_operators.py."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from tests.calls.encoding import Placement, Shared
+from tests.calls.exact import assert_kernels, placements
 from tests.delegates.test_winograd import layer
 from tests.ops import drawing
-from tests.ops.cases import Case, assert_exact
+from tests.ops.cases import HOST, Case, assert_exact
 from tinyet.delegates import Delegate
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.shared import packed_words
-from tinyet.ops.shared.conv2d_words import KERNELS
+from tinyet.ops.shared.conv2d_words import KERNELS, by_channels
 from tinyet.ops.shared.two_products import Rescaling
 
 SYMBOL = "tinyet_depthwise_s8_chw_3x3"
@@ -42,6 +44,19 @@ def ways() -> list[Case]:
         node = drawing.node_of(attrs, [x, *drawn.inputs[1:]], drawn.output.type.quant)
         cases.append(Case(node, (rng.integers(-128, 128, x.shape).astype(np.int8),)))
     return cases
+
+
+def test_smaller_outputs_over_their_inputs() -> None:
+    """Of every kernel that takes a channel at a time; calls.exact sees what is written behind the output, too."""
+    kernels = [kernel for kernel in KERNELS if kernel.replaces is by_channels]
+    cases = ways()
+    smaller = [case for case in cases if case.node.output.type.bytes < case.node.input(0).type.bytes]
+    assert len(smaller) > len(cases) // 2
+    for kernel in kernels:
+        taken = [case for case in smaller if kernel.why_not(case.node, HOST) is None]
+        assert len(taken) >= 5, kernel.symbol
+        assert all(Placement((Shared(0, 0, 0),)) in placements(case, kernel) for case in taken)
+        assert_kernels(taken, [kernel])
 
 
 def test_ways() -> None:

@@ -4,6 +4,8 @@ kernels themselves are in test_conv2d.py and test_linear.py, on boards in tests/
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -19,11 +21,12 @@ CLAMPS = [(-128, 127), (-20, 90), (-3, 5)]
 def outputs(r: Rescaling, sums: Int64, clamp: tuple[int, int]) -> Int64:
     """As tinyet_two_products has them, in 32 bits; sums: (channels, …)."""
     bits = 2**32 - 1
-    start, limit, upper, lower, offset, split, less = (
-        array[:, None] for array in (r.start, r.limit, r.upper, r.lower, r.offset, r.split, r.less)
+    start, limit, upper, lower, offset, split, less, lowest = (
+        array[:, None] for array in (r.start, r.limit, r.upper, r.lower, r.offset, r.split, r.less, r.lowest)
     )
     a = (sums - start) & bits
     product = a * upper + ((a * lower & bits) >> r.right) + offset - np.where(a < split, less, 0)
+    product += (a * lowest & bits) >> 2 * r.right
     byte = ((product & bits) >> 24) & 255
     inside = np.where(byte > 127, byte - 256, byte)
     return np.where(a < limit, inside, np.where(a >> 31 == 1, *clamp))
@@ -43,6 +46,28 @@ def test_every_sum_is_rounded_as_the_rule_says(clamp: tuple[int, int], zero_poin
     sums = np.broadcast_to(np.arange(-REACH, REACH + 1), (len(factors), 2 * REACH + 1))
     want = np.clip(requantize(sums, multiplier[:, None], shift[:, None]) + zero_point, *clamp)
     np.testing.assert_array_equal(outputs(found, sums, clamp), want)
+
+
+def test_sums_of_many_bits_are_rounded_by_eight_more() -> None:
+    """Of an AVR's kernels: outputs that reach over 20 bits. Each sum on both sides of a step, and some others."""
+    multiplier, shift = quantize_multipliers(np.geomspace(3e-4, 6e-4, 40))
+    edge, bits = np.full(40, 400_000), byte_products.RIGHT
+    coarse = two_products.rescaling(multiplier, shift, -3, (-128, 127), (-edge, edge), bits=bits)
+    assert isinstance(coarse, str)
+    found = two_products.rescaling(multiplier, shift, -3, (-128, 127), (-edge, edge), bits=bits, finer=bits)
+    assert isinstance(found, Rescaling), found
+    assert found.lowest.any()
+    assert found.right == bits
+    steps = two_products.steps_of(multiplier, shift, -3, (-128, 127), (-edge, edge))
+    assert steps is not None
+    random = np.random.default_rng(2).integers(-400_000, 400_001, (40, 1000))
+    sums = np.concatenate([steps.at, steps.at - 1, random, -edge[:, None], edge[:, None]], axis=1)
+    sums = np.clip(sums, -400_000, 400_000)
+    want = np.clip(requantize(sums, multiplier[:, None], shift[:, None]) - 3, -128, 127)
+    np.testing.assert_array_equal(outputs(found, sums, (-128, 127)), want)
+    for lost in (0, 1):  # of no use, but for the bits that are asked for
+        less = replace(found, lowest=found.lowest * lost)
+        assert (outputs(less, sums, (-128, 127)) == want).all() == bool(lost)
 
 
 def test_sums_that_are_not_negative_where_outputs_change_have_one_side() -> None:

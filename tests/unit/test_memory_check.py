@@ -141,6 +141,26 @@ def test_names_what_is_wrong(name: str) -> None:
         breaks(Case()).check()
 
 
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (Span("y", 4, 8), None),
+        (Span("y", 4, 5), None),
+        (Span("y", 4, 9), "y lies across x, not just over it"),
+        (Span("y", 6, 6), "y lies across x, not just over it"),
+        (Span("y", 4, 4, 1, 2, 4), "y lies across x, not just over it"),
+    ],
+)
+def test_over_the_first_bytes_of_what_it_replaces(write: Span, message: str | None) -> None:
+    x = Span("x", 4, 8)
+    step = Access("one", (x,), (write,), overwrites=frozenset({("x", "y")}))
+    if message is None:
+        check_accesses([step], 16, [x], [write])
+        return
+    with pytest.raises(InternalError, match=message):
+        check_accesses([step], 16, [x], [write])
+
+
 def test_scratch_destroys_what_lies_under_it() -> None:
     x, y, z = Span("x", 0, 4), Span("y", 4, 4), Span("z", 12, 4)
     steps = [Access("one", (y,), (z,), (0, 4, 1)), Access("two", (x,), (Span("o", 8, 4),))]

@@ -116,6 +116,28 @@ def test_in_place_where_that_needs_less() -> None:
     assert (plan.arena_bytes, len(plan.overwrites)) == (100, 1)
 
 
+def test_a_smaller_output_over_the_first_bytes() -> None:
+    """Where the kernel says so: the operator alone asks for as many bytes."""
+
+    def always(_node: Node, _index: int) -> bool:
+        return True
+
+    b = Builder()
+    y = b.mix(b.input(100), shape=(60,))
+    graph = b.graph(b.mix(y, shape=(40,)))
+    assert plan_of_silent_kernels(graph).arena_bytes == 160
+    plan = plan_memory(graph, op_of, {}, replaces=always, align=1)
+    execute(graph, plan, {})
+    assert plan.arena_bytes == 100
+    assert set(plan.overwrites) == set(graph.nodes)
+    check_plan(graph, plan, op_of, {}, align=1, scratch_align=1, replaces=always)
+    with pytest.raises(InternalError, match=r"writes .* over .* while reading it"):
+        check_plan(graph, plan, op_of, {}, align=1, scratch_align=1)
+    small = Builder()
+    graph = small.graph(small.mix(small.input(60), shape=(100,)))
+    assert plan_memory(graph, op_of, {}, replaces=always, align=1).arena_bytes == 160
+
+
 def test_partly_over_the_input_where_its_block_is_large() -> None:
     """In place the sum would keep the whole of the block alive, of which it is a tenth."""
     b = Builder()

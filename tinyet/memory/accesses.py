@@ -42,7 +42,8 @@ class Access:
     """The accesses of one call to the arena.
 
     scratch: (offset, bytes, align) of its scratch memory, or None.
-    overwrites: (read tensor, written tensor) pairs that the kernel allows to have the same address.
+    overwrites: (read tensor, written tensor) pairs that the kernel allows to have the same address; what is written
+        has as many bytes, or fewer.
     access_orders: for such pairs, the steps in which the kernel says it reads one and writes the other; all that it
     says of
         them is true at once.

@@ -242,6 +242,14 @@ def _meet(a: Span, b: Span) -> bool:
     return any(start + size > after for (start, size), (after, _) in itertools.pairwise(both))
 
 
+def _just_over(read: Span, write: Span) -> bool:
+    """Is what is written exactly where it is read, or over the first bytes of it? That it may be smaller is part of
+    the permission."""
+    if read.pixel_stride or write.pixel_stride:
+        return read.runs() == write.runs()
+    return read.offset == write.offset and write.bytes <= read.bytes
+
+
 class _Places:
     """Spans by where they are: a tile may have some hundred rows, of which few are near another."""
 
@@ -336,7 +344,7 @@ def check_accesses(
                 if not _meet(write, read):
                     continue
                 pair = read.tensor, write.tensor
-                if pair in step.overwrites and read.runs() == write.runs():
+                if pair in step.overwrites and _just_over(read, write):
                     continue
                 if pair in step.access_orders:
                     ruined = (_ruined(read, write, access_order) for access_order in step.access_orders[pair])
@@ -445,15 +453,16 @@ def check_plan(
         plain = len(node.outputs) == 1 and not any(
             plan.pixel_stride(t) or plan.data_layout(t) for t in tensors
         )
-        indices = set(op_of(node).inplace)
-        if plain and replaces is not None:
-            indices.update(i for i, _ in variables if replaces(node, i))
+        said = (
+            {i for i, _ in variables if replaces(node, i)} if plain and replaces is not None else set[int]()
+        )
         allowed = frozenset(
             (source.name, output.name)
-            for index in indices
+            for index in said | set(op_of(node).inplace)
             if (source := node.optional_input(index)) is not None
             for output in node.outputs
             if output.type.bytes == source.type.bytes
+            or (index in said and output.type.bytes < source.type.bytes)
         )
         access_orders = (
             _access_orders(node, variables, access_order) if plain and access_order is not None else {}

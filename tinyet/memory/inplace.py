@@ -20,6 +20,13 @@ def replaces_at(position: int) -> MayShare:
     return rule
 
 
+def fits_over(output: Tensor, source: Tensor, said: bool) -> bool:
+    """Whether the bytes of an output are as many as those of the input; or fewer, and begin where these do, where the
+    kernel itself has said that it replaces the input."""
+    size, room = output.type.bytes, source.type.bytes
+    return size == room or (said and size < room)
+
+
 def overwritten_exactly(
     aliases: AliasSets, source: Tensor, output: Tensor, now_used: Sequence[Tensor], readable: set[Tensor]
 ) -> bool:

@@ -38,7 +38,7 @@ from tinyet.memory.fused_node import (
     with_layers,
 )
 from tinyet.memory.fusion import FusionGroup
-from tinyet.memory.inplace import overwritten_exactly, replaces_at
+from tinyet.memory.inplace import fits_over, overwritten_exactly, replaces_at
 from tinyet.memory.live_ranges import LiveRange, gaps, live_range, most_alive
 from tinyet.memory.liveness import LiveBytes
 from tinyet.memory.plan import MARK, Block, Lifetime, MemoryPlan, Storage
@@ -98,7 +98,7 @@ def plan_memory(
         data_layouts: of tensors that do not lie row-major; none of the graph's own.
         access_order: what a call whose tensors all lie row-major has read of an input by the time it writes its
             output; one may lie partly over the other where that is safe.
-        replaces: inputs of such calls over which the output may lie exactly, beside those of the operator.
+        replaces: inputs of such calls where the output may begin, beside those of the operator.
         fusion_groups: calls that are computed by rows, together; no node is in two.
         states_apart: the states lie at the arena's start and share bytes with nothing; inputs and outputs lie at
             multiples of 16. Other models can then have the rest in turns.
@@ -428,9 +428,10 @@ class _Planner:
         if node in self.states.kept:
             return []  # it lies in its place already
         found: list[tuple[Tensor, Tensor]] = []
-        may = set(self.ops[node].inplace)
+        may, larger = set(self.ops[node].inplace), set[Tensor | None]()
         if len(node.outputs) == 1 and self.dense(node, strided):
-            may.update(i for i in range(len(node.inputs)) if self.replaces(node, i))
+            may.update(over := [i for i in range(len(node.inputs)) if self.replaces(node, i)])
+            larger.update(node.inputs[i] for i in over)
         allowed = [t for i in sorted(may) if (t := node.optional_input(i)) is not None]
         for source in dict.fromkeys(allowed):
             if source.is_constant or source in strided or source in self.data_layouts:
@@ -449,7 +450,7 @@ class _Planner:
                 found += [
                     (source, o)
                     for o in node.outputs
-                    if o.type.bytes == source.type.bytes and o not in strided and o not in self.data_layouts
+                    if fits_over(o, source, source in larger) and o not in strided | self.data_layouts.keys()
                 ]
         return found
 

@@ -17,7 +17,8 @@ from tinyet.memory.offsets import Buffer
 from tinyet.opset.access_order import AccessOrder, AccessOrders, Bytes
 
 Replaces = Callable[[Node, int], bool]
-"""Whether a node's kernel can write its output exactly where it reads an input, by the input's number."""
+"""Whether a node's kernel can write its output exactly where it reads an input, by the input's number; where the output
+is smaller, from the input's first byte on."""
 
 
 def no_access_order(_node: Node, _index: int) -> AccessOrder | None:

@@ -59,7 +59,7 @@ class Kernel:
     layout_support: how it takes input and output that are not row-major; None where it does not.
     access_order:    what it reads of an input after it has written of its output; None where it promises nothing.
     replaces: whether its output may lie exactly where an input lies, by the input's number; beside those that the
-        operator allows to all its kernels.
+        operator allows to all its kernels. An output of fewer bytes begins where the input does.
     always_called: it is called though the output's bytes lie in an input, which they do not at every size of a run.
     open_code: functions that it makes for a call compile where their counts are no constants.
     first_on: the family of cores that it is made for: there it is asked before the operator's others, which decides

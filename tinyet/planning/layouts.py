@@ -43,7 +43,7 @@ class AccessOrderCache:
         return self._access_orders[key]
 
     def replaces(self, kernel: Kernel, node: Node, index: int) -> bool:
-        """Whether its output may lie exactly over an input."""
+        """Whether its output may lie exactly over an input, or over its first bytes."""
         if kernel.replaces is None:
             return False
         key = kernel.replaces, node, index

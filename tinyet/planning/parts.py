@@ -430,7 +430,10 @@ def in_parts(kernel: Kernel, cut: Cut) -> Kernel:
     def replaces(_node: Node, index: int) -> bool:
         inplace = kernel.replaces
         return inplace is not None and all(
-            p.reads.get(index) == p.writes and inplace(p.node, index) for p in parts
+            p.reads.get(index) == p.writes
+            and p.node.input(index).type.bytes == p.node.output.type.bytes
+            and inplace(p.node, index)
+            for p in parts
         )
 
     return replace(kernel, access_order=access_order, replaces=replaces)

@@ -113,7 +113,8 @@ def own_bytes(
         if i != overwritten and (life.last != index or began != index):
             continue
         replaces = access_orders.replaces(kernel, node, i)
-        if tensor.type.bytes == size and (replaces or (i == overwritten and i in op_of(node).inplace)):
+        inplace = i == overwritten and i in op_of(node).inplace
+        if (replaces and size <= tensor.type.bytes) or (inplace and size == tensor.type.bytes):
             saved = size
         elif found is not None and tensor in found.needed:
             saved = max(saved, found.saved(tensor))

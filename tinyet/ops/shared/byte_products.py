@@ -4,10 +4,12 @@
 Inputs are taken as u = x + 128, weights as v = w + 128, so that a product has 16 bits and no sign to extend; with
 sum(u * w) = sum(u * v) - 128 * sum(u), what is too much depends on inputs alone. Depthwise layers have weights with
 their sign, for there each output would need a sum of inputs of its own. Outputs are as two_products.py has them, with
-eight bits behind the upper factor: a shift by a byte is no instruction.
+eight bits behind the upper factor, for a shift by a byte is no instruction, and eight more where sums ask for them.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,6 +29,8 @@ RIGHT = 8
 """TINYET_BYTES_RIGHT."""
 RUN = 256
 """Products that sums of 24 bits hold, behind which they are added to those of 32."""
+_UNIT = 2**24
+"""The upper factor of a unit that is an output step: eight bits of its word are those of the lower one."""
 _MOST = 2**15 - 1  # of an int16, which counts taps, outputs and what lies in the arena
 
 
@@ -37,10 +41,15 @@ def rescaling(node: Node) -> Rescaling | str:
     highest, lowest = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
     reach = bias + 127 * lowest - 128 * highest, bias + 127 * highest - 128 * lowest
     clamp, zero = clamp_range(clamp_of(node), node.output.type), node.output.type.zero_point
-    found = two_products.rescaling(*output_factors(node), zero, clamp, reach, bits=RIGHT)
-    if isinstance(found, Rescaling) and found.right != RIGHT:
+    factors = output_factors(node)
+    found = two_products.rescaling(*factors, zero, clamp, reach, bits=RIGHT)
+    if isinstance(found, str):
+        found = two_products.rescaling(*factors, zero, clamp, reach, bits=RIGHT, finer=RIGHT)
+    if isinstance(found, str):
+        return found
+    if found.right != RIGHT:
         return "sums reach too far for 24 bits"
-    return found
+    return "a unit of the sum is an output step or more" if (found.upper >= _UNIT).any() else found
 
 
 def refuse(node: Node, scratch: int) -> str | None:
@@ -58,12 +67,14 @@ def patch_bytes(node: Node) -> int:
 
 
 def stream(node: Node) -> Constant:
-    """Of each channel the sum before the first product and what makes an output."""
+    """Of each channel the sum before the first product and what makes an output: above the 24 bits of the upper factor
+    are the eight of the lower one, in whose place are the lowest."""
     sums = rescaling(node)
     assert isinstance(sums, Rescaling)
     weights = rows_of(node).astype(np.int64)
     start = folded_bias(node) - 128 * weights.sum(axis=1) - sums.start
-    words = np.concatenate([start[:, None], sums.words(0, len(weights))], axis=1) & 0xFFFFFFFF
+    factors = replace(sums, upper=sums.upper | sums.lower << 24, lower=sums.lowest)
+    words = np.concatenate([start[:, None], factors.words(0, len(weights))], axis=1) & 0xFFFFFFFF
     return Constant("stream", words.astype(np.uint32), "as tinyet_byte_products.h")
 
 

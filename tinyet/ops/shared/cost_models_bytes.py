@@ -99,7 +99,8 @@ def bytes_depthwise_3x3(node: Node) -> Mapping[str, int]:
 
 
 def outputs_of_bytes(node: Node, count: int) -> Parts:
-    """So many outputs, rounded by 24 bits of sums."""
+    """So many outputs, rounded by 24 bits of sums. Eight bits more of a factor, which few layers of hundreds of
+    products ask for, are 15 cycles: less than a percent of theirs."""
     sums = byte_products.rescaling(node)
     assert isinstance(sums, Rescaling)
     open_below = math.isinf(clamp_of(node)[0])

@@ -3,7 +3,8 @@
 
 With a = sum - start, the output for 0 <= a < limit is low + v,
     v = (a * upper + (a * lower >> right) + offset) >> 24
-in 32 bits without signs, and one of the clamp's bounds for other a. Where sums are negative, below a = split, halves
+in 32 bits without signs, and one of the clamp's bounds for other a. A core of bytes adds a third, a * lowest, of bits
+behind those of `lower`, where sums of many bits ask for it. Where sums are negative, below a = split, halves
 are rounded away from zero: offset is less there. The rule (numerics.requantize) and v are monotone in the sum, so they
 agree for all sums if they do on both sides of each step of the output, at both ends and on both sides of the split.
 """
@@ -27,8 +28,9 @@ _EVERYWHERE = 2**32 - 1
 
 @dataclass(frozen=True)
 class Rescaling:
-    """start, limit, upper, lower, offset, split, less: (channels,) each. Those of `less` are subtracted from the offset
-    below the split; two_sided: whether any is not zero."""
+    """start, limit, upper, lower, offset, split, less, lowest: (channels,) each. Those of `less` are subtracted from
+    the offset below the split; two_sided: whether any is not zero. lowest: zeros, but where `finer` bits were asked
+    for."""
 
     right: int
     two_sided: bool
@@ -39,10 +41,12 @@ class Rescaling:
     offset: Int64
     split: Int64
     less: Int64
+    lowest: Int64
 
     def padded(self, more: int) -> Rescaling:
         """With so many more channels, of any output."""
-        arrays = (self.start, self.limit, self.upper, self.lower, self.offset, self.split, self.less)
+        products = (self.upper, self.lower, self.offset)
+        arrays = (self.start, self.limit, *products, self.split, self.less, self.lowest)
         return Rescaling(self.right, self.two_sided, *(np.pad(array, (0, more)) for array in arrays))
 
     def words(self, first: int, count: int) -> Int64:
@@ -70,9 +74,10 @@ def rescaling(
     reach: tuple[Int64, Int64],
     *,
     bits: int = 16,
+    finer: int = 0,
 ) -> Rescaling | str:
     """For factors of numerics.requantize (channels,), within the least and the largest sum of each channel; or why
-    there is none. clamp: the bounds of the output. bits: at most, to the right."""
+    there is none. clamp: the bounds of the output. bits: at most, to the right. finer: bits of `lowest`."""
     low, high = clamp
     unit = _unit(multiplier, shift)
     steps = steps_of(multiplier, shift, zero_point, clamp, reach)
@@ -91,25 +96,37 @@ def rescaling(
     if max(int((most - start).max()), int((start - least).max())) >= 2**31:
         return "sums reach too far"
     right = min(bits, 32 - int(limit.max()).bit_length())
-    slope = np.rint(np.where(varies, unit * 2.0 ** (FRACTION + right), 0)).astype(np.float64)
-    if float(slope.max()) >= 2.0 ** (32 + right):
+    slope = np.rint(np.where(varies, unit * 2.0 ** (FRACTION + right + finer), 0)).astype(np.float64)
+    if float(slope.max()) >= 2.0 ** (32 + right + finer):
         return "a unit of the sum is more than an output step"
-    fit = _fitted(slope.astype(np.int64), right, start, limit, steps)
+    fit = _fitted(slope.astype(np.int64), (right, finer), start, limit, steps)
     if fit is None:
         return "two products of 32 bits do not round every sum as the rule does"
     factor, above, below = fit
+    upper, lower, lowest = _parts(factor, (right, finer))
     less = np.where(varies, above - below, 0)
     return Rescaling(
         right=right,
         two_sided=bool(less.any()),
         start=start,
         limit=np.where(varies, limit, _EVERYWHERE),
-        upper=factor >> right,
-        lower=factor & ((1 << right) - 1),
+        upper=upper,
+        lower=lower,
         # The byte that is stored is that of v plus the lower bound.
         offset=above + (low << FRACTION),
         split=np.where(less != 0, np.maximum(-start, 0), 0),
         less=less,
+        lowest=lowest,
+    )
+
+
+def _parts(factor: Int64, bits: tuple[int, int]) -> tuple[Int64, Int64, Int64]:
+    """Its bits above, of `right`, and of `finer`."""
+    right, finer = bits
+    return (
+        factor >> right + finer,
+        np.asarray(factor >> finer & (1 << right) - 1, np.int64),
+        np.asarray(factor & (1 << finer) - 1, np.int64),
     )
 
 
@@ -160,7 +177,7 @@ def _searched(
 
 
 def _fitted(
-    slope: Int64, right: int, start: Int64, limit: Int64, steps: Steps
+    slope: Int64, bits: tuple[int, int], start: Int64, limit: Int64, steps: Steps
 ) -> tuple[Int64, Int64, Int64] | None:
     """(factor, offset of sums from zero on, offset of negative sums), or None where a channel has none."""
     at = steps.at - start[:, None]
@@ -169,8 +186,8 @@ def _fitted(
     factor, above, below = np.zeros_like(slope), np.zeros_like(slope), np.zeros_like(slope)
     for trial in _TRIALS:
         tried = np.maximum(slope + trial, 0)
-        upper = _offsets(tried, right, at, (split, limit))
-        lower = _offsets(tried, right, at, (np.zeros_like(split), split))
+        upper = _offsets(tried, bits, at, (split, limit))
+        lower = _offsets(tried, bits, at, (np.zeros_like(split), split))
         both = np.maximum(upper[0], lower[0]), np.minimum(upper[1], lower[1])
         new = missing & (upper[0] <= upper[1]) & (lower[0] <= lower[1])
         one = both[0] <= both[1]
@@ -187,13 +204,16 @@ def _middle(bounds: tuple[Int64, Int64]) -> Int64:
     return (bounds[0] + bounds[1]) // 2
 
 
-def _offsets(factor: Int64, right: int, at: Int64, span: tuple[Int64, Int64]) -> tuple[Int64, Int64]:
+def _offsets(
+    factor: Int64, bits: tuple[int, int], at: Int64, span: tuple[Int64, Int64]
+) -> tuple[Int64, Int64]:
     """Least and largest offset with which v is right from a = span[0] to before span[1]; any where that is nothing."""
     first, last = span[0], span[1] - 1
+    upper, lower, lowest = _parts(factor[:, None], bits)
 
     def product(a: Int64) -> Int64:
-        f = factor[:, None]
-        return np.asarray(a * (f >> right) + (a * (f & ((1 << right) - 1)) >> right), np.int64)
+        right, both = bits[0], sum(bits)
+        return np.asarray(a * upper + (a * lower >> right) + (a * lowest >> both), np.int64)
 
     ends = np.stack([first, last], axis=1)
     value = (at[:, None, :] <= ends[:, :, None]).sum(axis=2)

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gates of recurrent layers, whose products of two bytes are assembly: sends sigmoids and hyperbolic tangents of every STEP-th
+ * number of 16 bits, of as many integer bits as the number of 64 of them, modulo 7, says. */
+#include <avr/interrupt.h>
+#include <avr/io.h>
+#include <avr/sleep.h>
+
+#include "tinyet_gates.h"
+
+enum { AT_ONCE = 64, STEP = 7, COUNT = 9344 };
+
+static int16_t values[AT_ONCE];
+
+static void put(void) {
+  for (int16_t i = 0; i < 2 * AT_ONCE; i++) {
+    while ((UCSR0A & (1 << UDRE0)) == 0) {
+    }
+    UCSR0A |= 1 << TXC0;
+    UDR0 = ((const uint8_t *)values)[i];
+  }
+}
+
+static void fill(int16_t first) {
+  for (int16_t i = 0; i < AT_ONCE; i++) {
+    values[i] = (int16_t)(INT16_MIN + (int32_t)(first + i) * STEP);
+  }
+}
+
+int main(void) {
+  UCSR0A = 1 << U2X0;
+  UBRR0 = 0;
+  UCSR0B = 1 << TXEN0;
+  for (int16_t first = 0; first < COUNT; first += AT_ONCE) {
+    fill(first);
+    tinyet_gate_sigmoid(values, AT_ONCE);
+    put();
+    fill(first);
+    tinyet_gate_tanh(values, AT_ONCE, first / AT_ONCE % 7);
+    put();
+  }
+  while ((UCSR0A & (1 << TXC0)) == 0) {
+  }
+  cli();
+  sleep_enable();
+  for (;;) {
+    sleep_cpu();
+  }
+}
