@@ -45,9 +45,8 @@ def python(
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, Path(os.devnull).open() as nothing:
         streams = [nothing.fileno(), out.fileno(), err.fileno()]
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", DeprecationWarning
-            )  # There are other threads: none of them is needed.
+            # There are other threads: none of them is needed.
+            warnings.simplefilter("ignore", DeprecationWarning)
             child = os.fork()
         if child == 0:
             try:
