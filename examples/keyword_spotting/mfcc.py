@@ -20,6 +20,7 @@ Reals = npt.NDArray[np.float64]
 # These are the constants of mfcc.h.
 RATE, FRAME, HOP, BANDS, CEPSTRA, SAMPLES, FRAMES, FRACTION = 16000, 512, 320, 32, 13, 16000, 49, 7
 HALF = FRAME // 2
+AT_ONCE = 4
 
 LOWEST_HZ, HIGHEST_HZ = 100.0, 7600.0
 # Added to each band's energy, which is in units of squared samples: what is quieter is all the same silence.
@@ -102,6 +103,10 @@ def frames(samples: npt.ArrayLike) -> Integers:
 
 def mfcc(samples: npt.ArrayLike) -> npt.NDArray[np.int16]:
     """int16 samples (..., SAMPLES) to cepstral coefficients (..., FRAMES, CEPSTRA), Q8.7, as mfcc() in C."""
+    samples = np.asarray(samples)
+    # A few recordings at a time stay in the processor's cache: a third of the time of all at once.
+    if samples.ndim > 1 and len(samples) > AT_ONCE:
+        return np.concatenate([mfcc(samples[i : i + AT_ONCE]) for i in range(0, len(samples), AT_ONCE)])
     energies = _energies(_transform(frames(samples)))
     logs = _log2(energies + np.uint64(FLOOR << 15)) - 15 * 65536
     sums = logs @ DCT.T + (1 << 25)

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import forked
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "add-an-operator.md"
@@ -51,13 +51,5 @@ def test_a_quantized_model_with_it_is_exact(tmp_path: Path) -> None:
     pytest.importorskip("torchao", reason="torchao is not installed: the page's example needs it")
     (script,) = (text for _, name, text in blocks() if name == "check_cumsum.py")
     (tmp_path / "check_cumsum.py").write_text(script, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "check_cumsum.py"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=400,
-    )
+    done = forked.python(["check_cumsum.py"], tmp_path, os.environ | {"PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]

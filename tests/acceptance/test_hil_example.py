@@ -6,10 +6,11 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import forked
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "hil"
@@ -26,14 +27,7 @@ pytestmark = [
 
 
 def run(project: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options],
-        cwd=project,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
+    return forked.python(["-m", "pytest", "-q", "-p", "no:cacheprovider", *options], project)
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import forked
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "one-weight.md").read_text(encoding="utf-8")
@@ -40,13 +40,6 @@ def test_the_script_prints_what_the_page_says(tmp_path: Path) -> None:
     pytest.importorskip("torchao", reason="torchao is not installed")
     script = tmp_path / "one_weight.py"  # torch.export wants source that can be read again
     script.write_text(block("python"), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = forked.python([str(script)], tmp_path, os.environ | {"PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stderr
     assert done.stdout == block("text")

@@ -7,8 +7,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 import pytest
 import typer
 
+from tests import forked
 from tinyet import cli
 from tinyet.boards import board_names
 
@@ -128,15 +127,9 @@ def test_the_python_runs(tmp_path: Path) -> None:
         if shutil.which("gcc") is None:
             pytest.skip(f"neither {' and '.join(tools)} nor gcc is installed")
         code = code.replace("project.build()\n", "").replace('on="qemu"', 'on="host"')
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    script = tmp_path / "readme.py"
+    script.write_text(code, encoding="utf-8")
+    done = forked.python([str(script)], tmp_path, os.environ | {"PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stderr
     words = done.stdout.split()
     assert words[0] == "True", "bit-exact"

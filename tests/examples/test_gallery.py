@@ -7,7 +7,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -21,6 +20,7 @@ import numpy as np
 import pytest
 
 import tinyet
+from tests import forked
 from tests.examples.loading import EXAMPLES, load
 from tests.ops.emulated import require_emulator
 from tinyet.errors import EmulatorError
@@ -272,10 +272,8 @@ def test_the_listener(tmp_path: Path) -> None:
             shutil.copytree(source, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, copy / part)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "keyword_spotting"]
-    result = subprocess.run(
-        command, cwd=copy, capture_output=True, text=True, timeout=500, check=False, env=environment()
-    )
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "keyword_spotting"]
+    result = forked.python(command, copy, environment())
     assert result.returncode == 0, result.stdout + result.stderr
     assert "3 passed" in result.stdout
 

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tinyet.boards import board_names, load_board
 from tinyet.emit.kinds import kinds_for
 
@@ -17,15 +17,15 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 pytest.importorskip("torchao")
 
 
-def test_every_benchmark_can_be_imported() -> None:
+def test_every_benchmark_can_be_imported(tmp_path: Path) -> None:
     names = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py"))
     # A script finds what lies beside it.
     text = "import sys\nsys.path.insert(0, 'benchmarks')\n" + "".join(
         f"import benchmarks.{n}\n" for n in names
     )
-    done = subprocess.run(
-        [sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
-    )
+    script = tmp_path / "imports.py"
+    script.write_text(text, encoding="utf-8")
+    done = forked.python([str(script)], ROOT, os.environ | {"PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stderr
 
 

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scripts that need torch, run in copies of this process, which has imported it: most of the time of a small one. What
+they find is otherwise as in a new Python. Tests of starting itself (the wheel, the command line) start one."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from tests.compilers import warm_python
+
+ROOT = Path(__file__).resolve().parents[1]
+FIRST_SEED = 67280421310721
+"""What torch's generator begins with."""
+
+
+def python(
+    words: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 500
+) -> subprocess.CompletedProcess[str]:
+    """What `python WORDS` does and prints, for `-m MODULE ...` and `SCRIPT ...`."""
+    env = dict(os.environ if env is None else env)
+    if not _may_fork():
+        return subprocess.run(
+            [sys.executable, *words],
+            cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=timeout,
+        )  # fmt: skip
+    path = subprocess.check_output([sys.executable, "-c", _PATH], cwd=cwd, env=env, text=True)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, Path(os.devnull).open() as nothing:
+        streams = [nothing.fileno(), out.fileno(), err.fileno()]
+        with warnings.catch_warnings():
+            # There are other threads: none of them is needed.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            try:
+                _forget(json.loads(path))
+                said = [f"{name}={value}" for name, value in env.items()]
+                warm_python._run(str(cwd), list(words), said, streams)
+            except BaseException:  # noqa: BLE001
+                traceback.print_exc()
+            finally:
+                os._exit(1)
+        with contextlib.suppress(OSError):  # It is so already, or has ended.
+            os.setpgid(child, child)
+        status = _ended(child, timeout)
+        texts = []
+        for stream in (out, err):
+            stream.seek(0)
+            texts.append(stream.read().decode())
+    return subprocess.CompletedProcess([sys.executable, *words], status, *texts)
+
+
+_PATH = "import json, sys; print(json.dumps(sys.path))"
+
+
+def _may_fork() -> bool:
+    """Threads of OpenMP do not outlive it: there must be none."""
+    torch = sys.modules.get("torch")
+    return sys.platform == "linux" and torch is not None and torch.get_num_threads() == 1
+
+
+def _ended(child: int, timeout: float) -> int:
+    deadline = time.monotonic() + timeout
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > deadline:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise TimeoutError(f"it takes longer than {timeout} s")
+        time.sleep(0.02)
+
+
+def _forget(path: list[str]) -> None:
+    """What this process has that a new one has not, but for installed modules and tinyet's."""
+    atexit._clear()  # Servers that run belong to the process that this is a copy of.
+    for name, module in list(sys.modules.items()):
+        if not _stays(module):
+            del sys.modules[name]
+    sys.path[:] = path
+    sys.meta_path[:] = [finder for finder in sys.meta_path if "pytest" not in type(finder).__module__]
+    importlib.invalidate_caches()
+    importlib.reload(warnings)  # pytest collects them.
+    sys.unraisablehook, threading.excepthook = sys.__unraisablehook__, threading.__excepthook__
+    random.seed()
+    np.random.seed()
+    sys.modules["torch"].manual_seed(FIRST_SEED)
+
+
+def _stays(module: ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    if file is None:
+        # A folder without __init__, or a module of Python's own.
+        places = [str(place) for place in getattr(module, "__path__", ())]
+        return not any(Path(place).is_relative_to(ROOT) for place in places)
+    at = Path(file)
+    installed = any(
+        at.is_relative_to(place) for place in {sys.prefix, sys.base_prefix, os.__file__.rpartition("/")[0]}
+    )
+    return installed or at.is_relative_to(ROOT / "tinyet")
