@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyet.ir import Node
-from tinyet.ir.memoize import memoize
+from tinyet.ir.memoize import memoize_by_weights
 from tinyet.numerics import clamp_range
 from tinyet.ops.shared import two_products
 from tinyet.ops.shared.clamped import clamp_of
@@ -30,7 +30,7 @@ RUN = 256
 _MOST = 2**15 - 1  # of an int16, which counts taps, outputs and what lies in the arena
 
 
-@memoize
+@memoize_by_weights
 def rescaling(node: Node) -> Rescaling | str:
     """Of the sums of inputs u = x + 128 by weights; why there is none otherwise."""
     weights, bias = rows_of(node).astype(np.int64), folded_bias(node)

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.ir import Node
-from tinyet.ir.memoize import memoize
+from tinyet.ir.memoize import memoize_by_weights
 from tinyet.numerics import Int64, clamp_range
 from tinyet.ops.shared import depthwise_planes, two_products
 from tinyet.ops.shared.clamped import clamp_of
@@ -65,7 +65,7 @@ class Lines:
     offset: Int64
 
 
-@memoize
+@memoize_by_weights
 def lines(node: Node) -> Lines | str:
     """Of a node with weights and per-channel factors; why there are none otherwise."""
     weights, bias = rows_of(node).astype(np.int64), folded_bias(node)

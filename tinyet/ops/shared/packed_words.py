@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyet.ir import Array, Node
-from tinyet.ir.memoize import memoize
+from tinyet.ir.memoize import memoize_by_weights
 from tinyet.numerics import Int64, clamp_range
 from tinyet.ops.shared import two_products
 from tinyet.ops.shared.clamped import clamp_of
@@ -33,7 +33,7 @@ _BACK = LONGEST * _STEP_BYTES + 20  # from where it jumps to its first step
 _LEAVE = 0  # where it goes on behind the last run
 
 
-@memoize
+@memoize_by_weights
 def rescaling(node: Node, bits: int = 16) -> Rescaling | str:
     """Of the sums of inputs u = x + 128 by weights, to the right by at most so many bits; why there is none
     otherwise."""
@@ -84,7 +84,7 @@ def _runs(longest: Int64) -> list[tuple[int, int]]:
     return found
 
 
-@memoize
+@memoize_by_weights
 def all_runs(node: Node) -> list[tuple[int, int]]:
     """Of all blocks."""
     magnitudes = np.abs(rows_of(node).astype(np.int64))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.ir import Node
-from tinyet.ir.memoize import memoize
+from tinyet.ir.memoize import memoize, memoize_by_weights
 from tinyet.numerics import Int64
 from tinyet.ops.shared import one_product
 from tinyet.ops.shared.one_product import Rounding
@@ -36,7 +36,7 @@ _MOST_TAPS = 2**20
 """A weight by itself names its tap in so many steps."""
 
 
-@memoize
+@memoize_by_weights
 def rounding(node: Node) -> Rounding | str:
     """Of sums that fit a field: 2**(32 - FIELD) of them fit a word."""
     return one_product.rounding(node, before=32 - FIELD)
