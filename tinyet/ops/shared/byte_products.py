@@ -57,6 +57,7 @@ def patch_bytes(node: Node) -> int:
     return PIXELS * taps
 
 
+@memoize_by_weights
 def stream(node: Node) -> Constant:
     """Of each channel the sum before the first product and what makes an output."""
     sums = rescaling(node)

@@ -109,6 +109,7 @@ def refuse(node: Node) -> str | None:
     return found if isinstance(found, str) else None
 
 
+@memoize_by_weights
 def stream(node: Node) -> Constant:
     """Of tinyet_conv2d_s8_paired_checked_8x1, uint32 (channels, words)."""
     r = lines(node)

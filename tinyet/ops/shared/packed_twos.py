@@ -123,6 +123,7 @@ def in_runs(node: Node) -> Runs:
     return in_threes if in_threes.instructions < in_twos.instructions else in_twos
 
 
+@memoize_by_weights
 def stream(node: Node) -> Constant:
     """All that a pixel of a convolution reads, front to back, block by block of CHANNELS channels. Missing channels of
     the last block have zeros for weights."""
@@ -275,6 +276,7 @@ def divided(node: Node) -> list[bool]:
     return [bool(each) for each in (np.abs(_lines(node)).sum(axis=2) > _ROOM).any(axis=1)]
 
 
+@memoize_by_weights
 def plane_stream(node: Node) -> Constant:
     """Of a depthwise layer, channel by channel."""
     sums = plane_rescaling(node)

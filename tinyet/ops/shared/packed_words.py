@@ -119,6 +119,7 @@ def block(weights: Int64, bias: Int64, sums: Rescaling, first: int) -> list[Int6
     return [start, rows.ravel(), np.array([_LEAVE, 0]), sums.words(first, CHANNELS).ravel()]
 
 
+@memoize_by_weights
 def stream(node: Node) -> Constant:
     """All that a pixel reads, front to back, block by block of CHANNELS channels: sums before the first product, runs,
     what makes outputs of the sums. Missing channels of the last block have zeros for weights."""
@@ -136,6 +137,7 @@ def stream(node: Node) -> Constant:
     return Constant("stream", np.concatenate(parts).astype(np.uint32), "as tinyet_packed_words.h")
 
 
+@memoize_by_weights
 def plane_stream(node: Node) -> Constant:
     """Of a depthwise layer, channel by channel: the sum before the first product, the weights, what makes an output."""
     sums = rescaling(node)
@@ -154,6 +156,7 @@ def plane_bytes(node: Node) -> int:
     return int(((out_h - 1) * attrs.stride_h + kernel_h) * ((out_w - 1) * attrs.stride_w + kernel_w))
 
 
+@memoize_by_weights
 def block_constants(node: Node) -> tuple[Constant, Constant]:
     """Of inputs as they are, for blocks of CHANNELS channels: the sums before the first product and what makes outputs
     of the sums, and the weights, taps rounded up to fours."""

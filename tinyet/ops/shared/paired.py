@@ -47,6 +47,7 @@ def refuse(node: Node) -> str | None:
     return found if isinstance(found, str) else None
 
 
+@memoize_by_weights
 def constants(node: Node) -> tuple[Constant, Constant]:
     """The stream and the weights of tinyet_conv2d_paired.h."""
     r = rounding(node)
@@ -109,6 +110,7 @@ def refuse_in_fours(node: Node) -> str | None:
     return refuse(node) or (None if rows_of(node).shape[1] <= _MOST_TAPS else f"more than {_MOST_TAPS} taps")
 
 
+@memoize_by_weights
 def constants_in_fours(node: Node) -> tuple[Constant, Constant]:
     """Those of tinyet_conv2d_s8_paired_fours_4x1."""
     r, f = rounding(node), in_fours(node)

@@ -90,6 +90,7 @@ def left_out(taps: int) -> int:
     return TURN if taps == 1 else -(taps - 1) % TURN
 
 
+@memoize_by_weights
 def constants(node: Node, *, with_direct: bool) -> tuple[Constant, Constant]:
     """The stream and the weights of tinyet_conv2d_paired.h. with_direct: tiles that can be are direct."""
     r, rows, f, bias = straight(node), rows_of(node), depthwise_planes.folded_whole(node), folded_bias(node)
