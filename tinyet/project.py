@@ -148,8 +148,16 @@ class Project:
         return board if kind is None else for_framework(board, kind.framework(board))
 
     @cached_property
+    def written(self) -> Program | None:
+        """The program that `generate` has just written; None where it only lies in the file."""
+        return None
+
+    @cached_property
     def program(self) -> Program:
-        program = load(self.path / f"{self.name}.tet")
+        file, written = self.path / f"{self.name}.tet", self.written
+        # The same bytes are the same program, of which much is known already.
+        same = written is not None and file.is_file() and file.read_bytes() == written.data
+        program = written if same and written is not None else load(file)
         if program.hash != self.manifest["hash"]:
             raise ProjectError(
                 f"{self.name}.tet is not the program that this project was generated from",

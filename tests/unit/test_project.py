@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import tiny_model
+import tinyet
+from tests import small, tiny_model
 from tests.golden_files import Golden
 from tests.whole_project import fix_version, whole
 from tinyet.boards import all_boards, load_board
@@ -321,3 +322,16 @@ def test_a_generated_path_that_leaves_the_project_is_a_bug(tmp_path: Path) -> No
     with pytest.raises(InternalError, match=re.escape(manifest.MANIFEST)):
         write_project(tmp_path / "p", {"a": "x"})
     assert not (tmp_path / "p").exists()
+
+
+def test_a_project_knows_what_was_just_made_for_it_but_not_of_another_program(tmp_path: Path) -> None:
+    program = small.program()
+    kept, changed = (tinyet.generate(program, "mps2_an386", tmp_path / name) for name in ("kept", "changed"))
+    assert kept.program is program
+    assert kept.deployment is changed.deployment_of(program)
+    opened = tinyet.open_project(tmp_path / "kept")
+    assert opened.program is not program
+    assert opened.deployment is not kept.deployment
+    small.program(channels=5).save(tmp_path / "changed" / f"{changed.name}.tet")
+    with pytest.raises(ProjectError, match="is not the program"):
+        _ = changed.program

@@ -4,27 +4,69 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable, Hashable
 from typing import Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-from tinyet.ir.graph import Node
+import numpy as np
 
+from tinyet.ir.graph import Node, Tensor
+
+_MOST_WEIGHTS = 64
+"""Layers of which `memoize_by_weights` keeps what one function gave."""
+T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def memoize(function: Callable[Concatenate[Node, P], R]) -> Callable[Concatenate[Node, P], R]:
-    """A function of a node, and of hashable arguments, that keeps what it gave as long as the node is there. Callers
-    share the result, and leave it as it is."""
-    found: WeakKeyDictionary[Node, dict[Hashable, R]] = WeakKeyDictionary()
+def memoize(function: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T, P], R]:
+    """A function of a node, or of what else is equal to itself only, and of hashable arguments, that keeps what it gave
+    as long as the node is there. Callers share the result, and leave it as it is."""
+    found: WeakKeyDictionary[T, dict[Hashable, R]] = WeakKeyDictionary()
 
     @functools.wraps(function)
-    def ask(node: Node, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        of_node = found.setdefault(node, {})
-        key = args, tuple(sorted(kwargs.items()))
+    def ask(node: T, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        of_node = found.get(node)
+        if of_node is None:
+            of_node = found[node] = {}
+        key = (args, tuple(sorted(kwargs.items()))) if kwargs else args
         if key not in of_node:
             of_node[key] = function(node, *args, **kwargs)
         return of_node[key]
 
     return ask
+
+
+def memoize_by_weights(function: Callable[Concatenate[Node, P], R]) -> Callable[Concatenate[Node, P], R]:
+    """The same for a function of a layer's attributes, constants and quantization, that does not look at its image:
+    layers of a program that is read again share what it gave, and layers by tiles. What was asked for last is kept."""
+    found: dict[Hashable, R] = {}
+
+    @memoize
+    @functools.wraps(function)
+    def ask(node: Node, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        key = _weights_of(node), args, tuple(sorted(kwargs.items()))
+        if key in found:
+            found[key] = found.pop(key)
+            return found[key]
+        if len(found) == _MOST_WEIGHTS:
+            del found[next(iter(found))]
+        result = found[key] = function(node, *args, **kwargs)
+        return result
+
+    return ask
+
+
+@memoize
+def _weights_of(node: Node) -> Hashable:
+    inputs = tuple(None if t is None else (t.dtype, t.type.quant, _digest(t)) for t in node.inputs)
+    return node.attrs, inputs, tuple((t.dtype, t.type.quant) for t in node.outputs)
+
+
+@memoize
+def _digest(tensor: Tensor) -> Hashable:
+    """Of a constant."""
+    if tensor.data is None:
+        return None
+    return tensor.shape, hashlib.sha256(np.ascontiguousarray(tensor.data).tobytes()).digest()

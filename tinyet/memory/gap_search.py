@@ -16,6 +16,7 @@ starts higher.)
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -36,11 +37,12 @@ class _Pair(NamedTuple):
 @dataclass(slots=True)
 class _Node:
     """least, greatest: offsets that each buffer can have under the decisions. decided: for each pair 1 where b is
-    above, -1 where a is, 0 where neither has been said."""
+    above, -1 where a is, 0 where neither has been said. unsure: the pairs that may narrow the offsets, ascending."""
 
     least: list[int]
     greatest: list[int]
     decided: list[int]
+    unsure: list[int]
 
 
 _PAIRS = 3
@@ -60,6 +62,10 @@ class GapSearch:
             if i < r.other
         ]
         self._align = [b.align for b in group]
+        self._pairs_of: list[list[int]] = [[] for _ in group]
+        for number, pair in enumerate(self.pairs):
+            self._pairs_of[pair.a].append(number)
+            self._pairs_of[pair.b].append(number)
         self.round = len(self.pairs) // _PAIRS + 1
 
     def fit(self, capacity: int, budget: int) -> tuple[list[int] | None, bool, int]:
@@ -70,7 +76,7 @@ class GapSearch:
         greatest = [(capacity - b.bytes) & -b.align for b in self.group]
         if min(greatest) < 0:
             return None, True, 1
-        stack = [_Node([0] * len(self.group), greatest, [0] * len(self.pairs))]
+        stack = [_Node([0] * len(self.group), greatest, [0] * len(self.pairs), list(range(len(self.pairs))))]
         steps = 0
         while stack:
             node = stack.pop()
@@ -92,17 +98,23 @@ class GapSearch:
             for decision in (-likely, likely):
                 decided = list(node.decided)
                 decided[pair] = decision
-                stack.append(_Node(list(node.least), list(node.greatest), decided))
+                stack.append(_Node(list(node.least), list(node.greatest), decided, [pair]))
         return None, True, steps
 
     def _propagate(self, node: _Node, budget: int) -> tuple[bool, int]:
-        """Narrow the offsets until nothing changes; returns whether any are left, and the steps taken."""
+        """Narrow the offsets until nothing changes; returns whether any are left, and the steps taken: as if all pairs
+        were looked at again and again in their order, though it is only those of buffers whose offsets have changed."""
         least, greatest, align = node.least, node.greatest, self._align
-        steps, changed = 0, True
+        steps, waiting = 0, node.unsure
+        changed = True
         while changed and steps < budget:
             changed = False
             steps += self.round
-            for (a, b, up, down), decision in zip(self.pairs, node.decided, strict=True):
+            queued, later = set(waiting), set[int]()
+            while waiting:
+                number = heapq.heappop(waiting)
+                (a, b, up, down), decision = self.pairs[number], node.decided[number]
+                queued.remove(number)
                 above = decision >= 0 and least[a] + up <= greatest[b]
                 if decision <= 0 and least[b] + down <= greatest[a]:
                     if above:
@@ -112,14 +124,24 @@ class GapSearch:
                     low, high, gap = a, b, up
                 else:
                     return False, steps
+                moved = []
                 if least[low] + gap > least[high]:
                     least[high] = align_up(least[low] + gap, align[high])
-                    changed = True
+                    moved.append(high)
                 if greatest[high] - gap < greatest[low]:
                     greatest[low] = (greatest[high] - gap) & -align[low]
-                    changed = True
+                    moved.append(low)
                 if least[low] > greatest[low] or least[high] > greatest[high]:
                     return False, steps
+                for buffer in moved:
+                    changed = True
+                    for other in self._pairs_of[buffer]:
+                        if other <= number:
+                            later.add(other)
+                        elif other not in queued:
+                            queued.add(other)
+                            heapq.heappush(waiting, other)
+            waiting = sorted(later)
         return True, steps
 
     def _tightest(self, node: _Node) -> int | None:

@@ -10,7 +10,9 @@ search answers, and the given order remains if nothing better was found.
 
 from __future__ import annotations
 
+import functools
 import heapq
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -139,6 +141,16 @@ class _Graph:
             (*((r, w, sizes[w]) for r, w in step.overwrites if sizes[r] == sizes[w]), *step.overlaps)
             for step in steps
         ]
+        # Of all other steps it is the same to a step whether they are done: its change of the bytes alive is looked up.
+        self.near = [
+            functools.reduce(
+                operator.or_,
+                (self.touching[b] for b in {*touched, *(b for each in shared for b in each[:2])}),
+                0,
+            )
+            for touched, shared in zip(self.touched, self.shared, strict=True)
+        ]
+        self.changes: list[dict[int, tuple[int, int]]] = [{} for _ in steps]
 
     def alive(self, block: int, done: int) -> bool:
         """Does the block hold something that is needed after the steps of the set `done`?"""
@@ -160,21 +172,22 @@ class _Graph:
     def run(self, done: int, live: int, number: int) -> tuple[int, int]:
         """Bytes in use while step `number` runs, and bytes alive after it, given `live` bytes before."""
         self.runs += 1
+        near, known = done & self.near[number], self.changes[number]
+        change = known.get(near)
+        if change is None:
+            change = known[near] = self._change(near, number)
+        return live + change[0], live + change[1]
+
+    def _change(self, done: int, number: int) -> tuple[int, int]:
+        """What a step adds to the bytes alive, while it runs and behind it."""
         step = self.steps[number]
         after = done | 1 << number
-        during = live + step.scratch
-        left = live
+        during, left = step.scratch, 0
         for block in self.touched[number]:
-            # As `alive` before and after, written out: nothing is asked as often.
-            writing, rest = self.writing[block], self.touching[block] & ~done
-            kept = block in self.outputs
-            before = writing & (done | self.always) and (kept or rest)
+            before, behind = self.alive(block, done), self.alive(block, after)
             if not before:
                 during += self.sizes[block]
-            if writing & (after | self.always) and (kept or rest & ~after):
-                left += 0 if before else self.sizes[block]
-            elif before:
-                left -= self.sizes[block]
+            left += (behind - before) * self.sizes[block]
         taken: set[int] = set()
         for read, written, saved in self.shared[number]:
             if read in taken or written in taken or self.alive(written, done):

@@ -12,6 +12,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UsageError
 from tinyet.ir import Node
+from tinyet.ir.memoize import memoize
 from tinyet.opset import Call, Cost, Definition
 from tinyet.opset.cost import constant_bytes
 from tinyet.planning.kernel_front import KernelSet, Option, kernel_front
@@ -62,7 +63,8 @@ def _candidate(node: Node, choice: Choice, target: Target) -> Candidate:
     return Candidate(choice, call, choice.kernel.cost(node, target, call))
 
 
-def parts_of(candidate: Candidate, target: Target) -> dict[Hashable, int]:
+@memoize
+def parts_of(candidate: Candidate, target: Target) -> Mapping[Hashable, int]:
     """A candidate's flash: constants, and code as far as it is stated. Equal functions, and equal arrays, are
     there once in a firmware."""
     call, cost = candidate.call, candidate.cost

@@ -23,7 +23,6 @@ from tinyet.opset.cost import counts_cycles
 from tinyet.passes.sink_reshapes import sink_reshapes
 from tinyet.planning.candidates import (
     Allowed,
-    Candidate,
     Candidates,
     Chosen,
     candidates_of,
@@ -143,7 +142,6 @@ class _PlanSearch:
         self.untiled: Plan | None = None
         self.fusion_cache = FusionCache()
         self._plans: dict[Hashable, MemoryPlan] = {}
-        self._parts: dict[Candidate, Mapping[Hashable, int]] = {}
         pins: dict[Node, int] = {}
         if objective.pins:
             firsts = {n: found[0] for n, found in self.candidates.items()}
@@ -530,7 +528,9 @@ class _PlanSearch:
 
     def figures(self, chosen: Chosen, plan: MemoryPlan) -> Figures:
         """A plan's figures, as far as they are stated."""
-        parts = {part: size for c in chosen.values() for part, size in self.parts(c).items()}
+        parts: dict[Hashable, int] = {}
+        for candidate in chosen.values():
+            parts.update(parts_of(candidate, self.target))
         # Kernels that state nothing are tiled all the same.
         silent = sum(plan.runs(n) for s in plan.fusion_groups for n in s.nodes if chosen[n].cost is None)
         return Figures(
@@ -543,11 +543,6 @@ class _PlanSearch:
             + moving(plan.fusion_groups, INSTRUCTIONS)
             + INSTRUCTIONS.an_action * silent,
         )
-
-    def parts(self, candidate: Candidate) -> Mapping[Hashable, int]:
-        if candidate not in self._parts:
-            self._parts[candidate] = parts_of(candidate, self.target)
-        return self._parts[candidate]
 
     @staticmethod
     def ram(chosen: Chosen, plan: MemoryPlan, arena: int | None = None) -> int:

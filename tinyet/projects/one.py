@@ -191,6 +191,7 @@ def generate(
         data[EVALUATION] = encode_data(evaluation, [t.name for t in program.inputs])
     write_project(directory, {**files, **data}, archives=archives)
     project = Project(directory)
+    vars(project)["written"] = program
     if not project_kind.application:
         # The program is not kept beside the C, so this cannot be found out again.
         vars(project)["_made"] = deployment, slices

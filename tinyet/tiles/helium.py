@@ -258,8 +258,13 @@ class Sums:
         """Of the only loop, or of the first one."""
         if self.held:
             return self._held_turn(self.chunks[0], f"{_WEIGHTS}!")
-        lines = loads_between([line for _ in range(self.pairs) for line in self._pair()])
+        lines = loads_between(self._pairs)
         return lines if self.whole else [*lines, *_AGAIN]
+
+    @cached_property
+    def _pairs(self) -> list[str]:
+        """The same before loads find their places, and without a branch."""
+        return [line for _ in range(self.pairs) for line in self._pair()]
 
     @cached_property
     def chunk_loops(self) -> list[tuple[list[str], list[str]]]:
@@ -286,6 +291,10 @@ class Sums:
 
     def _held_turn(self, chunk: Sequence[int], sums_from: str) -> list[str]:
         """Pairs of channels, whose sums so far are there."""
+        return [*loads_between(self._held_pair(chunk, sums_from)) * self.pairs, *_AGAIN]
+
+    def _held_pair(self, chunk: Sequence[int], sums_from: str) -> list[str]:
+        """A pair before loads find their places."""
         sums, inputs = ", ".join(self._registers), self._held_inputs(chunk)
         lines = [f"ldm.w {sums_from}, {{{sums}}}"]
         for kx in chunk:
@@ -296,8 +305,7 @@ class Sums:
                     lines.append(
                         f"vmladava.s{self.bits} {_SUMS[self.pixels * channel + p]}, q{vector}, q{_INPUTS + channel}"
                     )
-        lines.append(f"stm.w {_TO}!, {{{sums}}}")
-        return [*loads_between(lines) * self.pairs, *_AGAIN]
+        return [*lines, f"stm.w {_TO}!, {{{sums}}}"]
 
     def _pair(self) -> Iterator[str]:
         """Two channels."""
@@ -363,7 +371,8 @@ class Sums:
     def loads(self, channels: int) -> int:
         """Of vectors, for so many channels."""
         return sum(
-            count * (lines.count("vldrw") + lines.count("vldrb")) for count, lines in self._parts(channels)
+            count * sum(line.startswith(("vldrw", "vldrb")) for line in lines)
+            for count, lines in self._parts(channels)
         )
 
     @property
@@ -373,24 +382,26 @@ class Sums:
 
     def instructions(self, channels: int) -> int:
         """Of a block of pixels, for so many channels."""
-        return sum(count * len(lines.splitlines()) for count, lines in self._parts(channels))
+        return sum(count * len(lines) for count, lines in self._parts(channels))
 
-    def _parts(self, channels: int) -> Iterator[tuple[int, str]]:
-        """How often which lines are executed."""
+    def _parts(self, channels: int) -> Iterator[tuple[int, Sequence[str]]]:
+        """How often which lines are executed; they are counted only, so that their order is none of a turn's."""
         turns, rest = divmod(channels, CHANNELS * self.pairs)
         if rest or not turns or (self.whole and turns > 1):
             raise InternalError(f"{channels} channels by {self.name}")
-        yield 1, "\n".join(self.before)
-        yield turns, "\n".join(self.turn)
+        yield 1, self.before
         if not self.held:
+            yield turns, self._pairs if self.whole else [*self._pairs, *_AGAIN]
             return
         passes = self.rows * self.depth
-        yield 1, "b.w 3f"
-        yield passes, "\n".join((_BACK, *_ADVANCE))
-        for i, (before, loop) in enumerate(self.chunk_loops):
+        yield 1, ["b.w 3f"]
+        yield passes, [_BACK, *_ADVANCE]
+        for i, chunk in enumerate(self.chunks):
+            before, pair = self._held_loads(chunk), self._held_pair(chunk, _TO)
             count = passes if i else passes - 1
-            yield count, "\n".join((_BACK, *before) if i else before)
-            yield count * turns, "\n".join(loop)
+            yield count, [_BACK, *before] if i else before
+            yield count * turns, [*pair * self.pairs, *_AGAIN]
+        yield turns, [*self._held_pair(self.chunks[0], f"{_WEIGHTS}!") * self.pairs, *_AGAIN]
 
 
 def _added(base: str, offset: int) -> list[str]:

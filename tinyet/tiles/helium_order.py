@@ -144,6 +144,11 @@ def loads_between(lines: Sequence[str]) -> list[str]:
     """Each load of a vector as late as its value allows where it has a place of its own; all else in its order.
 
     lines: without labels and branches, in an order that computes the right values."""
+    return list(_between(tuple(lines)))
+
+
+@cache
+def _between(lines: tuple[str, ...]) -> tuple[str, ...]:
     parts = _joined(lines)
     ahead: list[list[int]] = []  # of each part those that must stay before it
     waiting = [0] * len(parts)  # how many of those behind a part keep it where it is
@@ -166,7 +171,7 @@ def loads_between(lines: Sequence[str]) -> list[str]:
             waiting[i] -= 1
             if not waiting[i]:
                 insort(free, i)
-    return found[::-1]
+    return tuple(reversed(found))
 
 
 def listed(lines: Sequence[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Generic, TypeVar
 
 from tinyet.tiles.core import CorePage
@@ -90,6 +91,7 @@ Blocks = Mapping[tuple[int, int, bool], int]
 def executed(page: CorePage, code: Placed, core: Model, blocks: Blocks) -> Work:
     """Of straight pieces of code."""
 
+    @cache
     def timed(place: int) -> Instruction:
         operation, registers = code[place]
         return operation.timed(page, registers)

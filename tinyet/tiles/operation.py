@@ -6,10 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tinyet.errors import InternalError
 from tinyet.tiles.core import CorePage
-from tinyet.timing.instruction import Instruction
+from tinyet.timing.instruction import Instruction, Kind
 from tinyet.timing.vectors import FLAGS
 
 SP = "sp"
@@ -63,53 +64,64 @@ class Operation:
         """The same for registers of any numbers: those of its values."""
 
         def numbers(values: tuple[str, ...]) -> tuple[int, ...]:
-            return tuple(map(number, values))
+            return tuple(map(number, values)) if values else ()
 
-        kind = page.kinds[self.mnemonic]
-        made = Instruction(kind, page.instruction_bytes, self.words, results=numbers(self.writes))
+        kind, written = page.kinds[self.mnemonic], numbers(self.writes)
         reads, base = numbers(self.reads), numbers((self.base,) if self.base else ())
+        indexed, size, words = bool(self.index), page.instruction_bytes, self.words
         if self.index:
-            base, made = base + numbers((self.index,)), made._replace(indexed=True)
+            base += numbers((self.index,))
+
+        def made(
+            kind: Kind = kind,
+            results: tuple[int, ...] = written,
+            indexed: bool = indexed,
+            **roles: Any,
+        ) -> Instruction:
+            return Instruction(kind, size, words, results=results, indexed=indexed, **roles)
+
         match kind:
             case "data" | "logic" if self.mnemonic in _WITH_FLAGS:
-                return made._replace(results=(*made.results, FLAGS), operands=reads)
+                return made(results=(*written, FLAGS), operands=reads)
             case "data" | "logic" | "bits":
-                if kind != "bits" and _SHIFTED.search(self.text):
-                    made = made._replace(kind="shifted")
                 if kind == "bits" and len(reads) == 1:
-                    return made._replace(shifted=reads)
+                    return made(shifted=reads)
+                if kind != "bits" and _SHIFTED.search(self.text):
+                    kind = "shifted"
                 # The second of two registers is the one that may be shifted.
-                return made._replace(results=made.results or (FLAGS,), operands=reads[:1], shifted=reads[1:])
+                return made(kind, written or (FLAGS,), operands=reads[:1], shifted=reads[1:])
             case "extend" | "saturate" if len(reads) == 1:
-                return made._replace(shifted=reads)
+                return made(shifted=reads)
             case "multiply_dsp" | "multiply_add" | "multiply_add_long":
-                return made._replace(operands=reads[:2], late=reads[2:])
+                return made(operands=reads[:2], late=reads[2:])
             case "load" | "load_narrow" | "load_double" | "load_multiple":
-                results, updated = tuple(sorted(made.results)), base if self.moves else ()
+                results, updated = tuple(sorted(written)), base if self.moves else ()
                 if kind == "load_double":
-                    results = made.results
-                return made._replace(results=results, address=base, updated=updated, offset=self.offset)
+                    results = written
+                return made(results=results, address=base, updated=updated, offset=self.offset)
             case "store":
-                return made._replace(late=reads[:1], address=base, updated=base if self.moves else ())
+                return made(late=reads[:1], address=base, updated=base if self.moves else ())
             case "store_double":
-                return made._replace(late=reads[:2], address=base, updated=base if self.moves else ())
+                return made(late=reads[:2], address=base, updated=base if self.moves else ())
             case "store_multiple" if self.base:
                 moved = tuple(r for r in reads if r not in base)
-                return made._replace(late=moved, address=base, updated=base if self.moves else ())
+                return made(late=moved, address=base, updated=base if self.moves else ())
             case "load_multiple_pc" if self.base:
-                return made._replace(address=base)
+                return made(address=base)
             case "table_branch":
-                return made._replace(indexed=False, address=base)
+                return made(indexed=False, address=base)
             case "store_multiple" | "load_multiple_pc":
                 listed = _REGISTER.findall(self.text)
                 moved = tuple(page.number(name) for name in listed if name != "pc")
-                made = made._replace(address=numbers((SP,)), updated=numbers((SP,)))
-                return made._replace(late=moved) if kind == "store_multiple" else made._replace(results=moved)
+                stack = numbers((SP,))
+                if kind == "store_multiple":
+                    return made(address=stack, updated=stack, late=moved)
+                return made(results=moved, address=stack, updated=stack)
             case "branch" if self.mnemonic == "b.w":
-                return made
+                return made()
             case "branch":
-                return made._replace(conditional=True, operands=(FLAGS,))
-        return made._replace(operands=reads)
+                return made(conditional=True, operands=(FLAGS,))
+        return made(operands=reads)
 
 
 def load(to: str, base: str, offset: int, step: str = "") -> Operation:

@@ -16,7 +16,7 @@ from tinyet.delegates.cortex_m.rounding_s16 import Rounding16
 from tinyet.ir import Node
 from tinyet.ops.shared.cost_models import Parts
 from tinyet.opset import DENSE, CostModel, Exact, Layouts
-from tinyet.opset.cost import NOTHING
+from tinyet.opset.cost import NOTHING, ByCore
 from tinyet.tiles import planes as planes_tile
 from tinyet.tiles.core import CorePage, page_of
 from tinyet.tiles.depthwise import Rows
@@ -82,14 +82,14 @@ def filling(node: Node, g: Geometry, page: CorePage) -> Exact:
     batch, _, _, channels = node.input(0).shape
     groups = batch * -(-channels // g.group)
     counts = Counter(n for n in depthwise.filled_rows(g) if n)
-    works = {
-        name: total(filling_work(planes, page, name, n).times(groups * times) for n, times in counts.items())
-        for name in page.cores
-    }
-    instructions = next(iter(works.values())).instructions
+
+    def of(core: str) -> Work:
+        return total(filling_work(planes, page, core, n).times(groups * times) for n, times in counts.items())
+
+    instructions = of(page.cores[0]).instructions
     return Exact(
         instructions,
-        {name: work.cycles for name, work in works.items()},
+        ByCore(page.cores, lambda core: of(core).cycles),
         {page.named(planes.name): planes_tile.function(planes, page).code_bytes},
         {"printed code": page.instruction_bytes * instructions},
     )
@@ -98,7 +98,9 @@ def filling(node: Node, g: Geometry, page: CorePage) -> Exact:
 def both(a: Exact, b: Exact) -> Exact:
     return Exact(
         a.instructions + b.instructions,
-        added(a.cycles, b.cycles),
+        ByCore(
+            tuple(sorted({*a.cycles, *b.cycles})), lambda core: a.cycles.get(core, 0) + b.cycles.get(core, 0)
+        ),
         {**a.functions, **b.functions},
         added(a.reads, b.reads),
     )
@@ -138,12 +140,15 @@ def called(
     times = batch * -(-channels // g.group) * calls
     whole, last = divmod(g.v.out, g.tile)
     counts = [(n, tiles) for n, tiles in ((g.tile, whole), (last, 1)) if n and tiles]
-    works = {name: total(work(name, n).times(tiles * times) for n, tiles in counts) for name in page.cores}
-    instructions = next(iter(works.values())).instructions
+
+    def of(core: str) -> Work:
+        return total(work(core, n).times(tiles * times) for n, tiles in counts)
+
+    instructions = of(page.cores[0]).instructions
     weights = 4 * rows.channel_words * rows.channels * times * sum(tiles for _, tiles in counts)
     output_rows = Exact(
         instructions=instructions,
-        cycles={name: found.cycles for name, found in works.items()},
+        cycles=ByCore(page.cores, lambda core: of(core).cycles),
         functions={page.named(rows.name): code_bytes},
         reads={"printed code": page.instruction_bytes * instructions, "printed weights": weights},
     )

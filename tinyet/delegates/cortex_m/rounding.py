@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinyet.ir import Node
-from tinyet.ir.memoize import memoize
+from tinyet.ir.memoize import memoize_by_weights
 from tinyet.numerics import Int64, clamp_range, requantize
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.integers import sum_range
@@ -99,7 +99,7 @@ def max_of_sums(r: Rounding) -> Int64:
     return np.maximum(np.abs(smallest), np.abs(largest))
 
 
-@memoize
+@memoize_by_weights
 def rounding(
     node: Node, clamp: tuple[float, float], most_before: int = 30, least_before: int = 2
 ) -> Rounding:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyet.delegates.cortex_m.rounding import LIMIT, live_channels
 from tinyet.ir import Node
-from tinyet.ir.memoize import memoize
+from tinyet.ir.memoize import memoize_by_weights
 from tinyet.numerics import Int64, clamp_range
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.integers import sum_range
@@ -59,7 +59,7 @@ class RoundingMve:
         )
 
 
-@memoize
+@memoize_by_weights
 def rounding_mve(node: Node, clamp: tuple[float, float]) -> RoundingMve:
     """Of a node with weights (input 1), bias (input 2) and factors for each channel."""
     weights = node.input(1).array.astype(np.int64)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.ir import Node
-from tinyet.ir.memoize import memoize
+from tinyet.ir.memoize import memoize_by_weights
 from tinyet.numerics import Int64, clamp_range, reduced_multiplier, requantize_64
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.factors import output_factors
@@ -69,7 +69,7 @@ INPUTS = -LARGEST, LARGEST - 1
 """The least and the greatest."""
 
 
-@memoize
+@memoize_by_weights
 def rounding(node: Node, upper: int = UPPER) -> Rounding16:
     """The rounding of a node with weights (input 1), bias (input 2) and per-channel factors."""
     weights = node.input(1).array.astype(np.int64)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from tinyet.ir import Node
-from tinyet.ir.memoize import memoize
+from tinyet.ir.memoize import memoize_by_weights
 from tinyet.numerics import clamp_range
 from tinyet.ops.shared import two_products
 from tinyet.ops.shared.clamped import clamp_of
@@ -34,7 +34,7 @@ _UNIT = 2**24
 _MOST = 2**15 - 1  # of an int16, which counts taps, outputs and what lies in the arena
 
 
-@memoize
+@memoize_by_weights
 def rescaling(node: Node) -> Rescaling | str:
     """Of the sums of inputs u = x + 128 by weights; why there is none otherwise."""
     weights, bias = rows_of(node).astype(np.int64), folded_bias(node)
@@ -66,6 +66,7 @@ def patch_bytes(node: Node) -> int:
     return PIXELS * taps
 
 
+@memoize_by_weights
 def stream(node: Node) -> Constant:
     """Of each channel the sum before the first product and what makes an output: above the 24 bits of the upper factor
     are the eight of the lower one, in whose place are the lowest."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyet.ir import Node
-from tinyet.ir.memoize import memoize
+from tinyet.ir.memoize import memoize_by_weights
 from tinyet.numerics import Int64, clamp_range
 from tinyet.ops.shared import one_product, packed_words, two_products
 from tinyet.ops.shared.clamped import clamp_of
@@ -38,7 +38,7 @@ TRIALS = sorted(range(-4, 5), key=abs)
 _FAR = 2**62
 
 
-@memoize
+@memoize_by_weights
 def rounding(node: Node) -> Rounding | str:
     return one_product.rounding(node, shift=SHIFT)
 
@@ -57,25 +57,25 @@ class Folded:
     multiplier: Int64
 
 
-@memoize
+@memoize_by_weights
 def folded(node: Node) -> Folded:
     """With any power that fits."""
     return _folded(node, range(MOST_BEFORE, LEAST_BEFORE, -1))
 
 
-@memoize
+@memoize_by_weights
 def folded_in_words(node: Node) -> Folded:
     """With the power that sums have where words are taken apart."""
     return _folded(node, (WORDS_BEFORE,))
 
 
-@memoize
+@memoize_by_weights
 def folded_whole(node: Node) -> Folded:
     """The same of sums that are made modulo 2**32: only the whole one has to fit, with what is added to it."""
     return _folded(node, (WORDS_BEFORE,), whole=True)
 
 
-@memoize
+@memoize_by_weights
 def folded_wide(node: Node) -> Folded:
     """The same of sums that have more bits."""
     return _folded(node, (WIDE_BEFORE,), whole=True)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyet.ir import Node
+from tinyet.ir.memoize import memoize_by_weights
 from tinyet.ops.shared.packed_words import rows_of
 from tinyet.ops.shared.paired_threes import FIELD, stream, tiles
 from tinyet.opset import Constant
@@ -33,6 +34,7 @@ def left_out(taps: int) -> int:
     return -taps % TURN
 
 
+@memoize_by_weights
 def constants(node: Node) -> tuple[Constant, Constant]:
     """The stream and the weights of tinyet_conv2d_outer.h."""
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyet.ir import Node
-from tinyet.ir.memoize import memoize
+from tinyet.ir.memoize import memoize, memoize_by_weights
 from tinyet.numerics import Int64, clamp_range
 from tinyet.ops.shared import packed_words, two_products
 from tinyet.ops.shared.clamped import clamp_of
@@ -65,7 +65,7 @@ def refuse(node: Node) -> str | None:
     return found if isinstance(found, str) else None
 
 
-@memoize
+@memoize_by_weights
 def rescaling(node: Node) -> Rescaling | str:
     """Of a convolution's sums, to the right by RIGHT, or where they are rounded two ways, or reach farther, by
     RIGHT_OF_TWO_SIDED; or why there is none."""
@@ -124,6 +124,7 @@ def in_runs(node: Node) -> Runs:
     return in_threes if in_threes.instructions < in_twos.instructions else in_twos
 
 
+@memoize_by_weights
 def stream(node: Node) -> Constant:
     """All that a pixel of a convolution reads, front to back, block by block of CHANNELS channels. Missing channels of
     the last block have zeros for weights."""
@@ -194,7 +195,7 @@ def fields(node: Node) -> dict[str, FieldValue]:
     }
 
 
-@memoize
+@memoize_by_weights
 def plane_rescaling(node: Node) -> Rescaling | str:
     """Of a depthwise layer's sums of inputs as they are, by products with RIGHT fixed."""
     weights, bias = rows_of(node).astype(np.int64), folded_bias(node)
@@ -269,12 +270,13 @@ def refuse_planes(node: Node) -> str | None:
     return None if found.right == RIGHT else "sums within the clamp reach too far"
 
 
-@memoize
+@memoize_by_weights
 def divided(node: Node) -> list[bool]:
     """Of which channels some line of three taps is no run."""
     return [bool(each) for each in (np.abs(_lines(node)).sum(axis=2) > _ROOM).any(axis=1)]
 
 
+@memoize_by_weights
 def plane_stream(node: Node) -> Constant:
     """Of a depthwise layer, channel by channel."""
     sums = plane_rescaling(node)

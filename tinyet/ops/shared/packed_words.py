@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyet.ir import Array, Node
-from tinyet.ir.memoize import memoize
+from tinyet.ir.memoize import memoize_by_weights
 from tinyet.numerics import Int64, clamp_range
 from tinyet.ops.shared import two_products
 from tinyet.ops.shared.clamped import clamp_of
@@ -34,7 +34,7 @@ _BACK = LONGEST * _STEP_BYTES + 20  # from where it jumps to its first step
 _LEAVE = 0  # where it goes on behind the last run
 
 
-@memoize
+@memoize_by_weights
 def rescaling(node: Node, bits: int = 16) -> Rescaling | str:
     """Of a layer's sums, to the right by at most so many bits; why there is none otherwise."""
     reach = sum_range(rows_of(node).astype(np.int64), folded_bias(node))
@@ -79,7 +79,7 @@ def _runs(longest: Int64) -> list[tuple[int, int]]:
     return found
 
 
-@memoize
+@memoize_by_weights
 def all_runs(node: Node) -> list[tuple[int, int]]:
     """Of all blocks."""
     magnitudes = np.abs(rows_of(node).astype(np.int64))
@@ -114,6 +114,7 @@ def block(weights: Int64, bias: Int64, sums: Rescaling, first: int) -> list[Int6
     return [start, rows.ravel(), np.array([_LEAVE, 0]), sums.words(first, CHANNELS).ravel()]
 
 
+@memoize_by_weights
 def stream(node: Node) -> Constant:
     """All that a pixel reads, front to back, block by block of CHANNELS channels: sums before the first product, runs,
     what makes outputs of the sums. Missing channels of the last block have zeros for weights."""
@@ -131,6 +132,7 @@ def stream(node: Node) -> Constant:
     return Constant("stream", np.concatenate(parts).astype(np.uint32), "as tinyet_packed_words.h")
 
 
+@memoize_by_weights
 def plane_stream(node: Node) -> Constant:
     """Of a depthwise layer, channel by channel: the sum before the first product, the weights, what makes an output."""
     sums = rescaling(node)
@@ -149,6 +151,7 @@ def plane_bytes(node: Node) -> int:
     return int(((out_h - 1) * attrs.stride_h + kernel_h) * ((out_w - 1) * attrs.stride_w + kernel_w))
 
 
+@memoize_by_weights
 def block_constants(node: Node) -> tuple[Constant, Constant]:
     """Of inputs as they are, for blocks of CHANNELS channels: the sums before the first product and what makes outputs
     of the sums, and the weights, taps rounded up to fours."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.ir import Node
-from tinyet.ir.memoize import memoize
+from tinyet.ir.memoize import memoize, memoize_by_weights
 from tinyet.numerics import Int64
 from tinyet.ops.shared import one_product
 from tinyet.ops.shared.one_product import Rounding
@@ -36,7 +36,7 @@ _MOST_TAPS = 2**20
 """A weight by itself names its tap in so many steps."""
 
 
-@memoize
+@memoize_by_weights
 def rounding(node: Node) -> Rounding | str:
     """Of sums that fit a field: 2**(32 - FIELD) of them fit a word."""
     return one_product.rounding(node, before=32 - FIELD)
@@ -47,6 +47,7 @@ def refuse(node: Node) -> str | None:
     return found if isinstance(found, str) else None
 
 
+@memoize_by_weights
 def constants(node: Node) -> tuple[Constant, Constant]:
     """The stream and the weights of tinyet_conv2d_paired.h."""
     r = rounding(node)
@@ -109,6 +110,7 @@ def refuse_in_fours(node: Node) -> str | None:
     return refuse(node) or (None if rows_of(node).shape[1] <= _MOST_TAPS else f"more than {_MOST_TAPS} taps")
 
 
+@memoize_by_weights
 def constants_in_fours(node: Node) -> tuple[Constant, Constant]:
     """Those of tinyet_conv2d_s8_paired_fours_4x1."""
     r, f = rounding(node), in_fours(node)

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.ir import Node
-from tinyet.ir.memoize import memoize
+from tinyet.ir.memoize import memoize_by_weights
 from tinyet.numerics import Int64, clamp_range
 from tinyet.ops.shared import depthwise_planes, two_products
 from tinyet.ops.shared.clamped import clamp_of
@@ -66,7 +66,7 @@ class Lines:
     offset: Int64
 
 
-@memoize
+@memoize_by_weights
 def lines(node: Node) -> Lines | str:
     """Of a node with weights and per-channel factors; why there are none otherwise."""
     weights, bias = rows_of(node).astype(np.int64), folded_bias(node)
@@ -109,6 +109,7 @@ def refuse(node: Node) -> str | None:
     return found if isinstance(found, str) else None
 
 
+@memoize_by_weights
 def stream(node: Node) -> Constant:
     """Of tinyet_conv2d_s8_paired_checked_8x1, uint32 (channels, words)."""
     r = lines(node)

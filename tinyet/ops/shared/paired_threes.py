@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tinyet.ir import Node
-from tinyet.ir.memoize import memoize
+from tinyet.ir.memoize import memoize_by_weights
 from tinyet.numerics import Int64
 from tinyet.ops.shared import depthwise_planes, one_product
 from tinyet.ops.shared.packed_words import rows_of
@@ -68,7 +68,7 @@ def parts_of(weights: Int64) -> list[tuple[int, int]]:
     return found
 
 
-@memoize
+@memoize_by_weights
 def tiles(
     node: Node, together: int = CHANNELS, *, wide: bool = False
 ) -> tuple[tuple[tuple[int, ...], list[tuple[int, int]]], ...]:
@@ -141,6 +141,7 @@ def stream(
     return Constant("stream", found, "as tinyet_conv2d_paired.h")
 
 
+@memoize_by_weights
 def constants(node: Node, *, with_direct: bool) -> tuple[Constant, Constant]:
     """The stream and the weights of tinyet_conv2d_paired.h."""
 

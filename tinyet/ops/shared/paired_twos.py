@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyet.ir import Node
+from tinyet.ir.memoize import memoize_by_weights
 from tinyet.ops.shared import packed_words, paired_threes
 from tinyet.ops.shared.packed_words import rows_of
 from tinyet.ops.shared.two_products import Rescaling
@@ -23,6 +24,7 @@ TURN = 16
 """Taps in a turn of the loop."""
 
 
+@memoize_by_weights
 def constants(node: Node) -> tuple[Constant, Constant]:
     """The stream and the weights of tinyet_conv2d_paired_6x2.h."""
     sums = packed_words.rescaling(node)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.ir import Node
-from tinyet.ir.memoize import memoize
+from tinyet.ir.memoize import memoize_by_weights
 from tinyet.numerics import Int64, clamp_range
 from tinyet.ops.shared import two_products
 from tinyet.ops.shared.clamped import clamp_of
@@ -53,7 +53,7 @@ class Straight:
     two_sided: bool
 
 
-@memoize
+@memoize_by_weights
 def straight(node: Node) -> Straight | str:
     """Of a node with weights and per-channel factors; why there is none otherwise."""
     weights, bias = rows_of(node).astype(np.int64), folded_bias(node)

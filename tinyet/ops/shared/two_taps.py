@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyet.ir import Node
+from tinyet.ir.memoize import memoize_by_weights
 from tinyet.ops.shared import packed_words
 from tinyet.ops.shared.packed_words import rows_of
 from tinyet.ops.shared.two_products import Rescaling
@@ -35,6 +36,7 @@ def refuse(node: Node) -> str | None:
     return packed_words.refuse(node)
 
 
+@memoize_by_weights
 def constants(node: Node) -> tuple[Constant, Constant]:
     """The stream and the weights of tinyet_two_taps.h."""
     sums = packed_words.rescaling(node)
