@@ -36,7 +36,7 @@ def table(board: Board) -> Core:
     return found
 
 
-@pytest.mark.parametrize("name", (*BOARDS, "arduino_uno"))
+@pytest.mark.parametrize("name", [*BOARDS, "arduino_uno"])
 def test_every_kernel_is_in_the_table(name: str) -> None:
     board = load_board(name)
     core = table(board)
