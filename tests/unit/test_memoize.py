@@ -4,15 +4,24 @@
 from __future__ import annotations
 
 import gc
+import inspect
+import pickle
+import sys
 import weakref
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from tests.delegates.test_winograd import layer
+from tests.ops import drawing
 from tinyet.ir import Node, QuantParams, Tensor, TensorType, constant
 from tinyet.ir.memoize import memoize, memoize_by_weights
 from tinyet.ir.types import DType
 from tinyet.ops.linear import Linear
 from tinyet.ops.reshape import Reshape
+from tinyet.ops.shared.clamped import clamp_of
 
 
 def test_once_for_each_node_and_argument() -> None:
@@ -56,3 +65,47 @@ def test_layers_of_the_same_weights_share_whatever_their_image() -> None:
     others = [layer(4, (2, 2)), layer(4, scale=0.25), layer(4, clamp=5.0)]
     assert [*map(total, others), total(first, 2), total(first, times=3)] == [4, 3, 3, 6, 9]
     assert asked == [first, *others, first, first]
+
+
+def of_weights() -> list[Callable[..., object]]:
+    """All functions that layers of the same weights share, without what is kept."""
+    found = []
+    for module in list(sys.modules.values()):
+        if module.__name__.startswith("tinyet."):
+            for value in vars(module).values():
+                inner = getattr(value, "__wrapped__", None)
+                if (
+                    inspect.isfunction(value)
+                    and value.__module__ == module.__name__
+                    and hasattr(inner, "__wrapped__")
+                ):
+                    found.append(inner.__wrapped__)
+    return found
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("size", [1, 3])
+def test_what_layers_of_the_same_weights_share_says_nothing_of_images(groups: int, size: int) -> None:
+    """Two images of one layer, one wide and one high, some of them smaller than windows."""
+    rng = np.random.default_rng(0)
+    weights = rng.integers(-40, 41, (3, size, size, 3 // groups))
+    first = layer(weights, rng.integers(-900, 900, 3), relu=True, scale=0.004)
+    attrs = replace(first.attrs, groups=groups, pad_top=size // 2, pad_left=size // 2)
+
+    def over(height: int, width: int) -> Node:
+        x = Tensor("x", replace(first.input(0).type, shape=(1, height, width, 3)))
+        return drawing.node_of(attrs, [x, *first.inputs[1:]], first.output.type.quant)
+
+    def found(function: Callable[..., object], node: Node) -> object:
+        given = {"clamp": clamp_of(node), "with_direct": True}
+        asked = {name: given[name] for name in inspect.signature(function).parameters if name in given}
+        try:
+            return pickle.dumps(function(node, **asked))
+        except (AssertionError, TypeError, ValueError) as error:
+            return type(error)
+
+    functions = of_weights()
+    assert len(functions) > 20
+    for function in functions:
+        results = {found(function, over(*image)) for image in ((4, 9), (9, 4), (3, 8), (40, 40))}
+        assert len(results) == 1, f"{function.__module__}.{function.__name__}"

@@ -270,13 +270,13 @@ def refuse_planes(node: Node) -> str | None:
     return None if found.right == RIGHT else "sums within the clamp reach too far"
 
 
-@memoize_by_weights
+@memoize
 def divided(node: Node) -> list[bool]:
     """Of which channels some line of three taps is no run."""
     return [bool(each) for each in (np.abs(_lines(node)).sum(axis=2) > _ROOM).any(axis=1)]
 
 
-@memoize_by_weights
+@memoize
 def plane_stream(node: Node) -> Constant:
     """Of a depthwise layer, channel by channel."""
     sums = plane_rescaling(node)
