@@ -15,10 +15,7 @@ import numpy as np
 
 from tinyet.ir import Node
 from tinyet.ir.memoize import memoize_by_weights
-from tinyet.numerics import clamp_range
-from tinyet.ops.shared import two_products
-from tinyet.ops.shared.clamped import clamp_of
-from tinyet.ops.shared.factors import output_factors
+from tinyet.ops.shared import packed_words
 from tinyet.ops.shared.packed_words import described, rows_of
 from tinyet.ops.shared.two_products import Rescaling
 from tinyet.ops.shared.weighted import folded_bias
@@ -37,14 +34,9 @@ _MOST = 2**15 - 1  # of an int16, which counts taps, outputs and what lies in th
 @memoize_by_weights
 def rescaling(node: Node) -> Rescaling | str:
     """Of the sums of inputs u = x + 128 by weights; why there is none otherwise."""
-    weights, bias = rows_of(node).astype(np.int64), folded_bias(node)
-    highest, lowest = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
-    reach = bias + 127 * lowest - 128 * highest, bias + 127 * highest - 128 * lowest
-    clamp, zero = clamp_range(clamp_of(node), node.output.type), node.output.type.zero_point
-    factors = output_factors(node)
-    found = two_products.rescaling(*factors, zero, clamp, reach, bits=RIGHT)
+    found = packed_words.rescaling(node, RIGHT)
     if isinstance(found, str):
-        found = two_products.rescaling(*factors, zero, clamp, reach, bits=RIGHT, finer=RIGHT)
+        found = packed_words.rescaling(node, RIGHT, finer=RIGHT)
     if isinstance(found, str):
         return found
     if found.right != RIGHT:

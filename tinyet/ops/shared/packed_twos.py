@@ -19,12 +19,9 @@ import numpy as np
 
 from tinyet.ir import Node
 from tinyet.ir.memoize import memoize, memoize_by_weights
-from tinyet.numerics import Int64, clamp_range
-from tinyet.ops.shared import packed_words, two_products
-from tinyet.ops.shared.clamped import clamp_of
+from tinyet.numerics import Int64
+from tinyet.ops.shared import packed_words
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.ops.shared.factors import output_factors
-from tinyet.ops.shared.integers import sum_range
 from tinyet.ops.shared.packed_words import CHANNELS, rows_of, words
 from tinyet.ops.shared.two_products import Rescaling
 from tinyet.ops.shared.weighted import folded_bias
@@ -195,17 +192,6 @@ def fields(node: Node) -> dict[str, FieldValue]:
     }
 
 
-@memoize_by_weights
-def plane_rescaling(node: Node) -> Rescaling | str:
-    """Of a depthwise layer's sums of inputs as they are, by products with RIGHT fixed."""
-    weights, bias = rows_of(node).astype(np.int64), folded_bias(node)
-    multiplier, shift = output_factors(node)
-    reach = sum_range(weights, bias)
-    clamp = clamp_range(clamp_of(node), node.output.type)
-    zero_point = node.output.type.zero_point
-    return two_products.rescaling(multiplier, shift, zero_point, clamp, reach, bits=RIGHT)
-
-
 @memoize
 def down(node: Node) -> bool:
     """Whether a depthwise layer's outputs are computed in twos down its columns, or along its rows: what leaves fewer
@@ -262,7 +248,7 @@ def refuse_planes(node: Node) -> str | None:
         return "of stride 2 only lines with a border of one, and outputs that see the image"
     if int(np.abs(_lines(node))[:, :, :2].sum(axis=2).max()) > _ROOM:
         return "two neighbouring weights are -128"
-    found = plane_rescaling(node)
+    found = packed_words.rescaling(node, RIGHT)
     if isinstance(found, str):
         return found
     if found.two_sided:
@@ -279,7 +265,7 @@ def divided(node: Node) -> list[bool]:
 @memoize
 def plane_stream(node: Node) -> Constant:
     """Of a depthwise layer, channel by channel."""
-    sums = plane_rescaling(node)
+    sums = packed_words.rescaling(node, RIGHT)
     assert isinstance(sums, Rescaling)
     weights = _lines(node).reshape(-1, 9)
     bias = (folded_bias(node) - sums.start)[:, None]
@@ -291,7 +277,7 @@ def plane_stream(node: Node) -> Constant:
 
 def plane_fields(node: Node) -> dict[str, FieldValue]:
     """What the params of a depthwise layer have beside its shape."""
-    sums = plane_rescaling(node)
+    sums = packed_words.rescaling(node, RIGHT)
     assert isinstance(sums, Rescaling)
     return {"words": packed_words.described(node, sums, above=0), "down": int(down(node))}
 

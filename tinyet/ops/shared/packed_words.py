@@ -35,11 +35,12 @@ _LEAVE = 0  # where it goes on behind the last run
 
 
 @memoize_by_weights
-def rescaling(node: Node, bits: int = 16) -> Rescaling | str:
-    """Of a layer's sums, to the right by at most so many bits; why there is none otherwise."""
+def rescaling(node: Node, bits: int = 16, finer: int = 0) -> Rescaling | str:
+    """Of a layer's sums, to the right by at most so many bits; why there is none otherwise. finer: as two_products.py
+    has it."""
     reach = sum_range(rows_of(node).astype(np.int64), folded_bias(node))
     clamp, zero_point = clamp_range(clamp_of(node), node.output.type), node.output.type.zero_point
-    return two_products.rescaling(*output_factors(node), zero_point, clamp, reach, bits=bits)
+    return two_products.rescaling(*output_factors(node), zero_point, clamp, reach, bits=bits, finer=finer)
 
 
 def rows_of(node: Node) -> Array:
