@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from tinyet.boards import Board, load_board
 from tinyet.budget.fit import (
@@ -74,6 +75,15 @@ from tinyet.validation import (
 )
 
 EVALUATION = "evaluation.npz"
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """What `generate` has just made: of which program, what it asked of `fitted`, and what that gave."""
+
+    program: Program
+    asked: Mapping[str, object]
+    deployment: Deployment
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,16 +158,16 @@ class Project:
         return board if kind is None else for_framework(board, kind.framework(board))
 
     @cached_property
-    def written(self) -> Program | None:
-        """The program that `generate` has just written; None where it only lies in the file."""
+    def written(self) -> Written | None:
+        """What `generate` has just written; None where the project is only in its files."""
         return None
 
     @cached_property
     def program(self) -> Program:
         file, written = self.path / f"{self.name}.tet", self.written
         # The same bytes are the same program, of which much is known already.
-        same = written is not None and file.is_file() and file.read_bytes() == written.data
-        program = written if same and written is not None else load(file)
+        same = written is not None and file.is_file() and file.read_bytes() == written.program.data
+        program = written.program if same and written is not None else load(file)
         if program.hash != self.manifest["hash"]:
             raise ProjectError(
                 f"{self.name}.tet is not the program that this project was generated from",
@@ -196,15 +206,18 @@ class Project:
         return self._made_of(program)[0]
 
     def _made_of(self, program: Program) -> tuple[Deployment, SlicePlan | None]:
-        whole = fitted(
-            program.graph,
-            self._board,
-            self.objective,
-            self.limits,
-            self.delegates,
-            require=self.require_delegate,
-            size=program.size,
-        )
+        asked: dict[str, Any] = {
+            "graph": program.graph,
+            "board": self._board,
+            "objective": self.objective,
+            "limits": self.limits,
+            "delegates": self.delegates,
+            "require": self.require_delegate,
+            "size": program.size,
+        }
+        written = self.written
+        known = written is not None and written.asked == asked
+        whole = written.deployment if known and written is not None else fitted(**asked)
         given = self.manifest.get("max_step")
         return slices_given(whole, self._board, str(given) if given else None, context=True)
 

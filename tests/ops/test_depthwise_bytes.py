@@ -13,7 +13,8 @@ from tests.calls.encoding import Placement, Shared
 from tests.calls.exact import assert_kernels, placements
 from tests.delegates.test_winograd import layer
 from tests.ops import drawing
-from tests.ops.cases import HOST, Case, assert_exact
+from tests.ops.cases import Case, assert_exact
+from tinyet.boards.cpus import HOST
 from tinyet.delegates import Delegate
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.shared import packed_words

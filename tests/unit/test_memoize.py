@@ -19,6 +19,7 @@ from tests.ops import drawing
 from tinyet.ir import Node, QuantParams, Tensor, TensorType, constant
 from tinyet.ir.memoize import memoize, memoize_by_weights
 from tinyet.ir.types import DType
+from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.shared.clamped import clamp_of
@@ -73,13 +74,10 @@ def of_weights() -> list[Callable[..., object]]:
     for module in list(sys.modules.values()):
         if module.__name__.startswith("tinyet."):
             for value in vars(module).values():
-                inner = getattr(value, "__wrapped__", None)
-                if (
-                    inspect.isfunction(value)
-                    and value.__module__ == module.__name__
-                    and hasattr(inner, "__wrapped__")
-                ):
-                    found.append(inner.__wrapped__)
+                own = inspect.isfunction(value) and value.__module__ == module.__name__
+                shared = getattr(getattr(value, "__wrapped__", None), "__wrapped__", None)
+                if own and shared is not None:
+                    found.append(shared)
     return found
 
 
@@ -90,6 +88,7 @@ def test_what_layers_of_the_same_weights_share_says_nothing_of_images(groups: in
     rng = np.random.default_rng(0)
     weights = rng.integers(-40, 41, (3, size, size, 3 // groups))
     first = layer(weights, rng.integers(-900, 900, 3), relu=True, scale=0.004)
+    assert isinstance(first.attrs, Conv2d)
     attrs = replace(first.attrs, groups=groups, pad_top=size // 2, pad_left=size // 2)
 
     def over(height: int, width: int) -> Node:

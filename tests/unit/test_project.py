@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,10 @@ from tests import small, tiny_model
 from tests.golden_files import Golden
 from tests.whole_project import fix_version, whole
 from tinyet.boards import all_boards, load_board
+from tinyet.budget.fit import fitted
 from tinyet.build import manifest
 from tinyet.build.tree import write_project
+from tinyet.deployment import Deployment
 from tinyet.emit.facts import ModelFacts, TensorFacts
 from tinyet.emit.project import Kind, project_files
 from tinyet.errors import InternalError, ProjectError, UsageError
@@ -324,14 +327,31 @@ def test_a_generated_path_that_leaves_the_project_is_a_bug(tmp_path: Path) -> No
     assert not (tmp_path / "p").exists()
 
 
-def test_a_project_knows_what_was_just_made_for_it_but_not_of_another_program(tmp_path: Path) -> None:
+def test_a_project_knows_what_was_just_made_for_it_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not made again as long as program and manifest are those that were written."""
     program = small.program()
-    kept, changed = (tinyet.generate(program, "mps2_an386", tmp_path / name) for name in ("kept", "changed"))
+    kept, other, changed = (
+        tinyet.generate(program, "mps2_an386", tmp_path / name) for name in ("kept", "other", "changed")
+    )
+    asked = []
+
+    def counted(**wanted: Any) -> Deployment:
+        asked.append(wanted["objective"].optimize)
+        return fitted(**wanted)
+
+    monkeypatch.setattr("tinyet.project.fitted", counted)
     assert kept.program is program
-    assert kept.deployment is changed.deployment_of(program)
+    assert kept.deployment is kept.deployment_of(program)
+    assert not asked
     opened = tinyet.open_project(tmp_path / "kept")
     assert opened.program is not program
     assert opened.deployment is not kept.deployment
+    assert asked == ["balanced"]
+    other.manifest["optimize"] = "size"
+    assert other.deployment is not kept.deployment
+    assert asked == ["balanced", "size"]
     small.program(channels=5).save(tmp_path / "changed" / f"{changed.name}.tet")
     with pytest.raises(ProjectError, match="is not the program"):
         _ = changed.program

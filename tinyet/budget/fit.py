@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,8 +25,6 @@ from tinyet.stack.use import StackUse
 LARGEST = 5
 ROUNDS = 4
 """Choices that are made for one pair of limits."""
-_REMEMBERED = 4
-"""Deployments that are kept, those asked for last."""
 _HARNESS, _COUNT, _LEAST_COUNTS = 744, 16, 8
 """Bytes of RAM that the harness has beside those of a model: static ones, at most, measured on Cortex-M, RISC-V and
 Xtensa; for each layer's count (tinyet_harness.c), of so many at least."""
@@ -142,20 +139,6 @@ def fitted(
 
         size: of the graph's inputs, known at run time. Raises what `deploy` does.
     """
-    return _remembered(graph, board, objective, limits, tuple(delegates), require, size)
-
-
-@functools.lru_cache(maxsize=_REMEMBERED)
-def _remembered(
-    graph: Graph,
-    board: Board,
-    objective: Objective,
-    limits: Limits,
-    delegates: tuple[Delegate, ...],
-    require: bool,
-    size: Size | None,
-) -> Deployment:
-    """`fitted`, with hashable arguments. A project asks for what `generate` has just made for it."""
     deployment = _fitted(graph, board, objective, limits, delegates, require=require, size=size)
     if limits.max_ram is not None or not (limits.bare and board.bare_metal):
         return deployment

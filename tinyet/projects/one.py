@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tinyet.boards import Board, file_of, load_board
 from tinyet.budget.fit import (
@@ -53,7 +54,7 @@ from tinyet.files.model_name import check_name
 from tinyet.ir import Array
 from tinyet.messages.stages import stage
 from tinyet.program import Program
-from tinyet.project import EVALUATION, Project
+from tinyet.project import EVALUATION, Project, Written
 from tinyet.version import __version__
 
 _PROGRAM = "program = tinyet.compile(model, example_inputs, calibration=batches), or tinyet.open(path)"
@@ -120,10 +121,17 @@ def generate(
     objective = objective_of(
         target, optimize, limits, pins=pins, input_rows=input_rows, buffers=buffers, place=wanted
     )
-    deployment = fitted(
-        program.graph, target, objective, limits, chosen, require=require_delegate, size=program.size
-    )
-    deployment, slices = slices_given(deployment, target, max_step, context=context)
+    asked: dict[str, Any] = {
+        "graph": program.graph,
+        "board": target,
+        "objective": objective,
+        "limits": limits,
+        "delegates": tuple(chosen),
+        "require": require_delegate,
+        "size": program.size,
+    }
+    whole = fitted(**asked)
+    deployment, slices = slices_given(whole, target, max_step, context=context)
     check_fit(deployment, target, limits)
     if framework is not None:
         check_sections(target, deployment.places, framework)
@@ -191,7 +199,7 @@ def generate(
         data[EVALUATION] = encode_data(evaluation, [t.name for t in program.inputs])
     write_project(directory, {**files, **data}, archives=archives)
     project = Project(directory)
-    vars(project)["written"] = program
+    vars(project)["written"] = Written(program, asked, whole)
     if not project_kind.application:
         # The program is not kept beside the C, so this cannot be found out again.
         vars(project)["_made"] = deployment, slices
