@@ -24,6 +24,12 @@
 #pragma GCC optimize("fp-contract=off")
 #endif
 
+/* With -fstack-protector-all GCC writes a guard in functions of assembly alone (naked), too: over their callers' frames, and over
+ * an argument. Guards that no setting but that asks for are left out; functions with arrays keep theirs. */
+#if defined(__SSP_ALL__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("stack-protector-strong")
+#endif
+
 /* Asks for so many copies of the body of the loop that follows. GCC knows it from version 8 on, and warned of it before. */
 #if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 8)
 #define TINYET_PRAGMA(text) _Pragma(#text)

@@ -32,8 +32,8 @@ typedef struct {
  * zero, else a sum of 1 where it is not the first, 2 where it is not the last, 4; 8 where the tile is direct. Then of each
  * channel what is added to its sums, multiplier, place - 128 + shift, how far its outputs are behind those of the channel
  * before in this tile, and zero, or -2^30, as tinyet_straight.h has it; of a direct tile what is added to 2^11 times its
- * sums, multiplier, and the third of these: outputs are (2^11 sum + added) * multiplier / 2^32 >> 12, clamped. -1 behind all. weights: [four channels][taps][4]; where channels are not
- * a multiple of four, the last is there several times. */
+ * sums, multiplier, and the third of these: outputs are (2^11 sum + added) * multiplier / 2^32 >> 12, clamped. -1 behind all.
+ * weights: [four channels][taps][4]; where channels are not a multiple of four, the last is there several times. */
 typedef tinyet_conv2d_s8_paired_4x2_params tinyet_conv2d_s8_paired_threes_6x4_params;
 
 /* Two pixels' words in runs of four taps, or of two where fours would leave 16 bits too often. stream, for each channel: the

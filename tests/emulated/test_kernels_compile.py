@@ -130,6 +130,34 @@ def test_c_by_clang(name: str, tmp_path: Path) -> None:
     run([*without_driver(command, Path(sources[0])), *sources])
 
 
+NAKED_AND_WITH_AN_ARRAY = """
+#include "tinyet_common.h"
+void fill(char *);
+__attribute__((naked, noinline)) void alone(void) { __asm__ volatile("nop"); }
+int guarded(void) {
+  char text[40];
+  fill(text);
+  return text[3];
+}
+"""
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("name", ["nrf51_dk", "mps3_an547", "riscv32_virt"])
+def test_functions_of_assembly_alone_have_no_guard(name: str, tmp_path: Path) -> None:
+    """It would be written over what their callers have on the stack, by a register that has an argument."""
+    (tmp_path / "a.c").write_text(NAKED_AND_WITH_AN_ARRAY, encoding="utf-8")
+    prefix, machine = machine_of(name)
+    flags = ["-std=c11", "-Werror", "-O2", "-fstack-protector-all", INCLUDE]
+    run([f"{prefix}gcc", *machine, *flags, "-S", str(tmp_path / "a.c"), "-o", str(tmp_path / "a.s")])
+    alone, guarded = re.split(
+        r"^\w*guarded\w*:", (tmp_path / "a.s").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    assert "nop" in alone
+    assert "__stack_chk" not in alone
+    assert "__stack_chk_fail" in guarded
+
+
 TWO_CALLS = """
 #include "tinyet_concat.h"
 int8_t arena[2048];

@@ -10,7 +10,7 @@ channels. With the sums over all taps written as Av for a times v, the two produ
 modulo 2**64. Each sum begins with 2**20, so that it is positive and has 21 bits; a place of two has 22, and what it has
 above 21 is carried into the place above. Six sums come out one by one: Av and Bv are the lowest places; Bv taken out of
 the first at 2**21 leaves Aw and, above it, Bw; this taken out of the second there leaves Cv and Cw. As only whole
-sums has to fit, it does not matter that products in between reach over all places. Parts of the taps, tiles, and what
+sums have to fit, it does not matter that products in between reach over all places. Parts of the taps, tiles, and what
 makes outputs of sums are those of paired_threes.py; tiles whose sums have more bits can be direct, too.
 """
 
