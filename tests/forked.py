@@ -95,6 +95,10 @@ def _forget(path: list[str]) -> None:
     for name, module in list(sys.modules.items()):
         if not _stays(module):
             del sys.modules[name]
+    # What a script does not import itself it must not find as an attribute of what it does import.
+    for name, module in list(vars(sys.modules.get("tinyet", ModuleType("tinyet"))).items()):
+        if isinstance(module, ModuleType) and module.__name__ == f"tinyet.{name}" and name != "version":
+            delattr(sys.modules["tinyet"], name)
     sys.path[:] = path
     sys.meta_path[:] = [finder for finder in sys.meta_path if "pytest" not in type(finder).__module__]
     importlib.invalidate_caches()

@@ -52,8 +52,8 @@ static __attribute__((noinline, unused)) int32_t tinyet_largest_s8(const int8_t 
   return largest;
 }
 
-/* The addends are summed with eight bits of fraction more than they have: zeros, of which four are shifted out at the end, and
- * four left out at the start. */
+/* Addends begin at the exponentials' second byte, so they are summed with four bits of fraction more than they have: zeros, which
+ * are shifted out at the end. */
 static __attribute__((noinline, unused)) int32_t tinyet_sum_of_exponentials(const int8_t *column, int32_t span, int32_t stride,
                                                                             int32_t largest,
                                                                             const TINYET_ROM int32_t *exponentials,

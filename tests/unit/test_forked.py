@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import tinyet.boards
 from tests import forked
 
 pytest.importorskip("torch")
@@ -17,7 +18,10 @@ assert __name__ == "__main__" and sys.argv == [__file__, "one"], sys.argv
 assert not [name for name in sys.modules if name.partition(".")[0] == "tests"]
 assert not [finder for finder in sys.meta_path if "pytest" in type(finder).__module__]
 assert "torch" in sys.modules and "beside" not in sys.modules
-import beside, torch
+import beside, tinyet, torch
+from tinyet.boards import load_board
+assert not hasattr(tinyet, "boards"), "nobody has imported it as that"
+assert tinyet.version and load_board("microbit").name == "microbit"
 assert beside.HERE and torch.initial_seed() == 67280421310721
 print(random.random())
 warnings.warn("a warning", stacklevel=1)
@@ -28,6 +32,7 @@ sys.exit(3)
 def test_a_copy_is_as_a_new_python(tmp_path: Path) -> None:
     if not forked._may_fork():
         pytest.skip("torch has several threads: OMP_NUM_THREADS is not 1")
+    assert tinyet.boards.board_names(), "imported here, as an attribute"
     left = tmp_path / "left"
     atexit.register(left.touch)
     (tmp_path / "beside.py").write_text("HERE = True\n")
