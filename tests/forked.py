@@ -92,9 +92,9 @@ def _ended(child: int, timeout: float) -> int:
 def _forget(path: list[str]) -> None:
     """What this process has that a new one has not, but for installed modules and tinyet's."""
     atexit._clear()  # Servers that run belong to the process that this is a copy of.
-    for name, module in list(sys.modules.items()):
-        if not _stays(module):
-            del sys.modules[name]
+    # All are asked first: a folder without __init__ looks for the one above it.
+    for name in [name for name, module in sys.modules.items() if not _stays(module)]:
+        del sys.modules[name]
     # What a script does not import itself it must not find as an attribute of what it does import.
     for name, module in list(vars(sys.modules.get("tinyet", ModuleType("tinyet"))).items()):
         if isinstance(module, ModuleType) and module.__name__ == f"tinyet.{name}" and name != "version":
@@ -113,10 +113,13 @@ def _stays(module: ModuleType) -> bool:
     file = getattr(module, "__file__", None)
     if file is None:
         # A folder without __init__, or a module of Python's own.
-        places = [str(place) for place in getattr(module, "__path__", ())]
-        return not any(Path(place).is_relative_to(ROOT) for place in places)
-    at = Path(file)
-    installed = any(
-        at.is_relative_to(place) for place in {sys.prefix, sys.base_prefix, os.__file__.rpartition("/")[0]}
+        places = [Path(place) for place in getattr(module, "__path__", ())]
+        return all(_installed(place) or not place.is_relative_to(ROOT) for place in places)
+    return _installed(Path(file)) or Path(file).is_relative_to(ROOT / "tinyet")
+
+
+def _installed(path: Path) -> bool:
+    """The environment may lie in the project."""
+    return any(
+        path.is_relative_to(place) for place in {sys.prefix, sys.base_prefix, os.__file__.rpartition("/")[0]}
     )
-    return installed or at.is_relative_to(ROOT / "tinyet")
