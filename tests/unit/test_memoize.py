@@ -66,6 +66,11 @@ def test_layers_of_the_same_weights_share_whatever_their_image() -> None:
     others = [layer(4, (2, 2)), layer(4, scale=0.25), layer(4, clamp=5.0)]
     assert [*map(total, others), total(first, 2), total(first, times=3)] == [4, 3, 3, 6, 9]
     assert asked == [first, *others, first, first]
+    # Of layers with many weights only the last are kept.
+    large = [layer(4, tuple(range(first, first + 100)) * 4000) for first in (-100, -50, 0)]
+    small = len(asked)
+    assert [total(each) for each in (*large, layer(4), layer(5))] == [-20200000, -200000, 19800000, 3, 3]
+    assert len(asked) == small + 4
 
 
 def of_weights() -> list[Callable[..., object]]:

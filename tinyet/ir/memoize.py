@@ -13,8 +13,9 @@ import numpy as np
 
 from tinyet.ir.graph import Node, Tensor
 
-_MOST_WEIGHTS = 64
-"""Layers of which `memoize_by_weights` keeps what one function gave."""
+_MOST_BYTES = 2**20
+"""Of constants of the layers of which `memoize_by_weights` keeps what one function gave, which may be several times as
+large."""
 T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,7 +42,7 @@ def memoize(function: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T,
 def memoize_by_weights(function: Callable[Concatenate[Node, P], R]) -> Callable[Concatenate[Node, P], R]:
     """The same for a function of a layer's attributes, constants and quantization, that does not look at its image:
     layers of a program that is read again share what it gave, and layers by tiles. What was asked for last is kept."""
-    found: dict[Hashable, R] = {}
+    found: dict[Hashable, tuple[R, int]] = {}
 
     @memoize
     @functools.wraps(function)
@@ -49,10 +50,11 @@ def memoize_by_weights(function: Callable[Concatenate[Node, P], R]) -> Callable[
         key = _weights_of(node), args, tuple(sorted(kwargs.items()))
         if key in found:
             found[key] = found.pop(key)
-            return found[key]
-        if len(found) == _MOST_WEIGHTS:
+            return found[key][0]
+        result = function(node, *args, **kwargs)
+        found[key] = result, sum(t.data.nbytes for t in node.inputs if t is not None and t.data is not None)
+        while sum(size for _, size in found.values()) > _MOST_BYTES and len(found) > 1:
             del found[next(iter(found))]
-        result = found[key] = function(node, *args, **kwargs)
         return result
 
     return ask
