@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.delegates.test_winograd import layer
 from tests.ops.cases import Case, assert_exact
 from tests.ops.test_paired_threes import (
     SHAPES,
@@ -25,10 +26,12 @@ from tinyet.numerics import requantize
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.shared import depthwise_planes, outer_threes, paired_threes
 from tinyet.ops.shared.conv2d_words import KERNELS
+from tinyet.ops.shared.cost_models_words import weights_of_outer_threes
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.packed_words import rows_of
 from tinyet.ops.shared.straight import Straight, straight
 from tinyet.ops.shared.weighted import folded_bias
+from tinyet.opset import DENSE
 
 SYMBOL = "tinyet_conv2d_s8_outer_threes_3x4"
 ALONE = Delegate("alone", {Conv2d: tuple(k for k in KERNELS if k.symbol == SYMBOL)})
@@ -138,3 +141,11 @@ def test_direct_tiles_of_more_bits(case: Case) -> None:
 
 def test_the_kernel() -> None:
     assert_exact(cases(), delegates=(ALONE,))
+
+
+def test_all_weights_are_read_for_each_three_pixels() -> None:
+    """What a small cache in front of the flash cannot hold is read again."""
+    node = layer(np.ones((5, 1, 1, 6), np.int64), np.zeros(5, np.int64), side=4)
+    reads = weights_of_outer_threes(node, DENSE, "cortex-m33").reads
+    tiles, taps, steps = 2, 6, 6
+    assert reads == {"printed weights": steps * tiles * taps * 8}

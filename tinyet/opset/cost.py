@@ -75,6 +75,7 @@ class Exact:
 
     instructions: of one call. cycles: of them, by the core's name in `tinyet.timing.cores`. functions: bytes of
     code, by name, that calls share. reads: bytes of code and of weights that it reads, parts of the lines of the flash.
+    A kernel that is not printed may state the weights that it reads, and nothing else.
     """
 
     instructions: int

@@ -41,7 +41,7 @@ from tinyet.ops.shared.window_parts import (
     windows_in_twos,
 )
 from tinyet.ops.shared.winograd import TOGETHER
-from tinyet.opset import CostModel
+from tinyet.opset import CostModel, Exact, Layouts
 
 Parts = counting.Parts
 BLOCK = packed_words.CHANNELS
@@ -356,6 +356,13 @@ def conv2d_outer_threes(node: Node) -> Mapping[str, int]:
     return parts | {"clamped": batch * pixels * out_c * ((low, high) != (-128, 127))}
 
 
+def weights_of_outer_threes(node: Node, _layouts: Layouts, _core: str) -> Exact:
+    """All weights are read for each three pixels: of a flash behind a cache that is too small for them, again."""
+    batch, out_h, out_w, _ = node.output.shape
+    steps = batch * -(-out_h * out_w // outer_threes.PIXELS)
+    return Exact(0, {}, {}, {"printed weights": steps * outer_threes.constants(node)[1].data.nbytes})
+
+
 def conv2d_paired_threes_of_two(node: Node) -> Mapping[str, int]:
     """tinyet_conv2d_s8_paired_threes_6x2."""
     sums = packed_words.rescaling(node)
@@ -488,7 +495,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_4x4": CostModel(conv2d_4x4),
     "tinyet_conv2d_s8_paired_4x2": CostModel(conv2d_paired),
     "tinyet_conv2d_s8_paired_threes_6x4": CostModel(conv2d_paired_threes),
-    "tinyet_conv2d_s8_outer_threes_3x4": CostModel(conv2d_outer_threes),
+    "tinyet_conv2d_s8_outer_threes_3x4": CostModel(conv2d_outer_threes, exact=weights_of_outer_threes),
     "tinyet_conv2d_s8_paired_threes_6x2": CostModel(conv2d_paired_threes_of_two),
     "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),
     "tinyet_conv2d_s8_paired_checked_8x1": CostModel(conv2d_paired_checked),
