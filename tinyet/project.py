@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from tinyet.boards import Board, load_board
 from tinyet.budget.fit import (
     Contributor,
+    FitRequest,
     Limits,
     Use,
     check_sizes,
@@ -82,7 +82,7 @@ class Written:
     """What `generate` has just made: of which program, what it asked of `fitted`, and what that gave."""
 
     program: Program
-    asked: Mapping[str, object]
+    asked: FitRequest
     deployment: Deployment
 
 
@@ -206,18 +206,17 @@ class Project:
         return self._made_of(program)[0]
 
     def _made_of(self, program: Program) -> tuple[Deployment, SlicePlan | None]:
-        asked: dict[str, Any] = {
-            "graph": program.graph,
-            "board": self._board,
-            "objective": self.objective,
-            "limits": self.limits,
-            "delegates": self.delegates,
-            "require": self.require_delegate,
-            "size": program.size,
-        }
+        asked = FitRequest(
+            program.graph,
+            self._board,
+            self.objective,
+            self.limits,
+            self.delegates,
+            self.require_delegate,
+            program.size,
+        )
         written = self.written
-        known = written is not None and written.asked == asked
-        whole = written.deployment if known and written is not None else fitted(**asked)
+        whole = fitted(asked) if written is None or written.asked != asked else written.deployment
         given = self.manifest.get("max_step")
         return slices_given(whole, self._board, str(given) if given else None, context=True)
 

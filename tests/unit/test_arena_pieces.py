@@ -14,7 +14,7 @@ from tests.emulated.test_states import remembering
 from tests.streamed import everything
 from tests.unit.test_placing import AROUND, FAST, MIDDLE, board, deployed
 from tinyet import assets
-from tinyet.budget.fit import Limits, check_fit, fitted, objective_of
+from tinyet.budget.fit import FitRequest, Limits, check_fit, fitted, objective_of
 from tinyet.budget.placing import arena_traffic, held, placed
 from tinyet.deployment import Deployment
 from tinyet.emit.model import model_files
@@ -36,9 +36,8 @@ TINY = dataclasses.replace(FAST, bytes=200)
 def split_of(program: Program, fast: int, most: int | None = None) -> Deployment:
     where = board(dataclasses.replace(FAST, bytes=fast), MIDDLE, read_waits=2, write_waits=2)
     limits = Limits(max_ram=most)
-    return fitted(
-        program.graph, where, objective_of(where, limits=limits, place={"arena": "fast+ram"}), limits
-    )
+    objective = objective_of(where, limits=limits, place={"arena": "fast+ram"})
+    return fitted(FitRequest(program.graph, where, objective, limits))
 
 
 def check(found: Deployment) -> None:
@@ -146,7 +145,7 @@ def test_not_together_with(tmp_path: Path) -> None:
     where = board(TINY, MIDDLE)
     objective = objective_of(where, place={"arena": "fast+ram"}, buffers="caller")
     with pytest.raises(UsageError, match="one piece where inputs and outputs lie in the caller's buffers"):
-        fitted(small.program().graph, where, objective)
+        fitted(FitRequest(small.program().graph, where, objective))
     place = {"arena": "psram+ram"}
     own = tmp_path / "own.toml"
     own.write_text((assets.path("boards") / "mps2_an386.toml").read_text().replace("0x01000000", "200"))

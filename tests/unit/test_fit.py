@@ -17,6 +17,7 @@ from tinyet.boards.cpus import Target
 from tinyet.budget.fit import (
     LARGEST,
     Contributor,
+    FitRequest,
     Limits,
     Use,
     check_fit,
@@ -77,7 +78,7 @@ def test_a_plan_leaves_room_for_the_harness_where_one_can() -> None:
     graph = small.graph(size=16)
 
     def ram_of(board: Board, limits: Limits) -> int:
-        found = fitted(graph, board, objective_of(board, "speed", limits), limits)
+        found = fitted(FitRequest(graph, board, objective_of(board, "speed", limits), limits))
         room = room_of(found, board)
         return found.plan.arena_bytes + found.state_bytes + room.static + room.stack.total
 

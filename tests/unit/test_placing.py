@@ -16,7 +16,7 @@ from tests.golden.programs import Builder, bias_s32, input_s8, weights_s8
 from tinyet import assets
 from tinyet.analysis import analyze
 from tinyet.boards import Board, Flash, Memory, load_board
-from tinyet.budget.fit import Limits, check_fit, fitted, objective_of
+from tinyet.budget.fit import FitRequest, Limits, check_fit, fitted, objective_of
 from tinyet.budget.placing import check_addresses, held, placed, waits, weight_traffic
 from tinyet.cli.options import place_of
 from tinyet.deployment import Deployment
@@ -48,7 +48,7 @@ def board(*extra: Memory, flash: Flash | None = SLOW, **ram: object) -> Board:
 
 
 def deployed(where: Board, place: Mapping[str, str], limits: Limits = Limits()) -> Deployment:  # noqa: B008
-    return fitted(PROGRAM.graph, where, objective_of(where, limits=limits, place=place), limits)
+    return fitted(FitRequest(PROGRAM.graph, where, objective_of(where, limits=limits, place=place), limits))
 
 
 # ---------------------------------------------------------------- as asked
@@ -234,7 +234,8 @@ def test_the_estimate_copies_ahead_what_has_no_room_for_good() -> None:
     pins = {f"conv2d_{number}": "tinyet_conv2d_s8_packed_2x4_dsp" for number in (1, 2, 3)}
 
     def made(place: Mapping[str, str]) -> Deployment:
-        return fitted(graph, where, objective_of(where, limits=limits, pins=pins, place=place), limits)
+        objective = objective_of(where, limits=limits, pins=pins, place=place)
+        return fitted(FitRequest(graph, where, objective, limits))
 
     usual, found = made({}), made({"weights": "auto"})
     check_fit(found, where)

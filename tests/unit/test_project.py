@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ from tests import small, tiny_model
 from tests.golden_files import Golden
 from tests.whole_project import fix_version, whole
 from tinyet.boards import all_boards, load_board
-from tinyet.budget.fit import fitted
+from tinyet.budget.fit import FitRequest, fitted
 from tinyet.build import manifest
 from tinyet.build.tree import write_project
 from tinyet.deployment import Deployment
@@ -337,9 +336,9 @@ def test_a_project_knows_what_was_just_made_for_it_and_nothing_else(
     )
     asked = []
 
-    def counted(**wanted: Any) -> Deployment:
-        asked.append(wanted["objective"].optimize)
-        return fitted(**wanted)
+    def counted(wanted: FitRequest) -> Deployment:
+        asked.append(wanted.objective.optimize)
+        return fitted(wanted)
 
     monkeypatch.setattr("tinyet.project.fitted", counted)
     assert kept.program is program

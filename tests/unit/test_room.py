@@ -13,7 +13,7 @@ import pytest
 from tests import small
 from tests.emulated.test_code_size import pairs
 from tinyet.boards import Board, load_board
-from tinyet.budget.fit import Limits, check_fit, fitted, objective_of
+from tinyet.budget.fit import FitRequest, Limits, check_fit, fitted, objective_of
 from tinyet.budget.room import HARNESS_STACK, Room, room_of
 from tinyet.budget.tables import Core, around_table, core_table, table_of
 from tinyet.delegates import CORTEX_M, PORTABLE
@@ -69,7 +69,7 @@ def test_every_bare_metal_board_has_what_its_firmware_is_made_of() -> None:
 
 
 def placed(graph: Graph, limits: Limits, optimize: str) -> tuple[Deployment, Room]:
-    deployment = fitted(graph, M4, objective_of(M4, optimize, limits), limits)
+    deployment = fitted(FitRequest(graph, M4, objective_of(M4, optimize, limits), limits))
     check_fit(deployment, M4, limits)
     return deployment, room_of(deployment, M4, stack=limits.stack)
 
@@ -86,7 +86,9 @@ def test_what_is_accepted_fits_and_what_fits_is_accepted(name: str) -> None:
     fast, room = placed(graph, Limits(), "speed")
     most = room.flash.at_most
     nothing = Limits(max_flash=1)
-    least = room_of(fitted(graph, M4, objective_of(M4, "size", nothing), nothing), M4).flash.at_most
+    least = room_of(
+        fitted(FitRequest(graph, M4, objective_of(M4, "size", nothing), nothing)), M4
+    ).flash.at_most
     for limit in [least, most, *rng.integers(least, most + 200, 6).tolist()]:
         for optimize in ("speed", "balanced"):
             _, found = placed(graph, Limits(max_flash=limit), optimize)

@@ -122,31 +122,39 @@ def objective_of(
     )
 
 
-def fitted(
-    graph: Graph,
-    board: Board,
-    objective: Objective,
-    limits: Limits = NO_LIMITS,
-    delegates: Sequence[Delegate] = DEFAULT,
-    *,
-    require: bool = False,
-    size: Size | None = None,
-) -> Deployment:
-    """The deployment for an objective of `objective_of`, chosen again for less where code, stack or the margin of what
-    is stated are above what that has left for them. Where nothing fits, the last that was tried; `check_fit` says so.
-    Where it leaves no room for the harness, so that it could not be validated, one that does, if there is: but for a
-    limit that is given, which is for the user's firmware.
+@dataclass(frozen=True)
+class FitRequest:
+    """All that a deployment which fits follows from: equal requests have equal deployments.
 
-        size: of the graph's inputs, known at run time. Raises what `deploy` does.
+    objective: of `objective_of`. delegates: in the order in which they are asked. require: nobody else may compute
+    anything. size: of the graph's inputs, known at run time.
     """
-    deployment = _fitted(graph, board, objective, limits, delegates, require=require, size=size)
+
+    graph: Graph
+    board: Board
+    objective: Objective
+    limits: Limits = NO_LIMITS
+    delegates: tuple[Delegate, ...] = DEFAULT
+    require: bool = False
+    size: Size | None = None
+
+
+def fitted(request: FitRequest) -> Deployment:
+    """The deployment for the objective, chosen again for less where code, stack or the margin of what is stated are
+    above what that has left for them. Where nothing fits, the last that was tried; `check_fit` says so. Where it leaves
+    no room for the harness, so that it could not be validated, one that does, if there is: but for a limit that is
+    given, which is for the user's firmware.
+
+    Raises what `deploy` does.
+    """
+    board, limits = request.board, request.limits
+    deployment = _fitted(request)
     if limits.max_ram is not None or not (limits.bare and board.bare_metal):
         return deployment
     most = board.ram.bytes - _HARNESS - _COUNT * max(len(deployment.steps), _LEAST_COUNTS)
     if not most < _needed(deployment, board, limits) <= board.ram.bytes:
         return deployment
-    lower = replace(limits, max_ram=most)
-    found = _fitted(graph, board, objective, lower, delegates, require=require, size=size)
+    found = _fitted(replace(request, limits=replace(limits, max_ram=most)))
     return found if _needed(found, board, limits) <= most else deployment
 
 
@@ -155,19 +163,18 @@ def _needed(deployment: Deployment, board: Board, limits: Limits) -> int:
     return _ram(deployment, board, room_of(deployment, board, bare=limits.bare, stack=limits.stack))
 
 
-def _fitted(
-    graph: Graph,
-    board: Board,
-    objective: Objective,
-    limits: Limits,
-    delegates: Sequence[Delegate],
-    *,
-    require: bool,
-    size: Size | None,
-) -> Deployment:
+def _fitted(request: FitRequest) -> Deployment:
     """The same without a look at the harness."""
+    board, objective, limits = request.board, request.objective, request.limits
     for left in reversed(range(ROUNDS)):
-        deployment = deploy(graph, board.target, delegates, require=require, objective=objective, size=size)
+        deployment = deploy(
+            request.graph,
+            board.target,
+            request.delegates,
+            require=request.require,
+            objective=objective,
+            size=request.size,
+        )
         room = room_of(deployment, board, bare=limits.bare, stack=limits.stack)
         left_ram = _tighter(limits.max_ram, board.ram.bytes, board)[0] - room.static - room.stack.total
         deployment = with_places(deployment, board, objective.place, left_ram)

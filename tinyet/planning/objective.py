@@ -64,8 +64,8 @@ class Objective:
     optimize: Optimize = "balanced"
     flash: int | None = None
     ram: int | None = None
-    pins: Mapping[str, str] = field(default_factory=dict, hash=False)
-    place: Mapping[str, str] = field(default_factory=dict, hash=False)
+    pins: Mapping[str, str] = field(default_factory=dict)
+    place: Mapping[str, str] = field(default_factory=dict)
     untiled: bool = False
     input_rows: bool = False
     buffers: Buffers = "arena"

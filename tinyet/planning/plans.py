@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tinyet.ir import Node
 from tinyet.memory import MemoryPlan, access_schedule
 from tinyet.memory.fusion import FusionGroup
+from tinyet.memory.inplace import fits_over
 from tinyet.ops import op_of
 from tinyet.planning.candidates import Allowed, Candidate, Candidates, Chosen
 from tinyet.planning.kernel_front import KernelSet
@@ -114,7 +115,7 @@ def own_bytes(
             continue
         replaces = access_orders.replaces(kernel, node, i)
         inplace = i == overwritten and i in op_of(node).inplace
-        if (replaces and size <= tensor.type.bytes) or (inplace and size == tensor.type.bytes):
+        if (replaces or inplace) and fits_over(node.output, tensor, replaces):
             saved = size
         elif found is not None and tensor in found.needed:
             saved = max(saved, found.saved(tensor))

@@ -7,10 +7,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from tinyet.boards import Board, file_of, load_board
 from tinyet.budget.fit import (
+    FitRequest,
     check_fit,
     fitted,
     limits_given,
@@ -121,16 +121,10 @@ def generate(
     objective = objective_of(
         target, optimize, limits, pins=pins, input_rows=input_rows, buffers=buffers, place=wanted
     )
-    asked: dict[str, Any] = {
-        "graph": program.graph,
-        "board": target,
-        "objective": objective,
-        "limits": limits,
-        "delegates": tuple(chosen),
-        "require": require_delegate,
-        "size": program.size,
-    }
-    whole = fitted(**asked)
+    asked = FitRequest(
+        program.graph, target, objective, limits, tuple(chosen), require_delegate, program.size
+    )
+    whole = fitted(asked)
     deployment, slices = slices_given(whole, target, max_step, context=context)
     check_fit(deployment, target, limits)
     if framework is not None:

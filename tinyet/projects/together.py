@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from tinyet.boards import Board, file_of, load_board
-from tinyet.budget.fit import Contributor, Limits, fitted, limits_given, objective_of
+from tinyet.budget.fit import Contributor, FitRequest, Limits, fitted, limits_given, objective_of
 from tinyet.budget.room import room_of
 from tinyet.build.builders import BUILDERS
 from tinyet.build.tree import write_project
@@ -93,7 +93,9 @@ def generate_together(
     shared = share(
         part,
         {
-            model: fitted(program.graph, target, objective, limits, chosen, require=require_delegate)
+            model: fitted(
+                FitRequest(program.graph, target, objective, limits, tuple(chosen), require_delegate)
+            )
             for model, program in by_name.items()
         },
     )
@@ -291,12 +293,14 @@ class TogetherProject(Project):
         """The models in their arena, as they were when the project was generated."""
         apart = {
             name: fitted(
-                program.graph,
-                self._board,
-                self.objective,
-                self.limits,
-                self.delegates,
-                require=self.require_delegate,
+                FitRequest(
+                    program.graph,
+                    self._board,
+                    self.objective,
+                    self.limits,
+                    self.delegates,
+                    self.require_delegate,
+                )
             )
             for name, program in self.programs.items()
         }

@@ -11,7 +11,7 @@ from typing import Literal
 
 from tinyet.analysis import Analysis, analyze_deployment
 from tinyet.boards import DEFAULT_BOARD, Board, load_board
-from tinyet.budget.fit import NO_LIMITS, check_fit, fitted, objective_of
+from tinyet.budget.fit import NO_LIMITS, FitRequest, check_fit, fitted, objective_of
 from tinyet.compiler import compiled, float_layers
 from tinyet.delegates import Delegates, delegates_or_default
 from tinyet.errors import FitError, TinyetError, UsageError
@@ -141,7 +141,9 @@ def check(
     try:
         program, integers = _program(place)
         stage("analyzing")
-        deployment = fitted(program.graph, target, objective, NO_LIMITS, chosen, size=program.size)
+        deployment = fitted(
+            FitRequest(program.graph, target, objective, delegates=tuple(chosen), size=program.size)
+        )
     except TinyetError as error:
         return Check(place, target.name, error)
     too_large = None
