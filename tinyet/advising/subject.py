@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyet.boards import Board
-from tinyet.budget.fit import Limits, fitted
+from tinyet.budget.fit import FitRequest, Limits, fitted
 from tinyet.delegates import Delegate
 from tinyet.deployment import Deployment
 from tinyet.ir import Graph
@@ -41,11 +41,13 @@ class Subject:
         if self.own is not None and (objective, graph, limits, delegates) == (None,) * 4:
             return self.own.deployment
         return fitted(
-            self.program.graph if graph is None else graph,
-            self.board,
-            self.objective if objective is None else objective,
-            self.limits if limits is None else limits,
-            self.delegates if delegates is None else delegates,
-            require=self.require_delegate,
-            size=self.program.size,
+            FitRequest(
+                self.program.graph if graph is None else graph,
+                self.board,
+                self.objective if objective is None else objective,
+                self.limits if limits is None else limits,
+                tuple(self.delegates if delegates is None else delegates),
+                self.require_delegate,
+                self.program.size,
+            )
         )
