@@ -5,16 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tests.calls.board import STRICT, Image
+from tests.calls.emulated import skip_missing
 from tinyet.build.gcc import build_firmware
-from tinyet.cycles.code import Code
-from tinyet.device.device import RunResult
+from tinyet.cycles.code import Code, read_code
+from tinyet.device.device import RunResult, open_device
 from tinyet.ir import Array
 from tinyet.tiles.core import CorePage
+from tinyet.tiles.nest import Nest
 from tinyet.tiles.registers import Placed
+from tinyet.timing.cores import CORES
 
 _BEFORE = """
 #include <string.h>
@@ -190,6 +194,27 @@ def assert_as_stated(result: RunResult, stated: Mapping[str, int]) -> None:
     nothing, *counts = result.layer_counts
     # The empty function returns by an instruction of its own.
     assert {name: count - nothing + 1 for name, count in zip(stated, counts, strict=True)} == dict(stated)
+
+
+def assert_nests(
+    image: Image,
+    folder: Path,
+    printed: Iterable[Mapping[str, str]],
+    text: str,
+    nests: Mapping[str, tuple[Nest[Any], Mapping[str, int]]],
+) -> None:
+    """The model's layers, built from files in a folder and run on the board, are right; each function of theirs, by its
+    name, executes what its nest states for these turns, and its machine code is what was described."""
+    skip_missing([image])
+    elf = built(image, folder, printed, text)
+    with open_device(image.board, elf, "qemu") as device:
+        result = device.run([bytes(4)])
+    core = CORES[image.board.cpu]
+    stated = {name: nest.work(core, turns).instructions for name, (nest, turns) in nests.items()}
+    assert_as_stated(result, stated)
+    code = read_code(elf)
+    for name, (nest, _) in nests.items():
+        assert_described(code, name, nest.code, nest.page, nest.code_bytes)
 
 
 def assert_described(code: Code, name: str, placed: Placed, page: CorePage, code_bytes: int) -> None:

@@ -13,11 +13,8 @@ import pytest
 
 from tests.calls import board
 from tests.calls.board import Image
-from tests.calls.emulated import skip_missing
 from tests.tiles import harness
 from tests.tiles.harness import c_array
-from tinyet.cycles.code import read_code
-from tinyet.device.device import open_device
 from tinyet.errors import InternalError
 from tinyet.tiles.columns import Columns, files, function, turns_of
 from tinyet.tiles.core import PAGES
@@ -100,16 +97,8 @@ def model() -> str:
 @pytest.mark.emulated
 @pytest.mark.parametrize("image", [board.M4, board.M4_CLANG], ids=str)
 def test_words_registers_instructions_and_code(image: Image, tmp_path: Path) -> None:
-    skip_missing([image])
-    elf = harness.built(image, tmp_path, (files(c, page) for c, page in PRINTED), model())
-    with open_device(image.board, elf, "qemu") as device:
-        result = device.run([bytes(4)])
-    stated = {page.named(c.name): function(c, page).work(M4, turns_of(c)).instructions for c, page in PRINTED}
-    harness.assert_as_stated(result, stated)
-    code = read_code(elf)
-    for c, page in PRINTED:
-        made, name = function(c, page), page.named(c.name)
-        harness.assert_described(code, name, made.code, page, made.code_bytes)
+    nests = {page.named(c.name): (function(c, page), turns_of(c)) for c, page in PRINTED}
+    harness.assert_nests(image, tmp_path, (files(c, page) for c, page in PRINTED), model(), nests)
 
 
 def test_what_eight_words_take() -> None:

@@ -13,14 +13,10 @@ import pytest
 
 from tests.calls import board
 from tests.calls.board import Image
-from tests.calls.emulated import skip_missing
 from tests.tiles import harness
 from tests.tiles.harness import c_array
-from tinyet.cycles.code import read_code
-from tinyet.device.device import open_device
 from tinyet.errors import InternalError
 from tinyet.ir import Array
-from tinyet.tiles.core import ARMV7E_M
 from tinyet.tiles.few_channels import Few, files, function, turns_of
 from tinyet.timing.cores import CORES
 
@@ -111,16 +107,8 @@ def model() -> str:
 @pytest.mark.emulated
 @pytest.mark.parametrize("image", [board.M4, board.M4_CLANG], ids=str)
 def test_bytes_registers_instructions_and_code(image: Image, tmp_path: Path) -> None:
-    skip_missing([image])
-    elf = harness.built(image, tmp_path, map(files, FEW), model())
-    with open_device(image.board, elf, "qemu") as device:
-        result = device.run([bytes(4)])
-    stated = {f.name: function(f).work(M4, turns_of(f, PIXELS)).instructions for f in FEW}
-    harness.assert_as_stated(result, stated)
-    code = read_code(elf)
-    for f in FEW:
-        made = function(f)
-        harness.assert_described(code, f.name, made.code, ARMV7E_M, made.code_bytes)
+    nests = {f.name: (function(f), turns_of(f, PIXELS)) for f in FEW}
+    harness.assert_nests(image, tmp_path, map(files, FEW), model(), nests)
 
 
 def test_what_an_output_takes() -> None:

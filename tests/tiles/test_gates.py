@@ -14,11 +14,8 @@ import pytest
 
 from tests.calls import board
 from tests.calls.board import Image
-from tests.calls.emulated import skip_missing
 from tests.tiles import harness
 from tests.tiles.harness import c_array
-from tinyet.cycles.code import read_code
-from tinyet.device.device import open_device
 from tinyet.errors import InternalError
 from tinyet.ir import Array
 from tinyet.tiles.core import PAGES
@@ -150,20 +147,11 @@ def model() -> str:
 @pytest.mark.emulated
 @pytest.mark.parametrize("image", [board.M4, board.M4_CLANG], ids=str)
 def test_sums_registers_instructions_and_code(image: Image, tmp_path: Path) -> None:
-    skip_missing([image])
-    printed = [files(gates, page) for gates, *_, page in PRINTED]
-    elf = harness.built(image, tmp_path, printed, model())
-    with open_device(image.board, elf, "qemu") as device:
-        result = device.run([bytes(4)])
-    stated = {
-        page.named(gates.name): function(gates, page).work(M4, turns_of(gates, *sizes)).instructions
+    nests = {
+        page.named(gates.name): (function(gates, page), turns_of(gates, *sizes))
         for gates, *sizes, page in PRINTED
     }
-    harness.assert_as_stated(result, stated)
-    code = read_code(elf)
-    for gates, *_, page in PRINTED:
-        made = function(gates, page)
-        harness.assert_described(code, page.named(gates.name), made.code, page, made.code_bytes)
+    harness.assert_nests(image, tmp_path, [files(gates, page) for gates, *_, page in PRINTED], model(), nests)
 
 
 def test_what_four_inputs_of_four_rows_take() -> None:

@@ -14,11 +14,8 @@ import pytest
 
 from tests.calls import board
 from tests.calls.board import Image
-from tests.calls.emulated import skip_missing
 from tests.tiles import harness
 from tests.tiles.harness import c_array
-from tinyet.cycles.code import read_code
-from tinyet.device.device import open_device
 from tinyet.errors import InternalError
 from tinyet.ir import Array
 from tinyet.tiles.core import PAGES
@@ -120,19 +117,10 @@ def model() -> str:
 @pytest.mark.emulated
 @pytest.mark.parametrize("image", [board.M4, board.M4_CLANG], ids=str)
 def test_bytes_registers_instructions_and_code(image: Image, tmp_path: Path) -> None:
-    skip_missing([image])
-    elf = harness.built(image, tmp_path, [files(row, page) for row, _, page in PRINTED], model())
-    with open_device(image.board, elf, "qemu") as device:
-        result = device.run([bytes(4)])
-    stated = {
-        page.named(row.name): function(row, page).work(M4, turns_of(row, outputs)).instructions
-        for row, outputs, page in PRINTED
+    nests = {
+        page.named(row.name): (function(row, page), turns_of(row, outputs)) for row, outputs, page in PRINTED
     }
-    harness.assert_as_stated(result, stated)
-    code = read_code(elf)
-    for row, _, page in PRINTED:
-        made = function(row, page)
-        harness.assert_described(code, page.named(row.name), made.code, page, made.code_bytes)
+    harness.assert_nests(image, tmp_path, [files(row, page) for row, _, page in PRINTED], model(), nests)
 
 
 @pytest.mark.parametrize(
