@@ -150,7 +150,9 @@ def test_reciprocals_of_int16() -> None:
 def divided(a: Average, sums: Int64, bits: int) -> Int64:
     raised = sums + a.offset - (a.even & (sums + a.start < 0))
     assert 0 <= raised.min() <= raised.max() < 2**bits
-    return np.asarray((raised.astype(object) * a.multiplier >> bits + a.shift) - a.bias, np.int64)
+    assert a.multiplier < 2 ** (64 - bits)
+    products = raised.astype(np.uint64) * np.uint64(a.multiplier)
+    return (products >> np.uint64(bits + a.shift)).astype(np.int64) - a.bias
 
 
 def test_what_there_is_not() -> None:
