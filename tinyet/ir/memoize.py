@@ -43,18 +43,22 @@ def memoize_by_weights(function: Callable[Concatenate[Node, P], R]) -> Callable[
     """The same for a function of a layer's attributes, constants and quantization, that does not look at its image:
     layers of a program that is read again share what it gave, and layers by tiles. What was asked for last is kept."""
     found: dict[Hashable, tuple[R, int]] = {}
+    kept = 0
 
     @memoize
     @functools.wraps(function)
     def ask(node: Node, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        nonlocal kept
         key = _weights_of(node), args, tuple(sorted(kwargs.items()))
         if key in found:
             found[key] = found.pop(key)
             return found[key][0]
         result = function(node, *args, **kwargs)
-        found[key] = result, sum(t.data.nbytes for t in node.inputs if t is not None and t.data is not None)
-        while sum(size for _, size in found.values()) > _MOST_BYTES and len(found) > 1:
-            del found[next(iter(found))]
+        size = sum(t.data.nbytes for t in node.inputs if t is not None and t.data is not None)
+        found[key] = result, size
+        kept += size
+        while kept > _MOST_BYTES and len(found) > 1:
+            kept -= found.pop(next(iter(found)))[1]
         return result
 
     return ask

@@ -51,8 +51,9 @@ class LiveRange:
 def live_range(name: str, at: Bytes, low: Bytes, high: Bytes, size: int, align: int = 1) -> LiveRange:
     """An Extent with equal neighbours as one."""
     low, high = np.where(low < high, low, 0), np.where(low < high, high, 0)
-    new = np.append(True, (np.diff(low) != 0) | (np.diff(high) != 0))
-    return LiveRange(name, np.append(at[:-1][new], at[-1]), low[new], high[new], size, align)
+    new = np.ones(len(low) + 1, bool)  # The end, too.
+    new[1:-1] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+    return LiveRange(name, at[new], low[new[:-1]], high[new[:-1]], size, align)
 
 
 def gap(a: LiveRange, b: LiveRange) -> int | None:
