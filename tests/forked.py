@@ -10,12 +10,12 @@ import importlib
 import json
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
@@ -77,16 +77,19 @@ def _may_fork() -> bool:
 
 
 def _ended(child: int, timeout: float) -> int:
-    deadline = time.monotonic() + timeout
-    while True:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > deadline:
-            os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            raise TimeoutError(f"it takes longer than {timeout} s")
-        time.sleep(0.02)
+    descriptor = os.pidfd_open(child)
+    try:
+        ended = select.poll()
+        ended.register(descriptor, select.POLLIN)
+        in_time = ended.poll(1000 * timeout)
+    finally:
+        os.close(descriptor)
+    if not in_time:
+        os.killpg(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if not in_time:
+        raise TimeoutError(f"it takes longer than {timeout} s")
+    return os.waitstatus_to_exitcode(status)
 
 
 def _forget(path: list[str]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -205,6 +207,21 @@ def test_a_timeout_ends_the_tool_and_its_children(tmp_path: Path) -> None:
         time.sleep(0.05)
     assert not _is_running(child)
     assert not ended.exists(), "they were waited for"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody says when a process ends")
+def test_the_end_of_a_tool_is_not_looked_for_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In steps that grow, its end would be seen up to 50 ms late, of each compiler that runs."""
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    process.run([sys.executable, "-c", "import time; time.sleep(0.2)"], timeout=60, what="waiting")
+    assert not slept
+    with subprocess.Popen(["sleep", "60"]) as waiting:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(waiting, 0.01)
+        waiting.kill()
+        assert process.wait(waiting, 60) == -signal.SIGKILL
+    assert not slept
 
 
 def _is_running(pid: int) -> bool:

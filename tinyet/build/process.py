@@ -7,17 +7,20 @@ hangs is reported with its command line and the end of its output, and leaves no
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import select
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from tinyet.build.ending import undisturbed
 from tinyet.errors import MissingTool, ToolchainError
@@ -222,7 +225,7 @@ def run(
                 threading.Thread(target=_collect, args=(stream, lines, on_output, end), daemon=True)
             )
             readers[-1].start()
-        process.wait(timeout)
+        wait(process, timeout)
     except subprocess.TimeoutExpired:
         expired = True
     except BaseException:
@@ -258,6 +261,25 @@ def run(
             hint="the lines above are the end of the tool's own output",
         )
     return subprocess.CompletedProcess(words, process.returncode, stdout, stderr)
+
+
+def wait(process: subprocess.Popen[Any], timeout: float) -> int:
+    """Wait for a process to end; its exit status. Raises subprocess.TimeoutExpired after `timeout` seconds.
+
+    Popen.wait with a timeout looks again and again, soon every 50 ms only: a compiler takes less. Linux says at once.
+    """
+    if sys.platform == "linux" and process.poll() is None:
+        deadline = time.monotonic() + timeout
+        with contextlib.suppress(OSError):  # A kernel that does not know of it.
+            descriptor = os.pidfd_open(process.pid)
+            try:
+                ended = select.poll()
+                ended.register(descriptor, select.POLLIN)
+                ended.poll(1000 * timeout)
+            finally:
+                os.close(descriptor)
+        timeout = max(0.0, deadline - time.monotonic())
+    return process.wait(timeout)
 
 
 def check_made(out: Path, command: Sequence[str | Path], *, what: str) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from tinyet.build.ending import undisturbed
+from tinyet.build.process import wait
 
 CHUNK = 65536
 END_SECONDS = 5.0
@@ -124,7 +125,7 @@ class Child:
     def wait_briefly(self) -> None:
         """Give a process whose stream has ended the time to end too, and to print why."""
         try:
-            self.process.wait(END_SECONDS)
+            wait(self.process, END_SECONDS)
         except subprocess.TimeoutExpired:
             return
 
