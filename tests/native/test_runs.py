@@ -172,6 +172,7 @@ def test_what_does_not_fit_is_refused() -> None:
 
 def test_the_library_is_unloaded_with_its_last_user() -> None:
     gc.collect()
+    gc.freeze()  # What is there, of all tests before, is not walked through again.
     before, graph = library.loaded(), small.program(hidden=3).graph
     first, second = Runs(graph, 1, "native"), Runs(graph, 1, "native")
     (path,) = set(library.loaded()) - set(before)
