@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of two pixels in one multiplication, for cores that add a product of 64 bits in one instruction but have none
- * for several products: a word 2^24 b + a of what two pixels see, times a weight, adds to both sums; and of three pixels in
- * two, for those that add none. What makes this exact is proved for each layer when code is generated
- * (tinyet/ops/shared/paired.py, paired_threes.py), and so is what makes outputs of sums (tinyet_one_product.h,
+ * for several products: a word 2^24 b + a of what two pixels see, times a weight, adds to both sums; of three pixels in two,
+ * for those that add none; and of five in three. What makes this exact is proved for each layer when code is generated
+ * (tinyet/ops/shared/paired.py, paired_threes.py, paired_fives.py), and so is what makes outputs of sums (tinyet_one_product.h,
  * tinyet_straight.h). */
 #ifndef TINYET_CONV2D_PAIRED_H
 #define TINYET_CONV2D_PAIRED_H
@@ -55,6 +55,22 @@ typedef struct {
   int32_t clamp_low, clamp_high;
   int32_t padded_h, padded_w; /* of the image with what windows see beside it, if it is copied so; else zero */
 } tinyet_conv2d_s8_paired_checked_8x1_params;
+
+/* Five pixels' inputs in three words, 2^19 d + a, 2^19 e + b and 2^12 e + 2^6 d + c, for sums that have 19 bits, with 2^18 each
+ * before the first product: the first two have a and b and the lowest thirteen bits of d and e, which are taken out of the third,
+ * and that has c, with the other six of each above it. stream, for each two channels: weights of both, a tap after another, and
+ * two bytes more where taps are odd; then of each what is added to 2^12 times its sums, and the multiplier: outputs are
+ * (2^12 sum + added) * multiplier / 2^32 >> 12, clamped. */
+typedef struct {
+  tinyet_conv2d_shape shape;
+  const TINYET_ROM uint32_t *stream;
+  int32_t padding; /* what a tap outside the image reads */
+  int32_t clamp_low, clamp_high;
+} tinyet_conv2d_s8_paired_fives_5x2_params;
+
+/* One group, no dilation, an even number of output channels. scratch: seventeen bytes for each tap, and five for each output channel. */
+void tinyet_conv2d_s8_paired_fives_5x2(const int8_t *input, int8_t *output, void *scratch,
+                                       const tinyet_conv2d_s8_paired_fives_5x2_params *params);
 
 /* One group. scratch: twenty bytes for each tap, taps rounded up to fours, eight for each output channel, and an image that
  * is copied with its padding. */

@@ -17,6 +17,7 @@ from tinyet.ops.shared import (
     packed_words,
     paired,
     paired_checked,
+    paired_fives,
     paired_threes,
     paired_twos,
     winograd_words,
@@ -147,6 +148,12 @@ def lower_paired_checked(node: Node, _target: Target) -> Call:
     return shaped_call("tinyet_conv2d_s8_paired_checked_8x1", node, fields, constants, scratch)
 
 
+def lower_paired_fives(node: Node, _target: Target) -> Call:
+    fields, constants = paired_fives.fields(node), [paired_fives.stream(node)]
+    scratch = paired_fives.scratch_bytes(node)
+    return shaped_call("tinyet_conv2d_s8_paired_fives_5x2", node, fields, constants, scratch)
+
+
 def lower_winograd(node: Node, _target: Target) -> Call:
     fields, constants = winograd_words.fields(node), winograd_words.constants(node)
     scratch = winograd_words.scratch_bytes(node)
@@ -236,6 +243,10 @@ def refuse_paired_checked(node: Node, target: Target) -> str | None:
     return refuse_groups(node, target) or paired_checked.refuse(node)
 
 
+def refuse_paired_fives(node: Node, target: Target) -> str | None:
+    return refuse_groups(node, target) or paired_fives.refuse(node)
+
+
 def refuse_winograd(node: Node, _target: Target) -> str | None:
     return winograd_words.refuse(node)
 
@@ -321,6 +332,12 @@ def by_three_pixels(node: Node) -> AccessOrder:
 def by_four_pixels(node: Node) -> AccessOrder:
     """Four pixels' patches are copied before these are written."""
     return window_walk(node).by_pixels(4, gathered=True)
+
+
+@of_input
+def by_five_pixels(node: Node) -> AccessOrder:
+    """Five pixels' patches are copied before these are written."""
+    return window_walk(node).by_pixels(5, gathered=True)
 
 
 @of_input
@@ -420,6 +437,15 @@ KERNELS = with_cost_models(
             ("tinyet_conv2d_s8_paired_checked_8x1.c",),
             refuse_paired_checked,
             access_order=by_eight_pixels,
+        ),
+        Kernel(
+            "tinyet_conv2d_s8_paired_fives_5x2",
+            "s8",
+            lower_paired_fives,
+            PAIRED,
+            ("tinyet_conv2d_s8_paired_fives_5x2.c",),
+            refuse_paired_fives,
+            access_order=by_five_pixels,
         ),
         Kernel(
             "tinyet_conv2d_s8_winograd_f4x4",

@@ -18,6 +18,7 @@ from tinyet.ops.shared import (
     packed_words,
     paired,
     paired_checked,
+    paired_fives,
     paired_threes,
     paired_twos,
     winograd_words,
@@ -37,6 +38,7 @@ from tinyet.ops.shared.window_parts import (
     gathered,
     gathered_in_twos,
     pointwise,
+    windows_in_fives,
     windows_in_threes,
     windows_in_twos,
 )
@@ -440,6 +442,27 @@ def conv2d_paired_checked(node: Node) -> Mapping[str, int]:
     return parts
 
 
+def conv2d_paired_fives(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_paired_fives_5x2."""
+    batch, out_h, out_w, out_c = node.output.shape
+    low, high = clamp_range(clamp_of(node), node.output.type)
+    pixels, taps = out_h * out_w, math.prod(node.input(1).shape[1:])
+    rest, steps = pixels % paired_fives.PIXELS, batch * -(-pixels // paired_fives.PIXELS)
+    pairs = steps * out_c // paired_fives.CHANNELS
+    parts: Parts = {
+        "call": 1,
+        "step": steps,
+        "pair of channels": pairs,
+        "tap": pairs * taps,
+        "turn": pairs * -(-taps // paired_fives.TURN),
+        "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
+    }
+    windows_in_fives(parts, node)
+    counting.add(parts, "step apart", batch * int(rest != 0))
+    counting.copied(parts, "apart", batch * int(rest != 0), rest * out_c)
+    return parts
+
+
 def winograd_tiles(node: Node, times: int) -> Parts:
     """What the kernels of Winograd's F(4x4) have in common; inputs are transformed so many times."""
     found, a = winograd_words.rounding(node), attrs_of(node)
@@ -499,6 +522,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_paired_threes_6x2": CostModel(conv2d_paired_threes_of_two),
     "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),
     "tinyet_conv2d_s8_paired_checked_8x1": CostModel(conv2d_paired_checked),
+    "tinyet_conv2d_s8_paired_fives_5x2": CostModel(conv2d_paired_fives),
     "tinyet_conv2d_s8_winograd_f4x4": CostModel(winograd),
     "tinyet_conv2d_s8_w16_winograd_f4x4": CostModel(wide_winograd),
 }

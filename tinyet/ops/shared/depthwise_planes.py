@@ -34,6 +34,8 @@ WORDS_BEFORE = 11
 """The same of sums whose fields have 21 bits: they are shifted to the upper end of a word."""
 WIDE_BEFORE = 9
 """The same of sums that have more bits, with what is added to them or of several parts."""
+FIVES_BEFORE = 12
+"""The same of sums whose fields have 19 bits, and a bit more with what is added to them."""
 TRIALS = sorted(range(-4, 5), key=abs)
 _FAR = 2**62
 
@@ -79,6 +81,12 @@ def folded_whole(node: Node) -> Folded:
 def folded_wide(node: Node) -> Folded:
     """The same of sums that have more bits."""
     return _folded(node, (WIDE_BEFORE,), whole=True)
+
+
+@memoize_by_weights
+def folded_in_fives(node: Node) -> Folded:
+    """The same of sums that have fewer bits."""
+    return _folded(node, (FIVES_BEFORE,), whole=True)
 
 
 def _folded(node: Node, powers: Sequence[int], *, whole: bool = False) -> Folded:

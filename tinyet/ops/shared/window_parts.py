@@ -96,6 +96,34 @@ def windows_in_threes(parts: Parts, node: Node) -> None:
     windows_apart(parts, along, batch, count, gaps, pixel[~np.repeat(whole, 3)])
 
 
+def windows_in_fives(parts: Parts, node: Node) -> None:
+    """Those of five pixels of a row, or of some that are copied first, each with what lies beside the image."""
+    (_, kernel_h, kernel_w, count), batch = node.input(1).shape, node.input(0).shape[0]
+    rows, columns = axes(node, attrs_of(node), kernel_h, kernel_w)
+    pixels = rows.positions * columns.positions
+    times, of_row = -(-pixels // 5), kernel_w * count
+    if pointwise(node):
+        counting.add(parts, "five pixels", batch * times)
+        together, height = times, 1
+    else:
+        pixel = np.arange(pixels // 5 * 5)
+        whole = whole_windows((rows, columns), pixel, False).reshape(-1, 5).all(axis=1)
+        first, last = pixel.reshape(-1, 5)[:, [0, -1]].T
+        together, height = int((whole & (first // columns.positions == last // columns.positions)).sum()), kernel_h
+        apart = times - together
+        counting.add(parts, "five windows", batch * together)
+        counting.add(parts, "five windows apart", batch * apart)
+        rows_apart = batch * (pixels - 5 * together) * kernel_h
+        counting.add(parts, "row of a window", rows_apart)
+        counting.add(parts, "input of a window", rows_apart * of_row)
+        counting.add(parts, "row of five", batch * apart)
+        counting.add(parts, "four inputs of five", batch * apart * (kernel_h * of_row // 4))
+        counting.add(parts, "input of five", batch * apart * (kernel_h * of_row % 4))
+    counting.add(parts, "row of five", batch * together * height)
+    counting.add(parts, "four inputs of five", batch * together * height * (of_row // 4))
+    counting.add(parts, "input of five", batch * together * height * (of_row % 4))
+
+
 def whole_windows(along: tuple[Axis, Axis], pixel: Int64, gaps: bool) -> npt.NDArray[np.bool_]:
     """Which pixels' windows lie in the image; of those with gaps, none counts."""
     rows, columns = along

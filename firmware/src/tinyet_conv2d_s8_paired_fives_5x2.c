@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tinyet_conv2d_paired.h"
+#include "tinyet_one_product.h"
+
+enum {
+  PIXELS = 5,
+  CHANNELS = 2,
+  STEP = 3, /* words from tap to tap */
+  FIELD = 19,
+  FOURTH = 6, /* by how much the fourth input is shifted in the third word */
+  FIFTH = 12, /* and the fifth */
+  BEFORE = 12,
+  SHIFT = 12
+};
+
+typedef uint32_t __attribute__((may_alias)) word;
+
+/* What the words begin with: 2^18 for each sum, of which what leaves a word is no longer there. */
+#define FIRST_SUM (UINT32_C(1) << (FIELD - 1))
+#define THIRD_SUM (FIRST_SUM + (FIRST_SUM << FOURTH) + (FIRST_SUM << FIFTH))
+
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
+#define IN_THUMB
+#endif
+
+/* `count` taps of five pixels, whose inputs lie without gaps; where the words behind them begin. */
+#ifdef IN_THUMB
+#define TAP                                                            \
+  "ldrsb r6, [r1], #1\n" "ldrsb r7, [r2], #1\n" "ldrsb r8, [r3], #1\n" \
+  "ldrsb r9, [r4], #1\n" "ldrsb r10, [r5], #1\n"                       \
+  "add r6, r6, r9, lsl #19\n" "add r7, r7, r10, lsl #19\n"             \
+  "add r8, r8, r9, lsl #6\n" "add r8, r8, r10, lsl #12\n"              \
+  "stm r0!, {r6, r7, r8}\n"
+__attribute__((naked, noinline)) static word *gather_row(word *to __attribute__((unused)),
+                                                         const int8_t *const from[PIXELS] __attribute__((unused)),
+                                                         int32_t count __attribute__((unused))) {
+  __asm__ volatile(
+      ".syntax unified\n"
+      "push {r4, r5, r6, r7, r8, r9, r10, r11, r12, lr}\n"
+      "mov r11, r2\n"
+      "ldm r1, {r1, r2, r3, r4, r5}\n"
+      "subs r11, r11, #4\n"
+      "blt 2f\n"
+      "1:\n"
+      TAP TAP TAP TAP
+      "subs r11, r11, #4\n"
+      "bge.w 1b\n"
+      "2:\n"
+      "adds r11, r11, #4\n"
+      "beq 4f\n"
+      "3:\n"
+      TAP
+      "subs r11, r11, #1\n"
+      "bne 3b\n"
+      "4:\n"
+      "pop {r4, r5, r6, r7, r8, r9, r10, r11, r12, pc}\n");
+}
+#undef TAP
+#else
+static word *gather_row(word *to, const int8_t *const from[PIXELS], int32_t count) {
+  for (int32_t i = 0; i < count; i++) {
+    const uint32_t fourth = (uint32_t)from[3][i], fifth = (uint32_t)from[4][i];
+    to[0] = (uint32_t)from[0][i] + (fourth << FIELD);
+    to[1] = (uint32_t)from[1][i] + (fifth << FIELD);
+    to[2] = (uint32_t)from[2][i] + (fourth << FOURTH) + (fifth << FIFTH);
+    to += STEP;
+  }
+  return to;
+}
+#endif
+
+/* What a window sees: of each row what lies left of the image, in it, and right of it. */
+static __attribute__((noinline)) void copy_window(int8_t *to, const int8_t *image, int32_t top, int32_t left,
+                                                  const tinyet_conv2d_shape *s, int32_t padding) {
+  const int32_t in_c = s->in_c, row = s->kernel_w * in_c, right = left + s->kernel_w - s->in_w;
+  const int32_t before = left >= 0 ? 0 : -left < s->kernel_w ? -left * in_c : row;
+  const int32_t behind = right <= 0 ? 0 : right < s->kernel_w ? right * in_c : row;
+  const int32_t inside = row - before - behind;
+  for (int32_t y = top; y < top + s->kernel_h; y++) {
+    if (y < 0 || y >= s->in_h || inside <= 0) {
+      memset(to, (int)padding, (size_t)row);
+    } else {
+      memset(to, (int)padding, (size_t)before);
+      memcpy(to + before, image + (y * s->in_w + left) * in_c + before, (size_t)inside);
+      memset(to + before + inside, (int)padding, (size_t)behind);
+    }
+    to += row;
+  }
+}
+
+/* Where the windows of the next pixels begin. */
+typedef struct {
+  int32_t row, column;
+} window_walk;
+
+/* Five windows that lie in the image, each `kernel_h` rows of `row` inputs, `line` inputs from row to row. */
+static inline __attribute__((always_inline)) void gather_rows(word *patch, const int8_t *from[PIXELS], int32_t kernel_h,
+                                                              int32_t row, int32_t line) {
+  for (int32_t i = kernel_h; i > 0; i--) {
+    patch = gather_row(patch, from, row);
+    for (int32_t k = 0; k < PIXELS; k++) {
+      from[k] += line;
+    }
+  }
+}
+
+/* What the next `count` pixels see; where there are fewer than five, the last is the others, too. `windows` has room for five
+ * windows. */
+static __attribute__((noinline)) void gather_five(word *patch, int8_t *windows, const int8_t *image, int32_t count,
+                                                  window_walk *walk, const tinyet_conv2d_shape *s, int32_t padding) {
+  const int32_t row = s->kernel_w * s->in_c, line = s->in_w * s->in_c, taps = s->kernel_h * row, step = s->stride_w;
+  const int32_t top = walk->row * s->stride_h - s->pad_top, left = walk->column * step - s->pad_left;
+  const int32_t lowest = s->in_h - s->kernel_h, rightmost = s->in_w - s->kernel_w;
+  const int8_t *from[PIXELS];
+  if (count == PIXELS && walk->column + PIXELS <= s->out_w &&
+      (top | left | (lowest - top) | (rightmost - left - (PIXELS - 1) * step)) >= 0) {
+    /* Of one row, and all in the image. */
+    const int8_t *at = image + top * line + left * s->in_c;
+    for (int32_t k = 0; k < PIXELS; k++) {
+      from[k] = at;
+      at += step * s->in_c;
+    }
+    walk->column += PIXELS;
+    if (walk->column == s->out_w) {
+      walk->column = 0, walk->row++;
+    }
+    gather_rows(patch, from, s->kernel_h, row, line);
+    return;
+  }
+  for (int32_t k = 0; k < PIXELS; k++) {
+    from[k] = windows;
+    if (k < count) {
+      copy_window(windows, image, walk->row * s->stride_h - s->pad_top, walk->column * step - s->pad_left, s, padding);
+      windows += taps;
+      if (++walk->column == s->out_w) {
+        walk->column = 0, walk->row++;
+      }
+    } else {
+      from[k] = from[k - 1];
+    }
+  }
+  gather_rows(patch, from, 1, taps, 0);
+}
+
+/* The same of pixels that are all that a window sees, one behind the other. */
+static inline __attribute__((always_inline)) void gather_pixels(word *patch, const int8_t *pixel, int32_t count, int32_t taps) {
+  const int8_t *from[PIXELS];
+  for (int32_t k = 0; k < PIXELS; k++) {
+    from[k] = pixel;
+    pixel += k + 1 < count ? taps : 0;
+  }
+  gather_rows(patch, from, 1, taps, 0);
+}
+
+#ifdef IN_THUMB
+/* What the assembly has on the stack: the sums' words before the first product, where the patch ends and begins, where the first
+ * turn enters the straight code, the output, bytes from pixel to pixel, the end of the stream; and the stream. */
+typedef struct {
+  uint32_t sums[2 * STEP];
+  const word *end, *patch;
+  int32_t skip; /* bytes of the straight code that the first turn does not execute */
+  int8_t *output;
+  int32_t row;
+  const uint32_t *stream_end, *stream;
+} tile_walk;
+
+enum { TURN = 16, TAP_BYTES = 36 };
+#define TAP                                                                                     \
+  "ldrsb r12, [r1, #1]\n" "ldrsb r11, [r1], #2\n"                                               \
+  "ldm r0!, {r8, r9, r10}\n"                                                                    \
+  "mla r2, r8, r11, r2\n" "mla r3, r9, r11, r3\n" "mla r4, r10, r11, r4\n"                      \
+  "mla r5, r8, r12, r5\n" "mla r6, r9, r12, r6\n" "mla r7, r10, r12, r7\n"
+#define FOUR_TAPS TAP TAP TAP TAP
+#define ROUND(sum, to)                                                                          \
+  "smull r11, " sum ", " sum ", r9\n"                                                           \
+  "ssat " sum ", #8, " sum ", asr #12\n"                                                        \
+  "strb " sum ", " to "\n"
+/* What is added to a sum times 2^12, r8, and of the third word's bits above its own field those of another sum. */
+#define WHOLE(sum) "lsl " sum ", " sum ", #13\n" "add " sum ", r8, " sum ", lsr #1\n"
+/* Five outputs of one channel, at r12, lr from pixel to pixel: lower parts of the fourth and the fifth sum in r0 and r10. */
+#define OUTPUTS(first, second, third)                                                           \
+  "ldm r1!, {r8, r9}\n"                                                                         \
+  "lsr r0, " first ", #19\n" "lsr r10, " second ", #19\n"                                       \
+  "sub " third ", " third ", r0, lsl #6\n" "sub " third ", " third ", r10, lsl #12\n"           \
+  WHOLE(first) WHOLE(second)                                                                    \
+  "add r0, r8, r0, lsl #12\n" "ubfx r11, " third ", #19, #6\n" "add r0, r0, r11, lsl #25\n"     \
+  "add r10, r8, r10, lsl #12\n" "lsr r11, " third ", #25\n" "add r10, r10, r11, lsl #25\n"      \
+  WHOLE(third)                                                                                  \
+  "add r8, r12, lr\n"                                                                           \
+  ROUND(first, "[r12]") ROUND(second, "[r12, lr]") ROUND(third, "[r12, lr, lsl #1]")            \
+  ROUND("r0", "[r8, lr, lsl #1]") ROUND("r10", "[r12, lr, lsl #2]")                             \
+  "add r12, r12, #1\n"
+
+/* All channels of five pixels. Words at r0, the stream at r1, sums of two channels in r2 ... r4 and r5 ... r7. */
+__attribute__((naked, noinline)) static void five_pixels(const tile_walk *walk __attribute__((unused))) {
+  __asm__ volatile(
+      ".syntax unified\n"
+      "push {r4, r5, r6, r7, r8, r9, r10, r11, lr}\n"
+      "sub sp, sp, #52\n"
+      "ldm r0!, {r2, r3, r4, r5, r6, r7}\n"
+      "stm sp, {r2, r3, r4, r5, r6, r7}\n"
+      "ldm r0, {r2, r3, r4, r5, r6, r7, r8}\n"
+      "mov r1, r8\n"
+      "adr.w r8, 2f\n"
+      "add r4, r4, r8\n"
+      "orr r4, r4, #1\n"
+      "add r8, sp, #24\n"
+      "stm r8, {r2, r3, r4, r5, r6, r7}\n"
+      "1:\n"
+      "ldm sp, {r2, r3, r4, r5, r6, r7}\n"
+      "ldrd lr, r0, [sp, #24]\n"
+      "ldr pc, [sp, #32]\n"
+      ".balign 4\n"
+      "2:\n"
+      FOUR_TAPS FOUR_TAPS FOUR_TAPS FOUR_TAPS
+      "cmp r0, lr\n"
+      "bne.w 2b\n"
+      "add r1, r1, #3\n" "bic r1, r1, #3\n" /* behind an odd number of taps are two bytes more */
+      "ldrd r12, lr, [sp, #36]\n"
+      OUTPUTS("r2", "r3", "r4")
+      OUTPUTS("r5", "r6", "r7")
+      "str r12, [sp, #36]\n"
+      "ldr r11, [sp, #44]\n"
+      "cmp r1, r11\n"
+      "bne.w 1b\n"
+      "add sp, sp, #52\n"
+      "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n");
+}
+#undef TAP
+#undef FOUR_TAPS
+#undef ROUND
+#undef WHOLE
+#undef OUTPUTS
+
+static void outputs(const word *patch, int8_t *output, int32_t taps,
+                    const tinyet_conv2d_s8_paired_fives_5x2_params *params) {
+  const int32_t out_c = params->shape.out_c;
+  const tile_walk walk = {{FIRST_SUM, FIRST_SUM, THIRD_SUM, FIRST_SUM, FIRST_SUM, THIRD_SUM},
+                          patch + STEP * taps,
+                          patch,
+                          (-taps & (TURN - 1)) * TAP_BYTES,
+                          output,
+                          out_c,
+                          params->stream + out_c / CHANNELS * ((taps + 1) / 2 + 2 * CHANNELS),
+                          params->stream};
+  five_pixels(&walk);
+}
+#else
+/* `sum` modulo 2^20, as whole or by its lower bits. */
+static inline int8_t output_of(uint32_t sum, const TINYET_ROM uint32_t *rounding) {
+  const int32_t value = tinyet_upper_half((int32_t)((sum << BEFORE) + rounding[0]), (int32_t)rounding[1]) >> SHIFT;
+  return (int8_t)(value < -128 ? -128 : value > 127 ? 127 : value);
+}
+
+static void outputs(const word *patch, int8_t *output, int32_t taps,
+                    const tinyet_conv2d_s8_paired_fives_5x2_params *params) {
+  const TINYET_ROM uint32_t *stream = params->stream;
+  const int32_t out_c = params->shape.out_c, words = (taps + 1) / 2;
+  const uint32_t mask = (UINT32_C(1) << FIELD) - 1u;
+  for (int32_t channel = 0; channel < out_c; channel++) {
+    const TINYET_ROM uint32_t *const rounding = stream + words + 2 * (channel & 1);
+    uint32_t first = FIRST_SUM, second = FIRST_SUM, third = THIRD_SUM;
+    const word *x = patch;
+    for (int32_t tap = 0; tap < taps; tap++) {
+      const uint32_t byte = (stream[tap / 2] >> 8 * (2 * (tap & 1) + (channel & 1))) & 255u, weight = (byte ^ 128u) - 128u;
+      first += x[0] * weight;
+      second += x[1] * weight;
+      third += x[2] * weight;
+      x += STEP;
+    }
+    const uint32_t fourth = first >> FIELD, fifth = second >> FIELD;
+    third -= (fourth << FOURTH) + (fifth << FIFTH);
+    const uint32_t sums[PIXELS] = {first & mask, second & mask, third & mask,
+                                   fourth + (((third >> FIELD) & 63u) << (32 - FIELD)),
+                                   fifth + ((third >> (FIELD + FOURTH)) << (32 - FIELD))};
+    for (int32_t i = 0; i < PIXELS; i++) {
+      output[i * out_c + channel] = output_of(sums[i], rounding);
+    }
+    if ((channel & 1) != 0) {
+      stream += words + 2 * CHANNELS;
+    }
+  }
+}
+#endif
+
+void tinyet_conv2d_s8_paired_fives_5x2(const int8_t *input, int8_t *output, void *scratch,
+                                       const tinyet_conv2d_s8_paired_fives_5x2_params *params) {
+  const tinyet_conv2d_shape *const s = &params->shape;
+  const int32_t taps = s->kernel_h * s->kernel_w * s->in_c, pixels = s->out_h * s->out_w, out_c = s->out_c;
+  const int32_t one_tap = taps == s->in_c && s->stride_h == 1 && s->stride_w == 1 && s->pad_top == 0 && s->pad_left == 0 &&
+                          s->out_h == s->in_h && s->out_w == s->in_w;
+  word *const patch = (word *)scratch;
+  int8_t *const apart = (int8_t *)(patch + STEP * taps), *const windows = apart + PIXELS * out_c;
+  for (int32_t n = 0; n < s->batch; n++) {
+    window_walk walk = {0, 0};
+    for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
+      const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
+      if (one_tap) {
+        gather_pixels(patch, input + pixel * taps, count, taps);
+      } else {
+        gather_five(patch, windows, input, count, &walk, s, params->padding);
+      }
+      if (count == PIXELS) {
+        outputs(patch, output, taps, params);
+      } else {
+        outputs(patch, apart, taps, params);
+        memcpy(output, apart, (size_t)(count * out_c));
+      }
+      tinyet_clamp_outputs(output, count * out_c, params->clamp_low, params->clamp_high);
+      output += count * out_c;
+    }
+    input += s->in_h * s->in_w * s->in_c;
+  }
+}
