@@ -99,29 +99,29 @@ def windows_in_threes(parts: Parts, node: Node) -> None:
 def windows_in_fives(parts: Parts, node: Node) -> None:
     """Those of five pixels of a row, or of some that are copied first, each with what lies beside the image."""
     (_, kernel_h, kernel_w, count), batch = node.input(1).shape, node.input(0).shape[0]
-    rows, columns = axes(node, attrs_of(node), kernel_h, kernel_w)
-    pixels = rows.positions * columns.positions
-    times, of_row = -(-pixels // 5), kernel_w * count
+    along = axes(node, attrs_of(node), kernel_h, kernel_w)
+    out_w = along[1].positions
+    pixel = np.arange(along[0].positions * out_w)
+    times = -(-len(pixel) // 5)
+
+    def gathered(calls: int, inputs: int) -> None:
+        counting.add(parts, "row of five", batch * calls)
+        counting.add(parts, "four inputs of five", batch * calls * (inputs // 4))
+        counting.add(parts, "input of five", batch * calls * (inputs % 4))
+
     if pointwise(node):
         counting.add(parts, "five pixels", batch * times)
-        together, height = times, 1
-    else:
-        pixel = np.arange(pixels // 5 * 5)
-        whole = whole_windows((rows, columns), pixel, False).reshape(-1, 5).all(axis=1)
-        first, last = pixel.reshape(-1, 5)[:, [0, -1]].T
-        together, height = int((whole & (first // columns.positions == last // columns.positions)).sum()), kernel_h
-        apart = times - together
-        counting.add(parts, "five windows", batch * together)
-        counting.add(parts, "five windows apart", batch * apart)
-        rows_apart = batch * (pixels - 5 * together) * kernel_h
-        counting.add(parts, "row of a window", rows_apart)
-        counting.add(parts, "input of a window", rows_apart * of_row)
-        counting.add(parts, "row of five", batch * apart)
-        counting.add(parts, "four inputs of five", batch * apart * (kernel_h * of_row // 4))
-        counting.add(parts, "input of five", batch * apart * (kernel_h * of_row % 4))
-    counting.add(parts, "row of five", batch * together * height)
-    counting.add(parts, "four inputs of five", batch * together * height * (of_row // 4))
-    counting.add(parts, "input of five", batch * together * height * (of_row % 4))
+        gathered(times, count)
+        return
+    fives = pixel[: len(pixel) // 5 * 5].reshape(-1, 5)
+    whole = whole_windows(along, fives, False).all(axis=1) & (fives[:, 0] // out_w == fives[:, 4] // out_w)
+    together = int(whole.sum())
+    counting.add(parts, "five windows", batch * together)
+    gathered(together * kernel_h, kernel_w * count)
+    counting.add(parts, "five windows apart", batch * (times - together))
+    gathered(times - together, kernel_h * kernel_w * count)
+    single = np.append(fives[~whole].ravel(), pixel[fives.size :])
+    windows_apart(parts, along, batch, count, (False, False), single)
 
 
 def whole_windows(along: tuple[Axis, Axis], pixel: Int64, gaps: bool) -> npt.NDArray[np.bool_]:
