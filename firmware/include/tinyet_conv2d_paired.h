@@ -27,12 +27,13 @@ typedef struct {
  * product, is 2^21 c + a and 2^10 c + b again, of the sums: those of a and b have 21 bits, those of c 22, of which the first
  * word has eleven and the second the others, behind b. Taps are divided into parts, so many as cannot leave these bits; most
  * layers have one.
- * stream, for each four channels, in the order of their weights: of each part four times its taps less one, the taps that are
- * left out of the first turn of eight behind the first tap, and what is done behind it: 0 where there is no other part and no
- * zero, else a sum of 1 where it is not the first, 2 where it is not the last, 4; 8 where the tile is direct. Then of each
- * channel what is added to its sums, multiplier, place - 128 + shift, how far its outputs are behind those of the channel
- * before in this tile, and zero, or -2^30, as tinyet_straight.h has it; of a direct tile what is added to 2^11 times its
- * sums, multiplier, and the third of these: outputs are (2^11 sum + added) * multiplier / 2^32 >> 12, clamped. -1 behind all.
+ * stream, for each four channels, in the order of their weights: of each part four times its taps less one; the taps that are
+ * left out of the first turn behind the first tap, of eight, in the assembly for Thumb of sixteen; and what is done behind it:
+ * 0 where there is no other part and no zero, else a sum of 1 where it is not the first, 2 where it is not the last, 4; 8 where
+ * the tile is direct. Then of each channel what is added to its sums, multiplier, place - 128 + shift, how far its outputs are
+ * behind those of the channel before in this tile, and zero, or -2^30, as tinyet_straight.h has it; of a direct tile what is
+ * added to 2^11 times its sums, multiplier, and the third of these: outputs are (2^11 sum + added) * multiplier / 2^32 >> 12,
+ * clamped. -1 behind all.
  * weights: [four channels][taps][4]; where channels are not a multiple of four, the last is there several times. */
 typedef tinyet_conv2d_s8_paired_4x2_params tinyet_conv2d_s8_paired_threes_6x4_params;
 
@@ -68,7 +69,8 @@ typedef struct {
   int32_t clamp_low, clamp_high;
 } tinyet_conv2d_s8_paired_fives_5x2_params;
 
-/* One group, no dilation, an even number of output channels. scratch: seventeen bytes for each tap, and five for each output channel. */
+/* One group, no dilation, an even number of output channels. scratch: seventeen bytes for each tap, and five for each output
+ * channel. */
 void tinyet_conv2d_s8_paired_fives_5x2(const int8_t *input, int8_t *output, void *scratch,
                                        const tinyet_conv2d_s8_paired_fives_5x2_params *params);
 

@@ -23,6 +23,7 @@
   WEIGHTS WORDS(six)                                                            \
   PRODUCTS("r2", "r3", "r6", "r7", ITSELF, ITSELF)                              \
   six("ldm r0!, {r10, r11}\n" PRODUCTS("r4", "r5", "r8", "r9", ITSELF, ITSELF))
+#define FOUR_TAPS(six) TAP(six) TAP(six) TAP(six) TAP(six)
 /* That of a part: sums begin with OFFSET of the first, and of the second and third. */
 #define FIRST(six)                                                              \
   "mov r8, #0x100000\n" "add r9, r8, #0x40000000\n"                             \
@@ -137,7 +138,7 @@
         "ldr pc, [sp, #32]\n"                                                                                          \
         ".balign 4\n"                                                                                                  \
         "4:\n"                                                                                                         \
-        TAP(six) TAP(six) TAP(six) TAP(six) TAP(six) TAP(six) TAP(six) TAP(six)                                        \
+        FOUR_TAPS(six) FOUR_TAPS(six) FOUR_TAPS(six) FOUR_TAPS(six)                                                     \
         "ldr r10, [sp, #28]\n"                                                                                         \
         "cmp r0, r10\n"                                                                                                \
         "bne.w 4b\n"                                                                                                   \
@@ -221,6 +222,7 @@ TILE(three_pixels, NONE, "28")
 #undef R8
 #undef R9
 #undef TAP
+#undef FOUR_TAPS
 #undef FIRST
 #undef CHANNEL
 #undef OUTPUT

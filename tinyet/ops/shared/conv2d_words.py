@@ -112,11 +112,10 @@ def lower_paired(node: Node, _target: Target) -> Call:
 
 def lower_paired_threes(node: Node, target: Target) -> Call:
     # The assembly for RISC-V has no direct tiles: it multiplies sums by unsigned numbers, and clamps them by branches.
-    with_direct = target.family != "riscv"
-    constants, scratch = (
-        paired_threes.constants(node, with_direct=with_direct),
-        paired_threes.scratch_bytes(node),
-    )
+    riscv = target.family == "riscv"
+    turn = paired_threes.TURN if riscv else paired_threes.THUMB_TURN
+    constants = paired_threes.constants(node, with_direct=not riscv, turn=turn)
+    scratch = paired_threes.scratch_bytes(node)
     fields = paired_threes.fields(node)
     return shaped_call("tinyet_conv2d_s8_paired_threes_6x4", node, fields, constants, scratch)
 

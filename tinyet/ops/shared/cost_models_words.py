@@ -256,7 +256,7 @@ def thumb_instructions_of_parts(
 ) -> tuple[int, int]:
     """The same as they stand in the assembly for Thumb, which has two of a tile's channels at a time."""
     six = pixels > 3
-    turns = sum(max(-(-(taps - 1) // paired_threes.TURN), 1) for taps in lengths)
+    turns = sum(max(-(-(taps - 1) // paired_threes.THUMB_TURN), 1) for taps in lengths)
     of_taps = (12 if six else 7) * sum(lengths) + 3 * turns
     rows = 3 if six else 2  # moves from pixel to pixel, and back
     around = 10 + 19 * len(lengths)
