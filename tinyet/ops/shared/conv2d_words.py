@@ -186,6 +186,15 @@ def lower_depthwise_threes(node: Node, _target: Target) -> Call:
     return shaped_call("tinyet_depthwise_s8_chw_3x3_threes", node, fields, constants, scratch)
 
 
+def lower_depthwise_fives(node: Node, _target: Target) -> Call:
+    fields = {**depthwise_planes.fields(node), "weights": Pointer("weights")}
+    constants, scratch = (
+        depthwise_planes.constants_of_fives(node),
+        depthwise_planes.scratch_bytes_of_fives(node),
+    )
+    return shaped_call("tinyet_depthwise_s8_chw_3x3_fives", node, fields, constants, scratch)
+
+
 def lower_bytes(node: Node, _target: Target) -> Call:
     fields: dict[str, FieldValue] = {"words": byte_products.words(node), "weights": Pointer("weights")}
     constants = byte_products.stream(node), byte_products.lifted(node)
@@ -300,6 +309,10 @@ def refuse_depthwise_2x1(node: Node, target: Target) -> str | None:
 
 def refuse_depthwise_threes(node: Node, target: Target) -> str | None:
     return refuse_depthwise_3x3(node, target) or depthwise_planes.refuse_threes(node)
+
+
+def refuse_depthwise_fives(node: Node, target: Target) -> str | None:
+    return refuse_depthwise_3x3(node, target) or depthwise_planes.refuse_fives(node)
 
 
 @of_input
@@ -516,6 +529,15 @@ KERNELS = with_cost_models(
             (*HEADERS, *ONE_PRODUCT, "tinyet_depthwise_planes.h"),
             ("tinyet_depthwise_s8_chw_3x3_threes.c",),
             refuse_depthwise_threes,
+            replaces=by_channels,
+        ),
+        Kernel(
+            "tinyet_depthwise_s8_chw_3x3_fives",
+            "s8",
+            lower_depthwise_fives,
+            (*HEADERS, *ONE_PRODUCT, "tinyet_depthwise_planes.h"),
+            ("tinyet_depthwise_s8_chw_3x3_fives.c",),
+            refuse_depthwise_fives,
             replaces=by_channels,
         ),
         Kernel(
