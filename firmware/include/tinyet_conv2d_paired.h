@@ -59,14 +59,18 @@ typedef struct {
 
 /* Five pixels' inputs in three words, 2^19 d + a, 2^19 e + b and 2^12 e + 2^6 d + c, for sums that have 19 bits, with 2^18 each
  * before the first product: the first two have a and b and the lowest thirteen bits of d and e, which are taken out of the third,
- * and that has c, with the other six of each above it. stream, for each two channels: weights of both, a tap after another, and
- * two bytes more where taps are odd; then of each what is added to 2^12 times its sums, and the multiplier: outputs are
+ * and that has c, with the other six of each above it. Where the sums of all taps may leave 19 bits, these are in two parts.
+ * stream, for each two channels, first those of one part: weights of both, a tap after another, and two bytes more where taps are
+ * odd; then of each what is added to 2^12 times its sums, of two parts 2^11 times, the multiplier, and how far its outputs are
+ * behind those of the channel before, of the first of either kind behind the pixel's: outputs are
  * (2^12 sum + added) * multiplier / 2^32 >> 12, clamped. */
 typedef struct {
   tinyet_conv2d_shape shape;
   const TINYET_ROM uint32_t *stream;
   int32_t padding; /* what a tap outside the image reads */
   int32_t clamp_low, clamp_high;
+  int32_t whole; /* channels of one part */
+  int32_t split; /* taps of the first of two parts */
 } tinyet_conv2d_s8_paired_fives_5x2_params;
 
 /* One group, no dilation, an even number of output channels. scratch: seventeen bytes for each tap, and five for each output

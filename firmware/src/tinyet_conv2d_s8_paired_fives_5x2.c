@@ -9,7 +9,8 @@ enum {
   FIELD = 19,
   FOURTH = 6, /* by how much the fourth input is shifted in the third word */
   FIFTH = 12, /* and the fifth */
-  BEFORE = 12,
+  WORDS_BEHIND = 6, /* the weights of two channels */
+  BEFORE = 12,      /* one less where taps are in two parts */
   SHIFT = 12
 };
 
@@ -153,15 +154,19 @@ static inline __attribute__((always_inline)) void gather_pixels(word *patch, con
 }
 
 #ifdef IN_THUMB
-/* What the assembly has on the stack: the sums' words before the first product, where the patch ends and begins, where the first
- * turn enters the straight code, the output, bytes from pixel to pixel, the end of the stream; and the stream. */
+/* What the assembly has on the stack: the sums' words before the first product, where the inputs of a part end, the patch, where
+ * the part's first turn enters the straight code, the output, bytes from pixel to pixel, the end of the stream; where the inputs of
+ * a second part end, and where it enters; and the stream. */
 typedef struct {
   uint32_t sums[2 * STEP];
   const word *end, *patch;
   int32_t skip; /* bytes of the straight code that the first turn does not execute */
   int8_t *output;
   int32_t row;
-  const uint32_t *stream_end, *stream;
+  const uint32_t *stream_end;
+  const word *second_end;
+  int32_t second_skip;
+  const uint32_t *stream;
 } tile_walk;
 
 enum { TURN = 16, TAP_BYTES = 36 };
@@ -171,113 +176,200 @@ enum { TURN = 16, TAP_BYTES = 36 };
   "mla r2, r8, r11, r2\n" "mla r3, r9, r11, r3\n" "mla r4, r10, r11, r4\n"                      \
   "mla r5, r8, r12, r5\n" "mla r6, r9, r12, r6\n" "mla r7, r10, r12, r7\n"
 #define FOUR_TAPS TAP TAP TAP TAP
+/* The walk, of which r1 becomes the stream. */
+#define ENTRY                                                                                   \
+  ".syntax unified\n"                                                                           \
+  "push {r4, r5, r6, r7, r8, r9, r10, r11, lr}\n"                                               \
+  "sub sp, sp, #92\n"                                                                           \
+  "ldm r0!, {r2, r3, r4, r5, r6, r7}\n"                                                         \
+  "stm sp, {r2, r3, r4, r5, r6, r7}\n"                                                          \
+  "ldm r0, {r2, r3, r4, r5, r6, r7, r8, r9, r10}\n"                                             \
+  "mov r1, r10\n"                                                                               \
+  "adr.w r10, 2f+1\n"                                                                           \
+  "add r4, r4, r10\n" "add r9, r9, r10\n"                                                       \
+  "add r10, sp, #24\n"                                                                          \
+  "stm r10, {r2, r3, r4, r5, r6, r7, r8, r9}\n"                                                 \
+  "1:\n"                                                                                        \
+  "ldm sp, {r2, r3, r4, r5, r6, r7}\n"                                                          \
+  "ldrd lr, r0, [sp, #24]\n"                                                                    \
+  "ldr pc, [sp, #32]\n"                                                                         \
+  ".balign 4\n"                                                                                 \
+  "2:\n"                                                                                        \
+  FOUR_TAPS FOUR_TAPS FOUR_TAPS FOUR_TAPS                                                       \
+  "cmp r0, lr\n"                                                                                \
+  "bne.w 2b\n"
+/* Weights of an odd number of taps end at half a word. */
+#define BEHIND_TAPS "add r1, r1, #3\n" "bic r1, r1, #3\n" "ldrd r12, lr, [sp, #36]\n"
+#define RETURN                                                                                  \
+  "str r12, [sp, #36]\n"                                                                        \
+  "ldr r11, [sp, #44]\n"                                                                        \
+  "cmp r1, r11\n"                                                                               \
+  "bne.w 1b\n"                                                                                  \
+  "add sp, sp, #92\n"                                                                           \
+  "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n"
+/* What makes outputs of a channel's sums: r8, what is added, and r9; they are at r12, lr from pixel to pixel. */
+#define CHANNEL "ldm r1!, {r8, r9, r11}\n" "add r12, r12, r11\n"
 #define ROUND(sum, to)                                                                          \
   "smull r11, " sum ", " sum ", r9\n"                                                           \
   "ssat " sum ", #8, " sum ", asr #12\n"                                                        \
   "strb " sum ", " to "\n"
-/* What is added to a sum times 2^12, r8, and of the third word's bits above its own field those of another sum. */
+#define FIVE_OUTPUTS(first, second, third)                                                      \
+  "add r8, r12, lr\n"                                                                           \
+  ROUND(first, "[r12]") ROUND(second, "[r12, lr]") ROUND(third, "[r12, lr, lsl #1]")            \
+  ROUND("r0", "[r8, lr, lsl #1]") ROUND("r10", "[r12, lr, lsl #2]")
+/* The sum that has the lowest field of a word, times 2^12 and with what is added. */
 #define WHOLE(sum) "lsl " sum ", " sum ", #13\n" "add " sum ", r8, " sum ", lsr #1\n"
-/* Five outputs of one channel, at r12, lr from pixel to pixel: lower parts of the fourth and the fifth sum in r0 and r10. */
 #define OUTPUTS(first, second, third)                                                           \
-  "ldm r1!, {r8, r9}\n"                                                                         \
+  CHANNEL                                                                                       \
   "lsr r0, " first ", #19\n" "lsr r10, " second ", #19\n"                                       \
   "sub " third ", " third ", r0, lsl #6\n" "sub " third ", " third ", r10, lsl #12\n"           \
   WHOLE(first) WHOLE(second)                                                                    \
   "add r0, r8, r0, lsl #12\n" "ubfx r11, " third ", #19, #6\n" "add r0, r0, r11, lsl #25\n"     \
   "add r10, r8, r10, lsl #12\n" "lsr r11, " third ", #25\n" "add r10, r10, r11, lsl #25\n"      \
   WHOLE(third)                                                                                  \
-  "add r8, r12, lr\n"                                                                           \
-  ROUND(first, "[r12]") ROUND(second, "[r12, lr]") ROUND(third, "[r12, lr, lsl #1]")            \
-  ROUND("r0", "[r8, lr, lsl #1]") ROUND("r10", "[r12, lr, lsl #2]")                             \
-  "add r12, r12, #1\n"
+  FIVE_OUTPUTS(first, second, third)
+/* The same of sums of two parts, times 2^11: words of one in r2 ... r4, of the other in r5 ... r7. */
+#define SUM_OF_TWO(sum, other)                                                                  \
+  "lsl " sum ", " sum ", #13\n" "lsl " other ", " other ", #13\n"                               \
+  "add " sum ", r8, " sum ", lsr #2\n" "add " sum ", " sum ", " other ", lsr #2\n"
+#define LOWER(sum, word, other, by)                                                             \
+  "lsr " sum ", " word ", #19\n" "lsr r11, " other ", #19\n"                                    \
+  "sub r4, r4, " sum ", lsl #" by "\n" "sub r7, r7, r11, lsl #" by "\n"                         \
+  "add " sum ", " sum ", r11\n"
+#define UPPER(sum, FROM)                                                                        \
+  "add " sum ", r8, " sum ", lsl #11\n"                                                         \
+  FROM("r4") "add " sum ", " sum ", r11, lsl #24\n" FROM("r7") "add " sum ", " sum ", r11, lsl #24\n"
+#define FOURTH_OF(word) "ubfx r11, " word ", #19, #6\n"
+#define FIFTH_OF(word) "lsr r11, " word ", #25\n"
+#define OUTPUTS_OF_TWO                                                                          \
+  CHANNEL                                                                                       \
+  LOWER("r0", "r2", "r5", "6") LOWER("r10", "r3", "r6", "12")                                   \
+  SUM_OF_TWO("r2", "r5") SUM_OF_TWO("r3", "r6")                                                 \
+  UPPER("r0", FOURTH_OF) UPPER("r10", FIFTH_OF)                                                 \
+  SUM_OF_TWO("r4", "r7")                                                                        \
+  FIVE_OUTPUTS("r2", "r3", "r4")
 
-/* All channels of five pixels. Words at r0, the stream at r1, sums of two channels in r2 ... r4 and r5 ... r7. */
+/* Channels of five pixels. Words at r0, the stream at r1, sums of two channels in r2 ... r4 and r5 ... r7. */
 __attribute__((naked, noinline)) static void five_pixels(const tile_walk *walk __attribute__((unused))) {
   __asm__ volatile(
-      ".syntax unified\n"
-      "push {r4, r5, r6, r7, r8, r9, r10, r11, lr}\n"
-      "sub sp, sp, #52\n"
-      "ldm r0!, {r2, r3, r4, r5, r6, r7}\n"
-      "stm sp, {r2, r3, r4, r5, r6, r7}\n"
-      "ldm r0, {r2, r3, r4, r5, r6, r7, r8}\n"
-      "mov r1, r8\n"
-      "adr.w r8, 2f\n"
-      "add r4, r4, r8\n"
-      "orr r4, r4, #1\n"
-      "add r8, sp, #24\n"
-      "stm r8, {r2, r3, r4, r5, r6, r7}\n"
-      "1:\n"
-      "ldm sp, {r2, r3, r4, r5, r6, r7}\n"
-      "ldrd lr, r0, [sp, #24]\n"
-      "ldr pc, [sp, #32]\n"
-      ".balign 4\n"
-      "2:\n"
-      FOUR_TAPS FOUR_TAPS FOUR_TAPS FOUR_TAPS
-      "cmp r0, lr\n"
-      "bne.w 2b\n"
-      "add r1, r1, #3\n" "bic r1, r1, #3\n" /* behind an odd number of taps are two bytes more */
-      "ldrd r12, lr, [sp, #36]\n"
+      ENTRY
+      BEHIND_TAPS
       OUTPUTS("r2", "r3", "r4")
       OUTPUTS("r5", "r6", "r7")
-      "str r12, [sp, #36]\n"
-      "ldr r11, [sp, #44]\n"
-      "cmp r1, r11\n"
-      "bne.w 1b\n"
-      "add sp, sp, #52\n"
-      "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n");
+      RETURN);
+}
+
+/* The same of channels with two parts. On the stack, 56, words of the first part; behind them those of the second channel of the
+ * second part. */
+__attribute__((naked, noinline)) static void five_pixels_in_parts(const tile_walk *walk __attribute__((unused))) {
+  __asm__ volatile(
+      ENTRY
+      "ldr r8, [sp, #48]\n"
+      "add r9, sp, #56\n"
+      "cmp r8, lr\n"
+      "beq 3f\n"
+      "stm r9, {r2, r3, r4, r5, r6, r7}\n"
+      "mov lr, r8\n"
+      "ldm sp, {r2, r3, r4, r5, r6, r7}\n"
+      "ldr pc, [sp, #52]\n"
+      "3:\n"
+      "add r8, sp, #80\n"
+      "stm r8, {r5, r6, r7}\n"
+      "ldm r9, {r5, r6, r7}\n"
+      BEHIND_TAPS
+      OUTPUTS_OF_TWO
+      "add r8, sp, #68\n"
+      "ldm r8, {r2, r3, r4, r5, r6, r7}\n"
+      OUTPUTS_OF_TWO
+      RETURN);
 }
 #undef TAP
 #undef FOUR_TAPS
+#undef ENTRY
+#undef BEHIND_TAPS
+#undef RETURN
+#undef CHANNEL
 #undef ROUND
+#undef FIVE_OUTPUTS
 #undef WHOLE
 #undef OUTPUTS
+#undef SUM_OF_TWO
+#undef LOWER
+#undef UPPER
+#undef FOURTH_OF
+#undef FIFTH_OF
+#undef OUTPUTS_OF_TWO
 
 static void outputs(const word *patch, int8_t *output, int32_t taps,
                     const tinyet_conv2d_s8_paired_fives_5x2_params *params) {
-  const int32_t out_c = params->shape.out_c;
-  const tile_walk walk = {{FIRST_SUM, FIRST_SUM, THIRD_SUM, FIRST_SUM, FIRST_SUM, THIRD_SUM},
-                          patch + STEP * taps,
-                          patch,
-                          (-taps & (TURN - 1)) * TAP_BYTES,
-                          output,
-                          out_c,
-                          params->stream + out_c / CHANNELS * ((taps + 1) / 2 + 2 * CHANNELS),
-                          params->stream};
-  five_pixels(&walk);
+  const int32_t out_c = params->shape.out_c, words = (taps + 1) / 2 + WORDS_BEHIND, split = params->split;
+  const uint32_t *const parts = params->stream + params->whole / CHANNELS * words;
+  tile_walk walk = {{FIRST_SUM, FIRST_SUM, THIRD_SUM, FIRST_SUM, FIRST_SUM, THIRD_SUM},
+                    patch + STEP * taps,
+                    patch,
+                    (-taps & (TURN - 1)) * TAP_BYTES,
+                    output,
+                    out_c,
+                    parts,
+                    patch + STEP * taps,
+                    (-(taps - split) & (TURN - 1)) * TAP_BYTES,
+                    params->stream};
+  if (params->whole > 0) {
+    five_pixels(&walk);
+  }
+  if (params->whole < out_c) {
+    walk.end = patch + STEP * split;
+    walk.skip = (-split & (TURN - 1)) * TAP_BYTES;
+    walk.stream = parts;
+    walk.stream_end = params->stream + out_c / CHANNELS * words;
+    five_pixels_in_parts(&walk);
+  }
 }
 #else
-/* `sum` modulo 2^20, as whole or by its lower bits. */
-static inline int8_t output_of(uint32_t sum, const TINYET_ROM uint32_t *rounding) {
-  const int32_t value = tinyet_upper_half((int32_t)((sum << BEFORE) + rounding[0]), (int32_t)rounding[1]) >> SHIFT;
-  return (int8_t)(value < -128 ? -128 : value > 127 ? 127 : value);
+/* Of one channel: words of inputs at x, every second one of the weights from the first tap on. */
+static void add_part(uint32_t sums[PIXELS], const word *patch, const TINYET_ROM uint32_t *weights, int32_t channel,
+                     int32_t from, int32_t to) {
+  const uint32_t mask = (UINT32_C(1) << FIELD) - 1u;
+  uint32_t first = FIRST_SUM, second = FIRST_SUM, third = THIRD_SUM;
+  for (int32_t tap = from; tap < to; tap++) {
+    const word *const x = patch + STEP * tap;
+    const uint32_t byte = (weights[tap / 2] >> 8 * (2 * (tap & 1) + channel)) & 255u, weight = (byte ^ 128u) - 128u;
+    first += x[0] * weight;
+    second += x[1] * weight;
+    third += x[2] * weight;
+  }
+  const uint32_t fourth = first >> FIELD, fifth = second >> FIELD;
+  third -= (fourth << FOURTH) + (fifth << FIFTH);
+  sums[0] += first & mask;
+  sums[1] += second & mask;
+  sums[2] += third & mask;
+  sums[3] += fourth + (((third >> FIELD) & 63u) << (32 - FIELD));
+  sums[4] += fifth + ((third >> (FIELD + FOURTH)) << (32 - FIELD));
 }
 
 static void outputs(const word *patch, int8_t *output, int32_t taps,
                     const tinyet_conv2d_s8_paired_fives_5x2_params *params) {
   const TINYET_ROM uint32_t *stream = params->stream;
   const int32_t out_c = params->shape.out_c, words = (taps + 1) / 2;
-  const uint32_t mask = (UINT32_C(1) << FIELD) - 1u;
+  int8_t *to = output;
   for (int32_t channel = 0; channel < out_c; channel++) {
-    const TINYET_ROM uint32_t *const rounding = stream + words + 2 * (channel & 1);
-    uint32_t first = FIRST_SUM, second = FIRST_SUM, third = THIRD_SUM;
-    const word *x = patch;
-    for (int32_t tap = 0; tap < taps; tap++) {
-      const uint32_t byte = (stream[tap / 2] >> 8 * (2 * (tap & 1) + (channel & 1))) & 255u, weight = (byte ^ 128u) - 128u;
-      first += x[0] * weight;
-      second += x[1] * weight;
-      third += x[2] * weight;
-      x += STEP;
+    const int32_t of_pair = channel & 1, whole = channel < params->whole;
+    const TINYET_ROM uint32_t *const rounding = stream + words + WORDS_BEHIND / CHANNELS * of_pair;
+    uint32_t sums[PIXELS] = {0};
+    if (whole != 0) {
+      add_part(sums, patch, stream, of_pair, 0, taps);
+    } else {
+      add_part(sums, patch, stream, of_pair, 0, params->split);
+      add_part(sums, patch, stream, of_pair, params->split, taps);
     }
-    const uint32_t fourth = first >> FIELD, fifth = second >> FIELD;
-    third -= (fourth << FOURTH) + (fifth << FIFTH);
-    const uint32_t sums[PIXELS] = {first & mask, second & mask, third & mask,
-                                   fourth + (((third >> FIELD) & 63u) << (32 - FIELD)),
-                                   fifth + ((third >> (FIELD + FOURTH)) << (32 - FIELD))};
+    to = (channel == params->whole ? output : to) + (int32_t)rounding[2];
     for (int32_t i = 0; i < PIXELS; i++) {
-      output[i * out_c + channel] = output_of(sums[i], rounding);
+      const uint32_t sum = (sums[i] << (whole != 0 ? BEFORE : BEFORE - 1)) + rounding[0];
+      const int32_t value = tinyet_upper_half((int32_t)sum, (int32_t)rounding[1]) >> SHIFT;
+      to[i * out_c] = (int8_t)(value < -128 ? -128 : value > 127 ? 127 : value);
     }
-    if ((channel & 1) != 0) {
-      stream += words + 2 * CHANNELS;
+    if (of_pair != 0) {
+      stream += words + WORDS_BEHIND;
     }
   }
 }

@@ -13,7 +13,7 @@ from tinyet.boards import load_board
 CASES = {
     test_paired_fives.SYMBOL: (
         test_paired_fives.ALONE,
-        [*test_paired_fives.ways(), *test_paired_fives.windows()],
+        [*test_paired_fives.ways(), *test_paired_fives.windows(), *test_paired_fives.divided()],
     ),
     test_depthwise_fives.SYMBOL: (test_depthwise_fives.ALONE, test_depthwise_fives.ways()[::2]),
 }

@@ -20,7 +20,7 @@ from tinyet.ops.shared import paired_fives
 from tinyet.ops.shared.conv2d_words import KERNELS
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.packed_words import rows_of
-from tinyet.ops.shared.paired_fives import FIELD, OFFSET
+from tinyet.ops.shared.paired_fives import FIELD, OFFSET, Parts
 from tinyet.ops.shared.weighted import folded_bias
 
 SYMBOL = "tinyet_conv2d_s8_paired_fives_5x2"
@@ -47,6 +47,26 @@ def ways() -> list[Case]:
         pointwise(weights_of(*SHAPES[k % 8], k), PIXELS[(k + k // 8) % 7], True, k, (0.2, 0.4, 0.7)[k % 3])
         for k in range(28)
     ]
+
+
+def in_parts(channels: int, larger: int, taps: int, pixels: tuple[int, int], seed: int) -> Case:
+    """So many of the channels, here and there, have weights that need two parts, of which either may be longer."""
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(-30, 31, (channels, taps)) * 32 // max(taps, 32)
+    split = int(rng.integers(1 + 2 * taps // 5, 1 + 3 * taps // 5))
+    largest = min(OFFSET // (128 * max(split, taps - split)), 127)
+    some = rng.permutation(channels)[:larger]
+    weights[some] = rng.choice([-largest, largest], (larger, taps))
+    weights[some[0]] = largest
+    if 128 * largest * max(split, taps - split) == OFFSET:
+        weights[some] = np.abs(weights[some])  # 2**18 is beyond, where the other end is not
+    return pointwise(weights, pixels, True, seed, 0.4)
+
+
+def divided() -> list[Case]:
+    """All channels, and some: even and odd numbers of either kind, and of taps; several turns of the loop."""
+    shapes = [(2, 2, 33), (4, 2, 40), (6, 3, 64), (8, 5, 37), (10, 1, 50), (2, 2, 100), (6, 5, 96), (4, 4, 32)]
+    return [in_parts(*shapes[k % 8], PIXELS[(k + k // 8) % 7], k) for k in range(16)]
 
 
 def windows() -> list[Case]:
@@ -76,6 +96,26 @@ def windows() -> list[Case]:
     return cases
 
 
+def test_divided() -> None:
+    cases = divided()
+    found = [paired_fives.parts(case.node) for case in cases]
+    assert all(isinstance(parts, Parts) for parts in found)
+    kinds = [(len(parts.whole), len(parts.others)) for parts in found if isinstance(parts, Parts)]
+    # Of an odd number of either kind, one that has room in one part is of two.
+    assert kinds == [(0, 2), (2, 2), (2, 4), (2, 6), (8, 2), (0, 2), (0, 6), (0, 4)] * 2
+    assert_exact(cases, delegates=(ALONE,))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_both_parts_have_room(seed: int) -> None:
+    """Every split that is said, and no other."""
+    rows = np.random.default_rng(seed).integers(-128, 128, (3, 45)) // 2
+    splits = paired_fives.splits_of(rows)
+    assert splits
+    for k in range(1, 45):
+        assert (k in splits) == all(paired_fives.fits(part).all() for part in (rows[:, :k], rows[:, k:]))
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_words_hold_five_sums(shape: tuple[int, int]) -> None:
     """As the constants are packed, modulo 2**32: outputs of inputs for which sums are at their ends, and of others, in
@@ -94,7 +134,7 @@ def test_words_hold_five_sums(shape: tuple[int, int]) -> None:
     sums = x @ weights.T + folded_bias(node)
     want = np.clip(requantize(sums, multiplier, left) - 128, -128, 127)[places]
     half = -(-taps // 2)
-    assert words.shape == (shape[0] // 2, half + 4)
+    assert words.shape == (shape[0] // 2, half + 6)
     for channel in range(shape[0]):
         of_pair = words[channel // 2]
         bytes_of = (of_pair[:half, None] >> np.arange(0, 32, 8) & 255).reshape(-1, 2)
@@ -113,10 +153,11 @@ def test_words_hold_five_sums(shape: tuple[int, int]) -> None:
             fourth + ((third >> 19 & 63) << 13),
             fifth + (third >> 25 << 13),
         ]
-        start, factor = of_pair[half + 2 * (channel % 2) :][:2]
+        start, factor, behind = of_pair[half + 3 * (channel % 2) :][:3]
+        assert behind == (channel > 0)
         for k in range(5):
             np.testing.assert_array_equal(found[k], x[places[:, k]] @ weights[channel] + OFFSET)
-            whole = (found[k] << paired_fives.FIVES_BEFORE) + start & WORD
+            whole = (found[k] << 12) + start & WORD
             value = ((whole ^ 2**31) - 2**31) * factor >> 44
             np.testing.assert_array_equal(np.clip(value, -128, 127), want[:, k, channel])
 
@@ -130,16 +171,22 @@ def test_windows_of_five_pixels_and_fewer() -> None:
     assert_exact(windows(), delegates=(ALONE,))
 
 
-def test_what_it_refuses() -> None:
+def test_the_ends_of_a_field_are_reached() -> None:
     """The largest weights that fit, and one more."""
     weights = np.full((2, 32), 64)
     weights[1] = 3
-    fits = pointwise(weights, (1, 1), True, 1, 0.5).node
-    assert 128 * int(rows_of(fits).astype(np.int64).sum(axis=1).max()) == OFFSET
-    assert paired_fives.refuse(fits) is None
-    why = "sums do not fit 19 bits"
-    assert paired_fives.refuse(pointwise(-weights, (1, 1), True, 1, 0.5).node) == why  # 2**18 itself is beyond
+    fit = pointwise(weights, (1, 1), True, 1, 0.5).node
+    assert 128 * int(rows_of(fit).astype(np.int64).sum(axis=1).max()) == OFFSET
+    assert paired_fives.parts(fit) == Parts((0, 1), (), 0)
+    # 2**18 itself is beyond.
+    assert paired_fives.parts(pointwise(-weights, (1, 1), True, 1, 0.5).node) == Parts((), (0, 1), 16)
     weights[0, 0] += 1
+    assert paired_fives.parts(pointwise(weights, (1, 1), True, 1, 0.5).node) == Parts((), (0, 1), 16)
+
+
+def test_what_it_refuses() -> None:
+    weights = np.full((2, 65), 64)
+    why = "sums do not fit 19 bits, nor those of two parts"
     assert paired_fives.refuse(pointwise(weights, (1, 1), True, 1, 0.5).node) == why
     why = "what is added to products is not all in the sums"
     assert paired_fives.refuse(pointwise(weights // 2, (1, 1), False, 1).node) == why

@@ -448,13 +448,20 @@ def conv2d_paired_fives(node: Node) -> Mapping[str, int]:
     low, high = clamp_range(clamp_of(node), node.output.type)
     pixels, taps = out_h * out_w, math.prod(node.input(1).shape[1:])
     rest, steps = pixels % paired_fives.PIXELS, batch * -(-pixels // paired_fives.PIXELS)
-    pairs = steps * out_c // paired_fives.CHANNELS
+    found = paired_fives.parts(node)
+    assert isinstance(found, paired_fives.Parts)
+    whole, others = (steps * len(of) // paired_fives.CHANNELS for of in (found.whole, found.others))
+    lengths = found.split, taps - found.split
+    turns = whole * paired_fives.turns(taps) + others * sum(map(paired_fives.turns, lengths))
     parts: Parts = {
         "call": 1,
         "step": steps,
-        "pair of channels": pairs,
-        "tap": pairs * taps,
-        "turn": pairs * -(-taps // paired_fives.TURN),
+        "pair of channels": whole,
+        "pair in parts": others,
+        "step of one part": steps * int(whole > 0),
+        "step of two parts": steps * int(others > 0),
+        "tap": (whole + others) * taps,
+        "turn": turns,
         "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
     }
     windows_in_fives(parts, node)
