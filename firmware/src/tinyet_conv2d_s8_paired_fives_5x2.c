@@ -24,7 +24,13 @@ typedef uint32_t __attribute__((may_alias)) word;
 #define IN_THUMB
 #endif
 
-/* `count` taps of five pixels, whose inputs lie without gaps; where the words behind them begin. */
+/* What a window sees: so many rows of so many inputs that lie without gaps, and so many bytes from the end of a row to the next
+ * one; as the assembly reads it. */
+typedef struct {
+  int32_t inputs, turn, rows;
+} window_rows;
+
+/* The words of five windows, which lie in the image. */
 #ifdef IN_THUMB
 #define TAP                                                            \
   "ldrsb r6, [r1], #1\n" "ldrsb r7, [r2], #1\n" "ldrsb r8, [r3], #1\n" \
@@ -32,41 +38,51 @@ typedef uint32_t __attribute__((may_alias)) word;
   "add r6, r6, r9, lsl #19\n" "add r7, r7, r10, lsl #19\n"             \
   "add r8, r8, r9, lsl #6\n" "add r8, r8, r10, lsl #12\n"              \
   "stm r0!, {r6, r7, r8}\n"
-__attribute__((naked, noinline)) static word *gather_row(word *to __attribute__((unused)),
+__attribute__((naked, noinline)) static void gather_rows(word *to __attribute__((unused)),
                                                          const int8_t *const from[PIXELS] __attribute__((unused)),
-                                                         int32_t count __attribute__((unused))) {
+                                                         const window_rows *of __attribute__((unused))) {
   __asm__ volatile(
       ".syntax unified\n"
-      "push {r4, r5, r6, r7, r8, r9, r10, r11, r12, lr}\n"
-      "mov r11, r2\n"
+      "push {r3, r4, r5, r6, r7, r8, r9, r10, r11, lr}\n"
+      "ldm r2, {r11, r12, lr}\n"
+      "str r11, [sp]\n"
       "ldm r1, {r1, r2, r3, r4, r5}\n"
-      "subs r11, r11, #4\n"
-      "blt 2f\n"
       "1:\n"
+      "subs r11, r11, #4\n"
+      "blt 3f\n"
+      "2:\n"
       TAP TAP TAP TAP
       "subs r11, r11, #4\n"
-      "bge.w 1b\n"
-      "2:\n"
-      "adds r11, r11, #4\n"
-      "beq 4f\n"
+      "bge.w 2b\n"
       "3:\n"
+      "adds r11, r11, #4\n"
+      "beq 5f\n"
+      "4:\n"
       TAP
       "subs r11, r11, #1\n"
-      "bne 3b\n"
-      "4:\n"
-      "pop {r4, r5, r6, r7, r8, r9, r10, r11, r12, pc}\n");
+      "bne 4b\n"
+      "5:\n"
+      "subs lr, lr, #1\n"
+      "beq 6f\n"
+      "add r1, r1, r12\n" "add r2, r2, r12\n" "add r3, r3, r12\n" "add r4, r4, r12\n" "add r5, r5, r12\n"
+      "ldr r11, [sp]\n"
+      "b 1b\n"
+      "6:\n"
+      "pop {r3, r4, r5, r6, r7, r8, r9, r10, r11, pc}\n");
 }
 #undef TAP
 #else
-static word *gather_row(word *to, const int8_t *const from[PIXELS], int32_t count) {
-  for (int32_t i = 0; i < count; i++) {
-    const uint32_t fourth = (uint32_t)from[3][i], fifth = (uint32_t)from[4][i];
-    to[0] = (uint32_t)from[0][i] + (fourth << FIELD);
-    to[1] = (uint32_t)from[1][i] + (fifth << FIELD);
-    to[2] = (uint32_t)from[2][i] + (fourth << FOURTH) + (fifth << FIFTH);
-    to += STEP;
+static void gather_rows(word *to, const int8_t *const from[PIXELS], const window_rows *of) {
+  int32_t at = 0;
+  for (int32_t rows = of->rows; rows > 0; rows--, at += of->turn) {
+    for (const int32_t end = at + of->inputs; at != end; at++) {
+      const uint32_t fourth = (uint32_t)from[3][at], fifth = (uint32_t)from[4][at];
+      to[0] = (uint32_t)from[0][at] + (fourth << FIELD);
+      to[1] = (uint32_t)from[1][at] + (fifth << FIELD);
+      to[2] = (uint32_t)from[2][at] + (fourth << FOURTH) + (fifth << FIFTH);
+      to += STEP;
+    }
   }
-  return to;
 }
 #endif
 
@@ -94,17 +110,6 @@ typedef struct {
   int32_t row, column;
 } window_walk;
 
-/* Five windows that lie in the image, each `kernel_h` rows of `row` inputs, `line` inputs from row to row. */
-static inline __attribute__((always_inline)) void gather_rows(word *patch, const int8_t *from[PIXELS], int32_t kernel_h,
-                                                              int32_t row, int32_t line) {
-  for (int32_t i = kernel_h; i > 0; i--) {
-    patch = gather_row(patch, from, row);
-    for (int32_t k = 0; k < PIXELS; k++) {
-      from[k] += line;
-    }
-  }
-}
-
 /* What the next `count` pixels see; where there are fewer than five, the last is the others, too. `windows` has room for five
  * windows. */
 static __attribute__((noinline)) void gather_five(word *patch, int8_t *windows, const int8_t *image, int32_t count,
@@ -125,7 +130,8 @@ static __attribute__((noinline)) void gather_five(word *patch, int8_t *windows, 
     if (walk->column == s->out_w) {
       walk->column = 0, walk->row++;
     }
-    gather_rows(patch, from, s->kernel_h, row, line);
+    const window_rows of = {row, line - row, s->kernel_h};
+    gather_rows(patch, from, &of);
     return;
   }
   for (int32_t k = 0; k < PIXELS; k++) {
@@ -140,17 +146,17 @@ static __attribute__((noinline)) void gather_five(word *patch, int8_t *windows, 
       from[k] = from[k - 1];
     }
   }
-  gather_rows(patch, from, 1, taps, 0);
+  const window_rows of = {taps, 0, 1};
+  gather_rows(patch, from, &of);
 }
 
 /* The same of pixels that are all that a window sees, one behind the other. */
 static inline __attribute__((always_inline)) void gather_pixels(word *patch, const int8_t *pixel, int32_t count, int32_t taps) {
-  const int8_t *from[PIXELS];
-  for (int32_t k = 0; k < PIXELS; k++) {
-    from[k] = pixel;
-    pixel += k + 1 < count ? taps : 0;
-  }
-  gather_rows(patch, from, 1, taps, 0);
+  const int32_t last = (count - 1) * taps;
+  const int8_t *const from[PIXELS] = {pixel, pixel + (count > 1 ? taps : last), pixel + (count > 2 ? 2 * taps : last),
+                                      pixel + (count > 3 ? 3 * taps : last), pixel + last};
+  const window_rows of = {taps, 0, 1};
+  gather_rows(patch, from, &of);
 }
 
 #ifdef IN_THUMB
