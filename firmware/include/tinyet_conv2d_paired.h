@@ -71,10 +71,11 @@ typedef struct {
   int32_t clamp_low, clamp_high;
   int32_t whole; /* channels of one part */
   int32_t split; /* taps of the first of two parts */
+  int32_t padded_h, padded_w; /* of the image with what windows see beside it, if it is copied so; else zero */
 } tinyet_conv2d_s8_paired_fives_5x2_params;
 
-/* One group, no dilation, an even number of output channels. scratch: seventeen bytes for each tap, and five for each output
- * channel. */
+/* One group, no dilation, an even number of output channels. scratch: seventeen bytes for each tap, five for each output
+ * channel, and an image that is copied with its padding. */
 void tinyet_conv2d_s8_paired_fives_5x2(const int8_t *input, int8_t *output, void *scratch,
                                        const tinyet_conv2d_s8_paired_fives_5x2_params *params);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_conv2d_paired.h"
 #include "tinyet_one_product.h"
+#include "tinyet_surround_body.h"
 
 enum {
   PIXELS = 5,
@@ -161,8 +162,8 @@ static inline __attribute__((always_inline)) void gather_pixels(word *patch, con
 
 #ifdef IN_THUMB
 /* What the assembly has on the stack: the sums' words before the first product, where the inputs of a part end, the patch, where
- * the part's first turn enters the straight code, the output, bytes from pixel to pixel, the end of the stream; where the inputs of
- * a second part end, and where it enters; and the stream. */
+ * the part's first turn enters the straight code, the output, bytes from pixel to pixel, the end of the stream; where the inputs
+ * of a second part end, and where it enters; and the stream. */
 typedef struct {
   uint32_t sums[2 * STEP];
   const word *end, *patch;
@@ -383,20 +384,31 @@ static void outputs(const word *patch, int8_t *output, int32_t taps,
 
 void tinyet_conv2d_s8_paired_fives_5x2(const int8_t *input, int8_t *output, void *scratch,
                                        const tinyet_conv2d_s8_paired_fives_5x2_params *params) {
-  const tinyet_conv2d_shape *const s = &params->shape;
-  const int32_t taps = s->kernel_h * s->kernel_w * s->in_c, pixels = s->out_h * s->out_w, out_c = s->out_c;
-  const int32_t one_tap = taps == s->in_c && s->stride_h == 1 && s->stride_w == 1 && s->pad_top == 0 && s->pad_left == 0 &&
-                          s->out_h == s->in_h && s->out_w == s->in_w;
+  tinyet_conv2d_shape s = params->shape;
+  const int32_t taps = s.kernel_h * s.kernel_w * s.in_c, pixels = s.out_h * s.out_w, out_c = s.out_c;
+  const int32_t size = s.in_h * s.in_w * s.in_c;
   word *const patch = (word *)scratch;
   int8_t *const apart = (int8_t *)(patch + STEP * taps), *const windows = apart + PIXELS * out_c;
-  for (int32_t n = 0; n < s->batch; n++) {
+  int8_t *const padded = windows + PIXELS * taps;
+  if (params->padded_h != 0) {
+    s.in_h = params->padded_h, s.in_w = params->padded_w;
+    s.pad_top = 0, s.pad_left = 0;
+  }
+  const int32_t one_tap = taps == s.in_c && s.stride_h == 1 && s.stride_w == 1 && s.pad_top == 0 && s.pad_left == 0 &&
+                          s.out_h == s.in_h && s.out_w == s.in_w;
+  for (int32_t n = 0; n < s.batch; n++) {
+    const int8_t *image = input;
+    if (params->padded_h != 0) {
+      surround(padded, input, &params->shape, &s, (int8_t)params->padding);
+      image = padded;
+    }
     window_walk walk = {0, 0};
     for (int32_t pixel = 0; pixel < pixels; pixel += PIXELS) {
       const int32_t count = pixels - pixel < PIXELS ? pixels - pixel : (int32_t)PIXELS;
       if (one_tap) {
-        gather_pixels(patch, input + pixel * taps, count, taps);
+        gather_pixels(patch, image + pixel * taps, count, taps);
       } else {
-        gather_five(patch, windows, input, count, &walk, s, params->padding);
+        gather_five(patch, windows, image, count, &walk, &s, params->padding);
       }
       if (count == PIXELS) {
         outputs(patch, output, taps, params);
@@ -407,6 +419,6 @@ void tinyet_conv2d_s8_paired_fives_5x2(const int8_t *input, int8_t *output, void
       tinyet_clamp_outputs(output, count * out_c, params->clamp_low, params->clamp_high);
       output += count * out_c;
     }
-    input += s->in_h * s->in_w * s->in_c;
+    input += size;
   }
 }

@@ -464,7 +464,12 @@ def conv2d_paired_fives(node: Node) -> Mapping[str, int]:
         "turn": turns,
         "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
     }
-    windows_in_fives(parts, node)
+    in_rows, _ = paired_checked.padded(node)
+    if in_rows:
+        _, in_h, in_w, in_c = node.input(0).shape
+        counting.copied(parts, "row of the image", batch * in_h, in_w * in_c)
+        counting.copied(parts, "clear", batch, math.prod(paired_checked.padded(node)) * in_c)
+    windows_in_fives(parts, node, padded=in_rows > 0)
     counting.add(parts, "step apart", batch * int(rest != 0))
     counting.copied(parts, "apart", batch * int(rest != 0), rest * out_c)
     return parts

@@ -15,6 +15,7 @@ of the sums; of two parts 2**11 times.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,7 @@ from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.depthwise_planes import folded_in_fives, folded_whole
 from tinyet.ops.shared.integers import sum_range
 from tinyet.ops.shared.packed_words import rows_of
+from tinyet.ops.shared.paired_checked import padded
 from tinyet.ops.shared.weighted import folded_bias
 from tinyet.opset import Constant, FieldValue, Pointer
 
@@ -129,16 +131,17 @@ def stream(node: Node) -> Constant:
 
 
 def scratch_bytes(node: Node) -> int:
-    """Five pixels' windows, three words a tap; five pixels' outputs; five windows."""
+    """Five pixels' windows, three words a tap; five pixels' outputs; five windows; the padded image."""
     channels, taps = rows_of(node).shape
-    return int(4 * WORDS * taps + PIXELS * (channels + taps))
+    image = math.prod(padded(node)) * node.input(0).shape[3]
+    return int(4 * WORDS * taps + PIXELS * (channels + taps) + image)
 
 
 def fields(node: Node) -> dict[str, FieldValue]:
     """Of the params, behind the shape."""
     low, high = clamp_range(clamp_of(node), node.output.type)
     padding = node.input(0).type.zero_point
-    found = parts(node)
+    found, (rows, columns) = parts(node), padded(node)
     assert isinstance(found, Parts)
     return {
         "stream": Pointer("stream"),
@@ -147,4 +150,6 @@ def fields(node: Node) -> dict[str, FieldValue]:
         "clamp_high": high,
         "whole": len(found.whole),
         "split": found.split,
+        "padded_h": rows,
+        "padded_w": columns,
     }

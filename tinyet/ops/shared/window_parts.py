@@ -96,10 +96,13 @@ def windows_in_threes(parts: Parts, node: Node) -> None:
     windows_apart(parts, along, batch, count, gaps, pixel[~np.repeat(whole, 3)])
 
 
-def windows_in_fives(parts: Parts, node: Node) -> None:
-    """Those of five pixels of a row, or of some that are copied first, each with what lies beside the image."""
+def windows_in_fives(parts: Parts, node: Node, *, padded: bool) -> None:
+    """Those of five pixels of a row, or of some that are copied first, each with what lies beside the image. padded: all
+    lie in it."""
     (_, kernel_h, kernel_w, count), batch = node.input(1).shape, node.input(0).shape[0]
     along = axes(node, attrs_of(node), kernel_h, kernel_w)
+    if padded:
+        along = Axis(np.ones_like(along[0].inside)), Axis(np.ones_like(along[1].inside))
     out_w = along[1].positions
     pixel = np.arange(along[0].positions * out_w)
     times = -(-len(pixel) // 5)
