@@ -89,18 +89,18 @@ static void gather_rows(word *to, const int8_t *const from[PIXELS], const window
 
 /* What a window sees: of each row what lies left of the image, in it, and right of it. */
 static __attribute__((noinline)) void copy_window(int8_t *to, const int8_t *image, int32_t top, int32_t left,
-                                                  const tinyet_conv2d_shape *s, int32_t padding) {
+                                                  const tinyet_conv2d_shape *s, int8_t padding) {
   const int32_t in_c = s->in_c, row = s->kernel_w * in_c, right = left + s->kernel_w - s->in_w;
   const int32_t before = left >= 0 ? 0 : -left < s->kernel_w ? -left * in_c : row;
   const int32_t behind = right <= 0 ? 0 : right < s->kernel_w ? right * in_c : row;
   const int32_t inside = row - before - behind;
   for (int32_t y = top; y < top + s->kernel_h; y++) {
     if (y < 0 || y >= s->in_h || inside <= 0) {
-      memset(to, (int)padding, (size_t)row);
+      memset(to, padding, (size_t)row);
     } else {
-      memset(to, (int)padding, (size_t)before);
+      memset(to, padding, (size_t)before);
       memcpy(to + before, image + (y * s->in_w + left) * in_c + before, (size_t)inside);
-      memset(to + before + inside, (int)padding, (size_t)behind);
+      memset(to + before + inside, padding, (size_t)behind);
     }
     to += row;
   }
@@ -114,7 +114,7 @@ typedef struct {
 /* What the next `count` pixels see; where there are fewer than five, the last is the others, too. `windows` has room for five
  * windows. */
 static __attribute__((noinline)) void gather_five(word *patch, int8_t *windows, const int8_t *image, int32_t count,
-                                                  window_walk *walk, const tinyet_conv2d_shape *s, int32_t padding) {
+                                                  window_walk *walk, const tinyet_conv2d_shape *s, int8_t padding) {
   const int32_t row = s->kernel_w * s->in_c, line = s->in_w * s->in_c, taps = s->kernel_h * row, step = s->stride_w;
   const int32_t top = walk->row * s->stride_h - s->pad_top, left = walk->column * step - s->pad_left;
   const int32_t lowest = s->in_h - s->kernel_h, rightmost = s->in_w - s->kernel_w;
@@ -408,7 +408,7 @@ void tinyet_conv2d_s8_paired_fives_5x2(const int8_t *input, int8_t *output, void
       if (one_tap) {
         gather_pixels(patch, image + pixel * taps, count, taps);
       } else {
-        gather_five(patch, windows, image, count, &walk, &s, params->padding);
+        gather_five(patch, windows, image, count, &walk, &s, (int8_t)params->padding);
       }
       if (count == PIXELS) {
         outputs(patch, output, taps, params);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Five pixels in three words: that no input makes a sum leave its field, that five sums come out of three words, and the
-kernel on this machine. On boards it is in tests/emulated/test_paired_fives.py and test_operators.py."""
+"""Five pixels in three words: that no input makes a sum leave its field, that five sums come out of three words, and
+the kernel on this machine. On boards it is in tests/emulated/test_paired_fives.py and test_operators.py."""
 
 from __future__ import annotations
 
@@ -65,7 +65,16 @@ def in_parts(channels: int, larger: int, taps: int, pixels: tuple[int, int], see
 
 def divided() -> list[Case]:
     """All channels, and some: even and odd numbers of either kind, and of taps; several turns of the loop."""
-    shapes = [(2, 2, 33), (4, 2, 40), (6, 3, 64), (8, 5, 37), (10, 1, 50), (2, 2, 100), (6, 5, 96), (4, 4, 32)]
+    shapes = [
+        (2, 2, 33),
+        (4, 2, 40),
+        (6, 3, 64),
+        (8, 5, 37),
+        (10, 1, 50),
+        (2, 2, 100),
+        (6, 5, 96),
+        (4, 4, 32),
+    ]
     return [in_parts(*shapes[k % 8], PIXELS[(k + k // 8) % 7], k) for k in range(16)]
 
 

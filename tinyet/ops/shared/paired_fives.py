@@ -2,15 +2,15 @@
 """Constants of the kernel that multiplies five pixels' inputs by three products of 32 bits
 (tinyet_conv2d_s8_paired_fives_5x2).
 
-Three words of a tap are 2**19 d + a, 2**19 e + b and 2**12 e + 2**6 d + c. Times a weight they add up to the same of the
-sums, modulo 2**32: as long as each of these, with 2**18, has 19 bits, the first word has A and the lowest thirteen bits
-of D, the second B and those of E; without them, 2**6 and 2**12 times, the third has C in its lowest 19 bits, and above
-it the other six of D and of E. Nothing is drained in between. 95 bits of five sums are in the 96 of three words: weights
-of a channel add up to some 2,050 at most. Where they are more, taps are divided into two parts, at the same tap for all
-such channels, which are computed behind the others.
+Three words of a tap are 2**19 d + a, 2**19 e + b and 2**12 e + 2**6 d + c. Times a weight they add up to the same of
+the sums, modulo 2**32: as long as each of these, with 2**18, has 19 bits, the first word has A and the lowest thirteen
+bits of D, the second B and those of E; without them, 2**6 and 2**12 times, the third has C in its lowest 19 bits, and
+above it the other six of D and of E. Nothing is drained in between. 95 bits of five sums are in the 96 of three words:
+weights of a channel add up to some 2,050 at most. Where they are more, taps are divided into two parts, at the same tap
+for all such channels, which are computed behind the others.
 
-Outputs are as depthwise_planes.py has them, of 2**12 times the sums, for a bit is left for how far zero is from the middle
-of the sums; of two parts 2**11 times.
+Outputs are as depthwise_planes.py has them, of 2**12 times the sums, for a bit is left for how far zero is from the
+middle of the sums; of two parts 2**11 times.
 """
 
 from __future__ import annotations

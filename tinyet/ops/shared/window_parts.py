@@ -97,8 +97,8 @@ def windows_in_threes(parts: Parts, node: Node) -> None:
 
 
 def windows_in_fives(parts: Parts, node: Node, *, padded: bool) -> None:
-    """Those of five pixels of a row, or of some that are copied first, each with what lies beside the image. padded: all
-    lie in it."""
+    """Those of five pixels of a row, or of some that are copied first, each with what lies beside the image. padded:
+    all lie in it."""
     (_, kernel_h, kernel_w, count), batch = node.input(1).shape, node.input(0).shape[0]
     along = axes(node, attrs_of(node), kernel_h, kernel_w)
     if padded:
