@@ -30,10 +30,10 @@ typedef struct {
  * stream, for each four channels, in the order of their weights: of each part four times its taps less one; the taps that are
  * left out of the first turn behind the first tap, of eight, in the assembly for Thumb of sixteen; and what is done behind it:
  * 0 where there is no other part and no zero, else a sum of 1 where it is not the first, 2 where it is not the last, 4; 8 where
- * the tile is direct. Then of each channel what is added to its sums, multiplier, place - 128 + shift, how far its outputs are
- * behind those of the channel before in this tile, and zero, or -2^30, as tinyet_straight.h has it; of a direct tile what is
- * added to 2^11 times its sums, multiplier, and the third of these: outputs are (2^11 sum + added) * multiplier / 2^32 >> 12,
- * clamped. -1 behind all.
+ * the tile is direct, or 16 where it is with sums of more bits or of several parts. Then of each channel what is added to its
+ * sums, multiplier, place - 128 + shift, how far its outputs are behind those of the channel before in this tile, and zero, or
+ * -2^30, as tinyet_straight.h has it; of a direct tile what is added to 2^11 times its sums, or 2^9 times, multiplier, and the
+ * third of these: outputs are (2^11 sum + added) * multiplier / 2^32 >> 12, clamped. -1 behind all.
  * weights: [four channels][taps][4]; where channels are not a multiple of four, the last is there several times. */
 typedef tinyet_conv2d_s8_paired_4x2_params tinyet_conv2d_s8_paired_threes_6x4_params;
 

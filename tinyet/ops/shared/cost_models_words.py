@@ -231,6 +231,10 @@ def conv2d_paired(node: Node) -> Mapping[str, int]:
     return parts | {"four taps": tiles * fours, "odd four taps": tiles * (fours % 2)}
 
 
+THUMB = "Thumb "
+"""What names of parts begin with that the assembly for these cores has by itself."""
+
+
 def instructions_of_parts(lengths: Sequence[int], pixels: int, *, two_sided: bool) -> tuple[int, int]:
     """Of tinyet_conv2d_s8_paired_threes_6x4.c, as they stand in the assembly for RISC-V: of the taps of a tile of six
     pixels or of three, whose parts have so many, and of all else."""
@@ -252,7 +256,7 @@ def instructions_of_parts(lengths: Sequence[int], pixels: int, *, two_sided: boo
 
 
 def thumb_instructions_of_parts(
-    lengths: Sequence[int], pixels: int, direct: bool, *, two_sided: bool
+    lengths: Sequence[int], pixels: int, direct: int, *, two_sided: bool
 ) -> tuple[int, int]:
     """The same as they stand in the assembly for Thumb, which has two of a tile's channels at a time."""
     six = pixels > 3
@@ -260,14 +264,16 @@ def thumb_instructions_of_parts(
     of_taps = (12 if six else 7) * sum(lengths) + 3 * turns
     rows = 3 if six else 2  # moves from pixel to pixel, and back
     around = 10 + 19 * len(lengths)
-    if direct:
-        around += 4 + 2 * (2 + six + 16 * pixels // 3) + 2
+    if direct == paired_threes.DIRECT:
+        around += 5 + 2 * (2 + six + 16 * pixels // 3) + 2
+    elif len(lengths) == 1 and direct:
+        around += 6 + 2 * (2 + six + 17 * pixels // 3) + 2
     elif len(lengths) == 1:
         outputs = 2 * (7 + 5 * pixels // 3 + 6 * pixels + rows) + 2
-        around += 6 + outputs + two_sided * (1 + 4 * pixels)
+        around += 7 + outputs + two_sided * (1 + 4 * pixels)
     else:
         added = 8 + 2 * (14 * pixels // 3)
-        outputs = 2 * (7 + 9 * pixels + rows) + 2
+        outputs = 2 * (2 + six + 5 * pixels if direct else 7 + 9 * pixels + rows) + 4
         around += 2 - 2 * pixels + added * len(lengths) + 2 * (len(lengths) - 1) + 4 + outputs
     return 2 * of_taps, 2 * around + 3
 
@@ -289,21 +295,22 @@ def instructions_of_parts_of_two(lengths: Sequence[int], pixels: int, *, two_sid
 def in_threes(
     node: Node,
     channels: int,
-    instructions: Mapping[str, Callable[[Sequence[int], int, bool], tuple[int, int]]],
+    instructions: Mapping[str, Callable[[Sequence[int], int, int], tuple[int, int]]],
 ) -> Parts:
     """Tiles of three pixels in two words, by so many channels. instructions: of a tile's parts, by taps, pixels, and
-    whether it is direct; for each of the cores that have assembly, by the word that their parts begin with."""
+    what it is if it is direct; for each of the cores that have assembly, by the word that their parts begin with."""
     batch, out_h, out_w, out_c = node.output.shape
     pixels = out_h * out_w
     rest = pixels % paired_threes.PIXELS
     of_three = batch * int(0 < rest <= 3)
     steps = batch * -(-pixels // paired_threes.PIXELS)
     parts: Parts = {"call": 1, "step": steps}
-    for chosen, of_tile in paired_threes.tiles(node, channels):
-        lengths = [end - start for start, end in of_tile]
-        direct = bool(paired_threes.direct(node, chosen, of_tile))
-        for times, each in ((steps - of_three, 6), (of_three, 3)):
-            for core, of in instructions.items():
+    for core, of in instructions.items():
+        wide = core == THUMB
+        for chosen, of_tile in paired_threes.tiles(node, channels, wide=wide):
+            lengths = [end - start for start, end in of_tile]
+            direct = paired_threes.direct(node, chosen, of_tile, wide=wide)
+            for times, each in ((steps - of_three, 6), (of_three, 3)):
                 taps, others = of(lengths, each, direct)
                 counting.add(parts, f"{core}instruction of taps", times * taps)
                 counting.add(parts, f"{core}instruction of outputs", times * others)
@@ -319,11 +326,11 @@ def conv2d_paired_threes(node: Node) -> Mapping[str, int]:
     low, high = clamp_range(clamp_of(node), node.output.type)
     two_sided = found.two_sided
 
-    def of_riscv(lengths: Sequence[int], pixels: int, _direct: bool) -> tuple[int, int]:
+    def of_riscv(lengths: Sequence[int], pixels: int, _direct: int) -> tuple[int, int]:
         return instructions_of_parts(lengths, pixels, two_sided=two_sided)
 
     of_thumb = partial(thumb_instructions_of_parts, two_sided=two_sided)
-    parts = in_threes(node, paired_threes.CHANNELS, {"": of_riscv, "Thumb ": of_thumb})
+    parts = in_threes(node, paired_threes.CHANNELS, {"": of_riscv, THUMB: of_thumb})
     return parts | {"clamped": count * ((low, high) != (-128, 127))}
 
 
@@ -371,7 +378,7 @@ def conv2d_paired_threes_of_two(node: Node) -> Mapping[str, int]:
     assert isinstance(sums, Rescaling)
     two_sided = sums.two_sided
 
-    def of_xtensa(lengths: Sequence[int], pixels: int, _direct: bool) -> tuple[int, int]:
+    def of_xtensa(lengths: Sequence[int], pixels: int, _direct: int) -> tuple[int, int]:
         return instructions_of_parts_of_two(lengths, pixels, two_sided=two_sided)
 
     parts = in_threes(node, paired_twos.CHANNELS, {"": of_xtensa})

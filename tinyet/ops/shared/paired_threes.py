@@ -143,15 +143,16 @@ def stream(
 
 @memoize_by_weights
 def constants(node: Node, *, with_direct: bool, turn: int) -> tuple[Constant, Constant]:
-    """The stream and the weights of tinyet_conv2d_paired.h. turn: taps in a turn of the loop."""
+    """The stream and the weights of tinyet_conv2d_paired.h. with_direct: tiles that can be are direct, those with sums of
+    more bits, too; turn: taps in a turn of the loop."""
 
     def turns(taps: int) -> tuple[int, int]:
         return 4 * (taps - 1), left_out(taps, turn)
 
     rows = rows_of(node)
-    fours = np.stack([rows[list(channels)].T for channels, _ in tiles(node)])
+    fours = np.stack([rows[list(channels)].T for channels, _ in tiles(node, wide=with_direct)])
     weights = Constant("weights", fours, "four channels a tap")
-    return stream(node, turns, with_direct=with_direct), weights
+    return stream(node, turns, with_direct=with_direct, wide=with_direct), weights
 
 
 def scratch_bytes(node: Node) -> int:
