@@ -115,6 +115,15 @@ def test_divided() -> None:
     assert_exact(cases, delegates=(ALONE,))
 
 
+def test_parts_reach_their_ends() -> None:
+    """-2**18 is a sum that a part may have, 2**18 and -2**18 - 128 are not."""
+    rows = np.full((1, 64), 64)
+    assert paired_fives.splits_of(rows) == [32]
+    assert paired_fives.splits_of(-rows) == []
+    for tap in (0, 63):
+        assert paired_fives.splits_of(rows + (np.arange(64) == tap)) == []
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_both_parts_have_room(seed: int) -> None:
     """Every split that is said, and no other."""
