@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Five bands of a depthwise channel in three words: with sums at both ends, in each band, of images of all remainders.
-On boards it is in tests/emulated/test_paired_fives.py and test_operators.py."""
+On boards it is in tests/emulated/test_operators.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Five pixels in three words: that no input makes a sum leave its field, that five sums come out of three words, and
-the kernel on this machine. On boards it is in tests/emulated/test_paired_fives.py and test_operators.py."""
+the kernel on this machine. On boards it is in tests/emulated/test_operators.py."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ def divided() -> list[Case]:
 
 
 def windows() -> list[Case]:
-    """With borders, strides, a clamp above, and images one after the other."""
+    """With borders, strides, a clamp above, and images one after the other, some too large for a padded copy."""
     rng = np.random.default_rng(8)
     cases = []
     for k, (pads, strides, size) in enumerate(
-        itertools.product((0, 1, 2), (1, 2), (((3, 3), (9, 8)), ((2, 1), (5, 7)), ((4, 2), (4, 17))))
+        itertools.product((0, 1, 2), (1, 2), (((3, 3), (9, 8)), ((2, 1), (5, 7)), ((4, 2), (20, 17))))
     ):
         kernel, image = size
         weights = rng.integers(-60, 61, (4, *kernel, 3))
@@ -186,6 +186,8 @@ def test_ways() -> None:
 
 
 def test_windows_of_five_pixels_and_fewer() -> None:
+    copied = {k: paired_fives.padded(case.node) != (0, 0) for k, case in enumerate(windows())}
+    assert (copied[6], copied[8]) == (True, False)  # of a border each
     assert_exact(windows(), delegates=(ALONE,))
 
 
