@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of two pixels in one multiplication, for cores that add a product of 64 bits in one instruction but have none
- * for several products: a word 2^24 b + a of what two pixels see, times a weight, adds to both sums; and of three pixels in
- * two, for those that add none. What makes this exact is proved for each layer when code is generated
- * (tinyet/ops/shared/paired.py, paired_threes.py), and so is what makes outputs of sums (tinyet_one_product.h,
+ * for several products: a word 2^24 b + a of what two pixels see, times a weight, adds to both sums; of three pixels in two,
+ * for those that add none; and of five in three. What makes this exact is proved for each layer when code is generated
+ * (tinyet/ops/shared/paired.py, paired_threes.py, paired_fives.py), and so is what makes outputs of sums (tinyet_one_product.h,
  * tinyet_straight.h). */
 #ifndef TINYET_CONV2D_PAIRED_H
 #define TINYET_CONV2D_PAIRED_H
@@ -27,12 +27,13 @@ typedef struct {
  * product, is 2^21 c + a and 2^10 c + b again, of the sums: those of a and b have 21 bits, those of c 22, of which the first
  * word has eleven and the second the others, behind b. Taps are divided into parts, so many as cannot leave these bits; most
  * layers have one.
- * stream, for each four channels, in the order of their weights: of each part four times its taps less one, the taps that are
- * left out of the first turn of eight behind the first tap, and what is done behind it: 0 where there is no other part and no
- * zero, else a sum of 1 where it is not the first, 2 where it is not the last, 4; 8 where the tile is direct. Then of each
- * channel what is added to its sums, multiplier, place - 128 + shift, how far its outputs are behind those of the channel
- * before in this tile, and zero, or -2^30, as tinyet_straight.h has it; of a direct tile what is added to 2^11 times its
- * sums, multiplier, and the third of these: outputs are (2^11 sum + added) * multiplier / 2^32 >> 12, clamped. -1 behind all.
+ * stream, for each four channels, in the order of their weights: of each part four times its taps less one; the taps that are
+ * left out of the first turn behind the first tap, of eight, in the assembly for Thumb of sixteen; and what is done behind it:
+ * 0 where there is no other part and no zero, else a sum of 1 where it is not the first, 2 where it is not the last, 4; 8 where
+ * the tile is direct, or 16 where it is with sums of more bits or of several parts. Then of each channel what is added to its
+ * sums, multiplier, place - 128 + shift, how far its outputs are behind those of the channel before in this tile, and zero, or
+ * -2^30, as tinyet_straight.h has it; of a direct tile what is added to 2^11 times its sums, or 2^9 times, multiplier, and the
+ * third of these: outputs are (2^11 sum + added) * multiplier / 2^32 >> 12, clamped. -1 behind all.
  * weights: [four channels][taps][4]; where channels are not a multiple of four, the last is there several times. */
 typedef tinyet_conv2d_s8_paired_4x2_params tinyet_conv2d_s8_paired_threes_6x4_params;
 
@@ -55,6 +56,28 @@ typedef struct {
   int32_t clamp_low, clamp_high;
   int32_t padded_h, padded_w; /* of the image with what windows see beside it, if it is copied so; else zero */
 } tinyet_conv2d_s8_paired_checked_8x1_params;
+
+/* Five pixels' inputs in three words, 2^19 d + a, 2^19 e + b and 2^12 e + 2^6 d + c, for sums that have 19 bits, with 2^18 each
+ * before the first product: the first two have a and b and the lowest thirteen bits of d and e, which are taken out of the third,
+ * and that has c, with the other six of each above it. Where the sums of all taps may leave 19 bits, these are in two parts.
+ * stream, for each two channels, first those of one part: weights of both, a tap after another, and two bytes more where taps are
+ * odd; then of each what is added to 2^12 times its sums, of two parts 2^11 times, the multiplier, and how far its outputs are
+ * behind those of the channel before, of the first of either kind behind the pixel's: outputs are
+ * (2^12 sum + added) * multiplier / 2^32 >> 12, clamped. */
+typedef struct {
+  tinyet_conv2d_shape shape;
+  const TINYET_ROM uint32_t *stream;
+  int32_t padding; /* what a tap outside the image reads */
+  int32_t clamp_low, clamp_high;
+  int32_t whole; /* channels of one part */
+  int32_t split; /* taps of the first of two parts */
+  int32_t padded_h, padded_w; /* of the image with what windows see beside it, if it is copied so; else zero */
+} tinyet_conv2d_s8_paired_fives_5x2_params;
+
+/* One group, no dilation, an even number of output channels. scratch: seventeen bytes for each tap, five for each output
+ * channel, and an image that is copied with its padding. */
+void tinyet_conv2d_s8_paired_fives_5x2(const int8_t *input, int8_t *output, void *scratch,
+                                       const tinyet_conv2d_s8_paired_fives_5x2_params *params);
 
 /* One group. scratch: twenty bytes for each tap, taps rounded up to fours, eight for each output channel, and an image that
  * is copied with its padding. */

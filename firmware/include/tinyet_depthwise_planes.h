@@ -36,10 +36,19 @@ typedef struct {
   const TINYET_ROM int8_t *weights;
 } tinyet_depthwise_s8_chw_3x3_threes_params;
 
+/* The same of five bands in three words, 2^19 d + a, 2^19 e + b and 2^12 e + 2^6 d + c, whose sums have 19 bits
+ * (tinyet_conv2d_paired.h). stream, for each channel: what 2^12 times a sum begins with, and the multiplier. */
+typedef tinyet_depthwise_s8_chw_3x3_threes_params tinyet_depthwise_s8_chw_3x3_fives_params;
+
 /* groups == in_c == out_c, 3x3, no dilation, strides of columns 1 or 2, two outputs a row or more. scratch: eight bytes a pixel
  * of a band of one channel with its borders, and a row of the input. */
 void tinyet_depthwise_s8_chw_3x3_threes(const int8_t *input, int8_t *output, void *scratch,
                                         const tinyet_depthwise_s8_chw_3x3_threes_params *params);
+
+/* groups == in_c == out_c, 3x3, no dilation. scratch: twelve bytes a pixel of a band of one channel with its borders, twenty a
+ * row of it, and a row of the input. */
+void tinyet_depthwise_s8_chw_3x3_fives(const int8_t *input, int8_t *output, void *scratch,
+                                       const tinyet_depthwise_s8_chw_3x3_fives_params *params);
 
 /* groups == in_c == out_c, 3x3, no dilation. scratch: an image of one channel with its borders, a byte a pixel; of
  * four where channels are a multiple of four. */

@@ -23,6 +23,7 @@
   WEIGHTS WORDS(six)                                                            \
   PRODUCTS("r2", "r3", "r6", "r7", ITSELF, ITSELF)                              \
   six("ldm r0!, {r10, r11}\n" PRODUCTS("r4", "r5", "r8", "r9", ITSELF, ITSELF))
+#define FOUR_TAPS(six) TAP(six) TAP(six) TAP(six) TAP(six)
 /* That of a part: sums begin with OFFSET of the first, and of the second and third. */
 #define FIRST(six)                                                              \
   "mov r8, #0x100000\n" "add r9, r8, #0x40000000\n"                             \
@@ -89,6 +90,20 @@
   DIRECT_OF_CHANNEL(six)                                                        \
   "add r5, sp, #40\n" "ldm r5, {r2, r3, r4, r5}\n"                              \
   DIRECT_OF_CHANNEL(six)
+/* The same of a tile whose sums have more bits, 2^9 times these. */
+#define THREE_WIDE(word, other, first, second, third)                           \
+  OPEN(word, other)                                                             \
+  DIRECT(word, ", lsr #2", first) DIRECT("r9", ", lsr #2", second) DIRECT(other, ", lsr #1", third)
+#define WIDE_OF_CHANNEL(six)                                                    \
+  "ldm r12!, {r0, r1, r7}\n"                                                    \
+  "add r10, r10, r7\n"                                                          \
+  six("add r8, r10, r11\n")                                                     \
+  THREE_WIDE("r2", "r3", "[r10]", "[r10, r11]", "[r10, r11, lsl #1]")           \
+  six(THREE_WIDE("r4", "r5", "[r8, r11, lsl #1]", "[r10, r11, lsl #2]", "[r8, r11, lsl #2]"))
+#define ALL_WIDE(six)                                                           \
+  WIDE_OF_CHANNEL(six)                                                          \
+  "add r5, sp, #40\n" "ldm r5, {r2, r3, r4, r5}\n"                              \
+  WIDE_OF_CHANNEL(six)
 /* Three sums of a part, stored at r10 or added to those before it there. */
 #define STORED(sum, by, at) "lsr " sum ", " sum ", #" by "\n" "str " sum ", [r10, #" at "]\n"
 #define STORE_THREE(word, other, at, at_second, at_third) \
@@ -103,6 +118,14 @@
   OF_MEMORY("0", "[r10]") OF_MEMORY("4", "[r10, r11]") TWO_ROWS OF_MEMORY("8", "[r10]")                     \
   six(OF_MEMORY("12", "[r10, r11]") TWO_ROWS OF_MEMORY("16", "[r10]") OF_MEMORY("20", "[r10, r11]"))        \
   "sub r10, r10, r11, lsl #" six("2") NOT_##six("1") "\n"
+
+#define WIDE_AT(at, to) "ldr r2, [r9, #" at "]\n" DIRECT("r2", ", lsl #9", to)
+#define WIDE_OF_MEMORY(six)                                                                                 \
+  "ldm r12!, {r0, r1, r7}\n"                                                                                \
+  "add r10, r10, r7\n"                                                                                      \
+  six("add r8, r10, r11\n")                                                                                 \
+  WIDE_AT("0", "[r10]") WIDE_AT("4", "[r10, r11]") WIDE_AT("8", "[r10, r11, lsl #1]")                       \
+  six(WIDE_AT("12", "[r8, r11, lsl #1]") WIDE_AT("16", "[r10, r11, lsl #2]") WIDE_AT("20", "[r8, r11, lsl #2]"))
 
 /* All channels of six pixels, or of three. In the products words are at r0, weights at r1, sums of a channel in r2 ... r5, of
  * another in r6 ... r9. On the stack: 0, the patch; 4, the output; 8, bytes from pixel to pixel; 12, what the tile is, and
@@ -137,7 +160,7 @@
         "ldr pc, [sp, #32]\n"                                                                                          \
         ".balign 4\n"                                                                                                  \
         "4:\n"                                                                                                         \
-        TAP(six) TAP(six) TAP(six) TAP(six) TAP(six) TAP(six) TAP(six) TAP(six)                                        \
+        FOUR_TAPS(six) FOUR_TAPS(six) FOUR_TAPS(six) FOUR_TAPS(six)                                                     \
         "ldr r10, [sp, #28]\n"                                                                                         \
         "cmp r0, r10\n"                                                                                                \
         "bne.w 4b\n"                                                                                                   \
@@ -151,9 +174,11 @@
         "bne.w 7f\n"                                                                                                   \
         "add r12, r12, r11\n"                                                                                          \
         "ldr r11, [sp, #8]\n"                                                                                          \
-        "cmp r7, #4\n"                                                                                                 \
-        "bls.w 9f\n"                                                                                                   \
+        "cmp r7, #8\n"                                                                                                 \
+        "blo.w 9f\n"                                                                                                   \
+        "bhi.w 10f\n"                                                                                                  \
         ALL_DIRECT(six)                                                                                                \
+        "11:\n" /* behind two channels of a direct tile: r10, r12 */                                                   \
         "ldr r2, [sp, #20]\n"                                                                                          \
         "cbnz r2, 8f\n"                                                                                                \
         "ldrd r12, r1, [sp, #12]\n"                                                                                    \
@@ -167,7 +192,11 @@
         "bge.w 1b\n"                                                                                                   \
         "add sp, sp, #108\n"                                                                                           \
         "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n"                                                                 \
+        "10:\n"                                                                                                        \
+        ALL_WIDE(six)                                                                                                  \
+        "b.w 11b\n"                                                                                                    \
         "9:\n"                                                                                                         \
+        "cmp r7, #4\n"                                                                                                 \
         "beq.w 6f\n"                                                                                                   \
         OUTPUTS(six, KEEP)                                                                                             \
         "5:\n" /* behind two channels: r10, r12 */                                                                     \
@@ -203,10 +232,17 @@
         "add r12, r12, r11\n"                                                                                          \
         "mov r9, r10\n"                                                                                                \
         "ldr r10, [sp, #36]\n" "ldr r11, [sp, #8]\n"                                                                   \
+        "cmp r7, #16\n"                                                                                                \
+        "bge.w 7f\n"                                                                                                   \
         OUTPUTS_OF_MEMORY(six)                                                                                         \
         "add r9, r9, #24\n"                                                                                            \
         OUTPUTS_OF_MEMORY(six)                                                                                         \
-        "b.w 5b\n");                                                                                                   \
+        "b.w 5b\n"                                                                                                     \
+        "7:\n"                                                                                                         \
+        WIDE_OF_MEMORY(six)                                                                                            \
+        "add r9, r9, #24\n"                                                                                            \
+        WIDE_OF_MEMORY(six)                                                                                            \
+        "b.w 11b\n");                                                                                                  \
   }
 TILE(six_pixels, SIX, "48")
 TILE(three_pixels, NONE, "28")
@@ -221,6 +257,7 @@ TILE(three_pixels, NONE, "28")
 #undef R8
 #undef R9
 #undef TAP
+#undef FOUR_TAPS
 #undef FIRST
 #undef CHANNEL
 #undef OUTPUT
@@ -236,6 +273,11 @@ TILE(three_pixels, NONE, "28")
 #undef THREE_DIRECT
 #undef DIRECT_OF_CHANNEL
 #undef ALL_DIRECT
+#undef THREE_WIDE
+#undef WIDE_OF_CHANNEL
+#undef ALL_WIDE
+#undef WIDE_AT
+#undef WIDE_OF_MEMORY
 #undef STORED
 #undef STORE_THREE
 #undef ADDED

@@ -6,6 +6,7 @@
 enum { PIXELS = 8, STEP = 5 /* words from tap to tap */, CHECK = 4 };
 
 #include "tinyet_paired_windows_body.h"
+#include "tinyet_surround_body.h"
 
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
 #define IN_THUMB
@@ -295,19 +296,6 @@ static void outputs(const word *patch, int8_t *output, int32_t fours,
   }
 }
 #endif
-
-/* The image with what windows see beside it. */
-static __attribute__((noinline)) void surround(int8_t *to, const int8_t *image, const tinyet_conv2d_shape *s,
-                                               const tinyet_conv2d_shape *padded, int8_t padding) {
-  const int32_t row = s->in_w * s->in_c, step = padded->in_w * s->in_c;
-  memset(to, padding, (size_t)(padded->in_h * step));
-  to += s->pad_top * step + s->pad_left * s->in_c;
-  for (int32_t y = s->in_h; y > 0; y--) {
-    memcpy(to, image, (size_t)row);
-    to += step;
-    image += row;
-  }
-}
 
 void tinyet_conv2d_s8_paired_checked_8x1(const int8_t *input, int8_t *output, void *scratch,
                                          const tinyet_conv2d_s8_paired_checked_8x1_params *params) {

@@ -232,8 +232,9 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t coun
 }
 #undef IN_ASSEMBLY
 #else
-/* Words that make outputs of a channel's sums, of which direct ones are shifted to the upper end of a word. */
-enum { ROUNDING = 5, DIRECT = 3, IS_DIRECT = 8, UPPER = 32 - FIELD, SHIFT = 12 };
+/* Words that make outputs of a channel's sums, of which direct ones are shifted to the upper end of a word, or a little less far
+ * where they have more bits. */
+enum { ROUNDING = 5, DIRECT = 3, IS_DIRECT = 8, IS_WIDE = 16, UPPER = 32 - FIELD, BELOW = 2, SHIFT = 12 };
 
 /* Of one channel and three pixels, whose inputs are two words a tap. */
 static void add_part(uint32_t sums[3], const word *x, const TINYET_ROM int8_t *weights, int32_t taps) {
@@ -268,11 +269,12 @@ static void outputs(const void *patch, int8_t *output, int32_t row, int32_t coun
       part += 3;
     }
     int8_t *to = output;
-    if ((part[-1] & IS_DIRECT) != 0) {
+    if ((part[-1] & (IS_DIRECT | IS_WIDE)) != 0) {
+      const uint32_t upper = (part[-1] & IS_WIDE) != 0 ? UPPER - BELOW : UPPER;
       for (int32_t c = 0; c < CHANNELS; c++, part += DIRECT) {
         to += (int32_t)part[2];
         for (int32_t i = 0; i < count; i++) {
-          const uint32_t sum = (sums[c][i] << UPPER) + part[0];
+          const uint32_t sum = (sums[c][i] << upper) + part[0];
           const int32_t value = tinyet_upper_half((int32_t)sum, (int32_t)part[1]) >> SHIFT;
           to[i * row] = (int8_t)(value < -128 ? -128 : value > 127 ? 127 : value);
         }

@@ -12,8 +12,10 @@ from tests.delegates import test_cortex_m
 from tests.delegates.test_winograd import extremes
 from tests.ops import (
     test_depthwise_bytes,
+    test_depthwise_fives,
     test_depthwise_threes,
     test_outer_threes,
+    test_paired_fives,
     test_paired_threes,
     test_paired_twos,
 )
@@ -78,6 +80,32 @@ def test_six_sums_in_two_products(layers: str) -> None:
         test_outer_threes.ALONE.kernels[Conv2d],
         (board.M3, board.M4, board.M4_CLANG),
         examples=len(cases),
+    )
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("layers", ["made", "drawn"])
+def test_five_pixels_in_three_words(layers: str) -> None:
+    """One part of the taps and two, windows at borders, of padded copies and of images, tiles of fewer pixels."""
+    cases = [*test_paired_fives.ways(), *test_paired_fives.windows(), *test_paired_fives.divided()]
+    check_library(
+        st.sampled_from(cases) if layers == "made" else strategy_of("conv2d"),
+        test_paired_fives.ALONE.kernels[Conv2d],
+        (board.M3, board.M4_CLANG, board.RISCV),
+        examples=len(cases),
+    )
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("layers", ["made", "drawn"])
+def test_five_bands_in_three_words(layers: str) -> None:
+    """Images of all remainders, strides and borders."""
+    made = test_depthwise_fives.ways()
+    check_library(
+        st.sampled_from(made) if layers == "made" else lines(),
+        test_depthwise_fives.ALONE.kernels[Conv2d],
+        (board.M3, board.M4_CLANG, board.RISCV),
+        examples=2 * EXAMPLES,
     )
 
 

@@ -210,6 +210,7 @@ def test_every_kernel_of_a_window_says_what_it_reads() -> None:
         "tinyet_depthwise_s8_bytes_3x3",
         "tinyet_depthwise_s8_chw_3x3",
         "tinyet_depthwise_s8_chw_3x3_2x1",
+        "tinyet_depthwise_s8_chw_3x3_fives",
         "tinyet_depthwise_s8_chw_3x3_threes",
         "tinyet_depthwise_s8_chw_3x3_twos",
         "tinyet_depthwise_s8_cwh_3x3_2x1",

@@ -17,6 +17,7 @@ from tinyet.ops.shared import (
     packed_words,
     paired,
     paired_checked,
+    paired_fives,
     paired_threes,
     paired_twos,
     winograd_words,
@@ -111,11 +112,10 @@ def lower_paired(node: Node, _target: Target) -> Call:
 
 def lower_paired_threes(node: Node, target: Target) -> Call:
     # The assembly for RISC-V has no direct tiles: it multiplies sums by unsigned numbers, and clamps them by branches.
-    with_direct = target.family != "riscv"
-    constants, scratch = (
-        paired_threes.constants(node, with_direct=with_direct),
-        paired_threes.scratch_bytes(node),
-    )
+    riscv = target.family == "riscv"
+    turn = paired_threes.TURN if riscv else paired_threes.THUMB_TURN
+    constants = paired_threes.constants(node, with_direct=not riscv, turn=turn)
+    scratch = paired_threes.scratch_bytes(node)
     fields = paired_threes.fields(node)
     return shaped_call("tinyet_conv2d_s8_paired_threes_6x4", node, fields, constants, scratch)
 
@@ -145,6 +145,12 @@ def lower_paired_checked(node: Node, _target: Target) -> Call:
     fields, constants = paired_checked.fields(node), [paired_checked.stream(node)]
     scratch = paired_checked.scratch_bytes(node)
     return shaped_call("tinyet_conv2d_s8_paired_checked_8x1", node, fields, constants, scratch)
+
+
+def lower_paired_fives(node: Node, _target: Target) -> Call:
+    fields, constants = paired_fives.fields(node), [paired_fives.stream(node)]
+    scratch = paired_fives.scratch_bytes(node)
+    return shaped_call("tinyet_conv2d_s8_paired_fives_5x2", node, fields, constants, scratch)
 
 
 def lower_winograd(node: Node, _target: Target) -> Call:
@@ -178,6 +184,15 @@ def lower_depthwise_threes(node: Node, _target: Target) -> Call:
         depthwise_planes.scratch_bytes_of_threes(node),
     )
     return shaped_call("tinyet_depthwise_s8_chw_3x3_threes", node, fields, constants, scratch)
+
+
+def lower_depthwise_fives(node: Node, _target: Target) -> Call:
+    fields = {**depthwise_planes.fields(node), "weights": Pointer("weights")}
+    constants, scratch = (
+        depthwise_planes.constants_of_fives(node),
+        depthwise_planes.scratch_bytes_of_fives(node),
+    )
+    return shaped_call("tinyet_depthwise_s8_chw_3x3_fives", node, fields, constants, scratch)
 
 
 def lower_bytes(node: Node, _target: Target) -> Call:
@@ -236,6 +251,10 @@ def refuse_paired_checked(node: Node, target: Target) -> str | None:
     return refuse_groups(node, target) or paired_checked.refuse(node)
 
 
+def refuse_paired_fives(node: Node, target: Target) -> str | None:
+    return refuse_groups(node, target) or paired_fives.refuse(node)
+
+
 def refuse_winograd(node: Node, _target: Target) -> str | None:
     return winograd_words.refuse(node)
 
@@ -292,6 +311,10 @@ def refuse_depthwise_threes(node: Node, target: Target) -> str | None:
     return refuse_depthwise_3x3(node, target) or depthwise_planes.refuse_threes(node)
 
 
+def refuse_depthwise_fives(node: Node, target: Target) -> str | None:
+    return refuse_depthwise_3x3(node, target) or depthwise_planes.refuse_fives(node)
+
+
 @of_input
 def by_summed_pixels(node: Node) -> AccessOrder:
     """A pixel's sums are complete before any of them is written."""
@@ -321,6 +344,12 @@ def by_three_pixels(node: Node) -> AccessOrder:
 def by_four_pixels(node: Node) -> AccessOrder:
     """Four pixels' patches are copied before these are written."""
     return window_walk(node).by_pixels(4, gathered=True)
+
+
+@of_input
+def by_five_pixels(node: Node) -> AccessOrder:
+    """Five pixels' patches are copied before these are written."""
+    return window_walk(node).by_pixels(5, gathered=True)
 
 
 @of_input
@@ -422,6 +451,15 @@ KERNELS = with_cost_models(
             access_order=by_eight_pixels,
         ),
         Kernel(
+            "tinyet_conv2d_s8_paired_fives_5x2",
+            "s8",
+            lower_paired_fives,
+            PAIRED,
+            ("tinyet_conv2d_s8_paired_fives_5x2.c",),
+            refuse_paired_fives,
+            access_order=by_five_pixels,
+        ),
+        Kernel(
             "tinyet_conv2d_s8_winograd_f4x4",
             "s8",
             lower_winograd,
@@ -491,6 +529,15 @@ KERNELS = with_cost_models(
             (*HEADERS, *ONE_PRODUCT, "tinyet_depthwise_planes.h"),
             ("tinyet_depthwise_s8_chw_3x3_threes.c",),
             refuse_depthwise_threes,
+            replaces=by_channels,
+        ),
+        Kernel(
+            "tinyet_depthwise_s8_chw_3x3_fives",
+            "s8",
+            lower_depthwise_fives,
+            (*HEADERS, *ONE_PRODUCT, "tinyet_depthwise_planes.h"),
+            ("tinyet_depthwise_s8_chw_3x3_fives.c",),
+            refuse_depthwise_fives,
             replaces=by_channels,
         ),
         Kernel(

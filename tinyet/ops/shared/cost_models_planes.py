@@ -187,10 +187,33 @@ def depthwise_threes(node: Node) -> Mapping[str, int]:
     return parts
 
 
+def depthwise_fives(node: Node) -> Mapping[str, int]:
+    """tinyet_depthwise_s8_chw_3x3_fives."""
+    a, (batch, _, out_w, channels) = attrs_of(node), node.output.shape
+    low, high = clamp_range(clamp_of(node), node.output.type)
+    in_band, rows, columns = depthwise_constants.band_of_fives(node)
+    planes = batch * channels
+    width = min(node.input(0).shape[2], columns - a.pad_left)
+    return {
+        "call": 1,
+        "image": batch,
+        "place": rows * columns,
+        "row of bands": batch * rows,
+        "plane": planes,
+        "packed row": planes * rows,
+        "packed place": planes * rows * width,
+        "packed pair": planes * rows * (width // 2),
+        "row of windows": planes * in_band,
+        "window": planes * in_band * out_w,
+        "clamped": node.output.type.count * int((low, high) != (-128, 127)),
+    }
+
+
 COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_depthwise_s8_chw_3x3_2x1": CostModel(depthwise_2x1),
     "tinyet_depthwise_s8_cwh_3x3_2x1": CostModel(depthwise_columns_2x1),
     "tinyet_depthwise_s8_chw_3x3_threes": CostModel(depthwise_threes),
+    "tinyet_depthwise_s8_chw_3x3_fives": CostModel(depthwise_fives),
     "tinyet_depthwise_s8_chw_3x3": CostModel(depthwise_planes),
     "tinyet_depthwise_s8_chw_3x3_twos": CostModel(depthwise_twos),
 }

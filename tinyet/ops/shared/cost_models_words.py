@@ -18,6 +18,7 @@ from tinyet.ops.shared import (
     packed_words,
     paired,
     paired_checked,
+    paired_fives,
     paired_threes,
     paired_twos,
     winograd_words,
@@ -37,6 +38,7 @@ from tinyet.ops.shared.window_parts import (
     gathered,
     gathered_in_twos,
     pointwise,
+    windows_in_fives,
     windows_in_threes,
     windows_in_twos,
 )
@@ -229,6 +231,10 @@ def conv2d_paired(node: Node) -> Mapping[str, int]:
     return parts | {"four taps": tiles * fours, "odd four taps": tiles * (fours % 2)}
 
 
+THUMB = "Thumb "
+"""What names of parts begin with that the assembly for these cores has by itself."""
+
+
 def instructions_of_parts(lengths: Sequence[int], pixels: int, *, two_sided: bool) -> tuple[int, int]:
     """Of tinyet_conv2d_s8_paired_threes_6x4.c, as they stand in the assembly for RISC-V: of the taps of a tile of six
     pixels or of three, whose parts have so many, and of all else."""
@@ -250,22 +256,24 @@ def instructions_of_parts(lengths: Sequence[int], pixels: int, *, two_sided: boo
 
 
 def thumb_instructions_of_parts(
-    lengths: Sequence[int], pixels: int, direct: bool, *, two_sided: bool
+    lengths: Sequence[int], pixels: int, direct: int, *, two_sided: bool
 ) -> tuple[int, int]:
     """The same as they stand in the assembly for Thumb, which has two of a tile's channels at a time."""
     six = pixels > 3
-    turns = sum(max(-(-(taps - 1) // paired_threes.TURN), 1) for taps in lengths)
+    turns = sum(max(-(-(taps - 1) // paired_threes.THUMB_TURN), 1) for taps in lengths)
     of_taps = (12 if six else 7) * sum(lengths) + 3 * turns
     rows = 3 if six else 2  # moves from pixel to pixel, and back
     around = 10 + 19 * len(lengths)
-    if direct:
-        around += 4 + 2 * (2 + six + 16 * pixels // 3) + 2
+    if direct == paired_threes.DIRECT:
+        around += 5 + 2 * (2 + six + 16 * pixels // 3) + 2
+    elif len(lengths) == 1 and direct:
+        around += 6 + 2 * (2 + six + 17 * pixels // 3) + 2
     elif len(lengths) == 1:
         outputs = 2 * (7 + 5 * pixels // 3 + 6 * pixels + rows) + 2
-        around += 6 + outputs + two_sided * (1 + 4 * pixels)
+        around += 7 + outputs + two_sided * (1 + 4 * pixels)
     else:
         added = 8 + 2 * (14 * pixels // 3)
-        outputs = 2 * (7 + 9 * pixels + rows) + 2
+        outputs = 2 * (2 + six + 5 * pixels if direct else 7 + 9 * pixels + rows) + 4
         around += 2 - 2 * pixels + added * len(lengths) + 2 * (len(lengths) - 1) + 4 + outputs
     return 2 * of_taps, 2 * around + 3
 
@@ -287,21 +295,22 @@ def instructions_of_parts_of_two(lengths: Sequence[int], pixels: int, *, two_sid
 def in_threes(
     node: Node,
     channels: int,
-    instructions: Mapping[str, Callable[[Sequence[int], int, bool], tuple[int, int]]],
+    instructions: Mapping[str, Callable[[Sequence[int], int, int], tuple[int, int]]],
 ) -> Parts:
     """Tiles of three pixels in two words, by so many channels. instructions: of a tile's parts, by taps, pixels, and
-    whether it is direct; for each of the cores that have assembly, by the word that their parts begin with."""
+    what it is if it is direct; for each of the cores that have assembly, by the word that their parts begin with."""
     batch, out_h, out_w, out_c = node.output.shape
     pixels = out_h * out_w
     rest = pixels % paired_threes.PIXELS
     of_three = batch * int(0 < rest <= 3)
     steps = batch * -(-pixels // paired_threes.PIXELS)
     parts: Parts = {"call": 1, "step": steps}
-    for chosen, of_tile in paired_threes.tiles(node, channels):
-        lengths = [end - start for start, end in of_tile]
-        direct = bool(paired_threes.direct(node, chosen, of_tile))
-        for times, each in ((steps - of_three, 6), (of_three, 3)):
-            for core, of in instructions.items():
+    for core, of in instructions.items():
+        wide = core == THUMB
+        for chosen, of_tile in paired_threes.tiles(node, channels, wide=wide):
+            lengths = [end - start for start, end in of_tile]
+            direct = paired_threes.direct(node, chosen, of_tile, wide=wide)
+            for times, each in ((steps - of_three, 6), (of_three, 3)):
                 taps, others = of(lengths, each, direct)
                 counting.add(parts, f"{core}instruction of taps", times * taps)
                 counting.add(parts, f"{core}instruction of outputs", times * others)
@@ -317,11 +326,11 @@ def conv2d_paired_threes(node: Node) -> Mapping[str, int]:
     low, high = clamp_range(clamp_of(node), node.output.type)
     two_sided = found.two_sided
 
-    def of_riscv(lengths: Sequence[int], pixels: int, _direct: bool) -> tuple[int, int]:
+    def of_riscv(lengths: Sequence[int], pixels: int, _direct: int) -> tuple[int, int]:
         return instructions_of_parts(lengths, pixels, two_sided=two_sided)
 
     of_thumb = partial(thumb_instructions_of_parts, two_sided=two_sided)
-    parts = in_threes(node, paired_threes.CHANNELS, {"": of_riscv, "Thumb ": of_thumb})
+    parts = in_threes(node, paired_threes.CHANNELS, {"": of_riscv, THUMB: of_thumb})
     return parts | {"clamped": count * ((low, high) != (-128, 127))}
 
 
@@ -369,7 +378,7 @@ def conv2d_paired_threes_of_two(node: Node) -> Mapping[str, int]:
     assert isinstance(sums, Rescaling)
     two_sided = sums.two_sided
 
-    def of_xtensa(lengths: Sequence[int], pixels: int, _direct: bool) -> tuple[int, int]:
+    def of_xtensa(lengths: Sequence[int], pixels: int, _direct: int) -> tuple[int, int]:
         return instructions_of_parts_of_two(lengths, pixels, two_sided=two_sided)
 
     parts = in_threes(node, paired_twos.CHANNELS, {"": of_xtensa})
@@ -440,6 +449,39 @@ def conv2d_paired_checked(node: Node) -> Mapping[str, int]:
     return parts
 
 
+def conv2d_paired_fives(node: Node) -> Mapping[str, int]:
+    """tinyet_conv2d_s8_paired_fives_5x2."""
+    batch, out_h, out_w, out_c = node.output.shape
+    low, high = clamp_range(clamp_of(node), node.output.type)
+    pixels, taps = out_h * out_w, math.prod(node.input(1).shape[1:])
+    rest, steps = pixels % paired_fives.PIXELS, batch * -(-pixels // paired_fives.PIXELS)
+    found = paired_fives.parts(node)
+    assert isinstance(found, paired_fives.Parts)
+    whole, others = (steps * len(of) // paired_fives.CHANNELS for of in (found.whole, found.others))
+    lengths = found.split, taps - found.split
+    turns = whole * paired_fives.turns(taps) + others * sum(map(paired_fives.turns, lengths))
+    parts: Parts = {
+        "call": 1,
+        "step": steps,
+        "pair of channels": whole,
+        "pair in parts": others,
+        "step of one part": steps * int(whole > 0),
+        "step of two parts": steps * int(others > 0),
+        "tap": (whole + others) * taps,
+        "turn": turns,
+        "clamped": batch * pixels * out_c * ((low, high) != (-128, 127)),
+    }
+    in_rows, _ = paired_checked.padded(node)
+    if in_rows:
+        _, in_h, in_w, in_c = node.input(0).shape
+        counting.copied(parts, "row of the image", batch * in_h, in_w * in_c)
+        counting.copied(parts, "clear", batch, math.prod(paired_checked.padded(node)) * in_c)
+    windows_in_fives(parts, node, padded=in_rows > 0)
+    counting.add(parts, "step apart", batch * int(rest != 0))
+    counting.copied(parts, "apart", batch * int(rest != 0), rest * out_c)
+    return parts
+
+
 def winograd_tiles(node: Node, times: int) -> Parts:
     """What the kernels of Winograd's F(4x4) have in common; inputs are transformed so many times."""
     found, a = winograd_words.rounding(node), attrs_of(node)
@@ -499,6 +541,7 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_conv2d_s8_paired_threes_6x2": CostModel(conv2d_paired_threes_of_two),
     "tinyet_conv2d_s8_paired_fours_4x1": CostModel(conv2d_paired_fours),
     "tinyet_conv2d_s8_paired_checked_8x1": CostModel(conv2d_paired_checked),
+    "tinyet_conv2d_s8_paired_fives_5x2": CostModel(conv2d_paired_fives),
     "tinyet_conv2d_s8_winograd_f4x4": CostModel(winograd),
     "tinyet_conv2d_s8_w16_winograd_f4x4": CostModel(wide_winograd),
 }

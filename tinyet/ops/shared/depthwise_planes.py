@@ -34,6 +34,8 @@ WORDS_BEFORE = 11
 """The same of sums whose fields have 21 bits: they are shifted to the upper end of a word."""
 WIDE_BEFORE = 9
 """The same of sums that have more bits, with what is added to them or of several parts."""
+FIVES_BEFORE = 12
+"""The same of sums whose fields have 19 bits, and a bit more with what is added to them."""
 TRIALS = sorted(range(-4, 5), key=abs)
 _FAR = 2**62
 
@@ -79,6 +81,12 @@ def folded_whole(node: Node) -> Folded:
 def folded_wide(node: Node) -> Folded:
     """The same of sums that have more bits."""
     return _folded(node, (WIDE_BEFORE,), whole=True)
+
+
+@memoize_by_weights
+def folded_in_fives(node: Node) -> Folded:
+    """The same of sums that have fewer bits."""
+    return _folded(node, (FIVES_BEFORE,), whole=True)
 
 
 def _folded(node: Node, powers: Sequence[int], *, whole: bool = False) -> Folded:
@@ -200,3 +208,33 @@ def scratch_bytes_of_threes(node: Node) -> int:
     """Two words for each input of a band; a row of padding."""
     (_, rows, columns), (_, _, in_w, channels) = band(node), node.input(0).shape
     return 8 * rows * columns + in_w * channels
+
+
+def refuse_fives(node: Node) -> str | None:
+    """Of tinyet_depthwise_s8_chw_3x3_fives, which has only outputs whose sums begin with all that is added. Any nine
+    weights have room."""
+    found = folded_in_fives(node).found.all()
+    return None if found else "what is added to products is not all in the sum before the first one"
+
+
+def band_of_fives(node: Node) -> tuple[int, int, int]:
+    """As `band`, of a fifth of the image."""
+    a, (_, out_h, out_w, _) = attrs_of(node), node.output.shape
+    rows = -(-out_h // 5)
+    return rows, (rows - 1) * a.stride_h + 3, (out_w - 1) * a.stride_w + 3
+
+
+def constants_of_fives(node: Node) -> tuple[Constant, Constant]:
+    """As `constants_of_threes`."""
+    f = folded_in_fives(node)
+    # What makes all sums positive is taken off again.
+    start = (folded_bias(node) - 2**18 << FIVES_BEFORE) + f.start
+    found = (np.stack([start, f.multiplier], axis=1) & 0xFFFFFFFF).astype(np.uint32)
+    stream = Constant("stream", found, "as tinyet_depthwise_planes.h")
+    return stream, Constant("weights", rows_of(node).astype(np.int8), "a channel a row")
+
+
+def scratch_bytes_of_fives(node: Node) -> int:
+    """Where five rows are, and three words for each input, of each row of a band; a row of padding."""
+    (_, rows, columns), (_, _, in_w, channels) = band_of_fives(node), node.input(0).shape
+    return 20 * rows + 12 * rows * columns + in_w * channels

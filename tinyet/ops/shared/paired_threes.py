@@ -28,8 +28,8 @@ from tinyet.opset import Constant, FieldValue
 
 PIXELS, CHANNELS = 6, 4
 FIELD = 21
-TURN = 8
-"""Taps in a turn of the loop."""
+TURN, THUMB_TURN = 8, 16
+"""Taps in a turn of the loop: in the assembly for RISC-V, and for Thumb."""
 OFFSET = 2 ** (FIELD - 1)
 """What each sum of a part has before the first product."""
 NOT_FIRST, NOT_LAST, ZERO, DIRECT, WIDE = 1, 2, 4, 8, 16
@@ -98,9 +98,9 @@ def direct(
     return WIDE if wide and depthwise_planes.folded_wide(node).found[at].all() else 0
 
 
-def left_out(taps: int) -> int:
+def left_out(taps: int, turn: int) -> int:
     """Of a part's first turn behind its first tap, of which none may be left."""
-    return TURN if taps == 1 else -(taps - 1) % TURN
+    return turn if taps == 1 else -(taps - 1) % turn
 
 
 def stream(
@@ -142,16 +142,17 @@ def stream(
 
 
 @memoize_by_weights
-def constants(node: Node, *, with_direct: bool) -> tuple[Constant, Constant]:
-    """The stream and the weights of tinyet_conv2d_paired.h."""
+def constants(node: Node, *, with_direct: bool, turn: int) -> tuple[Constant, Constant]:
+    """The stream and the weights of tinyet_conv2d_paired.h. with_direct: tiles that can be are direct, those with sums of
+    more bits, too; turn: taps in a turn of the loop."""
 
     def turns(taps: int) -> tuple[int, int]:
-        return 4 * (taps - 1), left_out(taps)
+        return 4 * (taps - 1), left_out(taps, turn)
 
     rows = rows_of(node)
-    fours = np.stack([rows[list(channels)].T for channels, _ in tiles(node)])
+    fours = np.stack([rows[list(channels)].T for channels, _ in tiles(node, wide=with_direct)])
     weights = Constant("weights", fours, "four channels a tap")
-    return stream(node, turns, with_direct=with_direct), weights
+    return stream(node, turns, with_direct=with_direct, wide=with_direct), weights
 
 
 def scratch_bytes(node: Node) -> int:

@@ -96,6 +96,37 @@ def windows_in_threes(parts: Parts, node: Node) -> None:
     windows_apart(parts, along, batch, count, gaps, pixel[~np.repeat(whole, 3)])
 
 
+def windows_in_fives(parts: Parts, node: Node, *, padded: bool) -> None:
+    """Those of five pixels of a row, or of some that are copied first, each with what lies beside the image. padded:
+    all lie in it."""
+    (_, kernel_h, kernel_w, count), batch = node.input(1).shape, node.input(0).shape[0]
+    along = axes(node, attrs_of(node), kernel_h, kernel_w)
+    if padded:
+        along = Axis(np.ones_like(along[0].inside)), Axis(np.ones_like(along[1].inside))
+    out_w = along[1].positions
+    pixel = np.arange(along[0].positions * out_w)
+    times = -(-len(pixel) // 5)
+
+    def gathered(calls: int, inputs: int) -> None:
+        counting.add(parts, "row of five", batch * calls)
+        counting.add(parts, "four inputs of five", batch * calls * (inputs // 4))
+        counting.add(parts, "input of five", batch * calls * (inputs % 4))
+
+    if pointwise(node):
+        counting.add(parts, "five pixels", batch * times)
+        gathered(times, count)
+        return
+    fives = pixel[: len(pixel) // 5 * 5].reshape(-1, 5)
+    whole = whole_windows(along, fives, False).all(axis=1) & (fives[:, 0] // out_w == fives[:, 4] // out_w)
+    together = int(whole.sum())
+    counting.add(parts, "five windows", batch * together)
+    gathered(together * kernel_h, kernel_w * count)
+    counting.add(parts, "five windows apart", batch * (times - together))
+    gathered(times - together, kernel_h * kernel_w * count)
+    single = np.append(fives[~whole].ravel(), pixel[fives.size :])
+    windows_apart(parts, along, batch, count, (False, False), single)
+
+
 def whole_windows(along: tuple[Axis, Axis], pixel: Int64, gaps: bool) -> npt.NDArray[np.bool_]:
     """Which pixels' windows lie in the image; of those with gaps, none counts."""
     rows, columns = along
