@@ -497,7 +497,7 @@ def of_type(node: Node, dtypes: str) -> Node:
         ):
             tensors[node.input(1)] = of_smaller_scale(widened(node.input(1)))
         of_unary = isinstance(node.attrs, Unary) and node.attrs.function in ("sigmoid", "tanh")
-        if of_unary or isinstance(node.attrs, Softmax):
+        if of_unary or (isinstance(node.attrs, Softmax) and node.output.type.scale == 1 / 256):
             tensors[node.output] = as_litert(node.output)
     elif dtypes == "f32":
         tensors = {t: as_float(t) for t in (*node.inputs, *node.outputs) if t is not None}

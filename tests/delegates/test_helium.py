@@ -318,6 +318,39 @@ def summed_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def many_summed_nodes(draw: st.DrawFn) -> Case:
+    """Means and sums over more pixels than int16 holds the sum of, and a few; of extremes alone, too."""
+    rng = drawing.random(draw)
+    count = draw(st.one_of(st.sampled_from((255, 256, 257, 512, 513)), st.integers(2, 900)))
+    x = test_cortex_m.activation(rng, (draw(st.integers(1, 2)), count, draw(st.integers(2, 19))))
+    mean = draw(st.booleans())
+    attrs = Mean((1,), True) if mean else Sum((1,), True)
+    node = drawing.node_of(attrs, [x], quants(rng, 0.7 if mean else 0.7 * count))
+    data = drawing.int8_data(rng, x.shape)
+    if draw(st.booleans()):
+        data[...] = draw(st.sampled_from((-128, 127)))
+    return Case(node, (data,))
+
+
+@st.composite
+def summed_row_nodes(draw: st.DrawFn) -> Case:
+    """Means and sums of one row to several fours of them, of whole vectors and others; over several axes, too."""
+    rng = drawing.random(draw)
+    count = draw(st.one_of(st.sampled_from((16, 64, 700)), st.integers(2, 70)))
+    shape = draw(st.sampled_from((draw(st.integers(1, 3)), 1))), draw(st.integers(1, 6)), count
+    x = test_cortex_m.activation(rng, shape)
+    axes = draw(st.sampled_from(((2,), (2,), (1, 2))))
+    mean = draw(st.booleans())
+    attrs = Mean(axes, draw(st.booleans())) if mean else Sum(axes, draw(st.booleans()))
+    node = drawing.node_of(attrs, [x], quants(rng, 0.7 if mean else 0.7 * count))
+    assume(not complaints(ops.op_of(node), node))
+    data = drawing.int8_data(rng, x.shape)
+    if draw(st.integers(0, 3)) == 0:
+        data[...] = draw(st.sampled_from((-128, 127)))
+    return Case(node, (data,))
+
+
+@st.composite
 def pooled_nodes(draw: st.DrawFn) -> Case:
     """Windows that lie in the image, and a few across its border; whole vectors of channels and others, near and
     far."""
@@ -357,6 +390,16 @@ def softmax_nodes(draw: st.DrawFn) -> Case:
     if draw(st.booleans()):
         data[...] = draw(st.sampled_from((-128, 0, 127)))
     return Case(node, (data,))
+
+
+@st.composite
+def scaled_softmax_nodes(draw: st.DrawFn) -> Case:
+    """The nodes above, of other output scales: from those of which all but 0 is beyond int8 to those of which all is 0."""
+    case, rng = draw(softmax_nodes()), drawing.random(draw)
+    scale = float(2.0 ** draw(st.one_of(st.integers(-12, -6), st.floats(-12, -6), st.floats(-29.9, 4))))
+    node = drawing.node_of(case.node.attrs, [case.node.input(0)], quants(rng, scale))
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, case.inputs)
 
 
 def log_softmax_nodes() -> st.SearchStrategy[Case]:
@@ -405,7 +448,10 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_affine_s8_same_mve": same_nodes,
     "tinyet_transpose_s8_mve": transposed_nodes,
     "tinyet_sum_s8_mve": summed_nodes,
+    "tinyet_sum_s8_many_mve": many_summed_nodes,
+    "tinyet_sum_rows_s8_mve": summed_row_nodes,
     "tinyet_softmax_s8_mve": softmax_nodes,
+    "tinyet_softmax_scaled_s8_mve": scaled_softmax_nodes,
     "tinyet_log_softmax_s8_mve": log_softmax_nodes,
     "tinyet_lut_s8_mve": all_table_nodes,
     "tinyet_resize_bilinear_s8_q4_mve": elementwise_nodes.bilinear_nodes,
@@ -423,6 +469,7 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_amax_s8_mve": partial(elementwise_nodes.selected_nodes, Amax, DType.INT8),
     "tinyet_amin_s8_mve": partial(elementwise_nodes.selected_nodes, Amin, DType.INT8),
     "tinyet_argmax_s8_mve": partial(elementwise_nodes.selected_nodes, ArgMax, DType.INT8),
+    "tinyet_argmax_columns_s8_mve": partial(elementwise_nodes.selected_nodes, ArgMax, DType.INT8),
 }
 """Kernel → strategy."""
 

@@ -191,9 +191,9 @@ def table_nodes(draw: st.DrawFn, functions: tuple[FunctionName, ...]) -> Case:
 
 
 @st.composite
-def summed_nodes(draw: st.DrawFn) -> Case:
-    """Means and sums, as they are drawn for int8."""
-    case = draw(test_helium.summed_nodes())
+def as_summed(draw: st.DrawFn, nodes: Nodes) -> Case:
+    """Means and sums that are drawn for int8."""
+    case = draw(nodes())
     rng, shape = drawing.random(draw), case.node.input(0).shape
     x = activation("x", shape, 0.003)
     out = QuantParams.per_tensor(case.node.output.type.scale * float(rng.uniform(0.01, 2)), 0)
@@ -235,6 +235,16 @@ def softmax_nodes(draw: st.DrawFn) -> Case:
     if kind:
         data[...] = rng.choice(((-32768, 32767), (5, 6), (32700, 32701, 31000), (-9, -9))[kind - 1], shape)
     return Case(node, (data,))
+
+
+@st.composite
+def scaled_softmax_nodes(draw: st.DrawFn) -> Case:
+    """The nodes above, of other output scales: from those of which all but 0 is beyond int16 to the largest."""
+    case = draw(softmax_nodes())
+    scale = float(2.0 ** draw(st.one_of(st.integers(-28, -16), st.floats(-19, -14.01), st.floats(-29, -14.01))))
+    node = drawing.node_of(case.node.attrs, [case.node.input(0)], QuantParams.per_tensor(scale, 0))
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, case.inputs)
 
 
 def lstm_nodes() -> st.SearchStrategy[Case]:
@@ -306,7 +316,8 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_requantize_s16_s8_mve": one_operand_nodes,
     "tinyet_requantize_s8_s16_mve": one_operand_nodes,
     "tinyet_clip_s16_mve": lambda: st.one_of(one_operand_nodes(), extremum_nodes()),
-    "tinyet_sum_s16_mve": summed_nodes,
+    "tinyet_sum_s16_mve": partial(as_summed, test_helium.summed_nodes),
+    "tinyet_sum_rows_s16_mve": partial(as_summed, test_helium.summed_row_nodes),
     "tinyet_transpose_s16_mve": partial(test_helium.transposed_nodes, DType.INT16),
     "tinyet_prelu_s16_mve": partial(test_helium.prelu_nodes, DType.INT16),
     "tinyet_lut_s16_mve": partial(table_nodes, ("exp", "gelu", "hardswish", "square", "elu", "log")),
@@ -314,13 +325,16 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_tanh_s16_mve": partial(table_nodes, ("tanh",)),
     "tinyet_matmul_s16_mve": matmul_nodes,
     "tinyet_softmax_s16_mve": softmax_nodes,
+    "tinyet_softmax_scaled_s16_mve": scaled_softmax_nodes,
     "tinyet_log_bands_s16_mve": log_bands_nodes,
     "tinyet_amax_s16_mve": partial(elementwise_nodes.selected_nodes, Amax, DType.INT16),
     "tinyet_amin_s16_mve": partial(elementwise_nodes.selected_nodes, Amin, DType.INT16),
     "tinyet_argmax_s16_mve": partial(elementwise_nodes.selected_nodes, ArgMax, DType.INT16),
+    "tinyet_argmax_columns_s16_mve": partial(elementwise_nodes.selected_nodes, ArgMax, DType.INT16),
     "tinyet_conv2d_s16_wide_mve": conv2d_nodes,
     "tinyet_linear_s16_wide_mve": linear_nodes,
     "tinyet_resize_bilinear_s16_q8_mve": bilinear_nodes,
+    "tinyet_resize_bilinear_s16_q10_mve": bilinear_nodes,
     "tinyet_batch_norm_s16_mve": batch_norm_nodes,
     "tinyet_lstm_s16_mve": lstm_nodes,
     "tinyet_gru_s16_mve": partial(test_gru.gru_nodes, DType.INT16),
