@@ -504,6 +504,9 @@ def of_type(node: Node, dtypes: str) -> Node:
     elif dtypes in ("s8_s16", "s16_s8") and isinstance(node.attrs, (Clamp, Requantize)):
         tensor = node.output if dtypes == "s8_s16" else node.input(0)
         tensors = {tensor: widened(tensor)}
+    elif dtypes in ("f32_s16", "s16_f32") and isinstance(node.attrs, (Quantize, Dequantize)):
+        tensor = node.output if dtypes == "f32_s16" else node.input(0)
+        tensors = {tensor: widened(tensor)}
     elif dtypes == "s8_w4" and len(node.inputs) > 1:
         tensors = {node.input(1): narrowed(node.input(1))}
     else:

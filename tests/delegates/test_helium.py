@@ -31,7 +31,14 @@ from tests.delegates.test_cortex_m import (
     row_nodes,
     with_nibbles,
 )
-from tests.ops import drawing, test_batch_norm, test_layer_norm, test_matmul
+from tests.ops import (
+    drawing,
+    test_batch_norm,
+    test_dequantize,
+    test_layer_norm,
+    test_matmul,
+    test_quantize,
+)
 from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.boards.cpus import Target
@@ -63,7 +70,7 @@ from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
 from tinyet.opset import complaints
 
-MVE = Target("host", frozenset({"dsp", "mve"}))
+MVE = Target("host", frozenset({"dsp", "fpu", "mve"}))
 
 # ---------------------------------------------------------------- drawing
 
@@ -394,7 +401,8 @@ def softmax_nodes(draw: st.DrawFn) -> Case:
 
 @st.composite
 def scaled_softmax_nodes(draw: st.DrawFn) -> Case:
-    """The nodes above, of other output scales: from those of which all but 0 is beyond int8 to those of which all is 0."""
+    """The nodes above, of other output scales: from those of which all but 0 is beyond int8 to those
+    of which all is 0."""
     case, rng = draw(softmax_nodes()), drawing.random(draw)
     scale = float(2.0 ** draw(st.one_of(st.integers(-12, -6), st.floats(-12, -6), st.floats(-29.9, 4))))
     node = drawing.node_of(case.node.attrs, [case.node.input(0)], quants(rng, scale))
@@ -438,6 +446,11 @@ def all_batch_norm_nodes() -> st.SearchStrategy[Case]:
     return st.one_of(elementwise_nodes.batch_norm_nodes(), test_batch_norm.batch_norm_nodes(DType.INT8))
 
 
+def all_quantize_nodes() -> st.SearchStrategy[Case]:
+    """Floats of all kinds, and halves of steps."""
+    return st.one_of(test_quantize.quantize_nodes(), test_quantize.quantize_nodes(special=False))
+
+
 NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_max_pool2d_s8_mve": all_pool_nodes,
     "tinyet_avg_pool2d_s8_mve": all_pool_nodes,
@@ -463,6 +476,8 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_affine_s8_rows_mve": rows_nodes,
     "tinyet_mul_s8_mve": rows_nodes,
     "tinyet_batch_norm_s8_mve": all_batch_norm_nodes,
+    "tinyet_quantize_f32_s8_mve": all_quantize_nodes,
+    "tinyet_dequantize_s8_f32_mve": test_dequantize.dequantize_nodes,
     "tinyet_maximum_s8_mve": elementwise_nodes.extremum_nodes,
     "tinyet_minimum_s8_mve": elementwise_nodes.extremum_nodes,
     "tinyet_clip_s8_mve": bounded_nodes,

@@ -21,7 +21,16 @@ from tests.delegates.elementwise_nodes import pairs_of_shapes, quants
 from tests.delegates.test_cortex_m import DSP, only, pointwise_nodes, row_nodes
 from tests.delegates.test_cortex_m_s16 import layer, with_int16
 from tests.delegates.test_helium import MVE
-from tests.ops import drawing, test_batch_norm, test_gru, test_log_bands, test_lstm, test_matmul, test_rnn
+from tests.ops import (
+    drawing,
+    test_batch_norm,
+    test_dequantize,
+    test_gru,
+    test_log_bands,
+    test_lstm,
+    test_matmul,
+    test_rnn,
+)
 from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.delegates import CORTEX_M
@@ -241,7 +250,9 @@ def softmax_nodes(draw: st.DrawFn) -> Case:
 def scaled_softmax_nodes(draw: st.DrawFn) -> Case:
     """The nodes above, of other output scales: from those of which all but 0 is beyond int16 to the largest."""
     case = draw(softmax_nodes())
-    scale = float(2.0 ** draw(st.one_of(st.integers(-28, -16), st.floats(-19, -14.01), st.floats(-29, -14.01))))
+    scale = float(
+        2.0 ** draw(st.one_of(st.integers(-28, -16), st.floats(-19, -14.01), st.floats(-29, -14.01)))
+    )
     node = drawing.node_of(case.node.attrs, [case.node.input(0)], QuantParams.per_tensor(scale, 0))
     assume(not complaints(ops.op_of(node), node))
     return Case(node, case.inputs)
@@ -315,6 +326,8 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_requantize_s16_mve": one_operand_nodes,
     "tinyet_requantize_s16_s8_mve": one_operand_nodes,
     "tinyet_requantize_s8_s16_mve": one_operand_nodes,
+    "tinyet_quantize_f32_s16_mve": test_helium.all_quantize_nodes,
+    "tinyet_dequantize_s16_f32_mve": test_dequantize.dequantize_nodes,
     "tinyet_clip_s16_mve": lambda: st.one_of(one_operand_nodes(), extremum_nodes()),
     "tinyet_sum_s16_mve": partial(as_summed, test_helium.summed_nodes),
     "tinyet_sum_rows_s16_mve": partial(as_summed, test_helium.summed_row_nodes),

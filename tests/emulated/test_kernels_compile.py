@@ -92,7 +92,8 @@ def test_loops_for_helium_where_a_frame_pointer_is_asked_for(tmp_path: Path) -> 
 
 
 def one_unit(names: Iterable[str] | None = None) -> str:
-    """A C++ file of sources, of all where none are named, each in a namespace of its own and without the macros of the others.
+    """A C++ file of sources, of all where none are named, each in a namespace of its own and without the macros of
+    the others.
 
     Headers that declare what has C linkage stand before them, in no namespace, and those of the standard library. In
     none either is what calls a function that it defines: there would be two of it, with one for that is declared.

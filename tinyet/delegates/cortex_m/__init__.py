@@ -54,6 +54,7 @@ from tinyet.delegates.cortex_m import (
     pool,
     pool_mve,
     prelu_mve,
+    quantize_mve,
     recurrent,
     recurrent_s16_mve,
     resize,
@@ -75,6 +76,7 @@ from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
+from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.div import Div
 from tinyet.ops.gru import Gru
 from tinyet.ops.layer_norm import LayerNorm
@@ -90,6 +92,7 @@ from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
 from tinyet.ops.permute import Permute
 from tinyet.ops.prelu import PRelu
+from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.resize import Resize, Sampled
 from tinyet.ops.rnn import Rnn
@@ -216,6 +219,8 @@ CORTEX_M = Delegate(
             *elementwise.REQUANTIZE_KERNELS,
             *elementwise_s16_mve.REQUANTIZE_KERNELS,
         ),
+        Quantize: quantize_mve.QUANTIZE_KERNELS,
+        Dequantize: quantize_mve.DEQUANTIZE_KERNELS,
         MatMul: (*matmul_mve.KERNELS, *matmul_s16_mve.KERNELS),
         LayerNorm: layer_norm_mve.KERNELS,
         BatchNorm: (*batch_norm_mve.KERNELS, *elementwise.BATCH_NORM_KERNELS),

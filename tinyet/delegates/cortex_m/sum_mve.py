@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Means and sums for Helium (tinyet_sum_mve.h): over all pixels, eight channels at a time, and of rows, four at a time."""
+"""Means and sums for Helium (tinyet_sum_mve.h): over all pixels, eight channels at a time, and of rows, four at a
+time."""
 
 from __future__ import annotations
 
