@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from tests.ops import drawing
@@ -20,12 +21,15 @@ from tinyet.ops.argmax import ArgMax
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.maximum import Maximum
+from tinyet.ops.mean import Mean
 from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.resize import Resize
 from tinyet.ops.softmax import LITERT_S8, Softmax
 from tinyet.ops.sub import Sub
+from tinyet.ops.sum import Sum
+from tinyet.opset import complaints
 
 
 def quants(rng: np.random.Generator, scale: float) -> QuantParams:
@@ -172,6 +176,40 @@ def softmax_nodes(draw: st.DrawFn) -> Case:
     if kind:
         data[...] = rng.choice(((-128, 127), (5, 5), (100, 101, 90))[kind - 1], shape)
     node = drawing.node_of(Softmax(1), [x], QuantParams.per_tensor(*LITERT_S8))
+    return Case(node, (data,))
+
+
+@st.composite
+def many_summed_nodes(draw: st.DrawFn) -> Case:
+    """Means and sums over more pixels than int16 holds the sum of, and a few; of extremes alone, too."""
+    rng = drawing.random(draw)
+    count = draw(st.one_of(st.sampled_from((255, 256, 257, 512, 513)), st.integers(2, 900)))
+    shape = draw(st.integers(1, 2)), count, draw(st.integers(2, 19))
+    x = Tensor("x", TensorType(shape, DType.INT8, quants(rng, 1.0)))
+    mean = draw(st.booleans())
+    attrs = Mean((1,), True) if mean else Sum((1,), True)
+    node = drawing.node_of(attrs, [x], quants(rng, 0.7 if mean else 0.7 * count))
+    data = drawing.int8_data(rng, x.shape)
+    if draw(st.booleans()):
+        data[...] = draw(st.sampled_from((-128, 127)))
+    return Case(node, (data,))
+
+
+@st.composite
+def summed_row_nodes(draw: st.DrawFn) -> Case:
+    """Means and sums of one row to several fours of them, of whole vectors and others; over several axes, too."""
+    rng = drawing.random(draw)
+    count = draw(st.one_of(st.sampled_from((16, 64, 700)), st.integers(2, 70)))
+    shape = draw(st.sampled_from((draw(st.integers(1, 3)), 1))), draw(st.integers(1, 6)), count
+    x = Tensor("x", TensorType(shape, DType.INT8, quants(rng, 1.0)))
+    axes = draw(st.sampled_from(((2,), (2,), (1, 2))))
+    mean = draw(st.booleans())
+    attrs = Mean(axes, draw(st.booleans())) if mean else Sum(axes, draw(st.booleans()))
+    node = drawing.node_of(attrs, [x], quants(rng, 0.7 if mean else 0.7 * count))
+    assume(not complaints(ops.op_of(node), node))
+    data = drawing.int8_data(rng, x.shape)
+    if draw(st.integers(0, 3)) == 0:
+        data[...] = draw(st.sampled_from((-128, 127)))
     return Case(node, (data,))
 
 

@@ -111,9 +111,26 @@ def many_pixel_nodes(draw: st.DrawFn) -> Case:
     return layer(rng, Conv2d(**window, clamp=NO_CLAMP), (1, *size, channels), (outputs, *kernel, channels))
 
 
+@st.composite
+def grouped_nodes(draw: st.DrawFn) -> Case:
+    """Two groups and more, of one channel and several, padded, with strides; outputs that are no multiple of four."""
+    rng = drawing.random(draw)
+    outs = draw(st.integers(1, 5)), draw(st.integers(1, 9))
+    window, kernel, size = draw(test_cortex_m.windows(outs, st.sampled_from((1, 1, 3)), 1))
+    groups, own, made = (
+        draw(st.integers(2, 5)),
+        draw(st.sampled_from((1, 2, 3, 4, 8))),
+        draw(st.integers(1, 5)),
+    )
+    attrs = Conv2d(**window, groups=groups, clamp=NO_CLAMP)
+    return layer(rng, attrs, (1, *size, groups * own), (groups * made, *kernel, own))
+
+
 def conv2d_nodes() -> st.SearchStrategy[Case]:
     few = many_pixel_nodes()
-    drawn = st.one_of(gemm_nodes(), pointwise_nodes(), deep_nodes(), few, few, deep_nodes(), wide_nodes())
+    drawn = st.one_of(
+        gemm_nodes(), pointwise_nodes(), deep_nodes(), few, few, deep_nodes(), wide_nodes(), grouped_nodes()
+    )
     return st.one_of(drawn, drawn, drawn, drawn.map(with_nibbles))
 
 
@@ -325,39 +342,6 @@ def summed_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
-def many_summed_nodes(draw: st.DrawFn) -> Case:
-    """Means and sums over more pixels than int16 holds the sum of, and a few; of extremes alone, too."""
-    rng = drawing.random(draw)
-    count = draw(st.one_of(st.sampled_from((255, 256, 257, 512, 513)), st.integers(2, 900)))
-    x = test_cortex_m.activation(rng, (draw(st.integers(1, 2)), count, draw(st.integers(2, 19))))
-    mean = draw(st.booleans())
-    attrs = Mean((1,), True) if mean else Sum((1,), True)
-    node = drawing.node_of(attrs, [x], quants(rng, 0.7 if mean else 0.7 * count))
-    data = drawing.int8_data(rng, x.shape)
-    if draw(st.booleans()):
-        data[...] = draw(st.sampled_from((-128, 127)))
-    return Case(node, (data,))
-
-
-@st.composite
-def summed_row_nodes(draw: st.DrawFn) -> Case:
-    """Means and sums of one row to several fours of them, of whole vectors and others; over several axes, too."""
-    rng = drawing.random(draw)
-    count = draw(st.one_of(st.sampled_from((16, 64, 700)), st.integers(2, 70)))
-    shape = draw(st.sampled_from((draw(st.integers(1, 3)), 1))), draw(st.integers(1, 6)), count
-    x = test_cortex_m.activation(rng, shape)
-    axes = draw(st.sampled_from(((2,), (2,), (1, 2))))
-    mean = draw(st.booleans())
-    attrs = Mean(axes, draw(st.booleans())) if mean else Sum(axes, draw(st.booleans()))
-    node = drawing.node_of(attrs, [x], quants(rng, 0.7 if mean else 0.7 * count))
-    assume(not complaints(ops.op_of(node), node))
-    data = drawing.int8_data(rng, x.shape)
-    if draw(st.integers(0, 3)) == 0:
-        data[...] = draw(st.sampled_from((-128, 127)))
-    return Case(node, (data,))
-
-
-@st.composite
 def pooled_nodes(draw: st.DrawFn) -> Case:
     """Windows that lie in the image, and a few across its border; whole vectors of channels and others, near and
     far."""
@@ -461,8 +445,8 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_affine_s8_same_mve": same_nodes,
     "tinyet_transpose_s8_mve": transposed_nodes,
     "tinyet_sum_s8_mve": summed_nodes,
-    "tinyet_sum_s8_many_mve": many_summed_nodes,
-    "tinyet_sum_rows_s8_mve": summed_row_nodes,
+    "tinyet_sum_s8_many_mve": elementwise_nodes.many_summed_nodes,
+    "tinyet_sum_rows_s8_mve": elementwise_nodes.summed_row_nodes,
     "tinyet_softmax_s8_mve": softmax_nodes,
     "tinyet_softmax_scaled_s8_mve": scaled_softmax_nodes,
     "tinyet_log_softmax_s8_mve": log_softmax_nodes,

@@ -72,6 +72,7 @@ def conv2d_nodes() -> st.SearchStrategy[Case]:
         deep,
         few,
         widened(test_helium.wide_nodes),
+        widened(test_helium.grouped_nodes),
     )
 
 
@@ -330,7 +331,7 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_dequantize_s16_f32_mve": test_dequantize.dequantize_nodes,
     "tinyet_clip_s16_mve": lambda: st.one_of(one_operand_nodes(), extremum_nodes()),
     "tinyet_sum_s16_mve": partial(as_summed, test_helium.summed_nodes),
-    "tinyet_sum_rows_s16_mve": partial(as_summed, test_helium.summed_row_nodes),
+    "tinyet_sum_rows_s16_mve": partial(as_summed, elementwise_nodes.summed_row_nodes),
     "tinyet_transpose_s16_mve": partial(test_helium.transposed_nodes, DType.INT16),
     "tinyet_prelu_s16_mve": partial(test_helium.prelu_nodes, DType.INT16),
     "tinyet_lut_s16_mve": partial(table_nodes, ("exp", "gelu", "hardswish", "square", "elu", "log")),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions of one group for Helium, four or three pixels by two channels at a time (tinyet_conv2d_mve.h): all of
-int8 ones, and how those with int16 activations (conv2d_s16_mve.py) are laid out. Plans count inputs in bytes."""
+"""Convolutions for Helium, of several groups as of one, four or three pixels by two channels at a time
+(tinyet_conv2d_mve.h): all of int8 ones, and how those with int16 activations (conv2d_s16_mve.py) are laid out. Plans
+count inputs in bytes."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import Geometry, geometry, walk
+from tinyet.delegates.cortex_m.groups_mve import of_one_group, refuse_groups
 from tinyet.delegates.cortex_m.rounding_mve import RoundingMve, rounding_mve
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16
 from tinyet.delegates.cortex_m.summary import summary
@@ -258,8 +260,8 @@ def plan_of(g: Geometry, bits: int = 8) -> Plan:
 def refuse(node: Node, target: Target) -> str | None:
     if (reason := no_helium(target)) is not None:
         return reason
-    if attrs_of(node).groups != 1:
-        return "only one group"
+    if (reason := refuse_groups(node)) is not None:
+        return reason
     g = geometry(node)
     seen = g.kernel_h * g.kernel_w * vectors(g.in_c)
     if seen > MOST_VECTORS:
@@ -268,7 +270,7 @@ def refuse(node: Node, target: Target) -> str | None:
 
 
 def rounding_of(node: Node) -> RoundingMve:
-    return rounding_mve(node, attrs_of(node).clamp)
+    return rounding_mve(of_one_group(node), attrs_of(node).clamp)
 
 
 def weight_vectors(p: Plan, weights: Int64) -> Int64:
