@@ -20,12 +20,15 @@ from tinyet.ops.amin import Amin
 from tinyet.ops.argmax import ArgMax
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
+from tinyet.ops.flip import Flip
 from tinyet.ops.maximum import Maximum
 from tinyet.ops.mean import Mean
 from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
+from tinyet.ops.permute import Permute
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.resize import Resize
+from tinyet.ops.slice import Slice
 from tinyet.ops.softmax import LITERT_S8, Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
@@ -211,6 +214,30 @@ def summed_row_nodes(draw: st.DrawFn) -> Case:
     if draw(st.integers(0, 3)) == 0:
         data[...] = draw(st.sampled_from((-128, 127)))
     return Case(node, (data,))
+
+
+@st.composite
+def run_nodes(draw: st.DrawFn) -> Case:
+    """Slices, permutations that leave the last axis, axes turned round, of all types: runs within a vector and beyond,
+    up to four loops around them."""
+    rng = drawing.random(draw)
+    rank = draw(st.integers(2, 6))
+    shape = *(draw(st.integers(1, 4)) for _ in range(rank - 1)), draw(st.integers(1, 40))
+    axis = draw(st.integers(0, rank - 1))
+    start = draw(st.integers(0, shape[axis] - 1))
+    attrs: Attrs = Slice(axis, start, draw(st.integers(start + 1, shape[axis])), draw(st.integers(1, 2)))
+    kind = draw(st.integers(0, 3))
+    if kind == 0:
+        attrs = Permute((*draw(st.permutations(range(rank - 1))), rank - 1))
+    elif kind == 1:
+        attrs = Flip(tuple(sorted(draw(st.sets(st.integers(0, rank - 2), min_size=1)))))
+    dtype = draw(st.sampled_from((DType.INT8, DType.INT16, DType.FLOAT32)))
+    quant = None if dtype is DType.FLOAT32 else QuantParams.per_tensor(0.1, 0)
+    x = Tensor("x", TensorType(shape, dtype, quant))
+    data = rng.normal(size=shape).astype(np.float32)
+    if quant is not None:
+        data = drawing.integer_data(rng, shape, dtype)
+    return Case(drawing.node_of(attrs, [x], quant), (data,))
 
 
 @st.composite

@@ -25,6 +25,7 @@ from tinyet.delegates.cortex_m import (
     conv2d_tiles,
     conv_transpose2d,
     conv_transpose2d_mve,
+    copy_runs_mve,
     cost_models,
     cost_models_depthwise,
     cost_models_flash,
@@ -78,6 +79,8 @@ from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.div import Div
+from tinyet.ops.expand import Expand
+from tinyet.ops.flip import Flip
 from tinyet.ops.gru import Gru
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
@@ -96,10 +99,12 @@ from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.resize import Resize, Sampled
 from tinyet.ops.rnn import Rnn
+from tinyet.ops.slice import Slice
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
+from tinyet.ops.unfold import Unfold
 from tinyet.opset import with_cost_models
 
 
@@ -224,7 +229,11 @@ CORTEX_M = Delegate(
         MatMul: (*matmul_mve.KERNELS, *matmul_s16_mve.KERNELS),
         LayerNorm: layer_norm_mve.KERNELS,
         BatchNorm: (*batch_norm_mve.KERNELS, *elementwise.BATCH_NORM_KERNELS),
-        Permute: transpose_mve.KERNELS,
+        Permute: (*transpose_mve.KERNELS, *copy_runs_mve.PERMUTE_KERNELS),
+        Slice: copy_runs_mve.SLICE_KERNELS,
+        Expand: copy_runs_mve.EXPAND_KERNELS,
+        Flip: copy_runs_mve.FLIP_KERNELS,
+        Unfold: copy_runs_mve.UNFOLD_KERNELS,
         Resize: resize.KERNELS,
         Sampled: resize.KERNELS,
         Softmax: softmax.KERNELS,
