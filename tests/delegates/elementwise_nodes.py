@@ -14,6 +14,7 @@ from tests.ops import drawing
 from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.ir import Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
+from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin
@@ -238,6 +239,25 @@ def run_nodes(draw: st.DrawFn) -> Case:
     if quant is not None:
         data = drawing.integer_data(rng, shape, dtype)
     return Case(drawing.node_of(attrs, [x], quant), (data,))
+
+
+@st.composite
+def adaptive_nodes(draw: st.DrawFn, dtype: DType) -> Case:
+    """Windows that overlap and differ, of two pixels to as many as are taken; whole vectors of channels and others;
+    extremes alone, and values next to zero, whose averages are halves."""
+    rng = drawing.random(draw)
+    size = draw(st.integers(1, 17)), draw(st.integers(2, 17))
+    shape = draw(st.integers(1, 2)), *size, draw(st.integers(1, 20))
+    zero_point = int(rng.integers(-128, 128)) if dtype is DType.INT8 else 0
+    x = Tensor("x", TensorType(shape, dtype, QuantParams.per_tensor(0.1, zero_point)))
+    attrs = AdaptiveAvgPool2d(draw(st.integers(1, size[0])), draw(st.integers(1, size[1])))
+    node = drawing.node_of(attrs, [x], x.type.quant)
+    assume(not complaints(ops.op_of(node), node))
+    data = drawing.integer_data(rng, shape, dtype)
+    kind = draw(st.integers(0, 2))
+    if kind:
+        data[...] = rng.choice(list(dtype.range) if kind == 1 else [-2, -1, 0, 1], shape)
+    return Case(node, (data,))
 
 
 @st.composite

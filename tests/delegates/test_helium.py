@@ -465,6 +465,7 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_maximum_s8_mve": elementwise_nodes.extremum_nodes,
     "tinyet_minimum_s8_mve": elementwise_nodes.extremum_nodes,
     "tinyet_clip_s8_mve": bounded_nodes,
+    "tinyet_adaptive_avg_pool2d_s8_mve": partial(elementwise_nodes.adaptive_nodes, DType.INT8),
     "tinyet_copy_runs_mve": elementwise_nodes.run_nodes,
     "tinyet_amax_s8_mve": partial(elementwise_nodes.selected_nodes, Amax, DType.INT8),
     "tinyet_amin_s8_mve": partial(elementwise_nodes.selected_nodes, Amin, DType.INT8),

@@ -341,6 +341,7 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_softmax_s16_mve": softmax_nodes,
     "tinyet_softmax_scaled_s16_mve": scaled_softmax_nodes,
     "tinyet_log_bands_s16_mve": log_bands_nodes,
+    "tinyet_adaptive_avg_pool2d_s16_mve": partial(elementwise_nodes.adaptive_nodes, DType.INT16),
     "tinyet_copy_runs_mve": elementwise_nodes.run_nodes,
     "tinyet_amax_s16_mve": partial(elementwise_nodes.selected_nodes, Amax, DType.INT16),
     "tinyet_amin_s16_mve": partial(elementwise_nodes.selected_nodes, Amin, DType.INT16),

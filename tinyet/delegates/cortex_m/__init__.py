@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import (
+    adaptive_pool_mve,
     batch_norm_mve,
     conv2d_k8,
     conv2d_mve,
@@ -68,6 +69,7 @@ from tinyet.delegates.cortex_m import (
 )
 from tinyet.delegates.delegate import Delegate, arm_target
 from tinyet.ops import add, clamp, div, mul, prelu, requantize, sub
+from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin
@@ -241,6 +243,7 @@ CORTEX_M = Delegate(
         LogBands: log_bands_mve.KERNELS,
         AvgPool2d: with_cost_models((*pool_mve.AVERAGE_KERNELS, *pool.AVERAGE_KERNELS), COST_MODELS),
         MaxPool2d: with_cost_models((*pool_mve.MAX_KERNELS, *pool.MAX_KERNELS), COST_MODELS),
+        AdaptiveAvgPool2d: adaptive_pool_mve.KERNELS,
         Mean: with_cost_models((*sum_mve.MEAN_KERNELS, *pool.MEAN_KERNELS), COST_MODELS),
         Sum: with_cost_models((*sum_mve.SUM_KERNELS, *pool.SUM_KERNELS), COST_MODELS),
         Amax: select_mve.AMAX_KERNELS,
