@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.ops import drawing
 from tests.ops.cases import Case
 from tinyet import ops
-from tinyet.ir import Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
+from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
 from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
@@ -235,7 +235,7 @@ def run_nodes(draw: st.DrawFn) -> Case:
     dtype = draw(st.sampled_from((DType.INT8, DType.INT16, DType.FLOAT32)))
     quant = None if dtype is DType.FLOAT32 else QuantParams.per_tensor(0.1, 0)
     x = Tensor("x", TensorType(shape, dtype, quant))
-    data = rng.normal(size=shape).astype(np.float32)
+    data: Array = rng.normal(size=shape).astype(np.float32)
     if quant is not None:
         data = drawing.integer_data(rng, shape, dtype)
     return Case(drawing.node_of(attrs, [x], quant), (data,))

@@ -14,7 +14,7 @@ from tinyet.ops import expand, flip, permute, unfold
 from tinyet.ops import slice as slices
 from tinyet.ops.shared.access_orders import of_input
 from tinyet.ops.shared.movement import MOVABLE, Loop, Move, order_of
-from tinyet.opset import Call, CostModel, Kernel, Struct, library_call
+from tinyet.opset import Call, CostModel, FieldValue, Kernel, Struct, library_call
 from tinyet.tiles.helium import LANES
 
 SYMBOL = "tinyet_copy_runs_mve"
@@ -43,7 +43,7 @@ def kernels(plan_of: Callable[[Node], Move]) -> tuple[Kernel, ...]:
     def lower(node: Node, _target: Target) -> Call:
         move, item = plan_of(node), node.output.dtype.bytes
         loops = outer_loops(move)
-        fields = {
+        fields: dict[str, FieldValue] = {
             "in_offset": item * move.in_offset,
             "bytes": item * move.loops[-1].size,
             "size": tuple(loop.size for loop in loops),
