@@ -201,15 +201,18 @@ def many_summed_nodes(draw: st.DrawFn) -> Case:
 
 @st.composite
 def summed_row_nodes(draw: st.DrawFn) -> Case:
-    """Means and sums of one row to several fours of them, of whole vectors and others; over several axes, too."""
+    """Means and sums of one row to several fours of them, of whole vectors and others; over several axes, too; of equal
+    scales, where means of two, four, eight … values are halves."""
     rng = drawing.random(draw)
-    count = draw(st.one_of(st.sampled_from((16, 64, 700)), st.integers(2, 70)))
+    count = draw(st.one_of(st.sampled_from((2, 4, 16, 64, 700)), st.integers(2, 70)))
     shape = draw(st.sampled_from((draw(st.integers(1, 3)), 1))), draw(st.integers(1, 6)), count
     x = Tensor("x", TensorType(shape, DType.INT8, quants(rng, 1.0)))
     axes = draw(st.sampled_from(((2,), (2,), (1, 2))))
     mean = draw(st.booleans())
     attrs = Mean(axes, draw(st.booleans())) if mean else Sum(axes, draw(st.booleans()))
-    node = drawing.node_of(attrs, [x], quants(rng, 0.7 if mean else 0.7 * count))
+    node = drawing.node_of(
+        attrs, [x], quants(rng, draw(st.sampled_from((0.7, 1.0))) * (1 if mean else count))
+    )
     assume(not complaints(ops.op_of(node), node))
     data = drawing.int8_data(rng, x.shape)
     if draw(st.integers(0, 3)) == 0:

@@ -202,11 +202,12 @@ def table_nodes(draw: st.DrawFn, functions: tuple[FunctionName, ...]) -> Case:
 
 @st.composite
 def as_summed(draw: st.DrawFn, nodes: Nodes) -> Case:
-    """Means and sums that are drawn for int8."""
+    """Means and sums that are drawn for int8; of equal scales, too, where means of powers of two are halves."""
     case = draw(nodes())
     rng, shape = drawing.random(draw), case.node.input(0).shape
     x = activation("x", shape, 0.003)
-    out = QuantParams.per_tensor(case.node.output.type.scale * float(rng.uniform(0.01, 2)), 0)
+    scale = case.node.output.type.scale * float(rng.uniform(0.01, 2))
+    out = QuantParams.per_tensor(draw(st.sampled_from((scale, x.type.scale))), 0)
     node = drawing.node_of(case.node.attrs, [x], out)
     assume(not complaints(ops.op_of(node), node))
     return Case(node, (of_all_values(rng, shape),))
