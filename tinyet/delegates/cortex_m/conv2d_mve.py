@@ -266,11 +266,11 @@ def refuse(node: Node, target: Target) -> str | None:
     seen = g.kernel_h * g.kernel_w * vectors(g.in_c)
     if seen > MOST_VECTORS:
         return f"{seen} vectors of weights a channel, takes up to {MOST_VECTORS}"
-    return rounding_of(node).refused
+    return rounding_of(of_one_group(node)).refused
 
 
 def rounding_of(node: Node) -> RoundingMve:
-    return rounding_mve(of_one_group(node), attrs_of(node).clamp)
+    return rounding_mve(node, attrs_of(node).clamp)
 
 
 def weight_vectors(p: Plan, weights: Int64) -> Int64:
@@ -321,7 +321,7 @@ def held_stream(sums: Sums, bias: Array, pairs: Array) -> Array:
 
 
 def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
-    return call(SYMBOL, plan(node, layouts), rounding_of(node), summary(node))
+    return call(SYMBOL, plan(node, layouts), rounding_of(of_one_group(node)), summary(node))
 
 
 def call(symbol: str, p: Plan, r: RoundingMve | Rounding16, text: str) -> Call:
@@ -510,7 +510,7 @@ def row_calls(p: Plan, y: int) -> int:
 
 
 def work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
-    return work_of(plan(node, layouts), rounding_of(node))
+    return work_of(plan(node, layouts), rounding_of(of_one_group(node)))
 
 
 def work_of(p: Plan, r: RoundingMve | Rounding16) -> Mapping[str, int]:
@@ -555,7 +555,7 @@ def work_of(p: Plan, r: RoundingMve | Rounding16) -> Mapping[str, int]:
 
 
 def exact(node: Node, layouts: Layouts, _core: str) -> Exact:
-    return exact_of(plan(node, layouts), rounding_of(node))
+    return exact_of(plan(node, layouts), rounding_of(of_one_group(node)))
 
 
 def exact_of(p: Plan, r: RoundingMve | Rounding16) -> Exact:

@@ -27,7 +27,7 @@ UPPER = 31
 
 
 def rounding_of(node: Node) -> Rounding16:
-    return rounding(of_one_group(node), UPPER)
+    return rounding(node, UPPER)
 
 
 def in_bytes(g: Geometry) -> Geometry:
@@ -64,11 +64,11 @@ def refuse(node: Node, target: Target) -> str | None:
     seen = g.kernel_h * g.kernel_w * vectors(g.in_c)
     if seen > MOST_VECTORS:
         return f"{seen} vectors of weights a channel, takes up to {MOST_VECTORS}"
-    return refuse_rounding(node, target)
+    return refuse_rounding(of_one_group(node), target)
 
 
 def lower(node: Node, target: Target) -> Call:
-    return conv2d_mve.call(SYMBOL, plan(node), rounding_of(node), summary(node))
+    return conv2d_mve.call(SYMBOL, plan(node), rounding_of(of_one_group(node)), summary(node))
 
 
 @of_input
@@ -77,11 +77,11 @@ def by_blocks(node: Node) -> AccessOrder:
 
 
 def work(node: Node) -> Mapping[str, int]:
-    return conv2d_mve.work_of(plan(node), rounding_of(node))
+    return conv2d_mve.work_of(plan(node), rounding_of(of_one_group(node)))
 
 
 def exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
-    return conv2d_mve.exact_of(plan(node), rounding_of(node))
+    return conv2d_mve.exact_of(plan(node), rounding_of(of_one_group(node)))
 
 
 COST_MODELS: Mapping[str, CostModel] = {SYMBOL: CostModel(work, exact=exact)}

@@ -10,7 +10,6 @@ import numpy as np
 
 from tinyet.ir import Node, constant
 from tinyet.ir.memoize import memoize
-from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.shared.convolution import attrs_of
 
 MOST_GROUPS = 16
@@ -26,9 +25,9 @@ def refuse_groups(node: Node) -> str | None:
 
 @memoize
 def of_one_group(node: Node) -> Node:
-    """The same of one group, which may be the node itself, as fully connected layers are."""
-    attrs, weights = node.attrs, node.input(1)
-    if not isinstance(attrs, Conv2d) or attrs.groups == 1:
+    """The same of one group, which may be the node itself."""
+    attrs, weights = attrs_of(node), node.input(1)
+    if attrs.groups == 1:
         return node
     outputs, kernel_h, kernel_w, own = weights.shape
     wide = np.zeros((attrs.groups, outputs // attrs.groups, kernel_h, kernel_w, attrs.groups, own), np.int8)
