@@ -497,12 +497,15 @@ def of_type(node: Node, dtypes: str) -> Node:
         ):
             tensors[node.input(1)] = of_smaller_scale(widened(node.input(1)))
         of_unary = isinstance(node.attrs, Unary) and node.attrs.function in ("sigmoid", "tanh")
-        if of_unary or isinstance(node.attrs, Softmax):
+        if of_unary or (isinstance(node.attrs, Softmax) and node.output.type.scale == 1 / 256):
             tensors[node.output] = as_litert(node.output)
     elif dtypes == "f32":
         tensors = {t: as_float(t) for t in (*node.inputs, *node.outputs) if t is not None}
     elif dtypes in ("s8_s16", "s16_s8") and isinstance(node.attrs, (Clamp, Requantize)):
         tensor = node.output if dtypes == "s8_s16" else node.input(0)
+        tensors = {tensor: widened(tensor)}
+    elif dtypes in ("f32_s16", "s16_f32") and isinstance(node.attrs, (Quantize, Dequantize)):
+        tensor = node.output if dtypes == "f32_s16" else node.input(0)
         tensors = {tensor: widened(tensor)}
     elif dtypes == "s8_w4" and len(node.inputs) > 1:
         tensors = {node.input(1): narrowed(node.input(1))}

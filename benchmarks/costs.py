@@ -177,15 +177,19 @@ def pool(kind: type[AvgPool2d] | type[MaxPool2d], rng: np.random.Generator) -> N
 
 
 def reduction(kind: type[Mean] | type[Sum], rng: np.random.Generator) -> Node:
+    """Over all pixels; over all channels where there are whole fours of rows."""
     largest = 33 if rng.random() < 0.25 else 13
     pixels = int(rng.integers(2, largest)), int(rng.integers(2, largest))
     size = (1, *pixels, int(rng.choice([4, 8, 10, 16, 20, 64])))
-    return layers.with_output(kind(axes=(1, 2)), [layers.activation("x", size)], 0.5, False)
+    axes = (3,) if pixels[0] % 4 == 0 else (1, 2)
+    return layers.with_output(kind(axes=axes), [layers.activation("x", size)], 0.5, False)
 
 
 def softmax(rng: np.random.Generator) -> Node:
+    """Odd numbers of rows at LiteRT's output scale, even ones at another."""
     x = layers.activation("x", (int(rng.integers(1, 6)), int(rng.integers(2, 60))), relu=False)
-    type_ = TensorType(x.shape, DType.INT8, QuantParams.per_tensor(1 / 256, -128))
+    quant = QuantParams.per_tensor(1 / 256 if x.shape[0] % 2 else 1 / 800, -128)
+    type_ = TensorType(x.shape, DType.INT8, quant)
     return Node(Softmax(axis=1), (x,), (Tensor("y", type_),))
 
 

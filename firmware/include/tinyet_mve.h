@@ -6,6 +6,12 @@
 #ifndef TINYET_MVE_H
 #define TINYET_MVE_H
 
+/* These loops take nearly all registers of a core. With -fno-omit-frame-pointer GCC would have one too few for some of them: files
+ * that include this have no frame pointer. */
+#if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("omit-frame-pointer")
+#endif
+
 #include "tinyet_dsp.h"
 
 #if TINYET_DSP_ASM && defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)

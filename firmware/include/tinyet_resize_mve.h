@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bilinear resizing for cores with Helium, of int8 with weights in Q4 or Q10, of int16 in Q8: see tinyet_mve.h.
+/* Bilinear resizing for cores with Helium, of int8 with weights in Q4 or Q10, of int16 in Q8 or Q10: see tinyet_mve.h.
  * First what lies between two rows is computed for all values of the input's rows, into scratch, then pixel by pixel
  * what lies between two columns. The parameters are those of tinyet_resize_dsp.h, of any number of channels. */
 #ifndef TINYET_RESIZE_MVE_H
@@ -21,13 +21,16 @@ void tinyet_resize_bilinear_s8_q10_mve(const int8_t *input, int8_t *output, void
 /* Weights in 1/256, four at a time. scratch: 4 bytes for each value of an input row. */
 void tinyet_resize_bilinear_s16_q8_mve(const int16_t *input, int16_t *output, void *scratch,
                                        const tinyet_resize_bilinear_s8_dsp_params *params);
+/* Weights in 1/1024, four at a time, whose sums have more than 32 bits. scratch: 4 bytes for each value of an input row. */
+void tinyet_resize_bilinear_s16_q10_mve(const int16_t *input, int16_t *output, void *scratch,
+                                        const tinyet_resize_bilinear_s8_dsp_params *params);
 
 /* Of a file that defines a kernel: its elements' type and letter; type, bits and letter of a value between rows; the
  * bytes of as many elements; U of a load; the sum of two weights and twice its bits; and the cast to the second
  * type, if it is one. */
 #if TINYET_MVE_ASM
 /* clang-format off */
-#define TINYET_MVE_RESIZE_PARTS(ELEMENT, SHORT, TYPE, BITS, LETTER, STEP, UNSIGNED, ONE, TWICE, NARROWED) \
+#define TINYET_MVE_RESIZE_ROWS(ELEMENT, SHORT, TYPE, BITS, LETTER, STEP, ONE, NARROWED) \
   static void rows_between(const ELEMENT *above, const ELEMENT *below, TYPE *to, int32_t count, int32_t down) { \
     __asm__ volatile( \
         "dlstp." BITS " lr, %[count]\n" \
@@ -41,7 +44,9 @@ void tinyet_resize_bilinear_s16_q8_mve(const int16_t *input, int16_t *output, vo
         : [above] "+l"(above), [below] "+l"(below), [to] "+r"(to) \
         : [count] "r"(count), [up] "r"(ONE - down), [down] "r"(down) \
         : "lr", "d0", "d1", "d2", "d3", "memory"); \
-  } \
+  }
+#define TINYET_MVE_RESIZE_PARTS(ELEMENT, SHORT, TYPE, BITS, LETTER, STEP, UNSIGNED, ONE, TWICE, NARROWED) \
+  TINYET_MVE_RESIZE_ROWS(ELEMENT, SHORT, TYPE, BITS, LETTER, STEP, ONE, NARROWED) \
   /* Ties away from zero. */ \
   TINYET_DSP_INLINE void columns_between(const TYPE *left, const TYPE *right, ELEMENT *to, int32_t count, int32_t weight) { \
     __asm__ volatile( \
@@ -62,12 +67,14 @@ void tinyet_resize_bilinear_s16_q8_mve(const int16_t *input, int16_t *output, vo
   }
 /* clang-format on */
 #else
-#define TINYET_MVE_RESIZE_PARTS(ELEMENT, SHORT, TYPE, BITS, LETTER, STEP, UNSIGNED, ONE, TWICE, NARROWED)                \
+#define TINYET_MVE_RESIZE_ROWS(ELEMENT, SHORT, TYPE, BITS, LETTER, STEP, ONE, NARROWED)                                  \
   static void rows_between(const ELEMENT *above, const ELEMENT *below, TYPE *to, int32_t count, int32_t down) {          \
     for (int32_t i = 0; i < count; i++) {                                                                                \
       to[i] = NARROWED(above[i] * (ONE - down) + below[i] * down);                                                       \
     }                                                                                                                    \
-  }                                                                                                                      \
+  }
+#define TINYET_MVE_RESIZE_PARTS(ELEMENT, SHORT, TYPE, BITS, LETTER, STEP, UNSIGNED, ONE, TWICE, NARROWED)                \
+  TINYET_MVE_RESIZE_ROWS(ELEMENT, SHORT, TYPE, BITS, LETTER, STEP, ONE, NARROWED)                                        \
   static void columns_between(const TYPE *left, const TYPE *right, ELEMENT *to, int32_t count, int32_t weight) {         \
     for (int32_t i = 0; i < count; i++) {                                                                                \
       const int64_t sum = (int64_t)left[i] * (ONE - weight) + (int64_t)right[i] * weight, half = ONE * ONE / 2;          \

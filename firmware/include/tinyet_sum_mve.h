@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums and means over all pixels of an image for cores with Helium, eight channels at a time. */
+/* Sums and means for cores with Helium: over all pixels of an image, eight channels at a time, and of rows, four at a time. */
 #ifndef TINYET_SUM_MVE_H
 #define TINYET_SUM_MVE_H
 
@@ -9,13 +9,16 @@
 extern "C" {
 #endif
 
-/* bias: in place of the input's zero point. pixels: at most 256, so that sums fit int16. shift: -1 ... -31. */
+/* bias: in place of the input's zero point. shift: -1 ... -31. */
 typedef struct {
   int32_t bias, multiplier, shift, zero_point;
   int32_t images, pixels, channels;
 } tinyet_sum_s8_mve_params;
 
+/* At most 256 pixels, so that sums fit int16. */
 void tinyet_sum_s8_mve(const int8_t *input, int8_t *output, const tinyet_sum_s8_mve_params *params);
+/* Any number of them: sums of up to 256 are added to others. */
+void tinyet_sum_s8_many_mve(const int8_t *input, int8_t *output, const tinyet_sum_s8_mve_params *params);
 
 /* The same of int16, without zero points; sums fit 32 bits. */
 typedef struct {
@@ -24,6 +27,15 @@ typedef struct {
 } tinyet_sum_s16_mve_params;
 
 void tinyet_sum_s16_mve(const int16_t *input, int16_t *output, const tinyet_sum_s16_mve_params *params);
+
+/* Of rows of `count` values; of int16 without zero points. */
+typedef struct {
+  int32_t bias, multiplier, shift, zero_point;
+  int32_t rows, count;
+} tinyet_sum_rows_mve_params;
+
+void tinyet_sum_rows_s8_mve(const int8_t *input, int8_t *output, const tinyet_sum_rows_mve_params *params);
+void tinyet_sum_rows_s16_mve(const int16_t *input, int16_t *output, const tinyet_sum_rows_mve_params *params);
 
 #ifdef __cplusplus
 }

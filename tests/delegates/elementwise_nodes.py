@@ -7,25 +7,33 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from tests.ops import drawing
 from tests.ops.cases import Case
 from tinyet import ops
-from tinyet.ir import Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
+from tinyet.ir import Array, Attrs, DType, Node, QuantParams, Shape, Tensor, TensorType, constant
+from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin
 from tinyet.ops.argmax import ArgMax
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
+from tinyet.ops.flip import Flip
 from tinyet.ops.maximum import Maximum
+from tinyet.ops.mean import Mean
 from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
+from tinyet.ops.permute import Permute
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.resize import Resize
+from tinyet.ops.slice import Slice
 from tinyet.ops.softmax import LITERT_S8, Softmax
 from tinyet.ops.sub import Sub
+from tinyet.ops.sum import Sum
+from tinyet.opset import complaints
 
 
 def quants(rng: np.random.Generator, scale: float) -> QuantParams:
@@ -172,6 +180,86 @@ def softmax_nodes(draw: st.DrawFn) -> Case:
     if kind:
         data[...] = rng.choice(((-128, 127), (5, 5), (100, 101, 90))[kind - 1], shape)
     node = drawing.node_of(Softmax(1), [x], QuantParams.per_tensor(*LITERT_S8))
+    return Case(node, (data,))
+
+
+@st.composite
+def many_summed_nodes(draw: st.DrawFn) -> Case:
+    """Means and sums over more pixels than int16 holds the sum of, and a few; of extremes alone, too."""
+    rng = drawing.random(draw)
+    count = draw(st.one_of(st.sampled_from((255, 256, 257, 512, 513)), st.integers(2, 900)))
+    shape = draw(st.integers(1, 2)), count, draw(st.integers(2, 19))
+    x = Tensor("x", TensorType(shape, DType.INT8, quants(rng, 1.0)))
+    mean = draw(st.booleans())
+    attrs = Mean((1,), True) if mean else Sum((1,), True)
+    node = drawing.node_of(attrs, [x], quants(rng, 0.7 if mean else 0.7 * count))
+    data = drawing.int8_data(rng, x.shape)
+    if draw(st.booleans()):
+        data[...] = draw(st.sampled_from((-128, 127)))
+    return Case(node, (data,))
+
+
+@st.composite
+def summed_row_nodes(draw: st.DrawFn) -> Case:
+    """Means and sums of one row to several fours of them, of whole vectors and others; over several axes, too; of equal
+    scales, where means of two, four, eight … values are halves."""
+    rng = drawing.random(draw)
+    count = draw(st.one_of(st.sampled_from((2, 4, 16, 64, 700)), st.integers(2, 70)))
+    shape = draw(st.sampled_from((draw(st.integers(1, 3)), 1))), draw(st.integers(1, 6)), count
+    x = Tensor("x", TensorType(shape, DType.INT8, quants(rng, 1.0)))
+    axes = draw(st.sampled_from(((2,), (2,), (1, 2))))
+    mean = draw(st.booleans())
+    attrs = Mean(axes, draw(st.booleans())) if mean else Sum(axes, draw(st.booleans()))
+    node = drawing.node_of(
+        attrs, [x], quants(rng, draw(st.sampled_from((0.7, 1.0))) * (1 if mean else count))
+    )
+    assume(not complaints(ops.op_of(node), node))
+    data = drawing.int8_data(rng, x.shape)
+    if draw(st.integers(0, 3)) == 0:
+        data[...] = draw(st.sampled_from((-128, 127)))
+    return Case(node, (data,))
+
+
+@st.composite
+def run_nodes(draw: st.DrawFn) -> Case:
+    """Slices, permutations that leave the last axis, axes turned round, of all types: runs within a vector and beyond,
+    up to four loops around them."""
+    rng = drawing.random(draw)
+    rank = draw(st.integers(2, 6))
+    shape = *(draw(st.integers(1, 4)) for _ in range(rank - 1)), draw(st.integers(1, 40))
+    axis = draw(st.integers(0, rank - 1))
+    start = draw(st.integers(0, shape[axis] - 1))
+    attrs: Attrs = Slice(axis, start, draw(st.integers(start + 1, shape[axis])), draw(st.integers(1, 2)))
+    kind = draw(st.integers(0, 3))
+    if kind == 0:
+        attrs = Permute((*draw(st.permutations(range(rank - 1))), rank - 1))
+    elif kind == 1:
+        attrs = Flip(tuple(sorted(draw(st.sets(st.integers(0, rank - 2), min_size=1)))))
+    dtype = draw(st.sampled_from((DType.INT8, DType.INT16, DType.FLOAT32)))
+    quant = None if dtype is DType.FLOAT32 else QuantParams.per_tensor(0.1, 0)
+    x = Tensor("x", TensorType(shape, dtype, quant))
+    data: Array = rng.normal(size=shape).astype(np.float32)
+    if quant is not None:
+        data = drawing.integer_data(rng, shape, dtype)
+    return Case(drawing.node_of(attrs, [x], quant), (data,))
+
+
+@st.composite
+def adaptive_nodes(draw: st.DrawFn, dtype: DType) -> Case:
+    """Windows that overlap and differ, of two pixels to as many as are taken; whole vectors of channels and others;
+    extremes alone, and values next to zero, whose averages are halves."""
+    rng = drawing.random(draw)
+    size = draw(st.integers(1, 17)), draw(st.integers(2, 17))
+    shape = draw(st.integers(1, 2)), *size, draw(st.integers(1, 20))
+    zero_point = int(rng.integers(-128, 128)) if dtype is DType.INT8 else 0
+    x = Tensor("x", TensorType(shape, dtype, QuantParams.per_tensor(0.1, zero_point)))
+    attrs = AdaptiveAvgPool2d(draw(st.integers(1, size[0])), draw(st.integers(1, size[1])))
+    node = drawing.node_of(attrs, [x], x.type.quant)
+    assume(not complaints(ops.op_of(node), node))
+    data = drawing.integer_data(rng, shape, dtype)
+    kind = draw(st.integers(0, 2))
+    if kind:
+        data[...] = rng.choice(list(dtype.range) if kind == 1 else [-2, -1, 0, 1], shape)
     return Case(node, (data,))
 
 

@@ -31,7 +31,14 @@ from tests.delegates.test_cortex_m import (
     row_nodes,
     with_nibbles,
 )
-from tests.ops import drawing, test_batch_norm, test_layer_norm, test_matmul
+from tests.ops import (
+    drawing,
+    test_batch_norm,
+    test_dequantize,
+    test_layer_norm,
+    test_matmul,
+    test_quantize,
+)
 from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.boards.cpus import Target
@@ -63,7 +70,7 @@ from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
 from tinyet.opset import complaints
 
-MVE = Target("host", frozenset({"dsp", "mve"}))
+MVE = Target("host", frozenset({"dsp", "fpu", "mve"}))
 
 # ---------------------------------------------------------------- drawing
 
@@ -104,9 +111,26 @@ def many_pixel_nodes(draw: st.DrawFn) -> Case:
     return layer(rng, Conv2d(**window, clamp=NO_CLAMP), (1, *size, channels), (outputs, *kernel, channels))
 
 
+@st.composite
+def grouped_nodes(draw: st.DrawFn) -> Case:
+    """Two groups and more, of one channel and several, padded, with strides; outputs that are no multiple of four."""
+    rng = drawing.random(draw)
+    outs = draw(st.integers(1, 5)), draw(st.integers(1, 9))
+    window, kernel, size = draw(test_cortex_m.windows(outs, st.sampled_from((1, 1, 3)), 1))
+    groups, own, made = (
+        draw(st.integers(2, 5)),
+        draw(st.sampled_from((1, 2, 3, 4, 8))),
+        draw(st.integers(1, 5)),
+    )
+    attrs = Conv2d(**window, groups=groups, clamp=NO_CLAMP)
+    return layer(rng, attrs, (1, *size, groups * own), (groups * made, *kernel, own))
+
+
 def conv2d_nodes() -> st.SearchStrategy[Case]:
     few = many_pixel_nodes()
-    drawn = st.one_of(gemm_nodes(), pointwise_nodes(), deep_nodes(), few, few, deep_nodes(), wide_nodes())
+    drawn = st.one_of(
+        gemm_nodes(), pointwise_nodes(), deep_nodes(), few, few, deep_nodes(), wide_nodes(), grouped_nodes()
+    )
     return st.one_of(drawn, drawn, drawn, drawn.map(with_nibbles))
 
 
@@ -359,6 +383,17 @@ def softmax_nodes(draw: st.DrawFn) -> Case:
     return Case(node, (data,))
 
 
+@st.composite
+def scaled_softmax_nodes(draw: st.DrawFn) -> Case:
+    """The nodes above, of other output scales: from those of which all but 0 is beyond int8 to those
+    of which all is 0."""
+    case, rng = draw(softmax_nodes()), drawing.random(draw)
+    scale = float(2.0 ** draw(st.one_of(st.integers(-12, -6), st.floats(-12, -6), st.floats(-29.9, 4))))
+    node = drawing.node_of(case.node.attrs, [case.node.input(0)], quants(rng, scale))
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, case.inputs)
+
+
 def log_softmax_nodes() -> st.SearchStrategy[Case]:
     """Of LiteRT's output scale, the nodes above."""
 
@@ -395,6 +430,11 @@ def all_batch_norm_nodes() -> st.SearchStrategy[Case]:
     return st.one_of(elementwise_nodes.batch_norm_nodes(), test_batch_norm.batch_norm_nodes(DType.INT8))
 
 
+def all_quantize_nodes() -> st.SearchStrategy[Case]:
+    """Floats of all kinds, and halves of steps."""
+    return st.one_of(test_quantize.quantize_nodes(), test_quantize.quantize_nodes(special=False))
+
+
 NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_max_pool2d_s8_mve": all_pool_nodes,
     "tinyet_avg_pool2d_s8_mve": all_pool_nodes,
@@ -405,7 +445,10 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_affine_s8_same_mve": same_nodes,
     "tinyet_transpose_s8_mve": transposed_nodes,
     "tinyet_sum_s8_mve": summed_nodes,
+    "tinyet_sum_s8_many_mve": elementwise_nodes.many_summed_nodes,
+    "tinyet_sum_rows_s8_mve": elementwise_nodes.summed_row_nodes,
     "tinyet_softmax_s8_mve": softmax_nodes,
+    "tinyet_softmax_scaled_s8_mve": scaled_softmax_nodes,
     "tinyet_log_softmax_s8_mve": log_softmax_nodes,
     "tinyet_lut_s8_mve": all_table_nodes,
     "tinyet_resize_bilinear_s8_q4_mve": elementwise_nodes.bilinear_nodes,
@@ -417,12 +460,17 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_affine_s8_rows_mve": rows_nodes,
     "tinyet_mul_s8_mve": rows_nodes,
     "tinyet_batch_norm_s8_mve": all_batch_norm_nodes,
+    "tinyet_quantize_f32_s8_mve": all_quantize_nodes,
+    "tinyet_dequantize_s8_f32_mve": test_dequantize.dequantize_nodes,
     "tinyet_maximum_s8_mve": elementwise_nodes.extremum_nodes,
     "tinyet_minimum_s8_mve": elementwise_nodes.extremum_nodes,
     "tinyet_clip_s8_mve": bounded_nodes,
+    "tinyet_adaptive_avg_pool2d_s8_mve": partial(elementwise_nodes.adaptive_nodes, DType.INT8),
+    "tinyet_copy_runs_mve": elementwise_nodes.run_nodes,
     "tinyet_amax_s8_mve": partial(elementwise_nodes.selected_nodes, Amax, DType.INT8),
     "tinyet_amin_s8_mve": partial(elementwise_nodes.selected_nodes, Amin, DType.INT8),
     "tinyet_argmax_s8_mve": partial(elementwise_nodes.selected_nodes, ArgMax, DType.INT8),
+    "tinyet_argmax_columns_s8_mve": partial(elementwise_nodes.selected_nodes, ArgMax, DType.INT8),
 }
 """Kernel → strategy."""
 

@@ -21,7 +21,16 @@ from tests.delegates.elementwise_nodes import pairs_of_shapes, quants
 from tests.delegates.test_cortex_m import DSP, only, pointwise_nodes, row_nodes
 from tests.delegates.test_cortex_m_s16 import layer, with_int16
 from tests.delegates.test_helium import MVE
-from tests.ops import drawing, test_batch_norm, test_gru, test_log_bands, test_lstm, test_matmul, test_rnn
+from tests.ops import (
+    drawing,
+    test_batch_norm,
+    test_dequantize,
+    test_gru,
+    test_log_bands,
+    test_lstm,
+    test_matmul,
+    test_rnn,
+)
 from tests.ops.cases import Case
 from tinyet import ops
 from tinyet.delegates import CORTEX_M
@@ -63,6 +72,7 @@ def conv2d_nodes() -> st.SearchStrategy[Case]:
         deep,
         few,
         widened(test_helium.wide_nodes),
+        widened(test_helium.grouped_nodes),
     )
 
 
@@ -191,12 +201,13 @@ def table_nodes(draw: st.DrawFn, functions: tuple[FunctionName, ...]) -> Case:
 
 
 @st.composite
-def summed_nodes(draw: st.DrawFn) -> Case:
-    """Means and sums, as they are drawn for int8."""
-    case = draw(test_helium.summed_nodes())
+def as_summed(draw: st.DrawFn, nodes: Nodes) -> Case:
+    """Means and sums that are drawn for int8; of equal scales, too, where means of powers of two are halves."""
+    case = draw(nodes())
     rng, shape = drawing.random(draw), case.node.input(0).shape
     x = activation("x", shape, 0.003)
-    out = QuantParams.per_tensor(case.node.output.type.scale * float(rng.uniform(0.01, 2)), 0)
+    scale = case.node.output.type.scale * float(rng.uniform(0.01, 2))
+    out = QuantParams.per_tensor(draw(st.sampled_from((scale, x.type.scale))), 0)
     node = drawing.node_of(case.node.attrs, [x], out)
     assume(not complaints(ops.op_of(node), node))
     return Case(node, (of_all_values(rng, shape),))
@@ -235,6 +246,18 @@ def softmax_nodes(draw: st.DrawFn) -> Case:
     if kind:
         data[...] = rng.choice(((-32768, 32767), (5, 6), (32700, 32701, 31000), (-9, -9))[kind - 1], shape)
     return Case(node, (data,))
+
+
+@st.composite
+def scaled_softmax_nodes(draw: st.DrawFn) -> Case:
+    """The nodes above, of other output scales: from those of which all but 0 is beyond int16 to the largest."""
+    case = draw(softmax_nodes())
+    scale = float(
+        2.0 ** draw(st.one_of(st.integers(-28, -16), st.floats(-19, -14.01), st.floats(-29, -14.01)))
+    )
+    node = drawing.node_of(case.node.attrs, [case.node.input(0)], QuantParams.per_tensor(scale, 0))
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, case.inputs)
 
 
 def lstm_nodes() -> st.SearchStrategy[Case]:
@@ -305,8 +328,11 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_requantize_s16_mve": one_operand_nodes,
     "tinyet_requantize_s16_s8_mve": one_operand_nodes,
     "tinyet_requantize_s8_s16_mve": one_operand_nodes,
+    "tinyet_quantize_f32_s16_mve": test_helium.all_quantize_nodes,
+    "tinyet_dequantize_s16_f32_mve": test_dequantize.dequantize_nodes,
     "tinyet_clip_s16_mve": lambda: st.one_of(one_operand_nodes(), extremum_nodes()),
-    "tinyet_sum_s16_mve": summed_nodes,
+    "tinyet_sum_s16_mve": partial(as_summed, test_helium.summed_nodes),
+    "tinyet_sum_rows_s16_mve": partial(as_summed, elementwise_nodes.summed_row_nodes),
     "tinyet_transpose_s16_mve": partial(test_helium.transposed_nodes, DType.INT16),
     "tinyet_prelu_s16_mve": partial(test_helium.prelu_nodes, DType.INT16),
     "tinyet_lut_s16_mve": partial(table_nodes, ("exp", "gelu", "hardswish", "square", "elu", "log")),
@@ -314,13 +340,18 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_tanh_s16_mve": partial(table_nodes, ("tanh",)),
     "tinyet_matmul_s16_mve": matmul_nodes,
     "tinyet_softmax_s16_mve": softmax_nodes,
+    "tinyet_softmax_scaled_s16_mve": scaled_softmax_nodes,
     "tinyet_log_bands_s16_mve": log_bands_nodes,
+    "tinyet_adaptive_avg_pool2d_s16_mve": partial(elementwise_nodes.adaptive_nodes, DType.INT16),
+    "tinyet_copy_runs_mve": elementwise_nodes.run_nodes,
     "tinyet_amax_s16_mve": partial(elementwise_nodes.selected_nodes, Amax, DType.INT16),
     "tinyet_amin_s16_mve": partial(elementwise_nodes.selected_nodes, Amin, DType.INT16),
     "tinyet_argmax_s16_mve": partial(elementwise_nodes.selected_nodes, ArgMax, DType.INT16),
+    "tinyet_argmax_columns_s16_mve": partial(elementwise_nodes.selected_nodes, ArgMax, DType.INT16),
     "tinyet_conv2d_s16_wide_mve": conv2d_nodes,
     "tinyet_linear_s16_wide_mve": linear_nodes,
     "tinyet_resize_bilinear_s16_q8_mve": bilinear_nodes,
+    "tinyet_resize_bilinear_s16_q10_mve": bilinear_nodes,
     "tinyet_batch_norm_s16_mve": batch_norm_nodes,
     "tinyet_lstm_s16_mve": lstm_nodes,
     "tinyet_gru_s16_mve": partial(test_gru.gru_nodes, DType.INT16),

@@ -79,8 +79,21 @@ def test_cxx_by_gcc(name: str, tmp_path: Path) -> None:
     run([f"{prefix}g++", *machine, *CXX, *FLAGS, INCLUDE, "-fsyntax-only", str(source)])
 
 
-def one_unit() -> str:
-    """A C++ file of all sources, each in a namespace of its own and without the macros of the others.
+@pytest.mark.emulated
+def test_loops_for_helium_where_a_frame_pointer_is_asked_for(tmp_path: Path) -> None:
+    """It would take a register that their assembly needs, as addresses of code that can be anywhere do."""
+    names = [name for name in kernel_sources.names() if name.endswith("_mve.c")]
+    sources_in(tmp_path, names)
+    source = tmp_path / "all.cc"
+    source.write_text(one_unit(names), encoding="utf-8")
+    prefix, machine = machine_of("mps3_an547")
+    made = ["-S", str(source), "-o", str(tmp_path / "all.s")]
+    run([f"{prefix}g++", *machine, *CXX, "-O2", "-fno-omit-frame-pointer", "-fPIC", INCLUDE, *made])
+
+
+def one_unit(names: Iterable[str] | None = None) -> str:
+    """A C++ file of sources, of all where none are named, each in a namespace of its own and without the macros of
+    the others.
 
     Headers that declare what has C linkage stand before them, in no namespace, and those of the standard library. In
     none either is what calls a function that it defines: there would be two of it, with one for that is declared.
@@ -88,11 +101,11 @@ def one_unit() -> str:
     texts = {
         path.name: path.read_text(encoding="utf-8") for path in assets.path("firmware").glob("include/*.h")
     }
-    sources = {name: kernel_sources.text(name) or "" for name in kernel_sources.names()}
+    sources = {name: kernel_sources.text(name) or "" for name in names or kernel_sources.names()}
     texts |= sources
 
-    def reached(names: Iterable[str]) -> dict[str, None]:
-        found = dict.fromkeys(names)
+    def reached(first: Iterable[str]) -> dict[str, None]:
+        found = dict.fromkeys(first)
         queue = list(found)
         for name in queue:
             new = [other for other in _INCLUDED.findall(texts[name]) if other in texts and other not in found]

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import (
+    adaptive_pool_mve,
     batch_norm_mve,
     conv2d_k8,
     conv2d_mve,
@@ -25,6 +26,7 @@ from tinyet.delegates.cortex_m import (
     conv2d_tiles,
     conv_transpose2d,
     conv_transpose2d_mve,
+    copy_runs_mve,
     cost_models,
     cost_models_depthwise,
     cost_models_flash,
@@ -54,6 +56,7 @@ from tinyet.delegates.cortex_m import (
     pool,
     pool_mve,
     prelu_mve,
+    quantize_mve,
     recurrent,
     recurrent_s16_mve,
     resize,
@@ -66,6 +69,7 @@ from tinyet.delegates.cortex_m import (
 )
 from tinyet.delegates.delegate import Delegate, arm_target
 from tinyet.ops import add, clamp, div, mul, prelu, requantize, sub
+from tinyet.ops.adaptive_avg_pool2d import AdaptiveAvgPool2d
 from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
 from tinyet.ops.amin import Amin
@@ -75,7 +79,10 @@ from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
+from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.div import Div
+from tinyet.ops.expand import Expand
+from tinyet.ops.flip import Flip
 from tinyet.ops.gru import Gru
 from tinyet.ops.layer_norm import LayerNorm
 from tinyet.ops.linear import Linear
@@ -90,13 +97,16 @@ from tinyet.ops.minimum import Minimum
 from tinyet.ops.mul import Mul
 from tinyet.ops.permute import Permute
 from tinyet.ops.prelu import PRelu
+from tinyet.ops.quantize import Quantize
 from tinyet.ops.requantize import Requantize
 from tinyet.ops.resize import Resize, Sampled
 from tinyet.ops.rnn import Rnn
+from tinyet.ops.slice import Slice
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
+from tinyet.ops.unfold import Unfold
 from tinyet.opset import with_cost_models
 
 
@@ -216,10 +226,16 @@ CORTEX_M = Delegate(
             *elementwise.REQUANTIZE_KERNELS,
             *elementwise_s16_mve.REQUANTIZE_KERNELS,
         ),
+        Quantize: quantize_mve.QUANTIZE_KERNELS,
+        Dequantize: quantize_mve.DEQUANTIZE_KERNELS,
         MatMul: (*matmul_mve.KERNELS, *matmul_s16_mve.KERNELS),
         LayerNorm: layer_norm_mve.KERNELS,
         BatchNorm: (*batch_norm_mve.KERNELS, *elementwise.BATCH_NORM_KERNELS),
-        Permute: transpose_mve.KERNELS,
+        Permute: (*transpose_mve.KERNELS, *copy_runs_mve.PERMUTE_KERNELS),
+        Slice: copy_runs_mve.SLICE_KERNELS,
+        Expand: copy_runs_mve.EXPAND_KERNELS,
+        Flip: copy_runs_mve.FLIP_KERNELS,
+        Unfold: copy_runs_mve.UNFOLD_KERNELS,
         Resize: resize.KERNELS,
         Sampled: resize.KERNELS,
         Softmax: softmax.KERNELS,
@@ -227,6 +243,7 @@ CORTEX_M = Delegate(
         LogBands: log_bands_mve.KERNELS,
         AvgPool2d: with_cost_models((*pool_mve.AVERAGE_KERNELS, *pool.AVERAGE_KERNELS), COST_MODELS),
         MaxPool2d: with_cost_models((*pool_mve.MAX_KERNELS, *pool.MAX_KERNELS), COST_MODELS),
+        AdaptiveAvgPool2d: adaptive_pool_mve.KERNELS,
         Mean: with_cost_models((*sum_mve.MEAN_KERNELS, *pool.MEAN_KERNELS), COST_MODELS),
         Sum: with_cost_models((*sum_mve.SUM_KERNELS, *pool.SUM_KERNELS), COST_MODELS),
         Amax: select_mve.AMAX_KERNELS,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions of one group for Helium, four or three pixels by two channels at a time (tinyet_conv2d_mve.h): all of
-int8 ones, and how those with int16 activations (conv2d_s16_mve.py) are laid out. Plans count inputs in bytes."""
+"""Convolutions for Helium, of several groups as of one, four or three pixels by two channels at a time
+(tinyet_conv2d_mve.h): all of int8 ones, and how those with int16 activations (conv2d_s16_mve.py) are laid out. Plans
+count inputs in bytes."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import Geometry, geometry, walk
+from tinyet.delegates.cortex_m.groups_mve import of_one_group, refuse_groups
 from tinyet.delegates.cortex_m.rounding_mve import RoundingMve, rounding_mve
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16
 from tinyet.delegates.cortex_m.summary import summary
@@ -258,13 +260,13 @@ def plan_of(g: Geometry, bits: int = 8) -> Plan:
 def refuse(node: Node, target: Target) -> str | None:
     if (reason := no_helium(target)) is not None:
         return reason
-    if attrs_of(node).groups != 1:
-        return "only one group"
+    if (reason := refuse_groups(node)) is not None:
+        return reason
     g = geometry(node)
     seen = g.kernel_h * g.kernel_w * vectors(g.in_c)
     if seen > MOST_VECTORS:
         return f"{seen} vectors of weights a channel, takes up to {MOST_VECTORS}"
-    return rounding_of(node).refused
+    return rounding_of(of_one_group(node)).refused
 
 
 def rounding_of(node: Node) -> RoundingMve:
@@ -319,7 +321,7 @@ def held_stream(sums: Sums, bias: Array, pairs: Array) -> Array:
 
 
 def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
-    return call(SYMBOL, plan(node, layouts), rounding_of(node), summary(node))
+    return call(SYMBOL, plan(node, layouts), rounding_of(of_one_group(node)), summary(node))
 
 
 def call(symbol: str, p: Plan, r: RoundingMve | Rounding16, text: str) -> Call:
@@ -508,7 +510,7 @@ def row_calls(p: Plan, y: int) -> int:
 
 
 def work(node: Node, layouts: Layouts = DENSE) -> Mapping[str, int]:
-    return work_of(plan(node, layouts), rounding_of(node))
+    return work_of(plan(node, layouts), rounding_of(of_one_group(node)))
 
 
 def work_of(p: Plan, r: RoundingMve | Rounding16) -> Mapping[str, int]:
@@ -553,7 +555,7 @@ def work_of(p: Plan, r: RoundingMve | Rounding16) -> Mapping[str, int]:
 
 
 def exact(node: Node, layouts: Layouts, _core: str) -> Exact:
-    return exact_of(plan(node, layouts), rounding_of(node))
+    return exact_of(plan(node, layouts), rounding_of(of_one_group(node)))
 
 
 def exact_of(p: Plan, r: RoundingMve | Rounding16) -> Exact:

@@ -23,6 +23,7 @@ ONE = {
     "tinyet_resize_bilinear_s8_q4_mve": 16,
     "tinyet_resize_bilinear_s8_q10_mve": 1024,
     "tinyet_resize_bilinear_s16_q8_mve": 256,
+    "tinyet_resize_bilinear_s16_q10_mve": 1024,
     "tinyet_resize_bilinear_s8_q4_dsp": 16,
     "tinyet_resize_bilinear_s8_q10_dsp": 1024,
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The greatest and the least over axes, and where the greatest of a row is, of int8 and int16 for Helium
+"""The greatest and the least over axes, and where the greatest of a row or a column is, of int8 and int16 for Helium
 (tinyet_select_mve.h)."""
 
 from __future__ import annotations
@@ -72,6 +72,24 @@ def refuse_row(node: Node, target: Target) -> str | None:
     return "only along the last axis" if inner != 1 else None
 
 
+COLUMNS, MOST_PLACES = 8, 1 << 16
+
+
+def refuse_columns(node: Node, target: Target) -> str | None:
+    if (reason := no_helium(target)) is not None:
+        return reason
+    _, count, inner = around_axis(node.input(0).shape, argmax.attrs_of(node).axis)
+    if inner == 1:
+        return "not along the last axis"
+    return f"{count} places, takes up to {MOST_PLACES}" if count > MOST_PLACES else None
+
+
+def searched_columns(node: Node) -> Mapping[str, int]:
+    outer, count, inner = around_axis(node.input(0).shape, argmax.attrs_of(node).axis)
+    eights = outer * -(-inner // COLUMNS)
+    return {"call": 1, "image": outer, "columns": eights, "vector of columns": eights * count}
+
+
 def searched(node: Node) -> Mapping[str, int]:
     """The greatest of a row is as often in one vector as in another."""
     outer, count, _ = around_axis(node.input(0).shape, argmax.attrs_of(node).axis)
@@ -85,22 +103,22 @@ def searched(node: Node) -> Mapping[str, int]:
     }
 
 
-def place(dtype: str) -> Kernel:
-    symbol = f"tinyet_argmax_{dtype}_mve"
+def place(dtype: str, *, of_columns: bool = False) -> Kernel:
+    symbol = f"tinyet_argmax_{'columns_' if of_columns else ''}{dtype}_mve"
 
     def lower(node: Node, _target: Target) -> Call:
         sizes = around_axis(node.input(0).shape, argmax.attrs_of(node).axis)
         fields = dict(zip(("outer", "count", "inner"), sizes, strict=True))
         return library_call(symbol, node, [0], Struct("tinyet_argmax_params", fields))
 
-    cost_model = CostModel(searched)
+    cost_model = CostModel(searched_columns if of_columns else searched)
     return Kernel(
         symbol,
         f"{dtype}_s32",
         lower,
         HEADERS,
         (f"{symbol}.c",),
-        refuse_row,
+        refuse_columns if of_columns else refuse_row,
         "cortex_m",
         cost_model=cost_model,
     )
@@ -108,4 +126,6 @@ def place(dtype: str) -> Kernel:
 
 AMAX_KERNELS = tuple(over_axes("amax", dtype) for dtype in ("s8", "s16"))
 AMIN_KERNELS = tuple(over_axes("amin", dtype) for dtype in ("s8", "s16"))
-ARGMAX_KERNELS = tuple(place(dtype) for dtype in ("s8", "s16"))
+ARGMAX_KERNELS = tuple(
+    place(dtype, of_columns=of_columns) for of_columns in (False, True) for dtype in ("s8", "s16")
+)

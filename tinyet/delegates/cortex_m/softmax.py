@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Softmax and its logarithm along the last axis, at LiteRT's output scale (tinyet_softmax_dsp.h,
-tinyet_softmax_mve.h)."""
+tinyet_softmax_mve.h); for Helium softmax at other scales, too."""
 
 from __future__ import annotations
 
@@ -13,18 +13,25 @@ from tinyet.delegates.cortex_m.conv2d_mve import no_helium
 from tinyet.ir import Node
 from tinyet.ops import log_softmax, softmax
 from tinyet.ops.shared.shapes import around_axis
-from tinyet.ops.shared.softmax import FIXED_HEADERS, attrs_of, exponentials_call, has_scale
+from tinyet.ops.shared.softmax import FIXED_HEADERS, attrs_of, exponentials_call, has_scale, refuse_scale
 from tinyet.opset import Call, CostModel, Kernel
 from tinyet.tiles.helium import LANES
 
 SYMBOL, SYMBOL_MVE, SYMBOL_S16 = "tinyet_softmax_s8_dsp", "tinyet_softmax_s8_mve", "tinyet_softmax_s16_mve"
+SYMBOL_SCALED, SYMBOL_SCALED_S16 = "tinyet_softmax_scaled_s8_mve", "tinyet_softmax_scaled_s16_mve"
 SYMBOL_LOG = "tinyet_log_softmax_s8_mve"
 LEAST_DEPTH = 4
+LEAST_SCALE_S16 = 2.0**-28
+"""Of int16, so that outputs are shifted to the right by one bit and more."""
 
 
 def refuse_rows(node: Node, scale: tuple[float, int] = softmax.LITERT_S8) -> str | None:
     if not has_scale(node, scale):
         return f"only an output scale of {scale[0]} and zero point {scale[1]}"
+    return refuse_columns(node)
+
+
+def refuse_columns(node: Node) -> str | None:
     _, _, inner = around_axis(node.input(0).shape, attrs_of(node).axis)
     return "only along the last axis" if inner != 1 else None
 
@@ -38,6 +45,16 @@ def refuse(node: Node, _target: Target) -> str | None:
 
 def refuse_mve(node: Node, target: Target) -> str | None:
     return no_helium(target) or refuse_rows(node)
+
+
+def refuse_scaled(node: Node, target: Target) -> str | None:
+    return no_helium(target) or refuse_scale(softmax.LITERT_S8)(node, target) or refuse_columns(node)
+
+
+def refuse_scaled_s16(node: Node, target: Target) -> str | None:
+    if node.output.type.scale < LEAST_SCALE_S16:
+        return f"an output scale of {node.output.type.scale}, needs {LEAST_SCALE_S16}"
+    return no_helium(target) or refuse_scale(softmax.LITERT_S16)(node, target) or refuse_columns(node)
 
 
 def refuse_s16(node: Node, target: Target) -> str | None:
@@ -54,6 +71,14 @@ def lower(node: Node, _target: Target, symbol: str) -> Call:
 
 def lower_s16(node: Node, target: Target) -> Call:
     return replace(softmax.lower_s16(node, target), symbol=SYMBOL_S16)
+
+
+def lower_scaled(node: Node, target: Target) -> Call:
+    return replace(softmax.lower_scaled_s8(node, target), symbol=SYMBOL_SCALED)
+
+
+def lower_scaled_s16(node: Node, target: Target) -> Call:
+    return replace(softmax.lower_scaled_s16(node, target), symbol=SYMBOL_SCALED_S16)
 
 
 def lower_log(node: Node, target: Target) -> Call:
@@ -122,6 +147,26 @@ KERNELS = (
         (*softmax.TABLE_HEADERS, "tinyet_softmax_mve.h"),
         (f"{SYMBOL_S16}.c",),
         refuse_s16,
+        "cortex_m",
+        cost_model=CostModel(work_s16),
+    ),
+    Kernel(
+        SYMBOL_SCALED,
+        "s8",
+        lower_scaled,
+        (*FIXED_HEADERS, "tinyet_softmax_mve.h"),
+        (f"{SYMBOL_SCALED}.c",),
+        refuse_scaled,
+        "cortex_m",
+        cost_model=CostModel(work_mve),
+    ),
+    Kernel(
+        SYMBOL_SCALED_S16,
+        "s16",
+        lower_scaled_s16,
+        (*softmax.TABLE_HEADERS, "tinyet_softmax_mve.h"),
+        (f"{SYMBOL_SCALED_S16}.c",),
+        refuse_scaled_s16,
         "cortex_m",
         cost_model=CostModel(work_s16),
     ),

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Means and sums over all pixels for Helium, eight channels at a time (tinyet_sum_mve.h)."""
+"""Means and sums for Helium (tinyet_sum_mve.h): over all pixels, eight channels at a time, and of rows, four at a
+time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -14,12 +16,15 @@ from tinyet.numerics import Int64, Multiplier
 from tinyet.ops.shared import reduction, summation
 from tinyet.ops.shared.access_orders import in_groups, of_input
 from tinyet.opset import AccessOrder, Call, CostModel, Kernel, Struct, library_call
+from tinyet.tiles.helium import LANES
 
-SYMBOL, SYMBOL_S16 = "tinyet_sum_s8_mve", "tinyet_sum_s16_mve"
+SYMBOL, SYMBOL_S16, SYMBOL_MANY = "tinyet_sum_s8_mve", "tinyet_sum_s16_mve", "tinyet_sum_s8_many_mve"
+SYMBOL_ROWS, SYMBOL_ROWS_S16 = "tinyet_sum_rows_s8_mve", "tinyet_sum_rows_s16_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_sum_mve.h")
 CHANNELS = 8
 MOST_PIXELS = 256
 """Whose sum int16 holds."""
+ROWS = 4
 
 
 def sizes_of(node: Node) -> tuple[int, int, int] | None:
@@ -57,6 +62,32 @@ def work_s16(node: Node) -> Mapping[str, int]:
     }
 
 
+def work_many(node: Node) -> Mapping[str, int]:
+    images, pixels, channels = sizes_taken(node)
+    eights = images * -(-channels // CHANNELS)
+    return {**work(node), "sums of int16": eights * -(-pixels // MOST_PIXELS)}
+
+
+def rows_of(node: Node) -> tuple[int, int] | None:
+    """Rows, and values of each."""
+    sizes = reduction.loops(node)
+    if sizes is None or sizes[1] != 1 or sizes[4] != 1:
+        return None
+    return sizes[0] * sizes[2], sizes[3]
+
+
+def rows_taken(node: Node) -> tuple[int, int]:
+    found = rows_of(node)
+    assert found is not None
+    return found
+
+
+def work_rows(node: Node) -> Mapping[str, int]:
+    (rows, count), lanes = rows_taken(node), LANES // node.input(0).dtype.bytes
+    fours = -(-rows // ROWS)
+    return {"call": 1, "four rows": fours, "four vectors": fours * -(-count // lanes)}
+
+
 @of_input
 def by_groups(node: Node) -> AccessOrder:
     """Eight channels of an image at a time, four of int16, whose sums are complete before they are written."""
@@ -78,22 +109,53 @@ def by_groups(node: Node) -> AccessOrder:
 def kernels(multiplier_of: Callable[[Node], Multiplier]) -> tuple[Kernel, ...]:
     """Of an operator whose sums have this factor."""
 
-    def refuse(node: Node, target: Target) -> str | None:
+    def refuse_any(node: Node, target: Target) -> str | None:
         if (reason := no_helium(target)) is not None:
             return reason
         if node.input(0).dtype is DType.INT16 and (
             node.input(0).type.zero_point or node.output.type.zero_point
         ):
             return "only int16 without zero points"
-        sizes = sizes_of(node)
-        if sizes is None:
-            return "only sums over one run of axes before the last ones"
-        if node.input(0).dtype is DType.INT8 and sizes[1] > MOST_PIXELS:
-            return f"{sizes[1]} pixels, takes up to {MOST_PIXELS}"
         shift = multiplier_of(node).shift
         return None if -31 <= shift <= -1 else "a factor of one half and more, or below 2**-31"
 
-    def lower(node: Node, _target: Target) -> Call:
+    def refuse_many(node: Node, target: Target) -> str | None:
+        if sizes_of(node) is None:
+            return "only sums over one run of axes before the last ones"
+        return refuse_any(node, target)
+
+    def refuse(node: Node, target: Target) -> str | None:
+        sizes = sizes_of(node)
+        if sizes is not None and node.input(0).dtype is DType.INT8 and sizes[1] > MOST_PIXELS:
+            return f"{sizes[1]} pixels, takes up to {MOST_PIXELS}"
+        return refuse_many(node, target)
+
+    def refuse_rows(node: Node, target: Target) -> str | None:
+        if rows_of(node) is None:
+            return "only sums over the last axes"
+        return refuse_any(node, target)
+
+    def lower_rows(node: Node, _target: Target) -> Call:
+        (rows, count), factor = rows_taken(node), multiplier_of(node)
+        fields = {
+            "bias": -node.input(0).type.zero_point * count,
+            "multiplier": factor.multiplier,
+            "shift": factor.shift,
+            "zero_point": node.output.type.zero_point,
+            "rows": rows,
+            "count": count,
+        }
+        symbol = SYMBOL_ROWS if node.input(0).dtype is DType.INT8 else SYMBOL_ROWS_S16
+        return library_call(symbol, node, [0], Struct("tinyet_sum_rows_mve_params", fields))
+
+    def of_rows(symbol: str, dtypes: str) -> Kernel:
+        cost_model = CostModel(work_rows)
+        source = f"{symbol}.c"
+        return Kernel(
+            symbol, dtypes, lower_rows, HEADERS, (source,), refuse_rows, "cortex_m", cost_model=cost_model
+        )
+
+    def lower(node: Node, _target: Target, symbol: str = SYMBOL) -> Call:
         (images, pixels, channels), factor = sizes_taken(node), multiplier_of(node)
         fields = {
             "bias": -node.input(0).type.zero_point * pixels,
@@ -104,7 +166,7 @@ def kernels(multiplier_of: Callable[[Node], Multiplier]) -> tuple[Kernel, ...]:
             "pixels": pixels,
             "channels": channels,
         }
-        return library_call(SYMBOL, node, [0], Struct("tinyet_sum_s8_mve_params", fields))
+        return library_call(symbol, node, [0], Struct("tinyet_sum_s8_mve_params", fields))
 
     def lower_s16(node: Node, _target: Target) -> Call:
         (images, pixels, channels), factor = sizes_taken(node), multiplier_of(node)
@@ -135,6 +197,19 @@ def kernels(multiplier_of: Callable[[Node], Multiplier]) -> tuple[Kernel, ...]:
             cost_model=CostModel(work),
             access_order=by_groups,
         ),
+        Kernel(
+            SYMBOL_MANY,
+            "s8",
+            partial(lower, symbol=SYMBOL_MANY),
+            HEADERS,
+            (f"{SYMBOL_MANY}.c",),
+            refuse_many,
+            "cortex_m",
+            cost_model=CostModel(work_many),
+            access_order=by_groups,
+        ),
+        of_rows(SYMBOL_ROWS, "s8"),
+        of_rows(SYMBOL_ROWS_S16, "s16"),
     )
 
 
