@@ -161,6 +161,14 @@ static void depthwise_bytes_outputs(job *of) {
 }
 #endif
 
+/* Bytes of a border. */
+static inline uint8_t *fill(uint8_t *to, uint8_t value, tinyet_extent count) {
+  for (; count > 0; count--) {
+    *to++ = value;
+  }
+  return to;
+}
+
 /* A channel's image with its borders, plus 128: as many rows and columns as windows reach. */
 static TINYET_BYTES_APART void depthwise_bytes_plane(uint8_t *plane, const int8_t *image, tinyet_extent rows,
                                                      tinyet_extent columns, const tinyet_conv2d_shape *s, uint8_t padding) {
@@ -168,34 +176,34 @@ static TINYET_BYTES_APART void depthwise_bytes_plane(uint8_t *plane, const int8_
   const tinyet_extent before = TINYET_EXTENT(s->pad_left), above = TINYET_EXTENT(s->pad_top);
   const tinyet_extent right = columns - before, bottom = rows - above;
   const tinyet_extent width = in_w < right ? in_w : right, height = in_h < bottom ? in_h : bottom;
-  memset(plane, padding, (size_t)(rows * columns));
-  plane += above * columns + before;
-  for (tinyet_extent y = height; y > 0; y--) {
+  const tinyet_extent between = columns - width; /* the border on both sides of a row */
+  const tinyet_extent all = rows * columns, seen = width > 0 && height > 0 ? height : 0;
+  const uint8_t *const end = plane + all;
+  plane = fill(plane, padding, seen > 0 ? above * columns + before : all);
+  for (tinyet_extent y = seen; y > 0; y--) {
     const int8_t *from = image;
     uint8_t *to = plane;
 #ifdef __AVR__
-    if (width > 0) {
-      tinyet_extent count = width;
-      uint8_t value;
-      __asm__ volatile(
-          "1:\n"
-          "ld %[value], X\n"
-          "subi %[value], 0x80\n"
-          "st Z+, %[value]\n"
-          "add r26, %A[channels]\n"
-          "adc r27, %B[channels]\n"
-          "sbiw %[count], 1\n"
-          "brne 1b\n"
-          : "+x"(from), "+z"(to), [count] "+&w"(count), [value] "=&d"(value)
-          : [channels] "r"(channels)
-          : "memory");
-    }
+    tinyet_extent count = width;
+    uint8_t value;
+    __asm__ volatile(
+        "1:\n"
+        "ld %[value], X\n"
+        "subi %[value], 0x80\n"
+        "st Z+, %[value]\n"
+        "add r26, %A[channels]\n"
+        "adc r27, %B[channels]\n"
+        "sbiw %[count], 1\n"
+        "brne 1b\n"
+        : "+x"(from), "+z"(to), [count] "+&w"(count), [value] "=&d"(value)
+        : [channels] "r"(channels)
+        : "memory");
 #else
     for (tinyet_extent x = width; x > 0; x--, from += channels) {
       *to++ = (uint8_t)((uint8_t)*from ^ 0x80u);
     }
 #endif
-    plane += columns;
+    plane = fill(to, padding, y > 1 ? between : (tinyet_extent)(end - to));
     image += in_w * channels;
   }
 }

@@ -69,6 +69,27 @@ def table(kind: str, name: str, values: Array) -> str:
     return f"static const __flash {kind} {name}{sizes} = {{{held}}};\n"
 
 
+def test_outputs_of_sums(tmp_path: Path) -> None:
+    """Of layers whose products are of bytes, by factors of all sizes: sums of 24 bits, by factors below 2^-8, and sums of
+    16 by larger ones; where the bytes that are left out carry, too."""
+    build_runner()
+    rng = np.random.default_rng(3)
+    uppers = np.trunc(2.0 ** rng.uniform(9, 23, 24)).astype(np.int64)
+    limits = np.minimum((2**32 - 2**26) // uppers, 2**24 - 1)
+    lowers, lowest = rng.integers(0, 256, 24), rng.integers(0, 256, 24) * (rng.random(24) < 0.5)
+    added = rng.integers(0, 2**32, 24)
+    factors = np.stack([limits, uppers | lowers << 24, lowest, added], axis=1)
+    rows = "}, {".join(", ".join(f"UINT32_C({n})" for n in row) for row in factors.tolist())
+    text = f"enum {{ SETS = {len(factors)} }};\n"
+    text += f"static const __flash uint32_t factors[SETS][4] = {{{{{rows}}}}};\n"
+    (tmp_path / "cases.h").write_text(text, encoding="utf-8")
+    elf, include = tmp_path / "outputs.elf", assets.path("firmware") / "include"
+    source, where = str(Path(__file__).with_name("avr_outputs.c")), ["-I", str(include), "-I", str(tmp_path)]
+    run_tool(["avr-gcc", f"-mmcu={UNO}", *FLAGS, *where, source, "-o", str(elf)])
+    wrong = np.frombuffer(execute(elf, UNO, HZ, 60.0).output, np.uint16)
+    np.testing.assert_array_equal(wrong, np.zeros(len(factors)))
+
+
 @pytest.mark.parametrize("depth", [7, 516])
 def test_sums_of_gates(tmp_path: Path, depth: int) -> None:
     """Of few inputs, and of more than are summed in 24 bits."""

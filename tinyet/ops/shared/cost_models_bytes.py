@@ -90,7 +90,7 @@ def bytes_depthwise_3x3(node: Node) -> Mapping[str, int]:
     return {
         "call": 1,
         "plane": planes,
-        "cleared": planes * rows * columns,
+        "border": planes * (rows * columns - height * width),
         "input row": planes * height,
         "input": planes * height * width,
         "output row": planes * out_h,
