@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gates of recurrent layers for AVR: the functions of tinyet_gates.h in 16 bits, which all that they compute fits, with products of
- * bytes. Included by tinyet_gates.h. */
+/* Gates of recurrent layers for AVR: the functions of tinyet_gates.h in 16 bits, which all that they compute fits, with products
+ * of bytes. Included by tinyet_gates.h. */
 #ifndef TINYET_GATES_AVR_H
 #define TINYET_GATES_AVR_H
 
@@ -18,8 +18,8 @@ static inline void tinyet_gate_clear(int16_t *values, int32_t count) {
 
 /* Of each value, with as many integer bits as `shift` less one, to Q0.15: the sigmoid, or where `tanh` is not 0 the hyperbolic
  * tangent. As elsewhere an exponential of minus the magnitude, by a polynomial and a constant for each bit that is 0, and three
- * Newton steps to 2 / (1 + it). A product of two numbers is (a * b + 2^14) >> 15; constants are twice as large, for then its result
- * is its upper two bytes. What a product's lowest byte cannot change is left out, and bytes that only repeat a sign.
+ * Newton steps to 2 / (1 + it). A product of two numbers is (a * b + 2^14) >> 15; constants are twice as large, for then the
+ * result is the upper two bytes. What a product's lowest byte cannot change is left out, and bytes that only repeat a sign.
  *
  * Register 2 is zero. 16 and 17 are the value and what comes of it, 18 to 20 a product (20, 18, 19: the lowest first), 22 and 23
  * another factor, 30 and 31 the upper bytes of what the exponential is of. */
@@ -250,19 +250,19 @@ static inline int32_t tinyet_gate_requantize(int32_t sum, int32_t multiplier, in
 }
 
 /* A gated recurrent unit's candidates: to sums the products of others and the reset gates are added, saturated. */
-static __attribute__((noinline, unused)) void tinyet_gate_add_products(int16_t *sums, const int16_t *gates, const int16_t *others,
-                                                                       tinyet_extent count) {
+static __attribute__((noinline, unused)) void tinyet_gate_add_products(int16_t *sums, const int16_t *gates,
+                                                                       const int16_t *others, tinyet_extent count) {
   for (; count > 0; count--) {
     const int32_t sum = (int32_t)*sums + tinyet_gate_product(*gates++, *others++);
     *sums++ = sum > INT16_MAX ? INT16_MAX : sum < INT16_MIN ? INT16_MIN : (int16_t)sum;
   }
 }
 
-/* Its states: so much of the ones before as the update gates say, and of the candidates the rest. A state is the upper 17 bits of a
- * sum, and a limit if the upper 16 of them are far from zero. */
-static __attribute__((noinline, unused)) void tinyet_gate_mixed(const int16_t *candidates, const int16_t *updates, const int8_t *state,
-                                                                int8_t *out, tinyet_extent count, int32_t multiplier, int32_t form,
-                                                                int16_t zero_point) {
+/* Its states: so much of the ones before as the update gates say, and of the candidates the rest. A state is the upper 17 bits
+ * of a sum, and a limit if the upper 16 of them are far from zero. */
+static __attribute__((noinline, unused)) void tinyet_gate_mixed(const int16_t *candidates, const int16_t *updates,
+                                                                const int8_t *state, int8_t *out, tinyet_extent count,
+                                                                int32_t multiplier, int32_t form, int16_t zero_point) {
   for (; count > 0; count--) {
     const int16_t fresh = *candidates++, update = *updates++, before = (int16_t)(*state++ - zero_point);
     const int32_t shifted = (int32_t)((uint32_t)(uint16_t)fresh << 16) >> 1, rest = shifted - (int32_t)update * fresh;
@@ -275,9 +275,9 @@ static __attribute__((noinline, unused)) void tinyet_gate_mixed(const int16_t *c
   }
 }
 
-/* The sums of a gate, four rows at a time. x: inputs, blocks of four of them; to: where sums are added; factor: twice the multiplier;
- * shift: form + 1; general: 1 where the form is negative; left: groups of four rows; sums: of the last group, those that near has
- * bits of: they are not rounded. */
+/* The sums of a gate, four rows at a time. x: inputs, blocks of four of them; to: where sums are added; factor: twice the
+ * multiplier; shift: form + 1; general: 1 where the form is negative; left: groups of four rows; sums: of the last group, those
+ * that near has bits of: they are not rounded. */
 typedef struct {
   const int8_t *x;
   const TINYET_ROM int8_t *w;
@@ -291,11 +291,12 @@ typedef struct {
 
 _Static_assert(offsetof(tinyet_gate_run, factor) == 8 && offsetof(tinyet_gate_run, sums) == 18, "as the assembly has it");
 
-/* Groups up to one that has a sum of more than 24 bits, or one that rounds near a tie. Products of inputs and weights are summed as in
- * tinyet_dot_blocks; those of a sum and the factor without the bytes that add less than five to the one below the integer.
+/* Groups up to one that has a sum of more than 24 bits, or one that rounds near a tie. Products of inputs and weights are summed
+ * as in tinyet_dot_blocks. Of those of a sum and the factor the lower bytes are left out: together they add less than six to the
+ * byte below the integer, so that a sum is near a tie if less than that is missing there.
  *
- * Registers 2 to 13 are sums, 14 is zero. Then 2, 3, 18 and 19 are one of them, 16 its sign, 20 to 23 the factor, 24, 25, 14 and 15
- * their product from that byte on, 17 is zero, and 4 what `near` will be. */
+ * Registers 2 to 13 are sums, 14 is zero. Then 2, 3, 18 and 19 are one of them, 16 its sign, 20 to 23 the factor, 24, 25, 14 and
+ * 15 their product from that byte on, 17 is zero, and 4 what `near` will be. */
 static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *of) {
 #define ONE(x, a, b, c) \
   "lpm r22, Z+\n" "muls " x ", r22\n" "add " a ", r0\n" "adc " b ", r1\n" "adc " c ", r14\n" "sbrc r1, 7\n" "dec " c "\n"
