@@ -55,7 +55,7 @@ def sums_of(multiplier: int, shift: int, rng: np.random.Generator) -> Int64:
     edges = [0, -1, 1, 2**23 - 1, 2**23, -(2**23), -(2**23) - 1]
     far = rng.integers(-(2**29), 2**29, ROWS - 24 - 9 - 16 - len(edges))
     every = np.concatenate([ties, near, sizes, edges, far])
-    return np.clip(np.trunc(every), -(2**29), 2**29).astype(np.int64)
+    return np.asarray(np.clip(np.trunc(every), -(2**29), 2**29), np.int64)
 
 
 def table(kind: str, name: str, values: Array) -> str:
@@ -70,8 +70,8 @@ def table(kind: str, name: str, values: Array) -> str:
 
 
 def test_outputs_of_sums(tmp_path: Path) -> None:
-    """Of layers whose products are of bytes, by factors of all sizes: sums of 24 bits, by factors below 2^-8, and sums of
-    16 by larger ones; where the bytes that are left out carry, too."""
+    """Of layers whose products are of bytes, by factors of all sizes: sums of 24 bits, by factors below 2^-8, and of 16
+    by larger ones; where the bytes that are left out carry, too."""
     build_runner()
     rng = np.random.default_rng(3)
     uppers = np.trunc(2.0 ** rng.uniform(9, 23, 24)).astype(np.int64)
