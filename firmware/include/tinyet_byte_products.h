@@ -80,8 +80,8 @@ typedef uint32_t tinyet_bytes_sum;
  * Changes a, b, c, d, p, q, r (of which two are a pair, as r and s are, above 15), byte, r0 and r1. Sums within the limit have 24
  * bits: d is zero then. Of the products with the lower bytes of the factor the lowest bits are dropped, as the shifts do it.
  *
- * First the two upper bytes, r and s, of the products that reach into them, and of what is added: all else is less than 8 of r, and
- * changes s only if r is 0xf9 or more. */
+ * First the two upper bytes, r and s, of the products that reach into them, of what is added and of what is less: all else is less
+ * than 9 of r, and changes s only if r is 0xf8 or more. */
 #define TINYET_BYTES_OUTPUT(a, b, c, d, p, q, r, s, byte, low, high)                                     \
   "brtc 21f\n"                                                                                           \
   TINYET_BYTES_CLEAR(p, q, r)                                                                            \
@@ -98,11 +98,13 @@ typedef uint32_t tinyet_bytes_sum;
   "rjmp 23f\n"                                                                                           \
   "22:\n"                                                                                                \
   "clr " d "\n"                                                                                          \
-  "brts 28f\n"                                                                                           \
   "lpm " p ", Z+\n"                                                                                      \
   "lpm " q ", Z+\n"                                                                                      \
   "lpm " byte ", Z+\n"                                                                                   \
-  "mul " q ", " b "\n" "movw " r ", r0\n"                                                                \
+  "mul " q ", " b "\n"                                                                                   \
+  "brts 29f\n"                                                                                           \
+  "movw " r ", r0\n"                                                                                     \
+  "30:\n"                                                                                                \
   "mul " q ", " a "\n" "add " r ", r1\n" "adc " s ", " d "\n"                                            \
   "mul " p ", " b "\n" "add " r ", r1\n" "adc " s ", " d "\n"                                            \
   "tst " c "\n"                                                                                          \
@@ -120,12 +122,24 @@ typedef uint32_t tinyet_bytes_sum;
   "adiw r30, 7\n"                                                                                        \
   "lpm " p ", Z+\n" "add " r ", " p "\n"                                                                 \
   "lpm " p ", Z\n" "adc " s ", " p "\n"                                                                  \
-  "cpi " r ", 0xf9\n"                                                                                    \
+  "cpi " r ", 0xf8\n"                                                                                    \
   "brsh 27f\n"                                                                                           \
   "rjmp 23f\n"                                                                                           \
+  "29:\n"                                                                                                \
+  "add " r ", r0\n"                                                                                      \
+  "adc " s ", r1\n"                                                                                      \
+  "rjmp 30b\n"                                                                                           \
   "27:\n"                                                                                                \
   "sbiw r30, 11\n"                                                                                       \
   TINYET_BYTES_CLEAR(p, q, r)                                                                            \
+  "brtc 28f\n"                                                                                           \
+  "sbiw r30, 12\n"                                                                                       \
+  TINYET_BYTES_COMPARE(a, b, c, d, byte)                                                                 \
+  "brcs 29f\n"                                                                                           \
+  "adiw r30, 8\n"                                                                                        \
+  "rjmp 28f\n"                                                                                           \
+  "29:\n" TINYET_BYTES_CHANGE("sub", "sbc", p, q, r, s, byte)                                            \
+  "adiw r30, 4\n"                                                                                        \
   "28:\n"                                                                                                \
   "lpm " byte ", Z+\n"                                                                                   \
   "mul " byte ", " a "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"   \

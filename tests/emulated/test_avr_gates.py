@@ -78,10 +78,11 @@ def test_outputs_of_sums(tmp_path: Path) -> None:
     limits = np.minimum((2**32 - 2**26) // uppers, 2**24 - 1)
     lowers, lowest = rng.integers(0, 256, 24), rng.integers(0, 256, 24) * (rng.random(24) < 0.5)
     added = rng.integers(0, 2**32, 24)
-    factors = np.stack([limits, uppers | lowers << 24, lowest, added], axis=1)
+    split, less = limits // 2, rng.integers(0, 2**25, 24)
+    factors = np.stack([split, less, limits, uppers | lowers << 24, lowest, added], axis=1)
     rows = "}, {".join(", ".join(f"UINT32_C({n})" for n in row) for row in factors.tolist())
     text = f"enum {{ SETS = {len(factors)} }};\n"
-    text += f"static const __flash uint32_t factors[SETS][4] = {{{{{rows}}}}};\n"
+    text += f"static const __flash uint32_t factors[SETS][6] = {{{{{rows}}}}};\n"
     (tmp_path / "cases.h").write_text(text, encoding="utf-8")
     elf, include = tmp_path / "outputs.elf", assets.path("firmware") / "include"
     source, where = str(Path(__file__).with_name("avr_outputs.c")), ["-I", str(include), "-I", str(tmp_path)]
