@@ -35,6 +35,7 @@ def bytes_conv2d(node: Node) -> Mapping[str, int]:
     return {
         "call": 1,
         "cleared": byte_products.PIXELS * taps,
+        "output row": batch * rows.positions,
         "pixel": batch * pixels,
         "inner row": inner_pieces,
         "edge pixel": batch * pixels - inner,
