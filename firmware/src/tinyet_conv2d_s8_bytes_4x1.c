@@ -106,7 +106,8 @@ static TINYET_BYTES_APART uint8_t conv_bytes_gather(uint8_t *patch, walk *k, uin
         sum += conv_bytes_piece(to, k, left, 1, others);
       }
     }
-    uint32_t whole = (uint32_t)sum << 8;
+    uint32_t whole = sum;
+    whole <<= 8;
     __asm__("" : "+r"(whole)); /* moved by a byte, and back by a bit: the compiler would shift seven times */
     base[count++] = 0u - (whole >> 1);
     k->left += k->stride_w;

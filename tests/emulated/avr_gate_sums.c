@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of recurrent layers' gates, rounded and added to others: sends what each set of cases.h comes to. It has SETS, ROWS, DEPTH,
- * start, inputs, weights and multipliers, forms and biases of each set. */
+/* Sums of recurrent layers' gates, rounded and added to others: sends what each set of cases.h comes to. It has SETS, ROWS,
+ * DEPTH, start, inputs, weights and multipliers, forms and biases of each set. */
 #include <avr/interrupt.h>
 #include <avr/io.h>
 #include <avr/sleep.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Outputs of sums, of the kernels that multiply bytes: sends how many of TIMES drawn sums within the limit of each set of factors in
- * cases.h assembly and the rule in C differ for, and that limit itself. */
+/* Outputs of sums, of the kernels that multiply bytes: sends for each set of factors in cases.h how often assembly and the rule in
+ * C differ, of TIMES drawn sums below the set's limit, one-sided and two-sided, and of the limit itself. */
 #include <avr/interrupt.h>
 #include <avr/io.h>
 #include <avr/sleep.h>
