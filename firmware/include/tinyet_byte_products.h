@@ -75,14 +75,16 @@ typedef uint32_t tinyet_bytes_sum;
   "lpm " byte ", Z+\n" next " " q ", " byte "\n"           \
   "lpm " byte ", Z+\n" next " " r ", " byte "\n"           \
   "lpm " byte ", Z+\n" next " " s ", " byte "\n"
+#define TINYET_BYTES_CLEAR(p, q, r) "clr " p "\n" "clr " q "\n" "movw " r ", " p "\n"
 /* s: what tinyet_bytes_output makes of the sum a, b, c, d by the numbers at Z, whose first are there where T is set (two-sided).
- * Changes a, b, c, d, p, q, r (of which two are a pair, as r and s are), byte, r0 and r1. Sums within the limit have 24 bits: d
- * is zero then. Of the products with the lower bytes of the factor the lowest bits are dropped, as the shifts do it. */
+ * Changes a, b, c, d, p, q, r (of which two are a pair, as r and s are, above 15), byte, r0 and r1. Sums within the limit have 24
+ * bits: d is zero then. Of the products with the lower bytes of the factor the lowest bits are dropped, as the shifts do it.
+ *
+ * First the two upper bytes, r and s, of the products that reach into them, of what is added and of what is less: all else is less
+ * than 9 of r, and changes s only if r is 0xf8 or more. */
 #define TINYET_BYTES_OUTPUT(a, b, c, d, p, q, r, s, byte, low, high)                                     \
-  "clr " p "\n"                                                                                          \
-  "clr " q "\n"                                                                                          \
-  "movw " r ", " p "\n"                                                                                  \
   "brtc 21f\n"                                                                                           \
+  TINYET_BYTES_CLEAR(p, q, r)                                                                            \
   TINYET_BYTES_COMPARE(a, b, c, d, byte)                                                                 \
   "brcs 20f\n"                                                                                           \
   "adiw r30, 4\n"                                                                                        \
@@ -96,6 +98,49 @@ typedef uint32_t tinyet_bytes_sum;
   "rjmp 23f\n"                                                                                           \
   "22:\n"                                                                                                \
   "clr " d "\n"                                                                                          \
+  "lpm " p ", Z+\n"                                                                                      \
+  "lpm " q ", Z+\n"                                                                                      \
+  "lpm " byte ", Z+\n"                                                                                   \
+  "mul " q ", " b "\n"                                                                                   \
+  "brts 29f\n"                                                                                           \
+  "movw " r ", r0\n"                                                                                     \
+  "30:\n"                                                                                                \
+  "mul " q ", " a "\n" "add " r ", r1\n" "adc " s ", " d "\n"                                            \
+  "mul " p ", " b "\n" "add " r ", r1\n" "adc " s ", " d "\n"                                            \
+  "tst " c "\n"                                                                                          \
+  "breq 25f\n"                                                                                           \
+  "mul " q ", " c "\n" "add " s ", r0\n"                                                                 \
+  "mul " p ", " c "\n" "add " r ", r0\n" "adc " s ", r1\n"                                               \
+  "lpm " p ", Z\n"                                                                                       \
+  "mul " p ", " c "\n" "add " r ", r1\n" "adc " s ", " d "\n"                                            \
+  "25:\n"                                                                                                \
+  "tst " byte "\n"                                                                                       \
+  "breq 26f\n"                                                                                           \
+  "mul " byte ", " b "\n" "add " s ", r0\n"                                                              \
+  "mul " byte ", " a "\n" "add " r ", r0\n" "adc " s ", r1\n"                                            \
+  "26:\n"                                                                                                \
+  "adiw r30, 7\n"                                                                                        \
+  "lpm " p ", Z+\n" "add " r ", " p "\n"                                                                 \
+  "lpm " p ", Z\n" "adc " s ", " p "\n"                                                                  \
+  "cpi " r ", 0xf8\n"                                                                                    \
+  "brsh 27f\n"                                                                                           \
+  "rjmp 23f\n"                                                                                           \
+  "29:\n"                                                                                                \
+  "add " r ", r0\n"                                                                                      \
+  "adc " s ", r1\n"                                                                                      \
+  "rjmp 30b\n"                                                                                           \
+  "27:\n"                                                                                                \
+  "sbiw r30, 11\n"                                                                                       \
+  TINYET_BYTES_CLEAR(p, q, r)                                                                            \
+  "brtc 28f\n"                                                                                           \
+  "sbiw r30, 12\n"                                                                                       \
+  TINYET_BYTES_COMPARE(a, b, c, d, byte)                                                                 \
+  "brcs 29f\n"                                                                                           \
+  "adiw r30, 8\n"                                                                                        \
+  "rjmp 28f\n"                                                                                           \
+  "29:\n" TINYET_BYTES_CHANGE("sub", "sbc", p, q, r, s, byte)                                            \
+  "adiw r30, 4\n"                                                                                        \
+  "28:\n"                                                                                                \
   "lpm " byte ", Z+\n"                                                                                   \
   "mul " byte ", " a "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"   \
   "mul " byte ", " b "\n" "add " q ", r0\n" "adc " r ", r1\n" "adc " s ", " d "\n"                       \
@@ -135,7 +180,7 @@ static inline int8_t tinyet_bytes_output(uint32_t sum, const TINYET_ROM uint32_t
       TINYET_BYTES_OUTPUT("%A[sum]", "%B[sum]", "%C[sum]", "%D[sum]", "%A[v]", "%B[v]", "%C[v]", "%D[v]", "%[byte]", "%[low]",
                           "%[high]")
       "clr __zero_reg__\n"
-      : [sum] "+&r"(sum), "+z"(f), [v] "=&r"(v), [byte] "=&r"(byte)
+      : [sum] "+&r"(sum), "+z"(f), [v] "=&d"(v), [byte] "=&r"(byte)
       : [two_sided] "r"(two_sided), [low] "r"(low), [high] "r"(high)
       : "r0");
   return (int8_t)(uint8_t)(v >> 24);

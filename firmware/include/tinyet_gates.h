@@ -59,8 +59,17 @@ static inline int8_t tinyet_gate_byte(int32_t x) {
 
 /* tinyet_round_shift of a product of two gates, for bits in 1 ... 30. */
 static inline int32_t tinyet_gate_shift(int32_t product, int32_t bits) {
+#ifdef __AVR__ /* where bytes are moved, not shifted bit by bit */
+  return tinyet_round_shift(product, bits);
+#else
   return (product + (product >> 31) + (INT32_C(1) << (bits - 1))) >> bits;
+#endif
 }
+
+#ifndef __AVR__
+/* That of a * b by 15. */
+static inline int32_t tinyet_gate_product(int16_t a, int16_t b) { return tinyet_gate_shift((int32_t)a * b, 15); }
+#endif
 
 /* x << bits as int16; bits: 1 or 2, a literal. */
 static inline int32_t tinyet_gate_saturate_left(int32_t x, const int32_t bits) {

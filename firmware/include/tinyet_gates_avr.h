@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gates of recurrent layers for AVR: the functions of tinyet_gates.h in 16 bits, which all that they compute fits, with products of
- * bytes. Included by tinyet_gates.h. */
+/* Gates of recurrent layers for AVR: the functions of tinyet_gates.h in 16 bits, which all that they compute fits, with products
+ * of bytes. Included by tinyet_gates.h. */
 #ifndef TINYET_GATES_AVR_H
 #define TINYET_GATES_AVR_H
 
@@ -12,112 +12,236 @@ extern "C" {
 #endif
 
 #ifdef __AVR__
-/* a * b of two fixed-point numbers of 16 bits, to nearest, ties upward. */
-static __attribute__((noinline, unused)) int16_t tinyet_gate_product(int16_t a, int16_t b) {
-  int16_t high;
-  uint8_t middle;
-  __asm__(
-      "muls %B[a], %B[b]\n" "movw %A[high], r0\n"
-      "mul %A[a], %A[b]\n" "mov %[middle], r1\n"
-      "mulsu %B[a], %A[b]\n" "sbc %B[high], %[zero]\n" /* the sign of what is added next */
-      "add %[middle], r0\n" "adc %A[high], r1\n" "adc %B[high], %[zero]\n"
-      "mulsu %B[b], %A[a]\n" "sbc %B[high], %[zero]\n"
-      "add %[middle], r0\n" "adc %A[high], r1\n" "adc %B[high], %[zero]\n"
-      "subi %[middle], 0xc0\n" "sbci %A[high], 0xff\n" "sbci %B[high], 0xff\n"
-      "lsl %[middle]\n" "rol %A[high]\n" "rol %B[high]\n"
-      "clr __zero_reg__\n"
-      : [high] "=&d"(high), [middle] "=&d"(middle)
-      : [a] "a"(a), [b] "a"(b), [zero] "r"((uint8_t)0)
-      : "r0");
-  return high;
-}
-
 static inline void tinyet_gate_clear(int16_t *values, int32_t count) {
   memset(values, 0, (size_t)count * sizeof *values);
 }
 
-/* exp(n / 2^15) for n in -2^22 ... -1: Q0.15. As elsewhere a polynomial, times a constant for each bit that is 0; of the square of
- * x2, which is 512 at most, nothing but two bits is left. */
-static __attribute__((noinline, unused)) int16_t tinyet_gate_exp(int32_t n) {
-  const uint16_t low = (uint16_t)n;
-  const int16_t high = (int16_t)(n >> 16);
-  if (high < -8) {
-    return 0;
-  }
-  const int16_t x = (int16_t)((int16_t)(low & 8191u) - 4096);
-  const int16_t x2 = tinyet_gate_product(x, x);
-  int16_t sum = tinyet_gate_product(x2, x);
-  if (x2 >= 222) { /* x2 * x2 + 81920 >= 2^17 */
-    sum++;
-  }
-  if (x2 >= 425) { /* 2^18 */
-    sum++;
-  }
-  const int16_t series = (int16_t)(tinyet_gate_product(sum, 10923) + x2);
-  int16_t result = (int16_t)(tinyet_gate_product((int16_t)(x + ((series + 1) >> 1)), 28918) + 28918);
-  if ((low & 0x2000u) == 0u) {
-    result = tinyet_gate_product(result, 25520);
-  }
-  if ((low & 0x4000u) == 0u) {
-    result = tinyet_gate_product(result, 19875);
-  }
-  if ((low & 0x8000u) == 0u) {
-    result = tinyet_gate_product(result, 12055);
-  }
-  if ((high & 1) == 0) {
-    result = tinyet_gate_product(result, 4435);
-  }
-  if ((high & 2) == 0) {
-    result = tinyet_gate_product(result, 600);
-  }
-  if ((high & 4) == 0) {
-    result = tinyet_gate_product(result, 11);
-  }
-  return result;
-}
-
-/* 2 / (1 + x) for x in [0, 1), Q0.15 to Q2.13: three Newton steps. */
-static __attribute__((noinline, unused)) int16_t tinyet_gate_reciprocal(int16_t x) {
-  const int16_t half_denominator = (int16_t)(16384 + (x >> 1));
-  int16_t y = (int16_t)(23130 + tinyet_gate_product(half_denominator, -15420));
-  for (uint8_t i = 0; i < 3u; i++) {
-    const int16_t less = (int16_t)(8192 - tinyet_gate_product(half_denominator, y));
-    y = (int16_t)(y + 4 * tinyet_gate_product(y, less));
-  }
-  return y;
+/* Of each value, with as many integer bits as `shift` less one, to Q0.15: the sigmoid, or where `tanh` is not 0 the hyperbolic
+ * tangent. As elsewhere an exponential of minus the magnitude, by a polynomial and a constant for each bit that is 0, and three
+ * Newton steps to 2 / (1 + it). A product of two numbers is (a * b + 2^14) >> 15; constants are twice as large, for then the
+ * result is the upper two bytes. What a product's lowest byte cannot change is left out, and bytes that only repeat a sign.
+ *
+ * Register 2 is zero. 16 and 17 are the value and what comes of it, 18 to 20 a product (20, 18, 19: the lowest first), 22 and 23
+ * another factor, 30 and 31 the upper bytes of what the exponential is of. */
+static __attribute__((noinline, unused)) void tinyet_gate_values(int16_t *values, tinyet_extent count, uint8_t shift,
+                                                                 uint8_t tanh) {
+#define ADD "add r20, r0\n" "adc r18, r1\n"
+#define ADD_CARRY ADD "adc r19, r2\n"
+/* r19:r18:r20 of r17:r16 and r23:r22, none of which has a sign. */
+#define PRODUCT \
+  "mul r17, r23\n" "movw r18, r0\n" "mul r16, r22\n" "mov r20, r1\n" "mul r17, r22\n" ADD_CARRY "mul r16, r23\n" ADD_CARRY
+#define ROUND_BYTE "subi r20, 0xc0\n" "sbci r18, 0xff\n" "lsl r20\n" "rol r18\n"
+#define ROUND "subi r20, 0xc0\n" "sbci r18, 0xff\n" "sbci r19, 0xff\n" "lsl r20\n" "rol r18\n" "rol r19\n"
+/* Times half of a constant, where a bit is 0. */
+#define TIMES(byte, bit, upper, lower)                                                                           \
+  "sbrc " byte ", " bit "\n" "rjmp 4f\n" "ldi r23, " upper "\n" "ldi r22, " lower "\n" "rcall 20f\n" "4:\n"
+  __asm__ volatile(
+      "clr r2\n"
+      "1:\n"
+      "ld r16, X+\n"
+      "ld r17, X\n"
+      "bst r17, 7\n" /* the sign */
+      "mov r18, r16\n"
+      "or r18, r17\n"
+      "brne 2f\n"
+      "rjmp 13f\n"
+      /* Minus the magnitude, of 24 bits, n / 2^15. */
+      "2:\n"
+      "brts 3f\n"
+      "neg r17\n" "neg r16\n" "sbc r17, r2\n"
+      "3:\n"
+      "ldi r18, 0xff\n"
+      "mov r19, %[shift]\n"
+      "4:\n"
+      "lsl r16\n" "rol r17\n" "rol r18\n"
+      "dec r19\n"
+      "brne 4b\n"
+      "mov r21, r16\n"
+      "mov r30, r17\n"
+      "mov r31, r18\n"
+      "ldi r16, 0\n"
+      "ldi r17, 0\n"
+      "cpi r18, 0xf8\n" /* exp(-16) is nothing */
+      "brsh 5f\n"
+      "rjmp 6f\n"
+      "5:\n"
+      /* x, of 14 bits: n modulo 2^13, less 2^12 */
+      "mov r16, r21\n"
+      "mov r17, r30\n"
+      "andi r17, 0x1f\n"
+      "subi r17, 0x10\n"
+      /* x2 = x * x, up to 512 */
+      "muls r17, r17\n" "movw r18, r0\n"
+      "mul r16, r16\n" "mov r20, r1\n"
+      "mulsu r17, r16\n" "lsl r0\n" "rol r1\n" "sbc r19, r2\n" ADD_CARRY ROUND
+      "movw r22, r18\n"
+      /* x2 * x, a byte, and x2 * x2 / 4 with both roundings: one from 222 on, two from 425 on */
+      "muls r23, r17\n" "mov r18, r0\n"
+      "mul r22, r16\n" "mov r20, r1\n"
+      "mulsu r17, r22\n" ADD
+      "mul r23, r16\n" ADD ROUND_BYTE
+      "cpi r22, 222\n" "cpc r23, r2\n" "sbci r18, 0xff\n"
+      "ldi r21, 1\n"
+      "cpi r22, 169\n" "cpc r23, r21\n" "sbci r18, 0xff\n"
+      /* a third of it, 10923, with x2, halved */
+      "ldi r21, 0xab\n"
+      "ldi r19, 0x2a\n"
+      "mulsu r18, r21\n" "mov r20, r1\n" "sbc r21, r21\n"
+      "muls r18, r19\n" "mov r18, r21\n" ADD ROUND_BYTE
+      "clr r19\n"
+      "sbrc r18, 7\n"
+      "dec r19\n"
+      "add r22, r18\n" "adc r23, r19\n"
+      "subi r22, 0xff\n" "sbci r23, 0xff\n"
+      "lsr r23\n" "ror r22\n"
+      "add r16, r22\n" "adc r17, r23\n"
+      /* times exp(-1/8), 28918, and as much again */
+      "ldi r22, 0xec\n"
+      "ldi r23, 0xe1\n"
+      "mulsu r17, r23\n" "movw r18, r0\n"
+      "mul r16, r22\n" "mov r20, r1\n"
+      "mulsu r17, r22\n" "sbc r19, r2\n" ADD_CARRY
+      "mul r16, r23\n" ADD_CARRY
+      "subi r20, 0x80\n" "sbci r18, 0x09\n" "sbci r19, 0x8f\n"
+      "movw r16, r18\n"
+      TIMES("r30", "5", "0xc7", "0x60") /* exp(-1/4) */
+      TIMES("r30", "6", "0x9b", "0x46")
+      TIMES("r30", "7", "0x5e", "0x2e")
+      TIMES("r31", "0", "0x22", "0xa6")
+      TIMES("r31", "1", "0x04", "0xb0")
+      TIMES("r31", "2", "0x00", "0x16")
+      /* d = (1 + x) / 2 in r23:r22, and 23130 - 15420 d, whose product rounds ties down */
+      "6:\n"
+      "lsr r17\n" "ror r16\n"
+      "subi r17, 0xc0\n"
+      "movw r22, r16\n"
+      "ldi r21, 0x78\n"
+      "mul r22, r21\n" "movw r18, r0\n"
+      "mul r23, r21\n" "movw r16, r0\n"
+      "mov r20, r19\n"
+      "add r19, r18\n" "adc r16, r20\n" "adc r17, r2\n"
+      "add r19, r0\n" "adc r16, r1\n" "adc r17, r2\n"
+      "subi r18, 0x01\n" "sbci r19, 0x80\n" "sbci r16, 0xff\n" "sbci r17, 0xff\n"
+      "ldi r20, 0x5a\n"
+      "ldi r21, 0x5a\n"
+      "sub r20, r16\n" "sbc r21, r17\n"
+      "movw r16, r20\n"
+      /* y += 4 (y * (1 - d * y)): the first time what is in brackets has 16 bits */
+      PRODUCT ROUND
+      "ldi r21, 0x20\n"
+      "clr r30\n"
+      "sub r30, r18\n" "sbc r21, r19\n"
+      "mulsu r21, r17\n" "movw r18, r0\n"
+      "mul r30, r16\n" "mov r20, r1\n"
+      "mulsu r21, r16\n" "sbc r19, r2\n" ADD_CARRY
+      "mul r30, r17\n" ADD_CARRY ROUND
+      "lsl r18\n" "rol r19\n" "lsl r18\n" "rol r19\n"
+      "add r16, r18\n" "adc r17, r19\n"
+      /* then eight */
+      "ldi r21, 2\n"
+      "7:\n"
+      "mul r17, r23\n" "mov r18, r0\n"
+      "mul r16, r22\n" "mov r20, r1\n"
+      "mul r17, r22\n" ADD
+      "mul r16, r23\n" ADD ROUND_BYTE
+      "neg r18\n"
+      "mulsu r18, r16\n" "mov r20, r1\n" "sbc r19, r19\n"
+      "mulsu r18, r17\n" "mov r18, r19\n" ADD ROUND_BYTE
+      "lsl r18\n" "lsl r18\n"
+      "clr r19\n"
+      "sbrc r18, 7\n"
+      "dec r19\n"
+      "add r16, r18\n" "adc r17, r19\n"
+      "dec r21\n"
+      "brne 7b\n"
+      "tst %[tanh]\n"
+      "brne 8f\n"
+      /* Twice y, saturated; 32767 less it of a negative number */
+      "lsl r16\n" "rol r17\n"
+      "brpl 9f\n"
+      "ldi r16, 0xff\n"
+      "ldi r17, 0x7f\n"
+      "9:\n"
+      "brtc 11f\n"
+      "com r16\n"
+      "com r17\n"
+      "andi r17, 0x7f\n"
+      "rjmp 11f\n"
+      /* Four times y - 1, saturated, with the number's sign */
+      "8:\n"
+      "subi r17, 0x20\n"
+      "cpi r17, 0x20\n"
+      "brlt 9f\n"
+      "ldi r16, 0xff\n"
+      "ldi r17, 0x7f\n"
+      "rjmp 10f\n"
+      "9:\n"
+      "lsl r16\n" "rol r17\n" "lsl r16\n" "rol r17\n"
+      "10:\n"
+      "brtc 11f\n"
+      "neg r17\n" "neg r16\n" "sbc r17, r2\n"
+      "11:\n"
+      "st X, r17\n"
+      "st -X, r16\n"
+      "adiw r26, 2\n"
+      "sbiw %[count], 1\n"
+      "breq 12f\n"
+      "rjmp 1b\n"
+      /* Of zero */
+      "13:\n"
+      "cpse %[tanh], r2\n"
+      "rjmp 11b\n"
+      "ldi r17, 0x40\n"
+      "rjmp 11b\n"
+      "20:\n" PRODUCT
+      "subi r20, 0x80\n" "sbci r18, 0xff\n" "sbci r19, 0xff\n"
+      "movw r16, r18\n"
+      "ret\n"
+      "12:\n"
+      "clr __zero_reg__\n"
+      : "+x"(values), [count] "+w"(count)
+      : [shift] "r"(shift), [tanh] "r"(tanh)
+      : "r0", "r2", "r16", "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r30", "r31", "memory");
+#undef ADD
+#undef ADD_CARRY
+#undef PRODUCT
+#undef ROUND_BYTE
+#undef ROUND
+#undef TIMES
 }
 
 /* Of each value. Q3.12 to Q0.15. */
-static __attribute__((noinline, unused)) void tinyet_gate_sigmoid(int16_t *values, int32_t count) {
-  for (tinyet_extent left = TINYET_EXTENT(count); left != 0; left--, values++) {
-    const int16_t x = *values, sign = x < 0 ? -1 : 0;
-    int16_t y = 16384;
-    if (x != 0) {
-      const int32_t size = (int32_t)(sign - (x ^ sign)) * 8;
-      y = tinyet_gate_reciprocal(tinyet_gate_exp(size));
-      y = y >= 16384 ? INT16_MAX : (int16_t)(2 * y);
-      y = (int16_t)((y ^ sign) & INT16_MAX); /* 32767 - y of a negative one */
-    }
-    *values = y;
-  }
+static inline void tinyet_gate_sigmoid(int16_t *values, int32_t count) {
+  tinyet_gate_values(values, TINYET_EXTENT(count), 3u, 0u);
 }
 
 /* Of each value, of so many integer bits, 0 ... 6, to Q0.15. */
-static __attribute__((noinline, unused)) void tinyet_gate_tanh(int16_t *values, int32_t count, int32_t integer_bits) {
-  for (tinyet_extent left = TINYET_EXTENT(count); left != 0; left--, values++) {
-    const int16_t x = *values, sign = x < 0 ? -1 : 0;
-    int16_t y = 0;
-    if (x != 0) {
-      int32_t size = sign - (x ^ sign);
-      for (int8_t i = (int8_t)integer_bits; i >= 0; i--) {
-        size *= 2;
-      }
-      y = (int16_t)(tinyet_gate_reciprocal(tinyet_gate_exp(size)) - 8192);
-      y = y >= 8192 ? INT16_MAX : (int16_t)(4 * y);
-      y = (int16_t)((y ^ sign) - sign);
-    }
-    *values = y;
-  }
+static inline void tinyet_gate_tanh(int16_t *values, int32_t count, int32_t integer_bits) {
+  tinyet_gate_values(values, TINYET_EXTENT(count), (uint8_t)(integer_bits + 1), 1u);
+}
+
+/* tinyet_gate_shift of a * b by 15. */
+static __attribute__((noinline, unused)) int16_t tinyet_gate_product(int16_t a, int16_t b) {
+  int16_t high;
+  uint8_t first, second;
+  __asm__(
+      "muls %B[a], %B[b]\n" "movw %A[high], r0\n"
+      "mul %A[a], %A[b]\n" "mov %[first], r0\n" "mov %[second], r1\n"
+      "mulsu %B[a], %A[b]\n" "sbc %B[high], %[zero]\n" /* the sign of what is added next */
+      "add %[second], r0\n" "adc %A[high], r1\n" "adc %B[high], %[zero]\n"
+      "mulsu %B[b], %A[a]\n" "sbc %B[high], %[zero]\n"
+      "add %[second], r0\n" "adc %A[high], r1\n" "adc %B[high], %[zero]\n"
+      "sbrs %B[high], 7\n"
+      "rjmp 1f\n"
+      "subi %[first], 1\n" "sbci %[second], 0\n" "sbci %A[high], 0\n" "sbci %B[high], 0\n"
+      "1:\n"
+      "subi %[second], 0xc0\n" "sbci %A[high], 0xff\n" "sbci %B[high], 0xff\n"
+      "lsl %[second]\n" "rol %A[high]\n" "rol %B[high]\n"
+      "clr __zero_reg__\n"
+      : [high] "=&d"(high), [first] "=&d"(first), [second] "=&d"(second)
+      : [a] "a"(a), [b] "a"(b), [zero] "r"((uint8_t)0)
+      : "r0");
+  return high;
 }
 
 /* tinyet_requantize of a sum whose form is not negative. */
@@ -125,28 +249,222 @@ static inline int32_t tinyet_gate_requantize(int32_t sum, int32_t multiplier, in
   return tinyet_round_shift(tinyet_high_mul(sum, multiplier), form + 1);
 }
 
-/* Adds to sums, [gates][units], what a row of the part's inputs comes to in Q3.12, saturated. units: rounded up to fours. */
+/* A gated recurrent unit's candidates: to sums the products of others and the reset gates are added, saturated. */
+static __attribute__((noinline, unused)) void tinyet_gate_add_products(int16_t *sums, const int16_t *gates,
+                                                                       const int16_t *others, tinyet_extent count) {
+  for (; count > 0; count--) {
+    const int32_t sum = (int32_t)*sums + tinyet_gate_product(*gates++, *others++);
+    *sums++ = sum > INT16_MAX ? INT16_MAX : sum < INT16_MIN ? INT16_MIN : (int16_t)sum;
+  }
+}
+
+/* Its states: so much of the ones before as the update gates say, and of the candidates the rest. A state is the upper 17 bits
+ * of a sum, and a limit if the upper 16 of them are far from zero. */
+static __attribute__((noinline, unused)) void tinyet_gate_mixed(const int16_t *candidates, const int16_t *updates,
+                                                                const int8_t *state, int8_t *out, tinyet_extent count,
+                                                                int32_t multiplier, int32_t form, int16_t zero_point) {
+  for (; count > 0; count--) {
+    const int16_t fresh = *candidates++, update = *updates++, before = (int16_t)(*state++ - zero_point);
+    const int32_t shifted = (int32_t)((uint32_t)(uint16_t)fresh << 16) >> 1, rest = shifted - (int32_t)update * fresh;
+    const int32_t new_part = tinyet_gate_requantize(rest, multiplier, form);
+    const int32_t sum = new_part + (int32_t)update * before + (INT32_C(1) << 14);
+    int16_t value = (int16_t)(sum >> 16);
+    value = value > 200 ? 200 : value < -200 ? -200 : value;
+    value = (int16_t)(2 * value + (((uint16_t)sum & 0x8000u) != 0u ? 1 : 0) + zero_point);
+    *out++ = (int8_t)(value > INT8_MAX ? INT8_MAX : value < INT8_MIN ? INT8_MIN : value);
+  }
+}
+
+/* The sums of a gate, four rows at a time. x: inputs, blocks of four of them; to: where sums are added; factor: twice the
+ * multiplier; shift: form + 1; general: 1 where the form is negative; left: groups of four rows; sums: of the last group, those
+ * that near has bits of: they are not rounded. */
+typedef struct {
+  const int8_t *x;
+  const TINYET_ROM int8_t *w;
+  const TINYET_ROM int32_t *bias;
+  int16_t *to;
+  uint32_t factor;
+  uint8_t blocks, shift, general, near;
+  tinyet_extent left;
+  int32_t sums[4];
+} tinyet_gate_run;
+
+_Static_assert(offsetof(tinyet_gate_run, factor) == 8 && offsetof(tinyet_gate_run, sums) == 18, "as the assembly has it");
+
+/* Groups up to one that has a sum of more than 24 bits, or one that rounds near a tie. Products of inputs and weights are summed
+ * as in tinyet_dot_blocks. Of those of a sum and the factor the lower bytes are left out: together they add less than six to the
+ * byte below the integer, so that a sum is near a tie if less than that is missing there.
+ *
+ * Registers 2 to 13 are sums, 14 is zero. Then 2, 3, 18 and 19 are one of them, 16 its sign, 20 to 23 the factor, 24, 25, 14 and
+ * 15 their product from that byte on, 17 is zero, and 4 what `near` will be. */
+static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *of) {
+#define ONE(x, a, b, c) \
+  "lpm r22, Z+\n" "muls " x ", r22\n" "add " a ", r0\n" "adc " b ", r1\n" "adc " c ", r14\n" "sbrc r1, 7\n" "dec " c "\n"
+#define ROW(a, b, c) ONE("r18", a, b, c) ONE("r19", a, b, c) ONE("r20", a, b, c) ONE("r21", a, b, c)
+#define LEFT(at, bit)                                                                                        \
+  "rcall 4f\n" "brtc 3f\n" "std Y+" at ", r2\n" "std Y+" at "+1, r3\n" "std Y+" at "+2, r18\n"               \
+  "std Y+" at "+3, r19\n" "ldi r16, " bit "\n" "or r4, r16\n" "ldd r16, Y+14\n" "bst r16, 0\n" "3:\n"
+#define SIGN(of, to) "mov " to ", " of "\n" "lsl " to "\n" "sbc " to ", " to "\n"
+#define CARRY_14 "adc r14, r17\n" "adc r15, r17\n"
+#define CARRY_25 "adc r25, r17\n" CARRY_14
+  __asm__ volatile(
+      "push r28\n"
+      "push r29\n"
+      "movw r28, r30\n"
+      "1:\n"
+      "ldd r26, Y+0\n" "ldd r27, Y+1\n"
+      "ldd r30, Y+2\n" "ldd r31, Y+3\n"
+      "ldd r17, Y+12\n"
+      "clr r2\n" "clr r3\n" "movw r4, r2\n" "movw r6, r2\n" "movw r8, r2\n" "movw r10, r2\n" "movw r12, r2\n"
+      "clr r14\n"
+      "2:\n"
+      "ld r18, X+\n" "ld r19, X+\n" "ld r20, X+\n" "ld r21, X+\n"
+      ROW("r2", "r3", "r4") ROW("r5", "r6", "r7") ROW("r8", "r9", "r10") ROW("r11", "r12", "r13")
+      "dec r17\n"
+      "breq 3f\n"
+      "rjmp 2b\n"
+      "3:\n"
+      "std Y+2, r30\n" "std Y+3, r31\n"
+      "ldd r30, Y+4\n" "ldd r31, Y+5\n"
+      "ldd r26, Y+6\n" "ldd r27, Y+7\n"
+      "ldd r20, Y+8\n" "ldd r21, Y+9\n" "ldd r22, Y+10\n" "ldd r23, Y+11\n"
+      "ldd r16, Y+14\n"
+      "bst r16, 0\n"
+      "mov r18, r4\n"
+      "clr r4\n" LEFT("18", "1")
+      "mov r2, r5\n" "mov r3, r6\n" "mov r18, r7\n" LEFT("22", "2")
+      "movw r2, r8\n" "mov r18, r10\n" LEFT("26", "4")
+      "mov r2, r11\n" "mov r3, r12\n" "mov r18, r13\n" LEFT("30", "8")
+      "std Y+4, r30\n" "std Y+5, r31\n"
+      "std Y+6, r26\n" "std Y+7, r27\n"
+      "std Y+15, r4\n"
+      "ldd r24, Y+16\n" "ldd r25, Y+17\n"
+      "sbiw r24, 1\n"
+      "std Y+16, r24\n" "std Y+17, r25\n"
+      "breq 3f\n"
+      "tst r4\n"
+      "brne 3f\n"
+      "rjmp 1b\n"
+      "3:\n"
+      "rjmp 9f\n"
+      /* One sum, to which the bias is added; T: it is not rounded */
+      "6:\n"
+      "adiw r26, 2\n"
+      "set\n"
+      "ret\n"
+      "4:\n"
+      "clr r19\n"
+      "sbrc r18, 7\n"
+      "dec r19\n"
+      "lpm r16, Z+\n" "add r2, r16\n"
+      "lpm r16, Z+\n" "adc r3, r16\n"
+      "lpm r16, Z+\n" "adc r18, r16\n"
+      "lpm r16, Z+\n" "adc r19, r16\n"
+      "brts 6b\n" SIGN("r18", "r16")
+      "cpse r16, r19\n"
+      "rjmp 6b\n"
+      "mulsu r18, r23\n" "movw r14, r0\n"
+      "mul r2, r23\n" "movw r24, r0\n"
+      "mul r3, r23\n" "add r25, r0\n" "adc r14, r1\n" "adc r15, r17\n"
+      "mulsu r18, r22\n" "sbc r15, r17\n" "add r25, r0\n" "adc r14, r1\n" "adc r15, r17\n"
+      "mul r3, r22\n" "add r24, r0\n" "adc r25, r1\n" CARRY_14
+      "mulsu r18, r21\n" "sbc r14, r17\n" "sbc r15, r17\n" "add r24, r0\n" "adc r25, r1\n" CARRY_14
+      "mul r2, r22\n" "add r24, r1\n" CARRY_25
+      "mul r3, r21\n" "add r24, r1\n" CARRY_25
+      "mulsu r18, r20\n" "sbc r25, r17\n" "sbc r14, r17\n" "sbc r15, r17\n" "add r24, r1\n" CARRY_25
+      "mov r19, r24\n"
+      "subi r19, 0x7b\n"
+      "cpi r19, 5\n"
+      "mov r19, r16\n"
+      "brsh 5f\n"
+      "rjmp 6b\n"
+      "5:\n"
+      "lsl r24\n" CARRY_25
+      /* Over 2^shift, ties away from zero: the last bit that is shifted out is the half */
+      "add r25, r16\n" "adc r14, r16\n" "adc r15, r16\n"
+      "ldd r19, Y+13\n"
+      "5:\n"
+      "asr r15\n" "ror r14\n" "ror r25\n"
+      "dec r19\n"
+      "brne 5b\n" CARRY_25
+      "ld r18, X+\n"
+      "ld r19, X\n" SIGN("r19", "r16")
+      "add r18, r25\n" "adc r19, r14\n" "adc r16, r15\n" SIGN("r19", "r25")
+      "cp r25, r16\n"
+      "brne 8f\n"
+      "7:\n"
+      "st X, r19\n"
+      "st -X, r18\n"
+      "adiw r26, 2\n"
+      "ret\n"
+      /* Saturated */
+      "8:\n"
+      "ldi r18, 0xff\n"
+      "ldi r19, 0x7f\n"
+      "sbrs r16, 7\n"
+      "rjmp 7b\n"
+      "com r18\n"
+      "com r19\n"
+      "rjmp 7b\n"
+      "9:\n"
+      "clr __zero_reg__\n"
+      "pop r29\n"
+      "pop r28\n"
+      : "+z"(of)
+      :
+      : "r0", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "r16", "r17", "r18",
+        "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "memory");
+#undef ONE
+#undef ROW
+#undef LEFT
+#undef SIGN
+#undef CARRY_14
+#undef CARRY_25
+}
+
+/* The same of one group of rows, of any depth. */
+static __attribute__((noinline, unused)) void tinyet_gate_long_rows(tinyet_gate_run *of, tinyet_extent depth) {
+  for (uint8_t i = 0; i < 4u; i++) {
+    const TINYET_ROM int8_t *w = of->w + 4u * i;
+    int32_t sum = *of->bias++;
+    for (tinyet_extent k = 0; k < depth; k++) {
+      sum += (int16_t)(of->x[k] * *w);
+      w += (k & 3) == 3 ? 13 : 1;
+    }
+    of->sums[i] = sum;
+  }
+  of->w += ((depth + 3) & ~3) * 4;
+  of->to += 4;
+  of->left--;
+  of->near = 15u;
+}
+
+/* Adds to sums, [gates][units], what a row of the part's inputs comes to in Q3.12, saturated. units: rounded up to fours. What is
+ * read behind the last input is multiplied by weights that are zero. */
 static __attribute__((noinline, unused)) void tinyet_gate_sums(const int8_t *input, const tinyet_gate_part_s8 *part,
                                                                int32_t gates, int32_t units, int16_t *sums) {
-  const tinyet_extent depth = TINYET_EXTENT(part->depth), blocks = depth >> 2;
-  const uint8_t rest = (uint8_t)depth & 3u;
-  const TINYET_ROM int32_t *bias = part->bias;
-  int32_t rows[4];
-  tinyet_dot_run of = {input, part->weights, rows, 0};
+  const tinyet_extent depth = TINYET_EXTENT(part->depth), blocks = (depth + 3) >> 2;
+  tinyet_gate_run of = {input, part->weights, part->bias, sums, 0u, (uint8_t)blocks, 0u, 0u, 0u, 0, {0, 0, 0, 0}};
   for (uint8_t gate = 0; gate < (uint8_t)gates; gate++) {
     const int32_t multiplier = part->multiplier[gate], form = part->form[gate];
-    for (tinyet_extent n = TINYET_EXTENT(units); n > 0; n -= 4) {
-      for (uint8_t i = 0; i < 4u; i++) {
-        rows[i] = *bias++;
+    of.factor = (uint32_t)multiplier << 1;
+    of.shift = (uint8_t)(form + 1);
+    of.general = form < 0;
+    of.left = TINYET_EXTENT(units) >> 2;
+    while (of.left > 0) {
+      if (blocks <= TINYET_DOT_BLOCKS) {
+        tinyet_gate_rows(&of);
+      } else {
+        tinyet_gate_long_rows(&of, depth);
       }
-      of.x = input;
-      tinyet_dot_add(&of, blocks, rest);
-      of.w += rest != 0u ? 16u - rest : 0u;
-      for (uint8_t i = 0; i < 4u; i++) {
-        const int32_t added = form >= 0 ? tinyet_gate_requantize(rows[i], multiplier, form)
-                                        : tinyet_requantize_any(rows[i], multiplier, form + 31);
-        const int32_t sum = *sums + added;
-        *sums++ = sum > INT16_MAX ? INT16_MAX : sum < INT16_MIN ? INT16_MIN : (int16_t)sum;
+      int16_t *to = of.to - 4;
+      for (const int32_t *from = of.sums; of.near != 0u; from++, to++, of.near >>= 1) {
+        if ((of.near & 1u) != 0u) {
+          const int32_t added = form >= 0 ? tinyet_gate_requantize(*from, multiplier, form)
+                                          : tinyet_requantize_any(*from, multiplier, form + 31);
+          const int32_t sum = *to + added;
+          *to = sum > INT16_MAX ? INT16_MAX : sum < INT16_MIN ? INT16_MIN : (int16_t)sum;
+        }
       }
     }
   }

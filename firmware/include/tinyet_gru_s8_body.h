@@ -21,10 +21,12 @@ static inline void tinyet_gru_candidates(int16_t *sums, int32_t rows, int32_t un
     const int32x4_t odd = vaddq_s32(vmovltq_s16(of_x), tinyet_rounded_mve(vmulltq_int_s16(reset, of_h), 15));
     vstrhq_p_s16(sums + i, tinyet_joined_mve(even, odd), there);
   }
+#elif defined(__AVR__)
+  tinyet_gate_add_products(sums, sums + rows, sums + 3 * rows, TINYET_EXTENT(units));
 #else
   for (int32_t i = 0; i < units; i++) {
     int16_t *const gate = sums + i;
-    const int32_t inner = tinyet_gate_shift((int32_t)gate[rows] * gate[3 * rows], 15);
+    const int32_t inner = tinyet_gate_product(gate[rows], gate[3 * rows]);
     gate[0] = (int16_t)tinyet_gate_saturate(gate[0] + inner);
   }
 #endif
@@ -47,6 +49,12 @@ static inline void tinyet_gru_state(const int16_t *candidates, const int16_t *up
     even = vrshrq_n_s32(vaddq_s32(even, vmullbq_int_s16(update, before)), 15);
     odd = vrshrq_n_s32(vaddq_s32(odd, vmulltq_int_s16(update, before)), 15);
     tinyet_store_bytes_mve(out + i, vaddq_n_s32(even, zero_point), vaddq_n_s32(odd, zero_point), there);
+  }
+#elif defined(__AVR__)
+  if (params->form >= 0) {
+    i = units;
+    tinyet_gate_mixed(candidates, updates, state, out, TINYET_EXTENT(units), params->multiplier, params->form,
+                      (int16_t)zero_point);
   }
 #else
   for (; params->form >= 0 && i < units; i++) {

@@ -34,7 +34,7 @@ static inline void tinyet_lstm_cells(int16_t *gates, int32_t rows, int16_t *cell
 #endif
   for (; i < units; i++) {
     int16_t *const gate = gates + i;
-    const int32_t kept = tinyet_gate_shift((int32_t)gate[rows] * cells[i], 15);
+    const int32_t kept = tinyet_gate_product(gate[rows], cells[i]);
     const int32_t cell = kept + tinyet_gate_shift((int32_t)gate[0] * gate[2 * rows], 15 + cell_bits);
     gate[0] = cells[i] = (int16_t)tinyet_gate_saturate(cell);
   }

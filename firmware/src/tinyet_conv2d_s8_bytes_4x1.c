@@ -4,15 +4,25 @@
 enum { PIXELS = TINYET_BYTES_PIXELS, RUN = TINYET_BYTES_RUN };
 
 /* The walk of the windows over an image. row: bytes of one of the image's; whole: of one of a window's without gaps, jump: from
- * one to the next; last_left, last_top: where such a window ends in the image; pixels: that are left; column: outputs that
- * are left in their row. */
+ * one to the next; last_left, last_top: where such a window ends in the image; at: a window's first byte, right: from there to
+ * the next; rows_inside: whether the image has all of a window's rows; pixels: that are left; column: outputs that are left in
+ * their row. */
 typedef struct {
   const int8_t *image;
   tinyet_extent in_h, in_w, in_c, row, kernel_h, kernel_w, step_h, step_w, stride_h, stride_w, first_left, out_w;
-  tinyet_extent whole, jump, last_left, last_top;
-  tinyet_extent top, left, column, pixels;
-  uint8_t padding;
+  tinyet_extent whole, jump, right, last_left, last_top;
+  tinyet_extent top, left, at, column, pixels;
+  uint8_t padding, rows_inside;
 } walk;
+
+/* To the first window of a row. */
+static TINYET_BYTES_APART void conv_bytes_row(walk *k, tinyet_extent top) {
+  k->top = top;
+  k->left = k->first_left;
+  k->at = top * k->row + k->first_left * k->in_c;
+  k->column = k->out_w;
+  k->rows_inside = top >= 0 && top <= k->last_top;
+}
 
 /* Copies inputs, plus 128, four bytes from one to the next, and adds them to the sum. */
 static inline uint8_t *copy(uint8_t *patch, const int8_t *from, tinyet_extent count, tinyet_bytes_sum *sum) {
@@ -81,9 +91,9 @@ static TINYET_BYTES_APART uint8_t conv_bytes_gather(uint8_t *patch, walk *k, uin
   uint8_t count = 0u;
   do {
     tinyet_bytes_sum sum = 0u;
-    if (k->left >= 0 && k->left <= k->last_left && k->top >= 0 && k->top <= k->last_top) {
+    if (k->rows_inside != 0u && k->left >= 0 && k->left <= k->last_left) {
       uint8_t *to = patch + count;
-      const int8_t *from = k->image + k->top * k->row + k->left * k->in_c;
+      const int8_t *from = k->image + k->at;
       for (tinyet_extent i = k->kernel_h; i > 0; i--, from += k->jump) {
         to = copy(to, from, k->whole, &sum);
       }
@@ -96,13 +106,14 @@ static TINYET_BYTES_APART uint8_t conv_bytes_gather(uint8_t *patch, walk *k, uin
         sum += conv_bytes_piece(to, k, left, 1, others);
       }
     }
-    const uint32_t whole = sum;
-    base[count++] = 0u - (whole << 7);
+    uint32_t whole = sum;
+    whole <<= 8;
+    __asm__("" : "+r"(whole)); /* moved by a byte, and back by a bit: the compiler would shift seven times */
+    base[count++] = 0u - (whole >> 1);
     k->left += k->stride_w;
+    k->at += k->right;
     if (--k->column == 0) {
-      k->column = k->out_w;
-      k->left = k->first_left;
-      k->top += k->stride_h;
+      conv_bytes_row(k, k->top + k->stride_h);
     }
   } while (--k->pixels > 0 && count < PIXELS);
   return count;
@@ -317,29 +328,27 @@ void tinyet_conv2d_s8_bytes_4x1(const int8_t *input, int8_t *output, void *scrat
   k.stride_h = TINYET_EXTENT(s->stride_h);
   k.stride_w = TINYET_EXTENT(s->stride_w);
   k.whole = k.kernel_w * k.in_c;
+  k.right = k.stride_w * k.in_c;
   k.jump = k.step_h * k.row;
   k.last_left = k.step_w == 1 || k.kernel_w == 1 ? k.in_w - k.kernel_w : -1;
   k.last_top = k.in_h - 1 - (k.kernel_h - 1) * k.step_h;
   k.first_left = TINYET_EXTENT(-s->pad_left);
   k.out_w = TINYET_EXTENT(s->out_w);
   k.padding = (uint8_t)words->padding;
+  of.patch = patch;
+  of.taps = (uint8_t)taps;
   memset(scratch, 0, (size_t)(PIXELS * taps));
   for (tinyet_extent n = TINYET_EXTENT(s->batch); n > 0; n--) {
-    k.top = TINYET_EXTENT(-s->pad_top);
-    k.left = k.first_left;
-    k.column = k.out_w;
+    conv_bytes_row(&k, TINYET_EXTENT(-s->pad_top));
     k.pixels = TINYET_EXTENT(s->out_h) * k.out_w;
     while (k.pixels > 0) {
-      of.pixels = conv_bytes_gather(patch, &k, base);
+      of.pixels = conv_bytes_gather(patch, &k, taps > RUN ? base : of.base);
       of.output = output;
       of.stream = words->stream;
       of.weights = params->weights;
       if (taps > RUN) {
         conv_bytes_long_outputs(&of, patch, base, taps);
       } else {
-        memcpy(of.base, base, sizeof base);
-        of.patch = patch;
-        of.taps = (uint8_t)taps;
         of.channels = of.out_c;
         conv_bytes_outputs(&of);
       }

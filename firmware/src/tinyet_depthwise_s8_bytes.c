@@ -145,58 +145,95 @@ static TINYET_BYTES_APART void depthwise_bytes_outputs(job *of) {
 #else
 static void depthwise_bytes_outputs(job *of) {
   const uint32_t start = of->stream[0];
-  for (; of->rows > 0; of->rows--, of->plane += of->down) {
-    for (of->left = of->out_w; of->left > 0; of->left--, of->plane += of->right, of->output += of->channels) {
+  const uint8_t *window = of->plane;
+  int8_t *output = of->output;
+  for (; of->rows > 0; of->rows--, window += of->down) {
+    for (of->left = of->out_w; of->left > 0; of->left--, window += of->right, output += of->channels) {
       const TINYET_ROM int8_t *w = of->weights;
-      const uint8_t *x = of->plane;
+      const uint8_t *x = window;
       int32_t sum = 0;
       for (tinyet_extent i = of->kernel_h; i > 0; i--, x += of->turn) {
         for (tinyet_extent j = of->kernel_w; j > 0; j--) {
           sum += *x++ * *w++;
         }
       }
-      *of->output = tinyet_bytes_output(start + (uint32_t)sum, of->stream + 1, of->two_sided, of->low, of->high);
+      *output = tinyet_bytes_output(start + (uint32_t)sum, of->stream + 1, of->two_sided, of->low, of->high);
     }
   }
 }
 #endif
 
-/* A channel's image with its borders, plus 128: as many rows and columns as windows reach. */
-static TINYET_BYTES_APART void depthwise_bytes_plane(uint8_t *plane, const int8_t *image, tinyet_extent rows,
-                                                     tinyet_extent columns, const tinyet_conv2d_shape *s, uint8_t padding) {
-  const tinyet_extent channels = TINYET_EXTENT(s->in_c), in_w = TINYET_EXTENT(s->in_w), in_h = TINYET_EXTENT(s->in_h);
+/* How a channel's plane is made, as many rows and columns as windows reach: the border's bytes before the image, between two of its
+ * `rows` and behind the last, and how many bytes a row and all channels of it have. */
+typedef struct {
+  tinyet_extent before, between, behind, rows, width, channels, row;
+  uint8_t padding;
+} border;
+
+static inline border border_of(tinyet_extent rows, tinyet_extent columns, const tinyet_conv2d_shape *s, uint8_t padding) {
+  const tinyet_extent in_w = TINYET_EXTENT(s->in_w), in_h = TINYET_EXTENT(s->in_h);
   const tinyet_extent before = TINYET_EXTENT(s->pad_left), above = TINYET_EXTENT(s->pad_top);
-  const tinyet_extent right = columns - before, bottom = rows - above;
-  const tinyet_extent width = in_w < right ? in_w : right, height = in_h < bottom ? in_h : bottom;
-  memset(plane, padding, (size_t)(rows * columns));
-  plane += above * columns + before;
-  for (tinyet_extent y = height; y > 0; y--) {
-    const int8_t *from = image;
-    uint8_t *to = plane;
+  const tinyet_extent right = columns - before, bottom = rows - above, all = rows * columns;
+  border b;
+  b.channels = TINYET_EXTENT(s->in_c);
+  b.row = in_w * b.channels;
+  b.width = in_w < right ? in_w : right;
+  b.rows = in_h < bottom ? in_h : bottom;
+  b.rows = b.width > 0 && b.rows > 0 ? b.rows : 0;
+  b.between = columns - b.width;
+  b.before = b.rows > 0 ? above * columns + before : all;
+  b.behind = all - b.before - (b.rows - 1) * columns - b.width;
+  b.padding = padding;
+  return b;
+}
+
+static inline uint8_t *fill(uint8_t *to, uint8_t value, tinyet_extent count) {
 #ifdef __AVR__
-    if (width > 0) {
-      tinyet_extent count = width;
-      uint8_t value;
-      __asm__ volatile(
-          "1:\n"
-          "ld %[value], X\n"
-          "subi %[value], 0x80\n"
-          "st Z+, %[value]\n"
-          "add r26, %A[channels]\n"
-          "adc r27, %B[channels]\n"
-          "sbiw %[count], 1\n"
-          "brne 1b\n"
-          : "+x"(from), "+z"(to), [count] "+&w"(count), [value] "=&d"(value)
-          : [channels] "r"(channels)
-          : "memory");
-    }
+  if (count > 0) {
+    __asm__ volatile(
+        "1:\n"
+        "st Z+, %[value]\n"
+        "sbiw %[count], 1\n"
+        "brne 1b\n"
+        : "+z"(to), [count] "+&w"(count)
+        : [value] "r"(value)
+        : "memory");
+  }
 #else
-    for (tinyet_extent x = width; x > 0; x--, from += channels) {
+  for (; count > 0; count--) {
+    *to++ = value;
+  }
+#endif
+  return to;
+}
+
+/* A channel's image with its borders, plus 128. */
+static TINYET_BYTES_APART void depthwise_bytes_plane(uint8_t *to, const int8_t *image, const border *b) {
+  to = fill(to, b->padding, b->before);
+  for (tinyet_extent y = b->rows; y > 0; y--) {
+    const int8_t *from = image;
+    tinyet_extent count = b->width;
+#ifdef __AVR__
+    uint8_t value;
+    __asm__ volatile(
+        "1:\n"
+        "ld %[value], X\n"
+        "subi %[value], 0x80\n"
+        "st Z+, %[value]\n"
+        "add r26, %A[channels]\n"
+        "adc r27, %B[channels]\n"
+        "sbiw %[count], 1\n"
+        "brne 1b\n"
+        : "+x"(from), "+z"(to), [count] "+&w"(count), [value] "=&d"(value)
+        : [channels] "r"(b->channels)
+        : "memory");
+#else
+    for (; count > 0; count--, from += b->channels) {
       *to++ = (uint8_t)((uint8_t)*from ^ 0x80u);
     }
 #endif
-    plane += columns;
-    image += in_w * channels;
+    to = fill(to, b->padding, y > 1 ? b->between : b->behind);
+    image += b->row;
   }
 }
 
@@ -227,19 +264,22 @@ static inline __attribute__((always_inline)) void depthwise_bytes(const int8_t *
   of.two_sided = words->two_sided != 0;
   of.low = (int8_t)words->clamp_low;
   of.high = (int8_t)words->clamp_high;
+  const border around = border_of(rows, of.columns, s, (uint8_t)words->padding);
+  of.plane = (const uint8_t *)scratch;
   for (tinyet_extent n = TINYET_EXTENT(s->batch); n > 0; n--) {
+    of.output = output;
     of.stream = words->stream;
     of.weights = params->weights;
-    for (tinyet_extent c = 0; c < of.channels; c++) {
-      depthwise_bytes_plane((uint8_t *)scratch, input + c, rows, of.columns, s, (uint8_t)words->padding);
-      of.plane = (const uint8_t *)scratch;
-      of.output = output + c;
+    const int8_t *image = input;
+    for (tinyet_extent c = of.channels; c > 0; c--) {
+      depthwise_bytes_plane((uint8_t *)scratch, image++, &around);
       of.rows = out_h;
       outputs(&of);
+      of.output++;
       of.stream += step;
       of.weights += taps;
     }
-    input += TINYET_EXTENT(s->in_h) * TINYET_EXTENT(s->in_w) * of.channels;
+    input += TINYET_EXTENT(s->in_h) * around.row;
     output += out_h * of.out_w * of.channels;
   }
 }

@@ -38,7 +38,7 @@ from tinyet.ops.add import Add
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
-from tinyet.ops.shared import byte_products, gates
+from tinyet.ops.shared import byte_products
 from tinyet.ops.shared.two_products import Rescaling
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.unary import Unary
@@ -356,20 +356,6 @@ def test_softmax_just_above_a_half(scale: float, below: int) -> None:
 def probabilities(shape: tuple[int, int], scale: float, axis: int) -> Node:
     x = tensor("x", shape, DType.INT8, scale)
     return Node(Softmax(axis=axis), (x,), (tensor("y", shape, DType.INT8, 1 / 256, -128),))
-
-
-def test_gates(tmp_path: Path) -> None:
-    """Of recurrent layers, for numbers of 16 bits from the least to the largest."""
-    build_runner()
-    elf, include = tmp_path / "gates.elf", assets.path("firmware") / "include"
-    source = str(Path(__file__).with_name("avr_gates.c"))
-    run_tool(["avr-gcc", f"-mmcu={UNO}", *FLAGS, "-I", str(include), source, "-o", str(elf)])
-    got = np.frombuffer(execute(elf, UNO, HZ, 60.0).output, np.int16).reshape(-1, 2, 64)
-    x = -32768 + 7 * np.arange(len(got) * 64, dtype=np.int64).reshape(-1, 64)
-    assert x.max() > 32600
-    np.testing.assert_array_equal(got[:, 0], gates.sigmoid(x))
-    for number, (values, found) in enumerate(zip(x, got[:, 1], strict=True)):
-        np.testing.assert_array_equal(found, gates.tanh(values, number % 7))
 
 
 def test_operands_of_bytes(tmp_path: Path) -> None:

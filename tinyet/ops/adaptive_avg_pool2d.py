@@ -15,7 +15,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.ir import Array, Attrs, DType, Node, Shape
 from tinyet.numerics import Int64
-from tinyet.ops.shared import pooling, row_sums
+from tinyet.ops.shared import averaging, pooling, row_sums
 from tinyet.ops.shared.access_orders import Walk, of_input, pixel_bytes
 from tinyet.ops.shared.averaging import average, division, division_table, fits
 from tinyet.ops.shared.cost_models import Parts, windows
@@ -178,6 +178,15 @@ def averaged(node: Node) -> Parts:
     return found | {"call": 1, "row": batch * out_h}
 
 
+def averaged_s16(node: Node) -> Parts:
+    """With their divisions: sums of int16 are often too large for a reciprocal."""
+    rows, columns = node_spans(node)
+    batch, _, _, channels = node.output.shape
+    x = node.input(0).type
+    counts = (rows[:, 1:] * columns[:, 1]).ravel()
+    return {**averaged(node), **averaging.parts(counts, batch * channels, None, x.zero_point, x.dtype)}
+
+
 @of_input
 def access_order(node: Node) -> AccessOrder:
     batch, height, width, _ = node.input(0).shape
@@ -208,11 +217,20 @@ OP = Op(
     kernels=(
         *library_kernels(
             "tinyet_adaptive_avg_pool2d",
-            ("s8", "s16"),
+            ("s8",),
             lower_integer,
             INTEGER_HEADERS,
             pooling.refuse_far,
             cost_model=CostModel(averaged),
+            access_order=access_order,
+        ),
+        *library_kernels(
+            "tinyet_adaptive_avg_pool2d",
+            ("s16",),
+            lower_integer,
+            INTEGER_HEADERS,
+            pooling.refuse_far,
+            cost_model=CostModel(averaged_s16),
             access_order=access_order,
         ),
         *library_kernels(

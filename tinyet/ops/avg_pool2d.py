@@ -18,15 +18,17 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, DType, Node, Shape
 from tinyet.numerics import Int64
-from tinyet.ops.shared import access_orders, pooling, row_sums
+from tinyet.ops.shared import access_orders, averaging, pooling, row_sums
 from tinyet.ops.shared.averaging import MAX_TABLE, average, division, division_table, fits
-from tinyet.ops.shared.cost_models import COST_MODELS
+from tinyet.ops.shared.cost_models import COST_MODELS, pooled
+from tinyet.ops.shared.counting import Parts
 from tinyet.ops.shared.integers import INTEGERS, saturated
 from tinyet.ops.shared.movement import check_moved
 from tinyet.ops.shared.pooling import Pool
 from tinyet.ops.shared.window import window_shape, zero_of
 from tinyet.opset import (
     Call,
+    CostModel,
     Iteration,
     Op,
     Pointer,
@@ -162,6 +164,16 @@ def lower_f32(node: Node, _target: Target) -> Call:
     return library_call("tinyet_avg_pool2d_f32", node, [0], params)
 
 
+def pooled_s16(node: Node) -> Parts:
+    """Windows over images, with their divisions: sums of int16 are often too large for a reciprocal."""
+    rows, columns = window_counts(node)
+    batch, _, _, channels = node.output.shape
+    x = node.input(0).type
+    counts = (rows[:, None] * columns).ravel()
+    divisions = averaging.parts(counts, batch * channels, attrs_of(node).fixed_divisor, x.zero_point, x.dtype)
+    return {**pooled(node), **divisions}
+
+
 HEADERS = ("tinyet_avg_pool2d.h", "tinyet_window.h")
 INTEGER_HEADERS = (*HEADERS, "tinyet_average.h")
 
@@ -208,6 +220,6 @@ OP = Op(
                 "tinyet_avg_pool2d", ("f32",), lower_f32, HEADERS, access_order=access_orders.by_window_pixels
             ),
         ),
-        COST_MODELS,
+        {**COST_MODELS, "tinyet_avg_pool2d_s16": CostModel(pooled_s16)},
     ),
 )

@@ -235,6 +235,9 @@ def refuse_others(node: Node, _target: Target) -> str | None:
     )
 
 
+_SUMS_HELD, _FEATURES_HELD = 3, 8
+
+
 def walked(node: Node) -> Parts:
     """Comparisons of a row, where either answer is as likely as the other."""
     forest, rows = forest_in(node), node.output.shape[0]
@@ -258,6 +261,11 @@ def branched(node: Node) -> Parts:
     if literal(node):
         parts["leaf"] = parts.pop("tree")
         del parts["value"]
+        # Of a core with few registers: more than they hold of sums, features, and the places of several rows.
+        (_, features), (_, outputs) = node.input(0).shape, node.output.shape
+        parts["leaf of many sums"] = parts["leaf"] * (outputs > _SUMS_HELD)
+        parts["comparison of many features"] = parts["comparison"] * (features > _FEATURES_HELD)
+        parts["comparison of many rows"] = parts["comparison"] * (rows > 1)
     return parts
 
 

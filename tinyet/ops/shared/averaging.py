@@ -15,6 +15,7 @@ import numpy as np
 from tinyet.errors import InternalError
 from tinyet.ir import DType
 from tinyet.numerics import Int64
+from tinyet.ops.shared.counting import Parts, add
 from tinyet.opset import Constant
 
 
@@ -51,6 +52,24 @@ def exact_reciprocal(divisor: int, largest: int) -> tuple[int, int] | None:
         if largest * multiplier < 2**32 and largest * error < 2**shift:
             return multiplier, shift
     return None
+
+
+def parts(counts: Int64, times: int, divisor: int | None, zero_point: int, dtype: DType) -> Parts:
+    """Of the cost of pools on a core that shifts bit by bit and divides by a function: outputs by how they are rounded.
+
+    counts: taps in the image, of each window, which has so many outputs. divisor: of all, or None for the count.
+    """
+    found: Parts = {}
+    for count, windows in zip(*np.unique(counts, return_counts=True), strict=True):
+        outputs = times * int(windows)
+        one = division(int(count), int(count) if divisor is None else divisor, zero_point, dtype)
+        if one.multiplier == 0:
+            add(found, "divided output", outputs)
+        else:
+            add(found, "multiplied output", outputs)
+            add(found, "shift by a byte", outputs * (one.shift // 8))
+            add(found, "shift by a bit", outputs * (one.shift % 8))
+    return found
 
 
 MAX_TABLE = 1 << 12

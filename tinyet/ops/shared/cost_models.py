@@ -346,7 +346,6 @@ COST_MODELS: Mapping[str, CostModel] = {
     "tinyet_depthwise_s16": CostModel(depthwise),
     "tinyet_depthwise_multiplier_s16": CostModel(depthwise_multiplier),
     "tinyet_linear_s16": CostModel(linear),
-    "tinyet_avg_pool2d_s16": CostModel(pooled),
     "tinyet_max_pool2d_s16": CostModel(pooled),
     "tinyet_add_s16": CostModel(pairs),
     "tinyet_sub_s16": CostModel(pairs),

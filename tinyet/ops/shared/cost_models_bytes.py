@@ -35,6 +35,7 @@ def bytes_conv2d(node: Node) -> Mapping[str, int]:
     return {
         "call": 1,
         "cleared": byte_products.PIXELS * taps,
+        "output row": batch * rows.positions,
         "pixel": batch * pixels,
         "inner row": inner_pieces,
         "edge pixel": batch * pixels - inner,
@@ -90,7 +91,7 @@ def bytes_depthwise_3x3(node: Node) -> Mapping[str, int]:
     return {
         "call": 1,
         "plane": planes,
-        "cleared": planes * rows * columns,
+        "border": planes * (rows * columns - height * width),
         "input row": planes * height,
         "input": planes * height * width,
         "output row": planes * out_h,
