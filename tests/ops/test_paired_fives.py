@@ -16,7 +16,7 @@ from tinyet.delegates import Delegate
 from tinyet.ir import DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import Int64, requantize
 from tinyet.ops.conv2d import Conv2d
-from tinyet.ops.shared import paired_fives
+from tinyet.ops.shared import paired_checked, paired_fives
 from tinyet.ops.shared.conv2d_words import KERNELS
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.packed_words import rows_of
@@ -186,7 +186,7 @@ def test_ways() -> None:
 
 
 def test_windows_of_five_pixels_and_fewer() -> None:
-    copied = {k: paired_fives.padded(case.node) != (0, 0) for k, case in enumerate(windows())}
+    copied = {k: paired_checked.padded(case.node) != (0, 0) for k, case in enumerate(windows())}
     assert (copied[6], copied[8]) == (True, False)  # of a border each
     assert_exact(windows(), delegates=(ALONE,))
 
