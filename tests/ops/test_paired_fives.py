@@ -8,15 +8,16 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
-from tests.ops import drawing
+from tests.ops import bodies, drawing
 from tests.ops.cases import Case, assert_exact
 from tests.ops.test_paired_threes import WORD, pointwise
 from tinyet.delegates import Delegate
 from tinyet.ir import DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import Int64, requantize
 from tinyet.ops.conv2d import Conv2d
-from tinyet.ops.shared import paired_fives
+from tinyet.ops.shared import paired_checked, paired_fives
 from tinyet.ops.shared.conv2d_words import KERNELS
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.packed_words import rows_of
@@ -134,6 +135,36 @@ def test_both_parts_have_room(seed: int) -> None:
         assert (k in splits) == all(paired_fives.fits(part).all() for part in (rows[:, :k], rows[:, k:]))
 
 
+@st.composite
+def layers(draw: st.DrawFn) -> Case:
+    """Any window, stride and border; weights so large that channels are of one part, of two, or of too many."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kernel, strides = rng.integers(1, 5, 2), rng.integers(1, 4, 2)
+    size, pads = kernel + rng.integers(0, 9, 2), rng.integers(0, kernel, (2, 2))
+    in_c, channels, batch = int(rng.integers(1, 20)), 2 * int(rng.integers(1, 6)), int(rng.integers(1, 3))
+    x = Tensor("x", TensorType((batch, *map(int, size), in_c), DType.INT8, QuantParams.per_tensor(1.0, -9)))
+    taps = in_c * int(kernel.prod())
+    largest = np.clip(rng.integers(1, 6, (channels, 1, 1, 1)) * 2100 // taps, 1, 127)
+    weights = rng.integers(-largest, largest + 1, (channels, *map(int, kernel), in_c))
+    w = constant("w", weights.astype(np.int8), QuantParams.per_tensor(1.0, 0))
+    b = constant("b", rng.integers(-999, 999, channels).astype(np.int32))
+    (top, left), (bottom, right) = (tuple(map(int, side)) for side in pads)
+    attrs = Conv2d(
+        stride_h=int(strides[0]),
+        stride_w=int(strides[1]),
+        pad_top=top,
+        pad_left=left,
+        pad_bottom=bottom,
+        pad_right=right,
+        clamp=(0.0, float("inf")),
+    )
+    node = drawing.node_of(attrs, [x, w, b], QuantParams.per_tensor(float(rng.integers(100, 3000)), -128))
+    return Case(node, (rng.choice([-128, 127, 0], x.shape).astype(np.int8),))
+
+
+test_host_layers = bodies.batches(st.lists(layers(), min_size=8, max_size=8))
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_words_hold_five_sums(shape: tuple[int, int]) -> None:
     """As the constants are packed, modulo 2**32: outputs of inputs for which sums are at their ends, and of others, in
@@ -186,7 +217,7 @@ def test_ways() -> None:
 
 
 def test_windows_of_five_pixels_and_fewer() -> None:
-    copied = {k: paired_fives.padded(case.node) != (0, 0) for k, case in enumerate(windows())}
+    copied = {k: paired_checked.padded(case.node) != (0, 0) for k, case in enumerate(windows())}
     assert (copied[6], copied[8]) == (True, False)  # of a border each
     assert_exact(windows(), delegates=(ALONE,))
 
