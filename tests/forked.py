@@ -73,7 +73,8 @@ _PATH = "import json, sys; print(json.dumps(sys.path))"
 def _may_fork() -> bool:
     """Threads of OpenMP do not outlive it: there must be none."""
     torch = sys.modules.get("torch")
-    return sys.platform == "linux" and torch is not None and torch.get_num_threads() == 1
+    known = sys.platform == "linux" and hasattr(os, "pidfd_open")
+    return known and torch is not None and torch.get_num_threads() == 1
 
 
 def _ended(child: int, timeout: float) -> int:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
 import os
 import signal
@@ -222,6 +223,21 @@ def test_the_end_of_a_tool_is_not_looked_for_again_and_again(monkeypatch: pytest
         waiting.kill()
         assert process.wait(waiting, 60) == -signal.SIGKILL
     assert not slept
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["old kernel", "old Python"])
+def test_tools_end_where_nobody_says_when(monkeypatch: pytest.MonkeyPatch, known: bool) -> None:
+    """Linux before 5.3, and a Python that was built with its headers."""
+
+    def unknown(_pid: int) -> int:
+        raise OSError(errno.ENOSYS, "not implemented")
+
+    if known:
+        monkeypatch.setattr(os, "pidfd_open", unknown, raising=False)
+    else:
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
+    done = process.run([sys.executable, "-c", "print('made')"], timeout=60, what="making")
+    assert done.stdout.split() == ["made"]
 
 
 def _is_running(pid: int) -> bool:

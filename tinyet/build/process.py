@@ -268,7 +268,8 @@ def wait(process: subprocess.Popen[Any], timeout: float) -> int:
 
     Popen.wait with a timeout looks again and again, soon every 50 ms only: a compiler takes less. Linux says at once.
     """
-    if sys.platform == "linux" and process.poll() is None:
+    # Python has it where it was built with headers of such a Linux: conda's was not.
+    if sys.platform == "linux" and hasattr(os, "pidfd_open") and process.poll() is None:
         deadline = time.monotonic() + timeout
         with contextlib.suppress(OSError):  # A kernel that does not know of it.
             descriptor = os.pidfd_open(process.pid)
