@@ -16,9 +16,11 @@ import pytest
 
 from tests.delegates.test_winograd import layer
 from tests.ops import drawing
+from tinyet.delegates.cortex_m.groups_mve import of_one_group
 from tinyet.ir import Node, QuantParams, Tensor, TensorType, constant
 from tinyet.ir.memoize import memoize, memoize_by_weights
 from tinyet.ir.types import DType
+from tinyet.numerics import NO_CLAMP
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.reshape import Reshape
@@ -43,6 +45,20 @@ def test_once_for_each_node_and_argument() -> None:
     assert asked == ["", "", "s", "t"]
     gone = weakref.ref(one)
     del one
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_a_convolution_of_one_group_is_forgotten(groups: int) -> None:
+    """Also where what it is for Helium is the layer itself."""
+    found = layer(np.ones((6, 1, 1, 6), np.int64), np.zeros(6, np.int64))
+    weights = constant("w", np.ones((6, 1, 1, 6 // groups), np.int8), QuantParams.per_tensor(1.0, 0))
+    inputs = found.input(0), weights, found.input(2)
+    node = drawing.node_of(Conv2d(groups=groups, clamp=NO_CLAMP), inputs, found.output.type.quant)
+    assert of_one_group(node).input(1).shape == (6, 1, 1, 6)
+    gone = weakref.ref(node)
+    del node
     gc.collect()
     assert gone() is None
 

@@ -23,12 +23,14 @@ def refuse_groups(node: Node) -> str | None:
     return "one channel a group" if 1 < groups == inputs == outputs else None
 
 
-@memoize
 def of_one_group(node: Node) -> Node:
     """The same of one group, which may be the node itself."""
+    return node if attrs_of(node).groups == 1 else _merged(node)
+
+
+@memoize
+def _merged(node: Node) -> Node:
     attrs, weights = attrs_of(node), node.input(1)
-    if attrs.groups == 1:
-        return node
     outputs, kernel_h, kernel_w, own = weights.shape
     wide = np.zeros((attrs.groups, outputs // attrs.groups, kernel_h, kernel_w, attrs.groups, own), np.int8)
     each = np.arange(attrs.groups)
