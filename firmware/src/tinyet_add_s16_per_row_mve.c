@@ -21,13 +21,19 @@
   TINYET_MVE_S16_SCALED("q0", "q3", "%[multiplier]", "%[shift]") \
   "vmul.i32 q1, q1, %[factor]\n" \
   "vmul.i32 q0, q0, %[factor]\n"
+/* Both bounds are in one register, the count is in that of the loop: with -Og GCC would not find enough for more. */
 #define TINYET_MVE_WALK(BEFORE, BODY, AFTER, COUNT) \
+  register int32_t counted __asm__("lr") = COUNT; \
+  uint32_t bounded = bounds; \
   __asm__ volatile( \
-      "vdup.16 q5, %[factor]\n" TINYET_MVE_S16_BOUNDS BEFORE BODY AFTER \
-      : [from] "+r"(from), [to] "+r"(to) \
+      "vdup.16 q5, %[factor]\n" \
+      "vdup.16 q6, %[bounds]\n" \
+      "lsr.w %[bounds], %[bounds], #16\n" \
+      "vdup.16 q7, %[bounds]\n" BEFORE BODY AFTER \
+      : [from] "+r"(from), [to] "+r"(to), [count] "+r"(counted), [bounds] "+r"(bounded) \
       : [multiplier] "r"(p->multiplier), [shift] "r"(p->shift), [last] "r"(p->out_multiplier), [right] "r"(p->out_shift), \
-        [factor] "r"(factor), [value] "r"(value), [low] "r"(p->low), [high] "r"(p->high), [count] "r"(COUNT) \
-      : "lr", "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d10", "d11", "d12", "d13", "d14", "d15", "memory")
+        [factor] "r"(factor), [value] "r"(value) \
+      : "d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d10", "d11", "d12", "d13", "d14", "d15", "memory")
 #define TINYET_MVE_SUMS(OF_ALL) \
   TINYET_MVE_S16_ROW("", TINYET_MVE_SUM(TINYET_MVE_S16_LOAD, TINYET_MVE_S16_STORE, OF_ALL), \
                      TINYET_MVE_SUM(TINYET_MVE_S16_LOAD_SOME, TINYET_MVE_S16_STORE_SOME, OF_ALL))
@@ -43,6 +49,7 @@ void tinyet_add_s16_per_row_mve(const int16_t *all, const int16_t *each, int16_t
   const int32_t of_each = p->of_each;
 #if TINYET_MVE_ASM
   const int32_t eights = p->row >> 3, rest = p->row & 7, factor = of_each ? p->x_factor : p->y_sign;
+  const uint32_t bounds = ((uint32_t)p->high << 16) | (uint16_t)p->low;
 #endif
   for (int32_t n = p->rows; n > 0; n--) {
     const int32_t value = of_each ? rescaled(*each, p) : *each * p->x_factor;

@@ -91,6 +91,16 @@ def test_loops_for_helium_where_a_frame_pointer_is_asked_for(tmp_path: Path) -> 
     run([f"{prefix}g++", *machine, *CXX, "-O2", "-fno-omit-frame-pointer", "-fPIC", INCLUDE, *made])
 
 
+@pytest.mark.emulated
+@pytest.mark.parametrize("flags", [[], ["-fno-omit-frame-pointer", "-fPIC"]], ids=["alone", "frame pointer"])
+def test_the_loop_of_most_operands_for_debugging(flags: list[str], tmp_path: Path) -> None:
+    """With -Og GCC finds fewer registers for them than with -O2."""
+    (source,) = sources_in(tmp_path, ["tinyet_add_s16_per_row_mve.c"])
+    prefix, machine = machine_of("mps3_an547")
+    made = ["-S", source, "-o", str(tmp_path / "made.s")]
+    run([f"{prefix}gcc", *machine, "-std=c11", "-Og", *flags, INCLUDE, *made])
+
+
 def one_unit(names: Iterable[str] | None = None) -> str:
     """A C++ file of sources, of all where none are named, each in a namespace of its own and without the macros of
     the others.
