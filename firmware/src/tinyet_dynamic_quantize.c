@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* With -Os GCC makes conversions conditional, and "vcvtne.f32.s32" means another instruction to assemblers that know Helium. */
+#if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE_SIZE__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-if-conversion2")
+#endif
+
 #include "tinyet_dynamic.h"
 
 #include <stdbool.h>

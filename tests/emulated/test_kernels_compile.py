@@ -101,6 +101,14 @@ def test_the_loop_of_most_operands_for_debugging(flags: list[str], tmp_path: Pat
     run([f"{prefix}gcc", *machine, "-std=c11", "-Og", *flags, INCLUDE, *made])
 
 
+@pytest.mark.emulated
+def test_conversions_that_are_not_made_conditional_for_helium(tmp_path: Path) -> None:
+    """With -Os GCC writes VCVT under NE, which assemblers take for VCVTN."""
+    (source,) = sources_in(tmp_path, ["tinyet_dynamic_quantize.c"])
+    prefix, machine = machine_of("mps3_an547")
+    run([f"{prefix}gcc", *machine, "-std=c11", "-Os", INCLUDE, "-c", source, "-o", str(tmp_path / "made.o")])
+
+
 def one_unit(names: Iterable[str] | None = None) -> str:
     """A C++ file of sources, of all where none are named, each in a namespace of its own and without the macros of
     the others.
