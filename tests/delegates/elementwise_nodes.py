@@ -21,6 +21,7 @@ from tinyet.ops.amin import Amin
 from tinyet.ops.argmax import ArgMax
 from tinyet.ops.batch_norm import BatchNorm
 from tinyet.ops.clamp import Clamp
+from tinyet.ops.expand import Expand
 from tinyet.ops.flip import Flip
 from tinyet.ops.maximum import Maximum
 from tinyet.ops.mean import Mean
@@ -33,6 +34,7 @@ from tinyet.ops.slice import Slice
 from tinyet.ops.softmax import LITERT_S8, Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
+from tinyet.ops.unfold import Unfold
 from tinyet.opset import complaints
 
 
@@ -222,19 +224,24 @@ def summed_row_nodes(draw: st.DrawFn) -> Case:
 
 @st.composite
 def run_nodes(draw: st.DrawFn) -> Case:
-    """Slices, permutations that leave the last axis, axes turned round, of all types: runs within a vector and beyond,
-    up to four loops around them."""
+    """Slices, permutations that leave the last axis, axes turned round or repeated, windows along one, of all types:
+    runs within a vector and beyond, up to four loops around them."""
     rng = drawing.random(draw)
     rank = draw(st.integers(2, 6))
     shape = *(draw(st.integers(1, 4)) for _ in range(rank - 1)), draw(st.integers(1, 40))
     axis = draw(st.integers(0, rank - 1))
     start = draw(st.integers(0, shape[axis] - 1))
     attrs: Attrs = Slice(axis, start, draw(st.integers(start + 1, shape[axis])), draw(st.integers(1, 2)))
-    kind = draw(st.integers(0, 3))
+    kind = draw(st.integers(0, 5))
     if kind == 0:
         attrs = Permute((*draw(st.permutations(range(rank - 1))), rank - 1))
     elif kind == 1:
         attrs = Flip(tuple(sorted(draw(st.sets(st.integers(0, rank - 2), min_size=1)))))
+    elif kind == 2:
+        attrs = Expand((draw(st.integers(1, 3)), *shape))
+        shape = *(draw(st.sampled_from((1, size))) for size in shape[:-1]), shape[-1]
+    elif kind == 3:
+        attrs = Unfold(axis, draw(st.integers(1, shape[axis])), draw(st.integers(1, 2)))
     dtype = draw(st.sampled_from((DType.INT8, DType.INT16, DType.FLOAT32)))
     quant = None if dtype is DType.FLOAT32 else QuantParams.per_tensor(0.1, 0)
     x = Tensor("x", TensorType(shape, dtype, quant))
