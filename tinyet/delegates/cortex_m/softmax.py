@@ -28,10 +28,10 @@ LEAST_SCALE_S16 = 2.0**-28
 def refuse_rows(node: Node, scale: tuple[float, int] = softmax.LITERT_S8) -> str | None:
     if not has_scale(node, scale):
         return f"only an output scale of {scale[0]} and zero point {scale[1]}"
-    return refuse_columns(node)
+    return refuse_other_axes(node)
 
 
-def refuse_columns(node: Node) -> str | None:
+def refuse_other_axes(node: Node) -> str | None:
     _, _, inner = around_axis(node.input(0).shape, attrs_of(node).axis)
     return "only along the last axis" if inner != 1 else None
 
@@ -48,13 +48,13 @@ def refuse_mve(node: Node, target: Target) -> str | None:
 
 
 def refuse_scaled(node: Node, target: Target) -> str | None:
-    return no_helium(target) or refuse_scale(softmax.LITERT_S8)(node, target) or refuse_columns(node)
+    return no_helium(target) or refuse_scale(softmax.LITERT_S8)(node, target) or refuse_other_axes(node)
 
 
 def refuse_scaled_s16(node: Node, target: Target) -> str | None:
     if node.output.type.scale < LEAST_SCALE_S16:
         return f"an output scale of {node.output.type.scale}, needs {LEAST_SCALE_S16}"
-    return no_helium(target) or refuse_scale(softmax.LITERT_S16)(node, target) or refuse_columns(node)
+    return no_helium(target) or refuse_scale(softmax.LITERT_S16)(node, target) or refuse_other_axes(node)
 
 
 def refuse_s16(node: Node, target: Target) -> str | None:
