@@ -143,8 +143,8 @@ def stream(
 
 @memoize_by_weights
 def constants(node: Node, *, with_direct: bool, turn: int) -> tuple[Constant, Constant]:
-    """The stream and the weights of tinyet_conv2d_paired.h. with_direct: tiles that can be are direct, those with sums of
-    more bits, too; turn: taps in a turn of the loop."""
+    """The stream and the weights of tinyet_conv2d_paired.h. with_direct: tiles that can be are direct, those with sums
+    of more bits, too; turn: taps in a turn of the loop."""
 
     def turns(taps: int) -> tuple[int, int]:
         return 4 * (taps - 1), left_out(taps, turn)
