@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from tests.calls.exact import assert_kernels
 from tests.ops.cases import Case, assert_exact
 from tests.ops.test_depthwise_threes import RELU, case, depthwise
 from tinyet.delegates import Delegate
@@ -38,6 +39,11 @@ def test_ways() -> None:
     cases = ways()
     assert {depthwise_planes.refuse_fives(one.node) for one in cases} == {None}
     assert_exact(cases, delegates=(ALONE,))
+
+
+def test_memory_in_every_way() -> None:
+    """Each array by itself, at odd addresses, and the output over the input as far as it may lie there."""
+    assert_kernels(ways(), ALONE)
 
 
 def test_any_nine_weights_have_room() -> None:
