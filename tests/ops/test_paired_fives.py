@@ -8,6 +8,8 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.calls.exact import assert_kernels
 from tests.ops import drawing
@@ -17,7 +19,7 @@ from tinyet.delegates import Delegate
 from tinyet.ir import DType, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import Int64, requantize
 from tinyet.ops.conv2d import Conv2d
-from tinyet.ops.shared import paired_fives
+from tinyet.ops.shared import paired_checked, paired_fives
 from tinyet.ops.shared.conv2d_words import KERNELS
 from tinyet.ops.shared.factors import output_factors
 from tinyet.ops.shared.packed_words import rows_of
@@ -106,6 +108,32 @@ def windows() -> list[Case]:
     return cases
 
 
+@st.composite
+def drawn(draw: st.DrawFn) -> Case:
+    """Any window, border, stride, zero points and clamp; weights that have room in one part, in two, or in none."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rows, columns = (int(n) for n in rng.integers(1, 4, 2)) if rng.random() < 0.6 else (1, 1)
+    depth, channels = int(rng.integers(1, 6 if rows * columns > 1 else 40)), 2 * int(rng.integers(1, 5))
+    largest = min(127, int(rng.integers(1, 5)) * OFFSET // (128 * depth * rows * columns))
+    weights = rng.integers(-largest, largest + 1, (channels, rows, columns, depth))
+    weights = np.where(rng.random(weights.shape) < 0.5, largest, weights)
+    zero_point, of_output = (int(n) for n in rng.choice([-128, -9, 0, 127], 2))
+    batch, more_h, more_w = (int(n) for n in rng.integers((1, 0, 0), (3, 6, 6)))
+    image = batch, rows + more_h, columns + more_w, depth
+    x = Tensor("x", TensorType(image, DType.INT8, QuantParams.per_tensor(1.0, zero_point)))
+    w = constant("w", weights.astype(np.int8), QuantParams.per_tensor(1.0, 0))
+    b = constant("b", rng.integers(-999, 999, channels).astype(np.int32))
+    stride_h, stride_w = (int(n) for n in rng.integers(1, 4, 2))
+    top, bottom, left, right = (int(n) for n in rng.integers(0, 4, 4))
+    scale = float(1 + np.abs(weights).sum()) / channels / float(rng.integers(1, 8))
+    highest = float("inf") if rng.random() < 0.5 else scale * float(rng.integers(1, 200))
+    attrs = Conv2d(stride_h, stride_w, 1, 1, top, bottom, left, right, clamp=(0.0, highest))
+    node = drawing.node_of(attrs, [x, w, b], QuantParams.per_tensor(scale, min(of_output, 100)))
+    ends = rng.choice([-128, 127], x.shape)
+    data = np.where(rng.random(x.shape) < 0.3, drawing.int8_data(rng, x.shape), ends)
+    return Case(node, (data.astype(np.int8),))
+
+
 def test_divided() -> None:
     cases = divided()
     found = [paired_fives.parts(case.node) for case in cases]
@@ -187,9 +215,16 @@ def test_ways() -> None:
 
 
 def test_windows_of_five_pixels_and_fewer() -> None:
-    copied = {k: paired_fives.padded(case.node) != (0, 0) for k, case in enumerate(windows())}
+    copied = {k: paired_checked.padded(case.node) != (0, 0) for k, case in enumerate(windows())}
     assert (copied[6], copied[8]) == (True, False)  # of a border each
     assert_exact(windows(), delegates=(ALONE,))
+
+
+@drawing.called
+@given(drawn())
+def test_drawn(case: Case) -> None:
+    if paired_fives.refuse(case.node) is None:
+        assert_kernels([case], ALONE)
 
 
 def test_memory_in_every_way() -> None:
