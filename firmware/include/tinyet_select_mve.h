@@ -26,8 +26,8 @@ void tinyet_argmax_s8_mve(const int8_t *input, int32_t *output, const tinyet_arg
 void tinyet_argmax_s16_mve(const int16_t *input, int32_t *output, const tinyet_argmax_params *params);
 
 /* The same of columns, eight at a time. count: up to 65536. */
-void tinyet_argmax_columns_s8_mve(const int8_t *input, int32_t *output, const tinyet_argmax_params *params);
-void tinyet_argmax_columns_s16_mve(const int16_t *input, int32_t *output, const tinyet_argmax_params *params);
+void tinyet_argmax_s8_columns_mve(const int8_t *input, int32_t *output, const tinyet_argmax_params *params);
+void tinyet_argmax_s16_columns_mve(const int16_t *input, int32_t *output, const tinyet_argmax_params *params);
 
 #ifdef __cplusplus
 }

@@ -34,8 +34,8 @@ typedef struct {
   int32_t rows, count;
 } tinyet_sum_rows_mve_params;
 
-void tinyet_sum_rows_s8_mve(const int8_t *input, int8_t *output, const tinyet_sum_rows_mve_params *params);
-void tinyet_sum_rows_s16_mve(const int16_t *input, int16_t *output, const tinyet_sum_rows_mve_params *params);
+void tinyet_sum_s8_rows_mve(const int8_t *input, int8_t *output, const tinyet_sum_rows_mve_params *params);
+void tinyet_sum_s16_rows_mve(const int16_t *input, int16_t *output, const tinyet_sum_rows_mve_params *params);
 
 #ifdef __cplusplus
 }

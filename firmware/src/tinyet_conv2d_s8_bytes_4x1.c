@@ -155,20 +155,22 @@ static TINYET_BYTES_APART void conv_bytes_products(const uint8_t *x, const TINYE
 #endif
 }
 
-/* What makes outputs of a patch. base: of each pixel minus 128 times the sum of its inputs. taps, pixels: 256 is 0. */
+/* What makes outputs of a patch. base: of each pixel minus 128 times the sum of its inputs. pairs: of taps; odd: 1 where there is one
+ * more. */
 typedef struct {
   const uint8_t *patch;
   int8_t *output; /* goes on channel by channel */
   const TINYET_ROM uint32_t *stream;
   const TINYET_ROM uint8_t *weights;
   tinyet_extent out_c, channels;
-  uint8_t taps, pixels, two_sided;
+  uint8_t pairs, pixels, two_sided;
   int8_t low, high;
   uint32_t base[PIXELS];
+  uint8_t odd;
 } job;
 
 #ifdef __AVR__
-_Static_assert(offsetof(job, base) == 17, "as the assembly has it");
+_Static_assert(offsetof(job, base) == 17 && offsetof(job, odd) == 33, "as the assembly has it");
 
 /* `channels` channels. Registers 2 to 13 are sums of 24 bits, 14 is zero; 18 to 21 are a sum, 22 to 25 what it becomes. */
 static TINYET_BYTES_APART void conv_bytes_outputs(job *of) {
@@ -192,14 +194,20 @@ static TINYET_BYTES_APART void conv_bytes_outputs(job *of) {
       "movw r8, r2\n"
       "movw r10, r2\n"
       "movw r12, r2\n"
-      "2:\n"
-      "lpm r15, Z+\n"
-      "ld r16, X+\n" "mul r16, r15\n" "add r2, r0\n" "adc r3, r1\n" "adc r4, r14\n"
-      "ld r16, X+\n" "mul r16, r15\n" "add r5, r0\n" "adc r6, r1\n" "adc r7, r14\n"
-      "ld r16, X+\n" "mul r16, r15\n" "add r8, r0\n" "adc r9, r1\n" "adc r10, r14\n"
-      "ld r16, X+\n" "mul r16, r15\n" "add r11, r0\n" "adc r12, r1\n" "adc r13, r14\n"
+#define TAP(a, b, c) "ld r16, X+\n" "mul r16, r15\n" "add " a ", r0\n" "adc " b ", r1\n" "adc " c ", r14\n"
+#define TAPS \
+  "lpm r15, Z+\n" TAP("r2", "r3", "r4") TAP("r5", "r6", "r7") TAP("r8", "r9", "r10") TAP("r11", "r12", "r13")
+      "ldd r16, Y+33\n"
+      "sbrs r16, 0\n"
+      "rjmp 2f\n" TAPS
+      "tst r17\n"
+      "breq 8f\n"
+      "2:\n" TAPS TAPS
       "dec r17\n"
       "brne 2b\n"
+      "8:\n"
+#undef TAP
+#undef TAPS
       "std Y+6, r30\n"
       "std Y+7, r31\n"
       "ldd r26, Y+2\n"
@@ -272,7 +280,7 @@ static TINYET_BYTES_APART void conv_bytes_outputs(job *of) {
 #else
 static void conv_bytes_outputs(job *of) {
   const uint8_t step = of->two_sided != 0 ? 7u : 5u;
-  const tinyet_extent taps = of->taps == 0u ? (tinyet_extent)RUN : of->taps;
+  const tinyet_extent taps = 2 * of->pairs + of->odd;
   for (; of->channels > 0; of->channels--) {
     const TINYET_ROM uint32_t *const f = of->stream;
     const uint32_t start = f[0];
@@ -297,7 +305,8 @@ static TINYET_BYTES_APART void conv_bytes_long_outputs(job *of, const uint8_t *p
     for (; rest > RUN; rest -= RUN, of->patch += PIXELS * RUN, of->weights += RUN) {
       conv_bytes_products(of->patch, of->weights, RUN, of->base);
     }
-    of->taps = (uint8_t)rest;
+    of->pairs = (uint8_t)(rest / 2);
+    of->odd = (uint8_t)(rest % 2);
     of->channels = 1;
     conv_bytes_outputs(of);
   }
@@ -336,7 +345,8 @@ void tinyet_conv2d_s8_bytes_4x1(const int8_t *input, int8_t *output, void *scrat
   k.out_w = TINYET_EXTENT(s->out_w);
   k.padding = (uint8_t)words->padding;
   of.patch = patch;
-  of.taps = (uint8_t)taps;
+  of.pairs = (uint8_t)(taps / 2);
+  of.odd = (uint8_t)(taps % 2);
   memset(scratch, 0, (size_t)(PIXELS * taps));
   for (tinyet_extent n = TINYET_EXTENT(s->batch); n > 0; n--) {
     conv_bytes_row(&k, TINYET_EXTENT(-s->pad_top));

@@ -307,29 +307,40 @@ __attribute__((naked, noinline)) static void five_pixels_in_parts(const tile_wal
 #undef FIFTH_OF
 #undef OUTPUTS_OF_TWO
 
-static void outputs(const word *patch, int8_t *output, int32_t taps,
-                    const tinyet_conv2d_s8_paired_fives_5x2_params *params) {
+/* Of channels of one part, and of two. */
+typedef struct {
+  tile_walk whole, divided;
+} tiles;
+
+static tiles tiles_of(const word *patch, int32_t taps, const tinyet_conv2d_s8_paired_fives_5x2_params *params) {
   const int32_t out_c = params->shape.out_c, words = (taps + 1) / 2 + WORDS_BEHIND, split = params->split;
-  const uint32_t *const parts = params->stream + params->whole / CHANNELS * words;
-  tile_walk walk = {{FIRST_SUM, FIRST_SUM, THIRD_SUM, FIRST_SUM, FIRST_SUM, THIRD_SUM},
-                    patch + STEP * taps,
-                    patch,
-                    (-taps & (TURN - 1)) * TAP_BYTES,
-                    output,
-                    out_c,
-                    parts,
-                    patch + STEP * taps,
-                    (-(taps - split) & (TURN - 1)) * TAP_BYTES,
-                    params->stream};
+  const uint32_t *const divided = params->stream + params->whole / CHANNELS * words;
+  const tile_walk whole = {{FIRST_SUM, FIRST_SUM, THIRD_SUM, FIRST_SUM, FIRST_SUM, THIRD_SUM},
+                           patch + STEP * taps,
+                           patch,
+                           (-taps & (TURN - 1)) * TAP_BYTES,
+                           NULL,
+                           out_c,
+                           divided,
+                           patch + STEP * taps,
+                           (-(taps - split) & (TURN - 1)) * TAP_BYTES,
+                           params->stream};
+  tiles both = {whole, whole};
+  both.divided.end = patch + STEP * split;
+  both.divided.skip = (-split & (TURN - 1)) * TAP_BYTES;
+  both.divided.stream = divided;
+  both.divided.stream_end = params->stream + out_c / CHANNELS * words;
+  return both;
+}
+
+static void outputs(tiles *of, int8_t *output, const tinyet_conv2d_s8_paired_fives_5x2_params *params) {
   if (params->whole > 0) {
-    five_pixels(&walk);
+    of->whole.output = output;
+    five_pixels(&of->whole);
   }
-  if (params->whole < out_c) {
-    walk.end = patch + STEP * split;
-    walk.skip = (-split & (TURN - 1)) * TAP_BYTES;
-    walk.stream = parts;
-    walk.stream_end = params->stream + out_c / CHANNELS * words;
-    five_pixels_in_parts(&walk);
+  if (params->whole < params->shape.out_c) {
+    of->divided.output = output;
+    five_pixels_in_parts(&of->divided);
   }
 }
 #else
@@ -354,10 +365,21 @@ static void add_part(uint32_t sums[PIXELS], const word *patch, const TINYET_ROM 
   sums[4] += fifth + ((third >> (FIELD + FOURTH)) << (32 - FIELD));
 }
 
-static void outputs(const word *patch, int8_t *output, int32_t taps,
-                    const tinyet_conv2d_s8_paired_fives_5x2_params *params) {
+typedef struct {
+  const word *patch;
+  int32_t taps;
+} tiles;
+
+static tiles tiles_of(const word *patch, int32_t taps, const tinyet_conv2d_s8_paired_fives_5x2_params *params) {
+  const tiles of = {patch, taps};
+  (void)params;
+  return of;
+}
+
+static void outputs(const tiles *of, int8_t *output, const tinyet_conv2d_s8_paired_fives_5x2_params *params) {
   const TINYET_ROM uint32_t *stream = params->stream;
-  const int32_t out_c = params->shape.out_c, words = (taps + 1) / 2;
+  const word *const patch = of->patch;
+  const int32_t out_c = params->shape.out_c, taps = of->taps, words = (taps + 1) / 2;
   int8_t *to = output;
   for (int32_t channel = 0; channel < out_c; channel++) {
     const int32_t of_pair = channel & 1, whole = channel < params->whole;
@@ -396,6 +418,7 @@ void tinyet_conv2d_s8_paired_fives_5x2(const int8_t *input, int8_t *output, void
   }
   const int32_t one_tap = taps == s.in_c && s.stride_h == 1 && s.stride_w == 1 && s.pad_top == 0 && s.pad_left == 0 &&
                           s.out_h == s.in_h && s.out_w == s.in_w;
+  tiles of = tiles_of(patch, taps, params);
   for (int32_t n = 0; n < s.batch; n++) {
     const int8_t *image = input;
     if (params->padded_h != 0) {
@@ -411,9 +434,9 @@ void tinyet_conv2d_s8_paired_fives_5x2(const int8_t *input, int8_t *output, void
         gather_five(patch, windows, image, count, &walk, &s, (int8_t)params->padding);
       }
       if (count == PIXELS) {
-        outputs(patch, output, taps, params);
+        outputs(&of, output, params);
       } else {
-        outputs(patch, apart, taps, params);
+        outputs(&of, apart, params);
         memcpy(output, apart, (size_t)(count * out_c));
       }
       tinyet_clamp_outputs(output, count * out_c, params->clamp_low, params->clamp_high);

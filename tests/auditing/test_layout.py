@@ -30,7 +30,6 @@ IN_RUNS = {
     "tinyet_linear_s8_packed_words",
     "tinyet_conv2d_s8_paired_fours_4x1",
 }
-LEAST_KERNELS = 25
 
 
 def bits(tensor: Tensor) -> Int64:
@@ -59,11 +58,12 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize(
-    ("board", "delegates"), [("mps2_an386", DEFAULT), ("mps2_an386", (CMSIS_NN,)), ("microbit", DEFAULT)]
+    ("board", "delegates", "least"),
+    [("mps2_an386", DEFAULT, 60), ("mps2_an386", (CMSIS_NN,), 14), ("microbit", DEFAULT, 35)],
 )
-def test_every_weight_is_read_back(board: str, delegates: tuple[Delegate, ...], kernels: set[str]) -> None:
-    """Of every kernel that could compute a layer, by every family of packing."""
-    target = load_board(board).target
+def test_every_weight_is_read_back(board: str, delegates: tuple[Delegate, ...], least: int) -> None:
+    """Of every kernel that could compute a layer, at least so many, by every family of packing."""
+    target, kernels = load_board(board).target, set[str]()
     for program in PROGRAMS:
         deployment = deploy(program.graph, target, delegates)
         for step in deployment.steps:
@@ -81,16 +81,7 @@ def test_every_weight_is_read_back(board: str, delegates: tuple[Delegate, ...], 
                     for places in layout.places:
                         read = places.read(packed[places.constant])
                         assert (read == bits(tensor)[places.weight]).all(), symbol
-
-
-@pytest.fixture(scope="module")
-def kernels() -> set[str]:
-    return set()
-
-
-def test_there_were_many_kernels(kernels: set[str]) -> None:
-    if kernels:  # the tests before were not left out
-        assert len(kernels) >= LEAST_KERNELS, sorted(kernels)
+    assert len(kernels) >= least, sorted(kernels)
 
 
 @pytest.mark.parametrize("program", PROGRAMS[:2], ids=lambda program: program.name)

@@ -446,7 +446,7 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_transpose_s8_mve": transposed_nodes,
     "tinyet_sum_s8_mve": summed_nodes,
     "tinyet_sum_s8_many_mve": elementwise_nodes.many_summed_nodes,
-    "tinyet_sum_rows_s8_mve": elementwise_nodes.summed_row_nodes,
+    "tinyet_sum_s8_rows_mve": elementwise_nodes.summed_row_nodes,
     "tinyet_softmax_s8_mve": softmax_nodes,
     "tinyet_softmax_scaled_s8_mve": scaled_softmax_nodes,
     "tinyet_log_softmax_s8_mve": log_softmax_nodes,
@@ -470,7 +470,7 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_amax_s8_mve": partial(elementwise_nodes.selected_nodes, Amax, DType.INT8),
     "tinyet_amin_s8_mve": partial(elementwise_nodes.selected_nodes, Amin, DType.INT8),
     "tinyet_argmax_s8_mve": partial(elementwise_nodes.selected_nodes, ArgMax, DType.INT8),
-    "tinyet_argmax_columns_s8_mve": partial(elementwise_nodes.selected_nodes, ArgMax, DType.INT8),
+    "tinyet_argmax_s8_columns_mve": partial(elementwise_nodes.selected_nodes, ArgMax, DType.INT8),
 }
 """Kernel → strategy."""
 

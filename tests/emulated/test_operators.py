@@ -89,7 +89,7 @@ def test_five_pixels_in_three_words(layers: str) -> None:
     """One part of the taps and two, windows at borders, of padded copies and of images, tiles of fewer pixels."""
     cases = [*test_paired_fives.ways(), *test_paired_fives.windows(), *test_paired_fives.divided()]
     check_library(
-        st.sampled_from(cases) if layers == "made" else test_paired_fives.drawn(),
+        st.sampled_from(cases) if layers == "made" else test_paired_fives.layers(),
         test_paired_fives.ALONE.kernels[Conv2d],
         (board.M3, board.M4_CLANG, board.RISCV),
         examples=len(cases),

@@ -14,6 +14,7 @@ from tinyet import ops
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import DType, Node
 from tinyet.ops.avg_pool2d import AvgPool2d
+from tinyet.ops.shared import averaging
 from tinyet.ops.shared.averaging import division, exact_reciprocal
 
 
@@ -121,3 +122,19 @@ def test_shape_errors(shape: tuple[int, ...], attrs: AvgPool2d, words: str) -> N
     x = tensor("x", shape, DType.FLOAT32)
     with pytest.raises(UnsupportedShape, match=words):
         ops.infer(Node(attrs, (x,), (x,)))
+
+
+def test_parts_of_the_cost() -> None:
+    """Outputs that are divided, and those that are multiplied, by how far they are shifted: each window's own."""
+    counts = np.array([1, 9, 9, 4], np.int64)
+    found = averaging.parts(counts, 5, None, 3, DType.INT16)
+    divided = {int(n): division(int(n), int(n), 3, DType.INT16).multiplier == 0 for n in counts}
+    assert divided == {1: False, 4: False, 9: True}
+    shifts = [division(n, n, 3, DType.INT16).shift for n in (1, 4)]
+    assert found == {
+        "divided output": 10,
+        "multiplied output": 10,
+        "shift by a byte": 5 * sum(s // 8 for s in shifts),
+        "shift by a bit": 5 * sum(s % 8 for s in shifts),
+    }
+    assert "divided output" not in averaging.parts(counts, 5, 9, 3, DType.INT8)

@@ -148,4 +148,4 @@ def test_all_weights_are_read_for_each_three_pixels() -> None:
     node = layer(np.ones((5, 1, 1, 6), np.int64), np.zeros(5, np.int64), relu=True, scale=0.01, side=4)
     reads = weights_of_outer_threes(node, DENSE, "cortex-m33").reads
     tiles, taps, steps = 2, 6, 6
-    assert reads == {"printed weights": steps * tiles * taps * 8}
+    assert reads == {"read weights": steps * tiles * taps * 8}

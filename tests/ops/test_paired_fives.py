@@ -8,11 +8,10 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.calls.exact import assert_kernels
-from tests.ops import drawing
+from tests.ops import bodies, drawing
 from tests.ops.cases import Case, assert_exact
 from tests.ops.test_paired_threes import WORD, pointwise
 from tinyet.delegates import Delegate
@@ -108,32 +107,6 @@ def windows() -> list[Case]:
     return cases
 
 
-@st.composite
-def drawn(draw: st.DrawFn) -> Case:
-    """Any window, border, stride, zero points and clamp; weights that have room in one part, in two, or in none."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    rows, columns = (int(n) for n in rng.integers(1, 4, 2)) if rng.random() < 0.6 else (1, 1)
-    depth, channels = int(rng.integers(1, 6 if rows * columns > 1 else 40)), 2 * int(rng.integers(1, 5))
-    largest = min(127, int(rng.integers(1, 5)) * OFFSET // (128 * depth * rows * columns))
-    weights = rng.integers(-largest, largest + 1, (channels, rows, columns, depth))
-    weights = np.where(rng.random(weights.shape) < 0.5, largest, weights)
-    zero_point, of_output = (int(n) for n in rng.choice([-128, -9, 0, 127], 2))
-    batch, more_h, more_w = (int(n) for n in rng.integers((1, 0, 0), (3, 6, 6)))
-    image = batch, rows + more_h, columns + more_w, depth
-    x = Tensor("x", TensorType(image, DType.INT8, QuantParams.per_tensor(1.0, zero_point)))
-    w = constant("w", weights.astype(np.int8), QuantParams.per_tensor(1.0, 0))
-    b = constant("b", rng.integers(-999, 999, channels).astype(np.int32))
-    stride_h, stride_w = (int(n) for n in rng.integers(1, 4, 2))
-    top, bottom, left, right = (int(n) for n in rng.integers(0, 4, 4))
-    scale = float(1 + np.abs(weights).sum()) / channels / float(rng.integers(1, 8))
-    highest = float("inf") if rng.random() < 0.5 else scale * float(rng.integers(1, 200))
-    attrs = Conv2d(stride_h, stride_w, 1, 1, top, bottom, left, right, clamp=(0.0, highest))
-    node = drawing.node_of(attrs, [x, w, b], QuantParams.per_tensor(scale, min(of_output, 100)))
-    ends = rng.choice([-128, 127], x.shape)
-    data = np.where(rng.random(x.shape) < 0.3, drawing.int8_data(rng, x.shape), ends)
-    return Case(node, (data.astype(np.int8),))
-
-
 def test_divided() -> None:
     cases = divided()
     found = [paired_fives.parts(case.node) for case in cases]
@@ -161,6 +134,36 @@ def test_both_parts_have_room(seed: int) -> None:
     assert splits
     for k in range(1, 45):
         assert (k in splits) == all(paired_fives.fits(part).all() for part in (rows[:, :k], rows[:, k:]))
+
+
+@st.composite
+def layers(draw: st.DrawFn) -> Case:
+    """Any window, stride and border; weights so large that channels are of one part, of two, or of too many."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kernel, strides = rng.integers(1, 5, 2), rng.integers(1, 4, 2)
+    size, pads = kernel + rng.integers(0, 9, 2), rng.integers(0, kernel, (2, 2))
+    in_c, channels, batch = int(rng.integers(1, 20)), 2 * int(rng.integers(1, 6)), int(rng.integers(1, 3))
+    x = Tensor("x", TensorType((batch, *map(int, size), in_c), DType.INT8, QuantParams.per_tensor(1.0, -9)))
+    taps = in_c * int(kernel.prod())
+    largest = np.clip(rng.integers(1, 6, (channels, 1, 1, 1)) * 2100 // taps, 1, 127)
+    weights = rng.integers(-largest, largest + 1, (channels, *map(int, kernel), in_c))
+    w = constant("w", weights.astype(np.int8), QuantParams.per_tensor(1.0, 0))
+    b = constant("b", rng.integers(-999, 999, channels).astype(np.int32))
+    (top, left), (bottom, right) = (tuple(map(int, side)) for side in pads)
+    attrs = Conv2d(
+        stride_h=int(strides[0]),
+        stride_w=int(strides[1]),
+        pad_top=top,
+        pad_left=left,
+        pad_bottom=bottom,
+        pad_right=right,
+        clamp=(0.0, float("inf")),
+    )
+    node = drawing.node_of(attrs, [x, w, b], QuantParams.per_tensor(float(rng.integers(100, 3000)), -128))
+    return Case(node, (rng.choice([-128, 127, 0], x.shape).astype(np.int8),))
+
+
+test_host_layers = bodies.batches(st.lists(layers(), min_size=8, max_size=8))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -218,13 +221,6 @@ def test_windows_of_five_pixels_and_fewer() -> None:
     copied = {k: paired_checked.padded(case.node) != (0, 0) for k, case in enumerate(windows())}
     assert (copied[6], copied[8]) == (True, False)  # of a border each
     assert_exact(windows(), delegates=(ALONE,))
-
-
-@drawing.called
-@given(drawn())
-def test_drawn(case: Case) -> None:
-    if paired_fives.refuse(case.node) is None:
-        assert_kernels([case], ALONE)
 
 
 def test_memory_in_every_way() -> None:

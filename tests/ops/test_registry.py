@@ -109,6 +109,8 @@ def test_attributes_that_are_text_are_refused() -> None:
 def test_names_of_kernels_for_a_core() -> None:
     """They say types before method and tile, and the core last (docs/kernels.md)."""
     for kernel in (kernel for kernels in CORTEX_M.kernels.values() for kernel in kernels):
+        if kernel.symbol == "tinyet_copy_runs_mve":  # of bytes, whatever they are
+            continue
         # A table of 256 values is looked up alike, whatever has rounded these.
         activations = kernel.dtypes.removesuffix("_w4").removesuffix("_rne")
         if kernel.symbol.startswith("tinyet_argmax_"):

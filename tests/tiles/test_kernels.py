@@ -154,7 +154,7 @@ def test_what_is_printed_is_what_is_stated(
     assert {name for name in call.files if name.endswith(".c")} == {f"{name}.c" for name in exact.functions}
     assert exact.functions.items() <= cost.shared.items()
     # Of weights that are copied nothing is read from where they lie.
-    assert (exact.reads.get("printed weights", 0) == 0) is (family == COPIED)
+    assert (exact.reads.get("read weights", 0) == 0) is (family == COPIED)
     for name, size in exact.functions.items():
         # One instruction a line, of four bytes.
         body = call.files[f"{name}.c"].split("__asm__")[1].split("#else")[0]

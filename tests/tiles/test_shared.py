@@ -317,7 +317,7 @@ def test_a_layer_is_a_sum_of_calls(
     assert {*exact.cycles} == {"cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m85"}
     assert exact.cycles["cortex-m7"] < exact.cycles["cortex-m4"]
     weights = conv2d_s8.stream(r, g).size
-    assert exact.reads["printed weights"] == 4 * weights * -(-count // 3)
+    assert exact.reads["read weights"] == 4 * weights * -(-count // 3)
 
 
 def test_what_is_no_routine() -> None:

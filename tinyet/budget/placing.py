@@ -36,7 +36,7 @@ _COPIED_A_CYCLE = 1
 """Bytes that memcpy moves in a cycle at least, without waits: a load and a store of a word take four, or less."""
 _MOST_ROUNDS = 16
 """Turns of exchanging the places of weights."""
-_PRINTED_WEIGHTS = "printed weights"
+_READ_WEIGHTS = "read weights"
 """The part of a cost model that states the bytes of weights that a call reads."""
 
 
@@ -169,7 +169,7 @@ def _stated_reads(deployment: Deployment, step: Step) -> int | None:
     if model is None or model.exact is None or step.runs != 1:
         return None
     core = cycles_of(deployment.target)
-    return model.exact(node, plan.layouts(node), core).reads.get(_PRINTED_WEIGHTS)
+    return model.exact(node, plan.layouts(node), core).reads.get(_READ_WEIGHTS)
 
 
 def _times(step: Step) -> int:

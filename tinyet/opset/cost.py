@@ -260,7 +260,7 @@ def estimate(
         if target.flash is None or target.flash.wait_states == 0:
             pass
         elif target.flash.code_lines * target.flash.line_bytes > _MOST_KEPT:
-            weights = exact.reads.get("printed weights", 0)
+            weights = exact.reads.get("read weights", 0)
             cycles = round(
                 executing + _waits_for_constants(target.flash, constant_bytes(call, target), weights)
             )

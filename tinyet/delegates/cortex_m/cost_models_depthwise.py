@@ -150,7 +150,7 @@ def called(
         instructions=instructions,
         cycles=ByCore(page.cores, lambda core: of(core).cycles),
         functions={page.named(rows.name): code_bytes},
-        reads={"printed code": page.instruction_bytes * instructions, "printed weights": weights},
+        reads={"printed code": page.instruction_bytes * instructions, "read weights": weights},
     )
     return both(output_rows, filling(node, g, page))
 

@@ -113,7 +113,7 @@ def products_exact(f: Transform, node: Node, printed_for: str, *, stored: bool) 
     instructions = calls * _work(products, page, page.cores[0], f.positions).instructions
     reads = {"printed code": page.instruction_bytes * instructions}
     if stored:
-        reads["printed weights"] = 4 * winograd.words_of_products(f, g) * calls
+        reads["read weights"] = 4 * winograd.words_of_products(f, g) * calls
     return Exact(
         instructions=instructions,
         cycles=ByCore(page.cores, lambda core: calls * _work(products, page, core, f.positions).cycles),

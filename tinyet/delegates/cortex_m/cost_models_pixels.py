@@ -258,7 +258,7 @@ def exact_of(
             "printed code that is read again": sum(
                 times * read_again(tile, channels, page) for tile, channels, times in parts
             ),
-            "printed weights": read,
+            "read weights": read,
         },
     )
 
@@ -292,7 +292,7 @@ def few_exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
         reads={
             "printed code": made.page.instruction_bytes * instructions,
             "printed code that is read again": g.out_w * size if long else 0,
-            "printed weights": 4 * g.out_w * g.out_c * few.words,
+            "read weights": 4 * g.out_w * g.out_c * few.words,
         },
     )
 

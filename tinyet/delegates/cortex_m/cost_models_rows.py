@@ -89,7 +89,7 @@ def of_tile(node: Node, tile: Tile | Row, calls: Sequence[int], printed_for: str
         functions={page.named(tile.name): made.code_bytes},
         reads={
             "printed code": page.instruction_bytes * instructions,
-            "printed weights": 4 * tile.group_words * rows * sum(calls) // CHANNELS,
+            "read weights": 4 * tile.group_words * rows * sum(calls) // CHANNELS,
         },
     )
 

@@ -110,7 +110,7 @@ def exact(
             "printed code that is read again": sum(
                 times * read_again(tile, channels, page) for tile, channels, times in parts
             ),
-            "printed weights": sum(
+            "read weights": sum(
                 4 * tile.group_words * channels // tile.channels * times for tile, channels, times in parts
             ),
         },

@@ -118,7 +118,7 @@ def shared_exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
         },
         reads={
             "printed code": ARMV7E_M.instruction_bytes * instructions,
-            "printed weights": 4 * blocks * sum(doubles) * (2 * steps + 5),
+            "read weights": 4 * blocks * sum(doubles) * (2 * steps + 5),
         },
     )
 

@@ -131,7 +131,7 @@ def cost_model(sizes_of: SizesOf, parts_of: PartsOf, apart: bool) -> CostModel:
             functions={page.named(each.name): function(each, page).code_bytes for each, *_ in calls},
             reads={
                 "printed code": page.instruction_bytes * instructions,
-                "printed weights": times * weights,
+                "read weights": times * weights,
             },
         )
 

@@ -104,7 +104,7 @@ def searched(node: Node) -> Mapping[str, int]:
 
 
 def place(dtype: str, *, of_columns: bool = False) -> Kernel:
-    symbol = f"tinyet_argmax_{'columns_' if of_columns else ''}{dtype}_mve"
+    symbol = f"tinyet_argmax_{dtype}_{'columns_' if of_columns else ''}mve"
 
     def lower(node: Node, _target: Target) -> Call:
         sizes = around_axis(node.input(0).shape, argmax.attrs_of(node).axis)

@@ -19,7 +19,7 @@ from tinyet.opset import AccessOrder, Call, CostModel, Kernel, Struct, library_c
 from tinyet.tiles.helium import LANES
 
 SYMBOL, SYMBOL_S16, SYMBOL_MANY = "tinyet_sum_s8_mve", "tinyet_sum_s16_mve", "tinyet_sum_s8_many_mve"
-SYMBOL_ROWS, SYMBOL_ROWS_S16 = "tinyet_sum_rows_s8_mve", "tinyet_sum_rows_s16_mve"
+SYMBOL_ROWS, SYMBOL_ROWS_S16 = "tinyet_sum_s8_rows_mve", "tinyet_sum_s16_rows_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_sum_mve.h")
 CHANNELS = 8
 MOST_PIXELS = 256

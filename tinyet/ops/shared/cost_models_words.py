@@ -369,7 +369,7 @@ def weights_of_outer_threes(node: Node, _layouts: Layouts, _core: str) -> Exact:
     """All weights are read for each three pixels: of a flash behind a cache that is too small for them, again."""
     batch, out_h, out_w, _ = node.output.shape
     steps = batch * -(-out_h * out_w // outer_threes.PIXELS)
-    return Exact(0, {}, {}, {"printed weights": steps * outer_threes.constants(node)[1].data.nbytes})
+    return Exact(0, {}, {}, {"read weights": steps * outer_threes.constants(node)[1].data.nbytes})
 
 
 def conv2d_paired_threes_of_two(node: Node) -> Mapping[str, int]:
