@@ -45,8 +45,8 @@ typedef tinyet_depthwise_s8_chw_3x3_threes_params tinyet_depthwise_s8_chw_3x3_fi
 void tinyet_depthwise_s8_chw_3x3_threes(const int8_t *input, int8_t *output, void *scratch,
                                         const tinyet_depthwise_s8_chw_3x3_threes_params *params);
 
-/* groups == in_c == out_c, 3x3, no dilation. scratch: twelve bytes a pixel of a band of one channel with its borders, twenty a
- * row of it, and a row of the input. */
+/* groups == in_c == out_c, 3x3, no dilation, windows that see a column of the image. scratch: twelve bytes a pixel of a band of
+ * one channel with its borders, twenty a row of it, and a row of the input. */
 void tinyet_depthwise_s8_chw_3x3_fives(const int8_t *input, int8_t *output, void *scratch,
                                        const tinyet_depthwise_s8_chw_3x3_fives_params *params);
 

@@ -276,8 +276,8 @@ static __attribute__((noinline, unused)) void tinyet_gate_mixed(const int16_t *c
 }
 
 /* The sums of a gate, four rows at a time. x: inputs, blocks of four of them; to: where sums are added; factor: twice the
- * multiplier; shift: form + 1; general: 1 where the form is negative; left: groups of four rows; sums: of the last group, those
- * that near has bits of: they are not rounded. */
+ * multiplier; shift: form + 1; general: 1 where the form is negative, or -2^23 may be rounded to itself, from which 24 bits cannot
+ * take one; left: groups of four rows; sums: of the last group, those that near has bits of: they are not rounded. */
 typedef struct {
   const int8_t *x;
   const TINYET_ROM int8_t *w;
@@ -449,7 +449,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_sums(const int8_t *inp
     const int32_t multiplier = part->multiplier[gate], form = part->form[gate];
     of.factor = (uint32_t)multiplier << 1;
     of.shift = (uint8_t)(form + 1);
-    of.general = form < 0;
+    of.general = form < 0 || multiplier > INT32_MAX - 127;
     of.left = TINYET_EXTENT(units) >> 2;
     while (of.left > 0) {
       if (blocks <= TINYET_DOT_BLOCKS) {

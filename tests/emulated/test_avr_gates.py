@@ -99,7 +99,10 @@ def test_sums_of_gates(tmp_path: Path, depth: int) -> None:
     shifts = np.array(SHIFTS if depth < 100 else SHIFTS[:2])
     rows = ROWS if depth < 100 else 16
     multipliers = rng.integers(2**30, 2**31, len(shifts))
-    multipliers[0] = 2**31 - 1
+    # The largest, with which -2^23 stays what it is; with the last it does no more.
+    multipliers[:2] = 2**31 - 1
+    if len(multipliers) > 3:
+        multipliers[2:4] = 2**31 - 127, 2**31 - 128
     inputs, weights = rng.integers(-128, 128, depth), rng.integers(-128, 128, (rows, depth))
     if depth > 100:  # the largest sum
         inputs[:], weights[0] = -128, -128

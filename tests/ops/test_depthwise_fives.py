@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from tests.calls.exact import assert_kernels
 from tests.ops.cases import Case, assert_exact
 from tests.ops.test_depthwise_threes import RELU, case, depthwise
 from tinyet.delegates import Delegate
@@ -29,6 +30,8 @@ def ways() -> list[Case]:
     for k, (size, strides) in enumerate(itertools.product(itertools.product(heights, widths), steps)):
         clamp = (0.0, 9000.0) if k % 7 == 0 else RELU
         found.append(case(depthwise(size, strides, pads[(k + k // 5) % 4], clamp, k), k))
+    # Nearly all windows are beside the image.
+    found += [case(depthwise((2, 1), (1, 3), (7, 8, 5, 0), RELU, k), k) for k in range(2)]
     return found
 
 
@@ -36,6 +39,11 @@ def test_ways() -> None:
     cases = ways()
     assert {depthwise_planes.refuse_fives(one.node) for one in cases} == {None}
     assert_exact(cases, delegates=(ALONE,))
+
+
+def test_memory_in_every_way() -> None:
+    """Each array by itself, at odd addresses, and the output over the input as far as it may lie there."""
+    assert_kernels(ways(), ALONE)
 
 
 def test_any_nine_weights_have_room() -> None:
@@ -62,3 +70,7 @@ def test_what_it_refuses() -> None:
     why = "what is added to products is not all in the sum before the first one"
     assert depthwise_planes.refuse_fives(any_sign) == why
     assert np.all(depthwise_planes.folded_in_fives(any_sign).found == 0)
+    # Strides may leave the image out: rows of it are packed a place at a time, one at least.
+    beside = depthwise((3, 1), (1, 5), (1, 1, 5, 0), RELU, 0)
+    assert depthwise_planes.refuse_fives(beside) == "no window sees a column of the image"
+    assert depthwise_planes.refuse_fives(depthwise((3, 1), (1, 3), (1, 1, 5, 0), RELU, 0)) is None

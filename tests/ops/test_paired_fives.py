@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from tests.calls.exact import assert_kernels
 from tests.ops import bodies, drawing
 from tests.ops.cases import Case, assert_exact
 from tests.ops.test_paired_threes import WORD, pointwise
@@ -220,6 +221,11 @@ def test_windows_of_five_pixels_and_fewer() -> None:
     copied = {k: paired_checked.padded(case.node) != (0, 0) for k, case in enumerate(windows())}
     assert (copied[6], copied[8]) == (True, False)  # of a border each
     assert_exact(windows(), delegates=(ALONE,))
+
+
+def test_memory_in_every_way() -> None:
+    """Each array by itself, at odd addresses, and the output over the input as far as it may lie there."""
+    assert_kernels([*ways(), *windows(), *divided()], ALONE)
 
 
 def test_the_ends_of_a_field_are_reached() -> None:

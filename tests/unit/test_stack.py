@@ -137,6 +137,16 @@ def test_bounds(stack: Stack, name: str, bytes_: int) -> None:
     assert sum(frame.bytes for frame in bound.chain) == bytes_
 
 
+def test_what_fills_up_a_function_leads_nowhere(tmp_path: Path) -> None:
+    """Without optimization GCC puts a NOP behind a function of assembly alone: no computed jump goes there."""
+    functions: Mapping[str, Code] = {
+        "filled": [PUSH_LR, 0xF8DD, 0xF000, POP_PC, NOP, NOP],  # ldr.w pc, [sp]
+        "behind": [PUSH_LR, call("filled"), POP_PC],
+    }
+    bound = Stack(write(tmp_path / "firmware.elf", functions, {})).function("behind")
+    assert (bound.bytes, bound.unknown) == (8, ())
+
+
 def test_names_that_a_compiler_has_lengthened_and_last_calls(tmp_path: Path) -> None:
     functions: dict[str, Code] = {
         "copied.constprop.0": [0xB082, 0xB002, BX_LR],

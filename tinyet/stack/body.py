@@ -85,6 +85,9 @@ class _Walk:
                 continue
             found.append(at)
             at += self.image.operation(self.machine, at).size
+        # What fills up a function of assembly alone would only lead to the one behind it.
+        while found and (last := self.image.operation(self.machine, found[-1])) == Operation(last.size):
+            found.pop()
         return found
 
     def _reach(self, at: int, depth: int, facts: Facts, *, is_code: bool = False) -> None:

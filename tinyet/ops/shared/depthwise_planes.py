@@ -213,6 +213,9 @@ def scratch_bytes_of_threes(node: Node) -> int:
 def refuse_fives(node: Node) -> str | None:
     """Of tinyet_depthwise_s8_chw_3x3_fives, which has only outputs whose sums begin with all that is added. Any nine
     weights have room."""
+    _, _, columns = band_of_fives(node)
+    if columns <= attrs_of(node).pad_left:
+        return "no window sees a column of the image"
     found = folded_in_fives(node).found.all()
     return None if found else "what is added to products is not all in the sum before the first one"
 
