@@ -10,7 +10,6 @@ import importlib
 import json
 import os
 import random
-import select
 import signal
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from types import ModuleType
 import numpy as np
 
 from tests.compilers import warm_python
+from tinyet.build.process import ends_within
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST_SEED = 67280421310721
@@ -78,13 +78,7 @@ def _may_fork() -> bool:
 
 
 def _ended(child: int, timeout: float) -> int:
-    descriptor = os.pidfd_open(child)
-    try:
-        ended = select.poll()
-        ended.register(descriptor, select.POLLIN)
-        in_time = ended.poll(1000 * timeout)
-    finally:
-        os.close(descriptor)
+    in_time = ends_within(child, timeout)
     if not in_time:
         os.killpg(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)

@@ -206,7 +206,14 @@ class Project:
         return self._made_of(program)[0]
 
     def _made_of(self, program: Program) -> tuple[Deployment, SlicePlan | None]:
-        asked = FitRequest(
+        asked, written = self._request_of(program), self.written
+        whole = fitted(asked) if written is None or written.asked != asked else written.deployment
+        given = self.manifest.get("max_step")
+        return slices_given(whole, self._board, str(given) if given else None, context=True)
+
+    def _request_of(self, program: Program) -> FitRequest:
+        """What `generate` has asked of `fitted` for a program of this project."""
+        return FitRequest(
             program.graph,
             self._board,
             self.objective,
@@ -215,10 +222,6 @@ class Project:
             self.require_delegate,
             program.size,
         )
-        written = self.written
-        whole = fitted(asked) if written is None or written.asked != asked else written.deployment
-        given = self.manifest.get("max_step")
-        return slices_given(whole, self._board, str(given) if given else None, context=True)
 
     @property
     def room(self) -> Room:

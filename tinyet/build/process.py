@@ -263,6 +263,18 @@ def run(
     return subprocess.CompletedProcess(words, process.returncode, stdout, stderr)
 
 
+def ends_within(child: int, seconds: float) -> bool:
+    """Whether a process that this one has started, and has not waited for, ends in so many seconds, as Linux tells by
+    `os.pidfd_open`. Raises OSError where the kernel does not know of it."""
+    descriptor = os.pidfd_open(child)
+    try:
+        ended = select.poll()
+        ended.register(descriptor, select.POLLIN)
+        return bool(ended.poll(1000 * seconds))
+    finally:
+        os.close(descriptor)
+
+
 def wait(process: subprocess.Popen[Any], timeout: float) -> int:
     """Wait for a process to end; its exit status. Raises subprocess.TimeoutExpired after `timeout` seconds.
 
@@ -272,13 +284,7 @@ def wait(process: subprocess.Popen[Any], timeout: float) -> int:
     if sys.platform == "linux" and hasattr(os, "pidfd_open") and process.poll() is None:
         deadline = time.monotonic() + timeout
         with contextlib.suppress(OSError):  # A kernel that does not know of it.
-            descriptor = os.pidfd_open(process.pid)
-            try:
-                ended = select.poll()
-                ended.register(descriptor, select.POLLIN)
-                ended.poll(1000 * timeout)
-            finally:
-                os.close(descriptor)
+            ends_within(process.pid, timeout)
         timeout = max(0.0, deadline - time.monotonic())
     return process.wait(timeout)
 

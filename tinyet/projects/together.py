@@ -291,19 +291,7 @@ class TogetherProject(Project):
     @cached_property
     def shared(self) -> Shared:
         """The models in their arena, as they were when the project was generated."""
-        apart = {
-            name: fitted(
-                FitRequest(
-                    program.graph,
-                    self._board,
-                    self.objective,
-                    self.limits,
-                    self.delegates,
-                    self.require_delegate,
-                )
-            )
-            for name, program in self.programs.items()
-        }
+        apart = {name: fitted(self._request_of(program)) for name, program in self.programs.items()}
         return share(parse(str(self.manifest["schedule"]), list(self.programs)), apart)
 
     @property
