@@ -10,17 +10,17 @@ import html.parser
 import json
 import re
 import shutil
-import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
 import tinyet
 from tests import small
 from tests.golden.programs import separable
+from tests.pages.browser import Browser
 from tests.streamed import residual
 from tests.unit.test_comparison import result
 from tinyet import assets
@@ -32,7 +32,7 @@ from tinyet.pages.page import page_of, unpacked
 _BOARD = "mps2_an386"
 _EVIL = "</script><script>document.title='owned'</script><b>@script@ @report@ \u2028 &amp;"
 
-browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+in_browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
 
 
 class _Page(html.parser.HTMLParser):
@@ -66,32 +66,28 @@ class _Page(html.parser.HTMLParser):
             self._open = None
 
 
-def dump(page: str, where: Path, script: str = "", width: int = 1200) -> tuple[_Page, str]:
-    """The document that a browser makes of a page, after a script, in a window of a width in pixels; asserted:
-    nothing was thrown, nothing was loaded."""
-    file = where / "page.html"
-    file.write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
-    options = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-sync",
-        f"--window-size={width},800",
-    ]
-    options += ["--disable-background-networking", "--disable-component-update", "--enable-logging=stderr"]
-    done = subprocess.run(
-        ["chromium", *options, f"--user-data-dir={where / 'profile'}", "--dump-dom", file.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    assert "CONSOLE" not in done.stderr, done.stderr
-    parsed = _Page()
-    parsed.feed(done.stdout)
-    return parsed, done.stdout
+class Dump(Protocol):
+    """The document that a browser makes of a page, after a script, in a window of a width in pixels; asserted: nothing
+    was thrown, nothing was loaded."""
+
+    def __call__(self, page: str, script: str = "", width: int = 1200) -> tuple[_Page, str]: ...
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dump]:
+    where = tmp_path_factory.mktemp("pages")
+    with Browser(where / "profile") as browser:
+
+        def dump_it(page: str, script: str = "", width: int = 1200) -> tuple[_Page, str]:
+            file = where / "page.html"
+            file.write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
+            text, complaints = browser.document(file, width)
+            assert not complaints
+            parsed = _Page()
+            parsed.feed(text)
+            return parsed, text
+
+        yield dump_it
 
 
 def at(record: Any, path: str) -> Any:
@@ -121,11 +117,11 @@ def _program(given: Any) -> Any:
     return given
 
 
-@browser
-def test_every_number_of_an_analysis_is_the_jsons(tmp_path: Path) -> None:
+@in_browser
+def test_every_number_of_an_analysis_is_the_jsons(dump: Dump) -> None:
     for which in ("whole", "rows"):
         report = _analysis(which)
-        parsed, _ = dump(page_of("net", analysis=report), tmp_path)
+        parsed, _ = dump(page_of("net", analysis=report))
         paths = assert_numbers(parsed, {"analysis": report})
         for key in ("macs", "cycles", "instructions", "constant_bytes", "output_bytes"):
             layers = {
@@ -142,10 +138,10 @@ def test_every_number_of_an_analysis_is_the_jsons(tmp_path: Path) -> None:
         assert {"analysis.arena_bytes", "analysis.milliseconds", "analysis.macs"} <= paths
 
 
-@browser
-def test_validation_and_comparison_likewise(tmp_path: Path) -> None:
+@in_browser
+def test_validation_and_comparison_likewise(dump: Dump) -> None:
     validation, comparison = result().to_json(), tinyet.compare(result(), result(1100)).to_json()
-    parsed, _ = dump(page_of("net", validation=validation, comparison=comparison), tmp_path)
+    parsed, _ = dump(page_of("net", validation=validation, comparison=comparison))
     paths = assert_numbers(parsed, {"validation": validation, "comparison": comparison})
     assert {
         "validation.layers.1.instructions",
@@ -169,12 +165,12 @@ def _labelled(classes: int = 3) -> dict[str, Any]:
     return dataclasses.replace(found, layers=tuple(layers)).to_json()
 
 
-@browser
-def test_the_graph_opens_a_layer_with_its_values(tmp_path: Path) -> None:
+@in_browser
+def test_the_graph_opens_a_layer_with_its_values(dump: Dump) -> None:
     report, validation = _analysis("whole"), _labelled()
     step = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: '%s'}));"
     script = "document.querySelector('g.node').focus();" + step % "ArrowDown" + step % "Enter"
-    parsed, text = dump(page_of("net", analysis=report, validation=validation), tmp_path, script)
+    parsed, text = dump(page_of("net", analysis=report, validation=validation), script)
     paths = assert_numbers(parsed, {"analysis": report, "validation": validation})
     (shown,) = re.findall(r"<dialog.*?</dialog>", text, re.DOTALL)
     layer = report["layers"][1]
@@ -189,11 +185,11 @@ def test_the_graph_opens_a_layer_with_its_values(tmp_path: Path) -> None:
     assert edges[1].count("M") == sum(len(layer["reads"]) for layer in report["layers"])
 
 
-@browser
-def test_confusion_is_a_matrix_or_a_list(tmp_path: Path) -> None:
+@in_browser
+def test_confusion_is_a_matrix_or_a_list(dump: Dump) -> None:
     for classes in (3, 1000):
         validation = _labelled(classes)
-        parsed, text = dump(page_of("net", validation=validation), tmp_path)
+        parsed, text = dump(page_of("net", validation=validation))
         paths = assert_numbers(parsed, {"validation": validation})
         for kind in ("device", "host", "float"):
             cells = validation["confusion"][kind]
@@ -208,10 +204,10 @@ def test_confusion_is_a_matrix_or_a_list(tmp_path: Path) -> None:
     assert {"validation.accuracy", "validation.host_accuracy", "validation.float_accuracy"} <= paths
 
 
-@browser
-def test_a_report_of_quantize(tmp_path: Path) -> None:
+@in_browser
+def test_a_report_of_quantize(dump: Dump) -> None:
     report = json.loads((Path(__file__).parent / "quantize.json").read_text())
-    parsed, text = dump(page_of("net", quantization=report), tmp_path)
+    parsed, text = dump(page_of("net", quantization=report))
     paths = assert_numbers(parsed, {"quantization": report})
     for key in ("layers", "operators"):
         assert {f"quantization.{key}.{i}.alone_sqnr_db" for i in range(len(report[key]))} <= paths
@@ -223,12 +219,12 @@ def test_a_report_of_quantize(tmp_path: Path) -> None:
     assert "are the model" in text
 
 
-@browser
-def test_a_row_opens_its_layer_and_a_heading_sorts(tmp_path: Path) -> None:
+@in_browser
+def test_a_row_opens_its_layer_and_a_heading_sorts(dump: Dump) -> None:
     report = _analysis("whole")
     sort = "[...document.querySelectorAll('th button')].find((b) => b.textContent === 'MACs').click();"
     first = "document.querySelector('tbody tr').dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'}));"
-    parsed, text = dump(page_of("net", analysis=report), tmp_path, sort + first)
+    parsed, text = dump(page_of("net", analysis=report), sort + first)
     paths = assert_numbers(parsed, {"analysis": report})
     most = max(report["layers"], key=lambda layer: layer["macs"])
     assert "<dialog" in text
@@ -236,12 +232,12 @@ def test_a_row_opens_its_layer_and_a_heading_sorts(tmp_path: Path) -> None:
     assert 'aria-sort="descending"' in text
 
 
-@browser
-def test_the_arena_is_walked_with_the_keyboard(tmp_path: Path) -> None:
+@in_browser
+def test_the_arena_is_walked_with_the_keyboard(dump: Dump) -> None:
     report = _analysis("whole")
     step = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}));"
     script = "document.querySelector('rect.block').focus();" + step
-    _, text = dump(page_of("net", analysis=report), tmp_path, script)
+    _, text = dump(page_of("net", analysis=report), script)
     told = re.search(r'<div id="told"[^>]*>(.*?)</div>', text)
     assert told is not None
     block = report["arena"][1]
@@ -249,8 +245,8 @@ def test_the_arena_is_walked_with_the_keyboard(tmp_path: Path) -> None:
     assert f"{block['bytes']:,} bytes at {block['offset']:,}" in told[1]
 
 
-@browser
-def test_a_narrow_page_is_readable(tmp_path: Path) -> None:
+@in_browser
+def test_a_narrow_page_is_readable(dump: Dump) -> None:
     """As wide as the window, with letters of nine pixels in its pictures; no key is torn from its name, and
     nothing lies over the last line."""
     script = """
@@ -265,7 +261,7 @@ def test_a_narrow_page_is_readable(tmp_path: Path) -> None:
     told.textContent = "one line";
     put.room = parseFloat(getComputedStyle(main).paddingBottom) - told.getBoundingClientRect().height;
     """
-    _, text = dump(page_of("net", analysis=_analysis("whole"), validation=_labelled()), tmp_path, script, 500)
+    _, text = dump(page_of("net", analysis=_analysis("whole"), validation=_labelled()), script, 500)
     found = {key: float(value) for key, value in re.findall(r'data-(\w+)="([-\d.]+)"', _body(text))}
     assert found["over"] <= 0
     assert found["keys"] > 5
@@ -280,13 +276,13 @@ def _body(text: str) -> str:
     return text.partition("<body")[2].partition(">")[0]
 
 
-@browser
-def test_advice_on_a_page(tmp_path: Path) -> None:
+@in_browser
+def test_advice_on_a_page(dump: Dump) -> None:
     helping = Advice("rows", "--optimize size", -1024, 12, 100, 2345, True)
     report = _analysis("whole") | {
         "advice": [helping.to_json(), Advice("no", "-", refused="it cannot be").to_json()]
     }
-    parsed, text = dump(page_of("net", analysis=report), tmp_path)
+    parsed, text = dump(page_of("net", analysis=report))
     paths = assert_numbers(parsed, {"analysis": report})
     figures = ("arena_bytes", "flash_bytes", "instructions", "cycles")
     assert {f"analysis.advice.0.{key}" for key in figures} <= paths
@@ -294,15 +290,15 @@ def test_advice_on_a_page(tmp_path: Path) -> None:
     assert "it cannot be" in text
 
 
-@browser
-def test_text_of_a_model_is_text(tmp_path: Path) -> None:
+@in_browser
+def test_text_of_a_model_is_text(dump: Dump) -> None:
     report = copy.deepcopy(_analysis("whole"))
     for layer in report["layers"]:
         layer["name"] = layer["line"] = layer["source"] = _EVIL
     for block in report["arena"]:
         block["name"] = _EVIL
     report["notes"] = [_EVIL]
-    parsed, text = dump(page_of(_EVIL, analysis=report, remarks=[_EVIL]), tmp_path)
+    parsed, text = dump(page_of(_EVIL, analysis=report, remarks=[_EVIL]))
     assert "b" not in parsed.tags
     title = re.search(r"<title>(.*?)</title>", text)
     assert title is not None
@@ -310,8 +306,8 @@ def test_text_of_a_model_is_text(tmp_path: Path) -> None:
     assert_numbers(parsed, {"analysis": report})
 
 
-@browser
-def test_a_thousand_layers(tmp_path: Path) -> None:
+@in_browser
+def test_a_thousand_layers(dump: Dump) -> None:
     """In one page of less than 2 MB, with all that was measured of them."""
     report, validation = copy.deepcopy(_analysis("whole")), _labelled()
     kinds, blocks, ran = report["layers"], report["arena"], validation["layers"]
@@ -327,7 +323,7 @@ def test_a_thousand_layers(tmp_path: Path) -> None:
     ]
     page = page_of("large", analysis=report, validation=validation)
     assert len(page.encode()) < 2_000_000
-    parsed, text = dump(page, tmp_path)
+    parsed, text = dump(page)
     assert parsed.rows > 2 * count
     paths = assert_numbers(parsed, {"analysis": report, "validation": validation})
     assert {f"analysis.layers.{count - 1}.instructions", f"validation.layers.{count - 1}.sqnr_db"} <= paths
