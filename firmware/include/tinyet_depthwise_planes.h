@@ -50,8 +50,8 @@ void tinyet_depthwise_s8_chw_3x3_threes(const int8_t *input, int8_t *output, voi
 void tinyet_depthwise_s8_chw_3x3_fives(const int8_t *input, int8_t *output, void *scratch,
                                        const tinyet_depthwise_s8_chw_3x3_fives_params *params);
 
-/* groups == in_c == out_c, 3x3, no dilation. scratch: an image of one channel with its borders, a byte a pixel; of
- * four where channels are a multiple of four. */
+/* groups == in_c == out_c, 3x3, no dilation. scratch: an image of four channels with its borders, a word a pixel, however many
+ * channels there are. */
 void tinyet_depthwise_s8_chw_3x3_2x1(const int8_t *input, int8_t *output, void *scratch,
                                      const tinyet_depthwise_s8_chw_3x3_2x1_params *params);
 

@@ -99,7 +99,8 @@ void tinyet_conv2d_1x1_s8_packed_words(const int8_t *input, int8_t *output, void
 void tinyet_linear_s8_packed_words(const int8_t *input, int8_t *output, void *scratch,
                                    const tinyet_linear_s8_packed_words_params *params);
 
-/* groups == in_c == out_c, 3x3, no dilation. scratch: an image of one channel with its borders, a byte a pixel. */
+/* groups == in_c == out_c, 3x3, no dilation. scratch: an image of one channel with its borders, a byte a pixel; on Xtensa of four,
+ * a word a pixel. */
 void tinyet_depthwise_s8_chw_3x3(const int8_t *input, int8_t *output, void *scratch,
                                  const tinyet_depthwise_s8_chw_3x3_params *params);
 

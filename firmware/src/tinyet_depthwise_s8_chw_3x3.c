@@ -1,37 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_packed_words.h"
 
-/* A channel's image within its borders, plus 128: as many rows and columns as windows reach. */
-static void plane_of(uint8_t *plane, const int8_t *image, int32_t rows, int32_t columns, const tinyet_conv2d_shape *s) {
-  const int32_t right = columns - s->pad_left, bottom = rows - s->pad_top, channels = s->in_c;
-  const int32_t width = s->in_w < right ? s->in_w : right, height = s->in_h < bottom ? s->in_h : bottom;
-  plane += s->pad_top * columns + s->pad_left;
-  uint32_t sign = 0x80u;
-  __asm__("" : "+r"(sign)); /* in a register: GCC would make it anew for each value */
-  for (int32_t y = 0; y < height; y++) {
-    const int8_t *from = image;
-    uint8_t *to = plane;
-    int32_t left = width;
-    for (; left >= 4; left -= 4) {
-      to[0] = (uint8_t)((uint8_t)*from ^ sign);
-      from += channels;
-      to[1] = (uint8_t)((uint8_t)*from ^ sign);
-      from += channels;
-      to[2] = (uint8_t)((uint8_t)*from ^ sign);
-      from += channels;
-      to[3] = (uint8_t)((uint8_t)*from ^ sign);
-      from += channels;
-      to += 4;
-    }
-    for (; left > 0; left--) {
-      *to++ = (uint8_t)((uint8_t)*from ^ sign);
-      from += channels;
-    }
-    plane += columns;
-    image += s->in_w * channels;
-  }
-}
-
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
 typedef struct {
   int32_t rows;
@@ -109,35 +78,36 @@ __attribute__((naked, noinline)) static void one_sided_channel(const uint8_t *pl
  * registers. */
 typedef struct {
   const uint32_t *stream;
-  int32_t way;      /* 1 where two-sided, and 2 for a stride of 2 from row to row, 4 for a longer one */
+  int32_t way;      /* 1 where two-sided, and 2 for a stride of 2 from row to row or a column of one output, 4 for a longer one */
   int32_t columns;  /* bytes from row to row of inputs */
   int32_t row;      /* bytes from row to row of outputs */
   int8_t *output;
-  int8_t *end;      /* of the outputs of a column */
+  int8_t *end;      /* of the outputs of a column that a loop makes */
   int32_t low, high; /* bounds of outputs */
   const uint8_t *plane;
   int32_t left;     /* columns of outputs */
-  int32_t step;     /* stride_w */
+  int32_t step;     /* bytes from window to window of a row */
   int32_t channels; /* bytes from output to output */
   int32_t back;     /* bytes from the end of a column of outputs to the next */
   int32_t turn;     /* bytes from the last row of a window to the next window, where they share none */
   int32_t right;
+  int32_t count; /* channels of the plane; they are counted down here, where stream, output, end and plane go on, too */
 } plane_walk;
 
-/* All outputs of a channel. In assembly of its own, for GCC has no functions without a frame on Xtensa; the same for both of
- * its calling conventions, of which one has register windows. */
+/* All outputs of a plane's channels. In assembly of its own, for GCC has no functions without a frame on Xtensa; the same for
+ * both of its calling conventions, of which one has register windows. */
 #ifdef __cplusplus
 extern "C"
 #endif
     void
-    tinyet_depthwise_3x3_xtensa(const plane_walk *walk);
+    tinyet_depthwise_3x3_xtensa(plane_walk *walk);
 
 #ifdef __XTENSA_WINDOWED_ABI__
-#define ENTER "entry a1, 128\n" "s32i a0, a1, 84\n"
+#define ENTER "entry a1, 144\n" "s32i a0, a1, 84\n"
 #define LEAVE "l32i a0, a1, 84\n" "retw\n"
 #else
 #define ENTER                \
-  "addi a1, a1, -112\n"      \
+  "addi a1, a1, -128\n"      \
   "s32i a0, a1, 84\n"        \
   "s32i a12, a1, 88\n"       \
   "s32i a13, a1, 92\n"       \
@@ -149,11 +119,11 @@ extern "C"
   "l32i a13, a1, 92\n"       \
   "l32i a14, a1, 96\n"       \
   "l32i a15, a1, 100\n"      \
-  "addi a1, a1, 112\n"       \
+  "addi a1, a1, 128\n"       \
   "ret\n"
 #endif
 
-#define INPUT(i) "l8ui a2, a0, " #i "\n"
+#define INPUT(i) "l8ui a2, a0, 4*" #i "\n" /* planes have four channels */
 #define DOWN "l32i a3, a1, 28\n" "add a0, a0, a3\n"
 /* sum = before + w times the input in a2. */
 #define PRODUCT(sum, before, w) "mull a3, a2, " w "\n" "add " sum ", " before ", a3\n"
@@ -195,8 +165,22 @@ extern "C"
   "l32i a3, a1, 8\n"                  \
   "mull a15, a15, a3\n"               \
   "add a15, a15, a2\n"
-/* The output of a sum, and on to the next of the column. n: names labels. */
-#define OUTPUT(n, scaled)             \
+/* Where an output is stored, and on to the next of the column, or to the next column; what follows is not reached so. */
+#define NEXT(n)                       \
+  "s32i a2, a1, 36\n"                 \
+  "l32i a3, a1, 40\n"                 \
+  "bne a2, a3, 2" #n "b\n"            \
+  "j .Ltinyet_depthwise_3x3_next\n"
+#define NEXT_BUT_ONE(n)               \
+  "s32i a2, a1, 36\n"                 \
+  "l32i a3, a1, 40\n"                 \
+  "bne a2, a3, 2" #n "b\n"            \
+  "j 6" #n "f\n"
+#define END(n)                        \
+  "l32i a3, a1, 40\n"                 \
+  "j .Ltinyet_depthwise_3x3_next\n"
+/* The output of a sum. n: names labels. */
+#define OUTPUT(n, scaled, ONWARD)     \
   "l32i a3, a1, 0\n"                  \
   "l32i a2, a1, 4\n"                  \
   "add a15, a15, a3\n"                \
@@ -208,10 +192,7 @@ extern "C"
   "l32i a3, a1, 32\n"                 \
   "s8i a15, a2, 0\n"                  \
   "add a2, a2, a3\n"                  \
-  "l32i a3, a1, 40\n"                 \
-  "s32i a2, a1, 36\n"                 \
-  "bne a2, a3, 2" #n "b\n"            \
-  "j .Ltinyet_depthwise_3x3_next\n"   \
+  ONWARD(n)                           \
   "1" #n ":\n" /* beyond the limit: the sign says which bound it is */ \
   "l32i a3, a1, 44\n"                 \
   "bltz a15, 4" #n "f\n"              \
@@ -219,20 +200,23 @@ extern "C"
   "4" #n ":\n"                        \
   "mov a15, a3\n"                     \
   "j 3" #n "b\n"
-#define ALONG(n, scaled) \
-  ROW(NONE, NONE, FIRST) ROW(NONE, MIDDLE, FIRST) "2" #n ":\n" ROW(LAST, MIDDLE, FIRST) OUTPUT(n, scaled)
+/* The last output of a column takes no more of its row than it needs. */
+#define ALONG(n, scaled)                                                                                            \
+  ROW(NONE, NONE, FIRST) ROW(NONE, MIDDLE, FIRST) "2" #n ":\n" ROW(LAST, MIDDLE, FIRST) OUTPUT(n, scaled, NEXT_BUT_ONE) \
+  "6" #n ":\n" ROW(LAST, NONE, NONE) OUTPUT(9##n, scaled, END)
 #define BY_TWOS(n, scaled) \
-  ROW(NONE, NONE, FIRST) "2" #n ":\n" ROW(NONE, MIDDLE, NONE) ROW(LAST, NONE, FIRST) OUTPUT(n, scaled)
+  ROW(NONE, NONE, FIRST) "2" #n ":\n" ROW(NONE, MIDDLE, NONE) ROW(LAST, NONE, FIRST) OUTPUT(n, scaled, NEXT)
 #define APART(n, scaled)                                                                  \
   "l32i a3, a1, 68\n" "sub a0, a0, a3\n"                                                  \
   "2" #n ":\n" "l32i a3, a1, 68\n" "add a0, a0, a3\n"                                     \
-  ROW(NONE, NONE, FIRST) ROW(NONE, MIDDLE, NONE) ROW(LAST, NONE, NONE) OUTPUT(n, scaled)
+  ROW(NONE, NONE, FIRST) ROW(NONE, MIDDLE, NONE) ROW(LAST, NONE, NONE) OUTPUT(n, scaled, NEXT)
 /* From the walk to the stack. */
 #define COPIED(from, to) "l32i a4, a2, " #from "\n" "s32i a4, a1, " #to "\n"
+#define ADVANCED(at, by) "l32i a3, a2, " #at "\n" "addi a3, a3, " #by "\n" "s32i a3, a2, " #at "\n"
 
 /* On the stack what rounds: start, limit, upper, lower, offset, split, and the offset below it; from 28 on what the walk has;
- * at 80 the code of a column. Weights in a4 ... a12; sums of the rows of outputs that go on in a13 (begun), a14, a15 (done); inputs
- * at a0. */
+ * at 80 the code of a column, at 104 the walk. Weights in a4 ... a12; sums of the rows of outputs that go on in a13 (begun),
+ * a14, a15 (done); inputs at a0. */
 __asm__(
     ".section .text.tinyet_depthwise_3x3_xtensa, \"ax\"\n"
     ".align 4\n"
@@ -242,17 +226,20 @@ __asm__(
     ".global tinyet_depthwise_3x3_xtensa\n"
     ".type tinyet_depthwise_3x3_xtensa, @function\n"
     "tinyet_depthwise_3x3_xtensa:\n" ENTER
-    COPIED(8, 28) COPIED(12, 32) COPIED(16, 36) COPIED(20, 40) COPIED(24, 44) COPIED(28, 48) COPIED(32, 52) COPIED(36, 56)
-    COPIED(40, 60) COPIED(44, 64) COPIED(48, 72) COPIED(52, 68)
-    "l32i a0, a2, 0\n"
+    COPIED(8, 28) COPIED(12, 32) COPIED(24, 44) COPIED(28, 48) COPIED(40, 60) COPIED(44, 64) COPIED(48, 72) COPIED(52, 68)
+    "s32i a2, a1, 104\n"
     "l32i a3, a2, 4\n"
     "l32i a4, a2, 56\n"
     "ssr a4\n"
     "l32r a5, .Ltinyet_depthwise_3x3_ways_at\n"
     "addx4 a5, a3, a5\n"
     "l32i a5, a5, 0\n"
-    "l32i a2, a0, 0\n"
     "s32i a5, a1, 80\n"
+    ".Ltinyet_depthwise_3x3_channel:\n" /* the walk in a2 */
+    COPIED(16, 36) COPIED(20, 40) COPIED(32, 52) COPIED(36, 56)
+    "l32i a0, a2, 0\n"
+    "l32i a3, a2, 4\n"
+    "l32i a2, a0, 0\n"
     "s32i a2, a1, 0\n"
     "l32i a4, a0, 4\n" "l32i a5, a0, 8\n" "l32i a6, a0, 12\n" "l32i a7, a0, 16\n" "l32i a8, a0, 20\n"
     "l32i a9, a0, 24\n" "l32i a10, a0, 28\n" "l32i a11, a0, 32\n" "l32i a12, a0, 36\n"
@@ -266,6 +253,9 @@ __asm__(
     "l32i a2, a0, 48\n" "l32i a3, a0, 52\n" "s32i a2, a1, 12\n" "s32i a3, a1, 16\n"
     "sub a14, a3, a14\n"
     "s32i a14, a1, 24\n"
+    "l32i a2, a1, 104\n"
+    "addi a0, a0, 56\n"
+    "s32i a0, a2, 0\n"
     ".Ltinyet_depthwise_3x3_column:\n"
     "l32i a2, a1, 80\n"
     "l32i a0, a1, 52\n"
@@ -284,7 +274,10 @@ __asm__(
     "addi a0, a0, -1\n"
     "s32i a14, a1, 52\n"
     "s32i a0, a1, 56\n"
-    "bnez a0, .Ltinyet_depthwise_3x3_column\n" LEAVE
+    "bnez a0, .Ltinyet_depthwise_3x3_column\n"
+    "l32i a2, a1, 104\n"
+    ADVANCED(16, 1) ADVANCED(20, 1) ADVANCED(32, 1) ADVANCED(60, -1)
+    "bnez a3, .Ltinyet_depthwise_3x3_channel\n" LEAVE
     ".Ltinyet_depthwise_3x3_0:\n" ALONG(10, ONE_SIDED)
     ".Ltinyet_depthwise_3x3_1:\n" ALONG(11, TWO_SIDED)
     ".Ltinyet_depthwise_3x3_2:\n" BY_TWOS(12, ONE_SIDED)
@@ -318,6 +311,9 @@ __asm__(
 #undef NONE_1
 #undef NONE_2
 #undef ROW
+#undef NEXT
+#undef NEXT_BUT_ONE
+#undef END
 #undef ONE_SIDED
 #undef TWO_SIDED
 #undef OUTPUT
@@ -325,35 +321,80 @@ __asm__(
 #undef BY_TWOS
 #undef APART
 #undef COPIED
+#undef ADVANCED
 
 #define SIGNS UINT32_C(0x80808080)
 #include "tinyet_plane_copies_body.h"
 
-/* The same of four channels: plane behind plane. */
-static void planes_of(uint8_t *planes, const int8_t *image, int32_t rows, int32_t columns, const tinyet_conv2d_shape *s) {
-  const int32_t right = columns - s->pad_left, bottom = rows - s->pad_top;
-  const inside part = {s->in_h < bottom ? s->in_h : bottom, s->in_w < right ? s->in_w : right, columns,
-                       s->in_w * s->in_c, s->in_c};
-  copy_four((int8_t *)planes + s->pad_top * columns + s->pad_left, rows * columns, image, &part);
+enum { PLANE_CHANNELS = TOGETHER };
+
+static void depthwise_layer(const int8_t *input, int8_t *output, uint8_t *planes, int32_t rows, int32_t columns,
+                            const tinyet_conv2d_shape *s, const tinyet_packed_words *of) {
+  const int32_t channels = s->in_c, row = s->out_w * channels, stride = s->stride_h, right = columns - s->pad_left;
+  const int32_t bottom = rows - s->pad_top, words = by_words(input, channels);
+  const int32_t way = stride > 2 ? 4 : stride > 1 || s->out_h == 1 ? 2 : 0, looped = way == 0 ? s->out_h - 1 : s->out_h;
+  const inside part = {s->in_h < bottom ? s->in_h : bottom, s->in_w < right ? s->in_w : right, columns, s->in_w * channels,
+                       channels};
+  int8_t *const first = (int8_t *)planes + TOGETHER * (s->pad_top * columns + s->pad_left);
+  plane_walk walk = {of->stream,
+                     of->two_sided != 0 ? way + 1 : way,
+                     TOGETHER * columns,
+                     row,
+                     NULL,
+                     NULL,
+                     of->clamp_low,
+                     of->clamp_high,
+                     NULL,
+                     s->out_w,
+                     TOGETHER * s->stride_w,
+                     channels,
+                     channels - s->out_h * row,
+                     TOGETHER * (stride - 3) * columns,
+                     of->right,
+                     0};
+  for (int32_t c = 0; c < channels; c += TOGETHER) {
+    walk.count = channels - c < TOGETHER ? channels - c : (int32_t)TOGETHER;
+    copy_together(first, input + c, walk.count, words, &part);
+    walk.plane = planes;
+    walk.output = output + c;
+    walk.end = output + c + looped * row;
+    tinyet_depthwise_3x3_xtensa(&walk);
+  }
+}
+#else
+enum { PLANE_CHANNELS = 1 };
+
+/* A channel's image within its borders, plus 128: as many rows and columns as windows reach. */
+static void plane_of(uint8_t *plane, const int8_t *image, int32_t rows, int32_t columns, const tinyet_conv2d_shape *s) {
+  const int32_t right = columns - s->pad_left, bottom = rows - s->pad_top, channels = s->in_c;
+  const int32_t width = s->in_w < right ? s->in_w : right, height = s->in_h < bottom ? s->in_h : bottom;
+  plane += s->pad_top * columns + s->pad_left;
+  uint32_t sign = 0x80u;
+  __asm__("" : "+r"(sign)); /* in a register: GCC would make it anew for each value */
+  for (int32_t y = 0; y < height; y++) {
+    const int8_t *from = image;
+    uint8_t *to = plane;
+    int32_t left = width;
+    for (; left >= 4; left -= 4) {
+      to[0] = (uint8_t)((uint8_t)*from ^ sign);
+      from += channels;
+      to[1] = (uint8_t)((uint8_t)*from ^ sign);
+      from += channels;
+      to[2] = (uint8_t)((uint8_t)*from ^ sign);
+      from += channels;
+      to[3] = (uint8_t)((uint8_t)*from ^ sign);
+      from += channels;
+      to += 4;
+    }
+    for (; left > 0; left--) {
+      *to++ = (uint8_t)((uint8_t)*from ^ sign);
+      from += channels;
+    }
+    plane += columns;
+    image += s->in_w * channels;
+  }
 }
 
-/* Of an image: what its channels have in common. */
-static plane_walk walk_of(int32_t columns, const tinyet_conv2d_shape *s, const tinyet_packed_words *words) {
-  const int32_t row = s->out_w * s->in_c, stride = s->stride_h;
-  const int32_t way = (words->two_sided != 0 ? 1 : 0) + (stride > 2 ? 4 : stride > 1 ? 2 : 0);
-  const plane_walk walk = {words->stream,    way,
-                           columns,          row,
-                           NULL,             NULL,
-                           words->clamp_low, words->clamp_high,
-                           NULL,             s->out_w,
-                           s->stride_w,      s->in_c,
-                           s->in_c - s->out_h * row, (stride - 3) * columns,
-                           words->right};
-  return walk;
-}
-#endif
-
-#if !(defined(__XTENSA__) && defined(__XTENSA_EL__))
 TINYET_TWO_PRODUCTS(rounded, const uint32_t *)
 
 static inline __attribute__((always_inline)) void channel(const uint8_t *plane, int8_t *output, int32_t columns,
@@ -381,64 +422,46 @@ static inline __attribute__((always_inline)) void channel(const uint8_t *plane, 
     plane += turn;
   }
 }
+
+static void depthwise_layer(const int8_t *input, int8_t *output, uint8_t *plane, int32_t rows, int32_t columns,
+                            const tinyet_conv2d_shape *s, const tinyet_packed_words *words) {
+  const TINYET_ROM uint32_t *w = words->stream;
+  for (int32_t c = 0; c < s->in_c; c++) {
+    plane_of(plane, input + c, rows, columns, s);
+    if (words->two_sided != 0) {
+      channel(plane, output + c, columns, s, w, words, 1);
+      w += 16;
+    } else {
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
+      const int32_t row = s->out_w * s->in_c;
+      plane_walk walk = {s->out_h,
+                         output + c + row,
+                         row,
+                         s->stride_h * columns - s->out_w * s->stride_w,
+                         columns,
+                         s->stride_w - 2 * columns,
+                         s->in_c,
+                         words->right,
+                         ((uint32_t)words->clamp_high & 255u) | ((uint32_t)words->clamp_low & 255u) << 8};
+      one_sided_channel(plane, output + c, w, &walk);
+#else
+      channel(plane, output + c, columns, s, w, words, 0);
+#endif
+      w += 14;
+    }
+  }
+}
 #endif
 
 void tinyet_depthwise_s8_chw_3x3(const int8_t *input, int8_t *output, void *scratch,
                                  const tinyet_depthwise_s8_chw_3x3_params *params) {
   const tinyet_conv2d_shape *const s = &params->shape;
   const tinyet_packed_words *const words = &params->words;
-  const int32_t rows = (s->out_h - 1) * s->stride_h + 3, columns = (s->out_w - 1) * s->stride_w + 3, size = rows * columns;
+  const int32_t rows = (s->out_h - 1) * s->stride_h + 3, columns = (s->out_w - 1) * s->stride_w + 3;
   uint8_t *const planes = (uint8_t *)scratch;
-#if defined(__XTENSA__) && defined(__XTENSA_EL__)
-  const int32_t together = (s->in_c & (TOGETHER - 1)) == 0 && ((uintptr_t)input & (TOGETHER - 1)) == 0 ? TOGETHER : 1;
-#else
-  const int32_t together = 1;
-#endif
-  memset(planes, (uint8_t)words->padding, (size_t)(together * size));
+  memset(planes, (uint8_t)words->padding, (size_t)(PLANE_CHANNELS * rows * columns));
   for (int32_t n = 0; n < s->batch; n++) {
-    const TINYET_ROM uint32_t *w = words->stream;
-#if defined(__XTENSA__) && defined(__XTENSA_EL__)
-    plane_walk walk = walk_of(columns, s, words);
-    for (int32_t c = 0; c < s->in_c; c++) {
-      const int32_t of_four = c & (together - 1);
-      if (together == 1) {
-        plane_of(planes, input + c, rows, columns, s);
-      } else if (of_four == 0) {
-        planes_of(planes, input + c, rows, columns, s);
-      }
-      walk.stream = w;
-      walk.plane = planes + of_four * size;
-      walk.output = output + c;
-      walk.end = output + c + s->out_h * walk.row;
-      tinyet_depthwise_3x3_xtensa(&walk);
-      w += words->two_sided != 0 ? 16 : 14;
-    }
-#else
-    for (int32_t c = 0; c < s->in_c; c++) {
-      plane_of(planes, input + c, rows, columns, s);
-      if (words->two_sided != 0) {
-        channel(planes, output + c, columns, s, w, words, 1);
-        w += 16;
-      } else {
-#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
-        const int32_t row = s->out_w * s->in_c;
-        plane_walk walk = {s->out_h,
-                           output + c + row,
-                           row,
-                           s->stride_h * columns - s->out_w * s->stride_w,
-                           columns,
-                           s->stride_w - 2 * columns,
-                           s->in_c,
-                           words->right,
-                           ((uint32_t)words->clamp_high & 255u) | ((uint32_t)words->clamp_low & 255u) << 8};
-        one_sided_channel(planes, output + c, w, &walk);
-#else
-        channel(planes, output + c, columns, s, w, words, 0);
-#endif
-        w += 14;
-      }
-    }
-#endif
+    depthwise_layer(input, output, planes, rows, columns, s, words);
     input += s->in_h * s->in_w * s->in_c;
     output += s->out_h * s->out_w * s->in_c;
   }

@@ -72,9 +72,9 @@ def lower_1x1_packed_words(node: Node, _target: Target) -> Call:
 
 def lower_depthwise_planes(node: Node, target: Target) -> Call:
     fields, constants = {"words": packed_words.fields(node)}, [packed_words.plane_stream(node)]
-    # Only the assembly for Xtensa copies channels together.
-    together = depthwise_planes.together(node) if target.family == "xtensa" else 1
-    scratch = together * packed_words.plane_bytes(node)
+    # Only the assembly for Xtensa has planes of several channels.
+    of_one, of_four = packed_words.plane_bytes(node), depthwise_planes.scratch_bytes(node)
+    scratch = of_four if target.family == "xtensa" else of_one
     return shaped_call("tinyet_depthwise_s8_chw_3x3", node, fields, constants, scratch)
 
 

@@ -27,7 +27,7 @@ from tinyet.opset import Constant, FieldValue, Pointer
 SHIFT = 12
 """As in tinyet_depthwise_s8_chw_3x3_2x1.c."""
 TOGETHER = 4
-"""As there."""
+"""Channels of a plane, whose inputs of a pixel are a word: as in tinyet_plane_copies_body.h."""
 MOST_BEFORE, LEAST_BEFORE = 14, 3
 """Powers of two that sums are multiplied by ahead of time, where that is not to be what one_product.py has."""
 WORDS_BEFORE = 11
@@ -163,14 +163,14 @@ def stream(node: Node, *, transposed: bool = False) -> Constant:
     return Constant("stream", found, "as tinyet_depthwise_planes.h")
 
 
-def together(node: Node) -> int:
-    """Channels whose images are copied at once, where the image begins at a multiple of as many bytes."""
-    return 1 if node.input(0).shape[3] % TOGETHER else TOGETHER
+def by_words(node: Node) -> bool:
+    """Whether inputs are copied by words, where the image begins at a multiple of four bytes; otherwise they are by bytes."""
+    return node.input(0).shape[3] % TOGETHER == 0
 
 
 def scratch_bytes(node: Node) -> int:
-    """A plane for each channel that is copied at once."""
-    return together(node) * packed_words.plane_bytes(node)
+    """A plane of four channels, however many there are."""
+    return TOGETHER * packed_words.plane_bytes(node)
 
 
 def fields(node: Node) -> dict[str, FieldValue]:
