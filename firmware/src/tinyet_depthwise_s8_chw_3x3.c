@@ -75,23 +75,19 @@ __attribute__((naked, noinline)) static void one_sided_channel(const uint8_t *pl
 #undef TAP
 #elif defined(__XTENSA__) && defined(__XTENSA_EL__)
 /* Outputs column by column: what a row of inputs adds to the outputs of the three rows that see it is added while it is in
- * registers. */
+ * registers. An output is stored in the plane, where the first input of its last row was, which nothing reads any more. */
 typedef struct {
   const uint32_t *stream;
   int32_t way;      /* 1 where two-sided, and 2 for a stride of 2 from row to row or a column of one output, 4 for a longer one */
   int32_t columns;  /* bytes from row to row of inputs */
-  int32_t row;      /* bytes from row to row of outputs */
-  int8_t *output;
-  int8_t *end;      /* of the outputs of a column that a loop makes */
   int32_t low, high; /* bounds of outputs */
-  const uint8_t *plane;
   int32_t left;     /* columns of outputs */
   int32_t step;     /* bytes from window to window of a row */
-  int32_t channels; /* bytes from output to output */
-  int32_t back;     /* bytes from the end of a column of outputs to the next */
   int32_t turn;     /* bytes from the last row of a window to the next window, where they share none */
   int32_t right;
-  int32_t count; /* channels of the plane; they are counted down here, where stream, output, end and plane go on, too */
+  const uint8_t *plane;
+  const uint8_t *end; /* where inputs of the first column are behind the outputs that a loop makes */
+  int32_t count;      /* channels of the plane; they are counted down here, where stream, plane and end go on, too */
 } plane_walk;
 
 /* All outputs of a plane's channels. In assembly of its own, for GCC has no functions without a frame on Xtensa; the same for
@@ -103,11 +99,11 @@ extern "C"
     tinyet_depthwise_3x3_xtensa(plane_walk *walk);
 
 #ifdef __XTENSA_WINDOWED_ABI__
-#define ENTER "entry a1, 144\n" "s32i a0, a1, 84\n"
+#define ENTER "entry a1, 128\n" "s32i a0, a1, 84\n"
 #define LEAVE "l32i a0, a1, 84\n" "retw\n"
 #else
 #define ENTER                \
-  "addi a1, a1, -128\n"      \
+  "addi a1, a1, -112\n"      \
   "s32i a0, a1, 84\n"        \
   "s32i a12, a1, 88\n"       \
   "s32i a13, a1, 92\n"       \
@@ -119,7 +115,7 @@ extern "C"
   "l32i a13, a1, 92\n"       \
   "l32i a14, a1, 96\n"       \
   "l32i a15, a1, 100\n"      \
-  "addi a1, a1, 128\n"       \
+  "addi a1, a1, 112\n"       \
   "ret\n"
 #endif
 
@@ -141,7 +137,8 @@ extern "C"
 #define NONE_0
 #define NONE_1
 #define NONE_2
-#define ROW(l, m, n) INPUT(0) l##_0 m##_0 n##_0 INPUT(1) l##_1 m##_1 n##_1 INPUT(2) l##_2 m##_2 n##_2 DOWN
+#define LAST_ROW(l, m, n) INPUT(0) l##_0 m##_0 n##_0 INPUT(1) l##_1 m##_1 n##_1 INPUT(2) l##_2 m##_2 n##_2
+#define ROW(l, m, n) LAST_ROW(l, m, n) DOWN
 #define ONE_SIDED(n)                  \
   "l32i a3, a1, 12\n"                 \
   "l32i a2, a1, 8\n"                  \
@@ -165,20 +162,14 @@ extern "C"
   "l32i a3, a1, 8\n"                  \
   "mull a15, a15, a3\n"               \
   "add a15, a15, a2\n"
-/* Where an output is stored, and on to the next of the column, or to the next column; what follows is not reached so. */
-#define NEXT(n)                       \
-  "s32i a2, a1, 36\n"                 \
-  "l32i a3, a1, 40\n"                 \
-  "bne a2, a3, 2" #n "b\n"            \
-  "j .Ltinyet_depthwise_3x3_next\n"
-#define NEXT_BUT_ONE(n)               \
-  "s32i a2, a1, 36\n"                 \
-  "l32i a3, a1, 40\n"                 \
-  "bne a2, a3, 2" #n "b\n"            \
-  "j 6" #n "f\n"
-#define END(n)                        \
-  "l32i a3, a1, 40\n"                 \
-  "j .Ltinyet_depthwise_3x3_next\n"
+/* On to the next output of the column, or to the next column; what follows is not reached so. */
+#define NEXT_OR(n, end) \
+  DOWN                  \
+  "l32i a2, a1, 36\n"   \
+  "bne a0, a2, 2" #n "b\n" "j " end "\n"
+#define NEXT(n) NEXT_OR(n, ".Ltinyet_depthwise_3x3_next")
+#define NEXT_BUT_ONE(n) NEXT_OR(n, "6" #n "f")
+#define END(n) "j .Ltinyet_depthwise_3x3_next\n"
 /* The output of a sum. n: names labels. */
 #define OUTPUT(n, scaled, ONWARD)     \
   "l32i a3, a1, 0\n"                  \
@@ -188,35 +179,35 @@ extern "C"
   scaled(n)                           \
   "extui a15, a15, 24, 8\n"           \
   "3" #n ":\n"                        \
-  "l32i a2, a1, 36\n"                 \
-  "l32i a3, a1, 32\n"                 \
-  "s8i a15, a2, 0\n"                  \
-  "add a2, a2, a3\n"                  \
+  "s8i a15, a0, 0\n"                  \
   ONWARD(n)                           \
   "1" #n ":\n" /* beyond the limit: the sign says which bound it is */ \
-  "l32i a3, a1, 44\n"                 \
+  "l32i a3, a1, 32\n"                 \
   "bltz a15, 4" #n "f\n"              \
-  "l32i a3, a1, 48\n"                 \
+  "l32i a3, a1, 40\n"                 \
   "4" #n ":\n"                        \
   "mov a15, a3\n"                     \
   "j 3" #n "b\n"
 /* The last output of a column takes no more of its row than it needs. */
-#define ALONG(n, scaled)                                                                                            \
-  ROW(NONE, NONE, FIRST) ROW(NONE, MIDDLE, FIRST) "2" #n ":\n" ROW(LAST, MIDDLE, FIRST) OUTPUT(n, scaled, NEXT_BUT_ONE) \
-  "6" #n ":\n" ROW(LAST, NONE, NONE) OUTPUT(9##n, scaled, END)
-#define BY_TWOS(n, scaled) \
-  ROW(NONE, NONE, FIRST) "2" #n ":\n" ROW(NONE, MIDDLE, NONE) ROW(LAST, NONE, FIRST) OUTPUT(n, scaled, NEXT)
-#define APART(n, scaled)                                                                  \
-  "l32i a3, a1, 68\n" "sub a0, a0, a3\n"                                                  \
-  "2" #n ":\n" "l32i a3, a1, 68\n" "add a0, a0, a3\n"                                     \
-  ROW(NONE, NONE, FIRST) ROW(NONE, MIDDLE, NONE) ROW(LAST, NONE, NONE) OUTPUT(n, scaled, NEXT)
+#define ALONG(n, scaled)                            \
+  ROW(NONE, NONE, FIRST) ROW(NONE, MIDDLE, FIRST)   \
+  "2" #n ":\n" LAST_ROW(LAST, MIDDLE, FIRST) OUTPUT(n, scaled, NEXT_BUT_ONE) \
+  "6" #n ":\n" LAST_ROW(LAST, NONE, NONE) OUTPUT(9##n, scaled, END)
+#define BY_TWOS(n, scaled)                          \
+  ROW(NONE, NONE, FIRST)                            \
+  "2" #n ":\n" ROW(NONE, MIDDLE, NONE) LAST_ROW(LAST, NONE, FIRST) OUTPUT(n, scaled, NEXT)
+#define APART(n, scaled)                            \
+  "l32i a3, a1, 48\n" "sub a0, a0, a3\n"            \
+  "2" #n ":\n" "l32i a3, a1, 48\n" "add a0, a0, a3\n" \
+  ROW(NONE, NONE, FIRST) ROW(NONE, MIDDLE, NONE) LAST_ROW(LAST, NONE, NONE) OUTPUT(n, scaled, NEXT)
 /* From the walk to the stack. */
 #define COPIED(from, to) "l32i a4, a2, " #from "\n" "s32i a4, a1, " #to "\n"
 #define ADVANCED(at, by) "l32i a3, a2, " #at "\n" "addi a3, a3, " #by "\n" "s32i a3, a2, " #at "\n"
 
-/* On the stack what rounds: start, limit, upper, lower, offset, split, and the offset below it; from 28 on what the walk has;
- * at 80 the code of a column, at 104 the walk. Weights in a4 ... a12; sums of the rows of outputs that go on in a13 (begun),
- * a14, a15 (done); inputs at a0. */
+/* On the stack what rounds: start, limit, upper, lower, offset, split, and the offset below it; from 28 on columns, low, the end
+ * of the column's loop, high, step, turn, where the column begins, columns that are left, its code, and the walk; from 84 on
+ * registers of the caller's. Weights in a4 ... a12; sums of the rows of outputs that go on in a13 (begun), a14, a15 (done);
+ * inputs at a0. */
 __asm__(
     ".section .text.tinyet_depthwise_3x3_xtensa, \"ax\"\n"
     ".align 4\n"
@@ -226,17 +217,17 @@ __asm__(
     ".global tinyet_depthwise_3x3_xtensa\n"
     ".type tinyet_depthwise_3x3_xtensa, @function\n"
     "tinyet_depthwise_3x3_xtensa:\n" ENTER
-    COPIED(8, 28) COPIED(12, 32) COPIED(24, 44) COPIED(28, 48) COPIED(40, 60) COPIED(44, 64) COPIED(48, 72) COPIED(52, 68)
-    "s32i a2, a1, 104\n"
+    COPIED(8, 28) COPIED(12, 32) COPIED(16, 40) COPIED(24, 44) COPIED(28, 48)
+    "s32i a2, a1, 64\n"
     "l32i a3, a2, 4\n"
-    "l32i a4, a2, 56\n"
+    "l32i a4, a2, 32\n"
     "ssr a4\n"
     "l32r a5, .Ltinyet_depthwise_3x3_ways_at\n"
     "addx4 a5, a3, a5\n"
     "l32i a5, a5, 0\n"
-    "s32i a5, a1, 80\n"
+    "s32i a5, a1, 60\n"
     ".Ltinyet_depthwise_3x3_channel:\n" /* the walk in a2 */
-    COPIED(16, 36) COPIED(20, 40) COPIED(32, 52) COPIED(36, 56)
+    COPIED(20, 56) COPIED(36, 52) COPIED(40, 36)
     "l32i a0, a2, 0\n"
     "l32i a3, a2, 4\n"
     "l32i a2, a0, 0\n"
@@ -253,30 +244,27 @@ __asm__(
     "l32i a2, a0, 48\n" "l32i a3, a0, 52\n" "s32i a2, a1, 12\n" "s32i a3, a1, 16\n"
     "sub a14, a3, a14\n"
     "s32i a14, a1, 24\n"
-    "l32i a2, a1, 104\n"
+    "l32i a2, a1, 64\n"
     "addi a0, a0, 56\n"
     "s32i a0, a2, 0\n"
     ".Ltinyet_depthwise_3x3_column:\n"
-    "l32i a2, a1, 80\n"
+    "l32i a2, a1, 60\n"
     "l32i a0, a1, 52\n"
     "jx a2\n"
-    ".Ltinyet_depthwise_3x3_next:\n" /* the end of the column in a2 and a3 */
-    "l32i a0, a1, 72\n"
-    "l32i a13, a1, 64\n"
+    ".Ltinyet_depthwise_3x3_next:\n"
+    "l32i a3, a1, 44\n"
     "l32i a14, a1, 52\n"
-    "l32i a15, a1, 60\n"
-    "add a2, a2, a0\n"
-    "s32i a2, a1, 36\n"
-    "add a3, a3, a13\n"
+    "l32i a15, a1, 36\n"
     "l32i a0, a1, 56\n"
-    "s32i a3, a1, 40\n"
-    "add a14, a14, a15\n"
+    "add a14, a14, a3\n"
+    "add a15, a15, a3\n"
     "addi a0, a0, -1\n"
     "s32i a14, a1, 52\n"
+    "s32i a15, a1, 36\n"
     "s32i a0, a1, 56\n"
     "bnez a0, .Ltinyet_depthwise_3x3_column\n"
-    "l32i a2, a1, 104\n"
-    ADVANCED(16, 1) ADVANCED(20, 1) ADVANCED(32, 1) ADVANCED(60, -1)
+    "l32i a2, a1, 64\n"
+    ADVANCED(36, 1) ADVANCED(40, 1) ADVANCED(44, -1)
     "bnez a3, .Ltinyet_depthwise_3x3_channel\n" LEAVE
     ".Ltinyet_depthwise_3x3_0:\n" ALONG(10, ONE_SIDED)
     ".Ltinyet_depthwise_3x3_1:\n" ALONG(11, TWO_SIDED)
@@ -310,7 +298,9 @@ __asm__(
 #undef NONE_0
 #undef NONE_1
 #undef NONE_2
+#undef LAST_ROW
 #undef ROW
+#undef NEXT_OR
 #undef NEXT
 #undef NEXT_BUT_ONE
 #undef END
@@ -328,37 +318,62 @@ __asm__(
 
 enum { PLANE_CHANNELS = TOGETHER };
 
+/* Outputs of a plane to where they belong, and what is outside the image to where they were. words: whether they are four
+ * channels that can be written so. */
+static void take_outputs(word *plane, int8_t *output, int32_t count, int32_t words, int32_t columns, uint32_t padding,
+                         const tinyet_conv2d_shape *s) {
+  const int32_t channels = s->in_c, step = s->stride_w, turn = s->stride_h * columns - s->out_w * step;
+  for (int32_t y = s->out_h; y > 0; y--) {
+    if (words != 0) {
+      for (int32_t x = s->out_w; x > 0; x--) {
+        *(word *)(void *)output = *plane;
+        *plane = padding;
+        output += channels;
+        plane += step;
+      }
+    } else {
+      for (int32_t x = s->out_w; x > 0; x--) {
+        for (int32_t i = 0; i < count; i++) {
+          output[i] = ((const int8_t *)plane)[i];
+        }
+        *plane = padding;
+        output += channels;
+        plane += step;
+      }
+    }
+    plane += turn;
+  }
+}
+
 static void depthwise_layer(const int8_t *input, int8_t *output, uint8_t *planes, int32_t rows, int32_t columns,
                             const tinyet_conv2d_shape *s, const tinyet_packed_words *of) {
-  const int32_t channels = s->in_c, row = s->out_w * channels, stride = s->stride_h, right = columns - s->pad_left;
-  const int32_t bottom = rows - s->pad_top, words = by_words(input, channels);
-  const int32_t way = stride > 2 ? 4 : stride > 1 || s->out_h == 1 ? 2 : 0, looped = way == 0 ? s->out_h - 1 : s->out_h;
+  const int32_t channels = s->in_c, stride = s->stride_h, right = columns - s->pad_left, bottom = rows - s->pad_top;
+  const int32_t words_in = by_words(input, channels), words_out = by_words(output, channels);
+  const int32_t way = stride > 2 ? 4 : stride > 1 || s->out_h == 1 ? 2 : 0, looped = way == 0 ? rows - 1 : rows;
+  const uint32_t padding = UINT32_C(0x01010101) * (uint8_t)of->padding;
   const inside part = {s->in_h < bottom ? s->in_h : bottom, s->in_w < right ? s->in_w : right, columns, s->in_w * channels,
                        channels};
   int8_t *const first = (int8_t *)planes + TOGETHER * (s->pad_top * columns + s->pad_left);
   plane_walk walk = {of->stream,
                      of->two_sided != 0 ? way + 1 : way,
                      TOGETHER * columns,
-                     row,
-                     NULL,
-                     NULL,
                      of->clamp_low,
                      of->clamp_high,
-                     NULL,
                      s->out_w,
                      TOGETHER * s->stride_w,
-                     channels,
-                     channels - s->out_h * row,
                      TOGETHER * (stride - 3) * columns,
                      of->right,
+                     NULL,
+                     NULL,
                      0};
   for (int32_t c = 0; c < channels; c += TOGETHER) {
-    walk.count = channels - c < TOGETHER ? channels - c : (int32_t)TOGETHER;
-    copy_together(first, input + c, walk.count, words, &part);
+    const int32_t count = channels - c < TOGETHER ? channels - c : (int32_t)TOGETHER;
+    copy_together(first, input + c, count, words_in, &part);
+    walk.count = count;
     walk.plane = planes;
-    walk.output = output + c;
-    walk.end = output + c + looped * row;
+    walk.end = planes + TOGETHER * looped * columns;
     tinyet_depthwise_3x3_xtensa(&walk);
+    take_outputs((word *)(void *)planes + 2 * columns, output + c, count, words_out, columns, padding, s);
   }
 }
 #else
