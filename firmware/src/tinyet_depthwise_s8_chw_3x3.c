@@ -376,7 +376,9 @@ static void depthwise_layer(const int8_t *input, int8_t *output, uint8_t *planes
     take_outputs((word *)(void *)planes + 2 * columns, output + c, count, words_out, columns, padding, s);
   }
 }
-#else
+#endif
+
+#if !(defined(__XTENSA__) && defined(__XTENSA_EL__))
 enum { PLANE_CHANNELS = 1 };
 
 /* A channel's image within its borders, plus 128: as many rows and columns as windows reach. */

@@ -23,6 +23,10 @@ from tinyet.ops.shared.two_products import Rescaling
 
 SYMBOL = "tinyet_depthwise_s8_chw_3x3"
 ALONE = Delegate("alone", {Conv2d: tuple(k for k in KERNELS if k.symbol == SYMBOL)})
+NEIGHBOURS = Delegate(
+    "neighbours", {Conv2d: tuple(k for k in KERNELS if k.symbol.endswith(("_chw_3x3_2x1", "_cwh_3x3_2x1")))}
+)
+"""Kernels that compute neighbouring outputs at a time, down the image or along its rows."""
 SIZES = [(1, 1), (3, 5), (4, 2), (7, 9), (9, 4)]
 """Of images, which are padded to at least a window."""
 

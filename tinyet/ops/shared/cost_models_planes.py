@@ -57,12 +57,14 @@ def planes(node: Node, times: int, together: int = 1, *, transposed: bool = Fals
 
 def depthwise_planes(node: Node) -> Mapping[str, int]:
     """tinyet_depthwise_s8_chw_3x3. Xtensa goes down the columns, where outputs of neighbouring rows share inputs, and
-    copies four channels at once where it can."""
+    copies inputs and outputs of four channels at once where it can."""
     (batch, _, out_w, channels), stride = node.output.shape, attrs_of(node).stride_h
     count = node.output.type.count
     parts = planes(node, 1) | outputs(node, count)
     if not depthwise_constants.by_words(node):
-        parts |= {f"{name} by itself": parts[name] for name in ("input row", "inputs of a turn", "input")}
+        by_bytes = ("input row", "inputs of a turn", "input", "output row", "output")
+        parts |= {f"{name} by itself": parts[name] for name in by_bytes}
+    counting.add(parts, "planes together", batch * -(-channels // depthwise_constants.TOGETHER))
     counting.add(parts, "column", batch * channels * out_w)
     counting.add(parts, "output two rows on", count * (stride == 2))
     counting.add(parts, "output that shares no row", count * (stride > 2))
