@@ -8,6 +8,8 @@
  * while it is in registers. */
 typedef struct {
   const int32_t *stream;
+  const int8_t *weights;
+  int32_t words;    /* of the stream, a channel */
   int32_t twos;     /* columns that are computed two at a time, in twos */
   int32_t ones;     /* and one at a time */
   int32_t columns;  /* bytes from row to row of the plane */
@@ -125,6 +127,9 @@ typedef struct {
 #define TWOS(end, BODY) \
   "sub a4, a4, a3\n" COLUMNS("84", "88", "slli t0, a3, 1\n" "add a1, a1, t0\n", end, BODY) "add a4, a4, a3\n"
 
+/* From t2, times a power of two in t3. */
+#define WEIGHT(i, w) "lb " w ", " #i "(t2)\n" "sll " w ", " w ", t3\n"
+
 /* So many channels of a plane. Weights in s0 ... s8, start, multiplier and offset in s9 ... s11; sums of the rows of outputs
  * that go on in a6 and a7 (begun), t2 and t3, t4 and ra (done). */
 __attribute__((naked, noinline)) static void channels_of_plane(const int8_t *plane __attribute__((unused)),
@@ -137,25 +142,29 @@ __attribute__((naked, noinline)) static void channels_of_plane(const int8_t *pla
       "sw s0, 8(sp)\n" "sw s1, 12(sp)\n" "sw s2, 16(sp)\n" "sw s3, 20(sp)\n" "sw s4, 24(sp)\n" "sw s5, 28(sp)\n"
       "sw s6, 32(sp)\n" "sw s7, 36(sp)\n" "sw s8, 40(sp)\n" "sw s9, 44(sp)\n" "sw s10, 48(sp)\n" "sw s11, 52(sp)\n"
       "sw a3, 104(sp)\n"
-      "lw t0, 0(a2)\n" "lw t2, 4(a2)\n" "lw t3, 8(a2)\n" "lw t4, 12(a2)\n" "lw a3, 16(a2)\n" "lw a4, 20(a2)\n"
-      "lw a5, 24(a2)\n" "lw a6, 28(a2)\n" "lw a7, 32(a2)\n"
+      "lw t0, 0(a2)\n" "lw t5, 4(a2)\n" "lw t6, 8(a2)\n" "sw t5, 116(sp)\n" "sw t6, 120(sp)\n"
+      "lw t2, 12(a2)\n" "lw t3, 16(a2)\n" "lw t4, 20(a2)\n" "lw a3, 24(a2)\n" "lw a4, 28(a2)\n"
+      "lw a5, 32(a2)\n" "lw a6, 36(a2)\n" "lw a7, 40(a2)\n"
       "mv a2, t4\n"
       "sw t3, 0(sp)\n" "sw t2, 84(sp)\n" "sw a5, 72(sp)\n" "sw a6, 76(sp)\n"
       "slli t1, a6, 1\n" "sw t1, 88(sp)\n"
       "sub a5, a5, a4\n" "sw a5, 112(sp)\n"
       "addi t1, a7, -3\n" "mul t1, t1, a2\n" "sw t1, 68(sp)\n"
       "addi a7, a7, -1\n" "sw a7, 108(sp)\n"
-      "li t5, 127\n"
-      "li t6, -128\n"
+      "li t5, 127\n" "li t6, -128\n"
       "7:\n"
       "sw a0, 96(sp)\n" "sw a1, 100(sp)\n"
-      "lw s9, 0(t0)\n" "lw s10, 4(t0)\n" "lw s11, 8(t0)\n" "lw t1, 12(t0)\n" "sw t1, 64(sp)\n"
-      "lw s0, 16(t0)\n" "lw s1, 20(t0)\n" "lw s2, 24(t0)\n" "lw s3, 28(t0)\n" "lw s4, 32(t0)\n" "lw s5, 36(t0)\n"
-      "lw s6, 40(t0)\n" "lw s7, 44(t0)\n" "lw s8, 48(t0)\n"
-      "addi t0, t0, 52\n" "sw t0, 92(sp)\n"
+      "lw t2, 116(sp)\n" "lw t1, 120(sp)\n"
+      "lw s9, 0(t0)\n" "lw s10, 4(t0)\n"
+      "lb t3, 9(t2)\n"
+      WEIGHT(0, "s0") WEIGHT(1, "s1") WEIGHT(2, "s2") WEIGHT(3, "s3") WEIGHT(4, "s4")
+      WEIGHT(5, "s5") WEIGHT(6, "s6") WEIGHT(7, "s7") WEIGHT(8, "s8")
       "lw t3, 0(sp)\n" "lw a7, 108(sp)\n"
-      "or t1, t1, s11\n"
+      "addi t2, t2, 10\n" "sw t2, 116(sp)\n"
+      "addi t1, t1, -2\n"
+      "addi t0, t0, 8\n" "sw t0, 92(sp)\n"
       "bnez t1, 6f\n"
+      "17:\n"
       "sw t3, 80(sp)\n"
       "beqz a7, 1f\n"
       "addi a7, a7, -1\n"
@@ -170,6 +179,12 @@ __attribute__((naked, noinline)) static void channels_of_plane(const int8_t *pla
       TWOS(ALL, BY_TWOS(4, ROW_OF_TWO_APART, STORE_TWO, FOLDED))
       ONES(ALL, BY_TWOS(5, ROW_OF_ONE, STORE_ONE, FOLDED))
       "j 9f\n"
+      "6:\n"
+      "lw s11, 0(t0)\n" "lw t1, 4(t0)\n" "sw t1, 64(sp)\n"
+      "addi t0, t0, 8\n" "sw t0, 92(sp)\n"
+      "or t1, t1, s11\n"
+      "bnez t1, 6f\n"
+      "j 17b\n"
       "6:\n" /* seldom: columns one by one */
       "lw t2, 84(sp)\n"
       "slli t2, t2, 1\n"
@@ -189,9 +204,7 @@ __attribute__((naked, noinline)) static void channels_of_plane(const int8_t *pla
       "lw t1, 104(sp)\n" "lw t0, 92(sp)\n" "lw a0, 96(sp)\n" "lw a1, 100(sp)\n"
       "addi t1, t1, -1\n" "sw t1, 104(sp)\n"
       "addi a0, a0, 1\n" "addi a1, a1, 1\n"
-      "beqz t1, 8f\n"
-      "j 7b\n"
-      "8:\n"
+      "beqz t1, 8f\n" "j 7b\n" "8:\n"
       "lw ra, 4(sp)\n"
       "lw s0, 8(sp)\n" "lw s1, 12(sp)\n" "lw s2, 16(sp)\n" "lw s3, 20(sp)\n" "lw s4, 24(sp)\n" "lw s5, 28(sp)\n"
       "lw s6, 32(sp)\n" "lw s7, 36(sp)\n" "lw s8, 40(sp)\n" "lw s9, 44(sp)\n" "lw s10, 48(sp)\n" "lw s11, 52(sp)\n"
@@ -233,6 +246,7 @@ __attribute__((naked, noinline)) static void channels_of_plane(const int8_t *pla
 #undef ALONG
 #undef BY_TWOS
 #undef APART
+#undef WEIGHT
 #undef ALL
 #undef BUT_ONE
 #undef COLUMNS
@@ -241,19 +255,21 @@ __attribute__((naked, noinline)) static void channels_of_plane(const int8_t *pla
 
 static void several(const int8_t *plane, int8_t *output, plane_walk *walk, int32_t count) {
   channels_of_plane(plane, output, walk, count);
-  walk->stream += 13 * count;
+  walk->stream += walk->words * count;
+  walk->weights += 10 * count;
 }
 
-static plane_walk walk_of(const tinyet_conv2d_shape *s, const int32_t *stream, int32_t step, int32_t line) {
+static plane_walk walk_of(const tinyet_conv2d_shape *s, const tinyet_depthwise_s8_chw_3x3_2x1_params *of, int32_t step,
+                          int32_t line) {
   const int32_t columns = TOGETHER * ((s->out_w - 1) * s->stride_w + 3);
   const int32_t twos = s->stride_w == s->stride_h && s->stride_w <= 2 ? s->out_w / 2 : 0;
-  const plane_walk walk = {stream, twos, s->out_w - 2 * twos, columns, step, line, s->out_h * line,
+  const plane_walk walk = {of->stream, of->weights, of->words, twos, s->out_w - 2 * twos, columns, step, line, s->out_h * line,
                            TOGETHER * s->stride_w, s->stride_h};
   return walk;
 }
 #else
 typedef struct {
-  const TINYET_ROM int32_t *stream;
+  const int32_t *constants; /* of a channel: start, multiplier, offset, away, nine weights */
   int32_t rows;
   int32_t pairs;    /* bytes of a row's outputs that are computed in pairs, behind those in threes */
   int32_t rest;     /* outputs of a row by themselves */
@@ -266,6 +282,9 @@ typedef struct {
   int32_t threes;   /* bytes of a row's outputs that are computed in threes */
   int32_t next_three;
   int32_t twos, left; /* pairs and rest without threes */
+  const TINYET_ROM int32_t *stream;
+  const TINYET_ROM int8_t *weights;
+  int32_t words; /* of the stream, a channel */
 } plane_walk;
 
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
@@ -425,7 +444,7 @@ __attribute__((naked, noinline)) static void channel(const int8_t *plane __attri
 #else
 #define AT(i) plane[TOGETHER * (i)]
 static void channel(const int8_t *plane, int8_t *output, const plane_walk *walk) {
-  const TINYET_ROM int32_t *const w = walk->stream;
+  const int32_t *const w = walk->constants;
   const int32_t columns = walk->columns, step = walk->step, next_two = walk->next_two, next = walk->next;
   const int32_t start = w[0], multiplier = w[1], offset = w[2], away = w[3];
   const int32_t a = w[4], b = w[5], c = w[6], d = w[7], e = w[8], f = w[9], g = w[10], h = w[11], i = w[12];
@@ -488,17 +507,26 @@ static void channel(const int8_t *plane, int8_t *output, const plane_walk *walk)
 
 static void several(const int8_t *plane, int8_t *output, plane_walk *walk, int32_t count) {
   for (int32_t i = 0; i < count; i++) {
+    const TINYET_ROM int8_t *const w = walk->weights;
+    const int32_t factor = INT32_C(1) << w[9];
+    const int32_t offset = walk->words > 2 ? walk->stream[2] : 0, away = walk->words > 2 ? walk->stream[3] : 0;
+    const int32_t constants[] = {walk->stream[0], walk->stream[1], offset,        away,          w[0] * factor,
+                                 w[1] * factor,   w[2] * factor,   w[3] * factor, w[4] * factor, w[5] * factor,
+                                 w[6] * factor,   w[7] * factor,   w[8] * factor};
+    walk->constants = constants;
     channel(plane + i, output + i, walk);
-    walk->stream += 13;
+    walk->stream += walk->words;
+    walk->weights += 10;
   }
 }
 
-static plane_walk walk_of(const tinyet_conv2d_shape *s, const TINYET_ROM int32_t *stream, int32_t step, int32_t line) {
+static plane_walk walk_of(const tinyet_conv2d_shape *s, const tinyet_depthwise_s8_chw_3x3_2x1_params *of, int32_t step,
+                          int32_t line) {
   const int32_t columns = TOGETHER * ((s->out_w - 1) * s->stride_w + 3), window = TOGETHER * s->stride_w;
   const int32_t neighbours = s->stride_w == 1 && s->out_w > 1;
   const int32_t pairs = neighbours ? (3 - s->out_w % 3) % 3 : 0;
   const int32_t threes = neighbours ? (s->out_w - 2 * pairs) / 3 : 0;
-  const plane_walk walk = {stream,
+  const plane_walk walk = {NULL,
                            s->out_h,
                            2 * pairs * step,
                            s->out_w - 3 * threes - 2 * pairs,
@@ -511,7 +539,10 @@ static plane_walk walk_of(const tinyet_conv2d_shape *s, const TINYET_ROM int32_t
                            3 * threes * step,
                            3 * window - 2 * columns,
                            neighbours ? s->out_w / 2 * 2 * step : 0,
-                           neighbours ? s->out_w & 1 : s->out_w};
+                           neighbours ? s->out_w & 1 : s->out_w,
+                           of->stream,
+                           of->weights,
+                           of->words};
   return walk;
 }
 #endif
@@ -545,7 +576,7 @@ static __attribute__((noinline)) void depthwise_layer(const int8_t *input, int8_
   int8_t *const planes = (int8_t *)scratch, *const first = planes + TOGETHER * (s.pad_top * columns + s.pad_left);
   memset(planes, (int)params->padding, (size_t)(TOGETHER * size));
   for (int32_t n = 0; n < s.batch; n++) {
-    plane_walk walk = walk_of(&s, params->stream, step, line);
+    plane_walk walk = walk_of(&s, params, step, line);
     for (int32_t c = 0; c < channels; c += TOGETHER) {
       const int32_t together = channels - c < TOGETHER ? channels - c : (int32_t)TOGETHER;
       copy_together(first, input + c, together, words, &part);

@@ -166,14 +166,14 @@ def lower_wide_winograd(node: Node, _target: Target) -> Call:
 
 
 def lower_depthwise_2x1(node: Node, _target: Target) -> Call:
-    fields, constants = depthwise_planes.fields(node), [depthwise_planes.stream(node)]
-    scratch = depthwise_planes.scratch_bytes(node)
+    fields, scratch = depthwise_planes.fields_of_2x1(node), depthwise_planes.scratch_bytes(node)
+    constants = depthwise_planes.constants(node)
     return shaped_call("tinyet_depthwise_s8_chw_3x3_2x1", node, fields, constants, scratch)
 
 
 def lower_depthwise_columns_2x1(node: Node, _target: Target) -> Call:
-    fields, constants = depthwise_planes.fields(node), [depthwise_planes.stream(node, transposed=True)]
-    scratch = depthwise_planes.scratch_bytes(node)
+    fields, scratch = depthwise_planes.fields_of_2x1(node), depthwise_planes.scratch_bytes(node)
+    constants = depthwise_planes.constants(node, transposed=True)
     return shaped_call("tinyet_depthwise_s8_cwh_3x3_2x1", node, fields, constants, scratch)
 
 

@@ -34,8 +34,8 @@ def outputs(node: Node, count: int) -> Parts:
 
 
 def planes(node: Node, times: int, together: int = 1, *, transposed: bool = False) -> Parts:
-    """Images of depthwise layers, channel by channel; the borders of so many that lie together are written so many times.
-    transposed: their rows are the image's columns."""
+    """Images of depthwise layers, channel by channel; the borders of so many that lie together are written so many
+    times. transposed: their rows are the image's columns."""
     a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
     _, in_h, in_w, _ = node.input(0).shape
     rows, columns = (out_h - 1) * a.stride_h + 3, (out_w - 1) * a.stride_w + 3
