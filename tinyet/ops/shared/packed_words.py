@@ -134,12 +134,16 @@ def stream(node: Node) -> Constant:
 
 
 @memoize_by_weights
-def plane_stream(node: Node) -> Constant:
-    """Of a depthwise layer, channel by channel: the sum before the first product, the weights, what makes an output."""
+def plane_stream(node: Node, *, halves: bool = False) -> Constant:
+    """Of a depthwise layer, channel by channel: the sum before the first product, the weights, what makes an output.
+    halves: weights are int16, and a zero behind an odd number of them."""
     sums = rescaling(node)
     assert isinstance(sums, Rescaling)
     weights = rows_of(node).astype(np.int64)
     bias = folded_bias(node) - 128 * weights.sum(axis=1) - sums.start
+    if halves:
+        even = np.pad(weights, ((0, 0), (0, weights.shape[1] % 2)))
+        weights = (even[:, ::2] & 0xFFFF) + (even[:, 1::2] << 16)
     words = [bias[:, None], weights, sums.words(0, len(weights))]
     found = (np.concatenate(words, axis=1) & 0xFFFFFFFF).astype(np.uint32)
     return Constant("stream", found, "as tinyet_packed_words.h")
