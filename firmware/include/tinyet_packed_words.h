@@ -38,7 +38,8 @@ typedef struct {
 } tinyet_linear_s8_packed_words_params;
 
 /* One depthwise layer; words as those of above, but the stream has, for each channel: the sum before the first product, the
- * nine weights, and what makes an output of the sum. On Xtensa weights are two a word, and a zero behind them. */
+ * nine weights, and what makes an output of the sum. On Xtensa weights are four a word, the first one in the lowest byte, and
+ * zeros behind them. */
 typedef tinyet_conv2d_s8_packed_words_params tinyet_depthwise_s8_chw_3x3_params;
 
 /* The output of a sum, of which `start` has been subtracted: limit, upper, lower and offset at f, where two_sided behind split

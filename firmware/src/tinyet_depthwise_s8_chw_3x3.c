@@ -202,6 +202,8 @@ extern "C"
   ROW(NONE, NONE, FIRST) ROW(NONE, MIDDLE, NONE) LAST_ROW(LAST, NONE, NONE) OUTPUT(n, scaled, NEXT)
 /* From the walk to the stack. */
 #define COPIED(from, to) "l32i a4, a2, " #from "\n" "s32i a4, a1, " #to "\n"
+/* Loads of bytes have no sign. */
+#define WEIGHT(w, at) "l8ui " w ", a0, " #at "\n" "slli " w ", " w ", 24\n" "srai " w ", " w ", 24\n"
 #define ADVANCED(at, by) "l32i a3, a2, " #at "\n" "addi a3, a3, " #by "\n" "s32i a3, a2, " #at "\n"
 
 /* On the stack what rounds: start, limit, upper, lower, offset, split, and the offset below it; from 28 on columns, low, the end
@@ -232,20 +234,20 @@ __asm__(
     "l32i a3, a2, 4\n"
     "l32i a2, a0, 0\n"
     "s32i a2, a1, 0\n"
-    "l16si a4, a0, 4\n" "l16si a5, a0, 6\n" "l16si a6, a0, 8\n" "l16si a7, a0, 10\n" "l16si a8, a0, 12\n"
-    "l16si a9, a0, 14\n" "l16si a10, a0, 16\n" "l16si a11, a0, 18\n" "l16si a12, a0, 20\n"
+    WEIGHT("a4", 4) WEIGHT("a5", 5) WEIGHT("a6", 6) WEIGHT("a7", 7) WEIGHT("a8", 8)
+    WEIGHT("a9", 9) WEIGHT("a10", 10) WEIGHT("a11", 11) WEIGHT("a12", 12)
     "bbci a3, 0, 1f\n"
-    "l32i a2, a0, 24\n"
-    "l32i a14, a0, 28\n"
+    "l32i a2, a0, 16\n"
+    "l32i a14, a0, 20\n"
     "s32i a2, a1, 20\n"
     "addi a0, a0, 8\n"
     "1:\n"
-    "l32i a2, a0, 24\n" "l32i a3, a0, 28\n" "s32i a2, a1, 4\n" "s32i a3, a1, 8\n"
-    "l32i a2, a0, 32\n" "l32i a3, a0, 36\n" "s32i a2, a1, 12\n" "s32i a3, a1, 16\n"
+    "l32i a2, a0, 16\n" "l32i a3, a0, 20\n" "s32i a2, a1, 4\n" "s32i a3, a1, 8\n"
+    "l32i a2, a0, 24\n" "l32i a3, a0, 28\n" "s32i a2, a1, 12\n" "s32i a3, a1, 16\n"
     "sub a14, a3, a14\n"
     "s32i a14, a1, 24\n"
     "l32i a2, a1, 64\n"
-    "addi a0, a0, 40\n"
+    "addi a0, a0, 32\n"
     "s32i a0, a2, 0\n"
     ".Ltinyet_depthwise_3x3_column:\n"
     "l32i a2, a1, 60\n"
@@ -311,6 +313,7 @@ __asm__(
 #undef BY_TWOS
 #undef APART
 #undef COPIED
+#undef WEIGHT
 #undef ADVANCED
 
 #define SIGNS UINT32_C(0x80808080)

@@ -73,7 +73,10 @@ def lower_1x1_packed_words(node: Node, _target: Target) -> Call:
 def lower_depthwise_planes(node: Node, target: Target) -> Call:
     # Only the assembly for Xtensa has planes of several channels, and extends weights.
     xtensa = target.family == "xtensa"
-    fields, constants = {"words": packed_words.fields(node)}, [packed_words.plane_stream(node, halves=xtensa)]
+    fields, constants = (
+        {"words": packed_words.fields(node)},
+        [packed_words.plane_stream(node, by_bytes=xtensa)],
+    )
     scratch = depthwise_planes.scratch_bytes(node) if xtensa else packed_words.plane_bytes(node)
     return shaped_call("tinyet_depthwise_s8_chw_3x3", node, fields, constants, scratch)
 

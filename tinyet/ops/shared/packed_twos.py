@@ -268,10 +268,9 @@ def plane_stream(node: Node) -> Constant:
     sums = packed_words.rescaling(node, RIGHT)
     assert isinstance(sums, Rescaling)
     weights, bias = _lines(node).reshape(-1, 9), (folded_bias(node) - sums.start)[:, None]
-    by_bytes = np.pad(weights, ((0, 0), (0, 3))) & 0xFF
-    by_bytes[:, 9] = divided(node)
-    in_words = (by_bytes.reshape(-1, 3, 4) << np.arange(0, 32, 8)).sum(axis=2)
-    parts = [bias, in_words, sums.words(0, len(weights))]
+    kinds = np.array(divided(node), np.int64)[:, None]
+    by_bytes = packed_words.in_bytes(np.concatenate([weights, kinds], axis=1))
+    parts = [bias, by_bytes, sums.words(0, len(weights))]
     found = (np.concatenate(parts, axis=1) & 0xFFFFFFFF).astype(np.uint32)
     return Constant("stream", found, "as tinyet_packed_twos.h")
 
