@@ -32,8 +32,7 @@ typedef struct {
 
 static void spread(channel_constants *to, const TINYET_ROM uint32_t *stream) {
   uint32_t *const weights = to->both + 2;
-  to->both[0] = UINT32_C(0x10001) * stream[0];
-  to->both[1] = stream[0];
+  to->both[0] = UINT32_C(0x10001) * stream[0], to->both[1] = stream[0];
   for (int32_t i = 0; i < 8; i += 4) {
     const uint32_t four = stream[1 + i / 4];
     weights[i] = (uint32_t)((int32_t)(four << 24) >> 24);
@@ -41,8 +40,7 @@ static void spread(channel_constants *to, const TINYET_ROM uint32_t *stream) {
     weights[i + 2] = (uint32_t)((int32_t)(four << 8) >> 24);
     weights[i + 3] = (uint32_t)((int32_t)four >> 24);
   }
-  weights[8] = (uint32_t)((int32_t)(stream[3] << 24) >> 24);
-  to->divided = stream[3] >> 8;
+  weights[8] = (uint32_t)((int32_t)(stream[3] << 24) >> 24), to->divided = stream[3] >> 8;
   to->both[11] = stream[4], to->both[12] = stream[5], to->both[13] = stream[6], to->both[14] = stream[7];
 }
 
@@ -450,15 +448,18 @@ static plane_walk walked(const uint32_t *plane, const outline *o, const tinyet_p
 }
 
 static void channel(const uint32_t *plane, int8_t *output, const channel_constants *of, plane_walk *walk) {
-  (of->divided != 0u ? in_twos : in_rows)(plane, output, of->both, walk);
+  if (of->divided != 0u) {
+    in_twos(plane, output, of->both, walk);
+  } else {
+    in_rows(plane, output, of->both, walk);
+  }
 }
 #else
 typedef struct {
   uint32_t *to;
 } gathering;
 
-static gathering gathered(uint32_t *to, const line_walk *w) {
-  (void)w;
+static gathering gathered(uint32_t *to, const line_walk *w __attribute__((unused))) {
   const gathering g = {to};
   return g;
 }
@@ -495,8 +496,7 @@ typedef struct {
   const tinyet_packed_words *words;
 } plane_walk;
 
-static plane_walk walked(const uint32_t *plane, const outline *o, const tinyet_packed_words *words) {
-  (void)plane;
+static plane_walk walked(const uint32_t *plane __attribute__((unused)), const outline *o, const tinyet_packed_words *words) {
   const plane_walk walk = {o, words};
   return walk;
 }
@@ -582,8 +582,8 @@ void tinyet_depthwise_s8_chw_3x3_twos(const int8_t *input, int8_t *output, void 
   for (int32_t i = ((o->lines - 1) * o->next + 3) * o->pitch - 1; i >= 0; i--) {
     words[i] = border;
   }
-  gathering g = gathered(first, &lines);
   channel_constants constants;
+  gathering g = gathered(first, &lines);
   plane_walk walk = walked(plane, o, &params->words);
   for (int32_t n = 0; n < s->batch; n++) {
     const TINYET_ROM uint32_t *stream = params->words.stream;
