@@ -11,14 +11,16 @@
 extern "C" {
 #endif
 
-/* stream, for each channel: the sum before the first product and nine weights, both times a power of two; between them the
- * multiplier, the offset, and what is less where a sum is negative: both zero where the sum before the first product makes up
- * for them. */
+/* weights, for each channel: nine, and the power of two by which sums are multiplied. stream, for each channel: the sum before
+ * the first product, multiplied already, and the multiplier; where that sum does not make up for it in all channels, also the
+ * offset and what is less where a sum is negative, both zero where it does. */
 typedef struct {
   tinyet_conv2d_shape shape;
   const TINYET_ROM int32_t *stream;
   int32_t padding; /* what a tap outside the image reads */
   int32_t clamp_low, clamp_high;
+  const TINYET_ROM int8_t *weights;
+  int32_t words; /* of the stream, a channel: two or four */
 } tinyet_depthwise_s8_chw_3x3_2x1_params;
 
 /* The same with the weights of each window column by column. */
@@ -50,8 +52,8 @@ void tinyet_depthwise_s8_chw_3x3_threes(const int8_t *input, int8_t *output, voi
 void tinyet_depthwise_s8_chw_3x3_fives(const int8_t *input, int8_t *output, void *scratch,
                                        const tinyet_depthwise_s8_chw_3x3_fives_params *params);
 
-/* groups == in_c == out_c, 3x3, no dilation. scratch: an image of one channel with its borders, a byte a pixel; of
- * four where channels are a multiple of four. */
+/* groups == in_c == out_c, 3x3, no dilation. scratch: an image of four channels with its borders, a word a pixel, however many
+ * channels there are. */
 void tinyet_depthwise_s8_chw_3x3_2x1(const int8_t *input, int8_t *output, void *scratch,
                                      const tinyet_depthwise_s8_chw_3x3_2x1_params *params);
 

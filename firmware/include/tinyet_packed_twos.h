@@ -45,9 +45,9 @@ void tinyet_conv2d_1x1_s8_packed_twos(const int8_t *input, int8_t *output, void 
 /* Of depthwise layers: whether outputs, and taps of kernels, are taken down columns, or along rows, which are called lines.
  *
  * The stream, for each channel:
- *   1 word      whether the three taps of a line are one run (0), or the first two and the third
- *   2 words     sums before the first product, less where the first output step begins: 65537 times it, and it
- *   9 words     weights, line by line
+ *   1 word      sums before the first product, less where the first output step begins
+ *   3 words     nine weights, line by line, a byte each, the first one in the lowest; then whether the three taps of a line are
+ *               one run (0), or the first two and the third
  *   4 words     limit, upper, lower, offset
  *
  * groups == in_c == out_c, 3x3, no dilation; strides of 1 and 2 along lines, of 2 with a border of one before them at most.

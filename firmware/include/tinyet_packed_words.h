@@ -38,7 +38,8 @@ typedef struct {
 } tinyet_linear_s8_packed_words_params;
 
 /* One depthwise layer; words as those of above, but the stream has, for each channel: the sum before the first product, the
- * nine weights, and what makes an output of the sum. */
+ * nine weights, and what makes an output of the sum. On Xtensa weights are four a word, the first one in the lowest byte, and
+ * zeros behind them. */
 typedef tinyet_conv2d_s8_packed_words_params tinyet_depthwise_s8_chw_3x3_params;
 
 /* The output of a sum, of which `start` has been subtracted: limit, upper, lower and offset at f, where two_sided behind split
@@ -99,7 +100,8 @@ void tinyet_conv2d_1x1_s8_packed_words(const int8_t *input, int8_t *output, void
 void tinyet_linear_s8_packed_words(const int8_t *input, int8_t *output, void *scratch,
                                    const tinyet_linear_s8_packed_words_params *params);
 
-/* groups == in_c == out_c, 3x3, no dilation. scratch: an image of one channel with its borders, a byte a pixel. */
+/* groups == in_c == out_c, 3x3, no dilation. scratch: an image of one channel with its borders, a byte a pixel; on Xtensa of
+ * four, a word a pixel. */
 void tinyet_depthwise_s8_chw_3x3(const int8_t *input, int8_t *output, void *scratch,
                                  const tinyet_depthwise_s8_chw_3x3_params *params);
 

@@ -1,37 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_packed_words.h"
 
-/* A channel's image within its borders, plus 128: as many rows and columns as windows reach. */
-static void plane_of(uint8_t *plane, const int8_t *image, int32_t rows, int32_t columns, const tinyet_conv2d_shape *s) {
-  const int32_t right = columns - s->pad_left, bottom = rows - s->pad_top, channels = s->in_c;
-  const int32_t width = s->in_w < right ? s->in_w : right, height = s->in_h < bottom ? s->in_h : bottom;
-  plane += s->pad_top * columns + s->pad_left;
-  uint32_t sign = 0x80u;
-  __asm__("" : "+r"(sign)); /* in a register: GCC would make it anew for each value */
-  for (int32_t y = 0; y < height; y++) {
-    const int8_t *from = image;
-    uint8_t *to = plane;
-    int32_t left = width;
-    for (; left >= 4; left -= 4) {
-      to[0] = (uint8_t)((uint8_t)*from ^ sign);
-      from += channels;
-      to[1] = (uint8_t)((uint8_t)*from ^ sign);
-      from += channels;
-      to[2] = (uint8_t)((uint8_t)*from ^ sign);
-      from += channels;
-      to[3] = (uint8_t)((uint8_t)*from ^ sign);
-      from += channels;
-      to += 4;
-    }
-    for (; left > 0; left--) {
-      *to++ = (uint8_t)((uint8_t)*from ^ sign);
-      from += channels;
-    }
-    plane += columns;
-    image += s->in_w * channels;
-  }
-}
-
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
 typedef struct {
   int32_t rows;
@@ -106,31 +75,28 @@ __attribute__((naked, noinline)) static void one_sided_channel(const uint8_t *pl
 #undef TAP
 #elif defined(__XTENSA__) && defined(__XTENSA_EL__)
 /* Outputs column by column: what a row of inputs adds to the outputs of the three rows that see it is added while it is in
- * registers. */
+ * registers. An output is stored in the plane, where the first input of its last row was, which nothing reads any more. */
 typedef struct {
   const uint32_t *stream;
-  int32_t way;      /* 1 where two-sided, and 2 for a stride of 2 from row to row, 4 for a longer one */
+  int32_t way;      /* 1 where two-sided, and 2 for a stride of 2 from row to row or a column of one output, 4 for a longer one */
   int32_t columns;  /* bytes from row to row of inputs */
-  int32_t row;      /* bytes from row to row of outputs */
-  int8_t *output;
-  int8_t *end;      /* of the outputs of a column */
   int32_t low, high; /* bounds of outputs */
-  const uint8_t *plane;
   int32_t left;     /* columns of outputs */
-  int32_t step;     /* stride_w */
-  int32_t channels; /* bytes from output to output */
-  int32_t back;     /* bytes from the end of a column of outputs to the next */
+  int32_t step;     /* bytes from window to window of a row */
   int32_t turn;     /* bytes from the last row of a window to the next window, where they share none */
   int32_t right;
+  const uint8_t *plane;
+  const uint8_t *end; /* where inputs of the first column are behind the outputs that a loop makes */
+  int32_t count;      /* channels of the plane; they are counted down here, where stream, plane and end go on, too */
 } plane_walk;
 
-/* All outputs of a channel. In assembly of its own, for GCC has no functions without a frame on Xtensa; the same for both of
- * its calling conventions, of which one has register windows. */
+/* All outputs of a plane's channels. In assembly of its own, for GCC has no functions without a frame on Xtensa; the same for
+ * both of its calling conventions, of which one has register windows. */
 #ifdef __cplusplus
 extern "C"
 #endif
     void
-    tinyet_depthwise_3x3_xtensa(const plane_walk *walk);
+    tinyet_depthwise_3x3_xtensa(plane_walk *walk);
 
 #ifdef __XTENSA_WINDOWED_ABI__
 #define ENTER "entry a1, 128\n" "s32i a0, a1, 84\n"
@@ -153,7 +119,7 @@ extern "C"
   "ret\n"
 #endif
 
-#define INPUT(i) "l8ui a2, a0, " #i "\n"
+#define INPUT(i) "l8ui a2, a0, 4*" #i "\n" /* planes have four channels */
 #define DOWN "l32i a3, a1, 28\n" "add a0, a0, a3\n"
 /* sum = before + w times the input in a2. */
 #define PRODUCT(sum, before, w) "mull a3, a2, " w "\n" "add " sum ", " before ", a3\n"
@@ -171,7 +137,8 @@ extern "C"
 #define NONE_0
 #define NONE_1
 #define NONE_2
-#define ROW(l, m, n) INPUT(0) l##_0 m##_0 n##_0 INPUT(1) l##_1 m##_1 n##_1 INPUT(2) l##_2 m##_2 n##_2 DOWN
+#define LAST_ROW(l, m, n) INPUT(0) l##_0 m##_0 n##_0 INPUT(1) l##_1 m##_1 n##_1 INPUT(2) l##_2 m##_2 n##_2
+#define ROW(l, m, n) LAST_ROW(l, m, n) DOWN
 #define ONE_SIDED(n)                  \
   "l32i a3, a1, 12\n"                 \
   "l32i a2, a1, 8\n"                  \
@@ -195,8 +162,16 @@ extern "C"
   "l32i a3, a1, 8\n"                  \
   "mull a15, a15, a3\n"               \
   "add a15, a15, a2\n"
-/* The output of a sum, and on to the next of the column. n: names labels. */
-#define OUTPUT(n, scaled)             \
+/* On to the next output of the column, or to the next column; what follows is not reached so. */
+#define NEXT_OR(n, end) \
+  DOWN                  \
+  "l32i a2, a1, 36\n"   \
+  "bne a0, a2, 2" #n "b\n" "j " end "\n"
+#define NEXT(n) NEXT_OR(n, ".Ltinyet_depthwise_3x3_next")
+#define NEXT_BUT_ONE(n) NEXT_OR(n, "6" #n "f")
+#define END(n) "j .Ltinyet_depthwise_3x3_next\n"
+/* The output of a sum. n: names labels. */
+#define OUTPUT(n, scaled, ONWARD)     \
   "l32i a3, a1, 0\n"                  \
   "l32i a2, a1, 4\n"                  \
   "add a15, a15, a3\n"                \
@@ -204,35 +179,37 @@ extern "C"
   scaled(n)                           \
   "extui a15, a15, 24, 8\n"           \
   "3" #n ":\n"                        \
-  "l32i a2, a1, 36\n"                 \
-  "l32i a3, a1, 32\n"                 \
-  "s8i a15, a2, 0\n"                  \
-  "add a2, a2, a3\n"                  \
-  "l32i a3, a1, 40\n"                 \
-  "s32i a2, a1, 36\n"                 \
-  "bne a2, a3, 2" #n "b\n"            \
-  "j .Ltinyet_depthwise_3x3_next\n"   \
+  "s8i a15, a0, 0\n"                  \
+  ONWARD(n)                           \
   "1" #n ":\n" /* beyond the limit: the sign says which bound it is */ \
-  "l32i a3, a1, 44\n"                 \
+  "l32i a3, a1, 32\n"                 \
   "bltz a15, 4" #n "f\n"              \
-  "l32i a3, a1, 48\n"                 \
+  "l32i a3, a1, 40\n"                 \
   "4" #n ":\n"                        \
   "mov a15, a3\n"                     \
   "j 3" #n "b\n"
-#define ALONG(n, scaled) \
-  ROW(NONE, NONE, FIRST) ROW(NONE, MIDDLE, FIRST) "2" #n ":\n" ROW(LAST, MIDDLE, FIRST) OUTPUT(n, scaled)
-#define BY_TWOS(n, scaled) \
-  ROW(NONE, NONE, FIRST) "2" #n ":\n" ROW(NONE, MIDDLE, NONE) ROW(LAST, NONE, FIRST) OUTPUT(n, scaled)
-#define APART(n, scaled)                                                                  \
-  "l32i a3, a1, 68\n" "sub a0, a0, a3\n"                                                  \
-  "2" #n ":\n" "l32i a3, a1, 68\n" "add a0, a0, a3\n"                                     \
-  ROW(NONE, NONE, FIRST) ROW(NONE, MIDDLE, NONE) ROW(LAST, NONE, NONE) OUTPUT(n, scaled)
+/* The last output of a column takes no more of its row than it needs. */
+#define ALONG(n, scaled)                            \
+  ROW(NONE, NONE, FIRST) ROW(NONE, MIDDLE, FIRST)   \
+  "2" #n ":\n" LAST_ROW(LAST, MIDDLE, FIRST) OUTPUT(n, scaled, NEXT_BUT_ONE) \
+  "6" #n ":\n" LAST_ROW(LAST, NONE, NONE) OUTPUT(9##n, scaled, END)
+#define BY_TWOS(n, scaled)                          \
+  ROW(NONE, NONE, FIRST)                            \
+  "2" #n ":\n" ROW(NONE, MIDDLE, NONE) LAST_ROW(LAST, NONE, FIRST) OUTPUT(n, scaled, NEXT)
+#define APART(n, scaled)                            \
+  "l32i a3, a1, 48\n" "sub a0, a0, a3\n"            \
+  "2" #n ":\n" "l32i a3, a1, 48\n" "add a0, a0, a3\n" \
+  ROW(NONE, NONE, FIRST) ROW(NONE, MIDDLE, NONE) LAST_ROW(LAST, NONE, NONE) OUTPUT(n, scaled, NEXT)
 /* From the walk to the stack. */
 #define COPIED(from, to) "l32i a4, a2, " #from "\n" "s32i a4, a1, " #to "\n"
+/* Loads of bytes have no sign. */
+#define WEIGHT(w, at) "l8ui " w ", a0, " #at "\n" "slli " w ", " w ", 24\n" "srai " w ", " w ", 24\n"
+#define ADVANCED(at, by) "l32i a3, a2, " #at "\n" "addi a3, a3, " #by "\n" "s32i a3, a2, " #at "\n"
 
-/* On the stack what rounds: start, limit, upper, lower, offset, split, and the offset below it; from 28 on what the walk has;
- * at 80 the code of a column. Weights in a4 ... a12; sums of the rows of outputs that go on in a13 (begun), a14, a15 (done); inputs
- * at a0. */
+/* On the stack what rounds: start, limit, upper, lower, offset, split, and the offset below it; from 28 on columns, low, the end
+ * of the column's loop, high, step, turn, where the column begins, columns that are left, its code, and the walk; from 84 on
+ * registers of the caller's. Weights in a4 ... a12; sums of the rows of outputs that go on in a13 (begun), a14, a15 (done);
+ * inputs at a0. */
 __asm__(
     ".section .text.tinyet_depthwise_3x3_xtensa, \"ax\"\n"
     ".align 4\n"
@@ -242,49 +219,55 @@ __asm__(
     ".global tinyet_depthwise_3x3_xtensa\n"
     ".type tinyet_depthwise_3x3_xtensa, @function\n"
     "tinyet_depthwise_3x3_xtensa:\n" ENTER
-    COPIED(8, 28) COPIED(12, 32) COPIED(16, 36) COPIED(20, 40) COPIED(24, 44) COPIED(28, 48) COPIED(32, 52) COPIED(36, 56)
-    COPIED(40, 60) COPIED(44, 64) COPIED(48, 72) COPIED(52, 68)
-    "l32i a0, a2, 0\n"
+    COPIED(8, 28) COPIED(12, 32) COPIED(16, 40) COPIED(24, 44) COPIED(28, 48)
+    "s32i a2, a1, 64\n"
     "l32i a3, a2, 4\n"
-    "l32i a4, a2, 56\n"
+    "l32i a4, a2, 32\n"
     "ssr a4\n"
     "l32r a5, .Ltinyet_depthwise_3x3_ways_at\n"
     "addx4 a5, a3, a5\n"
     "l32i a5, a5, 0\n"
+    "s32i a5, a1, 60\n"
+    ".Ltinyet_depthwise_3x3_channel:\n" /* the walk in a2 */
+    COPIED(20, 56) COPIED(36, 52) COPIED(40, 36)
+    "l32i a0, a2, 0\n"
+    "l32i a3, a2, 4\n"
     "l32i a2, a0, 0\n"
-    "s32i a5, a1, 80\n"
     "s32i a2, a1, 0\n"
-    "l32i a4, a0, 4\n" "l32i a5, a0, 8\n" "l32i a6, a0, 12\n" "l32i a7, a0, 16\n" "l32i a8, a0, 20\n"
-    "l32i a9, a0, 24\n" "l32i a10, a0, 28\n" "l32i a11, a0, 32\n" "l32i a12, a0, 36\n"
+    WEIGHT("a4", 4) WEIGHT("a5", 5) WEIGHT("a6", 6) WEIGHT("a7", 7) WEIGHT("a8", 8)
+    WEIGHT("a9", 9) WEIGHT("a10", 10) WEIGHT("a11", 11) WEIGHT("a12", 12)
     "bbci a3, 0, 1f\n"
-    "l32i a2, a0, 40\n"
-    "l32i a14, a0, 44\n"
+    "l32i a2, a0, 16\n"
+    "l32i a14, a0, 20\n"
     "s32i a2, a1, 20\n"
     "addi a0, a0, 8\n"
     "1:\n"
-    "l32i a2, a0, 40\n" "l32i a3, a0, 44\n" "s32i a2, a1, 4\n" "s32i a3, a1, 8\n"
-    "l32i a2, a0, 48\n" "l32i a3, a0, 52\n" "s32i a2, a1, 12\n" "s32i a3, a1, 16\n"
+    "l32i a2, a0, 16\n" "l32i a3, a0, 20\n" "s32i a2, a1, 4\n" "s32i a3, a1, 8\n"
+    "l32i a2, a0, 24\n" "l32i a3, a0, 28\n" "s32i a2, a1, 12\n" "s32i a3, a1, 16\n"
     "sub a14, a3, a14\n"
     "s32i a14, a1, 24\n"
+    "l32i a2, a1, 64\n"
+    "addi a0, a0, 32\n"
+    "s32i a0, a2, 0\n"
     ".Ltinyet_depthwise_3x3_column:\n"
-    "l32i a2, a1, 80\n"
+    "l32i a2, a1, 60\n"
     "l32i a0, a1, 52\n"
     "jx a2\n"
-    ".Ltinyet_depthwise_3x3_next:\n" /* the end of the column in a2 and a3 */
-    "l32i a0, a1, 72\n"
-    "l32i a13, a1, 64\n"
+    ".Ltinyet_depthwise_3x3_next:\n"
+    "l32i a3, a1, 44\n"
     "l32i a14, a1, 52\n"
-    "l32i a15, a1, 60\n"
-    "add a2, a2, a0\n"
-    "s32i a2, a1, 36\n"
-    "add a3, a3, a13\n"
+    "l32i a15, a1, 36\n"
     "l32i a0, a1, 56\n"
-    "s32i a3, a1, 40\n"
-    "add a14, a14, a15\n"
+    "add a14, a14, a3\n"
+    "add a15, a15, a3\n"
     "addi a0, a0, -1\n"
     "s32i a14, a1, 52\n"
+    "s32i a15, a1, 36\n"
     "s32i a0, a1, 56\n"
-    "bnez a0, .Ltinyet_depthwise_3x3_column\n" LEAVE
+    "bnez a0, .Ltinyet_depthwise_3x3_column\n"
+    "l32i a2, a1, 64\n"
+    ADVANCED(36, 1) ADVANCED(40, 1) ADVANCED(44, -1)
+    "bnez a3, .Ltinyet_depthwise_3x3_channel\n" LEAVE
     ".Ltinyet_depthwise_3x3_0:\n" ALONG(10, ONE_SIDED)
     ".Ltinyet_depthwise_3x3_1:\n" ALONG(11, TWO_SIDED)
     ".Ltinyet_depthwise_3x3_2:\n" BY_TWOS(12, ONE_SIDED)
@@ -317,7 +300,12 @@ __asm__(
 #undef NONE_0
 #undef NONE_1
 #undef NONE_2
+#undef LAST_ROW
 #undef ROW
+#undef NEXT_OR
+#undef NEXT
+#undef NEXT_BUT_ONE
+#undef END
 #undef ONE_SIDED
 #undef TWO_SIDED
 #undef OUTPUT
@@ -325,35 +313,108 @@ __asm__(
 #undef BY_TWOS
 #undef APART
 #undef COPIED
+#undef WEIGHT
+#undef ADVANCED
 
 #define SIGNS UINT32_C(0x80808080)
 #include "tinyet_plane_copies_body.h"
 
-/* The same of four channels: plane behind plane. */
-static void planes_of(uint8_t *planes, const int8_t *image, int32_t rows, int32_t columns, const tinyet_conv2d_shape *s) {
-  const int32_t right = columns - s->pad_left, bottom = rows - s->pad_top;
-  const inside part = {s->in_h < bottom ? s->in_h : bottom, s->in_w < right ? s->in_w : right, columns,
-                       s->in_w * s->in_c, s->in_c};
-  copy_four((int8_t *)planes + s->pad_top * columns + s->pad_left, rows * columns, image, &part);
+enum { PLANE_CHANNELS = TOGETHER };
+
+/* Outputs of a plane to where they belong, and what is outside the image to where they were. words: whether they are four
+ * channels that can be written so. */
+static void take_outputs(word *plane, int8_t *output, int32_t count, int32_t words, int32_t columns, uint32_t padding,
+                         const tinyet_conv2d_shape *s) {
+  const int32_t channels = s->in_c, step = s->stride_w, turn = s->stride_h * columns - s->out_w * step;
+  for (int32_t y = s->out_h; y > 0; y--) {
+    if (words != 0) {
+      for (int32_t x = s->out_w; x > 0; x--) {
+        *(word *)(void *)output = *plane;
+        *plane = padding;
+        output += channels;
+        plane += step;
+      }
+    } else {
+      for (int32_t x = s->out_w; x > 0; x--) {
+        for (int32_t i = 0; i < count; i++) {
+          output[i] = ((const int8_t *)plane)[i];
+        }
+        *plane = padding;
+        output += channels;
+        plane += step;
+      }
+    }
+    plane += turn;
+  }
 }
 
-/* Of an image: what its channels have in common. */
-static plane_walk walk_of(int32_t columns, const tinyet_conv2d_shape *s, const tinyet_packed_words *words) {
-  const int32_t row = s->out_w * s->in_c, stride = s->stride_h;
-  const int32_t way = (words->two_sided != 0 ? 1 : 0) + (stride > 2 ? 4 : stride > 1 ? 2 : 0);
-  const plane_walk walk = {words->stream,    way,
-                           columns,          row,
-                           NULL,             NULL,
-                           words->clamp_low, words->clamp_high,
-                           NULL,             s->out_w,
-                           s->stride_w,      s->in_c,
-                           s->in_c - s->out_h * row, (stride - 3) * columns,
-                           words->right};
-  return walk;
+static void depthwise_layer(const int8_t *input, int8_t *output, uint8_t *planes, int32_t rows, int32_t columns,
+                            const tinyet_conv2d_shape *s, const tinyet_packed_words *of) {
+  const int32_t channels = s->in_c, stride = s->stride_h, right = columns - s->pad_left, bottom = rows - s->pad_top;
+  const int32_t words_in = by_words(input, channels), words_out = by_words(output, channels);
+  const int32_t way = stride > 2 ? 4 : stride > 1 || s->out_h == 1 ? 2 : 0, looped = way == 0 ? rows - 1 : rows;
+  const uint32_t padding = UINT32_C(0x01010101) * (uint8_t)of->padding;
+  const inside part = {s->in_h < bottom ? s->in_h : bottom, s->in_w < right ? s->in_w : right, columns, s->in_w * channels,
+                       channels};
+  int8_t *const first = (int8_t *)planes + TOGETHER * (s->pad_top * columns + s->pad_left);
+  plane_walk walk = {of->stream,
+                     of->two_sided != 0 ? way + 1 : way,
+                     TOGETHER * columns,
+                     of->clamp_low,
+                     of->clamp_high,
+                     s->out_w,
+                     TOGETHER * s->stride_w,
+                     TOGETHER * (stride - 3) * columns,
+                     of->right,
+                     NULL,
+                     NULL,
+                     0};
+  for (int32_t c = 0; c < channels; c += TOGETHER) {
+    const int32_t count = channels - c < TOGETHER ? channels - c : (int32_t)TOGETHER;
+    copy_together(first, input + c, count, words_in, &part);
+    walk.count = count;
+    walk.plane = planes;
+    walk.end = planes + TOGETHER * looped * columns;
+    tinyet_depthwise_3x3_xtensa(&walk);
+    take_outputs((word *)(void *)planes + 2 * columns, output + c, count, words_out, columns, padding, s);
+  }
 }
 #endif
 
 #if !(defined(__XTENSA__) && defined(__XTENSA_EL__))
+enum { PLANE_CHANNELS = 1 };
+
+/* A channel's image within its borders, plus 128: as many rows and columns as windows reach. */
+static void plane_of(uint8_t *plane, const int8_t *image, int32_t rows, int32_t columns, const tinyet_conv2d_shape *s) {
+  const int32_t right = columns - s->pad_left, bottom = rows - s->pad_top, channels = s->in_c;
+  const int32_t width = s->in_w < right ? s->in_w : right, height = s->in_h < bottom ? s->in_h : bottom;
+  plane += s->pad_top * columns + s->pad_left;
+  uint32_t sign = 0x80u;
+  __asm__("" : "+r"(sign)); /* in a register: GCC would make it anew for each value */
+  for (int32_t y = 0; y < height; y++) {
+    const int8_t *from = image;
+    uint8_t *to = plane;
+    int32_t left = width;
+    for (; left >= 4; left -= 4) {
+      to[0] = (uint8_t)((uint8_t)*from ^ sign);
+      from += channels;
+      to[1] = (uint8_t)((uint8_t)*from ^ sign);
+      from += channels;
+      to[2] = (uint8_t)((uint8_t)*from ^ sign);
+      from += channels;
+      to[3] = (uint8_t)((uint8_t)*from ^ sign);
+      from += channels;
+      to += 4;
+    }
+    for (; left > 0; left--) {
+      *to++ = (uint8_t)((uint8_t)*from ^ sign);
+      from += channels;
+    }
+    plane += columns;
+    image += s->in_w * channels;
+  }
+}
+
 TINYET_TWO_PRODUCTS(rounded, const uint32_t *)
 
 static inline __attribute__((always_inline)) void channel(const uint8_t *plane, int8_t *output, int32_t columns,
@@ -381,64 +442,46 @@ static inline __attribute__((always_inline)) void channel(const uint8_t *plane, 
     plane += turn;
   }
 }
+
+static void depthwise_layer(const int8_t *input, int8_t *output, uint8_t *plane, int32_t rows, int32_t columns,
+                            const tinyet_conv2d_shape *s, const tinyet_packed_words *words) {
+  const TINYET_ROM uint32_t *w = words->stream;
+  for (int32_t c = 0; c < s->in_c; c++) {
+    plane_of(plane, input + c, rows, columns, s);
+    if (words->two_sided != 0) {
+      channel(plane, output + c, columns, s, w, words, 1);
+      w += 16;
+    } else {
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
+      const int32_t row = s->out_w * s->in_c;
+      plane_walk walk = {s->out_h,
+                         output + c + row,
+                         row,
+                         s->stride_h * columns - s->out_w * s->stride_w,
+                         columns,
+                         s->stride_w - 2 * columns,
+                         s->in_c,
+                         words->right,
+                         ((uint32_t)words->clamp_high & 255u) | ((uint32_t)words->clamp_low & 255u) << 8};
+      one_sided_channel(plane, output + c, w, &walk);
+#else
+      channel(plane, output + c, columns, s, w, words, 0);
+#endif
+      w += 14;
+    }
+  }
+}
 #endif
 
 void tinyet_depthwise_s8_chw_3x3(const int8_t *input, int8_t *output, void *scratch,
                                  const tinyet_depthwise_s8_chw_3x3_params *params) {
   const tinyet_conv2d_shape *const s = &params->shape;
   const tinyet_packed_words *const words = &params->words;
-  const int32_t rows = (s->out_h - 1) * s->stride_h + 3, columns = (s->out_w - 1) * s->stride_w + 3, size = rows * columns;
+  const int32_t rows = (s->out_h - 1) * s->stride_h + 3, columns = (s->out_w - 1) * s->stride_w + 3;
   uint8_t *const planes = (uint8_t *)scratch;
-#if defined(__XTENSA__) && defined(__XTENSA_EL__)
-  const int32_t together = (s->in_c & (TOGETHER - 1)) == 0 && ((uintptr_t)input & (TOGETHER - 1)) == 0 ? TOGETHER : 1;
-#else
-  const int32_t together = 1;
-#endif
-  memset(planes, (uint8_t)words->padding, (size_t)(together * size));
+  memset(planes, (uint8_t)words->padding, (size_t)(PLANE_CHANNELS * rows * columns));
   for (int32_t n = 0; n < s->batch; n++) {
-    const TINYET_ROM uint32_t *w = words->stream;
-#if defined(__XTENSA__) && defined(__XTENSA_EL__)
-    plane_walk walk = walk_of(columns, s, words);
-    for (int32_t c = 0; c < s->in_c; c++) {
-      const int32_t of_four = c & (together - 1);
-      if (together == 1) {
-        plane_of(planes, input + c, rows, columns, s);
-      } else if (of_four == 0) {
-        planes_of(planes, input + c, rows, columns, s);
-      }
-      walk.stream = w;
-      walk.plane = planes + of_four * size;
-      walk.output = output + c;
-      walk.end = output + c + s->out_h * walk.row;
-      tinyet_depthwise_3x3_xtensa(&walk);
-      w += words->two_sided != 0 ? 16 : 14;
-    }
-#else
-    for (int32_t c = 0; c < s->in_c; c++) {
-      plane_of(planes, input + c, rows, columns, s);
-      if (words->two_sided != 0) {
-        channel(planes, output + c, columns, s, w, words, 1);
-        w += 16;
-      } else {
-#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
-        const int32_t row = s->out_w * s->in_c;
-        plane_walk walk = {s->out_h,
-                           output + c + row,
-                           row,
-                           s->stride_h * columns - s->out_w * s->stride_w,
-                           columns,
-                           s->stride_w - 2 * columns,
-                           s->in_c,
-                           words->right,
-                           ((uint32_t)words->clamp_high & 255u) | ((uint32_t)words->clamp_low & 255u) << 8};
-        one_sided_channel(planes, output + c, w, &walk);
-#else
-        channel(planes, output + c, columns, s, w, words, 0);
-#endif
-        w += 14;
-      }
-    }
-#endif
+    depthwise_layer(input, output, planes, rows, columns, s, words);
     input += s->in_h * s->in_w * s->in_c;
     output += s->out_h * s->out_w * s->in_c;
   }

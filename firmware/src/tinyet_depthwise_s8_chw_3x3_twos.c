@@ -24,6 +24,26 @@ typedef struct {
   int32_t pitch;         /* words from line to line of the plane */
 } outline;
 
+/* What a channel's words in the stream say, as the assembly reads it. */
+typedef struct {
+  uint32_t both[15]; /* of both sums 2^16 one + the other, of one; nine weights; limit, upper, lower and offset */
+  uint32_t divided;  /* not zero: lines of three taps are two runs */
+} channel_constants;
+
+static void spread(channel_constants *to, const TINYET_ROM uint32_t *stream) {
+  uint32_t *const weights = to->both + 2;
+  to->both[0] = UINT32_C(0x10001) * stream[0], to->both[1] = stream[0];
+  for (int32_t i = 0; i < 8; i += 4) {
+    const uint32_t four = stream[1 + i / 4];
+    weights[i] = (uint32_t)((int32_t)(four << 24) >> 24);
+    weights[i + 1] = (uint32_t)((int32_t)(four << 16) >> 24);
+    weights[i + 2] = (uint32_t)((int32_t)(four << 8) >> 24);
+    weights[i + 3] = (uint32_t)((int32_t)four >> 24);
+  }
+  weights[8] = (uint32_t)((int32_t)(stream[3] << 24) >> 24), to->divided = stream[3] >> 8;
+  to->both[11] = stream[4], to->both[12] = stream[5], to->both[13] = stream[6], to->both[14] = stream[7];
+}
+
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
 typedef struct {
   const int8_t *from;
@@ -333,14 +353,14 @@ typedef struct {
   "cmp r12, lr\n"               \
   "bne 1b\n"
 
-/* All outputs of a channel, two of a line at a time. Inputs at r6, the stream at r7; the first sum in r8, which holds
+/* All outputs of a channel, two of a line at a time. Inputs at r6, the constants at r7; the first sum in r8, which holds
  * 65536 times the second, too, and that one in r5; in r9 ... r12 and lr down, channels, back, outputs and where those
  * of a line end that are one of two. One that is not is computed with whatever stands behind it: with zero for the
  * bytes from output to output, it overwrites the other. On the stack the walk and its bounds. */
 #define CHANNEL(name, ROW)                                                                                       \
   __attribute__((naked, noinline)) static void name(const uint32_t *plane __attribute__((unused)),               \
                                                     int8_t *output __attribute__((unused)),                      \
-                                                    const uint32_t *stream __attribute__((unused)),              \
+                                                    const uint32_t *constants __attribute__((unused)),           \
                                                     plane_walk *walk __attribute__((unused))) {                  \
     __asm__ volatile(                                                                                            \
         TINYET_THUMB1_ENTRY("")                                                                                  \
@@ -427,11 +447,11 @@ static plane_walk walked(const uint32_t *plane, const outline *o, const tinyet_p
   return walk;
 }
 
-static void channel(const uint32_t *plane, int8_t *output, const uint32_t *stream, plane_walk *walk) {
-  if (stream[0] != 0u) {
-    in_twos(plane, output, stream + 1, walk);
+static void channel(const uint32_t *plane, int8_t *output, const channel_constants *of, plane_walk *walk) {
+  if (of->divided != 0u) {
+    in_twos(plane, output, of->both, walk);
   } else {
-    in_rows(plane, output, stream + 1, walk);
+    in_rows(plane, output, of->both, walk);
   }
 }
 #else
@@ -439,8 +459,7 @@ typedef struct {
   uint32_t *to;
 } gathering;
 
-static gathering gathered(uint32_t *to, const line_walk *w) {
-  (void)w;
+static gathering gathered(uint32_t *to, const line_walk *w __attribute__((unused))) {
   const gathering g = {to};
   return g;
 }
@@ -470,13 +489,14 @@ static void gather(gathering *g, const line_walk *w) {
   }
 }
 
+TINYET_TWO_PRODUCTS(output_of, const uint32_t *)
+
 typedef struct {
   const outline *o;
   const tinyet_packed_words *words;
 } plane_walk;
 
-static plane_walk walked(const uint32_t *plane, const outline *o, const tinyet_packed_words *words) {
-  (void)plane;
+static plane_walk walked(const uint32_t *plane __attribute__((unused)), const outline *o, const tinyet_packed_words *words) {
   const plane_walk walk = {o, words};
   return walk;
 }
@@ -487,20 +507,20 @@ static inline void drain(uint32_t *both, uint32_t *high, uint32_t run) {
   *high += ((run + UINT32_C(0x8000)) >> 16 ^ UINT32_C(0x8000)) - UINT32_C(0x8000);
 }
 
-static void channel(const uint32_t *plane, int8_t *output, const TINYET_ROM uint32_t *stream, const plane_walk *walk) {
+static void channel(const uint32_t *plane, int8_t *output, const channel_constants *of, const plane_walk *walk) {
   const outline *const o = walk->o;
-  const TINYET_ROM uint32_t *const rounding = stream + 12;
+  const uint32_t *const rounding = of->both + 11;
   const int8_t low = (int8_t)walk->words->clamp_low, high = (int8_t)walk->words->clamp_high;
   for (int32_t y = 0; y < o->lines; y++) {
     const uint32_t *at = plane + y * o->next * o->pitch;
     int8_t *out = output + y * o->across;
     for (int32_t left = o->count; left > 0; left -= 2) {
-      uint32_t first = stream[1], second = stream[2];
-      const TINYET_ROM uint32_t *w = stream + 3;
+      uint32_t first = of->both[0], second = of->both[1];
+      const uint32_t *w = of->both + 2;
       const uint32_t *in = at;
       for (int32_t i = 0; i < 3; i++) {
         const uint32_t two_taps = in[0] * w[0] + in[1] * w[1], one = in[2] * w[2];
-        if (stream[0] != 0u) {
+        if (of->divided != 0u) {
           drain(&first, &second, two_taps);
           drain(&first, &second, one);
         } else {
@@ -509,10 +529,10 @@ static void channel(const uint32_t *plane, int8_t *output, const TINYET_ROM uint
         w += 3;
         in += o->pitch;
       }
-      *out = tinyet_two_products(first - (second << 16), rounding, 14, 0, low, high);
+      *out = output_of(first - (second << 16), rounding, 14, 0, low, high);
       out += o->along;
       if (left > 1) {
-        *out = tinyet_two_products(second, rounding, 14, 0, low, high);
+        *out = output_of(second, rounding, 14, 0, low, high);
         out += o->along;
       }
       at += o->stride == 1 ? 2 : 3;
@@ -562,6 +582,7 @@ void tinyet_depthwise_s8_chw_3x3_twos(const int8_t *input, int8_t *output, void 
   for (int32_t i = ((o->lines - 1) * o->next + 3) * o->pitch - 1; i >= 0; i--) {
     words[i] = border;
   }
+  channel_constants constants;
   gathering g = gathered(first, &lines);
   plane_walk walk = walked(plane, o, &params->words);
   for (int32_t n = 0; n < s->batch; n++) {
@@ -569,8 +590,9 @@ void tinyet_depthwise_s8_chw_3x3_twos(const int8_t *input, int8_t *output, void 
     for (int32_t c = 0; c < s->in_c; c++) {
       lines.from = input + c;
       gather(&g, &lines);
-      channel(plane, output + c, stream, &walk);
-      stream += 16;
+      spread(&constants, stream);
+      channel(plane, output + c, &constants, &walk);
+      stream += 8;
     }
     input += s->in_h * in_row;
     output += s->out_h * out_row;

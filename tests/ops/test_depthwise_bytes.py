@@ -17,12 +17,16 @@ from tests.ops.cases import Case, assert_exact
 from tinyet.boards.cpus import HOST
 from tinyet.delegates import Delegate
 from tinyet.ops.conv2d import Conv2d
-from tinyet.ops.shared import packed_words
+from tinyet.ops.shared import depthwise_planes, packed_words
 from tinyet.ops.shared.conv2d_words import KERNELS, by_channels
 from tinyet.ops.shared.two_products import Rescaling
 
 SYMBOL = "tinyet_depthwise_s8_chw_3x3"
 ALONE = Delegate("alone", {Conv2d: tuple(k for k in KERNELS if k.symbol == SYMBOL)})
+NEIGHBOURS = Delegate(
+    "neighbours", {Conv2d: tuple(k for k in KERNELS if k.symbol.endswith(("_chw_3x3_2x1", "_cwh_3x3_2x1")))}
+)
+"""Kernels that compute neighbouring outputs at a time, down the image or along its rows."""
 SIZES = [(1, 1), (3, 5), (4, 2), (7, 9), (9, 4)]
 """Of images, which are padded to at least a window."""
 
@@ -65,3 +69,17 @@ def test_ways() -> None:
     found = [packed_words.rescaling(case.node) for case in ways()]
     assert {isinstance(sums, Rescaling) and sums.two_sided for sums in found} == {False, True}
     assert_exact(ways(), delegates=(ALONE,))
+
+
+def test_constants_have_no_more_than_their_layer_needs() -> None:
+    """Two words a channel where all sums begin with all that is added to them; weights and their power are bytes."""
+    taken = [case.node for case in ways() if depthwise_planes.refuse(case.node) is None]
+    seen = set()
+    for node in taken:
+        stream, weights = depthwise_planes.constants(node)
+        channels, words = stream.data.shape
+        seen.add(words)
+        assert words == (2 if depthwise_planes.folded(node).found.all() else 4)
+        assert weights.data.dtype == np.int8
+        assert weights.data.shape == (channels, 10)
+    assert seen == {2, 4}

@@ -187,18 +187,20 @@ def test_lines_of_three_taps_are_one_run_where_they_have_room(largest: int) -> N
     weights[1] = [[85, -85, 86], [0, 0, 0], [0, 0, 0]]
     node = depthwise(weights)
     stream = packed_twos.plane_stream(node).data.astype(np.int64)
-    assert list(stream[:, 0]) == packed_twos.divided(node)
+    divided = stream[:, 3] >> 8
+    assert list(divided) == packed_twos.divided(node)
+    assert np.array_equal(stream[:, 1:4].astype("<u4").view(np.int8)[:, :9], weights.reshape(-1, 9))
     assert packed_twos.divided(node)[:2] == [False, True]
-    for words, w in zip(stream, weights, strict=True):
+    for bias, is_divided, w in zip(stream[:, 0], divided, weights, strict=True):
         two = np.stack([extremes(rng, w.ravel()), rng.permuted(extremes(rng, w.ravel()), axis=0)])
         x = (two[0] + (two[1] << 16)).reshape(-1, 3, 3)
-        both, high = np.full(50, words[1]), np.full(50, words[2])
+        both, high = np.full(50, 65537 * bias), np.full(50, bias)
         for line in range(3):
             products = x[:, line] * w[line]
-            for run in (slice(0, 2), slice(2, 3)) if words[0] else (slice(0, 3),):
+            for run in (slice(0, 2), slice(2, 3)) if is_divided else (slice(0, 3),):
                 both, high = drained(both, high, products[:, run].sum(axis=1))
         for found, inputs in ((both - (high << 16), two[0]), (high, two[1])):
-            np.testing.assert_array_equal(found & BITS, words[2] + inputs @ w.ravel() & BITS)
+            np.testing.assert_array_equal(found & BITS, bias + inputs @ w.ravel() & BITS)
 
 
 def test_refusals_say_why() -> None:

@@ -71,10 +71,13 @@ def lower_1x1_packed_words(node: Node, _target: Target) -> Call:
 
 
 def lower_depthwise_planes(node: Node, target: Target) -> Call:
-    fields, constants = {"words": packed_words.fields(node)}, [packed_words.plane_stream(node)]
-    # Only the assembly for Xtensa copies channels together.
-    together = depthwise_planes.together(node) if target.family == "xtensa" else 1
-    scratch = together * packed_words.plane_bytes(node)
+    # Only the assembly for Xtensa has planes of several channels, and extends weights.
+    xtensa = target.family == "xtensa"
+    fields, constants = (
+        {"words": packed_words.fields(node)},
+        [packed_words.plane_stream(node, by_bytes=xtensa)],
+    )
+    scratch = depthwise_planes.scratch_bytes(node) if xtensa else packed_words.plane_bytes(node)
     return shaped_call("tinyet_depthwise_s8_chw_3x3", node, fields, constants, scratch)
 
 
@@ -166,14 +169,14 @@ def lower_wide_winograd(node: Node, _target: Target) -> Call:
 
 
 def lower_depthwise_2x1(node: Node, _target: Target) -> Call:
-    fields, constants = depthwise_planes.fields(node), [depthwise_planes.stream(node)]
-    scratch = depthwise_planes.scratch_bytes(node)
+    fields, scratch = depthwise_planes.fields_of_2x1(node), depthwise_planes.scratch_bytes(node)
+    constants = depthwise_planes.constants(node)
     return shaped_call("tinyet_depthwise_s8_chw_3x3_2x1", node, fields, constants, scratch)
 
 
 def lower_depthwise_columns_2x1(node: Node, _target: Target) -> Call:
-    fields, constants = depthwise_planes.fields(node), [depthwise_planes.stream(node, transposed=True)]
-    scratch = depthwise_planes.scratch_bytes(node)
+    fields, scratch = depthwise_planes.fields_of_2x1(node), depthwise_planes.scratch_bytes(node)
+    constants = depthwise_planes.constants(node, transposed=True)
     return shaped_call("tinyet_depthwise_s8_cwh_3x3_2x1", node, fields, constants, scratch)
 
 

@@ -34,7 +34,7 @@ def outputs(node: Node, count: int) -> Parts:
 
 
 def planes(node: Node, times: int, together: int = 1, *, transposed: bool = False) -> Parts:
-    """Images of depthwise layers, channel by channel; the borders of those that are copied together are written so many
+    """Images of depthwise layers, channel by channel; the borders of so many that lie together are written so many
     times. transposed: their rows are the image's columns."""
     a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
     _, in_h, in_w, _ = node.input(0).shape
@@ -57,12 +57,14 @@ def planes(node: Node, times: int, together: int = 1, *, transposed: bool = Fals
 
 def depthwise_planes(node: Node) -> Mapping[str, int]:
     """tinyet_depthwise_s8_chw_3x3. Xtensa goes down the columns, where outputs of neighbouring rows share inputs, and
-    copies four channels at once where it can."""
+    copies inputs and outputs of four channels at once where it can."""
     (batch, _, out_w, channels), stride = node.output.shape, attrs_of(node).stride_h
     count = node.output.type.count
     parts = planes(node, 1) | outputs(node, count)
-    if depthwise_constants.together(node) == 1:
-        parts |= {f"{name} by itself": parts[name] for name in ("input row", "inputs of a turn", "input")}
+    if not depthwise_constants.by_words(node):
+        by_bytes = ("input row", "inputs of a turn", "input", "output row", "output")
+        parts |= {f"{name} by itself": parts[name] for name in by_bytes}
+    counting.add(parts, "planes together", batch * -(-channels // depthwise_constants.TOGETHER))
     counting.add(parts, "column", batch * channels * out_w)
     counting.add(parts, "output two rows on", count * (stride == 2))
     counting.add(parts, "output that shares no row", count * (stride > 2))
@@ -110,8 +112,8 @@ def columns_2x1(node: Node) -> int:
     folded = int(np.count_nonzero(depthwise_constants.folded(node).found))
     alike = a.stride_h if a.stride_h == a.stride_w and a.stride_h <= 2 else 0
     twos = out_w // 2 if alike else 0
-    two = {0: 0, 1: 14 + 46 + 54 * out_h, 2: 14 + 18 + 61 * out_h}[alike]
-    one = {1: 13 + 26 + 29 * out_h, 2: 13 + 10 + 33 * out_h}.get(a.stride_h, 14 + 38 * out_h)
+    two = {0: 0, 1: 14 + 47 + 54 * (out_h - 1) + 29, 2: 14 + 18 + 61 * out_h}[alike]
+    one = {1: 13 + 27 + 29 * (out_h - 1) + 16, 2: 13 + 10 + 33 * out_h}.get(a.stride_h, 14 + 38 * out_h)
     return batch * (channels * out_w * one + folded * twos * (two - 2 * one))
 
 
@@ -141,20 +143,20 @@ def depthwise_2x1(node: Node, *, transposed: bool = False) -> Mapping[str, int]:
         out_h, out_w, stride = out_w, out_h, attrs_of(node).stride_h
     rows, pairs = batch * channels * out_h, out_w // 2 if stride == 1 else 0
     found = depthwise_constants.folded(node).found
-    together = depthwise_constants.together(node)
+    together = depthwise_constants.TOGETHER
     parts = dict(planes(node, 1, together, transposed=transposed))
-    rest, in_rows = parts.pop("input"), parts["input row"]
-    if together > 1:
-        turns = parts.pop("inputs of a turn")
-        del parts["input row"]
+    turns, rest, in_rows = (parts.pop(name) for name in ("inputs of a turn", "input", "input row"))
+    if depthwise_constants.by_words(node):
+        odd = rest // max(in_rows, 1)
         parts |= {
             "row of words": in_rows // together,
             "words of a turn": turns // together,
-            "word": rest // together,
-            "planes together": parts["plane"] // together,
+            "two words": in_rows // together * (odd // 2),
+            "word": in_rows // together * (odd % 2),
         }
     else:
-        parts |= {"two inputs": in_rows * (rest // in_rows // 2), "input": in_rows * (rest // in_rows % 2)}
+        parts |= {"input row": in_rows, "input": 4 * turns + rest}
+    parts["planes together"] = batch * -(-channels // together)
     return parts | {
         "pair": rows * pairs,
         "row with pairs": rows * int(pairs > 0),

@@ -27,7 +27,7 @@ from tinyet.opset import Constant, FieldValue, Pointer
 SHIFT = 12
 """As in tinyet_depthwise_s8_chw_3x3_2x1.c."""
 TOGETHER = 4
-"""As there."""
+"""Channels of a plane, whose inputs of a pixel are a word: as in tinyet_plane_copies_body.h."""
 MOST_BEFORE, LEAST_BEFORE = 14, 3
 """Powers of two that sums are multiplied by ahead of time, where that is not to be what one_product.py has."""
 WORDS_BEFORE = 11
@@ -145,8 +145,9 @@ def refuse(node: Node) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def stream(node: Node, *, transposed: bool = False) -> Constant:
-    """Of tinyet_depthwise_planes.h, int32 (channels, 13). transposed: weights column by column."""
+def constants(node: Node, *, transposed: bool = False) -> tuple[Constant, Constant]:
+    """The stream and the weights of tinyet_depthwise_s8_chw_3x3_2x1: int32 (channels, 2 or 4), int8 (channels, 10).
+    transposed: weights column by column."""
     f, r = folded(node), rounding(node)
     before, start, multiplier = f.before, f.start, f.multiplier
     offset = away = np.zeros_like(start)
@@ -158,19 +159,27 @@ def stream(node: Node, *, transposed: bool = False) -> Constant:
     weights = rows_of(node).astype(np.int64)
     if transposed:
         weights = weights.reshape(-1, 3, 3).swapaxes(1, 2).reshape(weights.shape)
-    words = [np.stack([start, multiplier, offset, away], axis=1), weights << before[:, None]]
-    found = np.concatenate(words, axis=1).astype(np.int32)
-    return Constant("stream", found, "as tinyet_depthwise_planes.h")
+    words = np.stack([start, multiplier, offset, away], axis=1)[:, : words_of(node)].astype(np.int32)
+    by_channel = np.concatenate([weights, before[:, None]], axis=1).astype(np.int8)
+    return (
+        Constant("stream", words, "as tinyet_depthwise_planes.h"),
+        Constant("weights", by_channel, "nine, and the power of two that sums are multiplied by"),
+    )
 
 
-def together(node: Node) -> int:
-    """Channels whose images are copied at once, where the image begins at a multiple of as many bytes."""
-    return 1 if node.input(0).shape[3] % TOGETHER else TOGETHER
+def words_of(node: Node) -> int:
+    """Of the stream, a channel."""
+    return 2 if folded(node).found.all() else 4
+
+
+def by_words(node: Node) -> bool:
+    """Whether inputs are copied by words, where the image begins at a multiple of four bytes, and not by bytes."""
+    return node.input(0).shape[3] % TOGETHER == 0
 
 
 def scratch_bytes(node: Node) -> int:
-    """A plane for each channel that is copied at once."""
-    return together(node) * packed_words.plane_bytes(node)
+    """A plane of four channels, however many there are."""
+    return TOGETHER * packed_words.plane_bytes(node)
 
 
 def fields(node: Node) -> dict[str, FieldValue]:
@@ -178,6 +187,10 @@ def fields(node: Node) -> dict[str, FieldValue]:
     low, high = clamp_range(clamp_of(node), node.output.type)
     padding = node.input(0).type.zero_point
     return {"stream": Pointer("stream"), "padding": padding, "clamp_low": low, "clamp_high": high}
+
+
+def fields_of_2x1(node: Node) -> dict[str, FieldValue]:
+    return {**fields(node), "weights": Pointer("weights"), "words": words_of(node)}
 
 
 def refuse_threes(node: Node) -> str | None:

@@ -267,10 +267,10 @@ def plane_stream(node: Node) -> Constant:
     """Of a depthwise layer, channel by channel."""
     sums = packed_words.rescaling(node, RIGHT)
     assert isinstance(sums, Rescaling)
-    weights = _lines(node).reshape(-1, 9)
-    bias = (folded_bias(node) - sums.start)[:, None]
+    weights, bias = _lines(node).reshape(-1, 9), (folded_bias(node) - sums.start)[:, None]
     kinds = np.array(divided(node), np.int64)[:, None]
-    parts = [kinds, 65537 * bias, bias, weights, sums.words(0, len(weights))]
+    by_bytes = packed_words.in_bytes(np.concatenate([weights, kinds], axis=1))
+    parts = [bias, by_bytes, sums.words(0, len(weights))]
     found = (np.concatenate(parts, axis=1) & 0xFFFFFFFF).astype(np.uint32)
     return Constant("stream", found, "as tinyet_packed_twos.h")
 

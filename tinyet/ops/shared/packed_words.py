@@ -134,15 +134,24 @@ def stream(node: Node) -> Constant:
 
 
 @memoize_by_weights
-def plane_stream(node: Node) -> Constant:
-    """Of a depthwise layer, channel by channel: the sum before the first product, the weights, what makes an output."""
+def plane_stream(node: Node, *, by_bytes: bool = False) -> Constant:
+    """Of a depthwise layer, channel by channel: the sum before the first product, the weights, what makes an output.
+    by_bytes: weights are four a word, the first one in the lowest byte, and zeros behind them."""
     sums = rescaling(node)
     assert isinstance(sums, Rescaling)
     weights = rows_of(node).astype(np.int64)
     bias = folded_bias(node) - 128 * weights.sum(axis=1) - sums.start
+    if by_bytes:
+        weights = in_bytes(weights)
     words = [bias[:, None], weights, sums.words(0, len(weights))]
     found = (np.concatenate(words, axis=1) & 0xFFFFFFFF).astype(np.uint32)
     return Constant("stream", found, "as tinyet_packed_words.h")
+
+
+def in_bytes(values: Int64) -> Int64:
+    """(rows, columns) as (rows, words): four a word, the first one in the lowest byte, zeros behind them."""
+    fours = np.pad(values, ((0, 0), (0, -values.shape[1] % 4))).reshape(len(values), -1, 4)
+    return np.asarray(((fours & 0xFF) << np.arange(0, 32, 8)).sum(axis=2), np.int64)
 
 
 def plane_bytes(node: Node) -> int:
