@@ -318,6 +318,8 @@ static inline int32_t tinyet_requantize_s64(int64_t acc, int32_t multiplier, int
   return (twice + 1) >> 1;
 }
 
+static inline int32_t tinyet_least(int32_t a, int32_t b) { return a < b ? a : b; }
+
 static inline int32_t tinyet_clamp(int32_t x, int32_t low, int32_t high) {
   return x < low ? low : (x > high ? high : x);
 }

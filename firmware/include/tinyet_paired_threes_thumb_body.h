@@ -80,30 +80,21 @@
   "lsl r9, r9, #11\n"                                                           \
   "sub " other ", " other ", r9, lsr #11\n"                                      \
   DIRECT(word, ", lsl #11", first) DIRECT("r9", "", second) DIRECT(other, ", lsl #1", third)
-#define DIRECT_OF_CHANNEL(six)                                                  \
-  "ldm r12!, {r0, r1, r7}\n"                                                    \
-  "add r10, r10, r7\n"                                                          \
-  six("add r8, r10, r11\n")                                                     \
-  THREE_DIRECT("r2", "r3", "[r10]", "[r10, r11]", "[r10, r11, lsl #1]")         \
-  six(THREE_DIRECT("r4", "r5", "[r8, r11, lsl #1]", "[r10, r11, lsl #2]", "[r8, r11, lsl #2]"))
-#define ALL_DIRECT(six)                                                         \
-  DIRECT_OF_CHANNEL(six)                                                        \
-  "add r5, sp, #40\n" "ldm r5, {r2, r3, r4, r5}\n"                              \
-  DIRECT_OF_CHANNEL(six)
 /* The same of a tile whose sums have more bits, 2^9 times these. */
 #define THREE_WIDE(word, other, first, second, third)                           \
   OPEN(word, other)                                                             \
   DIRECT(word, ", lsr #2", first) DIRECT("r9", ", lsr #2", second) DIRECT(other, ", lsr #1", third)
-#define WIDE_OF_CHANNEL(six)                                                    \
+/* The outputs of both channels. */
+#define OF_CHANNEL(six, THREE)                                                  \
   "ldm r12!, {r0, r1, r7}\n"                                                    \
   "add r10, r10, r7\n"                                                          \
   six("add r8, r10, r11\n")                                                     \
-  THREE_WIDE("r2", "r3", "[r10]", "[r10, r11]", "[r10, r11, lsl #1]")           \
-  six(THREE_WIDE("r4", "r5", "[r8, r11, lsl #1]", "[r10, r11, lsl #2]", "[r8, r11, lsl #2]"))
-#define ALL_WIDE(six)                                                           \
-  WIDE_OF_CHANNEL(six)                                                          \
+  THREE("r2", "r3", "[r10]", "[r10, r11]", "[r10, r11, lsl #1]")                \
+  six(THREE("r4", "r5", "[r8, r11, lsl #1]", "[r10, r11, lsl #2]", "[r8, r11, lsl #2]"))
+#define ALL(six, THREE)                                                         \
+  OF_CHANNEL(six, THREE)                                                        \
   "add r5, sp, #40\n" "ldm r5, {r2, r3, r4, r5}\n"                              \
-  WIDE_OF_CHANNEL(six)
+  OF_CHANNEL(six, THREE)
 /* Three sums of a part, stored at r10 or added to those before it there. */
 #define STORED(sum, by, at) "lsr " sum ", " sum ", #" by "\n" "str " sum ", [r10, #" at "]\n"
 #define STORE_THREE(word, other, at, at_second, at_third) \
@@ -177,7 +168,7 @@
         "cmp r7, #8\n"                                                                                                 \
         "blo.w 9f\n"                                                                                                   \
         "bhi.w 10f\n"                                                                                                  \
-        ALL_DIRECT(six)                                                                                                \
+        ALL(six, THREE_DIRECT)                                                                                         \
         "11:\n" /* behind two channels of a direct tile: r10, r12 */                                                   \
         "ldr r2, [sp, #20]\n"                                                                                          \
         "cbnz r2, 8f\n"                                                                                                \
@@ -193,7 +184,7 @@
         "add sp, sp, #108\n"                                                                                           \
         "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n"                                                                 \
         "10:\n"                                                                                                        \
-        ALL_WIDE(six)                                                                                                  \
+        ALL(six, THREE_WIDE)                                                                                           \
         "b.w 11b\n"                                                                                                    \
         "9:\n"                                                                                                         \
         "cmp r7, #4\n"                                                                                                 \
@@ -271,11 +262,9 @@ TILE(three_pixels, NONE, "28")
 #undef OUTPUTS
 #undef DIRECT
 #undef THREE_DIRECT
-#undef DIRECT_OF_CHANNEL
-#undef ALL_DIRECT
+#undef OF_CHANNEL
+#undef ALL
 #undef THREE_WIDE
-#undef WIDE_OF_CHANNEL
-#undef ALL_WIDE
 #undef WIDE_AT
 #undef WIDE_OF_MEMORY
 #undef STORED

@@ -1,29 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_conv2d_paired.h"
-#include "tinyet_one_product.h"
+#include "tinyet_fives_body.h"
 #include "tinyet_surround_body.h"
 
-enum {
-  PIXELS = 5,
-  CHANNELS = 2,
-  STEP = 3, /* words from tap to tap */
-  FIELD = 19,
-  FOURTH = 6, /* by how much the fourth input is shifted in the third word */
-  FIFTH = 12, /* and the fifth */
-  WORDS_BEHIND = 6, /* the weights of two channels */
-  BEFORE = 12,      /* one less where taps are in two parts */
-  SHIFT = 12
-};
-
-typedef uint32_t __attribute__((may_alias)) word;
-
-/* What the words begin with: 2^18 for each sum, of which what leaves a word is no longer there. */
-#define FIRST_SUM (UINT32_C(1) << (FIELD - 1))
-#define THIRD_SUM (FIRST_SUM + (FIRST_SUM << FOURTH) + (FIRST_SUM << FIFTH))
-
-#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
-#define IN_THUMB
-#endif
+enum { PIXELS = 5, CHANNELS = 2, WORDS_BEHIND = 6 /* the weights of two channels */ };
 
 /* What a window sees: so many rows of so many inputs that lie without gaps, and so many bytes from the end of a row to the next
  * one; as the assembly reads it. */

@@ -1,26 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_depthwise_planes.h"
-#include "tinyet_one_product.h"
+#include "tinyet_fives_body.h"
 
-enum {
-  BANDS = 5,
-  STEP = 3, /* words of a place */
-  FIELD = 19,
-  FOURTH = 6, /* by how much the fourth input is shifted in the third word */
-  FIFTH = 12, /* and the fifth */
-  BEFORE = 12,
-  SHIFT = 12
-};
-
-typedef uint32_t __attribute__((may_alias)) word;
-
-/* What makes all sums positive; of the third word. */
-#define FIRST_SUM (UINT32_C(1) << (FIELD - 1))
-#define THIRD_SUM (FIRST_SUM + (FIRST_SUM << FOURTH) + (FIRST_SUM << FIFTH))
-
-#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 2 && defined(__thumb__)
-#define IN_THUMB
-#endif
+enum { BANDS = 5 };
 
 /* Where rows of the image are that a row of the plane is made of: their addresses in the assembly, else bytes from the image's
  * first one, or -1 for a row of padding. */
@@ -214,15 +196,13 @@ static void windows(const word *plane, outputs_of_bands *walk) {
 }
 #endif
 
-static inline int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
-
 void tinyet_depthwise_s8_chw_3x3_fives(const int8_t *input, int8_t *output, void *scratch,
                                        const tinyet_depthwise_s8_chw_3x3_fives_params *params) {
   const tinyet_conv2d_shape *const s = &params->shape;
   const int32_t channels = s->in_c, line = s->out_w * channels, in_row = s->in_w * channels;
   const int32_t in_band = (s->out_h + BANDS - 1) / BANDS;
   const int32_t rows = (in_band - 1) * s->stride_h + 3, columns = (s->out_w - 1) * s->stride_w + 3;
-  const int32_t place = STEP * (int32_t)sizeof(word), bytes = columns * place, width = least(s->in_w, columns - s->pad_left);
+  const int32_t place = STEP * (int32_t)sizeof(word), bytes = columns * place, width = tinyet_least(s->in_w, columns - s->pad_left);
   band_rows *const table = (band_rows *)scratch;
   word *const plane = (word *)(table + rows);
   int8_t *const padding = (int8_t *)(plane + STEP * rows * columns);
@@ -247,13 +227,13 @@ void tinyet_depthwise_s8_chw_3x3_fives(const int8_t *input, int8_t *output, void
                            output,
                            output};
   for (int32_t i = 1; i < BANDS; i++) {
-    walk.places[i - 1] = least(i * in_band, s->out_h - in_band) * line;
+    walk.places[i - 1] = tinyet_least(i * in_band, s->out_h - in_band) * line;
   }
   for (int32_t n = 0; n < s->batch; n++) {
     const TINYET_ROM uint32_t *f = params->stream;
     const TINYET_ROM int8_t *weights = params->weights;
     for (int32_t i = 0; i < BANDS; i++) {
-      int32_t y = least(i * in_band, s->out_h - in_band) * s->stride_h - s->pad_top;
+      int32_t y = tinyet_least(i * in_band, s->out_h - in_band) * s->stride_h - s->pad_top;
       for (int32_t row = 0; row < rows; row++, y++) {
         table[row][i] = row_of(&of, y >= 0 && y < s->in_h ? y * in_row : -1);
       }

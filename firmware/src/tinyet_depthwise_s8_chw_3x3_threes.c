@@ -250,18 +250,16 @@ static void channel(const word *plane, outputs_of_bands *walk) {
 }
 #endif
 
-static inline int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
-
 void tinyet_depthwise_s8_chw_3x3_threes(const int8_t *input, int8_t *output, void *scratch,
                                         const tinyet_depthwise_s8_chw_3x3_threes_params *params) {
   const tinyet_conv2d_shape *const s = &params->shape;
   const int32_t channels = s->in_c, line = s->out_w * channels, in_row = s->in_w * channels;
-  const int32_t in_band = (s->out_h + 2) / 3, third = s->out_h - in_band, second = least(in_band, third);
+  const int32_t in_band = (s->out_h + 2) / 3, third = s->out_h - in_band, second = tinyet_least(in_band, third);
   const int32_t rows = (in_band - 1) * s->stride_h + 3, columns = 2 * ((s->out_w - 1) * s->stride_w + 3);
   const int32_t above = s->pad_top * in_row, in_rows = s->stride_h * in_row;
   const bands of = {{-above, second * in_rows - above, third * in_rows - above},
                     rows,
-                    least(s->in_w, columns / 2 - s->pad_left),
+                    tinyet_least(s->in_w, columns / 2 - s->pad_left),
                     columns,
                     s->in_h,
                     in_row,
