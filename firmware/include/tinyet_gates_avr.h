@@ -220,64 +220,15 @@ static inline void tinyet_gate_tanh(int16_t *values, int32_t count, int32_t inte
   tinyet_gate_values(values, TINYET_EXTENT(count), (uint8_t)(integer_bits + 1), 1u);
 }
 
-/* tinyet_gate_shift of a * b by 15. */
-static __attribute__((noinline, unused)) int16_t tinyet_gate_product(int16_t a, int16_t b) {
-  int16_t high;
-  uint8_t first, second;
-  __asm__(
-      "muls %B[a], %B[b]\n" "movw %A[high], r0\n"
-      "mul %A[a], %A[b]\n" "mov %[first], r0\n" "mov %[second], r1\n"
-      "mulsu %B[a], %A[b]\n" "sbc %B[high], %[zero]\n" /* the sign of what is added next */
-      "add %[second], r0\n" "adc %A[high], r1\n" "adc %B[high], %[zero]\n"
-      "mulsu %B[b], %A[a]\n" "sbc %B[high], %[zero]\n"
-      "add %[second], r0\n" "adc %A[high], r1\n" "adc %B[high], %[zero]\n"
-      "sbrs %B[high], 7\n"
-      "rjmp 1f\n"
-      "subi %[first], 1\n" "sbci %[second], 0\n" "sbci %A[high], 0\n" "sbci %B[high], 0\n"
-      "1:\n"
-      "subi %[second], 0xc0\n" "sbci %A[high], 0xff\n" "sbci %B[high], 0xff\n"
-      "lsl %[second]\n" "rol %A[high]\n" "rol %B[high]\n"
-      "clr __zero_reg__\n"
-      : [high] "=&d"(high), [first] "=&d"(first), [second] "=&d"(second)
-      : [a] "a"(a), [b] "a"(b), [zero] "r"((uint8_t)0)
-      : "r0");
-  return high;
-}
-
 /* tinyet_requantize of a sum whose form is not negative. */
 static inline int32_t tinyet_gate_requantize(int32_t sum, int32_t multiplier, int32_t form) {
   return tinyet_round_shift(tinyet_high_mul(sum, multiplier), form + 1);
 }
 
-/* A gated recurrent unit's candidates: to sums the products of others and the reset gates are added, saturated. */
-static __attribute__((noinline, unused)) void tinyet_gate_add_products(int16_t *sums, const int16_t *gates,
-                                                                       const int16_t *others, tinyet_extent count) {
-  for (; count > 0; count--) {
-    const int32_t sum = (int32_t)*sums + tinyet_gate_product(*gates++, *others++);
-    *sums++ = sum > INT16_MAX ? INT16_MAX : sum < INT16_MIN ? INT16_MIN : (int16_t)sum;
-  }
-}
-
-/* Its states: so much of the ones before as the update gates say, and of the candidates the rest. A state is the upper 17 bits
- * of a sum, and a limit if the upper 16 of them are far from zero. */
-static __attribute__((noinline, unused)) void tinyet_gate_mixed(const int16_t *candidates, const int16_t *updates,
-                                                                const int8_t *state, int8_t *out, tinyet_extent count,
-                                                                int32_t multiplier, int32_t form, int16_t zero_point) {
-  for (; count > 0; count--) {
-    const int16_t fresh = *candidates++, update = *updates++, before = (int16_t)(*state++ - zero_point);
-    const int32_t shifted = (int32_t)((uint32_t)(uint16_t)fresh << 16) >> 1, rest = shifted - (int32_t)update * fresh;
-    const int32_t new_part = tinyet_gate_requantize(rest, multiplier, form);
-    const int32_t sum = new_part + (int32_t)update * before + (INT32_C(1) << 14);
-    int16_t value = (int16_t)(sum >> 16);
-    value = value > 200 ? 200 : value < -200 ? -200 : value;
-    value = (int16_t)(2 * value + (((uint16_t)sum & 0x8000u) != 0u ? 1 : 0) + zero_point);
-    *out++ = (int8_t)(value > INT8_MAX ? INT8_MAX : value < INT8_MIN ? INT8_MIN : value);
-  }
-}
-
 /* The sums of a gate, four rows at a time. x: inputs, blocks of four of them; to: where sums are added; factor: twice the
  * multiplier; shift: form + 1; general: 1 where the form is negative, or -2^23 may be rounded to itself, from which 24 bits cannot
- * take one; left: groups of four rows; sums: of the last group, those that near has bits of: they are not rounded. */
+ * take one; left: groups of four rows; sums: of the last group, those that near has bits of: they are not rounded; upper: factor
+ * over 2^(8 + shift); above, below: what a sum's product with that lacks if it has no sign, and if it has one. */
 typedef struct {
   const int8_t *x;
   const TINYET_ROM int8_t *w;
@@ -287,16 +238,23 @@ typedef struct {
   uint8_t blocks, shift, general, near;
   tinyet_extent left;
   int32_t sums[4];
+  uint8_t upper[3], above, below;
 } tinyet_gate_run;
 
-_Static_assert(offsetof(tinyet_gate_run, factor) == 8 && offsetof(tinyet_gate_run, sums) == 18, "as the assembly has it");
+_Static_assert(offsetof(tinyet_gate_run, factor) == 8 && offsetof(tinyet_gate_run, upper) == 34, "as the assembly has it");
 
 /* Groups up to one that has a sum of more than 24 bits, or one that rounds near a tie. Products of inputs and weights are summed
- * as in tinyet_dot_blocks. Of those of a sum and the factor the lower bytes are left out: together they add less than six to the
- * byte below the integer, so that a sum is near a tie if less than that is missing there.
+ * as in tinyet_dot_blocks.
  *
- * Registers 2 to 13 are sums, 14 is zero. Then 2, 3, 18 and 19 are one of them, 16 its sign, 20 to 23 the factor, 24, 25, 14 and
- * 15 their product from that byte on, 17 is zero, and 4 what `near` will be. */
+ * Both roundings are one: (p + 2^31 + 2^(31 + shift) - (p < 0 ? 2^32 : 0)) / 2^(32 + shift), rounded down, of the product p of sum
+ * and factor. Sums of 16 bits are multiplied by `upper`, which leaves the integer above two bytes. What is left out there, of
+ * factor and products, and what is added, changes the upper of the two by less than 5.5: from 251 on the sum is rounded as those
+ * of 24 bits are. Of theirs with the factor the lower bytes are left out: together they add less than six to the byte below the
+ * integer, so that a sum is near a tie if less than that is missing there.
+ *
+ * Registers 2 to 13 are sums, 14 is zero. Then 2, 18, 3 and 19 are one of them, 20 to 22 `upper`, 23 and 15 what is added, 16, 24
+ * and 25 the product, 17 is zero, and 4 what `near` will be. Of 24 bits 2, 3, 18 and 19 are a sum, 16 its sign, 20 to 23 the
+ * factor, 24, 25, 14 and 15 their product from the byte below the integer on. */
 static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *of) {
 #define ONE(x, a, b, c) \
   "lpm r22, Z+\n" "muls " x ", r22\n" "add " a ", r0\n" "adc " b ", r1\n" "adc " c ", r14\n" "sbrc r1, 7\n" "dec " c "\n"
@@ -305,6 +263,8 @@ static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *
   "rcall 4f\n" "brtc 3f\n" "std Y+" at ", r2\n" "std Y+" at "+1, r3\n" "std Y+" at "+2, r18\n"               \
   "std Y+" at "+3, r19\n" "ldi r16, " bit "\n" "or r4, r16\n" "ldd r16, Y+14\n" "bst r16, 0\n" "3:\n"
 #define SIGN(of, to) "mov " to ", " of "\n" "lsl " to "\n" "sbc " to ", " to "\n"
+#define UPPER "ldd r20, Y+34\n" "ldd r21, Y+35\n" "ldd r22, Y+36\n" "ldd r23, Y+37\n" "ldd r15, Y+38\n"
+#define CARRY_24 "adc r24, r17\n" "adc r25, r17\n"
 #define CARRY_14 "adc r14, r17\n" "adc r15, r17\n"
 #define CARRY_25 "adc r25, r17\n" CARRY_14
   __asm__ volatile(
@@ -327,14 +287,14 @@ static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *
       "std Y+2, r30\n" "std Y+3, r31\n"
       "ldd r30, Y+4\n" "ldd r31, Y+5\n"
       "ldd r26, Y+6\n" "ldd r27, Y+7\n"
-      "ldd r20, Y+8\n" "ldd r21, Y+9\n" "ldd r22, Y+10\n" "ldd r23, Y+11\n"
+      UPPER
       "ldd r16, Y+14\n"
       "bst r16, 0\n"
-      "mov r18, r4\n"
+      "mov r18, r3\n" "mov r3, r4\n"
       "clr r4\n" LEFT("18", "1")
-      "mov r2, r5\n" "mov r3, r6\n" "mov r18, r7\n" LEFT("22", "2")
-      "movw r2, r8\n" "mov r18, r10\n" LEFT("26", "4")
-      "mov r2, r11\n" "mov r3, r12\n" "mov r18, r13\n" LEFT("30", "8")
+      "mov r2, r5\n" "mov r18, r6\n" "mov r3, r7\n" LEFT("22", "2")
+      "mov r2, r8\n" "mov r18, r9\n" "mov r3, r10\n" LEFT("26", "4")
+      "mov r2, r11\n" "mov r18, r12\n" "mov r3, r13\n" LEFT("30", "8")
       "std Y+4, r30\n" "std Y+5, r31\n"
       "std Y+6, r26\n" "std Y+7, r27\n"
       "std Y+15, r4\n"
@@ -348,18 +308,50 @@ static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *
       "3:\n"
       "rjmp 9f\n"
       /* One sum, to which the bias is added; T: it is not rounded */
-      "6:\n"
-      "adiw r26, 2\n"
-      "set\n"
-      "ret\n"
       "4:\n"
       "clr r19\n"
-      "sbrc r18, 7\n"
+      "sbrc r3, 7\n"
       "dec r19\n"
       "lpm r16, Z+\n" "add r2, r16\n"
-      "lpm r16, Z+\n" "adc r3, r16\n"
       "lpm r16, Z+\n" "adc r18, r16\n"
+      "lpm r16, Z+\n" "adc r3, r16\n"
       "lpm r16, Z+\n" "adc r19, r16\n"
+      "brts 5f\n" SIGN("r18", "r16")
+      "cp r3, r16\n" "cpc r19, r16\n"
+      "brne 5f\n"
+      "mulsu r18, r22\n" "movw r24, r0\n"
+      "mul r2, r22\n" "mov r16, r0\n" "add r24, r1\n" "adc r25, r17\n"
+      "mulsu r18, r21\n" "sbc r25, r17\n" "add r16, r0\n" "adc r24, r1\n" "adc r25, r17\n"
+      "mul r2, r21\n" "add r16, r1\n" CARRY_24
+      "mulsu r18, r20\n" "sbc r24, r17\n" "sbc r25, r17\n" "add r16, r1\n" CARRY_24
+      "mov r14, r23\n"
+      "sbrc r18, 7\n"
+      "mov r14, r15\n"
+      "add r16, r14\n" CARRY_24
+      "cpi r16, 251\n"
+      "brsh 5f\n"
+      "ld r14, X+\n"
+      "ld r16, X\n"
+      "add r24, r14\n" "adc r25, r16\n"
+      "brvs 8f\n"
+      "7:\n"
+      "st X, r25\n"
+      "st -X, r24\n"
+      "adiw r26, 2\n"
+      "ret\n"
+      /* Saturated: the sign is the other one's */
+      "8:\n" SIGN("r25", "r24")
+      "mov r25, r24\n"
+      "subi r25, 0x80\n"
+      "rjmp 7b\n"
+      /* It stays as it is */
+      "6:\n"
+      "adiw r26, 2\n"
+      "set\n" UPPER
+      "ret\n"
+      "5:\n"
+      "mov r16, r18\n" "mov r18, r3\n" "mov r3, r16\n"
+      "ldd r20, Y+8\n" "ldd r21, Y+9\n" "ldd r22, Y+10\n" "ldd r23, Y+11\n"
       "brts 6b\n" SIGN("r18", "r16")
       "cpse r16, r19\n"
       "rjmp 6b\n"
@@ -395,7 +387,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *
       "7:\n"
       "st X, r19\n"
       "st -X, r18\n"
-      "adiw r26, 2\n"
+      "adiw r26, 2\n" UPPER
       "ret\n"
       /* Saturated */
       "8:\n"
@@ -418,6 +410,8 @@ static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *
 #undef ROW
 #undef LEFT
 #undef SIGN
+#undef UPPER
+#undef CARRY_24
 #undef CARRY_14
 #undef CARRY_25
 }
@@ -444,12 +438,19 @@ static __attribute__((noinline, unused)) void tinyet_gate_long_rows(tinyet_gate_
 static __attribute__((noinline, unused)) void tinyet_gate_sums(const int8_t *input, const tinyet_gate_part_s8 *part,
                                                                int32_t gates, int32_t units, int16_t *sums) {
   const tinyet_extent depth = TINYET_EXTENT(part->depth), blocks = (depth + 3) >> 2;
-  tinyet_gate_run of = {input, part->weights, part->bias, sums, 0u, (uint8_t)blocks, 0u, 0u, 0u, 0, {0, 0, 0, 0}};
+  tinyet_gate_run of = {input, part->weights, part->bias, sums, 0u, (uint8_t)blocks, 0u, 0u, 0u, 0, {0, 0, 0, 0}, {0u, 0u, 0u}, 0u, 0u};
   for (uint8_t gate = 0; gate < (uint8_t)gates; gate++) {
     const int32_t multiplier = part->multiplier[gate], form = part->form[gate];
     of.factor = (uint32_t)multiplier << 1;
     of.shift = (uint8_t)(form + 1);
     of.general = form < 0 || multiplier > INT32_MAX - 127;
+    if (form >= 0) {
+      const uint32_t upper = of.factor >> 8 >> of.shift;
+      const uint8_t half = of.shift < 8u ? (uint8_t)(128u >> of.shift) : 0u;
+      of.upper[0] = (uint8_t)upper, of.upper[1] = (uint8_t)(upper >> 8), of.upper[2] = (uint8_t)(upper >> 16);
+      of.above = (uint8_t)(127u + half);
+      of.below = (uint8_t)(127u - (half != 0u ? half : 1u));
+    }
     of.left = TINYET_EXTENT(units) >> 2;
     while (of.left > 0) {
       if (blocks <= TINYET_DOT_BLOCKS) {
