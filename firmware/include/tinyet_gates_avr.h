@@ -16,14 +16,14 @@ static inline void tinyet_gate_clear(int16_t *values, int32_t count) {
   memset(values, 0, (size_t)count * sizeof *values);
 }
 
-/* Of each value, with as many integer bits as `shift` less one, to Q0.15: the sigmoid, or where `tanh` is not 0 the hyperbolic
- * tangent. As elsewhere an exponential of minus the magnitude, by a polynomial and a constant for each bit that is 0, and three
- * Newton steps to 2 / (1 + it). A product of two numbers is (a * b + 2^14) >> 15; constants are twice as large, for then the
- * result is the upper two bytes. What a product's lowest byte cannot change is left out, and bytes that only repeat a sign.
+/* Of each value, with n integer bits, to Q0.15; times: 2^(n + 1): the sigmoid, or where `tanh` is not 0 the hyperbolic tangent. As
+ * elsewhere an exponential of minus the magnitude, by a polynomial and a constant for each bit that is 0, and three Newton steps
+ * to 2 / (1 + it). A product of two numbers is (a * b + 2^14) >> 15; constants are twice as large, for then the result is the
+ * upper two bytes. What a product's lowest byte cannot change is left out, and bytes that only repeat a sign.
  *
  * Register 2 is zero. 16 and 17 are the value and what comes of it, 18 to 20 a product (20, 18, 19: the lowest first), 22 and 23
  * another factor, 30 and 31 the upper bytes of what the exponential is of. */
-static __attribute__((noinline, unused)) void tinyet_gate_values(int16_t *values, tinyet_extent count, uint8_t shift,
+static __attribute__((noinline, unused)) void tinyet_gate_values(int16_t *values, tinyet_extent count, uint8_t times,
                                                                  uint8_t tanh) {
 #define ADD "add r20, r0\n" "adc r18, r1\n"
 #define ADD_CARRY ADD "adc r19, r2\n"
@@ -50,18 +50,12 @@ static __attribute__((noinline, unused)) void tinyet_gate_values(int16_t *values
       "brts 3f\n"
       "neg r17\n" "neg r16\n" "sbc r17, r2\n"
       "3:\n"
-      "ldi r18, 0xff\n"
-      "mov r19, %[shift]\n"
-      "4:\n"
-      "lsl r16\n" "rol r17\n" "rol r18\n"
-      "dec r19\n"
-      "brne 4b\n"
-      "mov r21, r16\n"
-      "mov r30, r17\n"
-      "mov r31, r18\n"
+      "mov r19, %[times]\n"
+      "mul r16, r19\n" "mov r21, r0\n" "mov r30, r1\n"
+      "mulsu r17, r19\n" "add r30, r0\n" "mov r31, r1\n" "adc r31, r2\n"
       "ldi r16, 0\n"
       "ldi r17, 0\n"
-      "cpi r18, 0xf8\n" /* exp(-16) is nothing */
+      "cpi r31, 0xf8\n" /* exp(-16) is nothing */
       "brsh 5f\n"
       "rjmp 6f\n"
       "5:\n"
@@ -137,23 +131,34 @@ static __attribute__((noinline, unused)) void tinyet_gate_values(int16_t *values
       "mul r30, r17\n" ADD_CARRY ROUND
       "lsl r18\n" "rol r19\n" "lsl r18\n" "rol r19\n"
       "add r16, r18\n" "adc r17, r19\n"
-      /* then eight */
-      "ldi r21, 2\n"
-      "7:\n"
+      /* then eight, of the lower three bytes of d * y, r18:r20:r21 */
       "mul r17, r23\n" "mov r18, r0\n"
-      "mul r16, r22\n" "mov r20, r1\n"
+      "mul r16, r22\n" "mov r20, r1\n" "mov r21, r0\n"
       "mul r17, r22\n" ADD
-      "mul r16, r23\n" ADD ROUND_BYTE
-      "neg r18\n"
-      "mulsu r18, r16\n" "mov r20, r1\n" "sbc r19, r19\n"
-      "mulsu r18, r17\n" "mov r18, r19\n" ADD ROUND_BYTE
-      "lsl r18\n" "lsl r18\n"
-      "clr r19\n"
-      "sbrc r18, 7\n"
-      "dec r19\n"
-      "add r16, r18\n" "adc r17, r19\n"
-      "dec r21\n"
-      "brne 7b\n"
+      "mul r16, r23\n" ADD
+      "mov r30, r20\n" "mov r19, r18\n"
+      "subi r30, 0xc0\n" "sbci r19, 0xff\n" "lsl r30\n" "rol r19\n"
+      "neg r19\n"
+      "mulsu r19, r16\n" "mov r30, r1\n" "sbc r31, r31\n"
+      "mulsu r19, r17\n" "add r30, r0\n" "adc r31, r1\n"
+      "subi r30, 0xc0\n" "sbci r31, 0xff\n" "lsl r30\n" "rol r31\n"
+      "lsl r31\n" "lsl r31\n"
+      "mov r19, r31\n"
+      "clr r31\n"
+      "sbrc r19, 7\n"
+      "dec r31\n"
+      "add r16, r19\n" "adc r17, r31\n"
+      /* The last time what is in brackets is -2 to 3, so its product 0, but of these two, of 2 and of 3, of the same sign */
+      "mulsu r19, r22\n" "sbc r18, r2\n" "add r21, r0\n" "adc r20, r1\n" "adc r18, r2\n"
+      "mulsu r19, r23\n" ADD ROUND_BYTE
+      "cpi r18, 0xff\n"
+      "brge 7f\n"
+      "subi r16, 0xfc\n" "sbci r17, 0xff\n"
+      "7:\n"
+      "cpi r18, 2\n"
+      "brlt 7f\n"
+      "subi r16, 4\n" "sbci r17, 0\n"
+      "7:\n"
       "tst %[tanh]\n"
       "brne 8f\n"
       /* Twice y, saturated; 32767 less it of a negative number */
@@ -200,7 +205,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_values(int16_t *values
       "12:\n"
       "clr __zero_reg__\n"
       : "+x"(values), [count] "+w"(count)
-      : [shift] "r"(shift), [tanh] "r"(tanh)
+      : [times] "r"(times), [tanh] "r"(tanh)
       : "r0", "r2", "r16", "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r30", "r31", "memory");
 #undef ADD
 #undef ADD_CARRY
@@ -212,12 +217,12 @@ static __attribute__((noinline, unused)) void tinyet_gate_values(int16_t *values
 
 /* Of each value. Q3.12 to Q0.15. */
 static inline void tinyet_gate_sigmoid(int16_t *values, int32_t count) {
-  tinyet_gate_values(values, TINYET_EXTENT(count), 3u, 0u);
+  tinyet_gate_values(values, TINYET_EXTENT(count), 8u, 0u);
 }
 
 /* Of each value, of so many integer bits, 0 ... 6, to Q0.15. */
 static inline void tinyet_gate_tanh(int16_t *values, int32_t count, int32_t integer_bits) {
-  tinyet_gate_values(values, TINYET_EXTENT(count), (uint8_t)(integer_bits + 1), 1u);
+  tinyet_gate_values(values, TINYET_EXTENT(count), (uint8_t)(2u << (uint8_t)integer_bits), 1u);
 }
 
 /* tinyet_requantize of a sum whose form is not negative. */
