@@ -148,11 +148,13 @@ static __attribute__((noinline, unused)) void tinyet_gate_values(int16_t *values
       "sbrc r19, 7\n"
       "dec r31\n"
       "add r16, r19\n" "adc r17, r31\n"
-      /* The last time what is in brackets is -2 to 3, so its product 0, but of these two, of 2 and of 3, of the same sign */
+      /* The last time what is in brackets is -2 to 3, and its product 1 of 2 and 3, but of y below 2^13, -1 of -2, or 0 */
       "mulsu r19, r22\n" "sbc r18, r2\n" "add r21, r0\n" "adc r20, r1\n" "adc r18, r2\n"
       "mulsu r19, r23\n" ADD ROUND_BYTE
       "cpi r18, 0xff\n"
       "brge 7f\n"
+      "cpi r17, 0x20\n"
+      "brlo 7f\n"
       "subi r16, 0xfc\n" "sbci r17, 0xff\n"
       "7:\n"
       "cpi r18, 2\n"
