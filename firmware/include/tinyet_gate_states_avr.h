@@ -14,8 +14,8 @@ extern "C" {
 __extension__ typedef __int24 tinyet_gate_sum;
 __extension__ typedef __uint24 tinyet_gate_factor;
 
-/* tinyet_gate_shift of a * b by 15 + n, times 2^n and not yet rounded down; half: 2^(6 + n). */
-static __attribute__((noinline, unused)) int16_t tinyet_gate_product_by(int16_t a, int16_t b, uint16_t half) {
+/* tinyet_gate_shift of a * b by 15 + bits; half: 2^(6 + bits). */
+static __attribute__((noinline, unused)) int16_t tinyet_gate_product_by(int16_t a, int16_t b, uint16_t half, uint8_t bits) {
   int16_t high;
   uint8_t first, second;
   __asm__(
@@ -30,16 +30,25 @@ static __attribute__((noinline, unused)) int16_t tinyet_gate_product_by(int16_t 
       "subi %[first], 1\n" "sbci %[second], 0\n" "sbci %A[high], 0\n" "sbci %B[high], 0\n"
       "1:\n"
       "add %[second], %A[half]\n" "adc %A[high], %B[half]\n" "adc %B[high], %[zero]\n"
+      "tst %[bits]\n"
+      "brne 3f\n"
       "lsl %[second]\n" "rol %A[high]\n" "rol %B[high]\n"
+      "rjmp 4f\n"
+      "2:\n"
+      "asr %B[high]\n" "ror %A[high]\n"
+      "3:\n"
+      "dec %[bits]\n"
+      "brne 2b\n"
+      "4:\n"
       "clr __zero_reg__\n"
-      : [high] "=&d"(high), [first] "=&d"(first), [second] "=&d"(second)
+      : [high] "=&d"(high), [first] "=&d"(first), [second] "=&d"(second), [bits] "+&r"(bits)
       : [a] "a"(a), [b] "a"(b), [half] "r"(half), [zero] "r"((uint8_t)0)
       : "r0");
   return high;
 }
 
 /* tinyet_gate_shift of a * b by 15. */
-static inline int16_t tinyet_gate_product(int16_t a, int16_t b) { return tinyet_gate_product_by(a, b, 0x40u); }
+static inline int16_t tinyet_gate_product(int16_t a, int16_t b) { return tinyet_gate_product_by(a, b, 0x40u, 0u); }
 
 /* a * b / 2^15, rounded down; second: eight bits more, of which the last is 0. */
 static inline int16_t tinyet_gate_lower_product(int16_t a, int16_t b, uint8_t *below) {
@@ -173,7 +182,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_cells(int16_t *gates, 
   const uint16_t half = (uint16_t)(0x40u << bits);
   for (; count > 0; count--) {
     const int16_t kept = tinyet_gate_product(*forget++, *cells);
-    const int16_t added = (int16_t)(tinyet_gate_product_by(*gates, *fresh++, half) >> bits);
+    const int16_t added = tinyet_gate_product_by(*gates, *fresh++, half, bits);
     *gates++ = *cells++ = tinyet_gate_added(kept, added);
   }
 }
