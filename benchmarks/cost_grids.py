@@ -29,6 +29,7 @@ from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.dequantize import Dequantize
 from tinyet.ops.dynamic_conv2d import DynamicConv2d
 from tinyet.ops.dynamic_linear import DynamicLinear
+from tinyet.ops.div import Div
 from tinyet.ops.embedding import Embedding
 from tinyet.ops.gru import Gru
 from tinyet.ops.layer_norm import LayerNorm
@@ -53,6 +54,7 @@ from tinyet.ops.shared.unary_functions import FUNCTIONS
 from tinyet.ops.slice import Slice
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
+from tinyet.ops.sum_of_squares import SumOfSquares
 from tinyet.ops.tree_ensemble import TreeEnsemble
 from tinyet.ops.unary import Unary
 from tinyet.ops.where import Where
@@ -377,6 +379,13 @@ def layer_norm(rng: np.random.Generator) -> Node:
     return layers.with_output(LayerNorm(2), [x], 0.03, False)
 
 
+def sum_of_squares(rng: np.random.Generator) -> Node:
+    depth = int(rng.choice([2, rng.integers(1, 60)]))
+    x = Tensor("x", TensorType((1, int(rng.integers(1, 100)), depth), DType.FLOAT32))
+    node = Node(SumOfSquares(), (x,), (Tensor("y", x.type),))
+    return node.replace(outputs=[Tensor("y", TensorType(ops.infer(node)[0], DType.FLOAT32))])
+
+
 def quantize(rng: np.random.Generator) -> Node:
     x = Tensor("x", TensorType((1, int(rng.integers(4, 2000))), DType.FLOAT32))
     return layers.with_output(Quantize(), [x], 0.02, False)
@@ -458,7 +467,9 @@ DRAWN: Mapping[type[Attrs], Draw] = {
     Maximum: pair(Maximum),
     Minimum: pair(Minimum),
     PRelu: pair(PRelu, of_channel=True),
+    Div: pair(Div),
     LayerNorm: layer_norm,
+    SumOfSquares: sum_of_squares,
     Quantize: quantize,
     Dequantize: dequantize,
     Concat: concat,

@@ -248,7 +248,8 @@ typedef struct {
   uint8_t upper[3], above, below;
 } tinyet_gate_run;
 
-_Static_assert(offsetof(tinyet_gate_run, factor) == 8 && offsetof(tinyet_gate_run, upper) == 34, "as the assembly has it");
+TINYET_STATIC_ASSERT(offsetof(tinyet_gate_run, factor) == 8 && offsetof(tinyet_gate_run, upper) == 34,
+                     "as the assembly has it");
 
 /* Groups up to one that has a sum of more than 24 bits, or one that rounds near a tie. Products of inputs and weights are summed
  * as in tinyet_dot_blocks.
@@ -264,7 +265,7 @@ _Static_assert(offsetof(tinyet_gate_run, factor) == 8 && offsetof(tinyet_gate_ru
  * factor, 24, 25, 14 and 15 their product from the byte below the integer on. */
 static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *of) {
 #define ONE(x, a, b, c) \
-  "lpm r22, Z+\n" "muls " x ", r22\n" "add " a ", r0\n" "adc " b ", r1\n" "adc " c ", r14\n" "sbrc r1, 7\n" "dec " c "\n"
+  TINYET_LPM "r22, Z+\n" "muls " x ", r22\n" "add " a ", r0\n" "adc " b ", r1\n" "adc " c ", r14\n" "sbrc r1, 7\n" "dec " c "\n"
 #define ROW(a, b, c) ONE("r18", a, b, c) ONE("r19", a, b, c) ONE("r20", a, b, c) ONE("r21", a, b, c)
 #define LEFT(at, bit)                                                                                        \
   "rcall 4f\n" "brtc 3f\n" "std Y+" at ", r2\n" "std Y+" at "+1, r3\n" "std Y+" at "+2, r18\n"               \
@@ -319,10 +320,10 @@ static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *
       "clr r19\n"
       "sbrc r3, 7\n"
       "dec r19\n"
-      "lpm r16, Z+\n" "add r2, r16\n"
-      "lpm r16, Z+\n" "adc r18, r16\n"
-      "lpm r16, Z+\n" "adc r3, r16\n"
-      "lpm r16, Z+\n" "adc r19, r16\n"
+      TINYET_LPM "r16, Z+\n" "add r2, r16\n"
+      TINYET_LPM "r16, Z+\n" "adc r18, r16\n"
+      TINYET_LPM "r16, Z+\n" "adc r3, r16\n"
+      TINYET_LPM "r16, Z+\n" "adc r19, r16\n"
       "brts 5f\n" SIGN("r18", "r16")
       "cp r3, r16\n" "cpc r19, r16\n"
       "brne 5f\n"
@@ -445,7 +446,8 @@ static __attribute__((noinline, unused)) void tinyet_gate_long_rows(tinyet_gate_
 static __attribute__((noinline, unused)) void tinyet_gate_sums(const int8_t *input, const tinyet_gate_part_s8 *part,
                                                                int32_t gates, int32_t units, int16_t *sums) {
   const tinyet_extent depth = TINYET_EXTENT(part->depth), blocks = (depth + 3) >> 2;
-  tinyet_gate_run of = {input, part->weights, part->bias, sums, 0u, (uint8_t)blocks, 0u, 0u, 0u, 0, {0, 0, 0, 0}, {0u, 0u, 0u}, 0u, 0u};
+  tinyet_gate_run of = {input, part->weights, part->bias, sums, 0u, (uint8_t)blocks, 0u, 0u, 0u, 0, {0, 0, 0, 0},
+                        {0u, 0u, 0u}, 0u, 0u};
   for (uint8_t gate = 0; gate < (uint8_t)gates; gate++) {
     const int32_t multiplier = part->multiplier[gate], form = part->form[gate];
     of.factor = (uint32_t)multiplier << 1;
@@ -466,7 +468,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_sums(const int8_t *inp
         tinyet_gate_long_rows(&of, depth);
       }
       int16_t *to = of.to - 4;
-      for (const int32_t *from = of.sums; of.near != 0u; from++, to++, of.near >>= 1) {
+      for (const int32_t *from = of.sums; of.near != 0u; from++, to++, of.near = (uint8_t)(of.near >> 1)) {
         if ((of.near & 1u) != 0u) {
           const int32_t added = form >= 0 ? tinyet_gate_requantize(*from, multiplier, form)
                                           : tinyet_requantize_any(*from, multiplier, form + 31);
