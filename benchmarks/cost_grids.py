@@ -27,9 +27,9 @@ from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.dequantize import Dequantize
+from tinyet.ops.div import Div
 from tinyet.ops.dynamic_conv2d import DynamicConv2d
 from tinyet.ops.dynamic_linear import DynamicLinear
-from tinyet.ops.div import Div
 from tinyet.ops.embedding import Embedding
 from tinyet.ops.gru import Gru
 from tinyet.ops.layer_norm import LayerNorm
