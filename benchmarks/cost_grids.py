@@ -120,10 +120,23 @@ def requantize(rng: np.random.Generator) -> Node:
     return layers.with_output(Requantize(), [x], float(rng.choice([0.04, 0.07, 0.2])), False)
 
 
+NUMBERS: Mapping[str, tuple[float, ...]] = {
+    "celu": (1.5,),
+    "elu": (1.0,),
+    "hardshrink": (0.5,),
+    "leaky_relu": (0.01,),
+    "pow": (2.5,),
+    "softplus": (1.0, 20.0),
+    "softshrink": (0.5,),
+    "threshold": (0.1, 20.0),
+}
+"""What functions have beside x."""
+
+
 def unary(rng: np.random.Generator) -> Node:
     x = layers.activation("x", (1, int(rng.integers(4, 3000))), relu=False)
     function = sorted(FUNCTIONS)[int(rng.integers(len(FUNCTIONS)))] if rng.random() < 0.8 else "sigmoid"
-    return layers.with_output(Unary(function), [x], 1 / 200, False)
+    return layers.with_output(Unary(function, *NUMBERS.get(function, ())), [x], 1 / 200, False)
 
 
 def concat(rng: np.random.Generator) -> Node:
@@ -380,7 +393,7 @@ def layer_norm(rng: np.random.Generator) -> Node:
 
 
 def sum_of_squares(rng: np.random.Generator) -> Node:
-    depth = int(rng.choice([2, rng.integers(1, 60)]))
+    depth = 2 if rng.random() < 0.5 else int(rng.integers(1, 60))
     x = Tensor("x", TensorType((1, int(rng.integers(1, 100)), depth), DType.FLOAT32))
     node = Node(SumOfSquares(), (x,), (Tensor("y", x.type),))
     return node.replace(outputs=[Tensor("y", TensorType(ops.infer(node)[0], DType.FLOAT32))])
