@@ -83,6 +83,8 @@ typedef uint32_t tinyet_bytes_sum;
  * First the two upper bytes, r and s, of the products that reach into them, of what is added and of what is less: all else is less
  * than 9 of r, and changes s only if r is 0xf8 or more. */
 #define TINYET_BYTES_OUTPUT(a, b, c, d, p, q, r, s, byte, low, high)                                     \
+  "tst " d "\n"                                                                                          \
+  "brmi 24f\n"                                                                                           \
   "brtc 21f\n"                                                                                           \
   TINYET_BYTES_CLEAR(p, q, r)                                                                            \
   TINYET_BYTES_COMPARE(a, b, c, d, byte)                                                                 \
@@ -92,9 +94,10 @@ typedef uint32_t tinyet_bytes_sum;
   "20:\n" TINYET_BYTES_CHANGE("sub", "sbc", p, q, r, s, byte)                                            \
   "21:\n" TINYET_BYTES_COMPARE(a, b, c, d, byte)                                                         \
   "brcs 22f\n"                                                                                           \
-  "mov " s ", " high "\n"                                                                                \
-  "sbrc " d ", 7\n"                                                                                      \
-  "mov " s ", " low "\n"                                                                                 \
+  high "\n"                                                                                              \
+  "rjmp 23f\n"                                                                                           \
+  "24:\n"                                                                                                \
+  low "\n"                                                                                               \
   "rjmp 23f\n"                                                                                           \
   "22:\n"                                                                                                \
   "clr " d "\n"                                                                                          \
@@ -142,7 +145,7 @@ typedef uint32_t tinyet_bytes_sum;
   "adiw r30, 4\n"                                                                                        \
   "28:\n"                                                                                                \
   TINYET_LPM byte ", Z+\n"                                                                               \
-  "mul " byte ", " a "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"   \
+  "mul " byte ", " a "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"  \
   "mul " byte ", " b "\n" "add " q ", r0\n" "adc " r ", r1\n" "adc " s ", " d "\n"                       \
   "mul " byte ", " c "\n" "add " r ", r0\n" "adc " s ", r1\n"                                            \
   TINYET_LPM byte ", Z+\n"                                                                               \
@@ -154,7 +157,7 @@ typedef uint32_t tinyet_bytes_sum;
   "mul " byte ", " b "\n" "add " s ", r0\n"                                                              \
   TINYET_LPM byte ", Z+\n"                                                                               \
   "mul " byte ", " a "\n" "add " p ", r1\n" "adc " q ", " d "\n" "adc " r ", " d "\n" "adc " s ", " d "\n" \
-  "mul " byte ", " b "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"   \
+  "mul " byte ", " b "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"  \
   "mul " byte ", " c "\n" "add " q ", r0\n" "adc " r ", r1\n" "adc " s ", " d "\n"                       \
   TINYET_LPM byte ", Z\n"                                                                                \
   "adiw r30, 4\n"                                                                                        \
@@ -162,8 +165,8 @@ typedef uint32_t tinyet_bytes_sum;
   "breq 24f\n"                                                                                           \
   "mul " byte ", " a "\n" "mov " a ", r1\n"                                                              \
   "mul " byte ", " b "\n" "add " a ", r0\n"                                                              \
-  "adc " p ", r1\n" "adc " q ", " d "\n" "adc " r ", " d "\n" "adc " s ", " d "\n"                        \
-  "mul " byte ", " c "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"   \
+  "adc " p ", r1\n" "adc " q ", " d "\n" "adc " r ", " d "\n" "adc " s ", " d "\n"                       \
+  "mul " byte ", " c "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"  \
   "24:\n"                                                                                                \
   TINYET_BYTES_CHANGE("add", "adc", p, q, r, s, byte)                                                    \
   "23:\n"
@@ -177,8 +180,8 @@ static inline int8_t tinyet_bytes_output(uint32_t sum, const TINYET_ROM uint32_t
   uint8_t byte;
   __asm__ volatile(
       "bst %[two_sided], 0\n"
-      TINYET_BYTES_OUTPUT("%A[sum]", "%B[sum]", "%C[sum]", "%D[sum]", "%A[v]", "%B[v]", "%C[v]", "%D[v]", "%[byte]", "%[low]",
-                          "%[high]")
+      TINYET_BYTES_OUTPUT("%A[sum]", "%B[sum]", "%C[sum]", "%D[sum]", "%A[v]", "%B[v]", "%C[v]", "%D[v]", "%[byte]",
+                          "mov %D[v], %[low]", "mov %D[v], %[high]")
       "clr __zero_reg__\n"
       : [sum] "+&r"(sum), "+z"(f), [v] "=&d"(v), [byte] "=&r"(byte)
       : [two_sided] "r"(two_sided), [low] "r"(low), [high] "r"(high)

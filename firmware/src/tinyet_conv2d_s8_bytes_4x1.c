@@ -259,9 +259,7 @@ static TINYET_BYTES_APART void conv_bytes_outputs(job *of) {
       TINYET_LPM "r16, Z+\n" "adc r19, r16\n"
       TINYET_LPM "r16, Z+\n" "adc r20, r16\n"
       TINYET_LPM "r16, Z+\n" "adc r21, r16\n"
-      "ldd r15, Y+15\n"
-      "ldd r0, Y+16\n"
-      TINYET_BYTES_OUTPUT("r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r16", "r15", "r0")
+      TINYET_BYTES_OUTPUT("r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r16", "ldd r25, Y+15", "ldd r25, Y+16")
       "st X, r25\n"
       "ldd r16, Y+8\n"
       "add r26, r16\n"

@@ -57,9 +57,8 @@ TINYET_STATIC_ASSERT(offsetof(job, two_sided) == 22 && offsetof(job, turn) == 27
   TINYET_LPM "r16, Z+\n" "adc r19, r16\n"                                                         \
   TINYET_LPM "r16, Z+\n" "adc r20, r16\n"                                                         \
   TINYET_LPM "r16, Z+\n" "adc r21, r16\n"                                                         \
-  "ldd r17, Y+23\n"                                                                               \
-  "ldd r0, Y+24\n"                                                                                \
-  TINYET_BYTES_OUTPUT("r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r16", "r17", "r0") \
+  TINYET_BYTES_OUTPUT("r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r16",              \
+                      "ldd r25, Y+23", "ldd r25, Y+24")                                           \
   "movw r30, r14\n"                                                                               \
   "st Z, r25\n"                                                                                   \
   "ldd r16, Y+8\n" "add r14, r16\n"                                                               \

@@ -67,9 +67,7 @@ static TINYET_BYTES_APART void linear_bytes_outputs(job *of) {
       TINYET_LPM "r16, Z+\n" "adc r19, r16\n"
       TINYET_LPM "r16, Z+\n" "adc r20, r16\n"
       TINYET_LPM "r16, Z+\n" "adc r21, r16\n"
-      "ldd r15, Y+14\n"
-      "ldd r0, Y+15\n"
-      TINYET_BYTES_OUTPUT("r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r16", "r15", "r0")
+      TINYET_BYTES_OUTPUT("r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r16", "ldd r25, Y+14", "ldd r25, Y+15")
       "ldd r30, Y+4\n"
       "ldd r31, Y+5\n"
       "adiw r30, 20\n"
