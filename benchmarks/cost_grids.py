@@ -120,14 +120,14 @@ def requantize(rng: np.random.Generator) -> Node:
     return layers.with_output(Requantize(), [x], float(rng.choice([0.04, 0.07, 0.2])), False)
 
 
-NUMBERS: Mapping[str, tuple[float, ...]] = {
-    "celu": (1.5,),
-    "elu": (1.0,),
-    "hardshrink": (0.5,),
-    "leaky_relu": (0.01,),
-    "pow": (2.5,),
+NUMBERS: Mapping[str, tuple[float, float]] = {
+    "celu": (1.5, 0.0),
+    "elu": (1.0, 0.0),
+    "hardshrink": (0.5, 0.0),
+    "leaky_relu": (0.01, 0.0),
+    "pow": (2.5, 0.0),
     "softplus": (1.0, 20.0),
-    "softshrink": (0.5,),
+    "softshrink": (0.5, 0.0),
     "threshold": (0.1, 20.0),
 }
 """What functions have beside x."""
@@ -136,7 +136,7 @@ NUMBERS: Mapping[str, tuple[float, ...]] = {
 def unary(rng: np.random.Generator) -> Node:
     x = layers.activation("x", (1, int(rng.integers(4, 3000))), relu=False)
     function = sorted(FUNCTIONS)[int(rng.integers(len(FUNCTIONS)))] if rng.random() < 0.8 else "sigmoid"
-    return layers.with_output(Unary(function, *NUMBERS.get(function, ())), [x], 1 / 200, False)
+    return layers.with_output(Unary(function, *NUMBERS.get(function, (0.0, 0.0))), [x], 1 / 200, False)
 
 
 def concat(rng: np.random.Generator) -> Node:
