@@ -50,7 +50,7 @@ static __attribute__((noinline, unused)) int16_t tinyet_gate_product_by(int16_t 
 /* tinyet_gate_shift of a * b by 15. */
 static inline int16_t tinyet_gate_product(int16_t a, int16_t b) { return tinyet_gate_product_by(a, b, 0x40u, 0u); }
 
-/* a * b / 2^15, rounded down; second: eight bits more, of which the last is 0. */
+/* a * b / 2^15, rounded down; below: eight bits more, of which the last is 0. */
 static inline int16_t tinyet_gate_lower_product(int16_t a, int16_t b, uint8_t *below) {
   int16_t high;
   uint8_t second;
@@ -153,13 +153,13 @@ static __attribute__((noinline, unused)) int16_t tinyet_gate_mixed_one(int16_t f
 }
 
 /* A gated recurrent unit's states: so much of the ones before as the update gates say, and of the candidates the rest, a sum of 24
- * bits, which is twice as much by the factor, up to 2^24. What is left out adds less than 20 to the result, from which 8 were
- * taken, so that none may pass a multiple of 2^15 that is farther away. */
+ * bits, which is twice as much by the factor, up to 2^24. What is left out there, and 8 that are taken off, would add 2 to 20: the
+ * rule is asked where a multiple of 2^15 is not farther away than 32. */
 static __attribute__((noinline, unused)) void tinyet_gate_mixed(const int16_t *candidates, const int16_t *updates,
                                                                 const int8_t *state, int8_t *out, tinyet_extent count,
                                                                 int32_t multiplier, int32_t form, int16_t zero_point) {
   const uint8_t fits = form >= 5 ? 1u : 0u;
-  const tinyet_gate_factor factor = (tinyet_gate_factor)((uint32_t)multiplier >> (uint8_t)(form + 2));
+  const tinyet_gate_factor factor = (tinyet_gate_factor)((uint32_t)multiplier >> 1 >> (uint8_t)(form + 1));
   for (; count > 0; count--) {
     const int16_t fresh = *candidates++, update = *updates++, before = (int16_t)(*state++ - zero_point);
     uint8_t below;
