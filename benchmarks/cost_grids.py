@@ -27,6 +27,7 @@ from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.conv_transpose2d import ConvTranspose2d
 from tinyet.ops.dequantize import Dequantize
+from tinyet.ops.div import Div
 from tinyet.ops.dynamic_conv2d import DynamicConv2d
 from tinyet.ops.dynamic_linear import DynamicLinear
 from tinyet.ops.embedding import Embedding
@@ -53,6 +54,7 @@ from tinyet.ops.shared.unary_functions import FUNCTIONS
 from tinyet.ops.slice import Slice
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
+from tinyet.ops.sum_of_squares import SumOfSquares
 from tinyet.ops.tree_ensemble import TreeEnsemble
 from tinyet.ops.unary import Unary
 from tinyet.ops.where import Where
@@ -118,10 +120,23 @@ def requantize(rng: np.random.Generator) -> Node:
     return layers.with_output(Requantize(), [x], float(rng.choice([0.04, 0.07, 0.2])), False)
 
 
+NUMBERS: Mapping[str, tuple[float, float]] = {
+    "celu": (1.5, 0.0),
+    "elu": (1.0, 0.0),
+    "hardshrink": (0.5, 0.0),
+    "leaky_relu": (0.01, 0.0),
+    "pow": (2.5, 0.0),
+    "softplus": (1.0, 20.0),
+    "softshrink": (0.5, 0.0),
+    "threshold": (0.1, 20.0),
+}
+"""What functions have beside x."""
+
+
 def unary(rng: np.random.Generator) -> Node:
     x = layers.activation("x", (1, int(rng.integers(4, 3000))), relu=False)
     function = sorted(FUNCTIONS)[int(rng.integers(len(FUNCTIONS)))] if rng.random() < 0.8 else "sigmoid"
-    return layers.with_output(Unary(function), [x], 1 / 200, False)
+    return layers.with_output(Unary(function, *NUMBERS.get(function, (0.0, 0.0))), [x], 1 / 200, False)
 
 
 def concat(rng: np.random.Generator) -> Node:
@@ -377,6 +392,13 @@ def layer_norm(rng: np.random.Generator) -> Node:
     return layers.with_output(LayerNorm(2), [x], 0.03, False)
 
 
+def sum_of_squares(rng: np.random.Generator) -> Node:
+    depth = 2 if rng.random() < 0.5 else int(rng.integers(1, 60))
+    x = Tensor("x", TensorType((1, int(rng.integers(1, 100)), depth), DType.FLOAT32))
+    node = Node(SumOfSquares(), (x,), (Tensor("y", x.type),))
+    return node.replace(outputs=[Tensor("y", TensorType(ops.infer(node)[0], DType.FLOAT32))])
+
+
 def quantize(rng: np.random.Generator) -> Node:
     x = Tensor("x", TensorType((1, int(rng.integers(4, 2000))), DType.FLOAT32))
     return layers.with_output(Quantize(), [x], 0.02, False)
@@ -458,7 +480,9 @@ DRAWN: Mapping[type[Attrs], Draw] = {
     Maximum: pair(Maximum),
     Minimum: pair(Minimum),
     PRelu: pair(PRelu, of_channel=True),
+    Div: pair(Div),
     LayerNorm: layer_norm,
+    SumOfSquares: sum_of_squares,
     Quantize: quantize,
     Dequantize: dequantize,
     Concat: concat,

@@ -285,6 +285,11 @@ def entry_of(found: cost.Coefficients) -> dict[str, Any]:
         "bytes_each": found.bytes_each,
         "shared": dict(found.shared),
         "kinds": kinds,
+        **(
+            {"shared_of": {kind: dict(code) for kind, code in found.shared_of.items()}}
+            if found.shared_of
+            else {}
+        ),
     }
 
 

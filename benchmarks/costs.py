@@ -46,6 +46,7 @@ from benchmarks.cost_rates import (
     fit_said,
     joined,
     leave_known_cores,
+    of_kinds,
     some_of,
     store,
 )
@@ -70,6 +71,7 @@ from tinyet.ops.shared.row_sums import RowSums
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.sum import Sum
+from tinyet.ops.unary import Unary
 from tinyet.opset import Definition, Kernel, complaints, cost
 from tinyet.opset.cost import MEASURED
 from tinyet.program import Program
@@ -90,6 +92,8 @@ SMALL_MACS, SMALL_BYTES = 60_000, 6_000
 ROOM = 20_000
 """Bytes of each that one firmware has there for all its cases."""
 DRAWS = 12000
+POSITIVE = ("log", "log1p", "pow", "rsqrt", "sqrt")
+"""Functions that are measured where they are defined."""
 LIMIT = 0.03
 
 ROOMY = {"cortex-m0": "mps2_an385"}
@@ -308,6 +312,16 @@ def values(tensor: Tensor, rng: np.random.Generator) -> Array:
     return rng.integers(low, high + 1, tensor.shape).astype(tensor.dtype.numpy)
 
 
+def inputs_of(graph: Graph, rng: np.random.Generator) -> list[Array]:
+    """Random ones; not below zero for functions that are not defined there."""
+    defined = {
+        node.input(0)
+        for node in graph.nodes
+        if isinstance(node.attrs, Unary) and node.attrs.function in POSITIVE
+    }
+    return [abs(values(t, rng)) if t in defined else values(t, rng) for t in graph.inputs]
+
+
 def sample(
     kernel: Kernel, home: Delegate, attrs: type[Attrs], nodes: Sequence[Node], board: Board, *, code: bool
 ) -> Sample:
@@ -315,7 +329,7 @@ def sample(
     only = dataclasses.replace(home, kernels={attrs: (kernel,)})
     graph = layers.side_by_side(nodes)
     rng = np.random.default_rng(7)
-    measured = layers.run(graph, [values(t, rng) for t in graph.inputs], board, [only], with_time=True)
+    measured = layers.run(graph, inputs_of(graph, rng), board, [only], with_time=True)
     place = {node: i for i, node in enumerate(graph.nodes)}
     counts, own = [0] * len(nodes), [0.0] * len(nodes)
     none = dict.fromkeys(measured.time[0].cycles, 0) if measured.time else {}
@@ -447,16 +461,26 @@ def write(board: Board, wanted: Sequence[str], keep: Path | None, *, again: bool
     base = present_anyway(board)
     for home, attrs, kernel in kernels_of(board, wanted):
         assert kernel.cost_model is not None
-        nodes = grid(attrs, kernel, board, FIT, FIT_CASES if kernel.cost_model.kind is None else KIND_CASES)
-        if len(nodes) >= LEAST_CASES:
+        cases = FIT_CASES if kernel.cost_model.kind is None else KIND_CASES
+        cases *= 2 if kernel.cost_model.apart else 1
+        nodes = grid(attrs, kernel, board, FIT, cases)
+        shared_of: dict[str, dict[str, int]] = {}
+        if kernel.cost_model.apart:
+            each = of_kinds(kernel.cost_model, nodes)
+            kinds = {kind: [nodes[i] for i in which[:LEAST_CASES]] for kind, which in each.items()}
+            samples = {kind: sampled(kernel, home, attrs, of, board, keep) for kind, of in kinds.items()}
+            nodes, found = [node for of in kinds.values() for node in of], joined([*samples.values()])
+            shared_of = {kind: library_functions(sample, base) for kind, sample in samples.items()}
+        elif len(nodes) >= LEAST_CASES:
             nodes, found = computed(nodes, sampled(kernel, home, attrs, nodes, board, keep))
         if len(nodes) < LEAST_CASES:
             print(f"{kernel.symbol}: {len(nodes)} cases only, left out")
             continue
         printed = {name for node in nodes for name in exactly(kernel.cost_model, node).functions}
-        shared = library_functions(found, base)
+        shared = {} if shared_of else library_functions(found, base)
         shared = {name: size for name, size in shared.items() if name not in printed}
         coefficients = coefficients_of(kernel.cost_model, nodes, found, shared)
+        coefficients = dataclasses.replace(coefficients, shared_of=shared_of)
         # Read late: others may write what they have measured of the same core.
         table: dict[str, Any] = {"base": 0, "kernels": {}}
         if path.is_file():

@@ -28,9 +28,9 @@ typedef struct {
   uint8_t bias;
 } window_of_four;
 
-_Static_assert(offsetof(window_of_four, multiplier) == 20 &&
-                   offsetof(window_of_four, bias) == 29,
-               "as the assembly has it");
+TINYET_STATIC_ASSERT(offsetof(window_of_four, multiplier) == 20 &&
+                         offsetof(window_of_four, bias) == 29,
+                     "as the assembly has it");
 
 /* So many averages of the sums: the uppermost byte of (sum + added) * multiplier in 32 bits, less the bias. */
 static TINYET_AVERAGE_APART void divide_some(int8_t *output, const window_of_four *of, uint8_t count) {

@@ -65,16 +65,16 @@ typedef uint32_t tinyet_bytes_sum;
 #ifdef __AVR__
 /* Carry: whether the sum a, b, c, d is less than what Z points at. */
 #define TINYET_BYTES_COMPARE(a, b, c, d, byte)   \
-  "lpm " byte ", Z+\n" "cp " a ", " byte "\n"    \
-  "lpm " byte ", Z+\n" "cpc " b ", " byte "\n"   \
-  "lpm " byte ", Z+\n" "cpc " c ", " byte "\n"   \
-  "lpm " byte ", Z+\n" "cpc " d ", " byte "\n"
+  TINYET_LPM byte ", Z+\n" "cp " a ", " byte "\n" \
+  TINYET_LPM byte ", Z+\n" "cpc " b ", " byte "\n" \
+  TINYET_LPM byte ", Z+\n" "cpc " c ", " byte "\n" \
+  TINYET_LPM byte ", Z+\n" "cpc " d ", " byte "\n"
 /* Adds what Z points at to p, q, r, s, or subtracts it. */
 #define TINYET_BYTES_CHANGE(first, next, p, q, r, s, byte) \
-  "lpm " byte ", Z+\n" first " " p ", " byte "\n"          \
-  "lpm " byte ", Z+\n" next " " q ", " byte "\n"           \
-  "lpm " byte ", Z+\n" next " " r ", " byte "\n"           \
-  "lpm " byte ", Z+\n" next " " s ", " byte "\n"
+  TINYET_LPM byte ", Z+\n" first " " p ", " byte "\n"      \
+  TINYET_LPM byte ", Z+\n" next " " q ", " byte "\n"       \
+  TINYET_LPM byte ", Z+\n" next " " r ", " byte "\n"       \
+  TINYET_LPM byte ", Z+\n" next " " s ", " byte "\n"
 #define TINYET_BYTES_CLEAR(p, q, r) "clr " p "\n" "clr " q "\n" "movw " r ", " p "\n"
 /* s: what tinyet_bytes_output makes of the sum a, b, c, d by the numbers at Z, whose first are there where T is set (two-sided).
  * Changes a, b, c, d, p, q, r (of which two are a pair, as r and s are, above 15), byte, r0 and r1. Sums within the limit have 24
@@ -83,6 +83,8 @@ typedef uint32_t tinyet_bytes_sum;
  * First the two upper bytes, r and s, of the products that reach into them, of what is added and of what is less: all else is less
  * than 9 of r, and changes s only if r is 0xf8 or more. */
 #define TINYET_BYTES_OUTPUT(a, b, c, d, p, q, r, s, byte, low, high)                                     \
+  "tst " d "\n"                                                                                          \
+  "brmi 24f\n"                                                                                           \
   "brtc 21f\n"                                                                                           \
   TINYET_BYTES_CLEAR(p, q, r)                                                                            \
   TINYET_BYTES_COMPARE(a, b, c, d, byte)                                                                 \
@@ -92,15 +94,16 @@ typedef uint32_t tinyet_bytes_sum;
   "20:\n" TINYET_BYTES_CHANGE("sub", "sbc", p, q, r, s, byte)                                            \
   "21:\n" TINYET_BYTES_COMPARE(a, b, c, d, byte)                                                         \
   "brcs 22f\n"                                                                                           \
-  "mov " s ", " high "\n"                                                                                \
-  "sbrc " d ", 7\n"                                                                                      \
-  "mov " s ", " low "\n"                                                                                 \
+  high "\n"                                                                                              \
+  "rjmp 23f\n"                                                                                           \
+  "24:\n"                                                                                                \
+  low "\n"                                                                                               \
   "rjmp 23f\n"                                                                                           \
   "22:\n"                                                                                                \
   "clr " d "\n"                                                                                          \
-  "lpm " p ", Z+\n"                                                                                      \
-  "lpm " q ", Z+\n"                                                                                      \
-  "lpm " byte ", Z+\n"                                                                                   \
+  TINYET_LPM p ", Z+\n"                                                                                  \
+  TINYET_LPM q ", Z+\n"                                                                                  \
+  TINYET_LPM byte ", Z+\n"                                                                               \
   "mul " q ", " b "\n"                                                                                   \
   "brts 29f\n"                                                                                           \
   "movw " r ", r0\n"                                                                                     \
@@ -111,7 +114,7 @@ typedef uint32_t tinyet_bytes_sum;
   "breq 25f\n"                                                                                           \
   "mul " q ", " c "\n" "add " s ", r0\n"                                                                 \
   "mul " p ", " c "\n" "add " r ", r0\n" "adc " s ", r1\n"                                               \
-  "lpm " p ", Z\n"                                                                                       \
+  TINYET_LPM p ", Z\n"                                                                                   \
   "mul " p ", " c "\n" "add " r ", r1\n" "adc " s ", " d "\n"                                            \
   "25:\n"                                                                                                \
   "tst " byte "\n"                                                                                       \
@@ -120,8 +123,8 @@ typedef uint32_t tinyet_bytes_sum;
   "mul " byte ", " a "\n" "add " r ", r0\n" "adc " s ", r1\n"                                            \
   "26:\n"                                                                                                \
   "adiw r30, 7\n"                                                                                        \
-  "lpm " p ", Z+\n" "add " r ", " p "\n"                                                                 \
-  "lpm " p ", Z\n" "adc " s ", " p "\n"                                                                  \
+  TINYET_LPM p ", Z+\n" "add " r ", " p "\n"                                                             \
+  TINYET_LPM p ", Z\n" "adc " s ", " p "\n"                                                              \
   "cpi " r ", 0xf8\n"                                                                                    \
   "brsh 27f\n"                                                                                           \
   "rjmp 23f\n"                                                                                           \
@@ -141,29 +144,29 @@ typedef uint32_t tinyet_bytes_sum;
   "29:\n" TINYET_BYTES_CHANGE("sub", "sbc", p, q, r, s, byte)                                            \
   "adiw r30, 4\n"                                                                                        \
   "28:\n"                                                                                                \
-  "lpm " byte ", Z+\n"                                                                                   \
-  "mul " byte ", " a "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"   \
+  TINYET_LPM byte ", Z+\n"                                                                               \
+  "mul " byte ", " a "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"  \
   "mul " byte ", " b "\n" "add " q ", r0\n" "adc " r ", r1\n" "adc " s ", " d "\n"                       \
   "mul " byte ", " c "\n" "add " r ", r0\n" "adc " s ", r1\n"                                            \
-  "lpm " byte ", Z+\n"                                                                                   \
+  TINYET_LPM byte ", Z+\n"                                                                               \
   "mul " byte ", " a "\n" "add " q ", r0\n" "adc " r ", r1\n" "adc " s ", " d "\n"                       \
   "mul " byte ", " b "\n" "add " r ", r0\n" "adc " s ", r1\n"                                            \
   "mul " byte ", " c "\n" "add " s ", r0\n"                                                              \
-  "lpm " byte ", Z+\n"                                                                                   \
+  TINYET_LPM byte ", Z+\n"                                                                               \
   "mul " byte ", " a "\n" "add " r ", r0\n" "adc " s ", r1\n"                                            \
   "mul " byte ", " b "\n" "add " s ", r0\n"                                                              \
-  "lpm " byte ", Z+\n"                                                                                   \
+  TINYET_LPM byte ", Z+\n"                                                                               \
   "mul " byte ", " a "\n" "add " p ", r1\n" "adc " q ", " d "\n" "adc " r ", " d "\n" "adc " s ", " d "\n" \
-  "mul " byte ", " b "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"   \
+  "mul " byte ", " b "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"  \
   "mul " byte ", " c "\n" "add " q ", r0\n" "adc " r ", r1\n" "adc " s ", " d "\n"                       \
-  "lpm " byte ", Z\n"                                                                                    \
+  TINYET_LPM byte ", Z\n"                                                                                \
   "adiw r30, 4\n"                                                                                        \
   "tst " byte "\n"                                                                                       \
   "breq 24f\n"                                                                                           \
   "mul " byte ", " a "\n" "mov " a ", r1\n"                                                              \
   "mul " byte ", " b "\n" "add " a ", r0\n"                                                              \
-  "adc " p ", r1\n" "adc " q ", " d "\n" "adc " r ", " d "\n" "adc " s ", " d "\n"                        \
-  "mul " byte ", " c "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"   \
+  "adc " p ", r1\n" "adc " q ", " d "\n" "adc " r ", " d "\n" "adc " s ", " d "\n"                       \
+  "mul " byte ", " c "\n" "add " p ", r0\n" "adc " q ", r1\n" "adc " r ", " d "\n" "adc " s ", " d "\n"  \
   "24:\n"                                                                                                \
   TINYET_BYTES_CHANGE("add", "adc", p, q, r, s, byte)                                                    \
   "23:\n"
@@ -177,8 +180,8 @@ static inline int8_t tinyet_bytes_output(uint32_t sum, const TINYET_ROM uint32_t
   uint8_t byte;
   __asm__ volatile(
       "bst %[two_sided], 0\n"
-      TINYET_BYTES_OUTPUT("%A[sum]", "%B[sum]", "%C[sum]", "%D[sum]", "%A[v]", "%B[v]", "%C[v]", "%D[v]", "%[byte]", "%[low]",
-                          "%[high]")
+      TINYET_BYTES_OUTPUT("%A[sum]", "%B[sum]", "%C[sum]", "%D[sum]", "%A[v]", "%B[v]", "%C[v]", "%D[v]", "%[byte]",
+                          "mov %D[v], %[low]", "mov %D[v], %[high]")
       "clr __zero_reg__\n"
       : [sum] "+&r"(sum), "+z"(f), [v] "=&d"(v), [byte] "=&r"(byte)
       : [two_sided] "r"(two_sided), [low] "r"(low), [high] "r"(high)

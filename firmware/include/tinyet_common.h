@@ -106,6 +106,12 @@ void tinyet_trace_event_end(uint32_t event);
 #define TINYET_RESTRICT restrict
 #endif
 
+#if defined(__cplusplus)
+#define TINYET_STATIC_ASSERT static_assert
+#else
+#define TINYET_STATIC_ASSERT _Static_assert
+#endif
+
 /* A function of a generated model that several layers may call. GCC must not copy it: of a copy for arguments that are the
  * same addresses in every call, GCC 12 for Thumb-2 thinks that it writes nothing, and leaves the calls away. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -123,6 +129,15 @@ void tinyet_trace_event_end(uint32_t event);
 #error "compile with -std=gnu11: strict C has no address space for constants, and they would fill the RAM"
 #else
 #define TINYET_ROM
+#endif
+
+/* Loads a byte of such a constant in assembly, by Z: from the program memory, or where the RAM has it. */
+#ifdef __AVR__
+#if defined(__cplusplus)
+#define TINYET_LPM "ld "
+#else
+#define TINYET_LPM "lpm "
+#endif
 #endif
 
 #define TINYET_INFINITY (__builtin_inff())

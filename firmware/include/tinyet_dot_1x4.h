@@ -24,7 +24,7 @@ typedef struct {
  * the upper byte of a sum of 24 bits. */
 static __attribute__((noinline, unused)) void tinyet_dot_blocks(tinyet_dot_run *of) {
 #define ONE(x, a, b, c) \
-  "lpm r22, Z+\n" "muls " x ", r22\n" "add " a ", r0\n" "adc " b ", r1\n" "adc " c ", r14\n" "sbrc r1, 7\n" "dec " c "\n"
+  TINYET_LPM "r22, Z+\n" "muls " x ", r22\n" "add " a ", r0\n" "adc " b ", r1\n" "adc " c ", r14\n" "sbrc r1, 7\n" "dec " c "\n"
 #define ROW(a, b, c) ONE("r18", a, b, c) ONE("r19", a, b, c) ONE("r20", a, b, c) ONE("r21", a, b, c)
 #define ADD(byte, with) "ld r18, X\n" with " r18, " byte "\n" "st X+, r18\n"
 #define ADD_SUM(a, b, c) \

@@ -76,9 +76,9 @@ static __attribute__((noinline, unused)) int32_t tinyet_sum_of_exponentials(cons
       "lsl r30\n" "rol r31\n"
       "lsl r30\n" "rol r31\n"
       "add r30, %A[upper]\n" "adc r31, %B[upper]\n"
-      "lpm %[first], Z+\n"
-      "lpm %[second], Z+\n"
-      "lpm %[third], Z\n"
+      TINYET_LPM "%[first], Z+\n"
+      TINYET_LPM "%[second], Z+\n"
+      TINYET_LPM "%[third], Z\n"
       "subi %[first], 0xf8\n" "sbci %[second], 0xff\n" "sbci %[third], 0xff\n" /* half of what is dropped */
       "andi %[first], 0xf0\n"
       "add %A[sum], %[first]\n" "adc %B[sum], %[second]\n" "adc %C[sum], %[third]\n"

@@ -15,7 +15,7 @@ typedef struct {
   tinyet_sum_of_bytes sums[4];
 } tinyet_four_sums;
 
-_Static_assert(offsetof(tinyet_four_sums, sums) == 8 && sizeof(tinyet_sum_of_bytes) == 3, "as the assembly has it");
+TINYET_STATIC_ASSERT(offsetof(tinyet_four_sums, sums) == 8 && sizeof(tinyet_sum_of_bytes) == 3, "as the assembly has it");
 
 /* The sums of four channels; one tap at least. */
 static __attribute__((noinline, unused)) void tinyet_add_four(const int8_t *x, tinyet_four_sums *of) {

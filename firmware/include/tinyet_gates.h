@@ -19,7 +19,7 @@
 #define TINYET_GATE_MVE 0
 #endif
 #if defined(__AVR__)
-#include "tinyet_gates_avr.h"
+#include "tinyet_gate_states_avr.h"
 #endif
 
 #ifdef __cplusplus

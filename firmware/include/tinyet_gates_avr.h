@@ -16,14 +16,14 @@ static inline void tinyet_gate_clear(int16_t *values, int32_t count) {
   memset(values, 0, (size_t)count * sizeof *values);
 }
 
-/* Of each value, with as many integer bits as `shift` less one, to Q0.15: the sigmoid, or where `tanh` is not 0 the hyperbolic
- * tangent. As elsewhere an exponential of minus the magnitude, by a polynomial and a constant for each bit that is 0, and three
- * Newton steps to 2 / (1 + it). A product of two numbers is (a * b + 2^14) >> 15; constants are twice as large, for then the
- * result is the upper two bytes. What a product's lowest byte cannot change is left out, and bytes that only repeat a sign.
+/* Of each value, with n integer bits, to Q0.15; times: 2^(n + 1): the sigmoid, or where `tanh` is not 0 the hyperbolic tangent. As
+ * elsewhere an exponential of minus the magnitude, by a polynomial and a constant for each bit that is 0, and three Newton steps
+ * to 2 / (1 + it). A product of two numbers is (a * b + 2^14) >> 15; constants are twice as large, for then the result is the
+ * upper two bytes. What a product's lowest byte cannot change is left out, and bytes that only repeat a sign.
  *
  * Register 2 is zero. 16 and 17 are the value and what comes of it, 18 to 20 a product (20, 18, 19: the lowest first), 22 and 23
  * another factor, 30 and 31 the upper bytes of what the exponential is of. */
-static __attribute__((noinline, unused)) void tinyet_gate_values(int16_t *values, tinyet_extent count, uint8_t shift,
+static __attribute__((noinline, unused)) void tinyet_gate_values(int16_t *values, tinyet_extent count, uint8_t times,
                                                                  uint8_t tanh) {
 #define ADD "add r20, r0\n" "adc r18, r1\n"
 #define ADD_CARRY ADD "adc r19, r2\n"
@@ -50,18 +50,12 @@ static __attribute__((noinline, unused)) void tinyet_gate_values(int16_t *values
       "brts 3f\n"
       "neg r17\n" "neg r16\n" "sbc r17, r2\n"
       "3:\n"
-      "ldi r18, 0xff\n"
-      "mov r19, %[shift]\n"
-      "4:\n"
-      "lsl r16\n" "rol r17\n" "rol r18\n"
-      "dec r19\n"
-      "brne 4b\n"
-      "mov r21, r16\n"
-      "mov r30, r17\n"
-      "mov r31, r18\n"
+      "mov r19, %[times]\n"
+      "mul r16, r19\n" "mov r21, r0\n" "mov r30, r1\n"
+      "mulsu r17, r19\n" "add r30, r0\n" "mov r31, r1\n" "adc r31, r2\n"
       "ldi r16, 0\n"
       "ldi r17, 0\n"
-      "cpi r18, 0xf8\n" /* exp(-16) is nothing */
+      "cpi r31, 0xf8\n" /* exp(-16) is nothing */
       "brsh 5f\n"
       "rjmp 6f\n"
       "5:\n"
@@ -137,23 +131,36 @@ static __attribute__((noinline, unused)) void tinyet_gate_values(int16_t *values
       "mul r30, r17\n" ADD_CARRY ROUND
       "lsl r18\n" "rol r19\n" "lsl r18\n" "rol r19\n"
       "add r16, r18\n" "adc r17, r19\n"
-      /* then eight */
-      "ldi r21, 2\n"
-      "7:\n"
+      /* then eight, of the lower three bytes of d * y, r18:r20:r21 */
       "mul r17, r23\n" "mov r18, r0\n"
-      "mul r16, r22\n" "mov r20, r1\n"
+      "mul r16, r22\n" "mov r20, r1\n" "mov r21, r0\n"
       "mul r17, r22\n" ADD
-      "mul r16, r23\n" ADD ROUND_BYTE
-      "neg r18\n"
-      "mulsu r18, r16\n" "mov r20, r1\n" "sbc r19, r19\n"
-      "mulsu r18, r17\n" "mov r18, r19\n" ADD ROUND_BYTE
-      "lsl r18\n" "lsl r18\n"
-      "clr r19\n"
-      "sbrc r18, 7\n"
-      "dec r19\n"
-      "add r16, r18\n" "adc r17, r19\n"
-      "dec r21\n"
-      "brne 7b\n"
+      "mul r16, r23\n" ADD
+      "mov r30, r20\n" "mov r19, r18\n"
+      "subi r30, 0xc0\n" "sbci r19, 0xff\n" "lsl r30\n" "rol r19\n"
+      "neg r19\n"
+      "mulsu r19, r16\n" "mov r30, r1\n" "sbc r31, r31\n"
+      "mulsu r19, r17\n" "add r30, r0\n" "adc r31, r1\n"
+      "subi r30, 0xc0\n" "sbci r31, 0xff\n" "lsl r30\n" "rol r31\n"
+      "lsl r31\n" "lsl r31\n"
+      "mov r19, r31\n"
+      "clr r31\n"
+      "sbrc r19, 7\n"
+      "dec r31\n"
+      "add r16, r19\n" "adc r17, r31\n"
+      /* The last time what is in brackets is -2 to 3, and its product 1 of 2 and 3, but of y below 2^13, -1 of -2, or 0 */
+      "mulsu r19, r22\n" "sbc r18, r2\n" "add r21, r0\n" "adc r20, r1\n" "adc r18, r2\n"
+      "mulsu r19, r23\n" ADD ROUND_BYTE
+      "cpi r18, 0xff\n"
+      "brge 7f\n"
+      "cpi r17, 0x20\n"
+      "brlo 7f\n"
+      "subi r16, 0xfc\n" "sbci r17, 0xff\n"
+      "7:\n"
+      "cpi r18, 2\n"
+      "brlt 7f\n"
+      "subi r16, 4\n" "sbci r17, 0\n"
+      "7:\n"
       "tst %[tanh]\n"
       "brne 8f\n"
       /* Twice y, saturated; 32767 less it of a negative number */
@@ -200,7 +207,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_values(int16_t *values
       "12:\n"
       "clr __zero_reg__\n"
       : "+x"(values), [count] "+w"(count)
-      : [shift] "r"(shift), [tanh] "r"(tanh)
+      : [times] "r"(times), [tanh] "r"(tanh)
       : "r0", "r2", "r16", "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r30", "r31", "memory");
 #undef ADD
 #undef ADD_CARRY
@@ -212,36 +219,12 @@ static __attribute__((noinline, unused)) void tinyet_gate_values(int16_t *values
 
 /* Of each value. Q3.12 to Q0.15. */
 static inline void tinyet_gate_sigmoid(int16_t *values, int32_t count) {
-  tinyet_gate_values(values, TINYET_EXTENT(count), 3u, 0u);
+  tinyet_gate_values(values, TINYET_EXTENT(count), 8u, 0u);
 }
 
 /* Of each value, of so many integer bits, 0 ... 6, to Q0.15. */
 static inline void tinyet_gate_tanh(int16_t *values, int32_t count, int32_t integer_bits) {
-  tinyet_gate_values(values, TINYET_EXTENT(count), (uint8_t)(integer_bits + 1), 1u);
-}
-
-/* tinyet_gate_shift of a * b by 15. */
-static __attribute__((noinline, unused)) int16_t tinyet_gate_product(int16_t a, int16_t b) {
-  int16_t high;
-  uint8_t first, second;
-  __asm__(
-      "muls %B[a], %B[b]\n" "movw %A[high], r0\n"
-      "mul %A[a], %A[b]\n" "mov %[first], r0\n" "mov %[second], r1\n"
-      "mulsu %B[a], %A[b]\n" "sbc %B[high], %[zero]\n" /* the sign of what is added next */
-      "add %[second], r0\n" "adc %A[high], r1\n" "adc %B[high], %[zero]\n"
-      "mulsu %B[b], %A[a]\n" "sbc %B[high], %[zero]\n"
-      "add %[second], r0\n" "adc %A[high], r1\n" "adc %B[high], %[zero]\n"
-      "sbrs %B[high], 7\n"
-      "rjmp 1f\n"
-      "subi %[first], 1\n" "sbci %[second], 0\n" "sbci %A[high], 0\n" "sbci %B[high], 0\n"
-      "1:\n"
-      "subi %[second], 0xc0\n" "sbci %A[high], 0xff\n" "sbci %B[high], 0xff\n"
-      "lsl %[second]\n" "rol %A[high]\n" "rol %B[high]\n"
-      "clr __zero_reg__\n"
-      : [high] "=&d"(high), [first] "=&d"(first), [second] "=&d"(second)
-      : [a] "a"(a), [b] "a"(b), [zero] "r"((uint8_t)0)
-      : "r0");
-  return high;
+  tinyet_gate_values(values, TINYET_EXTENT(count), (uint8_t)(2u << (uint8_t)integer_bits), 1u);
 }
 
 /* tinyet_requantize of a sum whose form is not negative. */
@@ -249,35 +232,10 @@ static inline int32_t tinyet_gate_requantize(int32_t sum, int32_t multiplier, in
   return tinyet_round_shift(tinyet_high_mul(sum, multiplier), form + 1);
 }
 
-/* A gated recurrent unit's candidates: to sums the products of others and the reset gates are added, saturated. */
-static __attribute__((noinline, unused)) void tinyet_gate_add_products(int16_t *sums, const int16_t *gates,
-                                                                       const int16_t *others, tinyet_extent count) {
-  for (; count > 0; count--) {
-    const int32_t sum = (int32_t)*sums + tinyet_gate_product(*gates++, *others++);
-    *sums++ = sum > INT16_MAX ? INT16_MAX : sum < INT16_MIN ? INT16_MIN : (int16_t)sum;
-  }
-}
-
-/* Its states: so much of the ones before as the update gates say, and of the candidates the rest. A state is the upper 17 bits
- * of a sum, and a limit if the upper 16 of them are far from zero. */
-static __attribute__((noinline, unused)) void tinyet_gate_mixed(const int16_t *candidates, const int16_t *updates,
-                                                                const int8_t *state, int8_t *out, tinyet_extent count,
-                                                                int32_t multiplier, int32_t form, int16_t zero_point) {
-  for (; count > 0; count--) {
-    const int16_t fresh = *candidates++, update = *updates++, before = (int16_t)(*state++ - zero_point);
-    const int32_t shifted = (int32_t)((uint32_t)(uint16_t)fresh << 16) >> 1, rest = shifted - (int32_t)update * fresh;
-    const int32_t new_part = tinyet_gate_requantize(rest, multiplier, form);
-    const int32_t sum = new_part + (int32_t)update * before + (INT32_C(1) << 14);
-    int16_t value = (int16_t)(sum >> 16);
-    value = value > 200 ? 200 : value < -200 ? -200 : value;
-    value = (int16_t)(2 * value + (((uint16_t)sum & 0x8000u) != 0u ? 1 : 0) + zero_point);
-    *out++ = (int8_t)(value > INT8_MAX ? INT8_MAX : value < INT8_MIN ? INT8_MIN : value);
-  }
-}
-
 /* The sums of a gate, four rows at a time. x: inputs, blocks of four of them; to: where sums are added; factor: twice the
  * multiplier; shift: form + 1; general: 1 where the form is negative, or -2^23 may be rounded to itself, from which 24 bits cannot
- * take one; left: groups of four rows; sums: of the last group, those that near has bits of: they are not rounded. */
+ * take one; left: groups of four rows; sums: of the last group, those that near has bits of: they are not rounded; upper: factor
+ * over 2^(8 + shift); above, below: what a sum's product with that lacks if it has no sign, and if it has one. */
 typedef struct {
   const int8_t *x;
   const TINYET_ROM int8_t *w;
@@ -287,24 +245,34 @@ typedef struct {
   uint8_t blocks, shift, general, near;
   tinyet_extent left;
   int32_t sums[4];
+  uint8_t upper[3], above, below;
 } tinyet_gate_run;
 
-_Static_assert(offsetof(tinyet_gate_run, factor) == 8 && offsetof(tinyet_gate_run, sums) == 18, "as the assembly has it");
+TINYET_STATIC_ASSERT(offsetof(tinyet_gate_run, factor) == 8 && offsetof(tinyet_gate_run, upper) == 34,
+                     "as the assembly has it");
 
 /* Groups up to one that has a sum of more than 24 bits, or one that rounds near a tie. Products of inputs and weights are summed
- * as in tinyet_dot_blocks. Of those of a sum and the factor the lower bytes are left out: together they add less than six to the
- * byte below the integer, so that a sum is near a tie if less than that is missing there.
+ * as in tinyet_dot_blocks.
  *
- * Registers 2 to 13 are sums, 14 is zero. Then 2, 3, 18 and 19 are one of them, 16 its sign, 20 to 23 the factor, 24, 25, 14 and
- * 15 their product from that byte on, 17 is zero, and 4 what `near` will be. */
+ * Both roundings are one: (p + 2^31 + 2^(31 + shift) - (p < 0 ? 2^32 : 0)) / 2^(32 + shift), rounded down, of the product p of sum
+ * and factor. Sums of 16 bits are multiplied by `upper`, which leaves the integer above two bytes. What is left out there, of
+ * factor and products, and what is added, changes the upper of the two by less than 5.5: from 251 on the sum is rounded as those
+ * of 24 bits are. Of theirs with the factor the lower bytes are left out: together they add less than six to the byte below the
+ * integer, so that a sum is near a tie if less than that is missing there.
+ *
+ * Registers 2 to 13 are sums, 14 is zero. Then 2, 18, 3 and 19 are one of them, 20 to 22 `upper`, 23 and 15 what is added, 16, 24
+ * and 25 the product, 17 is zero, and 4 what `near` will be. Of 24 bits 2, 3, 18 and 19 are a sum, 16 its sign, 20 to 23 the
+ * factor, 24, 25, 14 and 15 their product from the byte below the integer on. */
 static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *of) {
 #define ONE(x, a, b, c) \
-  "lpm r22, Z+\n" "muls " x ", r22\n" "add " a ", r0\n" "adc " b ", r1\n" "adc " c ", r14\n" "sbrc r1, 7\n" "dec " c "\n"
+  TINYET_LPM "r22, Z+\n" "muls " x ", r22\n" "add " a ", r0\n" "adc " b ", r1\n" "adc " c ", r14\n" "sbrc r1, 7\n" "dec " c "\n"
 #define ROW(a, b, c) ONE("r18", a, b, c) ONE("r19", a, b, c) ONE("r20", a, b, c) ONE("r21", a, b, c)
 #define LEFT(at, bit)                                                                                        \
   "rcall 4f\n" "brtc 3f\n" "std Y+" at ", r2\n" "std Y+" at "+1, r3\n" "std Y+" at "+2, r18\n"               \
   "std Y+" at "+3, r19\n" "ldi r16, " bit "\n" "or r4, r16\n" "ldd r16, Y+14\n" "bst r16, 0\n" "3:\n"
 #define SIGN(of, to) "mov " to ", " of "\n" "lsl " to "\n" "sbc " to ", " to "\n"
+#define UPPER "ldd r20, Y+34\n" "ldd r21, Y+35\n" "ldd r22, Y+36\n" "ldd r23, Y+37\n" "ldd r15, Y+38\n"
+#define CARRY_24 "adc r24, r17\n" "adc r25, r17\n"
 #define CARRY_14 "adc r14, r17\n" "adc r15, r17\n"
 #define CARRY_25 "adc r25, r17\n" CARRY_14
   __asm__ volatile(
@@ -327,14 +295,14 @@ static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *
       "std Y+2, r30\n" "std Y+3, r31\n"
       "ldd r30, Y+4\n" "ldd r31, Y+5\n"
       "ldd r26, Y+6\n" "ldd r27, Y+7\n"
-      "ldd r20, Y+8\n" "ldd r21, Y+9\n" "ldd r22, Y+10\n" "ldd r23, Y+11\n"
+      UPPER
       "ldd r16, Y+14\n"
       "bst r16, 0\n"
-      "mov r18, r4\n"
+      "mov r18, r3\n" "mov r3, r4\n"
       "clr r4\n" LEFT("18", "1")
-      "mov r2, r5\n" "mov r3, r6\n" "mov r18, r7\n" LEFT("22", "2")
-      "movw r2, r8\n" "mov r18, r10\n" LEFT("26", "4")
-      "mov r2, r11\n" "mov r3, r12\n" "mov r18, r13\n" LEFT("30", "8")
+      "mov r2, r5\n" "mov r18, r6\n" "mov r3, r7\n" LEFT("22", "2")
+      "mov r2, r8\n" "mov r18, r9\n" "mov r3, r10\n" LEFT("26", "4")
+      "mov r2, r11\n" "mov r18, r12\n" "mov r3, r13\n" LEFT("30", "8")
       "std Y+4, r30\n" "std Y+5, r31\n"
       "std Y+6, r26\n" "std Y+7, r27\n"
       "std Y+15, r4\n"
@@ -348,18 +316,50 @@ static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *
       "3:\n"
       "rjmp 9f\n"
       /* One sum, to which the bias is added; T: it is not rounded */
-      "6:\n"
-      "adiw r26, 2\n"
-      "set\n"
-      "ret\n"
       "4:\n"
       "clr r19\n"
-      "sbrc r18, 7\n"
+      "sbrc r3, 7\n"
       "dec r19\n"
-      "lpm r16, Z+\n" "add r2, r16\n"
-      "lpm r16, Z+\n" "adc r3, r16\n"
-      "lpm r16, Z+\n" "adc r18, r16\n"
-      "lpm r16, Z+\n" "adc r19, r16\n"
+      TINYET_LPM "r16, Z+\n" "add r2, r16\n"
+      TINYET_LPM "r16, Z+\n" "adc r18, r16\n"
+      TINYET_LPM "r16, Z+\n" "adc r3, r16\n"
+      TINYET_LPM "r16, Z+\n" "adc r19, r16\n"
+      "brts 5f\n" SIGN("r18", "r16")
+      "cp r3, r16\n" "cpc r19, r16\n"
+      "brne 5f\n"
+      "mulsu r18, r22\n" "movw r24, r0\n"
+      "mul r2, r22\n" "mov r16, r0\n" "add r24, r1\n" "adc r25, r17\n"
+      "mulsu r18, r21\n" "sbc r25, r17\n" "add r16, r0\n" "adc r24, r1\n" "adc r25, r17\n"
+      "mul r2, r21\n" "add r16, r1\n" CARRY_24
+      "mulsu r18, r20\n" "sbc r24, r17\n" "sbc r25, r17\n" "add r16, r1\n" CARRY_24
+      "mov r14, r23\n"
+      "sbrc r18, 7\n"
+      "mov r14, r15\n"
+      "add r16, r14\n" CARRY_24
+      "cpi r16, 251\n"
+      "brsh 5f\n"
+      "ld r14, X+\n"
+      "ld r16, X\n"
+      "add r24, r14\n" "adc r25, r16\n"
+      "brvs 8f\n"
+      "7:\n"
+      "st X, r25\n"
+      "st -X, r24\n"
+      "adiw r26, 2\n"
+      "ret\n"
+      /* Saturated: the sign is the other one's */
+      "8:\n" SIGN("r25", "r24")
+      "mov r25, r24\n"
+      "subi r25, 0x80\n"
+      "rjmp 7b\n"
+      /* It stays as it is */
+      "6:\n"
+      "adiw r26, 2\n"
+      "set\n" UPPER
+      "ret\n"
+      "5:\n"
+      "mov r16, r18\n" "mov r18, r3\n" "mov r3, r16\n"
+      "ldd r20, Y+8\n" "ldd r21, Y+9\n" "ldd r22, Y+10\n" "ldd r23, Y+11\n"
       "brts 6b\n" SIGN("r18", "r16")
       "cpse r16, r19\n"
       "rjmp 6b\n"
@@ -395,7 +395,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *
       "7:\n"
       "st X, r19\n"
       "st -X, r18\n"
-      "adiw r26, 2\n"
+      "adiw r26, 2\n" UPPER
       "ret\n"
       /* Saturated */
       "8:\n"
@@ -418,6 +418,8 @@ static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *
 #undef ROW
 #undef LEFT
 #undef SIGN
+#undef UPPER
+#undef CARRY_24
 #undef CARRY_14
 #undef CARRY_25
 }
@@ -444,12 +446,20 @@ static __attribute__((noinline, unused)) void tinyet_gate_long_rows(tinyet_gate_
 static __attribute__((noinline, unused)) void tinyet_gate_sums(const int8_t *input, const tinyet_gate_part_s8 *part,
                                                                int32_t gates, int32_t units, int16_t *sums) {
   const tinyet_extent depth = TINYET_EXTENT(part->depth), blocks = (depth + 3) >> 2;
-  tinyet_gate_run of = {input, part->weights, part->bias, sums, 0u, (uint8_t)blocks, 0u, 0u, 0u, 0, {0, 0, 0, 0}};
+  tinyet_gate_run of = {input, part->weights, part->bias, sums, 0u, (uint8_t)blocks, 0u, 0u, 0u, 0, {0, 0, 0, 0},
+                        {0u, 0u, 0u}, 0u, 0u};
   for (uint8_t gate = 0; gate < (uint8_t)gates; gate++) {
     const int32_t multiplier = part->multiplier[gate], form = part->form[gate];
     of.factor = (uint32_t)multiplier << 1;
     of.shift = (uint8_t)(form + 1);
     of.general = form < 0 || multiplier > INT32_MAX - 127;
+    if (form >= 0) {
+      const uint32_t upper = of.factor >> 8 >> of.shift;
+      const uint8_t half = of.shift < 8u ? (uint8_t)(128u >> of.shift) : 0u;
+      of.upper[0] = (uint8_t)upper, of.upper[1] = (uint8_t)(upper >> 8), of.upper[2] = (uint8_t)(upper >> 16);
+      of.above = (uint8_t)(127u + half);
+      of.below = (uint8_t)(127u - (half != 0u ? half : 1u));
+    }
     of.left = TINYET_EXTENT(units) >> 2;
     while (of.left > 0) {
       if (blocks <= TINYET_DOT_BLOCKS) {
@@ -458,7 +468,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_sums(const int8_t *inp
         tinyet_gate_long_rows(&of, depth);
       }
       int16_t *to = of.to - 4;
-      for (const int32_t *from = of.sums; of.near != 0u; from++, to++, of.near >>= 1) {
+      for (const int32_t *from = of.sums; of.near != 0u; from++, to++, of.near = (uint8_t)(of.near >> 1)) {
         if ((of.near & 1u) != 0u) {
           const int32_t added = form >= 0 ? tinyet_gate_requantize(*from, multiplier, form)
                                           : tinyet_requantize_any(*from, multiplier, form + 31);

@@ -14,6 +14,9 @@ extern "C" {
 static inline void tinyet_lstm_hidden(const int16_t *out, const int16_t *cells, int8_t *hidden, int32_t units,
                                       const tinyet_lstm_s8_params *layer) {
   const int32_t multiplier = layer->multiplier, form = layer->form, zero_point = layer->zero_point;
+#if defined(__AVR__)
+  tinyet_gate_hidden(out, cells, hidden, TINYET_EXTENT(units), multiplier, form, (int16_t)zero_point);
+#else
   int32_t i = 0;
 #if TINYET_GATE_MVE
   if (form >= 0 && units > 1) {
@@ -29,6 +32,7 @@ static inline void tinyet_lstm_hidden(const int16_t *out, const int16_t *cells, 
     const int32_t value = tinyet_requantize_any((int32_t)out[i] * cells[i], multiplier, form + 31);
     hidden[i] = tinyet_gate_byte(value + zero_point);
   }
+#endif
 }
 
 /* The same in int16. */

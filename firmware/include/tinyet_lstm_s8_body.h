@@ -25,19 +25,25 @@
 
 /* The cells behind a step, and a copy of them in the place of the first gate. */
 static inline void tinyet_lstm_cells(int16_t *gates, int32_t rows, int16_t *cells, int32_t units, int32_t cell_bits) {
+#if !defined(__AVR__)
   int32_t i = 0;
+#endif
 #if TINYET_GATE_MVE
   i = units & ~INT32_C(1);
   if (i != 0) {
     tinyet_lstm_cells_mve(gates, rows, cells, i, cell_bits);
   }
 #endif
+#if defined(__AVR__)
+  tinyet_gate_cells(gates, TINYET_EXTENT(rows), cells, TINYET_EXTENT(units), (uint8_t)cell_bits);
+#else
   for (; i < units; i++) {
     int16_t *const gate = gates + i;
     const int32_t kept = tinyet_gate_product(gate[rows], cells[i]);
     const int32_t cell = kept + tinyet_gate_shift((int32_t)gate[0] * gate[2 * rows], 15 + cell_bits);
     gate[0] = cells[i] = (int16_t)tinyet_gate_saturate(cell);
   }
+#endif
 }
 
 void KERNEL(const int8_t *x, const int8_t *h, const int16_t *c, int8_t *y, int8_t *h_n, int16_t *c_n, void *scratch,

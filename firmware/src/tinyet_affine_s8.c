@@ -76,7 +76,8 @@ typedef struct {
   int16_t low, high;
 } job;
 
-_Static_assert(offsetof(job, count) == 6 && offsetof(job, offset) == 16 && offsetof(job, high) == 22, "as the assembly has it");
+TINYET_STATIC_ASSERT(offsetof(job, count) == 6 && offsetof(job, offset) == 16 && offsetof(job, high) == 22,
+                     "as the assembly has it");
 
 /* Registers 4 to 7 and 8 to 11 are the factors, 12 to 15 the offset, 18 to 21 the sum, 22 to 25 the bounds; 2 is zero. */
 static TINYET_NOINLINE void values(const job *of) {
@@ -151,7 +152,7 @@ static void row_of_bytes(const int8_t *a, const int8_t *b, int8_t *output, const
   }
   of.offset -= (of.a_factor + of.b_factor) << 7;
   for (uint16_t left = (uint16_t)p->shape.row; left != 0u; left = (uint16_t)(left - of.count)) {
-    of.count = (uint8_t)(left < TINYET_AVR_MOST ? left : TINYET_AVR_MOST);
+    of.count = (uint8_t)(left < TINYET_AVR_MOST ? left : (uint16_t)TINYET_AVR_MOST);
     values(&of);
     of.a += of.count;
     of.b += of.count;

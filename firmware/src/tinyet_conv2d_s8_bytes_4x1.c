@@ -129,7 +129,7 @@ static TINYET_BYTES_APART void conv_bytes_products(const uint8_t *x, const TINYE
     tinyet_bytes_sum a = 0u, b = 0u, c = 0u, d = 0u;
     __asm__ volatile(
         "1:\n"
-        "lpm %[w], Z+\n" TINYET_BYTES_TAP("x", "a") TINYET_BYTES_TAP("x", "b") TINYET_BYTES_TAP("x", "c")
+        TINYET_LPM "%[w], Z+\n" TINYET_BYTES_TAP("x", "a") TINYET_BYTES_TAP("x", "b") TINYET_BYTES_TAP("x", "c")
             TINYET_BYTES_TAP("x", "d")
         "dec %[count]\n"
         "brne 1b\n"
@@ -170,7 +170,7 @@ typedef struct {
 } job;
 
 #ifdef __AVR__
-_Static_assert(offsetof(job, base) == 17 && offsetof(job, odd) == 33, "as the assembly has it");
+TINYET_STATIC_ASSERT(offsetof(job, base) == 17 && offsetof(job, odd) == 33, "as the assembly has it");
 
 /* `channels` channels. Registers 2 to 13 are sums of 24 bits, 14 is zero; 18 to 21 are a sum, 22 to 25 what it becomes. */
 static TINYET_BYTES_APART void conv_bytes_outputs(job *of) {
@@ -196,7 +196,7 @@ static TINYET_BYTES_APART void conv_bytes_outputs(job *of) {
       "movw r12, r2\n"
 #define TAP(a, b, c) "ld r16, X+\n" "mul r16, r15\n" "add " a ", r0\n" "adc " b ", r1\n" "adc " c ", r14\n"
 #define TAPS \
-  "lpm r15, Z+\n" TAP("r2", "r3", "r4") TAP("r5", "r6", "r7") TAP("r8", "r9", "r10") TAP("r11", "r12", "r13")
+  TINYET_LPM "r15, Z+\n" TAP("r2", "r3", "r4") TAP("r5", "r6", "r7") TAP("r8", "r9", "r10") TAP("r11", "r12", "r13")
       "ldd r16, Y+33\n"
       "sbrs r16, 0\n"
       "rjmp 2f\n" TAPS
@@ -255,13 +255,11 @@ static TINYET_BYTES_APART void conv_bytes_outputs(job *of) {
       "4:\n"
       "ldd r30, Y+4\n"
       "ldd r31, Y+5\n"
-      "lpm r16, Z+\n" "add r18, r16\n"
-      "lpm r16, Z+\n" "adc r19, r16\n"
-      "lpm r16, Z+\n" "adc r20, r16\n"
-      "lpm r16, Z+\n" "adc r21, r16\n"
-      "ldd r15, Y+15\n"
-      "ldd r0, Y+16\n"
-      TINYET_BYTES_OUTPUT("r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r16", "r15", "r0")
+      TINYET_LPM "r16, Z+\n" "add r18, r16\n"
+      TINYET_LPM "r16, Z+\n" "adc r19, r16\n"
+      TINYET_LPM "r16, Z+\n" "adc r20, r16\n"
+      TINYET_LPM "r16, Z+\n" "adc r21, r16\n"
+      TINYET_BYTES_OUTPUT("r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r16", "ldd r25, Y+15", "ldd r25, Y+16")
       "st X, r25\n"
       "ldd r16, Y+8\n"
       "add r26, r16\n"

@@ -16,7 +16,7 @@ typedef struct {
 } job;
 
 #ifdef __AVR__
-_Static_assert(offsetof(job, two_sided) == 22 && offsetof(job, turn) == 27, "as the assembly has it");
+TINYET_STATIC_ASSERT(offsetof(job, two_sided) == 22 && offsetof(job, turn) == 27, "as the assembly has it");
 
 /* Register 11 is zero, 12 and 13 are the window, 14 and 15 its output; 18 to 21 are a sum, 22 to 25 what it becomes. */
 #define BEGIN                    \
@@ -53,13 +53,12 @@ _Static_assert(offsetof(job, two_sided) == 22 && offsetof(job, turn) == 27, "as 
   "dec r21\n"                                                                                     \
   "ldd r30, Y+4\n"                                                                                \
   "ldd r31, Y+5\n"                                                                                \
-  "lpm r16, Z+\n" "add r18, r16\n"                                                                \
-  "lpm r16, Z+\n" "adc r19, r16\n"                                                                \
-  "lpm r16, Z+\n" "adc r20, r16\n"                                                                \
-  "lpm r16, Z+\n" "adc r21, r16\n"                                                                \
-  "ldd r17, Y+23\n"                                                                               \
-  "ldd r0, Y+24\n"                                                                                \
-  TINYET_BYTES_OUTPUT("r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r16", "r17", "r0") \
+  TINYET_LPM "r16, Z+\n" "add r18, r16\n"                                                         \
+  TINYET_LPM "r16, Z+\n" "adc r19, r16\n"                                                         \
+  TINYET_LPM "r16, Z+\n" "adc r20, r16\n"                                                         \
+  TINYET_LPM "r16, Z+\n" "adc r21, r16\n"                                                         \
+  TINYET_BYTES_OUTPUT("r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r16",              \
+                      "ldd r25, Y+23", "ldd r25, Y+24")                                           \
   "movw r30, r14\n"                                                                               \
   "st Z, r25\n"                                                                                   \
   "ldd r16, Y+8\n" "add r14, r16\n"                                                               \
@@ -95,9 +94,9 @@ static TINYET_BYTES_APART void depthwise_bytes_outputs_3x3(job *of) {
       BEGIN
       "ldd r30, Y+6\n"
       "ldd r31, Y+7\n"
-      "lpm r2, Z+\n" "lpm r3, Z+\n" "lpm r4, Z+\n"
-      "lpm r5, Z+\n" "lpm r6, Z+\n" "lpm r7, Z+\n"
-      "lpm r8, Z+\n" "lpm r9, Z+\n" "lpm r10, Z+\n"
+      TINYET_LPM "r2, Z+\n" TINYET_LPM "r3, Z+\n" TINYET_LPM "r4, Z+\n"
+      TINYET_LPM "r5, Z+\n" TINYET_LPM "r6, Z+\n" TINYET_LPM "r7, Z+\n"
+      TINYET_LPM "r8, Z+\n" TINYET_LPM "r9, Z+\n" TINYET_LPM "r10, Z+\n"
       WINDOW
       HELD("r2") HELD("r3") HELD("r4") TURN
       HELD("r5") HELD("r6") HELD("r7") TURN
@@ -125,7 +124,7 @@ static TINYET_BYTES_APART void depthwise_bytes_outputs(job *of) {
       "mov r6, r5\n"
       "5:\n"
       "mov r21, r7\n"
-      "6:\n" TAP("lpm r17, Z+\n")
+      "6:\n" TAP(TINYET_LPM "r17, Z+\n")
       "dec r21\n"
       "brne 6b\n"
       "add r26, r8\n"

@@ -14,11 +14,11 @@ typedef struct {
 } job;
 
 #ifdef __AVR__
-_Static_assert(offsetof(job, base) == 16, "as the assembly has it");
+TINYET_STATIC_ASSERT(offsetof(job, base) == 16, "as the assembly has it");
 
 /* Registers 2 to 4 are a sum of 24 bits, 14 is zero; 18 to 21 are the sum, 22 to 25 what it becomes. */
 static TINYET_BYTES_APART void linear_bytes_outputs(job *of) {
-#define TAP "ld r16, X+\n" "lpm r15, Z+\n" "mul r16, r15\n" "add r2, r0\n" "adc r3, r1\n" "adc r4, r14\n"
+#define TAP "ld r16, X+\n" TINYET_LPM "r15, Z+\n" "mul r16, r15\n" "add r2, r0\n" "adc r3, r1\n" "adc r4, r14\n"
 #define FOLD "add r18, r2\n" "adc r19, r3\n" "adc r20, r4\n" "adc r21, r14\n"
   __asm__ volatile(
       "push r28\n"
@@ -63,13 +63,11 @@ static TINYET_BYTES_APART void linear_bytes_outputs(job *of) {
       "movw r26, r30\n" /* the weights of the next */
       "ldd r30, Y+4\n"
       "ldd r31, Y+5\n"
-      "lpm r16, Z+\n" "add r18, r16\n"
-      "lpm r16, Z+\n" "adc r19, r16\n"
-      "lpm r16, Z+\n" "adc r20, r16\n"
-      "lpm r16, Z+\n" "adc r21, r16\n"
-      "ldd r15, Y+14\n"
-      "ldd r0, Y+15\n"
-      TINYET_BYTES_OUTPUT("r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r16", "r15", "r0")
+      TINYET_LPM "r16, Z+\n" "add r18, r16\n"
+      TINYET_LPM "r16, Z+\n" "adc r19, r16\n"
+      TINYET_LPM "r16, Z+\n" "adc r20, r16\n"
+      TINYET_LPM "r16, Z+\n" "adc r21, r16\n"
+      TINYET_BYTES_OUTPUT("r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r16", "ldd r25, Y+14", "ldd r25, Y+15")
       "ldd r30, Y+4\n"
       "ldd r31, Y+5\n"
       "adiw r30, 20\n"

@@ -27,9 +27,9 @@ typedef struct {
   int32_t offset, least, most;
 } job;
 
-_Static_assert(offsetof(job, multiplier) == 8 && offsetof(job, left) == 16 && offsetof(job, offset) == 20 &&
-                   offsetof(job, most) == 28,
-               "as the assembly has it");
+TINYET_STATIC_ASSERT(offsetof(job, multiplier) == 8 && offsetof(job, left) == 16 && offsetof(job, offset) == 20 &&
+                         offsetof(job, most) == 28,
+                     "as the assembly has it");
 
 /* Registers 4 to 7 are the multiplier, 8 and 9 the zero points, 14 and 15 their product; 16 and 17 the values, 18 to 20 their
  * product, 21 to 25 that by the multiplier without its lowest byte; 2 is zero. */
@@ -132,7 +132,7 @@ static void row_of_bytes(const int8_t *a, const int8_t *b, int8_t *output, const
   of.least = p->clamp_low * (INT32_C(1) << shift);
   of.most = (p->clamp_high + 1) * (INT32_C(1) << shift);
   for (uint16_t left = (uint16_t)p->shape.row; left != 0u; left = (uint16_t)(left - of.count)) {
-    of.count = (uint8_t)(left < TINYET_AVR_MOST ? left : TINYET_AVR_MOST);
+    of.count = (uint8_t)(left < TINYET_AVR_MOST ? left : (uint16_t)TINYET_AVR_MOST);
     values(&of);
     of.a += of.count;
     of.b += of.b_step != 0u ? of.count : 0;

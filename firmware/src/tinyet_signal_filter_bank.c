@@ -12,8 +12,9 @@ void tinyet_signal_filter_bank(const uint32_t *input, uint32_t *output,
     const uint32_t *energies = input + params->frequency_starts[band];
     for (int32_t i = params->widths[band]; i > 0; i--) {
       const uint64_t energy = *energies++;
-      sum += energy * (uint64_t)(int64_t)*weights++;
-      carried += energy * (uint64_t)(int64_t)*unweights++;
+      const int64_t weight = *weights++, unweight = *unweights++;
+      sum += energy * (uint64_t)weight;
+      carried += energy * (uint64_t)unweight;
     }
     if (band > 0) {
       *output++ = (uint32_t)sum;

@@ -32,7 +32,7 @@ typedef struct {
   number rows, columns, reciprocal, last;
 } job;
 
-_Static_assert(sizeof(job) == 12, "as the assembly has it");
+TINYET_STATIC_ASSERT(sizeof(job) == 12, "as the assembly has it");
 
 static __attribute__((noinline)) void transpose_bytes(const job *of) {
 /* r20, r21: the source of place r24, r25. */
@@ -136,7 +136,7 @@ static void transpose(uint8_t *items, mark *done, uint8_t *held, number rows, nu
     while (from != first) {
       memcpy(items + place * item_bytes, items + from * item_bytes, item_bytes);
       place = from;
-      done[place >> 3] |= bit_of(place);
+      done[place >> 3] = (mark)(done[place >> 3] | bit_of(place));
       from = source_of(place, rows, columns, reciprocal);
     }
     memcpy(items + place * item_bytes, held, item_bytes);

@@ -23,10 +23,12 @@ from tinyet.ir import Array, Graph
 from tinyet.planning.objective import Objective
 
 HZ = 16_000_000
-FLAGS = (
-    *("-std=gnu11", "-Os", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror"),
+WARNINGS_AND_SECTIONS = (
+    *("-Os", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror"),
     *("-ffunction-sections", "-fdata-sections"),
 )
+FLAGS = ("-std=gnu11", *WARNINGS_AND_SECTIONS)
+CXX_FLAGS = ("-x", "c++", "-std=gnu++14", *WARNINGS_AND_SECTIONS)
 # A limit for firmwares that hang; in seconds of the simulated clock.
 SECONDS = 600.0
 _DATA = 0x100
@@ -39,8 +41,8 @@ MAIN = """
 #include "%(name)s.h"
 
 typedef struct { uint16_t offset, bytes; } span;
-static const __flash span inputs[] = { %(inputs)s };
-static const __flash span outputs[] = { %(outputs)s };
+static const TINYET_ROM span inputs[] = { %(inputs)s };
+static const TINYET_ROM span outputs[] = { %(outputs)s };
 enum { PAINT = 0xc5, GUARD = 16 };
 extern uint8_t __heap_start;
 
@@ -130,9 +132,12 @@ def run_on_avr(
     delegates: Sequence[Delegate] = DEFAULT,
     objective: Objective | None = None,
     data_at: int = _DATA,
+    *,
+    cxx: bool = False,
 ) -> AvrRun:
-    """Generate, compile and run a graph, its variables from this address on. Fails on a warning, on a status that is
-    not 0, and when the stack meets what lies below it. Skips where simavr or its compiler is absent."""
+    """Generate, compile and run a graph, its variables from this address on; cxx: all of it as C++. Fails on a warning,
+    on a status that is not 0, and when the stack meets what lies below it. Skips where simavr or its compiler is
+    absent."""
     build_runner()
     deployment = deploy(graph, target(mcu), delegates, objective=objective)
     files = model_files(deployment, graph.name, [graph.name])
@@ -144,7 +149,10 @@ def run_on_avr(
     with tempfile.TemporaryDirectory(prefix="tinyet-avr-") as where:
         folder = Path(where)
         write_files(folder, {**files, "main.c": MAIN % {"name": graph.name, **spans}})
-        compiler = ["avr-gcc", f"-mmcu={mcu}", *FLAGS]
+        compiler = [
+            *("avr-g++" if cxx else "avr-gcc", f"-mmcu={mcu}"),
+            *(CXX_FLAGS if cxx else FLAGS),
+        ]
         own = f"{graph.name}.c"
         objects = [
             str(compiled_object([*compiler, f"-I{where}"], folder / name))
@@ -154,7 +162,8 @@ def run_on_avr(
         elf = folder / "firmware.elf"
         own_sources = [f"{where}/{own}", f"{where}/main.c"]
         link = ["-Wl,--gc-sections", f"-Wl,-Tdata={0x800000 + data_at:#x}"]  # RAM as the linker counts it
-        _call([*compiler, *link, "-I", where, *own_sources, *objects, "-lm", "-o", str(elf)])
+        of_objects = ["-x", "none"] if cxx else []
+        _call([*compiler, *link, "-I", where, *own_sources, *of_objects, *objects, "-lm", "-o", str(elf)])
         text, data = map(int, _call(["avr-size", str(elf)]).splitlines()[1].split()[:2])
         run = execute(elf, mcu, HZ, SECONDS, b"".join(np.ascontiguousarray(a).tobytes() for a in inputs))
     status, stack, time = struct.unpack_from("<BHH", run.output)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from benchmarks import costs
 from benchmarks.kernels import conv, linear, side_by_side
 from tests.delegates.test_cortex_m import layer
 from tests.emulated.avr import FLAGS, HZ, run_on_avr, target
@@ -37,6 +38,7 @@ from tinyet.ops import OPS
 from tinyet.ops.add import Add
 from tinyet.ops.clamp import Clamp
 from tinyet.ops.conv2d import Conv2d
+from tinyet.ops.gru import Gru
 from tinyet.ops.linear import Linear
 from tinyet.ops.shared import byte_products
 from tinyet.ops.shared.two_products import Rescaling
@@ -411,6 +413,33 @@ def test_models_on_the_uno(name: str) -> None:
             assert room.stack.inference - SLACK <= run.stack <= room.stack.inference
         around = run.text - room.flash.stated
         assert 0 < around < AROUND_MODEL
+
+
+def test_layers_as_cxx() -> None:
+    """Which has no types for constants in program memory: the kernels' assembly reads them in the RAM."""
+    build_runner()
+    rng = np.random.default_rng(4)
+    nodes = [conv((8, 6, 3), 4, (3, 3)), conv((5, 6, 4), 0, (3, 3)), linear(64, 10)]
+    drawn = [(Gru, "tinyet_gru_s8"), (Softmax, "tinyet_softmax_s8")]
+    board = load_board("arduino_uno")
+    for attrs, symbol in drawn:
+        kernel = next(kernel for kernel in PORTABLE.kernels[attrs] if kernel.symbol == symbol)
+        nodes += costs.grid(attrs, kernel, board, costs.COMPARE, 1)
+    graph = side_by_side(nodes)
+    inputs = [costs.values(t, rng) for t in graph.inputs]
+    run = run_on_avr(graph, inputs, LARGE, [PORTABLE], cxx=True)
+    symbols = {step.choice.kernel.symbol for step in run.deployment.steps}
+    assert symbols >= {
+        "tinyet_conv2d_s8_bytes_4x1",
+        "tinyet_depthwise_s8_bytes_3x3",
+        "tinyet_linear_s8_bytes",
+    }
+    values = dict(zip(graph.inputs, inputs, strict=True))
+    wanted = [
+        expected(node, [values[t] for t in node.inputs if t is not None and not t.is_constant])
+        for node in graph.nodes
+    ]
+    assert run.outputs == b"".join(array.tobytes() for arrays in wanted for array in arrays)
 
 
 def test_an_arena_of_rows_at_any_address() -> None:

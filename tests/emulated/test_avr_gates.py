@@ -23,17 +23,28 @@ UNO = "atmega328p"
 
 
 def test_gates(tmp_path: Path) -> None:
-    """For numbers of 16 bits from the least to the largest."""
+    """For numbers of 16 bits from the least to the largest, and all near zero."""
     build_runner()
     elf, include = tmp_path / "gates.elf", assets.path("firmware") / "include"
     source = str(Path(__file__).with_name("avr_gates.c"))
     run_tool(["avr-gcc", f"-mmcu={UNO}", *FLAGS, "-I", str(include), source, "-o", str(elf)])
     got = np.frombuffer(execute(elf, UNO, HZ, 60.0).output, np.int16).reshape(-1, 2, 64)
-    x = -32768 + 7 * np.arange(len(got) * 64, dtype=np.int64).reshape(-1, 64)
-    assert x.max() > 32600
+    far = -32768 + 7 * np.arange((len(got) - 7) * 64, dtype=np.int64).reshape(-1, 64)
+    x = np.concatenate([far, np.tile(np.arange(-32, 32), (7, 1))])
+    assert far.max() > 32600
     np.testing.assert_array_equal(got[:, 0], gates.sigmoid(x))
     for number, (values, found) in enumerate(zip(x, got[:, 1], strict=True)):
         np.testing.assert_array_equal(found, gates.tanh(values, number % 7))
+
+
+def test_states_of_gates(tmp_path: Path) -> None:
+    """Of drawn gates, by factors of all sizes: states of gated units and LSTMs, of plain units, and cells."""
+    build_runner()
+    elf, include = tmp_path / "states.elf", assets.path("firmware") / "include"
+    source = str(Path(__file__).with_name("avr_gate_states.c"))
+    run_tool(["avr-gcc", f"-mmcu={UNO}", *FLAGS, "-I", str(include), source, "-o", str(elf)])
+    wrong = np.frombuffer(execute(elf, UNO, HZ, 60.0).output, np.uint16)
+    np.testing.assert_array_equal(wrong, [0, 0, 0, 0])
 
 
 SHIFTS = (-1, 1, 2, 3, 5, 8, 9, 14, 20, 31)
@@ -43,14 +54,18 @@ ROWS = 64
 
 def sums_of(multiplier: int, shift: int, rng: np.random.Generator) -> Int64:
     """int64 (64,): of any size up to 24 bits, near ties of the second rounding, and of the first where that decides the
-    second; beyond 24 bits, and beyond 16 behind them."""
+    second, of 16 bits, too; beyond 24 bits, and beyond 16 behind them."""
     factor = multiplier / 2.0 ** (31 + shift)
     ties = np.rint((rng.integers(-32000, 32000, 9) + 0.5) / factor) + rng.integers(-1, 2, 9)
     drawn = rng.integers(-(2**23), 2**23, 400_000)
     first, fraction = high_mul(drawn, multiplier), drawn * multiplier & (2**31 - 1)
     differ = round_shift(first, max(shift, 0)) != round_shift(first - 1, max(shift, 0))
     above = (fraction >= 2**30) & (fraction < 2**30 + 2**22)
-    near = [*drawn[above & differ][:24], *drawn[:24]][:24]
+    near = [*drawn[above & differ][:16], *drawn[:16]][:16]
+    # Of 16 bits, where the last of both roundings' carries decides.
+    short = np.arange(-(2**15), 2**15)
+    both = 2 * short * multiplier + (1 << 31) + (1 << (31 + max(shift, 0))) - ((short < 0) * 1 << 32)
+    near += [*short[np.argsort(both & ((1 << (32 + max(shift, 0))) - 1), kind="stable")[:8]]]
     sizes = 2.0 ** rng.uniform(0, 23, 16) * rng.choice([-1, 1], 16)
     edges = [0, -1, 1, 2**23 - 1, 2**23, -(2**23), -(2**23) - 1]
     far = rng.integers(-(2**29), 2**29, ROWS - 24 - 9 - 16 - len(edges))

@@ -131,7 +131,7 @@ def run(cases: Sequence[tuple[Node, Delegate, Kernel]], board: Board) -> tuple[k
         delegates.append(Delegate(f"some_{home.name}", chosen, files=home.files))
     rng = np.random.default_rng(3)
     with arenas_of_any_size():
-        arrays = [costs.values(t, rng) for t in graph.inputs]
+        arrays = costs.inputs_of(graph, rng)
         return kernels.run(graph, arrays, board, delegates, with_time=True), graph
 
 

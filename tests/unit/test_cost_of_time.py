@@ -10,8 +10,9 @@ import pytest
 from benchmarks import kernels
 from tinyet.boards import Flash, Target, load_board
 from tinyet.delegates import CORTEX_M, PORTABLE
-from tinyet.ir import Node
+from tinyet.ir import DType, Node, Tensor, TensorType
 from tinyet.ops.linear import Linear
+from tinyet.ops.unary import Unary
 from tinyet.opset import DENSE, Cost, Kernel, cost
 from tinyet.opset.cost import MEASURED, Measured, constant_bytes, core_of, counts_cycles, cycles_of, measured
 from tinyet.timing.cores import CORES
@@ -188,3 +189,24 @@ def test_time_is_instructions_without_a_model(monkeypatch: pytest.MonkeyPatch) -
     assert said.times(3, 10, 20).time == 3 * (said.instructions + 10)
     with_cycles = replace(said, cycles=1000).times(3, 10, 20)
     assert (with_cycles.instructions, with_cycles.time) == (3 * (said.instructions + 10), 3 * 1020)
+
+
+def test_a_function_of_its_own_states_its_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a kernel's kinds are functions apart: a call shares that of its kind; of a kind that nobody has measured
+    nothing is stated."""
+    target = load_board("arduino_uno").target
+    x = Tensor("x", TensorType((1, 40), DType.FLOAT32))
+    symbol = "tinyet_unary_f32"
+    nodes = {name: Node(Unary(name), (x,), (Tensor("y", x.type),)) for name in ("abs", "exp")}
+    said = {name: stated(target, node, symbol) for name, node in nodes.items()}
+    assert [*said["abs"].shared] == ["tinyet_abs_f32"]
+    assert {"tinyet_exp_f32", "tinyet_expf"} <= {*said["exp"].shared}
+    assert said["exp"].instructions > 20 * said["abs"].instructions
+    table = measured(core_of(target))
+    assert table is not None
+    entry = table.kernels[symbol]
+    fewer = replace(entry, kinds={"abs": entry.kinds["abs"]})
+    monkeypatch.setattr(cost, "measured", lambda _: replace(table, kernels={symbol: fewer}))
+    kernel = taking(target, nodes["exp"], symbol)
+    costs = [kernel.cost(node, target, kernel.lower(node, target)) for node in nodes.values()]
+    assert [found is None for found in costs] == [False, True]

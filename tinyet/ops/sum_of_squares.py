@@ -15,7 +15,8 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.errors import UnsupportedShape
 from tinyet.ir import Array, Attrs, DType, Node, Shape
-from tinyet.opset import ALONE, Call, Iteration, Kernel, Nest, Op, Struct, library_call, operand
+from tinyet.ops.shared.counting import Parts
+from tinyet.opset import Call, CostModel, Iteration, Kernel, Nest, Op, Struct, library_call, operand
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,12 @@ def lower(node: Node, _target: Target) -> Call:
     return library_call("tinyet_sum_of_squares_f32", node, [0], params)
 
 
+def counted(node: Node) -> Parts:
+    """Pairs have a loop of their own."""
+    rows, depth = node.output.type.count, node.input(0).shape[-1]
+    return {"call": 1, "pair": rows} if depth == 2 else {"call": 1, "row": rows, "value": rows * depth}
+
+
 OP = Op(
     attrs=SumOfSquares,
     summary="sums of squares along the last axis",
@@ -74,7 +81,7 @@ OP = Op(
             lower,
             ("tinyet_reduce.h",),
             ("tinyet_sum_of_squares_f32.c",),
-            no_cost_model=ALONE,
+            cost_model=CostModel(counted),
         ),
     ),
 )

@@ -243,7 +243,7 @@ OP = Op(
             lower_f32,
             ("tinyet_unary.h", "tinyet_math.h"),
             ("tinyet_unary_f32.c",),
-            cost_model=CostModel(computed),
+            cost_model=CostModel(computed, kind=lambda node: attrs_of(node).function, apart=True),
         ),
     ),
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,7 @@ class CostModel:
     what calls share is a matter of the kernel alone. layout_work: the work where input or output lie in a
     `DataLayout`; of kernels that take none it is not asked. kind: of which kind a call is, where the compiler makes
     other code of the same source for some constants: kinds have rates of their own, as far as they were measured.
+    apart: each kind is a function of its own, which alone is code that its calls share.
     exact: what the parts leave out because it is known to the instruction, of code that is printed for a core, by its
     name in `tinyet.timing.cores`; None for nothing.
     """
@@ -104,6 +105,7 @@ class CostModel:
     layout_work: Callable[[Node, Layouts], Mapping[str, int]] | None = None
     kind: Callable[[Node], str] | None = None
     exact: Callable[[Node, Layouts, str], Exact] | None = None
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,18 +159,27 @@ class Coefficients:
     """What the features of a kernel's cost model come to on one core.
 
     rates: of all calls; kinds: of calls of some kinds, which take the place of those of all. bytes_each: of an executed
-    instruction, on average. shared: code by name, in bytes.
+    instruction, on average. shared: code by name, in bytes; shared_of: that of each kind, where kinds are apart.
     """
 
     rates: Rates
     bytes_each: float
     shared: Mapping[str, int]
     kinds: Mapping[str, Rates]
+    shared_of: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def of(self, cost_model: CostModel, node: Node) -> Rates:
         """The rates of a call."""
         own = self.kinds.get(cost_model.kind(node)) if cost_model.kind is not None else None
         return self.rates if own is None else own
+
+    def shared_by(self, cost_model: CostModel, node: Node) -> Mapping[str, int]:
+        """The code that a call shares with others."""
+        return (
+            self.shared_of.get(cost_model.kind(node), {})
+            if self.shared_of and cost_model.kind
+            else self.shared
+        )
 
 
 @dataclass(frozen=True)
@@ -229,7 +240,7 @@ def coefficients_in(entry: Mapping[str, Any]) -> Coefficients:
         )
 
     kinds = {kind: of(part) for kind, part in entry["kinds"].items()}
-    return Coefficients(of(entry), entry["bytes_each"], entry["shared"], kinds)
+    return Coefficients(of(entry), entry["bytes_each"], entry["shared"], kinds, entry.get("shared_of", {}))
 
 
 def estimate(
@@ -244,6 +255,8 @@ def estimate(
     table = measured(core_of(target))
     coefficients = None if table is None or cost_model is None else table.kernels.get(symbol)
     if cost_model is None or table is None or coefficients is None:
+        return None
+    if cost_model.apart and cost_model.kind is not None and cost_model.kind(node) not in coefficients.kinds:
         return None
     if cost_model.layout_work is not None and (layouts.reads is not None or layouts.writes is not None):
         parts = cost_model.layout_work(node, layouts)
@@ -274,7 +287,7 @@ def estimate(
         instructions=instructions,
         cycles=cycles,
         code=max(0, round(total(rates.code, cost_model.code(node)))),
-        shared={**coefficients.shared, **exact.functions},
+        shared={**coefficients.shared_by(cost_model, node), **exact.functions},
         constants=constant_bytes(call, target),
         scratch=call.scratch_bytes,
     )
