@@ -9,7 +9,7 @@ import functools
 import gc
 import os
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -77,3 +77,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     # What hypothesis and torch make and drop at once is looked through less often.
     gc.set_threshold(10_000, 10, 10)
+
+
+@pytest.fixture
+def young() -> Iterator[None]:
+    """For tests that collect garbage: what is made within is young, so `gc.collect(0)`, and `gc.collect(1)` behind
+    that, finds all of it. A whole collection walks through everything that a worker's tests have left."""
+    gc.disable()
+    gc.collect(1)
+    yield
+    gc.enable()

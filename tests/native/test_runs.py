@@ -170,16 +170,6 @@ def test_what_does_not_fit_is_refused() -> None:
         program.evaluate(wide)
 
 
-@pytest.fixture
-def young() -> Iterator[None]:
-    """What is made within is collected when a test says so, and what was there before is not walked through: of young
-    objects alone there are few."""
-    gc.disable()
-    gc.collect(1)
-    yield
-    gc.enable()
-
-
 @pytest.mark.usefixtures("young")
 def test_the_library_is_unloaded_with_its_last_user() -> None:
     before, graph = library.loaded(), small.program(hidden=3).graph
