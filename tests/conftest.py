@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterator
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from tests import kept_strategies
 from tests.compilers import launcher, quick_cmake, quick_platformio
 from tests.compilers.sanitizers import QUICK
 from tests.ops.objects import DIRECTORY, directory, stored, stored_together
@@ -53,6 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
     quick_platformio.install(patch)
     patch.setattr(objects, "compile_object", stored(objects.compile_object))
     patch.setattr(objects, "compile_objects", stored_together(objects.compile_objects))
+    kept_strategies.install(patch)
     # No test asks for variables and types, which are a fifth of a compiler's time: code, lines and frames are the same.
     patch.setattr(gcc, "_DEBUG_INFORMATION", "-g1")
     # Of a harness on this machine, -O1 is kept: what is compiled is what users have. -g1 says the line.
