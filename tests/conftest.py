@@ -8,11 +8,13 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import random
 import tempfile
 from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal import entropy
 
 from tests import kept_strategies
 from tests.compilers import launcher, quick_cmake, quick_platformio
@@ -55,6 +57,9 @@ def pytest_configure(config: pytest.Config) -> None:
     patch.setattr(objects, "compile_object", stored(objects.compile_object))
     patch.setattr(objects, "compile_objects", stored_together(objects.compile_objects))
     kept_strategies.install(patch)
+    # Nobody draws from numpy's own generator (ruff's NPY002): to keep its state and restore it around each example
+    # takes as long as a small one. Hypothesis does so where it finds none in this place.
+    patch.setattr(entropy, "NP_RANDOM", random.Random())
     # No test asks for variables and types, which are a fifth of a compiler's time: code, lines and frames are the same.
     patch.setattr(gcc, "_DEBUG_INFORMATION", "-g1")
     # Of a harness on this machine, -O1 is kept: what is compiled is what users have. -g1 says the line.
