@@ -8,12 +8,15 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import random
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal import entropy
 
+from tests import kept_strategies
 from tests.compilers import launcher, quick_cmake, quick_platformio
 from tests.compilers.sanitizers import QUICK
 from tests.ops.objects import DIRECTORY, directory, stored, stored_together
@@ -53,6 +56,10 @@ def pytest_configure(config: pytest.Config) -> None:
     quick_platformio.install(patch)
     patch.setattr(objects, "compile_object", stored(objects.compile_object))
     patch.setattr(objects, "compile_objects", stored_together(objects.compile_objects))
+    kept_strategies.install(patch)
+    # Nobody draws from numpy's own generator (ruff's NPY002): to keep its state and restore it around each example
+    # takes as long as a small one. Hypothesis does so where it finds none in this place.
+    patch.setattr(entropy, "NP_RANDOM", random.Random())
     # No test asks for variables and types, which are a fifth of a compiler's time: code, lines and frames are the same.
     patch.setattr(gcc, "_DEBUG_INFORMATION", "-g1")
     # Of a harness on this machine, -O1 is kept: what is compiled is what users have. -g1 says the line.
@@ -77,3 +84,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     # What hypothesis and torch make and drop at once is looked through less often.
     gc.set_threshold(10_000, 10, 10)
+
+
+@pytest.fixture
+def young() -> Iterator[None]:
+    """For tests that collect garbage: what is made within is young, so `gc.collect(0)`, and `gc.collect(1)` behind
+    that, finds all of it. A whole collection walks through everything that a worker's tests have left."""
+    gc.disable()
+    gc.collect(1)
+    yield
+    gc.enable()

@@ -103,7 +103,7 @@ def _forget(path: list[str]) -> None:
     importlib.reload(warnings)  # pytest collects them.
     sys.unraisablehook, threading.excepthook = sys.__unraisablehook__, threading.__excepthook__
     random.seed()
-    np.random.seed()
+    np.random.seed()  # noqa: NPY002 - of scripts that are run as a user has them
     sys.modules["torch"].manual_seed(FIRST_SEED)
 
 

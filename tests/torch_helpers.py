@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import inspect
 import os
@@ -57,14 +58,21 @@ RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rn
 
 def unrolled(model: nn.Module, inputs: Sequence[torch.Tensor]) -> ExportedProgram:
     """The module's program with each recurrent layer taken apart step by step, as torch does it."""
+    with torch.no_grad():
+        exported: ExportedProgram = torch.export.export(model, tuple(inputs)).run_decompositions(
+            dict(_unrolling())
+        )
+    return exported
+
+
+@functools.cache
+def _unrolling() -> dict[Any, Any]:
+    """torch's decompositions of recurrent layers alone. It looks for all that there are, a tenth of a second."""
     names = {f"aten::{name}" for name in RECURRENT}
-    table = {
+    return {
         op: how for op, how in torch.export.default_decompositions().items()
         if getattr(getattr(op, "_schema", None), "name", "") in names
     }  # fmt: skip
-    with torch.no_grad():
-        exported: ExportedProgram = torch.export.export(model, tuple(inputs)).run_decompositions(table)
-    return exported
 
 
 def pieces(data: torch.Tensor, size: int = 1) -> list[torch.Tensor]:

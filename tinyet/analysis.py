@@ -27,6 +27,7 @@ from tinyet.budget.code import call_bytes, functions_of
 from tinyet.budget.fit import (
     NO_LIMITS,
     Contributor,
+    FitRequest,
     Limits,
     largest_constants,
     limits_given,
@@ -244,12 +245,13 @@ def analyze(
         input_rows=input_rows,
         buffers=buffers,
     )
-    aims = (subject.objective.optimize, *(aim for aim in OPTIMIZE if aim != subject.objective.optimize))
+    request, chosen = subject.request, subject.request.objective
+    aims = (chosen.optimize, *(aim for aim in OPTIMIZE if aim != chosen.optimize))
     made: list[Deployment] = []
     for number, aim in enumerate(aims, 1):
         with part(f"for {aim}", number, len(aims)):
             # As the subject's own plan is asked for, a project's is not made anew.
-            other = replace(subject.objective, optimize=aim) if made else None
+            other = replace(request, objective=replace(chosen, optimize=aim)) if made else None
             made.append(subject.deployed(other))
     deployment, *others = made
     found = replace(_analysis_of(subject, deployment), plans=plans_of(deployment, others))
@@ -266,11 +268,11 @@ def analyze_chosen(
 
 
 def _analysis_of(subject: Subject, deployment: Deployment) -> Analysis:
-    own = subject.own
+    own, board = subject.own, subject.request.board
     size = used = None
     if own is not None and own.application is not None:
-        size, used = measure(own.elf(subject.board.name)), own.stack
-    return analyze_deployment(subject.program, deployment, subject.board, subject.limits, size, used)
+        size, used = measure(own.elf(board.name)), own.stack
+    return analyze_deployment(subject.program, deployment, board, subject.request.limits, size, used)
 
 
 def _subject_of(
@@ -318,9 +320,10 @@ def _subject_of(
         buffers=buffers or "arena",
         place=places_given(place),
     )
-    return Subject(
-        program, target, objective, limits, chosen, require_delegate, project if as_it_is else None
+    request = FitRequest(
+        program.graph, target, objective, limits, tuple(chosen), require_delegate, program.size
     )
+    return Subject(program, request, project if as_it_is else None)
 
 
 def analyze_deployment(

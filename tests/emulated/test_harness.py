@@ -483,7 +483,7 @@ def test_serial_port_that_is_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no pseudo-terminals")
-def test_serial_port(tmp_path: Path) -> None:
+def test_serial_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A harness behind a pseudo-terminal, which is a serial port to pyserial."""
     executable = host.build_host([HOST_MODEL], [], tmp_path, sanitize=False)
     master, slave = os.openpty()
@@ -499,6 +499,8 @@ def test_serial_port(tmp_path: Path) -> None:
                 assert result.outputs == (bytes(range(first + 1, first + 17)),)
             harness.kill()
             harness.wait()
+            # Nothing tells a port that the board behind it is gone: it is waited for.
+            monkeypatch.setattr(device, "_WORK_SECONDS", 0.5)
             with pytest.raises(EmulatorError, match=r"did not answer READ|ended while it answered READ"):
                 board.read(0, 1)
     finally:

@@ -170,18 +170,17 @@ def test_what_does_not_fit_is_refused() -> None:
         program.evaluate(wide)
 
 
+@pytest.mark.usefixtures("young")
 def test_the_library_is_unloaded_with_its_last_user() -> None:
-    gc.collect()
-    gc.freeze()  # What is there, of all tests before, is not walked through again.
     before, graph = library.loaded(), small.program(hidden=3).graph
     first, second = Runs(graph, 1, "native"), Runs(graph, 1, "native")
     (path,) = set(library.loaded()) - set(before)
     assert str(path) in mapped()
     del first
-    gc.collect()
+    gc.collect(0)
     assert path in library.loaded()
     del second
-    gc.collect()
+    gc.collect(1)
     assert library.loaded() == before
     assert str(path) not in mapped()
 

@@ -14,10 +14,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.delegates.test_front import M4, Net
 from tests.delegates.test_winograd import layer
 from tests.ops import drawing
+from tinyet.boards.cpus import HOST
 from tinyet.delegates.cortex_m.groups_mve import of_one_group
-from tinyet.ir import Node, QuantParams, Tensor, TensorType, constant
+from tinyet.deployment import deploy
+from tinyet.ir import Graph, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.ir.memoize import memoize, memoize_by_weights
 from tinyet.ir.types import DType
 from tinyet.numerics import NO_CLAMP
@@ -25,8 +28,12 @@ from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.shared.clamped import clamp_of
+from tinyet.planning.candidates import candidates_of
+from tinyet.planning.kernel_selection import select_kernels
+from tinyet.planning.objective import OPTIMIZE, Objective
 
 
+@pytest.mark.usefixtures("young")
 def test_once_for_each_node_and_argument() -> None:
     asked = []
 
@@ -45,10 +52,11 @@ def test_once_for_each_node_and_argument() -> None:
     assert asked == ["", "", "s", "t"]
     gone = weakref.ref(one)
     del one
-    gc.collect()
+    gc.collect(0)
     assert gone() is None
 
 
+@pytest.mark.usefixtures("young")
 @pytest.mark.parametrize("groups", [1, 3])
 def test_a_convolution_of_one_group_is_forgotten(groups: int) -> None:
     """Also where what it is for Helium is the layer itself."""
@@ -59,7 +67,7 @@ def test_a_convolution_of_one_group_is_forgotten(groups: int) -> None:
     assert of_one_group(node).input(1).shape == (6, 1, 1, 6)
     gone = weakref.ref(node)
     del node
-    gc.collect()
+    gc.collect(0)
     assert gone() is None
 
 
@@ -129,3 +137,33 @@ def test_what_layers_of_the_same_weights_share_says_nothing_of_images(groups: in
     for function in functions:
         results = {found(function, over(*image)) for image in ((4, 9), (9, 4), (3, 8), (40, 40))}
         assert len(results) == 1, f"{function.__module__}.{function.__name__}"
+
+
+@pytest.mark.usefixtures("young")
+def test_plans_of_one_graph_share_calls_and_costs() -> None:
+    """Whatever aim they are made for. All are forgotten with the graph."""
+    program = Net(0).program()
+    graph = program.graph
+    one, other = (
+        deploy(graph, M4.target, objective=Objective(aim)).decision.candidates for aim in OPTIMIZE[:2]
+    )
+    for node in graph.nodes:
+        pairs = list(zip(one[node], other[node], strict=True))
+        assert all(a.call is b.call and a.cost is b.cost for a, b in pairs)
+    gone = [weakref.ref(node) for node in graph.nodes]
+    del program, graph, one, other, node, pairs
+    gc.collect(0)
+    assert not any(node() for node in gone)
+
+
+def test_kernels_for_all_sizes_make_their_calls_anew() -> None:
+    """They hold the graph at each size, which would never go."""
+    node = layer(np.ones((6, 1, 1, 6), np.int64), np.zeros(6, np.int64))
+    selection = select_kernels(Graph("one", (node.input(0),), (node.output,), (node,)), HOST)
+    own = replace(selection.candidates[node][0].kernel)
+    choice = replace(selection.candidates[node][0], kernel=own)
+    made = replace(selection, candidates={node: (choice,)})
+    one, other = (candidates_of(made, HOST)[node][0].call for _ in range(2))
+    assert one is not other
+    kept, again = (candidates_of(selection, HOST)[node][0].call for _ in range(2))
+    assert kept is again

@@ -65,14 +65,15 @@ def advise(subject: Subject, base: Deployment, others: Sequence[Deployment]) -> 
 
 
 def _trials(subject: Subject, base: Deployment, others: Sequence[Deployment]) -> Iterator[_Trial]:
-    objective, graph = subject.objective, subject.program.graph
+    request = subject.request
+    board, objective, graph = request.board, request.objective, request.graph
     for other in others:
         aim = other.decision.objective.optimize
         yield f"kernels and rows for {aim}", f"--optimize {aim}", lambda other=other: other  # type: ignore[misc]
     if (limit := _smaller(subject, base)) is not None:
-        limits = replace(subject.limits, max_ram=limit)
+        limits = replace(request.limits, max_ram=limit)
         wanted = objective_of(
-            subject.board,
+            board,
             objective.optimize,
             limits,
             pins=objective.pins,
@@ -80,30 +81,37 @@ def _trials(subject: Subject, base: Deployment, others: Sequence[Deployment]) ->
             buffers=objective.buffers,
         )
         what = "some layers by rows, or with less scratch memory"
-        yield what, f"--max-ram {limit}", lambda: subject.deployed(wanted, limits=limits)
+        smaller = replace(request, objective=wanted, limits=limits)
+        yield what, f"--max-ram {limit}", lambda: subject.deployed(smaller)
     if not objective.input_rows and not objective.callers:
-        rows = replace(objective, input_rows=True)
+        rows = replace(request, objective=replace(objective, input_rows=True))
         yield "the input given row by row", "--input-rows", lambda: subject.deployed(rows)
     (cmsis,) = delegates_named(["cmsis_nn"])
-    if cmsis not in subject.delegates and cmsis.supports(subject.board.target) is None:
-        names = ",".join(one.name for one in (cmsis, *subject.delegates))
-        both = (cmsis, *subject.delegates)
-        yield "Arm's CMSIS-NN allowed", f"--delegates {names}", lambda: subject.deployed(delegates=both)
+    if cmsis not in request.delegates and cmsis.supports(board.target) is None:
+        both = replace(request, delegates=(cmsis, *request.delegates))
+        names = ",".join(one.name for one in both.delegates)
+        yield "Arm's CMSIS-NN allowed", f"--delegates {names}", lambda: subject.deployed(both)
     bare = eliminate_dead_code(integer_boundary(graph))
     if len(bare.nodes) < len(graph.nodes):
         do = "leave --float-io away; the caller quantizes, or has integers anyway"
-        yield "integers as inputs and outputs", do, lambda: subject.deployed(graph=bare)
+        yield "integers as inputs and outputs", do, lambda: subject.deployed(replace(request, graph=bare))
     if (without := _without_softmax(graph)) is not None:
         do = "return what goes into it: the largest of these names the same class, but where probabilities were equal"
-        yield "the softmax at the end left out", do, lambda: subject.deployed(graph=without)
+        ends = replace(request, graph=without)
+        yield "the softmax at the end left out", do, lambda: subject.deployed(ends)
     if not any(t.type.quant is not None for node in graph.nodes for t in node.outputs):
         do = "give calibration data (planned with noise in its place: sizes and times hold)"
-        yield "int8 in the place of float32", do, lambda: subject.deployed(graph=_in_int8(subject))
+        yield (
+            "int8 in the place of float32",
+            do,
+            lambda: subject.deployed(replace(request, graph=_in_int8(subject))),
+        )
 
 
 def _advice(what: str, do: str, subject: Subject, base: Deployment, plan: Deployment) -> Advice:
     before, after = base.decision.figures, plan.decision.figures
-    flash = [room_of(one, subject.board, bare=subject.limits.bare).flash.stated for one in (base, plan)]
+    board, bare = subject.request.board, subject.request.limits.bare
+    flash = [room_of(one, board, bare=bare).flash.stated for one in (base, plan)]
     arena = [one.plan.arena_bytes for one in (base, plan)]
     pairs = ((before.time, after.time), (flash[0], flash[1]), (arena[0], arena[1]))
     known = cycles_said(after, plan.target) is not None
@@ -125,7 +133,8 @@ def _smaller(subject: Subject, base: Deployment) -> int | None:
     plans = [p for p in base.decision.plans if p.ram < own.ram and p.time <= MOST_SLOWER * own.time]
     if not plans:
         return None
-    room = room_of(base, subject.board, bare=subject.limits.bare, stack=subject.limits.stack)
+    limits = subject.request.limits
+    room = room_of(base, subject.request.board, bare=limits.bare, stack=limits.stack)
     return min(plan.ram for plan in plans) + room.static + room.stack.total
 
 

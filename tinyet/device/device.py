@@ -31,6 +31,8 @@ _TRIES = 3
 # A board that was reset and answers again does so in this time; one whose port had gone with it, in that.
 _RESET_SECONDS = 1.0
 _RETURN_SECONDS = 10.0
+# What a device may take to answer what is no run.
+_WORK_SECONDS = 5.0
 # The bytes of a reply follow each other: without more of them for so long, a device stands still, regardless of the
 # patience for the first.
 _LEAST_STILL_SECONDS = 1.0
@@ -348,13 +350,17 @@ class Device:
         command: Command,
         payload: bytes,
         reply_bytes: int,
-        work_seconds: float = 5.0,
+        work_seconds: float | None = None,
         tries: int = _TRIES,
     ) -> bytes:
-        """Send a request, again when it or its reply arrives damaged, and return the payload of the reply."""
+        """Send a request, again when it or its reply arrives damaged, and return the payload of the reply.
+
+        work_seconds: that the device may compute; `_WORK_SECONDS` for None.
+        """
+        seconds = _WORK_SECONDS if work_seconds is None else work_seconds
         for tries_left in reversed(range(tries)):
             try:
-                return self._ask_once(command, payload, reply_bytes, work_seconds)
+                return self._ask_once(command, payload, reply_bytes, seconds)
             except _DamagedError:
                 if tries_left == 0:
                     raise

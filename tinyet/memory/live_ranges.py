@@ -137,13 +137,16 @@ def most_alive(live_ranges: Sequence[LiveRange]) -> int:
 
 def alive_between(live_ranges: Sequence[LiveRange], moments: Bytes) -> list[int]:
     """The most bytes alive at one moment, from each of these moments up to the next of them."""
-    sizes = [np.maximum(each.high - each.low, 0) for each in live_ranges]
-    grid = np.unique(np.concatenate([moments, *(each.at for each in live_ranges)]))
+    # All at once: there are hundreds of ranges, most of one or two stretches.
+    start, end = (
+        np.concatenate([each.at[some] for each in live_ranges]) for some in (slice(-1), slice(1, None))
+    )
+    size = np.concatenate([each.high - each.low for each in live_ranges])
+    size = np.maximum(size, 0)
+    grid, place = np.unique(np.concatenate([moments, start, end]), return_inverse=True)
     change = np.zeros(len(grid), np.int64)
-    for each, size in zip(live_ranges, sizes, strict=True):
-        np.add.at(change, np.searchsorted(grid, each.at), np.diff(size, prepend=0, append=0))
-    places = np.searchsorted(grid, moments)
-    return [int(n) for n in np.maximum.reduceat(np.cumsum(change), places)[:-1]]
+    np.add.at(change, place[len(moments) :], np.concatenate([size, -size]))
+    return [int(n) for n in np.maximum.reduceat(np.cumsum(change), place[: len(moments)])[:-1]]
 
 
 def _most_aligned(live_ranges: Sequence[LiveRange], align: int) -> int:

@@ -13,7 +13,8 @@ from tinyet.boards.cpus import Target
 from tinyet.errors import UsageError
 from tinyet.ir import Node
 from tinyet.ir.memoize import memoize
-from tinyet.opset import Call, Cost, Definition
+from tinyet.ops import op_of
+from tinyet.opset import Call, Cost, Definition, Kernel
 from tinyet.opset.cost import constant_bytes
 from tinyet.planning.kernel_front import KernelSet, Option, kernel_front
 from tinyet.planning.kernel_selection import Choice, Selection
@@ -59,8 +60,28 @@ def candidates_of(selection: Selection, target: Target) -> dict[Node, tuple[Cand
 
 
 def _candidate(node: Node, choice: Choice, target: Target) -> Candidate:
-    call = choice.kernel.lower(node, target)
-    return Candidate(choice, call, choice.kernel.cost(node, target, call))
+    kernel = choice.kernel
+    known = (*op_of(node).kernels, *choice.delegate.kernels.get(type(node.attrs), ()))
+    # What is made for one plan is not kept with the node: a kernel for all sizes holds the graph at each of them.
+    if not any(kernel is each for each in known):
+        return Candidate(choice, *_made(node, kernel, target))
+    kept = _calls_of(node, target)
+    # The kernel stays beside what it made, so no other one gets its identity.
+    if id(kernel) not in kept:
+        kept[id(kernel)] = kernel, *_made(node, kernel, target)
+    return Candidate(choice, *kept[id(kernel)][1:])
+
+
+@memoize
+def _calls_of(node: Node, target: Target) -> dict[int, tuple[Kernel, Call, Cost | None]]:  # noqa: ARG001
+    """By a kernel's identity, which its plans share: a user compares aims, and a plan that does not fit is made again
+    for less."""
+    return {}
+
+
+def _made(node: Node, kernel: Kernel, target: Target) -> tuple[Call, Cost | None]:
+    call = kernel.lower(node, target)
+    return call, kernel.cost(node, target, call)
 
 
 @memoize
