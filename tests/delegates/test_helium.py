@@ -40,6 +40,7 @@ from tests.ops import (
     test_quantize,
 )
 from tests.ops.cases import Case
+from tests.ops.test_half_even import even, even_too
 from tinyet import ops
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
@@ -442,7 +443,11 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_depthwise_s8_mve": all_depthwise_nodes,
     "tinyet_linear_s8_1x8_mve": all_linear_nodes,
     "tinyet_linear_s8_4x2_mve": all_linear_nodes,
-    "tinyet_affine_s8_same_mve": same_nodes,
+    "tinyet_conv2d_s8_rne_4x2_mve": partial(even, conv2d_nodes),
+    "tinyet_depthwise_s8_rne_mve": partial(even, all_depthwise_nodes),
+    "tinyet_linear_s8_rne_1x8_mve": partial(even, all_linear_nodes),
+    "tinyet_linear_s8_rne_4x2_mve": partial(even, all_linear_nodes),
+    "tinyet_affine_s8_same_mve": partial(even_too, same_nodes),
     "tinyet_transpose_s8_mve": transposed_nodes,
     "tinyet_sum_s8_mve": summed_nodes,
     "tinyet_sum_s8_many_mve": elementwise_nodes.many_summed_nodes,
@@ -457,8 +462,9 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_prelu_s8_mve": prelu_nodes,
     "tinyet_matmul_s8_mve": matmul_nodes,
     "tinyet_conv_transpose2d_s8_4x2_mve": wide_transposed_convolutions,
-    "tinyet_affine_s8_rows_mve": rows_nodes,
+    "tinyet_affine_s8_rows_mve": partial(even_too, rows_nodes),
     "tinyet_mul_s8_mve": rows_nodes,
+    "tinyet_mul_s8_rne_mve": partial(even, rows_nodes),
     "tinyet_batch_norm_s8_mve": all_batch_norm_nodes,
     "tinyet_quantize_f32_s8_mve": all_quantize_nodes,
     "tinyet_dequantize_s8_f32_mve": test_dequantize.dequantize_nodes,
@@ -481,6 +487,10 @@ MADE = (
     "tinyet_depthwise_s8_mve",
     "tinyet_linear_s8_1x8_mve",
     "tinyet_linear_s8_4x2_mve",
+    "tinyet_conv2d_s8_rne_4x2_mve",
+    "tinyet_depthwise_s8_rne_mve",
+    "tinyet_linear_s8_rne_1x8_mve",
+    "tinyet_linear_s8_rne_4x2_mve",
     "tinyet_matmul_s8_mve",
     "tinyet_conv_transpose2d_s8_4x2_mve",
 )

@@ -5,6 +5,7 @@ short: C against the reference. How the reference compares with other runtimes i
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,18 @@ def half_even_nodes(draw: st.DrawFn, name: str) -> Case:
     forms = {"int32_accumulator": "s16_acc32", "quantize": "f32_s8_rne"}
     assert signature(case.node) == forms.get(name, "s8_rne")
     return case
+
+
+@st.composite
+def even(draw: st.DrawFn, nodes: Callable[[], st.SearchStrategy[Case]]) -> Case:
+    """Any of such nodes, rounded otherwise."""
+    found = rounded_otherwise(draw(nodes()))
+    assume(found)
+    return draw(st.sampled_from(found))
+
+
+def even_too(nodes: Callable[[], st.SearchStrategy[Case]]) -> st.SearchStrategy[Case]:
+    return st.one_of(nodes(), even(nodes))
 
 
 @pytest.mark.parametrize("name", NODES)

@@ -14,7 +14,7 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import Geometry, geometry, walk
 from tinyet.delegates.cortex_m.groups_mve import of_one_group, refuse_groups
-from tinyet.delegates.cortex_m.rounding_mve import RoundingMve, rounding_mve
+from tinyet.delegates.cortex_m.rounding_mve import HEADERS_EVEN, RoundingMve, rounding_mve
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
@@ -22,6 +22,7 @@ from tinyet.ir import Array, Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.access_orders import of_input
 from tinyet.ops.shared.convolution import attrs_of
+from tinyet.ops.shared.factors import rounds_half_even
 from tinyet.opset import (
     DENSE,
     AccessOrder,
@@ -51,10 +52,10 @@ from tinyet.tiles.helium_blocks_s16 import Blocks16
 from tinyet.tiles.helium_patches import Patches
 from tinyet.tiles.helium_straight import Straight
 
-SYMBOL = "tinyet_conv2d_s8_4x2_mve"
+SYMBOL, SYMBOL_EVEN = "tinyet_conv2d_s8_4x2_mve", "tinyet_conv2d_s8_rne_4x2_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_conv2d_mve.h")
 AROUND = "tinyet_conv2d_mve.c"
-SOURCES = (AROUND, f"{SYMBOL}.c")
+SOURCES, SOURCES_EVEN = (AROUND, f"{SYMBOL}.c"), (AROUND, f"{SYMBOL_EVEN}.c")
 LEAST_BYTES = 16
 """Behind the window, for vectors that begin in it."""
 MOST_PATCH_BLOCKS = 12
@@ -71,6 +72,12 @@ EXTRA_STRIDES = 3
 
 def no_helium(target: Target) -> str | None:
     return None if "mve" in target.features else f"{target.cpu} has no Helium instructions"
+
+
+def refuse_core(node: Node, target: Target) -> str | None:
+    """Why the core cannot compute the node: sums are rounded to even in floats, which Helium has beside an FPU."""
+    floats = rounds_half_even(node) and "fpu" not in target.features
+    return no_helium(target) or (f"{target.cpu} has no FPU here" if floats else None)
 
 
 def vectors(values: int) -> int:
@@ -168,13 +175,15 @@ class Plan:
         groups = 2 if self.channels % (2 * GROUP) == 0 else 1
         if isinstance(r, Rounding16):
             return Blocks16(self.sums, r.exponent, r.low > int16.LOW, r.high < int16.HIGH, groups)
+        lowest = r.one_sided and r.zero_point == -128 == r.low
+        if r.even:
+            return Blocks(self.sums, True, r.low > -128, r.high < 127, lowest, groups, even=True)
         shifts = (*map(int, -r.shift), *[1] * (self.channels - self.geometry.out_c))
         low, high = (r.low if r.low > -128 else None), (r.high if r.high < 127 else None)
         many = self.geometry.out_h * self.geometry.out_w >= PIXELS * LEAST_STRAIGHT
         if many and helium_straight.fits(self.sums, shifts, low is not None and high is not None):
             return Straight(with_free_lanes(self, r), shifts, r.one_sided, r.zero_point, low, high)
-        lowest = r.one_sided and r.zero_point == -128
-        return Blocks(self.sums, r.one_sided, r.low > -128, r.high < 127, lowest and r.low == -128, groups)
+        return Blocks(self.sums, r.one_sided, r.low > -128, r.high < 127, lowest, groups)
 
 
 def with_pairs(sums: Sums, channels: int) -> Sums:
@@ -258,9 +267,7 @@ def plan_of(g: Geometry, bits: int = 8) -> Plan:
 
 
 def refuse(node: Node, target: Target) -> str | None:
-    if (reason := no_helium(target)) is not None:
-        return reason
-    if (reason := refuse_groups(node)) is not None:
+    if (reason := refuse_core(node, target) or refuse_groups(node)) is not None:
         return reason
     g = geometry(node)
     seen = g.kernel_h * g.kernel_w * vectors(g.in_c)
@@ -303,7 +310,7 @@ def stream(p: Plan, r: RoundingMve | Rounding16) -> tuple[Array, int]:
     if p.sums.held:
         body = held_stream(p.sums, bias, pairs)
     ends = np.pad(r.multiplier, (0, behind), constant_values=2**30)
-    if isinstance(r, RoundingMve):
+    if isinstance(r, RoundingMve) and not r.even:
         ends = np.stack([ends, np.pad(r.shift, (0, behind), constant_values=-1)], axis=1)
     return np.concatenate([body, ends.astype("<i4").view(np.int8).ravel()]), len(body)
 
@@ -321,7 +328,8 @@ def held_stream(sums: Sums, bias: Array, pairs: Array) -> Array:
 
 
 def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
-    return call(SYMBOL, plan(node, layouts), rounding_of(of_one_group(node)), summary(node))
+    r = rounding_of(of_one_group(node))
+    return call(SYMBOL_EVEN if r.even else SYMBOL, plan(node, layouts), r, summary(node))
 
 
 def call(symbol: str, p: Plan, r: RoundingMve | Rounding16, text: str) -> Call:
@@ -568,18 +576,28 @@ def exact_of(p: Plan, r: RoundingMve | Rounding16) -> Exact:
     return Exact(instructions=instructions, cycles={}, functions=functions, reads={})
 
 
-COST_MODELS: Mapping[str, CostModel] = {SYMBOL: CostModel(work, layout_work=work, exact=exact)}
+COST_MODELS: Mapping[str, CostModel] = {
+    symbol: CostModel(work, layout_work=work, exact=exact) for symbol in (SYMBOL, SYMBOL_EVEN)
+}
 
+_KERNEL = Kernel(
+    SYMBOL,
+    "s8",
+    lower,
+    HEADERS,
+    SOURCES,
+    refuse,
+    "cortex_m",
+    layout_support=LayoutSupport(lower, takes),
+    access_order=by_blocks,
+)
 KERNELS = (
-    Kernel(
-        SYMBOL,
-        "s8",
-        lower,
-        HEADERS,
-        SOURCES,
-        refuse,
-        "cortex_m",
-        layout_support=LayoutSupport(lower, takes),
-        access_order=by_blocks,
+    _KERNEL,
+    replace(
+        _KERNEL,
+        symbol=SYMBOL_EVEN,
+        dtypes="s8_rne",
+        headers=(*HEADERS, *HEADERS_EVEN),
+        sources=SOURCES_EVEN,
     ),
 )
