@@ -60,14 +60,12 @@ from tinyet.ops.linear import Linear
 from tinyet.ops.log_softmax import LITERT, LogSoftmax
 from tinyet.ops.matmul import MatMul
 from tinyet.ops.max_pool2d import MaxPool2d
-from tinyet.ops.mean import Mean
 from tinyet.ops.permute import Permute
 from tinyet.ops.prelu import PRelu
 from tinyet.ops.shared.addition import Scaling
 from tinyet.ops.shared.unary_functions import FunctionName
 from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
-from tinyet.ops.sum import Sum
 from tinyet.ops.unary import Unary
 from tinyet.opset import complaints
 
@@ -331,18 +329,6 @@ def transposed_nodes(draw: st.DrawFn, dtype: DType = DType.INT8) -> Case:
 
 
 @st.composite
-def summed_nodes(draw: st.DrawFn) -> Case:
-    """Means and sums over as many pixels as are taken; odd numbers of channels, too."""
-    rng = drawing.random(draw)
-    height, width = draw(st.integers(1, 16)), draw(st.integers(2, 17))
-    x = test_cortex_m.activation(rng, (draw(st.integers(1, 2)), height, width, draw(st.integers(2, 19))))
-    mean = draw(st.booleans())
-    attrs = Mean((1, 2), True) if mean else Sum((1, 2), True)
-    node = drawing.node_of(attrs, [x], quants(rng, 0.7 if mean else 0.7 * height * width))
-    return Case(node, (drawing.int8_data(rng, x.shape),))
-
-
-@st.composite
 def pooled_nodes(draw: st.DrawFn) -> Case:
     """Windows that lie in the image, and a few across its border; whole vectors of channels and others, near and
     far."""
@@ -449,8 +435,8 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_linear_s8_rne_4x2_mve": partial(even, all_linear_nodes),
     "tinyet_affine_s8_same_mve": partial(even_too, same_nodes),
     "tinyet_transpose_s8_mve": transposed_nodes,
-    "tinyet_sum_s8_mve": summed_nodes,
-    "tinyet_sum_s8_many_mve": elementwise_nodes.many_summed_nodes,
+    "tinyet_sum_s8_mve": elementwise_nodes.summed_nodes,
+    "tinyet_sum_s8_rne_mve": partial(even, elementwise_nodes.summed_nodes),
     "tinyet_sum_s8_rows_mve": elementwise_nodes.summed_row_nodes,
     "tinyet_softmax_s8_mve": softmax_nodes,
     "tinyet_softmax_scaled_s8_mve": scaled_softmax_nodes,

@@ -331,7 +331,7 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_quantize_f32_s16_mve": test_helium.all_quantize_nodes,
     "tinyet_dequantize_s16_f32_mve": test_dequantize.dequantize_nodes,
     "tinyet_clip_s16_mve": lambda: st.one_of(one_operand_nodes(), extremum_nodes()),
-    "tinyet_sum_s16_mve": partial(as_summed, test_helium.summed_nodes),
+    "tinyet_sum_s16_mve": partial(as_summed, elementwise_nodes.summed_nodes),
     "tinyet_sum_s16_rows_mve": partial(as_summed, elementwise_nodes.summed_row_nodes),
     "tinyet_transpose_s16_mve": partial(test_helium.transposed_nodes, DType.INT16),
     "tinyet_prelu_s16_mve": partial(test_helium.prelu_nodes, DType.INT16),

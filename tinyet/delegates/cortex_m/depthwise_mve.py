@@ -360,10 +360,6 @@ _KERNEL = Kernel(
 KERNELS = (
     _KERNEL,
     replace(
-        _KERNEL,
-        symbol=SYMBOL_EVEN,
-        dtypes="s8_rne",
-        headers=(*HEADERS, *HEADERS_EVEN),
-        sources=SOURCES_EVEN,
+        _KERNEL, symbol=SYMBOL_EVEN, dtypes="s8_rne", headers=(*HEADERS, *HEADERS_EVEN), sources=SOURCES_EVEN
     ),
 )
