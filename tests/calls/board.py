@@ -114,7 +114,13 @@ def process(image: Image, elf: Path, table: FunctionTable) -> Process:
     started.write_bytes(copy)
     options = _ICOUNT if image.interrupted else ()
     command = qemu.command(image.board, str(started), options, semihosting=True)
-    return Process(command, table, elf=None if image.interrupted else elf, unbounded=unbounded, answer_seconds=ANSWER_SECONDS)
+    return Process(
+        command,
+        table,
+        elf=None if image.interrupted else elf,
+        unbounded=unbounded,
+        answer_seconds=ANSWER_SECONDS,
+    )
 
 
 @functools.cache

@@ -191,7 +191,7 @@ def summed_nodes(draw: st.DrawFn) -> Case:
     odd numbers of channels."""
     rng = drawing.random(draw)
     count = draw(
-        st.one_of(st.sampled_from((255, 256, 257, 512, 513)), st.integers(2, 70), st.integers(2, 900))
+        st.one_of(st.sampled_from((2, 4, 255, 256, 257, 512, 513)), st.integers(2, 70), st.integers(2, 900))
     )
     height = draw(st.sampled_from([n for n in (1, 2, 3, 4, 5) if count % n == 0]))
     shape = draw(st.integers(1, 2)), height, count // height, draw(st.integers(2, 19))
