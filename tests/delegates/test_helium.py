@@ -381,14 +381,26 @@ def scaled_softmax_nodes(draw: st.DrawFn) -> Case:
     return Case(node, case.inputs)
 
 
-def log_softmax_nodes() -> st.SearchStrategy[Case]:
+@st.composite
+def scaled_log_softmax_nodes(draw: st.DrawFn) -> Case:
+    """Of any other output scale; of steps twice those of the input, whose largest value is so far above the others that
+    the sum's logarithm is zero and every second output a half."""
+    case = draw(softmax_nodes())
+    x, scale, data = case.node.input(0), float(2.0 ** draw(st.floats(-10, 5))), case.inputs[0]
+    if draw(st.booleans()):
+        x, scale = Tensor("x", TensorType(x.shape, DType.INT8, QuantParams.per_tensor(8.0, 0))), 16.0
+        data = np.minimum(data, 100).astype(np.int8)
+        data[:, 0] = 121
+    node = drawing.node_of(LogSoftmax(1), [x], QuantParams.per_tensor(scale, draw(st.integers(-9, 127))))
+    assume(not complaints(ops.op_of(node), node))
+    return Case(node, (data,))
+
+
+@st.composite
+def log_softmax_nodes(draw: st.DrawFn) -> Case:
     """Of LiteRT's output scale, the nodes above."""
-
-    def of(case: Case) -> Case:
-        attrs, x = LogSoftmax(1), case.node.input(0)
-        return Case(drawing.node_of(attrs, [x], QuantParams.per_tensor(*LITERT)), case.inputs)
-
-    return softmax_nodes().map(of)
+    case, quant = draw(softmax_nodes()), QuantParams.per_tensor(*LITERT)
+    return Case(drawing.node_of(LogSoftmax(1), [case.node.input(0)], quant), case.inputs)
 
 
 @st.composite
@@ -441,6 +453,7 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_softmax_s8_mve": softmax_nodes,
     "tinyet_softmax_scaled_s8_mve": scaled_softmax_nodes,
     "tinyet_log_softmax_s8_mve": log_softmax_nodes,
+    "tinyet_log_softmax_scaled_s8_mve": scaled_log_softmax_nodes,
     "tinyet_lut_s8_mve": all_table_nodes,
     "tinyet_resize_bilinear_s8_q4_mve": elementwise_nodes.bilinear_nodes,
     "tinyet_resize_bilinear_s8_q10_mve": elementwise_nodes.bilinear_nodes,
