@@ -19,15 +19,14 @@ from tests.calls.board import Image
 from tests.calls.emulated import check_library, check_own
 from tests.calls.exact import assert_kernels
 from tests.delegates import elementwise_nodes, test_cortex_m
+from tests.delegates.convolution_nodes import conv2d_nodes, slab_nodes
 from tests.delegates.elementwise_nodes import clamp, output_quant, quants
 from tests.delegates.test_cortex_m import (
     any_depthwise_nodes,
     depthwise_nodes,
-    gemm_nodes,
     layer,
     linear_nodes,
     only,
-    pointwise_nodes,
     row_nodes,
     with_nibbles,
 )
@@ -72,65 +71,6 @@ from tinyet.opset import complaints
 MVE = Target("host", frozenset({"dsp", "fpu", "mve"}))
 
 # ---------------------------------------------------------------- drawing
-
-
-@st.composite
-def deep_nodes(draw: st.DrawFn) -> Case:
-    """Depths of whole vectors, whose windows are not copied pixel by pixel: rows of fewer than four pixels and of more,
-    padding on all sides, strides, dilation, windows that move down several times."""
-    rng = drawing.random(draw)
-    outs = draw(st.sampled_from((1, 2, 9, 14))), draw(st.sampled_from((1, 3, 4, 7, 9)))
-    kernels = st.sampled_from((1, 2, 3, 3, 5))
-    window, kernel, size = draw(test_cortex_m.windows(outs, kernels, draw(st.sampled_from((1, 1, 2)))))
-    channels = draw(st.sampled_from((16, 32, 64, 20, 24)))
-    x, weights = (draw(st.integers(1, 2)), *size, channels), (draw(st.integers(1, 13)), *kernel, channels)
-    return layer(rng, Conv2d(**window, clamp=NO_CLAMP), x, weights)
-
-
-@st.composite
-def wide_nodes(draw: st.DrawFn) -> Case:
-    """Pixels so far apart that pointers move between them."""
-    rng = drawing.random(draw)
-    channels = draw(st.sampled_from((256, 344, 512, 1100)))
-    x = 1, 1, draw(st.integers(4, 6)), channels
-    return layer(rng, Conv2d(clamp=NO_CLAMP), x, (draw(st.sampled_from((4, 7, 8))), 1, 1, channels))
-
-
-@st.composite
-def many_pixel_nodes(draw: st.DrawFn) -> Case:
-    """So many pixels that the outputs of all channels are straight code; depths that leave lanes for biases."""
-    rng = drawing.random(draw)
-    outs = draw(st.integers(11, 13)), draw(st.sampled_from((12, 13)))
-    window: dict[str, Any] = {}
-    kernel, size = (1, 1), outs
-    if draw(st.booleans()):
-        window, kernel, size = draw(test_cortex_m.windows(outs, st.sampled_from((1, 3)), 1))
-    channels = draw(st.sampled_from((3, 4, 8, 8, 12, 16, 24)))
-    outputs = draw(st.sampled_from((4, 8, 13, 36)))
-    return layer(rng, Conv2d(**window, clamp=NO_CLAMP), (1, *size, channels), (outputs, *kernel, channels))
-
-
-@st.composite
-def grouped_nodes(draw: st.DrawFn) -> Case:
-    """Two groups and more, of one channel and several, padded, with strides; outputs that are no multiple of four."""
-    rng = drawing.random(draw)
-    outs = draw(st.integers(1, 5)), draw(st.integers(1, 9))
-    window, kernel, size = draw(test_cortex_m.windows(outs, st.sampled_from((1, 1, 3)), 1))
-    groups, own, made = (
-        draw(st.integers(2, 5)),
-        draw(st.sampled_from((1, 2, 3, 4, 8))),
-        draw(st.integers(1, 5)),
-    )
-    attrs = Conv2d(**window, groups=groups, clamp=NO_CLAMP)
-    return layer(rng, attrs, (1, *size, groups * own), (groups * made, *kernel, own))
-
-
-def conv2d_nodes() -> st.SearchStrategy[Case]:
-    few = many_pixel_nodes()
-    drawn = st.one_of(
-        gemm_nodes(), pointwise_nodes(), deep_nodes(), few, few, deep_nodes(), wide_nodes(), grouped_nodes()
-    )
-    return st.one_of(drawn, drawn, drawn, drawn.map(with_nibbles))
 
 
 @st.composite
@@ -438,6 +378,8 @@ NODES: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "tinyet_max_pool2d_s8_mve": all_pool_nodes,
     "tinyet_avg_pool2d_s8_mve": all_pool_nodes,
     "tinyet_conv2d_s8_4x2_mve": conv2d_nodes,
+    "tinyet_conv2d_s8_slabs_4x2_mve": slab_nodes,
+    "tinyet_conv2d_s8_rne_slabs_4x2_mve": partial(even, slab_nodes),
     "tinyet_depthwise_s8_mve": all_depthwise_nodes,
     "tinyet_linear_s8_1x8_mve": all_linear_nodes,
     "tinyet_linear_s8_4x2_mve": all_linear_nodes,
@@ -486,7 +428,9 @@ MADE = (
     "tinyet_depthwise_s8_mve",
     "tinyet_linear_s8_1x8_mve",
     "tinyet_linear_s8_4x2_mve",
+    "tinyet_conv2d_s8_slabs_4x2_mve",
     "tinyet_conv2d_s8_rne_4x2_mve",
+    "tinyet_conv2d_s8_rne_slabs_4x2_mve",
     "tinyet_depthwise_s8_rne_mve",
     "tinyet_linear_s8_rne_1x8_mve",
     "tinyet_linear_s8_rne_4x2_mve",

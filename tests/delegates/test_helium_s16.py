@@ -16,7 +16,7 @@ from tests.calls import board
 from tests.calls.board import Image
 from tests.calls.emulated import check_library, check_own
 from tests.calls.exact import assert_kernels
-from tests.delegates import elementwise_nodes, test_cortex_m_s16, test_helium
+from tests.delegates import convolution_nodes, elementwise_nodes, test_cortex_m_s16, test_helium
 from tests.delegates.elementwise_nodes import pairs_of_shapes, quants
 from tests.delegates.test_cortex_m import DSP, only, pointwise_nodes, row_nodes
 from tests.delegates.test_cortex_m_s16 import layer, with_int16
@@ -63,16 +63,16 @@ def widened(draw: st.DrawFn, nodes: Nodes) -> Case:
 
 
 def conv2d_nodes() -> st.SearchStrategy[Case]:
-    few = widened(test_helium.many_pixel_nodes)
-    deep = widened(test_helium.deep_nodes)
+    few = widened(convolution_nodes.many_pixel_nodes)
+    deep = widened(convolution_nodes.deep_nodes)
     return st.one_of(
         test_cortex_m_s16.gemm_nodes(),
         widened(pointwise_nodes),
         deep,
         deep,
         few,
-        widened(test_helium.wide_nodes),
-        widened(test_helium.grouped_nodes),
+        widened(convolution_nodes.wide_nodes),
+        widened(convolution_nodes.grouped_nodes),
     )
 
 

@@ -17,7 +17,7 @@ from tinyet.delegates.cortex_m.groups_mve import of_one_group, refuse_groups
 from tinyet.delegates.cortex_m.rounding_mve import HEADERS_EVEN, RoundingMve, rounding_mve
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16
 from tinyet.delegates.cortex_m.summary import summary
-from tinyet.delegates.cortex_m.wrapper import specialised_call
+from tinyet.delegates.cortex_m.wrapper import numbers, specialised_call
 from tinyet.ir import Array, Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.access_orders import of_input
@@ -90,7 +90,7 @@ class Plan:
 
     pointwise: as they are. patch: bytes of a pixel's copy of its own; 0 where pixels see the window itself.
     window_rows, row: of the window; 0 for none. channels: of the output, in fours. Of the geometry in_c and the pixels'
-    strides are bytes.
+    strides are bytes. slab: sums are of some of the channels, from where the caller says.
     """
 
     geometry: Geometry
@@ -100,6 +100,7 @@ class Plan:
     row: int
     sums: Sums
     channels: int
+    slab: bool = False
 
     @property
     def size(self) -> int:
@@ -123,7 +124,9 @@ class Plan:
     @property
     def seen(self) -> int:
         """Bytes of a block's pixels, pointwise."""
-        return (self.pixels - 1) * self.sums.step + LANES * self.sums.vectors if self.pointwise else 0
+        return (
+            (self.pixels - 1) * self.sums.step + LANES * vectors(self.geometry.in_c) if self.pointwise else 0
+        )
 
     @property
     def patches_bytes(self) -> int:
@@ -180,7 +183,7 @@ class Plan:
             return Blocks(self.sums, True, r.low > -128, r.high < 127, lowest, groups, even=True)
         shifts = (*map(int, -r.shift), *[1] * (self.channels - self.geometry.out_c))
         low, high = (r.low if r.low > -128 else None), (r.high if r.high < 127 else None)
-        many = self.geometry.out_h * self.geometry.out_w >= PIXELS * LEAST_STRAIGHT
+        many = self.geometry.out_h * self.geometry.out_w >= PIXELS * LEAST_STRAIGHT and not self.slab
         if many and helium_straight.fits(self.sums, shifts, low is not None and high is not None):
             return Straight(with_free_lanes(self, r), shifts, r.one_sided, r.zero_point, low, high)
         return Blocks(self.sums, r.one_sided, r.low > -128, r.high < 127, lowest, groups)
@@ -249,11 +252,7 @@ def plan_of(g: Geometry, bits: int = 8) -> Plan:
     by_fours = g.in_c % 4 == 0
     if taps == 1 and g.inside and by_fours:
         return Plan(g, True, 0, 0, 0, pointwise_sums(g, channels, bits), channels)
-    span_w = (g.kernel_w - 1) * g.dilation_w + 1
-    columns = (max(g.out_w, PIXELS) - 1) * g.stride_w + span_w
-    row = columns * g.in_c + -(columns * g.in_c) % 4
-    span_h = (g.kernel_h - 1) * g.dilation_h + 1
-    rows = min(span_h + EXTRA_STRIDES * g.stride_h, (g.out_h - 1) * g.stride_h + span_h)
+    rows, row = window_of(g)
     patch = LANES * vectors(taps * g.in_c)
     # Where neighbouring columns of a kernel row are whole vectors, pixels share them; else a kernel row is one piece.
     whole = g.in_c % LANES == 0 or g.dilation_w > 1
@@ -264,6 +263,15 @@ def plan_of(g: Geometry, bits: int = 8) -> Plan:
         return Plan(g, False, 0, rows, row, pairs_of(sums, channels), channels)
     sums = Sums(1, 1, patch // LANES, 0, 0, patch, bits=bits)
     return Plan(g, False, patch, rows, row, pairs_of(sums, channels), channels)
+
+
+def window_of(g: Geometry) -> tuple[int, int]:
+    """Rows of a window, and their bytes."""
+    span_w = (g.kernel_w - 1) * g.dilation_w + 1
+    columns = (max(g.out_w, PIXELS) - 1) * g.stride_w + span_w
+    row = columns * g.in_c + -(columns * g.in_c) % 4
+    span_h = (g.kernel_h - 1) * g.dilation_h + 1
+    return min(span_h + EXTRA_STRIDES * g.stride_h, (g.out_h - 1) * g.stride_h + span_h), row
 
 
 def refuse(node: Node, target: Target) -> str | None:
@@ -433,18 +441,6 @@ def patches_code(p: Plan) -> tuple[str, ...]:
     else:
         call = f"{p.patches.name}(state.patch, state.pixels, state.run);"
     return "do {", f"  {call}", "} while (state.whole == 0 && tinyet_conv2d_run_mve(&state) != 0);"
-
-
-def numbers(fields: Mapping[str, FieldValue]) -> list[int]:
-    """Of a struct whose members are all int32_t."""
-    found: list[int] = []
-    for value in fields.values():
-        if isinstance(value, Struct):
-            found += numbers(value.fields)
-        else:
-            assert isinstance(value, int)
-            found.append(value)
-    return found
 
 
 def takes(node: Node, layouts: Layouts) -> bool:

@@ -11,10 +11,10 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import Geometry, geometry
-from tinyet.delegates.cortex_m.conv2d_mve import numbers, refuse_core, rounding_of
+from tinyet.delegates.cortex_m.conv2d_mve import refuse_core, rounding_of
 from tinyet.delegates.cortex_m.rounding_mve import HEADERS_EVEN, RoundingMve
 from tinyet.delegates.cortex_m.summary import summary
-from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
+from tinyet.delegates.cortex_m.wrapper import largest_divisor, numbers, specialised_call
 from tinyet.ir import Array, Node
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import (
