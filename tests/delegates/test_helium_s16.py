@@ -314,6 +314,7 @@ NODES: dict[str, Nodes] = {
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
     "tinyet_linear_s16_1x8_mve": linear_nodes,
     "tinyet_linear_s16_4x2_mve": linear_nodes,
+    "tinyet_conv2d_s16_slabs_4x2_mve": lambda: widened(convolution_nodes.slab_nodes),
     "tinyet_conv_transpose2d_s16_4x2_mve": lambda: widened(test_helium.wide_transposed_convolutions),
     "tinyet_max_pool2d_s16_mve": pool_nodes,
     "tinyet_avg_pool2d_s16_mve": pool_nodes,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""int8 convolutions of many groups for Helium: channels are cut into slabs of whole groups and whole vectors, each of
-which is a convolution of its own, as of one group, of the pixels' bytes from its first channel on. Only weights between
-groups of a slab are zeros."""
+"""Convolutions of several groups for Helium, of int8 and int16: channels are cut into slabs of whole groups and whole
+vectors, each of which is a convolution of its own, as of one group, of pixels from its first channel on. Only
+weights between groups of a slab are zeros."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from functools import cached_property
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m import conv2d_mve
+from tinyet.delegates.cortex_m import conv2d_mve, conv2d_s16_mve
 from tinyet.delegates.cortex_m.conv2d import Geometry, geometry
 from tinyet.delegates.cortex_m.conv2d_mve import HEADERS, Plan, refuse_core, rounding_of
 from tinyet.delegates.cortex_m.rounding_mve import HEADERS_EVEN, RoundingMve
+from tinyet.delegates.cortex_m.rounding_s16 import Rounding16
 from tinyet.delegates.cortex_m.summary import summary
 from tinyet.delegates.cortex_m.wrapper import specialised_call
-from tinyet.ir import Node
+from tinyet.ir import DType, Node
 from tinyet.ops.shared.convolution import attrs_of
-from tinyet.opset import DENSE, Call, Constant, CostModel, Exact, Kernel, Layouts, LayoutSupport
+from tinyet.opset import DENSE, Call, Constant, CostModel, Exact, Kernel, Layouts, LayoutSupport, signature
 from tinyet.tiles.helium import LANES, MOST_VECTORS, Sums
 
 SYMBOL, SYMBOL_EVEN = "tinyet_conv2d_s8_slabs_4x2_mve", "tinyet_conv2d_s8_rne_slabs_4x2_mve"
+SYMBOL_S16 = "tinyet_conv2d_s16_slabs_4x2_mve"
 
 
 @dataclass(frozen=True)
@@ -45,56 +47,63 @@ class Slabs:
     @cached_property
     def plan(self) -> Plan:
         whole = geometry(self.node, self.layouts)
-        return plan_of(replace(whole, out_c=whole.out_c // self.count), self.width // LANES)
+        own = replace(whole, out_c=whole.out_c // self.count)
+        size = self.node.input(0).dtype.bytes
+        return plan_of(
+            own if size == 1 else conv2d_s16_mve.in_bytes(own), self.width * size // LANES, 8 * size
+        )
 
-    def rounding(self, slab: int) -> RoundingMve:
+    def rounding(self, slab: int) -> RoundingMve | Rounding16:
         """Of a slab's outputs, with weights of all its inputs."""
-        r, outputs = rounding_of(self.node), self.plan.geometry.out_c
+        wide = self.node.input(0).dtype is DType.INT16
+        r = conv2d_s16_mve.rounding_of(self.node) if wide else rounding_of(self.node)
+        outputs = self.plan.geometry.out_c
         groups = attrs_of(self.node).groups // self.count
         own = slice(slab * outputs, (slab + 1) * outputs)
         _, kernel_h, kernel_w, inputs = self.node.input(1).shape
         narrow = r.weights[own].reshape(groups, -1, kernel_h, kernel_w, inputs)
-        wide = np.zeros((groups, outputs // groups, kernel_h, kernel_w, groups, inputs), np.int64)
+        filled = np.zeros((groups, outputs // groups, kernel_h, kernel_w, groups, inputs), np.int64)
         each = np.arange(groups)
-        wide[each, :, :, :, each] = narrow
-        return replace(
-            r,
-            weights=wide.reshape(outputs, -1),
-            bias=r.bias[own],
-            multiplier=r.multiplier[own],
-            shift=r.shift[own],
+        filled[each, :, :, :, each] = narrow
+        found = replace(
+            r, weights=filled.reshape(outputs, -1), bias=r.bias[own], multiplier=r.multiplier[own]
         )
+        return replace(found, shift=found.shift[own]) if isinstance(found, RoundingMve) else found
 
 
-def plan_of(g: Geometry, depth: int) -> Plan:
+def plan_of(g: Geometry, depth: int, bits: int) -> Plan:
     """Of so many vectors of each pixel."""
     channels, step = g.out_c + -g.out_c % 4, g.stride_w * g.in_c
     if g.kernel_h * g.kernel_w == 1 and g.inside:
-        sums = Sums(1, 1, depth, 0, 0, step)
+        sums = Sums(1, 1, depth, 0, 0, step, bits=bits)
         return Plan(g, True, 0, 0, 0, conv2d_mve.pairs_of(sums, channels), channels, slab=True)
     rows, row = conv2d_mve.window_of(g)
-    sums = Sums(g.kernel_h, g.kernel_w, depth, g.dilation_h * row, g.dilation_w * g.in_c, step)
+    sums = Sums(g.kernel_h, g.kernel_w, depth, g.dilation_h * row, g.dilation_w * g.in_c, step, bits=bits)
     return Plan(g, False, 0, rows, row, conv2d_mve.pairs_of(sums, channels), channels, slab=True)
 
 
 def width_of(node: Node) -> int:
     """Of whole groups and whole vectors."""
-    return math.lcm(node.input(1).shape[3], LANES)
+    return math.lcm(node.input(1).shape[3], LANES // node.input(0).dtype.bytes)
 
 
 def refuse(node: Node, target: Target) -> str | None:
-    if (reason := refuse_core(node, target)) is not None:
-        return reason
+    return refuse_core(node, target) or refuse_slabs(node) or rounding_of(node).refused
+
+
+def refuse_s16(node: Node, target: Target) -> str | None:
+    return refuse_core(node, target) or refuse_slabs(node) or conv2d_s16_mve.refuse_rounding(node, target)
+
+
+def refuse_slabs(node: Node) -> str | None:
     groups, (*_, inputs), (*_, outputs) = attrs_of(node).groups, node.input(0).shape, node.output.shape
     if groups == inputs == outputs:
         return "one channel a group"
     width = width_of(node)
     if inputs % width or inputs == width:
         return f"{groups} groups of {inputs} channels: no slabs of {width}"
-    seen = math.prod(node.input(1).shape[1:3]) * width // LANES
-    if seen > MOST_VECTORS:
-        return f"{seen} vectors of weights a channel, takes up to {MOST_VECTORS}"
-    return rounding_of(node).refused
+    seen = math.prod(node.input(1).shape[1:3]) * width * node.input(0).dtype.bytes // LANES
+    return f"{seen} vectors of weights a channel, takes up to {MOST_VECTORS}" if seen > MOST_VECTORS else None
 
 
 def lower(node: Node, _target: Target, layouts: Layouts = DENSE) -> Call:
@@ -106,21 +115,26 @@ def lower(node: Node, _target: Target, layouts: Layouts = DENSE) -> Call:
         "weights", np.concatenate(streams), "of each slab biases and weights, then the rounding"
     )
     printed = p.blocks_of(roundings[0])
+    bytes_of = "%s" if p.size == 1 else "(int8_t *)(%s)"
+    source = "input" if p.size == 1 else "(const int8_t *)input"
     body = (
         f"for (int32_t slab = 0; slab < {slabs.count}; slab++) {{",
         f"  const int8_t *const own = weights + slab * {len(streams[0])};",
         "  tinyet_conv2d_state_mve state;",
-        f"  int8_t *const to = output + slab * {p.geometry.out_c};",
-        "  const int8_t *pixels = tinyet_conv2d_begin_mve(&state, input, to, scratch, own,",
+        f"  int8_t *const to = {bytes_of % f'output + slab * {p.geometry.out_c}'};",
+        f"  const int8_t *pixels = tinyet_conv2d_begin_mve(&state, {source}, to, scratch, own,",
         "      (const tinyet_conv2d_shape_mve *)(const void *)shape);",
         "  for (; pixels != NULL; pixels = tinyet_conv2d_next_mve(&state)) {",
-        f"    {printed.name}(own, pixels + slab * {slabs.width}, &state.blocks);",
+        f"    {printed.name}(own, pixels + slab * {p.size * slabs.width}, &state.blocks);",
         "  }",
         "}",
     )
-    symbol = SYMBOL_EVEN if roundings[0].even else SYMBOL
+    symbol = next(kernel.symbol for kernel in KERNELS if kernel.dtypes == signature(node))
     constants = (weights, *(c for c in made.constants if c.name != weights.name))
-    call = specialised_call(symbol, summary(node), constants, body, scratch_bytes=p.scratch_bytes)
+    element = "int8_t" if p.size == 1 else "int16_t"
+    call = specialised_call(
+        symbol, summary(node), constants, body, scratch_bytes=p.scratch_bytes, element=element
+    )
     return replace(call, files=made.files)
 
 
@@ -155,5 +169,13 @@ KERNELS = (
         dtypes="s8_rne",
         headers=(*HEADERS, *HEADERS_EVEN),
         sources=conv2d_mve.SOURCES_EVEN,
+    ),
+    replace(
+        _KERNEL,
+        symbol=SYMBOL_S16,
+        dtypes="s16",
+        sources=conv2d_s16_mve.SOURCES,
+        refuse=refuse_s16,
+        layout_support=None,
     ),
 )
