@@ -506,10 +506,12 @@ DRAWN: Mapping[type[Attrs], Draw] = {
 
 
 def of_type(node: Node, dtypes: str) -> Node:
-    """An int8 node with int16 activations ("s16"), int4 weights ("s8_w4") or all in float ("f32"), where that is what a
-    kernel computes."""
+    """An int8 node with int16 activations ("s16"), int4 weights ("s8_w4"), sums that are rounded to even ("s8_rne") or
+    all in float ("f32"), where that is what a kernel computes."""
     if isinstance(node.attrs, TreeEnsemble):  # drawn of all types
         return node
+    if dtypes == "s8_rne":
+        return node.replace(attrs=replace(node.attrs, rounding="half_even"))  # type: ignore[call-arg]
     if dtypes == "s16":
         tensors: dict[Tensor, Tensor] = {
             t: widened(t) for t in (*node.inputs, *node.outputs) if t is not None

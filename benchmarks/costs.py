@@ -127,6 +127,26 @@ def convolution(rng: np.random.Generator, *, depthwise: bool) -> Node | None:
     return layers.weighted(made, x, (out_c, *kernel, channels // groups), relu)
 
 
+def grouped(rng: np.random.Generator) -> Node | None:
+    """A convolution of several slabs of whole vectors of channels, each of one group and more."""
+    own, slabs, k = (
+        int(rng.choice([2, 4, 8, 16, 32])),
+        int(rng.choice([2, 3, 4, 8])),
+        int(rng.choice([1, 3, 3, 5])),
+    )
+    channels = slabs * max(own, 16)
+    size, stride = [int(rng.choice([4, 5, 7, 8, 12])) for _ in range(2)], int(rng.choice([1, 1, 2]))
+    if min(size) < k:
+        return None
+    pads = dict.fromkeys(("pad_top", "pad_bottom", "pad_left", "pad_right"), int(rng.integers(0, k // 2 + 1)))
+    relu = bool(rng.random() < 0.6)
+    clamp = layers.RELU if relu else layers.NONE
+    made = Conv2d(**pads, stride_h=stride, stride_w=stride, groups=channels // own, clamp=clamp)
+    out_c = channels // own * int(rng.choice([own // 2, own, own, 3]))
+    x = layers.activation("x", (1, *size, channels))
+    return layers.weighted(made, x, (out_c, k, k, own), relu)
+
+
 def transposed(rng: np.random.Generator) -> Node:
     """A transposed convolution of a decoder's kind."""
     size = int(rng.integers(1, 9)), int(rng.integers(4, 17))
@@ -224,7 +244,9 @@ def grid(attrs: type[Attrs], kernel: Kernel, board: Board, seed: int, cases: int
     """Nodes that the kernel takes, the layers of known networks among them."""
     rng = np.random.default_rng([seed, *kernel.symbol.encode()])
     known = [node for model in layers.MODELS.values() for node in model if type(node.attrs) is attrs]
-    stream: Iterator[Node | None] = (drawn(attrs, rng) for _ in range(DRAWS))
+    stream: Iterator[Node | None] = (
+        grouped(rng) if "_slabs_" in kernel.symbol else drawn(attrs, rng) for _ in range(DRAWS)
+    )
     found: list[Node] = []
     for plain in itertools.chain(known, stream) if seed == COMPARE else stream:
         if len(found) == cases:

@@ -180,7 +180,8 @@ __attribute__((noinline)) static tinyet_status run(const tinyet_callable *callab
     *word = STACK_PATTERN;
   }
 #endif
-  const tinyet_status status = callable->run(arguments);
+  const tinyet_status status =
+      tinyet_call_around != NULL ? tinyet_call_around(callable, arguments) : callable->run(arguments);
 #if defined(READ_STACK_POINTER)
   while (low < top && *low == STACK_PATTERN) {
     low++;

@@ -38,6 +38,10 @@ enum { TINYET_FIELD_OTHER = 0, TINYET_FIELD_REAL = 1 };
 extern const uint16_t tinyet_call_layouts[];
 extern const uint32_t tinyet_num_call_layouts;
 
+/* Makes a call in the server's place, with something around it. A firmware need not have it. */
+extern tinyet_status tinyet_call_around(const tinyet_callable *callable, const tinyet_call_argument *arguments)
+    __attribute__((weak));
+
 /* Answers one request. Returns 0 when the stream has ended, which happens on a host computer only. */
 int tinyet_call_serve(void);
 

@@ -9,7 +9,7 @@
  * it, without gaps ("patches").
  *
  * The stream: that of the printed function, behind it for each channel, rounded up to fours, multiplier and shift, of int16 the
- * multiplier alone. Sums are of raw inputs: their zero point is in the bias. */
+ * multiplier alone, of sums that are rounded to even a float. Sums are of raw inputs: their zero point is in the bias. */
 #ifndef TINYET_CONV2D_MVE_H
 #define TINYET_CONV2D_MVE_H
 
@@ -57,7 +57,7 @@ typedef struct {
 /* Blocks for the printed function, which counts in it. */
 typedef struct {
   int32_t *sums;                      /* of a block */
-  const int32_t *ends;                /* multipliers and shifts, of int16 multipliers */
+  const int32_t *ends;                /* multipliers and shifts, of int16 multipliers, or floats */
   int8_t *to;                         /* where outputs go, words at multiples of four */
   int32_t zero_point, groups, low, high; /* groups: of four channels */
   int32_t step;                       /* bytes from pixel to pixel there */
@@ -100,6 +100,8 @@ void tinyet_conv2d_patches_mve(int8_t *to, const int8_t *from, int32_t count, co
 void tinyet_patches_mve_twin(int8_t *to, const int8_t *from, int32_t count, const tinyet_patches_shape_mve *shape);
 void tinyet_blocks_mve_twin(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *blocks, const int32_t *taps,
                             const tinyet_sums_shape_mve *shape);
+void tinyet_blocks_rne_mve_twin(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *blocks, const int32_t *taps,
+                                const tinyet_sums_shape_mve *shape);
 void tinyet_blocks_s16_mve_twin(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *blocks, const int32_t *taps,
                                 const tinyet_sums_shape_mve *shape, int32_t exponent);
 

@@ -7,7 +7,8 @@
  * two or three gathers an output. A band is computed by a printed function (tinyet/tiles/helium_depthwise.py), eight outputs at a
  * time.
  *
- * For each channel the stream has multiplier, shift, bias, then its weights and zeros behind them.
+ * For each channel the stream has multiplier, shift, bias, then its weights and zeros behind them. Of sums that are rounded to
+ * even (tinyet_rne_mve.h) the multiplier is a float, the shift 0.
  *
  * With int16 activations a gather takes eight values, all that an output sees in as many gathers as that needs, or two outputs
  * beside each other in one or two. Of a channel there are multiplier and bias before the weights. */
@@ -79,6 +80,7 @@ tinyet_depthwise_job_mve *tinyet_depthwise_next_mve(tinyet_depthwise_state_mve *
 
 /* What printed functions compute, in C. */
 void tinyet_depthwise_mve_twin(tinyet_depthwise_job_mve *job);
+void tinyet_depthwise_rne_mve_twin(tinyet_depthwise_job_mve *job);
 void tinyet_depthwise_s16_mve_twin(tinyet_depthwise_job_mve *job, int32_t exponent);
 
 #ifdef __cplusplus

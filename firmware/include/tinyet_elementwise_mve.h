@@ -47,6 +47,10 @@ typedef struct {
 
 void tinyet_mul_s8_mve(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_mve_params *params);
 
+/* tinyet_mul_s8_rne (tinyet_rne_mve.h). multiplier, shift: the bits of two floats, the factor and what is added to a product before
+ * it is rounded; zero_point: what is added to that, 0 or -128. */
+void tinyet_mul_s8_rne_mve(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_mul_s8_mve_params *params);
+
 void tinyet_maximum_s8_mve(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_rows_mve *walk);
 void tinyet_minimum_s8_mve(const int8_t *a, const int8_t *b, int8_t *output, const tinyet_rows_mve *walk);
 void tinyet_maximum_s16_mve(const int16_t *a, const int16_t *b, int16_t *output, const tinyet_rows_mve *walk);

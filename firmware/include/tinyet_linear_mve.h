@@ -8,7 +8,7 @@
  * order, zeros up to a multiple of eight.
  * The stream: of each place the bias, int32, with the input's zero point in it. For each part of a row, for each eight places, for each
  * sixteen inputs: the weights of the first place, those of the second, …, zeros behind the last input. For each four places
- * four multipliers, int32, and four shifts, int8.
+ * four multipliers, int32, and four shifts, int8; of sums that are rounded to even (tinyet_rne_mve.h) four floats.
  *
  * With int16 activations: vectors of eight inputs, eight outputs of sums. Of each eight places those of the even outputs come
  * first, and behind the weights there are multipliers alone, one for each place. */
@@ -24,7 +24,7 @@ extern "C" {
 /* Up to the end of the sums; from: where they begin, the biases or the sums so far. */
 typedef void (*tinyet_linear_products_mve)(int32_t *sums, const int8_t *inputs, const int32_t *from, const int8_t *weights,
                                            const int32_t *end);
-/* blocks: of sixteen. */
+/* blocks: of sixteen; of the last outputs their count. */
 typedef void (*tinyet_linear_outputs_mve)(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t blocks,
                                           const tinyet_rounding_mve *rounding);
 
@@ -35,7 +35,8 @@ typedef struct {
   int32_t parts, wider, vectors;
   tinyet_rounding_mve rounding;
   tinyet_linear_products_mve products, fewer_products;
-  tinyet_linear_outputs_mve outputs; /* NULL of fewer than sixteen */
+  tinyet_linear_outputs_mve outputs, last_outputs; /* of sixteens, of those that are left; NULL where there are none */
+  int32_t ends; /* bytes of the roundings of sixteen outputs */
 } tinyet_linear_shape_mve;
 
 void tinyet_linear_products_mve_twin(int32_t *sums, const int8_t *inputs, const int32_t *from, const int8_t *weights,
@@ -60,9 +61,14 @@ void tinyet_linear_products_s16_mve_twin(int32_t *sums, const int8_t *inputs, co
 void tinyet_linear_outputs_s16_mve_twin(const int32_t *sums, const int32_t *multipliers, int16_t *output, int32_t count,
                                         const tinyet_rounding_mve *rounding, int32_t exponent);
 
+void tinyet_linear_outputs_rne_mve_twin(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t blocks,
+                                        const tinyet_rounding_mve *rounding);
+
 /* Any number of outputs, whose places are in order. */
 void tinyet_linear_last_outputs_mve(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t count,
                                     const tinyet_rounding_mve *rounding);
+void tinyet_linear_last_outputs_rne_mve(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t count,
+                                        const tinyet_rounding_mve *rounding);
 
 /* scratch: 32 * eights bytes; where depth is no multiple of sixteen, a row of inputs, and sixteen bytes. All of the shape are
  * literals. */
@@ -88,7 +94,7 @@ TINYET_DSP_INLINE void tinyet_linear_s8_1x8_mve(const int8_t *input, int8_t *out
       s->outputs(sums, next, output, blocks, &s->rounding);
     }
     if (left != 0) {
-      tinyet_linear_last_outputs_mve(sums + 16 * blocks, next + 80 * blocks, output + 16 * blocks, left, &s->rounding);
+      s->last_outputs(sums + 16 * blocks, next + s->ends * blocks, output + 16 * blocks, left, &s->rounding);
     }
   }
 }

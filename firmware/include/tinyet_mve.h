@@ -20,6 +20,12 @@
 #define TINYET_MVE_ASM 0
 #endif
 
+#if TINYET_MVE_ASM && defined(__ARM_FP) && (__ARM_FP & 4)
+#define TINYET_MVE_FPU_ASM 1
+#else
+#define TINYET_MVE_FPU_ASM 0
+#endif
+
 /* A parameter of a function whose body is assembly alone. */
 #define TINYET_MVE_UNUSED __attribute__((unused))
 

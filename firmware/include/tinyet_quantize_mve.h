@@ -7,12 +7,6 @@
 #include "tinyet_mve.h"
 #include "tinyet_quantize.h"
 
-#if TINYET_MVE_ASM && defined(__ARM_FP) && (__ARM_FP & 4)
-#define TINYET_MVE_FPU_ASM 1
-#else
-#define TINYET_MVE_FPU_ASM 0
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -19,6 +19,9 @@ void tinyet_softmax_scaled_s8_mve(const int8_t *input, int8_t *output, const tin
 /* tinyet_log_softmax_s8 of rows, likewise. */
 void tinyet_log_softmax_s8_mve(const int8_t *input, int8_t *output, const tinyet_log_softmax_s8_params *params);
 
+/* tinyet_log_softmax_scaled_s8 of rows, likewise. shift: 0 and more; out_shift: -1 ... -31. */
+void tinyet_log_softmax_scaled_s8_mve(const int8_t *input, int8_t *output, const tinyet_log_softmax_scaled_s8_params *params);
+
 /* tinyet_softmax_s16 of rows, likewise. */
 void tinyet_softmax_s16_mve(const int16_t *input, int16_t *output, const tinyet_softmax_s16_params *params);
 

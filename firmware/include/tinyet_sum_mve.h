@@ -15,10 +15,10 @@ typedef struct {
   int32_t images, pixels, channels;
 } tinyet_sum_s8_mve_params;
 
-/* At most 256 pixels, so that sums fit int16. */
+/* Sums of up to 256 pixels fit int16, and are added to those in int32. */
 void tinyet_sum_s8_mve(const int8_t *input, int8_t *output, const tinyet_sum_s8_mve_params *params);
-/* Any number of them: sums of up to 256 are added to others. */
-void tinyet_sum_s8_many_mve(const int8_t *input, int8_t *output, const tinyet_sum_s8_mve_params *params);
+/* Rounded to even (tinyet_rne_mve.h): the multiplier is the bits of a float, and the shift is not read. */
+void tinyet_sum_s8_rne_mve(const int8_t *input, int8_t *output, const tinyet_sum_s8_mve_params *params);
 
 /* The same of int16, without zero points; sums fit 32 bits. */
 typedef struct {

@@ -27,6 +27,9 @@ STRICT = ("-O2", "-g1", *WARNINGS)
 ANSWER_SECONDS = 30.0
 # In headers that inline assembly reads an array of constants, whose element GCC takes for no constant.
 _CALLER = '#pragma GCC diagnostic ignored "-Wcast-qual"\n'
+_INTERRUPTING = Path(__file__).with_name("interrupting.c")
+_ICOUNT = ("-icount", "shift=9,sleep=off,align=off")
+"""Time by instructions, 16 ticks of a counter of 32 MHz each."""
 _CORE = ("harness/tinyet_call_server.c", "harness/call_main.c", "harness/tinyet_semihosting.c")
 
 
@@ -34,12 +37,14 @@ _CORE = ("harness/tinyet_call_server.c", "harness/call_main.c", "harness/tinyet_
 class Image:
     """A firmware that takes calls: for a board that QEMU has, by a compiler.
 
-    portable: the portable kernels are in it, not only those for the core's own instructions.
+    portable: the portable kernels are in it, not only those for the core's own instructions. interrupted: calls are
+    interrupted every few instructions, and must keep the registers that a function keeps (interrupting.c).
     """
 
     board_name: str
     compiler: str = clang.GCC
     portable: bool = True
+    interrupted: bool = False
 
     def __str__(self) -> str:
         return f"{self.board_name}-{self.compiler}"
@@ -69,7 +74,7 @@ class Image:
 
 M0, M4, M55 = Image("nrf51_dk"), Image("mps2_an386"), Image("mps3_an547")
 M3 = Image("mps2_an385")
-M4_CLANG, M55_CLANG = Image("mps2_an386", "clang"), Image("mps3_an547", "clang")
+M4_CLANG, M55_CLANG = Image("mps2_an386", "clang"), Image("mps3_an547", "clang", interrupted=True)
 M7, M33 = Image("mps2_an500", portable=False), Image("mps2_an505", portable=False)
 RISCV, XTENSA = Image("riscv32_virt"), Image("xtensa_lx60")
 
@@ -93,21 +98,29 @@ def build(
     source = folder / "table.c"
     source.write_text(_CALLER + table.text(symbols), encoding="utf-8")
     sources = [*(firmware / name for name in _CORE), source, *kernels]
+    sources += [_INTERRUPTING] if image.interrupted else []
     return build_firmware(
         image.board, sources, include, folder, harness=False, flags=flags, compiler=image.compiler
     )
 
 
 def process(image: Image, elf: Path, table: FunctionTable) -> Process:
-    """A server in an emulator."""
+    """A server in an emulator. Where calls are interrupted, stack is not theirs alone."""
     # Clang aligns frames of vectors by computing on the stack pointer: those have no bound.
     unbounded = image.compiler != clang.GCC
     copy = qemu.with_semihosting(elf)
     assert copy is not None
     started = elf.with_name(f"{os.getpid()}.elf")
     started.write_bytes(copy)
-    command = qemu.command(image.board, str(started), semihosting=True)
-    return Process(command, table, elf=elf, unbounded=unbounded, answer_seconds=ANSWER_SECONDS)
+    options = _ICOUNT if image.interrupted else ()
+    command = qemu.command(image.board, str(started), options, semihosting=True)
+    return Process(
+        command,
+        table,
+        elf=None if image.interrupted else elf,
+        unbounded=unbounded,
+        answer_seconds=ANSWER_SECONDS,
+    )
 
 
 @functools.cache

@@ -186,14 +186,17 @@ def softmax_nodes(draw: st.DrawFn) -> Case:
 
 
 @st.composite
-def many_summed_nodes(draw: st.DrawFn) -> Case:
-    """Means and sums over more pixels than int16 holds the sum of, and a few; of extremes alone, too."""
+def summed_nodes(draw: st.DrawFn) -> Case:
+    """Means and sums over all pixels of an image, more than int16 holds the sum of and fewer; of extremes alone, too;
+    odd numbers of channels."""
     rng = drawing.random(draw)
-    count = draw(st.one_of(st.sampled_from((255, 256, 257, 512, 513)), st.integers(2, 900)))
-    shape = draw(st.integers(1, 2)), count, draw(st.integers(2, 19))
+    several = st.sampled_from((2, 4, 8)), st.sampled_from((255, 256, 257, 512, 513))
+    count = draw(st.one_of(*several, st.integers(2, 70), st.integers(2, 900)))
+    height = draw(st.sampled_from([n for n in (1, 2, 3, 4, 5) if count % n == 0]))
+    shape = draw(st.integers(1, 2)), height, count // height, draw(st.integers(2, 19))
     x = Tensor("x", TensorType(shape, DType.INT8, quants(rng, 1.0)))
     mean = draw(st.booleans())
-    attrs = Mean((1,), True) if mean else Sum((1,), True)
+    attrs = Mean((1, 2), True) if mean else Sum((1, 2), True)
     node = drawing.node_of(attrs, [x], quants(rng, 0.7 if mean else 0.7 * count))
     data = drawing.int8_data(rng, x.shape)
     if draw(st.booleans()):

@@ -22,7 +22,7 @@ from tests.ops.cases import CALLED, HOST_WITH_DSP, Case, run_on_host
 from tests.ops.overlapping import Placed
 from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
-from tinyet.delegates.cortex_m import conv_transpose2d, conv_transpose2d_mve
+from tinyet.delegates.cortex_m import conv_transpose2d, conv_transpose2d_mve, slabs_mve
 from tinyet.ir import DType
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops import conv2d
@@ -41,12 +41,13 @@ STATED = list(dict.fromkeys(k.symbol for k in KERNELS if k.access_order is not N
 NODES = {**s8.NODES, **s16.NODES}
 BY_ROWS = {"tinyet_resize_bilinear_s8_q10_dsp", "tinyet_resize_bilinear_s8_q4_dsp"}
 SILENT = {
-    *(k.symbol for k in (*conv_transpose2d.KERNELS, *conv_transpose2d_mve.KERNELS)),
+    *(k.symbol for k in (*conv_transpose2d.KERNELS, *conv_transpose2d_mve.KERNELS, *slabs_mve.KERNELS)),
     "tinyet_depthwise_s8_mve",
+    "tinyet_depthwise_s8_rne_mve",
     "tinyet_depthwise_s16_mve",
     "tinyet_conv2d_s8_winograd_f4x4_dsp",
 }
-"""Of windows, those that promise nothing: phase after phase of some pixels, one channel, a few of them."""
+"""Of windows, those that promise nothing: phase after phase of some pixels, one channel, a few of them, a slab."""
 
 
 def placed(symbol: str, cases: Sequence[Case], target: Target) -> list[Placed]:

@@ -16,7 +16,7 @@ from tests.calls import board
 from tests.calls.board import Image
 from tests.calls.emulated import check_library, check_own
 from tests.calls.exact import assert_kernels
-from tests.delegates import elementwise_nodes, test_cortex_m_s16, test_helium
+from tests.delegates import convolution_nodes, elementwise_nodes, test_cortex_m_s16, test_helium
 from tests.delegates.elementwise_nodes import pairs_of_shapes, quants
 from tests.delegates.test_cortex_m import DSP, only, pointwise_nodes, row_nodes
 from tests.delegates.test_cortex_m_s16 import layer, with_int16
@@ -63,16 +63,16 @@ def widened(draw: st.DrawFn, nodes: Nodes) -> Case:
 
 
 def conv2d_nodes() -> st.SearchStrategy[Case]:
-    few = widened(test_helium.many_pixel_nodes)
-    deep = widened(test_helium.deep_nodes)
+    few = widened(convolution_nodes.many_pixel_nodes)
+    deep = widened(convolution_nodes.deep_nodes)
     return st.one_of(
         test_cortex_m_s16.gemm_nodes(),
         widened(pointwise_nodes),
         deep,
         deep,
         few,
-        widened(test_helium.wide_nodes),
-        widened(test_helium.grouped_nodes),
+        widened(convolution_nodes.wide_nodes),
+        widened(convolution_nodes.grouped_nodes),
     )
 
 
@@ -314,6 +314,7 @@ NODES: dict[str, Nodes] = {
     "tinyet_conv2d_s16_4x2_mve": conv2d_nodes,
     "tinyet_linear_s16_1x8_mve": linear_nodes,
     "tinyet_linear_s16_4x2_mve": linear_nodes,
+    "tinyet_conv2d_s16_slabs_4x2_mve": lambda: widened(convolution_nodes.slab_nodes),
     "tinyet_conv_transpose2d_s16_4x2_mve": lambda: widened(test_helium.wide_transposed_convolutions),
     "tinyet_max_pool2d_s16_mve": pool_nodes,
     "tinyet_avg_pool2d_s16_mve": pool_nodes,
@@ -331,7 +332,7 @@ LIBRARY: dict[str, Nodes] = {
     "tinyet_quantize_f32_s16_mve": test_helium.all_quantize_nodes,
     "tinyet_dequantize_s16_f32_mve": test_dequantize.dequantize_nodes,
     "tinyet_clip_s16_mve": lambda: st.one_of(one_operand_nodes(), extremum_nodes()),
-    "tinyet_sum_s16_mve": partial(as_summed, test_helium.summed_nodes),
+    "tinyet_sum_s16_mve": partial(as_summed, elementwise_nodes.summed_nodes),
     "tinyet_sum_s16_rows_mve": partial(as_summed, elementwise_nodes.summed_row_nodes),
     "tinyet_transpose_s16_mve": partial(test_helium.transposed_nodes, DType.INT16),
     "tinyet_prelu_s16_mve": partial(test_helium.prelu_nodes, DType.INT16),

@@ -5,6 +5,8 @@ short: C against the reference. How the reference compares with other runtimes i
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -87,6 +89,36 @@ def half_even_nodes(draw: st.DrawFn, name: str) -> Case:
     forms = {"int32_accumulator": "s16_acc32", "quantize": "f32_s8_rne"}
     assert signature(case.node) == forms.get(name, "s8_rne")
     return case
+
+
+def in_powers_of_two(case: Case) -> Case:
+    """With such scales of values, so that products and means are halves."""
+
+    def rounded(tensor: Tensor | None) -> Tensor | None:
+        if tensor is None or tensor.is_constant or tensor.type.quant is None:
+            return tensor
+        scale = 2.0 ** round(math.log2(tensor.type.scale))
+        quant = QuantParams.per_tensor(scale, tensor.type.zero_point)
+        return Tensor(tensor.name, dataclasses.replace(tensor.type, quant=quant))
+
+    inputs = {tensor: rounded(tensor) for tensor in case.node.inputs}
+    out = rounded(case.node.output)
+    assert out is not None
+    made = case.node.replace(inputs=[inputs[tensor] for tensor in case.node.inputs], outputs=[out])
+    return Case(made, case.inputs)
+
+
+@st.composite
+def even(draw: st.DrawFn, nodes: Callable[[], st.SearchStrategy[Case]]) -> Case:
+    """Any of such nodes, rounded otherwise; of powers of two, too."""
+    case = draw(nodes())
+    found = rounded_otherwise(in_powers_of_two(case) if draw(st.booleans()) else case)
+    assume(found)
+    return draw(st.sampled_from(found))
+
+
+def even_too(nodes: Callable[[], st.SearchStrategy[Case]]) -> st.SearchStrategy[Case]:
+    return st.one_of(nodes(), even(nodes))
 
 
 @pytest.mark.parametrize("name", NODES)

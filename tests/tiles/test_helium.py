@@ -66,6 +66,11 @@ BLOCKS = tuple(
     )
 )
 """All forms of roundings."""
+EVEN = (
+    Blocks(SUMS[1], True, False, False, True, 2, even=True),
+    Blocks(SUMS[5], True, True, True, False, 1, even=True),
+    Blocks(SUMS[14], True, False, False, False, 2, even=True),
+)
 SHIFTS = (9, 10, 11, 8, 10, 12, 9, 10)
 STRAIGHT = (
     Straight(Sums(1, 1, 1, 0, 0, 8, pairs=4, whole=True), SHIFTS, True, -128, None, None),
@@ -91,7 +96,7 @@ BLOCKS16 = tuple(
     )
 )
 Each = Blocks | Straight | Blocks16
-PRINTED: tuple[Each, ...] = (*BLOCKS, *STRAIGHT, *BLOCKS16)
+PRINTED: tuple[Each, ...] = (*BLOCKS, *EVEN, *STRAIGHT, *BLOCKS16)
 COUNT = 2
 """Blocks of a call."""
 
@@ -201,7 +206,7 @@ def rounding(blocks: Each) -> str:
             f"{{{int(blocks.one_sided)}, {int(found != (None, None))}, {blocks.zero_point}, {low}, {high}}}"
         )
     zero = -128 if blocks.zero_lowest else -9
-    low = zero if blocks.one_sided else -50 if blocks.low else -128
+    low = zero if blocks.one_sided and not blocks.even else -50 if blocks.low else -128
     high = 70 if blocks.high else 127
     return f"{{{int(blocks.one_sided)}, {int(low > -128 or high < 127)}, {zero}, {low}, {high}}}"
 
@@ -221,6 +226,9 @@ def model(rng: np.random.Generator) -> str:
         ends = np.stack([multipliers, shifts], axis=1).ravel()
         if isinstance(each, Blocks16):
             ends = rng.integers(2**14, 2**15, CHANNELS) << each.exponent
+        if isinstance(each, Blocks) and each.even:
+            ends = 2.0 ** rng.uniform(-26, -20, CHANNELS)
+            ends = ends.astype(np.float32).view(np.int32)
         weights = (small_stream if straight else stream)(rng, s)
         arrays.append(c_array("int32_t", f"weights_{i}", np.concatenate([weights, ends])))
         ends_of.append(f"weights_{i} + {len(weights)}")
@@ -290,7 +298,8 @@ def test_outputs_registers_and_instructions(image: Image, tmp_path: Path) -> Non
     skip_missing([image])
     printed = [*map(files, PRINTED), *map(helium_patches.files, PATCHES)]
     kernel_sources.write(
-        tmp_path, ["tinyet_conv2d_mve.c", "tinyet_conv2d_s8_4x2_mve.c", "tinyet_conv2d_s16_4x2_mve.c"]
+        tmp_path,
+        ["tinyet_conv2d_mve.c", *(f"tinyet_conv2d_{kind}_4x2_mve.c" for kind in ("s8", "s8_rne", "s16"))],
     )
     elf = harness.built(image, tmp_path, printed, model(np.random.default_rng(3)), "-Wno-cast-align")
     with open_device(image.board, elf, "qemu") as device:
@@ -317,6 +326,8 @@ def test_what_there_is_not() -> None:
         Sums(1, 1, 1, 0, 0, 8, free=8, bits=16)
     with pytest.raises(InternalError):
         Blocks(SUMS[0], False, False, False, True)
+    with pytest.raises(InternalError):
+        Blocks(SUMS[0], False, False, False, False, even=True)
     with pytest.raises(InternalError):
         Blocks16(SUMS[0], 0, False, False)
     with pytest.raises(InternalError):

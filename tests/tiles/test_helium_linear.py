@@ -33,6 +33,8 @@ ROUNDINGS = (
     Rounding(True, True, False, False),
     Rounding(False, False, False, False),
     Rounding(False, True, True, False),
+    Rounding(True, False, False, True, even=True),
+    Rounding(True, True, True, False, even=True),
 )
 ROUNDINGS16 = (
     Rounding16(0, False, False, False),
@@ -64,7 +66,7 @@ static int16_t halves[%(count_roundings16)d][8 * %(turns)d + 1];
 def rounding(made: Rounding) -> str:
     """As a tinyet_rounding_mve. Nothing below the zero point is an output where only one side is rounded."""
     zero = -128 if made.zero_lowest else -9
-    low = zero if made.one_sided else -50 if made.low else -128
+    low = zero if made.one_sided and not made.even else -50 if made.low else -128
     high = 70 if made.high else 127
     return f"{{{int(made.one_sided)}, {int(low > -128 or high < 127)}, {zero}, {low}, {high}}}"
 
@@ -94,6 +96,7 @@ def model(rng: np.random.Generator) -> str:
     arrays = [
         c_array("int32_t", "words", rng.integers(-(2**31), 2**31, 8 * TURNS * MOST_VECTORS * 4)),
         c_array("int32_t", "ends", ends(rng).view("<i4")),
+        c_array("int32_t", "floats", (2.0 ** rng.uniform(-26, -20, 16 * TURNS)).astype("<f4").view("<i4")),
     ]
     for exponent in dict.fromkeys(made.exponent for made in ROUNDINGS16):
         factors = rng.integers(2**14, 2**15, 8 * TURNS) << exponent
@@ -117,14 +120,19 @@ def model(rng: np.random.Generator) -> str:
             "  }",
         ]
     for i, made in enumerate(ROUNDINGS):
-        given = f"words, ends, outputs[{i}], (const void *){TURNS}, &roundings[{i}]"
+        at = "floats" if made.even else "ends"
+        given = f"words, {at}, outputs[{i}], (const void *){TURNS}, &roundings[{i}]"
         entries.append(f"{made.name}, {{{given}}}")
         place = len(PRODUCTS) + 1 + i
         twins += [
             "  {",
             "    static int8_t wanted[sizeof outputs[0]];",
             "    memset(wanted, 0x5a, sizeof wanted);",
-            f"    tinyet_linear_outputs_mve_twin(words, (const int8_t *)ends, wanted, {TURNS}, &roundings[{i}]);",
+            f"    const int8_t *const ends_of = (const int8_t *){at};",
+            "    int8_t *const output = wanted;",
+            f"    const int32_t *const sums = words, blocks = {TURNS};",
+            f"    const tinyet_rounding_mve *const rounding = &roundings[{i}];",
+            f"    {made.twin.replace('ends', 'ends_of')}",
             f"    wrong[{place}] |= memcmp(wanted, outputs[{i}], sizeof wanted) != 0 ? 2u : 0u;",
             f"    for (uint32_t p = 1; wrong[{place}] == 0u && wanted[p] == wanted[0]; p++) {{",
             f"      wrong[{place}] = p == sizeof wanted - 2u ? 4u : 0u; /* all the same: nothing is tried */",
@@ -169,7 +177,7 @@ def model(rng: np.random.Generator) -> str:
 @pytest.mark.parametrize("image", [board.M55, board.M55_CLANG], ids=str)
 def test_outputs_registers_and_instructions(image: Image, tmp_path: Path) -> None:
     skip_missing([image])
-    kernel_sources.write(tmp_path, ["tinyet_linear_s8_1x8_mve.c", "tinyet_linear_s16_1x8_mve.c"])
+    kernel_sources.write(tmp_path, [f"tinyet_linear_{kind}_1x8_mve.c" for kind in ("s8", "s8_rne", "s16")])
     flags = "-Wno-cast-align", "-Wno-cast-function-type"
     elf = harness.built(image, tmp_path, map(files, PRINTED), model(np.random.default_rng(3)), *flags)
     with open_device(image.board, elf, "qemu") as device:
@@ -190,3 +198,5 @@ def test_what_there_is_not() -> None:
         Rounding(True, True, False, True)
     with pytest.raises(InternalError):
         Rounding(False, False, False, True)
+    with pytest.raises(InternalError):
+        Rounding(False, False, False, False, even=True)

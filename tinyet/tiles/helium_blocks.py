@@ -16,6 +16,7 @@ from typing import Protocol
 from tinyet.errors import InternalError
 from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.helium import CHANNELS, HEADER, INSTRUCTION_BYTES, PIXELS, Sums
+from tinyet.tiles.helium_floats import GUARD, as_text, rounded_to_even
 from tinyet.tiles.helium_order import listed
 
 GROUP = 4
@@ -25,6 +26,7 @@ _WEIGHTS, _PIXELS, JOB = 64, 68, 72
 _SUMS_END, _COUNT, _STEPS = 32, 36, 40
 """Of a tinyet_blocks_mve; what the rounding needs is at its beginning."""
 TWIN = "tinyet_blocks_mve_twin(weights, pixels, blocks, taps, &shape);"
+_TWIN_EVEN = TWIN.replace("blocks_mve", "blocks_rne_mve")
 _PARAMETERS = ("const int8_t *weights", "const int8_t *pixels", "tinyet_blocks_mve *blocks")
 
 
@@ -105,7 +107,7 @@ class Around(ABC):
 class Blocks(Around):
     """one_sided: see tinyet_rounding_mve. low, high: whether an output has this bound of its own. zero_lowest: the zero
     point is -128, and outputs are one-sided: without it they are unsigned. groups: of four channels in a turn of the
-    rounding, one or two."""
+    rounding, one or two. even: sums are multiplied by a float and rounded to even, in the same way on both sides."""
 
     sums: Sums
     one_sided: bool
@@ -113,21 +115,27 @@ class Blocks(Around):
     high: bool
     zero_lowest: bool
     groups: int = 1
+    even: bool = False
 
     def __post_init__(self) -> None:
-        if (self.zero_lowest and (self.low or not self.one_sided)) or self.groups not in (1, 2):
+        one = self.one_sided
+        if (
+            (self.zero_lowest and (self.low or not one))
+            or (self.even and not one)
+            or self.groups not in (1, 2)
+        ):
             raise InternalError(f"no such blocks: {self}")
 
     @property
     def name(self) -> str:
         """Says all that it is made for."""
-        side = "one" if self.one_sided else "two"
+        side = "even" if self.even else "one" if self.one_sided else "two"
         marks = "".join(f"_{n}" for n in ("low", "high", "zero_lowest") if getattr(self, n))
         return f"tinyet_blocks_s8_{self.sums.name}_r{self.groups}_{side}{marks}_mve"
 
     @property
     def twin(self) -> str:
-        return TWIN
+        return _TWIN_EVEN if self.even else TWIN
 
     @property
     def _spare(self) -> list[str]:
@@ -171,20 +179,27 @@ class Blocks(Around):
 
     def _group(self, places: str, number: int) -> list[str]:
         """Four channels. One-sided, the second group begins with vectors that the first one does not need."""
-        lines = ["ldm.w r1!, {r4, r5, r6, r8, r9, r10, r11, r12}"]
         every = [f"q{i}" for i in range(GROUP)]
         every += [q for q in self._spare if self.one_sided and q != self._second]
         vectors = tuple(every[(GROUP * number + i) % len(every)] for i in range(GROUP))
-        lines += [f"vldrw.32 {q}, [r0], #{4 * self.sums.pixels}" for q in vectors]
-        multipliers, shifts = ("r4", "r6", "r9", "r11"), ("r5", "r8", "r10", "r12")
+        lines = [f"vldrw.32 {q}, [r0], #{4 * self.sums.pixels}" for q in vectors]
         products = vectors
-        if self.one_sided:
-            lines += [f"vqrdmulh.s32 {q}, {q}, {m}" for q, m in zip(vectors, multipliers, strict=True)]
-        else:  # VQRDMLAH adds a product to -1 where its sum is negative.
-            products = ("q4", *vectors[:-1])
-            for q, to, m in zip(vectors, products, multipliers, strict=True):
-                lines += [f"vshr.s32 {to}, {q}, #31", f"vqrdmlah.s32 {to}, {q}, {m}"]
-        lines += [f"vrshl.s32 {q}, {shift}" for q, shift in zip(products, shifts, strict=True)]
+        if self.even:
+            lines = [
+                "ldm.w r1!, {r4, r5, r6, r8}",
+                *lines,
+                *rounded_to_even(vectors, ("r4", "r5", "r6", "r8")),
+            ]
+        else:
+            lines = ["ldm.w r1!, {r4, r5, r6, r8, r9, r10, r11, r12}", *lines]
+            multipliers, shifts = ("r4", "r6", "r9", "r11"), ("r5", "r8", "r10", "r12")
+            if self.one_sided:
+                lines += [f"vqrdmulh.s32 {q}, {q}, {m}" for q, m in zip(vectors, multipliers, strict=True)]
+            else:  # VQRDMLAH adds a product to -1 where its sum is negative.
+                products = ("q4", *vectors[:-1])
+                for q, to, m in zip(vectors, products, multipliers, strict=True):
+                    lines += [f"vshr.s32 {to}, {q}, #31", f"vqrdmlah.s32 {to}, {q}, {m}"]
+            lines += [f"vrshl.s32 {q}, {shift}" for q, shift in zip(products, shifts, strict=True)]
         even, odd = products[:2]
         for bottom, top in zip(products[:2], products[2:], strict=True):
             lines += [f"vqmovnb.s32 {bottom}, {bottom}", f"vqmovnt.s32 {bottom}, {top}"]
@@ -253,10 +268,10 @@ def _source(b: Printed) -> str:
             f"/* {' '.join(_summary(b))} */",
             f'#include "{b.name}.h"',
             "",
-            "#if TINYET_MVE_ASM",
+            f"#if {GUARD if isinstance(b, Blocks) and b.even else 'TINYET_MVE_ASM'}",
             f"__attribute__((naked)) void {b.name}(\n    {unused}) {{",
             "  __asm__ volatile(",
-            *(f'      "{line}\\n"' for line in b.lines),
+            *as_text(b.lines),
             "  );",
             "}",
             "#else",

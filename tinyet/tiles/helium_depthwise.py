@@ -15,6 +15,7 @@ from functools import cache, cached_property
 from tinyet.errors import InternalError
 from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.helium import INSTRUCTION_BYTES
+from tinyet.tiles.helium_floats import GUARD, as_text, rounded_to_even
 from tinyet.tiles.helium_order import listed
 
 HEADER = "tinyet_depthwise_mve.h"
@@ -64,7 +65,8 @@ class Channels:
     pairs: two channels are taken at once. one_sided: see tinyet_rounding_mve; low, high: whether an output has this
     bound of its own. narrow: no shift is further than eight bits, so that it is one of int16. tiles: in a turn of
     their loop; whole: which has no other turn. eights: pixels of a row of the image by eights, of two channels at a
-    time, whose rows in the plane are `row` bytes apart; 0 where a table says where pixels go.
+    time, whose rows in the plane are `row` bytes apart; 0 where a table says where pixels go. even: sums are multiplied
+    by a float and rounded to even, on both sides alike.
     """
 
     outputs: int
@@ -79,10 +81,13 @@ class Channels:
     eights: int = 0
     row: int = 0
     whole: bool = False
+    even: bool = False
 
     def __post_init__(self) -> None:
         several = self.outputs in (2, 4) and self.groups == 1
         single = self.outputs == 1 and self.groups in (1, 2, 3)
+        if self.even and not self.one_sided:
+            raise InternalError(f"no such channels: {self}")
         if not (several or single) or (self.narrow and not self.folded) or self.tiles < 1:
             raise InternalError(f"no such channels: {self}")
         if self.eights and not (self.pairs and fits_row(self.eights, self.row)):
@@ -91,16 +96,20 @@ class Channels:
     @property
     def folded(self) -> bool:
         """Whether one instruction multiplies and adds the zero point; q7 has the multiplier."""
-        return self.one_sided and self.groups < 3
+        return self.one_sided and not self.even and self.groups < 3
 
     @property
     def name(self) -> str:
         """Says all that it is made for."""
-        side = "one" if self.one_sided else "two"
+        side = "even" if self.even else "one" if self.one_sided else "two"
         marks = "".join(f"_{n}" for n in ("pairs", "narrow", "low", "high", "whole") if getattr(self, n))
         numbers = f"{self.outputs}_{self.groups}_by_{self.stream}_t{self.tiles}"
         numbers += f"_w{self.eights}_by_{self.row}" if self.eights else ""
         return f"tinyet_depthwise_s8_{numbers}_{side}{marks}_mve"
+
+    @property
+    def twin(self) -> str:
+        return f"tinyet_depthwise_{'rne_' if self.even else ''}mve_twin(job);"
 
     @property
     def planes(self) -> int:
@@ -268,7 +277,11 @@ class Channels:
         both = (first, second)
         if self.outputs == 1:
             yield f"ldr r4, {at('one_bias')}"
-        if self.one_sided:
+        if self.even:
+            yield from self._loaded(first, 0)
+            yield from self._loaded(second, 16)
+            yield from rounded_to_even(both, (factor, factor))
+        elif self.one_sided:
             yield from self._loaded(first, 0)
             yield from self._loaded(second, 16)
             form = (
@@ -279,7 +292,7 @@ class Channels:
             yield from (form.format(q) for q in both)
         else:
             yield from self._two_sided()
-        if not self.narrow:
+        if not (self.narrow or self.even):
             yield from (f"vrshl.s32 {q}, {shift}" for q in both)
         yield from (f"vqmovnb.s32 {first}, {first}", f"vqmovnt.s32 {first}, {second}")
         if self.narrow:
@@ -381,14 +394,14 @@ def _source(c: Channels) -> str:
             f"/* {_summary(c)} {c.code_bytes} bytes. */",
             f'#include "{c.name}.h"',
             "",
-            "#if TINYET_MVE_ASM",
+            f"#if {GUARD if c.even else 'TINYET_MVE_ASM'}",
             f"__attribute__((naked)) void {c.name}(TINYET_MVE_UNUSED tinyet_depthwise_job_mve *job) {{",
             "  __asm__ volatile(",
-            *(f'      "{line}\\n"' for line in c.lines),
+            *as_text(c.lines),
             "  );",
             "}",
             "#else",
-            f"void {c.name}(tinyet_depthwise_job_mve *job) {{ tinyet_depthwise_mve_twin(job); }}",
+            f"void {c.name}(tinyet_depthwise_job_mve *job) {{ {c.twin} }}",
             "#endif",
             "",
         )

@@ -18,6 +18,7 @@ from tinyet.errors import InternalError
 from tinyet.tiles.header import LICENCE, header_of
 from tinyet.tiles.helium import INSTRUCTION_BYTES, LANES
 from tinyet.tiles.helium_blocks_s16 import FURTHEST_EXPONENT, bounded, multiplied, narrowed
+from tinyet.tiles.helium_floats import GUARD, as_text, rounded_to_even
 from tinyet.tiles.helium_order import listed
 
 OUTPUTS = 8
@@ -120,22 +121,25 @@ class Products:
 @dataclass(frozen=True)
 class Rounding:
     """Sixteen outputs at a time. one_sided: see tinyet_rounding_mve. low, high: whether an output has this bound of its
-    own. zero_lowest: the zero point is -128, and outputs are one-sided: without it they are unsigned."""
+    own. zero_lowest: the zero point is -128, and outputs are one-sided: without it they are unsigned. even: sums are
+    multiplied by a float and rounded to even, in the same way on both sides."""
 
     one_sided: bool
     low: bool
     high: bool
     zero_lowest: bool
+    even: bool = False
 
     def __post_init__(self) -> None:
-        if self.zero_lowest and (self.low or not self.one_sided):
+        if (self.zero_lowest and (self.low or not self.one_sided)) or (self.even and not self.one_sided):
             raise InternalError(f"no such rounding: {self}")
 
     @property
     def name(self) -> str:
         """Says all that it is made for."""
         marks = "".join(f"_{n}" for n in ("low", "high", "zero_lowest") if getattr(self, n))
-        return f"tinyet_linear_outputs_s8_{'one' if self.one_sided else 'two'}{marks}_mve"
+        side = "even" if self.even else "one" if self.one_sided else "two"
+        return f"tinyet_linear_outputs_s8_{side}{marks}_mve"
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -150,7 +154,7 @@ class Rounding:
 
     @property
     def twin(self) -> str:
-        return "tinyet_linear_outputs_mve_twin(sums, ends, output, blocks, rounding);"
+        return f"tinyet_linear_outputs_{'rne_' if self.even else ''}mve_twin(sums, ends, output, blocks, rounding);"
 
     @property
     def _saved(self) -> str:
@@ -158,10 +162,12 @@ class Rounding:
 
     @cached_property
     def before(self) -> list[str]:
-        """The pointer to multipliers and shifts is a word before them, so that the last load can move it."""
+        """The pointer to multipliers and shifts is a word before them, so that the last load can move it; that to
+        floats moves with each load."""
         rounding = 16 + (64 if self.low or self.high else 32)
         needed = [] if self.zero_lowest and not self.high else [f"ldr.w r12, [sp, #{rounding}]"]
-        lines = ["push.w {r4-r6, lr}", f"vpush {self._saved}", *needed, "sub.w r1, r1, #4"]
+        needed += [] if self.even else ["sub.w r1, r1, #4"]
+        lines = ["push.w {r4-r6, lr}", f"vpush {self._saved}", *needed]
         lines.append("mov.w r4, #0x80" if self.zero_lowest else "ldr.w r4, [r12, #8]")
         if self.low:
             lines += ["ldr.w r5, [r12, #12]", "vdup.8 q6, r5"]
@@ -173,6 +179,10 @@ class Rounding:
         """Four sums to four values in q<i>."""
         x, spare, at = f"q{i}", f"q{_KEPT + i % 2}", 4 + _GROUP * i
         yield f"vldrw.32 {x}, [r0], #16"
+        if self.even:
+            yield f"vldrw.32 {spare}, [r1], #16"
+            yield from rounded_to_even([x], [spare])
+            return
         yield f"vldrw.32 {spare}, [r1, #{at}]"
         yield f"vqrdmulh.s32 {spare}, {x}, {spare}"
         if not self.one_sided:
@@ -323,10 +333,10 @@ def _source(printed: Printed, summary: str) -> str:
             f"/* {summary} {code_bytes(printed)} bytes. */",
             f'#include "{printed.name}.h"',
             "",
-            "#if TINYET_MVE_ASM",
+            f"#if {GUARD if isinstance(printed, Rounding) and printed.even else 'TINYET_MVE_ASM'}",
             f"__attribute__((naked)) void {printed.name}(\n    {unused}) {{",
             "  __asm__ volatile(",
-            *(f'      "{line}\\n"' for line in (*printed.before, "1:", *printed.turn, *printed.behind)),
+            *as_text((*printed.before, "1:", *printed.turn, *printed.behind)),
             "  );",
             "}",
             "#else",

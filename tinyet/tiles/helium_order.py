@@ -42,6 +42,9 @@ _KINDS: Mapping[str, Kind] = {
     "vqrshrn": "vector_narrow",
     "vqmov": "vector_narrow",
     "vmov": "vector_constant",
+    "vcvt": "vector_float",
+    "vmul.f": "vector_float",
+    "vadd.f": "vector_float",
     "vctp": "predicate",
     "v": "vector",
 }

@@ -14,14 +14,15 @@ import numpy as np
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import Geometry, geometry, walk
 from tinyet.delegates.cortex_m.groups_mve import of_one_group, refuse_groups
-from tinyet.delegates.cortex_m.rounding_mve import RoundingMve, rounding_mve
+from tinyet.delegates.cortex_m.rounding_mve import HEADERS_EVEN, RoundingMve, rounding_mve
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16
 from tinyet.delegates.cortex_m.summary import summary
-from tinyet.delegates.cortex_m.wrapper import specialised_call
+from tinyet.delegates.cortex_m.wrapper import numbers, specialised_call
 from tinyet.ir import Array, Node
 from tinyet.numerics import Int64
 from tinyet.ops.shared.access_orders import of_input
 from tinyet.ops.shared.convolution import attrs_of
+from tinyet.ops.shared.factors import rounds_half_even
 from tinyet.opset import (
     DENSE,
     AccessOrder,
@@ -51,10 +52,10 @@ from tinyet.tiles.helium_blocks_s16 import Blocks16
 from tinyet.tiles.helium_patches import Patches
 from tinyet.tiles.helium_straight import Straight
 
-SYMBOL = "tinyet_conv2d_s8_4x2_mve"
+SYMBOL, SYMBOL_EVEN = "tinyet_conv2d_s8_4x2_mve", "tinyet_conv2d_s8_rne_4x2_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_conv2d_mve.h")
 AROUND = "tinyet_conv2d_mve.c"
-SOURCES = (AROUND, f"{SYMBOL}.c")
+SOURCES, SOURCES_EVEN = (AROUND, f"{SYMBOL}.c"), (AROUND, f"{SYMBOL_EVEN}.c")
 LEAST_BYTES = 16
 """Behind the window, for vectors that begin in it."""
 MOST_PATCH_BLOCKS = 12
@@ -73,6 +74,12 @@ def no_helium(target: Target) -> str | None:
     return None if "mve" in target.features else f"{target.cpu} has no Helium instructions"
 
 
+def refuse_core(node: Node, target: Target) -> str | None:
+    """Why the core cannot compute the node: sums are rounded to even in floats, which Helium has beside an FPU."""
+    floats = rounds_half_even(node) and "fpu" not in target.features
+    return no_helium(target) or (f"{target.cpu} has no FPU here" if floats else None)
+
+
 def vectors(values: int) -> int:
     return -(-values // LANES)
 
@@ -83,7 +90,7 @@ class Plan:
 
     pointwise: as they are. patch: bytes of a pixel's copy of its own; 0 where pixels see the window itself.
     window_rows, row: of the window; 0 for none. channels: of the output, in fours. Of the geometry in_c and the pixels'
-    strides are bytes.
+    strides are bytes. slab: sums are of some of the channels, from where the caller says.
     """
 
     geometry: Geometry
@@ -93,6 +100,7 @@ class Plan:
     row: int
     sums: Sums
     channels: int
+    slab: bool = False
 
     @property
     def size(self) -> int:
@@ -116,7 +124,9 @@ class Plan:
     @property
     def seen(self) -> int:
         """Bytes of a block's pixels, pointwise."""
-        return (self.pixels - 1) * self.sums.step + LANES * self.sums.vectors if self.pointwise else 0
+        return (
+            (self.pixels - 1) * self.sums.step + LANES * vectors(self.geometry.in_c) if self.pointwise else 0
+        )
 
     @property
     def patches_bytes(self) -> int:
@@ -168,13 +178,15 @@ class Plan:
         groups = 2 if self.channels % (2 * GROUP) == 0 else 1
         if isinstance(r, Rounding16):
             return Blocks16(self.sums, r.exponent, r.low > int16.LOW, r.high < int16.HIGH, groups)
+        lowest = r.one_sided and r.zero_point == -128 == r.low
+        if r.even:
+            return Blocks(self.sums, True, r.low > -128, r.high < 127, lowest, groups, even=True)
         shifts = (*map(int, -r.shift), *[1] * (self.channels - self.geometry.out_c))
         low, high = (r.low if r.low > -128 else None), (r.high if r.high < 127 else None)
-        many = self.geometry.out_h * self.geometry.out_w >= PIXELS * LEAST_STRAIGHT
+        many = self.geometry.out_h * self.geometry.out_w >= PIXELS * LEAST_STRAIGHT and not self.slab
         if many and helium_straight.fits(self.sums, shifts, low is not None and high is not None):
             return Straight(with_free_lanes(self, r), shifts, r.one_sided, r.zero_point, low, high)
-        lowest = r.one_sided and r.zero_point == -128
-        return Blocks(self.sums, r.one_sided, r.low > -128, r.high < 127, lowest and r.low == -128, groups)
+        return Blocks(self.sums, r.one_sided, r.low > -128, r.high < 127, lowest, groups)
 
 
 def with_pairs(sums: Sums, channels: int) -> Sums:
@@ -240,11 +252,7 @@ def plan_of(g: Geometry, bits: int = 8) -> Plan:
     by_fours = g.in_c % 4 == 0
     if taps == 1 and g.inside and by_fours:
         return Plan(g, True, 0, 0, 0, pointwise_sums(g, channels, bits), channels)
-    span_w = (g.kernel_w - 1) * g.dilation_w + 1
-    columns = (max(g.out_w, PIXELS) - 1) * g.stride_w + span_w
-    row = columns * g.in_c + -(columns * g.in_c) % 4
-    span_h = (g.kernel_h - 1) * g.dilation_h + 1
-    rows = min(span_h + EXTRA_STRIDES * g.stride_h, (g.out_h - 1) * g.stride_h + span_h)
+    rows, row = window_of(g)
     patch = LANES * vectors(taps * g.in_c)
     # Where neighbouring columns of a kernel row are whole vectors, pixels share them; else a kernel row is one piece.
     whole = g.in_c % LANES == 0 or g.dilation_w > 1
@@ -257,10 +265,17 @@ def plan_of(g: Geometry, bits: int = 8) -> Plan:
     return Plan(g, False, patch, rows, row, pairs_of(sums, channels), channels)
 
 
+def window_of(g: Geometry) -> tuple[int, int]:
+    """Rows of a window, and their bytes."""
+    span_w = (g.kernel_w - 1) * g.dilation_w + 1
+    columns = (max(g.out_w, PIXELS) - 1) * g.stride_w + span_w
+    row = columns * g.in_c + -(columns * g.in_c) % 4
+    span_h = (g.kernel_h - 1) * g.dilation_h + 1
+    return min(span_h + EXTRA_STRIDES * g.stride_h, (g.out_h - 1) * g.stride_h + span_h), row
+
+
 def refuse(node: Node, target: Target) -> str | None:
-    if (reason := no_helium(target)) is not None:
-        return reason
-    if (reason := refuse_groups(node)) is not None:
+    if (reason := refuse_core(node, target) or refuse_groups(node)) is not None:
         return reason
     g = geometry(node)
     seen = g.kernel_h * g.kernel_w * vectors(g.in_c)
@@ -303,7 +318,7 @@ def stream(p: Plan, r: RoundingMve | Rounding16) -> tuple[Array, int]:
     if p.sums.held:
         body = held_stream(p.sums, bias, pairs)
     ends = np.pad(r.multiplier, (0, behind), constant_values=2**30)
-    if isinstance(r, RoundingMve):
+    if isinstance(r, RoundingMve) and not r.even:
         ends = np.stack([ends, np.pad(r.shift, (0, behind), constant_values=-1)], axis=1)
     return np.concatenate([body, ends.astype("<i4").view(np.int8).ravel()]), len(body)
 
@@ -321,7 +336,8 @@ def held_stream(sums: Sums, bias: Array, pairs: Array) -> Array:
 
 
 def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
-    return call(SYMBOL, plan(node, layouts), rounding_of(of_one_group(node)), summary(node))
+    r = rounding_of(of_one_group(node))
+    return call(SYMBOL_EVEN if r.even else SYMBOL, plan(node, layouts), r, summary(node))
 
 
 def call(symbol: str, p: Plan, r: RoundingMve | Rounding16, text: str) -> Call:
@@ -425,18 +441,6 @@ def patches_code(p: Plan) -> tuple[str, ...]:
     else:
         call = f"{p.patches.name}(state.patch, state.pixels, state.run);"
     return "do {", f"  {call}", "} while (state.whole == 0 && tinyet_conv2d_run_mve(&state) != 0);"
-
-
-def numbers(fields: Mapping[str, FieldValue]) -> list[int]:
-    """Of a struct whose members are all int32_t."""
-    found: list[int] = []
-    for value in fields.values():
-        if isinstance(value, Struct):
-            found += numbers(value.fields)
-        else:
-            assert isinstance(value, int)
-            found.append(value)
-    return found
 
 
 def takes(node: Node, layouts: Layouts) -> bool:
@@ -568,18 +572,24 @@ def exact_of(p: Plan, r: RoundingMve | Rounding16) -> Exact:
     return Exact(instructions=instructions, cycles={}, functions=functions, reads={})
 
 
-COST_MODELS: Mapping[str, CostModel] = {SYMBOL: CostModel(work, layout_work=work, exact=exact)}
+COST_MODELS: Mapping[str, CostModel] = {
+    symbol: CostModel(work, layout_work=work, exact=exact) for symbol in (SYMBOL, SYMBOL_EVEN)
+}
 
+_KERNEL = Kernel(
+    SYMBOL,
+    "s8",
+    lower,
+    HEADERS,
+    SOURCES,
+    refuse,
+    "cortex_m",
+    layout_support=LayoutSupport(lower, takes),
+    access_order=by_blocks,
+)
 KERNELS = (
-    Kernel(
-        SYMBOL,
-        "s8",
-        lower,
-        HEADERS,
-        SOURCES,
-        refuse,
-        "cortex_m",
-        layout_support=LayoutSupport(lower, takes),
-        access_order=by_blocks,
+    _KERNEL,
+    replace(
+        _KERNEL, symbol=SYMBOL_EVEN, dtypes="s8_rne", headers=(*HEADERS, *HEADERS_EVEN), sources=SOURCES_EVEN
     ),
 )

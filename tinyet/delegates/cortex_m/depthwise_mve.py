@@ -11,10 +11,10 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import Geometry, geometry
-from tinyet.delegates.cortex_m.conv2d_mve import no_helium, numbers, rounding_of
-from tinyet.delegates.cortex_m.rounding_mve import RoundingMve
+from tinyet.delegates.cortex_m.conv2d_mve import refuse_core, rounding_of
+from tinyet.delegates.cortex_m.rounding_mve import HEADERS_EVEN, RoundingMve
 from tinyet.delegates.cortex_m.summary import summary
-from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
+from tinyet.delegates.cortex_m.wrapper import largest_divisor, numbers, specialised_call
 from tinyet.ir import Array, Node
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.opset import (
@@ -32,10 +32,10 @@ from tinyet.opset import (
 from tinyet.tiles.helium import LANES
 from tinyet.tiles.helium_depthwise import Channels, files, fits_narrow, fits_row
 
-SYMBOL = "tinyet_depthwise_s8_mve"
+SYMBOL, SYMBOL_EVEN = "tinyet_depthwise_s8_mve", "tinyet_depthwise_s8_rne_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_depthwise_mve.h")
 AROUND = "tinyet_depthwise_mve.c"
-SOURCES = (AROUND, f"{SYMBOL}.c")
+SOURCES, SOURCES_EVEN = (AROUND, f"{SYMBOL}.c"), (AROUND, f"{SYMBOL_EVEN}.c")
 TILE = 8
 """Outputs whose sums are in registers."""
 MOST_TILES = 6
@@ -166,7 +166,7 @@ def band_of(g: Geometry, patch: Patch, place: int) -> int:
 
 def refuse_taps(node: Node, target: Target, most: int) -> str | None:
     """What there is against a layer whatever its plan; most: taps of its kernel."""
-    if (reason := no_helium(target)) is not None:
+    if (reason := refuse_core(node, target)) is not None:
         return reason
     channels = node.input(0).shape[3]
     if attrs_of(node).groups != channels or node.output.shape[3] != channels:
@@ -213,13 +213,14 @@ def channels_of(p: Plan, r: RoundingMve) -> Channels:
         groups,
         stream(r).shape[1],
         p.planes == 2,
-        r.one_sided,
-        fits_narrow(groups, r.one_sided, int((-r.shift).max())),
+        not r.corrects,
+        not r.even and fits_narrow(groups, r.one_sided, int((-r.shift).max())),
         r.low > -128,
         r.high < 127,
         largest_divisor(p.tiles, MOST_TILES),
         *((eights, p.row) if by_rows else (0, 0)),
         whole=p.tiles <= MOST_TILES,
+        even=r.even,
     )
 
 
@@ -266,7 +267,8 @@ def lower(node: Node, target: Target, layouts: Layouts = DENSE) -> Call:
         f"  {printed.name}(band);",
         "}",
     )
-    made = specialised_call(SYMBOL, summary(node), constants, body, scratch_bytes=p.scratch_bytes)
+    symbol = SYMBOL_EVEN if r.even else SYMBOL
+    made = specialised_call(symbol, summary(node), constants, body, scratch_bytes=p.scratch_bytes)
     return replace(made, files=files(printed))
 
 
@@ -340,18 +342,24 @@ def exact(node: Node, layouts: Layouts, _core: str) -> Exact:
     )
 
 
-COST_MODELS: Mapping[str, CostModel] = {SYMBOL: CostModel(work, layout_work=work, exact=exact)}
+COST_MODELS: Mapping[str, CostModel] = {
+    symbol: CostModel(work, layout_work=work, exact=exact) for symbol in (SYMBOL, SYMBOL_EVEN)
+}
 
+_KERNEL = Kernel(
+    SYMBOL,
+    "s8",
+    lower,
+    HEADERS,
+    SOURCES,
+    refuse,
+    "cortex_m",
+    layout_support=LayoutSupport(lower, takes),
+    replaces=replaces,
+)
 KERNELS = (
-    Kernel(
-        SYMBOL,
-        "s8",
-        lower,
-        HEADERS,
-        SOURCES,
-        refuse,
-        "cortex_m",
-        layout_support=LayoutSupport(lower, takes),
-        replaces=replaces,
+    _KERNEL,
+    replace(
+        _KERNEL, symbol=SYMBOL_EVEN, dtypes="s8_rne", headers=(*HEADERS, *HEADERS_EVEN), sources=SOURCES_EVEN
     ),
 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m.conv2d import Geometry, geometry
-from tinyet.delegates.cortex_m.conv2d_mve import numbers, struct_of
+from tinyet.delegates.cortex_m.conv2d_mve import struct_of
 from tinyet.delegates.cortex_m.conv2d_s16_mve import BYTES, refuse_rounding, rounding_of
 from tinyet.delegates.cortex_m.depthwise_mve import (
     AROUND,
@@ -27,7 +27,7 @@ from tinyet.delegates.cortex_m.depthwise_mve import (
 )
 from tinyet.delegates.cortex_m.rounding_s16 import Rounding16
 from tinyet.delegates.cortex_m.summary import summary
-from tinyet.delegates.cortex_m.wrapper import largest_divisor, specialised_call
+from tinyet.delegates.cortex_m.wrapper import largest_divisor, numbers, specialised_call
 from tinyet.ir import Array, Node
 from tinyet.opset import Call, Constant, CostModel, Exact, FieldValue, Kernel, Layouts
 from tinyet.tiles import int16

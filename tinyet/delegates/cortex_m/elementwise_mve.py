@@ -9,23 +9,25 @@ Operands are of one shape, or one has a value for each row or column of the othe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.conv2d_mve import no_helium
+from tinyet.delegates.cortex_m.conv2d_mve import no_helium, refuse_core
 from tinyet.delegates.cortex_m.elementwise import INT8, bounds_of, extremum_bounds, refuse_walk, walk_of
+from tinyet.delegates.cortex_m.rounding_mve import HEADERS_EVEN
 from tinyet.ir import Node
 from tinyet.ops import clamp, mul
 from tinyet.ops.shared import addition, affine, broadcast
-from tinyet.ops.shared.addition import Scaling
+from tinyet.ops.shared.addition import HalfEvenScaling, Scaling
 from tinyet.ops.shared.affine import INT32_LIMIT, Affine
 from tinyet.ops.shared.clip import clip_call
+from tinyet.ops.shared.factors import above_int8
 from tinyet.opset import Call, CostModel, FieldValue, Kernel, Refuse, Struct, library_call
 
 SYMBOL, ROWS, PRODUCT = "tinyet_affine_s8_same_mve", "tinyet_affine_s8_rows_mve", "tinyet_mul_s8_mve"
-CLIP = "tinyet_clip_s8_mve"
+PRODUCT_EVEN, CLIP = "tinyet_mul_s8_rne_mve", "tinyet_clip_s8_mve"
 FURTHEST = 31
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_elementwise_mve.h")
 SHIFTS = (6, 5)
@@ -33,14 +35,14 @@ SHIFTS = (6, 5)
 
 
 @lru_cache(maxsize=1024)
-def form_of(s: Scaling) -> Affine | None:
+def form_of(s: Scaling | HalfEvenScaling) -> Affine | None:
     """Its offset and its shift are those of the C form."""
     every = np.arange(-128, 128, dtype=np.int8)
     a, b = every[:, None], every[None, :]
     wide = a.astype(np.int64), b.astype(np.int64)
-    want = s.apply(a, b)
+    want, (ratio_a, ratio_b) = s.apply(a, b), s.ratios
     for shift in SHIFTS:
-        found = affine.find_at(*wide, want, s.ratios, s.clamp, 16 + shift)
+        found = affine.find_at(*wide, want, (float(ratio_a), float(ratio_b)), s.clamp, 16 + shift)
         if found is None:
             continue
         sums = np.abs(found.a * wide[0]) + np.abs(found.b * wide[1])
@@ -52,7 +54,7 @@ def form_of(s: Scaling) -> Affine | None:
 
 def work(node: Node) -> Mapping[str, int]:
     sixteens, last = divmod(node.output.type.count, 16)
-    clamped = addition.own_scaling(node, 1).clamp != INT8
+    clamped = bounds_of(node) != INT8
     return {
         "call": 1,
         "sixteen values": sixteens,
@@ -61,17 +63,22 @@ def work(node: Node) -> Mapping[str, int]:
     }
 
 
-def same(sign: int) -> Kernel:
-    """For the operator in which b has this sign."""
+ScalingOf = Callable[[Node], Scaling | HalfEvenScaling]
+SUM: ScalingOf = partial(addition.own_scaling, sign=1)
+DIFFERENCE: ScalingOf = partial(addition.own_scaling, sign=-1)
+
+
+def same(scaling_of: ScalingOf, dtypes: str = "s8") -> Kernel:
+    """For an operator of such sums."""
 
     def refuse(node: Node, target: Target) -> str | None:
         if (reason := no_helium(target) or refuse_walk(node, "same")) is not None:
             return reason
-        found = form_of(addition.own_scaling(node, sign))
+        found = form_of(scaling_of(node))
         return "no affine form of 21 or 22 fraction bits is exact for these scales" if found is None else None
 
     def lower(node: Node, target: Target) -> Call:
-        s = addition.own_scaling(node, sign)
+        s = scaling_of(node)
         found = form_of(s)
         assert found is not None
         low, high = s.clamp
@@ -87,7 +94,7 @@ def same(sign: int) -> Kernel:
         )
 
     return Kernel(
-        SYMBOL, "s8", lower, HEADERS, (f"{SYMBOL}.c",), refuse, "cortex_m", cost_model=CostModel(work)
+        SYMBOL, dtypes, lower, HEADERS, (f"{SYMBOL}.c",), refuse, "cortex_m", cost_model=CostModel(work)
     )
 
 
@@ -133,17 +140,17 @@ def by_kind(parts: Mapping[str, int], kind: str, *, chosen: bool) -> dict[str, i
     return {**plain, **{f"{name} {kind}": times for name, times in others.items()}}
 
 
-def in_rows(sign: int) -> Kernel:
-    """Sums of values for columns or rows; for the operator in which b has this sign."""
+def in_rows(scaling_of: ScalingOf, dtypes: str = "s8") -> Kernel:
+    """Sums of values for columns or rows; for an operator of such sums."""
 
     def refuse(node: Node, target: Target) -> str | None:
         if (reason := no_helium(target) or refuse_rows(node)) is not None:
             return reason
-        found = form_of(addition.own_scaling(node, sign))
+        found = form_of(scaling_of(node))
         return "no affine form of 21 or 22 fraction bits is exact for these scales" if found is None else None
 
     def lower(node: Node, target: Target) -> Call:
-        s, walk = addition.own_scaling(node, sign), walk_of(node)
+        s, walk = scaling_of(node), walk_of(node)
         found = form_of(s)
         assert found is not None
         assert walk is not None
@@ -159,7 +166,7 @@ def in_rows(sign: int) -> Kernel:
         return {**rows_work(node, 16), **by_kind(fours, "by one", chosen=walk.kind == "per_row")}
 
     sources = (f"{ROWS}.c",)
-    return Kernel(ROWS, "s8", lower, HEADERS, sources, refuse, "cortex_m", cost_model=CostModel(work_of))
+    return Kernel(ROWS, dtypes, lower, HEADERS, sources, refuse, "cortex_m", cost_model=CostModel(work_of))
 
 
 # ---------------------------------------------------------------- products
@@ -172,21 +179,37 @@ def refuse_product(node: Node, target: Target) -> str | None:
     return None if in_range else "a factor of one half and more, or below 2**-31"
 
 
-def lower_product(node: Node, target: Target) -> Call:
-    walk, scale, (low, high) = walk_of(node), mul.factor(node), bounds_of(node)
+def refuse_even_product(node: Node, target: Target) -> str | None:
+    return refuse_core(node, target) or refuse_rows(node)
+
+
+def lower_product(node: Node, _target: Target) -> Call:
+    scale = mul.factor(node)
+    return product_call(PRODUCT, node, scale.multiplier, scale.shift, node.output.type.zero_point)
+
+
+def lower_even_product(node: Node, _target: Target) -> Call:
+    above = above_int8(node)
+    floats = np.array([mul.half_even_factor(node), node.output.type.zero_point + above], np.float32)
+    factor, added = map(int, floats.view(np.int32))
+    return product_call(PRODUCT_EVEN, node, factor, added, -above)
+
+
+def product_call(symbol: str, node: Node, multiplier: int, shift: int, zero_point: int) -> Call:
+    walk, (low, high) = walk_of(node), bounds_of(node)
     assert walk is not None
     a, b = (node.input(i).type.zero_point for i in walk.order)
     fields: dict[str, FieldValue] = {
         "walk": rows_struct(node),
         "a_zero_point": a,
         "b_zero_point": b,
-        "zero_point": node.output.type.zero_point,
-        "multiplier": scale.multiplier,
-        "shift": scale.shift,
+        "zero_point": zero_point,
+        "multiplier": multiplier,
+        "shift": shift,
         "low": low,
         "high": high,
     }
-    return library_call(PRODUCT, node, walk.order, Struct("tinyet_mul_s8_mve_params", fields))
+    return library_call(symbol, node, walk.order, Struct("tinyet_mul_s8_mve_params", fields))
 
 
 # ---------------------------------------------------------------- the larger, the lesser, bounds
@@ -232,7 +255,11 @@ def clip(bounds: Callable[[Node], tuple[int, int]], refuse: Refuse) -> Kernel:
     return Kernel(CLIP, "s8", lower, HEADERS, sources, refused, "cortex_m", cost_model=CostModel(work_of))
 
 
-ADD_KERNELS, SUB_KERNELS = (same(1), in_rows(1)), (same(-1), in_rows(-1))
+ADD_KERNELS = (
+    *(same(SUM), in_rows(SUM)),
+    *(make(addition.own_half_even_scaling, "s8_rne") for make in (same, in_rows)),
+)
+SUB_KERNELS = (same(DIFFERENCE), in_rows(DIFFERENCE))
 MUL_KERNELS = (
     Kernel(
         PRODUCT,
@@ -241,6 +268,16 @@ MUL_KERNELS = (
         (*HEADERS, "tinyet_elementwise_s16_mve.h"),
         (f"{PRODUCT}.c",),
         refuse_product,
+        "cortex_m",
+        cost_model=CostModel(lambda node: rows_work(node, 8)),
+    ),
+    Kernel(
+        PRODUCT_EVEN,
+        "s8_rne",
+        lower_even_product,
+        (*HEADERS, "tinyet_elementwise_s16_mve.h", *HEADERS_EVEN),
+        (f"{PRODUCT_EVEN}.c",),
+        refuse_even_product,
         "cortex_m",
         cost_model=CostModel(lambda node: rows_work(node, 8)),
     ),

@@ -12,10 +12,10 @@ import numpy as np
 
 from tinyet.boards.cpus import Target
 from tinyet.delegates.cortex_m import conv2d_mve
-from tinyet.delegates.cortex_m.conv2d_mve import no_helium, vectors
+from tinyet.delegates.cortex_m.conv2d_mve import refuse_core, vectors
 from tinyet.delegates.cortex_m.linear import row_count
 from tinyet.delegates.cortex_m.linear_rows_mve import rows_kernel
-from tinyet.delegates.cortex_m.rounding_mve import RoundingMve, rounding_mve
+from tinyet.delegates.cortex_m.rounding_mve import HEADERS_EVEN, RoundingMve, rounding_mve
 from tinyet.delegates.cortex_m.wrapper import specialised_call
 from tinyet.ir import Array, Node
 from tinyet.numerics import Int64
@@ -35,6 +35,7 @@ from tinyet.tiles.helium import LANES
 from tinyet.tiles.helium_linear import BLOCK, MOST_VECTORS, OUTPUTS, Printed, Products, Rounding
 
 ROW, ROWS = "tinyet_linear_s8_1x8_mve", "tinyet_linear_s8_4x2_mve"
+ROW_EVEN, ROWS_EVEN = "tinyet_linear_s8_rne_1x8_mve", "tinyet_linear_s8_rne_4x2_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_linear_mve.h")
 
 
@@ -43,7 +44,7 @@ def rounding_of(node: Node) -> RoundingMve:
 
 
 def refuse(node: Node, target: Target) -> str | None:
-    return no_helium(target) or rounding_of(node).refused
+    return refuse_core(node, target) or rounding_of(node).refused
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,8 @@ class Parts:
         )
 
     def body(self, symbol: str, shape: str, outputs: str, rounding: Struct) -> tuple[str, ...]:
-        """The C of a call of the kernel. shape: the type of its shape; outputs: the function that makes them."""
+        """The C of a call of the kernel. shape: the type of its shape; outputs: what makes them, the shape's last
+        members."""
         depth = 8 * self.size // self.bits
         numbers = (self.rows, depth, self.count, self.eights, self.parts, self.wider, self.vectors)
         functions = [each.name for each in self.products]
@@ -153,8 +155,9 @@ class RowPlan(Parts):
 
 def row_plan(node: Node) -> RowPlan:
     (count, depth), r = node.input(1).shape, rounding_of(node)
-    lowest = r.one_sided and r.zero_point == -128 and r.low == -128
-    return RowPlan(row_count(node), depth, count, Rounding(r.one_sided, r.low > -128, r.high < 127, lowest))
+    lowest = r.one_sided and r.zero_point == -128 == r.low
+    rounding = Rounding(not r.corrects, r.low > -128, r.high < 127, lowest, r.even)
+    return RowPlan(row_count(node), depth, count, rounding)
 
 
 def stream(p: RowPlan, r: RoundingMve) -> Array:
@@ -162,19 +165,23 @@ def stream(p: RowPlan, r: RoundingMve) -> Array:
     ends = [
         np.pad(values, (0, 1), constant_values=value)[p.places].astype(kind).view(np.int8).reshape(-1, size)
         for values, value, kind, size in ((r.multiplier, 2**30, "<i4", 16), (r.shift, -1, "i1", 4))
+        if kind == "<i4" or not r.even
     ]
     return np.concatenate([p.packed(r.weights, r.bias, p.places), np.concatenate(ends, axis=1).ravel()])
 
 
 def lower(node: Node, target: Target) -> Call:
     p, r = row_plan(node), rounding_of(node)
-    outputs = p.rounding.name if p.blocks else "NULL"
+    last = f"tinyet_linear_last_outputs_{'rne_' if r.even else ''}mve"
+    outputs = f"{p.rounding.name if p.blocks else 'NULL'}, {last if p.count % BLOCK else 'NULL'}"
+    outputs += f", {(4 if r.even else 5) * BLOCK}"
     constant = Constant(
         "weights", stream(p, r), "bias and weights of eight outputs after another, then the rounding"
     )
     comment = f"{p.rows} x {p.size} -> {p.count}, fully connected"
     body = p.body(ROW, "tinyet_linear_shape_mve", outputs, r.struct)
-    call = specialised_call(ROW, comment, [constant], body, scratch_bytes=p.scratch_bytes)
+    symbol = ROW_EVEN if r.even else ROW
+    call = specialised_call(symbol, comment, [constant], body, scratch_bytes=p.scratch_bytes)
     return with_printed(call, p.printed)
 
 
@@ -186,7 +193,7 @@ def with_printed(call: Call, printed: Sequence[Printed]) -> Call:
 def work(node: Node) -> Mapping[str, int]:
     """What is around the printed functions, and what cycles grow with beside their exact instructions."""
     p = row_plan(node)
-    side = "one-sided" if p.rounding.one_sided else "two-sided"
+    side = "one-sided" if p.rounding.one_sided else "two-sided"  # rounded to even, all are the former
     left = p.count % BLOCK
     return {
         "call": 1,
@@ -225,9 +232,31 @@ def row_exact(node: Node, _layouts: Layouts, _core: str) -> Exact:
     return Exact(instructions=instructions, cycles={}, functions=functions, reads={})
 
 
-COST_MODELS: Mapping[str, CostModel] = {ROW: CostModel(work, code, exact=row_exact)}
+COST_MODELS: Mapping[str, CostModel] = {
+    symbol: CostModel(work, code, exact=row_exact) for symbol in (ROW, ROW_EVEN)
+}
 
 KERNELS = (
     rows_kernel(ROWS, "s8", conv2d_mve.SOURCES, refuse, conv2d_mve.plan_of, rounding_of, 1),
     Kernel(ROW, "s8", lower, HEADERS, (f"{ROW}.c",), refuse, "cortex_m", access_order=by_copied_vectors),
+    rows_kernel(
+        ROWS_EVEN,
+        "s8_rne",
+        conv2d_mve.SOURCES_EVEN,
+        refuse,
+        conv2d_mve.plan_of,
+        rounding_of,
+        1,
+        HEADERS_EVEN,
+    ),
+    Kernel(
+        ROW_EVEN,
+        "s8_rne",
+        lower,
+        (*HEADERS, *HEADERS_EVEN),
+        (f"{ROW}.c", f"{ROW_EVEN}.c"),
+        refuse,
+        "cortex_m",
+        access_order=by_copied_vectors,
+    ),
 )

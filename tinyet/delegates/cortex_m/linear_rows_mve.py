@@ -28,8 +28,10 @@ def rows_kernel(
     plan_of: Callable[[Geometry], Plan],
     rounding_of: Callable[[Node], RoundingMve | Rounding16],
     value_bytes: int,
+    headers: tuple[str, ...] = (),
 ) -> Kernel:
-    """The kernel of this name. refuse: what there is against a layer beside its sizes. value_bytes: of an input."""
+    """The kernel of this name. refuse: what there is against a layer beside its sizes. value_bytes: of an input.
+    headers: beside those of convolutions."""
 
     def plan(node: Node) -> Plan:
         count, depth = node.input(1).shape
@@ -55,7 +57,7 @@ def rows_kernel(
         symbol,
         dtype,
         lower,
-        conv2d_mve.HEADERS,
+        (*conv2d_mve.HEADERS, *headers),
         sources,
         refuse_rows,
         "cortex_m",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Softmax and its logarithm along the last axis, at LiteRT's output scale (tinyet_softmax_dsp.h,
-tinyet_softmax_mve.h); for Helium softmax at other scales, too."""
+tinyet_softmax_mve.h); for Helium at other scales, too."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tinyet.tiles.helium import LANES
 
 SYMBOL, SYMBOL_MVE, SYMBOL_S16 = "tinyet_softmax_s8_dsp", "tinyet_softmax_s8_mve", "tinyet_softmax_s16_mve"
 SYMBOL_SCALED, SYMBOL_SCALED_S16 = "tinyet_softmax_scaled_s8_mve", "tinyet_softmax_scaled_s16_mve"
-SYMBOL_LOG = "tinyet_log_softmax_s8_mve"
+SYMBOL_LOG, SYMBOL_LOG_SCALED = "tinyet_log_softmax_s8_mve", "tinyet_log_softmax_scaled_s8_mve"
 LEAST_DEPTH = 4
 LEAST_SCALE_S16 = 2.0**-28
 """Of int16, so that outputs are shifted to the right by one bit and more."""
@@ -65,6 +65,15 @@ def refuse_log(node: Node, target: Target) -> str | None:
     return no_helium(target) or refuse_rows(node, log_softmax.LITERT)
 
 
+def refuse_log_scaled(node: Node, target: Target) -> str | None:
+    reason = no_helium(target) or refuse_scale(log_softmax.LITERT)(node, target) or refuse_other_axes(node)
+    if reason is not None:
+        return reason
+    form = log_softmax.format_of(node)
+    near = form.to_sum.shift >= 0 and -31 <= form.to_out.shift <= -1
+    return None if near else "an input scale below 2**-27, or an output scale below 2**-25 or far above one"
+
+
 def lower(node: Node, _target: Target, symbol: str) -> Call:
     return exponentials_call(symbol, node, softmax.EXPONENTIALS, {}, "tinyet_softmax_s8_params")
 
@@ -83,6 +92,10 @@ def lower_scaled_s16(node: Node, target: Target) -> Call:
 
 def lower_log(node: Node, target: Target) -> Call:
     return replace(log_softmax.lower_s8(node, target), symbol=SYMBOL_LOG)
+
+
+def lower_log_scaled(node: Node, target: Target) -> Call:
+    return replace(log_softmax.lower_scaled_s8(node, target), symbol=SYMBOL_LOG_SCALED)
 
 
 def work(node: Node) -> Mapping[str, int]:
@@ -180,6 +193,16 @@ LOG_KERNELS = (
         (*FIXED_HEADERS, "tinyet_softmax_mve.h"),
         (f"{SYMBOL_LOG}.c",),
         refuse_log,
+        "cortex_m",
+        cost_model=CostModel(work_mve),
+    ),
+    Kernel(
+        SYMBOL_LOG_SCALED,
+        "s8",
+        lower_log_scaled,
+        (*FIXED_HEADERS, "tinyet_softmax_mve.h"),
+        (f"{SYMBOL_LOG_SCALED}.c",),
+        refuse_log_scaled,
         "cortex_m",
         cost_model=CostModel(work_mve),
     ),

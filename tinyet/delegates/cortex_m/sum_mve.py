@@ -5,20 +5,22 @@ time."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 
 import numpy as np
 
 from tinyet.boards.cpus import Target
-from tinyet.delegates.cortex_m.conv2d_mve import no_helium
+from tinyet.delegates.cortex_m.conv2d_mve import refuse_core
+from tinyet.delegates.cortex_m.rounding_mve import HEADERS_EVEN
 from tinyet.ir import DType, Node
 from tinyet.numerics import Int64, Multiplier
 from tinyet.ops.shared import reduction, summation
 from tinyet.ops.shared.access_orders import in_groups, of_input
+from tinyet.ops.shared.factors import rounds_half_even
+from tinyet.ops.shared.summation import half_even_bits
 from tinyet.opset import AccessOrder, Call, CostModel, Kernel, Struct, library_call
 from tinyet.tiles.helium import LANES
 
-SYMBOL, SYMBOL_S16, SYMBOL_MANY = "tinyet_sum_s8_mve", "tinyet_sum_s16_mve", "tinyet_sum_s8_many_mve"
+SYMBOL, SYMBOL_S16, SYMBOL_EVEN = "tinyet_sum_s8_mve", "tinyet_sum_s16_mve", "tinyet_sum_s8_rne_mve"
 SYMBOL_ROWS, SYMBOL_ROWS_S16 = "tinyet_sum_s8_rows_mve", "tinyet_sum_s16_rows_mve"
 HEADERS = ("tinyet_dsp.h", "tinyet_mve.h", "tinyet_sum_mve.h")
 CHANNELS = 8
@@ -45,7 +47,13 @@ def sizes_taken(node: Node) -> tuple[int, int, int]:
 def work(node: Node) -> Mapping[str, int]:
     images, pixels, channels = sizes_taken(node)
     eights = images * -(-channels // CHANNELS)
-    return {"call": 1, "image": images, "eight channels": eights, "eight values": eights * pixels}
+    return {
+        "call": 1,
+        "image": images,
+        "eight channels": eights,
+        "eight values": eights * pixels,
+        "sums of int16": eights * -(-pixels // MOST_PIXELS),
+    }
 
 
 def work_s16(node: Node) -> Mapping[str, int]:
@@ -60,12 +68,6 @@ def work_s16(node: Node) -> Mapping[str, int]:
         "four channels": fours,
         "four values": fours * pixels,
     }
-
-
-def work_many(node: Node) -> Mapping[str, int]:
-    images, pixels, channels = sizes_taken(node)
-    eights = images * -(-channels // CHANNELS)
-    return {**work(node), "sums of int16": eights * -(-pixels // MOST_PIXELS)}
 
 
 def rows_of(node: Node) -> tuple[int, int] | None:
@@ -110,7 +112,7 @@ def kernels(multiplier_of: Callable[[Node], Multiplier]) -> tuple[Kernel, ...]:
     """Of an operator whose sums have this factor."""
 
     def refuse_any(node: Node, target: Target) -> str | None:
-        if (reason := no_helium(target)) is not None:
+        if (reason := refuse_core(node, target)) is not None or rounds_half_even(node):
             return reason
         if node.input(0).dtype is DType.INT16 and (
             node.input(0).type.zero_point or node.output.type.zero_point
@@ -119,16 +121,10 @@ def kernels(multiplier_of: Callable[[Node], Multiplier]) -> tuple[Kernel, ...]:
         shift = multiplier_of(node).shift
         return None if -31 <= shift <= -1 else "a factor of one half and more, or below 2**-31"
 
-    def refuse_many(node: Node, target: Target) -> str | None:
+    def refuse(node: Node, target: Target) -> str | None:
         if sizes_of(node) is None:
             return "only sums over one run of axes before the last ones"
         return refuse_any(node, target)
-
-    def refuse(node: Node, target: Target) -> str | None:
-        sizes = sizes_of(node)
-        if sizes is not None and node.input(0).dtype is DType.INT8 and sizes[1] > MOST_PIXELS:
-            return f"{sizes[1]} pixels, takes up to {MOST_PIXELS}"
-        return refuse_many(node, target)
 
     def refuse_rows(node: Node, target: Target) -> str | None:
         if rows_of(node) is None:
@@ -155,8 +151,10 @@ def kernels(multiplier_of: Callable[[Node], Multiplier]) -> tuple[Kernel, ...]:
             symbol, dtypes, lower_rows, HEADERS, (source,), refuse_rows, "cortex_m", cost_model=cost_model
         )
 
-    def lower(node: Node, _target: Target, symbol: str = SYMBOL) -> Call:
-        (images, pixels, channels), factor = sizes_taken(node), multiplier_of(node)
+    def lower(node: Node, _target: Target) -> Call:
+        images, pixels, channels = sizes_taken(node)
+        even = rounds_half_even(node)
+        factor = Multiplier(half_even_bits(node), 0) if even else multiplier_of(node)
         fields = {
             "bias": -node.input(0).type.zero_point * pixels,
             "multiplier": factor.multiplier,
@@ -166,7 +164,8 @@ def kernels(multiplier_of: Callable[[Node], Multiplier]) -> tuple[Kernel, ...]:
             "pixels": pixels,
             "channels": channels,
         }
-        return library_call(symbol, node, [0], Struct("tinyet_sum_s8_mve_params", fields))
+        params = Struct("tinyet_sum_s8_mve_params", fields)
+        return library_call(SYMBOL_EVEN if even else SYMBOL, node, [0], params)
 
     def lower_s16(node: Node, _target: Target) -> Call:
         (images, pixels, channels), factor = sizes_taken(node), multiplier_of(node)
@@ -198,14 +197,14 @@ def kernels(multiplier_of: Callable[[Node], Multiplier]) -> tuple[Kernel, ...]:
             access_order=by_groups,
         ),
         Kernel(
-            SYMBOL_MANY,
-            "s8",
-            partial(lower, symbol=SYMBOL_MANY),
-            HEADERS,
-            (f"{SYMBOL_MANY}.c",),
-            refuse_many,
+            SYMBOL_EVEN,
+            "s8_rne",
+            lower,
+            (*HEADERS, *HEADERS_EVEN),
+            (f"{SYMBOL_EVEN}.c",),
+            refuse,
             "cortex_m",
-            cost_model=CostModel(work_many),
+            cost_model=CostModel(work),
             access_order=by_groups,
         ),
         of_rows(SYMBOL_ROWS, "s8"),

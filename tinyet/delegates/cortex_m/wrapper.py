@@ -6,9 +6,20 @@ Layers with equal constants get equal functions, of which the generated model ho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from tinyet.opset import Arg, Call, Constant, ConstantArg, Definition, InputArg, OutputArg, ScratchArg
+from tinyet.opset import (
+    Arg,
+    Call,
+    Constant,
+    ConstantArg,
+    Definition,
+    FieldValue,
+    InputArg,
+    OutputArg,
+    ScratchArg,
+    Struct,
+)
 
 
 def largest_divisor(count: int, limit: int, multiple: int = 1) -> int:
@@ -17,6 +28,18 @@ def largest_divisor(count: int, limit: int, multiple: int = 1) -> int:
     `multiple` divides `count`.
     """
     return max((d for d in range(multiple, limit + 1, multiple) if count % d == 0), default=multiple)
+
+
+def numbers(fields: Mapping[str, FieldValue]) -> list[int]:
+    """Of a struct whose members are all int32_t."""
+    found: list[int] = []
+    for value in fields.values():
+        if isinstance(value, Struct):
+            found += numbers(value.fields)
+        else:
+            assert isinstance(value, int)
+            found.append(value)
+    return found
 
 
 def specialised_call(

@@ -154,7 +154,7 @@ def check_half_even(node: Node) -> str | None:
     complaint = broadcast.check_scaled(node, lambda: True, (DType.INT8,))
     if complaint is not None or node.output.dtype is DType.FLOAT32:
         return complaint
-    found = half_even_form(half_even_scaling(node, clamp_of(node)))
+    found = half_even_form(own_half_even_scaling(node))
     return "no affine form of the operands rounds to even for these scales" if found is None else None
 
 
@@ -171,10 +171,15 @@ def own_scaling(node: Node, sign: int) -> Scaling:
     return scaling(node, clamp_of(node), sign)
 
 
+def own_half_even_scaling(node: Node) -> HalfEvenScaling:
+    """Of a sum rounded to even, with the node's own clamp."""
+    return half_even_scaling(node, clamp_of(node))
+
+
 def reference_of(sign: int) -> Reference:
     def integer(node: Node, a: Array, b: Array) -> Array:
         if rounds_half_even(node):
-            return half_even_scaling(node, clamp_of(node)).apply(a, b).astype(node.output.dtype.numpy)
+            return own_half_even_scaling(node).apply(a, b).astype(node.output.dtype.numpy)
         return own_scaling(node, sign).apply(a, b).astype(node.output.dtype.numpy)
 
     return broadcast.arithmetic(np.add if sign > 0 else np.subtract, integer)
@@ -241,7 +246,7 @@ def kernels_of(name: str, sign: int) -> tuple[Kernel, ...]:
 
 
 def lower_half_even(node: Node, _target: Target) -> Call:
-    return lower_affine(node, half_even_form(half_even_scaling(node, clamp_of(node))))
+    return lower_affine(node, half_even_form(own_half_even_scaling(node)))
 
 
 EVEN_KERNELS = (

@@ -53,6 +53,11 @@ def half_even_factor(node: Node) -> np.float32:
     return np.float32(factor)
 
 
+def half_even_bits(node: Node) -> int:
+    """The same as C has it where other roundings have a multiplier."""
+    return int(half_even_factor(node).view(np.int32))
+
+
 def check_of(multiplier: Callable[[Node], Multiplier]) -> Callable[[Node], str | None]:
     """|x - zero point| <= 255 (int16: 2**15), and the sum must not leave int32, nor when it is requantized."""
 
@@ -131,9 +136,7 @@ def kernels_of(
             fields["divisor"] = divisor(node)
         else:
             even = factors.rounds_half_even(node)
-            factor = (
-                multiplier(node) if not even else Multiplier(int(half_even_factor(node).view(np.int32)), 0)
-            )
+            factor = Multiplier(half_even_bits(node), 0) if even else multiplier(node)
             numbers = {"multiplier": factor.multiplier, "shift": factor.shift}
             bias = -node.input(0).type.zero_point * reduction.count(node)
             zero_point = {"out_zero_point": node.output.type.zero_point}
