@@ -12,7 +12,7 @@
 #include "tinyet_one_product.h"
 #include "tinyet_packed_words.h"
 
-/* ---- weights and tables: 841 bytes ---- */
+/* ---- weights and tables: 737 bytes ---- */
 
 /* 1x20 as tinyet_conv2d_4x4.h */
 static const TINYET_ROM uint32_t conv2d_0_stream[20] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
@@ -30,12 +30,16 @@ static const TINYET_ROM int8_t conv2d_0_weights[112] TINYET_ALIGNED(4) TINYET_WE
   -46, -67, 33, 12, -9, -30, 70, 49, 28, 7, 0, 0, 0, 0,
 };
 
-/* 4x13 as tinyet_depthwise_planes.h */
-static const TINYET_ROM int32_t conv2d_1_stream[52] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
-  -1073280, 1662676126, 38920, 16, -4064, 1024, -2048, -2368, 2720, -352, -672, -3744, 1344, -195296, 1870510472,
-  38920, 16, 3040, -32, -3104, -3424, 1664, -1408, -1728, 3360, 288, 682688, 2078345012, 38920, 16, 1984, -1088, 4000,
-  3680, 608, -2464, -2784, 2304, -768, -1056576, 1143089776, 38928, 32, 1856, -4288, 5888, 5248, -896, -7040, -7680,
-  2496, -3648,
+/* 4x4 as tinyet_depthwise_planes.h */
+static const TINYET_ROM int32_t conv2d_1_stream[16] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
+  -1073280, 1662676126, 38920, 16, -195296, 1870510472, 38920, 16, 682688, 2078345012, 38920, 16, -1056576,
+  1143089776, 38928, 32,
+};
+
+/* 4x10 nine, and the power of two that sums are multiplied by */
+static const TINYET_ROM int8_t conv2d_1_weights[40] TINYET_ALIGNED(4) TINYET_WEIGHTS_PLACE = {
+  -127, 32, -64, -74, 85, -11, -21, -117, 42, 5, 95, -1, -97, -107, 52, -44, -54, 105, 9, 5, 62, -34, 125, 115, 19,
+  -77, -87, 72, -24, 5, 29, -67, 92, 82, -14, -110, -120, 39, -57, 6,
 };
 
 /* 2x12x4x4 four inputs of four outputs in turn */
@@ -127,6 +131,8 @@ static const tinyet_depthwise_s8_cwh_3x3_2x1_params conv2d_1_params = {
   .padding = -128,
   .clamp_low = -128,
   .clamp_high = 127,
+  .weights = conv2d_1_weights,
+  .words = 4,
 };
 
 static const tinyet_linear_s8_params linear_2_params = {
