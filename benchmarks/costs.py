@@ -33,6 +33,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import kernels as layers
+from benchmarks.cost_code import library_functions, own_code, wrappers
 from benchmarks.cost_grids import DRAWN, of_type
 from benchmarks.cost_rates import (
     LEAST_CASES,
@@ -51,13 +52,11 @@ from benchmarks.cost_rates import (
     store,
 )
 from benchmarks.cost_sums import alone, row_sums
-from tinyet import assets, ops
+from tinyet import ops
 from tinyet.boards import Board, load_board
 from tinyet.build.gcc import build_firmware
 from tinyet.build.size import measure
 from tinyet.delegates import DELEGATES, PORTABLE, Delegate
-from tinyet.deployment import Deployment
-from tinyet.emit.model import model_files
 from tinyet.ir import Array, Attrs, DType, Graph, Node, QuantParams, Tensor, TensorType
 from tinyet.ops.add import Add
 from tinyet.ops.avg_pool2d import AvgPool2d
@@ -293,11 +292,6 @@ def firmwares(cases: Sequence[tuple[Node, Kernel]], board: Board) -> Iterator[Se
 # ---------------------------------------------------------------- measuring
 
 
-DEFINED = re.compile(
-    r"^(?:TINYET_DSP_FUNCTION void|TINYET_FUNCTION void|static tinyet_status) (\w+)\(", re.MULTILINE
-)
-
-
 def sampled(
     kernel: Kernel,
     home: Delegate,
@@ -371,48 +365,6 @@ def sample(
         own[place[step.node]] = size
     words = {word for word in re.findall(r"\b\w+\b", text) if not word.startswith(("tinyet_", "arm_"))}
     return Sample(counts, own, measured.code, sorted(words), time)
-
-
-def own_code(deployment: Deployment, graph: Graph, board: Board) -> tuple[dict[str, int], str]:
-    """Bytes of the functions of the generated model, compiled as an application is, and its text."""
-    files = model_files(deployment, graph.name, ["layers"])
-    firmware = assets.path("firmware")
-    with tempfile.TemporaryDirectory(prefix="tinyet-costs-") as where:
-        for name, text in files.items():
-            path = Path(where) / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        # As gcc.py compiles for the board.
-        standard = "-std=c11" if board.simavr is None else "-std=gnu11"
-        flags = [*board.machine_flags, *board.toolchain.library_flags, standard, board.toolchain.optimization]
-        flags += ["-ffp-contract=off"]
-        include = [f"-I{firmware / 'include'}", f"-I{where}"]
-        # A function that is called once may become part of its caller: then nobody can tell what is whose.
-        once = (
-            "-fno-inline-functions-called-once"
-            if "TINYET_DSP_FUNCTION" in files["layers.c"]
-            else "-fno-inline"
-        )
-        flags += ["-ffunction-sections", once]
-        command = [board.toolchain.compiler, *flags, *include, "-c", "layers.c", "-o", "x.o"]
-        subprocess.run(command, cwd=where, check=True)
-        tool = board.toolchain.prefix + "nm"
-        lines = subprocess.run([tool, "-S", "x.o"], cwd=where, check=True, capture_output=True, text=True)
-        rows = [line.split() for line in lines.stdout.splitlines()]
-        return {row[3].split(".")[0]: int(row[1], 16) for row in rows if len(row) == 4}, files["layers.c"]
-
-
-def wrappers(deployment: Deployment, sizes: Mapping[str, int], text: str) -> dict[Definition, int]:
-    """Bytes of each function that a call defines, of what `own_code` gives."""
-    called = [step.call.symbol for step in deployment.steps]
-    defined = dict.fromkeys(symbol for symbol in called if isinstance(symbol, Definition))
-    return {definition: sizes[name] for definition, name in zip(defined, DEFINED.findall(text), strict=True)}
-
-
-def library_functions(found: Sample, base: Mapping[str, int]) -> dict[str, int]:
-    """What the kernel needs of the library beside what every firmware has, rounded up to words."""
-    extra = {n: b for n, b in found.functions.items() if n not in base and n not in found.own}
-    return {name: -(-size // 4) * 4 for name, size in sorted(extra.items()) if not name.startswith("layers_")}
 
 
 def kernels_of(board: Board, wanted: Sequence[str]) -> Iterator[tuple[Delegate, type[Attrs], Kernel]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import costs
+from benchmarks import cost_code
 from tests.golden.programs import RELU, Builder, bias_s32, input_s8, weights_s8
 from tests.planned import check_planned
 from tinyet.analysis import analyze
@@ -60,9 +60,9 @@ def program() -> Program:
 def bodies(deployment: Deployment) -> list[str]:
     """Of the functions that are made for calls, as they are printed, without their names."""
     text = model_files(deployment, "pairs", ["pairs"])["pairs.c"]
-    starts = [match.start() for match in costs.DEFINED.finditer(text)]
+    starts = [match.start() for match in cost_code.DEFINED.finditer(text)]
     functions = [text[start : text.index("\n}\n", start)] for start in starts]
-    return [re.sub(costs.DEFINED, "f(", function) for function in functions]
+    return [re.sub(cost_code.DEFINED, "f(", function) for function in functions]
 
 
 def test_no_wrapper_is_printed_twice_for_equal_constants(program: Program) -> None:

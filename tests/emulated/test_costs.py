@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from benchmarks import costs, kernels
+from benchmarks import cost_code, costs, kernels
 from benchmarks.cost_grids import DRAWN
 from tests.ops.cases import arenas_of_any_size
 from tests.ops.emulated import require_emulator
@@ -187,8 +187,8 @@ def test_costs_of_known_layers(board_name: str, of_so_many: int) -> None:
     board = costs.with_memory(load_board(board_name))
     require_emulator(board.name)
     measured, graph = run(layers_and_kernels(board.target)[::of_so_many], board)
-    sizes, text = costs.own_code(measured.deployment, graph, board)
-    functions = costs.wrappers(measured.deployment, sizes, text)
+    sizes, text = cost_code.own_code(measured.deployment, graph, board)
+    functions = cost_code.wrappers(measured.deployment, sizes, text)
     stated, counted, constants = 0, 0, 0
     code: dict[Definition, int] = {}
     for step, count in zip(measured.deployment.steps, measured.counts, strict=True):
