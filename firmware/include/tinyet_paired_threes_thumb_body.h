@@ -11,7 +11,9 @@
 #define NONE(x) ""
 #define NOT_SIX(x) ""
 #define NOT_NONE(x) x
-#define WEIGHTS "ldrsb lr, [r1, #1]\n" "ldrsb r12, [r1], #4\n"
+/* A load that moves its base on would not overlap with the one before it: a turn moves it once, and begins so much before the
+ * weights as it skips. */
+#define WEIGHTS(second, first) "ldrsb lr, [r1, #" second "]\n" "ldrsb r12, [r1" first "\n"
 #define WORDS(six) six("ldm r0!, {r10, r11}\n") NOT_##six("ldrd r10, r11, [r0], #16\n")
 #define PRODUCTS(first, second, first_other, second_other, before, before_second)              \
   "mla " first ", r10, r12, " before(first) "\n" "mla " second ", r11, r12, " before_second(second) "\n" \
@@ -19,15 +21,19 @@
 #define ITSELF(sum) sum
 #define R8(sum) "r8"
 #define R9(sum) "r9"
-#define TAP(six)                                                                \
-  WEIGHTS WORDS(six)                                                            \
+#define TAP(six, second, first)                                                 \
+  WEIGHTS(second, ", #" first "]") WORDS(six)                                   \
   PRODUCTS("r2", "r3", "r6", "r7", ITSELF, ITSELF)                              \
   six("ldm r0!, {r10, r11}\n" PRODUCTS("r4", "r5", "r8", "r9", ITSELF, ITSELF))
-#define FOUR_TAPS(six) TAP(six) TAP(six) TAP(six) TAP(six)
-/* That of a part: sums begin with OFFSET of the first, and of the second and third. */
+#define TAPS(six)                                                               \
+  TAP(six, "1", "0") TAP(six, "5", "4") TAP(six, "9", "8") TAP(six, "13", "12") \
+  TAP(six, "17", "16") TAP(six, "21", "20") TAP(six, "25", "24") TAP(six, "29", "28") \
+  TAP(six, "33", "32") TAP(six, "37", "36") TAP(six, "41", "40") TAP(six, "45", "44") \
+  TAP(six, "49", "48") TAP(six, "53", "52") TAP(six, "57", "56") TAP(six, "61", "60")
+/* That of a part, of which r4 taps of a turn are skipped: sums begin with OFFSET of the first, and of the second and third. */
 #define FIRST(six)                                                              \
   "mov r8, #0x100000\n" "add r9, r8, #0x40000000\n"                             \
-  WEIGHTS WORDS(six)                                                            \
+  WEIGHTS("1", "], #4") "sub r1, r1, r4, lsl #2\n" WORDS(six)                   \
   PRODUCTS("r2", "r3", "r6", "r7", R8, R9)                                      \
   six("ldm r0!, {r10, r11}\n" PRODUCTS("r4", "r5", "r8", "r9", R8, R9))
 /* What makes outputs of one channel, whose words are at r12: r0, twice what is added to its sums; r1, half its multiplier,
@@ -141,8 +147,8 @@
         "ldr r0, [sp]\n"                                                                                               \
         "strd r2, r12, [sp, #20]\n" "str r3, [sp, #36]\n"                                                              \
         "3:\n" /* a part: r0, r1, r12 */                                                                               \
-        "ldrd r2, r3, [r12]\n"                                                                                         \
-        "mov r4, #" size "\n"                                                                                          \
+        "ldrd r2, r4, [r12]\n"                                                                                         \
+        "mov r3, #" size "\n"                                                                                          \
         "adr.w r5, 4f+1\n"                                                                                             \
         "mla r3, r3, r4, r5\n"                                                                                         \
         "add r2, r0, r2, lsl #2\n" "add r2, r2, #16\n"                                                                 \
@@ -151,7 +157,8 @@
         "ldr pc, [sp, #32]\n"                                                                                          \
         ".balign 4\n"                                                                                                  \
         "4:\n"                                                                                                         \
-        FOUR_TAPS(six) FOUR_TAPS(six) FOUR_TAPS(six) FOUR_TAPS(six)                                                     \
+        TAPS(six)                                                                                                      \
+        "add r1, r1, #64\n"                                                                                            \
         "ldr r10, [sp, #28]\n"                                                                                         \
         "cmp r0, r10\n"                                                                                                \
         "bne.w 4b\n"                                                                                                   \
@@ -248,7 +255,7 @@ TILE(three_pixels, NONE, "28")
 #undef R8
 #undef R9
 #undef TAP
-#undef FOUR_TAPS
+#undef TAPS
 #undef FIRST
 #undef CHANNEL
 #undef OUTPUT

@@ -13,11 +13,11 @@ typedef struct {
 
 /* The words of five windows, which lie in the image. */
 #ifdef IN_THUMB
-#define TAP                                                            \
-  "ldrsb r6, [r1], #1\n" "ldrsb r7, [r2], #1\n" "ldrsb r8, [r3], #1\n" \
-  "ldrsb r9, [r4], #1\n" "ldrsb r10, [r5], #1\n"                       \
-  "add r6, r6, r9, lsl #19\n" "add r7, r7, r10, lsl #19\n"             \
-  "add r8, r8, r9, lsl #6\n" "add r8, r8, r10, lsl #12\n"              \
+#define TAP(at)                                                           \
+  "ldrsb r6, [r1" at "\n" "ldrsb r7, [r2" at "\n" "ldrsb r8, [r3" at "\n" \
+  "ldrsb r9, [r4" at "\n" "ldrsb r10, [r5" at "\n"                       \
+  "add r6, r6, r9, lsl #19\n" "add r7, r7, r10, lsl #19\n"                \
+  "add r8, r8, r9, lsl #6\n" "add r8, r8, r10, lsl #12\n"                 \
   "stm r0!, {r6, r7, r8}\n"
 __attribute__((naked, noinline)) static void gather_rows(word *to __attribute__((unused)),
                                                          const int8_t *const from[PIXELS] __attribute__((unused)),
@@ -32,14 +32,15 @@ __attribute__((naked, noinline)) static void gather_rows(word *to __attribute__(
       "subs r11, r11, #4\n"
       "blt 3f\n"
       "2:\n"
-      TAP TAP TAP TAP
+      TAP("]") TAP(", #1]") TAP(", #2]") TAP(", #3]")
+      "add r1, r1, #4\n" "add r2, r2, #4\n" "add r3, r3, #4\n" "add r4, r4, #4\n" "add r5, r5, #4\n"
       "subs r11, r11, #4\n"
       "bge.w 2b\n"
       "3:\n"
       "adds r11, r11, #4\n"
       "beq 5f\n"
       "4:\n"
-      TAP
+      TAP("], #1")
       "subs r11, r11, #1\n"
       "bne 4b\n"
       "5:\n"
@@ -143,7 +144,8 @@ static inline __attribute__((always_inline)) void gather_pixels(word *patch, con
 #ifdef IN_THUMB
 /* What the assembly has on the stack: the sums' words before the first product, where the inputs of a part end, the patch, where
  * the part's first turn enters the straight code, the output, bytes from pixel to pixel, the end of the stream; where the inputs
- * of a second part end, and where it enters; and the stream. */
+ * of a second part end, the weights of what its first turn does not execute, and where it enters; those of the first part's, and
+ * the stream. */
 typedef struct {
   uint32_t sums[2 * STEP];
   const word *end, *patch;
@@ -152,47 +154,55 @@ typedef struct {
   int32_t row;
   const uint32_t *stream_end;
   const word *second_end;
-  int32_t second_skip;
+  int32_t second_back, second_skip, back;
   const uint32_t *stream;
 } tile_walk;
 
 enum { TURN = 16, TAP_BYTES = 36 };
-#define TAP                                                                                     \
-  "ldrsb r12, [r1, #1]\n" "ldrsb r11, [r1], #2\n"                                               \
+/* A load that moves its base on would not overlap with the one before it: a turn moves it once, and begins so much before the
+ * weights as it skips. */
+#define TAP(second, first)                                                                      \
+  "ldrsb r12, [r1, #" second "]\n" "ldrsb r11, [r1, #" first "]\n"                              \
   "ldm r0!, {r8, r9, r10}\n"                                                                    \
   "mla r2, r8, r11, r2\n" "mla r3, r9, r11, r3\n" "mla r4, r10, r11, r4\n"                      \
   "mla r5, r8, r12, r5\n" "mla r6, r9, r12, r6\n" "mla r7, r10, r12, r7\n"
-#define FOUR_TAPS TAP TAP TAP TAP
+#define TAPS                                                                                    \
+  TAP("1", "0") TAP("3", "2") TAP("5", "4") TAP("7", "6")                                       \
+  TAP("9", "8") TAP("11", "10") TAP("13", "12") TAP("15", "14")                                 \
+  TAP("17", "16") TAP("19", "18") TAP("21", "20") TAP("23", "22")                               \
+  TAP("25", "24") TAP("27", "26") TAP("29", "28") TAP("31", "30")
 /* The walk, of which r1 becomes the stream. */
 #define ENTRY                                                                                   \
   ".syntax unified\n"                                                                           \
   "push {r4, r5, r6, r7, r8, r9, r10, r11, lr}\n"                                               \
-  "sub sp, sp, #92\n"                                                                           \
+  "sub sp, sp, #100\n"                                                                          \
   "ldm r0!, {r2, r3, r4, r5, r6, r7}\n"                                                         \
   "stm sp, {r2, r3, r4, r5, r6, r7}\n"                                                          \
-  "ldm r0, {r2, r3, r4, r5, r6, r7, r8, r9, r10}\n"                                             \
-  "mov r1, r10\n"                                                                               \
-  "adr.w r10, 2f+1\n"                                                                           \
-  "add r4, r4, r10\n" "add r9, r9, r10\n"                                                       \
-  "add r10, sp, #24\n"                                                                          \
-  "stm r10, {r2, r3, r4, r5, r6, r7, r8, r9}\n"                                                 \
+  "ldm r0, {r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12}\n"                                   \
+  "sub r1, r12, r11\n" "sub r7, r7, r11\n"                                                      \
+  "adr.w r12, 2f+1\n"                                                                           \
+  "add r4, r4, r12\n" "add r10, r10, r12\n"                                                     \
+  "add r12, sp, #24\n"                                                                          \
+  "stm r12, {r2, r3, r4, r5, r6, r7, r8, r9, r10, r11}\n"                                       \
   "1:\n"                                                                                        \
   "ldm sp, {r2, r3, r4, r5, r6, r7}\n"                                                          \
   "ldrd lr, r0, [sp, #24]\n"                                                                    \
   "ldr pc, [sp, #32]\n"                                                                         \
   ".balign 4\n"                                                                                 \
   "2:\n"                                                                                        \
-  FOUR_TAPS FOUR_TAPS FOUR_TAPS FOUR_TAPS                                                       \
+  TAPS                                                                                          \
+  "add r1, r1, #32\n"                                                                           \
   "cmp r0, lr\n"                                                                                \
   "bne.w 2b\n"
 /* Weights of an odd number of taps end at half a word. */
 #define BEHIND_TAPS "add r1, r1, #3\n" "bic r1, r1, #3\n" "ldrd r12, lr, [sp, #36]\n"
 #define RETURN                                                                                  \
   "str r12, [sp, #36]\n"                                                                        \
-  "ldr r11, [sp, #44]\n"                                                                        \
+  "ldr r11, [sp, #44]\n" "ldr r8, [sp, #60]\n"                                                  \
+  "sub r1, r1, r8\n"                                                                            \
   "cmp r1, r11\n"                                                                               \
   "bne.w 1b\n"                                                                                  \
-  "add sp, sp, #92\n"                                                                           \
+  "add sp, sp, #100\n"                                                                          \
   "pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}\n"
 /* What makes outputs of a channel's sums: r8, what is added, and r9; they are at r12, lr from pixel to pixel. */
 #define CHANNEL "ldm r1!, {r8, r9, r11}\n" "add r12, r12, r11\n"
@@ -246,32 +256,33 @@ __attribute__((naked, noinline)) static void five_pixels(const tile_walk *walk _
       RETURN);
 }
 
-/* The same of channels with two parts. On the stack, 56, words of the first part; behind them those of the second channel of the
+/* The same of channels with two parts. On the stack, 64, words of the first part; behind them those of the second channel of the
  * second part. */
 __attribute__((naked, noinline)) static void five_pixels_in_parts(const tile_walk *walk __attribute__((unused))) {
   __asm__ volatile(
       ENTRY
-      "ldr r8, [sp, #48]\n"
-      "add r9, sp, #56\n"
+      "ldrd r8, r10, [sp, #48]\n"
+      "add r9, sp, #64\n"
       "cmp r8, lr\n"
       "beq 3f\n"
       "stm r9, {r2, r3, r4, r5, r6, r7}\n"
       "mov lr, r8\n"
+      "sub r1, r1, r10\n"
       "ldm sp, {r2, r3, r4, r5, r6, r7}\n"
-      "ldr pc, [sp, #52]\n"
+      "ldr pc, [sp, #56]\n"
       "3:\n"
-      "add r8, sp, #80\n"
+      "add r8, sp, #88\n"
       "stm r8, {r5, r6, r7}\n"
       "ldm r9, {r5, r6, r7}\n"
       BEHIND_TAPS
       OUTPUTS_OF_TWO
-      "add r8, sp, #68\n"
+      "add r8, sp, #76\n"
       "ldm r8, {r2, r3, r4, r5, r6, r7}\n"
       OUTPUTS_OF_TWO
       RETURN);
 }
 #undef TAP
-#undef FOUR_TAPS
+#undef TAPS
 #undef ENTRY
 #undef BEHIND_TAPS
 #undef RETURN
@@ -303,11 +314,14 @@ static tiles tiles_of(const word *patch, int32_t taps, const tinyet_conv2d_s8_pa
                            out_c,
                            divided,
                            patch + STEP * taps,
+                           CHANNELS * (-(taps - split) & (TURN - 1)),
                            (-(taps - split) & (TURN - 1)) * TAP_BYTES,
+                           CHANNELS * (-taps & (TURN - 1)),
                            params->stream};
   tiles both = {whole, whole};
   both.divided.end = patch + STEP * split;
   both.divided.skip = (-split & (TURN - 1)) * TAP_BYTES;
+  both.divided.back = CHANNELS * (-split & (TURN - 1));
   both.divided.stream = divided;
   both.divided.stream_end = params->stream + out_c / CHANNELS * words;
   return both;

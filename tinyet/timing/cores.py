@@ -82,6 +82,7 @@ TABLES: Mapping[str, Core] = {
         },
         _REFILL,
         pairs=True,
+        moved_apart=True,
     ),
     "cortex-m4": Core(
         "Cortex-M4",

@@ -23,7 +23,8 @@ class Core:
     one more a register for transfers of several. taken: how many more when control goes elsewhere. pairs: a load takes
     a cycle less right behind another load, unless its address needs what that one loads, and so does a store with an
     indexed address, which takes one more otherwise; both wait a cycle for an address that data processing right before
-    them computes. load_use: how long an instruction waits right behind a load whose result it reads.
+    them computes. moved_apart: a load or store that moves its base on takes no cycle less, nor does what needs the base
+    right behind it. load_use: how long an instruction waits right behind a load whose result it reads.
     """
 
     title: str
@@ -32,6 +33,7 @@ class Core:
     cycles: Mapping[Kind, int]
     taken: Mapping[Kind, int]
     pairs: bool
+    moved_apart: bool = False
     load_use: int = 0
 
     def straight(self, block: Sequence[Instruction], before: Sequence[Instruction] = ()) -> int:
@@ -65,6 +67,8 @@ class Core:
         if before.kind in PROCESSING:
             return int(depends)
         paired = before.kind in _SINGLE and (now.kind in _SINGLE or (now.kind == "store" and now.indexed))
+        if self.moved_apart and (now.updated or not set(before.updated).isdisjoint(now.address)):
+            return 0
         return -int(paired and not depends)
 
     def _waits(self, before: Instruction, now: Instruction) -> int:

@@ -261,9 +261,9 @@ def thumb_instructions_of_parts(
     """The same as they stand in the assembly for Thumb, which has two of a tile's channels at a time."""
     six = pixels > 3
     turns = sum(max(-(-(taps - 1) // paired_threes.THUMB_TURN), 1) for taps in lengths)
-    of_taps = (12 if six else 7) * sum(lengths) + 3 * turns
+    of_taps = (12 if six else 7) * sum(lengths) + 4 * turns
     rows = 3 if six else 2  # moves from pixel to pixel, and back
-    around = 10 + 19 * len(lengths)
+    around = 10 + 20 * len(lengths)
     if direct == paired_threes.DIRECT:
         around += 5 + 2 * (2 + six + 16 * pixels // 3) + 2
     elif len(lengths) == 1 and direct:
