@@ -22,6 +22,12 @@ enum { TOGETHER = 4 /* channels whose images are in a plane */ };
 
 typedef uint32_t __attribute__((may_alias)) word;
 
+/* Rows or columns that windows see, of `size`; none where all that they see is padding. */
+static inline int32_t seen(int32_t size, int32_t most) {
+  const int32_t there = most > 0 ? most : 0;
+  return size < there ? size : there;
+}
+
 /* Of one channel, to its byte of each word. */
 static void copy_one(int8_t *plane, const int8_t *image, const inside *part) {
   const int32_t channels = part->channels, width = part->width;

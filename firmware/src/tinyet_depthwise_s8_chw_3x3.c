@@ -354,8 +354,7 @@ static void depthwise_layer(const int8_t *input, int8_t *output, uint8_t *planes
   const int32_t words_in = by_words(input, channels), words_out = by_words(output, channels);
   const int32_t way = stride > 2 ? 4 : stride > 1 || s->out_h == 1 ? 2 : 0, looped = way == 0 ? rows - 1 : rows;
   const uint32_t padding = UINT32_C(0x01010101) * (uint8_t)of->padding;
-  const inside part = {s->in_h < bottom ? s->in_h : bottom, s->in_w < right ? s->in_w : right, columns, s->in_w * channels,
-                       channels};
+  const inside part = {seen(s->in_h, bottom), seen(s->in_w, right), columns, s->in_w * channels, channels};
   int8_t *const first = (int8_t *)planes + TOGETHER * (s->pad_top * columns + s->pad_left);
   plane_walk walk = {of->stream,
                      of->two_sided != 0 ? way + 1 : way,

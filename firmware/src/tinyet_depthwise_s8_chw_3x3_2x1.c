@@ -571,7 +571,7 @@ static __attribute__((noinline)) void depthwise_layer(const int8_t *input, int8_
   }
   const int32_t rows = (s.out_h - 1) * s.stride_h + 3, columns = (s.out_w - 1) * s.stride_w + 3, size = rows * columns;
   const int32_t right = columns - s.pad_left, bottom = rows - s.pad_top;
-  const inside part = {s.in_h < bottom ? s.in_h : bottom, s.in_w < right ? s.in_w : right, columns, in_line, in_step};
+  const inside part = {seen(s.in_h, bottom), seen(s.in_w, right), columns, in_line, in_step};
   const int32_t words = by_words(input, channels);
   int8_t *const planes = (int8_t *)scratch, *const first = planes + TOGETHER * (s.pad_top * columns + s.pad_left);
   memset(planes, (int)params->padding, (size_t)(TOGETHER * size));

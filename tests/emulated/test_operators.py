@@ -141,8 +141,10 @@ def test_two_outputs_in_runs_of_taps(layers: str) -> None:
 
 @pytest.mark.emulated
 def test_depthwise_planes_of_bytes() -> None:
-    """Each stride, of four channels together and of fewer, also of kernels that would not be chosen."""
-    cases, alone = test_depthwise_bytes.ways(), test_depthwise_bytes.ALONE.kernels[Conv2d]
+    """Each stride, of four channels together and of fewer, also of kernels that would not be chosen; and images that
+    no window sees."""
+    cases = [*test_depthwise_bytes.ways(), *test_depthwise_bytes.unseen()]
+    alone = test_depthwise_bytes.ALONE.kernels[Conv2d]
     check_library(st.sampled_from(cases), alone, (board.M0, board.XTENSA), examples=len(cases))
     neighbours = test_depthwise_bytes.NEIGHBOURS.kernels[Conv2d]
     check_library(st.sampled_from(cases), neighbours, (board.M3, board.RISCV), examples=len(cases))

@@ -51,6 +51,40 @@ def ways() -> list[Case]:
     return cases
 
 
+def unseen() -> list[Case]:
+    """Of images of which no window sees a row, or a column: all that they see is padding. Four channels and three."""
+    cases = []
+    for k, (channels, (top, left), (stride_h, stride_w)) in enumerate(
+        itertools.product((4, 3), ((4, 1), (1, 4), (5, 5), (8, 1), (1, 8)), ((1, 5), (5, 1), (5, 5)))
+    ):
+        rng = np.random.default_rng(k)
+        weights = rng.integers(-60, 61, (channels, 3, 3, 1))
+        drawn = layer(weights, rng.integers(-9000, 9000, channels), relu=True, scale=0.004)
+        x, attrs = drawn.input(0), drawn.attrs
+        assert isinstance(attrs, Conv2d)
+        size = [5 if pad == 1 else 1 for pad in (top, left)]
+        x = replace(x, type=replace(x.type, shape=(2, *size, channels)))
+        attrs = replace(attrs, groups=channels, pad_top=top, pad_left=left)
+        attrs = replace(attrs, stride_h=stride_h, stride_w=stride_w)
+        node = drawing.node_of(attrs, [x, *drawn.inputs[1:]], drawn.output.type.quant)
+        _, out_h, out_w, _ = node.output.shape
+        if (out_h - 1) * stride_h + 3 <= top or (out_w - 1) * stride_w + 3 <= left:
+            cases.append(Case(node, (rng.integers(-128, 128, x.shape).astype(np.int8),)))
+    return cases
+
+
+def test_images_that_no_window_sees() -> None:
+    """Nothing is copied of them, and their stated work is not less than none."""
+    kernels = [kernel for kernel in KERNELS if kernel.replaces is by_channels]
+    cases = unseen()
+    assert len(cases) > 12
+    assert_kernels(cases, kernels)
+    for kernel, case in itertools.product(kernels, cases):
+        if kernel.why_not(case.node, HOST) is None:
+            assert kernel.cost_model is not None
+            assert min(kernel.cost_model.work(case.node).values()) >= 0, kernel.symbol
+
+
 def test_smaller_outputs_over_their_inputs() -> None:
     """Of every kernel that takes a channel at a time; calls.exact sees what is written behind the output, too."""
     kernels = [kernel for kernel in KERNELS if kernel.replaces is by_channels]

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 
 from tinyet.ir import Node
-from tinyet.ops.shared import byte_products, counting
+from tinyet.ops.shared import byte_products, counting, packed_words
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.ops.shared.convolution import attrs_of
 from tinyet.ops.shared.cost_models import axes
@@ -82,16 +82,12 @@ def bytes_depthwise(node: Node) -> Mapping[str, int]:
 
 def bytes_depthwise_3x3(node: Node) -> Mapping[str, int]:
     """tinyet_depthwise_s8_bytes_3x3."""
-    (_, kernel_h, kernel_w, _) = node.input(1).shape
-    a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
-    _, in_h, in_w, _ = node.input(0).shape
-    rows, columns = (out_h - 1) * a.stride_h + kernel_h, (out_w - 1) * a.stride_w + kernel_w
-    width, height = min(in_w, columns - a.pad_left), min(in_h, rows - a.pad_top)
+    (batch, out_h, _, channels), (height, width) = node.output.shape, packed_words.seen(node)
     planes = batch * channels
     return {
         "call": 1,
         "plane": planes,
-        "border": planes * (rows * columns - height * width),
+        "border": planes * (packed_words.plane_bytes(node) - height * width),
         "input row": planes * height,
         "input": planes * height * width,
         "output row": planes * out_h,

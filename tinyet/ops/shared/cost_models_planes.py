@@ -37,9 +37,8 @@ def planes(node: Node, times: int, together: int = 1, *, transposed: bool = Fals
     """Images of depthwise layers, channel by channel; the borders of so many that lie together are written so many
     times. transposed: their rows are the image's columns."""
     a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
-    _, in_h, in_w, _ = node.input(0).shape
     rows, columns = (out_h - 1) * a.stride_h + 3, (out_w - 1) * a.stride_w + 3
-    width, height = min(in_w, columns - a.pad_left), min(in_h, rows - a.pad_top)
+    height, width = packed_words.seen(node)
     count = batch * channels
     if transposed:
         width, height, out_h = height, width, out_w
@@ -84,10 +83,7 @@ def line_of_twos(node: Node) -> int:
 
 def depthwise_twos(node: Node) -> Mapping[str, int]:
     """tinyet_depthwise_s8_chw_3x3_twos."""
-    a, (batch, out_h, out_w, channels) = attrs_of(node), node.output.shape
-    _, in_h, in_w, _ = node.input(0).shape
-    height = min(in_h, (out_h - 1) * a.stride_h + 3 - a.pad_top)
-    width = min(in_w, (out_w - 1) * a.stride_w + 3 - a.pad_left)
+    (batch, out_h, out_w, channels), (height, width) = node.output.shape, packed_words.seen(node)
     in_lines, lines, count = (width, out_w, out_h) if packed_twos.down(node) else (height, out_h, out_w)
     planes = batch * channels
     return {

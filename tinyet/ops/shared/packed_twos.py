@@ -246,6 +246,8 @@ def refuse_planes(node: Node) -> str | None:
         return "only strides 1 and 2"
     if stride_along(node) == 2 and not _is_three_words_of_four(node):
         return "of stride 2 only lines with a border of one, and outputs that see the image"
+    if packed_words.seen(node)[1 if down(node) else 0] == 0:
+        return "no window sees a line of the image"
     if int(np.abs(_lines(node))[:, :, :2].sum(axis=2).max()) > _ROOM:
         return "two neighbouring weights are -128"
     found = packed_words.rescaling(node, RIGHT)

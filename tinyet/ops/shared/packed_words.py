@@ -161,6 +161,15 @@ def plane_bytes(node: Node) -> int:
     return int(((out_h - 1) * attrs.stride_h + kernel_h) * ((out_w - 1) * attrs.stride_w + kernel_w))
 
 
+def seen(node: Node) -> tuple[int, int]:
+    """Rows and columns of the image that windows without dilation see; none where padding is all that they see."""
+    attrs, (_, in_h, in_w, _), (_, out_h, out_w, _) = attrs_of(node), node.input(0).shape, node.output.shape
+    _, kernel_h, kernel_w, _ = node.input(1).shape
+    rows = (out_h - 1) * attrs.stride_h + kernel_h - attrs.pad_top
+    columns = (out_w - 1) * attrs.stride_w + kernel_w - attrs.pad_left
+    return max(min(in_h, rows), 0), max(min(in_w, columns), 0)
+
+
 @memoize_by_weights
 def block_constants(node: Node) -> tuple[Constant, Constant]:
     """Of inputs as they are, for blocks of CHANNELS channels: the sums before the first product and what makes outputs
