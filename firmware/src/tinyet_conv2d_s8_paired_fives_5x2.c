@@ -158,12 +158,13 @@ typedef struct {
   const uint32_t *stream;
 } tile_walk;
 
-enum { TURN = 16, TAP_BYTES = 36 };
-/* A load that moves its base on would not overlap with the one before it: a turn moves it once, and begins so much before the
- * weights as it skips. */
+enum { TURN = 16, TAP_BYTES = 44 };
+/* Five loads that overlap. One that moves its base on would not, nor would LDM: a turn moves both bases once, and begins so much
+ * before words and weights as it skips. */
 #define TAP(second, first)                                                                      \
   "ldrsb r12, [r1, #" second "]\n" "ldrsb r11, [r1, #" first "]\n"                              \
-  "ldm r0!, {r8, r9, r10}\n"                                                                    \
+  "ldr r8, [r0, #6*" first "]\n" "ldr r9, [r0, #6*" first "+4]\n"                               \
+  "ldr r10, [r0, #6*" first "+8]\n"                                                             \
   "mla r2, r8, r11, r2\n" "mla r3, r9, r11, r3\n" "mla r4, r10, r11, r4\n"                      \
   "mla r5, r8, r12, r5\n" "mla r6, r9, r12, r6\n" "mla r7, r10, r12, r7\n"
 #define TAPS                                                                                    \
@@ -180,6 +181,7 @@ enum { TURN = 16, TAP_BYTES = 36 };
   "stm sp, {r2, r3, r4, r5, r6, r7}\n"                                                          \
   "ldm r0, {r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12}\n"                                   \
   "sub r1, r12, r11\n" "sub r7, r7, r11\n"                                                      \
+  "sub r3, r3, r11, lsl #2\n" "sub r3, r3, r11, lsl #1\n"                                       \
   "adr.w r12, 2f+1\n"                                                                           \
   "add r4, r4, r12\n" "add r10, r10, r12\n"                                                     \
   "add r12, sp, #24\n"                                                                          \
@@ -191,7 +193,7 @@ enum { TURN = 16, TAP_BYTES = 36 };
   ".balign 4\n"                                                                                 \
   "2:\n"                                                                                        \
   TAPS                                                                                          \
-  "add r1, r1, #32\n"                                                                           \
+  "add r1, r1, #32\n" "add r0, r0, #192\n"                                                      \
   "cmp r0, lr\n"                                                                                \
   "bne.w 2b\n"
 /* Weights of an odd number of taps end at half a word. */
@@ -267,7 +269,7 @@ __attribute__((naked, noinline)) static void five_pixels_in_parts(const tile_wal
       "beq 3f\n"
       "stm r9, {r2, r3, r4, r5, r6, r7}\n"
       "mov lr, r8\n"
-      "sub r1, r1, r10\n"
+      "sub r1, r1, r10\n" "sub r0, r0, r10, lsl #2\n" "sub r0, r0, r10, lsl #1\n"
       "ldm sp, {r2, r3, r4, r5, r6, r7}\n"
       "ldr pc, [sp, #56]\n"
       "3:\n"
