@@ -72,7 +72,8 @@ TABLES: Mapping[str, Core] = {
             "multiply_add": 2,
             # Arm says 3 to 5 and 4 to 7. CMEmu's rules, measured on a CC2650 (r2p1; execute/instruction.rs of
             # github.com/mimuw-distributed-systems-group/cmemu): 3 where a factor is 0 or both are from 0 to 65,535;
-            # 4, and 5 with an addition, where one is; else 5 and 7, but for what has a lower half of zeros.
+            # 4, and 5 with an addition, where the second one is, or the first one and the second is not negative;
+            # else 5 and 7, but for what has a lower half of zeros.
             "multiply_long": 5,
             "multiply_add_long": 7,
             "divide": 7,
