@@ -38,7 +38,8 @@ def test_gates(tmp_path: Path) -> None:
 
 
 def test_states_of_gates(tmp_path: Path) -> None:
-    """Of drawn gates, by factors of all sizes: states of gated units and LSTMs, of plain units, and cells."""
+    """Of drawn gates, by factors of all sizes, and where bounds of what is left out decide: states of gated units and
+    LSTMs, of plain units, and cells."""
     build_runner()
     elf, include = tmp_path / "states.elf", assets.path("firmware") / "include"
     source = str(Path(__file__).with_name("avr_gate_states.c"))
@@ -62,10 +63,12 @@ def sums_of(multiplier: int, shift: int, rng: np.random.Generator) -> Int64:
     differ = round_shift(first, max(shift, 0)) != round_shift(first - 1, max(shift, 0))
     above = (fraction >= 2**30) & (fraction < 2**30 + 2**22)
     near = [*drawn[above & differ][:16], *drawn[:16]][:16]
-    # Of 16 bits, where the last of both roundings' carries decides.
+    # Of 16 bits, where the last of both roundings' carries decides: with a sign and without, just there and just not.
     short = np.arange(-(2**15), 2**15)
     both = 2 * short * multiplier + (1 << 31) + (1 << (31 + max(shift, 0))) - ((short < 0) * 1 << 32)
-    near += [*short[np.argsort(both & ((1 << (32 + max(shift, 0))) - 1), kind="stable")[:8]]]
+    order = short[np.argsort(both & ((1 << (32 + max(shift, 0))) - 1), kind="stable")]
+    for with_sign in (order < 0, order >= 0):
+        near += [*order[with_sign][:2], *order[with_sign][-2:]]
     sizes = 2.0 ** rng.uniform(0, 23, 16) * rng.choice([-1, 1], 16)
     edges = [0, -1, 1, 2**23 - 1, 2**23, -(2**23), -(2**23) - 1]
     far = rng.integers(-(2**29), 2**29, ROWS - 24 - 9 - 16 - len(edges))
