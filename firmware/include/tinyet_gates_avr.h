@@ -255,9 +255,10 @@ TINYET_STATIC_ASSERT(offsetof(tinyet_gate_run, factor) == 8 && offsetof(tinyet_g
  * as in tinyet_dot_blocks.
  *
  * Both roundings are one: (p + 2^31 + 2^(31 + shift) - (p < 0 ? 2^32 : 0)) / 2^(32 + shift), rounded down, of the product p of sum
- * and factor. Sums of 16 bits are multiplied by `upper`, which leaves the integer above two bytes. What is left out there, of
- * factor and products, would change the upper of the two by -0.5 to 0.5 with the sum's sign, and by 0 to 3; what is added lacks up
- * to 0.5, or of sums with a sign 0.5 to 1. That is 0 to less than 4: from 253 on the sum is rounded as those of 24 bits are. Of theirs with the factor the lower bytes are left out: together they add less than six to the byte below the
+ * and factor. Sums of 16 bits are multiplied by `upper`, which leaves the integer above two bytes. What is left out there would
+ * change the upper of the two: the factor by 0.5 either way, as the sum's sign is, products by 0 to less than 3, and what is added
+ * lacks up to 0.5, or 0.5 to 1 where the sum has a sign. That is 0 to less than 4: from 253 on the sum is rounded as those of 24
+ * bits are. Of theirs with the factor the lower bytes are left out: together they add less than five to the byte below the
  * integer, so that a sum is near a tie if less than that is missing there.
  *
  * Registers 2 to 13 are sums, 14 is zero. Then 2, 18, 3 and 19 are one of them, 20 to 22 `upper`, 23 and 15 what is added, 16, 24
@@ -373,8 +374,8 @@ static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *
       "mul r3, r21\n" "add r24, r1\n" CARRY_25
       "mulsu r18, r20\n" "sbc r25, r17\n" "sbc r14, r17\n" "sbc r15, r17\n" "add r24, r1\n" CARRY_25
       "mov r19, r24\n"
-      "subi r19, 0x7b\n"
-      "cpi r19, 5\n"
+      "subi r19, 0x7c\n"
+      "cpi r19, 4\n"
       "mov r19, r16\n"
       "brsh 5f\n"
       "rjmp 6b\n"
