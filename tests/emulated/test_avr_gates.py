@@ -92,7 +92,7 @@ def table(kind: str, name: str, values: Array) -> str:
 
 def test_outputs_of_sums(tmp_path: Path) -> None:
     """Of layers whose products are of bytes, by factors of all sizes: sums of 24 bits, by factors below 2^-8, and of 16
-    by larger ones; where the bytes that are left out carry, too."""
+    by larger ones; where the bytes that are left out carry, too; and clamped ones."""
     build_runner()
     rng = np.random.default_rng(3)
     uppers = np.trunc(2.0 ** rng.uniform(9, 23, 24)).astype(np.int64)
