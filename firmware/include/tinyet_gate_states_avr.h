@@ -105,7 +105,7 @@ static inline int32_t tinyet_gate_kept(tinyet_gate_sum sum, uint8_t below, uint8
       "rjmp 1f\n"
       "sub %B[result], %A[update]\n" "sbc %C[result], %B[update]\n" "sbc %D[result], %[zero]\n"
       "1:\n"
-      "subi %A[result], 8\n" "sbci %B[result], 0xc0\n" "sbci %C[result], 0xff\n" "sbci %D[result], 0xff\n"
+      "subi %A[result], 5\n" "sbci %B[result], 0xc0\n" "sbci %C[result], 0xff\n" "sbci %D[result], 0xff\n"
       "clr __zero_reg__\n"
       : [result] "=&d"(result)
       : [sum] "r"(sum), [below] "r"(below), [upper] "r"(upper), [update] "r"(update), [before] "r"(before),
@@ -152,9 +152,10 @@ static __attribute__((noinline, unused)) int16_t tinyet_gate_mixed_one(int16_t f
   return (int16_t)tinyet_clamp(value, -1024, 1024); /* far beyond a byte with any zero point */
 }
 
-/* A gated recurrent unit's states: so much of the ones before as the update gates say, and of the candidates the rest, a sum of 24
- * bits, which is twice as much by the factor, up to 2^24. What is left out there, and 8 that are taken off, would add 2 to 20: the
- * rule is asked where a multiple of 2^15 is not farther away than 32. */
+/* A gated recurrent unit's states: so much of the ones before as the update gates say, and of the candidate the rest, a sum of 24
+ * bits, which is twice as much by the factor, up to 2^24. What is left out there would add -5 to 11: of the factor up to 1 either
+ * way, of what is below the rest -4 to 4, of products 0 to 6, and roundings less than 0.6 either way. So 5 are taken off, and the
+ * rule is asked where a multiple of 2^15 is not farther away than 16. */
 static __attribute__((noinline, unused)) void tinyet_gate_mixed(const int16_t *candidates, const int16_t *updates,
                                                                 const int8_t *state, int8_t *out, tinyet_extent count,
                                                                 int32_t multiplier, int32_t form, int16_t zero_point) {
@@ -168,7 +169,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_mixed(const int16_t *c
     const int32_t sum = tinyet_gate_kept(tinyet_gate_scaled(rest, factor), (uint8_t)-below, (uint8_t)(factor >> 16), update,
                                          before);
     int16_t value = (int16_t)(2 * (int16_t)(sum >> 16) + (((uint16_t)sum & 0x8000u) != 0u ? 1 : 0));
-    if (fits == 0u || (uint16_t)((uint16_t)sum & 0x7fffu) >= 0x7fe0u) {
+    if (fits == 0u || (uint16_t)((uint16_t)sum & 0x7fffu) >= 0x7ff0u) {
       value = tinyet_gate_mixed_one(fresh, update, before, multiplier, form);
     }
     *out++ = tinyet_gate_limited((int16_t)(value + zero_point));
@@ -188,7 +189,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_cells(int16_t *gates, 
 }
 
 /* How int8_t values come of int16_t ones: as tinyet_gate_rows rounds sums of 16 bits. From `limit` on the byte below the integer
- * may carry. */
+ * may carry, with what is left out. */
 typedef struct {
   tinyet_gate_factor factor;
   uint8_t above, below, limit;
@@ -203,13 +204,13 @@ static inline uint8_t tinyet_gate_rounded(int16_t *value, const tinyet_gate_scal
 }
 
 /* What the output gates let through of the cells' tanh. The product has 16 bits: with 2^20 and larger factors what it lacks would
- * matter too often. */
+ * matter too often. It lacks less than 1, and the byte below the integer so up to the factor over 2^16. */
 static __attribute__((noinline, unused)) void tinyet_gate_hidden(const int16_t *gates, const int16_t *cells, int8_t *out,
                                                                  tinyet_extent count, int32_t multiplier, int32_t form,
                                                                  int16_t zero_point) {
   const uint8_t few = form >= 18 ? 1u : 0u;
   const uint32_t factor = few != 0u ? (uint32_t)multiplier >> (uint8_t)(form - 7) : 0u;
-  const tinyet_gate_scale scale = {(tinyet_gate_factor)factor, 127u, 126u, (uint8_t)(250u - (uint8_t)(factor >> 16))};
+  const tinyet_gate_scale scale = {(tinyet_gate_factor)factor, 128u, 127u, (uint8_t)(252u - (uint8_t)(factor >> 16))};
   for (; count > 0; count--) {
     const int16_t gate = *gates++, cell = *cells++;
     uint8_t below;
@@ -229,8 +230,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_bytes(const int16_t *v
   const uint8_t right = form >= 0 ? 1u : 0u;
   const uint8_t shift = (uint8_t)(form + 1), half = right != 0u && shift < 8u ? (uint8_t)(128u >> shift) : 0u;
   const uint32_t factor = right != 0u ? (uint32_t)multiplier >> 7 >> shift : 0u;
-  const tinyet_gate_scale scale = {
-      (tinyet_gate_factor)factor, (uint8_t)(127u + half), (uint8_t)(127u - (half != 0u ? half : 1u)), 251u};
+  const tinyet_gate_scale scale = {(tinyet_gate_factor)factor, (uint8_t)(128u + half), (uint8_t)(127u - half), 253u};
   for (; count > 0; count--) {
     const int16_t from = *values++, kept = relu != 0u && from < 0 ? 0 : from;
     int16_t value = kept;

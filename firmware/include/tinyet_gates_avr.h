@@ -235,7 +235,7 @@ static inline int32_t tinyet_gate_requantize(int32_t sum, int32_t multiplier, in
 /* The sums of a gate, four rows at a time. x: inputs, blocks of four of them; to: where sums are added; factor: twice the
  * multiplier; shift: form + 1; general: 1 where the form is negative, or -2^23 may be rounded to itself, from which 24 bits cannot
  * take one; left: groups of four rows; sums: of the last group, those that near has bits of: they are not rounded; upper: factor
- * over 2^(8 + shift); above, below: what a sum's product with that lacks if it has no sign, and if it has one. */
+ * over 2^(8 + shift); above, below: what is added to a sum's product with that if it has no sign, and if it has one. */
 typedef struct {
   const int8_t *x;
   const TINYET_ROM int8_t *w;
@@ -255,9 +255,10 @@ TINYET_STATIC_ASSERT(offsetof(tinyet_gate_run, factor) == 8 && offsetof(tinyet_g
  * as in tinyet_dot_blocks.
  *
  * Both roundings are one: (p + 2^31 + 2^(31 + shift) - (p < 0 ? 2^32 : 0)) / 2^(32 + shift), rounded down, of the product p of sum
- * and factor. Sums of 16 bits are multiplied by `upper`, which leaves the integer above two bytes. What is left out there, of
- * factor and products, and what is added, changes the upper of the two by less than 5.5: from 251 on the sum is rounded as those
- * of 24 bits are. Of theirs with the factor the lower bytes are left out: together they add less than six to the byte below the
+ * and factor. Sums of 16 bits are multiplied by `upper`, which leaves the integer above two bytes. What is left out there would
+ * change the upper of the two: the factor by 0.5 either way, as the sum's sign is, products by 0 to less than 3, and what is added
+ * lacks up to 0.5, or 0.5 to 1 where the sum has a sign. That is 0 to less than 4: from 253 on the sum is rounded as those of 24
+ * bits are. Of theirs with the factor the lower bytes are left out: together they add less than five to the byte below the
  * integer, so that a sum is near a tie if less than that is missing there.
  *
  * Registers 2 to 13 are sums, 14 is zero. Then 2, 18, 3 and 19 are one of them, 20 to 22 `upper`, 23 and 15 what is added, 16, 24
@@ -336,7 +337,7 @@ static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *
       "sbrc r18, 7\n"
       "mov r14, r15\n"
       "add r16, r14\n" CARRY_24
-      "cpi r16, 251\n"
+      "cpi r16, 253\n"
       "brsh 5f\n"
       "ld r14, X+\n"
       "ld r16, X\n"
@@ -373,8 +374,8 @@ static __attribute__((noinline, unused)) void tinyet_gate_rows(tinyet_gate_run *
       "mul r3, r21\n" "add r24, r1\n" CARRY_25
       "mulsu r18, r20\n" "sbc r25, r17\n" "sbc r14, r17\n" "sbc r15, r17\n" "add r24, r1\n" CARRY_25
       "mov r19, r24\n"
-      "subi r19, 0x7b\n"
-      "cpi r19, 5\n"
+      "subi r19, 0x7c\n"
+      "cpi r19, 4\n"
       "mov r19, r16\n"
       "brsh 5f\n"
       "rjmp 6b\n"
@@ -457,8 +458,8 @@ static __attribute__((noinline, unused)) void tinyet_gate_sums(const int8_t *inp
       const uint32_t upper = of.factor >> 8 >> of.shift;
       const uint8_t half = of.shift < 8u ? (uint8_t)(128u >> of.shift) : 0u;
       of.upper[0] = (uint8_t)upper, of.upper[1] = (uint8_t)(upper >> 8), of.upper[2] = (uint8_t)(upper >> 16);
-      of.above = (uint8_t)(127u + half);
-      of.below = (uint8_t)(127u - (half != 0u ? half : 1u));
+      of.above = (uint8_t)(128u + half);
+      of.below = (uint8_t)(127u - half);
     }
     of.left = TINYET_EXTENT(units) >> 2;
     while (of.left > 0) {

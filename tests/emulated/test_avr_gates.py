@@ -38,7 +38,8 @@ def test_gates(tmp_path: Path) -> None:
 
 
 def test_states_of_gates(tmp_path: Path) -> None:
-    """Of drawn gates, by factors of all sizes: states of gated units and LSTMs, of plain units, and cells."""
+    """Of drawn gates, by factors of all sizes, and where bounds of what is left out decide: states of gated units and
+    LSTMs, of plain units, and cells."""
     build_runner()
     elf, include = tmp_path / "states.elf", assets.path("firmware") / "include"
     source = str(Path(__file__).with_name("avr_gate_states.c"))
@@ -50,6 +51,9 @@ def test_states_of_gates(tmp_path: Path) -> None:
 SHIFTS = (-1, 1, 2, 3, 5, 8, 9, 14, 20, 31)
 """Of sums, to the right."""
 ROWS = 64
+DECIDED = {5: (1142446333, 168693), 9: (1711003359, 13816)}
+"""By shift a multiplier and a sum, of 24 bits and of 16, that both roundings carry where the bounds of what is left out
+just say that they may."""
 
 
 def sums_of(multiplier: int, shift: int, rng: np.random.Generator) -> Int64:
@@ -62,12 +66,14 @@ def sums_of(multiplier: int, shift: int, rng: np.random.Generator) -> Int64:
     differ = round_shift(first, max(shift, 0)) != round_shift(first - 1, max(shift, 0))
     above = (fraction >= 2**30) & (fraction < 2**30 + 2**22)
     near = [*drawn[above & differ][:16], *drawn[:16]][:16]
-    # Of 16 bits, where the last of both roundings' carries decides.
+    # Of 16 bits, where the last of both roundings' carries decides: with a sign and without, just there and just not.
     short = np.arange(-(2**15), 2**15)
     both = 2 * short * multiplier + (1 << 31) + (1 << (31 + max(shift, 0))) - ((short < 0) * 1 << 32)
-    near += [*short[np.argsort(both & ((1 << (32 + max(shift, 0))) - 1), kind="stable")[:8]]]
+    order = short[np.argsort(both & ((1 << (32 + max(shift, 0))) - 1), kind="stable")]
+    for with_sign in (order < 0, order >= 0):
+        near += [*order[with_sign][:2], *order[with_sign][-2:]]
     sizes = 2.0 ** rng.uniform(0, 23, 16) * rng.choice([-1, 1], 16)
-    edges = [0, -1, 1, 2**23 - 1, 2**23, -(2**23), -(2**23) - 1]
+    edges = [0, -1, 1, 2**23 - 1, 2**23, -(2**23), -(2**23) - 1, *(last for _, last in DECIDED.values())]
     far = rng.integers(-(2**29), 2**29, ROWS - 24 - 9 - 16 - len(edges))
     every = np.concatenate([ties, near, sizes, edges, far])
     return np.asarray(np.clip(np.trunc(every), -(2**29), 2**29), np.int64)
@@ -86,7 +92,7 @@ def table(kind: str, name: str, values: Array) -> str:
 
 def test_outputs_of_sums(tmp_path: Path) -> None:
     """Of layers whose products are of bytes, by factors of all sizes: sums of 24 bits, by factors below 2^-8, and of 16
-    by larger ones; where the bytes that are left out carry, too."""
+    by larger ones; where the bytes that are left out carry, too; and clamped ones."""
     build_runner()
     rng = np.random.default_rng(3)
     uppers = np.trunc(2.0 ** rng.uniform(9, 23, 24)).astype(np.int64)
@@ -118,6 +124,8 @@ def test_sums_of_gates(tmp_path: Path, depth: int) -> None:
     multipliers[:2] = 2**31 - 1
     if len(multipliers) > 3:
         multipliers[2:4] = 2**31 - 127, 2**31 - 128
+        for shift, (multiplier, _) in DECIDED.items():
+            multipliers[shifts == shift] = multiplier
     inputs, weights = rng.integers(-128, 128, depth), rng.integers(-128, 128, (rows, depth))
     if depth > 100:  # the largest sum
         inputs[:], weights[0] = -128, -128
