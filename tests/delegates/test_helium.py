@@ -45,7 +45,7 @@ from tinyet.boards.cpus import Target
 from tinyet.delegates import CORTEX_M
 from tinyet.delegates.cortex_m import conv2d_mve, depthwise_mve, elementwise_mve
 from tinyet.delegates.cortex_m.recurrent import GRU, LSTM, RNN
-from tinyet.ir import Attrs, DType, QuantParams, Tensor, TensorType, constant
+from tinyet.ir import Attrs, DType, Graph, QuantParams, Tensor, TensorType, constant
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops.add import Add
 from tinyet.ops.amax import Amax
@@ -67,6 +67,7 @@ from tinyet.ops.softmax import Softmax
 from tinyet.ops.sub import Sub
 from tinyet.ops.unary import Unary
 from tinyet.opset import complaints
+from tinyet.planning.kernel_selection import select_kernels
 
 MVE = Target("host", frozenset({"dsp", "fpu", "mve"}))
 
@@ -520,6 +521,14 @@ def test_refusals() -> None:
     # Whatever its factor, an output that is always the same is a bias.
     assert kernel.why_not(pointwise(1.01, bias=2**20, weight=1).node, MVE) is None
     assert "2**31" in str(kernel.why_not(pointwise(2.0**24, bias=2**31 - 1).node, MVE))
+
+
+def test_plans_do_not_say_that_layers_are_not_rounded_to_even() -> None:
+    node = pointwise(2.0).node
+    graph = Graph("g", (node.input(0),), (node.output,), (node,))
+    chosen = select_kernels(graph, MVE).candidates[graph.nodes[0]][0]
+    assert any("one half" in refusal.reason for refusal in chosen.refusals)
+    assert not any("s8_rne" in refusal.reason for refusal in chosen.refusals)
 
 
 def test_in_place_where_one_band_is_enough() -> None:

@@ -92,14 +92,19 @@ def half_even_nodes(draw: st.DrawFn, name: str) -> Case:
 
 
 def in_powers_of_two(case: Case) -> Case:
-    """With such scales of values, so that products and means are halves."""
+    """With such scales of values and weights, and weights and biases that are multiples of 64, so that many sums,
+    products and means are halves."""
 
     def rounded(tensor: Tensor | None) -> Tensor | None:
-        if tensor is None or tensor.is_constant or tensor.type.quant is None:
-            return tensor
-        scale = 2.0 ** round(math.log2(tensor.type.scale))
-        quant = QuantParams.per_tensor(scale, tensor.type.zero_point)
-        return Tensor(tensor.name, dataclasses.replace(tensor.type, quant=quant))
+        if tensor is None:
+            return None
+        quant, data = tensor.type.quant, tensor.data
+        if quant is not None:
+            scales = tuple(2.0 ** round(math.log2(scale)) for scale in quant.scale)
+            quant = dataclasses.replace(quant, scale=scales)
+        if data is not None and tensor.dtype in (DType.INT8, DType.INT32):
+            data = data & np.array(~63, data.dtype)
+        return Tensor(tensor.name, dataclasses.replace(tensor.type, quant=quant), data)
 
     inputs = {tensor: rounded(tensor) for tensor in case.node.inputs}
     out = rounded(case.node.output)
