@@ -96,7 +96,7 @@ def test_cycles_of_the_cortex_m4(block: Sequence[Instruction], cycles: int) -> N
         ("cortex-m0plus", BX, (1, 1)),
         ("cortex-m0plus", POP_4_PC, (5, 2)),
         ("cortex-m3", decode(0xFB01, 0x2003), (2, 0)),
-        ("cortex-m3", decode(0xFB81, 0x0102), (4, 0)),
+        ("cortex-m3", decode(0xFB81, 0x0102), (5, 0)),
         ("cortex-m4", POP_4_PC, (5, 3)),
         ("cortex-m4", BL, (1, 2)),
         ("cortex-m4", BX, (1, 3)),

@@ -137,12 +137,13 @@ def most_alive(live_ranges: Sequence[LiveRange]) -> int:
 
 def alive_between(live_ranges: Sequence[LiveRange], moments: Bytes) -> list[int]:
     """The most bytes alive at one moment, from each of these moments up to the next of them."""
-    # All at once: there are hundreds of ranges, most of one or two stretches.
+    # All at once: there are hundreds of ranges, most of one or two stretches; or none.
+    none = moments[:0]
     start, end = (
-        np.concatenate([each.at[some] for each in live_ranges]) for some in (slice(-1), slice(1, None))
+        np.concatenate([none, *(each.at[some] for each in live_ranges)])
+        for some in (slice(-1), slice(1, None))
     )
-    size = np.concatenate([each.high - each.low for each in live_ranges])
-    size = np.maximum(size, 0)
+    size = np.maximum(np.concatenate([none, *(each.high - each.low for each in live_ranges)]), 0)
     grid, place = np.unique(np.concatenate([moments, start, end]), return_inverse=True)
     change = np.zeros(len(grid), np.int64)
     np.add.at(change, place[len(moments) :], np.concatenate([size, -size]))
