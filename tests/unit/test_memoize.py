@@ -28,6 +28,7 @@ from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.shared.clamped import clamp_of
+from tinyet.opset import cost
 from tinyet.planning.candidates import candidates_of
 from tinyet.planning.kernel_selection import select_kernels
 from tinyet.planning.objective import OPTIMIZE, Objective
@@ -154,6 +155,17 @@ def test_plans_of_one_graph_share_calls_and_costs() -> None:
     del program, graph, one, other, node, pairs
     gc.collect(0)
     assert not any(node() for node in gone)
+
+
+def test_costs_of_other_rates_are_asked_for_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who changes a core's rates gets plans by the new ones, of a graph that was planned before, too."""
+    graph = Net(0).program().graph
+    before = deploy(graph, M4.target).decision.figures.time
+    rates = cost.measured(cost.core_of(M4.target))
+    assert rates is not None
+    by_instructions = replace(rates, cores=frozenset())
+    monkeypatch.setattr(cost, "measured", lambda _core: by_instructions)
+    assert deploy(graph, M4.target).decision.figures.time != before
 
 
 def test_kernels_for_all_sizes_make_their_calls_anew() -> None:

@@ -14,8 +14,8 @@ from tinyet.errors import UsageError
 from tinyet.ir import Node
 from tinyet.ir.memoize import memoize
 from tinyet.ops import op_of
-from tinyet.opset import Call, Cost, Definition, Kernel
-from tinyet.opset.cost import constant_bytes
+from tinyet.opset import Call, Cost, Definition, Kernel, cost
+from tinyet.opset.cost import Measured, constant_bytes
 from tinyet.planning.kernel_front import KernelSet, Option, kernel_front
 from tinyet.planning.kernel_selection import Choice, Selection
 from tinyet.planning.pareto import Front
@@ -66,16 +66,18 @@ def _candidate(node: Node, choice: Choice, target: Target) -> Candidate:
     if not any(kernel is each for each in known):
         return Candidate(choice, *_made(node, kernel, target))
     kept = _calls_of(node, target)
+    rates = cost.measured(cost.core_of(target))
+    found = kept.get(id(kernel))
     # The kernel stays beside what it made, so no other one gets its identity.
-    if id(kernel) not in kept:
-        kept[id(kernel)] = kernel, *_made(node, kernel, target)
-    return Candidate(choice, *kept[id(kernel)][1:])
+    if found is None or found[1] is not rates:
+        found = kept[id(kernel)] = kernel, rates, *_made(node, kernel, target)
+    return Candidate(choice, *found[2:])
 
 
 @memoize
-def _calls_of(node: Node, target: Target) -> dict[int, tuple[Kernel, Call, Cost | None]]:  # noqa: ARG001
-    """By a kernel's identity, which its plans share: a user compares aims, and a plan that does not fit is made again
-    for less."""
+def _calls_of(node: Node, target: Target) -> dict[int, tuple[Kernel, Measured | None, Call, Cost | None]]:  # noqa: ARG001
+    """By a kernel's identity, with the rates that its cost is of. Plans share them: a user compares aims, and a plan
+    that does not fit is made again for less."""
     return {}
 
 
