@@ -27,6 +27,7 @@ number k of a seed is the same whatever the number of jobs, and whichever mutant
 from __future__ import annotations
 
 import enum
+import gc
 import multiprocessing
 import random
 import resource
@@ -212,18 +213,22 @@ def _peak() -> int:
 
 @contextmanager
 def _deadline() -> Iterator[None]:
-    """Raise TooLong in the block after SECONDS of CPU time."""
+    """Raise TooLong in the block after SECONDS of CPU time. Garbage that others left is collected behind it: of a long
+    session that may take as long, and Python 3.11 reads no literal while it runs what garbage asks for."""
 
     def stop(_signal: int, _frame: object) -> None:
         raise TooLong
 
-    before = signal.signal(signal.SIGVTALRM, stop)
+    before, collects = signal.signal(signal.SIGVTALRM, stop), gc.isenabled()
+    gc.disable()
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
+        if collects:
+            gc.enable()
 
 
 # ---------------------------------------------------------------- in processes of their own
