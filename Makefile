@@ -47,10 +47,10 @@ test check: export OPENBLAS_NUM_THREADS = 1
 # mypy is one process, beside which a core would wait: types are checked while tests run, and fail at the end of them. Where
 # nobody checks again, it keeps nothing, which is an eighth of its time.
 test: style
-	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null) & types=$$!; scripts/in_memory.sh $(BIN)/pytest -n auto --dist worksteal; tests=$$?; wait $$types && exit $$tests
+	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null) & types=$$!; scripts/in_memory.sh $(BIN)/pytest --workers auto; tests=$$?; wait $$types && exit $$tests
 
 check: lint
-	scripts/in_memory.sh $(BIN)/pytest -n auto --dist worksteal tests/unit tests/ops tests/passes tests/golden
+	scripts/in_memory.sh $(BIN)/pytest --workers auto tests/unit tests/ops tests/passes tests/golden
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -23,8 +23,8 @@ from tests.ops.objects import DIRECTORY, directory, stored, stored_together
 from tinyet.build import gcc, objects
 from tinyet.device import host
 
-# The fixture `golden` and its option; the slowest files and what they compile, at the end.
-pytest_plugins = ["tests.golden_files", "tests.slowest"]
+# The fixture `golden` and its option; the slowest files and what they compile, at the end; workers.
+pytest_plugins = ["tests.golden_files", "tests.slowest", "tests.workers"]
 
 # Compilers and emulators are slow on a busy machine, and strategies discard what an operator refuses.
 CALM = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]

@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +38,10 @@ def compiler_runs(words: object) -> int:
 
 
 class Slowest:
-    """Counts this process's compiler runs, collects those of its workers, and lists the slowest files."""
+    """Counts this process's compiler runs, and lists the slowest files of all workers."""
 
     def __init__(self) -> None:
-        self.runs: Counter[str] = Counter()
+        self._runs = 0
         # All that starts a process does it with this class. (An audit hook would hear everything else, too: in
         # tests/ops and tests/delegates the fiftieth part of Python's time.)
         self._start = subprocess.Popen.__init__
@@ -59,33 +59,37 @@ class Slowest:
         place.__init__ = start
 
     def _count(self, words: object) -> None:
-        file = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
-        if file.startswith("tests/"):
-            self.runs[file] += compiler_runs(words)
+        self._runs += compiler_runs(words)
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: object) -> None:
-        """xdist: a worker has ended."""
-        self.runs.update(getattr(node, "workeroutput", {}).get(KEY, {}))
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """A report holds what was compiled since the last one, and comes from a worker with it."""
+        report = yield
+        setattr(report, KEY, self._taken())
+        return report
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def _taken(self) -> int:
+        runs, self._runs = self._runs, 0
+        return runs
+
+    def pytest_sessionfinish(self) -> None:
         self._starts_with(self._start)
-        output: dict[str, object] | None = getattr(session.config, "workeroutput", None)
-        if output is not None:
-            output[KEY] = dict(self.runs)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Seconds of set-up, call and tear-down of all tests of a file, of all workers; nothing where one file ran."""
         seconds: defaultdict[str, float] = defaultdict(float)
+        runs: Counter[str] = Counter()
         for reports in terminalreporter.stats.values():
             for report in reports:
                 if isinstance(report, pytest.TestReport):
-                    seconds[report.nodeid.partition("::")[0]] += report.duration
+                    file = report.nodeid.partition("::")[0]
+                    seconds[file] += report.duration
+                    runs[file] += getattr(report, KEY, 0)
         if len(seconds) < 2:
             return
         terminalreporter.section(f"slowest {SHOWN} files")
         for name, spent in sorted(seconds.items(), key=lambda item: -item[1])[:SHOWN]:
-            terminalreporter.line(f"{spent:8.1f}s {self.runs[name]:5} compiler runs  {name}")
+            terminalreporter.line(f"{spent:8.1f}s {runs[name]:5} compiler runs  {name}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
