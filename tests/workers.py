@@ -114,9 +114,9 @@ class _Workers:
                 self._give(worker)
                 self._give(worker)
             while self._given:
-                for worker in wait(list(self._given)):
-                    assert isinstance(worker, Connection)
-                    self._hear(worker)
+                for ready in wait(list(self._given)):
+                    assert isinstance(ready, Connection)
+                    self._hear(ready)
                 if session.shouldfail:
                     raise session.Failed(session.shouldfail)
                 if session.shouldstop:

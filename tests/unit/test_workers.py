@@ -71,7 +71,7 @@ def session(folder: Path, text: str, *options: str) -> tuple[int, str]:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-p", "tests.workers", "-p", "no:cacheprovider", "--workers", "2"),
-            *("-c", os.devnull, "--rootdir", folder, "-ra", *options, folder / "test_them.py"),
+            *("-c", os.devnull, "--rootdir", str(folder), "-ra", *options, str(folder / "test_them.py")),
         ],
         env=os.environ | {"PYTHONPATH": str(ROOT), "LEFT": str(folder / "left"), "COLUMNS": "200"},
         capture_output=True, text=True, check=False, timeout=120,
