@@ -20,8 +20,9 @@ from tinyet.boards import Board, load_board
 from tinyet.boards.cpus import Target
 from tinyet.build import clang
 from tinyet.build.gcc import build_firmware
-from tinyet.delegates import CORTEX_M, PORTABLE, Delegate
+from tinyet.delegates import CORTEX_M, PORTABLE
 from tinyet.device import qemu
+from tinyet.opset import Kernel
 
 STRICT = ("-O2", "-g1", *WARNINGS)
 ANSWER_SECONDS = 30.0
@@ -37,13 +38,15 @@ _CORE = ("harness/tinyet_call_server.c", "harness/call_main.c", "harness/tinyet_
 class Image:
     """A firmware that takes calls: for a board that QEMU has, by a compiler.
 
-    portable: the portable kernels are in it, not only those for the core's own instructions. interrupted: calls are
-    interrupted every few instructions, and must keep the registers that a function keeps (interrupting.c).
+    portable: the portable kernels are in it, not only those for the core's own instructions. only: with what their
+    symbols end, where a few of them are asked for. interrupted: calls are interrupted every few instructions, and must
+    keep the registers that a function keeps (interrupting.c).
     """
 
     board_name: str
     compiler: str = clang.GCC
     portable: bool = True
+    only: tuple[str, ...] = ("",)
     interrupted: bool = False
 
     def __str__(self) -> str:
@@ -57,11 +60,15 @@ class Image:
     def target(self) -> Target:
         return self.board.target
 
-    @property
-    def delegates(self) -> tuple[Delegate, ...]:
-        """The library's kernels that the core has instructions for."""
-        own = (CORTEX_M,) if "dsp" in self.target.features else ()
-        return (PORTABLE, *own) if self.portable else own
+    @functools.cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The library's kernels in it: the core has instructions for them."""
+        delegates = (*((PORTABLE,) if self.portable else ()), CORTEX_M)
+        lacking = tuple(f"_{name}" for name in ("dsp", "mve") if name not in self.target.features)
+        found = kernel_library.kernels(delegates)
+        return tuple(
+            k for k in found if k.symbol.endswith(self.only) and not (lacking and k.symbol.endswith(lacking))
+        )
 
     @property
     def missing(self) -> list[str]:
@@ -73,8 +80,10 @@ class Image:
 
 
 M0, M4, M55 = Image("nrf51_dk"), Image("mps2_an386"), Image("mps3_an547")
-M3 = Image("mps2_an385")
-M4_CLANG, M55_CLANG = Image("mps2_an386", "clang"), Image("mps3_an547", "clang", interrupted=True)
+M4_CLANG = Image("mps2_an386", "clang")
+M55_CLANG = Image("mps3_an547", "clang", portable=False, only=("_mve",), interrupted=True)
+M3 = Image("mps2_an385", only=("_threes_3x4", "_fives_5x2", "_fives", "_chw_3x3_2x1", "_cwh_3x3_2x1"))
+"""With what is faster there than on the other cores without DSP instructions."""
 M7, M33 = Image("mps2_an500", portable=False), Image("mps2_an505", portable=False)
 RISCV, XTENSA = Image("riscv32_virt"), Image("xtensa_lx60")
 
@@ -126,10 +135,10 @@ def process(image: Image, elf: Path, table: FunctionTable) -> Process:
 @functools.cache
 def library(image: Image) -> Process:
     """This worker's server of the library's kernels on the board."""
-    table = kernel_library.table(image.delegates)
+    table = kernel_library.table(image.kernels)
 
     def made(folder: Path) -> None:
-        sources = kernel_library.sources(image.delegates, folder / "kernels")
+        sources = kernel_library.sources(image.kernels, folder / "kernels")
         build(image, folder, *sources, table, flags=("-O2", "-g1", *kernel_library.WARNINGS))
 
     return process(image, built_once(f"calls-{image}", made) / "firmware.elf", table)

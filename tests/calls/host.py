@@ -23,12 +23,13 @@ ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=0:quarantine_size_mb=8", "UBSAN_OPT
 _CORE = ("harness/tinyet_call_server.c", "harness/call_main.c", "platform/tinyet_posix.c")
 
 
-DELEGATES = (PORTABLE, CORTEX_M)
+KERNELS = tuple(kernel_library.kernels((PORTABLE, CORTEX_M)))
 
 
+@functools.cache
 def library_table() -> FunctionTable:
     """All functions of library kernels."""
-    return kernel_library.table(DELEGATES)
+    return kernel_library.table(KERNELS)
 
 
 def build(
@@ -77,7 +78,7 @@ def library_server() -> Path:
     """The session's server."""
     folder = built_once(
         "call-server",
-        lambda to: build(to, *kernel_library.sources(DELEGATES, to / "kernels"), library_table()),
+        lambda to: build(to, *kernel_library.sources(KERNELS, to / "kernels"), library_table()),
     )
     return folder / "call_server"
 

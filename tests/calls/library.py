@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from tests.ops.cases import WARNINGS as OF_MODELS
 from tests.ops.cases import write_files
 from tests.ops.objects import run
 from tinyet import assets
-from tinyet.delegates import PORTABLE, Delegate, kernel_sources
+from tinyet.delegates import DELEGATES, Delegate, kernel_sources
 from tinyet.emit.kernels import shareable
 from tinyet.opset import Kernel
 
@@ -28,12 +27,12 @@ def kernels(delegates: Sequence[Delegate]) -> list[Kernel]:
     return [kernel for delegate in delegates for found in delegate.kernels.values() for kernel in found]
 
 
-def sources(delegates: Sequence[Delegate], folder: Path) -> tuple[list[Path], dict[str, str]]:
+def sources(wanted: Sequence[Kernel], folder: Path) -> tuple[list[Path], dict[str, str]]:
     """The C files, written into the folder as a model has them, and {function: its symbol there}. Their objects are
     those of generated models."""
     files: dict[str, str] = {}
-    for delegate in delegates:
-        own = kernels([delegate])
+    for delegate in DELEGATES:
+        own = [kernel for kernel in wanted if kernel.delegate == delegate.name]
         headers = sorted({header for kernel in own for header in kernel.headers})
         files |= delegate.files(headers, sorted({source for kernel in own for source in kernel.sources}))
     found, symbols = shareable(files)
@@ -42,20 +41,18 @@ def sources(delegates: Sequence[Delegate], folder: Path) -> tuple[list[Path], di
     return [folder / name for name in texts], symbols
 
 
-@functools.cache
-def table(delegates: tuple[Delegate, ...]) -> FunctionTable:
-    """All functions of the delegates' headers; without the portable kernels those that files of their own name, since
-    headers are shared."""
-    headers = sorted({header for kernel in kernels(delegates) for header in kernel.headers})
+def table(wanted: Sequence[Kernel]) -> FunctionTable:
+    """All functions of the kernels' headers that their C files name: headers are shared with other kernels."""
+    headers = sorted({header for kernel in wanted for header in kernel.headers})
     text = "".join(f'#include "{header}"\n' for header in headers)
     include = assets.path("firmware") / "include"
     made = run(["gcc", "-E", "-P", "-std=c11", f"-I{include}", "-"], text.encode()).decode()
-    return function_table(headers, made, None if PORTABLE in delegates else _named(delegates, made))
+    return function_table(headers, made, _named(wanted, made))
 
 
-def _named(delegates: Sequence[Delegate], declarations: str) -> set[str]:
-    """Functions that the delegates' C files name, also by pasting: tinyet_##NAME##_s8."""
-    names = {source for kernel in kernels(delegates) for source in kernel.sources}
+def _named(wanted: Sequence[Kernel], declarations: str) -> set[str]:
+    """Functions that the kernels' C files name, also by pasting: tinyet_##NAME##_s8."""
+    names = {source for kernel in wanted for source in kernel.sources}
     text = "".join(kernel_sources.text(name) or "" for name in sorted(names))
     pasted = {re.sub(r"##\w+?(##|\b)", r"\\w+", word) for word in re.findall(r"tinyet_[\w#]+", text)}
     declared = re.findall(r"\btinyet_\w+(?= *\()", declarations)

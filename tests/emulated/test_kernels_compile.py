@@ -17,7 +17,7 @@ from tests.ops.objects import without_driver
 from tinyet import assets
 from tinyet.boards import load_board
 from tinyet.build import clang
-from tinyet.delegates import PORTABLE, Delegate, kernel_sources
+from tinyet.delegates import PORTABLE, kernel_sources
 
 FLAGS = ("-O2", *library.WARNINGS, "-ffp-contract=off")
 CXX = ("-x", "c++", "-std=c++17", "-Wuseless-cast")
@@ -54,12 +54,10 @@ def test_c_by_gcc(image: Image | None, tmp_path: Path) -> None:
     """Kernels of a call server, which is built with these warnings, and those that it has not."""
     if image is None:
         host.library_server()
-        delegates: tuple[Delegate, ...] = host.DELEGATES
     else:
         emulated.skip_missing([image])
         board.library(image)
-        delegates = image.delegates
-    served = {source for kernel in library.kernels(delegates) for source in kernel.sources}
+    served = {source for kernel in (image.kernels if image else host.KERNELS) for source in kernel.sources}
     others = {*kernel_sources.names()} - served
     assert served
     assert others < {*kernel_sources.names()}
