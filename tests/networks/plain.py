@@ -29,10 +29,10 @@ from tinyet.fx.edit import get_constant
 from tinyet.fx.log_filter import quiet
 from tinyet.quantization import annotate as rules
 from tinyet.quantization.observers import counted_within, rebinned, searched_bins
+from tinyet.quantization.torchao_steps import convert_pt2e, prepare_pt2e
 
 with quiet():
     from torchao.quantization.pt2e.observer import HistogramObserver, PerChannelMinMaxObserver
-    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
     from torchao.quantization.pt2e.quantizer.quantizer import (
         QuantizationAnnotation,
         QuantizationSpec,

@@ -51,9 +51,9 @@ from tinyet.quantization.qparam_sharing import (
 from tinyet.quantization.quantizer import TinyetQuantizer
 from tinyet.quantization.range_clipping import narrow_masks
 from tinyet.quantization.threads import one_thread
+from tinyet.quantization.torchao_steps import convert_pt2e, prepare_pt2e, prepare_qat_pt2e
 
 with quiet():
-    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e, prepare_qat_pt2e
     from torchao.quantization.pt2e.quantizer.quantizer import Quantizer
 
 Progress = Callable[[int, int | None], None]
