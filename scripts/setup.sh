@@ -65,13 +65,42 @@ if [ ${#packages[@]} -gt 0 ]; then
 fi
 
 "$python" -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "tinyet needs Python 3.11 or newer")'
-[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+# The environment has no pip before one comes with the tests' packages: to install the bundled one takes as long as uv takes
+# for all of them. The Python's own serves, where it has one.
+[ -x "$venv/bin/python" ] || "$python" -m venv --without-pip "$venv"
+pip=("$python" -m pip --python "$venv/bin/python")
+settings=$("$python" -m pip config list 2>/dev/null) || {
+  "$venv/bin/python" -m ensurepip >/dev/null
+  pip=("$venv/bin/python" -m pip)
+  settings=$("${pip[@]}" config list)
+}
 # Two of three files of these packages nobody imports: those that somebody does are compiled then.
-pip=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile)
+pip+=(install --quiet --disable-pip-version-check --no-compile)
+needed=(-e '.[test]')
+"$venv/bin/python" -c 'import torch' 2>/dev/null || needed+=(torch==2.13.0)
+needs_torch() { [[ " ${needed[*]} " == *" torch=="* ]]; }
+
 # The CPU build of torch, where its index can be reached; PyPI's own brings gigabytes of CUDA on Linux.
-"$venv/bin/python" -c 'import torch' 2>/dev/null ||
-  "${pip[@]}" --retries 0 --extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0
-# uv takes a third of pip's time for the rest; it reads no settings of pip's, which may say where packages are.
-{ "${pip[@]}" uv 2>/dev/null && "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" -e '.[test]'; } ||
-  "${pip[@]}" -e '.[test]'
+with_uv() {
+  "${pip[@]}" uv 2>/dev/null || return
+  local uv=("$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --index-strategy unsafe-best-match) name values value
+  # It reads no settings of pip's, which may say where packages are, but has options of these names. The environment's come
+  # before those of files.
+  while read -r name values; do
+    for value in $values; do uv+=("--$name" "$value"); done
+  done < <(sed -nE "s/\\\\n/ /g; s/^[^.]*\.((extra-)?index-url|find-links|constraint|cert)='(.*)'$/\1 \3/p" <<<"$settings" |
+    awk '!seen[$1]++')
+  if needs_torch && UV_HTTP_RETRIES=0 "${uv[@]}" --dry-run --no-deps --torch-backend cpu torch==2.13.0 2>/dev/null; then
+    "${uv[@]}" --torch-backend cpu torch==2.13.0 || return
+  fi
+  "${uv[@]}" "${needed[@]}"
+}
+
+with_pip() {
+  ! needs_torch || "${pip[@]}" --retries 0 --extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0
+  "${pip[@]}" "${needed[@]}"
+}
+
+# uv takes a fifth of pip's time.
+with_uv || with_pip
 [ -z "$beside" ] || wait "$beside"
