@@ -52,8 +52,9 @@ def test_a_session_lists_what_its_files_compile(tmp_path: Path, workers: int) ->
         )
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-p", "tests.slowest", "-p", "tests.workers", "-p", "no:cacheprovider"),
-            *("-c", os.devnull, "--rootdir", tmp_path, "--workers", str(workers), tmp_path / "tests"),
+            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "tests.slowest"),
+            *("-p", "tests.workers", "--workers", str(workers)),
+            *("-c", os.devnull, "--rootdir", tmp_path, tmp_path / "tests"),
         ],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
