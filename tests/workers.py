@@ -108,6 +108,8 @@ class _Workers:
     def run(self) -> None:
         """Raises what pytest's own loop raises where a session is to end early."""
         session = self._session
+        if terminal := session.config.pluginmanager.getplugin("terminalreporter"):
+            terminal.showfspath = False  # Each line would be of another file.
         try:
             for worker in self._given:
                 # A worker knows the next test before it ends one: what that needs, too, is kept.
