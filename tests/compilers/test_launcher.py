@@ -191,6 +191,37 @@ def test_what_is_said_is_said_each_time(compilers: Compilers) -> None:
         assert compilers.run("wrong", files={"a.c": "int f(\n"}).returncode == 1
 
 
+def test_names_of_a_model_s_folders_do_not_count_for_the_library(compilers: Compilers) -> None:
+    """In debug information, which says lines alone. Where it names the project's own folder, it counts."""
+
+    def compiles(place: str, to: str, *words: str, model: str = "one", source: str = "tinyet_a.c") -> bool:
+        folder = compilers.where / place / model
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "header.h").write_text("static inline int two(void) { return 2; }\n")
+        (folder / source).write_text('#include "header.h"\nint a(void);\nint a(void) { return two(); }\n')
+        before, made = len(compilers.log.read_text()), folder / "a.o"
+        command = [str(compilers.command), *words, f"-ffile-prefix-map={compilers.where / place}={to}"]
+        command += ["-c", f"{model}/{source}", "-o", str(made)]
+        environment = os.environ | {"PATH": compilers.path, COMPILED: str(compilers.kept)}
+        subprocess.run(command, env=environment, cwd=compilers.where / place, check=True)
+        assert str(compilers.where).encode() not in made.read_bytes() or to != "."
+        return len(compilers.log.read_text()) > before
+
+    assert compiles("here", ".", "-g")
+    assert compilers.log.read_text().splitlines()[-1].startswith("-g1 ")
+    assert not compiles("there", ".", "-g", model="two")
+    assert not compiles("there", ".", "-g1", model="two")
+    assert compiles("there", "/absolute", "-g")
+    assert compiles("here", "/another", "-g")
+    assert compiles("there", ".", "-g", "-fsanitize=address", model="two")
+    assert compiles("here", ".", "-g", "-fsanitize=address")
+    assert compiles("here", ".", "-g3")
+    assert compiles("there", ".", "-g3", model="two")
+    assert compiles("here", ".", "-g", source="model.c")
+    assert compiles("there", ".", "-g", source="model.c", model="two")
+    assert compilers.log.read_text().splitlines()[-1].startswith("-g ")
+
+
 def test_rules_name_what_an_object_comes_of(compilers: Compilers) -> None:
     for place in ("rule", "rule again"):
         folder = compilers.where / place

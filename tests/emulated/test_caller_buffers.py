@@ -288,7 +288,7 @@ def test_the_plans_are_of_all_kinds() -> None:
 
 def test_buffers_on_the_host(tmp_path: Path) -> None:
     made = sources(tmp_path, HOST)
-    objects = [compiled_object(["gcc", *STRICT, *SANITIZE, "-g", f"-I{tmp_path}"], source) for source in made]
+    objects = [compiled_object(["gcc", *STRICT, *SANITIZE, f"-I{tmp_path}"], source) for source in made]
     subprocess.run(["gcc", *SANITIZE, *objects, "-lm", "-o", tmp_path / "main"], check=True)
     # What is given away is not given back.
     done = subprocess.run(

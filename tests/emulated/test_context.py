@@ -179,7 +179,7 @@ def test_two_instances_on_the_host(program: Program, tmp_path: Path) -> None:
     """Under the sanitizers, one arena on a heap, and both contexts full of anything before."""
     rows = program.name == "following"
     deployment = deploy(program.graph, HOST, objective=Objective(input_rows=rows))
-    compiler = ["gcc", *STRICT, *SANITIZE, f"-D{'='.join(TRACE)}", "-DON_HEAP", "-g", f"-I{tmp_path}"]
+    compiler = ["gcc", *STRICT, *SANITIZE, f"-D{'='.join(TRACE)}", "-DON_HEAP", f"-I{tmp_path}"]
     made = sources(program, deployment, tmp_path)
     objects = [compiled_object(compiler, source) for source in made]
     subprocess.run(["gcc", *SANITIZE, *objects, "-lm", "-o", tmp_path / "main"], check=True)

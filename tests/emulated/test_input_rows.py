@@ -13,6 +13,7 @@ import pytest
 
 import tinyet
 from tests import small
+from tests.emulated.test_sleep import SANITIZE
 from tests.streamed import Net, averaged, sequence
 from tinyet import assets, ops
 from tinyet.analysis import analyze
@@ -37,7 +38,6 @@ from tinyet.project import Project
 from tinyet.reference import evaluate
 
 STRICT = ("-std=c11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wcast-qual", "-Werror")
-SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 # Takes commands from its input: r; or p COUNT and so many rows' bytes. Tells each status, and outputs that are there.
 MAIN = """

@@ -185,7 +185,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def run_here(folder: Path, *flags: str) -> list[str]:
-    compiler = ["gcc", *STRICT, *SANITIZE, *flags, "-g", f"-I{folder}"]
+    compiler = ["gcc", *STRICT, *SANITIZE, *flags, f"-I{folder}"]
     objects = [compiled_object(compiler, source) for source in files_of(folder)]
     subprocess.run(["gcc", *SANITIZE, *flags, *objects, "-lm", "-o", folder / "main"], check=True)
     return subprocess.run([folder / "main"], capture_output=True, text=True, check=True).stdout.splitlines()

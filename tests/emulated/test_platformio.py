@@ -74,12 +74,17 @@ def test_builds_for_every_bare_metal_board_to_the_same_bytes_in_two_places(
     there = _project(tmp_path / "some" / "longer path", board)
     envs = (board, "harness")
     lines: list[str] = []
+
+    def only_objects_of(place: str) -> None:
+        """Of all boards' projects in such a place: those of others may name folders in another way."""
+        kept = directory() / f"of {place}"
+        kept.mkdir(exist_ok=True)
+        monkeypatch.setenv(COMPILED, str(kept))
+
+    only_objects_of("here")
     firmwares = platformio.build_all(here, envs, on_output=lines.append)
     assert not [line for line in lines if "warning" in line.lower()]
-    # The objects here may be those of any place; there only of such as these, for whichever board.
-    elsewhere = directory() / "elsewhere"
-    elsewhere.mkdir(exist_ok=True)
-    monkeypatch.setenv(COMPILED, str(elsewhere))
+    only_objects_of("there")
     for env, first, again in zip(envs, firmwares, platformio.build_all(there, envs), strict=True):
         assert first.read_bytes() == again.read_bytes()
         assert str(tmp_path).encode() not in first.read_bytes()

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.compilers.sanitizers import QUICK
 from tests.emulated.test_states import remembering
 from tests.ops.cases import write_files
 from tests.ops.emulated import require_emulator
@@ -42,7 +43,7 @@ STRICT = (
     *("-Wcast-align", "-Wundef", "-Wdouble-promotion", "-Werror"),
 )
 TRACE = ("TINYET_TRACE", "1")
-SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1", *QUICK)
 FRAMES, AWAKE = 9, 4
 
 # Runs frames, and between them sleeps: what a sleep leaves of the arena, and what is done about it, is the line's name.
@@ -246,7 +247,7 @@ def test_on_the_host(program: Program, tmp_path: Path) -> None:
     rows = program.name != "remembering"
     frames = drawn(program)
     deployment = deploy(program.graph, HOST, objective=Objective(input_rows=rows))
-    compiler = ["gcc", *STRICT, *SANITIZE, f"-D{'='.join(TRACE)}", "-g", f"-I{tmp_path}"]
+    compiler = ["gcc", *STRICT, *SANITIZE, f"-D{'='.join(TRACE)}", f"-I{tmp_path}"]
     objects = [compiled_object(compiler, source) for source in sources(program, deployment, frames, tmp_path)]
     subprocess.run(["gcc", *SANITIZE, *objects, "-lm", "-o", tmp_path / "main"], check=True)
     printed = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout

@@ -228,7 +228,7 @@ def test_power_cuts_on_the_host(case: str, tmp_path: Path) -> None:
     rows = [segment.group is not None for segment in slices.segments]
     assert any(rows) == (optimize == "size")
     assert slices.count > 1
-    compiler = ["gcc", *STRICT, *SANITIZE, "-g", "-ffp-contract=off", f"-I{tmp_path}"]
+    compiler = ["gcc", *STRICT, *SANITIZE, "-ffp-contract=off", f"-I{tmp_path}"]
     files = sources(program, deployment, slices, frames, tmp_path)
     objects = [compiled_object(compiler, source) for source in files]
     subprocess.run(["gcc", *SANITIZE, *objects, "-lm", "-o", tmp_path / "main"], check=True)
@@ -372,7 +372,7 @@ def test_what_the_page_shows(tmp_path: Path) -> None:
     )
     files["main.c"] = "\n".join(text for _, text in blocks) + AROUND
     write_files(tmp_path, files)
-    compiler = ["gcc", *STRICT, *SANITIZE, "-g", f"-I{tmp_path}"]
+    compiler = ["gcc", *STRICT, *SANITIZE, f"-I{tmp_path}"]
     objects = [compiled_object(compiler, source) for source in sorted(tmp_path.glob("*.c"))]
     subprocess.run(["gcc", *SANITIZE, *objects, "-o", tmp_path / "main"], check=True)
     assert (
@@ -443,7 +443,7 @@ def test_the_pages_task(tmp_path: Path) -> None:
     files = model_files(deployment, "kws", ["test"], program_hash=program.hash, context=True, stack=240)
     files |= {"main.c": block + AROUND_TASK, "FreeRTOS.h": FREERTOS, "task.h": ""}
     write_files(tmp_path, files)
-    compiler = ["gcc", *STRICT, *SANITIZE, "-g", f"-I{tmp_path}"]
+    compiler = ["gcc", *STRICT, *SANITIZE, f"-I{tmp_path}"]
     objects = [compiled_object(compiler, source) for source in sorted(tmp_path.glob("*.c"))]
     subprocess.run(["gcc", *SANITIZE, *objects, "-o", tmp_path / "main"], check=True)
     said = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout
