@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -43,6 +45,17 @@ def test_quantized_program_is_close_and_keeps_the_module_untouched() -> None:
     for x in pieces(DATA, 1):
         torch.testing.assert_close(run(program, x), float_model(x).detach(), atol=0.05, rtol=0)
     assert all(torch.equal(before[name], value) for name, value in float_model.state_dict().items())
+
+
+@pytest.mark.usefixtures("young")
+def test_nothing_of_it_is_held() -> None:
+    """Who quantizes many models does not hold all of them."""
+    prepared = prepare(capture(model(), DATA[:1]))
+    calibrate(prepared, [DATA])
+    held: list[weakref.ref[object]] = [weakref.ref(prepared.module), weakref.ref(convert(prepared))]
+    del prepared
+    gc.collect(1)
+    assert [ref() for ref in held] == [None, None]
 
 
 def test_result_does_not_depend_on_how_data_is_batched() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from tinyet import assets
@@ -72,9 +72,10 @@ def _own_text(name: str) -> str | None:
     return path.read_text(encoding="utf-8") if path.is_file() else kernel_sources.text(name)
 
 
-def included(text: str) -> list[str]:
+@lru_cache(maxsize=1024)
+def included(text: str) -> tuple[str, ...]:
     """The files that a C text includes in quotes."""
-    return [line.split('"')[1] for line in text.splitlines() if line.startswith('#include "')]
+    return tuple(line.split('"')[1] for line in text.splitlines() if line.startswith('#include "'))
 
 
 def own_files(headers: Sequence[str], sources: Sequence[str]) -> Mapping[str, str]:

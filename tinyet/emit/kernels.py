@@ -46,7 +46,7 @@ def shareable(files: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]
     code = {path: _code(closure) for path, closure in closures.items()}
     owner = {name: path for path in sources for name in _definitions(closures[path])}
     used = {
-        path: sorted({name for name in code[path][1] if owner.get(name, path) != path}) for path in sources
+        path: sorted(name for name in owner.keys() & code[path][1] if owner[name] != path) for path in sources
     }
     symbols: dict[str, str] = {}
     for name, path in owner.items():
@@ -98,10 +98,11 @@ def _closure(path: str, files: Mapping[str, str]) -> Iterator[str]:
 
 
 class _File(NamedTuple):
-    """code: C without comments, texts and directives. macros: (name, parameters, body) of those with parameters;
-    renamed: (name, other name) of those that stand for another name."""
+    """code: C without comments, texts and directives. called: what lines that only call something call. macros: (name,
+    parameters, body) of those with parameters; renamed: (name, other name) of those that stand for another name."""
 
     code: str
+    called: tuple[str, ...]
     macros: list[tuple[str, str, str]]
     renamed: list[tuple[str, str]]
 
@@ -109,28 +110,57 @@ class _File(NamedTuple):
 # Apart from what includes it: many sources include one header.
 @lru_cache(maxsize=512)
 def _taken_apart(text: str) -> _File:
-    code = _NOT_CODE.sub(" ", text)
-    return _File(_DIRECTIVE.sub("", code), _MACRO.findall(code), _RENAMED.findall(code))
+    text = _NOT_CODE.sub(" ", text)
+    code = _DIRECTIVE.sub("", text)
+    called = dict.fromkeys(name for name, _ in _CALL.findall(code))
+    return _File(code, tuple(called), _MACRO.findall(text), _RENAMED.findall(text))
+
+
+class _Scopes(NamedTuple):
+    """outer: the text at file scope, {} in place of blocks; words: those in the blocks. depth: of blocks that are open
+    behind it."""
+
+    outer: str
+    words: frozenset[str]
+    depth: int
 
 
 @lru_cache(maxsize=512)
 def _code(closure: tuple[str, ...]) -> tuple[str, frozenset[str]]:
     """Of files one after another: the text at file scope, {} in place of blocks; the words in these."""
     files = [_taken_apart(text) for text in closure]
-    macros = {name: (words.split(","), body) for file in files for name, words, body in file.macros}
+    macros = {name: (words, body) for file in files for name, words, body in file.macros}
+    outer: list[str] = []
+    words: set[str] = set()
+    depth = 0
+    for file in files:
+        called = tuple((name, *macros[name]) for name in file.called if name in macros)
+        # The line's end between two files belongs to the block that is open there, if one is.
+        outer += ["\n"] if outer and not depth else []
+        scopes = _scopes(file.code, called, depth)
+        outer.append(scopes.outer)
+        words |= scopes.words
+        depth = scopes.depth
+    return "".join(outer), frozenset(words)
+
+
+# Apart from what includes it, as `_taken_apart`.
+@lru_cache(maxsize=1024)
+def _scopes(code: str, macros: tuple[tuple[str, str, str], ...], depth: int) -> _Scopes:
+    """Of one file. macros: those that its lines call; depth: of blocks that are open before it."""
+    known = {name: (words.split(","), body) for name, words, body in macros}
 
     def expanded(call: re.Match[str]) -> str:
         """A line that only calls a macro: it may define a function."""
-        words, body = macros.get(call[1], ([], ""))
+        words, body = known.get(call[1], ([], ""))
         for word, value in zip(words, call[2].split(","), strict=False):
             body = re.sub(rf"\b{word.strip()}\b", value.strip().replace("\\", ""), body)
         return re.sub(r"\s*##\s*", "", body.replace("\\\n", "\n")) if body else call[0]
 
-    code = _CALL.sub(expanded, "\n".join(file.code for file in files))
+    code = _CALL.sub(expanded, code) if known else code
     code = re.sub(r"\bextern\s*\{", "", code)
     outer: list[str] = []
     inner: list[str] = []
-    depth = 0
     for part in re.split(r"([{}])", code):
         if part == "{":
             depth += 1
@@ -140,7 +170,7 @@ def _code(closure: tuple[str, ...]) -> tuple[str, frozenset[str]]:
             depth = max(depth - 1, 0)
         else:
             (inner if depth else outer).append(part)
-    return "".join(outer), frozenset(re.findall(r"\w+", " ".join(inner)))
+    return _Scopes("".join(outer), frozenset(re.findall(r"\w+", " ".join(inner))), depth)
 
 
 def _marked(text: str, own: list[str], used: list[str], symbols: Mapping[str, str]) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from tinyet.memory.buffers import Buffer, Neighbor, align_up, peak_of, sections
 
 
@@ -35,12 +38,13 @@ def greedy(
         # By size, else as given: like the greedy planner of TensorFlow Lite Micro.
         lambda i: (-group[i].bytes, given[i]),
     )
+    arrays = _arrays(interference)
     best: list[int] = []
     best_order: list[int] = []
     best_peak = -1
     for key in keys:
         order = sorted(indices, key=lambda i: (*key(i), i))
-        offsets = first_fit(group, interference, order)
+        offsets = first_fit(group, interference, order, arrays)
         peak = peak_of(group, offsets)
         if best_peak < 0 or peak < best_peak:
             best, best_order, best_peak = offsets, order, peak
@@ -54,7 +58,7 @@ def greedy(
         if tuple(order) in seen:
             break
         seen.add(tuple(order))
-        offsets = first_fit(group, interference, order)
+        offsets = first_fit(group, interference, order, arrays)
         peak = peak_of(group, offsets)
         if peak < best_peak:
             best, best_peak = offsets, peak
@@ -67,8 +71,27 @@ _REPAIRS = 32
 """Rounds of repair in `greedy`; each costs one first-fit pass, and gains stop after a few."""
 
 
+_Ints = npt.NDArray[np.int64]
+_Arrays = Mapping[int, tuple[_Ints, _Ints, _Ints]]
+_MANY = 64
+"""Neighbors from which on numpy is the faster one."""
+
+
+def _arrays(interference: Sequence[Sequence[Neighbor]]) -> _Arrays:
+    """Of each buffer that has many neighbors: these, with what is above and below."""
+    return {
+        i: (others, above, below)
+        for i, near in enumerate(interference)
+        if len(near) >= _MANY
+        for others, above, below in (np.array(near, np.int64).T.copy(),)
+    }
+
+
 def first_fit(
-    group: Sequence[Buffer], interference: Sequence[Sequence[Neighbor]], order: Sequence[int]
+    group: Sequence[Buffer],
+    interference: Sequence[Sequence[Neighbor]],
+    order: Sequence[int],
+    arrays: _Arrays,
 ) -> list[int]:
     """Place in `order`, each buffer at the lowest offset that those which interfere leave.
 
@@ -76,9 +99,36 @@ def first_fit(
     the gap from it to this buffer.
     """
     offsets = dict[int, int]()
+    # The same by index; -1 before a buffer is placed.
+    placed = np.full(len(group), -1, np.int64)
     for i in order:
-        offsets[i] = lowest_offset(interference[i], offsets, group[i].align)
+        if i in arrays:
+            at = _lowest_of_many(*arrays[i], placed, group[i].align)
+        else:
+            at = lowest_offset(interference[i], offsets, group[i].align)
+        offsets[i] = placed[i] = at
     return [offsets[i] for i in range(len(group))]
+
+
+def _lowest_of_many(others: _Ints, above: _Ints, below: _Ints, placed: _Ints, align: int) -> int:
+    """As `lowest_offset`."""
+    at = placed[others]
+    there = np.flatnonzero(at >= 0)
+    if not len(there):
+        return 0
+    at = at[there]
+    starts = at - above[there]
+    order = starts.argsort()
+    ends = (at + below[there])[order]
+    ends += align - 1
+    ends &= -align
+    # What the neighbors up to each leave free above them; what lies below the start of the next is the lowest.
+    free = np.maximum(np.maximum.accumulate(ends), 0)
+    starts = starts[order]
+    if starts[0] >= 0:
+        return 0
+    reached = np.flatnonzero(starts[1:] >= free[:-1])
+    return int(free[reached[0]] if len(reached) else free[-1])
 
 
 def lowest_offset(neighbors: Sequence[Neighbor], offsets: Mapping[int, int], align: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from tinyet.fx.log_filter import quiet
 
@@ -21,11 +21,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-# A torch, or a torchao, without such a function keeps nothing.
-_CACHES = (
+# A torch, or a torchao, without such a cache keeps nothing.
+_CACHES: tuple[Any, ...] = (
     getattr(utils, "assert_and_get_unique_device", None),
     getattr(torchao.utils, "_assert_and_get_unique_device", None),
 )
+_FORGET = tuple(cached.cache_clear for cached in _CACHES if hasattr(cached, "cache_clear"))
 
 
 def _forgetting(step: Callable[P, R]) -> Callable[P, R]:
@@ -34,9 +35,8 @@ def _forgetting(step: Callable[P, R]) -> Callable[P, R]:
         try:
             return step(*args, **kwargs)
         finally:
-            for cache in _CACHES:
-                if hasattr(cache, "cache_clear"):
-                    cache.cache_clear()
+            for forget in _FORGET:
+                forget()
 
     return run
 
