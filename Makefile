@@ -30,7 +30,7 @@ boards: setup
 	$(BIN)/python scripts/build_boards.py
 
 lint: style
-	$(BIN)/mypy
+	$(BIN)/python scripts/check_types.py
 
 style: setup
 	$(BIN)/ruff check .
@@ -47,7 +47,7 @@ test check: export OPENBLAS_NUM_THREADS = 1
 # mypy is one process, beside which a core would wait: types are checked while tests run, and fail at the end of them. Where
 # nobody checks again, it keeps nothing, which is an eighth of its time.
 test: style
-	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null) & types=$$!; scripts/in_memory.sh $(BIN)/pytest --workers auto; tests=$$?; wait $$types && exit $$tests
+	$(BIN)/python scripts/check_types.py $(if $(CI),--cache-dir=/dev/null) & types=$$!; scripts/in_memory.sh $(BIN)/pytest --workers auto; tests=$$?; wait $$types && exit $$tests
 
 check: lint
 	scripts/in_memory.sh $(BIN)/pytest --workers auto tests/unit tests/ops tests/passes tests/golden

@@ -65,8 +65,8 @@ if [ ${#packages[@]} -gt 0 ]; then
 fi
 
 "$python" -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "tinyet needs Python 3.11 or newer")'
-# The environment has no pip before one comes with the tests' packages: to install the bundled one takes as long as uv takes
-# for all of them. The Python's own serves, where it has one.
+# The environment has no pip before one comes with the tests' packages: to install the bundled one takes as long as uv
+# takes for all of them. The Python's own serves, where it has one.
 [ -x "$venv/bin/python" ] || "$python" -m venv --without-pip "$venv"
 pip=("$python" -m pip --python "$venv/bin/python")
 settings=$("$python" -m pip config list 2>/dev/null) || {
@@ -83,9 +83,10 @@ needs_torch() { [[ " ${needed[*]} " == *" torch=="* ]]; }
 # The CPU build of torch, where its index can be reached; PyPI's own brings gigabytes of CUDA on Linux.
 with_uv() {
   "${pip[@]}" uv 2>/dev/null || return
-  local uv=("$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --index-strategy unsafe-best-match) name values value
-  # It reads no settings of pip's, which may say where packages are, but has options of these names. The environment's come
-  # before those of files.
+  local uv=("$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --index-strategy unsafe-best-match)
+  local name values value
+  # It reads no settings of pip's, which may say where packages are, but has options of these names. The environment's
+  # come before those of files.
   while read -r name values; do
     for value in $values; do uv+=("--$name" "$value"); done
   done < <(sed -nE "s/\\\\n/ /g; s/^[^.]*\.((extra-)?index-url|find-links|constraint|cert)='(.*)'$/\1 \3/p" <<<"$settings" |
