@@ -11,6 +11,7 @@ import os
 import random
 import tempfile
 from collections.abc import Generator, Iterator
+from weakref import WeakValueDictionary
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -57,9 +58,10 @@ def pytest_configure(config: pytest.Config) -> None:
     patch.setattr(objects, "compile_object", stored(objects.compile_object))
     patch.setattr(objects, "compile_objects", stored_together(objects.compile_objects))
     kept_strategies.install(patch)
-    # Nobody draws from numpy's own generator (ruff's NPY002): to keep its state and restore it around each example
-    # takes as long as a small one. Hypothesis does so where it finds none in this place.
+    # Nobody draws from numpy's own generator or Python's (ruff's NPY002 and TID251): to keep their states and restore
+    # them around each example takes as long as a small one. Hypothesis does so where it finds none in these places.
     patch.setattr(entropy, "NP_RANDOM", random.Random())
+    patch.setattr(entropy, "RANDOMS_TO_MANAGE", WeakValueDictionary())
     # No test asks for variables and types, which are a fifth of a compiler's time: code, lines and frames are the same.
     patch.setattr(gcc, "_DEBUG_INFORMATION", "-g1")
     # Of a harness on this machine, -O1 is kept: what is compiled is what users have. -g1 says the line.

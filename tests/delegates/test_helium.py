@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -290,6 +290,7 @@ def pooled_nodes(draw: st.DrawFn) -> Case:
     return Case(drawing.node_of(attrs, [x], x.type.quant), (data,))
 
 
+@cache
 def all_pool_nodes() -> st.SearchStrategy[Case]:
     return st.one_of(test_cortex_m.window_nodes(), pooled_nodes(), pooled_nodes())
 

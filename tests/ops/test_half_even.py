@@ -114,12 +114,16 @@ def in_powers_of_two(case: Case) -> Case:
 
 
 @st.composite
-def even(draw: st.DrawFn, nodes: Callable[[], st.SearchStrategy[Case]]) -> Case:
+def _even(draw: st.DrawFn, nodes: st.SearchStrategy[Case]) -> Case:
     """Any of such nodes, rounded otherwise; of powers of two, too."""
-    case = draw(nodes())
+    case = draw(nodes)
     found = rounded_otherwise(in_powers_of_two(case) if draw(st.booleans()) else case)
     assume(found)
     return draw(st.sampled_from(found))
+
+
+def even(nodes: Callable[[], st.SearchStrategy[Case]]) -> st.SearchStrategy[Case]:
+    return _even(nodes())
 
 
 def even_too(nodes: Callable[[], st.SearchStrategy[Case]]) -> st.SearchStrategy[Case]:
