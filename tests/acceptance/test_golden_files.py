@@ -126,7 +126,7 @@ def test_text(golden, name):
 
 def test_one_option_updates_what_differs(pytester: pytest.Pytester) -> None:
     """By several workers at once; what is as it should be is not written."""
-    pytester.makeconftest('pytest_plugins = "tests.golden_files"')
+    pytester.makeconftest('pytest_plugins = ["tests.golden_files", "tests.workers"]')
     module = pytester.makepyfile(test_mine=_SUITE)
 
     def run(*options: str) -> pytest.RunResult:
@@ -134,27 +134,27 @@ def test_one_option_updates_what_differs(pytester: pytest.Pytester) -> None:
 
     run().assert_outcomes(failed=4)
     assert not (pytester.path / "golden").exists()
-    run("--update-golden", "-n", "2").assert_outcomes(passed=4)
+    run("--update-golden", "--workers", "2").assert_outcomes(passed=4)
     folder = module.parent / "golden" / "test_mine"
     assert [(p.name, p.read_text("utf-8")) for p in sorted(folder.iterdir())] == [
         (f"{name}.txt", f"{name}: Größe\n1\n") for name in "abcd"
     ]
     (folder / "b.txt").write_text("b: Größe\n2\n", encoding="utf-8")
     before = {p.name: p.stat().st_mtime_ns for p in folder.iterdir()}
-    result = run("-n", "2")
+    result = run("--workers", "2")
     result.assert_outcomes(passed=3, failed=1)
     result.stdout.fnmatch_lines(
         ["*golden file *b.txt differs", "--- expected", "+++ came out", " b: Größe", "-2", "+1",
          'to accept it: pytest "test_mine.py::test_text?b?" --update-golden']
     )  # fmt: skip
     assert {p.name: p.stat().st_mtime_ns for p in folder.iterdir()} == before
-    run("--update-golden", "-n", "2").assert_outcomes(passed=4)
+    run("--update-golden", "--workers", "2").assert_outcomes(passed=4)
     after = {p.name: p.stat().st_mtime_ns for p in folder.iterdir()}
     assert [name for name in before if after[name] != before[name]] == ["b.txt"]
 
 
 def test_a_text_of_this_machine_is_not_taken(pytester: pytest.Pytester) -> None:
-    pytester.makeconftest('pytest_plugins = "tests.golden_files"')
+    pytester.makeconftest('pytest_plugins = ["tests.golden_files", "tests.workers"]')
     pytester.makepyfile("def test_path(golden, tmp_path):\n    golden(f'in {tmp_path}\\n', 'path.txt')\n")
     result = pytester.runpytest("-p", "no:cacheprovider", "--update-golden")
     result.assert_outcomes(failed=1)

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -155,8 +155,11 @@ def _place(compiler: Sequence[str | Path], source: Path) -> Path | None:
     shelf = _shelves() / f"{source.stem}-{_digest(tool, words, source)}"
     warnings = {word for word in words if _warns(word)}
     # The object is the same, whichever warnings it was made with.
-    found = (kept for kept in shelf.glob("*.o") if _serves(kept, warnings))
-    return next(found, shelf / f"{''.join(sorted(warnings))}.o")
+    with suppress(FileNotFoundError):
+        for kept in shelf.iterdir():  # A glob takes five times as long.
+            if kept.name.endswith(".o") and _serves(kept, warnings):
+                return kept
+    return shelf / f"{''.join(sorted(warnings))}.o"
 
 
 def _warns(word: str) -> bool:

@@ -14,6 +14,7 @@ from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import chain, pairwise
 
 from tinyet.timing.instruction import LOADS, STORES, Instruction, Kind
 from tinyet.timing.pipeline import USUAL, Pipeline, Scoreboard
@@ -120,16 +121,8 @@ class _Lines:
 
     @cached_property
     def movable(self) -> bool:
-        """A load of a vector, or what makes its address."""
+        """A load of a vector, or what makes its address: all others keep their order."""
         return self.texts[0].startswith("vldr") or self.instructions[0].kind == "data"
-
-    def before(self, later: _Lines) -> bool:
-        """Whether it must stay before another one that is behind it."""
-        return bool(self.writes & (later.reads | later.writes) or self.reads & later.writes)
-
-    def stays_before(self, later: _Lines) -> bool:
-        """The same, where all but loads of vectors keep their order."""
-        return not (self.movable or later.movable) or self.before(later)
 
 
 def _joined(lines: Sequence[str]) -> list[_Lines]:
@@ -153,12 +146,13 @@ def loads_between(lines: Sequence[str]) -> list[str]:
 @cache
 def _between(lines: tuple[str, ...]) -> tuple[str, ...]:
     parts = _joined(lines)
-    ahead: list[list[int]] = []  # of each part those that must stay before it
+    ahead = _predecessors(parts)
+    fixed = [number for number, part in enumerate(parts) if not part.movable]
+    for earlier, later in pairwise(fixed):
+        ahead[later].add(earlier)
     waiting = [0] * len(parts)  # how many of those behind a part keep it where it is
-    for number, later in enumerate(parts):
-        ahead.append([i for i in range(number) if parts[i].stays_before(later)])
-        for i in ahead[-1]:
-            waiting[i] += 1
+    for i in chain.from_iterable(ahead):
+        waiting[i] += 1
     free = [i for i, count in enumerate(waiting) if not count]
     found: list[str] = []  # from the end
     alternate = False
