@@ -17,8 +17,10 @@ import os
 import pickle
 import sys
 import warnings
+import weakref
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -52,7 +54,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     option = session.config.option
     count = min(option.workers, len(session.items))
     failed = session.testsfailed and not option.continue_on_collection_errors
-    if count < 2 or failed or option.collectonly or option.usepdb:
+    # What shows each step, or stops at it, needs the terminal.
+    shown = option.setupshow or option.setuponly or option.setupplan or option.usepdb or option.trace
+    if count < 2 or failed or option.collectonly or shown:
         return None
     _Workers(session, count).run()
     return True
@@ -79,78 +83,84 @@ class Parts:
         return index
 
 
+@dataclass
+class _Worker:
+    """A copy of this process. tests: indices go there, and what it says of a test comes from there. given: indices of
+    the tests that it has before it, the running one first. last: of the one that it has ended."""
+
+    number: int
+    process: multiprocessing.process.BaseProcess
+    tests: Connection
+    given: deque[int] = field(default_factory=deque)
+    last: int | None = None
+
+
 class _Workers:
-    """Starts copies of this process, gives them tests, and passes on what they say of them, a test at once."""
+    """Starts copies of this process, gives them tests, and passes on what they say of them, one test at a time."""
 
     def __init__(self, session: pytest.Session, count: int) -> None:
         self._session = session
         self._parts = Parts(len(session.items), count)
-        self._given: dict[Connection, deque[int]] = {}
-        self._numbers: dict[Connection, int] = {}
-        self._processes: dict[Connection, multiprocessing.process.BaseProcess] = {}
+        self._workers: list[_Worker] = []
         base = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
-        for worker in range(count):
-            place = base / f"worker-{worker}"
+        for number in range(count):
+            place = base / f"worker-{number}"
             place.mkdir()
-            self._start(worker, place)
+            self._start(number, place)
 
-    def _start(self, worker: int, place: Path) -> None:
+    def _start(self, number: int, place: Path) -> None:
         copies = multiprocessing.get_context("fork")
         ours, theirs = copies.Pipe()
-        process = copies.Process(target=_work, args=(self._session, theirs, [*self._given, ours], place))
+        others = [ours, *(worker.tests for worker in self._workers)]
+        process = copies.Process(target=_work, args=(self._session, theirs, others, place))
         with warnings.catch_warnings():
-            # There may be threads of imported modules: none of them is needed.
+            # There may be threads of imported modules, but nothing computes in them while tests are collected.
             warnings.simplefilter("ignore", DeprecationWarning)
             process.start()
         theirs.close()
-        self._given[ours], self._numbers[ours], self._processes[ours] = deque(), worker, process
+        self._workers.append(_Worker(number, process, ours))
 
     def run(self) -> None:
         """Raises what pytest's own loop raises where a session is to end early."""
         session = self._session
         if terminal := session.config.pluginmanager.getplugin("terminalreporter"):
             terminal.showfspath = False  # Each line would be of another file.
+        running: dict[object, _Worker] = {worker.tests: worker for worker in self._workers}
         try:
-            for worker in self._given:
-                # A worker knows the next test before it ends one: what that needs, too, is kept.
+            # A worker knows the next test before it ends one: fixtures that both need are not torn down.
+            for worker in [*self._workers, *self._workers]:
                 self._give(worker)
-                self._give(worker)
-            while self._given:
-                for ready in wait(list(self._given)):
-                    assert isinstance(ready, Connection)
-                    self._hear(ready)
+            while running:
+                for ready in wait([worker.tests for worker in running.values()]):
+                    try:
+                        said: list[Said] = running[ready].tests.recv()
+                    except (EOFError, OSError):
+                        self._ended(running.pop(ready))
+                    else:
+                        self._hear(running[ready], said)
                 if session.shouldfail:
                     raise session.Failed(session.shouldfail)
                 if session.shouldstop:
                     raise session.Interrupted(session.shouldstop)
         finally:
-            for worker, process in self._processes.items():
-                worker.close()  # It ends behind its test.
-                process.join()
-        # Nothing where a worker is left at the end.
+            for worker in self._workers:
+                worker.tests.close()  # It ends after its current test.
+                worker.process.join()
+        # There are none unless all workers have ended early.
         while (left := self._parts.taken(0)) is not None:
             self._lost(session.items[left], "there is no worker left to run it")
 
-    def _give(self, worker: Connection) -> None:
-        index = self._parts.taken(self._numbers[worker])
+    def _give(self, worker: _Worker) -> None:
+        index = self._parts.taken(worker.number)
         if index is not None:
-            self._given[worker].append(index)
+            worker.given.append(index)
         with contextlib.suppress(OSError):  # It has ended: that is heard next.
-            worker.send(index)
+            worker.tests.send(index)
 
-    def _hear(self, worker: Connection) -> None:
-        try:
-            said: list[Said] = worker.recv()
-        except (EOFError, OSError):
-            process = self._processes[worker]
-            process.join()
-            why = f"its worker has ended with status {process.exitcode}, in this test or in the one before"
-            for index in self._given.pop(worker):
-                self._lost(self._session.items[index], why)
-            return
-        item = self._session.items[self._given[worker].popleft()]
+    def _hear(self, worker: _Worker, said: Sequence[Said]) -> None:
+        worker.last = worker.given.popleft()
         self._give(worker)
-        config = self._session.config
+        item, config = self._session.items[worker.last], self._session.config
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         for name, facts in said:
             if name == "warning":
@@ -159,6 +169,17 @@ class _Workers:
                 report = config.hook.pytest_report_from_serializable(config=config, data=facts)
                 item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    def _ended(self, worker: _Worker) -> None:
+        worker.process.join()
+        status = worker.process.exitcode
+        for index in worker.given:
+            why = f"its worker has ended with status {status}, in this test or in the one before"
+            self._lost(self._session.items[index], why)
+        if status and not worker.given and worker.last is not None:
+            self._lost(
+                self._session.items[worker.last], f"its worker has ended after it with status {status}"
+            )
 
     @staticmethod
     def _lost(item: pytest.Item, why: str) -> None:
@@ -172,7 +193,10 @@ def _work(session: pytest.Session, tests: Connection, others: Sequence[Connectio
     tests: indices come from there, and what was said of a test goes there. others: ends of the process that this is a
     copy of. place: for temporary files.
     """
-    atexit._clear()  # What is left to do at the end of that process.
+    # What is left to do at the end of that process, which does it itself.
+    atexit._clear()
+    weakref.finalize._registry.clear()  # type: ignore[attr-defined]
+    weakref.finalize._registered_with_atexit = False  # type: ignore[attr-defined]
     for other in others:
         other.close()
     _is_a_worker(session.config, place)
@@ -188,9 +212,10 @@ def _work(session: pytest.Session, tests: Connection, others: Sequence[Connectio
             tests.send(said.taken())
             index, following = following, None if following is None else tests.recv()
     except (EOFError, BrokenPipeError, ConnectionResetError):
-        pass  # The session has ended early.
+        # The session has ended early. What fixtures hold goes with them.
+        session._setupstate.teardown_exact(None)
     except KeyboardInterrupt:
-        sys.exit(pytest.ExitCode.INTERRUPTED)  # Whoever interrupts all is told by the session.
+        sys.exit(pytest.ExitCode.INTERRUPTED)  # The session itself reports it.
     finally:
         atexit._run_exitfuncs()
 
@@ -212,6 +237,7 @@ class _Said:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._known = frozenset(sys.modules)
         self._said: list[Said] = []
 
     def taken(self) -> list[Said]:
@@ -225,13 +251,17 @@ class _Said:
     def pytest_warning_recorded(
         self, warning_message: warnings.WarningMessage, when: str, nodeid: str, location: Any
     ) -> None:
-        try:
-            pickle.loads(pickle.dumps(warning_message))
-        except Exception:  # noqa: BLE001
-            # Of a class that is only here, or that holds what is only here: its text.
-            text = f"{warning_message.category.__name__}: {warning_message.message}"
-            warning_message = warnings.WarningMessage(
-                UserWarning(text), UserWarning, warning_message.filename, warning_message.lineno
-            )
+        message = self._sendable(warning_message.category, str(warning_message.message))
+        warning_message = warnings.WarningMessage(
+            message, type(message), warning_message.filename, warning_message.lineno
+        )
         facts = {"warning_message": warning_message, "when": when, "nodeid": nodeid, "location": location}
         self._said.append(("warning", facts))
+
+    def _sendable(self, category: type[Warning], text: str) -> Warning:
+        """A warning that the other process can make, too: of a class that it has; else one that names the class."""
+        with contextlib.suppress(Exception):
+            made: Warning = pickle.loads(pickle.dumps(category(text)))
+            if category.__module__ in self._known and str(made) == text:
+                return made
+        return UserWarning(f"{category.__name__}: {text}")

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are cop
 ALL_KINDS = """
 import os, sys, warnings
 from pathlib import Path
+from types import ModuleType
 import pytest
 
 HERE = os.getpid()  # Of the process that collects.
@@ -48,6 +49,9 @@ def test_fails():
 def test_warns():
     warnings.warn("a usual one", RuntimeWarning)
     warnings.warn(Odd(object(), None))
+    sys.modules["made_later"] = later = ModuleType("made_later")
+    exec("class New(UserWarning): ...", vars(later))
+    warnings.warn(later.New("of this process"))
 
 @pytest.mark.skip(reason="never")
 def test_skipped(): ...
@@ -83,10 +87,11 @@ def session(folder: Path, text: str, *options: str) -> tuple[int, str]:
 def test_a_session_says_what_it_says_without_workers(tmp_path: Path) -> None:
     status, said = session(tmp_path, ALL_KINDS, "--basetemp", str(tmp_path / "temporary"))
     assert status == 1
-    assert re.search(r"1 failed, 42 passed, 1 skipped, 1 xfailed, 2 warnings, 1 error", said), said
+    assert re.search(r"1 failed, 42 passed, 1 skipped, 1 xfailed, 3 warnings, 1 error", said), said
     assert "assert 1 == 2" in said
     assert said.count("what it prints") == 1
     assert "RuntimeWarning: a usual one" in said
+    assert "UserWarning: New: of this process" in said
     assert "Odd: odd <object" in said
     assert "OSError: in its end" in said
     left = [path.name for path in (tmp_path / "left").iterdir()]
@@ -106,6 +111,14 @@ def test_a_worker_that_ends_is_a_failure_and_another_runs_the_rest(tmp_path: Pat
     assert "test_0 - its worker has ended with status" in said
 
 
+def test_a_worker_that_fails_after_its_last_test_is_a_failure(tmp_path: Path) -> None:
+    tests = "import atexit, os\ndef test_0(): atexit.register(os._exit, 3)\ndef test_1(): ...\n"
+    status, said = session(tmp_path, tests)
+    assert status == 1
+    assert "1 failed, 2 passed" in said
+    assert "test_0 - its worker has ended after it with status 3" in said
+
+
 def test_nobody_runs_the_rest_when_all_workers_end(tmp_path: Path) -> None:
     tests = "import os, pytest\n@pytest.mark.parametrize('at', range(9))\ndef test_it(at): os._exit(1)\n"
     status, said = session(tmp_path, tests)
@@ -115,7 +128,18 @@ def test_nobody_runs_the_rest_when_all_workers_end(tmp_path: Path) -> None:
 
 
 SLOW = """
-import time, pytest
+import os, time, pytest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+HELD = []
+OF_THE_SESSION = TemporaryDirectory()
+
+@pytest.fixture(scope="module", autouse=True)
+def whole():
+    HELD.append(TemporaryDirectory(dir=os.environ["LEFT"]))
+    yield
+    Path(os.environ["LEFT"], f"torn down by {os.getpid()}").touch()
 
 @pytest.mark.parametrize("at", range(99))
 def test_it(at):
@@ -125,15 +149,14 @@ def test_it(at):
 
 
 def test_the_first_failure_ends_a_session_that_asks_for_it(tmp_path: Path) -> None:
-    tests = (
-        "import pytest, time\n"
-        "@pytest.mark.parametrize('at', range(99))\ndef test_it(at): assert at != 3; time.sleep(0.1)\n"
-    )
-    status, said = session(tmp_path, tests, "-x")
+    status, said = session(tmp_path, SLOW, "-x")
     assert status == 1
     assert "1 failed" in said
     assert "stopping after 1 failures" in said
     assert int(re.findall(r"(\d+) passed", said)[0]) < 50
+    # What is made is removed all the same.
+    left = [path.name for path in (tmp_path / "left").iterdir()]
+    assert [name.startswith("torn down") for name in left] == [True, True]
 
 
 def test_errors_of_collecting_start_no_worker(tmp_path: Path) -> None:
