@@ -213,8 +213,9 @@ def _peak() -> int:
 
 @contextmanager
 def _deadline() -> Iterator[None]:
-    """Raise TooLong in the block after SECONDS of CPU time. Garbage that others left is collected behind it: of a long
-    session that may take as long, and Python 3.11 reads no literal while it runs what garbage asks for."""
+    """Raise TooLong in the block after SECONDS of CPU time. Garbage that others left is collected after it: of a
+    long session that may take as long, and in Python 3.11 `ast.literal_eval`, which reads the header of an array,
+    fails where garbage is collected within it."""
 
     def stop(_signal: int, _frame: object) -> None:
         raise TooLong
