@@ -141,7 +141,7 @@ def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -
         "time.sleep(60)\n"
     )
     with pytest.raises(ToolchainError, match="did not end within"):
-        run(tmp_path, script, timeout=2)
+        run(tmp_path, script, timeout=1)
     until = time.monotonic() + 20
     ids = (tmp_path / "ids").read_text().split()
 

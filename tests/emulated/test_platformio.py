@@ -256,6 +256,7 @@ def test_a_slow_network_is_not_waited_for(
         raise OSError("too late")
 
     monkeypatch.setattr(socket, "create_connection", connect)
+    monkeypatch.setattr(platformio, "_REGISTRY_TIMEOUT", 0.3)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolchainError, match="arm-none-eabi-gcc"):
         platformio.prepare(tmp_path / "core", "arm-none-eabi-gcc")

@@ -61,7 +61,7 @@ class Board:
             select.select([self._master], [], [], 10)
             os.write(self._master, CHATTER)
             ready = time.monotonic() + self._boot_seconds
-            while time.monotonic() < ready:
+            while time.monotonic() < ready and not self._over.is_set():
                 if select.select([self._master], [], [], 0.02)[0]:
                     # In small pieces: the harness then begins in the midst of a frame.
                     os.read(self._master, 5)

@@ -199,8 +199,8 @@ def test_a_timeout_ends_the_tool_and_its_children(tmp_path: Path) -> None:
         "print('waiting', flush=True)\n"
         f"{wait}\n"
     )
-    with pytest.raises(ToolchainError, match="did not end within 2 s\nwaiting"):
-        process.run([sys.executable, "-c", code], timeout=2, what="waiting")
+    with pytest.raises(ToolchainError, match="did not end within 1 s\nwaiting"):
+        process.run([sys.executable, "-c", code], timeout=1, what="waiting")
     child = int(pid_file.read_text())
     for _ in range(100):
         if not _is_running(child):
