@@ -55,7 +55,7 @@ the same bits.
 _IMPORTS = """\
 ## What is imported from PyTorch
 
-A captured model is a graph of ATen operators. Those below have a row in the table of the importer
+A captured model is a graph of ATen operators. Those below have a handler in the importer
 (`tinyet/importers/torch/aten*.py`); `torch.export` decomposes many others into these. What remains is refused, with
 the line of your model and what to do instead.
 
@@ -67,7 +67,7 @@ A graph that another quantizer has prepared is taken as it is.
 _TFLITE = """\
 ## What is taken from .tflite files
 
-Each builtin operator below has a row in `tinyet/importers/tflite/`. A row gives nodes whose results are those of the
+Each builtin operator below has a handler in `tinyet/importers/tflite/`. It gives nodes whose results are those of the
 reference kernels of TensorFlow Lite Micro, or of LiteRT (`runtime="litert"`), bit for bit in integers; what it cannot
 take is refused, with the operator's index and tensor and what to do instead.
 """
@@ -212,7 +212,7 @@ def text() -> str:
         "",
         *_TFLITE.splitlines(),
         "",
-        *table(("rows", "operators"), tflite_rows()),
+        *table(("handlers", "operators"), tflite_rows()),
     ]
     return "\n".join(lines) + "\n"
 
