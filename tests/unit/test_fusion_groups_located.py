@@ -200,7 +200,10 @@ def test_the_peak_is_the_rows_that_are_there(name: str) -> None:
     plan = deployment.plan
     assert plan.fusion_group(plan.calls[worst]) is not None
     assert sum(each.bytes for each in found) == max(plan.alive)
-    assert any(re.match(r"\d+ of \d+ rows of output of", each.text) for each in found)
+    parts = [re.match(r"(\d+) of (\d+) rows of (output of|input) ", each.text) for each in found]
+    there = [(int(part[1]), int(part[2])) for part in parts if part]
+    assert there, "no value of which some rows are there"
+    assert all(rows < height for rows, height in there), "a whole value is no number of rows"
 
 
 def test_what_streams_are_and_cost() -> None:
