@@ -1,4 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "tinyet_prelu_mve.h"
-
-TINYET_MVE_PRELU_FUNCTION(tinyet_prelu_s8_mve, int8_t, TINYET_MVE_S8)

@@ -1,4 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "tinyet_rescale_mve.h"
-
-TINYET_MVE_REQUANTIZE(tinyet_requantize_s8_s16_mve, int8_t, int16_t, TINYET_MVE_S8_OPERAND, TINYET_MVE_S16_RESULT)
