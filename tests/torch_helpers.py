@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import inspect
 import os
@@ -18,6 +17,8 @@ import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 
+from tinyet.fx.lazy_code import compiled_when_called
+from tinyet.fx.registrations import Registrations
 from tinyet.ir import Array, Graph
 from tinyet.ops.quantize import Quantize
 from tinyet.reference import evaluate
@@ -49,7 +50,7 @@ def find(program: ExportedProgram, name: str) -> list[fx.Node]:
 
 
 def run(program: ExportedProgram, *inputs: torch.Tensor) -> Any:
-    with torch.no_grad():
+    with torch.no_grad(), compiled_when_called():
         return program.module(check_guards=False)(*inputs)
 
 
@@ -59,20 +60,21 @@ RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rn
 def unrolled(model: nn.Module, inputs: Sequence[torch.Tensor]) -> ExportedProgram:
     """The module's program with each recurrent layer taken apart step by step, as torch does it."""
     with torch.no_grad():
-        exported: ExportedProgram = torch.export.export(model, tuple(inputs)).run_decompositions(
-            dict(_unrolling())
-        )
-    return exported
+        program: ExportedProgram = torch.export.export(model, tuple(inputs))
+        with _UNROLLING.within() as table:
+            return program.run_decompositions(table)
 
 
-@functools.cache
 def _unrolling() -> dict[Any, Any]:
-    """torch's decompositions of recurrent layers alone. It looks for all that there are, a tenth of a second."""
+    """torch's decompositions of recurrent layers alone."""
     names = {f"aten::{name}" for name in RECURRENT}
     return {
         op: how for op, how in torch.export.default_decompositions().items()
         if getattr(getattr(op, "_schema", None), "name", "") in names
     }  # fmt: skip
+
+
+_UNROLLING = Registrations(_unrolling)
 
 
 def pieces(data: torch.Tensor, size: int = 1) -> list[torch.Tensor]:

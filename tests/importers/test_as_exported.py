@@ -16,7 +16,7 @@ from torch.export import ExportedProgram
 from tests.torch_helpers import Lambda
 from tinyet.fx.as_exported import as_exported
 from tinyet.fx.capture import capture
-from tinyet.fx.decompose import decompose, decomposition_table, stays
+from tinyet.fx.decompose import _REGISTRATIONS, decompose, decomposition_table, stays
 from tinyet.fx.edit import bind
 from tinyet.fx.origins import stamp
 from tinyet.fx.respell import respelled
@@ -144,6 +144,7 @@ def _ending(graph: fx.Graph, x: fx.Node, target: Callable[..., Any]) -> fx.Graph
 
 ONES, KERNEL = torch.ones(3, 3, 3), torch.ones(3, 3, 3, 1)
 WEIGHT, BIAS = torch.ones(3, 3), torch.ones(3)
+GROUPS, CAUSAL = torch.ones(4, 1, 2, 2), torch.ones(6, 6).tril()
 LEFT: tuple[tuple[Callable[..., Any], tuple[int, ...]], ...] = (
     (lambda x: F.conv1d(x, ONES), (1, 3, 9)),
     (lambda x: F.conv2d(x, KERNEL, padding=1), (1, 3, 9, 9)),
@@ -155,6 +156,12 @@ LEFT: tuple[tuple[Callable[..., Any], tuple[int, ...]], ...] = (
     (lambda x: F.max_pool2d(F.avg_pool2d(x, 2), 2, 1), (1, 2, 9, 9)),
     (lambda x: F.adaptive_avg_pool1d(x, 3) + F.adaptive_avg_pool2d(x[None], (2, 3))[0], (1, 2, 9)),
     (lambda x: torch.cat([torch.relu(x).view(4, 2), *x.split(2, 1)]), (2, 4)),
+    (lambda x: F.conv_transpose1d(F.prelu(x, BIAS), ONES, BIAS, 2, 1), (1, 3, 9)),
+    (lambda x: F.conv_transpose2d(x, KERNEL, None, 2, 1, 1, dilation=2), (1, 3, 9, 9)),
+    (lambda x: F.conv_transpose2d(x, GROUPS, groups=2), (1, 4, 5, 5)),
+    (lambda x: F.interpolate(x, scale_factor=2) + F.interpolate(x, 18, mode="linear"), (1, 3, 9)),
+    (lambda x: F.interpolate(x, (7, 5), mode="bilinear", align_corners=True), (1, 3, 9, 9)),
+    (lambda x: F.interpolate(x, scale_factor=(2, 3), mode="bilinear") - F.interpolate(x, (18, 27)), (1, 3, 9, 9)),
 )
 
 
@@ -189,13 +196,46 @@ class Twice(nn.Module):
         return flat, input, flat
 
 
+class Masks(nn.Module):
+    """What a mask leaves of a value, of whole numbers' types and of parts; sums and squares."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        mask = CAUSAL <= 0
+        y = x.masked_fill(mask, float("-inf")).softmax(-1) + torch.where(x > 0, x, 0.25)
+        turned = y.transpose(1, 2).masked_fill(mask, 0.5)
+        low, high, _ = torch.where(y.transpose(1, 2) > 0, turned, -1.0).chunk(3, 1)
+        first, _ = y.chunk(2, -1)
+        whole = (y * 8).to(torch.int32)
+        return 1 - low, high.square(), first.sum(), whole.to(torch.int8), whole.float() + 2, (y > 0).float() * y
+
+
+class Cells(nn.Module):
+    """Cells begin with zeros."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.gru, self.rnn = nn.LSTMCell(3, 4), nn.GRUCell(4, 5), nn.RNNCell(5, 4)
+        self.relu = nn.RNNCell(4, 3, nonlinearity="relu")
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y, kept = self.lstm(x)
+        return self.relu(self.rnn(self.gru(y))), kept
+
+
 def test_spelled_as_torch_decomposes() -> None:
-    for model, shape in ((Spelled(), (1, 2, 5, 5)), (Turned(), (1, 2, 3)), (Twice(), (1, 2, 3))):
+    cases: tuple[tuple[nn.Module, tuple[int, ...]], ...] = (
+        (Spelled(), (1, 2, 5, 5)),
+        (Turned(), (1, 2, 3)),
+        (Twice(), (1, 2, 3)),
+        (Masks(), (1, 6, 6)),
+        (Cells(), (1, 3)),
+    )
+    for model, shape in cases:
         program = exported(model.eval(), (torch.randn(shape),))
         before = described(program)
         made = respelled(program, _others(program))
         assert made is not None
-        assert described(made) == described(program.run_decompositions(decomposition_table()))
+        assert described(made) == described(_decomposed(program))
         assert described(program) == before
 
 
@@ -205,6 +245,12 @@ OTHERWISE: tuple[Callable[..., Any], ...] = (
     lambda x: x.reshape(1, 4, 6).flatten(1) + torch.relu_(x + 1).sum(),
     lambda x: F.batch_norm(x, None, None, training=True),
     lambda x: torch.zeros_like(x).flatten(1),
+    lambda x: x.to(torch.float32).flatten(1),
+    lambda x: x.chunk(2),
+    lambda x: torch.rsub(x, 1, alpha=2),
+    lambda x: x.sum(dtype=torch.float64),
+    lambda x: (x * 2).to(torch.int32).masked_fill(x > 0, 1),
+    lambda x: torch.where(x > 0, x, 1),
 )
 
 
@@ -216,8 +262,14 @@ def test_what_torch_decomposes(case: int) -> None:
 
 
 def _others(program: ExportedProgram) -> set[fx.Node]:
-    table = decomposition_table()
-    return {node for node in program.graph.nodes if not stays(node, table)}
+    with _REGISTRATIONS.within() as table:
+        return {node for node in program.graph.nodes if not stays(node, table)}
+
+
+def _decomposed(program: ExportedProgram) -> ExportedProgram:
+    """By torch, with the registrations that it has made before."""
+    with _REGISTRATIONS.within() as table:
+        return program.run_decompositions(table)
 
 
 NOT_LEFT: tuple[tuple[Callable[..., Any], tuple[int, ...]], ...] = (
@@ -234,8 +286,7 @@ def test_nothing_to_decompose(case: int) -> None:
     function, shape = LEFT[case]
     program = exported(Lambda(function), (torch.randn(shape),))
     assert decompose(program) is program
-    by_torch = program.run_decompositions(decomposition_table())
-    assert described(by_torch)["nodes"] == described(program)["nodes"]
+    assert described(_decomposed(program))["nodes"] == described(program)["nodes"]
 
 
 @pytest.mark.parametrize("case", range(len(NOT_LEFT)))

@@ -26,6 +26,7 @@ from torch import fx
 from torch.export import ExportedProgram
 
 from tinyet.fx.edit import get_constant
+from tinyet.fx.lazy_code import compiled_when_called
 from tinyet.fx.log_filter import quiet
 from tinyet.quantization import annotate as rules
 from tinyet.quantization.observers import counted_within, rebinned, searched_bins
@@ -190,6 +191,7 @@ def _is_mask(model: fx.GraphModule, node: fx.Node) -> bool:
     return any(bool((c < FAR).any()) for c in constants)
 
 
+@compiled_when_called()
 def plain(program: ExportedProgram, calibration: tuple[torch.Tensor, ...]) -> fx.GraphModule:
     """The simulated int8 graph of a captured program. calibration: one tensor an input, samples first."""
     with quiet(), torch.no_grad():

@@ -34,6 +34,7 @@ from torch.fx.graph import CodeGen, _PyTreeCodeGen
 from torch.utils import _pytree as pytree
 
 from tinyet.fx.examples import Inputs
+from tinyet.fx.known_forms import fake_of, result_of
 
 _PREFIX = {InputKind.PARAMETER: "p_", InputKind.BUFFER: "b_", InputKind.CONSTANT_TENSOR: "c_"}
 _SYMBOLS = re.compile(r"[^a-zA-Z0-9]")
@@ -164,19 +165,18 @@ class _OfModule(Copy):
     def program(self) -> ExportedProgram:
         self._enter_constants()
         self._enter_inputs()
-        with torch.no_grad(), self.mode:
-            for node in self.module.graph.nodes:
-                if node.op == "get_attr":
-                    self.copies[node] = self.held[str(node.target)]
-                elif node.op == "call_function":
-                    self._call(node)
+        for node in self.module.graph.nodes:
+            if node.op == "get_attr":
+                self.copies[node] = self.held[str(node.target)]
+            elif node.op == "call_function":
+                self._call(node)
         for path, node in self.held.items():
             node.meta["val"].requires_grad = _attribute(self.module, path).requires_grad
         return self._finish()
 
     def _enter(self, name: str, value: Tensor) -> fx.Node:
         node = self.graph.placeholder(name)
-        node.meta["val"] = self.mode.from_tensor(value.detach(), static_shapes=True)
+        node.meta["val"] = fake_of(value, self.mode)
         return node
 
     def _hold(self, kind: InputKind, path: str, value: Tensor, persistent: bool | None = None) -> None:
@@ -211,7 +211,7 @@ class _OfModule(Copy):
             self.take(node)
             return
         args, kwargs = fx.map_arg((node.args, node.kwargs), lambda n: self.copies[n].meta["val"])
-        self.call(node, target, node.args, node.kwargs, target(*args, **kwargs))
+        self.call(node, target, node.args, node.kwargs, result_of(target, args, kwargs, self.mode))
 
     def _finish(self) -> ExportedProgram:
         leaves, out_spec = pytree.tree_flatten(self.module.graph.output_node().args[0])

@@ -66,8 +66,9 @@ def decomposition_table() -> dict[Any, Any]:
 _LEFT = frozenset(
     f"aten::{name}"
     for name in """
-    conv1d conv2d linear matmul softmax log_softmax layer_norm pad max_pool1d max_pool2d avg_pool1d adaptive_avg_pool1d
-    adaptive_avg_pool2d
+    conv1d conv2d conv_transpose1d conv_transpose2d linear matmul softmax log_softmax layer_norm pad prelu
+    max_pool1d max_pool2d avg_pool1d adaptive_avg_pool1d adaptive_avg_pool2d
+    upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d
     """.split()  # noqa: SIM905
 )
 """Composite operators of `KEPT_WHOLE` that torch leaves exactly as they are. Of others (chunk) it makes one that is

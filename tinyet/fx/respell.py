@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators that are another one's name for the same, spelled as torch's decomposition spells them, node by node.
 
-Most networks have few other operators to decompose than batch norms, a flatten, and the zeros that a recurrent layer
-begins with. torch would run the whole model once more to replace them, at some milliseconds a node.
+Most networks have few other operators to decompose than batch norms, a flatten, masks, numbers of another type, and the
+zeros that a recurrent layer begins with. torch would run the whole model once more to replace them, at some milliseconds a node.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import operator
 from collections.abc import Callable, Container
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,6 +24,13 @@ from tinyet.fx.as_exported import Copy
 aten = torch.ops.aten
 
 Spelling = tuple[OpOverload, tuple[Any, ...], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class _Scalar:
+    """An argument that is a float32 number, which an operator in front makes a tensor."""
+
+    number: float
 
 
 def _value(node: object) -> Tensor | None:
@@ -95,6 +103,66 @@ def _dropout(node: fx.Node) -> Spelling | None:
     return (aten.clone.default, (node.args[0],), {}) if unused else None
 
 
+def _converted(node: fx.Node) -> Spelling | None:
+    """To another type."""
+    x, made = _value(node.args[0]), _value(node)
+    if x is None or made is None or x.dtype == made.dtype or node.kwargs or len(node.args) != 2:
+        return None
+    return aten._to_copy.default, (node.args[0],), {"dtype": made.dtype}
+
+
+def _asserted(node: fx.Node) -> Spelling | None:
+    """What torch.export puts in front of a conversion."""
+    if len(node.args) != 1 or list(node.kwargs) != ["dtype", "device", "layout"]:
+        return None
+    dtype, rest = node.kwargs["dtype"], {name: node.kwargs[name] for name in ("device", "layout")}
+    return node.target, (node.args[0], None, None, dtype), rest  # type: ignore[return-value]
+
+
+def _masked_fill(node: fx.Node) -> Spelling | None:
+    x, mask, *rest = node.args
+    return _chosen(node, x, lambda scalar: (mask, scalar, x), rest)
+
+
+def _where(node: fx.Node) -> Spelling | None:
+    mask, x, *rest = node.args
+    return _chosen(node, x, lambda scalar: (mask, x, scalar), rest)
+
+
+def _chosen(
+    node: fx.Node, x: object, args_of: Callable[[_Scalar], tuple[Any, ...]], rest: list[Any]
+) -> Spelling | None:
+    """A number or x, both float32. rest: the arguments behind those of tensors."""
+    value = _value(x)
+    if len(rest) != 1 or type(rest[0]) is not float or value is None or value.dtype is not torch.float32:
+        return None
+    return None if node.kwargs else (aten.where.self, args_of(_Scalar(rest[0])), {})
+
+
+def _chunks(node: fx.Node) -> Spelling | None:
+    x = _value(node.args[0])
+    if x is None or node.kwargs or len(node.args) != 3:
+        return None
+    count: Any = node.args[1]
+    axis: Any = node.args[2]
+    size = x.shape[axis]
+    if type(size) is not int or not size:
+        return None
+    return aten.split.Tensor, (node.args[0], -(-size // count), axis), {}
+
+
+def _rsub(node: fx.Node) -> Spelling | None:
+    return None if node.kwargs or len(node.args) != 2 else (aten.sub.Tensor, node.args[::-1], {})
+
+
+def _sum(node: fx.Node) -> Spelling | None:
+    return None if node.kwargs else (aten.sum.dim_IntList, (node.args[0], []), {})
+
+
+def _square(node: fx.Node) -> Spelling:
+    return aten.pow.Tensor_Scalar, (node.args[0], 2), {}
+
+
 _SPELLINGS: dict[OpOverload, Callable[[fx.Node], Spelling | None]] = {
     aten.batch_norm.default: _batch_norm,
     aten.flatten.using_ints: _view,
@@ -106,8 +174,20 @@ _SPELLINGS: dict[OpOverload, Callable[[fx.Node], Spelling | None]] = {
     aten.squeeze.dim: _squeeze,
     aten.relu6.default: _relu6,
     aten.dropout.default: _dropout,
+    aten.to.dtype: _converted,
+    aten._assert_tensor_metadata.default: _asserted,
+    aten.masked_fill.Scalar: _masked_fill,
+    aten.where.ScalarOther: _where,
+    aten.chunk.default: _chunks,
+    aten.rsub.Scalar: _rsub,
+    aten.sum.default: _sum,
+    aten.square.default: _square,
 }
-_LEFT = frozenset((aten.lstm.input, aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input))
+_NO_RESULT = frozenset((aten._assert_tensor_metadata.default,))
+_LEFT = frozenset((
+    aten.lstm.input, aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input,
+    aten.lstm_cell.default, aten.gru_cell.default, aten.rnn_tanh_cell.default, aten.rnn_relu_cell.default,
+))  # fmt: skip
 """Composite operators that torch leaves as they are, as they are to be kept whole."""
 
 
@@ -126,7 +206,8 @@ def respelled(program: ExportedProgram, others: Container[fx.Node]) -> ExportedP
         if node.target is operator.getitem and not node.users:
             continue
         spell = _SPELLINGS.get(node.target)
-        found = spell(node) if spell is not None and node.users else None
+        needed = node.users or node.target in _NO_RESULT
+        found = spell(node) if spell is not None and needed else None
         if found is None:
             return None
         spellings[node] = found
@@ -179,10 +260,22 @@ class _Respelled(Copy):
         target, args, kwargs = self.spellings.get(node, (node.target, node.args, node.kwargs))
         assert isinstance(target, OpOverload)
         several = node in self.spellings and len(target._schema.returns) > 1
-        value = node.meta["val"]
-        if several:
+        value = node.meta.get("val")
+        scalars = {arg: self._scalar(node, arg.number) for arg in args if isinstance(arg, _Scalar)}
+        args = tuple(scalars[arg] if isinstance(arg, _Scalar) else arg for arg in args)
+        if several or scalars:
             with torch.no_grad():
                 value = target(*fx.map_arg(args, lambda n: n.meta["val"]), **kwargs)
         self.call(node, target, args, kwargs, value)
         if several:
             self.copies[node] = self.parts[node][0]
+
+    def _scalar(self, of: fx.Node, number: float) -> fx.Node:
+        """The number as a tensor, made for `of`."""
+        target = aten.scalar_tensor.default
+        form = {"dtype": torch.float32, "layout": torch.strided, "device": torch.device("cpu")}
+        with of.meta["val"].fake_mode:
+            value = target(number, **form)
+        made = self._make(of, target, "scalar_tensor", (number,), form, value)
+        self.copies[made] = made
+        return made

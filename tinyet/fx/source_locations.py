@@ -15,10 +15,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
+from typing import Any
 
 import torch
 from torch import nn
+from torch.fx import proxy
 from torch.fx.proxy import TracerBase
 
 from tinyet.ir import place_of
@@ -147,11 +149,31 @@ def frame_at(code: CodeType, line: int) -> Frame | None:
     return _frame(code.co_filename, line, None) if _is_users(code.co_filename) else None
 
 
-def _users_frames(_tracer: object, frames: traceback.StackSummary) -> traceback.StackSummary:
-    """Stands in for torch's filter: keeps forward() and the user's functions below it."""
-    start = next((i for i, frame in enumerate(frames) if frame.name == "forward"), len(frames))
-    kept = [frame for frame in frames[start:] if frame.name == "forward" or _is_users(frame.filename)]
-    return traceback.StackSummary.from_list(kept)
+class _UsersFrames:
+    """Stands in for what torch takes a traceback with: keeps forward() and the user's functions below it.
+
+    torch makes text of all frames of each operator that is recorded, a hundred, before it leaves out its own.
+    """
+
+    @classmethod
+    def extract(cls) -> _UsersFrames:
+        return cls()
+
+    def summary(self) -> traceback.StackSummary:
+        kept: list[FrameType] = []
+        below = 0  # Of those kept, how many are at or below the outermost forward().
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            code = frame.f_code
+            if code.co_name == "forward" or _is_users(code.co_filename):
+                kept.append(frame)
+                if code.co_name == "forward":
+                    below = len(kept)
+            frame = frame.f_back
+        return traceback.StackSummary.from_list(
+            traceback.FrameSummary(each.f_code.co_filename, each.f_lineno, each.f_code.co_name)
+            for each in reversed(kept[:below])
+        )
 
 
 @contextmanager
@@ -160,12 +182,14 @@ def users_frames_recorded() -> Iterator[None]:
 
     By itself it keeps functions called forward only: a helper's line is named by its call in forward().
     """
-    before = TracerBase._filter_traceback_frames
-    TracerBase._filter_traceback_frames = _users_frames  # type: ignore[assignment]
+    traced: Any = proxy
+    before = traced.CapturedTraceback, TracerBase._filter_traceback_frames
+    traced.CapturedTraceback = _UsersFrames
+    TracerBase._filter_traceback_frames = lambda _self, frames: frames  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
-        TracerBase._filter_traceback_frames = before  # type: ignore[method-assign]
+        traced.CapturedTraceback, TracerBase._filter_traceback_frames = before  # type: ignore[method-assign]
 
 
 def message_of(error: BaseException) -> str:

@@ -99,7 +99,8 @@ def _listed(module: nn.Module, inputs: Example, held: Held, changes: Sequence[Ch
 def _outputs(module: nn.Module, inputs: Example) -> list[Any]:
     """The tensors (and all else) of one run, each with the same random numbers."""
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+        # The CPU's alone: torch.manual_seed keeps a traceback for each other kind of device.
+        torch.default_generator.manual_seed(0)
         leaves = pytree.tree_leaves(inputs.run(module))
     return [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
 
