@@ -106,24 +106,32 @@ class LineBuffers:
             self.buffers[tensor] = _LineBuffer(state, number, state.top, state.height if there else state.top)
         self._changed.update(self.buffers.values())
         self._in_stack = [self.buffers[tensor] for tensor in self.stacked_buffers]
+        # The rows of windows are at the same places again and again: each of these is made once.
+        self._places: dict[tuple[int, int], Place] = {}
+        self._reads: dict[Node, tuple[tuple[int, Place], ...]] = {}
 
     def place(self) -> None:
         for number, event in enumerate(self.schedule.events):
             new = written(self.schedule, event)
             self._make_room(new, number)
             match event:
+                case Tile(node, reads, row):
+                    place = Place(0) if new is None else self._at(node.outputs[0], row)
+                    read = tuple([(i, self._at(node.input(i), first)) for i, first in reads])
+                    if read == self._reads.get(node):
+                        read = self._reads[node]
+                    self._reads[node] = read
+                    top = height = 0
+                    if self.stacked_buffers:
+                        top = self.stack.top_for(node, number)
+                        height = self.stack.end[top]
+                    self._act(Run(node, read, place, self._again(node, row), top), height)
                 case Padding(tensor, row, rows, value):
                     self._act(Fill(tensor, self._at(tensor, row), rows, value))
                 case EdgePadding(tensor, row, rows):
                     self._act(Repeat(tensor, self._at(tensor, row), rows, above=row < 0))
                 case InputRow(tensor, row):
                     self._act(Take(tensor, self._at(tensor, row)))
-                case Tile(node, reads, row):
-                    place = Place(0) if new is None else self._at(node.outputs[0], row)
-                    read = tuple((i, self._at(node.input(i), first)) for i, first in reads)
-                    top = self.stack.top_for(node, number) if self.stacked_buffers else 0
-                    height = self.stack.end[top] if self.stacked_buffers else 0
-                    self._act(Run(node, read, place, self._again(node, row), top), height)
             for tensor, needed in dropped(event):
                 self._forget(tensor, needed)
 
@@ -135,7 +143,11 @@ class LineBuffers:
 
     def _at(self, tensor: Tensor, row: int) -> Place:
         buffer = self.buffers[tensor]
-        return Place(buffer.slot(row), self._start(buffer))
+        at = buffer.slot(row), self._start(buffer)
+        found = self._places.get(at)
+        if found is None:
+            found = self._places[at] = Place(*at)
+        return found
 
     def _start(self, buffer: _LineBuffer) -> int:
         """The first byte of a stacked buffer."""

@@ -34,7 +34,7 @@ from tinyet.planning.candidates import (
     pinned,
 )
 from tinyet.planning.decision import Decision, Untiled
-from tinyet.planning.fusion import FusionCache
+from tinyet.planning.fusion import fusion_cache_of
 from tinyet.planning.kernel_front import KernelSet
 from tinyet.planning.kernel_selection import Selection, select_kernels
 from tinyet.planning.layer_names import names_of
@@ -140,7 +140,7 @@ class _PlanSearch:
         self.front = Front[Plan]()
         self.beyond: list[Assignment] = []
         self.untiled: Plan | None = None
-        self.fusion_cache = FusionCache()
+        self.fusion_cache = fusion_cache_of(self.graph)
         self._plans: dict[Hashable, MemoryPlan] = {}
         pins: dict[Node, int] = {}
         if objective.pins:

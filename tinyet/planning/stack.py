@@ -24,22 +24,22 @@ _ALIGN = 8
 def written(schedule: TileSchedule, event: Event) -> tuple[Tensor, int, int] | None:
     """The tensor whose rows an event writes, the first of them, and how many; None for a layer without rows."""
     match event:
+        case Tile(node, _, row):
+            rule = schedule.rules[node]
+            return None if rule.reduces else (node.outputs[0], row, rule.out)
         case Padding(tensor, row, rows) | EdgePadding(tensor, row, rows):
             return tensor, row, rows
         case InputRow(tensor, row):
             return tensor, row, 1
-        case Tile(node, _, row):
-            rule = schedule.rules[node]
-            return None if rule.reduces else (node.outputs[0], row, rule.out)
 
 
 def dropped(event: Event) -> tuple[tuple[Tensor, int], ...]:
     """Tensors, and the first row of each that is needed after an event."""
     match event:
-        case InputRow(tensor, _, needed):
-            return ((tensor, needed),)
         case Tile():
             return event.needed
+        case InputRow(tensor, _, needed):
+            return ((tensor, needed),)
         case _:
             return ()
 
@@ -139,15 +139,15 @@ class Stack:
         self.end = list(self.start)
         self._behind: dict[Tensor, int] = {}
         self._top_of: dict[Node, int] = {}
+        self._top: int | None = None  # as long as no window changes
 
     @property
     def top(self) -> int:
         """Bytes up to the end of the highest window that holds rows."""
-        highest = -1
-        for start, end in zip(self.start, self.end, strict=True):
-            if end > start and end > highest:
-                highest = end
-        return highest if highest >= 0 else min(self.end, default=0)
+        if self._top is None:
+            ends = [end for start, end in zip(self.start, self.end, strict=True) if end > start]
+            self._top = max(ends) if ends else min(self.end, default=0)
+        return self._top
 
     def _occupied(self) -> list[int]:
         return [k for k, (start, end) in enumerate(zip(self.start, self.end, strict=True)) if end > start]
@@ -165,6 +165,7 @@ class Stack:
             self._behind[tensor] = behind
             self.start[window] = at
         self.end[window] = at + count
+        self._top = None
         return Open(tensor, count, behind)
 
     def _most_rows(self, number: int) -> int:
@@ -189,6 +190,7 @@ class Stack:
     def close(self, tensor: Tensor, count: int) -> Close:
         """Its oldest rows are not needed any more."""
         self.start[self.numbers[tensor]] += count
+        self._top = None
         return Close(tensor, count)
 
     def top_for(self, node: Node, number: int) -> int:
@@ -274,6 +276,7 @@ class Stack:
 
     def _shift(self, first: int, last: int, by: int) -> Shift:
         start, count = self.start[first], self.end[last] - self.start[first]
+        self._top = None
         for k in self._occupied():
             if first <= k <= last:
                 self.start[k] += by

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.opset.tiles import Fill, TileMap, in_pieces, row_axis
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(NamedTuple):
     """A layer computes rows from `writes` on, of rows of its inputs: (number of the input, first of them); one that
     reduces has no rows. needed: of its inputs, and of an output that nobody reads, the first row that is read, or
     computed, again."""
@@ -97,6 +97,8 @@ class TileSchedule:
         self.states: dict[Tensor, State] = {}
         # Of each layer: the states of its inputs, each with its height; they are asked at every tile.
         self._inputs: dict[Node, list[tuple[State, int]]] = {}
+        # Of each tensor: its readers, each with the first row that each of its tiles reads.
+        self._readings: dict[Tensor, list[tuple[Node, list[int]]]] = {}
 
     # ------------------------------------------------------------ queries
 
@@ -119,6 +121,7 @@ class TileSchedule:
         for node in self.nodes:
             found = dict.fromkeys(self.states[node.input(index)] for index in self.rules[node].inputs)
             self._inputs[node] = [(state, state.height) for state in found]
+        self._readings = {t: [(n, self._reads[n]) for n, _ in self.readers.get(t, ())] for t in self.states}
         return self.take is None or self.take in self.states
 
     def _waits_for_itself(self) -> bool:
@@ -210,37 +213,35 @@ class TileSchedule:
     def _tile(self, node: Node) -> None:
         rule = self.rules[node]
         start, stop = self._needs(node)
-        inputs = [state for state, _ in self._inputs[node]]
-        for state in inputs:
+        changed = [state for state, _ in self._inputs[node]]
+        for state in changed:
             if state.next < stop:
                 self._around(state, state.next, stop - state.next)
+        reads = tuple([(i, start) for i in rule.inputs])
         row = self._writes[node][self.done[node]]
         self.done[node] += 1
         if rule.reduces:
-            self.events.append(
-                Tile(node, tuple((i, start) for i in rule.inputs), 0, self._all_needed(inputs))
-            )
+            self.events.append(Tile(node, reads, 0, self._all_needed(changed)))
             return
         output = self.states[node.outputs[0]]
         self._begin(output)
         output.next = row + rule.out
-        unread = [output] if output.tensor not in self.readers else []
-        needed = self._all_needed((*unread, *inputs))
-        self.events.append(Tile(node, tuple((i, start) for i in rule.inputs), row, needed))
+        if output.tensor not in self.readers:
+            changed.insert(0, output)
+        self.events.append(Tile(node, reads, row, self._all_needed(changed)))
         self._begun(output, row)
 
-    def _all_needed(self, states: Iterable[State]) -> tuple[tuple[Tensor, int], ...]:
-        return tuple((state.tensor, self._needed(state.tensor)) for state in states)
+    def _all_needed(self, states: Sequence[State]) -> tuple[tuple[Tensor, int], ...]:
+        return tuple([(state.tensor, self._needed(state)) for state in states])
 
-    def _needed(self, tensor: Tensor) -> int:
-        """The first row that is read again, also to copy it, or computed again."""
-        state, first = self.states[tensor], None
-        for node, _ in self.readers.get(tensor, ()):
-            reads, done = self._reads[node], self.done[node]
-            at = reads[done] if done < len(reads) else state.end
-            first = at if first is None or at < first else first
-        first = state.end if first is None else first
-        maker = self.made.get(tensor)
+    def _needed(self, state: State) -> int:
+        """The first row of a tensor that is read again, also to copy it, or computed again."""
+        first = state.end
+        for node, reads in self._readings[state.tensor]:
+            done = self.done[node]
+            if done < len(reads) and reads[done] < first:
+                first = reads[done]
+        maker = self.made.get(state.tensor)
         if maker is not None and self.done[maker] < self.count(maker):
             # The last tile may begin before the rows that are there.
             first = min(first, self._writes[maker][-1])
@@ -266,7 +267,7 @@ class TileSchedule:
             return False
         self._begin(state)
         state.next += 1
-        self.events.append(InputRow(state.tensor, state.next - 1, self._needed(state.tensor)))
+        self.events.append(InputRow(state.tensor, state.next - 1, self._needed(state)))
         self._begun(state, state.next - 1)
         return True
 

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from tinyet.ir import Graph, Node, Tensor
+from tinyet.ir.memoize import memoize
 from tinyet.memory import MemoryPlan
 from tinyet.memory.fusion import FusionGroup
 from tinyet.memory.tile_records import TiledInput
@@ -75,7 +76,7 @@ def tile_candidates_of(
         # A state is written in its place, at once: runs that are given up leave it as it was.
         and not isinstance(node.attrs, StateWrite)
     }
-    made = {node: tile_node(node, rule) for node, rule in rules.items()}
+    made = {node: _tile_of(node, rule) for node, rule in rules.items()}
     inputs = (t for each in made.values() for t in each.inputs if t is not None and not t.is_constant)
     outputs = tuple(each.outputs[0] for each in made.values())
     offered = offer(Graph("tiles", tuple(dict.fromkeys(inputs)), outputs, tuple(made.values())))
@@ -86,6 +87,13 @@ def tile_candidates_of(
         if candidates and all(c.call.state_bytes == 0 for c in candidates):
             found[node] = TileCandidates(rule, candidates)
     return found
+
+
+@memoize
+def _tile_of(node: Node, rule: TileMap) -> Node:
+    """The node for one tile, the same one at each asking: calls and costs are kept with a node, for other ways to tile
+    the graph, other aims and other targets."""
+    return tile_node(node, rule)
 
 
 def whole_first(graph: Graph, tiles: Mapping[Node, TileCandidates]) -> Graph | None:
@@ -218,6 +226,8 @@ class TilingSearch:
                 before = ways[begin]
                 if before is None or needed.isdisjoint(range(begin, end)):
                     continue
+                if best is not None and before[0] + self._least_cost(begin, end) >= best[0]:
+                    continue  # its rows need not be looked at
                 segment = self.segment(begin, end)
                 if segment is None or segment.bytes > limit:
                     continue
@@ -242,6 +252,10 @@ class TilingSearch:
                     found.add(at)
                     at += step
         return found
+
+    def _least_cost(self, begin: int, end: int) -> float:
+        """What the calls from one up to another cost as a fusion group before any row is moved."""
+        return sum(self.extra[node] for node in self.calls[begin:end])
 
     def segment(self, begin: int, end: int) -> _Segment | None:
         """The calls from one up to another as a fusion group; None where they cannot be."""
@@ -339,6 +353,6 @@ def moving(fusion_groups: Sequence[FusionGroup], actions: Actions) -> int:
 
 def added_macs(found: FusionGroup) -> int:
     """Multiply-accumulates that rows around images cost: padding that a layer as a whole would leave out."""
-    tiles = {node: tile_node(node, found.rules[node]) for node in found.nodes}
+    tiles = {node: _tile_of(node, found.rules[node]) for node in found.nodes}
     more = (found.runs(n) * op_of(s).macs(s) - op_of(n).macs(n) for n, s in tiles.items())
     return sum(max(each, 0) for each in more)
