@@ -5,17 +5,16 @@ spares it time."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import os
-import random
 import tempfile
 from collections.abc import Generator, Iterator
-from weakref import WeakValueDictionary
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.internal import entropy
+from hypothesis import HealthCheck, Phase, control, core, settings
+from hypothesis.strategies._internal import core as strategies
 
 from tests import kept_strategies
 from tests.compilers import launcher, quick_cmake, quick_platformio
@@ -58,10 +57,12 @@ def pytest_configure(config: pytest.Config) -> None:
     patch.setattr(objects, "compile_object", stored(objects.compile_object))
     patch.setattr(objects, "compile_objects", stored_together(objects.compile_objects))
     kept_strategies.install(patch)
-    # Nobody draws from numpy's own generator or Python's (ruff's NPY002 and TID251): to keep their states and restore
-    # them around each example takes as long as a small one. Hypothesis does so where it finds none in these places.
-    patch.setattr(entropy, "NP_RANDOM", random.Random())
-    patch.setattr(entropy, "RANDOMS_TO_MANAGE", WeakValueDictionary())
+    # Nobody draws from numpy's own generator or Python's (ruff's NPY002 and TID251): to keep their states around each
+    # example, and to look whether a strategy has changed them, takes as long as a small one.
+    unchanged = contextlib.nullcontext()
+    patch.setattr(core, "deterministic_PRNG", lambda: unchanged)
+    for place in (control, strategies):
+        patch.setattr(place, "deprecate_random_in_strategy", lambda *_: unchanged)
     # No test asks for variables and types, which are a fifth of a compiler's time: code, lines and frames are the same.
     patch.setattr(gcc, "_DEBUG_INFORMATION", "-g1")
     # Of a harness on this machine, -O1 is kept: what is compiled is what users have. -g1 says the line.

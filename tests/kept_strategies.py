@@ -71,13 +71,20 @@ class _Composite(CompositeStrategy):
 def install(patch: pytest.MonkeyPatch) -> None:
     """For as long as the patch lasts, in `hypothesis.strategies`, where tests look for them."""
     of_elements, of_strategies, of_bounds, of_function = st.sampled_from, st.one_of, st.integers, st.composite
-    samples, unions, ranges = _Kept(), _Kept(), _Kept()
+    of_order = st.permutations
+    samples, unions, ranges, numbers, orders = _Kept(), _Kept(), _Kept(), _Kept(), _Kept()
 
     def sampled_from(elements: Any) -> _Strategy:
         # Only what nobody can change. Not compared: 1, 1.0 and True are equal, and drawn as what they are.
-        if type(elements) is not tuple:
-            return of_elements(elements)
-        return samples.of(id(elements), elements, of_elements, elements)
+        if type(elements) is tuple:
+            return samples.of(id(elements), elements, of_elements, elements)
+        if type(elements) is list and all(type(element) is int for element in elements):
+            same = tuple(elements)
+            return numbers.of(same, None, of_elements, same)
+        return of_elements(elements)
+
+    def permutations(values: Any) -> _Strategy:
+        return orders.of(values, None, of_order, values) if type(values) is range else of_order(values)
 
     def one_of(*args: Any) -> _Strategy:
         if not all(isinstance(arg, st.SearchStrategy) for arg in args):
@@ -107,4 +114,5 @@ def install(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(st, "sampled_from", sampled_from)
     patch.setattr(st, "one_of", one_of)
     patch.setattr(st, "integers", integers)
+    patch.setattr(st, "permutations", permutations)
     patch.setattr(st, "composite", composite)

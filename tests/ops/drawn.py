@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -14,6 +16,7 @@ MOVABLE = (DType.INT8, DType.FLOAT32, DType.INT32, DType.INT16, DType.UINT8, DTy
 REDUCIBLE = (DType.INT8, DType.INT16, DType.FLOAT32)
 
 
+@functools.cache  # Hypothesis looks through every new strategy before it draws.
 def shapes(min_rank: int = 1, max_rank: int = 4, max_size: int = 5) -> st.SearchStrategy[Shape]:
     return st.lists(st.integers(1, max_size), min_size=min_rank, max_size=max_rank).map(tuple)
 

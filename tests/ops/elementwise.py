@@ -59,10 +59,14 @@ def scales(low: float = 1e-3, high: float = 1.0) -> st.SearchStrategy[float]:
     return st.one_of(spread, st.integers(-8, 0).map(lambda e: 2.0**e))
 
 
+# Made once: hypothesis looks through every new strategy before it draws.
+_ONE_SHAPE = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
+_TWO_SHAPES = mutually_broadcastable_shapes(num_shapes=2, min_side=1, max_dims=5, max_side=5)
+
 zero_points = st.one_of(st.sampled_from((-128, 0, 127)), st.integers(-128, 127))
 
 
-@functools.cache  # hypothesis looks through every new strategy before it draws
+@functools.cache
 @st.composite
 def quants(draw: st.DrawFn, dtype: DType = DType.INT8) -> QuantParams:
     """int16 has zero point 0, and finer scales."""
@@ -105,7 +109,7 @@ def single(
 ) -> Case:
     """One operand. quant: the output's, when the operator fixes it; keep_quant: the output has the
     input's."""
-    shape = draw(st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple))
+    shape = draw(_ONE_SHAPE)
     x = TensorType(shape, draw(st.sampled_from(dtypes)), None)
     if x.dtype is not DType.FLOAT32:
         x = TensorType(shape, x.dtype, draw(quants(x.dtype)))
@@ -125,7 +129,7 @@ def pair(
 ) -> Case:
     """Two operands that broadcast; one of them may be a constant, or both may be one tensor. covering: the
     first one has the output's shape."""
-    found = draw(mutually_broadcastable_shapes(num_shapes=2, min_side=1, max_dims=5, max_side=5))
+    found = draw(_TWO_SHAPES)
     shapes = (found.result_shape if covering else found.input_shapes[0], found.input_shapes[1])
     dtype = draw(st.sampled_from(dtypes))
     shared = draw(quants(dtype))

@@ -23,6 +23,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     monkeypatch.setattr(st, "sampled_from", core.sampled_from)
     monkeypatch.setattr(st, "one_of", strategies.one_of)
     monkeypatch.setattr(st, "integers", numbers.integers)
+    monkeypatch.setattr(st, "permutations", core.permutations)
     with monkeypatch.context() as patch:
         yield patch
 
@@ -39,8 +40,10 @@ def some_strategy() -> st.SearchStrategy[Any]:
     def several(draw: st.DrawFn) -> tuple[Any, ...]:
         many = st.one_of(number(9), number(9), number(most=200, negative=True)).filter(lambda n: n % 3)
         few = st.lists(number(5).map(str), max_size=4)
-        # Equal tuples, but not the same.
-        chosen = [draw(st.sampled_from(values)) for values in ((1, 1.0, True), (True, 1, 1.0))]
+        # Equal tuples, but not the same; and lists.
+        equal = (1, 1.0, True), (True, 1, 1.0), [1, True], [True, 1], [1, 1], [3, 1]
+        chosen = [draw(st.sampled_from(values)) for values in equal]
+        chosen += draw(st.permutations(range(draw(st.integers(0, 3)))))
         twice = draw(st.one_of(number(9), number(9), number(900)))
         of_those = (
             st.one_of(many.flatmap(lambda n: number(abs(n))), number(1).filter(bool))
@@ -87,6 +90,8 @@ def test_they_are_in_place() -> None:
     assert of_conftest is st.composite
     assert isinstance(nothing(), kept_strategies._Composite)
     assert st.integers(0, 77) is st.integers(0, 77)
+    assert st.sampled_from([0, 77]) is st.sampled_from([0, 77])
+    assert st.permutations(range(7)) is st.permutations(range(7))
 
 
 def test_wrong_arguments_are_said() -> None:
