@@ -215,8 +215,9 @@ def _offsets(
     upper, lower, lowest = _parts(factor[:, None], bits)
 
     def product(a: Int64) -> Int64:
-        right, both = bits[0], sum(bits)
-        return np.asarray(a * upper + (a * lower >> right) + (a * lowest >> both), np.int64)
+        right, finer = bits
+        two = np.asarray(a * upper + (a * lower >> right), np.int64)
+        return two + (a * lowest >> right + finer) if finer else two
 
     ends = np.stack([first, last], axis=1)
     value = (at[:, None, :] <= ends[:, :, None]).sum(axis=2)
