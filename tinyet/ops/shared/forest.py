@@ -277,12 +277,14 @@ class _Nodes:
         to_left = None if tree.missing_left is None else bool(tree.missing_left[node])
         choice = tree.choices.get(node)
         if choice is None:
+            self._room_for(1)
             link = self._append(feature, tree.thresholds[node], bool(to_left))
             return [(link, 0)], [(link, 1)], 1
         found: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
         # Interval i ends at edges[i], the last one nowhere; the odd ones are inside. NaN goes to the last one of its
         # child.
         count = len(choice.edges)
+        self._room_for(count)
         aside = to_left is not None and (choice.inside == 0) == to_left
         nan, deepest = count - 1 if aside else count, 0
         waiting: list[tuple[int, int, tuple[int, int] | None, int]] = [(0, count, None, 0)]
@@ -300,11 +302,14 @@ class _Nodes:
             waiting += [(middle + 1, high, (link, 1), depth + 1), (low, middle, (link, 0), depth + 1)]
         return *found, deepest
 
-    def _append(self, feature: int, threshold: np.float32, missing: bool) -> int:
-        if len(self.features) >= MAX_MADE:
+    def _room_for(self, more: int) -> None:
+        """Refuse so many nodes more, before any is made, where that is too many. A choice has one for each edge."""
+        if len(self.features) + more > MAX_MADE:
             raise RefusedError(
                 "has too many comparisons for firmware", "train it smaller, with fewer categories"
             )
+
+    def _append(self, feature: int, threshold: np.float32, missing: bool) -> int:
         self.features.append(feature)
         self.thresholds.append(threshold)
         self.children.append([0, 0])
