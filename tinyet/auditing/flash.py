@@ -18,6 +18,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from tinyet.errors import ToolchainError
+from tinyet.files.elf_symbols import FILE, FUNCTION, LOCAL, OBJECT, symbols_of
 
 # What compilers put behind a name, or around it: of copies, link-time optimization, C++.
 _SUFFIX = re.compile(r"\.(lto_priv|constprop|isra|part|cold|\d).*$")
@@ -84,17 +85,17 @@ class Flash:
         arm = self._elf["e_machine"] == "EM_ARM"
         file, found = "", list[Symbol]()
         marks: dict[int, bool] = {}
-        for symbol in table.iter_symbols():
-            kind, value, size = symbol["st_info"]["type"], symbol["st_value"], symbol["st_size"]
-            local = symbol["st_info"]["bind"] == "STB_LOCAL"
-            if kind == "STT_FILE":
+        for symbol in symbols_of(table):
+            kind, value, size = symbol.type, symbol.value, symbol.size
+            if kind == FILE:
                 file = symbol.name
             elif symbol.name.partition(".")[0] in ("$t", "$d", "$a", "$x"):
                 marks[value] = symbol.name[1] != "d"
-            elif kind in ("STT_OBJECT", "STT_FUNC") and isinstance(symbol["st_shndx"], int):
-                code = kind == "STT_FUNC"
+            elif kind in (OBJECT, FUNCTION) and symbol.section is not None:
+                code = kind == FUNCTION
                 start = value & ~1 if code and arm else value
-                found.append(Symbol(symbol.name, start, start + size, code, file if local else ""))
+                own = file if symbol.bind == LOCAL else ""
+                found.append(Symbol(symbol.name, start, start + size, code, own))
         self._marks = sorted(marks.items())
         self.symbols = tuple(sorted(found, key=lambda s: (s.start, s.end)))
 

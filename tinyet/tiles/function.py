@@ -104,8 +104,8 @@ class Function(Generic[D_co]):
         return first + leave + (once + again).times(turns - 1) + _seldom(core, back, alike)
 
     def _turn(self, core: Model) -> tuple[_Block, Work]:
-        """Of the loop over groups of channels, whose branch is not taken: the block that it begins with, which the first
-        turn has in common with what runs before it, and all the rest."""
+        """Of the loop over groups of channels, whose branch is not taken: the block that it begins with, which in the
+        first turn is one with what runs before it, and all the rest."""
         blocks: list[_Block] = []
         rest = Work()
         block: _Block = ()

@@ -47,7 +47,8 @@ def interleaved(
 
     # What nothing is issued before is asked first, for then there is room beside it.
     ranks = [
-        0 if core.timings.get(what.kind, USUAL).first else 1 if what.kind in preferred else 2 for what in timed
+        0 if core.timings.get(what.kind, USUAL).first else 1 if what.kind in preferred else 2
+        for what in timed
     ]
 
     def rank(place: int) -> tuple[int, int, int]:

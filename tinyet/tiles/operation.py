@@ -62,7 +62,8 @@ class Operation:
 
     def instruction(self, page: CorePage, number: Callable[[str], int]) -> Instruction:
         """The same for registers of any numbers: those of its values."""
-        kind, written, reads = page.kinds[self.mnemonic], (*map(number, self.writes),), (*map(number, self.reads),)
+        written, reads = tuple(map(number, self.writes)), tuple(map(number, self.reads))
+        kind = page.kinds[self.mnemonic]
         base = (number(self.base),) if self.base else ()
         indexed, size, words = bool(self.index), page.instruction_bytes, self.words
         if self.index:

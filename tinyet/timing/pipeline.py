@@ -170,7 +170,4 @@ class Scoreboard:
         if timing.first or timing.alone:
             return False
         pair = self._core.pair
-        for one in self._group:
-            if not pair(one, what):
-                return False
-        return True
+        return all(pair(one, what) for one in self._group)
