@@ -42,21 +42,20 @@ def shareable(files: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]
     """
     sources = [path for path in sorted(files) if path.endswith(".c")]
     closures = {path: tuple(_closure(path, files)) for path in sources}
-    texts = {path: "\n".join(closure) for path, closure in closures.items()}
     code = {path: _code(closure) for path, closure in closures.items()}
     owner = {name: path for path in sources for name in _definitions(closures[path])}
     used = {
         path: sorted(name for name in owner.keys() & code[path][1] if owner[name] != path) for path in sources
     }
-    symbols: dict[str, str] = {}
-    for name, path in owner.items():
+    digests: dict[str, str] = {}
+    for path in dict.fromkeys(owner.values()):
         reached, queue = {path}, [path]
         for at in queue:
             more = {owner[other] for other in used[at]} - reached
             reached |= more
             queue += sorted(more)
-        digest = hashlib.sha256("\0".join(texts[p] for p in sorted(reached)).encode()).hexdigest()
-        symbols[name] = f"{name}_{digest[:_DIGITS]}"
+        digests[path] = _digest(tuple(closures[p] for p in sorted(reached)))
+    symbols = {name: f"{name}_{digests[path]}" for name, path in owner.items()}
     found = dict(files)
     for path in sources:
         own = [name for name in sorted(owner) if owner[name] == path]
@@ -71,14 +70,24 @@ def definitions(text: str) -> tuple[str, ...]:
 
 # A process that generates often reads the same kernels again and again.
 @lru_cache(maxsize=512)
+def _digest(closures: tuple[tuple[str, ...], ...]) -> str:
+    """Of the texts of sources, with all that they include."""
+    return hashlib.sha256("\0".join(map("\n".join, closures)).encode()).hexdigest()[:_DIGITS]
+
+
+@lru_cache(maxsize=512)
 def _definitions(closure: tuple[str, ...]) -> tuple[str, ...]:
     renamed = {name: other for text in closure for name, other in _taken_apart(text).renamed}
-    names = set()
-    for head, name in _DEFINITION.findall(_code(closure)[0]):
-        if not _NOT_EXTERNAL.search(head) and head.strip():
-            # The file that includes a body has defined what KERNEL is.
-            names.add(renamed.get(name, name))
-    return tuple(sorted(names))
+    # The file that includes a body has defined what KERNEL is.
+    return tuple(sorted({renamed.get(name, name) for text in _code(closure)[0] for name in _defined(text)}))
+
+
+# Apart from what includes it, as `_taken_apart`.
+@lru_cache(maxsize=1024)
+def _defined(text: str) -> tuple[str, ...]:
+    """What a text at file scope defines for others."""
+    found = _DEFINITION.findall(text)
+    return tuple(name for head, name in found if not _NOT_EXTERNAL.search(head) and head.strip())
 
 
 def _closure(path: str, files: Mapping[str, str]) -> Iterator[str]:
@@ -126,8 +135,9 @@ class _Scopes(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _code(closure: tuple[str, ...]) -> tuple[str, frozenset[str]]:
-    """Of files one after another: the text at file scope, {} in place of blocks; the words in these."""
+def _code(closure: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Of files one after another: the text at file scope, {} in place of blocks, cut between files where no definition
+    is; the words in these blocks."""
     files = [_taken_apart(text) for text in closure]
     macros = {name: (words, body) for file in files for name, words, body in file.macros}
     outer: list[str] = []
@@ -135,13 +145,15 @@ def _code(closure: tuple[str, ...]) -> tuple[str, frozenset[str]]:
     depth = 0
     for file in files:
         called = tuple((name, *macros[name]) for name in file.called if name in macros)
-        # The line's end between two files belongs to the block that is open there, if one is.
-        outer += ["\n"] if outer and not depth else []
         scopes = _scopes(file.code, called, depth)
-        outer.append(scopes.outer)
+        if outer and (depth or not outer[-1].rstrip().endswith((";", "}"))):
+            # The line's end between two files belongs to the block that is open there, if one is.
+            outer[-1] += ("" if depth else "\n") + scopes.outer
+        else:
+            outer.append(scopes.outer)
         words |= scopes.words
         depth = scopes.depth
-    return "".join(outer), frozenset(words)
+    return tuple(outer), frozenset(words)
 
 
 # Apart from what includes it, as `_taken_apart`.

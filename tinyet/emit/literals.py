@@ -28,26 +28,21 @@ def real(value: float) -> str:
         return "TINYET_NAN"
     if math.isinf(value):
         return "TINYET_INFINITY" if value > 0 else "-TINYET_INFINITY"
-    text = repr(float(np.float32(value)))
-    shortest = str(np.float32(value))
-    if np.float32(shortest) == np.float32(value):
-        text = shortest
+    single = np.float32(value)
+    text = str(single)
+    if np.float32(text) != single:
+        text = repr(float(single))
     return f"{text}f" if any(c in text for c in ".e") else f"{text}.0f"
-
-
-def scalar(value: np.generic) -> str:
-    if value.dtype.kind == "f":
-        return real(float(value))
-    if value.dtype == np.uint32:
-        return f"0x{int(value):08x}u"
-    return integer(int(value))
 
 
 def array(data: Array) -> list[str]:
     """The elements, in row-major order, as lines that fit the page."""
-    if data.dtype.kind in "iu" and data.dtype.itemsize < 4:
-        return packed([f"{value}," for value in data.ravel().tolist()])
-    return packed([scalar(value) + "," for value in data.ravel()])
+    values = data.ravel().tolist()
+    if data.dtype.kind == "f":
+        return packed([f"{real(value)}," for value in values])
+    if data.dtype == np.uint32:
+        return packed([f"0x{value:08x}u," for value in values])
+    return packed([f"{integer(value)}," for value in values])
 
 
 def packed(texts: Sequence[str]) -> list[str]:

@@ -77,8 +77,11 @@ def quantize_multipliers(reals: npt.ArrayLike) -> tuple[Int64, Int64]:
 def high_mul(a: npt.ArrayLike, b: npt.ArrayLike) -> Int64:
     """a * b / 2**31 to nearest, ties upward, saturated: gemmlowp's SaturatingRoundingDoublingHighMul, whose truncating
     division after a nudge of the product's sign is the same number. a, b within int32."""
-    product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
-    return np.asarray(np.minimum((product + (1 << 30)) >> 31, INT32_MAX), np.int64)
+    # In its place: a new array a step is most of the time that a large tensor takes.
+    product = np.asarray(np.asarray(a, np.int64) * np.asarray(b, np.int64))
+    product += 1 << 30
+    product >>= 31
+    return np.minimum(product, INT32_MAX, out=product)
 
 
 def round_shift(x: npt.ArrayLike, exponent: npt.ArrayLike) -> Int64:
@@ -86,7 +89,11 @@ def round_shift(x: npt.ArrayLike, exponent: npt.ArrayLike) -> Int64:
     x, exponent = np.asarray(x, np.int64), np.asarray(exponent, np.int64)
     # A half, and for negative numbers, whose sign's bits are -1, one less; nothing where nothing is shifted.
     half, shifts = (np.int64(1) << exponent) >> 1, -(exponent > 0).astype(np.int64)
-    return np.asarray((x + half + ((x >> 63) & shifts)) >> exponent, np.int64)
+    rounded = np.asarray((x >> 63) & shifts)
+    rounded += x
+    rounded += half
+    rounded >>= exponent
+    return rounded
 
 
 def wrap_int32(x: npt.ArrayLike) -> Int64:

@@ -117,7 +117,12 @@ class Image:
                 if value == image["e_entry"]:
                     # Assembly may leave out that it is a function.
                     found.setdefault(self.entry, ((True, True, name), 0))
-        self._marks = sorted(marks.items())
+        self._marks = sorted(marks)
+        self._data_marks = {address for address, is_code in marks.items() if not is_code}
+        # As (start, end, bytes), for a walk asks of every instruction.
+        self._code = [
+            (part.start, part.start + len(part.data), part.data) for part in self._parts if part.code
+        ]
         # Of functions that the linker has dropped there is information still, as if they were at 0.
         self._frames = [frame for frame in frames if frame[0] in found]
         # What the compiler has put apart because it is seldom needed is a piece of its function.
@@ -182,24 +187,28 @@ class Image:
 
     def word(self, address: int) -> int | None:
         """Four bytes of the image; None where it has none."""
-        data = self._at(address)
-        return int.from_bytes(data[:4], "little") if len(data) >= 4 else None
-
-    def _at(self, address: int, *, code: bool = False) -> bytes:
         for part in self._parts:
-            if 0 <= address - part.start < len(part.data) and (part.code or not code):
-                return part.data[address - part.start : address - part.start + 4]
+            if 0 <= address - part.start < len(part.data):
+                data = part.data[address - part.start : address - part.start + 4]
+                return int.from_bytes(data, "little") if len(data) == 4 else None
+        return None
+
+    def _code_at(self, address: int) -> bytes:
+        for start, end, data in self._code:
+            if start <= address < end:
+                return data[address - start : address - start + 4]
         return b""
 
     def is_code(self, address: int) -> bool:
         """Whether instructions lie there, and not constants between them."""
-        mark = bisect.bisect_right(self._marks, (address, True)) - 1
-        data_mark = mark >= 0 and not self._marks[mark][1]
-        return len(self._at(address, code=True)) >= 2 and not data_mark
+        mark = bisect.bisect_right(self._marks, address) - 1
+        if mark >= 0 and self._marks[mark] in self._data_marks:
+            return False
+        return len(self._code_at(address)) >= 2
 
     def operation(self, machine: Machine, address: int) -> Operation:
         """The instruction at an address of code."""
-        return machine.decode(address, self._at(address, code=True), self.word)
+        return machine.decode(address, self._code_at(address), self.word)
 
     def compilers_depth(self, machine: Machine, address: int) -> int | None:
         """Bytes of stack that the function has taken before the instruction at an address, as its compiler says; None

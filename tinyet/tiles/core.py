@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from tinyet.timing.instruction import Kind
 
-_NUMBERS: Mapping[str, int] = {**{f"r{n}": n for n in range(16)}, "sp": 13, "lr": 14, "pc": 15}
+NUMBERS: Mapping[str, int] = {**{f"r{n}": n for n in range(16)}, "sp": 13, "lr": 14, "pc": 15}
+"""Of registers, as encodings have them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ class CorePage:
 
     def number(self, register: str) -> int:
         """As encodings have it."""
-        return _NUMBERS[register]
+        return NUMBERS[register]
 
 
 ARMV7E_M = CorePage(

@@ -33,7 +33,7 @@ from tinyet.tiles.schedule import joined, ordered, stepped
 from tinyet.tiles.tile import Tile
 from tinyet.timing.instruction import Instruction
 from tinyet.timing.model import Model
-from tinyet.timing.work import Work, straight
+from tinyet.timing.work import Work, straight, total
 
 OUTER, TURN = "1", "2"
 """Labels: of the loop over groups of channels, and of that over pairs."""
@@ -93,8 +93,9 @@ class Function(Generic[D_co]):
         turns, rest = divmod(units, self.tile.units)
         if rest or not turns:
             raise InternalError(f"{units} units by {self.tile.name}, {self.tile.units} at a time")
-        once = self._turn(core, ())
-        first = self._turn(core, self._timed(self.entry))
+        begin, rest = self._turn(core)
+        once = straight(core, begin) + rest
+        first = straight(core, self._timed(self.entry) + begin) + rest
         leave = _taken(core, self._timed(self.leave))
         back = branch_if_unequal(OUTER).timed(self.page, {})
         again = Work(cycles=core.refill(back), taken_branches=1)
@@ -102,24 +103,28 @@ class Function(Generic[D_co]):
         alike = turns + bool(self.groups[-1][1])
         return first + leave + (once + again).times(turns - 1) + _seldom(core, back, alike)
 
-    def _turn(self, core: Model, before: _Block) -> Work:
-        """Of the loop over groups of channels, whose branch is not taken. before: what runs before the first."""
-        done = Work()
-        block = before
-        for head, turn, tail in self.groups:
-            block += self._timed(head)
+    def _turn(self, core: Model) -> tuple[_Block, Work]:
+        """Of the loop over groups of channels, whose branch is not taken: the block that it begins with, which in the
+        first turn is one with what runs before it, and all the rest."""
+        blocks: list[_Block] = []
+        rest = Work()
+        block: _Block = ()
+        for group in self.groups:
+            head, turn, tail = map(self._timed, group)
+            block += head
             if turn:
                 # The first turn is no block of its own, and the last one's branch is not taken.
-                block += self._timed(turn)
-                done += straight(core, block) + self._again(core, turn)
+                blocks.append(block + turn)
+                rest += self._again(core, turn)
                 block = ()
-            block += self._timed(tail)
-        return done + straight(core, block)
+            block += tail
+        begin, *others = *blocks, block
+        return begin, total([rest, *(straight(core, other) for other in others)])
 
-    def _again(self, core: Model, turn: Placed) -> Work:
+    def _again(self, core: Model, turn: _Block) -> Work:
         """Of all turns but the first of the loop over pairs, and of going back for them."""
-        block, turns = self._timed(turn), self.tile.turns
-        return _taken(core, block).times(turns - 1) + _seldom(core, block[-1], turns)
+        turns = self.tile.turns
+        return _taken(core, turn).times(turns - 1) + _seldom(core, turn[-1], turns)
 
     def _timed(self, part: Placed) -> _Block:
         return tuple(operation.timed(self.page, registers) for operation, registers in part)

@@ -7,8 +7,8 @@ Loads stay in their order, and none is brought forward beyond the registers that
 
 from __future__ import annotations
 
-from collections import ChainMap, Counter
-from collections.abc import Container, Iterable, Mapping, MutableMapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import takewhile
 
 from tinyet.tiles.core import CorePage
@@ -45,11 +45,15 @@ def interleaved(
     # The scarcest unit's; where nothing goes beside a load, loads, for what they bring is late.
     preferred = MULTIPLIES if page.beside else LOADS
 
+    # What nothing is issued before is asked first, for then there is room beside it.
+    ranks = [
+        0 if core.timings.get(what.kind, USUAL).first else 1 if what.kind in preferred else 2
+        for what in timed
+    ]
+
     def rank(place: int) -> tuple[int, int, int]:
-        what = timed[waiting[place]]
-        # What nothing is issued before is asked first, for then there is room beside it.
-        first = core.timings.get(what.kind, USUAL).first
-        return board.earliest(what), 0 if first else 1 if what.kind in preferred else 2, place
+        i = waiting[place]
+        return board.earliest(timed[i]), ranks[i], place
 
     found: list[Operation] = []
     while waiting:
@@ -98,18 +102,21 @@ class _Lives:
 
     def _most(self, order: Iterable[int]) -> int:
         """Of values that live at a time, while these are issued."""
-        left, alive, most = ChainMap[str, int]({}, self._left), self._alive, 0
+        left: dict[str, int] = {}
+        alive, most = self._alive, 0
         for i in order:
             alive += self._more(i, left)
             most = max(most, alive)
         return most
 
-    def _more(self, which: int, left: MutableMapping[str, int]) -> int:
-        """Values that live behind an operation and did not before; `left` says how often each is mentioned yet."""
+    def _more(self, which: int, left: dict[str, int]) -> int:
+        """Values that live behind an operation and did not before; `left` says how often each is mentioned yet, where
+        that is not what it was before all."""
         more = 0
         for name in self._mentioned[which]:
-            more += (left[name] == self._times[name]) - (left[name] == 1)
-            left[name] -= 1
+            yet = left[name] if name in left else self._left[name]
+            more += (yet == self._times[name]) - (yet == 1)
+            left[name] = yet - 1
         return more
 
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Generic, TypeVar
 
 from tinyet.tiles.core import CorePage
@@ -81,21 +81,32 @@ class Nest(Generic[N_co]):
             blocks[key] = blocks.get(key, 0) + times
 
         add(run(0, len(self.code), 1, 0), len(self.code) - 1, True, 1)
-        return executed(self.page, self.code, core, blocks)
+        return executed(self._timed, core, blocks)
+
+    @cached_property
+    def _timed(self) -> Timed:
+        return timed(self.page, self.code)
 
 
 Blocks = Mapping[tuple[int, int, bool], int]
 """(first instruction, last one, whether the branch that it may be is taken): how often that runs."""
 
 
-def executed(page: CorePage, code: Placed, core: Model, blocks: Blocks) -> Work:
-    """Of straight pieces of code."""
+Timed = Callable[[int], Instruction]
+"""What is at a place of the code. A function keeps it: it is asked for each core, and for layers of all sizes."""
 
+
+def timed(page: CorePage, code: Placed) -> Timed:
     @cache
-    def timed(place: int) -> Instruction:
+    def at(place: int) -> Instruction:
         operation, registers = code[place]
         return operation.timed(page, registers)
 
+    return at
+
+
+def executed(timed: Timed, core: Model, blocks: Blocks) -> Work:
+    """Of straight pieces of code."""
     works = [
         _block(core, [timed(place) for place in range(start, last + 1)], taken).times(times)
         for (start, last, taken), times in blocks.items()

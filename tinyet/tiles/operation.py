@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tinyet.errors import InternalError
-from tinyet.tiles.core import CorePage
+from tinyet.tiles.core import NUMBERS, CorePage
 from tinyet.timing.instruction import Instruction, Kind
 from tinyet.timing.vectors import FLAGS
 
@@ -58,19 +58,16 @@ class Operation:
 
     def timed(self, page: CorePage, registers: Mapping[str, str]) -> Instruction:
         """As `tinyet.timing.thumb.decode` has it of the machine's code."""
-        return self.instruction(page, lambda value: page.number(registers.get(value, value)))
+        return self.instruction(page, lambda value: NUMBERS[registers.get(value, value)])
 
     def instruction(self, page: CorePage, number: Callable[[str], int]) -> Instruction:
         """The same for registers of any numbers: those of its values."""
-
-        def numbers(values: tuple[str, ...]) -> tuple[int, ...]:
-            return tuple(map(number, values)) if values else ()
-
-        kind, written = page.kinds[self.mnemonic], numbers(self.writes)
-        reads, base = numbers(self.reads), numbers((self.base,) if self.base else ())
+        written, reads = tuple(map(number, self.writes)), tuple(map(number, self.reads))
+        kind = page.kinds[self.mnemonic]
+        base = (number(self.base),) if self.base else ()
         indexed, size, words = bool(self.index), page.instruction_bytes, self.words
         if self.index:
-            base += numbers((self.index,))
+            base = (*base, number(self.index))
 
         def made(
             kind: Kind = kind,
@@ -113,7 +110,7 @@ class Operation:
             case "store_multiple" | "load_multiple_pc":
                 listed = _REGISTER.findall(self.text)
                 moved = tuple(page.number(name) for name in listed if name != "pc")
-                stack = numbers((SP,))
+                stack = (number(SP),)
                 if kind == "store_multiple":
                     return made(address=stack, updated=stack, late=moved)
                 return made(results=moved, address=stack, updated=stack)

@@ -25,16 +25,18 @@ def allocated(operations: Sequence[Operation], fixed: Mapping[str, str], page: C
     home = dict(fixed)
     free = [register for register in page.registers if register not in fixed.values()]
     placed: Placed = []
-    for i, operation in enumerate(operations):
+    for i, (operation, ends) in enumerate(zip(operations, last, strict=True)):
         own: dict[str, str] = {}
-        for name in dict.fromkeys(operation.reads):
+        for name in operation.reads:
+            if name in own:
+                continue
             if name not in home:
                 raise InternalError(
                     f"tile {what}: {operation.mnemonic} reads {name}, which nothing has written"
                 )
             own[name] = home[name]
             stays = name in operation.writes or (operation.moves and name == operation.base)
-            if last.get((name, i)) and not stays:
+            if name in ends and not stays:
                 _give_back(free, home.pop(name), page)
         new = [name for name in operation.writes if name not in home]
         if len(new) > len(free):
@@ -52,26 +54,28 @@ def allocated(operations: Sequence[Operation], fixed: Mapping[str, str], page: C
                 raise InternalError(
                     f"tile {what}: {operation.mnemonic} of registers {numbers}, not ascending"
                 )
-        own.update((name, home[name]) for name in operation.writes)
+        for name in operation.writes:
+            own[name] = home[name]
         placed.append((operation, own))
-        for name in dict.fromkeys((*operation.reads, *operation.writes)):
-            if last.get((name, i)) and name in home:
-                _give_back(free, home.pop(name), page)
+        for name in ends & home.keys():
+            _give_back(free, home.pop(name), page)
     return placed
 
 
-def _last_mentions(operations: Sequence[Operation], fixed: Mapping[str, str]) -> dict[tuple[str, int], bool]:
-    """True for each (name, operation) behind which the value is not needed any more."""
-    found: dict[tuple[str, int], bool] = {}
+def _last_mentions(operations: Sequence[Operation], fixed: Mapping[str, str]) -> list[set[str]]:
+    """Of each operation the values that are not needed any more behind it."""
+    found: list[set[str]] = [set() for _ in operations]
     at: dict[str, int] = {}
     for i, operation in enumerate(operations):
         for name in operation.writes:
             if name not in operation.reads and name in at:
-                found[name, at[name]] = True
+                found[at[name]].add(name)
         for name in (*operation.reads, *operation.writes):
-            at[name] = i
-    found.update(dict.fromkeys(at.items(), True))
-    return {key: True for key in found if key[0] not in fixed}
+            if name not in fixed:
+                at[name] = i
+    for name, i in at.items():
+        found[i].add(name)
+    return found
 
 
 def _give_back(free: list[str], register: str, page: CorePage) -> None:

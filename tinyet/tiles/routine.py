@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tinyet.errors import InternalError
 from tinyet.tiles.core import CorePage
-from tinyet.tiles.nest import Blocks, executed
+from tinyet.tiles.nest import Blocks, Timed, executed, timed
 from tinyet.tiles.operation import Operation
 from tinyet.tiles.printer import Named
 from tinyet.tiles.registers import Placed, allocated
@@ -62,7 +63,11 @@ class Routine:
 
     def work(self, core: Model, blocks: Blocks) -> Work:
         """Of so many runs of straight pieces. Not fitted: summed up."""
-        return executed(self.page, self.code, core, blocks)
+        return executed(self._timed, core, blocks)
+
+    @cached_property
+    def _timed(self) -> Timed:
+        return timed(self.page, self.code)
 
 
 def routine(

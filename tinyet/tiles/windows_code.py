@@ -81,6 +81,10 @@ class Made:
 @lru_cache(1024)
 def made(windows: Windows, page: CorePage = ARMV7E_M) -> Made:
     """Raises InternalError for a block that does not fit the core."""
+    return _made(windows, page)
+
+
+def _made(windows: Windows, page: CorePage = ARMV7E_M) -> Made:
     code = _Code(windows, page)
     code.whole()
     placed: Placed = []
@@ -91,21 +95,29 @@ def made(windows: Windows, page: CorePage = ARMV7E_M) -> Made:
     return Made(Nest(windows, page, placed, tuple(code.loops)), code.turns, code.frame)
 
 
-@cache
 def best(windows: Windows) -> Windows:
     """The same by blocks, a loop over kernel rows or none, and an order of products that take the fewest cycles on
     Cortex-M4, where a percent of them is worth eight percent of code; of no more code than a flash keeps, if there are
     such."""
-    found: list[tuple[int, int, Windows]] = []
-    for form in _forms(replace(windows, channels=1)):
+    form = _best(replace(windows, channels=1))
+    return replace(windows, block=form.block, turn=form.turn, by_taps=form.by_taps)
+
+
+@cache
+def _best(windows: Windows) -> Windows:
+    """Of a single channel, for all numbers of them. The functions are not kept: only one of them is called."""
+    functions = []
+    for form in _forms(windows):
         try:
-            function = made(form)
+            functions.append(_made(form))
         except InternalError:
             continue
-        found.append((function.nest.code_bytes, function.work(_M4, _ROWS).cycles, form))
-    small = [form for form in found if form[0] <= LARGEST_KEPT]
-    _, _, form = min(small or found, key=lambda form: form[0] * form[1] ** _CODE_OF_CYCLES)
-    return replace(windows, block=form.block, turn=form.turn, by_taps=form.by_taps)
+    small = [function for function in functions if function.nest.code_bytes <= LARGEST_KEPT]
+
+    def price(function: Made) -> int:
+        return function.nest.code_bytes * function.work(_M4, _ROWS).cycles ** _CODE_OF_CYCLES
+
+    return min(small or functions, key=price).nest.tile
 
 
 def _forms(windows: Windows) -> Iterator[Windows]:

@@ -93,7 +93,7 @@ class Scoreboard:
     def __init__(self, core: Pipeline) -> None:
         self._core = core
         self._now = 0
-        self._group: list[tuple[Instruction, Timing]] = []
+        self._group: list[Instruction] = []
         self._ready: dict[int, tuple[int, Kind]] = {}
         self._free: dict[str, int] = {}
         self._issued: dict[Kind, int] = {}
@@ -106,7 +106,7 @@ class Scoreboard:
         cycle, stage = self._earliest(what, timing)
         if cycle > self._now:
             self._next(cycle)
-        self._group.append((what, timing))
+        self._group.append(what)
         at = self._now + stage
         hold = -(-what.registers // timing.words) if timing.words else timing.hold
         # The last of several registers is there last; each is as late as that one.
@@ -138,45 +138,36 @@ class Scoreboard:
         self._group = []
 
     def _earliest(self, what: Instruction, timing: Timing) -> tuple[int, int]:
-        """(cycle, stage): where an instruction may be issued, and where it computes then."""
+        """(cycle, stage): where an instruction may be issued, and the first stage in which it finds its operands then.
+        Everything that it waits for says a cycle from which on it need not, so the last of them does."""
+        kind, ready = what.kind, self._ready
         cycle = self._now if not self._group or self._beside(what, timing) else self._now + 1
-        while (stage := self._stage(what, timing, cycle)) is None:
-            cycle += 1
-        return cycle, stage
+        for unit in timing.units:
+            cycle = max(cycle, self._free.get(unit, 0))
+        if kind in self._core.distances:
+            for earlier, distance in self._core.distances[kind].items():
+                cycle = max(cycle, self._issued.get(earlier, -distance) + distance)
+        for register in what.address:
+            if register in ready:
+                cycle = max(cycle, ready[register][0] - timing.address)
+        # The cycle in which it may compute at the earliest.
+        soonest = _LONG_AGO
+        for register in what.operands:
+            if register in ready:
+                there, computer = ready[register]
+                soonest = max(soonest, there + self._core.delays.get((computer, kind), 0))
+        for register in what.shifted:
+            if register in ready:
+                soonest = max(soonest, ready[register][0] - timing.shifted)
+        for register in what.late:
+            if register in ready:
+                soonest = max(soonest, ready[register][0] - timing.late)
+        cycle = max(cycle, soonest - timing.stages[-1])
+        return cycle, next(stage for stage in timing.stages if soonest <= cycle + stage)
 
     def _beside(self, what: Instruction, timing: Timing) -> bool:
         """Whether it may be issued in the cycle that has begun, as far as the kinds say."""
         if timing.first or timing.alone:
             return False
-        return all(self._core.pair(one, what) for one, _ in self._group)
-
-    def _stage(self, what: Instruction, timing: Timing, cycle: int) -> int | None:
-        """The first stage in which it finds its operands when it is issued in a cycle; None: it waits."""
-        kind, free = what.kind, self._free
-        for unit in timing.units:
-            if free.get(unit, 0) > cycle:
-                return None
-        if kind in self._core.distances:
-            for earlier, distance in self._core.distances[kind].items():
-                if cycle < self._issued.get(earlier, -distance) + distance:
-                    return None
-        if what.address and self._there(what.address) > cycle + timing.address:
-            return None
-        # The cycle in which it may compute at the earliest.
-        soonest = _LONG_AGO
-        for register in what.operands:
-            there, computer = self._ready.get(register, (_LONG_AGO, kind))
-            soonest = max(soonest, there + self._core.delays.get((computer, kind), 0))
-        if what.shifted:
-            soonest = max(soonest, self._there(what.shifted) - timing.shifted)
-        if what.late:
-            soonest = max(soonest, self._there(what.late) - timing.late)
-        for stage in timing.stages:
-            if soonest <= cycle + stage:
-                return stage
-        return None
-
-    def _there(self, registers: Sequence[int]) -> int:
-        """The cycle in which all of some registers can be read."""
-        ready = self._ready
-        return max(ready[register][0] if register in ready else _LONG_AGO for register in registers)
+        pair = self._core.pair
+        return all(pair(one, what) for one in self._group)

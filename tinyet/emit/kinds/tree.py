@@ -116,10 +116,8 @@ def qemu_command(board: Board) -> str:
 
 def byte_lines(data: bytes) -> list[str]:
     """Bytes as the lines of a C array."""
-    return [
-        ", ".join(f"0x{byte:02x}" for byte in data[at : at + _BYTES_A_LINE]) + ","
-        for at in range(0, len(data), _BYTES_A_LINE)
-    ]
+    lines = (data[at : at + _BYTES_A_LINE] for at in range(0, len(data), _BYTES_A_LINE))
+    return [f"0x{line.hex(',').replace(',', ', 0x')}," for line in lines]
 
 
 def firmware(path: str) -> str:

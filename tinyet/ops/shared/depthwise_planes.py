@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -105,19 +106,18 @@ def _folded(node: Node, powers: Sequence[int], *, whole: bool = False) -> Folded
     values = np.arange(clamp[0] + 1, clamp[1] + 1) << 32 + SHIFT
     # Of every part of a sum, too: what a C compiler adds up must not overflow.
     bound = np.abs(bias) + 128 * np.abs(weights).sum(axis=1)
-    for k in powers:
+    for k, trial in product(powers, TRIALS):
         near = np.rint(np.ldexp(multiplier.astype(np.float64), left + 1 + SHIFT - k)).astype(np.int64)
-        for trial in TRIALS:
-            m = np.clip(near + trial, 1, 2**31 - 1)
-            right, middle = starts(steps, reach, values, m, k)
-            if whole:
-                fits = ((reach[0] << k) + middle >= -(2**31)) & ((reach[1] << k) + middle < 2**31)
-            else:
-                fits = (bound << k) + np.abs(middle) < 2**31
-            new = ~found & (near < 2**31 - 8) & right & fits
-            before, start = np.where(new, k, before), np.where(new, middle, start)
-            factor = np.where(new, m, factor)
-            found = found | new
+        m = np.clip(near + trial, 1, 2**31 - 1)
+        right, middle = starts(steps, reach, values, m, k)
+        if whole:
+            fits = ((reach[0] << k) + middle >= -(2**31)) & ((reach[1] << k) + middle < 2**31)
+        else:
+            fits = (bound << k) + np.abs(middle) < 2**31
+        new = ~found & (near < 2**31 - 8) & right & fits
+        before, start = np.where(new, k, before), np.where(new, middle, start)
+        factor = np.where(new, m, factor)
+        found = found | new
         if found.all():
             break
     return Folded(found, before, start, factor)

@@ -142,8 +142,7 @@ def steps_of(
     low, high = clamp
 
     def values(sums: Int64) -> Int64:
-        rounded = requantize(sums, multiplier[:, None], shift[:, None]) + zero_point
-        return np.asarray(np.clip(rounded, low, high), np.int64)
+        return requantize(sums, multiplier[:, None], shift[:, None]) + zero_point
 
     halves = np.asarray(np.arange(low + 1, high + 1) - zero_point - 0.5, np.float64)
     return _searched(values, halves, _unit(multiplier, shift), low, reach)
@@ -156,14 +155,14 @@ def _searched(
     low: int,
     reach: tuple[Int64, Int64],
 ) -> Steps | None:
-    """Searched near where real numbers have them, and proved. halves: between two outputs, in output steps; unit: what
-    a unit of the sum is in output steps."""
+    """Searched near where real numbers have them, and proved. values: before the clamp, whose bounds no output that is
+    searched lies beyond. halves: between two outputs, in output steps; unit: what a unit of the sum is in output
+    steps."""
     least, most = reach[0][:, None], reach[1][:, None]
     wanted = low + 1 + np.arange(len(halves))
 
     def reached(sums: Int64) -> Mask:
-        value = values(np.clip(sums, least, most))
-        return np.asarray((sums > most) | ((sums >= least) & (value >= wanted)), np.bool_)
+        return np.asarray((sums > most) | ((sums >= least) & (values(sums) >= wanted)), np.bool_)
 
     with np.errstate(divide="ignore"):
         near = np.where(unit[:, None] > 0, halves / unit[:, None], np.where(halves > 0, np.inf, -np.inf))
@@ -173,7 +172,11 @@ def _searched(
         between = (below + at) // 2
         there = reached(between)
         below, at = np.where(there, below, between), np.where(there, between, at)
-    return Steps(at, *reach) if bool((reached(at) & ~reached(at - 1)).all()) else None
+    # Each end that has moved was asked; one at most of each pair has not.
+    unasked = (at == middle + _NEAR) | (below == middle - _NEAR)
+    if unasked.any() and not (reached(at) & ~reached(below)).all():
+        return None
+    return Steps(at, *reach)
 
 
 def _fitted(
@@ -212,8 +215,9 @@ def _offsets(
     upper, lower, lowest = _parts(factor[:, None], bits)
 
     def product(a: Int64) -> Int64:
-        right, both = bits[0], sum(bits)
-        return np.asarray(a * upper + (a * lower >> right) + (a * lowest >> both), np.int64)
+        right, finer = bits
+        two = np.asarray(a * upper + (a * lower >> right), np.int64)
+        return two + (a * lowest >> right + finer) if finer else two
 
     ends = np.stack([first, last], axis=1)
     value = (at[:, None, :] <= ends[:, :, None]).sum(axis=2)
