@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from tests.calls import definitions
 from tests.calls.encoding import APART, Placement, Shared, prepare
@@ -180,6 +182,37 @@ def assert_kernels(
     if compiled:
         with definitions.served([(a.kernel, a.call) for a in compiled]) as (process, calls):
             assert_right([replace(a, call=call) for a, call in zip(compiled, calls, strict=True)], process)
+
+
+def assert_drawn(
+    lists: st.SearchStrategy[list[Case]],
+    drawn: settings,
+    kernels: Sequence[Kernel] | Delegate | None = None,
+    target: Target = HOST,
+    takes: Callable[[Case], bool] = lambda _: True,
+) -> None:
+    """`assert_kernels` for what is drawn of these lists, as far as it is taken, all of it compiled at once: most of a
+    compiler's time is the same for one list and for ten. Where something is wrong, each list is an example of its own,
+    so that hypothesis says a small one."""
+    found: list[Case] = []
+    alone = False
+
+    @drawn
+    @given(lists)
+    def run(cases: list[Case]) -> None:
+        taken = [case for case in cases if takes(case)]
+        assume(taken)
+        found.extend(taken)
+        if alone:
+            assert_kernels(taken, kernels, target)
+
+    run()
+    try:
+        assert_kernels(found, kernels, target)
+    except AssertionError:
+        alone = True
+        run()
+        raise
 
 
 def asked(case: Case, kernels: Sequence[Kernel] | Delegate | None) -> Sequence[Kernel]:

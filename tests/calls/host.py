@@ -26,6 +26,12 @@ _CORE = ("harness/tinyet_call_server.c", "harness/call_main.c", "platform/tinyet
 KERNELS = tuple(kernel_library.kernels((PORTABLE, CORTEX_M)))
 
 
+def compiler(extra: Sequence[str] = SANITIZERS) -> list[str]:
+    """As kernels are compiled for this machine."""
+    include = f"-I{assets.path('firmware') / 'include'}"
+    return ["gcc", "-std=c11", *HOST_FLAGS, *kernel_library.WARNINGS, *extra, include]
+
+
 @functools.cache
 def library_table() -> FunctionTable:
     """All functions of library kernels."""
@@ -40,17 +46,10 @@ def build(
     extra: Sequence[str] = SANITIZERS,
 ) -> Path:
     """Compile and link a server of these kernels into a folder; its path. symbols: of their functions."""
-    compiler = [
-        "gcc",
-        "-std=c11",
-        *HOST_FLAGS,
-        *kernel_library.WARNINGS,
-        *extra,
-        f"-I{assets.path('firmware') / 'include'}",
-    ]
+    command = compiler(extra)
     with ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(functools.partial(compiled_object, compiler), sources))
-    return linked(folder, objects, symbols, table, compiler)
+        objects = list(pool.map(functools.partial(compiled_object, command), sources))
+    return linked(folder, objects, symbols, table, command)
 
 
 def linked(

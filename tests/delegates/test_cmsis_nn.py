@@ -4,13 +4,14 @@ tests/emulated/test_own_functions.py."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import settings
 
-from tests.calls.exact import assert_kernels
+from tests.calls.exact import assert_drawn
 from tests.delegates.cmsis_nodes import NODES, only
 from tests.ops import drawing
 from tests.ops.cases import Case
@@ -35,13 +36,15 @@ ONLY_MVE = {"arm_convolve_1_x_n_s8", "arm_elementwise_mul_s16"}
 FUNCTIONS = {k.symbol for kernels in CMSIS_NN.kernels.values() for k in kernels}
 
 
-def taken(cases: list[Case], delegate: Delegate, target: Target) -> list[Case]:
-    """Those of the cases that the delegate takes."""
-    return [
-        case
-        for case in cases
-        if any(k.why_not(case.node, target) is None for k in delegate.kernels.get(type(case.node.attrs), ()))
-    ]
+def takes(delegate: Delegate, target: Target, case: Case) -> bool:
+    kernels = delegate.kernels.get(type(case.node.attrs), ())
+    return any(kernel.why_not(case.node, target) is None for kernel in kernels)
+
+
+def check(function: str, target: Target) -> None:
+    alone = only(function)
+    drawn = settings(max_examples=2, deadline=None)
+    assert_drawn(drawing.many(NODES[function]()), drawn, alone, target, partial(takes, alone, target))
 
 
 def test_every_function_has_nodes() -> None:
@@ -51,16 +54,7 @@ def test_every_function_has_nodes() -> None:
 @pytest.mark.parametrize("function", sorted(FUNCTIONS))
 def test_host(function: str) -> None:
     """The library as plain C under ASan and UBSan; also functions that would not be chosen."""
-    alone, mve = only(function), function in ONLY_MVE
-
-    @settings(max_examples=2, deadline=None)
-    @given(drawing.many(NODES[function]()))
-    def run(cases: list[Case]) -> None:
-        mine = taken(cases, alone, MVE if mve else DSP)
-        assume(mine)
-        assert_kernels(mine, alone, MVE if mve else DSP)
-
-    run()
+    check(function, MVE if function in ONLY_MVE else DSP)
 
 
 @pytest.mark.parametrize(
@@ -68,16 +62,7 @@ def test_host(function: str) -> None:
 )
 def test_host_with_the_constants_of_mve(function: str) -> None:
     """A project for a core with MVE computes the same on the host, where it is plain C."""
-    alone = only(function)
-
-    @settings(max_examples=2, deadline=None)
-    @given(drawing.many(NODES[function]()))
-    def run(cases: list[Case]) -> None:
-        mine = taken(cases, alone, MVE)
-        assume(mine)
-        assert_kernels(mine, alone, MVE)
-
-    run()
+    check(function, MVE)
 
 
 # ---------------------------------------------------------------- what goes wrong in the library

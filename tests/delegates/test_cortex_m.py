@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.calls.exact import assert_kernels
+from tests.calls.exact import assert_drawn, assert_kernels
 from tests.delegates.elementwise_nodes import (
     batch_norm_nodes,
     bilinear_nodes,
@@ -455,14 +455,9 @@ def test_host(symbols: tuple[str, ...]) -> None:
     """Those that are made for each call."""
     alone = only(*({*symbols} - LIBRARY))
 
-    @(drawing.emulated if symbols[0] in ALONE else drawing.compiled)
-    @given(drawing.many(NODES[symbols[0]]()))
-    def run(cases: list[Case]) -> None:
-        taken = [case for case in cases if takes(alone, case)]
-        assume(taken)
-        assert_kernels(taken, alone, HOST_WITH_DSP)
-
-    run()
+    drawn = drawing.emulated if symbols[0] in ALONE else drawing.compiled
+    lists = drawing.many(NODES[symbols[0]]())
+    assert_drawn(lists, drawn, alone, HOST_WITH_DSP, functools.partial(takes, alone))
 
 
 def test_four_pixels_that_begin_before_the_rows_in_scratch() -> None:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.calls.exact import assert_kernels
+from tests.calls.exact import assert_drawn, assert_kernels
 from tests.delegates import test_cortex_m as s8
 from tests.ops import drawing
 from tests.ops.cases import HOST_WITH_DSP, Case
@@ -146,15 +147,8 @@ def test_every_kernel_has_nodes() -> None:
 def test_host(symbol: str) -> None:
     """Plain C in place of the instructions, under ASan and UBSan."""
     alone = s8.only(symbol)
-
-    @drawing.emulated
-    @given(drawing.many(NODES[symbol]()))
-    def run(cases: list[Case]) -> None:
-        taken = [case for case in cases if s8.takes(alone, case)]
-        assume(taken)
-        assert_kernels(taken, alone, HOST_WITH_DSP)
-
-    run()
+    lists = drawing.many(NODES[symbol]())
+    assert_drawn(lists, drawing.emulated, alone, HOST_WITH_DSP, partial(s8.takes, alone))
 
 
 # ---------------------------------------------------------------- exactness

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.calls import board
 from tests.calls.board import Image
 from tests.calls.emulated import check_library, check_own
-from tests.calls.exact import assert_kernels
+from tests.calls.exact import assert_drawn, assert_kernels
 from tests.delegates import elementwise_nodes, test_cortex_m
 from tests.delegates.convolution_nodes import conv2d_nodes, slab_nodes
 from tests.delegates.elementwise_nodes import clamp, output_quant, quants
@@ -478,14 +478,14 @@ EVEN = tuple(symbol for symbol in MADE if "_rne_" in symbol)
     "symbols", [*((symbol,) for symbol in MADE if symbol not in EVEN), EVEN], ids=lambda symbols: symbols[0]
 )
 def test_host(symbols: tuple[str, ...]) -> None:
-    @drawing.compiled
-    @given(drawing.many(st.one_of(*(NODES[symbol]() for symbol in symbols))))
-    def run(cases: list[Case]) -> None:
-        taken = [case for case in cases if any(takes(symbol, case) for symbol in symbols)]
-        assume(taken)
-        assert_kernels(taken, only(*symbols), MVE)
-
-    run()
+    lists = drawing.many(st.one_of(*(NODES[symbol]() for symbol in symbols)))
+    assert_drawn(
+        lists,
+        drawing.compiled,
+        only(*symbols),
+        MVE,
+        lambda case: any(takes(symbol, case) for symbol in symbols),
+    )
 
 
 @pytest.mark.emulated

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.calls import board
 from tests.calls.board import Image
 from tests.calls.emulated import check_library, check_own
-from tests.calls.exact import assert_kernels
+from tests.calls.exact import assert_drawn, assert_kernels
 from tests.delegates import convolution_nodes, elementwise_nodes, test_cortex_m_s16, test_helium
 from tests.delegates.elementwise_nodes import pairs_of_shapes, quants
 from tests.delegates.test_cortex_m import DSP, only, pointwise_nodes, row_nodes
@@ -376,14 +376,8 @@ def test_every_kernel_has_nodes() -> None:
 
 @pytest.mark.parametrize("symbol", NODES)
 def test_host(symbol: str) -> None:
-    @drawing.compiled
-    @given(drawing.many(NODES[symbol]()))
-    def run(cases: list[Case]) -> None:
-        taken = [case for case in cases if takes(symbol, case)]
-        assume(taken)
-        assert_kernels(taken, only(symbol), MVE)
-
-    run()
+    lists = drawing.many(NODES[symbol]())
+    assert_drawn(lists, drawing.compiled, only(symbol), MVE, partial(takes, symbol))
 
 
 @pytest.mark.parametrize("symbol", LIBRARY)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.calls.exact import assert_kernels
+from tests.calls.exact import assert_drawn, assert_kernels
 from tests.ops import drawing, elementwise
 from tests.ops.cases import Case, tensor
 from tests.oracle import litert
@@ -44,12 +44,10 @@ def host(nodes: Nodes, dtypes: str | None = None) -> Test:
 
 
 def batches(lists: Lists, examples: int = 4) -> Test:
-    """The same of kernels whose C is made for each call; each list is one compilation."""
+    """The same of kernels whose C is made for each call; all lists are one compilation."""
 
-    @settings(max_examples=examples, deadline=None)
-    @given(lists)
-    def test(cases: list[Case]) -> None:
-        assert_kernels(cases)
+    def test() -> None:
+        assert_drawn(lists, settings(max_examples=examples, deadline=None))
 
     return test
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.calls.exact import assert_kernels
+from tests.calls.exact import assert_drawn, assert_kernels
 from tests.ops import drawing
 from tests.ops.cases import Case
 from tinyet import ops
@@ -128,11 +128,10 @@ def test_host(case: Case) -> None:
     assert_kernels([case], TABLES)
 
 
-@settings(max_examples=3, deadline=None)
-@given(st.lists(tree_ensemble_nodes(), min_size=20, max_size=30))
-def test_branches(cases: list[Case]) -> None:
+def test_branches() -> None:
     """The same trees as code, which is compiled: many at once."""
-    assert_kernels(cases, BRANCHES)
+    lists = st.lists(tree_ensemble_nodes(), min_size=20, max_size=30)
+    assert_drawn(lists, settings(max_examples=3, deadline=None), BRANCHES)
 
 
 def walked(tree: Tree, row: Numeric) -> Numeric:

@@ -69,12 +69,10 @@ def model(name: str, calls: Sequence[Call]) -> str:
             c_array("uint32_t", f"planes_{i}", call.planes),
         ]
         entries.append(f"{{{call.function}, weights_{i}, planes_{i}, planes_{i} + {call.end}}}")
-        twins += [
-            f"    if (i == {i}u) {{",
-            f"      const {call.shape} shape = {call.literal};",
-            f"      {call.twin}(weights_{i}, planes_{i}, ({call.output} *)same, entries[i].end, shape);",
-            "    }",
-        ]
+        arguments = f"entries[i].weights, entries[i].planes, ({call.output} *)same, entries[i].end"
+        twins.append(
+            [f"const {call.shape} shape = {call.literal};", f"{call.twin}({arguments}, shape);"],
+        )
     text = _TEXT % {
         "includes": "\n".join(f'#include "{call.function}.h"' for call in calls),
         "arrays": "\n".join(arrays),
@@ -84,6 +82,6 @@ def model(name: str, calls: Sequence[Call]) -> str:
             "const int32_t *w, const uint32_t *p, void *o, const uint32_t *e",
         ),
         "count": len(calls) + 1,
-        "twins": "\n".join(twins),
+        "twins": harness.twins(twins),
     }
     return harness.model(name, len(calls) + 1, text)

@@ -51,6 +51,19 @@ def c_array(kind: str, name: str, values: Array) -> str:
     return f"static const {kind} {name}[] = {{{', '.join(f'{cast}{v}u' for v in words)}}};"
 
 
+def twins(layers: Iterable[Sequence[str]]) -> str:
+    """C, in the loop over the layers `i`: what the twin of each does, from layer 1 on. Functions that are printed for
+    several cores have the same twin, which is compiled once."""
+    numbers: dict[tuple[str, ...], list[int]] = {}
+    for i, lines in enumerate(layers, 1):
+        numbers.setdefault(tuple(lines), []).append(i)
+    found = []
+    for lines, same in numbers.items():
+        found += [f"    if ({' || '.join(f'i == {i}u' for i in same)}) {{"]
+        found += [*(f"      {line}" for line in lines), "    }"]
+    return "\n".join(found)
+
+
 _KEPT = range(4, 12)
 REGISTERS = {
     "poison": "\n".join(f'      "mov r{r}, #{0x51 + r}\\n"' for r in _KEPT),

@@ -72,16 +72,16 @@ def model() -> str:
     """Layer 0 calls an empty function, layer i + 1 the columns i. The output: a word for each, 0 where all is right."""
     data = np.random.default_rng(8).integers(-(2**31), 2**31, 800)
     entries, twins = [], []
-    for i, (c, page) in enumerate(PRINTED, 1):
+    for c, page in PRINTED:
         count = c.lanes.words((c.values + 1) // 2 * c.lanes.taps)
         assert 4 + count <= WORDS
         entries.append(f"{{(three)(any){page.named(c.name)}, {count}}}")
-        twins += [
-            f"    if (i == {i}u) {{",
-            f"      const tinyet_columns_s16_shape_dsp shape = {c.literal};",
-            "      tinyet_columns_s16_dsp(first, wanted + 4, shape);",
-            "    }",
-        ]
+        twins.append(
+            [
+                f"const tinyet_columns_s16_shape_dsp shape = {c.literal};",
+                "tinyet_columns_s16_dsp(first, wanted + 4, shape);",
+            ]
+        )
     text = TEXT % {
         "includes": "\n".join(f'#include "{page.named(c.name)}.h"' for c, page in PRINTED),
         "arrays": c_array("uint32_t", "values", data),
@@ -89,7 +89,7 @@ def model() -> str:
         "called": harness.called("three", "const int16_t *from, uint32_t *to, const void *end"),
         "words": WORDS,
         "count": len(PRINTED) + 1,
-        "twins": "\n".join(twins),
+        "twins": harness.twins(twins),
     }
     return harness.model("columns", len(PRINTED) + 1, text)
 

@@ -84,12 +84,12 @@ def model() -> str:
     for i, f in enumerate(FEW, 1):
         arrays.append(c_array("int32_t", f"weights_{i}", stream(f, rng)))
         entries.append(f"{{{f.name}, weights_{i}, {PIXELS * f.outputs}}}")
-        twins += [
-            f"    if (i == {i}u) {{",
-            f"      const tinyet_few_shape_dsp shape = {f.literal};",
-            "      tinyet_few_dsp(from, entries[i].weights, wanted + 4, wanted + 4 + entries[i].count, shape);",
-            "    }",
-        ]
+        twins.append(
+            [
+                f"const tinyet_few_shape_dsp shape = {f.literal};",
+                "tinyet_few_dsp(from, entries[i].weights, wanted + 4, wanted + 4 + entries[i].count, shape);",
+            ]
+        )
     text = TEXT % {
         "includes": "\n".join(f'#include "{f.name}.h"' for f in FEW),
         "arrays": "\n".join(arrays),
@@ -99,7 +99,7 @@ def model() -> str:
         ),
         "bytes": PIXELS * MOST + 8,
         "count": len(FEW) + 1,
-        "twins": "\n".join(twins),
+        "twins": harness.twins(twins),
     }
     return harness.model("few", len(FEW) + 1, text)
 

@@ -123,11 +123,11 @@ def model() -> str:
         case = (i - 1) % len(CASES)
         name = page.named(gates.name)
         entries.append(f"{{{name}, weights_{case}, {count}, {rows}, {fours}, scaling_{case}}}")
-        twins += [
-            f"    if (i == {i}u) {{",
-            f"      tinyet_gate_rows_dsp(entries[i].weights, x, wanted + 2, &gates, {int(gates.apart)});",
-            "    }",
-        ]
+        twins.append(
+            [
+                f"tinyet_gate_rows_dsp(entries[i].weights, x, wanted + 2, &gates, {int(gates.apart)});",
+            ]
+        )
     text = TEXT % {
         "includes": "\n".join(f'#include "{page.named(gates.name)}.h"' for gates, *_, page in PRINTED),
         "arrays": "\n".join(arrays),
@@ -139,7 +139,7 @@ def model() -> str:
         "most": MOST_SUMS,
         "words": 2 * most + 1,
         "count": len(PRINTED) + 1,
-        "twins": "\n".join(twins),
+        "twins": harness.twins(twins),
     }
     return harness.model("gates", len(PRINTED) + 1, text)
 

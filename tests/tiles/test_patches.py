@@ -85,15 +85,15 @@ def model() -> str:
     """Layer 0 calls an empty function, layer i + 1 the patches i. The output: a word for each, 0 where all is right."""
     data = np.random.default_rng(8).integers(-(2**31), 2**31, BYTES // 4)
     twins = []
-    for i, (p, _) in enumerate(PRINTED, 1):
+    for p, _ in PRINTED:
         assert 4 + words_of(p) <= WORDS
         assert SECOND + p.reach <= BYTES
-        twins += [
-            f"    if (i == {i}u) {{",
-            f"      const tinyet_patches_shape_dsp shape = {p.literal};",
-            f"      tinyet_patches_dsp(first, second, wanted + 4, {STEP}, shape);",
-            "    }",
-        ]
+        twins.append(
+            [
+                f"const tinyet_patches_shape_dsp shape = {p.literal};",
+                f"tinyet_patches_dsp(first, second, wanted + 4, {STEP}, shape);",
+            ]
+        )
     text = TEXT % {
         "includes": "\n".join(f'#include "{page.named(p.name)}.h"' for p, page in PRINTED),
         "arrays": c_array("uint32_t", "pixels", data),
@@ -105,7 +105,7 @@ def model() -> str:
         "second": SECOND,
         "step": STEP,
         "count": len(PRINTED) + 1,
-        "twins": "\n".join(twins),
+        "twins": harness.twins(twins),
     }
     return harness.model("patches", len(PRINTED) + 1, text)
 

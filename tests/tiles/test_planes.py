@@ -90,17 +90,17 @@ def model() -> str:
     """Layer 0 calls an empty function, layer i + 1 the planes i. The output: a word for each, 0 where all is right."""
     words = np.random.default_rng(8).integers(-(2**31), 2**31, PIXELS // 4)
     entries, twins = [], []
-    for i, (p, page) in enumerate(PRINTED, 1):
+    for p, page in PRINTED:
         twin = f"tinyet_planes{'_s16' if p.bits == 16 else ''}_dsp"
         assert 4 + p.channels * p.plane_words <= WORDS
         assert (p.count - 1) * p.step + (ROWS - 1) * p.row_step + p.channels * p.bits // 8 <= PIXELS
         entries.append(f"{{{page.named(p.name)}, {ROWS * p.row_words}}}")
-        twins += [
-            f"    if (i == {i}u) {{",
-            f"      const tinyet_planes_shape_dsp shape = {p.literal};",
-            f"      {twin}(from, wanted + 4, wanted + 4 + entries[i].words, shape);",
-            "    }",
-        ]
+        twins.append(
+            [
+                f"const tinyet_planes_shape_dsp shape = {p.literal};",
+                f"{twin}(from, wanted + 4, wanted + 4 + entries[i].words, shape);",
+            ]
+        )
     text = TEXT % {
         "includes": "\n".join(f'#include "{page.named(p.name)}.h"' for p, page in PRINTED),
         "arrays": c_array("uint32_t", "pixels", words),
@@ -110,7 +110,7 @@ def model() -> str:
         ),
         "words": WORDS,
         "count": len(PRINTED) + 1,
-        "twins": "\n".join(twins),
+        "twins": harness.twins(twins),
     }
     return harness.model("planes", len(PRINTED) + 1, text)
 

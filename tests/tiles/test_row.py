@@ -94,12 +94,12 @@ def model() -> str:
     entries, twins = [], []
     for i, (row, outputs, page) in enumerate(PRINTED, 1):
         entries.append(f"{{{page.named(row.name)}, weights_{(i - 1) % len(ROWS)}, {outputs}}}")
-        twins += [
-            f"    if (i == {i}u) {{",
-            f"      const tinyet_row_shape_dsp shape = {row.literal};",
-            "      tinyet_row_dsp(entries[i].weights, pixels, wanted + 3, wanted + 3 + entries[i].count, shape);",
-            "    }",
-        ]
+        twins.append(
+            [
+                f"const tinyet_row_shape_dsp shape = {row.literal};",
+                "tinyet_row_dsp(entries[i].weights, pixels, wanted + 3, wanted + 3 + entries[i].count, shape);",
+            ]
+        )
     text = TEXT % {
         "includes": "\n".join(f'#include "{page.named(row.name)}.h"' for row, _, page in PRINTED),
         "arrays": "\n".join(arrays),
@@ -109,7 +109,7 @@ def model() -> str:
         ),
         "most": MOST,
         "count": len(PRINTED) + 1,
-        "twins": "\n".join(twins),
+        "twins": harness.twins(twins),
     }
     return harness.model("rows", len(PRINTED) + 1, text)
 

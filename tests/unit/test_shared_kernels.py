@@ -14,6 +14,7 @@ import pytest
 
 import tinyet
 from tests import small
+from tests.calls import host
 from tests.ops.objects import compiled_object
 from tinyet import assets
 from tinyet.data import pattern_inputs
@@ -180,23 +181,25 @@ MAKE(two, 2)
     kernels, _ = shareable(files)
     found: dict[str, set[str]] = {}
     for path in sorted(p for p in kernels if p.endswith(".c")):
-        found[path] = set(re.findall(r"^#pragma weak (\w+)_[0-9a-f]{8}$", kernels[path], re.MULTILINE))
-    assert found.pop("strange.c") == {
+        found[path] = set(re.findall(r"^#pragma weak (\w+_[0-9a-f]{8})$", kernels[path], re.MULTILINE))
+    assert {symbol.rpartition("_")[0] for symbol in found.pop("strange.c")} == {
         "shared_table", "counter", "pair_of", "text_of", "hidden", "make_one", "make_two",
     }  # fmt: skip
-    for name, text in files.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    sources = sorted(found)
-    # All in one run of the compiler, without its back end's work.
-    subprocess.run(["gcc", "-O0", "-w", "-c", *sources], cwd=tmp_path, check=True, timeout=120)
+    objects: dict[str, str] = {}
+    for path in found:
+        (tmp_path / path).write_text(kernels[path], encoding="utf-8")
+        # As the call server of this machine has them. What was not found has no digest in its name there.
+        objects[str(compiled_object(host.compiler(), tmp_path / path))] = path
     listing = subprocess.run(
-        ["nm", "-A", "--defined-only", "-g", *[f"{Path(source).stem}.o" for source in sources]],
-        cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60,
+        ["nm", "-A", "--defined-only", "-g", *objects],
+        capture_output=True, text=True, check=True, timeout=60,
     ).stdout  # fmt: skip
-    compiled: dict[str, set[str]] = {source: set() for source in sources}
+    compiled: dict[str, set[str]] = {path: set() for path in found}
     for line in listing.splitlines():
         place, _, rest = line.partition(":")
-        compiled[f"{Path(place).stem}.c"].add(rest.split()[-1])
+        symbol = rest.split()[-1]
+        if not symbol.startswith("__odr_asan."):
+            compiled[objects[place]].add(symbol)
     assert compiled == found
     assert definitions("static int f(void) { return 0; }\nint g(void);\n") == ()
 
