@@ -15,8 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyet.ir import Array, DType, Node, Tensor
+from tinyet.ir.memoize import memoize
 from tinyet.ops.copy import Copy
 from tinyet.opset import Op, moves
+from tinyet.opset.op import Reference
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,14 @@ def views(node: Node, op: Op) -> tuple[View, ...] | None:
         return (View(0, 0, inputs[0][0], 0, node.output.type.bytes),)
     if not op.same_scale or not _may_move(op, node, inputs):
         return None
-    trials = _trials(node, op)
+    return _tried(node, op.reference)
+
+
+@memoize
+def _tried(node: Node, reference: Reference) -> tuple[View, ...] | None:
+    """`views` of a node that may move elements, which is run to see where they go. Each plan of a graph asks."""
+    inputs = [(i, t) for i, t in enumerate(node.inputs) if t is not None]
+    trials = _trials(node, reference)
     if len(inputs) == 1:
         return _runs(node, inputs[0][0], trials)
     return _back_to_back(node, inputs, trials)
@@ -64,7 +73,7 @@ _SIGNALLING = np.uint32(0x7F800001).view(np.float32)
 _Trial = tuple[dict[int, bytes], list[bytes]]
 
 
-def _trials(node: Node, op: Op) -> list[_Trial]:
+def _trials(node: Node, reference: Reference) -> list[_Trial]:
     """Inputs and outputs of the reference, as bytes. Random values tell the elements apart; the same in reverse order
     of size expose a minimum or a maximum, which may well stand at the same place in each random trial; all-smallest
     and all-largest ones expose a clamp, which moves only values within it; NaNs, and zeros of both signs, expose
@@ -80,7 +89,7 @@ def _trials(node: Node, op: Op) -> list[_Trial]:
     trials = []
     for arrays in (*drawn, reversed_, *filled):
         with np.errstate(all="ignore"):
-            outputs = op.reference(node, arrays)
+            outputs = reference(node, arrays)
         given = {i: a.tobytes() for i, a in enumerate(arrays) if a is not None}
         trials.append((given, [np.ascontiguousarray(a).tobytes() for a in outputs]))
     return trials

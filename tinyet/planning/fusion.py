@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from tinyet.ir import Graph, Node, Tensor
 from tinyet.ir.memoize import memoize
@@ -11,6 +11,7 @@ from tinyet.memory.fusion import FusionGroup, Run
 from tinyet.memory.tile_records import TiledInput
 from tinyet.ops import op_of
 from tinyet.opset import TileMap
+from tinyet.planning.kept import Kept
 from tinyet.planning.line_buffers import LineBuffers
 from tinyet.planning.tile_schedule import TileSchedule
 
@@ -68,12 +69,13 @@ def fused(
 
 
 class FusionCache:
-    """The fusion groups that have been made of one graph's calls; those asked for last stay. A search comes to the same
-    calls in several ways, and so do searches for another aim, limit or target."""
+    """The fusion groups that have been made of one graph's calls. A search comes to the same calls in several ways, and
+    so do searches for another aim, limit or target."""
 
     def __init__(self) -> None:
-        self._made: dict[Hashable, FusionGroup | None] = {}
-        self._actions = 0
+        self._made = Kept[FusionGroup | None](
+            _MOST_ACTIONS, lambda found: 0 if found is None else len(found.actions)
+        )
 
     def fused(
         self,
@@ -92,33 +94,25 @@ class FusionCache:
         needs = None if scratch is None else tuple(scratch.items())
         # Not the graph, which goes when nobody else has it, and this with it.
         key = tuple(nodes), tuple(rules.items()), align, stacked, on_output, needs, taken
-        if key in self._made:
-            found = self._made[key] = self._made.pop(key)
-            return found
-        found = self._made[key] = fused(
-            graph,
-            nodes,
-            rules,
-            align=align,
-            stacked=stacked,
-            on_output=on_output,
-            scratch=scratch,
-            take=take,
+        return self._made.get(
+            key,
+            lambda: fused(
+                graph,
+                nodes,
+                rules,
+                align=align,
+                stacked=stacked,
+                on_output=on_output,
+                scratch=scratch,
+                take=take,
+            ),
         )
-        self._actions += _actions_of(found)
-        while self._actions > _MOST_ACTIONS:
-            self._actions -= _actions_of(self._made.pop(next(iter(self._made))))
-        return found
 
 
 @memoize
 def fusion_cache_of(_graph: Graph) -> FusionCache:
     """A graph's own, as long as the graph is there."""
     return FusionCache()
-
-
-def _actions_of(found: FusionGroup | None) -> int:
-    return 0 if found is None else len(found.actions)
 
 
 def _given_alone(graph: Graph, tensor: Tensor, rules: Mapping[Node, TileMap]) -> list[Tensor] | None:

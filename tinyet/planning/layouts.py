@@ -4,12 +4,13 @@ cheaper."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyet.boards.cpus import Target
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
+from tinyet.ir.memoize import memoize
 from tinyet.memory import MemoryPlan, check_plan, offsets, plan_memory, schedule
 from tinyet.memory.fusion import FusionGroup
 from tinyet.memory.split import Split
@@ -17,9 +18,12 @@ from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.opset import NO_LAYOUTS, AccessOrder, AccessOrders, DataLayout, Kernel, Layouts
 from tinyet.planning.candidates import Candidate, Chosen
+from tinyet.planning.kept import Kept
 
 _ALIGN, _SCRATCH_ALIGN = 4, 8
 """Of all plans, in bytes."""
+_MOST_PLANS = 256
+"""Of a graph's plans that are kept: some tens of kilobytes each."""
 _MOST_AGREEMENTS = 24
 """Agreements, those that save most time, that are tried one by one if there is no room for all: each
 costs one or two plans of the memory."""
@@ -94,6 +98,53 @@ def planned(
         search_budget=0 if first else offsets.DEFAULT_BUDGET,
         order_budget=0 if in_order else schedule.DEFAULT_BUDGET,
     )
+
+
+class PlanCache:
+    """The plans of one graph's memory that have been made for a search, unchecked."""
+
+    def __init__(self) -> None:
+        self._made = Kept[MemoryPlan](_MOST_PLANS, lambda _: 1)
+
+    def planned(
+        self,
+        graph: Graph,
+        chosen: Chosen,
+        access_orders: AccessOrderCache,
+        fusion_groups: Sequence[FusionGroup],
+        *,
+        first: bool,
+        in_order: bool,
+        callers: bool,
+    ) -> MemoryPlan:
+        """`planned`, made once for all candidates that need the same."""
+        # Not the graph, which goes when nobody else has it, and this with it.
+        needs = frozenset((node, v.call.scratch_bytes, *_promises(v.choice.kernel)) for node, v in chosen.items())
+        return self._made.get(
+            (needs, tuple(fusion_groups), first, in_order, callers),
+            lambda: planned(
+                graph,
+                chosen,
+                access_orders,
+                fusion_groups=fusion_groups,
+                first=first,
+                in_order=in_order,
+                callers=callers,
+                checked=False,
+            ),
+        )
+
+
+@memoize
+def plan_cache_of(_graph: Graph) -> PlanCache:
+    """A graph's own, as long as the graph is there: searches for other aims, limits and targets have it in common."""
+    return PlanCache()
+
+
+def _promises(kernel: Kernel) -> tuple[Hashable, ...]:
+    """What a plan of the memory asks of a kernel, beside scratch memory."""
+    takes = None if kernel.layout_support is None else kernel.layout_support.takes
+    return takes, kernel.access_order, kernel.replaces, kernel.always_called
 
 
 def check_planned(graph: Graph, chosen: Chosen, access_orders: AccessOrderCache, plan: MemoryPlan) -> None:

@@ -40,10 +40,11 @@ from tinyet.planning.kernel_selection import Selection, select_kernels
 from tinyet.planning.layer_names import names_of
 from tinyet.planning.layouts import (
     AccessOrderCache,
+    PlanCache,
     agreements_of,
     check_planned,
     laid_out,
-    planned,
+    plan_cache_of,
     saved_by,
 )
 from tinyet.planning.objective import Objective
@@ -105,7 +106,9 @@ def decide(
         if search.wants_tiles(search.free):
             return selection, *search.decide()
     selection = select_kernels(graph, target, delegates, sizing)
-    return selection, *_PlanSearch(selection, target, delegates, objective, require=require).decide()
+    # Kernels for all sizes hold the graph, so nothing that knows them is kept beside it.
+    own = None if sizing is None else PlanCache()
+    return selection, *_PlanSearch(selection, target, delegates, objective, require=require, own=own).decide()
 
 
 def _may_want_tiles(objective: Objective) -> bool:
@@ -130,9 +133,11 @@ class _PlanSearch:
         objective: Objective,
         *,
         require: bool,
+        own: PlanCache | None = None,
     ) -> None:
+        """own: for plans that are not to be kept with the graph."""
         self.selection, self.target, self.delegates = selection, target, delegates
-        self.require = require
+        self.require, self.own = require, own
         self.objective = objective
         self.graph = selection.graph
         self.candidates = candidates_of(selection, target)
@@ -141,7 +146,6 @@ class _PlanSearch:
         self.beyond: list[Assignment] = []
         self.untiled: Plan | None = None
         self.fusion_cache = fusion_cache_of(self.graph)
-        self._plans: dict[Hashable, MemoryPlan] = {}
         pins: dict[Node, int] = {}
         if objective.pins:
             firsts = {n: found[0] for n, found in self.candidates.items()}
@@ -211,19 +215,16 @@ class _PlanSearch:
     ) -> MemoryPlan:
         """The memory of a graph that is computed by these candidates, with inputs and outputs where the objective wants
         them. It is not checked: of the plans that are compared, only the one that is taken is."""
-        key = graph, frozenset(chosen.items()), tuple(fusion_groups), first, in_order
-        if key not in self._plans:
-            self._plans[key] = planned(
-                graph,
-                chosen,
-                self.access_orders,
-                fusion_groups=fusion_groups,
-                first=first,
-                in_order=in_order,
-                callers=self.objective.callers,
-                checked=False,
-            )
-        return self._plans[key]
+        cache = plan_cache_of(graph) if self.own is None else self.own
+        return cache.planned(
+            graph,
+            chosen,
+            self.access_orders,
+            fusion_groups,
+            first=first,
+            in_order=in_order,
+            callers=self.objective.callers,
+        )
 
     # ------------------------------------------------------------ tilings and their kernels
 
@@ -524,7 +525,9 @@ class _PlanSearch:
 
     def without_limit(self) -> _PlanSearch:
         objective = replace(self.objective, ram=None)
-        return _PlanSearch(self.selection, self.target, self.delegates, objective, require=self.require)
+        return _PlanSearch(
+            self.selection, self.target, self.delegates, objective, require=self.require, own=self.own
+        )
 
     def figures(self, chosen: Chosen, plan: MemoryPlan) -> Figures:
         """A plan's figures, as far as they are stated."""
