@@ -15,14 +15,18 @@ from tinyet.analysis import analyze
 from tinyet.boards import load_board
 from tinyet.budget.fit import objective_of
 from tinyet.deployment import Deployment, deploy
-from tinyet.ir import Graph, Tensor
+from tinyet.ir import Graph, Node, Tensor
 from tinyet.ops.add import Add
 from tinyet.ops.concat import Concat
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.max_pool2d import MaxPool2d
+from tinyet.planning.candidates import candidates_of
 from tinyet.planning.decision import Decision
+from tinyet.planning.kernel_selection import select_kernels
 from tinyet.planning.objective import OPTIMIZE, Objective, Optimize
 from tinyet.planning.pareto import Figures
+from tinyet.planning.row_axes import unmoved
+from tinyet.planning.tiling import CYCLES, TilingSearch, tile_candidates_of
 from tinyet.program import Program
 
 M4 = load_board("mps2_an386")
@@ -137,3 +141,26 @@ def test_what_is_said_of_the_bound() -> None:
     (chosen,) = (plan for plan in report.plans if plan.chosen)
     assert chosen.cycles is not None
     assert Figures(chosen.cycles, chosen.flash_bytes, chosen.ram_bytes, chosen.instructions) == taken
+
+
+def test_fused_layers_that_are_not_looked_at_would_not_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that cost too much before any row is moved."""
+    looked = list[int]()
+
+    def taken(graph: Graph) -> list[list[tuple[tuple[Node, ...], int, float]] | None]:
+        free = deploy(graph, M4.target)
+        tiles = tile_candidates_of(
+            graph.nodes, unmoved(graph), lambda some: candidates_of(select_kernels(some, M4.target), M4.target)
+        )
+        search = TilingSearch(graph, free.plan, free.decision.chosen, tiles, CYCLES)
+        found = [search.within(search.most_alive * k // 8) for k in range(8, 1, -1)]
+        looked.append(len(search._known))
+        return [s and [(each.fusion_group.nodes, each.bytes, each.cost) for each in s] for s in found]
+
+    graphs = [Net(seed).program().graph for seed in range(6)]
+    found, fewer = [taken(graph) for graph in graphs], sum(looked)
+    assert sum(bool(each) for some in found for each in some) > 6
+    looked.clear()
+    monkeypatch.setattr(TilingSearch, "_least_cost", lambda *_: -math.inf)
+    assert [taken(graph) for graph in graphs] == found
+    assert 0 < fewer < sum(looked)

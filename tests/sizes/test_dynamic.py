@@ -4,6 +4,8 @@ it cannot be."""
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -169,6 +171,17 @@ def test_a_view_that_moves_with_the_size_is_a_copy() -> None:
     assert [step.node.op for step in sized.steps] == ["unary", "slice"]
     assert sized.sized is not None
     assert [each.graph.outputs[0].shape for each in sized.sized.at.values()] == [(1, 2, 4)] * 7
+
+
+@pytest.mark.usefixtures("young")
+def test_a_graph_goes_with_its_plans() -> None:
+    """Also where its kernels are for all sizes, and hold it at each."""
+    program = compiled(Last(), (1, 9, 4), ({1: dim(3, 9)},), integers=False)
+    deploy(program.graph, load_board("mps2_an385").target, size=program.size)
+    gone = weakref.ref(program.graph)
+    del program
+    gc.collect(0)
+    assert gone() is None
 
 
 class ByLength(nn.Module):

@@ -10,6 +10,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -29,7 +30,9 @@ from tinyet.ops.linear import Linear
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.shared.clamped import clamp_of
 from tinyet.opset import cost
+from tinyet.planning import fusion, layouts
 from tinyet.planning.candidates import candidates_of
+from tinyet.planning.kept import Kept
 from tinyet.planning.kernel_selection import select_kernels
 from tinyet.planning.objective import OPTIMIZE, Objective
 
@@ -155,6 +158,55 @@ def test_plans_of_one_graph_share_calls_and_costs() -> None:
     del program, graph, one, other, node, pairs
     gc.collect(0)
     assert not any(node() for node in gone)
+
+
+@pytest.mark.usefixtures("young")
+def test_plans_of_one_graph_share_fused_layers_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever aim and target they are made for, and they are those of a graph that was never planned. All are forgotten
+    with the graph."""
+    made: list[str] = []
+
+    def counted(module: ModuleType, name: str) -> None:
+        function = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, **k: made.append(name) or function(*a, **k))
+
+    def planned(graph: Graph, aim: Objective) -> tuple[object, ...]:
+        found = deploy(graph, M4.target, objective=aim)
+        plan, tiled = found.plan, [node.output.name for f in found.plan.fusion_groups for node in f.nodes]
+        return plan.arena_bytes, tiled, plan.alive, [b.offset for b in plan.blocks], found.decision.figures
+
+    counted(fusion, "fused")
+    counted(layouts, "plan_memory")
+    graph = Net(2).program().graph
+    small, fast = Objective("size", ram=1), Objective("speed", ram=4000)
+    first, after = planned(graph, small), made.copy()
+    assert {*after} == {"fused", "plan_memory"}
+    assert first[1], "no layers are fused: the example shows nothing"
+    assert planned(graph, small) == first
+    assert made.count("fused") == after.count("fused")
+    made.clear()
+    again = planned(graph, fast)
+    shared = len(made)
+    made.clear()
+    assert planned(Net(2).program().graph, fast) == again
+    assert shared < len(made)
+    gone = weakref.ref(graph)
+    del graph
+    gc.collect(0)
+    assert gone() is None
+
+
+def test_what_was_asked_for_last_is_kept() -> None:
+    made: list[str] = []
+    kept = Kept[str](5, len)
+
+    def get(word: str) -> str:
+        return kept.get(word[0], lambda: made.append(word) or word)
+
+    assert [get(word) for word in ("aa", "bb", "a", "c", "dd")] == ["aa", "bb", "aa", "c", "dd"]
+    assert made == ["aa", "bb", "c", "dd"]  # that made "bb" go
+    assert [get(word) for word in ("aa", "c", "dd", "bb", "long word", "dd")][:4] == ["aa", "c", "dd", "bb"]
+    assert made[4:] == ["bb", "long word", "dd"]
 
 
 def test_costs_of_other_rates_are_asked_for_anew(monkeypatch: pytest.MonkeyPatch) -> None:

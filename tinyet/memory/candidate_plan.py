@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +13,7 @@ from tinyet.memory import offsets as packing
 from tinyet.memory import schedule as ordering
 from tinyet.memory.aliases import NEVER, AliasSets
 from tinyet.memory.concat_elision import Group
+from tinyet.memory.live_ranges import LiveRange
 from tinyet.memory.plan import Lifetime
 from tinyet.memory.timeline import Timeline
 
@@ -43,6 +44,7 @@ class CandidatePlan:
     overwrites: dict[Node, tuple[int, int]]
     schedule: ordering.Schedule
     buffers: list[packing.Buffer]
+    inside: Collection[str]  # buffers, by name, that stand for those inside fusion groups
     timeline: Timeline
     bound: int  # bytes alive at the worst moment, or a little more
     fullest: tuple[int, int]  # the first and the last of the moments at which most bytes are alive
@@ -64,6 +66,12 @@ class CandidatePlan:
     def blocks(self) -> dict[Tensor, packing.Buffer]:
         """The buffer of each block, by the tensor that stands for it."""
         return dict(zip(self.aliases.roots(), self.buffers, strict=False))
+
+    @cached_property
+    def live_ranges(self) -> list[LiveRange]:
+        """Of each buffer, but for those that stand for others."""
+        buffers = [b for b in self.buffers if b.name not in self.inside]
+        return self.timeline.live_ranges(self.aliases, buffers)
 
     @cached_property
     def last_used(self) -> dict[Tensor, list[tuple[int, Tensor]]]:

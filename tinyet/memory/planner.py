@@ -279,6 +279,7 @@ class _Planner:
             overwrites=overwrites,
             schedule=schedule,
             buffers=buffers,
+            inside=self.of_fusion_groups,
             timeline=timeline,
             bound=live.bound,
             fullest=live.fullest,
@@ -386,12 +387,12 @@ class _Planner:
                     expected_overlaps(aliases, number, accesses.get(node), self.callers.hold, self.align),
                 )
             )
-        result = ordering.schedule(
-            steps,
-            sizes,
-            inputs=frozenset(number[aliases.root(t)] for t in self.graph.inputs),
-            outputs=frozenset(number[aliases.root(t)] for t in self.graph.outputs),
-            budget=budget,
+        result = ordering.scheduled(
+            tuple(steps),
+            tuple(sizes),
+            frozenset(number[aliases.root(t)] for t in self.graph.inputs),
+            frozenset(number[aliases.root(t)] for t in self.graph.outputs),
+            budget,
         )
         return tuple(calls[i] for i in result.order), result
 
@@ -547,10 +548,8 @@ class _Planner:
 
     def live_ranges(self, candidate: CandidatePlan) -> list[LiveRange]:
         """Of each buffer, including the fusion groups' own."""
-        buffers = [b for b in candidate.buffers if b.name not in self.of_fusion_groups]
         outside = self.callers.bytes_of(candidate.aliases)
-        found = candidate.timeline.live_ranges(candidate.aliases, buffers)
-        found = [each for each in found if each.name not in outside]
+        found = [each for each in candidate.live_ranges if each.name not in outside]
         for position, node in enumerate(candidate.calls):
             if node in self.fusion_groups:
                 start = candidate.timeline.boundaries[position + 1]

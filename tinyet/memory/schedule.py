@@ -20,6 +20,8 @@ from tinyet.errors import InternalError
 
 DEFAULT_BUDGET = 100_000
 """Step limit of the exact search: about half a second of Python."""
+_REMEMBERED = 64
+"""Orders that are kept, those asked for last: of some tens of kilobytes each, with what was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,19 @@ def schedule(
         return Schedule(given, given_peak, given_peak, optimal, graph.runs)
     first = _first_in_order(graph, peak, budget) if optimal else None
     return Schedule(first or path, peak, given_peak, optimal, graph.runs)
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def scheduled(
+    steps: tuple[Step, ...],
+    sizes: tuple[int, ...],
+    inputs: frozenset[int],
+    outputs: frozenset[int],
+    budget: int,
+) -> Schedule:
+    """`schedule`, with hashable arguments. A plan asks for the same order wherever calls do not work in place, and plans
+    for other kernels do."""
+    return schedule(steps, sizes, inputs=inputs, outputs=outputs, budget=budget)
 
 
 class _Graph:
