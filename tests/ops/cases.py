@@ -135,6 +135,18 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
+def objects_for_host(compiler: Sequence[str], sources: Sequence[Path]) -> list[Path]:
+    """The objects of a model's sources that lie side by side. Its kernels are those of the other tests of this machine,
+    under the sanitizers; compiler: for what is the model's own, with its flags."""
+    of_kernels = ["gcc", "-std=c11", *HOST_FLAGS, *WARNINGS, *SANITIZERS]
+    return [
+        compiled_object(
+            [*(of_kernels if source.name.startswith("tinyet_") else compiler), f"-I{source.parent}"], source
+        )
+        for source in sources
+    ]
+
+
 @contextmanager
 def arenas_of_any_size() -> Iterator[None]:
     """Within, arenas need not be small, kernels need not take less memory, of many choices of kernels nearly as good
