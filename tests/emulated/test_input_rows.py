@@ -14,6 +14,7 @@ import pytest
 import tinyet
 from tests import small
 from tests.emulated.test_sleep import SANITIZE
+from tests.ops.cases import objects_for_host
 from tests.streamed import Net, averaged, sequence
 from tinyet import assets, ops
 from tinyet.analysis import analyze
@@ -162,12 +163,9 @@ def test_any_portions(graph: Graph, optimize: Optimize, tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     (tmp_path / "main.c").write_text(MAIN)
     binary = tmp_path / "net"
-    sources = sorted(str(p) for p in tmp_path.glob("*.c"))
-    subprocess.run(
-        ["gcc", *STRICT, *SANITIZE, f"-I{tmp_path}", *sources, "-lm", "-o", str(binary)],
-        check=True,
-        timeout=120,
-    )
+    compiler = ["gcc", *STRICT, *SANITIZE]
+    objects = objects_for_host(compiler, sorted(tmp_path.glob("*.c")))
+    subprocess.run([*compiler, *objects, "-lm", "-o", str(binary)], check=True, timeout=120)
 
     rng = np.random.default_rng(3)
     images: list[Array] = [rng.integers(-128, 128, given.shape).astype(np.int8) for _ in range(8)]

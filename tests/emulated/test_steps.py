@@ -16,9 +16,8 @@ import tinyet
 from tests import small, streamed
 from tests.emulated.test_sleep import SANITIZE, STRICT
 from tests.emulated.test_states import remembering
-from tests.ops.cases import write_files
+from tests.ops.cases import objects_for_host, write_files
 from tests.ops.emulated import require_emulator
-from tests.ops.objects import compiled_object
 from tinyet.boards import load_board
 from tinyet.data import demonstration
 from tinyet.delegates import DEFAULT, PORTABLE
@@ -228,9 +227,8 @@ def test_power_cuts_on_the_host(case: str, tmp_path: Path) -> None:
     rows = [segment.group is not None for segment in slices.segments]
     assert any(rows) == (optimize == "size")
     assert slices.count > 1
-    compiler = ["gcc", *STRICT, *SANITIZE, "-ffp-contract=off", f"-I{tmp_path}"]
-    files = sources(program, deployment, slices, frames, tmp_path)
-    objects = [compiled_object(compiler, source) for source in files]
+    compiler = ["gcc", *STRICT, *SANITIZE, "-ffp-contract=off"]
+    objects = objects_for_host(compiler, sources(program, deployment, slices, frames, tmp_path))
     subprocess.run(["gcc", *SANITIZE, *objects, "-lm", "-o", tmp_path / "main"], check=True)
     lines = subprocess.run(
         [tmp_path / "main"], capture_output=True, text=True, check=True
@@ -372,8 +370,7 @@ def test_what_the_page_shows(tmp_path: Path) -> None:
     )
     files["main.c"] = "\n".join(text for _, text in blocks) + AROUND
     write_files(tmp_path, files)
-    compiler = ["gcc", *STRICT, *SANITIZE, f"-I{tmp_path}"]
-    objects = [compiled_object(compiler, source) for source in sorted(tmp_path.glob("*.c"))]
+    objects = objects_for_host(["gcc", *STRICT, *SANITIZE], sorted(tmp_path.glob("*.c")))
     subprocess.run(["gcc", *SANITIZE, *objects, "-o", tmp_path / "main"], check=True)
     assert (
         subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout == "0 1 1 0\n"
@@ -443,8 +440,7 @@ def test_the_pages_task(tmp_path: Path) -> None:
     files = model_files(deployment, "kws", ["test"], program_hash=program.hash, context=True, stack=240)
     files |= {"main.c": block + AROUND_TASK, "FreeRTOS.h": FREERTOS, "task.h": ""}
     write_files(tmp_path, files)
-    compiler = ["gcc", *STRICT, *SANITIZE, f"-I{tmp_path}"]
-    objects = [compiled_object(compiler, source) for source in sorted(tmp_path.glob("*.c"))]
+    objects = objects_for_host(["gcc", *STRICT, *SANITIZE], sorted(tmp_path.glob("*.c")))
     subprocess.run(["gcc", *SANITIZE, *objects, "-o", tmp_path / "main"], check=True)
     said = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout
     assert said == "1 0\n"

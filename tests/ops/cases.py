@@ -135,6 +135,18 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
+def objects_for_host(compiler: Sequence[str], sources: Sequence[Path]) -> list[Path]:
+    """The objects of a model's sources that lie side by side. Its kernels are those of the other tests of this machine,
+    under the sanitizers; compiler: for what is the model's own, with its flags."""
+    of_kernels = ["gcc", "-std=c11", *HOST_FLAGS, *WARNINGS, *SANITIZERS]
+    return [
+        compiled_object(
+            [*(of_kernels if source.name.startswith("tinyet_") else compiler), f"-I{source.parent}"], source
+        )
+        for source in sources
+    ]
+
+
 @contextmanager
 def arenas_of_any_size() -> Iterator[None]:
     """Within, arenas need not be small, kernels need not take less memory, of many choices of kernels nearly as good
@@ -160,6 +172,9 @@ def run_on_host(deployment: Deployment, data: bytes, extra: Sequence[str] = SANI
     several one after another."""
     flags = (*HOST_FLAGS, *WARNINGS, *extra)
     files = model_files(deployment, "cases", ["cases"])
+    # Printed functions of single calls are compiled together, in a tenth of the time. That each file stands alone is
+    # tested in tests/tiles, and with the models of boards.
+    printed = sorted({name for step in deployment.steps for name in step.call.files if name.endswith(".c")})
     graph, plan = deployment.graph, deployment.plan
     spans = {
         kind: ", ".join(f"{{ {plan.offset(t)}, {t.type.bytes} }}" for t in tensors)
@@ -167,17 +182,19 @@ def run_on_host(deployment: Deployment, data: bytes, extra: Sequence[str] = SANI
     }
     with tempfile.TemporaryDirectory(prefix="tinyet-case-") as where:
         folder = Path(where)
-        write_files(folder, {**files, "main.c": MAIN % spans})
+        together = "".join(f'#include "{name}"\n' for name in printed)
+        write_files(folder, {**files, "main.c": MAIN % spans, "printed.c": together})
         objects = []
         for name in files:
-            if name.endswith(".c") and name != "cases.c":
+            if name.endswith(".c") and name != "cases.c" and name not in printed:
                 more = THIRD_PARTY if "/" in name else ()
                 compiler = ["gcc", "-std=c11", *flags, *more, f"-I{where}"]
                 objects.append(str(compiled_object(compiler, folder / name)))
         binary = str(folder / "cases")
         # What is told of the place, so that the same model in another one is no other program.
         common = [*flags, f"-ffile-prefix-map={where}=.", "-I", where]
-        run(["gcc", "-std=c11", *common, "-o", binary, f"{where}/cases.c", f"{where}/main.c", *objects])
+        own = [f"{where}/{name}" for name in ("cases.c", "main.c", *(["printed.c"] if printed else []))]
+        run(["gcc", "-std=c11", *common, "-o", binary, *own, *objects])
         headers = frozenset(re.findall(r"#include.*", files["cases.c"]))
         if headers not in _SEEN_AS_CXX:  # what calls the same kernels says nothing new to C++
             run(["g++", "-x", "c++", "-std=c++17", *common, "-fsyntax-only", f"{where}/cases.c"])
