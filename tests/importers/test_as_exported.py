@@ -251,6 +251,7 @@ OTHERWISE: tuple[Callable[..., Any], ...] = (
     lambda x: x.sum(dtype=torch.float64),
     lambda x: (x * 2).to(torch.int32).masked_fill(x > 0, 1),
     lambda x: torch.where(x > 0, x, 1),
+    lambda x: torch.where(x > 0, x.double(), 0.5),
 )
 
 

@@ -7,6 +7,7 @@ training instead of `calibrate`, and `convert`; `training` does so for batches l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -168,6 +169,11 @@ def samples(batches: Iterable[Any], example: Inputs) -> Iterator[tuple[int, Inpu
             )
 
 
+def _all_finite(values: torch.Tensor) -> bool:
+    """Whether none is NaN or infinite: their sum would be neither finite, and takes a third of the time."""
+    return math.isfinite(values.sum().item()) or bool(torch.isfinite(values).all())
+
+
 def _check_value(value: torch.Tensor, wanted: torch.Tensor, label: str) -> None:
     same_rank = value.ndim == wanted.ndim
     whole = not wanted.ndim or (same_rank and wanted.shape[0] > 0 and value.shape[0] % wanted.shape[0] == 0)
@@ -184,7 +190,7 @@ def _check_value(value: torch.Tensor, wanted: torch.Tensor, label: str) -> None:
             f"{label} is {value.dtype}, the model takes {wanted.dtype}",
             hint=f"give x.to({wanted.dtype}), scaled as the model was trained",
         )
-    if value.is_floating_point() and not torch.isfinite(value).all():
+    if value.is_floating_point() and not _all_finite(value):
         bad = int((~torch.isfinite(value)).sum())
         raise QuantizationError(f"{label} holds {bad} values that are NaN or infinite", hint="clean the data")
 
@@ -251,7 +257,7 @@ class _Calibration(Exact):
                 self._shown.add(n.name)
         result = super().run_node(n)
         observed = n.op == "call_module" and isinstance(result, torch.Tensor) and result.is_floating_point()
-        if observed and n.name not in self.infinite and not bool(torch.isfinite(result).all()):
+        if observed and n.name not in self.infinite and not _all_finite(result):
             self.infinite.add(n.name)
         return result
 
@@ -266,7 +272,7 @@ class _FindNotFinite(Exact):
     def run_node(self, n: fx.Node) -> Any:
         result = super().run_node(n)
         computed = n.op == "call_function" and isinstance(result, torch.Tensor) and result.is_floating_point()
-        if computed and not torch.isfinite(result.float()).all():
+        if computed and not _all_finite(result.float()):
             origin = origin_of(n)
             raise QuantizationError(
                 f"{origin.aten} gives NaN or infinity on calibration batch {self.batch}",
