@@ -89,13 +89,17 @@ def is_quantized(program: ExportedProgram) -> bool:
 
 @compiled_when_called()
 def prepare(
-    program: ExportedProgram, quantizer: Quantizer | None = None, *, training: bool = False
+    program: ExportedProgram,
+    quantizer: Quantizer | None = None,
+    *,
+    training: bool = False,
+    module: fx.GraphModule | None = None,
 ) -> Prepared:
     """Insert observers (or fake quantizers, to train with) where the quantizer wants them.
 
     program: of `capture`. quantizer: TinyetQuantizer() by default; another one must itself put fake quantizers
-    into its specs to be trained with. Raises QuantizationError when the program is quantized already, or a
-    setting names no module.
+    into its specs to be trained with. module: the program's, if one was made that nobody else needs. Raises
+    QuantizationError when the program is quantized already, or a setting names no module.
     """
     if is_quantized(program):
         raise QuantizationError("the program is quantized already", hint="leave the calibration away")
@@ -105,7 +109,8 @@ def prepare(
     if training and isinstance(chosen, TinyetQuantizer):
         chosen = chosen.for_training()
     with quiet():
-        module = program.module(check_guards=False)
+        if module is None:
+            module = program.module(check_guards=False)
         kept = take_out(module)
         step = prepare_qat_pt2e if training else prepare_pt2e
         prepared = step(module, chosen)
@@ -398,6 +403,7 @@ def quantize_fully(
     """
     pairs: tuple[Equalized, ...] = ()
     mended: tuple[Note, ...] = ()
+    module: fx.GraphModule | None = None
     example = example_inputs_of(program)
     batches = as_batches(batches, example)
     own = TinyetQuantizer() if quantizer is None else quantizer
@@ -410,13 +416,14 @@ def quantize_fully(
         batches, first = _with_first(batches)
         better = mend_fronts(program, own, [inputs for _, inputs in samples(first, example)])
         mended = (*mended, *note_signals(program, own), *better.notes)
-        program, quantizer = better.program, better.quantizer
+        program, quantizer, module = better.program, better.quantizer, better.module
     if equalize or correct_bias or learn_rounding:
         batches = list(batches)
     if equalize:
         stage("equalizing layers")
         program, pairs = equalize_layers(program, [inputs for _, inputs in samples(batches, example)])
-    prepared = prepare(program, quantizer)
+        module = None
+    prepared = prepare(program, quantizer, module=module)
     if needs_calibration(quantizer):
         calibrate(prepared, batches, progress, seen)
         _check_observers(prepared.module)
