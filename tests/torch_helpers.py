@@ -60,9 +60,10 @@ RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rn
 def unrolled(model: nn.Module, inputs: Sequence[torch.Tensor]) -> ExportedProgram:
     """The module's program with each recurrent layer taken apart step by step, as torch does it."""
     with torch.no_grad():
-        program: ExportedProgram = torch.export.export(model, tuple(inputs))
+        program = torch.export.export(model, tuple(inputs))
         with _UNROLLING.within() as table:
-            return program.run_decompositions(table)
+            core: ExportedProgram = program.run_decompositions(table)
+    return core
 
 
 def _unrolling() -> dict[Any, Any]:

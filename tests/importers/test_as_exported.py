@@ -161,7 +161,10 @@ LEFT: tuple[tuple[Callable[..., Any], tuple[int, ...]], ...] = (
     (lambda x: F.conv_transpose2d(x, GROUPS, groups=2), (1, 4, 5, 5)),
     (lambda x: F.interpolate(x, scale_factor=2) + F.interpolate(x, 18, mode="linear"), (1, 3, 9)),
     (lambda x: F.interpolate(x, (7, 5), mode="bilinear", align_corners=True), (1, 3, 9, 9)),
-    (lambda x: F.interpolate(x, scale_factor=(2, 3), mode="bilinear") - F.interpolate(x, (18, 27)), (1, 3, 9, 9)),
+    (
+        lambda x: F.interpolate(x, scale_factor=(2, 3), mode="bilinear") - F.interpolate(x, (18, 27)),
+        (1, 3, 9, 9),
+    ),
 )
 
 
@@ -206,7 +209,14 @@ class Masks(nn.Module):
         low, high, _ = torch.where(y.transpose(1, 2) > 0, turned, -1.0).chunk(3, 1)
         first, _ = y.chunk(2, -1)
         whole = (y * 8).to(torch.int32)
-        return 1 - low, high.square(), first.sum(), whole.to(torch.int8), whole.float() + 2, (y > 0).float() * y
+        return (
+            1 - low,
+            high.square(),
+            first.sum(),
+            whole.to(torch.int8),
+            whole.float() + 2,
+            (y > 0).float() * y,
+        )
 
 
 class Cells(nn.Module):
@@ -251,6 +261,7 @@ OTHERWISE: tuple[Callable[..., Any], ...] = (
     lambda x: x.sum(dtype=torch.float64),
     lambda x: (x * 2).to(torch.int32).masked_fill(x > 0, 1),
     lambda x: torch.where(x > 0, x, 1),
+    lambda x: torch.where(x > 0, x.double(), 0.5),
 )
 
 
@@ -269,7 +280,8 @@ def _others(program: ExportedProgram) -> set[fx.Node]:
 def _decomposed(program: ExportedProgram) -> ExportedProgram:
     """By torch, with the registrations that it has made before."""
     with _REGISTRATIONS.within() as table:
-        return program.run_decompositions(table)
+        core: ExportedProgram = program.run_decompositions(table)
+    return core
 
 
 NOT_LEFT: tuple[tuple[Callable[..., Any], tuple[int, ...]], ...] = (

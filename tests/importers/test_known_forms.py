@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -49,15 +48,21 @@ CALLS: tuple[tuple[Any, tuple[Any, ...], dict[str, Any]], ...] = (
 
 
 @pytest.fixture(autouse=True)
-def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_forms, "_known", {})
-    yield
 
 
 def forms(result: Any) -> Any:
     if isinstance(result, (tuple, list)):
         return type(result), [forms(part) for part in result]
-    return type(result), tuple(result.shape), result.stride(), result.storage_offset(), result.dtype, result.device
+    return (
+        type(result),
+        tuple(result.shape),
+        result.stride(),
+        result.storage_offset(),
+        result.dtype,
+        result.device,
+    )
 
 
 def fakes(args: Any, mode: FakeTensorMode) -> Any:

@@ -15,7 +15,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, fx, nn
 from torch._export.verifier import TrainingIRVerifier
 from torch._ops import OpOverload

@@ -97,11 +97,13 @@ _REGISTRATIONS = Registrations(decomposition_table)
 def decompose(program: ExportedProgram) -> ExportedProgram:
     """The program, functional, of core ATen operators and those of `KEPT_WHOLE`; the same one if it is so already.
     Raises what torch raises."""
-    with _REGISTRATIONS.within() as table:
-        others = {node for node in program.graph.nodes if not stays(node, table)}
-        if not others:
-            return program
-        core = respelled(program, others)
-        if core is None:
+    # An operator that the table lacks, because it was registered since, is composite.
+    table = _REGISTRATIONS.known()
+    others = {node for node in program.graph.nodes if not stays(node, table)}
+    if not others:
+        return program
+    core = respelled(program, others)
+    if core is None:
+        with _REGISTRATIONS.within() as table:
             core = program.run_decompositions(table)
     return core

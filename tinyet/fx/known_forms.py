@@ -37,7 +37,7 @@ class _Form(NamedTuple):
     dtype: torch.dtype
 
 
-class _NotKept(Exception):
+class _OtherError(Exception):
     """Something else than plain tensors and numbers."""
 
 
@@ -51,8 +51,9 @@ def fake_of(value: Tensor, mode: FakeTensorMode) -> Tensor:
     """The tensor without its values."""
     try:
         return _made(_form(value), mode)
-    except _NotKept:
-        return mode.from_tensor(value.detach(), static_shapes=True)
+    except _OtherError:
+        found: Tensor = mode.from_tensor(value.detach(), static_shapes=True)
+        return found
 
 
 def result_of(
@@ -80,7 +81,7 @@ def _call_key(target: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, An
         args = tuple(type(value) if type(value) in (int, float) else value for value in args)
     try:
         return target, _key(args), _key(dict(kwargs)), torch.get_default_dtype()
-    except _NotKept:
+    except _OtherError:
         return None
 
 
@@ -88,7 +89,7 @@ def _keep(key: object, result: Any) -> None:
     several = type(result) in (tuple, list)
     try:
         forms = tuple(_form(value) for value in (result if several else (result,)))
-    except _NotKept:
+    except _OtherError:
         return
     if len(_known) >= _MOST_KEPT:
         _known.clear()
@@ -97,12 +98,13 @@ def _keep(key: object, result: Any) -> None:
 
 def _made(form: _Form, mode: FakeTensorMode) -> Tensor:
     empty = torch.empty_strided(form.shape, form.stride, dtype=form.dtype, device="meta")
-    return FakeTensor(mode, empty, _CPU)
+    made: Tensor = FakeTensor(mode, empty, _CPU)
+    return made
 
 
 def _form(value: object) -> _Form:
     if not isinstance(value, Tensor) or type(value) not in (Tensor, nn.Parameter, FakeTensor):
-        raise _NotKept
+        raise _OtherError
     shape, stride = tuple(value.shape), tuple(value.stride()) if value.layout is torch.strided else ()
     plain = (
         value.layout is torch.strided
@@ -112,7 +114,7 @@ def _form(value: object) -> _Form:
         and all(type(number) is int for number in (*shape, *stride, value.storage_offset()))
     )
     if not plain or value.storage_offset():
-        raise _NotKept
+        raise _OtherError
     return _Form(shape, stride, value.dtype)
 
 

@@ -97,6 +97,14 @@ class Registrations:
     outside: dict[Any, _Kernels] = field(default_factory=dict)
     inside: dict[Any, _Kernels] = field(default_factory=dict)
 
+    def known(self) -> Table:
+        """The table, perhaps without composite operators that were registered since it was made. (torch takes as long
+        to list what is registered as to look through a small program.)"""
+        if not self.table:
+            with self.within() as made:
+                self.table = made
+        return self.table
+
     @contextmanager
     def within(self) -> Iterator[Table]:
         """The table; decompositions by it take what is kept."""

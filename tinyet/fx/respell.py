@@ -2,7 +2,8 @@
 """Operators that are another one's name for the same, spelled as torch's decomposition spells them, node by node.
 
 Most networks have few other operators to decompose than batch norms, a flatten, masks, numbers of another type, and the
-zeros that a recurrent layer begins with. torch would run the whole model once more to replace them, at some milliseconds a node.
+zeros that a recurrent layer begins with. torch would run the whole model once more to replace them, at some
+milliseconds a node.
 """
 
 from __future__ import annotations

@@ -56,11 +56,13 @@ _DENSE: frozenset[object] = frozenset({aten.linear.default, aten.conv1d.default,
 @dataclass(frozen=True)
 class Mended:
     """program: the same function; the very program where no columns were rescaled. quantizer: with more bits for some
-    values; the very quantizer where none needs them. notes: what was done, and where."""
+    values; the very quantizer where none needs them. notes: what was done, and where. module: the program's, where one
+    was made that is as it was."""
 
     program: ExportedProgram
     quantizer: TinyetQuantizer
     notes: tuple[Note, ...] = ()
+    module: fx.GraphModule | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +102,7 @@ def mend_fronts(
             if rescale and trial.quality(dict.fromkeys(front.nodes, FLOAT), front.bits) < ENOUGH:
                 _rescale_columns(module, front, trial)
         if not spoilt:
-            return Mended(program, quantizer)
+            return Mended(program, quantizer, module=module)
         return _with_types(program, module, quantizer, chosen, {n.name: db for n, db in spoilt.items()})
 
 

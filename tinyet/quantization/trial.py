@@ -66,9 +66,9 @@ class Range:
             return torch.zeros_like(value)
         zero = round(least - low / scale) if bits == 8 else 0
         finite = torch.nan_to_num(value, nan=0.0, posinf=high, neginf=low)
-        number: torch.Tensor = ((finite / scale).round() + zero).clamp(least, most)
-        held: torch.Tensor = (number - zero) * scale
-        return held
+        # All in one place, which is this function's own.
+        number = finite.div_(scale).round_().add_(zero).clamp_(least, most)
+        return number.sub_(zero).mul_(scale)
 
 
 def range_of(values: Sequence[torch.Tensor]) -> Range:
@@ -119,6 +119,7 @@ class Trial:
         }
         entries = [n for n in module.graph.nodes if n.op == "placeholder"]
         self._inputs = [dict(zip(entries, widen(list(inputs)), strict=False)) for inputs in samples]
+        self._rounded: dict[tuple[fx.Node, fx.Node, int], torch.Tensor] = {}
         self._seen = [self._exact(inputs) for inputs in self._inputs]
         self.ranges = {
             n: range_of([seen.values[n] for seen in self._seen])
@@ -152,7 +153,7 @@ class Trial:
         count beside loud ones. Infinite where nothing is lost, or nothing was to be."""
         noise: list[list[float]] = [[] for _ in self._results]
         for inputs, seen in zip(self._inputs, self._seen, strict=True):
-            results = self._run(inputs, bits, reader_bits)
+            results = self._run(inputs, seen, bits, reader_bits)
             for each, got, wanted in zip(noise, results, seen.results, strict=True):
                 each.append(float((got - wanted).square().sum()))
         worst = math.inf
@@ -164,12 +165,15 @@ class Trial:
         return worst
 
     def _run(
-        self, inputs: dict[fx.Node, Any], bits: Mapping[fx.Node, int], reader_bits: int
+        self, inputs: dict[fx.Node, Any], seen: _Seen, bits: Mapping[fx.Node, int], reader_bits: int
     ) -> list[torch.Tensor]:
         values = dict(inputs)
         for node in self.nodes:
             own = bits[node]
             given = self._given(node, own, values, bits)
+            if own == FLOAT and all(value is seen.values[source] for source, value in given.items()):
+                values[node] = seen.values[node]  # nothing is rounded before it
+                continue
             pieces = own == 16 and node.target in _IN_PIECES
             result = self._pieces(node, given) if pieces else self._apply(node, given)
             if own != FLOAT and rules.is_float(node) and not moves(node):
@@ -196,12 +200,19 @@ class Trial:
         for source in node.all_input_nodes:
             if source in self._constants:
                 if weights and own != FLOAT:
-                    given[source] = _rounded_constant(node, source, self._constants[source], own)
+                    given[source] = self._rounded_constant(node, source, own)
                 continue
             value = values[source]
             coarser = rules.is_float(source) and own < bits.get(source, FLOAT)
             given[source] = self.ranges[source].rounded(value, own) if coarser else value
         return given
+
+    def _rounded_constant(self, node: fx.Node, source: fx.Node, bits: int) -> torch.Tensor:
+        """A constant as the node reads it, the same for each sample."""
+        key = (node, source, bits)
+        if key not in self._rounded:
+            self._rounded[key] = _rounded_constant(node, source, self._constants[source], bits)
+        return self._rounded[key]
 
     def _pieces(self, node: fx.Node, given: Mapping[fx.Node, Any]) -> torch.Tensor:
         """A function of one number as straight pieces over the range of an int16."""
