@@ -78,13 +78,8 @@ class Made:
         return self.nest.work(CORES[core], {**self.turns, ROWS: count})
 
 
-@lru_cache(1024)
-def made(windows: Windows, page: CorePage = ARMV7E_M) -> Made:
-    """Raises InternalError for a block that does not fit the core."""
-    return _made(windows, page)
-
-
 def _made(windows: Windows, page: CorePage = ARMV7E_M) -> Made:
+    """Raises InternalError for a block that does not fit the core."""
     code = _Code(windows, page)
     code.whole()
     placed: Placed = []
@@ -93,6 +88,9 @@ def _made(windows: Windows, page: CorePage = ARMV7E_M) -> Made:
         loops = [loop.moved(-first) for loop in code.loops]
         placed += placed_in_order(code.found[first:end], loops, fixed, page, windows.name)
     return Made(Nest(windows, page, placed, tuple(code.loops)), code.turns, code.frame)
+
+
+made = lru_cache(1024)(_made)
 
 
 def best(windows: Windows) -> Windows:
