@@ -113,7 +113,7 @@ def _best(windows: Windows) -> Windows:
     small = [function for function in functions if function.nest.code_bytes <= LARGEST_KEPT]
 
     def price(function: Made) -> int:
-        return function.nest.code_bytes * function.work(_M4, _ROWS).cycles ** _CODE_OF_CYCLES
+        return function.nest.code_bytes * int(function.work(_M4, _ROWS).cycles ** _CODE_OF_CYCLES)
 
     return min(small or functions, key=price).nest.tile
 
